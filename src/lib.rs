@@ -1,0 +1,1 @@
+//! Centavo's door: HTTP, operations, rails, command line, wiring.
