@@ -1,1 +1,26 @@
-//! The law.
+//! # The law
+//!
+//! What may happen to money, and what then moves. A merchant's and a recipient's books are two state machines: `decide` reads a
+//! command against the state and answers with facts or a rejection; `evolve` applies facts and cannot fail. [`postings`] turns
+//! facts into balanced entries, the only place where money moves.
+//!
+//! **Architecture Invariant:** this crate is pure. It knows no clock, no chance, no environment, no I/O, no async, no float and no
+//! `HashMap`; the same commands at the same times always give the same Records. Its manifest cannot name a runtime.
+
+#![forbid(unsafe_code)]
+
+pub mod account;
+pub mod document;
+pub mod entry;
+pub mod event;
+pub mod fees;
+pub mod id;
+pub mod invariants;
+pub mod merchant;
+pub mod money;
+pub mod personal;
+pub mod postings;
+pub mod recipient;
+pub mod record;
+pub mod rejection;
+pub mod time;

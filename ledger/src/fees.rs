@@ -1,0 +1,183 @@
+//! What a charge costs (interface 2.13). A charge's fees are fixed when it is created.
+
+use minicbor::{Decode, Encode};
+
+use crate::money::{Centavos, Rate};
+
+/// The rates of an account. Defaults are those of the price list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct Fees {
+    /// MDR for one installment, and for debit.
+    #[n(0)]
+    pub mdr_1x: Rate,
+    /// MDR for 2 to 6 installments.
+    #[n(1)]
+    pub mdr_2_6x: Rate,
+    /// MDR for 7 to 12 installments.
+    #[n(2)]
+    pub mdr_7_12x: Rate,
+    /// Platform margin on the seller's gross.
+    #[n(3)]
+    pub margin: Rate,
+    /// PIX commission on the seller's gross.
+    #[n(4)]
+    pub pix: Rate,
+    /// Antifraud fee of a card charge, centavos.
+    #[n(5)]
+    pub antifraud: Centavos,
+    /// Fee of a cashout, centavos.
+    #[n(6)]
+    pub cashout: Centavos,
+    /// Anticipation, paid out in 2 days.
+    #[n(7)]
+    pub anticipation_d2: Rate,
+    /// Anticipation, paid out in 7 days.
+    #[n(8)]
+    pub anticipation_d7: Rate,
+    /// Anticipation, paid out in 15 days.
+    #[n(9)]
+    pub anticipation_d15: Rate,
+}
+
+impl Default for Fees {
+    fn default() -> Self {
+        Self {
+            mdr_1x: Rate::basis_points(299),
+            mdr_2_6x: Rate::basis_points(349),
+            mdr_7_12x: Rate::basis_points(399),
+            margin: Rate::basis_points(100),
+            pix: Rate::basis_points(99),
+            antifraud: Centavos(198),
+            cashout: Centavos(100),
+            anticipation_d2: Rate::basis_points(238),
+            anticipation_d7: Rate::basis_points(200),
+            anticipation_d15: Rate::basis_points(150),
+        }
+    }
+}
+
+impl Fees {
+    /// The MDR of a card charge with `installments` (1 to 12).
+    pub fn mdr(&self, installments: u8) -> Rate {
+        match installments {
+            0..=1 => self.mdr_1x,
+            2..=6 => self.mdr_2_6x,
+            _ => self.mdr_7_12x,
+        }
+    }
+}
+
+/// The choices of an account.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct Options {
+    /// Refuse splits that leave the seller less than nothing after fees (`split_guard: "net"`).
+    #[n(0)]
+    pub split_guard_net: bool,
+    /// Take the MDR of the seller's gross, not of the total (`mdr_base: "seller_gross"`).
+    #[n(1)]
+    pub mdr_on_seller_gross: bool,
+    /// Give commission back in proportion when a charge is refunded.
+    #[n(2)]
+    pub refund_commission: bool,
+    /// Days of 24 hours until the seller's own card money is available. Recipients always wait 30.
+    #[n(3)]
+    pub card_settlement_days: u16,
+}
+
+/// Days until a card split is available (interface 2.13 rule 4).
+pub const SPLIT_SETTLEMENT_DAYS: u16 = 30;
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            split_guard_net: false,
+            mdr_on_seller_gross: false,
+            refund_commission: false,
+            card_settlement_days: SPLIT_SETTLEMENT_DAYS,
+        }
+    }
+}
+
+/// What an operator configures for an account.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode)]
+pub struct Settings {
+    /// May charge with splits and register recipients.
+    #[n(0)]
+    pub split_enabled: bool,
+    /// May cash out.
+    #[n(1)]
+    pub cashout_enabled: bool,
+    /// Rates.
+    #[n(2)]
+    pub fees: Fees,
+    /// Choices.
+    #[n(3)]
+    pub options: Options,
+}
+
+/// How the payer pays.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+#[cbor(index_only)]
+pub enum PaymentMethod {
+    /// PIX.
+    #[n(0)]
+    Pix,
+    /// Credit card.
+    #[n(1)]
+    CreditCard,
+    /// Debit card.
+    #[n(2)]
+    DebitCard,
+}
+
+impl PaymentMethod {
+    /// True for credit and debit.
+    pub fn is_card(self) -> bool {
+        self != Self::Pix
+    }
+}
+
+/// The platform's commission on a charge, each part rounded by itself, centavos.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode)]
+pub struct Commission {
+    /// MDR.
+    #[n(0)]
+    pub mdr: Centavos,
+    /// Antifraud.
+    #[n(1)]
+    pub antifraud: Centavos,
+    /// Margin.
+    #[n(2)]
+    pub margin: Centavos,
+    /// PIX.
+    #[n(3)]
+    pub pix: Centavos,
+}
+
+impl Commission {
+    /// The commission of a charge of `amount`, of which `seller_gross` is left after splits (interface 2.13 rules 1 and 2).
+    pub fn quote(
+        settings: &Settings,
+        method: PaymentMethod,
+        installments: u8,
+        amount: Centavos,
+        seller_gross: Centavos,
+    ) -> Self {
+        let fees = &settings.fees;
+        if method == PaymentMethod::Pix {
+            return Self { pix: fees.pix.of(seller_gross), ..Self::default() };
+        }
+        let mdr_base = if settings.options.mdr_on_seller_gross { seller_gross } else { amount };
+        Self {
+            mdr: fees.mdr(installments).of(mdr_base),
+            antifraud: fees.antifraud,
+            margin: fees.margin.of(seller_gross),
+            pix: Centavos::ZERO,
+        }
+    }
+
+    /// All parts together.
+    pub fn total(&self) -> Centavos {
+        self.mdr + self.antifraud + self.margin + self.pix
+    }
+}

@@ -1,0 +1,236 @@
+//! Who is who: account groups, ledgers, and the ids that the outside sees.
+//!
+//! An id is a UUID of version 8 that carries its birth time, its account group and, for a recipient, the recipient's number, so
+//! that any id finds its actor without a global index. Group and number pass through a keyed permutation: it hides how many
+//! merchants there are. It is no secret and proves nothing; what an id may reach is decided by the caller's key.
+
+use std::fmt;
+
+use minicbor::{Decode, Encode};
+use uuid::Uuid;
+
+use crate::time::Timestamp;
+
+/// One merchant and its sub-recipients: the unit of consistency. A charge never leaves its group.
+#[derive(Clone, Copy, Default, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode)]
+#[cbor(transparent)]
+pub struct GroupNumber(#[n(0)] pub u32);
+
+/// A sub-recipient within its group, counted from 1.
+#[derive(Clone, Copy, Default, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode)]
+#[cbor(transparent)]
+pub struct RecipientNumber(#[n(0)] pub u32);
+
+/// The owner of one set of books, and of the Records that it decides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode)]
+pub enum LedgerId {
+    /// The merchant's own books.
+    #[n(0)]
+    Merchant(#[n(0)] GroupNumber),
+    /// A sub-recipient's own books.
+    #[n(1)]
+    Recipient(#[n(0)] GroupNumber, #[n(1)] RecipientNumber),
+    /// The platform's shard in this group. It has no actor: the group's Records write it.
+    #[n(2)]
+    Platform(#[n(0)] GroupNumber),
+    /// The operator of the installation: Records without money, such as a move of the sandbox clock.
+    #[n(3)]
+    System,
+}
+
+impl LedgerId {
+    /// The group whose books these are; none for the operator.
+    pub fn group(self) -> Option<GroupNumber> {
+        match self {
+            Self::Merchant(group) | Self::Recipient(group, _) | Self::Platform(group) => Some(group),
+            Self::System => None,
+        }
+    }
+}
+
+/// An id that the outside sees: txid, recipient, merchant, API key.
+#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ObjectId(pub u128);
+
+impl ObjectId {
+    /// The id as a UUID (`8-4-4-4-12`), the shape of every id but the txid.
+    pub fn uuid(self) -> Uuid {
+        Uuid::from_u128(self.0)
+    }
+
+    /// The id as 32 lower-case hexadecimal digits, the shape of a txid (PIX allows 26 to 35 alphanumerics).
+    pub fn txid(self) -> String {
+        self.uuid().simple().to_string()
+    }
+
+    /// Reads either shape; none when `text` is no version 8 UUID.
+    pub fn parse(text: &str) -> Option<Self> {
+        let uuid = Uuid::try_parse(text).ok()?;
+        let lower = !text.bytes().any(|byte| byte.is_ascii_uppercase());
+        (lower && matches!(text.len(), 32 | 36) && uuid.get_version_num() == 8).then(|| Self(uuid.as_u128()))
+    }
+
+    /// When the id was made, to the millisecond.
+    pub fn created_at(self) -> Timestamp {
+        Timestamp((self.0 >> 80) as i64)
+    }
+}
+
+impl fmt::Debug for ObjectId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.uuid())
+    }
+}
+
+impl<C> Encode<C> for ObjectId {
+    fn encode<W: minicbor::encode::Write>(
+        &self,
+        e: &mut minicbor::Encoder<W>,
+        _: &mut C,
+    ) -> Result<(), minicbor::encode::Error<W::Error>> {
+        e.bytes(&self.0.to_be_bytes())?.ok()
+    }
+}
+
+impl<'b, C> Decode<'b, C> for ObjectId {
+    fn decode(d: &mut minicbor::Decoder<'b>, _: &mut C) -> Result<Self, minicbor::decode::Error> {
+        let bytes = d.bytes()?.try_into().map_err(|_| minicbor::decode::Error::message("an id has 16 bytes"))?;
+        Ok(Self(u128::from_be_bytes(bytes)))
+    }
+}
+
+/// Makes and reads ids under the installation's key.
+#[derive(Clone)]
+pub struct IdKey([u32; 4]);
+
+const NUMBER_BITS: u32 = 30;
+const NUMBER_MASK: u32 = (1 << NUMBER_BITS) - 1;
+
+impl IdKey {
+    /// The key of an installation; it must stay the same for the life of its data.
+    pub fn new(key: [u8; 16]) -> Self {
+        let word = |i: usize| u32::from_le_bytes([key[i], key[i + 1], key[i + 2], key[i + 3]]);
+        Self([word(0), word(4), word(8), word(12)])
+    }
+
+    /// An id of `group` born at `now`. `random` (42 bits are used) keeps ids of the same millisecond apart.
+    pub fn object(&self, group: GroupNumber, now: Timestamp, random: u64) -> ObjectId {
+        self.assemble(group, now, (random >> NUMBER_BITS) as u16, random as u32 & NUMBER_MASK)
+    }
+
+    /// The id of a recipient, from which [`IdKey::recipient_number`] reads `number` again.
+    pub fn recipient(&self, group: GroupNumber, number: RecipientNumber, now: Timestamp, random: u16) -> ObjectId {
+        self.assemble(group, now, random, (number.0 ^ self.mask(group, now)) & NUMBER_MASK)
+    }
+
+    /// The group that an id names. A made-up id names some group too: what it reaches is checked there.
+    pub fn group(&self, id: ObjectId) -> GroupNumber {
+        GroupNumber(self.unpermute(id.0 as u32))
+    }
+
+    /// The number that a recipient's id names.
+    pub fn recipient_number(&self, id: ObjectId) -> RecipientNumber {
+        RecipientNumber(((id.0 >> 32) as u32 ^ self.mask(self.group(id), id.created_at())) & NUMBER_MASK)
+    }
+
+    /// Layout, from the top: 48 bits of milliseconds, version 8, 12 random bits, variant 2, 30 bits of number, 32 bits of group.
+    fn assemble(&self, group: GroupNumber, now: Timestamp, random: u16, number: u32) -> ObjectId {
+        let time = (now.0 as u128 & 0xFFFF_FFFF_FFFF) << 80;
+        let head = (8_u128 << 76) | (u128::from(random & 0x0FFF) << 64);
+        let tail = (2_u128 << 62) | (u128::from(number & NUMBER_MASK) << 32) | u128::from(self.permute(group.0));
+        ObjectId(time | head | tail)
+    }
+
+    fn mask(&self, group: GroupNumber, time: Timestamp) -> u32 {
+        mix(self.0[0] ^ group.0, self.0[1] ^ (time.0 as u32))
+    }
+
+    /// A Feistel network over two halves of 16 bits.
+    fn permute(&self, value: u32) -> u32 {
+        let (mut left, mut right) = (value >> 16, value & 0xFFFF);
+        for key in self.0 {
+            (left, right) = (right, left ^ (mix(key, right) & 0xFFFF));
+        }
+        (left << 16) | right
+    }
+
+    fn unpermute(&self, value: u32) -> u32 {
+        let (mut left, mut right) = (value >> 16, value & 0xFFFF);
+        for key in self.0.iter().rev() {
+            (left, right) = (right ^ (mix(*key, left) & 0xFFFF), left);
+        }
+        (left << 16) | right
+    }
+}
+
+/// Scatters two words into one (the finalizer of SplitMix64).
+fn mix(a: u32, b: u32) -> u32 {
+    let mut z = ((u64::from(a) << 32) | u64::from(b)).wrapping_add(0x9E37_79B9_7F4A_7C15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    (z ^ (z >> 31)) as u32
+}
+
+/// A keyed digest of something that is compared but not kept: a document, an idempotency key, a request body.
+#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Fingerprint(pub [u8; 16]);
+
+impl fmt::Debug for Fingerprint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl<C> Encode<C> for Fingerprint {
+    fn encode<W: minicbor::encode::Write>(
+        &self,
+        e: &mut minicbor::Encoder<W>,
+        _: &mut C,
+    ) -> Result<(), minicbor::encode::Error<W::Error>> {
+        e.bytes(&self.0)?.ok()
+    }
+}
+
+impl<'b, C> Decode<'b, C> for Fingerprint {
+    fn decode(d: &mut minicbor::Decoder<'b>, _: &mut C) -> Result<Self, minicbor::decode::Error> {
+        let bytes = d.bytes()?.try_into();
+        bytes.map(Self).map_err(|_| minicbor::decode::Error::message("a fingerprint has 16 bytes"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn an_id_gives_back_what_it_carries(key: [u8; 16], group: u32, number in 0..=NUMBER_MASK, at in 0_i64..1 << 47, random: u64) {
+            let ids = IdKey::new(key);
+            let now = Timestamp(at);
+            let charge = ids.object(GroupNumber(group), now, random);
+            prop_assert_eq!(ids.group(charge), GroupNumber(group));
+            prop_assert_eq!(charge.created_at(), now);
+            prop_assert_eq!(ObjectId::parse(&charge.txid()), Some(charge));
+            prop_assert_eq!(ObjectId::parse(&charge.uuid().to_string()), Some(charge));
+            let recipient = ids.recipient(GroupNumber(group), RecipientNumber(number), now, random as u16);
+            prop_assert_eq!(ids.group(recipient), GroupNumber(group));
+            prop_assert_eq!(ids.recipient_number(recipient), RecipientNumber(number));
+        }
+    }
+
+    #[test]
+    fn only_version_8_in_its_two_shapes_is_an_id() {
+        let id = IdKey::new([7; 16]).object(GroupNumber(1), Timestamp(1_800_000_000_000), 42);
+        for (text, expected) in [
+            (id.txid(), true),
+            (id.uuid().to_string(), true),
+            (id.txid().to_uppercase(), false),
+            (format!("{{{}}}", id.uuid()), false),
+            ("00000000-0000-4000-8000-000000000000".to_owned(), false),
+            (String::new(), false),
+        ] {
+            assert_eq!(ObjectId::parse(&text).is_some(), expected, "{text}");
+        }
+    }
+}

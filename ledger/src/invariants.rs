@@ -1,0 +1,138 @@
+//! What must hold at every Record of the journal, as pure checks over one group's books. Tests, `verify` and debug assertions
+//! use them.
+
+use std::collections::BTreeMap;
+
+use crate::account::Account;
+use crate::entry::{Balances, Entry, Side};
+use crate::id::LedgerId;
+use crate::record::Record;
+
+/// The books of one account group, kept by folding its Records in order.
+#[derive(Clone, Debug, Default)]
+pub struct GroupBooks {
+    ledgers: BTreeMap<LedgerId, Balances>,
+    ordinals: BTreeMap<LedgerId, u64>,
+    split_clearing: i128,
+    fee_clearing: i128,
+}
+
+/// A promise that a Record breaks.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Violation {
+    /// The owner's Records are not counted 1, 2, 3, …
+    #[error("{owner:?}: Record {found} where {expected} was expected")]
+    Ordinal {
+        /// Who decided.
+        owner: LedgerId,
+        /// The next number.
+        expected: u64,
+        /// The number found.
+        found: u64,
+    },
+    /// A claim and the liability that mirrors it differ.
+    #[error("{ledger:?} {account:?} and its mirror sum to {sum}")]
+    Mirror {
+        /// Whose books.
+        ledger: LedgerId,
+        /// Which account.
+        account: Account,
+        /// What is left over, centavos.
+        sum: i128,
+    },
+    /// A claim on the platform fell below zero.
+    #[error("{ledger:?} {account:?} stands at {balance}")]
+    Negative {
+        /// Whose books.
+        ledger: LedgerId,
+        /// Which account.
+        account: Account,
+        /// Its balance, centavos.
+        balance: i128,
+    },
+    /// What the merchant gave away is not what recipients got.
+    #[error("splits given and received differ by {0}")]
+    Splits(i128),
+    /// Fees paid are not the platform's income.
+    #[error("fees paid and earned differ by {0}")]
+    Fees(i128),
+    /// An entry of another group.
+    #[error("an entry of {0:?}, outside the group of its Record")]
+    Foreign(LedgerId),
+}
+
+impl GroupBooks {
+    /// Folds a Record of this group and checks every promise that it could break.
+    pub fn post(&mut self, record: &Record) -> Result<(), Violation> {
+        self.count(record)?;
+        for entry in &record.entries {
+            if entry.ledger().group() != record.owner.group() {
+                return Err(Violation::Foreign(entry.ledger()));
+            }
+            self.add(entry);
+        }
+        for entry in &record.entries {
+            self.check(entry)?;
+        }
+        match (self.split_clearing, self.fee_clearing) {
+            (0, 0) => Ok(()),
+            (0, fees) => Err(Violation::Fees(fees)),
+            (splits, _) => Err(Violation::Splits(splits)),
+        }
+    }
+
+    /// Debits minus credits of an account, centavos.
+    pub fn balance(&self, ledger: LedgerId, account: Account) -> i128 {
+        self.ledgers.get(&ledger).and_then(|balances| balances.get(&account)).map_or(0, |balance| balance.net())
+    }
+
+    /// The balances of every ledger of the group.
+    pub fn ledgers(&self) -> &BTreeMap<LedgerId, Balances> {
+        &self.ledgers
+    }
+
+    fn count(&mut self, record: &Record) -> Result<(), Violation> {
+        let ordinal = self.ordinals.entry(record.owner).or_default();
+        let expected = *ordinal + 1;
+        if record.ordinal != expected {
+            return Err(Violation::Ordinal { owner: record.owner, expected, found: record.ordinal });
+        }
+        *ordinal = expected;
+        Ok(())
+    }
+
+    fn add(&mut self, entry: &Entry) {
+        let balances = self.ledgers.entry(entry.ledger()).or_default();
+        for posting in entry.postings() {
+            balances.entry(posting.account).or_default().post(posting);
+            let signed = match posting.side {
+                Side::Debit => i128::from(posting.amount.0),
+                Side::Credit => -i128::from(posting.amount.0),
+            };
+            if posting.account.is_split_clearing() {
+                self.split_clearing += signed;
+            }
+            if posting.account.is_fee_clearing() {
+                self.fee_clearing += signed;
+            }
+        }
+    }
+
+    fn check(&self, entry: &Entry) -> Result<(), Violation> {
+        let ledger = entry.ledger();
+        for posting in entry.postings() {
+            let account = posting.account;
+            let balance = self.balance(ledger, account);
+            if account.is_claim_on_platform() && balance < 0 {
+                return Err(Violation::Negative { ledger, account, balance });
+            }
+            if let Some((other, mirror)) = account.mirror(ledger) {
+                let sum = balance + self.balance(other, mirror);
+                if sum != 0 {
+                    return Err(Violation::Mirror { ledger, account, sum });
+                }
+            }
+        }
+        Ok(())
+    }
+}

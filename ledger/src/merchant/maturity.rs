@@ -1,0 +1,53 @@
+//! What falls due: the seller's card money, the acquirer's payment to the platform, and the time of the next attention.
+
+use std::collections::BTreeMap;
+
+use super::MerchantState;
+use crate::event::{Due, Event};
+use crate::money::Centavos;
+use crate::record::Decision;
+use crate::time::{Minute, Timestamp};
+
+impl MerchantState {
+    /// The Record of all that is due at `now`; none when nothing is. The acquirer's payment is booked on its due day.
+    pub fn mature(&self, now: Timestamp, foreign_through: u64) -> Option<Decision> {
+        let (dues, owed) = (due(&self.pending, now), due(&self.acquirer_due, now));
+        let mut events = Vec::new();
+        if !owed.is_empty() {
+            events.push(Event::AcquirerPaid { dues: owed });
+        }
+        if !dues.is_empty() {
+            let raised = dues.iter().map(|due| due.amount).sum();
+            let next_due = self.next_due_after(now);
+            events.push(Event::Matured { dues, foreign_through, next_due });
+            events.extend(self.recovery(raised));
+        }
+        (!events.is_empty()).then_some(Decision { events, personal: None })
+    }
+
+    /// When this merchant needs attention next: money falls due, or the rail of an open charge is to be asked.
+    pub fn next_due(&self) -> Option<Timestamp> {
+        let minutes = [&self.pending, &self.acquirer_due].map(|sums| sums.keys().next().map(|minute| minute.start()));
+        let attention = self.attention.first().map(|(at, _)| *at);
+        minutes.into_iter().flatten().chain(attention).min()
+    }
+
+    /// The event by which a rise of Available repays the Deficit.
+    pub(super) fn recovery(&self, raised: Centavos) -> Option<Event> {
+        let amount = raised.min(self.deficit);
+        amount.is_positive().then_some(Event::DeficitRecovered { amount })
+    }
+
+    fn next_due_after(&self, now: Timestamp) -> Option<Timestamp> {
+        let later = Minute(now.minute().0.saturating_add(1));
+        let minutes = [&self.pending, &self.acquirer_due]
+            .map(|sums| sums.range(later..).next().map(|(minute, _)| minute.start()));
+        let attention = self.attention.first().map(|(at, _)| *at);
+        minutes.into_iter().flatten().chain(attention).min()
+    }
+}
+
+/// The sums whose minute has begun at `now`.
+pub(crate) fn due(sums: &BTreeMap<Minute, Centavos>, now: Timestamp) -> Vec<Due> {
+    sums.range(..=now.minute()).map(|(minute, amount)| Due { minute: *minute, amount: *amount }).collect()
+}

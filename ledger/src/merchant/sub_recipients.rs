@@ -1,0 +1,117 @@
+//! Registration of sub-recipients and its review (interface 2.7, 3.4).
+
+use minicbor::{Decode, Encode};
+
+use super::MerchantState;
+use crate::event::Event;
+use crate::id::{Fingerprint, IdKey, ObjectId, RecipientNumber};
+use crate::personal::Sealed;
+use crate::record::Decision;
+use crate::rejection::Rejection;
+
+/// Where a recipient's registration stands (interface 3.4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+#[cbor(index_only)]
+pub enum RecipientStatus {
+    /// Registered, not yet submitted to the acquirer.
+    #[n(0)]
+    Draft,
+    /// Submitted for analysis.
+    #[n(1)]
+    Pending,
+    /// Can receive splits.
+    #[n(2)]
+    Active,
+    /// Refused.
+    #[n(3)]
+    Rejected,
+}
+
+/// A recipient, as its merchant keeps it.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct Recipient {
+    /// Its id.
+    #[n(0)]
+    pub id: ObjectId,
+    /// Where its registration stands.
+    #[n(1)]
+    pub status: RecipientStatus,
+    /// Keyed digest of its document.
+    #[n(2)]
+    pub document: Fingerprint,
+    /// Its registration.
+    #[n(3)]
+    pub profile: Sealed,
+}
+
+impl MerchantState {
+    /// The recipient of a number.
+    pub fn recipient(&self, number: RecipientNumber) -> Option<&Recipient> {
+        self.recipients.get((number.0 as usize).checked_sub(1)?)
+    }
+
+    /// The recipient of an id, if it is this merchant's.
+    pub fn find_recipient(&self, id: ObjectId, ids: &IdKey) -> Option<(RecipientNumber, &Recipient)> {
+        let number = ids.recipient_number(id);
+        self.recipient(number).filter(|recipient| recipient.id == id).map(|recipient| (number, recipient))
+    }
+
+    /// A new document makes a draft; a rejected recipient becomes a draft again under its id; any other is left as it is.
+    pub(super) fn register_recipient(
+        &self,
+        document: Fingerprint,
+        profile: Sealed,
+        id_of: impl FnOnce(RecipientNumber) -> ObjectId,
+    ) -> Decision {
+        let Some(number) = self.recipients_by_document.get(&document).copied() else {
+            let count = u32::try_from(self.recipients.len()).expect("a group has fewer than 2^30 recipients");
+            let number = RecipientNumber(count + 1);
+            let registered = Event::RecipientRegistered { number, id: id_of(number), document };
+            return Decision { events: vec![registered], personal: Some(profile) };
+        };
+        match self.recipient(number).map(|recipient| recipient.status) {
+            Some(RecipientStatus::Rejected) => {
+                Decision { events: vec![Event::RecipientRegisteredAgain { number }], personal: Some(profile) }
+            }
+            _ => Decision::default(),
+        }
+    }
+
+    /// A draft becomes pending; later states are left as they are.
+    pub(super) fn submit_recipient(&self, id: ObjectId, ids: &IdKey) -> Result<Decision, Rejection> {
+        let (number, recipient) = self.find_recipient(id, ids).ok_or(Rejection::RecipientNotFound)?;
+        Ok(match recipient.status {
+            RecipientStatus::Draft => Decision::of(Event::RecipientSubmitted { number }),
+            _ => Decision::default(),
+        })
+    }
+
+    pub(super) fn approve_recipient(&self, id: ObjectId, ids: &IdKey) -> Result<Decision, Rejection> {
+        let number = self.undecided_recipient(id, ids)?;
+        Ok(Decision::of(Event::RecipientApproved { number }))
+    }
+
+    pub(super) fn reject_recipient(&self, id: ObjectId, notes: String, ids: &IdKey) -> Result<Decision, Rejection> {
+        let number = self.undecided_recipient(id, ids)?;
+        Ok(Decision::of(Event::RecipientRejected { number, notes }))
+    }
+
+    pub(super) fn set_recipient_status(&mut self, number: RecipientNumber, status: RecipientStatus) {
+        self.change_recipient(number, |recipient| recipient.status = status);
+    }
+
+    pub(super) fn change_recipient(&mut self, number: RecipientNumber, change: impl FnOnce(&mut Recipient)) {
+        let at = (number.0 as usize).checked_sub(1);
+        if let Some(recipient) = at.and_then(|at| self.recipients.get_mut(at)) {
+            change(recipient);
+        }
+    }
+
+    fn undecided_recipient(&self, id: ObjectId, ids: &IdKey) -> Result<RecipientNumber, Rejection> {
+        let (number, recipient) = self.find_recipient(id, ids).ok_or(Rejection::RecipientNotFound)?;
+        match recipient.status {
+            RecipientStatus::Draft | RecipientStatus::Pending => Ok(number),
+            RecipientStatus::Active | RecipientStatus::Rejected => Err(Rejection::RecipientAlreadyDecided),
+        }
+    }
+}

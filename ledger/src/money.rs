@@ -1,0 +1,189 @@
+//! Money and rates. Integer centavos, checked arithmetic, decimal rates, half-up rounding: no float touches money.
+
+use std::fmt;
+use std::iter::Sum;
+use std::ops::{Add, AddAssign, Neg, Sub, SubAssign};
+
+use minicbor::{Decode, Encode};
+use rust_decimal::prelude::ToPrimitive;
+use rust_decimal::{Decimal, RoundingStrategy};
+
+/// The largest amount that a request may name: 10^12 centavos (ten billion reais).
+pub const AMOUNT_MAX: Centavos = Centavos(1_000_000_000_000);
+
+/// An amount of money in centavos, the hundredth part of a real (BRL).
+///
+/// Every amount that enters is at most [`AMOUNT_MAX`], so the sum of nine million of them still fits. The operators panic
+/// when a sum does not: such an overflow is a defect of the program, never a property of the input.
+#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode)]
+#[cbor(transparent)]
+pub struct Centavos(#[n(0)] pub i64);
+
+impl Centavos {
+    /// No money.
+    pub const ZERO: Self = Self(0);
+
+    /// True for amounts above zero.
+    pub fn is_positive(self) -> bool {
+        self.0 > 0
+    }
+
+    /// True for zero.
+    pub fn is_zero(self) -> bool {
+        self.0 == 0
+    }
+
+    /// The amount, or zero when it is negative.
+    pub fn or_zero(self) -> Self {
+        self.max(Self::ZERO)
+    }
+}
+
+impl fmt::Debug for Centavos {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0)
+    }
+}
+
+impl fmt::Display for Centavos {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0)
+    }
+}
+
+impl Add for Centavos {
+    type Output = Self;
+    fn add(self, other: Self) -> Self {
+        Self(self.0.checked_add(other.0).expect("amounts are bounded at the door, so sums fit"))
+    }
+}
+
+impl Sub for Centavos {
+    type Output = Self;
+    fn sub(self, other: Self) -> Self {
+        Self(self.0.checked_sub(other.0).expect("amounts are bounded at the door, so differences fit"))
+    }
+}
+
+impl Neg for Centavos {
+    type Output = Self;
+    fn neg(self) -> Self {
+        Self::ZERO - self
+    }
+}
+
+impl AddAssign for Centavos {
+    fn add_assign(&mut self, other: Self) {
+        *self = *self + other;
+    }
+}
+
+impl SubAssign for Centavos {
+    fn sub_assign(&mut self, other: Self) {
+        *self = *self - other;
+    }
+}
+
+impl Sum for Centavos {
+    fn sum<I: Iterator<Item = Self>>(amounts: I) -> Self {
+        amounts.fold(Self::ZERO, Add::add)
+    }
+}
+
+/// A rate in percent, with at most four decimals: `Rate::percent("2.99")` takes 2.99 % of an amount.
+#[derive(Clone, Copy, Default, Debug, PartialEq, Eq, PartialOrd, Ord, Encode, Decode)]
+#[cbor(transparent)]
+pub struct Rate(#[n(0)] u32);
+
+/// A percentage that is no [`Rate`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a rate is a percentage from 0 to 100 with at most four decimals")]
+pub struct NotARate;
+
+impl Rate {
+    const SCALE: u32 = 4;
+
+    /// The rate of `hundredths` of a percent: `Rate::basis_points(299)` is 2.99 %.
+    pub const fn basis_points(hundredths: u32) -> Self {
+        Self(hundredths * 100)
+    }
+
+    /// A rate from a decimal percentage (units: percent).
+    pub fn percent(percent: Decimal) -> Result<Self, NotARate> {
+        let normal = percent.normalize();
+        if normal.scale() > Self::SCALE || normal < Decimal::ZERO || normal > Decimal::ONE_HUNDRED {
+            return Err(NotARate);
+        }
+        (normal * Decimal::from(10_000)).to_u32().map(Self).ok_or(NotARate)
+    }
+
+    /// The rate as a decimal percentage, without trailing zeros.
+    pub fn as_percent(self) -> Decimal {
+        Decimal::new(i64::from(self.0), Self::SCALE).normalize()
+    }
+
+    /// This share of `amount`, rounded half up to the centavo (interface 2.13; each fee is rounded by itself).
+    pub fn of(self, amount: Centavos) -> Centavos {
+        let share = Decimal::from(amount.0) * Decimal::new(i64::from(self.0), Self::SCALE + 2);
+        let rounded = share.round_dp_with_strategy(0, RoundingStrategy::MidpointAwayFromZero);
+        Centavos(rounded.to_i64().expect("at most 100 % of an amount fits where the amount fits"))
+    }
+}
+
+/// `part` in percent of `whole`, rounded half up to two decimals; 0 when `whole` is 0 (`breakdown.feePercent`, interface 2.4).
+pub fn percent_of(part: Centavos, whole: Centavos) -> Decimal {
+    if whole.is_zero() {
+        return Decimal::ZERO;
+    }
+    (Decimal::from(part.0) * Decimal::ONE_HUNDRED / Decimal::from(whole.0))
+        .round_dp_with_strategy(2, RoundingStrategy::MidpointAwayFromZero)
+        .normalize()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rate_takes_its_share_rounded_half_up() {
+        for (basis_points, amount, expected) in [
+            (299, 10_000, 299),
+            (99, 6_500, 64),
+            (100, 150, 2),
+            (100, 149, 1),
+            (50, 100, 1),
+            (49, 100, 0),
+            (238, 2_000, 48),
+            (10_000, 7, 7),
+        ] {
+            let share = Rate::basis_points(basis_points).of(Centavos(amount));
+            assert_eq!(share, Centavos(expected), "{basis_points} hundredths of a percent of {amount}");
+        }
+    }
+
+    #[test]
+    fn a_rate_has_at_most_four_decimals_and_lies_between_0_and_100() {
+        for (text, expected) in [
+            ("2.99", true),
+            ("0", true),
+            ("100", true),
+            ("100.0001", false),
+            ("-1", false),
+            ("1.00001", false),
+            ("1.0000000", true),
+        ] {
+            let percent: Decimal = text.parse().unwrap();
+            assert_eq!(Rate::percent(percent).is_ok(), expected, "{text}");
+        }
+        assert_eq!(Rate::percent("2.38".parse().unwrap()).unwrap().as_percent().to_string(), "2.38");
+    }
+
+    #[test]
+    fn a_fee_percent_has_two_decimals() {
+        for (part, whole, expected) in
+            [(562, 6_500, "8.65"), (1, 3, "33.33"), (2, 3, "66.67"), (5, 0, "0"), (1, 8, "12.5")]
+        {
+            assert_eq!(percent_of(Centavos(part), Centavos(whole)).to_string(), expected);
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! Personal data. It stands in one part of a Record, sealed under the key of its month, so that dropping the key erases the people
+//! and leaves the books. The ledger carries sealed bytes about and never opens them.
+
+use minicbor::{Decode, Encode};
+
+/// Sealed bytes and the month whose key opens them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
+pub struct Sealed {
+    /// Months since January 1970, in UTC.
+    #[n(0)]
+    pub month: u16,
+    /// Nonce, ciphertext and tag.
+    #[cbor(n(1), with = "minicbor::bytes")]
+    pub bytes: Vec<u8>,
+}
+
+/// Who paid (interface 2.1, 2.3), as sealed into the Record that opens a charge.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
+pub struct Payer {
+    /// Full name.
+    #[n(0)]
+    pub name: String,
+    /// CPF or CNPJ, without punctuation.
+    #[n(1)]
+    pub document: String,
+    /// E-mail.
+    #[n(2)]
+    pub email: Option<String>,
+    /// Telephone, digits only.
+    #[n(3)]
+    pub phone: Option<String>,
+    /// The charge's description: free text, so treated as personal.
+    #[n(4)]
+    pub description: Option<String>,
+}
+
+/// A merchant, as sealed into the Record that opens its books.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
+pub struct MerchantProfile {
+    /// Name, as shown to payers.
+    #[n(0)]
+    pub name: String,
+    /// CPF or CNPJ, without punctuation.
+    #[n(1)]
+    pub document: String,
+    /// City, as shown in PIX codes.
+    #[n(2)]
+    pub city: String,
+}
+
+/// A sub-recipient's registration (interface 2.7), as sealed into the Record that registers it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
+pub struct RecipientProfile {
+    /// Full name, or the corporation's legal name.
+    #[n(0)]
+    pub name: String,
+    /// CPF or CNPJ, without punctuation.
+    #[n(1)]
+    pub document: String,
+    /// E-mail.
+    #[n(2)]
+    pub email: Option<String>,
+    /// DD/MM/YYYY; individuals only.
+    #[n(3)]
+    pub birthdate: Option<String>,
+    /// Individuals only.
+    #[n(4)]
+    pub mother_name: Option<String>,
+    /// Where they live or trade.
+    #[n(5)]
+    pub address: Option<Address>,
+    /// At least one.
+    #[n(6)]
+    pub phones: Vec<Phone>,
+    /// Monthly income or annual revenue, centavos.
+    #[n(7)]
+    pub income_cents: Option<i64>,
+    /// Corporations only; at least one.
+    #[n(8)]
+    pub partners: Vec<RecipientProfile>,
+    /// Where withdrawals go.
+    #[n(9)]
+    pub bank: Option<BankAccount>,
+}
+
+/// A postal address.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
+pub struct Address {
+    /// Street.
+    #[n(0)]
+    pub street: String,
+    /// House number.
+    #[n(1)]
+    pub number: String,
+    /// Neighborhood (bairro).
+    #[n(2)]
+    pub neighborhood: String,
+    /// City.
+    #[n(3)]
+    pub city: String,
+    /// State, two letters.
+    #[n(4)]
+    pub state: String,
+    /// CEP, 8 digits.
+    #[n(5)]
+    pub zip_code: String,
+}
+
+/// A telephone number.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
+pub struct Phone {
+    /// Area code.
+    #[n(0)]
+    pub ddd: String,
+    /// Number without area code.
+    #[n(1)]
+    pub number: String,
+}
+
+/// A bank account.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
+pub struct BankAccount {
+    /// 3 digits (COMPE).
+    #[n(0)]
+    pub bank_code: String,
+    /// Branch.
+    #[n(1)]
+    pub agencia: String,
+    /// Branch check digit.
+    #[n(2)]
+    pub agencia_dv: Option<String>,
+    /// Account.
+    #[n(3)]
+    pub conta: String,
+    /// Account check digit.
+    #[n(4)]
+    pub conta_dv: Option<String>,
+    /// True for `conta_poupanca`, false for `conta_corrente`.
+    #[n(5)]
+    pub savings: bool,
+    /// Holder's name.
+    #[n(6)]
+    pub legal_name: Option<String>,
+    /// Holder's CPF or CNPJ, without punctuation.
+    #[n(7)]
+    pub document: String,
+}

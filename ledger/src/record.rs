@@ -1,0 +1,176 @@
+//! The Record: the facts of one command and one balanced entry for every ledger that they touch. It is in the journal whole or
+//! not at all.
+//!
+//! # Format 1
+//! A format byte, then a CBOR array `[group + 1 or 0, recipient or 0, ordinal, effective_at, events, entries, idempotency, operator,
+//! personal]`. A later release may append items, which this one skips, and may add events and fields (see [`crate::event`]); what
+//! an older binary cannot understand it refuses by name. Checksums and the hash chain are the store's: they run over these bytes.
+
+use std::convert::Infallible;
+
+use minicbor::{Decode, Decoder, Encode, Encoder};
+
+use crate::entry::Entry;
+use crate::event::Event;
+use crate::id::{Fingerprint, GroupNumber, LedgerId, RecipientNumber};
+use crate::personal::Sealed;
+use crate::postings;
+use crate::time::Timestamp;
+
+/// The format that this release writes, and the newest that it reads.
+pub const FORMAT: u8 = 1;
+
+/// What makes a request the same request: its key within account and route, and its body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct Idempotency {
+    /// Keyed digest of account, route and the caller's key.
+    #[n(0)]
+    pub key: Fingerprint,
+    /// Keyed digest of the body, without a card's security code.
+    #[n(1)]
+    pub body: Fingerprint,
+}
+
+/// The decided facts and entries of one command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// Who decided.
+    pub owner: LedgerId,
+    /// The owner's Records are counted from 1, without gaps: a lost one is noticed.
+    pub ordinal: u64,
+    /// When it took effect.
+    pub effective_at: Timestamp,
+    /// The request that it answers.
+    pub idempotency: Option<Idempotency>,
+    /// The operator who asked for it, for the audit trail.
+    pub operator: Option<String>,
+    /// The personal data of its events.
+    pub personal: Option<Sealed>,
+    /// What happened.
+    pub events: Vec<Event>,
+    /// What moved.
+    pub entries: Vec<Entry>,
+}
+
+/// Why bytes are no Record that this release can read.
+#[derive(Debug, thiserror::Error)]
+pub enum DecodeError {
+    /// Written by a later release.
+    #[error(
+        "a Record of format {0}, but this release reads up to format {FORMAT}: use the release that wrote it, or a later one"
+    )]
+    NewerFormat(u8),
+    /// Not what the format says.
+    #[error("a Record that cannot be read: {0}")]
+    Malformed(#[from] minicbor::decode::Error),
+}
+
+/// What a command decided, before its owner numbers it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Decision {
+    /// What happened.
+    pub events: Vec<Event>,
+    /// The personal data of the events.
+    pub personal: Option<Sealed>,
+}
+
+impl Decision {
+    /// One fact without personal data.
+    pub fn of(event: Event) -> Self {
+        Self { events: vec![event], personal: None }
+    }
+
+    /// The Record of this decision, with the entries that its events make.
+    pub fn into_record(self, owner: LedgerId, ordinal: u64, effective_at: Timestamp) -> Record {
+        let entries = postings::entries(owner, &self.events);
+        let Self { events, personal } = self;
+        Record { owner, ordinal, effective_at, idempotency: None, operator: None, personal, events, entries }
+    }
+}
+
+impl Record {
+    /// The entries of one ledger.
+    pub fn entries_of(&self, ledger: LedgerId) -> impl Iterator<Item = &Entry> {
+        self.entries.iter().filter(move |entry| entry.ledger() == ledger)
+    }
+
+    /// The recipients that this Record concerns besides its owner: those with an entry, and those that are only told (an unpaid
+    /// PIX split, a cancelled one). Each once, in order.
+    pub fn recipients_told(&self) -> Vec<RecipientNumber> {
+        let mut numbers = Vec::new();
+        for event in &self.events {
+            match event {
+                Event::ChargeOpened { terms, expires_at: Some(_), .. }
+                | Event::CardCaptured { terms, .. }
+                | Event::PixPaid { terms, .. } => numbers.extend(terms.splits.iter().map(|split| split.recipient)),
+                Event::PixCancelled { recipients, .. } => numbers.extend(recipients),
+                _ => {}
+            }
+        }
+        numbers.sort_unstable();
+        numbers.dedup();
+        numbers
+    }
+
+    /// Appends the encoding of this Record.
+    pub fn encode(&self, into: &mut Vec<u8>) {
+        into.push(FORMAT);
+        let written: Result<(), minicbor::encode::Error<Infallible>> = self.write(&mut Encoder::new(into));
+        written.expect("writing into memory cannot fail");
+    }
+
+    /// Reads a Record.
+    pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
+        match bytes.split_first() {
+            Some((&FORMAT, body)) => Ok(Self::read(&mut Decoder::new(body))?),
+            Some((&format, _)) if format > FORMAT => Err(DecodeError::NewerFormat(format)),
+            _ => Err(DecodeError::Malformed(minicbor::decode::Error::message("no format byte"))),
+        }
+    }
+
+    fn write<W: minicbor::encode::Write>(&self, e: &mut Encoder<W>) -> Result<(), minicbor::encode::Error<W::Error>> {
+        let (group, recipient) = match self.owner {
+            LedgerId::System => (0, 0),
+            LedgerId::Merchant(group) | LedgerId::Platform(group) => (u64::from(group.0) + 1, 0),
+            LedgerId::Recipient(group, number) => (u64::from(group.0) + 1, number.0),
+        };
+        e.array(9)?.u64(group)?.u32(recipient)?.u64(self.ordinal)?.i64(self.effective_at.0)?;
+        e.encode(&self.events)?;
+        e.array(self.entries.len() as u64)?;
+        for entry in &self.entries {
+            entry.encode(e)?;
+        }
+        e.encode(self.idempotency)?.encode(&self.operator)?.encode(&self.personal)?;
+        Ok(())
+    }
+
+    fn read(d: &mut Decoder<'_>) -> Result<Self, minicbor::decode::Error> {
+        let items = d.array()?.unwrap_or_default();
+        if items < 9 {
+            return Err(minicbor::decode::Error::message("a Record has at least nine items"));
+        }
+        let owner = match (d.u64()?, d.u32()?) {
+            (0, _) => LedgerId::System,
+            (group, number) => {
+                let group =
+                    u32::try_from(group - 1).map_err(|_| minicbor::decode::Error::message("a group has 32 bits"))?;
+                match number {
+                    0 => LedgerId::Merchant(GroupNumber(group)),
+                    number => LedgerId::Recipient(GroupNumber(group), RecipientNumber(number)),
+                }
+            }
+        };
+        let (ordinal, effective_at) = (d.u64()?, Timestamp(d.i64()?));
+        let events = d.decode()?;
+        let entry_count = d.array()?.unwrap_or_default();
+        let mut entries = Vec::with_capacity(entry_count.min(64) as usize);
+        for _ in 0..entry_count {
+            entries.push(Entry::decode(d, owner.group())?);
+        }
+        let (idempotency, operator, personal) = (d.decode()?, d.decode()?, d.decode()?);
+        for _ in 9..items {
+            d.skip()?;
+        }
+        Ok(Self { owner, ordinal, effective_at, idempotency, operator, personal, events, entries })
+    }
+}
