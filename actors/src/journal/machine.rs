@@ -1,0 +1,252 @@
+//! The journal's order of things, as one synchronous state machine without I/O: what waits, what is being written, who is told
+//! and who is answered, in which order. The writer thread is a shell around it, and so is the simulation.
+//!
+//! Everything passes one queue. A block takes what waits, in order, up to a size. When the block is durable, its Records are
+//! published, delivered to the foreign owners that are awake, reported to their owners as durable, and only then do the other
+//! messages of the block take effect, in their order: replies leave, opens are answered, snapshots are written.
+//!
+//! - A reply queued behind a Record leaves with that Record's block or a later one: nobody hears of a fact before it is durable.
+//! - An open is answered with a sequence S after everything up to S was published, and its inbox gets everything from S + 1.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use ledger::id::LedgerId;
+use ledger::record::Record;
+use ledger::time::Timestamp;
+
+use super::room::Permit;
+use crate::store::{Block, BlockHash, Head, Partition, Sequence};
+
+/// A block closes at this many bytes of Records, unless one Record alone is larger.
+pub const BLOCK_BYTES_MAX: usize = 512 * 1024;
+
+/// A Record on its way into the journal.
+#[derive(Debug)]
+pub struct Submission {
+    /// What is to be durable.
+    pub record: Arc<Record>,
+    /// Its encoding, made by its owner.
+    pub bytes: Vec<u8>,
+    /// The room that was taken for it at the door; given back when it is durable.
+    pub permit: Arc<Permit>,
+}
+
+/// An actor's state at two positions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Snapshot {
+    /// Whose state.
+    pub ledger: LedgerId,
+    /// Ordinal of the last own Record in it.
+    pub own: u64,
+    /// Sequence through which foreign Records are in it.
+    pub foreign: u64,
+    /// The encoded state.
+    pub state: Vec<u8>,
+}
+
+/// What is asked of the journal. `A` is a reply on its way out, `I` a handle to an actor's inbox.
+#[derive(Debug)]
+pub enum Input<A, I> {
+    /// Make a Record durable.
+    Submit(Submission),
+    /// Let a reply go, behind everything that was submitted before it.
+    Answer(A),
+    /// Register an actor's inbox, and tell it through which sequence to load.
+    Open {
+        /// Whose actor.
+        ledger: LedgerId,
+        /// Where its deliveries go.
+        inbox: I,
+    },
+    /// Forget an actor's inbox.
+    Close {
+        /// Whose actor.
+        ledger: LedgerId,
+    },
+    /// Keep an actor's state, once all that is in it is durable.
+    Keep(Snapshot),
+    /// The block handed out last is durable.
+    Written,
+}
+
+/// What the shell is to do, in this order.
+#[derive(Debug)]
+pub enum Output<A, I> {
+    /// Make a block durable, then say [`Input::Written`]. Until then no other block is handed out.
+    Write(Block),
+    /// Make a durable block's Records visible to readers.
+    Publish(Vec<(Sequence, Arc<Record>)>),
+    /// Hand foreign Records to an actor that is awake.
+    Deliver {
+        /// Where to.
+        inbox: I,
+        /// In order.
+        records: Vec<(Sequence, Arc<Record>)>,
+    },
+    /// All of an actor's Records through this ordinal are durable.
+    Durable {
+        /// Whom to tell.
+        inbox: I,
+        /// The ordinal.
+        ordinal: u64,
+    },
+    /// Let a reply go.
+    Release(A),
+    /// Tell an actor that it is registered, and to load everything through this sequence.
+    Opened {
+        /// Whom to tell.
+        inbox: I,
+        /// Load through here; deliveries follow from the next one on.
+        through: Sequence,
+    },
+    /// Write a snapshot.
+    Keep(Snapshot),
+}
+
+/// A message that takes effect once everything queued before it is durable.
+enum Follower<A, I> {
+    Answer(A),
+    Open { ledger: LedgerId, inbox: I },
+    Close { ledger: LedgerId },
+    Keep(Snapshot),
+}
+
+enum Item<A, I> {
+    Record(Submission),
+    Follower(Follower<A, I>),
+}
+
+/// A block that is being made durable, and what follows it. The permits go back when it is done.
+struct Flight<A, I> {
+    records: Vec<(Sequence, Arc<Record>)>,
+    permits: Vec<Arc<Permit>>,
+    followers: Vec<Follower<A, I>>,
+}
+
+/// See the module.
+pub struct Machine<A, I> {
+    head: Head,
+    queue: VecDeque<Item<A, I>>,
+    flight: Option<Flight<A, I>>,
+    inboxes: BTreeMap<LedgerId, I>,
+}
+
+impl<A, I: Clone> Machine<A, I> {
+    /// A machine that continues a journal.
+    pub fn new(head: Head) -> Self {
+        Self { head, queue: VecDeque::new(), flight: None, inboxes: BTreeMap::new() }
+    }
+
+    /// Takes one message; `outputs` grows by what is to be done at once.
+    pub fn step(&mut self, input: Input<A, I>, outputs: &mut Vec<Output<A, I>>) {
+        match input {
+            Input::Submit(submission) => self.queue.push_back(Item::Record(submission)),
+            Input::Answer(answer) => self.queue.push_back(Item::Follower(Follower::Answer(answer))),
+            Input::Open { ledger, inbox } => self.queue.push_back(Item::Follower(Follower::Open { ledger, inbox })),
+            Input::Close { ledger } => self.queue.push_back(Item::Follower(Follower::Close { ledger })),
+            Input::Keep(snapshot) => self.queue.push_back(Item::Follower(Follower::Keep(snapshot))),
+            Input::Written => {
+                let flight = self.flight.take().expect("only a block that was handed out can be written");
+                self.land(flight, outputs);
+            }
+        }
+    }
+
+    /// Hands out the next block, if none is under way and something waits. Followers without a Record before them need no block
+    /// and are let go at once. `now` is the time of booking; it never goes back.
+    pub fn gather(&mut self, now: Timestamp, outputs: &mut Vec<Output<A, I>>) {
+        if self.flight.is_some() || self.queue.is_empty() {
+            return;
+        }
+        let first = self.head.next;
+        let mut flight = Flight { records: Vec::new(), permits: Vec::new(), followers: Vec::new() };
+        let (mut records, mut bytes) = (Vec::new(), 0);
+        while let Some(item) = self.queue.pop_front() {
+            match item {
+                Item::Record(submission) if bytes > 0 && bytes + submission.bytes.len() > BLOCK_BYTES_MAX => {
+                    self.queue.push_front(Item::Record(submission));
+                    break;
+                }
+                Item::Record(Submission { record, bytes: encoded, permit }) => {
+                    bytes += encoded.len();
+                    flight.records.push((Sequence(first.0 + records.len() as u64), record));
+                    flight.permits.push(permit);
+                    records.push(encoded);
+                }
+                Item::Follower(follower) => flight.followers.push(follower),
+            }
+        }
+        if records.is_empty() {
+            self.land(flight, outputs);
+            return;
+        }
+        let booked_at_ms = now.0.max(self.head.booked_at_ms);
+        let block = Block { partition: Partition(0), first, booked_at_ms, previous: self.head.hash, records };
+        self.head = Head { next: Sequence(first.0 + block.records.len() as u64), hash: block.hash(), booked_at_ms };
+        self.flight = Some(flight);
+        outputs.push(Output::Write(block));
+    }
+
+    /// True when nothing waits and nothing is being written.
+    pub fn is_idle(&self) -> bool {
+        self.queue.is_empty() && self.flight.is_none()
+    }
+
+    /// Hash of the last block handed out.
+    pub fn head_hash(&self) -> BlockHash {
+        self.head.hash
+    }
+
+    fn land(&mut self, flight: Flight<A, I>, outputs: &mut Vec<Output<A, I>>) {
+        let Flight { records, permits, followers } = flight;
+        if !records.is_empty() {
+            let notices = self.notices(&records);
+            outputs.push(Output::Publish(records));
+            outputs.extend(notices);
+        }
+        drop(permits);
+        for follower in followers {
+            match follower {
+                Follower::Answer(answer) => outputs.push(Output::Release(answer)),
+                Follower::Open { ledger, inbox } => {
+                    self.inboxes.insert(ledger, inbox.clone());
+                    outputs.push(Output::Opened { inbox, through: Sequence(self.published_next() - 1) });
+                }
+                Follower::Close { ledger } => {
+                    self.inboxes.remove(&ledger);
+                }
+                Follower::Keep(snapshot) => outputs.push(Output::Keep(snapshot)),
+            }
+        }
+    }
+
+    /// The sequence after the last published one. A block in flight has numbers already, but is not published.
+    fn published_next(&self) -> u64 {
+        let in_flight = self.flight.as_ref().and_then(|flight| flight.records.first());
+        in_flight.map_or(self.head.next.0, |(first, _)| first.0)
+    }
+
+    /// One delivery per foreign owner that is awake, then one word per owner that its Records are durable.
+    fn notices(&self, records: &[(Sequence, Arc<Record>)]) -> Vec<Output<A, I>> {
+        let mut foreign: BTreeMap<LedgerId, Vec<(Sequence, Arc<Record>)>> = BTreeMap::new();
+        let mut own: BTreeMap<LedgerId, u64> = BTreeMap::new();
+        for (sequence, record) in records {
+            own.insert(record.owner, record.ordinal);
+            let Some(group) = record.owner.group() else { continue };
+            for number in record.recipients_told() {
+                let ledger = LedgerId::Recipient(group, number);
+                if ledger != record.owner && self.inboxes.contains_key(&ledger) {
+                    foreign.entry(ledger).or_default().push((*sequence, Arc::clone(record)));
+                }
+            }
+        }
+        let deliveries = foreign.into_iter().filter_map(|(ledger, records)| {
+            self.inboxes.get(&ledger).map(|inbox| Output::Deliver { inbox: inbox.clone(), records })
+        });
+        let durable = own.into_iter().filter_map(|(ledger, ordinal)| {
+            self.inboxes.get(&ledger).map(|inbox| Output::Durable { inbox: inbox.clone(), ordinal })
+        });
+        deliveries.chain(durable).collect()
+    }
+}

@@ -1,0 +1,128 @@
+//! Room in the journal. It is taken by the sender before a command is sent, and travels with it, so that handing a Record to the
+//! journal can never fail after state has changed. At the door, no room is a refusal at once; inside, senders wait.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use tokio::sync::Notify;
+
+/// Who asks for room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sender {
+    /// A caller at the door: refused when the shared part is full.
+    Door,
+    /// The engine's own senders (what falls due, recovery): they also have a reserved part.
+    Inside,
+}
+
+/// How much may be under way at once.
+#[derive(Clone, Copy, Debug)]
+pub struct RoomLimits {
+    /// Commands under way, all senders.
+    pub commands_max: i64,
+    /// Bytes of their Records, as estimated, all senders.
+    pub bytes_max: i64,
+    /// The part of each that only inside senders may use, percent.
+    pub reserved_percent: i64,
+}
+
+impl Default for RoomLimits {
+    fn default() -> Self {
+        Self { commands_max: 16_384, bytes_max: 256 * 1024 * 1024, reserved_percent: 10 }
+    }
+}
+
+/// The journal's room.
+#[derive(Debug)]
+pub struct Room {
+    limits: RoomLimits,
+    commands: AtomicI64,
+    bytes: AtomicI64,
+    freed: Notify,
+}
+
+/// Room that was taken. It is given back when the last clone of its `Arc` is dropped.
+#[derive(Debug)]
+pub struct Permit {
+    room: Arc<Room>,
+    bytes: i64,
+}
+
+impl Room {
+    /// An empty room.
+    pub fn new(limits: RoomLimits) -> Arc<Self> {
+        Arc::new(Self { limits, commands: AtomicI64::new(0), bytes: AtomicI64::new(0), freed: Notify::new() })
+    }
+
+    /// Takes room for one command whose Records are about `bytes` long; none when there is none.
+    pub fn try_take(self: &Arc<Self>, sender: Sender, bytes: usize) -> Option<Arc<Permit>> {
+        let share = |max: i64| match sender {
+            Sender::Door => max - max * self.limits.reserved_percent / 100,
+            Sender::Inside => max,
+        };
+        let bytes = i64::try_from(bytes).unwrap_or(i64::MAX).min(share(self.limits.bytes_max));
+        if self.commands.fetch_add(1, Ordering::AcqRel) >= share(self.limits.commands_max) {
+            self.commands.fetch_sub(1, Ordering::AcqRel);
+            return None;
+        }
+        if self.bytes.fetch_add(bytes, Ordering::AcqRel) + bytes > share(self.limits.bytes_max) {
+            self.bytes.fetch_sub(bytes, Ordering::AcqRel);
+            self.commands.fetch_sub(1, Ordering::AcqRel);
+            return None;
+        }
+        Some(Arc::new(Permit { room: Arc::clone(self), bytes }))
+    }
+
+    /// Takes room for an inside sender, waiting until there is some.
+    pub async fn take(self: &Arc<Self>, bytes: usize) -> Arc<Permit> {
+        loop {
+            let freed = self.freed.notified();
+            if let Some(permit) = self.try_take(Sender::Inside, bytes) {
+                return permit;
+            }
+            freed.await;
+        }
+    }
+
+    /// Commands under way.
+    pub fn commands(&self) -> i64 {
+        self.commands.load(Ordering::Acquire)
+    }
+
+    /// Commands that callers at the door can still send.
+    pub fn free_at_door(&self) -> i64 {
+        let max = self.limits.commands_max;
+        (max - max * self.limits.reserved_percent / 100 - self.commands()).max(0)
+    }
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        self.room.bytes.fetch_sub(self.bytes, Ordering::AcqRel);
+        self.room.commands.fetch_sub(1, Ordering::AcqRel);
+        self.room.freed.notify_one();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_door_is_refused_before_the_inside_is() {
+        let room = Room::new(RoomLimits { commands_max: 10, bytes_max: 1_000, reserved_percent: 20 });
+        let door: Vec<_> = std::iter::from_fn(|| room.try_take(Sender::Door, 10)).collect();
+        assert_eq!(door.len(), 8);
+        let inside: Vec<_> = std::iter::from_fn(|| room.try_take(Sender::Inside, 10)).collect();
+        assert_eq!(inside.len(), 2);
+        drop(door);
+        assert_eq!(room.free_at_door(), 6);
+        assert!(room.try_take(Sender::Door, 1_000).is_none(), "the bytes are bounded as well");
+        drop(inside);
+        assert!(
+            room.try_take(Sender::Door, usize::MAX).is_some(),
+            "one large Record passes when nothing else is under way"
+        );
+        assert_eq!(room.commands(), 0);
+    }
+}
