@@ -751,7 +751,7 @@ fn guarded<Answer>(folder: &Path, call: impl FnOnce() -> Result<Answer, Error>) 
     // pages are only ever replaced as a whole.
     match catch_unwind(AssertUnwindSafe(call)) {
         Ok(answer) => answer.map_err(|error| translate(folder, error)),
-        Err(_panic) => Err(damaged(folder, "the database panicked while it read this folder")),
+        Err(_panic) => Err(damaged(folder, "the database panicked over what it found in this folder")),
     }
 }
 
@@ -801,6 +801,26 @@ mod tests {
             assert!(!REPLACES_SYNC || durable_syncs() > syncs);
         }
         assert!(!data.path().join("sync-check").exists());
+    }
+
+    /// sled moves a leaf that grows too large into a file of its own, which it never syncs.
+    #[test]
+    fn nothing_is_stored_outside_the_synced_files() {
+        let data = TempDir::new().unwrap();
+        let store = open(data.path());
+        append(&store, vec![bytes(1, 1 << 20), bytes(2, 1 << 20)]);
+        for number in 0..100 {
+            // Chunks that are as full as a chunk gets, alone and in a batch.
+            append(&store, vec![bytes(number, 7_000)]);
+            append(&store, vec![bytes(number, 21_000)]);
+            let mut key = [b'k'; 128];
+            key[120..].copy_from_slice(&number.wrapping_mul(0x9E37_79B9_7F4A_7C15).to_be_bytes());
+            store.put_state_lazily(&key, &bytes(number, INLINE_BYTES_MAX)).unwrap();
+            store.put_state(&key[1..], &bytes(number, 3 * INLINE_BYTES_MAX)).unwrap();
+        }
+        for folder in ["journal/blobs", "state/blobs"] {
+            assert_eq!(std::fs::read_dir(data.path().join(folder)).unwrap().count(), 0, "{folder}");
+        }
     }
 
     /// The Records of three blocks: 1 and 2 in one chunk, 3 in many chunks of one block with 4, 5 alone.
