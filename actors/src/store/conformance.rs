@@ -1,0 +1,279 @@
+//! What every store must do, as one test that is run against each of them.
+
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestRunner};
+
+use super::{Block, BlockHash, Head, Partition, Sequence, Store, StoreError, StoredRecord};
+
+/// Runs the whole test. `create` makes a new empty place to store and returns what opens it; opening is done again and
+/// again, each time after the store opened before was dropped.
+pub(super) fn conformance<Open: Fn() -> Box<dyn Store>>(create: impl Fn() -> Open) {
+    an_empty_journal(&create());
+    blocks_come_back_in_order(&create());
+    what_does_not_follow_is_refused(&create());
+    sizes_from_nothing_to_megabytes(&create());
+    three_thousand_records(&create());
+    records_of_any_size_are_found_by_sequence(&create);
+    partitions_are_apart(&create());
+    state_is_replaced_and_removed(&create());
+    state_of_any_size(&create());
+    state_keys_by_prefix(&create());
+    readers_beside_the_writer(&create());
+}
+
+/// The block of these Records that follows `head` in partition 0.
+pub(super) fn block_after(head: Head, records: Vec<Vec<u8>>) -> Block {
+    let booked_at_ms = head.booked_at_ms.max(1_750_000_000_000) + 1;
+    Block { partition: PARTITION, first: head.next, booked_at_ms, previous: head.hash, records }
+}
+
+/// Appends a block of these Records to partition 0 and returns it.
+pub(super) fn append(store: &dyn Store, records: Vec<Vec<u8>>) -> Block {
+    let block = block_after(store.head(PARTITION).unwrap(), records);
+    store.append(&block).unwrap();
+    block
+}
+
+/// Bytes that differ from Record to Record and do not repeat within one.
+pub(super) fn bytes(seed: u64, length: usize) -> Vec<u8> {
+    let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
+    let next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state >> 32) as u8
+    };
+    std::iter::repeat_with(next).take(length).collect()
+}
+
+const PARTITION: Partition = Partition(0);
+
+fn all_blocks(store: &dyn Store, from: u64) -> Vec<Block> {
+    store.blocks(PARTITION, Sequence(from)).map(Result::unwrap).collect()
+}
+
+fn an_empty_journal(open: &dyn Fn() -> Box<dyn Store>) {
+    for _ in 0..2 {
+        let store = open();
+        assert_eq!(store.head(PARTITION).unwrap(), Head::EMPTY);
+        assert_eq!(store.record(PARTITION, Sequence(0)).unwrap(), None);
+        assert_eq!(store.record(PARTITION, Sequence::FIRST).unwrap(), None);
+        assert_eq!(all_blocks(&*store, 0), []);
+        assert_eq!(all_blocks(&*store, 1), []);
+        assert_eq!(store.state(b"").unwrap(), None);
+        assert_eq!(store.state_keys(b"").unwrap(), Vec::<Vec<u8>>::new());
+    }
+}
+
+fn blocks_come_back_in_order(open: &dyn Fn() -> Box<dyn Store>) {
+    let mut written = Vec::new();
+    for round in 0..3 {
+        let store = open();
+        for count in 1..=5 {
+            let records = (0..count).map(|number| bytes(round * 100 + number, 300)).collect();
+            written.push(append(&*store, records));
+        }
+    }
+    let store = open();
+    let last = written.last().unwrap();
+    assert_eq!(store.head(PARTITION).unwrap(), Head::after(last, last.hash()));
+    assert_eq!(last.next(), Sequence(46));
+    for from in 0..50 {
+        let expected: Vec<Block> = written.iter().filter(|block| block.next().0 > from).cloned().collect();
+        assert_eq!(all_blocks(&*store, from), expected, "from {from}");
+    }
+    let mut previous = BlockHash::ZERO;
+    for block in all_blocks(&*store, 1) {
+        assert_eq!(block.previous, previous);
+        previous = block.hash();
+    }
+    assert!(store.size_bytes().unwrap() >= 45 * 300);
+}
+
+fn what_does_not_follow_is_refused(open: &dyn Fn() -> Box<dyn Store>) {
+    let store = open();
+    append(&*store, vec![b"first".to_vec()]);
+    let head = store.head(PARTITION).unwrap();
+    let good = block_after(head, vec![b"second".to_vec()]);
+    let out_of_order = [
+        Block { first: Sequence(1), ..good.clone() },
+        Block { first: Sequence(3), ..good.clone() },
+        Block { previous: BlockHash::ZERO, ..good.clone() },
+        Block { booked_at_ms: head.booked_at_ms - 1, ..good.clone() },
+        Block { partition: Partition(1), ..good.clone() },
+    ];
+    for block in out_of_order {
+        assert!(matches!(store.append(&block), Err(StoreError::OutOfOrder { .. })), "{block:?}");
+    }
+    let empty = Block { records: vec![], ..good.clone() };
+    assert!(matches!(store.append(&empty), Err(StoreError::Unstorable(_))));
+    assert_eq!(store.head(PARTITION).unwrap(), head);
+    // A refusal is no failure of the machine: the store goes on. Two blocks may be booked in the same millisecond.
+    let same_millisecond = Block { booked_at_ms: head.booked_at_ms, ..good };
+    store.append(&same_millisecond).unwrap();
+    assert_eq!(all_blocks(&*store, 2), [same_millisecond]);
+}
+
+fn sizes_from_nothing_to_megabytes(open: &dyn Fn() -> Box<dyn Store>) {
+    let sizes = [0, 5 << 20, 1, 7_000, 7_168, 14_336, 0, 0];
+    let records: Vec<_> = sizes.iter().enumerate().map(|(seed, size)| bytes(seed as u64, *size)).collect();
+    append(&*open(), vec![vec![]]);
+    let block = append(&*open(), records);
+    append(&*open(), vec![b"after".to_vec()]);
+    let store = open();
+    assert_eq!(all_blocks(&*store, 2)[0], block);
+    let large = store.record(PARTITION, Sequence(3)).unwrap().unwrap();
+    assert!(large.bytes == block.records[1], "the record of 5 MB differs");
+    assert_eq!(store.record(PARTITION, Sequence(1)).unwrap().unwrap().bytes, b"");
+    assert_eq!(store.record(PARTITION, Sequence(9)).unwrap().unwrap().bytes, b"");
+    assert_eq!(store.record(PARTITION, Sequence(10)).unwrap().unwrap().bytes, b"after");
+    assert_eq!(store.record(PARTITION, Sequence(11)).unwrap(), None);
+}
+
+fn three_thousand_records(open: &dyn Fn() -> Box<dyn Store>) {
+    let block = append(&*open(), (0..3_000).map(|seed| bytes(seed, 300)).collect());
+    let store = open();
+    assert_eq!(all_blocks(&*store, 2_999), [block]);
+    assert_eq!(store.head(PARTITION).unwrap().next, Sequence(3_001));
+}
+
+fn records_of_any_size_are_found_by_sequence<Open: Fn() -> Box<dyn Store>>(create: &impl Fn() -> Open) {
+    let size = prop_oneof![0..600usize, 6_900..7_200usize, 0..30_000usize];
+    let journal = proptest::collection::vec(proptest::collection::vec(size, 1..20), 1..12);
+    let mut runner = TestRunner::new(Config { failure_persistence: None, ..Config::with_cases(12) });
+    let outcome = runner.run(&journal, |journal| {
+        let open = create();
+        let mut expected = Vec::new();
+        let store = open();
+        for sizes in &journal {
+            let seed = expected.len() as u64;
+            let records = sizes.iter().enumerate().map(|(number, size)| bytes(seed + number as u64, *size)).collect();
+            let block = append(&*store, records);
+            for (offset, bytes) in block.records.iter().enumerate() {
+                let sequence = block.first.plus(offset as u64);
+                expected.push(StoredRecord { sequence, booked_at_ms: block.booked_at_ms, bytes: bytes.clone() });
+            }
+        }
+        prop_assert!(finds_all(&*store, &expected));
+        drop(store);
+        prop_assert!(finds_all(&*open(), &expected));
+        Ok(())
+    });
+    outcome.unwrap();
+}
+
+fn finds_all(store: &dyn Store, expected: &[StoredRecord]) -> bool {
+    let found = |record: &StoredRecord| store.record(PARTITION, record.sequence).unwrap().as_ref() == Some(record);
+    let read: Vec<Vec<u8>> = all_blocks(store, 1).into_iter().flat_map(|block| block.records).collect();
+    expected.iter().all(found) && read.iter().eq(expected.iter().map(|record| &record.bytes))
+}
+
+fn partitions_are_apart(open: &dyn Fn() -> Box<dyn Store>) {
+    let partitions = [0, 1, 255, 256, u16::MAX].map(Partition);
+    for round in 0..3u8 {
+        let store = open();
+        for partition in partitions {
+            let records = vec![vec![round, partition.0 as u8], bytes(u64::from(partition.0), 8_000)];
+            let block = Block { partition, ..block_after(store.head(partition).unwrap(), records) };
+            store.append(&block).unwrap();
+        }
+    }
+    let store = open();
+    for partition in partitions {
+        assert_eq!(store.head(partition).unwrap().next, Sequence(7));
+        assert_eq!(store.record(partition, Sequence(5)).unwrap().unwrap().bytes, [2, partition.0 as u8]);
+        assert_eq!(store.blocks(partition, Sequence(3)).map(Result::unwrap).count(), 2);
+        assert_eq!(store.record(partition, Sequence(7)).unwrap(), None);
+    }
+    assert_eq!(store.head(Partition(2)).unwrap(), Head::EMPTY);
+    assert_eq!(store.blocks(Partition(2), Sequence(1)).count(), 0);
+}
+
+fn state_is_replaced_and_removed(open: &dyn Fn() -> Box<dyn Store>) {
+    let long = bytes(1, 20_000);
+    let longer = bytes(2, 50_000);
+    let values: [&[u8]; 6] = [b"", b"one", &long, &longer, &long, b"two"];
+    for value in values {
+        let store = open();
+        store.put_state(b"key", value).unwrap();
+        store.put_state_lazily(b"lazy", value).unwrap();
+        assert_eq!(store.state(b"key").unwrap().as_deref(), Some(value));
+        assert_eq!(store.state(b"lazy").unwrap().as_deref(), Some(value));
+        drop(store);
+        assert_eq!(open().state(b"key").unwrap().as_deref(), Some(value));
+    }
+    let store = open();
+    store.put_state(b"key", &longer).unwrap();
+    store.delete_state(b"key").unwrap();
+    store.delete_state(b"never put").unwrap();
+    assert_eq!(store.state(b"key").unwrap(), None);
+    drop(store);
+    assert_eq!(open().state(b"key").unwrap(), None);
+}
+
+fn state_of_any_size(open: &dyn Fn() -> Box<dyn Store>) {
+    let sizes = [0usize, 1, 100, 6_999, 7_000, 7_100, 7_168, 14_200, 100_000, 1 << 20];
+    let store = open();
+    for (seed, size) in sizes.into_iter().enumerate() {
+        store.put_state(&size.to_be_bytes(), &bytes(seed as u64, size)).unwrap();
+    }
+    drop(store);
+    let store = open();
+    for (seed, size) in sizes.into_iter().enumerate() {
+        let value = store.state(&size.to_be_bytes()).unwrap();
+        assert!(value == Some(bytes(seed as u64, size)), "the value of {size} bytes differs");
+    }
+}
+
+fn state_keys_by_prefix(open: &dyn Fn() -> Box<dyn Store>) {
+    let longest = [0xFF; super::STATE_KEY_BYTES_MAX];
+    let keys: [&[u8]; 7] = [b"", b"a", b"a\0", b"a/1", b"a/2", b"b", &longest];
+    let store = open();
+    for key in keys {
+        store.put_state_lazily(key, &bytes(9, 10_000)).unwrap();
+    }
+    assert!(matches!(store.put_state(&[0; super::STATE_KEY_BYTES_MAX + 1], b""), Err(StoreError::Unstorable(_))));
+    let cases: [(&[u8], &[&[u8]]); 6] = [
+        (b"", &keys),
+        (b"a", &[b"a", b"a\0", b"a/1", b"a/2"]),
+        (b"a/", &[b"a/1", b"a/2"]),
+        (b"b", &[b"b"]),
+        (&[0xFF], &[&longest]),
+        (b"c", &[]),
+    ];
+    for (prefix, expected) in cases {
+        assert_eq!(store.state_keys(prefix).unwrap(), expected, "prefix {prefix:?}");
+    }
+}
+
+/// Many threads read while one appends and another replaces state. Whatever is below the head can be read, and nothing
+/// above it; a value is always one of those that were put.
+fn readers_beside_the_writer(open: &dyn Fn() -> Box<dyn Store>) {
+    const BLOCKS: u64 = 60;
+    let store = open();
+    let store = &*store;
+    store.put_state_lazily(b"key", &[0; 20_000]).unwrap();
+    std::thread::scope(|scope| {
+        let appending = scope.spawn(|| {
+            for number in 0..BLOCKS {
+                append(store, vec![bytes(number, 300), bytes(number, 9_000)]);
+            }
+        });
+        scope.spawn(|| {
+            for number in 0..200 {
+                store.put_state_lazily(b"key", &[number as u8; 20_000]).unwrap();
+            }
+        });
+        while !appending.is_finished() {
+            let head = store.head(PARTITION).unwrap();
+            let last = Sequence(head.next.0 - 1);
+            assert_eq!(store.record(PARTITION, last).unwrap().is_some(), last.0 > 0);
+            let beyond = store.record(PARTITION, head.next).unwrap();
+            assert!(beyond.is_none() || store.head(PARTITION).unwrap().next > head.next);
+            assert!(all_blocks(store, last.0).len() as u64 >= u64::from(last.0 > 0));
+            let value = store.state(b"key").unwrap().unwrap();
+            assert!(value.len() == 20_000 && value.iter().all(|byte| *byte == value[0]));
+        }
+    });
+    assert_eq!(all_blocks(store, 1).len() as u64, BLOCKS);
+}

@@ -1,0 +1,323 @@
+//! Where blocks become durable.
+//!
+//! The store keeps two things. The journal: blocks of opaque Record bytes, each block made durable whole or not at all,
+//! numbered without a gap and chained by hash. And beside it an area of keys and values for what is derived from the
+//! journal or kept apart from it: snapshots, sealed keys, stamps.
+//!
+//! It promises that what [`Store::append`] and [`Store::put_state`] answered with `Ok` survives a power cut, that nobody
+//! reads a block before it is durable, and that damage is an error that names its place, never silence and never a panic.
+//! It knows nothing of what a Record says: no ledger, no event, no money.
+
+mod chunk;
+#[cfg(test)]
+mod conformance;
+mod durable_sync;
+mod memory;
+mod sled;
+
+use std::path::PathBuf;
+
+use sha2::{Digest, Sha256};
+
+pub use self::durable_sync::durable_syncs;
+pub use self::memory::MemoryStore;
+pub use self::sled::{SledOptions, SledStore};
+
+/// The longest key of the state area, in bytes.
+pub const STATE_KEY_BYTES_MAX: usize = 128;
+
+/// What keeps the journal and the state area.
+///
+/// One thread appends; any number of threads read meanwhile. Readers see a block only when it is durable.
+pub trait Store: Send + Sync + 'static {
+    /// Makes a block durable: whole when this returns `Ok`, and whole or not at all whatever happens before that.
+    ///
+    /// The block must follow the head of its partition (see [`Head::admit`]). After an error of the machine the store
+    /// refuses to write in this process: a failed flush may have dropped what it could not write, so that trying again
+    /// would report as durable what is not. The process ends and a new one reads what is really there.
+    fn append(&self, block: &Block) -> Result<(), StoreError>;
+
+    /// The end of the durable journal of one partition.
+    fn head(&self, partition: Partition) -> Result<Head, StoreError>;
+
+    /// One Record by its sequence number, or `None` when it is not (yet) in the durable journal. Touches only the chunks
+    /// that hold it and checks their checksums; the block's hash is checked by [`Store::blocks`].
+    fn record(&self, partition: Partition, sequence: Sequence) -> Result<Option<StoredRecord>, StoreError>;
+
+    /// The blocks that were durable at the time of the call, in order, beginning with the one that holds `from`.
+    ///
+    /// Everything is checked: every chunk's checksum, the completeness of each block, its hash, its place in the chain
+    /// (that of the first block too) and that the last one is the head. The iterator ends after its first error.
+    fn blocks(
+        &self,
+        partition: Partition,
+        from: Sequence,
+    ) -> Box<dyn Iterator<Item = Result<Block, StoreError>> + Send + '_>;
+
+    /// Replaces the value of a key, atomically; durable when it returns. A key has at most [`STATE_KEY_BYTES_MAX`] bytes,
+    /// a value may have any size.
+    fn put_state(&self, key: &[u8], value: &[u8]) -> Result<(), StoreError>;
+
+    /// Replaces the value of a key, atomically, but without waiting for the disk: for what can be derived again, such as
+    /// snapshots. After a crash the key holds this value, or the one before, or nothing; never a part of either.
+    fn put_state_lazily(&self, key: &[u8], value: &[u8]) -> Result<(), StoreError>;
+
+    /// The value of a key. A value that was put lazily and no longer matches its checksum reads as absent; one that was
+    /// put durably and no longer matches is [`StoreError::Damaged`], since nobody could derive it again.
+    fn state(&self, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError>;
+
+    /// Removes a key and its value; durable when it returns. Removing an absent key changes nothing.
+    fn delete_state(&self, key: &[u8]) -> Result<(), StoreError>;
+
+    /// The keys that begin with `prefix`, in the order of their bytes.
+    fn state_keys(&self, prefix: &[u8]) -> Result<Vec<Vec<u8>>, StoreError>;
+
+    /// The room that the store takes on its disk, in bytes.
+    fn size_bytes(&self) -> Result<u64, StoreError>;
+}
+
+/// A part of the journal with a chain and sequence numbers of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Partition(pub u16);
+
+/// The place of a Record in its partition's journal. The first one is 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Sequence(pub u64);
+
+impl Sequence {
+    /// The sequence number of the first Record of a journal.
+    pub const FIRST: Sequence = Sequence(1);
+
+    /// The sequence number `count` Records later.
+    #[must_use]
+    pub fn plus(self, count: u64) -> Sequence {
+        Sequence(self.0 + count)
+    }
+}
+
+/// The SHA-256 of a block, which covers the hash of the block before it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct BlockHash(pub [u8; 32]);
+
+impl BlockHash {
+    /// What stands in the place of the previous hash in the first block of a journal.
+    pub const ZERO: BlockHash = BlockHash([0; 32]);
+}
+
+impl std::fmt::Debug for BlockHash {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(formatter, "{byte:02x}"))
+    }
+}
+
+/// Records that become durable together.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Block {
+    /// The partition whose journal it continues.
+    pub partition: Partition,
+    /// The sequence number of its first Record; the others follow without a gap.
+    pub first: Sequence,
+    /// When the journal booked it, in milliseconds since 1970 (UTC); never before the block it follows.
+    pub booked_at_ms: i64,
+    /// The hash of the block before it.
+    pub previous: BlockHash,
+    /// Its Records, each as the opaque bytes of its encoding. At least one.
+    pub records: Vec<Vec<u8>>,
+}
+
+impl Block {
+    /// The SHA-256 over the format of the hash, the block's header, and the length and bytes of every Record.
+    #[must_use]
+    pub fn hash(&self) -> BlockHash {
+        let mut digest = Sha256::new();
+        digest.update([BLOCK_HASH_FORMAT]);
+        digest.update(self.partition.0.to_be_bytes());
+        digest.update(self.first.0.to_be_bytes());
+        digest.update(self.booked_at_ms.to_be_bytes());
+        digest.update(self.previous.0);
+        digest.update((self.records.len() as u64).to_be_bytes());
+        for record in &self.records {
+            digest.update((record.len() as u64).to_be_bytes());
+            digest.update(record);
+        }
+        BlockHash(digest.finalize().into())
+    }
+
+    /// The sequence number that the Record after this block will have.
+    #[must_use]
+    pub fn next(&self) -> Sequence {
+        self.first.plus(self.records.len() as u64)
+    }
+}
+
+/// The version of what [`Block::hash`] covers and in which order.
+const BLOCK_HASH_FORMAT: u8 = 1;
+
+/// The end of a partition's journal: what the next block must continue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Head {
+    /// The sequence number of the next Record.
+    pub next: Sequence,
+    /// The hash of the last block.
+    pub hash: BlockHash,
+    /// When the last block was booked, in milliseconds since 1970 (UTC).
+    pub booked_at_ms: i64,
+}
+
+impl Head {
+    /// The head of a journal without blocks.
+    pub const EMPTY: Head = Head { next: Sequence::FIRST, hash: BlockHash::ZERO, booked_at_ms: i64::MIN };
+
+    /// The head once `block`, whose hash is `hash`, is the last one.
+    #[must_use]
+    pub fn after(block: &Block, hash: BlockHash) -> Head {
+        Head { next: block.next(), hash, booked_at_ms: block.booked_at_ms }
+    }
+
+    /// Whether `block` may follow: it takes the next sequence number, names the hash of the last block, was not booked
+    /// before it, and holds between one and 2^32 − 1 Records of less than 4 GiB.
+    pub fn admit(&self, block: &Block) -> Result<(), StoreError> {
+        if block.first != self.next || block.previous != self.hash || block.booked_at_ms < self.booked_at_ms {
+            return Err(StoreError::OutOfOrder {
+                partition: block.partition,
+                head: Box::new(*self),
+                first: block.first,
+                previous: block.previous,
+                booked_at_ms: block.booked_at_ms,
+            });
+        }
+        let countable = u32::try_from(block.records.len()).is_ok();
+        let measurable = block.records.iter().all(|record| u32::try_from(record.len()).is_ok());
+        if block.records.is_empty() || !countable || !measurable {
+            return Err(StoreError::Unstorable("a block holds at least one Record, and no Record of 4 GiB or more"));
+        }
+        Ok(())
+    }
+}
+
+/// A Record as it was read back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredRecord {
+    /// Its place in the journal.
+    pub sequence: Sequence,
+    /// When its block was booked, in milliseconds since 1970 (UTC).
+    pub booked_at_ms: i64,
+    /// Its encoding.
+    pub bytes: Vec<u8>,
+}
+
+/// What a store can't do. None of these is the business saying no.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// A block that does not continue the journal. Nothing was written.
+    #[error(
+        "block {} (previous {previous:?}, booked at {booked_at_ms}) does not follow the head of partition {}: {head:?}",
+        first.0,
+        partition.0
+    )]
+    OutOfOrder {
+        /// The partition of the refused block.
+        partition: Partition,
+        /// The head that it would have had to follow.
+        head: Box<Head>,
+        /// The first sequence number of the refused block.
+        first: Sequence,
+        /// The previous hash that the refused block names.
+        previous: BlockHash,
+        /// The booking time of the refused block.
+        booked_at_ms: i64,
+    },
+    /// A block or key outside the limits of every store. Nothing was written.
+    #[error("it can't be stored: {0}")]
+    Unstorable(&'static str),
+    /// An earlier write of this process failed; it must end before anything is written again.
+    #[error("an earlier write failed, nothing more is written: restart the process")]
+    Poisoned,
+    /// The machine failed: the disk is full or broken, a file may not be opened.
+    #[error("{}: {source}", folder.display())]
+    Machine {
+        /// The folder concerned.
+        folder: PathBuf,
+        /// What the machine said.
+        source: std::io::Error,
+    },
+    /// The folder is open somewhere else.
+    #[error(
+        "{}: in use by another process; stop it, or ask the running server instead of opening its folder",
+        folder.display()
+    )]
+    InUse {
+        /// The folder concerned.
+        folder: PathBuf,
+    },
+    /// What stands on the disk is not what was written.
+    #[error(
+        "{}: damaged{}: {detail}. Keep a copy of this folder and restore the last backup; \
+         what was acknowledged after that backup is only in the copy",
+        folder.display(),
+        sequence.map(|sequence| format!(" at sequence {}", sequence.0)).unwrap_or_default()
+    )]
+    Damaged {
+        /// The folder concerned.
+        folder: PathBuf,
+        /// The first Record that can't be trusted, where it is known.
+        sequence: Option<Sequence>,
+        /// What was found.
+        detail: String,
+    },
+    /// Written by a newer release than this one.
+    #[error("{}: written in format {found}; this release reads formats up to {known}: use a newer release", folder.display())]
+    NewerFormat {
+        /// The folder concerned.
+        folder: PathBuf,
+        /// The format found.
+        found: u8,
+        /// The newest format that this release reads.
+        known: u8,
+    },
+    /// The disk was not told to make a write durable, so nothing could be acknowledged.
+    #[error("{}: writes do not reach fdatasync in this program, so they would not survive a power cut", folder.display())]
+    SyncNotDurable {
+        /// The folder concerned.
+        folder: PathBuf,
+    },
+}
+
+/// Refuses a key of the state area that no store would take.
+fn admit_state_key(key: &[u8]) -> Result<(), StoreError> {
+    if key.len() > STATE_KEY_BYTES_MAX {
+        return Err(StoreError::Unstorable("a key of the state area has at most 128 bytes"));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The chain is only worth something when no field of a block can change under the same hash.
+    #[test]
+    fn the_hash_covers_every_field_and_where_records_end() {
+        let block = Block {
+            partition: Partition(0),
+            first: Sequence(7),
+            booked_at_ms: 1_700_000_000_000,
+            previous: BlockHash([3; 32]),
+            records: vec![b"ab".to_vec(), b"c".to_vec()],
+        };
+        let changed = [
+            Block { partition: Partition(1), ..block.clone() },
+            Block { first: Sequence(8), ..block.clone() },
+            Block { booked_at_ms: 1_700_000_000_001, ..block.clone() },
+            Block { previous: BlockHash([4; 32]), ..block.clone() },
+            Block { records: vec![b"a".to_vec(), b"bc".to_vec()], ..block.clone() },
+            Block { records: vec![b"abc".to_vec()], ..block.clone() },
+            Block { records: vec![b"ab".to_vec(), b"c".to_vec(), vec![]], ..block.clone() },
+        ];
+        for other in changed {
+            assert_ne!(other.hash(), block.hash(), "{other:?}");
+        }
+        // Written down so that a change of the format does not pass unnoticed: stored journals depend on it.
+        assert_eq!(format!("{:?}", block.hash()), "950f9dc89c1c261f1d32226c646984be8e5b87be57a712106b9f5ff07e99f149");
+    }
+}

@@ -1,0 +1,44 @@
+//! The store as another crate uses it: what holds inside the engine's own test binary must hold in every program that
+//! links the engine, above all that a commit reaches the disk.
+
+use std::path::Path;
+
+use actors::store::{Block, Head, Partition, Sequence, SledOptions, SledStore, Store, StoreError, durable_syncs};
+
+#[test]
+fn a_commit_reaches_the_disk_in_a_program_that_links_the_engine() {
+    let data = tempfile::tempdir().unwrap();
+    let store = open(data.path()).unwrap();
+    for number in 1..=20u8 {
+        let syncs = durable_syncs();
+        append(&store, vec![vec![number; 300]]).unwrap();
+        if cfg!(target_os = "linux") {
+            assert!(durable_syncs() > syncs, "block {number} was acknowledged without a sync");
+        }
+    }
+    drop(store);
+    let store = open(data.path()).unwrap();
+    assert_eq!(store.head(PARTITION).unwrap().next, Sequence(21));
+}
+
+#[test]
+fn what_a_store_can_not_do_is_told_by_folder() {
+    let data = tempfile::tempdir().unwrap();
+    let place = data.path().join("a file, no folder");
+    std::fs::write(&place, b"").unwrap();
+    let error = open(&place).unwrap_err();
+    assert!(matches!(error, StoreError::Machine { .. }), "{error}");
+    assert!(error.to_string().contains("a file, no folder"), "{error}");
+}
+
+const PARTITION: Partition = Partition(0);
+
+fn open(data: &Path) -> Result<SledStore, StoreError> {
+    SledStore::open(data, &SledOptions::default())
+}
+
+fn append(store: &dyn Store, records: Vec<Vec<u8>>) -> Result<(), StoreError> {
+    let head: Head = store.head(PARTITION)?;
+    let booked_at_ms = head.booked_at_ms.max(0);
+    store.append(&Block { partition: PARTITION, first: head.next, booked_at_ms, previous: head.hash, records })
+}
