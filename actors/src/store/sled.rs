@@ -18,6 +18,8 @@
 //! - sled's log is recovered up to the first gap. What was inserted later is never there without what was inserted before,
 //!   which is why a manifest is never seen without its chunks.
 //! - It panics where it finds damage. Every call is caught and becomes an error that names the folder.
+//! - Where it has no snapshot of its own yet, it takes a damaged byte for the end of its log and opens with a shorter journal,
+//!   silently. No check in this file can tell that; a head that is kept elsewhere can.
 //! - It has no background flush here: what is durable is decided by this file alone. Its `mode` does nothing in this version.
 
 use std::collections::BTreeMap;
