@@ -197,6 +197,8 @@ fn state_is_replaced_and_removed(open: &dyn Fn() -> Box<dyn Store>) {
         let store = open();
         store.put_state(b"key", value).unwrap();
         store.put_state_lazily(b"lazy", value).unwrap();
+        // What stands there already can be put again.
+        store.put_state(b"key", value).unwrap();
         assert_eq!(store.state(b"key").unwrap().as_deref(), Some(value));
         assert_eq!(store.state(b"lazy").unwrap().as_deref(), Some(value));
         drop(store);

@@ -18,6 +18,8 @@
 //! - sled's log is recovered up to the first gap. What was inserted later is never there without what was inserted before,
 //!   which is why a manifest is never seen without its chunks.
 //! - It panics where it finds damage. Every call is caught and becomes an error that names the folder.
+//! - Where it has no snapshot of its own yet, it takes a damaged byte for the end of its log and opens with a shorter journal,
+//!   silently. No check in this file can tell that; a head that is kept elsewhere can.
 //! - It has no background flush here: what is durable is decided by this file alone. Its `mode` does nothing in this version.
 
 use std::collections::BTreeMap;
@@ -138,14 +140,14 @@ impl Store for SledStore {
         admit_state_key(key)?;
         self.write(|| {
             let syncs = durable_syncs();
-            self.state.put(key, value, true)?;
-            self.state.folder.flush(syncs)
+            let changed = self.state.put(key, value, true)?;
+            self.state.folder.flush(changed.then_some(syncs))
         })
     }
 
     fn put_state_lazily(&self, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
         admit_state_key(key)?;
-        self.write(|| self.state.put(key, value, false))
+        self.write(|| self.state.put(key, value, false).map(drop))
     }
 
     fn state(&self, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
@@ -155,10 +157,8 @@ impl Store for SledStore {
     fn delete_state(&self, key: &[u8]) -> Result<(), StoreError> {
         self.write(|| {
             let syncs = durable_syncs();
-            match self.state.delete(key)? {
-                true => self.state.folder.flush(syncs),
-                false => Ok(()),
-            }
+            let changed = self.state.delete(key)?;
+            self.state.folder.flush(changed.then_some(syncs))
         })
     }
 
@@ -198,10 +198,11 @@ impl Folder {
         guarded(&self.path, || call(&self.database))
     }
 
-    /// Makes everything written so far durable. `syncs` is the count from before the write: it must have risen.
-    fn flush(&self, syncs: u64) -> Result<(), StoreError> {
+    /// Makes everything written so far durable. `syncs` is the count from before something was written, if anything was: it
+    /// must have risen. Without it the flush only waits for what others wrote.
+    fn flush(&self, syncs: Option<u64>) -> Result<(), StoreError> {
         self.call(|database| database.flush())?;
-        if REPLACES_SYNC && durable_syncs() == syncs {
+        if REPLACES_SYNC && syncs.is_some_and(|before| durable_syncs() == before) {
             return Err(StoreError::SyncNotDurable { folder: self.path.clone() });
         }
         Ok(())
@@ -233,7 +234,7 @@ impl Folder {
             }
             self.call(|database| database.apply_batch(batch))?;
         }
-        self.flush(syncs)
+        self.flush(Some(syncs))
     }
 
     /// The heads of all partitions, each from its last block, which must be whole.
@@ -414,7 +415,8 @@ impl StateArea {
         Ok(area)
     }
 
-    fn put(&self, key: &[u8], value: &[u8], durable: bool) -> Result<(), StoreError> {
+    /// Whether anything was written: sled writes nothing when a key keeps the value that it has.
+    fn put(&self, key: &[u8], value: &[u8], durable: bool) -> Result<bool, StoreError> {
         let mut next_generation = self.next_generation.lock();
         let old = self.replaceable_generation(key)?;
         let mut manifest = Manifest { durable, bytes: value.len() as u64, body: Body::Inline(value.to_vec()) };
@@ -432,11 +434,14 @@ impl StateArea {
         let manifest_key = manifest_key(key);
         let encoded = manifest.to_bytes(&manifest_key);
         // From here on the key has its new value; before, it had the old one.
-        self.folder.call(|database| database.insert(manifest_key, encoded))?;
+        let before = self.folder.call(|database| database.insert(manifest_key, encoded.as_slice()))?;
         if is_long {
             self.remove_note(generation)?;
         }
-        old.map_or(Ok(()), |old| self.remove_generation(old))
+        if let Some(old) = old {
+            self.remove_generation(old)?;
+        }
+        Ok(before.is_none_or(|before| before != encoded))
     }
 
     /// Whether there was anything to remove.
@@ -671,7 +676,7 @@ fn check_sync(data: &Path, options: &SledOptions) -> Result<(), StoreError> {
     let folder = Folder::open(&scratch, 1 << 20, options.lock_wait)?;
     let syncs = durable_syncs();
     folder.call(|database| database.insert(b"scratch", b"scratch"))?;
-    let checked = folder.flush(syncs);
+    let checked = folder.flush(Some(syncs));
     drop(folder);
     remove_folder(&scratch)?;
     checked.map_err(|_| StoreError::SyncNotDurable { folder: data.to_path_buf() })
