@@ -101,7 +101,12 @@ pub enum Output<A, I> {
         through: Sequence,
     },
     /// Write a snapshot.
-    Keep(Snapshot),
+    Keep {
+        /// The state.
+        snapshot: Snapshot,
+        /// Its owner's Records through this sequence are in it, and none after it.
+        own_through: Sequence,
+    },
 }
 
 /// A message that takes effect once everything queued before it is durable.
@@ -109,11 +114,13 @@ enum Follower<A, I> {
     Answer(A),
     Open { ledger: LedgerId, inbox: I },
     Close { ledger: LedgerId },
-    Keep(Snapshot),
+    Keep { snapshot: Snapshot, own_through: Sequence },
 }
 
+/// A message in the queue.
 enum Item<A, I> {
     Record(Submission),
+    Snapshot(Snapshot),
     Follower(Follower<A, I>),
 }
 
@@ -145,7 +152,7 @@ impl<A, I: Clone> Machine<A, I> {
             Input::Answer(answer) => self.queue.push_back(Item::Follower(Follower::Answer(answer))),
             Input::Open { ledger, inbox } => self.queue.push_back(Item::Follower(Follower::Open { ledger, inbox })),
             Input::Close { ledger } => self.queue.push_back(Item::Follower(Follower::Close { ledger })),
-            Input::Keep(snapshot) => self.queue.push_back(Item::Follower(Follower::Keep(snapshot))),
+            Input::Keep(snapshot) => self.queue.push_back(Item::Snapshot(snapshot)),
             Input::Written => {
                 let flight = self.flight.take().expect("only a block that was handed out can be written");
                 self.land(flight, outputs);
@@ -173,6 +180,10 @@ impl<A, I: Clone> Machine<A, I> {
                     flight.records.push((Sequence(first.0 + records.len() as u64), record));
                     flight.permits.push(permit);
                     records.push(encoded);
+                }
+                Item::Snapshot(snapshot) => {
+                    let own_through = Sequence(first.0 + records.len() as u64 - 1);
+                    flight.followers.push(Follower::Keep { snapshot, own_through });
                 }
                 Item::Follower(follower) => flight.followers.push(follower),
             }
@@ -216,7 +227,7 @@ impl<A, I: Clone> Machine<A, I> {
                 Follower::Close { ledger } => {
                     self.inboxes.remove(&ledger);
                 }
-                Follower::Keep(snapshot) => outputs.push(Output::Keep(snapshot)),
+                Follower::Keep { snapshot, own_through } => outputs.push(Output::Keep { snapshot, own_through }),
             }
         }
     }

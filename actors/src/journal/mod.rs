@@ -1,7 +1,162 @@
 //! The journal: what orders Records, makes them durable, and lets nobody hear of them before.
+//!
+//! **Architecture Invariant:** one thread writes the store's journal, and this is it. If making a block durable fails, nothing of
+//! the block is acknowledged, nothing more is written, and the process ends: a failed flush is never tried again.
 
 mod machine;
 mod room;
 
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, mpsc};
+use std::thread;
+use std::time::Instant;
+
+use ledger::record::Record;
+use tokio::sync::Notify;
+
+use crate::clock::Clock;
+use crate::metrics::Metrics;
+use crate::projector::Projector;
+use crate::snapshots;
+use crate::store::{Partition, Sequence, Store, StoreError};
+
 pub use machine::{BLOCK_BYTES_MAX, Input, Machine, Output, Snapshot, Submission};
 pub use room::{Permit, Room, RoomLimits, Sender};
+
+/// A reply on its way out.
+pub type Reply = Box<dyn FnOnce() + Send>;
+
+/// An actor, as the journal sees it.
+pub trait Inbox: Send + Sync {
+    /// Hands over foreign Records, in order.
+    fn deliver(&self, records: Vec<(Sequence, Arc<Record>)>);
+    /// The owner's Records through this ordinal are durable.
+    fn durable(&self, ordinal: u64);
+    /// The actor is registered and loads through this sequence.
+    fn opened(&self, through: Sequence);
+}
+
+type JournalInput = Input<Reply, Arc<dyn Inbox>>;
+
+/// A handle to the journal's thread.
+#[derive(Clone)]
+pub struct Journal {
+    sender: mpsc::Sender<Option<JournalInput>>,
+    failure: Arc<Failure>,
+}
+
+#[derive(Default)]
+struct Failure {
+    happened: AtomicBool,
+    told: Notify,
+}
+
+/// What the thread works on.
+pub struct JournalParts {
+    /// Where blocks become durable.
+    pub store: Arc<dyn Store>,
+    /// The time of booking.
+    pub clock: Arc<Clock>,
+    /// The readers' view.
+    pub projector: Arc<Projector>,
+    /// What is measured.
+    pub metrics: Arc<Metrics>,
+}
+
+impl Journal {
+    /// Starts the thread that continues the store's journal. It ends after all that was queued, once it is told to or the last handle is
+    /// dropped.
+    pub fn start(parts: JournalParts) -> Result<(Self, thread::JoinHandle<()>), StoreError> {
+        let machine = Machine::new(parts.store.head(Partition(0))?);
+        let (sender, receiver) = mpsc::channel();
+        let failure = Arc::new(Failure::default());
+        let journal = Self { sender, failure: Arc::clone(&failure) };
+        let run = move || {
+            if let Err(error) = run(machine, &receiver, &parts) {
+                tracing::error!(%error, "a block could not be made durable: nothing of it was acknowledged, and the process must end");
+                failure.happened.store(true, Ordering::Release);
+                failure.told.notify_waiters();
+            }
+        };
+        let thread = thread::Builder::new().name("journal".to_owned()).spawn(run).expect("a thread can be started");
+        Ok((journal, thread))
+    }
+
+    /// Hands a message over. After a failure it goes nowhere: its reply is never released, so its outcome is unknown to the caller.
+    pub fn send(&self, input: JournalInput) {
+        let _gone_after_failure = self.sender.send(Some(input));
+    }
+
+    /// Ends the thread, after all that was queued.
+    pub fn end(&self) {
+        let _gone_after_failure = self.sender.send(None);
+    }
+
+    /// Waits until making a block durable has failed.
+    pub async fn failed(&self) {
+        loop {
+            let told = self.failure.told.notified();
+            if self.failure.happened.load(Ordering::Acquire) {
+                return;
+            }
+            told.await;
+        }
+    }
+}
+
+fn run(
+    mut machine: Machine<Reply, Arc<dyn Inbox>>,
+    receiver: &mpsc::Receiver<Option<JournalInput>>,
+    parts: &JournalParts,
+) -> Result<(), StoreError> {
+    let snapshots = snapshots::Writer::start(Arc::clone(&parts.store));
+    let mut outputs = Vec::new();
+    let mut ending = false;
+    loop {
+        if machine.is_idle() {
+            if ending {
+                return Ok(());
+            }
+            match receiver.recv() {
+                Ok(Some(input)) => machine.step(input, &mut outputs),
+                Ok(None) | Err(mpsc::RecvError) => ending = true,
+            }
+        }
+        while let Ok(input) = receiver.try_recv() {
+            match input {
+                Some(input) => machine.step(input, &mut outputs),
+                None => ending = true,
+            }
+        }
+        machine.gather(parts.clock.now(), &mut outputs);
+        while !outputs.is_empty() {
+            for output in std::mem::take(&mut outputs) {
+                perform(output, parts, &snapshots, &mut machine, &mut outputs)?;
+            }
+        }
+    }
+}
+
+fn perform(
+    output: Output<Reply, Arc<dyn Inbox>>,
+    parts: &JournalParts,
+    snapshots: &snapshots::Writer,
+    machine: &mut Machine<Reply, Arc<dyn Inbox>>,
+    outputs: &mut Vec<Output<Reply, Arc<dyn Inbox>>>,
+) -> Result<(), StoreError> {
+    match output {
+        Output::Write(block) => {
+            let begun = Instant::now();
+            parts.store.append(&block)?;
+            parts.metrics.block_written(&block, begun.elapsed());
+            machine.step(Input::Written, outputs);
+        }
+        Output::Publish(records) => parts.projector.publish(&records),
+        Output::Deliver { inbox, records } => inbox.deliver(records),
+        Output::Durable { inbox, ordinal } => inbox.durable(ordinal),
+        Output::Release(reply) => reply(),
+        Output::Opened { inbox, through } => inbox.opened(through),
+        Output::Keep { snapshot, own_through } => snapshots.keep(snapshot, own_through),
+    }
+    Ok(())
+}

@@ -1,0 +1,180 @@
+//! The ractor shell around a [`Resident`]: one actor a ledger. It opens through the journal, loads, and then does one message after
+//! the other without ever awaiting in between. Replies pass the gate.
+
+use std::marker::PhantomData;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use ledger::id::{IdKey, LedgerId};
+use ledger::record::Record;
+use ledger::time::Timestamp;
+use parking_lot::Mutex;
+use ractor::{Actor, ActorProcessingErr, ActorRef};
+use tokio::sync::oneshot;
+
+use crate::clock::Clock;
+use crate::journal::{Inbox, Input, Journal, Permit, Reply};
+use crate::load;
+use crate::metrics::Metrics;
+use crate::projector::Projector;
+use crate::resident::{Books, Effects, Order, Outcome, Resident};
+use crate::store::{Sequence, Store};
+
+/// A snapshot is taken after this many Records.
+const RECORDS_PER_SNAPSHOT: u64 = 20_000;
+
+/// Reads an actor's state at a time and prepares the reply.
+pub type Read<B> = Box<dyn FnOnce(&B, Timestamp) -> Reply + Send>;
+
+/// What an actor is told.
+pub enum Message<B: Books> {
+    /// A command, and where its outcome goes.
+    Command(Order<B::Command>, oneshot::Sender<Outcome>),
+    /// A read; what is due is booked first, with this room.
+    Read(Read<B>, Arc<Permit>),
+    /// Foreign Records, from the journal.
+    Deliver(Vec<(Sequence, Arc<Record>)>),
+}
+
+/// What all actors share.
+pub struct Shared {
+    /// Where Records go.
+    pub journal: Journal,
+    /// Where states are loaded from.
+    pub store: Arc<dyn Store>,
+    /// Which Records concern a ledger.
+    pub projector: Arc<Projector>,
+    /// Now.
+    pub clock: Arc<Clock>,
+    /// Makes recipients' ids.
+    pub ids: IdKey,
+    /// What is measured.
+    pub metrics: Arc<Metrics>,
+}
+
+/// The actor of one ledger.
+pub struct OwnerActor<B>(PhantomData<fn() -> B>);
+
+impl<B> Default for OwnerActor<B> {
+    fn default() -> Self {
+        Self(PhantomData)
+    }
+}
+
+/// An actor's state, once it is open.
+pub struct OwnerState<B: Books> {
+    shared: Arc<Shared>,
+    ledger: LedgerId,
+    resident: Option<Resident<B>>,
+}
+
+struct OwnerInbox<B: Books> {
+    actor: ActorRef<Message<B>>,
+    durable: Arc<AtomicU64>,
+    opened: Mutex<Option<oneshot::Sender<Sequence>>>,
+}
+
+impl<B: Books> Inbox for OwnerInbox<B> {
+    fn deliver(&self, records: Vec<(Sequence, Arc<Record>)>) {
+        // An actor that is going to sleep takes no more; it finds them in the journal when it wakes.
+        let _asleep = self.actor.cast(Message::Deliver(records));
+    }
+
+    fn durable(&self, ordinal: u64) {
+        self.durable.fetch_max(ordinal, Ordering::AcqRel);
+    }
+
+    fn opened(&self, through: Sequence) {
+        if let Some(opened) = self.opened.lock().take() {
+            let _gone = opened.send(through);
+        }
+    }
+}
+
+impl<B: Books> Actor for OwnerActor<B> {
+    type Msg = Message<B>;
+    type State = OwnerState<B>;
+    type Arguments = (LedgerId, Arc<Shared>);
+
+    async fn pre_start(
+        &self,
+        _myself: ActorRef<Message<B>>,
+        (ledger, shared): Self::Arguments,
+    ) -> Result<OwnerState<B>, ActorProcessingErr> {
+        Ok(OwnerState { shared, ledger, resident: None })
+    }
+
+    /// Opens: registers with the journal, then loads through the sequence that the journal names. Messages wait meanwhile.
+    async fn post_start(
+        &self,
+        myself: ActorRef<Message<B>>,
+        state: &mut OwnerState<B>,
+    ) -> Result<(), ActorProcessingErr> {
+        let begun = std::time::Instant::now();
+        let durable = Arc::new(AtomicU64::new(0));
+        let (sender, opened) = oneshot::channel();
+        let inbox = OwnerInbox { actor: myself, durable: Arc::clone(&durable), opened: Mutex::new(Some(sender)) };
+        state.shared.journal.send(Input::Open { ledger: state.ledger, inbox: Arc::new(inbox) });
+        let through = opened.await?;
+        let (ledger, shared) = (state.ledger, Arc::clone(&state.shared));
+        let load = move || load::resident(&*shared.store, &shared.projector, ledger, through, durable);
+        state.resident = Some(tokio::task::spawn_blocking(load).await??);
+        state.shared.metrics.actor_woken(begun.elapsed());
+        Ok(())
+    }
+
+    async fn handle(
+        &self,
+        _myself: ActorRef<Message<B>>,
+        message: Message<B>,
+        state: &mut OwnerState<B>,
+    ) -> Result<(), ActorProcessingErr> {
+        let resident = state.resident.as_mut().ok_or("messages wait until the actor is open")?;
+        match message {
+            Message::Command(order, to) => {
+                let mut effects = Effects::default();
+                let outcome = resident.command(order, state.shared.clock.now(), &state.shared.ids, &mut effects);
+                say(&state.shared, resident, effects, Box::new(move || drop(to.send(outcome))));
+            }
+            Message::Read(read, permit) => {
+                let mut effects = Effects::default();
+                let now = state.shared.clock.now();
+                resident.mature(now, &permit, &mut effects);
+                let reply = read(resident.books(), now);
+                say(&state.shared, resident, effects, reply);
+            }
+            Message::Deliver(records) => resident.deliver(&records),
+        }
+        if resident.records_since_snapshot() >= RECORDS_PER_SNAPSHOT {
+            state.shared.journal.send(Input::Keep(resident.snapshot()));
+        }
+        Ok(())
+    }
+
+    /// Goes to sleep: what was decided is on its way, the state is kept behind it.
+    async fn post_stop(
+        &self,
+        _myself: ActorRef<Message<B>>,
+        state: &mut OwnerState<B>,
+    ) -> Result<(), ActorProcessingErr> {
+        if let Some(resident) = &mut state.resident {
+            if resident.records_since_snapshot() > 0 {
+                state.shared.journal.send(Input::Keep(resident.snapshot()));
+            }
+            state.shared.journal.send(Input::Close { ledger: state.ledger });
+        }
+        Ok(())
+    }
+}
+
+/// Hands Records on, then lets the reply go: at once when nothing is in flight, through the journal otherwise.
+fn say<B: Books>(shared: &Shared, resident: &Resident<B>, effects: Effects, reply: Reply) {
+    for submission in effects.submissions {
+        shared.journal.send(Input::Submit(submission));
+    }
+    if resident.is_settled() {
+        reply();
+    } else {
+        shared.journal.send(Input::Answer(reply));
+    }
+}

@@ -1,0 +1,61 @@
+//! The one clock. It gives wall time plus the sandbox's offset, and never goes back: a wall clock that jumps back is held until it
+//! has caught up.
+
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use ledger::time::Timestamp;
+
+/// See the module.
+#[derive(Debug, Default)]
+pub struct Clock {
+    offset_ms: AtomicI64,
+    latest_ms: AtomicI64,
+}
+
+impl Clock {
+    /// A clock that is `offset_ms` ahead of wall time and begins no earlier than `not_before`.
+    pub fn new(offset_ms: i64, not_before: Timestamp) -> Self {
+        Self { offset_ms: AtomicI64::new(offset_ms), latest_ms: AtomicI64::new(not_before.0) }
+    }
+
+    /// Now.
+    pub fn now(&self) -> Timestamp {
+        let now = wall_ms().saturating_add(self.offset_ms.load(Ordering::Acquire));
+        Timestamp(self.latest_ms.fetch_max(now, Ordering::AcqRel).max(now))
+    }
+
+    /// Moves the clock forward so that now is at least `target`.
+    pub fn advance_to(&self, target: Timestamp) {
+        let ahead = target.0.saturating_sub(wall_ms());
+        self.offset_ms.fetch_max(ahead, Ordering::AcqRel);
+    }
+
+    /// Sandbox time minus wall time, milliseconds.
+    pub fn offset_ms(&self) -> i64 {
+        self.offset_ms.load(Ordering::Acquire)
+    }
+}
+
+fn wall_ms() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_moves_forward_only() {
+        let far = Timestamp(4_000_000_000_000);
+        let clock = Clock::new(0, Timestamp::default());
+        let before = clock.now();
+        clock.advance_to(far);
+        assert!(clock.now() >= far);
+        clock.advance_to(before);
+        assert!(clock.now() >= far, "an earlier target changes nothing");
+        let held = Clock::new(0, far);
+        assert_eq!(held.now(), far, "a clock that begins ahead of wall time stands until wall time has caught up");
+    }
+}

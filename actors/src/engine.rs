@@ -1,0 +1,507 @@
+//! The engine as the door sees it: commands and reads by id, the flows that cross a rail, what falls due, opening and stopping.
+
+use std::path::Path;
+use std::sync::{Arc, OnceLock, Weak};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use futures_util::future::join_all;
+use ledger::event::Event;
+use ledger::id::{GroupNumber, IdKey, LedgerId, ObjectId};
+use ledger::merchant::{MerchantCommand, MerchantState, OpenCharge};
+use ledger::recipient::RecipientState;
+use ledger::record::{Decision, Record};
+use ledger::time::Timestamp;
+use parking_lot::Mutex;
+use ractor::{Actor, ActorRef};
+use tokio::sync::{Mutex as AsyncMutex, oneshot};
+
+use crate::actor::{Message, Shared};
+use crate::clock::Clock;
+use crate::directory::{Directory, Silence, Supervisor};
+use crate::journal::{Input, Journal, JournalParts, Permit, Room, RoomLimits, Sender, Submission};
+use crate::load::{self, LoadError};
+use crate::metrics::Metrics;
+use crate::projector::Projector;
+use crate::rails::{CardAnswer, CardOrder, PixFate, RailError, Rails};
+use crate::resident::{Books, KeyLookup, Order, Outcome};
+use crate::seal::{Keyring, SealError};
+use crate::store::{Partition, Sequence, SledOptions, SledStore, Store, StoreError};
+
+/// How the engine is set up.
+pub struct EngineOptions {
+    /// Fake money and a movable clock; a store is made for one mode and refuses the other.
+    pub sandbox: bool,
+    /// The key that seals all others.
+    pub master_key: [u8; 32],
+    /// Room in the journal.
+    pub room: RoomLimits,
+    /// An actor that was not used for this long goes to sleep.
+    pub idle: Duration,
+    /// The outside; none where charges are not possible.
+    pub rails: Option<Rails>,
+    /// Prepares names for search.
+    pub fold_name: fn(&str) -> String,
+}
+
+/// Why the engine does not open.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The keys do not fit.
+    #[error(transparent)]
+    Seal(#[from] SealError),
+    /// A Record cannot be read.
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    /// The store was made for the other mode.
+    #[error("this data was made in {made} mode and does not open in {asked} mode")]
+    WrongMode {
+        /// `sandbox` or `live`.
+        made: String,
+        /// `sandbox` or `live`.
+        asked: &'static str,
+    },
+}
+
+/// Why a command has no outcome.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unavailable {
+    /// The journal has no room: nothing was sent.
+    #[error("the journal has no room")]
+    NoRoom,
+    /// The actor or the journal went away: the command may have been decided or not.
+    #[error("the outcome is unknown")]
+    OutcomeUnknown,
+    /// No rail is configured: nothing was sent.
+    #[error("no rail is configured")]
+    NoRail,
+}
+
+/// See the module.
+pub struct Engine {
+    shared: Arc<Shared>,
+    room: Arc<Room>,
+    keyring: Arc<Keyring>,
+    merchants: Arc<Directory<MerchantState>>,
+    recipients: Arc<Directory<RecipientState>>,
+    supervisor: ActorRef<Silence>,
+    rails: Option<Rails>,
+    next_group: Mutex<u32>,
+    system_ordinal: Mutex<u64>,
+    /// One at a time: what falls due is booked in order, also while the sandbox clock is stepped.
+    falling_due: AsyncMutex<()>,
+    journal_thread: Mutex<Option<thread::JoinHandle<()>>>,
+    idle: Duration,
+}
+
+/// How long the acquirer may take before the caller is told `pending`.
+const CARD_ANSWER_MAX: Duration = Duration::from_millis(1_500);
+/// How long a rail may take when it is asked again.
+const RAIL_ANSWER_MAX: Duration = Duration::from_secs(10);
+/// Something that stays due (a rail that does not answer) is tried again after this long.
+const TRY_AGAIN_AFTER_MS: i64 = 5_000;
+/// How many ledgers are asked at once for what is due.
+const DUE_AT_ONCE: usize = 64;
+/// Bytes that an inside sender reserves.
+const INSIDE_BYTES: usize = 4_096;
+
+impl Engine {
+    /// Opens the data folder and reads the journal. `progress` is told how many Records of how many have been read.
+    pub async fn open(
+        data: &Path,
+        options: EngineOptions,
+        progress: impl Fn(u64, u64) + Send + 'static,
+    ) -> Result<Arc<Self>, OpenError> {
+        let store: Arc<dyn Store> = Arc::new(SledStore::open(data, &SledOptions::default())?);
+        Self::open_store(store, options, progress).await
+    }
+
+    /// Opens on a store.
+    pub async fn open_store(
+        store: Arc<dyn Store>,
+        options: EngineOptions,
+        progress: impl Fn(u64, u64) + Send + 'static,
+    ) -> Result<Arc<Self>, OpenError> {
+        check_mode(&*store, options.sandbox)?;
+        let keyring = Arc::new(Keyring::open(options.master_key, Arc::clone(&store))?);
+        let projector = Arc::new(Projector::new(Arc::clone(&keyring), options.fold_name));
+        let system_ordinal = replay(&*store, &projector, progress)?;
+        let head = store.head(Partition(0))?;
+        let clock = Arc::new(Clock::new(projector.clock_offset_ms(), Timestamp(head.booked_at_ms.max(0))));
+        let metrics = Arc::new(Metrics::default());
+        let parts = JournalParts {
+            store: Arc::clone(&store),
+            clock: Arc::clone(&clock),
+            projector: Arc::clone(&projector),
+            metrics: Arc::clone(&metrics),
+        };
+        let (journal, thread) = Journal::start(parts)?;
+        let next_group = projector.groups().into_iter().map(|group| group.0 + 1).max().unwrap_or(1);
+        let ids = keyring.id_key();
+        let shared = Arc::new(Shared { journal, store, projector, clock, ids, metrics });
+        let engine: Arc<OnceLock<Weak<Self>>> = Arc::default();
+        let told = Arc::clone(&engine);
+        let on_end = Box::new(move |actor| {
+            if let Some(engine) = told.get().and_then(Weak::upgrade) {
+                engine.merchants.ended(actor);
+                engine.recipients.ended(actor);
+            }
+        });
+        let (supervisor, _ends_with_the_engine) =
+            Supervisor::spawn(None, Supervisor, on_end).await.expect("the supervisor starts without conditions");
+        let opened = Arc::new(Self {
+            merchants: Directory::new(Arc::clone(&shared), supervisor.get_cell()),
+            recipients: Directory::new(Arc::clone(&shared), supervisor.get_cell()),
+            room: Room::new(options.room),
+            keyring,
+            supervisor,
+            rails: options.rails,
+            next_group: Mutex::new(next_group),
+            system_ordinal: Mutex::new(system_ordinal),
+            falling_due: AsyncMutex::new(()),
+            journal_thread: Mutex::new(Some(thread)),
+            idle: options.idle,
+            shared,
+        });
+        let _set_once = engine.set(Arc::downgrade(&opened));
+        Ok(opened)
+    }
+
+    /// Takes room at the door for one command and all that it causes; none when the journal is full.
+    pub fn permit(&self, bytes: usize) -> Result<Arc<Permit>, Unavailable> {
+        self.room.try_take(Sender::Door, bytes).ok_or_else(|| {
+            self.shared.metrics.shed.inc();
+            Unavailable::NoRoom
+        })
+    }
+
+    /// Sends a command to a merchant's actor and waits for its outcome, which leaves once it is durable.
+    pub async fn command(
+        &self,
+        group: GroupNumber,
+        command: MerchantCommand,
+        key: Option<KeyLookup>,
+        operator: Option<String>,
+        permit: Arc<Permit>,
+    ) -> Result<Outcome, Unavailable> {
+        let (sender, outcome) = oneshot::channel();
+        let begun = Instant::now();
+        let order = Order { command, key, operator, permit };
+        self.merchants.send(LedgerId::Merchant(group), Message::Command(order, sender));
+        let outcome = outcome.await.map_err(|_| Unavailable::OutcomeUnknown);
+        self.shared.metrics.gate_seconds.observe(begun.elapsed().as_secs_f64());
+        outcome
+    }
+
+    /// Reads a merchant's state, after booking what is due.
+    pub async fn read_merchant<T: Send + 'static>(
+        &self,
+        group: GroupNumber,
+        look: impl FnOnce(&MerchantState, Timestamp) -> T + Send + 'static,
+    ) -> Result<T, Unavailable> {
+        let permit = self.permit(INSIDE_BYTES)?;
+        read(&self.merchants, LedgerId::Merchant(group), look, permit).await
+    }
+
+    /// Reads a recipient's state, after booking what is due.
+    pub async fn read_recipient<T: Send + 'static>(
+        &self,
+        recipient: LedgerId,
+        look: impl FnOnce(&RecipientState, Timestamp) -> T + Send + 'static,
+    ) -> Result<T, Unavailable> {
+        let permit = self.permit(INSIDE_BYTES)?;
+        read(&self.recipients, recipient, look, permit).await
+    }
+
+    /// Calls the acquirer for a charge whose intent is durable, and records its answer. A silent acquirer leaves the charge
+    /// pending; a reconciliation asks again.
+    pub async fn charge_card(
+        &self,
+        group: GroupNumber,
+        order: CardOrder,
+        permit: Arc<Permit>,
+    ) -> Result<Outcome, Unavailable> {
+        let charge = order.charge;
+        let rails = self.rails.as_ref().ok_or(Unavailable::NoRail)?;
+        let answer = tokio::time::timeout(CARD_ANSWER_MAX, rails.card.charge(order)).await;
+        let command = match answer.unwrap_or(Err(RailError::NoAnswer)) {
+            Ok(answer) => card_outcome(charge, answer),
+            Err(RailError::NoAnswer) => MerchantCommand::LeaveUnanswered { charge },
+        };
+        self.command(group, command, None, None, permit).await
+    }
+
+    /// Cancels a pending PIX charge: the institution is told and asked first, and a payment that was faster is booked.
+    pub async fn cancel_pix(&self, group: GroupNumber, charge: ObjectId) -> Result<Outcome, Unavailable> {
+        let rails = self.rails.as_ref().ok_or(Unavailable::NoRail)?;
+        let fate = tokio::time::timeout(RAIL_ANSWER_MAX, rails.pix.cancel(charge)).await;
+        let command = match fate.unwrap_or(Err(RailError::NoAnswer)) {
+            Ok(PixFate::Cancelled) => MerchantCommand::CancelPix { charge },
+            Ok(PixFate::Paid { end_to_end_id }) => MerchantCommand::ConfirmPix { charge, end_to_end_id },
+            Err(RailError::NoAnswer) => return Err(Unavailable::OutcomeUnknown),
+        };
+        let permit = self.room.take(INSIDE_BYTES).await;
+        self.command(group, command, None, None, permit).await
+    }
+
+    /// One Record of the journal.
+    pub fn record(&self, sequence: Sequence) -> Result<Record, LoadError> {
+        load::record(&*self.shared.store, sequence)
+    }
+
+    /// The number of a new account group. Each is given once, also across restarts, as the group is opened by a Record.
+    pub fn new_group(&self) -> GroupNumber {
+        let mut next = self.next_group.lock();
+        let group = GroupNumber(*next);
+        *next += 1;
+        group
+    }
+
+    /// The readers' view.
+    pub fn projector(&self) -> &Projector {
+        &self.shared.projector
+    }
+
+    /// The keys.
+    pub fn keyring(&self) -> &Keyring {
+        &self.keyring
+    }
+
+    /// Makes and reads ids.
+    pub fn ids(&self) -> &IdKey {
+        &self.shared.ids
+    }
+
+    /// The rails, where there are any.
+    pub fn rails(&self) -> Option<&Rails> {
+        self.rails.as_ref()
+    }
+
+    /// What is measured.
+    pub fn metrics(&self) -> &Metrics {
+        self.shared.metrics.permits_free.set(self.room.free_at_door());
+        self.shared.metrics.published.set(i64::try_from(self.shared.projector.published().0).unwrap_or(i64::MAX));
+        &self.shared.metrics
+    }
+
+    /// Now, on the engine's clock.
+    pub fn now(&self) -> Timestamp {
+        self.shared.clock.now()
+    }
+
+    /// The room that the data takes, bytes.
+    pub fn size_bytes(&self) -> Result<u64, StoreError> {
+        self.shared.store.size_bytes()
+    }
+
+    /// Waits until making a block durable has failed; the process must then end.
+    pub async fn failed(&self) {
+        self.shared.journal.failed().await;
+    }
+
+    /// Looks every second for what is due, submits drafts, and puts idle actors to sleep. Runs until it is dropped.
+    pub async fn run_schedule(&self) {
+        loop {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            let one_at_a_time = self.falling_due.lock().await;
+            self.fall_due(self.now()).await;
+            drop(one_at_a_time);
+            self.merchants.sleep_idle(self.idle);
+            self.recipients.sleep_idle(self.idle);
+        }
+    }
+
+    /// Moves the sandbox clock forward. What falls due on the way happens one after the other, each at its own time, before this
+    /// returns.
+    pub async fn advance_clock(&self, by: Duration) -> Result<Timestamp, Unavailable> {
+        let _one_at_a_time = self.falling_due.lock().await;
+        let by_ms = i64::try_from(by.as_millis()).unwrap_or(i64::MAX);
+        let target = self.now().plus_ms(by_ms);
+        self.submit_drafts().await;
+        loop {
+            let next = self.shared.projector.dues().lock().first();
+            let Some(due) = next.filter(|due| *due <= target) else { break };
+            self.shared.clock.advance_to(due);
+            self.fall_due(self.now()).await;
+        }
+        self.shared.clock.advance_to(target);
+        self.record_clock().await?;
+        Ok(self.now())
+    }
+
+    /// Puts every actor to sleep, with its snapshot, and ends the journal after all that was queued.
+    pub async fn stop(&self) {
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while !(self.merchants.is_empty() && self.recipients.is_empty()) && Instant::now() < deadline {
+            self.merchants.sleep_idle(Duration::ZERO);
+            self.recipients.sleep_idle(Duration::ZERO);
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        self.supervisor.stop(None);
+        let (sender, queued) = oneshot::channel();
+        self.shared.journal.send(Input::Answer(Box::new(move || sender.send(()).unwrap_or_default())));
+        let _failed_journal = queued.await;
+        self.shared.journal.end();
+        let thread = self.journal_thread.lock().take();
+        if let Some(thread) = thread {
+            let _panicked = tokio::task::spawn_blocking(move || thread.join()).await;
+        }
+    }
+
+    async fn fall_due(&self, now: Timestamp) {
+        self.submit_drafts().await;
+        let first = self.shared.projector.dues().lock().first();
+        let lag_ms = first.map_or(0, |first| (now.0 - first.0).max(0));
+        self.shared.metrics.due_lag_seconds.set(lag_ms / 1000);
+        loop {
+            let due = self.shared.projector.dues().lock().take_due(now, DUE_AT_ONCE);
+            if due.is_empty() {
+                return;
+            }
+            join_all(due.into_iter().map(|ledger| self.attend(ledger, now))).await;
+        }
+    }
+
+    /// Lets one ledger's owner book what is due, asks the rails of its charges that have waited too long, and notes when to look
+    /// again.
+    async fn attend(&self, ledger: LedgerId, now: Timestamp) {
+        let permit = self.room.take(INSIDE_BYTES).await;
+        let next_due = match ledger {
+            LedgerId::Recipient(..) => {
+                read(&self.recipients, ledger, |books: &RecipientState, _| books.next_due(), permit).await
+            }
+            LedgerId::Merchant(group) => {
+                let look = move |books: &MerchantState, now: Timestamp| {
+                    let waiting = books.needing_attention(now).map(|(id, charge)| (id, charge.clone()));
+                    waiting.collect::<Vec<_>>()
+                };
+                match read(&self.merchants, ledger, look, permit).await {
+                    Ok(waiting) => {
+                        self.note_oldest_unknown(&waiting, now);
+                        for (charge, open) in waiting {
+                            self.reconcile(group, charge, &open).await;
+                        }
+                        let permit = self.room.take(INSIDE_BYTES).await;
+                        read(&self.merchants, ledger, |books: &MerchantState, _| books.next_due(), permit).await
+                    }
+                    Err(unavailable) => Err(unavailable),
+                }
+            }
+            LedgerId::Platform(_) | LedgerId::System => Ok(None),
+        };
+        let again = now.plus_ms(TRY_AGAIN_AFTER_MS);
+        let next_due = match next_due {
+            Ok(next_due) => next_due.map(|at| if at <= now { again } else { at }),
+            Err(_) => Some(again),
+        };
+        self.shared.projector.dues().lock().answered(ledger, next_due);
+    }
+
+    /// Asks the rail of one charge, by our id, what became of it. No answer changes nothing.
+    async fn reconcile(&self, group: GroupNumber, charge: ObjectId, open: &OpenCharge) {
+        if !open.terms.method.is_card() {
+            let _asked_again_later = self.cancel_pix(group, charge).await;
+            return;
+        }
+        let Some(rails) = &self.rails else { return };
+        let found = tokio::time::timeout(RAIL_ANSWER_MAX, rails.card.find(charge, open)).await;
+        let command = match found.unwrap_or(Err(RailError::NoAnswer)) {
+            Ok(Some(answer)) => card_outcome(charge, answer),
+            Ok(None) => MerchantCommand::RefuseCard { charge, refusal: ledger::event::CardRefusal::Failed },
+            Err(RailError::NoAnswer) => return,
+        };
+        let permit = self.room.take(INSIDE_BYTES).await;
+        let _asked_again_later = self.command(group, command, None, None, permit).await;
+    }
+
+    /// Sends drafts to the acquirer for analysis: with a rail, they become pending.
+    async fn submit_drafts(&self) {
+        if self.rails.is_none() {
+            return;
+        }
+        for (group, id) in self.shared.projector.take_drafts() {
+            let permit = self.room.take(INSIDE_BYTES).await;
+            let _again_after_a_restart =
+                self.command(group, MerchantCommand::SubmitRecipient { id }, None, None, permit).await;
+        }
+    }
+
+    fn note_oldest_unknown(&self, waiting: &[(ObjectId, OpenCharge)], now: Timestamp) {
+        let cards = waiting.iter().filter(|(_, open)| open.terms.method.is_card());
+        let oldest = cards.map(|(id, _)| now.0 - id.created_at().0).max().unwrap_or_default();
+        self.shared.metrics.oldest_unknown_seconds.set(oldest / 1000);
+    }
+
+    /// Keeps the sandbox clock's offset.
+    async fn record_clock(&self) -> Result<(), Unavailable> {
+        let permit = self.room.take(INSIDE_BYTES).await;
+        let (sender, durable) = oneshot::channel();
+        {
+            let mut ordinal = self.system_ordinal.lock();
+            *ordinal += 1;
+            let decision = Decision::of(Event::ClockMoved { offset_ms: self.shared.clock.offset_ms() });
+            let record = decision.into_record(LedgerId::System, *ordinal, self.now());
+            let mut bytes = Vec::new();
+            record.encode(&mut bytes);
+            self.shared.journal.send(Input::Submit(Submission { record: Arc::new(record), bytes, permit }));
+            self.shared.journal.send(Input::Answer(Box::new(move || sender.send(()).unwrap_or_default())));
+        }
+        durable.await.map_err(|_| Unavailable::OutcomeUnknown)
+    }
+}
+
+async fn read<B: Books, T: Send + 'static>(
+    directory: &Directory<B>,
+    ledger: LedgerId,
+    look: impl FnOnce(&B, Timestamp) -> T + Send + 'static,
+    permit: Arc<Permit>,
+) -> Result<T, Unavailable> {
+    let (sender, answer) = oneshot::channel();
+    let read = move |books: &B, now: Timestamp| -> crate::journal::Reply {
+        let seen = look(books, now);
+        Box::new(move || drop(sender.send(seen)))
+    };
+    directory.send(ledger, Message::Read(Box::new(read), permit));
+    answer.await.map_err(|_| Unavailable::OutcomeUnknown)
+}
+
+fn card_outcome(charge: ObjectId, answer: CardAnswer) -> MerchantCommand {
+    match answer {
+        CardAnswer::Captured { acquirer_mdr } => MerchantCommand::CaptureCard { charge, acquirer_mdr },
+        CardAnswer::Refused(refusal) => MerchantCommand::RefuseCard { charge, refusal },
+    }
+}
+
+/// Folds the whole journal into the readers' view; gives the number of the operator's last Record.
+fn replay(store: &dyn Store, projector: &Projector, progress: impl Fn(u64, u64)) -> Result<u64, OpenError> {
+    let total = store.head(Partition(0))?.next.0 - 1;
+    let mut system_ordinal = 0;
+    for block in store.blocks(Partition(0), Sequence::FIRST) {
+        let block = block?;
+        let mut records = Vec::with_capacity(block.records.len());
+        for (sequence, bytes) in (block.first.0..).zip(&block.records) {
+            let record = Record::decode(bytes).map_err(|error| LoadError::Decode { sequence, error })?;
+            if record.owner == LedgerId::System {
+                system_ordinal = record.ordinal;
+            }
+            records.push((Sequence(sequence), Arc::new(record)));
+        }
+        projector.publish(&records);
+        progress(block.next().0 - 1, total);
+    }
+    Ok(system_ordinal)
+}
+
+/// A store is stamped when it is made; nobody mints money by mistake.
+fn check_mode(store: &dyn Store, sandbox: bool) -> Result<(), OpenError> {
+    const STAMP: &[u8] = b"stamp/mode";
+    let asked = if sandbox { "sandbox" } else { "live" };
+    match store.state(STAMP)? {
+        Some(made) if made == asked.as_bytes() => Ok(()),
+        Some(made) => Err(OpenError::WrongMode { made: String::from_utf8_lossy(&made).into_owned(), asked }),
+        None => Ok(store.put_state(STAMP, asked.as_bytes())?),
+    }
+}

@@ -1,0 +1,63 @@
+//! Building an actor's state: its snapshot, then the Records of the journal's tail that concern it.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use ledger::id::{GroupNumber, LedgerId};
+use ledger::record::{DecodeError, Record};
+
+use crate::projector::Projector;
+use crate::resident::{Books, Resident};
+use crate::snapshots;
+use crate::store::{Partition, Sequence, Store, StoreError};
+
+/// Why a state cannot be built.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// A Record is not in the journal, although a later one is.
+    #[error("Record {0} is missing from the journal")]
+    Missing(u64),
+    /// A Record cannot be read.
+    #[error("Record {sequence}: {error}")]
+    Decode {
+        /// Which.
+        sequence: u64,
+        /// Why.
+        error: DecodeError,
+    },
+}
+
+/// One Record of the journal.
+pub fn record(store: &dyn Store, sequence: Sequence) -> Result<Record, LoadError> {
+    let stored = store.record(Partition(0), sequence)?.ok_or(LoadError::Missing(sequence.0))?;
+    Record::decode(&stored.bytes).map_err(|error| LoadError::Decode { sequence: sequence.0, error })
+}
+
+/// The state of a ledger's owner with all Records through `through`. `durable` is the journal's word on its own Records.
+pub fn resident<B: Books>(
+    store: &dyn Store,
+    projector: &Projector,
+    ledger: LedgerId,
+    through: Sequence,
+    durable: Arc<AtomicU64>,
+) -> Result<Resident<B>, LoadError> {
+    let group = ledger.group().unwrap_or(GroupNumber(0));
+    let mut resident = Resident::new(ledger, group, durable);
+    let (mut own_after, mut foreign_after) = (Sequence(0), Sequence(0));
+    if let Some(kept) = snapshots::load(store, ledger)?
+        && kept.own_through <= through
+        && kept.snapshot.foreign <= through.0
+        && resident.restore(&kept.snapshot)
+    {
+        own_after = kept.own_through;
+        foreign_after = Sequence(kept.snapshot.foreign);
+    }
+    for sequence in projector.concerning(ledger, own_after, foreign_after, through) {
+        resident.replay(sequence, &record(store, sequence)?);
+    }
+    resident.opened(through);
+    Ok(resident)
+}

@@ -1,0 +1,116 @@
+//! What is measured, from the first day. Names follow the Prometheus conventions; units are in the names.
+
+use std::any::type_name;
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
+
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
+use prometheus_client::registry::Registry;
+
+use crate::resident::Books;
+use crate::store::Block;
+
+/// The engine's metrics, and the registry that the door adds its own to.
+pub struct Metrics {
+    records: Counter,
+    blocks: Counter,
+    block_records: Histogram,
+    block_bytes: Histogram,
+    commit_seconds: Histogram,
+    wake_seconds: Histogram,
+    /// How long replies waited for their Record to be durable, seconds.
+    pub gate_seconds: Histogram,
+    merchants_awake: Gauge,
+    recipients_awake: Gauge,
+    /// Commands that the door could still send.
+    pub permits_free: Gauge,
+    /// Commands that the door refused because the journal was full.
+    pub shed: Counter,
+    /// How long the oldest due thing has waited, seconds.
+    pub due_lag_seconds: Gauge,
+    /// Age of the oldest rail call whose outcome is unknown, seconds.
+    pub oldest_unknown_seconds: Gauge,
+    /// Sequence of the last published Record.
+    pub published: Gauge<i64>,
+    /// HTTP requests by the time they took, seconds.
+    pub http_seconds: Histogram,
+    /// HTTP answers of 500 and above.
+    pub http_failures: Counter<u64, AtomicU64>,
+}
+
+fn histogram(start: f64, factor: f64, length: u16) -> Histogram {
+    Histogram::new(exponential_buckets(start, factor, length))
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        Self {
+            records: Counter::default(),
+            blocks: Counter::default(),
+            block_records: histogram(1.0, 2.0, 14),
+            block_bytes: histogram(256.0, 2.0, 14),
+            commit_seconds: histogram(0.000_05, 2.0, 16),
+            wake_seconds: histogram(0.000_05, 2.0, 16),
+            gate_seconds: histogram(0.000_05, 2.0, 16),
+            merchants_awake: Gauge::default(),
+            recipients_awake: Gauge::default(),
+            permits_free: Gauge::default(),
+            shed: Counter::default(),
+            due_lag_seconds: Gauge::default(),
+            oldest_unknown_seconds: Gauge::default(),
+            published: Gauge::default(),
+            http_seconds: histogram(0.000_1, 2.0, 16),
+            http_failures: Counter::default(),
+        }
+    }
+}
+
+impl Metrics {
+    /// Registers everything under the prefix `centavo_`.
+    pub fn register(&self, registry: &mut Registry) {
+        let registry = registry.sub_registry_with_prefix("centavo");
+        registry.register("journal_records", "Records made durable", self.records.clone());
+        registry.register("journal_blocks", "Blocks made durable", self.blocks.clone());
+        registry.register("journal_block_records", "Records of a block", self.block_records.clone());
+        registry.register("journal_block_bytes", "Bytes of a block", self.block_bytes.clone());
+        registry.register("journal_commit_seconds", "Time to make a block durable", self.commit_seconds.clone());
+        registry.register("journal_published_sequence", "Last published Record", self.published.clone());
+        registry.register("gate_wait_seconds", "Time from decision to durable reply", self.gate_seconds.clone());
+        registry.register("permits_free", "Commands that the door could still send", self.permits_free.clone());
+        registry.register("shed", "Commands refused for want of room", self.shed.clone());
+        registry.register("merchants_awake", "Merchant actors", self.merchants_awake.clone());
+        registry.register("recipients_awake", "Recipient actors", self.recipients_awake.clone());
+        registry.register("actor_wake_seconds", "Time to open an actor", self.wake_seconds.clone());
+        registry.register("due_lag_seconds", "Wait of the oldest due thing", self.due_lag_seconds.clone());
+        registry.register(
+            "rail_oldest_unknown_seconds",
+            "Age of the oldest rail call without an outcome",
+            self.oldest_unknown_seconds.clone(),
+        );
+        registry.register("http_request_seconds", "Time of HTTP requests", self.http_seconds.clone());
+        registry.register("http_failures", "HTTP answers of 500 and above", self.http_failures.clone());
+    }
+
+    /// A block became durable.
+    pub fn block_written(&self, block: &Block, took: Duration) {
+        self.blocks.inc();
+        self.records.inc_by(block.records.len() as u64);
+        self.block_records.observe(block.records.len() as f64);
+        self.block_bytes.observe(block.records.iter().map(Vec::len).sum::<usize>() as f64);
+        self.commit_seconds.observe(took.as_secs_f64());
+    }
+
+    /// An actor was opened.
+    pub fn actor_woken(&self, took: Duration) {
+        self.wake_seconds.observe(took.as_secs_f64());
+    }
+
+    /// How many actors of a kind there are.
+    pub fn set_actors_awake<B: Books>(&self, count: usize) {
+        let gauge =
+            if type_name::<B>().ends_with("MerchantState") { &self.merchants_awake } else { &self.recipients_awake };
+        gauge.set(i64::try_from(count).unwrap_or(i64::MAX));
+    }
+}

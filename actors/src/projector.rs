@@ -1,0 +1,449 @@
+//! The readers' view of the durable journal: it folds every block before the block's replies leave, so that whoever was answered
+//! finds what it was told. It decides nothing, and everything in it can be built again from the journal.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use ledger::account::Account;
+use ledger::entry::{Balance, Balances};
+use ledger::event::Event;
+use ledger::fees::Settings;
+use ledger::id::{Fingerprint, GroupNumber, LedgerId, ObjectId, RecipientNumber};
+use ledger::merchant::RecipientStatus;
+use ledger::personal::{RecipientProfile, Sealed};
+use ledger::record::Record;
+use ledger::time::Timestamp;
+use parking_lot::{Mutex, RwLock};
+
+use crate::dues::Dues;
+use crate::seal::Keyring;
+use crate::store::Sequence;
+
+/// A merchant, as published.
+#[derive(Clone, Debug)]
+pub struct MerchantRow {
+    /// Its id.
+    pub id: ObjectId,
+    /// What the operator configured.
+    pub settings: Settings,
+    /// Its profiles, oldest first; the last one is in force.
+    pub profiles: Vec<Sealed>,
+    /// Its recipients; number n stands at n − 1.
+    pub recipients: Vec<RecipientRow>,
+    /// When it was opened.
+    pub created_at: Timestamp,
+}
+
+/// A recipient, as published.
+#[derive(Clone, Debug)]
+pub struct RecipientRow {
+    /// Its id.
+    pub id: ObjectId,
+    /// Where its registration stands.
+    pub status: RecipientStatus,
+    /// Its registration.
+    pub profile: Sealed,
+    /// Its name, folded for search.
+    pub search_key: String,
+    /// When it was registered.
+    pub created_at: Timestamp,
+}
+
+/// An API key, as published.
+#[derive(Clone, Debug)]
+pub struct ApiKeyRow {
+    /// Whose.
+    pub group: GroupNumber,
+    /// SHA-256 of the key.
+    pub digest: [u8; 32],
+    /// True once revoked.
+    pub revoked: bool,
+}
+
+/// One split in a recipient's statement: where the charge's Record is, and which of its splits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ListedSplit {
+    /// The Record that made it: the opening of a PIX charge or the capture of a card charge.
+    pub sequence: Sequence,
+    /// Position in the charge's splits, from 0.
+    pub index: u32,
+}
+
+/// An idempotency key, looked up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeyFound {
+    /// The newest Record with this key.
+    pub sequence: Option<Sequence>,
+    /// The merchant's Records through this ordinal were seen.
+    pub looked_up_through: u64,
+}
+
+/// See the module.
+pub struct Projector {
+    keyring: Arc<Keyring>,
+    fold_name: fn(&str) -> String,
+    accounts: RwLock<Accounts>,
+    index: RwLock<Index>,
+    books: RwLock<Books>,
+    dues: Mutex<Dues>,
+    published: AtomicU64,
+}
+
+#[derive(Default)]
+struct Accounts {
+    merchants: HashMap<GroupNumber, MerchantRow>,
+    keys: HashMap<ObjectId, ApiKeyRow>,
+    drafts: BTreeSet<(GroupNumber, ObjectId)>,
+    clock_offset_ms: i64,
+}
+
+/// Every account of every ledger, at one cut.
+#[derive(Default)]
+struct Books {
+    through: Option<Sequence>,
+    ledgers: HashMap<LedgerId, Balances>,
+}
+
+#[derive(Default)]
+struct Index {
+    ordinals: HashMap<LedgerId, u64>,
+    by_object: HashMap<ObjectId, Vec<Sequence>>,
+    by_key: HashMap<Fingerprint, Sequence>,
+    by_ledger: HashMap<LedgerId, Concerning>,
+    splits: HashMap<LedgerId, Vec<ListedSplit>>,
+}
+
+/// The Records that concern a ledger, each list in order.
+#[derive(Default)]
+struct Concerning {
+    own: Vec<Sequence>,
+    told: Vec<Sequence>,
+    with_entries: Vec<Sequence>,
+}
+
+impl Projector {
+    /// An empty view. `fold_name` prepares names for search.
+    pub fn new(keyring: Arc<Keyring>, fold_name: fn(&str) -> String) -> Self {
+        Self {
+            keyring,
+            fold_name,
+            accounts: RwLock::default(),
+            index: RwLock::default(),
+            books: RwLock::default(),
+            dues: Mutex::default(),
+            published: AtomicU64::new(0),
+        }
+    }
+
+    /// Folds durable Records, in order.
+    pub fn publish(&self, records: &[(Sequence, Arc<Record>)]) {
+        {
+            let mut index = self.index.write();
+            records.iter().for_each(|(sequence, record)| index.count(*sequence, record));
+        }
+        {
+            let mut books = self.books.write();
+            for entry in records.iter().flat_map(|(_, record)| &record.entries) {
+                let balances = books.ledgers.entry(entry.ledger()).or_default();
+                for posting in entry.postings() {
+                    balances.entry(posting.account).or_default().post(posting);
+                }
+            }
+            books.through = records.last().map(|(last, _)| *last).or(books.through);
+        }
+        for (_, record) in records.iter().filter(|(_, record)| record.events.iter().any(is_about_accounts)) {
+            self.count_accounts(record);
+        }
+        {
+            let mut dues = self.dues.lock();
+            records.iter().for_each(|(sequence, record)| dues.count(*sequence, record));
+        }
+        if let Some((last, _)) = records.last() {
+            self.published.store(last.0, Ordering::Release);
+        }
+    }
+
+    /// Sequence of the last published Record.
+    pub fn published(&self) -> Sequence {
+        Sequence(self.published.load(Ordering::Acquire))
+    }
+
+    /// Looks at a merchant.
+    pub fn merchant<T>(&self, group: GroupNumber, look: impl FnOnce(&MerchantRow) -> T) -> Option<T> {
+        self.accounts.read().merchants.get(&group).map(look)
+    }
+
+    /// The groups, in no order.
+    pub fn groups(&self) -> Vec<GroupNumber> {
+        self.accounts.read().merchants.keys().copied().collect()
+    }
+
+    /// An API key by its id.
+    pub fn api_key(&self, id: ObjectId) -> Option<ApiKeyRow> {
+        self.accounts.read().keys.get(&id).cloned()
+    }
+
+    /// The drafts that are to be submitted, each once.
+    pub fn take_drafts(&self) -> BTreeSet<(GroupNumber, ObjectId)> {
+        if self.accounts.read().drafts.is_empty() {
+            return BTreeSet::new();
+        }
+        std::mem::take(&mut self.accounts.write().drafts)
+    }
+
+    /// The sandbox clock's offset.
+    pub fn clock_offset_ms(&self) -> i64 {
+        self.accounts.read().clock_offset_ms
+    }
+
+    /// An idempotency key of a merchant.
+    pub fn find_key(&self, merchant: LedgerId, key: Fingerprint) -> KeyFound {
+        let index = self.index.read();
+        KeyFound {
+            sequence: index.by_key.get(&key).copied(),
+            looked_up_through: index.ordinals.get(&merchant).copied().unwrap_or_default(),
+        }
+    }
+
+    /// The Records about an object, oldest first.
+    pub fn about(&self, id: ObjectId) -> Vec<Sequence> {
+        self.index.read().by_object.get(&id).cloned().unwrap_or_default()
+    }
+
+    /// The Records that make a ledger's state: its own after `own_after`, those that it was told of after `foreign_after`, in
+    /// order, through `through`.
+    pub fn concerning(
+        &self,
+        ledger: LedgerId,
+        own_after: Sequence,
+        foreign_after: Sequence,
+        through: Sequence,
+    ) -> Vec<Sequence> {
+        let index = self.index.read();
+        let Some(lists) = index.by_ledger.get(&ledger) else { return Vec::new() };
+        let part = |list: &[Sequence], after: Sequence| {
+            let (from, to) = (list.partition_point(|at| *at <= after), list.partition_point(|at| *at <= through));
+            list[from.min(to)..to].to_vec()
+        };
+        let mut sequences = part(&lists.own, own_after);
+        sequences.extend(part(&lists.told, foreign_after));
+        sequences.sort_unstable();
+        sequences
+    }
+
+    /// How many Records have an entry of a ledger, and the page of them that begins `skip` from the newest.
+    pub fn entries_page(&self, ledger: LedgerId, skip: usize, count: usize) -> (usize, Vec<Sequence>) {
+        let index = self.index.read();
+        index.by_ledger.get(&ledger).map_or((0, Vec::new()), |lists| newest_page(&lists.with_entries, skip, count))
+    }
+
+    /// How many splits a recipient's statement has, and the page of them that begins `skip` from the newest.
+    pub fn splits_page(&self, recipient: LedgerId, skip: usize, count: usize) -> (usize, Vec<ListedSplit>) {
+        let index = self.index.read();
+        index.splits.get(&recipient).map_or((0, Vec::new()), |splits| newest_page(splits, skip, count))
+    }
+
+    /// The balances of a ledger's accounts.
+    pub fn balances(&self, ledger: LedgerId) -> Balances {
+        self.books.read().ledgers.get(&ledger).cloned().unwrap_or_default()
+    }
+
+    /// Debits minus credits of one account, centavos.
+    pub fn balance(&self, ledger: LedgerId, account: Account) -> i128 {
+        let books = self.books.read();
+        books.ledgers.get(&ledger).and_then(|balances| balances.get(&account)).map_or(0, |balance| balance.net())
+    }
+
+    /// Every account of every ledger in order, and the sequence through which they are folded: one consistent cut.
+    pub fn trial_balance(&self) -> (Sequence, Vec<(LedgerId, Account, Balance)>) {
+        let books = self.books.read();
+        let mut rows = Vec::new();
+        for (ledger, balances) in &books.ledgers {
+            rows.extend(balances.iter().map(|(account, balance)| (*ledger, *account, *balance)));
+        }
+        let through = books.through.unwrap_or(Sequence(0));
+        drop(books);
+        rows.sort_unstable_by_key(|(ledger, account, _)| (*ledger, *account));
+        (through, rows)
+    }
+
+    /// The list of who needs attention when.
+    pub fn dues(&self) -> &Mutex<Dues> {
+        &self.dues
+    }
+
+    fn count_accounts(&self, record: &Record) {
+        let mut accounts = self.accounts.write();
+        let accounts = &mut *accounts;
+        for event in &record.events {
+            if let Event::ClockMoved { offset_ms } = event {
+                accounts.clock_offset_ms = *offset_ms;
+            }
+            let Some(group) = record.owner.group() else { continue };
+            match event {
+                Event::MerchantOpened { id, settings } => {
+                    let row = MerchantRow {
+                        id: *id,
+                        settings: *settings,
+                        profiles: record.personal.iter().cloned().collect(),
+                        recipients: Vec::new(),
+                        created_at: record.effective_at,
+                    };
+                    accounts.merchants.insert(group, row);
+                }
+                Event::ApiKeyCreated { id, digest, .. } => {
+                    accounts.keys.insert(*id, ApiKeyRow { group, digest: *digest, revoked: false });
+                }
+                Event::ApiKeyRevoked { id } => {
+                    if let Some(key) = accounts.keys.get_mut(id) {
+                        key.revoked = true;
+                    }
+                }
+                event => {
+                    let Some(merchant) = accounts.merchants.get_mut(&group) else { continue };
+                    let Some(recipient) = self.count_merchant(merchant, event, record) else { continue };
+                    if recipient.status == RecipientStatus::Draft {
+                        accounts.drafts.insert((group, recipient.id));
+                    } else {
+                        accounts.drafts.remove(&(group, recipient.id));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Counts an event about a merchant that is open; gives the recipient that it is about.
+    fn count_merchant<'a>(
+        &self,
+        merchant: &'a mut MerchantRow,
+        event: &Event,
+        record: &Record,
+    ) -> Option<&'a RecipientRow> {
+        let profile = record.personal.clone().unwrap_or_default();
+        let (number, status) = match event {
+            Event::MerchantChanged { settings } => {
+                merchant.settings = *settings;
+                merchant.profiles.extend(record.personal.clone());
+                return None;
+            }
+            Event::RecipientRegistered { id, .. } => {
+                let search_key = self.search_key(&profile);
+                let (status, created_at) = (RecipientStatus::Draft, record.effective_at);
+                merchant.recipients.push(RecipientRow { id: *id, status, profile, search_key, created_at });
+                return merchant.recipients.last();
+            }
+            Event::RecipientRegisteredAgain { number } => {
+                let search_key = self.search_key(&profile);
+                let recipient = recipient_row(merchant, *number)?;
+                recipient.profile = profile;
+                recipient.search_key = search_key;
+                (number, RecipientStatus::Draft)
+            }
+            Event::RecipientSubmitted { number } => (number, RecipientStatus::Pending),
+            Event::RecipientApproved { number } => (number, RecipientStatus::Active),
+            Event::RecipientRejected { number, .. } => (number, RecipientStatus::Rejected),
+            _ => return None,
+        };
+        let recipient = recipient_row(merchant, *number)?;
+        recipient.status = status;
+        Some(recipient)
+    }
+
+    fn search_key(&self, profile: &Sealed) -> String {
+        let profile: Option<RecipientProfile> = self.keyring.open_value(profile);
+        profile.map(|profile| (self.fold_name)(&profile.name)).unwrap_or_default()
+    }
+}
+
+impl Index {
+    fn count(&mut self, sequence: Sequence, record: &Record) {
+        self.ordinals.insert(record.owner, record.ordinal);
+        if let Some(idempotency) = record.idempotency {
+            self.by_key.insert(idempotency.key, sequence);
+        }
+        self.by_ledger.entry(record.owner).or_default().own.push(sequence);
+        let mut with_entries: Vec<LedgerId> = record.entries.iter().map(|entry| entry.ledger()).collect();
+        with_entries.sort_unstable();
+        with_entries.dedup();
+        for ledger in with_entries {
+            self.by_ledger.entry(ledger).or_default().with_entries.push(sequence);
+        }
+        let Some(group) = record.owner.group() else { return };
+        for number in record.recipients_told() {
+            self.by_ledger.entry(LedgerId::Recipient(group, number)).or_default().told.push(sequence);
+        }
+        for event in &record.events {
+            self.count_charge(sequence, group, event);
+        }
+    }
+
+    fn count_charge(&mut self, sequence: Sequence, group: GroupNumber, event: &Event) {
+        let charge = match event {
+            Event::ChargeOpened { charge, terms, expires_at, .. } => {
+                if expires_at.is_some() {
+                    self.list_splits(sequence, group, terms.splits.iter().map(|split| split.recipient));
+                }
+                charge
+            }
+            Event::CardCaptured { charge, terms, .. } => {
+                self.list_splits(sequence, group, terms.splits.iter().map(|split| split.recipient));
+                charge
+            }
+            Event::PixCancelled { charge, recipients } => {
+                let opened = self.by_object.get(charge).and_then(|about| about.first()).copied();
+                for number in recipients {
+                    if let (Some(opened), Some(splits)) =
+                        (opened, self.splits.get_mut(&LedgerId::Recipient(group, *number)))
+                    {
+                        let from = splits.partition_point(|split| split.sequence < opened);
+                        let to = splits.partition_point(|split| split.sequence <= opened);
+                        splits.drain(from..to);
+                    }
+                }
+                charge
+            }
+            Event::CardRefused { charge, .. } | Event::CardUnanswered { charge } | Event::PixPaid { charge, .. } => {
+                charge
+            }
+            _ => return,
+        };
+        self.by_object.entry(*charge).or_default().push(sequence);
+    }
+
+    fn list_splits(
+        &mut self,
+        sequence: Sequence,
+        group: GroupNumber,
+        recipients: impl Iterator<Item = RecipientNumber>,
+    ) {
+        for (index, number) in (0..).zip(recipients) {
+            self.splits.entry(LedgerId::Recipient(group, number)).or_default().push(ListedSplit { sequence, index });
+        }
+    }
+}
+
+fn recipient_row(merchant: &mut MerchantRow, number: RecipientNumber) -> Option<&mut RecipientRow> {
+    merchant.recipients.get_mut((number.0 as usize).checked_sub(1)?)
+}
+
+fn is_about_accounts(event: &Event) -> bool {
+    matches!(
+        event,
+        Event::MerchantOpened { .. }
+            | Event::MerchantChanged { .. }
+            | Event::ApiKeyCreated { .. }
+            | Event::ApiKeyRevoked { .. }
+            | Event::RecipientRegistered { .. }
+            | Event::RecipientRegisteredAgain { .. }
+            | Event::RecipientSubmitted { .. }
+            | Event::RecipientApproved { .. }
+            | Event::RecipientRejected { .. }
+            | Event::ClockMoved { .. }
+    )
+}
+
+/// The whole length of a list that is oldest first, and a page of it, newest first.
+fn newest_page<T: Copy>(oldest_first: &[T], skip: usize, count: usize) -> (usize, Vec<T>) {
+    (oldest_first.len(), oldest_first.iter().rev().skip(skip).take(count).copied().collect())
+}

@@ -1,0 +1,224 @@
+//! Keys. One master key seals all others; personal data is sealed under a key of its month, kept apart from the journal, so that
+//! dropping the month's key erases the people and leaves the books. Fingerprints are keyed digests under keys of their own.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use aes_gcm::aead::{Aead, KeyInit};
+use aes_gcm::{Aes256Gcm, Key, Nonce};
+use hmac::{Hmac, Mac};
+use ledger::id::{Fingerprint, IdKey};
+use ledger::personal::Sealed;
+use ledger::time::Timestamp;
+use parking_lot::{Mutex, RwLock};
+use sha2::Sha256;
+
+use crate::store::{Store, StoreError};
+
+const NONCE_BYTES: usize = 12;
+
+/// Why a key ring cannot be opened or used.
+#[derive(Debug, thiserror::Error)]
+pub enum SealError {
+    /// The stored month keys were sealed under another master key.
+    #[error("the master key is not the one that this data was made with")]
+    WrongMasterKey,
+    /// The operating system gives no random bytes.
+    #[error("the operating system gives no random bytes: {0}")]
+    Random(getrandom::Error),
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// See the module.
+pub struct Keyring {
+    master: Aes256Gcm,
+    master_key: [u8; 32],
+    months: RwLock<HashMap<u16, Option<Arc<Aes256Gcm>>>>,
+    making: Mutex<()>,
+    store: Arc<dyn Store>,
+}
+
+impl Keyring {
+    /// The key ring of a store. A sealed proof in the store tells a wrong master key at once.
+    pub fn open(master_key: [u8; 32], store: Arc<dyn Store>) -> Result<Self, SealError> {
+        const PROOF: &[u8] = b"keys/proof";
+        let ring = Self {
+            master: cipher(&master_key),
+            master_key,
+            months: RwLock::default(),
+            making: Mutex::default(),
+            store,
+        };
+        match ring.store.state(PROOF)? {
+            Some(proof) => ring.open_secret(&proof).map(|_| ring).ok_or(SealError::WrongMasterKey),
+            None => {
+                let proof = ring.seal_secret(b"centavo")?;
+                ring.store.put_state(PROOF, &proof)?;
+                Ok(ring)
+            }
+        }
+    }
+
+    /// Seals personal data under the key of the month of `now`.
+    pub fn seal(&self, now: Timestamp, plain: &[u8]) -> Result<Sealed, SealError> {
+        let month = month_of(now);
+        let key = match self.month_key(month)? {
+            Some(key) => key,
+            None => self.make_month_key(month)?,
+        };
+        Ok(Sealed { month, bytes: encrypt(&key, plain)? })
+    }
+
+    /// Opens personal data; none when its month's key was dropped.
+    pub fn open_sealed(&self, sealed: &Sealed) -> Option<Vec<u8>> {
+        let key = self.month_key(sealed.month).ok().flatten()?;
+        decrypt(&key, &sealed.bytes)
+    }
+
+    /// Seals one of the structures of [`ledger::personal`].
+    pub fn seal_value<T: minicbor::Encode<()>>(&self, now: Timestamp, value: &T) -> Result<Sealed, SealError> {
+        self.seal(now, &minicbor::to_vec(value).expect("writing into memory cannot fail"))
+    }
+
+    /// Opens one of the structures of [`ledger::personal`]; none when its month's key was dropped.
+    pub fn open_value<T: for<'b> minicbor::Decode<'b, ()>>(&self, sealed: &Sealed) -> Option<T> {
+        minicbor::decode(&self.open_sealed(sealed)?).ok()
+    }
+
+    /// Seals a secret of the installation (a webhook secret) under the master key.
+    pub fn seal_secret(&self, plain: &[u8]) -> Result<Vec<u8>, SealError> {
+        encrypt(&self.master, plain)
+    }
+
+    /// Opens a secret of the installation.
+    pub fn open_secret(&self, sealed: &[u8]) -> Option<Vec<u8>> {
+        decrypt(&self.master, sealed)
+    }
+
+    /// A keyed digest of `parts`; `purpose` keeps digests of different things apart.
+    pub fn fingerprint(&self, purpose: &str, parts: &[&[u8]]) -> Fingerprint {
+        let mut mac = self.mac(purpose);
+        for part in parts {
+            mac.update(&(part.len() as u64).to_le_bytes());
+            mac.update(part);
+        }
+        let digest = mac.finalize().into_bytes();
+        let mut short = [0; 16];
+        short.copy_from_slice(&digest[..16]);
+        Fingerprint(short)
+    }
+
+    /// The key that hides group numbers in ids.
+    pub fn id_key(&self) -> IdKey {
+        IdKey::new(self.fingerprint("ids", &[]).0)
+    }
+
+    fn mac(&self, purpose: &str) -> Hmac<Sha256> {
+        let mut mac = <Hmac<Sha256> as hmac::KeyInit>::new_from_slice(&self.master_key).expect("HMAC takes any key");
+        mac.update(purpose.as_bytes());
+        mac.update(&[0]);
+        mac
+    }
+
+    fn month_key(&self, month: u16) -> Result<Option<Arc<Aes256Gcm>>, SealError> {
+        if let Some(known) = self.months.read().get(&month) {
+            return Ok(known.clone());
+        }
+        let Some(sealed) = self.store.state(&month_name(month))? else { return Ok(None) };
+        let key = self.open_secret(&sealed).and_then(|key| <[u8; 32]>::try_from(key).ok());
+        let key = Arc::new(cipher(&key.ok_or(SealError::WrongMasterKey)?));
+        self.months.write().insert(month, Some(Arc::clone(&key)));
+        Ok(Some(key))
+    }
+
+    /// Makes a month's key, durable before it is used.
+    fn make_month_key(&self, month: u16) -> Result<Arc<Aes256Gcm>, SealError> {
+        let _one_at_a_time = self.making.lock();
+        if let Some(key) = self.month_key(month)? {
+            return Ok(key);
+        }
+        let bytes = random_bytes::<32>()?;
+        self.store.put_state(&month_name(month), &self.seal_secret(&bytes)?)?;
+        let key = Arc::new(cipher(&bytes));
+        self.months.write().insert(month, Some(Arc::clone(&key)));
+        Ok(key)
+    }
+}
+
+/// Random bytes from the operating system.
+pub fn random_bytes<const N: usize>() -> Result<[u8; N], SealError> {
+    let mut bytes = [0; N];
+    getrandom::fill(&mut bytes).map_err(SealError::Random)?;
+    Ok(bytes)
+}
+
+fn cipher(key: &[u8; 32]) -> Aes256Gcm {
+    Aes256Gcm::new(&Key::<Aes256Gcm>::from(*key))
+}
+
+fn encrypt(key: &Aes256Gcm, plain: &[u8]) -> Result<Vec<u8>, SealError> {
+    let nonce = random_bytes::<NONCE_BYTES>()?;
+    let sealed = key.encrypt(&Nonce::from(nonce), plain).expect("AES-GCM takes any text below 64 GiB");
+    let mut bytes = Vec::with_capacity(NONCE_BYTES + sealed.len());
+    bytes.extend_from_slice(&nonce);
+    bytes.extend_from_slice(&sealed);
+    Ok(bytes)
+}
+
+fn decrypt(key: &Aes256Gcm, sealed: &[u8]) -> Option<Vec<u8>> {
+    let (nonce, text) = sealed.split_first_chunk::<NONCE_BYTES>()?;
+    key.decrypt(&Nonce::from(*nonce), text).ok()
+}
+
+fn month_name(month: u16) -> Vec<u8> {
+    format!("keys/month/{month:05}").into_bytes()
+}
+
+/// Months since January 1970, in UTC.
+fn month_of(now: Timestamp) -> u16 {
+    // Days to a civil date, by eras of 400 years (146,097 days) that begin on 1 March.
+    let days = now.0.div_euclid(86_400_000) + 719_468;
+    let day_of_era = days.rem_euclid(146_097);
+    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month_from_march = (5 * day_of_year + 2) / 153;
+    let months = (days.div_euclid(146_097) * 400 + year_of_era) * 12 + month_from_march + 2;
+    u16::try_from(months - 1970 * 12).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::MemoryStore;
+
+    #[test]
+    fn a_dropped_month_is_gone_and_another_master_key_is_refused() {
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
+        let ring = Keyring::open([1; 32], Arc::clone(&store)).unwrap();
+        let now = Timestamp(1_795_000_000_000);
+        let sealed = ring.seal(now, b"Maria").unwrap();
+        let again = Keyring::open([1; 32], Arc::clone(&store)).unwrap();
+        assert_eq!(again.open_sealed(&sealed).as_deref(), Some(&b"Maria"[..]));
+        assert!(matches!(Keyring::open([2; 32], Arc::clone(&store)), Err(SealError::WrongMasterKey)));
+        store.delete_state(&month_name(sealed.month)).unwrap();
+        let later = Keyring::open([1; 32], store).unwrap();
+        assert_eq!(later.open_sealed(&sealed), None);
+    }
+
+    #[test]
+    fn months_are_counted_from_1970() {
+        for (at, expected) in [
+            (0, 0),
+            (2_678_399_999, 0),
+            (2_678_400_000, 1),
+            (951_782_400_000, 30 * 12 + 1),    // 29 February 2000
+            (951_868_800_000, 30 * 12 + 2),    // 1 March 2000
+            (1_796_083_199_999, 56 * 12 + 10), // the last moment of November 2026
+            (1_796_083_200_000, 56 * 12 + 11),
+        ] {
+            assert_eq!(month_of(Timestamp(at)), expected, "{at}");
+        }
+    }
+}
