@@ -168,7 +168,9 @@ mod tests {
 
     use super::*;
 
-    fn headers(lines: &[(&'static str, &str)]) -> HeaderMap {
+    type Lines<'a> = &'a [(&'static str, &'a str)];
+
+    fn headers(lines: Lines<'_>) -> HeaderMap {
         let line = |(name, value): &(&'static str, &str)| {
             (HeaderName::from_static(name), HeaderValue::from_bytes(value.as_bytes()).unwrap())
         };
@@ -181,7 +183,7 @@ mod tests {
 
     #[test]
     fn a_key_comes_in_either_header() {
-        let cases: [(&[(&'static str, &str)], Option<&str>); 16] = [
+        let cases: [(Lines<'_>, Option<&str>); 16] = [
             (&[("authorization", "Bearer test_a")], Some("test_a")),
             (&[("authorization", "bEARER   test_a ")], Some("test_a")),
             (&[("token", "test_a")], Some("test_a")),
