@@ -1,1 +1,11 @@
 //! Centavo's door: HTTP, operations, rails, command line, wiring.
+//!
+//! The only room that knows HTTP and JSON. It turns what callers send into commands of the engine and what the engine
+//! answers into responses; it decides nothing about money.
+
+pub mod brcode;
+pub mod config;
+pub mod folding;
+pub mod http;
+pub mod mask;
+pub mod network;

@@ -1,0 +1,379 @@
+//! How the program is told what to do: flags, then `CENTAVO_…` variables, then a TOML file, then defaults.
+//!
+//! [`Args`] is what was typed, [`Settings`] is what it means once it is all checked. Nothing is read from the
+//! environment after that.
+
+use std::fs;
+use std::io;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use clap::builder::BoolishValueParser;
+use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
+use serde::Deserialize;
+
+use crate::http::credential::{OpsTokens, OpsTokensError, Secret};
+use crate::network::{Network, NetworkError};
+
+/// The command line, as typed.
+#[derive(Debug, Parser)]
+#[command(name = "centavo", version, about)]
+pub struct Args {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What the program can do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Serve the interface and the operations.
+    Serve(ServeArgs),
+    /// Serve a sandbox and show what it can do.
+    Demo(ServeArgs),
+    /// Check the journal of a data directory from its first Record to its last.
+    Verify(VerifyArgs),
+}
+
+/// The flags of the commands that serve. A flag that is absent is looked up in the environment, then in the file.
+#[derive(Debug, Default, ClapArgs)]
+pub struct ServeArgs {
+    /// A TOML file with the same names, underscores for hyphens.
+    #[arg(long, env = "CENTAVO_CONFIG", value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Where merchants call [default: 127.0.0.1:8080].
+    #[arg(long, env = "CENTAVO_LISTEN", value_name = "ADDRESS:PORT")]
+    pub listen: Option<SocketAddr>,
+    /// Where operators call [default: 127.0.0.1:8081].
+    #[arg(long, env = "CENTAVO_OPS_LISTEN", value_name = "ADDRESS:PORT")]
+    pub ops_listen: Option<SocketAddr>,
+    /// The directory of the journal [default: ./data].
+    #[arg(long, env = "CENTAVO_DATA", value_name = "DIR")]
+    pub data: Option<PathBuf>,
+    /// What keeps the journal [default: sled].
+    #[arg(long, env = "CENTAVO_STORE", value_name = "sled")]
+    pub store: Option<String>,
+    /// A token, or name:token,name:token; without it one is made and shown once.
+    #[arg(long, env = "CENTAVO_OPS_TOKEN", hide_env_values = true, value_name = "TOKENS", value_parser = secret)]
+    pub ops_token: Option<Secret>,
+    /// Play the card acquirer and the payment institution instead of calling them.
+    #[arg(long, env = "CENTAVO_SANDBOX", value_name = "on|off", num_args = 0..=1, default_missing_value = "on",
+          value_parser = BoolishValueParser::new())]
+    pub sandbox: Option<bool>,
+    /// Networks whose webhook addresses may be private and plain http.
+    #[arg(long, env = "CENTAVO_WEBHOOK_ALLOW", value_name = "CIDR,CIDR")]
+    pub webhook_allow: Option<String>,
+    /// Whether requests per minute are limited [default: on].
+    #[arg(long, env = "CENTAVO_RATE_LIMIT", value_name = "on|off", value_parser = BoolishValueParser::new())]
+    pub rate_limit: Option<bool>,
+    /// How log lines look [default: text].
+    #[arg(long, env = "CENTAVO_LOG_FORMAT")]
+    pub log_format: Option<LogFormat>,
+}
+
+/// The flags of `verify`.
+#[derive(Debug, ClapArgs)]
+pub struct VerifyArgs {
+    /// The directory of the journal.
+    #[arg(long, env = "CENTAVO_DATA", value_name = "DIR", default_value = DATA_DEFAULT)]
+    pub data: PathBuf,
+}
+
+/// How log lines look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LogFormat {
+    /// For people.
+    Text,
+    /// For machines, one object a line.
+    Json,
+}
+
+/// What to serve and how, checked.
+#[derive(Debug)]
+pub struct Settings {
+    /// Where merchants call.
+    pub listen: SocketAddr,
+    /// Where operators call.
+    pub ops_listen: SocketAddr,
+    /// The directory of the journal.
+    pub data: PathBuf,
+    /// What keeps the journal.
+    pub store: Store,
+    /// Who may call the operations.
+    pub ops_tokens: OpsTokens,
+    /// The operator's token that was made because none was given: to be shown once, on the terminal.
+    pub made_ops_token: Option<Secret>,
+    /// Whether the acquirer and the payment institution are played.
+    pub sandbox: bool,
+    /// Networks whose webhook addresses may be private and plain http.
+    pub webhook_allow: Vec<Network>,
+    /// Whether requests per minute are limited.
+    pub rate_limit: bool,
+    /// How log lines look.
+    pub log_format: LogFormat,
+}
+
+/// What keeps the journal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Store {
+    /// The embedded store, in the data directory.
+    Sled,
+}
+
+/// Why the program can't be set up.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// The file is not there, or can't be read.
+    #[error("the configuration file {path} can't be read: {source}")]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// The file is not TOML, or has names or values that mean nothing here. The text of the file is not repeated.
+    #[error("the configuration file {path} is wrong{}: {message}", .line.map(|line| format!(" at line {line}")).unwrap_or_default())]
+    Malformed {
+        /// The file.
+        path: PathBuf,
+        /// The line, where it is known.
+        line: Option<usize>,
+        /// What is wrong.
+        message: String,
+    },
+    /// PostgreSQL is asked for, which this program does not have.
+    #[error("this build keeps its journal in sled only; a postgres:// store is not supported")]
+    PostgresUnsupported,
+    /// The store has no known name.
+    #[error("the store must be sled")]
+    UnknownStore,
+    /// Merchants and operators would share one address.
+    #[error("merchants and operators can't share the address {0}")]
+    SharedAddress(SocketAddr),
+    /// The operators' tokens can't be read.
+    #[error("the operators' tokens are wrong: {0}")]
+    OpsToken(#[from] OpsTokensError),
+    /// A network of the webhooks can't be read.
+    #[error("the networks of webhooks are wrong: {0}")]
+    WebhookAllow(#[from] NetworkError),
+    /// The system has no randomness for a token.
+    #[error("no operator's token can be made: {0}")]
+    Randomness(#[from] getrandom::Error),
+}
+
+const LISTEN_DEFAULT: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 8080);
+const OPS_LISTEN_DEFAULT: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 8081);
+const DATA_DEFAULT: &str = "./data";
+
+impl ServeArgs {
+    /// Reads the file, if one is named, and checks what all of it means.
+    pub fn settings(self) -> Result<Settings, ConfigError> {
+        let file = self.config.as_deref().map_or_else(|| Ok(File::default()), File::read)?;
+        let listen = self.listen.or(file.listen).unwrap_or(LISTEN_DEFAULT);
+        let ops_listen = self.ops_listen.or(file.ops_listen).unwrap_or(OPS_LISTEN_DEFAULT);
+        if listen == ops_listen && listen.port() != 0 {
+            return Err(ConfigError::SharedAddress(listen));
+        }
+        let (ops_tokens, made_ops_token) = match self.ops_token.or(file.ops_token) {
+            Some(tokens) => (tokens.reveal().parse()?, None),
+            None => OpsTokens::generate().map(|(tokens, made)| (tokens, Some(made)))?,
+        };
+        Ok(Settings {
+            listen,
+            ops_listen,
+            data: self.data.or(file.data).unwrap_or_else(|| PathBuf::from(DATA_DEFAULT)),
+            store: store(self.store.or(file.store).as_deref())?,
+            ops_tokens,
+            made_ops_token,
+            sandbox: self.sandbox.or(file.sandbox).unwrap_or(false),
+            webhook_allow: networks(self.webhook_allow.or(file.webhook_allow).as_deref().unwrap_or_default())?,
+            rate_limit: self.rate_limit.or(file.rate_limit.map(Switch::is_on)).unwrap_or(true),
+            log_format: self.log_format.or(file.log_format).unwrap_or(LogFormat::Text),
+        })
+    }
+}
+
+/// The TOML file.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    listen: Option<SocketAddr>,
+    ops_listen: Option<SocketAddr>,
+    data: Option<PathBuf>,
+    store: Option<String>,
+    ops_token: Option<Secret>,
+    sandbox: Option<bool>,
+    webhook_allow: Option<String>,
+    rate_limit: Option<Switch>,
+    log_format: Option<LogFormat>,
+}
+
+/// `true` or `"on"`, `false` or `"off"`.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(untagged)]
+enum Switch {
+    Boolean(bool),
+    Word(Word),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Word {
+    On,
+    Off,
+}
+
+impl Switch {
+    fn is_on(self) -> bool {
+        match self {
+            Switch::Boolean(is_on) => is_on,
+            Switch::Word(word) => word == Word::On,
+        }
+    }
+}
+
+impl File {
+    fn read(path: &Path) -> Result<Self, ConfigError> {
+        let text =
+            fs::read_to_string(path).map_err(|source| ConfigError::Unreadable { path: path.to_owned(), source })?;
+        toml::from_str(&text).map_err(|error| ConfigError::Malformed {
+            path: path.to_owned(),
+            line: error.span().map(|span| text[..span.start].matches('\n').count() + 1),
+            message: error.message().to_owned(),
+        })
+    }
+}
+
+fn store(name: Option<&str>) -> Result<Store, ConfigError> {
+    match name {
+        None | Some("sled") => Ok(Store::Sled),
+        Some(url) if url.starts_with("postgres://") || url.starts_with("postgresql://") => {
+            Err(ConfigError::PostgresUnsupported)
+        }
+        Some(_) => Err(ConfigError::UnknownStore),
+    }
+}
+
+fn networks(list: &str) -> Result<Vec<Network>, NetworkError> {
+    list.split(',').map(str::trim).filter(|network| !network.is_empty()).map(str::parse).collect()
+}
+
+fn secret(text: &str) -> Result<Secret, std::convert::Infallible> {
+    Ok(Secret::from(text.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use clap::CommandFactory;
+
+    use super::*;
+
+    fn serve(flags: &[&str]) -> ServeArgs {
+        match Args::try_parse_from(["centavo", "serve"].iter().chain(flags)).unwrap().command {
+            Command::Serve(args) => args,
+            command => panic!("{command:?}"),
+        }
+    }
+
+    fn with_file(toml: &str, flags: &[&str]) -> Result<Settings, ConfigError> {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.write_all(toml.as_bytes()).unwrap();
+        ServeArgs { config: Some(file.path().to_owned()), ..serve(flags) }.settings()
+    }
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Args::command().debug_assert();
+    }
+
+    #[test]
+    fn nothing_given_means_the_defaults() {
+        let settings = ServeArgs::default().settings().unwrap();
+        assert_eq!(settings.listen.to_string(), "127.0.0.1:8080");
+        assert_eq!(settings.ops_listen.to_string(), "127.0.0.1:8081");
+        assert_eq!(settings.data, Path::new("./data"));
+        assert_eq!(settings.store, Store::Sled);
+        assert_eq!((settings.sandbox, settings.rate_limit, settings.log_format), (false, true, LogFormat::Text));
+        assert!(settings.webhook_allow.is_empty());
+        assert!(settings.made_ops_token.is_some());
+    }
+
+    #[test]
+    fn flags_come_before_the_file() {
+        let toml = "
+            listen = '0.0.0.0:9000'
+            data = '/srv/books'
+            ops_token = 'ana:one'
+            sandbox = true
+            webhook_allow = '10.0.0.0/8, ::1'
+            rate_limit = 'off'
+            log_format = 'json'
+        ";
+        let settings = with_file(toml, &[]).unwrap();
+        assert_eq!(settings.listen.to_string(), "0.0.0.0:9000");
+        assert_eq!(settings.data, Path::new("/srv/books"));
+        assert_eq!((settings.sandbox, settings.rate_limit, settings.log_format), (true, false, LogFormat::Json));
+        assert_eq!(settings.webhook_allow.len(), 2);
+        assert!(settings.made_ops_token.is_none());
+
+        let flags = ["--listen", "127.0.0.1:1", "--sandbox", "off", "--rate-limit", "on", "--log-format", "text"];
+        let settings = with_file(toml, &flags).unwrap();
+        assert_eq!(settings.listen.to_string(), "127.0.0.1:1");
+        assert_eq!(settings.data, Path::new("/srv/books"));
+        assert_eq!((settings.sandbox, settings.rate_limit, settings.log_format), (false, true, LogFormat::Text));
+    }
+
+    #[test]
+    fn switches_have_many_spellings() {
+        let cases: [(&[&str], Option<bool>); 6] = [
+            (&[], None),
+            (&["--sandbox"], Some(true)),
+            (&["--sandbox", "1"], Some(true)),
+            (&["--sandbox=true"], Some(true)),
+            (&["--sandbox=0"], Some(false)),
+            (&["--sandbox", "off"], Some(false)),
+        ];
+        for (flags, sandbox) in cases {
+            assert_eq!(serve(flags).sandbox, sandbox, "{flags:?}");
+        }
+        assert_eq!(serve(&["--rate-limit", "off"]).rate_limit, Some(false));
+        assert!(Args::try_parse_from(["centavo", "serve", "--sandbox", "maybe"]).is_err());
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused_by_name() {
+        let cases: [(&str, &[&str], &str); 9] = [
+            ("", &["--store", "postgres://db/books"], "a postgres:// store is not supported"),
+            ("store = 'postgresql://db/books'", &[], "a postgres:// store is not supported"),
+            ("", &["--store", "sqlite"], "the store must be sled"),
+            ("", &["--listen", "127.0.0.1:8081"], "can't share the address 127.0.0.1:8081"),
+            ("", &["--ops-token", "one,two"], "each must be name:token"),
+            ("", &["--webhook-allow", "10.0.0.0/99"], "`10.0.0.0/99` is not a network"),
+            ("listem = '127.0.0.1:1'", &[], "at line 1: unknown field `listem`"),
+            ("sandbox = true\nlisten = 'here'", &[], "at line 2"),
+            ("rate_limit = 'maybe'", &[], "at line 1"),
+        ];
+        for (toml, flags, reason) in cases {
+            let error = with_file(toml, flags).unwrap_err().to_string();
+            assert!(error.contains(reason), "{error}");
+        }
+        let missing = ServeArgs { config: Some(PathBuf::from("no/such/file.toml")), ..ServeArgs::default() };
+        assert!(missing.settings().unwrap_err().to_string().contains("no/such/file.toml can't be read"));
+    }
+
+    #[test]
+    fn tokens_are_not_debugged() {
+        let args = serve(&["--ops-token", "ana:tesouro"]);
+        assert!(!format!("{args:?}").contains("tesouro"));
+        assert!(!format!("{:?}", args.settings().unwrap()).contains("tesouro"));
+    }
+
+    #[test]
+    fn verify_takes_a_directory() {
+        let args = Args::try_parse_from(["centavo", "verify", "--data", "/srv/books"]).unwrap();
+        assert!(matches!(args.command, Command::Verify(VerifyArgs { data }) if data == Path::new("/srv/books")));
+    }
+}

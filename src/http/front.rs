@@ -1,0 +1,312 @@
+//! What every route shares, whatever it does.
+//!
+//! The front gives each request an id, turns it away at once when too many are under way, catches a panic of its
+//! handler, writes the body of a [`Problem`], and stamps the response. It never cancels a handler: a command that was
+//! sent can't be taken back, and its answer is worth waiting for.
+
+use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll, ready};
+use std::time::Instant;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{MatchedPath, Request};
+use axum::http::header::CONTENT_LENGTH;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method};
+use axum::response::{IntoResponse, Response};
+use tokio::sync::{Semaphore, TryAcquireError};
+use tower::{Layer, Service};
+
+use super::problem::{Code, Problem};
+
+/// The version of the interface that every response names.
+pub const API_VERSION: &str = "1";
+
+const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+const API_VERSION_HEADER: HeaderName = HeaderName::from_static("api-version");
+const X_SANDBOX: HeaderName = HeaderName::from_static("x-sandbox");
+const REQUEST_ID_LEN_MAX: usize = 128;
+const RETRY_AFTER_SECONDS: u32 = 1;
+
+/// The id by which a request is known in answers, logs and Records: the caller's, or one made here.
+///
+/// Handlers find it among the request's extensions.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RequestId(HeaderValue);
+
+/// The layer of what every route shares.
+#[derive(Debug, Clone)]
+pub struct Front {
+    sandbox: bool,
+    in_flight: Arc<Semaphore>,
+    ids: Arc<RequestIds>,
+}
+
+impl Front {
+    /// A front that lets so many requests be under way, and says whether this is the sandbox.
+    ///
+    /// Fails only when the system has no randomness for the ids.
+    pub fn new(in_flight_max: usize, sandbox: bool) -> Result<Self, getrandom::Error> {
+        let ids = RequestIds { origin: getrandom::u64()?, next: AtomicU64::new(0) };
+        Ok(Front { sandbox, in_flight: Arc::new(Semaphore::new(in_flight_max)), ids: Arc::new(ids) })
+    }
+
+    /// The router with this front, and with problems for unknown paths and methods.
+    pub fn before(self, router: Router) -> Router {
+        router
+            .fallback(|| async { Problem::new(Code::NotFound) })
+            .method_not_allowed_fallback(|| async { Problem::new(Code::MethodNotAllowed) })
+            .layer(self)
+    }
+}
+
+impl RequestId {
+    /// The id as text.
+    pub fn as_str(&self) -> &str {
+        self.0.to_str().expect("a request id is made of visible ASCII only")
+    }
+}
+
+impl<S> Layer<S> for Front {
+    type Service = Fronted<S>;
+
+    fn layer(&self, inner: S) -> Fronted<S> {
+        Fronted { front: self.clone(), inner }
+    }
+}
+
+/// A service behind a [`Front`].
+#[derive(Debug, Clone)]
+pub struct Fronted<S> {
+    front: Front,
+    inner: S,
+}
+
+impl<S> Service<Request> for Fronted<S>
+where
+    S: Service<Request, Response = Response>,
+    S::Future: Send + 'static,
+    S::Error: Send + 'static,
+{
+    type Response = Response;
+    type Error = S::Error;
+    type Future = Pin<Box<dyn Future<Output = Result<Response, S::Error>> + Send>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        self.inner.poll_ready(context)
+    }
+
+    fn call(&mut self, mut request: Request) -> Self::Future {
+        let id = self.front.ids.of(request.headers());
+        let seen = Seen::by(&request, id.clone());
+        request.extensions_mut().insert(id);
+        let admitted = match self.front.in_flight.clone().try_acquire_owned() {
+            Ok(permit) => Some((permit, catch_unwind(AssertUnwindSafe(|| self.inner.call(request))))),
+            Err(TryAcquireError::NoPermits | TryAcquireError::Closed) => None,
+        };
+        let sandbox = self.front.sandbox;
+        Box::pin(async move {
+            let response = match admitted {
+                Some((_permit, Ok(handling))) => match CatchPanic(pin!(handling)).await {
+                    Ok(handled) => handled?,
+                    Err(Panicked) => Problem::new(Code::Internal).into_response(),
+                },
+                Some((_permit, Err(_))) => Problem::new(Code::Internal).into_response(),
+                None => Problem::new(Code::Overloaded).retry_after(RETRY_AFTER_SECONDS).into_response(),
+            };
+            Ok(seen.stamp(response, sandbox))
+        })
+    }
+}
+
+/// What of a request is still needed when its response is there.
+struct Seen {
+    id: RequestId,
+    method: Method,
+    uri: axum::http::Uri,
+    matched: Option<MatchedPath>,
+    since: Instant,
+}
+
+impl Seen {
+    fn by(request: &Request, id: RequestId) -> Self {
+        Seen {
+            id,
+            method: request.method().clone(),
+            uri: request.uri().clone(),
+            matched: request.extensions().get::<MatchedPath>().cloned(),
+            since: Instant::now(),
+        }
+    }
+
+    fn stamp(self, mut response: Response, sandbox: bool) -> Response {
+        if let Some(problem) = response.extensions_mut().remove::<Problem>() {
+            let body = problem.render(self.uri.path(), self.id.as_str());
+            response.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from(body.len()));
+            *response.body_mut() = if self.method == Method::HEAD { Body::empty() } else { Body::from(body) };
+        }
+        let path = self.matched.as_ref().map_or("", MatchedPath::as_str);
+        let micros = self.since.elapsed().as_micros() as u64;
+        let status = response.status().as_u16();
+        tracing::debug!(method = %self.method, path, status, micros, request_id = self.id.as_str(), "answered");
+        let headers = response.headers_mut();
+        headers.insert(X_REQUEST_ID, self.id.0);
+        headers.insert(API_VERSION_HEADER, HeaderValue::from_static(API_VERSION));
+        if sandbox {
+            headers.insert(X_SANDBOX, HeaderValue::from_static("true"));
+        }
+        response
+    }
+}
+
+/// Ids of 32 hexadecimal digits: 64 random bits of this process, then a count.
+#[derive(Debug)]
+struct RequestIds {
+    origin: u64,
+    next: AtomicU64,
+}
+
+impl RequestIds {
+    fn of(&self, headers: &HeaderMap) -> RequestId {
+        let fits = |id: &&HeaderValue| {
+            (1..=REQUEST_ID_LEN_MAX).contains(&id.len()) && id.as_bytes().iter().all(u8::is_ascii_graphic)
+        };
+        match headers.get(X_REQUEST_ID).filter(fits) {
+            Some(id) => RequestId(id.clone()),
+            None => self.made(),
+        }
+    }
+
+    fn made(&self) -> RequestId {
+        const DIGITS: &[u8; 16] = b"0123456789abcdef";
+        let count = self.next.fetch_add(1, Ordering::Relaxed);
+        let number = u128::from(self.origin) << 64 | u128::from(count);
+        let id: [u8; 32] = std::array::from_fn(|index| DIGITS[(number >> (124 - 4 * index)) as usize & 0xF]);
+        RequestId(HeaderValue::from_bytes(&id).expect("hexadecimal digits are allowed in a header"))
+    }
+}
+
+struct Panicked;
+
+/// A future whose panic is an answer.
+struct CatchPanic<'a, F>(Pin<&'a mut F>);
+
+impl<F: Future> Future for CatchPanic<'_, F> {
+    type Output = Result<F::Output, Panicked>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        match catch_unwind(AssertUnwindSafe(|| self.0.as_mut().poll(context))) {
+            Ok(polled) => Poll::Ready(Ok(ready!(polled))),
+            Err(_) => Poll::Ready(Err(Panicked)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::body::to_bytes;
+    use axum::routing::{get, post};
+    use tokio::sync::Notify;
+    use tower::ServiceExt;
+
+    use super::*;
+
+    async fn explode() -> &'static str {
+        panic!("a handler's mistake")
+    }
+
+    fn router(in_flight_max: usize, sandbox: bool) -> Router {
+        let routes = Router::new()
+            .route("/things/{id}", get(|| async { "thing" }).delete(|| async { "gone" }))
+            .route("/refused", post(|| async { Problem::new(Code::CardDeclined).member("txid", "0af1") }))
+            .route("/explode", get(explode));
+        Front::new(in_flight_max, sandbox).unwrap().before(routes)
+    }
+
+    async fn ask(router: &Router, method: &str, path: &str, request_id: Option<&str>) -> Response {
+        let mut request = Request::builder().method(method).uri(path);
+        if let Some(id) = request_id {
+            request = request.header("x-request-id", id);
+        }
+        router.clone().oneshot(request.body(Body::empty()).unwrap()).await.unwrap()
+    }
+
+    #[tokio::test]
+    async fn whatever_goes_wrong_is_a_problem() {
+        let router = router(8, false);
+        let cases = [
+            ("POST", "/refused?a=b", 402, "card_declined", "/refused"),
+            ("GET", "/nowhere", 404, "not_found", "/nowhere"),
+            ("POST", "/things/7", 405, "method_not_allowed", "/things/7"),
+            ("GET", "/explode", 500, "internal", "/explode"),
+        ];
+        for (method, path, status, code, instance) in cases {
+            let response = ask(&router, method, path, Some("r-1")).await;
+            assert_eq!(response.status(), status, "{path}");
+            assert_eq!(response.headers()["content-type"], "application/problem+json");
+            assert_eq!(response.headers()["x-request-id"], "r-1");
+            assert_eq!(response.headers()["api-version"], "1");
+            let body = to_bytes(response.into_body(), usize::MAX).await.unwrap();
+            let body: serde_json::Value = serde_json::from_slice(&body).unwrap();
+            assert_eq!([&body["code"], &body["instance"], &body["request_id"]], [code, instance, "r-1"]);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_wrong_method_is_told_the_right_ones() {
+        let response = ask(&router(8, false), "POST", "/things/7", None).await;
+        assert_eq!(response.headers()["allow"], "GET,HEAD,DELETE");
+    }
+
+    #[tokio::test]
+    async fn only_the_sandbox_says_so() {
+        assert_eq!(ask(&router(8, true), "GET", "/nowhere", None).await.headers()["x-sandbox"], "true");
+        assert!(!ask(&router(8, false), "GET", "/things/7", None).await.headers().contains_key("x-sandbox"));
+    }
+
+    #[tokio::test]
+    async fn a_request_keeps_its_id_or_gets_one() {
+        let router = router(8, false);
+        let longest = "x".repeat(128);
+        let too_long = "x".repeat(129);
+        for (sent, kept) in
+            [("r-1", true), (longest.as_str(), true), (too_long.as_str(), false), ("", false), ("a b", false)]
+        {
+            let response = ask(&router, "GET", "/things/7", Some(sent)).await;
+            assert_eq!(response.headers()["x-request-id"] == *sent, kept, "{sent}");
+        }
+        let first = ask(&router, "GET", "/things/7", None).await.headers()["x-request-id"].clone();
+        let second = ask(&router, "GET", "/things/7", None).await.headers()["x-request-id"].clone();
+        assert_eq!((first.len(), second.len()), (32, 32));
+        assert_ne!(first, second);
+    }
+
+    #[tokio::test]
+    async fn one_too_many_is_turned_away_at_once() {
+        let (entered, release) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+        let handler = {
+            let (entered, release) = (entered.clone(), release.clone());
+            move || async move {
+                entered.notify_one();
+                release.notified().await;
+                "done"
+            }
+        };
+        let router = Front::new(1, false).unwrap().before(Router::new().route("/slow", get(handler)));
+        let slow = tokio::spawn({
+            let router = router.clone();
+            async move { ask(&router, "GET", "/slow", None).await.status() }
+        });
+        entered.notified().await;
+        let refused = ask(&router, "GET", "/slow", None).await;
+        assert_eq!((refused.status().as_u16(), &refused.headers()["retry-after"]), (503, &HeaderValue::from(1)));
+        release.notify_one();
+        assert_eq!(slow.await.unwrap(), 200);
+        release.notify_one();
+        assert_eq!(ask(&router, "GET", "/slow", None).await.status(), 200);
+    }
+}

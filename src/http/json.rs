@@ -1,0 +1,797 @@
+//! Requests' JSON, read strictly and without copying.
+//!
+//! [`parse`] refuses what is no single JSON object in UTF-8, what nests too deep, and an object that has a key twice,
+//! wherever it stands: of two amounts, nobody should have to guess which one counts. It then fills a wire struct, whose
+//! fields are raw values that borrow from the body. A [`Checker`] turns these into checked values, one field at a time,
+//! and gathers what is wrong with all of them, so that a caller sees every mistake at once.
+//!
+//! No message repeats a value: what is sent here may be a card number.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::ops::RangeInclusive;
+
+use rust_decimal::Decimal;
+use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, de};
+use serde_json::value::RawValue;
+use uuid::Uuid;
+
+use super::problem::{Code, FieldError, Problem};
+
+/// The value of a field as it was sent; nothing when it is absent or null.
+pub type Raw<'a> = Option<&'a RawValue>;
+
+/// The name by which an element of an array checks itself.
+pub const ITSELF: &str = "";
+
+/// The largest amount, in centavos.
+pub const CENTAVOS_MAX: i64 = 1_000_000_000_000;
+
+/// How many objects and arrays may stand inside of each other.
+pub const NESTING_MAX: usize = 32;
+
+/// How many wrong fields one answer names.
+pub const ERRORS_MAX: usize = 50;
+
+/// Reads a body into its wire struct.
+pub fn parse<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T, Problem> {
+    let text = std::str::from_utf8(body).map_err(|error| {
+        Problem::new(Code::InvalidUtf8).detail(format!("The body is not UTF-8 from byte {}.", error.valid_up_to()))
+    })?;
+    if !text.trim_ascii_start().starts_with('{') {
+        return Err(Problem::new(Code::InvalidJson).detail("The body must be one JSON object."));
+    }
+    inspect(text)?;
+    serde_json::from_str(text).map_err(|_| Problem::new(Code::ValidationFailed))
+}
+
+/// Checks the fields of a request and gathers what is wrong with them.
+///
+/// A check returns nothing when it has noted an error, or when an optional field is absent. The fields of one object are
+/// all checked before the first `?`, so that no error hides another:
+///
+/// ```
+/// use centavo::http::json::{Checker, Raw, parse};
+///
+/// #[derive(serde::Deserialize)]
+/// struct Wire<'a> {
+///     #[serde(borrow)]
+///     amount: Raw<'a>,
+///     #[serde(borrow)]
+///     reason: Raw<'a>,
+/// }
+///
+/// let wire: Wire = parse(br#"{"amount": 4000}"#).unwrap();
+/// let mut check = Checker::new();
+/// let amount = check.centavos("amount", wire.amount, 1..=4_000);
+/// let reason = check.optional_text("reason", wire.reason, 0..=500);
+/// assert_eq!(check.finish_with(amount).unwrap(), 4_000);
+/// assert_eq!(reason, None);
+/// ```
+#[derive(Debug)]
+pub struct Checker {
+    path: Vec<Segment>,
+    errors: Vec<FieldError>,
+    ambient: Code,
+    first: Option<Code>,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Segment {
+    Name(&'static str),
+    Element(usize),
+}
+
+impl Default for Checker {
+    fn default() -> Self {
+        Checker { path: Vec::new(), errors: Vec::new(), ambient: Code::ValidationFailed, first: None }
+    }
+}
+
+impl Checker {
+    /// A checker that has found nothing wrong yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A required amount in centavos: a JSON integer within a range, and never more than [`CENTAVOS_MAX`].
+    pub fn centavos(&mut self, name: &'static str, raw: Raw<'_>, range: RangeInclusive<i64>) -> Option<i64> {
+        match raw.map(|raw| whole_number(raw.get())) {
+            Some(Some(digits)) => self.within_range(name, digits, *range.start()..=CENTAVOS_MAX.min(*range.end())),
+            wrong => {
+                let code = if wrong.is_none() { REQUIRED } else { "not_an_integer" };
+                let field = self.field(name);
+                self.refuse(name, code, format!("{field} deve ser inteiro em centavos"))
+            }
+        }
+    }
+
+    /// A required JSON integer within a range.
+    pub fn integer(&mut self, name: &'static str, raw: Raw<'_>, range: RangeInclusive<i64>) -> Option<i64> {
+        let raw = self.required(name, raw)?;
+        match whole_number(raw.get()) {
+            Some(digits) => self.within_range(name, digits, range),
+            None => self.mistyped(name, "not_an_integer", "um número inteiro"),
+        }
+    }
+
+    /// A required integer within a range, as a JSON integer or as a string of its digits: 12, `"12"` or `"03"`.
+    pub fn integer_or_string(&mut self, name: &'static str, raw: Raw<'_>, range: RangeInclusive<i64>) -> Option<i64> {
+        let raw = self.required(name, raw)?;
+        let quoted = string(raw).filter(|text| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()));
+        match (whole_number(raw.get()), quoted) {
+            (Some(digits), _) => self.within_range(name, digits, range),
+            (None, Some(digits)) => self.within_range(name, &digits, range),
+            (None, None) => self.mistyped(name, "not_an_integer", "um número inteiro"),
+        }
+    }
+
+    /// A required string without control characters, trimmed, its length within a range of characters.
+    pub fn text<'a>(&mut self, name: &'static str, raw: Raw<'a>, chars: RangeInclusive<usize>) -> Option<Cow<'a, str>> {
+        let raw = self.required(name, raw)?;
+        let Some(text) = string(raw).map(trimmed) else {
+            return self.mistyped(name, "not_a_string", "um texto");
+        };
+        if text.contains(char::is_control) {
+            let field = self.field(name);
+            return self.refuse(name, "control_character", format!("{field} contém caracteres de controle"));
+        }
+        self.within_length(name, text, chars, "caracteres")
+    }
+
+    /// What [`Checker::text`] takes, or nothing when the field is absent or null.
+    pub fn optional_text<'a>(
+        &mut self,
+        name: &'static str,
+        raw: Raw<'a>,
+        chars: RangeInclusive<usize>,
+    ) -> Option<Cow<'a, str>> {
+        self.optional(raw, |check, raw| check.text(name, raw, chars))
+    }
+
+    /// A required string of ASCII digits, their count within a range.
+    pub fn digits<'a>(
+        &mut self,
+        name: &'static str,
+        raw: Raw<'a>,
+        count: RangeInclusive<usize>,
+    ) -> Option<Cow<'a, str>> {
+        let raw = self.required(name, raw)?;
+        match string(raw).filter(|text| text.bytes().all(|byte| byte.is_ascii_digit())) {
+            Some(digits) => self.within_length(name, digits, count, "dígitos"),
+            None => self.mistyped(name, "not_digits", "um texto só de dígitos"),
+        }
+    }
+
+    /// A required string that is a UUID with its hyphens.
+    pub fn uuid(&mut self, name: &'static str, raw: Raw<'_>) -> Option<Uuid> {
+        let raw = self.required(name, raw)?;
+        let hyphenated = string(raw).filter(|text| text.len() == 36).and_then(|text| Uuid::try_parse(&text).ok());
+        hyphenated.or_else(|| self.mistyped(name, "not_a_uuid", "um UUID"))
+    }
+
+    /// A required JSON boolean.
+    pub fn boolean(&mut self, name: &'static str, raw: Raw<'_>) -> Option<bool> {
+        match self.required(name, raw)?.get() {
+            "true" => Some(true),
+            "false" => Some(false),
+            _ => self.mistyped(name, "not_a_boolean", "true ou false"),
+        }
+    }
+
+    /// A required percentage: a string such as `"2.99"`, from 0 to 100, with at most 4 decimals.
+    pub fn decimal_percent(&mut self, name: &'static str, raw: Raw<'_>) -> Option<Decimal> {
+        let raw = self.required(name, raw)?;
+        let Some(percent) = string(raw).and_then(|text| plain_decimal(&text)) else {
+            return self.mistyped(name, "not_a_percentage", "um percentual em texto, como \"2.99\"");
+        };
+        if percent > Decimal::ONE_HUNDRED {
+            let field = self.field(name);
+            return self.refuse(name, "out_of_range", format!("{field} deve estar entre 0 e 100"));
+        }
+        Some(percent)
+    }
+
+    /// A required object, its fields checked under its name.
+    pub fn object<'a, T: Deserialize<'a>, U>(
+        &mut self,
+        name: &'static str,
+        raw: Raw<'a>,
+        check: impl FnOnce(&mut Self, T) -> Option<U>,
+    ) -> Option<U> {
+        let raw = self.required(name, raw)?;
+        let wire = if raw.get().starts_with('{') { serde_json::from_str(raw.get()).ok() } else { None };
+        match wire {
+            Some(wire) => self.under(Segment::Name(name), |checker| check(checker, wire)),
+            None => self.mistyped(name, "not_an_object", "um objeto"),
+        }
+    }
+
+    /// A required array, its count of elements within a range; each element checks itself as [`ITSELF`].
+    ///
+    /// Nothing when any element is wrong.
+    pub fn array<'a, U>(
+        &mut self,
+        name: &'static str,
+        raw: Raw<'a>,
+        count: RangeInclusive<usize>,
+        mut check: impl FnMut(&mut Self, Raw<'a>) -> Option<U>,
+    ) -> Option<Vec<U>> {
+        let raw = self.required(name, raw)?;
+        let elements =
+            if raw.get().starts_with('[') { serde_json::from_str::<Vec<Raw<'a>>>(raw.get()).ok() } else { None };
+        let Some(elements) = elements else {
+            return self.mistyped(name, "not_an_array", "uma lista");
+        };
+        if !count.contains(&elements.len()) {
+            let field = self.field(name);
+            let message = format!("{field} deve ter de {} a {} itens", count.start(), count.end());
+            return self.refuse(name, "wrong_count", message);
+        }
+        let mut checked = Vec::with_capacity(elements.len());
+        self.under(Segment::Name(name), |checker| {
+            for (index, element) in elements.iter().enumerate() {
+                if checker.errors.len() >= ERRORS_MAX {
+                    return None;
+                }
+                checked.extend(checker.under(Segment::Element(index), |checker| check(checker, *element)));
+            }
+            (checked.len() == elements.len()).then_some(checked)
+        })
+    }
+
+    /// Checks a field only if it was sent; null is as good as absent.
+    pub fn optional<'a, U>(&mut self, raw: Raw<'a>, check: impl FnOnce(&mut Self, Raw<'a>) -> Option<U>) -> Option<U> {
+        raw.and_then(|raw| check(self, Some(raw)))
+    }
+
+    /// Checks whose errors are not [`Code::ValidationFailed`] but another problem, such as [`Code::InvalidCardData`].
+    ///
+    /// A request with errors of several kinds is answered with the kind of the first.
+    pub fn reporting<U>(&mut self, code: Code, check: impl FnOnce(&mut Self) -> U) -> U {
+        let outer = std::mem::replace(&mut self.ambient, code);
+        let checked = check(self);
+        self.ambient = outer;
+        checked
+    }
+
+    /// Notes that a field is wrong, for a reason of the caller's. The message must not repeat the value.
+    pub fn refuse<U>(
+        &mut self,
+        name: &'static str,
+        code: &'static str,
+        message: impl Into<Cow<'static, str>>,
+    ) -> Option<U> {
+        self.first.get_or_insert(self.ambient);
+        if self.errors.len() < ERRORS_MAX {
+            let field = self.field(name);
+            self.errors.push(FieldError { field, code, message: message.into() });
+        }
+        None
+    }
+
+    /// The problem of everything that was wrong, if anything was.
+    pub fn finish(self) -> Result<(), Problem> {
+        let Some(code) = self.first else {
+            return Ok(());
+        };
+        let mut problem = Problem::new(code);
+        if let (Code::ValidationFailed, Some(error)) = (code, self.errors.first()) {
+            problem = problem.message(error.message.clone());
+        }
+        let fields: Vec<&str> = self.errors.iter().map(|error| error.field.as_str()).collect();
+        Err(problem.detail(format!("Wrong or missing: {}.", fields.join(", "))).errors(self.errors))
+    }
+
+    /// What the checks made of the request, or the problem of everything that was wrong with it.
+    ///
+    /// A value that is absent without any error noted is a mistake of the checks, and an internal problem.
+    pub fn finish_with<T>(self, checked: Option<T>) -> Result<T, Problem> {
+        self.finish()?;
+        checked.ok_or_else(|| Problem::new(Code::Internal))
+    }
+
+    fn required<'a>(&mut self, name: &'static str, raw: Raw<'a>) -> Option<&'a RawValue> {
+        raw.or_else(|| {
+            let field = self.field(name);
+            self.refuse(name, REQUIRED, format!("{field} é obrigatório"))
+        })
+    }
+
+    fn mistyped<U>(&mut self, name: &'static str, code: &'static str, expected: &str) -> Option<U> {
+        let field = self.field(name);
+        self.refuse(name, code, format!("{field} deve ser {expected}"))
+    }
+
+    fn within_range(&mut self, name: &'static str, digits: &str, range: RangeInclusive<i64>) -> Option<i64> {
+        match digits.parse() {
+            Ok(number) if range.contains(&number) => Some(number),
+            _ => {
+                let field = self.field(name);
+                let message = format!("{field} deve estar entre {} e {}", range.start(), range.end());
+                self.refuse(name, "out_of_range", message)
+            }
+        }
+    }
+
+    fn within_length<'a>(
+        &mut self,
+        name: &'static str,
+        text: Cow<'a, str>,
+        length: RangeInclusive<usize>,
+        unit: &str,
+    ) -> Option<Cow<'a, str>> {
+        if length.contains(&text.chars().count()) {
+            return Some(text);
+        }
+        let field = self.field(name);
+        let message = format!("{field} deve ter de {} a {} {unit}", length.start(), length.end());
+        self.refuse(name, "wrong_length", message)
+    }
+
+    fn under<U>(&mut self, segment: Segment, check: impl FnOnce(&mut Self) -> U) -> U {
+        self.path.push(segment);
+        let checked = check(self);
+        self.path.pop();
+        checked
+    }
+
+    fn field(&self, name: &'static str) -> String {
+        let mut field = String::new();
+        for segment in self.path.iter().chain(&[Segment::Name(name)]) {
+            match segment {
+                Segment::Element(index) => field.push_str(&format!("[{index}]")),
+                Segment::Name(ITSELF) => {}
+                Segment::Name(name) => {
+                    if !field.is_empty() {
+                        field.push('.');
+                    }
+                    field.push_str(name);
+                }
+            }
+        }
+        field
+    }
+}
+
+const REQUIRED: &str = "required";
+
+/// The text of a JSON number that is an integer, without fraction or exponent.
+fn whole_number(json: &str) -> Option<&str> {
+    let digits = json.strip_prefix('-').unwrap_or(json);
+    (!digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())).then_some(json)
+}
+
+/// The value of a JSON string, borrowed unless it has escapes.
+fn string(raw: &RawValue) -> Option<Cow<'_, str>> {
+    let quoted = raw.get().strip_prefix('"')?.strip_suffix('"')?;
+    if quoted.contains('\\') {
+        serde_json::from_str(raw.get()).ok().map(Cow::Owned)
+    } else {
+        Some(Cow::Borrowed(quoted))
+    }
+}
+
+fn trimmed(text: Cow<'_, str>) -> Cow<'_, str> {
+    match text {
+        Cow::Borrowed(text) => Cow::Borrowed(text.trim()),
+        Cow::Owned(text) if text.trim().len() == text.len() => Cow::Owned(text),
+        Cow::Owned(text) => Cow::Owned(text.trim().to_owned()),
+    }
+}
+
+/// One to three digits, then perhaps a dot and one to four digits.
+fn plain_decimal(text: &str) -> Option<Decimal> {
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, "0"));
+    let are_digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    let fits = (1..=3).contains(&whole.len()) && (1..=4).contains(&fraction.len());
+    if fits && are_digits(whole) && are_digits(fraction) { Decimal::from_str_exact(text).ok() } else { None }
+}
+
+/// Goes through a whole text without keeping it, and refuses bad syntax, deep nesting and duplicate keys.
+fn inspect(text: &str) -> Result<(), Problem> {
+    let mut inspection = Inspection { keys: Vec::new(), nesting: 0, finding: None };
+    let mut deserializer = serde_json::Deserializer::from_str(text);
+    let inspected = Inspector(&mut inspection).deserialize(&mut deserializer).and_then(|()| deserializer.end());
+    inspected.map_err(|error| {
+        let (line, column) = (error.line(), error.column());
+        match inspection.finding {
+            Some(Finding::Duplicate) => Problem::new(Code::DuplicateKey)
+                .detail(format!("An object that ends or continues at line {line}, column {column} has a key twice.")),
+            Some(Finding::TooDeep) => Problem::new(Code::InvalidJson)
+                .detail(format!("At line {line}, column {column} the nesting is deeper than {NESTING_MAX}.")),
+            None => Problem::new(Code::InvalidJson)
+                .detail(format!("The JSON is not valid at line {line}, column {column}.")),
+        }
+    })
+}
+
+/// The keys of all objects that are open, those of the innermost last.
+struct Inspection<'a> {
+    keys: Vec<Cow<'a, str>>,
+    nesting: usize,
+    finding: Option<Finding>,
+}
+
+enum Finding {
+    Duplicate,
+    TooDeep,
+}
+
+/// Up to how many keys of an object are compared one by one; those of a larger one are sorted.
+const COMPARED_KEYS_MAX: usize = 16;
+
+impl<'a> Inspection<'a> {
+    fn enter<E: Error>(&mut self) -> Result<(), E> {
+        self.nesting += 1;
+        if self.nesting > NESTING_MAX {
+            self.finding = Some(Finding::TooDeep);
+            return Err(E::custom("nested too deep"));
+        }
+        Ok(())
+    }
+
+    fn add_key<E: Error>(&mut self, first: usize, key: Cow<'a, str>) -> Result<(), E> {
+        let siblings = &self.keys[first..];
+        if siblings.len() < COMPARED_KEYS_MAX && siblings.contains(&key) {
+            return self.duplicate();
+        }
+        self.keys.push(key);
+        Ok(())
+    }
+
+    fn leave_object<E: Error>(&mut self, first: usize) -> Result<(), E> {
+        let siblings = &mut self.keys[first..];
+        if siblings.len() > COMPARED_KEYS_MAX {
+            siblings.sort_unstable();
+            if siblings.windows(2).any(|pair| pair[0] == pair[1]) {
+                return self.duplicate();
+            }
+        }
+        self.keys.truncate(first);
+        self.nesting -= 1;
+        Ok(())
+    }
+
+    fn duplicate<E: Error>(&mut self) -> Result<(), E> {
+        self.finding = Some(Finding::Duplicate);
+        Err(E::custom("duplicate key"))
+    }
+}
+
+struct Inspector<'i, 'a>(&'i mut Inspection<'a>);
+
+impl<'a> DeserializeSeed<'a> for Inspector<'_, 'a> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'a>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'a> Visitor<'a> for Inspector<'_, 'a> {
+    type Value = ();
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("any JSON value")
+    }
+
+    fn visit_bool<E: Error>(self, _: bool) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_i64<E: Error>(self, _: i64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_u64<E: Error>(self, _: u64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_f64<E: Error>(self, _: f64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_str<E: Error>(self, _: &str) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_seq<A: SeqAccess<'a>>(self, mut elements: A) -> Result<(), A::Error> {
+        self.0.enter()?;
+        while elements.next_element_seed(Inspector(self.0))?.is_some() {}
+        self.0.nesting -= 1;
+        Ok(())
+    }
+
+    fn visit_map<A: MapAccess<'a>>(self, mut members: A) -> Result<(), A::Error> {
+        self.0.enter()?;
+        let first = self.0.keys.len();
+        while let Some(key) = members.next_key_seed(Key)? {
+            self.0.add_key(first, key)?;
+            members.next_value_seed(Inspector(self.0))?;
+        }
+        self.0.leave_object(first)
+    }
+}
+
+struct Key;
+
+impl<'a> DeserializeSeed<'a> for Key {
+    type Value = Cow<'a, str>;
+
+    fn deserialize<D: Deserializer<'a>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_str(self)
+    }
+}
+
+impl<'a> Visitor<'a> for Key {
+    type Value = Cow<'a, str>;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a key")
+    }
+
+    fn visit_borrowed_str<E: de::Error>(self, key: &'a str) -> Result<Self::Value, E> {
+        Ok(Cow::Borrowed(key))
+    }
+
+    fn visit_str<E: de::Error>(self, key: &str) -> Result<Self::Value, E> {
+        Ok(Cow::Owned(key.to_owned()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, Deserialize)]
+    struct Wire<'a> {
+        #[serde(borrow)]
+        value: Raw<'a>,
+    }
+
+    fn raw(json: &str) -> Box<RawValue> {
+        serde_json::from_str(json).unwrap()
+    }
+
+    /// Runs one check on one value as the field `f` and says what came of it.
+    fn outcome<U: fmt::Debug>(json: &str, check: impl FnOnce(&mut Checker, Raw<'_>) -> Option<U>) -> String {
+        let raw = raw(json);
+        let mut checker = Checker::new();
+        let value = check(&mut checker, (json != "null").then_some(&*raw));
+        let errors: Vec<String> =
+            checker.errors.iter().map(|error| format!("{} {}: {}", error.field, error.code, error.message)).collect();
+        match value {
+            Some(value) => {
+                assert!(checker.finish().is_ok());
+                format!("{value:?}")
+            }
+            None => errors.join("; "),
+        }
+    }
+
+    #[test]
+    fn bodies_are_read_strictly() {
+        let deep = |levels: usize| format!("{{\"a\":{}{}}}", "[".repeat(levels - 1), "]".repeat(levels - 1));
+        let many = |last: &str| {
+            let keys: String = (0..40).map(|index| format!("\"k{index}\":0,")).collect();
+            format!("{{{keys}\"{last}\":0}}")
+        };
+        let cases: Vec<(Vec<u8>, Option<Code>)> = vec![
+            (b"{}".to_vec(), None),
+            (b" {\"value\": 1} \n".to_vec(), None),
+            (b"{\"unknown\": {\"a\": [1, {\"b\": null}]}}".to_vec(), None),
+            (b"{\"a\": {\"k\": 1}, \"b\": {\"k\": 1}, \"k\": [{\"k\": 1}, {\"k\": 2}]}".to_vec(), None),
+            (deep(32).into_bytes(), None),
+            (many("k40").into_bytes(), None),
+            (b"".to_vec(), Some(Code::InvalidJson)),
+            (b"[]".to_vec(), Some(Code::InvalidJson)),
+            (b"null".to_vec(), Some(Code::InvalidJson)),
+            (b"\xef\xbb\xbf{}".to_vec(), Some(Code::InvalidJson)),
+            (b"{\"a\": 1,}".to_vec(), Some(Code::InvalidJson)),
+            (b"{\"a\": 01}".to_vec(), Some(Code::InvalidJson)),
+            (b"{\"a\": NaN}".to_vec(), Some(Code::InvalidJson)),
+            (b"{a: 1}".to_vec(), Some(Code::InvalidJson)),
+            (b"{\"a\": \"\\ud800\"}".to_vec(), Some(Code::InvalidJson)),
+            (b"{\"a\": \"\n\"}".to_vec(), Some(Code::InvalidJson)),
+            (b"{} {}".to_vec(), Some(Code::InvalidJson)),
+            (b"{".to_vec(), Some(Code::InvalidJson)),
+            (deep(33).into_bytes(), Some(Code::InvalidJson)),
+            ("[".repeat(100_000).into_bytes(), Some(Code::InvalidJson)),
+            (format!("{{\"a\":{}", "[".repeat(100_000)).into_bytes(), Some(Code::InvalidJson)),
+            (b"{\"a\": \"\xff\"}".to_vec(), Some(Code::InvalidUtf8)),
+            (b"{\"value\": 1, \"value\": 1}".to_vec(), Some(Code::DuplicateKey)),
+            (b"{\"value\": 1, \"v\\u0061lue\": 1}".to_vec(), Some(Code::DuplicateKey)),
+            (b"{\"unknown\": [{\"k\": {\"x\": 1, \"y\": 2, \"x\": 3}}]}".to_vec(), Some(Code::DuplicateKey)),
+            (b"{\"a\": {\"k\": 1}, \"b\": 1, \"a\": 2}".to_vec(), Some(Code::DuplicateKey)),
+            (many("k7").into_bytes(), Some(Code::DuplicateKey)),
+            (many("k39").into_bytes(), Some(Code::DuplicateKey)),
+        ];
+        for (body, code) in cases {
+            let found = parse::<Wire>(&body).err().map(|problem| problem.code());
+            assert_eq!(found, code, "{}", String::from_utf8_lossy(&body[..body.len().min(80)]));
+        }
+    }
+
+    #[test]
+    fn centavos_are_json_integers() {
+        let wrong_type = "f not_an_integer: f deve ser inteiro em centavos";
+        let out_of_range = "f out_of_range: f deve estar entre 1 e 1000000000000";
+        let cases = [
+            ("1", "1"),
+            ("1000000000000", "1000000000000"),
+            ("\"10.00\"", wrong_type),
+            ("\"1000\"", wrong_type),
+            ("10.0", wrong_type),
+            ("1e3", wrong_type),
+            ("true", wrong_type),
+            ("[1]", wrong_type),
+            ("null", "f required: f deve ser inteiro em centavos"),
+            ("0", out_of_range),
+            ("-0", out_of_range),
+            ("-5", out_of_range),
+            ("1000000000001", out_of_range),
+            ("99999999999999999999999", out_of_range),
+        ];
+        for (json, expected) in cases {
+            assert_eq!(outcome(json, |check, raw| check.centavos("f", raw, 1..=i64::MAX)), expected, "{json}");
+        }
+    }
+
+    #[test]
+    fn integers_may_come_as_strings_where_the_interface_has_both() {
+        let not_an_integer = "f not_an_integer: f deve ser um número inteiro";
+        let out_of_range = "f out_of_range: f deve estar entre 1 e 12";
+        let cases = [
+            ("12", "12", "12"),
+            ("\"12\"", not_an_integer, "12"),
+            ("\"03\"", not_an_integer, "3"),
+            ("13", out_of_range, out_of_range),
+            ("\"13\"", not_an_integer, out_of_range),
+            ("\"\"", not_an_integer, not_an_integer),
+            ("\"+1\"", not_an_integer, not_an_integer),
+            ("1.0", not_an_integer, not_an_integer),
+            ("null", "f required: f é obrigatório", "f required: f é obrigatório"),
+        ];
+        for (json, strict, lenient) in cases {
+            assert_eq!(outcome(json, |check, raw| check.integer("f", raw, 1..=12)), strict, "{json}");
+            assert_eq!(outcome(json, |check, raw| check.integer_or_string("f", raw, 1..=12)), lenient, "{json}");
+        }
+    }
+
+    #[test]
+    fn texts_are_trimmed_and_measured_in_characters() {
+        let cases = [
+            ("\"João\"", "\"João\""),
+            ("\" Jo\\u00e3o \"", "\"João\""),
+            ("\"a\\/b\\\"\"", "\"a/b\\\"\""),
+            ("\"ção é\"", "\"ção é\""),
+            ("\"çãoéóú\"", "f wrong_length: f deve ter de 1 a 5 caracteres"),
+            ("\"  \"", "f wrong_length: f deve ter de 1 a 5 caracteres"),
+            ("\"a\\u0000b\"", "f control_character: f contém caracteres de controle"),
+            ("\"a\\nb\"", "f control_character: f contém caracteres de controle"),
+            ("12", "f not_a_string: f deve ser um texto"),
+            ("null", "f required: f é obrigatório"),
+        ];
+        for (json, expected) in cases {
+            assert_eq!(
+                outcome(json, |check, raw| check.text("f", raw, 1..=5).map(Cow::into_owned)),
+                expected,
+                "{json}"
+            );
+        }
+        assert_eq!(outcome("null", |check, raw| check.optional_text("f", raw, 1..=5).map(Cow::into_owned)), "");
+        assert!(matches!(string(&raw("\"plain\"")), Some(Cow::Borrowed("plain"))));
+    }
+
+    #[test]
+    fn the_other_kinds_of_values() {
+        let id = "\"7f1f7b5e-3c1a-8b2d-9a4e-0123456789ab\"";
+        let not_a_percentage = "f not_a_percentage: f deve ser um percentual em texto, como \"2.99\"";
+        assert_eq!(outcome(id, |check, raw| check.uuid("f", raw)), id.trim_matches('"'));
+        for json in ["\"7f1f7b5e3c1a8b2d9a4e0123456789ab\"", "\"\"", "1"] {
+            assert_eq!(outcome(json, |check, raw| check.uuid("f", raw)), "f not_a_uuid: f deve ser um UUID");
+        }
+        let booleans =
+            [("true", "true"), ("false", "false"), ("\"true\"", "f not_a_boolean: f deve ser true ou false")];
+        for (json, expected) in booleans {
+            assert_eq!(outcome(json, |check, raw| check.boolean("f", raw)), expected);
+        }
+        let percents = [
+            ("\"2.99\"", "2.99"),
+            ("\"0\"", "0"),
+            ("\"100.0000\"", "100.0000"),
+            ("\"100.0001\"", "f out_of_range: f deve estar entre 0 e 100"),
+            ("\"2.99999\"", not_a_percentage),
+            ("\"-1\"", not_a_percentage),
+            ("\"2.\"", not_a_percentage),
+            ("\".5\"", not_a_percentage),
+            ("\"1_0\"", not_a_percentage),
+            ("2.99", not_a_percentage),
+        ];
+        for (json, expected) in percents {
+            assert_eq!(outcome(json, |check, raw| check.decimal_percent("f", raw)), expected, "{json}");
+        }
+        let digits = [
+            ("\"4111\"", "\"4111\""),
+            ("\"41 11\"", "f not_digits: f deve ser um texto só de dígitos"),
+            ("\"\"", "f wrong_length: f deve ter de 3 a 4 dígitos"),
+            ("411", "f not_digits: f deve ser um texto só de dígitos"),
+        ];
+        for (json, expected) in digits {
+            assert_eq!(
+                outcome(json, |check, raw| check.digits("f", raw, 3..=4).map(Cow::into_owned)),
+                expected,
+                "{json}"
+            );
+        }
+    }
+
+    fn split(check: &mut Checker, item: Raw<'_>) -> Option<i64> {
+        check.object(ITSELF, item, |check, split: Wire<'_>| check.centavos("value", split.value, 1..=100))
+    }
+
+    #[test]
+    fn errors_carry_the_path_of_their_field() {
+        let cases = [
+            ("[]", "[]"),
+            ("[{\"value\": 3}, {\"value\": 4}]", "[3, 4]"),
+            (
+                "[{\"value\": 3}, {\"value\": \"4\"}, {}, 5, null, [1]]",
+                "f[1].value not_an_integer: f[1].value deve ser inteiro em centavos; \
+                 f[2].value required: f[2].value deve ser inteiro em centavos; \
+                 f[3] not_an_object: f[3] deve ser um objeto; \
+                 f[4] required: f[4] é obrigatório; \
+                 f[5] not_an_object: f[5] deve ser um objeto",
+            ),
+            ("{\"value\": 3}", "f not_an_array: f deve ser uma lista"),
+            ("[0, 0, 0, 0, 0, 0, 0]", "f wrong_count: f deve ter de 0 a 6 itens"),
+        ];
+        for (json, expected) in cases {
+            assert_eq!(outcome(json, |check, raw| check.array("f", raw, 0..=6, split)), expected, "{json}");
+        }
+        let nested = |check: &mut Checker, raw: Raw<'_>| {
+            check.object("customer", raw, |check, wire: Wire<'_>| check.boolean("value", wire.value))
+        };
+        let expected = "customer.value not_a_boolean: customer.value deve ser true ou false";
+        assert_eq!(outcome("{\"value\": 1}", nested), expected);
+    }
+
+    #[test]
+    fn a_thousand_errors_are_answered_with_the_first_of_them() {
+        let json = format!("[{}1]", "1,".repeat(999));
+        let raw = raw(&json);
+        let mut check = Checker::new();
+        assert_eq!(check.array("f", Some(&raw), 0..=1_000, split), None);
+        assert_eq!(check.errors.len(), ERRORS_MAX);
+        assert!(check.finish().is_err());
+    }
+
+    #[test]
+    fn the_first_error_names_the_problem() {
+        let text = raw("\"1000\"");
+        let check_both = |card_first: bool| {
+            let mut check = Checker::new();
+            if !card_first {
+                check.centavos("amount", Some(&text), 1..=10);
+            }
+            check.reporting(Code::InvalidCardData, |check| check.digits("cvv", None, 3..=4));
+            if card_first {
+                check.centavos("amount", Some(&text), 1..=10);
+            }
+            let problem = check.finish_with(Some(())).unwrap_err();
+            let body: serde_json::Value = serde_json::from_slice(&problem.render("/", "")).unwrap();
+            (problem.code(), body["message"].as_str().unwrap().to_owned(), body["errors"].as_array().unwrap().len())
+        };
+        let amount = "amount deve ser inteiro em centavos".to_owned();
+        assert_eq!(check_both(false), (Code::ValidationFailed, amount, 2));
+        assert_eq!(check_both(true), (Code::InvalidCardData, "Dados do cartão inválidos".to_owned(), 2));
+        assert_eq!(Checker::new().finish_with(Some(7)).unwrap(), 7);
+        assert_eq!(Checker::new().finish_with(None::<u8>).unwrap_err().code(), Code::Internal);
+    }
+}

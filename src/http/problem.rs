@@ -1,0 +1,475 @@
+//! What a caller is told when a request is not carried out: `application/problem+json` (RFC 9457).
+//!
+//! Every refusal of the interface stands in one table, [`Code::row`]: its stable code, its status, its title and the
+//! message that callers show to people, in Portuguese as the interface has it. The body says what the caller can act on
+//! and nothing of what went on inside.
+
+use std::borrow::Cow;
+
+use axum::body::Body;
+use axum::http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
+use axum::http::{HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use serde::ser::{Serialize, SerializeMap, Serializer};
+use serde_json::Value;
+
+/// The media type of a problem's body.
+pub const MEDIA_TYPE: &str = "application/problem+json";
+
+/// Why a request was not carried out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Code {
+    /// The body is not a JSON object.
+    InvalidJson,
+    /// An object of the body has a key twice.
+    DuplicateKey,
+    /// The body is not UTF-8.
+    InvalidUtf8,
+    /// The body ended before its time.
+    IncompleteBody,
+    /// Fields of the request have values that they can't have; `errors` names them.
+    ValidationFailed,
+    /// The card's number, security code or expiry is wrong.
+    InvalidCardData,
+    /// A split names a recipient that the account does not have.
+    RecipientNotFound,
+    /// A split names a recipient that may not receive yet, or no more.
+    RecipientNotActive,
+    /// The splits sum to the charge's total or to more.
+    SplitsReachTotal,
+    /// The account lets no charge through whose fees exceed the seller's part.
+    FeesExceedSellerPart,
+    /// The amount of a cashout is below the least that the fee allows.
+    AmountBelowMinimum,
+    /// The amount of a cashout is above the available balance.
+    InsufficientBalance,
+    /// The request has no credential, or one that opens nothing.
+    Unauthorized,
+    /// The acquirer refused the card.
+    CardDeclined,
+    /// The account is not enabled for cashout.
+    CashoutNotEnabled,
+    /// The path, or the object that it names, does not exist for this caller.
+    NotFound,
+    /// The charge does not exist for this caller.
+    ChargeNotFound,
+    /// The path exists, with other methods.
+    MethodNotAllowed,
+    /// The body did not arrive in time.
+    RequestTimeout,
+    /// The cashout's `merchant_transaction_id` was used before.
+    DuplicateTransaction,
+    /// An operator has decided this before.
+    AlreadyDecided,
+    /// The charge is not pending any more.
+    ChargeNotPending,
+    /// A request with the same idempotency key is under way.
+    IdempotencyKeyInProgress,
+    /// The recipient has a withdrawal that waits for its decision.
+    WithdrawalPending,
+    /// A split is not a pending card split.
+    SplitNotAnticipable,
+    /// The refunds would sum to more than was charged.
+    RefundExceedsAvailable,
+    /// The disputes and refunds would sum to more than was charged.
+    DisputeExceedsAvailable,
+    /// The account has used this tag for a plan before.
+    TagTaken,
+    /// The plan takes no subscriptions any more.
+    PlanDisabled,
+    /// The object's present state does not allow this.
+    StateConflict,
+    /// The body is larger than the path takes.
+    PayloadTooLarge,
+    /// The body is not declared as JSON.
+    UnsupportedMediaType,
+    /// The account is not configured for split.
+    SplitNotEnabled,
+    /// The idempotency key came before with another body.
+    IdempotencyKeyReused,
+    /// The charge is pending, refused, cancelled, wholly refunded, disputed or too old.
+    ChargeNotRefundable,
+    /// The recipient has nothing to withdraw.
+    NothingAvailable,
+    /// Too many requests, or too many refused cards, within a minute.
+    RateLimited,
+    /// The service failed; nothing of the request is kept.
+    Internal,
+    /// The payment institution surely did not take the transfer.
+    RailUnavailable,
+    /// The service has more to do than it can hold.
+    Overloaded,
+    /// No acquirer or payment institution is configured.
+    RailNotConfigured,
+    /// The request may or may not have been carried out.
+    OutcomeUnknown,
+}
+
+/// One line of the table of problems.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Row {
+    /// The stable name, in snake case.
+    pub code: &'static str,
+    /// The status of the response.
+    pub status: StatusCode,
+    /// What kind of problem it is, in English, the same every time.
+    pub title: &'static str,
+    /// What to tell a person, in Portuguese.
+    pub message: &'static str,
+}
+
+impl Code {
+    /// The code's line in the table of problems (interface section 7).
+    pub fn row(self) -> Row {
+        use StatusCode as S;
+        let row = |code, status, title, message| Row { code, status, title, message };
+        match self {
+            Code::InvalidJson => row("invalid_json", S::BAD_REQUEST, "Invalid JSON", "JSON inválido"),
+            Code::DuplicateKey => row("duplicate_key", S::BAD_REQUEST, "Duplicate key", "Chave JSON duplicada"),
+            Code::InvalidUtf8 => row("invalid_utf8", S::BAD_REQUEST, "Invalid UTF-8", "O corpo deve ser UTF-8"),
+            Code::IncompleteBody => row("incomplete_body", S::BAD_REQUEST, "Incomplete body", "Corpo incompleto"),
+            Code::ValidationFailed => row("validation_failed", S::BAD_REQUEST, "Validation failed", "Dados inválidos"),
+            Code::InvalidCardData => {
+                row("invalid_card_data", S::BAD_REQUEST, "Invalid card data", "Dados do cartão inválidos")
+            }
+            Code::RecipientNotFound => {
+                row("recipient_not_found", S::BAD_REQUEST, "Recipient not found", "Recebedor não encontrado")
+            }
+            Code::RecipientNotActive => {
+                row("recipient_not_active", S::BAD_REQUEST, "Recipient not active", "Recebedor não está ativo")
+            }
+            Code::SplitsReachTotal => row(
+                "splits_reach_total",
+                S::BAD_REQUEST,
+                "Splits reach the total",
+                "A soma dos splits deve ser menor que o total",
+            ),
+            Code::FeesExceedSellerPart => row(
+                "fees_exceed_seller_part",
+                S::BAD_REQUEST,
+                "Fees exceed the seller's part",
+                "As taxas excedem a parte do vendedor",
+            ),
+            Code::AmountBelowMinimum => {
+                row("amount_below_minimum", S::BAD_REQUEST, "Amount below the minimum", "Valor abaixo do mínimo")
+            }
+            Code::InsufficientBalance => {
+                row("insufficient_balance", S::BAD_REQUEST, "Insufficient balance", "Saldo insuficiente")
+            }
+            Code::Unauthorized => {
+                row("unauthorized", S::UNAUTHORIZED, "Unauthorized", "Credencial ausente ou inválida")
+            }
+            Code::CardDeclined => row("card_declined", S::PAYMENT_REQUIRED, "Card declined", "Transação recusada"),
+            Code::CashoutNotEnabled => {
+                row("cashout_not_enabled", S::FORBIDDEN, "Cashout not enabled", "Conta sem acesso a cashout")
+            }
+            Code::NotFound => row("not_found", S::NOT_FOUND, "Not found", "Recurso não encontrado"),
+            Code::ChargeNotFound => {
+                row("charge_not_found", S::NOT_FOUND, "Charge not found", "Pagamento não encontrado")
+            }
+            Code::MethodNotAllowed => {
+                row("method_not_allowed", S::METHOD_NOT_ALLOWED, "Method not allowed", "Método não permitido")
+            }
+            Code::RequestTimeout => {
+                row("request_timeout", S::REQUEST_TIMEOUT, "Request timeout", "O corpo não chegou a tempo")
+            }
+            Code::DuplicateTransaction => {
+                row("duplicate_transaction", S::CONFLICT, "Duplicate transaction", "Transação duplicada")
+            }
+            Code::AlreadyDecided => row("already_decided", S::CONFLICT, "Already decided", "Já decidido"),
+            Code::ChargeNotPending => {
+                row("charge_not_pending", S::CONFLICT, "Charge not pending", "Cobrança não está pendente")
+            }
+            Code::IdempotencyKeyInProgress => row(
+                "idempotency_key_in_progress",
+                S::CONFLICT,
+                "Idempotency key in progress",
+                "Requisição com esta Idempotency-Key em andamento",
+            ),
+            Code::WithdrawalPending => {
+                row("withdrawal_pending", S::CONFLICT, "Withdrawal pending", "Já existe um saque pendente")
+            }
+            Code::SplitNotAnticipable => {
+                row("split_not_anticipable", S::CONFLICT, "Split not anticipable", "Split não pode ser antecipado")
+            }
+            Code::RefundExceedsAvailable => row(
+                "refund_exceeds_available",
+                S::CONFLICT,
+                "Refund exceeds what is available",
+                "Valor maior que o disponível",
+            ),
+            Code::DisputeExceedsAvailable => row(
+                "dispute_exceeds_available",
+                S::CONFLICT,
+                "Dispute exceeds what is available",
+                "Valor maior que o disponível",
+            ),
+            Code::TagTaken => row("tag_taken", S::CONFLICT, "Tag taken", "Já existe um plano com esta tag"),
+            Code::PlanDisabled => row("plan_disabled", S::CONFLICT, "Plan disabled", "Plano desativado"),
+            Code::StateConflict => {
+                row("state_conflict", S::CONFLICT, "State conflict", "Operação não permitida no estado atual")
+            }
+            Code::PayloadTooLarge => {
+                row("payload_too_large", S::PAYLOAD_TOO_LARGE, "Payload too large", "Corpo grande demais")
+            }
+            Code::UnsupportedMediaType => row(
+                "unsupported_media_type",
+                S::UNSUPPORTED_MEDIA_TYPE,
+                "Unsupported media type",
+                "Content-Type deve ser application/json",
+            ),
+            Code::SplitNotEnabled => row(
+                "split_not_enabled",
+                S::UNPROCESSABLE_ENTITY,
+                "Split not enabled",
+                "Conta não configurada para split",
+            ),
+            Code::IdempotencyKeyReused => row(
+                "idempotency_key_reused",
+                S::UNPROCESSABLE_ENTITY,
+                "Idempotency key reused",
+                "Idempotency-Key já usada com outro corpo",
+            ),
+            Code::ChargeNotRefundable => {
+                row("charge_not_refundable", S::UNPROCESSABLE_ENTITY, "Charge not refundable", "Pagamento não elegível")
+            }
+            Code::NothingAvailable => {
+                row("nothing_available", S::UNPROCESSABLE_ENTITY, "Nothing available", "Nenhum valor disponível")
+            }
+            Code::RateLimited => {
+                row("rate_limited", S::TOO_MANY_REQUESTS, "Rate limited", "Limite de requisições atingido")
+            }
+            Code::Internal => row("internal", S::INTERNAL_SERVER_ERROR, "Internal error", "Erro interno"),
+            Code::RailUnavailable => row(
+                "rail_unavailable",
+                S::BAD_GATEWAY,
+                "Payment institution unavailable",
+                "Erro de comunicação com a instituição de pagamento",
+            ),
+            Code::Overloaded => row("overloaded", S::SERVICE_UNAVAILABLE, "Overloaded", "Serviço sobrecarregado"),
+            Code::RailNotConfigured => row(
+                "rail_not_configured",
+                S::SERVICE_UNAVAILABLE,
+                "Rail not configured",
+                "Nenhuma instituição de pagamento configurada",
+            ),
+            Code::OutcomeUnknown => {
+                row("outcome_unknown", S::SERVICE_UNAVAILABLE, "Outcome unknown", "Resultado desconhecido")
+            }
+        }
+    }
+}
+
+/// What is wrong with one field of a request.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct FieldError {
+    /// The field's path, such as `customer.document` or `splits[2].amount`.
+    pub field: String,
+    /// What is wrong, as a stable name in snake case.
+    pub code: &'static str,
+    /// What is wrong, in Portuguese. It never repeats the value.
+    pub message: Cow<'static, str>,
+}
+
+/// A refusal on its way to the caller.
+///
+/// As a response it has its status and headers, and carries itself as an extension: [`super::front`] writes the body,
+/// because only there the request's id and path are known.
+#[derive(Debug, Clone)]
+pub struct Problem(Box<Parts>);
+
+#[derive(Debug, Clone)]
+struct Parts {
+    code: Code,
+    message: Cow<'static, str>,
+    detail: Cow<'static, str>,
+    errors: Vec<FieldError>,
+    retry_after_seconds: Option<u32>,
+    members: Vec<(&'static str, Value)>,
+}
+
+impl Problem {
+    /// A problem that says no more than its line in the table.
+    pub fn new(code: Code) -> Self {
+        let row = code.row();
+        Problem(Box::new(Parts {
+            code,
+            message: Cow::Borrowed(row.message),
+            detail: Cow::Borrowed(row.title),
+            errors: Vec::new(),
+            retry_after_seconds: None,
+            members: Vec::new(),
+        }))
+    }
+
+    /// Replaces the message for people.
+    pub fn message(mut self, message: impl Into<Cow<'static, str>>) -> Self {
+        self.0.message = message.into();
+        self
+    }
+
+    /// Says, in English and to the caller's developer, what is wrong this time.
+    pub fn detail(mut self, detail: impl Into<Cow<'static, str>>) -> Self {
+        self.0.detail = detail.into();
+        self
+    }
+
+    /// Names the fields that are wrong.
+    pub fn errors(mut self, errors: Vec<FieldError>) -> Self {
+        self.0.errors = errors;
+        self
+    }
+
+    /// Says when to try again, in seconds.
+    pub fn retry_after(mut self, seconds: u32) -> Self {
+        self.0.retry_after_seconds = Some(seconds);
+        self
+    }
+
+    /// Adds a member to the body, such as the `txid` of a declined charge.
+    ///
+    /// A member named `status` takes the place of the numeric one: the interface's body of a declined card has
+    /// `RECUSADA` there (sections 2.2 and 7), and RFC 9457 calls its own `status` advisory.
+    pub fn member(mut self, name: &'static str, value: impl Into<Value>) -> Self {
+        self.0.members.push((name, value.into()));
+        self
+    }
+
+    /// Why the request was not carried out.
+    pub fn code(&self) -> Code {
+        self.0.code
+    }
+
+    /// The status of the response.
+    pub fn status(&self) -> StatusCode {
+        self.0.code.row().status
+    }
+
+    /// The body, for the request with this path and this id.
+    pub fn render(&self, instance: &str, request_id: &str) -> Vec<u8> {
+        let rendered = Rendered { parts: &self.0, instance, request_id };
+        serde_json::to_vec(&rendered).expect("a problem has only string keys and plain values")
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let mut response = Response::new(Body::empty());
+        *response.status_mut() = self.status();
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static(MEDIA_TYPE));
+        if let Some(seconds) = self.0.retry_after_seconds {
+            headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        if self.0.code == Code::Unauthorized {
+            headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        response.extensions_mut().insert(self);
+        response
+    }
+}
+
+struct Rendered<'a> {
+    parts: &'a Parts,
+    instance: &'a str,
+    request_id: &'a str,
+}
+
+impl Serialize for Rendered<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let row = self.parts.code.row();
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("type", &format_args!("/problems/{}", row.code))?;
+        map.serialize_entry("title", row.title)?;
+        match self.parts.members.iter().find(|(name, _)| *name == "status") {
+            Some((name, value)) => map.serialize_entry(name, value)?,
+            None => map.serialize_entry("status", &row.status.as_u16())?,
+        }
+        map.serialize_entry("detail", &self.parts.detail)?;
+        map.serialize_entry("instance", self.instance)?;
+        map.serialize_entry("code", row.code)?;
+        map.serialize_entry("message", &self.parts.message)?;
+        map.serialize_entry("success", &false)?;
+        map.serialize_entry("request_id", self.request_id)?;
+        map.serialize_entry("errors", &self.parts.errors)?;
+        for (name, value) in self.parts.members.iter().filter(|(name, _)| *name != "status") {
+            map.serialize_entry(name, value)?;
+        }
+        map.end()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn body(problem: &Problem) -> Value {
+        serde_json::from_slice(&problem.render("/api/card", "request-1")).unwrap()
+    }
+
+    #[test]
+    fn the_body_has_every_member_of_the_contract() {
+        let error = FieldError { field: "amount".to_owned(), code: "not_an_integer", message: "a".into() };
+        let problem = Problem::new(Code::ValidationFailed).message("a").detail("b").errors(vec![error]);
+        let expected = json!({
+            "type": "/problems/validation_failed",
+            "title": "Validation failed",
+            "status": 400,
+            "detail": "b",
+            "instance": "/api/card",
+            "code": "validation_failed",
+            "message": "a",
+            "success": false,
+            "request_id": "request-1",
+            "errors": [{"field": "amount", "code": "not_an_integer", "message": "a"}],
+        });
+        assert_eq!(body(&problem), expected);
+    }
+
+    #[test]
+    fn a_declined_card_says_so_in_the_interface_words() {
+        let problem = Problem::new(Code::CardDeclined)
+            .member("txid", "0af1")
+            .member("status", "RECUSADA")
+            .member("cardStatus", "not_authorized");
+        let rendered = String::from_utf8(problem.render("/api/card", "request-1")).unwrap();
+        assert_eq!(rendered.matches("\"status\"").count(), 1);
+        let body = body(&problem);
+        let found = [&body["status"], &body["txid"], &body["cardStatus"], &body["message"]];
+        assert_eq!(found, ["RECUSADA", "0af1", "not_authorized", "Transação recusada"]);
+        assert_eq!(problem.status(), StatusCode::PAYMENT_REQUIRED);
+    }
+
+    #[test]
+    fn the_interface_messages_have_their_statuses() {
+        let cases = [
+            (Code::InvalidCardData, 400, "Dados do cartão inválidos"),
+            (Code::CardDeclined, 402, "Transação recusada"),
+            (Code::RateLimited, 429, "Limite de requisições atingido"),
+            (Code::CashoutNotEnabled, 403, "Conta sem acesso a cashout"),
+            (Code::DuplicateTransaction, 409, "Transação duplicada"),
+            (Code::RailUnavailable, 502, "Erro de comunicação com a instituição de pagamento"),
+            (Code::RecipientNotFound, 400, "Recebedor não encontrado"),
+            (Code::SplitNotEnabled, 422, "Conta não configurada para split"),
+            (Code::ChargeNotFound, 404, "Pagamento não encontrado"),
+            (Code::RefundExceedsAvailable, 409, "Valor maior que o disponível"),
+            (Code::ChargeNotRefundable, 422, "Pagamento não elegível"),
+        ];
+        for (code, status, message) in cases {
+            assert_eq!((code.row().status.as_u16(), code.row().message), (status, message), "{code:?}");
+        }
+    }
+
+    #[test]
+    fn the_response_has_the_headers_of_its_code() {
+        let unauthorized = Problem::new(Code::Unauthorized).into_response();
+        assert_eq!(unauthorized.headers()[WWW_AUTHENTICATE], "Bearer");
+        assert_eq!(unauthorized.headers()[CONTENT_TYPE], MEDIA_TYPE);
+        let overloaded = Problem::new(Code::Overloaded).retry_after(2).into_response();
+        assert_eq!(overloaded.headers()[RETRY_AFTER], "2");
+        assert_eq!(overloaded.status(), StatusCode::SERVICE_UNAVAILABLE);
+        assert!(!overloaded.headers().contains_key(WWW_AUTHENTICATE));
+    }
+}

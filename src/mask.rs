@@ -1,0 +1,61 @@
+//! Documents as they may be shown.
+//!
+//! A full CPF or CNPJ never leaves the service, save the payer's CPF in a recipient's statement, which the interface
+//! wants formatted (section 2.8). Documents come in normalized: without punctuation, letters in upper case.
+
+/// A document of either kind, masked: 11 characters are a CPF, 14 are a CNPJ.
+///
+/// Anything else is wholly covered.
+pub fn document(document: &str) -> String {
+    if !document.is_ascii() {
+        return "*".repeat(document.chars().count());
+    }
+    match document.len() {
+        11 => format!("***.{}.{}-**", &document[3..6], &document[6..9]),
+        14 => format!("**.{}.{}/{}-**", &document[2..5], &document[5..8], &document[8..12]),
+        length => "*".repeat(length),
+    }
+}
+
+/// A CPF with its punctuation, every digit shown: `123.456.789-09`.
+///
+/// Anything but 11 ASCII characters is masked as [`document`] masks it.
+pub fn formatted_cpf(cpf: &str) -> String {
+    if !cpf.is_ascii() || cpf.len() != 11 {
+        return document(cpf);
+    }
+    format!("{}.{}.{}-{}", &cpf[0..3], &cpf[3..6], &cpf[6..9], &cpf[9..11])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn documents_are_masked() {
+        let cases = [
+            ("12345678909", "***.456.789-**"),
+            ("12345678000195", "**.345.678/0001-**"),
+            ("12ABC34501DE35", "**.ABC.345/01DE-**"),
+            ("1234", "****"),
+            ("", ""),
+            ("ção45678909", "***********"),
+        ];
+        for (given, shown) in cases {
+            assert_eq!(document(given), shown, "{given}");
+        }
+    }
+
+    #[test]
+    fn a_cpf_is_formatted_and_nothing_else_is() {
+        let cases = [
+            ("12345678909", "123.456.789-09"),
+            ("00000000191", "000.000.001-91"),
+            ("12345678000195", "**.345.678/0001-**"),
+            ("123", "***"),
+        ];
+        for (given, shown) in cases {
+            assert_eq!(formatted_cpf(given), shown, "{given}");
+        }
+    }
+}
