@@ -9,3 +9,5 @@ pub mod folding;
 pub mod http;
 pub mod mask;
 pub mod network;
+pub mod rails;
+pub mod serve;

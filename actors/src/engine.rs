@@ -302,6 +302,11 @@ impl Engine {
         self.shared.journal.failed().await;
     }
 
+    /// True once making a block durable has failed.
+    pub fn has_failed(&self) -> bool {
+        self.shared.journal.has_failed()
+    }
+
     /// Looks every second for what is due, submits drafts, and puts idle actors to sleep. Runs until it is dropped.
     pub async fn run_schedule(&self) {
         loop {

@@ -92,11 +92,16 @@ impl Journal {
         let _gone_after_failure = self.sender.send(None);
     }
 
+    /// True once making a block durable has failed.
+    pub fn has_failed(&self) -> bool {
+        self.failure.happened.load(Ordering::Acquire)
+    }
+
     /// Waits until making a block durable has failed.
     pub async fn failed(&self) {
         loop {
             let told = self.failure.told.notified();
-            if self.failure.happened.load(Ordering::Acquire) {
+            if self.has_failed() {
                 return;
             }
             told.await;

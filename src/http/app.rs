@@ -1,0 +1,178 @@
+//! What every handler needs: the engine, who is calling, and how the engine's refusals are told.
+
+use std::sync::Arc;
+
+use actors::engine::{Engine, Unavailable};
+use actors::load::LoadError;
+use actors::resident::Outcome;
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
+use ledger::id::{GroupNumber, LedgerId, ObjectId};
+use ledger::record::Record;
+use ledger::rejection::Rejection;
+use sha2::{Digest, Sha256};
+use subtle::ConstantTimeEq;
+
+use super::credential::{OpsTokens, api_key};
+use super::ops::health::Exposition;
+use super::problem::{Code, FieldError, Problem};
+
+/// What the handlers share.
+pub struct App {
+    /// The engine.
+    pub engine: Arc<Engine>,
+    /// Who may call the operations.
+    pub ops_tokens: OpsTokens,
+    /// True when money is fake and the clock can be moved.
+    pub sandbox: bool,
+    /// Held while a merchant is opened or changed: one at a time.
+    pub opening: tokio::sync::Mutex<()>,
+    /// The metrics.
+    pub exposition: Exposition,
+}
+
+/// The merchant whose live API key the request carries (interface section 5).
+#[derive(Clone, Copy, Debug)]
+pub struct Caller {
+    /// Its account group.
+    pub group: GroupNumber,
+}
+
+impl Caller {
+    /// The merchant's books.
+    pub fn ledger(self) -> LedgerId {
+        LedgerId::Merchant(self.group)
+    }
+}
+
+/// The operator whose token the request carries.
+#[derive(Clone, Debug)]
+pub struct Operator(pub String);
+
+/// An API key: `test_` or `live_`, the key's id, then its secret, all hexadecimal. The id finds the key; the digest of the whole
+/// text, compared in constant time, proves it.
+pub struct ApiKeyText;
+
+impl ApiKeyText {
+    /// The text of a new key.
+    pub fn of(sandbox: bool, id: ObjectId, secret: [u8; 24]) -> String {
+        let secret: String = secret.iter().map(|byte| format!("{byte:02x}")).collect();
+        format!("{}{}{secret}", Self::prefix(sandbox), id.txid())
+    }
+
+    /// What is kept of a key.
+    pub fn digest(text: &str) -> [u8; 32] {
+        Sha256::digest(text.as_bytes()).into()
+    }
+
+    fn id(sandbox: bool, text: &str) -> Option<ObjectId> {
+        ObjectId::parse(text.strip_prefix(Self::prefix(sandbox))?.get(..32)?)
+    }
+
+    fn prefix(sandbox: bool) -> &'static str {
+        if sandbox { "test_" } else { "live_" }
+    }
+}
+
+impl FromRequestParts<Arc<App>> for Caller {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self, Problem> {
+        let text = api_key(&parts.headers)?;
+        let row = ApiKeyText::id(app.sandbox, text).and_then(|id| app.engine.projector().api_key(id));
+        let row = row.filter(|row| bool::from(row.digest.ct_eq(&ApiKeyText::digest(text))) && !row.revoked);
+        row.map(|row| Self { group: row.group }).ok_or_else(|| Problem::new(Code::Unauthorized))
+    }
+}
+
+impl FromRequestParts<Arc<App>> for Operator {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self, Problem> {
+        app.ops_tokens.operator(&parts.headers).map(|name| Self(name.to_owned()))
+    }
+}
+
+impl App {
+    /// Random bits for an id.
+    pub fn random(&self) -> Result<u64, Problem> {
+        getrandom::u64().map_err(|error| {
+            tracing::error!(%error, "the operating system gives no random bytes");
+            Problem::new(Code::Internal)
+        })
+    }
+
+    /// A new id of a group.
+    pub fn new_id(&self, group: GroupNumber) -> Result<ObjectId, Problem> {
+        Ok(self.engine.ids().object(group, self.engine.now(), self.random()?))
+    }
+}
+
+impl From<Unavailable> for Problem {
+    fn from(unavailable: Unavailable) -> Self {
+        match unavailable {
+            Unavailable::NoRoom => Problem::new(Code::Overloaded).retry_after(1),
+            Unavailable::OutcomeUnknown => Problem::new(Code::OutcomeUnknown).retry_after(1),
+            Unavailable::NoRail => Problem::new(Code::RailNotConfigured),
+        }
+    }
+}
+
+impl From<LoadError> for Problem {
+    fn from(error: LoadError) -> Self {
+        tracing::error!(%error, "the journal could not be read");
+        Problem::new(Code::Internal)
+    }
+}
+
+impl From<actors::seal::SealError> for Problem {
+    fn from(error: actors::seal::SealError) -> Self {
+        tracing::error!(%error, "personal data could not be sealed");
+        Problem::new(Code::Internal)
+    }
+}
+
+impl From<Rejection> for Problem {
+    fn from(rejection: Rejection) -> Self {
+        let detail = rejection.to_string();
+        let of_split = |code: Code, index: usize| {
+            let row = code.row();
+            let field = format!("splits[{index}].sub_recipient_id");
+            Problem::new(code).errors(vec![FieldError { field, code: row.code, message: row.message.into() }])
+        };
+        let problem = match rejection {
+            Rejection::SplitNotEnabled => Problem::new(Code::SplitNotEnabled),
+            Rejection::SplitRecipientNotFound { index } => of_split(Code::RecipientNotFound, index),
+            Rejection::SplitRecipientNotActive { index } => of_split(Code::RecipientNotActive, index),
+            Rejection::SplitsReachTotal => Problem::new(Code::SplitsReachTotal),
+            Rejection::SplitsExceedNet => Problem::new(Code::FeesExceedSellerPart),
+            Rejection::RecipientNotFound | Rejection::MerchantNotFound | Rejection::ApiKeyNotFound => {
+                Problem::new(Code::NotFound)
+            }
+            Rejection::RecipientAlreadyDecided => Problem::new(Code::AlreadyDecided),
+            Rejection::ChargeNotPending => Problem::new(Code::ChargeNotPending),
+            Rejection::MerchantExists => Problem::new(Code::StateConflict),
+        };
+        problem.detail(detail)
+    }
+}
+
+/// What a handler makes of an outcome: a Record, nothing to change, or a key that must be looked up again.
+pub enum Settled {
+    /// It is durable.
+    Recorded(Arc<Record>),
+    /// There was nothing to change.
+    Unchanged,
+    /// The idempotency key was used a moment ago.
+    KeyTaken,
+}
+
+/// Turns refusals into problems.
+pub fn settled(outcome: Outcome) -> Result<Settled, Problem> {
+    match outcome {
+        Outcome::Recorded(record) => Ok(Settled::Recorded(record)),
+        Outcome::Unchanged => Ok(Settled::Unchanged),
+        Outcome::KeyTaken => Ok(Settled::KeyTaken),
+        Outcome::Refused(rejection) => Err(rejection.into()),
+    }
+}

@@ -1,0 +1,452 @@
+//! `POST /api/card`: a card charge, processed at once (interface 2.1, 2.2).
+//!
+//! The intent becomes durable before the acquirer is called; the charge and its outcome are two Records. Once sent, the command
+//! runs to its end in a task of its own: a caller that hangs up cancels nothing.
+
+use std::sync::Arc;
+
+use actors::journal::Permit;
+use actors::rails::{CardOrder, CardSecrets};
+use axum::extract::State;
+use axum::http::HeaderMap;
+use axum::response::{IntoResponse, Response};
+use ledger::document::is_cpf;
+use ledger::event::{CardBrand, CardFace};
+use ledger::fees::PaymentMethod;
+use ledger::id::ObjectId;
+use ledger::merchant::{MerchantCommand, SplitOrder};
+use ledger::money::{AMOUNT_MAX, Centavos};
+use ledger::personal::Payer;
+use ledger::time::Timestamp;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::app::{App, Caller, Settled, settled};
+use super::body::ChargeBody;
+use super::charges::{Breakdown, Charge, Fate};
+use super::idempotency::{Key, Keyed, LOOK_UPS_MAX, replayed};
+use super::json::{Checker, Raw, parse};
+use super::problem::{Code, Problem};
+use super::reply::created;
+use super::splits;
+
+/// A card charge, as sent.
+#[derive(Deserialize, ToSchema)]
+pub struct CardRequest<'a> {
+    /// Total, integer centavos.
+    #[serde(borrow)]
+    #[schema(value_type = i64, minimum = 1, maximum = 1000000000000_i64)]
+    amount: Raw<'a>,
+    /// Who pays.
+    #[serde(borrow)]
+    #[schema(value_type = CustomerRequest)]
+    customer: Raw<'a>,
+    /// The card; either this or `card`.
+    #[serde(borrow)]
+    #[schema(value_type = Option<CardData>)]
+    credit_card: Raw<'a>,
+    /// The card; either this or `credit_card`.
+    #[serde(borrow)]
+    #[schema(value_type = Option<CardData>)]
+    card: Raw<'a>,
+    /// 1 to 12; 1 when absent.
+    #[serde(borrow)]
+    #[schema(value_type = Option<u8>, minimum = 1, maximum = 12)]
+    installments: Raw<'a>,
+    /// `credit` (default) or `debit`.
+    #[serde(borrow)]
+    #[schema(value_type = Option<String>)]
+    payment_type: Raw<'a>,
+    /// At most 120 characters.
+    #[serde(borrow)]
+    #[schema(value_type = Option<String>, max_length = 120)]
+    description: Raw<'a>,
+    /// The recipients' parts.
+    #[serde(borrow)]
+    #[schema(value_type = Option<Vec<splits::SplitItem>>)]
+    splits: Raw<'a>,
+}
+
+/// Who pays by card.
+#[derive(Deserialize, ToSchema)]
+pub struct CustomerRequest<'a> {
+    /// Full name.
+    #[serde(borrow)]
+    #[schema(value_type = String)]
+    name: Raw<'a>,
+    /// E-mail.
+    #[serde(borrow)]
+    #[schema(value_type = String)]
+    email: Raw<'a>,
+    /// CPF, digits only.
+    #[serde(borrow)]
+    #[schema(value_type = String)]
+    document: Raw<'a>,
+    /// Digits only.
+    #[serde(borrow)]
+    #[schema(value_type = Option<String>)]
+    phone: Raw<'a>,
+}
+
+/// A card, as sent; never kept.
+#[derive(Deserialize, ToSchema)]
+pub struct CardData<'a> {
+    /// Digits only.
+    #[serde(borrow)]
+    #[schema(value_type = String)]
+    number: Raw<'a>,
+    /// Name on the card.
+    #[serde(borrow)]
+    #[schema(value_type = String)]
+    holder_name: Raw<'a>,
+    /// 1 to 12, as an integer or a string.
+    #[serde(borrow)]
+    #[schema(value_type = u8)]
+    exp_month: Raw<'a>,
+    /// Four digits, as an integer or a string.
+    #[serde(borrow)]
+    #[schema(value_type = u16)]
+    exp_year: Raw<'a>,
+    /// Three or four digits.
+    #[serde(borrow)]
+    #[schema(value_type = String)]
+    cvv: Raw<'a>,
+}
+
+/// A card charge's answer (interface 2.2).
+#[derive(Debug, Serialize, ToSchema)]
+pub struct CardResponse {
+    /// True.
+    success: bool,
+    /// The charge's id.
+    txid: String,
+    /// `CONCLUIDA` or `pending`.
+    status: &'static str,
+    /// The acquirer's status.
+    #[serde(rename = "cardStatus")]
+    card_status: &'static str,
+    /// Only with splits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    breakdown: Option<Breakdown>,
+}
+
+/// A checked request.
+struct Checked {
+    amount: Centavos,
+    method: PaymentMethod,
+    installments: u8,
+    splits: Vec<SplitOrder>,
+    payer: Payer,
+    card: CardSecrets,
+}
+
+/// Charges a card.
+#[utoipa::path(post, path = "/api/card", request_body = CardRequest,
+    responses((status = 201, body = CardResponse), (status = 400), (status = 401), (status = 402), (status = 422),
+        (status = 503)))]
+pub async fn charge(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    headers: HeaderMap,
+    ChargeBody { 0: body }: ChargeBody,
+) -> Result<Response, Problem> {
+    let wire: CardRequest<'_> = parse(&body)?;
+    let key = Key::of(&app, &headers, &caller.group.0.to_string(), "POST /api/card", &body, security_code(&wire))?;
+    let mut checked = None;
+    for _ in 0..LOOK_UPS_MAX {
+        let lookup = match key.look_up(&app, caller.ledger())? {
+            Keyed::Replay(record, _) => return replay(&app, caller, &record),
+            Keyed::Fresh(lookup) => lookup,
+        };
+        let permit = app.engine.permit(body.len())?;
+        splits::admit(&app, caller, wire.splits)?;
+        let Checked { amount, method, installments, splits, payer, card } = match checked.take() {
+            Some(checked) => checked,
+            None => check(&wire, app.engine.now())?,
+        };
+        if app.engine.rails().is_none() {
+            return Err(Problem::new(Code::RailNotConfigured));
+        }
+        let id = app.new_id(caller.group)?;
+        let command = MerchantCommand::OpenCard {
+            charge: id,
+            amount,
+            method,
+            installments,
+            splits: splits.clone(),
+            card: face(&card.number),
+            payer: app.engine.keyring().seal_value(app.engine.now(), &payer)?,
+        };
+        let opened = open_and_charge(
+            Arc::clone(&app),
+            caller,
+            command,
+            lookup,
+            CardCall { id, amount, method, installments, card },
+            permit,
+        );
+        match tokio::spawn(opened).await.map_err(|_| Problem::new(Code::OutcomeUnknown))?? {
+            Ended::Answered(response) => return Ok(response),
+            Ended::KeyTaken(card) => checked = Some(Checked { amount, method, installments, splits, payer, card }),
+        }
+    }
+    Err(Problem::new(Code::IdempotencyKeyInProgress).retry_after(1))
+}
+
+/// What the acquirer needs.
+struct CardCall {
+    id: ObjectId,
+    amount: Centavos,
+    method: PaymentMethod,
+    installments: u8,
+    card: CardSecrets,
+}
+
+enum Ended {
+    Answered(Response),
+    KeyTaken(CardSecrets),
+}
+
+/// The intent, then the acquirer, then the outcome.
+async fn open_and_charge(
+    app: Arc<App>,
+    caller: Caller,
+    command: MerchantCommand,
+    lookup: Option<actors::resident::KeyLookup>,
+    call: CardCall,
+    permit: Arc<Permit>,
+) -> Result<Ended, Problem> {
+    let outcome = app.engine.command(caller.group, command, lookup, None, Arc::clone(&permit)).await?;
+    let opened = match settled(outcome)? {
+        Settled::Recorded(record) => record,
+        Settled::KeyTaken => return Ok(Ended::KeyTaken(call.card)),
+        Settled::Unchanged => return Err(Problem::new(Code::Internal)),
+    };
+    let CardCall { id, amount, method, installments, card } = call;
+    let order = CardOrder { charge: id, amount, installments, method, card };
+    let outcome = app.engine.charge_card(caller.group, order, permit).await?;
+    let mut charge = Charge::opened_by(&app, &opened).ok_or_else(|| Problem::new(Code::Internal))?;
+    let fate = match settled(outcome) {
+        Ok(Settled::Recorded(record)) => Fate::told_by(&record, id),
+        // A reconciliation was faster: its outcome stands in the journal.
+        _ => Charge::find(&app, caller, id)?.map(|found| found.first_fate),
+    };
+    charge.first_fate = fate.ok_or_else(|| Problem::new(Code::Internal))?;
+    answer(&charge).map(Ended::Answered)
+}
+
+/// The answer that the charge of a Record was given: 201, or 402 as a problem.
+fn answer(charge: &Charge) -> Result<Response, Problem> {
+    let fate = &charge.first_fate;
+    let txid = charge.id.txid();
+    if let Fate::Refused(_) = fate {
+        let declined = Problem::new(Code::CardDeclined).detail("The acquirer refused the card.");
+        return Err(declined
+            .member("txid", txid)
+            .member("status", fate.status())
+            .member("cardStatus", fate.card_status()));
+    }
+    Ok(created(CardResponse {
+        success: true,
+        txid,
+        status: fate.status(),
+        card_status: fate.card_status(),
+        breakdown: Breakdown::of(&charge.terms),
+    }))
+}
+
+fn replay(app: &App, caller: Caller, record: &ledger::record::Record) -> Result<Response, Problem> {
+    let opened = Charge::opened_by(app, record).ok_or_else(|| Problem::new(Code::Internal))?;
+    let charge = Charge::find(app, caller, opened.id)?.ok_or_else(|| Problem::new(Code::Internal))?;
+    if charge.first_fate == Fate::Pending {
+        return Err(Problem::new(Code::IdempotencyKeyInProgress).retry_after(1));
+    }
+    Ok(replayed(answer(&charge).unwrap_or_else(IntoResponse::into_response)))
+}
+
+fn security_code<'a>(wire: &CardRequest<'a>) -> Raw<'a> {
+    let card = wire.credit_card.or(wire.card)?;
+    serde_json::from_str::<CardData<'a>>(card.get()).ok()?.cvv
+}
+
+fn check(wire: &CardRequest<'_>, now: Timestamp) -> Result<Checked, Problem> {
+    let mut check = Checker::new();
+    let amount = check.centavos("amount", wire.amount, 1..=AMOUNT_MAX.0);
+    let payer = check.object("customer", wire.customer, |check, customer: CustomerRequest<'_>| {
+        let name = check.text("name", customer.name, 1..=140);
+        let email = email(check, "email", customer.email);
+        let document = check.digits("document", customer.document, 11..=11);
+        let document = document.filter(|document| {
+            is_cpf(document) || {
+                check.refuse::<()>("document", "invalid_document", "customer.document deve ser um CPF válido");
+                false
+            }
+        });
+        let phone = check.optional(customer.phone, |check, raw| check.digits("phone", raw, 8..=13));
+        Some(Payer {
+            name: name?.into_owned(),
+            document: document?.into_owned(),
+            email: Some(email?),
+            phone: phone.map(std::borrow::Cow::into_owned),
+            description: None,
+        })
+    });
+    let card = check.reporting(Code::InvalidCardData, |check| read_card(check, wire, now));
+    let installments = match wire.installments {
+        None => Some(1),
+        raw => check.integer("installments", raw, 1..=12),
+    };
+    let method = read_method(&mut check, wire.payment_type, installments);
+    let description = check.optional_text("description", wire.description, 0..=120);
+    let splits = splits::read(&mut check, wire.splits);
+    let checked = (|| {
+        Some(Checked {
+            amount: Centavos(amount?),
+            method: method?,
+            installments: u8::try_from(installments?).ok()?,
+            splits: splits?,
+            payer: Payer { description: description.map(std::borrow::Cow::into_owned), ..payer? },
+            card: card?,
+        })
+    })();
+    check.finish_with(checked)
+}
+
+fn read_method(check: &mut Checker, raw: Raw<'_>, installments: Option<i64>) -> Option<PaymentMethod> {
+    let name = check.optional_text("payment_type", raw, 0..=20);
+    match name.as_deref() {
+        None if raw.is_some() => None,
+        None | Some("credit") => Some(PaymentMethod::CreditCard),
+        Some("debit") if installments.is_some_and(|count| count > 1) => {
+            check.refuse("installments", "out_of_range", "débito não pode ser parcelado")
+        }
+        Some("debit") => Some(PaymentMethod::DebitCard),
+        Some(_) => check.refuse("payment_type", "unknown_value", "payment_type deve ser credit ou debit"),
+    }
+}
+
+fn read_card(check: &mut Checker, wire: &CardRequest<'_>, now: Timestamp) -> Option<CardSecrets> {
+    let (name, raw) = match (wire.credit_card, wire.card) {
+        (Some(_), Some(_)) => {
+            return check.refuse("card", "ambiguous", "envie credit_card ou card, não os dois");
+        }
+        (None, Some(card)) => ("card", Some(card)),
+        (credit_card, None) => ("credit_card", credit_card),
+    };
+    check.object(name, raw, |check, card: CardData<'_>| {
+        let number = check.digits("number", card.number, 13..=19).filter(|number| {
+            passes_luhn(number) || {
+                check.refuse::<()>("number", "invalid_number", "número do cartão inválido");
+                false
+            }
+        });
+        let holder_name = check.text("holder_name", card.holder_name, 1..=100);
+        let month = check.integer_or_string("exp_month", card.exp_month, 1..=12);
+        let year = check.integer_or_string("exp_year", card.exp_year, 2000..=9999);
+        let cvv = check.digits("cvv", card.cvv, 3..=4);
+        let (month, year) = (u8::try_from(month?).ok()?, u16::try_from(year?).ok()?);
+        if is_expired(month, year, now) {
+            return check.refuse("exp_year", "expired", "cartão vencido");
+        }
+        Some(CardSecrets {
+            number: number?.into_owned(),
+            holder_name: holder_name?.into_owned(),
+            exp_month: month,
+            exp_year: year,
+            cvv: cvv?.into_owned(),
+        })
+    })
+}
+
+/// An e-mail address: one `@` with something before it and a domain with a dot after it, at most 254 characters.
+pub fn email(check: &mut Checker, name: &'static str, raw: Raw<'_>) -> Option<String> {
+    let text = check.text(name, raw, 3..=254)?;
+    let fits = text.split_once('@').is_some_and(|(local, domain)| {
+        let labels = domain.split('.').all(|label| !label.is_empty());
+        !local.is_empty()
+            && !domain.contains('@')
+            && domain.contains('.')
+            && labels
+            && !text.contains(char::is_whitespace)
+    });
+    if fits {
+        Some(text.into_owned())
+    } else {
+        check.refuse(name, "invalid_email", format!("{name} deve ser um e-mail válido"))
+    }
+}
+
+/// A card is good through the last day of its month, in São Paulo (UTC−3).
+fn is_expired(month: u8, year: u16, now: Timestamp) -> bool {
+    use chrono::{DateTime, Datelike, TimeDelta};
+    let today = DateTime::from_timestamp_millis(now.0).unwrap_or_default() - TimeDelta::hours(3);
+    (i32::from(year), u32::from(month)) < (today.year(), today.month())
+}
+
+/// Luhn's check digit (ISO/IEC 7812-1).
+fn passes_luhn(number: &str) -> bool {
+    let sum: u32 = number
+        .bytes()
+        .rev()
+        .zip(0..)
+        .map(|(digit, place)| {
+            let value = u32::from(digit - b'0') * (1 + place % 2);
+            value / 10 + value % 10
+        })
+        .sum();
+    sum.is_multiple_of(10)
+}
+
+/// What may be kept of a card's number.
+fn face(number: &str) -> CardFace {
+    let digits = |part: Option<&str>| part.and_then(|part| part.parse::<u32>().ok()).unwrap_or_default();
+    CardFace {
+        bin: digits(number.get(..6)),
+        last4: u16::try_from(digits(number.get(number.len() - 4..))).unwrap_or_default(),
+        brand: brand(number),
+    }
+}
+
+fn brand(number: &str) -> CardBrand {
+    let prefix = |length: usize| number.get(..length).and_then(|part| part.parse::<u32>().ok()).unwrap_or_default();
+    match (prefix(2), prefix(4), prefix(6)) {
+        (_, 4011 | 4312 | 4389 | 5041 | 5066 | 5067 | 6362 | 6363 | 6500..=6504 | 6516 | 6550, _) => CardBrand::Elo,
+        (_, _, 606_282 | 384_100 | 384_140 | 384_160) => CardBrand::Hipercard,
+        (34 | 37, ..) => CardBrand::Amex,
+        (51..=55, ..) | (_, 2221..=2720, _) => CardBrand::Mastercard,
+        (40..=49, ..) => CardBrand::Visa,
+        _ => CardBrand::Other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_told_by_luhn_and_schemes_by_their_prefix() {
+        for (number, valid, expected) in [
+            ("4000000000000002", true, CardBrand::Visa),
+            ("4000000000009995", true, CardBrand::Visa),
+            ("4000000000000119", true, CardBrand::Visa),
+            ("4111111111111111", true, CardBrand::Visa),
+            ("4111111111111112", false, CardBrand::Visa),
+            ("5555555555554444", true, CardBrand::Mastercard),
+            ("378282246310005", true, CardBrand::Amex),
+            ("6062826786276634", true, CardBrand::Hipercard),
+            ("6362970000457013", true, CardBrand::Elo),
+        ] {
+            assert_eq!((passes_luhn(number), brand(number)), (valid, expected), "{number}");
+        }
+    }
+
+    #[test]
+    fn a_card_is_good_through_its_month() {
+        let new_year = Timestamp(1_798_772_400_000); // 2027-01-01T03:00Z: midnight in São Paulo
+        for (month, year, at, expected) in
+            [(12, 2026, new_year.plus_ms(-1), false), (12, 2026, new_year, true), (1, 2027, new_year, false)]
+        {
+            assert_eq!(is_expired(month, year, at), expected);
+        }
+    }
+}

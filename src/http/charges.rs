@@ -1,0 +1,353 @@
+//! A charge as it is read: its opening and its outcome, from the journal (interface 2.2, 2.5, 3.1).
+
+use std::sync::Arc;
+
+use axum::extract::{Path, State};
+use axum::response::Response;
+use ledger::event::{CardBrand, CardFace, CardRefusal, Event, Split, Terms};
+use ledger::fees::PaymentMethod;
+use ledger::id::{LedgerId, ObjectId};
+use ledger::money::percent_of;
+use ledger::personal::Payer;
+use ledger::record::Record;
+use ledger::time::Timestamp;
+use rust_decimal::Decimal;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::app::{App, Caller};
+use super::problem::{Code, Problem};
+use super::reply::{decimal, ok, time};
+use crate::brcode::BrCode;
+use crate::mask;
+
+/// `breakdown`, with charges that have splits (interface 2.4).
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Breakdown {
+    /// Total charged, centavos.
+    pub amount: i64,
+    /// What the seller receives, centavos; negative when fees exceed its part.
+    #[serde(rename = "sellerAmount")]
+    pub seller_amount: i64,
+    /// Platform commission, centavos.
+    pub commission: i64,
+    /// Commission in percent of the seller's gross.
+    #[serde(rename = "feePercent", serialize_with = "decimal")]
+    #[schema(value_type = f64)]
+    pub fee_percent: Decimal,
+}
+
+impl Breakdown {
+    /// The breakdown of a charge; none without splits.
+    pub fn of(terms: &Terms) -> Option<Self> {
+        if terms.splits.is_empty() {
+            return None;
+        }
+        let commission = terms.commission.total();
+        Some(Self {
+            amount: terms.amount.0,
+            seller_amount: terms.seller_net().0,
+            commission: commission.0,
+            fee_percent: percent_of(commission, terms.seller_gross()),
+        })
+    }
+}
+
+/// Where a charge stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// No outcome yet.
+    Pending,
+    /// The acquirer was silent; no outcome yet.
+    Unanswered,
+    /// Paid or captured.
+    Paid {
+        /// When.
+        at: Timestamp,
+        /// A PIX payment's end-to-end id.
+        end_to_end_id: Option<String>,
+    },
+    /// The card was refused.
+    Refused(CardRefusal),
+    /// The PIX code expired or was cancelled.
+    Cancelled,
+}
+
+impl Fate {
+    /// What a Record says of a charge; none when it says nothing final.
+    pub fn told_by(record: &Record, id: ObjectId) -> Option<Self> {
+        record.events.iter().find_map(|event| match event {
+            Event::CardCaptured { charge, .. } if *charge == id => {
+                Some(Self::Paid { at: record.effective_at, end_to_end_id: None })
+            }
+            Event::PixPaid { charge, end_to_end_id, .. } if *charge == id => {
+                Some(Self::Paid { at: record.effective_at, end_to_end_id: Some(end_to_end_id.clone()) })
+            }
+            Event::CardRefused { charge, refusal } if *charge == id => Some(Self::Refused(*refusal)),
+            Event::CardUnanswered { charge } if *charge == id => Some(Self::Unanswered),
+            Event::PixCancelled { charge, .. } if *charge == id => Some(Self::Cancelled),
+            _ => None,
+        })
+    }
+
+    /// The charge's status (interface 3.1).
+    pub fn status(&self) -> &'static str {
+        match self {
+            Self::Pending | Self::Unanswered => "pending",
+            Self::Paid { .. } => "CONCLUIDA",
+            Self::Refused(_) => "RECUSADA",
+            Self::Cancelled => "cancelled",
+        }
+    }
+
+    /// The acquirer's status of a card charge.
+    pub fn card_status(&self) -> &'static str {
+        match self {
+            Self::Pending | Self::Unanswered | Self::Cancelled => "processing",
+            Self::Paid { .. } => "captured",
+            Self::Refused(CardRefusal::NotAuthorized) => "not_authorized",
+            Self::Refused(CardRefusal::InsufficientFunds) => "insufficient_funds",
+            Self::Refused(CardRefusal::Failed) => "failed",
+        }
+    }
+}
+
+/// A charge, from its Records.
+pub struct Charge {
+    /// Its txid.
+    pub id: ObjectId,
+    /// What it moves.
+    pub terms: Terms,
+    /// The card; none for PIX.
+    pub card: Option<CardFace>,
+    /// When a PIX code expires.
+    pub expires_at: Option<Timestamp>,
+    /// Who pays; empty when the personal data was erased.
+    pub payer: Payer,
+    /// When it was created.
+    pub created_at: Timestamp,
+    /// Where it stands.
+    pub fate: Fate,
+    /// What it said first: the answer that an idempotent replay gives again.
+    pub first_fate: Fate,
+}
+
+impl Charge {
+    /// Finds a merchant's charge; none when there is none of this id.
+    pub fn find(app: &App, caller: Caller, id: ObjectId) -> Result<Option<Self>, Problem> {
+        if app.engine.ids().group(id) != caller.group {
+            return Ok(None);
+        }
+        let mut about = app.engine.projector().about(id).into_iter();
+        let Some(opened) = about.next() else { return Ok(None) };
+        let Some(mut charge) = Self::opened_by(app, &app.engine.record(opened)?) else { return Ok(None) };
+        for sequence in about {
+            if let Some(fate) = Fate::told_by(&app.engine.record(sequence)?, id) {
+                if charge.first_fate == Fate::Pending {
+                    charge.first_fate = fate.clone();
+                }
+                charge.fate = fate;
+            }
+        }
+        Ok(Some(charge))
+    }
+
+    /// The charge that a Record opens.
+    pub fn opened_by(app: &App, record: &Record) -> Option<Self> {
+        let payer = record.personal.as_ref().and_then(|sealed| app.engine.keyring().open_value::<Payer>(sealed));
+        record.events.iter().find_map(|event| match event {
+            Event::ChargeOpened { charge, terms, card, expires_at } => Some(Self {
+                id: *charge,
+                terms: terms.clone(),
+                card: card.clone(),
+                expires_at: *expires_at,
+                payer: payer.clone().unwrap_or_default(),
+                created_at: record.effective_at,
+                fate: Fate::Pending,
+                first_fate: Fate::Pending,
+            }),
+            _ => None,
+        })
+    }
+
+    /// The copy-and-paste code of a PIX charge.
+    pub fn pix_code(&self, app: &App) -> Result<Option<String>, Problem> {
+        let (Some(rails), None) = (app.engine.rails(), &self.card) else { return Ok(None) };
+        let group = app.engine.ids().group(self.id);
+        let location = rails.pix.location(self.id);
+        let profile = app.engine.projector().merchant(group, |row| row.profiles.last().cloned()).flatten();
+        let profile: ledger::personal::MerchantProfile =
+            profile.and_then(|sealed| app.engine.keyring().open_value(&sealed)).unwrap_or_default();
+        let code = BrCode {
+            location: &location,
+            amount_centavos: self.terms.amount.0,
+            merchant_name: or(&profile.name, "CENTAVO"),
+            merchant_city: or(&profile.city, "SAO PAULO"),
+        };
+        code.payload().map(Some).map_err(|error| {
+            tracing::error!(%error, "a PIX code could not be written");
+            Problem::new(Code::Internal)
+        })
+    }
+
+    /// The charge as `GET /api/charges/{txid}` shows it.
+    pub fn view(&self, app: &App) -> Result<ChargeView, Problem> {
+        let group = app.engine.ids().group(self.id);
+        Ok(ChargeView {
+            txid: self.id.txid(),
+            status: self.fate.status(),
+            payment_method: method_name(self.terms.method),
+            amount: self.terms.amount.0,
+            installments: self.terms.installments,
+            description: self.payer.description.clone(),
+            card_status: self.card.as_ref().map(|_| self.fate.card_status()),
+            card: self.card.as_ref().map(CardView::of),
+            pix_copia_e_cola: self.pix_code(app)?,
+            expires_at: self.expires_at.map(time),
+            paid_at: match &self.fate {
+                Fate::Paid { at, .. } => Some(time(*at)),
+                _ => None,
+            },
+            end_to_end_id: match &self.fate {
+                Fate::Paid { end_to_end_id, .. } => end_to_end_id.clone(),
+                _ => None,
+            },
+            created_at: time(self.created_at),
+            refunded_amount: 0,
+            payer: PayerView { name: self.payer.name.clone(), document: mask::document(&self.payer.document) },
+            splits: self.terms.splits.iter().map(|split| SplitView::of(app, group, split)).collect(),
+            breakdown: Breakdown::of(&self.terms),
+        })
+    }
+}
+
+/// A charge, as read.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ChargeView {
+    /// The charge's id.
+    pub txid: String,
+    /// `pending`, `CONCLUIDA`, `RECUSADA` or `cancelled`.
+    #[schema(example = "CONCLUIDA")]
+    pub status: &'static str,
+    /// `pix`, `credit_card` or `debit_card`.
+    pub payment_method: &'static str,
+    /// Total, centavos.
+    pub amount: i64,
+    /// 1 to 12.
+    pub installments: u8,
+    /// The caller's description.
+    pub description: Option<String>,
+    /// The acquirer's status; cards only.
+    #[serde(rename = "cardStatus", skip_serializing_if = "Option::is_none")]
+    pub card_status: Option<&'static str>,
+    /// The card; cards only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub card: Option<CardView>,
+    /// The copy-and-paste payload; PIX only.
+    #[serde(rename = "pixCopiaECola", skip_serializing_if = "Option::is_none")]
+    pub pix_copia_e_cola: Option<String>,
+    /// When the code expires; PIX only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<String>,
+    /// When it was paid.
+    pub paid_at: Option<String>,
+    /// The payment's end-to-end id; paid PIX only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub end_to_end_id: Option<String>,
+    /// When it was created.
+    pub created_at: String,
+    /// Refunded so far, centavos.
+    pub refunded_amount: i64,
+    /// Who pays.
+    pub payer: PayerView,
+    /// The recipients' parts.
+    pub splits: Vec<SplitView>,
+    /// What the seller receives; only with splits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub breakdown: Option<Breakdown>,
+}
+
+/// What may be shown of a card.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct CardView {
+    /// The first six digits.
+    pub bin: String,
+    /// The last four digits.
+    pub last4: String,
+    /// The scheme.
+    pub brand: &'static str,
+}
+
+impl CardView {
+    fn of(card: &CardFace) -> Self {
+        Self { bin: format!("{:06}", card.bin), last4: format!("{:04}", card.last4), brand: brand_name(card.brand) }
+    }
+}
+
+/// Who pays, masked.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct PayerView {
+    /// Full name.
+    pub name: String,
+    /// CPF or CNPJ, masked.
+    pub document: String,
+}
+
+/// A recipient's part.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct SplitView {
+    /// The recipient.
+    pub sub_recipient_id: String,
+    /// Centavos.
+    pub amount: i64,
+}
+
+impl SplitView {
+    fn of(app: &App, group: ledger::id::GroupNumber, split: &Split) -> Self {
+        let id = recipient_id(app, LedgerId::Recipient(group, split.recipient)).unwrap_or_default();
+        Self { sub_recipient_id: id.uuid().to_string(), amount: split.amount.0 }
+    }
+}
+
+/// The id of a recipient's ledger.
+pub fn recipient_id(app: &App, ledger: LedgerId) -> Option<ObjectId> {
+    let LedgerId::Recipient(group, number) = ledger else { return None };
+    let find = |row: &actors::projector::MerchantRow| row.recipients.get(number.0 as usize - 1).map(|row| row.id);
+    app.engine.projector().merchant(group, find).flatten()
+}
+
+/// The wire name of a payment method.
+pub fn method_name(method: PaymentMethod) -> &'static str {
+    match method {
+        PaymentMethod::Pix => "pix",
+        PaymentMethod::CreditCard => "credit_card",
+        PaymentMethod::DebitCard => "debit_card",
+    }
+}
+
+fn brand_name(brand: CardBrand) -> &'static str {
+    match brand {
+        CardBrand::Visa => "visa",
+        CardBrand::Mastercard => "mastercard",
+        CardBrand::Amex => "amex",
+        CardBrand::Elo => "elo",
+        CardBrand::Hipercard => "hipercard",
+        CardBrand::Other => "other",
+    }
+}
+
+fn or<'a>(text: &'a str, fallback: &'a str) -> &'a str {
+    if text.is_empty() { fallback } else { text }
+}
+
+/// One charge of the account.
+#[utoipa::path(get, path = "/api/charges/{txid}", params(("txid" = String, Path)),
+    responses((status = 200, body = ChargeView), (status = 404)))]
+pub async fn get(State(app): State<Arc<App>>, caller: Caller, Path(txid): Path<String>) -> Result<Response, Problem> {
+    let charge = match ObjectId::parse(&txid) {
+        Some(id) => Charge::find(&app, caller, id)?,
+        None => None,
+    };
+    let charge = charge.ok_or_else(|| Problem::new(Code::ChargeNotFound))?;
+    Ok(ok(charge.view(&app)?))
+}

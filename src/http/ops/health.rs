@@ -1,0 +1,45 @@
+//! Health and metrics. They need no credential.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse, Response};
+use prometheus_client::registry::Registry;
+
+use crate::http::app::App;
+use crate::http::problem::{Code, Problem};
+use crate::http::reply::ok;
+
+/// The metrics' registry.
+pub struct Exposition(pub Registry);
+
+#[derive(serde::Serialize)]
+struct Status {
+    status: &'static str,
+}
+
+/// The process lives.
+#[utoipa::path(get, path = "/healthz", responses((status = 200)))]
+pub async fn healthz() -> Response {
+    ok(Status { status: "ok" })
+}
+
+/// The service takes requests. It is reachable only once the data is open.
+#[utoipa::path(get, path = "/readyz", responses((status = 200), (status = 503)))]
+pub async fn readyz(State(app): State<Arc<App>>) -> Result<Response, Problem> {
+    if app.engine.has_failed() {
+        return Err(Problem::new(Code::Overloaded).retry_after(1).detail("The journal failed; the process is ending."));
+    }
+    Ok(ok(Status { status: "ready" }))
+}
+
+/// Metrics in the OpenMetrics text format.
+#[utoipa::path(get, path = "/metrics", responses((status = 200)))]
+pub async fn metrics(State(app): State<Arc<App>>) -> Result<Response, Problem> {
+    let _refreshed = app.engine.metrics();
+    let mut text = String::new();
+    prometheus_client::encoding::text::encode(&mut text, &app.exposition.0)
+        .map_err(|_| Problem::new(Code::Internal))?;
+    Ok(([(CONTENT_TYPE, "application/openmetrics-text; version=1.0.0; charset=utf-8")], text).into_response())
+}

@@ -1,0 +1,8 @@
+//! Operations: their own listener and credential. Merchants and their keys, reviews, the books, the sandbox clock.
+
+pub mod api_keys;
+pub mod books;
+pub mod health;
+pub mod merchants;
+pub mod sandbox;
+pub mod sub_recipients;

@@ -1,0 +1,95 @@
+//! The review of sub-recipients (interface 3.4).
+
+use std::sync::Arc;
+
+use axum::extract::{Path, State};
+use axum::http::HeaderMap;
+use axum::response::Response;
+use ledger::id::{LedgerId, ObjectId};
+use ledger::merchant::MerchantCommand;
+use serde::Deserialize;
+use utoipa::ToSchema;
+
+use crate::http::app::{App, Operator, Settled, settled};
+use crate::http::body::JsonBody;
+use crate::http::idempotency::{Key, Keyed, LOOK_UPS_MAX, replayed};
+use crate::http::json::{Checker, Raw, parse};
+use crate::http::problem::{Code, Problem};
+use crate::http::reply::ok;
+use crate::http::sub_recipients::{RecipientView, find_recipient, view};
+
+/// Why a recipient is refused.
+#[derive(Deserialize, ToSchema)]
+pub struct Notes<'a> {
+    /// The reason, at most 500 characters.
+    #[serde(borrow)]
+    #[schema(value_type = String, max_length = 500)]
+    notes: Raw<'a>,
+}
+
+/// Approves a draft or pending recipient; it is active at once.
+#[utoipa::path(post, path = "/ops/sub-recipients/{id}/approve", params(("id" = String, Path)),
+    responses((status = 200, body = RecipientView), (status = 404), (status = 409)))]
+pub async fn approve(
+    State(app): State<Arc<App>>,
+    operator: Operator,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+    JsonBody { 0: body }: JsonBody,
+) -> Result<Response, Problem> {
+    if !body.is_empty() {
+        parse::<serde::de::IgnoredAny>(&body)?;
+    }
+    decide(&app, operator, &id, &headers, &body, "approve", |id| Ok(MerchantCommand::ApproveRecipient { id })).await
+}
+
+/// Refuses a draft or pending recipient.
+#[utoipa::path(post, path = "/ops/sub-recipients/{id}/reject", params(("id" = String, Path)), request_body = Notes,
+    responses((status = 200, body = RecipientView), (status = 400), (status = 404), (status = 409)))]
+pub async fn reject(
+    State(app): State<Arc<App>>,
+    operator: Operator,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+    JsonBody { 0: body }: JsonBody,
+) -> Result<Response, Problem> {
+    let wire: Notes<'_> = parse(&body)?;
+    let command = |id| {
+        let mut check = Checker::new();
+        let notes = check.text("notes", wire.notes, 1..=500);
+        let notes = check.finish_with(notes)?.into_owned();
+        Ok(MerchantCommand::RejectRecipient { id, notes })
+    };
+    decide(&app, operator, &id, &headers, &body, "reject", command).await
+}
+
+async fn decide(
+    app: &App,
+    Operator(operator): Operator,
+    id: &str,
+    headers: &HeaderMap,
+    body: &[u8],
+    verb: &str,
+    command: impl Fn(ObjectId) -> Result<MerchantCommand, Problem>,
+) -> Result<Response, Problem> {
+    let found = ObjectId::parse(id).and_then(|id| find_recipient(app, id));
+    let (ledger, row) = found.ok_or_else(|| Problem::new(Code::NotFound))?;
+    let group = ledger.group().ok_or_else(|| Problem::new(Code::Internal))?;
+    let route = format!("POST /ops/sub-recipients/{}/{verb}", row.id.txid());
+    let key = Key::of(app, headers, "operations", &route, body, None)?;
+    let shown = |app: &App| find_recipient(app, row.id).map(|(ledger, row)| ok(view(app, ledger, &row)));
+    for _ in 0..LOOK_UPS_MAX {
+        let lookup = match key.look_up(app, LedgerId::Merchant(group))? {
+            Keyed::Replay(..) => return shown(app).map(replayed).ok_or_else(|| Problem::new(Code::Internal)),
+            Keyed::Fresh(lookup) => lookup,
+        };
+        let permit = app.engine.permit(body.len())?;
+        let command = command(row.id)?;
+        let outcome = app.engine.command(group, command, lookup, Some(operator.clone()), permit).await?;
+        match settled(outcome)? {
+            Settled::KeyTaken => {}
+            Settled::Recorded(_) | Settled::Unchanged => return shown(app).ok_or_else(|| Problem::new(Code::Internal)),
+        }
+    }
+    Err(Problem::new(Code::IdempotencyKeyInProgress).retry_after(1))
+}

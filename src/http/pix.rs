@@ -1,0 +1,323 @@
+//! `POST /api/pix`: a PIX charge, or the status of a charge when the body has a txid alone (interface 2.3, 2.5); and the sandbox's
+//! way to pay one.
+
+use std::sync::Arc;
+
+use axum::extract::{Path, State};
+use axum::http::HeaderMap;
+use axum::response::Response;
+use ledger::document::{self, DocumentKind};
+use ledger::id::ObjectId;
+use ledger::merchant::{MerchantCommand, SplitOrder};
+use ledger::money::Centavos;
+use ledger::personal::Payer;
+use ledger::record::Record;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::app::{App, Caller, Settled, settled};
+use super::body::{ChargeBody, JsonBody};
+use super::charges::{Breakdown, Charge};
+use super::idempotency::{Key, Keyed, LOOK_UPS_MAX, replayed};
+use super::json::{Checker, Raw, parse};
+use super::problem::{Code, Problem};
+use super::reply::{created, ok, time};
+use super::splits;
+use super::timestamp::with_milliseconds;
+use crate::rails::sandbox::end_to_end_id;
+
+/// A PIX charge, or a look-up, as sent.
+#[derive(Deserialize, ToSchema)]
+pub struct PixRequest<'a> {
+    /// Look-up: the charge's id, alone.
+    #[serde(borrow)]
+    #[schema(value_type = Option<String>)]
+    txid: Raw<'a>,
+    /// Amount in reais with a dot, such as `"80.00"`.
+    #[serde(borrow)]
+    #[schema(value_type = Option<String>, pattern = r"^\d{1,10}(\.\d{1,2})?$")]
+    valor: Raw<'a>,
+    /// Payer's name.
+    #[serde(borrow)]
+    #[schema(value_type = Option<String>)]
+    nome: Raw<'a>,
+    /// Payer's CPF; either this or `cnpj`.
+    #[serde(borrow)]
+    #[schema(value_type = Option<String>)]
+    cpf: Raw<'a>,
+    /// Payer's CNPJ; either this or `cpf`.
+    #[serde(borrow)]
+    #[schema(value_type = Option<String>)]
+    cnpj: Raw<'a>,
+    /// At most 140 characters.
+    #[serde(borrow)]
+    #[schema(value_type = Option<String>, max_length = 140)]
+    descricao: Raw<'a>,
+    /// Seconds until the code expires; 86400 when absent, at most 30 days.
+    #[serde(borrow)]
+    #[schema(value_type = Option<i64>, minimum = 1, maximum = 2592000)]
+    expires_in: Raw<'a>,
+    /// The recipients' parts.
+    #[serde(borrow)]
+    #[schema(value_type = Option<Vec<splits::SplitItem>>)]
+    splits: Raw<'a>,
+}
+
+/// A PIX charge's answer (interface 2.3).
+#[derive(Debug, Serialize, ToSchema)]
+pub struct PixResponse {
+    /// True.
+    success: bool,
+    /// The charge's id.
+    txid: String,
+    /// The copy-and-paste payload.
+    #[serde(rename = "pixCopiaECola")]
+    pix_copia_e_cola: String,
+    /// `pending`.
+    status: &'static str,
+    /// Amount in reais, two decimals.
+    valor: String,
+    /// Amount in centavos.
+    amount: i64,
+    /// When the code expires.
+    expires_at: String,
+    /// When the charge was created.
+    created_at: String,
+    /// Only with splits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    breakdown: Option<Breakdown>,
+}
+
+/// A look-up's answer (interface 2.5).
+#[derive(Debug, Serialize, ToSchema)]
+pub struct StatusResponse {
+    /// True.
+    success: bool,
+    /// The charge's id.
+    txid: String,
+    /// `pending`, `CONCLUIDA`, `cancelled`, or `RECUSADA` for a card.
+    status: &'static str,
+    /// The payment's end-to-end id; paid PIX only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    end_to_end_id: Option<String>,
+    /// When it was paid.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    paid_at: Option<String>,
+}
+
+/// A checked request.
+struct Checked {
+    amount: Centavos,
+    payer: Payer,
+    expires_in_seconds: i64,
+    splits: Vec<SplitOrder>,
+}
+
+/// Creates a PIX charge, or looks a charge up.
+#[utoipa::path(post, path = "/api/pix", request_body = PixRequest,
+    responses((status = 201, body = PixResponse), (status = 200, body = StatusResponse), (status = 400), (status = 401),
+        (status = 404), (status = 422), (status = 503)))]
+pub async fn create_or_look_up(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    headers: HeaderMap,
+    ChargeBody { 0: body }: ChargeBody,
+) -> Result<Response, Problem> {
+    let wire: PixRequest<'_> = parse(&body)?;
+    if wire.txid.is_some() {
+        return look_up(&app, caller, &wire);
+    }
+    let key = Key::of(&app, &headers, &caller.group.0.to_string(), "POST /api/pix", &body, None)?;
+    for _ in 0..LOOK_UPS_MAX {
+        let lookup = match key.look_up(&app, caller.ledger())? {
+            Keyed::Replay(record, _) => return Ok(replayed(answer(&app, &record)?)),
+            Keyed::Fresh(lookup) => lookup,
+        };
+        let permit = app.engine.permit(body.len())?;
+        splits::admit(&app, caller, wire.splits)?;
+        let Checked { amount, payer, expires_in_seconds, splits } = check(&wire)?;
+        if app.engine.rails().is_none() {
+            return Err(Problem::new(Code::RailNotConfigured));
+        }
+        let now = app.engine.now();
+        let command = MerchantCommand::OpenPix {
+            charge: app.new_id(caller.group)?,
+            amount,
+            splits,
+            expires_at: now.plus_ms(expires_in_seconds * 1000),
+            payer: app.engine.keyring().seal_value(now, &payer)?,
+        };
+        let outcome = app.engine.command(caller.group, command, lookup, None, permit).await?;
+        match settled(outcome)? {
+            Settled::Recorded(record) => return answer(&app, &record),
+            Settled::KeyTaken => {}
+            Settled::Unchanged => return Err(Problem::new(Code::Internal)),
+        }
+    }
+    Err(Problem::new(Code::IdempotencyKeyInProgress).retry_after(1))
+}
+
+/// Plays the payer: pays a pending PIX charge. Sandbox only.
+#[utoipa::path(post, path = "/api/sandbox/pix/{txid}/pay", params(("txid" = String, Path)),
+    responses((status = 200, body = super::charges::ChargeView), (status = 404), (status = 409)))]
+pub async fn sandbox_pay(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    Path(txid): Path<String>,
+    headers: HeaderMap,
+    JsonBody { 0: body }: JsonBody,
+) -> Result<Response, Problem> {
+    if !body.is_empty() {
+        parse::<serde::de::IgnoredAny>(&body)?;
+    }
+    let id = ObjectId::parse(&txid).ok_or_else(|| Problem::new(Code::ChargeNotFound))?;
+    let route = format!("POST /api/sandbox/pix/{}/pay", id.txid());
+    let key = Key::of(&app, &headers, &caller.group.0.to_string(), &route, &body, None)?;
+    for _ in 0..LOOK_UPS_MAX {
+        let lookup = match key.look_up(&app, caller.ledger())? {
+            Keyed::Replay(..) => return Ok(replayed(ok(find(&app, caller, id)?.view(&app)?))),
+            Keyed::Fresh(lookup) => lookup,
+        };
+        let charge = find(&app, caller, id)?;
+        if charge.card.is_some() {
+            return Err(Problem::new(Code::ChargeNotFound));
+        }
+        let permit = app.engine.permit(body.len())?;
+        let end_to_end_id = end_to_end_id(app.engine.now(), app.random()?);
+        let command = MerchantCommand::ConfirmPix { charge: id, end_to_end_id };
+        let outcome = app.engine.command(caller.group, command, lookup, None, permit).await?;
+        match settled(outcome)? {
+            Settled::KeyTaken => {}
+            Settled::Recorded(_) | Settled::Unchanged => return Ok(ok(find(&app, caller, id)?.view(&app)?)),
+        }
+    }
+    Err(Problem::new(Code::IdempotencyKeyInProgress).retry_after(1))
+}
+
+fn find(app: &App, caller: Caller, id: ObjectId) -> Result<Charge, Problem> {
+    Charge::find(app, caller, id)?.ok_or_else(|| Problem::new(Code::ChargeNotFound))
+}
+
+fn look_up(app: &App, caller: Caller, wire: &PixRequest<'_>) -> Result<Response, Problem> {
+    let mut check = Checker::new();
+    let beside = [wire.valor, wire.nome, wire.cpf, wire.cnpj, wire.descricao, wire.expires_in, wire.splits];
+    if beside.iter().any(Option::is_some) {
+        check.refuse::<()>("txid", "ambiguous", "txid não pode vir com dados do pagador");
+    }
+    let txid = check.text("txid", wire.txid, 1..=64);
+    let txid = check.finish_with(txid)?;
+    let id = ObjectId::parse(&txid).ok_or_else(|| Problem::new(Code::ChargeNotFound))?;
+    let charge = find(app, caller, id)?;
+    let view = charge.view(app)?;
+    Ok(ok(StatusResponse {
+        success: true,
+        txid: view.txid,
+        status: view.status,
+        end_to_end_id: view.end_to_end_id,
+        paid_at: view.paid_at,
+    }))
+}
+
+/// The answer of the request that a Record carried out.
+fn answer(app: &App, record: &Record) -> Result<Response, Problem> {
+    let charge = Charge::opened_by(app, record).ok_or_else(|| Problem::new(Code::Internal))?;
+    let code = charge.pix_code(app)?.ok_or_else(|| Problem::new(Code::Internal))?;
+    let amount = charge.terms.amount.0;
+    Ok(created(PixResponse {
+        success: true,
+        txid: charge.id.txid(),
+        pix_copia_e_cola: code,
+        status: charge.fate.status(),
+        valor: format!("{}.{:02}", amount / 100, amount % 100),
+        amount,
+        expires_at: charge.expires_at.map(time).unwrap_or_default(),
+        created_at: with_milliseconds(charge.created_at.0),
+        breakdown: Breakdown::of(&charge.terms),
+    }))
+}
+
+fn check(wire: &PixRequest<'_>) -> Result<Checked, Problem> {
+    let mut check = Checker::new();
+    let amount = reais(&mut check, wire.valor);
+    let name = check.text("nome", wire.nome, 1..=140);
+    let document = match (wire.cpf, wire.cnpj) {
+        (Some(_), Some(_)) => check.refuse("cnpj", "ambiguous", "envie cpf ou cnpj, não os dois"),
+        (None, Some(_)) => read_document(&mut check, "cnpj", wire.cnpj, DocumentKind::Cnpj),
+        (cpf, None) => read_document(&mut check, "cpf", cpf, DocumentKind::Cpf),
+    };
+    let description = check.optional_text("descricao", wire.descricao, 0..=140);
+    let expires_in = match wire.expires_in {
+        None => Some(86_400),
+        raw => check.integer("expires_in", raw, 1..=2_592_000),
+    };
+    let splits = splits::read(&mut check, wire.splits);
+    let checked = (|| {
+        Some(Checked {
+            amount: Centavos(amount?),
+            payer: Payer {
+                name: name?.into_owned(),
+                document: document?,
+                description: description.map(std::borrow::Cow::into_owned),
+                ..Payer::default()
+            },
+            expires_in_seconds: expires_in?,
+            splits: splits?,
+        })
+    })();
+    check.finish_with(checked)
+}
+
+/// A document of one kind, with or without punctuation; gives it normalized.
+pub fn read_document(check: &mut Checker, name: &'static str, raw: Raw<'_>, kind: DocumentKind) -> Option<String> {
+    let text = check.text(name, raw, 11..=18)?;
+    let normalized = document::normalize(&text);
+    if document::kind(&normalized) == Some(kind) {
+        return Some(normalized);
+    }
+    check.refuse(name, "invalid_document", format!("{name} inválido"))
+}
+
+/// An amount in reais as text, `^\d{1,10}(\.\d{1,2})?$` and above zero; gives centavos.
+fn reais(check: &mut Checker, raw: Raw<'_>) -> Option<i64> {
+    let text = check.text("valor", raw, 1..=13)?;
+    let (whole, cents) = text.split_once('.').map_or((&*text, "0"), |(whole, cents)| (whole, cents));
+    let digits = |part: &str, most: usize| {
+        let fits = (1..=most).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_digit());
+        fits.then(|| part.parse::<i64>().ok()).flatten()
+    };
+    let scale = if cents.len() == 1 { 10 } else { 1 };
+    let amount = digits(whole, 10).zip(digits(cents, 2)).map(|(whole, cents)| whole * 100 + cents * scale);
+    match amount {
+        Some(amount) if amount > 0 => Some(amount),
+        _ => check.refuse("valor", "invalid_amount", "valor deve ser um texto como \"80.00\", maior que zero"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reais_are_read_exactly() {
+        for (json, expected) in [
+            (r#""80.00""#, Some(8_000)),
+            (r#""80""#, Some(8_000)),
+            (r#""80.5""#, Some(8_050)),
+            (r#""0.01""#, Some(1)),
+            (r#""9999999999.99""#, Some(999_999_999_999)),
+            (r#""0""#, None),
+            (r#""0.00""#, None),
+            (r#""80,00""#, None),
+            (r#""80.001""#, None),
+            (r#""80.""#, None),
+            (r#"".5""#, None),
+            (r#""-1""#, None),
+            (r#""1e3""#, None),
+            (r#""10000000000""#, None),
+            ("80", None),
+        ] {
+            let raw: &serde_json::value::RawValue = serde_json::from_str(json).unwrap();
+            assert_eq!(reais(&mut Checker::new(), Some(raw)), expected, "{json}");
+        }
+    }
+}

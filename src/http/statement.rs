@@ -1,0 +1,136 @@
+//! `GET /api/dashboard/sub-recipients/{id}/splits`: a recipient's statement (interface 2.8).
+//!
+//! What is pending and what is available is told by the recipient's own state; the splits themselves are history, read a page at
+//! a time. A PIX split is listed as pending from the charge's creation, and is money only once it is paid.
+
+use std::sync::Arc;
+
+use actors::projector::ListedSplit;
+use axum::extract::{Path, Query, State};
+use axum::response::Response;
+use ledger::event::Event;
+use ledger::id::ObjectId;
+use ledger::recipient::RecipientState;
+use ledger::time::Timestamp;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::app::{App, Caller};
+use super::charges::{Charge, Fate};
+use super::problem::{Code, Problem};
+use super::reply::{PageQuery, ok, time};
+use super::sub_recipients::{RecipientBalance, find_recipient};
+use crate::mask;
+
+/// A page of a statement.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Statement {
+    /// Splits, newest first.
+    items: Vec<SplitRecord>,
+    /// Splits on all pages.
+    total: usize,
+    /// This page, from 1.
+    page: u64,
+    /// How many pages there are.
+    pages: u64,
+    /// Items a page.
+    per_page: u64,
+    /// The recipient's money.
+    balance: RecipientBalance,
+}
+
+/// One split.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct SplitRecord {
+    /// The split's id.
+    id: String,
+    /// The charge's txid.
+    payment_id: String,
+    /// Centavos.
+    amount_cents: i64,
+    /// `pending`, `available` or `paid`.
+    status: &'static str,
+    /// When it was paid to the recipient's bank account.
+    paid_at: Option<String>,
+    /// When the charge was created.
+    created_at: String,
+    /// The charge.
+    payment: SplitPayment,
+}
+
+/// The charge of a split.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct SplitPayment {
+    /// Payer's name.
+    nome: String,
+    /// Payer's CPF, formatted.
+    cpf: String,
+    /// Total charged, centavos.
+    gross_amount: i64,
+    /// `pix` or `credit_card`.
+    payment_method: &'static str,
+    /// When the split becomes or became available; null while a PIX charge is unpaid.
+    balance_available_at: Option<String>,
+}
+
+/// A recipient's splits and balance.
+#[utoipa::path(get, path = "/api/dashboard/sub-recipients/{id}/splits",
+    params(("id" = String, Path), ("page" = Option<u64>, Query), ("per_page" = Option<u64>, Query)),
+    responses((status = 200, body = Statement), (status = 404)))]
+pub async fn splits(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    Path(id): Path<String>,
+    Query(query): Query<PageQuery>,
+) -> Result<Response, Problem> {
+    let page = query.checked()?;
+    let found = ObjectId::parse(&id).and_then(|id| find_recipient(&app, id));
+    let ledger = found.map(|(ledger, _)| ledger).filter(|ledger| ledger.group() == Some(caller.group));
+    let ledger = ledger.ok_or_else(|| Problem::new(Code::NotFound))?;
+    let look = |books: &RecipientState, now: Timestamp| (books.available().0, books.pending().0, now);
+    let (available, pending, now) = app.engine.read_recipient(ledger, look).await?;
+    let (total, listed) = app.engine.projector().splits_page(ledger, page.skip(), page.count());
+    let items = listed.iter().map(|split| split_record(&app, caller, *split, now)).collect::<Result<_, _>>()?;
+    let books = RecipientBalance::of_books(&app, ledger);
+    let balance = RecipientBalance { available, pending, ..books };
+    let (page_number, per_page, pages) = (page.page, page.per_page, page.pages(total));
+    Ok(ok(Statement { items, total, page: page_number, pages, per_page, balance }))
+}
+
+fn split_record(app: &App, caller: Caller, listed: ListedSplit, now: Timestamp) -> Result<SplitRecord, Problem> {
+    let record = app.engine.record(listed.sequence)?;
+    let made = record.events.iter().find_map(|event| match event {
+        Event::ChargeOpened { charge, terms, .. } => Some((*charge, terms, None)),
+        Event::CardCaptured { charge, terms, splits_due, .. } => Some((*charge, terms, Some(*splits_due))),
+        _ => None,
+    });
+    let (id, terms, due) = made.ok_or_else(|| Problem::new(Code::Internal))?;
+    let split = terms.splits.get(listed.index as usize).ok_or_else(|| Problem::new(Code::Internal))?;
+    let charge = Charge::find(app, caller, id)?.ok_or_else(|| Problem::new(Code::Internal))?;
+    let available_at = match (due, &charge.fate) {
+        (Some(minute), _) => Some(minute.start()),
+        (None, Fate::Paid { at, .. }) => Some(*at),
+        (None, _) => None,
+    };
+    let is_available = available_at.is_some_and(|at| at <= now);
+    Ok(SplitRecord {
+        id: split_id(id, listed.index),
+        payment_id: id.txid(),
+        amount_cents: split.amount.0,
+        status: if is_available { "available" } else { "pending" },
+        paid_at: None,
+        created_at: time(charge.created_at),
+        payment: SplitPayment {
+            cpf: mask::formatted_cpf(&charge.payer.document),
+            nome: charge.payer.name,
+            gross_amount: terms.amount.0,
+            payment_method: if charge.card.is_some() { "credit_card" } else { "pix" },
+            balance_available_at: available_at.map(time),
+        },
+    })
+}
+
+/// A split's id: its charge and its place in it. It names its group as the charge does.
+fn split_id(charge: ObjectId, index: u32) -> String {
+    format!("{}-{index}", charge.txid())
+}

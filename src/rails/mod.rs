@@ -1,0 +1,3 @@
+//! The rails that this release has.
+
+pub mod sandbox;

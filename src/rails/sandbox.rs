@@ -1,0 +1,110 @@
+//! The sandbox's rails: they play the acquirer and the PIX institution. What a card does is told by its number, so that the
+//! acquirer gives the same answer however often it is asked, and whatever crashed in between.
+
+use actors::rails::{Call, CardAnswer, CardOrder, CardRail, PixFate, PixRail, RailError, Rails};
+use chrono::DateTime;
+use ledger::event::{CardFace, CardRefusal};
+use ledger::fees::{Fees, PaymentMethod};
+use ledger::id::ObjectId;
+use ledger::merchant::OpenCharge;
+use ledger::money::Centavos;
+use ledger::time::Timestamp;
+
+/// The rails of a sandbox.
+pub fn rails() -> Rails {
+    Rails { card: Box::new(SandboxAcquirer), pix: Box::new(SandboxPix) }
+}
+
+/// Plays the card acquirer.
+struct SandboxAcquirer;
+
+/// Plays the PIX institution.
+struct SandboxPix;
+
+/// What the acquirer does with a card.
+enum Script {
+    Approve,
+    Refuse(CardRefusal),
+    /// Takes the charge, and answers only when it is asked again.
+    Silence,
+}
+
+/// The cards with a part of their own: 4000000000000002, 4000000000009995 and 4000000000000119.
+fn script(bin: u32, last4: u16) -> Script {
+    match (bin, last4) {
+        (400_000, 2) => Script::Refuse(CardRefusal::NotAuthorized),
+        (400_000, 9995) => Script::Refuse(CardRefusal::InsufficientFunds),
+        (400_000, 119) => Script::Silence,
+        _ => Script::Approve,
+    }
+}
+
+/// What the acquirer keeps: the price list's MDR of the total. Debit is charged as one installment.
+fn captured(amount: Centavos, method: PaymentMethod, installments: u8) -> CardAnswer {
+    let installments = if method == PaymentMethod::DebitCard { 1 } else { installments };
+    CardAnswer::Captured { acquirer_mdr: Fees::default().mdr(installments).of(amount) }
+}
+
+impl CardRail for SandboxAcquirer {
+    fn charge(&self, order: CardOrder) -> Call<'_, CardAnswer> {
+        let digits = |part: Option<&str>| part.and_then(|part| part.parse::<u32>().ok()).unwrap_or_default();
+        let number = &order.card.number;
+        let (bin, last4) = (digits(number.get(..6)), digits(number.get(number.len().saturating_sub(4)..)));
+        let answer = match script(bin, u16::try_from(last4).unwrap_or_default()) {
+            Script::Approve => Ok(captured(order.amount, order.method, order.installments)),
+            Script::Refuse(refusal) => Ok(CardAnswer::Refused(refusal)),
+            Script::Silence => return Box::pin(std::future::pending()),
+        };
+        Box::pin(std::future::ready(answer))
+    }
+
+    fn find<'a>(&'a self, _charge: ObjectId, open: &'a OpenCharge) -> Call<'a, Option<CardAnswer>> {
+        let Some(CardFace { bin, last4, .. }) = open.card else {
+            return Box::pin(std::future::ready(Err(RailError::NoAnswer)));
+        };
+        let answer = match script(bin, last4) {
+            Script::Approve | Script::Silence => {
+                captured(open.terms.amount, open.terms.method, open.terms.installments)
+            }
+            Script::Refuse(refusal) => CardAnswer::Refused(refusal),
+        };
+        Box::pin(std::future::ready(Ok(Some(answer))))
+    }
+}
+
+impl PixRail for SandboxPix {
+    fn location(&self, charge: ObjectId) -> String {
+        format!("sandbox.centavo.invalid/pix/v2/{}", charge.txid())
+    }
+
+    /// A code that was paid is not pending any more, so one that is asked about is unpaid.
+    fn cancel(&self, _charge: ObjectId) -> Call<'_, PixFate> {
+        Box::pin(std::future::ready(Ok(PixFate::Cancelled)))
+    }
+}
+
+/// An end-to-end id in the Central Bank's form: `E`, eight digits of the institution (here none that exists), the minute in UTC, and
+/// eleven characters.
+pub fn end_to_end_id(now: Timestamp, random: u64) -> String {
+    let minute = DateTime::from_timestamp_millis(now.0).unwrap_or_default().format("%Y%m%d%H%M");
+    let alphabet = b"0123456789abcdefghijklmnopqrstuvwxyz";
+    let mut rest = random;
+    let tail = (0..11).map(|_| {
+        let character = char::from(alphabet[(rest % 36) as usize]);
+        rest /= 36;
+        character
+    });
+    format!("E00000000{minute}{}", tail.collect::<String>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_end_to_end_id_has_32_characters() {
+        let id = end_to_end_id(Timestamp(1_782_907_200_250), u64::MAX);
+        assert_eq!(id.len(), 32);
+        assert!(id.starts_with("E00000000202607011200"), "{id}");
+    }
+}

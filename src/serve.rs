@@ -1,0 +1,166 @@
+//! Wiring: settings, keys, engine, listeners, and the end in good order.
+
+use std::fs;
+use std::io::Write as _;
+use std::net::SocketAddr;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use actors::engine::{Engine, EngineOptions, OpenError};
+use actors::journal::RoomLimits;
+use prometheus_client::registry::Registry;
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use crate::config::Settings;
+use crate::folding::search_key;
+use crate::http::app::App;
+use crate::http::front::Front;
+use crate::http::ops::health::Exposition;
+use crate::http::{routes, server};
+use crate::rails::sandbox;
+
+/// Why the program does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The data does not open.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// An address cannot be listened on.
+    #[error("{address}: {source}")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// The master key cannot be read or made.
+    #[error("the master key: {0}")]
+    MasterKey(String),
+    /// The operating system gives no random bytes.
+    #[error("the operating system gives no random bytes: {0}")]
+    Random(#[from] getrandom::Error),
+}
+
+/// Requests of one listener that may be under way at once.
+const IN_FLIGHT_MAX: usize = 16_384;
+/// An actor that was not used for this long goes to sleep.
+const IDLE: Duration = Duration::from_secs(60);
+
+/// A program that serves.
+pub struct Running {
+    /// What the handlers share.
+    pub app: Arc<App>,
+    /// Where merchants call.
+    pub public: SocketAddr,
+    /// Where operators call.
+    pub operations: SocketAddr,
+    shutdown: watch::Sender<bool>,
+    listeners: [JoinHandle<server::Drained>; 2],
+    schedule: JoinHandle<()>,
+}
+
+/// Opens the data and begins to serve. `progress` is told how many Records of how many have been read.
+pub async fn start(settings: Settings, progress: impl Fn(u64, u64) + Send + 'static) -> Result<Running, StartError> {
+    let options = EngineOptions {
+        sandbox: settings.sandbox,
+        master_key: master_key(&settings.data)?,
+        room: RoomLimits::default(),
+        idle: IDLE,
+        rails: settings.sandbox.then(sandbox::rails),
+        fold_name: search_key,
+    };
+    let public = listen(settings.listen).await?;
+    let operations = listen(settings.ops_listen).await?;
+    let engine = Engine::open(&settings.data, options, progress).await?;
+    let mut registry = Registry::default();
+    engine.metrics().register(&mut registry);
+    let app = Arc::new(App {
+        engine,
+        ops_tokens: settings.ops_tokens,
+        sandbox: settings.sandbox,
+        opening: tokio::sync::Mutex::default(),
+        exposition: Exposition(registry),
+    });
+    let (shutdown, told) = watch::channel(false);
+    let serve = |listener: Listening, router: axum::Router| -> Result<JoinHandle<server::Drained>, StartError> {
+        let router = Front::new(IN_FLIGHT_MAX, settings.sandbox)?.before(router);
+        Ok(tokio::spawn(server::run(listener.listener, router, told.clone(), server::Limits::default())))
+    };
+    let (public_address, operations_address) = (public.address, operations.address);
+    let listeners = [serve(public, routes::public(&app))?, serve(operations, routes::operations(&app))?];
+    let engine = Arc::clone(&app.engine);
+    let schedule = tokio::spawn(async move { engine.run_schedule().await });
+    Ok(Running { app, public: public_address, operations: operations_address, shutdown, listeners, schedule })
+}
+
+impl Running {
+    /// Waits until making a Record durable has failed: nothing more can be acknowledged, and the process must end.
+    pub async fn failed(&self) {
+        self.app.engine.failed().await;
+    }
+
+    /// Takes nothing new, answers what is under way, puts the actors to sleep and closes the data.
+    pub async fn stop(self) {
+        let _nobody_listens = self.shutdown.send(true);
+        for listener in self.listeners {
+            let _ended = listener.await;
+        }
+        self.schedule.abort();
+        let _aborted = self.schedule.await;
+        self.app.engine.stop().await;
+    }
+}
+
+struct Listening {
+    listener: TcpListener,
+    address: SocketAddr,
+}
+
+async fn listen(address: SocketAddr) -> Result<Listening, StartError> {
+    let failed = |source| StartError::Listen { address, source };
+    let listener = TcpListener::bind(address).await.map_err(failed)?;
+    let address = listener.local_addr().map_err(failed)?;
+    Ok(Listening { listener, address })
+}
+
+/// The key that seals all others: `CENTAVO_MASTER_KEY` (64 hexadecimal digits), or the file `master.key` beside the data, made
+/// when there is none. Whoever has the data and not this key cannot read a person's name; whoever loses it, neither.
+pub fn master_key(data: &Path) -> Result<[u8; 32], StartError> {
+    let wrong = |what: String| StartError::MasterKey(what);
+    if let Ok(text) = std::env::var("CENTAVO_MASTER_KEY") {
+        return unhex(text.trim()).ok_or_else(|| wrong("CENTAVO_MASTER_KEY must be 64 hexadecimal digits".to_owned()));
+    }
+    let path = data.join("master.key");
+    let failed = |error: std::io::Error| wrong(format!("{}: {error}", path.display()));
+    match fs::read_to_string(&path) {
+        Ok(text) => unhex(text.trim()).ok_or_else(|| wrong(format!("{} is not 64 hexadecimal digits", path.display()))),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            let mut key = [0; 32];
+            getrandom::fill(&mut key)?;
+            let text: String = key.iter().map(|byte| format!("{byte:02x}")).collect();
+            fs::create_dir_all(data).map_err(failed)?;
+            let mut file =
+                fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path).map_err(failed)?;
+            file.write_all(text.as_bytes()).map_err(failed)?;
+            file.sync_all().map_err(failed)?;
+            fs::File::open(data).and_then(|folder| folder.sync_all()).map_err(failed)?;
+            Ok(key)
+        }
+        Err(error) => Err(failed(error)),
+    }
+}
+
+fn unhex(text: &str) -> Option<[u8; 32]> {
+    let mut bytes = [0; 32];
+    if text.len() != 64 || !text.is_ascii() {
+        return None;
+    }
+    for (byte, pair) in bytes.iter_mut().zip(text.as_bytes().chunks(2)) {
+        *byte = u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()?;
+    }
+    Some(bytes)
+}
