@@ -16,6 +16,20 @@ fn splits_are_accepted_and_refused_in_order() {
     check(include_str!("cases/splits.txt"));
 }
 
+/// Rule 3 of interface 2.4: the number of splits is not limited.
+#[test]
+fn ten_thousand_splits_are_one_record() {
+    let mut world = World::new();
+    let splits: String = (0..5_000).map(|amount| format!(" ana={} bia=1", amount + 1)).collect();
+    for step in [format!("open-card c 20000000 1x{splits}"), "capture c".to_owned()] {
+        let before = world.journal.len();
+        world.step(&step).unwrap();
+        assert_eq!(world.journal.len(), before + 1);
+    }
+    assert_eq!(world.last_terms().splits.len(), 10_000);
+    assert_eq!((world.recipient("ana").pending().0, world.recipient("bia").pending().0), (12_502_500, 5_000));
+}
+
 #[test]
 fn a_charge_ends_once() {
     check(include_str!("cases/charges.txt"));

@@ -114,7 +114,9 @@ fn huge_claims_do_not_allocate() {
             &[0x81, 0x82, 8, 0x82, 1],          // the notes of an event
             &[0x81],                            // the event itself
         ] {
-            assert!(Record::decode(&[&head[..], before, &claim].concat()).is_err());
+            for after in [&[][..], &[0; 40]] {
+                assert!(Record::decode(&[&head[..], before, &claim, after].concat()).is_err());
+            }
         }
     }
     let mut longest = vec![1, 0x9B];

@@ -43,6 +43,7 @@ proptest! {
             if world.step(step).is_err() && world.journal.len() == before.1 {
                 prop_assert!(world.merchant == before.0, "a refusal changed the state: {}", step);
             }
+            world.assert_attention_comes_in_time();
         }
         when_all_is_due_nothing_is_pending(&mut world);
     }

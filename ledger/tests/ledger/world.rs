@@ -254,6 +254,7 @@ impl World {
         self.apply(&record);
         self.journal.push(record.clone());
         self.assert_states_agree_with_books();
+        self.assert_matured_says_when_to_look_again(&record);
         record.events
     }
 
@@ -287,6 +288,30 @@ impl World {
             let ledger = LedgerId::Recipient(GROUP, *number);
             assert_eq!(balance(ledger, Account::Pending), i128::from(state.pending().0), "{ledger:?} Pending");
             assert_eq!(balance(ledger, Account::Available), i128::from(state.available().0), "{ledger:?} Available");
+        }
+    }
+
+    /// The schedule of a sleeping owner knows nothing but what its Record says.
+    fn assert_matured_says_when_to_look_again(&self, record: &Record) {
+        for event in &record.events {
+            if let Event::Matured { next_due, .. } = event {
+                let known = match record.owner {
+                    LedgerId::Recipient(_, number) => self.recipients[&number].next_due(),
+                    _ => self.merchant.next_due(),
+                };
+                assert_eq!(*next_due, known, "{:?} is to be looked at again", record.owner);
+            }
+        }
+    }
+
+    /// An owner needs attention exactly when its time has come.
+    pub(crate) fn assert_attention_comes_in_time(&self) {
+        let has_come = |due: Option<Timestamp>| due.is_some_and(|due| due <= self.now);
+        let merchant = &self.merchant;
+        let needed = merchant.mature(self.now, 0).is_some() || merchant.needing_attention(self.now).next().is_some();
+        assert_eq!(has_come(merchant.next_due()), needed, "the merchant's attention");
+        for (number, state) in &self.recipients {
+            assert_eq!(has_come(state.next_due()), state.mature(self.now, 0).is_some(), "{number:?}'s attention");
         }
     }
 
