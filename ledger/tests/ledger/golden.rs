@@ -333,12 +333,22 @@ fn golden(name: &str, record: &Record) -> Vec<u8> {
     let path = folder().join(format!("{name}.hex"));
     if std::env::var_os("UPDATE_SNAPSHOTS").is_some() && !path.exists() {
         std::fs::write(&path, format!("{}\n", hex(&bytes(record)))).expect("the folder can be written");
-        std::fs::write(path.with_extension("txt"), format!("{record:#?}\n")).expect("the folder can be written");
+        std::fs::write(path.with_extension("txt"), readable(record)).expect("the folder can be written");
     }
     let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     let digits: Vec<_> =
         text.trim_end().chars().map(|c| c.to_digit(16).expect("a golden file is hexadecimal")).collect();
     digits.chunks(2).map(|pair| (pair[0] * 16 + pair[1]) as u8).collect()
+}
+
+/// The Record with its bytes in one line.
+fn readable(record: &Record) -> String {
+    let mut text = String::new();
+    for line in format!("{record:#?}").lines() {
+        let is_number = line.trim().trim_end_matches(',').bytes().all(|byte| byte.is_ascii_digit());
+        text.push_str(&if is_number { format!(" {}", line.trim()) } else { format!("\n{line}") });
+    }
+    format!("{}\n", text.trim_start())
 }
 
 fn folder() -> PathBuf {
