@@ -15,7 +15,7 @@ use ledger::record::{Idempotency, Record};
 use crate::actor::{Answer, Ask, Reply, Request};
 use crate::audit::{Audit, Floor, ensure};
 use crate::chance::Chance;
-use crate::model::{Action, Group};
+use crate::model::{Action, Charge, Group};
 use crate::world::{Defect, World};
 
 /// What a caller wants, and the key under which it says so.
@@ -115,7 +115,9 @@ impl Callers {
     /// A caller asks, through the door: the key is looked up, room is taken, the request goes on its way.
     pub(crate) fn call(&mut self, world: &mut World) -> Result<(), String> {
         let free: Vec<_> = (0..self.callers.len()).filter(|at| self.may_call(&self.callers[*at])).collect();
-        let Some(at) = world.chance.pick(&free) else { return Ok(()) };
+        let again: Vec<_> = free.iter().copied().filter(|at| self.callers[*at].next.is_some()).collect();
+        let hurries = !again.is_empty() && world.chance.percent(30);
+        let Some(at) = world.chance.pick(if hurries { &again } else { &free }) else { return Ok(()) };
         let group = self.callers[at].group;
         let intent = self.callers[at].next.take();
         let Some(intent) = intent.or_else(|| self.plan(at, world)) else { return Ok(()) };
@@ -224,6 +226,9 @@ impl Callers {
         let Some(idempotency) = intent.key else { return Ok(Some(None)) };
         if let Some(record) = world.projector.answer_to(idempotency.key, world.now) {
             world.coverage.saw("key answered by replay");
+            if world.is_between_publication_and_delivery() {
+                world.coverage.saw("key answered by replay while a delivery waits");
+            }
             world.audit.acknowledge(&record)?;
             self.learn(at, intent.clone(), charge, &record, world)?;
             return Ok(None);
@@ -293,7 +298,7 @@ impl Callers {
         }
         let number = self.callers[at].group;
         let group = self.groups.entry(number).or_default();
-        let action = plan_action(number, group, self.recipients_max, self.sends_large, chance);
+        let action = plan_action(number, group, self.recipients_max, self.sends_large, chance)?;
         let is_read = matches!(action, Action::Read(_));
         let key = (!is_read && chance.percent(60)).then(|| {
             self.key_last += 1;
@@ -303,49 +308,70 @@ impl Callers {
     }
 }
 
-fn plan_action(number: GroupNumber, group: &Group, recipients_max: u8, large: bool, chance: &mut Chance) -> Action {
+/// What one of a group's callers would ask for, knowing what all of them were told; none when it waits for the others.
+fn plan_action(
+    number: GroupNumber,
+    group: &Group,
+    recipients_max: u8,
+    large: bool,
+    chance: &mut Chance,
+) -> Option<Action> {
     if !group.is_open {
-        return Action::OpenMerchant;
+        return (group.openings == 0 || chance.percent(5)).then_some(Action::OpenMerchant);
+    }
+    let large = large && chance.percent(40);
+    let documents: Vec<_> = (0..recipients_max).filter(|it| !group.recipients.contains_key(it)).collect();
+    if let Some(document) = chance.pick(&documents)
+        && chance.percent(20)
+    {
+        return Some(Action::Register { document, large });
     }
     let recipients: Vec<_> = group.recipients.values().collect();
-    let waiting: Vec<_> = recipients.iter().filter(|known| known.decisions == 0).map(|known| known.id).collect();
-    if let Some(recipient) = chance.pick(&waiting)
-        && chance.percent(50)
-    {
-        return match chance.below(12) {
+    let undecided: Vec<_> = recipients.iter().filter(|known| known.decisions == 0).map(|known| known.id).collect();
+    if let Some(recipient) = chance.pick(&undecided) {
+        return Some(match chance.below(12) {
             0 => Action::Reject { recipient },
             1 => Action::Submit { recipient },
             _ => Action::Approve { recipient },
-        };
+        });
     }
-    let large = large && chance.percent(40);
-    if recipients.len() < usize::from(recipients_max) && chance.percent(50) {
-        return Action::Register { document: chance.below(usize::from(recipients_max)) as u8, large };
+    if chance.percent(45)
+        && let Some(action) = plan_closing(group, chance)
+    {
+        return Some(action);
     }
-    let open: Vec<_> = group.charges.iter().filter(|(_, charge)| charge.closing.is_none() && charge.is_known).collect();
-    let open: Vec<_> = open.into_iter().map(|(id, charge)| (*id, charge.is_card)).collect();
-    match chance.below(100) {
-        0..40 => close(&open, chance).unwrap_or(Action::Read(LedgerId::Merchant(number))),
-        40..60 => {
+    Some(match chance.below(100) {
+        0..40 => {
             let (amount, splits) = plan_splits(group, chance);
             Action::OpenCard { amount, installments: chance.between(1, 12) as u8, splits, large }
         }
-        60..78 => {
+        40..75 => {
             let (amount, splits) = plan_splits(group, chance);
             Action::OpenPix { amount, splits }
         }
-        78..82 if !recipients.is_empty() => {
+        75..78 if !recipients.is_empty() => {
             let recipient = recipients[chance.below(recipients.len())].id;
             if chance.percent(50) { Action::Approve { recipient } } else { Action::Submit { recipient } }
         }
-        82..84 => Action::Register { document: chance.below(usize::from(recipients_max)) as u8, large },
+        78..80 => Action::Register { document: chance.below(usize::from(recipients_max)) as u8, large },
         _ => {
             let ledgers = recipients.iter().map(|known| LedgerId::Recipient(number, known.number));
             let mut ledgers: Vec<_> = ledgers.collect();
-            ledgers.push(LedgerId::Merchant(number));
+            if ledgers.is_empty() || chance.percent(25) {
+                ledgers = vec![LedgerId::Merchant(number)];
+            }
             Action::Read(chance.pick(&ledgers).unwrap_or(LedgerId::Merchant(number)))
         }
-    }
+    })
+}
+
+/// Mostly a charge that nobody has tried to close; at times one that somebody has.
+fn plan_closing(group: &Group, chance: &mut Chance) -> Option<Action> {
+    let tries_max = if chance.percent(12) { u32::MAX } else { 0 };
+    let fits = |charge: &Charge| charge.is_known && charge.closing.is_none() && charge.tries <= tries_max;
+    let open = group.charges.iter().filter(|(_, charge)| fits(charge));
+    let open: Vec<_> = open.map(|(id, charge)| (*id, charge.is_card)).collect();
+    close(&open, chance)
 }
 
 fn close(open: &[(ObjectId, bool)], chance: &mut Chance) -> Option<Action> {
@@ -362,7 +388,9 @@ fn close(open: &[(ObjectId, bool)], chance: &mut Chance) -> Option<Action> {
 /// An amount and its parts: mostly within the rules, at times leaving the seller less than nothing, at times against the rules.
 fn plan_splits(group: &Group, chance: &mut Chance) -> (i64, Vec<(ObjectId, i64)>) {
     let amount = if chance.percent(25) { chance.between(10, 600) } else { chance.between(1_000, 100_000) };
-    let recipients: Vec<_> = group.recipients.values().map(|known| known.id).collect();
+    let against_the_rules = chance.percent(4);
+    let active = group.recipients.values().filter(|known| known.is_active || against_the_rules);
+    let recipients: Vec<_> = active.map(|known| known.id).collect();
     let mut left = if chance.percent(3) { amount * 2 } else { amount - 1 };
     let mut splits = Vec::new();
     for _ in 0..chance.below(4) {

@@ -49,7 +49,7 @@ pub(crate) struct Charge {
     /// What a caller was told of its end.
     pub(crate) closing: Option<Closing>,
     /// How many tried to close it.
-    tries: u32,
+    pub(crate) tries: u32,
     /// The kinds of closing that were tried.
     tried: Vec<Closing>,
 }
@@ -65,6 +65,8 @@ pub(crate) struct Recipient {
 #[derive(Default)]
 pub(crate) struct Group {
     pub(crate) is_open: bool,
+    /// How often somebody tried to open it.
+    pub(crate) openings: u32,
     pub(crate) recipients: BTreeMap<u8, Recipient>,
     pub(crate) charges: BTreeMap<ObjectId, Charge>,
 }
@@ -73,6 +75,7 @@ impl Group {
     /// An attempt leaves; `charge` is the id that it would give to a new charge.
     pub(crate) fn attempt(&mut self, action: &Action, charge: ObjectId) {
         match action {
+            Action::OpenMerchant => self.openings += 1,
             Action::OpenCard { amount, installments, splits, .. } => {
                 self.charges.insert(charge, Charge::asked(true, *amount, *installments, splits));
             }

@@ -76,7 +76,7 @@ enum Step {
 
 /// How likely each thing is, before the seed changes it; the second number is by how much it may.
 const WEIGHTS: &[(Step, usize, &[usize])] = &[
-    (Step::Execute, 200, &[1, 2, 4]),
+    (Step::Execute, 25, &[1, 4, 16, 32]),
     (Step::Gather, 60, &[1, 2, 8]),
     (Step::Land, 50, &[1, 2, 8]),
     (Step::Arrive, 120, &[1, 2, 4]),
@@ -84,13 +84,13 @@ const WEIGHTS: &[(Step, usize, &[usize])] = &[
     (Step::Send, 200, &[1, 2, 4]),
     (Step::Load, 60, &[1, 2, 4]),
     (Step::Call, 120, &[1, 2, 4]),
-    (Step::GiveUp, 8, &[0, 1, 2]),
-    (Step::Sleep, 16, &[0, 1, 2, 4]),
-    (Step::Snapshot, 12, &[0, 1, 2, 4]),
-    (Step::Panic, 6, &[0, 0, 1, 2]),
-    (Step::Sweep, 16, &[0, 1, 2]),
-    (Step::Jump, 8, &[0, 1, 2]),
-    (Step::Crash, 3, &[0, 1, 2, 4]),
+    (Step::GiveUp, 5, &[0, 1, 2, 8]),
+    (Step::Sleep, 5, &[0, 0, 1, 2, 6]),
+    (Step::Snapshot, 6, &[0, 1, 2, 4]),
+    (Step::Panic, 3, &[0, 0, 1, 2]),
+    (Step::Sweep, 8, &[0, 1, 2]),
+    (Step::Jump, 4, &[0, 1, 2]),
+    (Step::Crash, 2, &[0, 0, 1, 2]),
 ];
 
 /// The steps with which a run is brought to its end.
@@ -145,7 +145,7 @@ impl World {
         for (step, weight, factors) in WEIGHTS {
             weights.insert(*step, weight * chance.pick(factors).unwrap_or(1));
         }
-        let limits = RoomLimits { commands_max: chance.between(4, 30), bytes_max: 64 * 1024, reserved_percent: 25 };
+        let limits = RoomLimits { commands_max: chance.between(6, 80), bytes_max: 64 * 1024, reserved_percent: 25 };
         let store = MemoryStore::new();
         Self {
             now: Timestamp(1_700_000_000_000),
@@ -174,7 +174,7 @@ impl World {
     }
 
     fn live(&mut self, callers: &mut Callers) -> Result<(), String> {
-        for _ in 0..self.chance.between(300, 900) {
+        for _ in 0..self.chance.between(400, 1_200) {
             self.now = self.now.plus_ms(self.chance.between(0, 40));
             let steps: Vec<Step> = self.weights.keys().copied().collect();
             self.step(&steps, callers)?;
@@ -468,6 +468,16 @@ impl World {
             core.replay(*sequence, record);
         }
         core.opened(through);
+        let own_last =
+            tail.iter().filter(|(_, record)| record.owner == ledger).map(|(_, record)| record.ordinal).last();
+        ensure(core.own() == own_last.unwrap_or_default() && core.foreign() >= through.0, || {
+            format!(
+                "opened: {ledger:?} at {}, {}, but it was to load through {}",
+                core.own(),
+                core.foreign(),
+                through.0
+            )
+        })?;
         self.coverage.saw(match &chosen {
             None => "opened from nothing",
             Some(snapshot)
@@ -737,6 +747,14 @@ impl World {
             self.coverage.saw("snapshot that survived a crash");
         }
         Ok(())
+    }
+
+    /// True when Records were published whose deliveries still wait.
+    pub(crate) fn is_between_publication_and_delivery(&self) -> bool {
+        let is = |kind: fn(&Output<Answer, Inbox>) -> bool| self.outputs.iter().position(kind);
+        let delivery = is(|output| matches!(output, Output::Deliver { .. }));
+        let publication = is(|output| matches!(output, Output::Publish(_)));
+        delivery.is_some_and(|delivery| publication.is_none_or(|publication| delivery < publication))
     }
 
     fn any(&mut self, fits: impl Fn(&Actor) -> bool) -> Option<Inbox> {
