@@ -52,6 +52,8 @@ pub(crate) struct Callers {
     recipients_max: u8,
     /// True when now and then a request is so large that few fit a block.
     sends_large: bool,
+    /// How many of a hundred calls come from somebody who was not answered, or reads what it just wrote.
+    hurry_percent: usize,
     callers: Vec<Caller>,
     sent: BTreeMap<u64, Sent>,
     number_last: u64,
@@ -69,6 +71,7 @@ impl Callers {
             groups: (0..group_count).map(|at| (group(at), Group::default())).collect(),
             recipients_max: chance.between(1, 5) as u8,
             sends_large: chance.percent(4),
+            hurry_percent: chance.pick(&[10, 30, 90]).unwrap_or(30),
             callers: (0..caller_count).map(caller).collect(),
             sent: BTreeMap::new(),
             number_last: 0,
@@ -116,7 +119,7 @@ impl Callers {
     pub(crate) fn call(&mut self, world: &mut World) -> Result<(), String> {
         let free: Vec<_> = (0..self.callers.len()).filter(|at| self.may_call(&self.callers[*at])).collect();
         let again: Vec<_> = free.iter().copied().filter(|at| self.callers[*at].next.is_some()).collect();
-        let hurries = !again.is_empty() && world.chance.percent(30);
+        let hurries = !again.is_empty() && world.chance.percent(self.hurry_percent);
         let Some(at) = world.chance.pick(if hurries { &again } else { &free }) else { return Ok(()) };
         let group = self.callers[at].group;
         let intent = self.callers[at].next.take();
@@ -226,9 +229,7 @@ impl Callers {
         let Some(idempotency) = intent.key else { return Ok(Some(None)) };
         if let Some(record) = world.projector.answer_to(idempotency.key, world.now) {
             world.coverage.saw("key answered by replay");
-            if world.is_between_publication_and_delivery() {
-                world.coverage.saw("key answered by replay while a delivery waits");
-            }
+            world.check_delivered(&record)?;
             world.audit.acknowledge(&record)?;
             self.learn(at, intent.clone(), charge, &record, world)?;
             return Ok(None);
@@ -260,7 +261,7 @@ impl Callers {
         self.groups.entry(number).or_default().learn(&intent.action, charge, record)?;
         record.events.iter().for_each(|event| count(event, world));
         let told = record.recipients_told();
-        if matches!(intent.action, Action::Capture { .. } | Action::Confirm { .. }) && world.chance.percent(60) {
+        if matches!(intent.action, Action::Capture { .. } | Action::Confirm { .. }) && world.chance.percent(75) {
             let recipient = world.chance.pick(&told).map(|recipient| LedgerId::Recipient(number, recipient));
             let ledger = recipient.unwrap_or(LedgerId::Merchant(number));
             if !self.is_stopping {
@@ -300,7 +301,7 @@ impl Callers {
         let group = self.groups.entry(number).or_default();
         let action = plan_action(number, group, self.recipients_max, self.sends_large, chance)?;
         let is_read = matches!(action, Action::Read(_));
-        let key = (!is_read && chance.percent(60)).then(|| {
+        let key = (!is_read && chance.percent(70)).then(|| {
             self.key_last += 1;
             Idempotency { key: fingerprint(self.key_last, u32::MAX), body: fingerprint(self.key_last, 0) }
         });
@@ -341,19 +342,19 @@ fn plan_action(
         return Some(action);
     }
     Some(match chance.below(100) {
-        0..40 => {
+        0..30 => {
             let (amount, splits) = plan_splits(group, chance);
             Action::OpenCard { amount, installments: chance.between(1, 12) as u8, splits, large }
         }
-        40..75 => {
+        30..55 => {
             let (amount, splits) = plan_splits(group, chance);
             Action::OpenPix { amount, splits }
         }
-        75..78 if !recipients.is_empty() => {
+        55..57 if !recipients.is_empty() => {
             let recipient = recipients[chance.below(recipients.len())].id;
             if chance.percent(50) { Action::Approve { recipient } } else { Action::Submit { recipient } }
         }
-        78..80 => Action::Register { document: chance.below(usize::from(recipients_max)) as u8, large },
+        57..59 => Action::Register { document: chance.below(usize::from(recipients_max)) as u8, large },
         _ => {
             let ledgers = recipients.iter().map(|known| LedgerId::Recipient(number, known.number));
             let mut ledgers: Vec<_> = ledgers.collect();

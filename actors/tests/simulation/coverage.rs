@@ -25,7 +25,6 @@ pub(crate) const EXPECTED: &[&str] = &[
     "delivery to an actor that is awake",
     "delivery to an actor that is gone",
     "key answered by replay",
-    "key answered by replay while a delivery waits",
     "key taken",
     "key used again after its life",
     "matured in a read",

@@ -63,7 +63,8 @@ fn the_same_seed_is_the_same_run() {
 fn seeded_defects_are_found() {
     for (defect, promise, seeds_max) in [
         (Defect::AnswersBeforeWritten, "durable", 5),
-        (Defect::DropsDelivery, "", 20),
+        (Defect::PublishesBeforeDelivery, "told before it is delivered", 600),
+        (Defect::DropsDelivery, "", 50),
         (Defect::SnapshotClaimsForeign, "", 100),
         (Defect::AppliesOwnTwice, "opened", 50),
         (Defect::LoadsOneShort, "opened", 5),

@@ -30,6 +30,8 @@ use crate::projector::Projector;
 pub(crate) enum Defect {
     /// Replies do not wait for the gate.
     AnswersBeforeWritten,
+    /// Records are published before they are delivered.
+    PublishesBeforeDelivery,
     /// Now and then a delivery is lost.
     DropsDelivery,
     /// Every delivery comes twice. Harmless: the position passes over it.
@@ -84,7 +86,7 @@ const WEIGHTS: &[(Step, usize, &[usize])] = &[
     (Step::Send, 200, &[1, 2, 4]),
     (Step::Load, 60, &[1, 2, 4]),
     (Step::Call, 120, &[1, 2, 4]),
-    (Step::GiveUp, 5, &[0, 1, 2, 8]),
+    (Step::GiveUp, 5, &[0, 1, 2, 8, 16]),
     (Step::Sleep, 5, &[0, 0, 1, 2, 6]),
     (Step::Snapshot, 6, &[0, 1, 2, 4]),
     (Step::Panic, 3, &[0, 0, 1, 2]),
@@ -145,7 +147,7 @@ impl World {
         for (step, weight, factors) in WEIGHTS {
             weights.insert(*step, weight * chance.pick(factors).unwrap_or(1));
         }
-        let limits = RoomLimits { commands_max: chance.between(6, 80), bytes_max: 64 * 1024, reserved_percent: 25 };
+        let limits = RoomLimits { commands_max: chance.between(8, 120), bytes_max: 64 * 1024, reserved_percent: 25 };
         let store = MemoryStore::new();
         Self {
             now: Timestamp(1_700_000_000_000),
@@ -311,7 +313,11 @@ impl World {
 
     /// The shell does one thing of its list; a crash may come between any two.
     fn execute(&mut self, callers: &mut Callers) -> Result<(), String> {
-        let Some(output) = self.outputs.pop_front() else { return Ok(()) };
+        let publication = self.outputs.iter().position(|output| matches!(output, Output::Publish(_)));
+        let is_hasty = self.defect == Some(Defect::PublishesBeforeDelivery)
+            && matches!(self.outputs.front(), Some(Output::Deliver { .. }));
+        let at = publication.filter(|_| is_hasty).unwrap_or_default();
+        let Some(output) = self.outputs.remove(at) else { return Ok(()) };
         match output {
             Output::Write(block) => self.hand_out(block),
             Output::Publish(records) => {
@@ -412,6 +418,9 @@ impl World {
     /// A reply leaves the engine.
     fn release(&mut self, answer: Answer, callers: &mut Callers) -> Result<(), String> {
         self.note(|_| format!("  released {:?}", answer.reply));
+        if let Reply::Outcome(Outcome::Recorded(record)) = &answer.reply {
+            self.check_delivered(record)?;
+        }
         let floor = callers.floor(answer.number);
         self.audit.hear(&answer, floor)?;
         callers.hear(answer, self)
@@ -749,12 +758,18 @@ impl World {
         Ok(())
     }
 
-    /// True when Records were published whose deliveries still wait.
-    pub(crate) fn is_between_publication_and_delivery(&self) -> bool {
-        let is = |kind: fn(&Output<Answer, Inbox>) -> bool| self.outputs.iter().position(kind);
-        let delivery = is(|output| matches!(output, Output::Deliver { .. }));
-        let publication = is(|output| matches!(output, Output::Publish(_)));
-        delivery.is_some_and(|delivery| publication.is_none_or(|publication| delivery < publication))
+    /// Somebody is told of a Record: by now it stands in the mailbox of every awake actor that it credits, so that a read that is
+    /// sent from here on finds it there.
+    pub(crate) fn check_delivered(&self, record: &Record) -> Result<(), String> {
+        let waits = self.outputs.iter().any(|output| match output {
+            Output::Deliver { inbox, records } => {
+                let is_awake = self.actors.get(inbox).is_some_and(Actor::takes_messages);
+                let is_it = |other: &Record| other.owner == record.owner && other.ordinal == record.ordinal;
+                is_awake && records.iter().any(|(_, other)| is_it(other))
+            }
+            _ => false,
+        });
+        ensure(!waits, || format!("Record {} of {:?} is told before it is delivered", record.ordinal, record.owner))
     }
 
     fn any(&mut self, fits: impl Fn(&Actor) -> bool) -> Option<Inbox> {
