@@ -13,6 +13,7 @@ pub(crate) const EXPECTED: &[&str] = &[
     "card left unanswered",
     "charge cancelled",
     "charge refused by the acquirer",
+    "clock of the journal went back",
     "command refused",
     "crash between the outputs of a landing",
     "crash with a block in flight that survived",

@@ -63,13 +63,13 @@ fn the_same_seed_is_the_same_run() {
 fn seeded_defects_are_found() {
     for (defect, promise, seeds_max) in [
         (Defect::AnswersBeforeWritten, "durable", 5),
-        (Defect::PublishesBeforeDelivery, "told before it is delivered", 600),
-        (Defect::DropsDelivery, "", 50),
-        (Defect::SnapshotClaimsForeign, "", 100),
-        (Defect::AppliesOwnTwice, "opened", 50),
+        (Defect::PublishesBeforeDelivery, "told before it is delivered", 4_000),
+        (Defect::DropsDelivery, "", 200),
+        (Defect::SnapshotClaimsForeign, "", 1_000),
+        (Defect::AppliesOwnTwice, "opened", 200),
         (Defect::LoadsOneShort, "opened", 5),
         (Defect::ClaimsKeysLookedUp, "counts twice", 100),
-        (Defect::SnapshotsJumpTheQueue, "kept before", 50),
+        (Defect::SnapshotsJumpTheQueue, "kept before", 200),
     ] {
         let found = (0..seeds_max).find_map(|seed| run(seed, Some(defect), false).err());
         let failure = found.unwrap_or_else(|| panic!("{defect:?} was not found within {seeds_max} seeds"));

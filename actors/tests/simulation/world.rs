@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use actors::journal::{Input, Machine, Output, Room, RoomLimits, Sender, Snapshot};
+use actors::journal::{BLOCK_BYTES_MAX, Input, Machine, Output, Room, RoomLimits, Sender, Snapshot};
 use actors::resident::{Effects, Order, Outcome};
 use actors::store::{Block, MemoryStore, Partition, Sequence, Store};
 use ledger::event::Event;
@@ -300,7 +300,12 @@ impl World {
                 self.machine.step(input, &mut outputs);
             }
             None => {
-                self.machine.gather(self.now, &mut outputs);
+                // The clock that the journal reads may go back; what it books may not.
+                let goes_back = self.chance.percent(10);
+                if goes_back {
+                    self.coverage.saw("clock of the journal went back");
+                }
+                self.machine.gather(self.now.plus_ms(if goes_back { -5_000 } else { 0 }), &mut outputs);
                 if let Some(Output::Write(block)) = outputs.last()
                     && block.next().0 <= self.submitted
                 {
@@ -359,7 +364,8 @@ impl World {
             }
             owners.push(record.owner);
         }
-        let count = block.records.len();
+        let (count, bytes) = (block.records.len(), block.records.iter().map(Vec::len).sum::<usize>());
+        ensure(count == 1 || bytes <= BLOCK_BYTES_MAX, || format!("a block of {count} Records has {bytes} bytes"))?;
         self.note(|_| format!("  block of {count} from {}", block.first.0));
         self.handed_out = Some(block);
         Ok(())
@@ -478,7 +484,7 @@ impl World {
         }
         core.opened(through);
         let own_last =
-            tail.iter().filter(|(_, record)| record.owner == ledger).map(|(_, record)| record.ordinal).last();
+            tail.iter().filter(|(_, record)| record.owner == ledger).map(|(_, record)| record.ordinal).next_back();
         ensure(core.own() == own_last.unwrap_or_default() && core.foreign() >= through.0, || {
             format!(
                 "opened: {ledger:?} at {}, {}, but it was to load through {}",
@@ -557,12 +563,17 @@ impl World {
         let mut effects = Effects::default();
         let reply = match ask {
             Ask::Command(command) => {
+                let was_due = actor.core.is_due(self.now);
                 let order = Order { command, key, operator: None, permit };
                 let outcome = actor.core.command(order, self.now, &self.ids, &mut effects);
                 let is_recorded = matches!(outcome, Outcome::Recorded(_));
                 if effects.submissions.len() > usize::from(is_recorded) {
                     self.coverage.saw("matured before a decision");
                 }
+                let has_matured = effects.submissions.first().is_some_and(|first| is_maturity(&first.record));
+                ensure(has_matured == was_due || matches!(outcome, Outcome::KeyTaken), || {
+                    format!("{ledger:?} decided before it booked what was due")
+                })?;
                 Some(Reply::Outcome(outcome))
             }
             Ask::Read | Ask::Mature => {
@@ -782,6 +793,11 @@ impl World {
             println!("{:>5} {}", self.coverage.steps, what(self));
         }
     }
+}
+
+/// True for the Record that books what fell due.
+fn is_maturity(record: &Record) -> bool {
+    matches!(record.events.first(), Some(Event::Matured { .. } | Event::AcquirerPaid { .. }))
 }
 
 fn snapshot_key(ledger: LedgerId, slot: usize) -> Vec<u8> {
