@@ -222,7 +222,7 @@ async fn create_pix_charges(
 }
 
 fn histogram() -> Histogram<u64> {
-    Histogram::new(3).expect("three significant digits are allowed")
+    Histogram::new_with_bounds(1, 120_000_000, 3).expect("two minutes in microseconds, to three digits")
 }
 
 async fn merged(workers: Vec<JoinHandle<Histogram<u64>>>) -> Histogram<u64> {

@@ -69,7 +69,7 @@ fn seeded_defects_are_found() {
         (Defect::AppliesOwnTwice, "opened", 200),
         (Defect::LoadsOneShort, "opened", 5),
         (Defect::ClaimsKeysLookedUp, "counts twice", 100),
-        (Defect::SnapshotsJumpTheQueue, "kept before", 200),
+        (Defect::SnapshotsJumpTheQueue, "on the wrong side of the cut", 200),
     ] {
         let found = (0..seeds_max).find_map(|seed| run(seed, Some(defect), false).err());
         let failure = found.unwrap_or_else(|| panic!("{defect:?} was not found within {seeds_max} seeds"));

@@ -350,7 +350,7 @@ impl World {
                 }
                 Ok(())
             }
-            Output::Keep(snapshot) => self.keep(snapshot),
+            Output::Keep { snapshot, own_through } => self.keep(snapshot, own_through),
         }
     }
 
@@ -408,8 +408,13 @@ impl World {
         Ok(())
     }
 
-    fn keep(&mut self, snapshot: Snapshot) -> Result<(), String> {
+    fn keep(&mut self, snapshot: Snapshot, own_through: Sequence) -> Result<(), String> {
         self.note(|_| format!("  kept {:?} at {}, {}", snapshot.ledger, snapshot.own, snapshot.foreign));
+        for (sequence, record) in self.audit.records_of(snapshot.ledger) {
+            let is_own = record.owner == snapshot.ledger;
+            let is_cut_right = (record.ordinal <= snapshot.own) == (sequence <= own_through);
+            ensure(!is_own || is_cut_right, || format!("Record {} is on the wrong side of the cut", sequence.0))?;
+        }
         self.audit.check_snapshot(&snapshot)?;
         let slot = self.chance.below(2);
         let mut value = snapshot.own.to_be_bytes().to_vec();
@@ -608,7 +613,8 @@ impl World {
         let has_left = actor.stage == Stage::Leaving && actor.outgoing.is_empty();
         match outgoing {
             Outgoing::Journal(Input::Keep(snapshot)) if self.defect == Some(Defect::SnapshotsJumpTheQueue) => {
-                self.keep(snapshot)?;
+                let published = Sequence(self.projector.through());
+                self.keep(snapshot, published)?;
             }
             Outgoing::Journal(input) => self.tell(Some(input)),
             Outgoing::Reply(answer) if is_settled || self.defect == Some(Defect::AnswersBeforeWritten) => {
