@@ -90,19 +90,25 @@ impl Shim {
             fs::create_dir_all(notes.join(KEPT)).unwrap();
             Names::on_disk(&folder, &notes).store(&notes.join(NAMES_BEFORE));
         }
+        let disk = match self.disk {
+            Disk::Honest => "honest",
+            Disk::Lying => "lying",
+            Disk::WithPlainRangeSync => "range",
+        };
         command
             .env("LD_PRELOAD", &self.library)
             .env("CENTAVO_CUT_FOLDER", &folder)
             .env("CENTAVO_CUT_LOG", notes.join(LOG))
             .env("CENTAVO_CUT_KEPT", notes.join(KEPT))
-            .env(
-                "CENTAVO_CUT_DISK",
-                match self.disk {
-                    Disk::Honest => "honest",
-                    Disk::Lying => "lying",
-                    Disk::WithPlainRangeSync => "range",
-                },
-            );
+            .env("CENTAVO_CUT_DISK", disk)
+            .env("CENTAVO_CUT_KILL", "0");
+    }
+
+    /// Lets the process that `command` will start kill itself in the midst of its so many-th change or sync, instead of at a
+    /// moment that depends on the machine. Comes after [`Shim::command`].
+    #[allow(dead_code)]
+    pub(crate) fn kill_at(&self, command: &mut Command, change: u64) {
+        command.env("CENTAVO_CUT_KILL", change.to_string());
     }
 
     /// Cuts the power of the processes that wrote below `folder`; they must have ended, best by a kill.

@@ -14,6 +14,7 @@ mod writer;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader};
+use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
@@ -110,6 +111,14 @@ fn a_cut_takes_what_was_not_synced_and_nothing_else() {
     }
 }
 
+/// When a writer dies.
+enum End {
+    /// In the midst of its so many-th change of a file.
+    AtChange(u64),
+    /// So long after it has told what it found.
+    AfterOpening(Duration),
+}
+
 /// Why a store failed its test.
 #[derive(Debug, thiserror::Error)]
 enum Failure {
@@ -141,38 +150,45 @@ impl<'shim> Life<'shim> {
     /// Lets a writer write for a while, kills it, compares what it found at its start, and cuts its power.
     fn write_and_cut(&mut self, seed: u64) -> Result<Loss, Failure> {
         let mut chance = Chance(seed ^ 0x0063_7574);
-        // Every third or so dies while it opens: what a recovery writes is cut as well.
-        let after_opening = chance.below(3) > 0;
-        let patience = Duration::from_micros(chance.below(if after_opening { 250_000 } else { 80_000 }));
-        self.run_writer(seed, after_opening, patience)?;
+        // Every third or so dies while it opens or soon after: what a recovery writes is cut as well.
+        let end = match chance.below(3) {
+            0 => End::AtChange(1 + chance.below(CHANGES_OF_OPENING)),
+            _ => End::AfterOpening(Duration::from_micros(chance.below(250_000))),
+        };
+        self.run_writer(seed, end)?;
         Ok(self.shim.cut(&self.data, seed))
     }
 
     /// Lets a last writer find what the last cut left.
     fn check(&mut self) -> Result<(), Failure> {
-        self.run_writer(0, true, Duration::ZERO)
+        self.run_writer(0, End::AfterOpening(Duration::ZERO))
     }
 
-    fn run_writer(&mut self, seed: u64, after_opening: bool, patience: Duration) -> Result<(), Failure> {
+    fn run_writer(&mut self, seed: u64, end: End) -> Result<(), Failure> {
         self.writers += 1;
         let mut command = self.command(writer::STORE);
         command.env(writer::NUMBER, self.writers.to_string()).env(writer::SEED, seed.to_string());
+        if let End::AtChange(change) = end {
+            self.shim.kill_at(&mut command, change);
+        }
         let mut process = command.stdout(Stdio::piped()).spawn().unwrap();
         let lines = lines_of(process.stdout.take().unwrap());
-        let moment = Instant::now() + if after_opening { OPENING_MAX } else { patience };
-        let mut heard = self.truth.hear_until(&lines, moment, after_opening);
-        if heard.is_ok() && after_opening {
-            heard = self.truth.hear_until(&lines, Instant::now() + patience, false);
-        }
-        let ended_before = process.try_wait().unwrap();
+        let opening_max = Instant::now() + OPENING_MAX;
+        let heard = match end {
+            End::AtChange(_) => self.truth.hear_until(&lines, opening_max, false),
+            End::AfterOpening(patience) => self
+                .truth
+                .hear_until(&lines, opening_max, true)
+                .and_then(|()| self.truth.hear_until(&lines, Instant::now() + patience, false)),
+        };
         process.kill().unwrap();
-        process.wait().unwrap();
+        let status = process.wait().unwrap();
         heard?;
         // What it told before it died counts.
-        self.truth.hear_until(&lines, Instant::now() + OPENING_MAX, false)?;
-        match ended_before {
-            Some(status) => Err(Failure::DoesNotOpen(format!("the writer ended by itself: {status}"))),
-            None => Ok(()),
+        self.truth.hear_until(&lines, opening_max, false)?;
+        match status.signal() {
+            Some(SIGKILL) => Ok(()),
+            _ => Err(Failure::DoesNotOpen(format!("the writer ended by itself: {status}"))),
         }
     }
 
@@ -325,5 +341,8 @@ fn setting(name: &str) -> Option<u64> {
 }
 
 const CUTS_PER_FOLDER: usize = 20;
+/// About as many changes and syncs as opening a folder makes, and half as many again.
+const CHANGES_OF_OPENING: u64 = 75;
+const SIGKILL: i32 = 9;
 /// Far more than opening takes on a slow machine.
 const OPENING_MAX: Duration = Duration::from_secs(60);

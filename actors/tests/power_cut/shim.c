@@ -19,6 +19,7 @@
  * CENTAVO_CUT_FOLDER  the folder, as an absolute path without links
  * CENTAVO_CUT_LOG     the undo log
  * CENTAVO_CUT_KEPT    a folder of the same file system, which keeps every file under its inode's number when its name goes
+ * CENTAVO_CUT_KILL    after so many records the process is killed; 0 leaves that to others
  * CENTAVO_CUT_DISK    honest, lying (no sync counts), or range (fdatasync counts for as much as sync_file_range)
  */
 
@@ -28,6 +29,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -62,6 +64,7 @@ static char root[PATH_MAX];
 static size_t root_length;
 static char kept[PATH_MAX];
 static int undo_log = -1;
+static unsigned long long records_to_live;
 static int fdatasync_counts = 1;
 static int fsync_counts = 1;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -81,7 +84,8 @@ __attribute__((constructor)) static void start(void)
     const char *log = getenv("CENTAVO_CUT_LOG");
     const char *inodes = getenv("CENTAVO_CUT_KEPT");
     const char *disk = getenv("CENTAVO_CUT_DISK");
-    if (!folder || !log || !inodes || !disk || strlen(folder) >= PATH_MAX || strlen(inodes) >= PATH_MAX)
+    const char *life = getenv("CENTAVO_CUT_KILL");
+    if (!folder || !log || !inodes || !disk || !life || strlen(folder) >= PATH_MAX || strlen(inodes) >= PATH_MAX)
         refuse("its environment is not set");
     int opened = syscall(SYS_openat, AT_FDCWD, log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     undo_log = opened < 0 ? -1 : fcntl(opened, F_DUPFD_CLOEXEC, 300);
@@ -92,6 +96,7 @@ __attribute__((constructor)) static void start(void)
     fsync_counts = fdatasync_counts || strcmp(disk, "range") == 0;
     if (!fsync_counts && strcmp(disk, "lying") != 0)
         refuse("no such disk");
+    records_to_live = strtoull(life, NULL, 10);
     strcpy(kept, inodes);
     strcpy(root, folder);
     root_length = strlen(folder);
@@ -182,6 +187,8 @@ static void append(struct record record, const void *payload, size_t length)
     ssize_t written = syscall(SYS_writev, undo_log, parts, 2);
     if (written != (ssize_t)(sizeof record + length))
         refuse("the undo log can't be written");
+    if (records_to_live > 0 && --records_to_live == 0)
+        kill(getpid(), SIGKILL);
 }
 
 static void append_name(uint64_t kind, uint64_t inode, const char *path)
