@@ -10,7 +10,7 @@
 //!   takes the content with it; one that does not leaves it.
 //! - **Names.** A file that was created, renamed or removed is durably so once its folder was synced. A sync of the file
 //!   itself is not taken to do that: ext4, xfs and btrfs happen to do it for a new file, POSIX does not promise it, and whoever
-//!   holds under the stricter rule holds under theirs. The others survive either in the order in which they were made, as a
+//!   holds under the stricter rule holds under theirs. What was made in a folder is known by the folder's name at that time. The others survive either in the order in which they were made, as a
 //!   file system with a journal keeps them, or each by chance.
 //!
 //! By its seed a cut takes everything unsynced, or nothing, or stops at one moment, or goes by chance; see [`Shim::cut`].
@@ -447,6 +447,7 @@ impl Names {
                 if let Some(inode) = self.files.remove(from) {
                     self.files.insert(to.clone(), inode);
                 }
+                self.rename_folder(from, to);
             }
             NameChange::Unlink(path) => drop(self.files.remove(path)),
             NameChange::RemoveFolder(path) => {
@@ -456,6 +457,20 @@ impl Names {
                 }
             }
             NameChange::Create(..) | NameChange::MakeFolder(..) | NameChange::Rename(..) => {}
+        }
+    }
+
+    /// Moves the paths below a folder, and its own.
+    fn rename_folder(&mut self, from: &Path, to: &Path) {
+        let moved = |path: PathBuf| match path.strip_prefix(from) {
+            Ok(inside) if inside == Path::new("") => to.to_path_buf(),
+            Ok(inside) => to.join(inside),
+            Err(_) => path,
+        };
+        if self.folders.contains(from) {
+            self.folders = std::mem::take(&mut self.folders).into_iter().map(moved).collect();
+            let files = std::mem::take(&mut self.files).into_iter();
+            self.files = files.map(|(path, inode)| (moved(path), inode)).collect();
         }
     }
 

@@ -8,6 +8,8 @@
 //! `CENTAVO_CUTS=n` makes n cuts instead of a few; `CENTAVO_CUT_SEED=s` begins with another seed. The seed decides what the
 //! writer writes, when it is killed and what the cut takes; how far the writer has come by then is the machine's business.
 #![cfg(target_os = "linux")]
+// The whole program is a test.
+#![allow(clippy::unwrap_used)]
 
 mod cut;
 mod writer;
@@ -36,11 +38,11 @@ fn what_was_acknowledged_survives_power_cuts() {
         for &seed in seeds {
             match life.write_and_cut(seed) {
                 Ok(loss) => losses = sum(losses, loss),
-                Err(failure) => panic!("seed {seed}: {failure}; the folder is kept: {}", life.keep().display()),
+                Err(failure) => life.give_up(seed, &failure),
             }
         }
         if let Err(failure) = life.check() {
-            panic!("after seed {seeds:?}: {failure}; the folder is kept: {}", life.keep().display());
+            life.give_up(seeds[seeds.len() - 1], &failure);
         }
         blocks += life.truth.blocks.len();
         values += life.truth.acknowledged_values;
@@ -49,6 +51,20 @@ fn what_was_acknowledged_survives_power_cuts() {
     // Cuts that take nothing would prove nothing.
     assert!(losses.sectors_lost > 0 && losses.sectors_kept > 0 && losses.names_lost > 0, "{losses:?}");
     assert!(blocks > 0 && values > 0, "{blocks} blocks, {values} values");
+}
+
+/// Nothing is acknowledged yet then, but a folder that never opens would stop the server for good.
+#[test]
+fn a_store_that_was_being_made_opens() {
+    let first_seed = setting("CENTAVO_CUT_SEED").unwrap_or(0);
+    let shim = Shim::build();
+    for seed in first_seed..first_seed + setting("CENTAVO_CUTS").unwrap_or(40) {
+        let mut life = Life::new(&shim);
+        let end = End::AtChange(1 + Chance(seed).below(CHANGES_OF_OPENING));
+        if let Err(failure) = life.end_and_cut(seed, end).and_then(|_| life.check()) {
+            life.give_up(seed, &failure);
+        }
+    }
 }
 
 /// The harness would notice if a sync were worth nothing.
@@ -90,8 +106,7 @@ fn a_cut_takes_what_was_not_synced_and_nothing_else() {
     let shim = Shim::build();
     for (seed, column) in [(0, 1), (1, 2)] {
         let folder = Life::new(&shim);
-        let status = folder.command(writer::FILES).status().unwrap();
-        assert!(status.success(), "{status}");
+        folder.write_files();
         shim.cut(&folder.data, seed);
         for (file, none, all) in cases {
             let expected = if column == 1 { none } else { all };
@@ -102,7 +117,7 @@ fn a_cut_takes_what_was_not_synced_and_nothing_else() {
     // By chance it is one or the other, but a sync holds always.
     for seed in 2..40 {
         let folder = Life::new(&shim);
-        assert!(folder.command(writer::FILES).status().unwrap().success());
+        folder.write_files();
         shim.cut(&folder.data, seed);
         let synced = std::fs::read_to_string(folder.data.join("synced")).unwrap();
         assert_eq!(synced, "old", "seed {seed}");
@@ -155,6 +170,10 @@ impl<'shim> Life<'shim> {
             0 => End::AtChange(1 + chance.below(CHANGES_OF_OPENING)),
             _ => End::AfterOpening(Duration::from_micros(chance.below(250_000))),
         };
+        self.end_and_cut(seed, end)
+    }
+
+    fn end_and_cut(&mut self, seed: u64, end: End) -> Result<Loss, Failure> {
         self.run_writer(seed, end)?;
         Ok(self.shim.cut(&self.data, seed))
     }
@@ -192,6 +211,12 @@ impl<'shim> Life<'shim> {
         }
     }
 
+    /// Lets a writer change a few files and end.
+    fn write_files(&self) {
+        let status = self.command(writer::FILES).stdout(Stdio::null()).status().unwrap();
+        assert!(status.success(), "{status}");
+    }
+
     /// This program as a writer in the folder.
     fn command(&self, role: &str) -> Command {
         let mut command = Command::new(std::env::current_exe().unwrap());
@@ -201,8 +226,8 @@ impl<'shim> Life<'shim> {
         command
     }
 
-    fn keep(self) -> PathBuf {
-        self.temporary.keep()
+    fn give_up(self, seed: u64, failure: &Failure) -> ! {
+        panic!("seed {seed}: {failure}; the folder is kept: {}", self.temporary.keep().display());
     }
 }
 
@@ -341,8 +366,8 @@ fn setting(name: &str) -> Option<u64> {
 }
 
 const CUTS_PER_FOLDER: usize = 20;
-/// About as many changes and syncs as opening a folder makes, and half as many again.
-const CHANGES_OF_OPENING: u64 = 75;
+/// About as many changes and syncs as making a new store takes, and some more.
+const CHANGES_OF_OPENING: u64 = 120;
 const SIGKILL: i32 = 9;
 /// Far more than opening takes on a slow machine.
 const OPENING_MAX: Duration = Duration::from_secs(60);

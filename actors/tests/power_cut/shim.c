@@ -10,7 +10,7 @@
  * then. And a sync vouches only for what stands in the log before it began.
  *
  * What it does not see: raw system calls, buffered streams of the C library, other processes that write the same file at
- * the same time. What it can't model it refuses, loudly: shared writable mappings, links, folders that are renamed. Where
+ * the same time. What it can't model it refuses, loudly: shared writable mappings, links, a folder that replaces another. Where
  * the kernel may copy into a file by itself, it says that it can't, so that the program writes.
  *
  * `sync_file_range` is absent here on purpose: it makes neither the size nor the disk's cache durable, so it counts for
@@ -525,11 +525,12 @@ int renameat2(int from_folder, const char *from, int to_folder, const char *to, 
         refuse("a name crosses the folder's border or is exchanged, which is not modelled");
     take_lock();
     int exists = fstatat(AT_FDCWD, old, &status, AT_SYMLINK_NOFOLLOW) == 0;
-    if (exists && !S_ISREG(status.st_mode))
-        refuse("a folder is renamed, which is not modelled");
-    if (exists)
+    int replaces = fstatat(AT_FDCWD, new, &replaced, AT_SYMLINK_NOFOLLOW) == 0;
+    if (exists && replaces && S_ISDIR(status.st_mode))
+        refuse("a folder replaces another, which is not modelled");
+    if (exists && S_ISREG(status.st_mode))
         keep(old, status.st_ino);
-    if (fstatat(AT_FDCWD, new, &replaced, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(replaced.st_mode))
+    if (replaces && S_ISREG(replaced.st_mode))
         keep(new, replaced.st_ino);
     int result = syscall(SYS_renameat2, from_folder, from, to_folder, to, flags);
     if (result == 0) {
