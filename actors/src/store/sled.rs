@@ -17,6 +17,7 @@
 //!   becomes the key's value with the single insert of its manifest. And a snapshot is put lazily, without a flush.
 //! - sled's log is recovered up to the first gap. What was inserted later is never there without what was inserted before,
 //!   which is why a manifest is never seen without its chunks.
+//! - It relies on the name of its newest snapshot before that name is durable; `durable_sync` makes it so.
 //! - It does not open what a power cut left of a database that it was making: its settings, half written, are damage to it for
 //!   ever. So a database is made under another name, and gets its own when it is durable.
 //! - It panics where it finds damage. Every call is caught and becomes an error that names the folder.
@@ -36,7 +37,7 @@ use ::sled::{Batch, Config, Db, Error, IVec};
 use parking_lot::{Mutex, RwLock};
 
 use super::chunk::{self, BlockAssembler, CHECKSUM_BYTES, Chunk, Fault, Key, RecordAssembler, checksum_of};
-use super::durable_sync::{REPLACES_SYNC, durable_syncs};
+use super::durable_sync::{REPLACES_SYNC, durable_renames, durable_syncs};
 use super::{Block, BlockHash, Head, Partition, Sequence, Store, StoreError, StoredRecord, admit_state_key};
 
 /// How a [`SledStore`] is opened.
@@ -673,7 +674,8 @@ fn generation_prefix(generation: u64) -> [u8; 9] {
     prefix
 }
 
-/// Writes to a scratch database and looks whether that reached our `fdatasync`, unless this process has seen it before.
+/// Writes to a scratch database and renames a file, and looks whether both reached our syncs, unless this process has seen
+/// it before.
 fn check_sync(data: &Path, options: &SledOptions) -> Result<(), StoreError> {
     if !REPLACES_SYNC || durable_syncs() > 0 {
         return Ok(());
@@ -683,10 +685,18 @@ fn check_sync(data: &Path, options: &SledOptions) -> Result<(), StoreError> {
     let folder = Folder::open(&scratch, 1 << 20, options.lock_wait)?;
     let syncs = durable_syncs();
     folder.call(|database| database.insert(b"scratch", b"scratch"))?;
-    let checked = folder.flush(Some(syncs));
+    let written = folder.flush(Some(syncs));
     drop(folder);
+    let renames = durable_renames();
+    let (old, new) = (scratch.join("old"), scratch.join("new"));
+    File::create(&old).and_then(|_| std::fs::rename(&old, &new)).map_err(|source| machine(&scratch, source))?;
+    let is_renamed = durable_renames() > renames;
     remove_folder(&scratch)?;
-    checked.map_err(|_| StoreError::SyncNotDurable { folder: data.to_path_buf() })
+    match written {
+        Ok(()) if is_renamed => Ok(()),
+        Err(StoreError::Machine { folder, source }) => Err(StoreError::Machine { folder, source }),
+        _ => Err(StoreError::SyncNotDurable { folder: data.to_path_buf() }),
+    }
 }
 
 /// Makes an empty database, durable before it has its name; does nothing where there is one.

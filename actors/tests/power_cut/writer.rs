@@ -215,6 +215,7 @@ fn write_files(data: &Path) {
         file.sync_data().unwrap();
     }
     File::open(data).unwrap().sync_all().unwrap();
+    fs::rename(data.join("renamed"), data.join("renamed to")).unwrap();
     let open = |name: &str| OpenOptions::new().write(true).open(data.join(name)).unwrap();
     OpenOptions::new().append(true).open(data.join("appended")).unwrap().write_all(b" and new").unwrap();
     open("overwritten").write_all(b"new").unwrap();
@@ -222,7 +223,6 @@ fn write_files(data: &Path) {
     drop(File::create(data.join("emptied")).unwrap());
     fs::remove_file(data.join("removed")).unwrap();
     fs::write(data.join("new"), b"new").unwrap();
-    fs::rename(data.join("renamed"), data.join("renamed to")).unwrap();
 }
 
 fn number(name: &str) -> u64 {
