@@ -276,7 +276,7 @@ pub enum StoreError {
         known: u8,
     },
     /// The disk was not told to make a write durable, so nothing could be acknowledged.
-    #[error("{}: writes do not reach fdatasync in this program, so they would not survive a power cut", folder.display())]
+    #[error("{}: writes and renames are not synced in this program, so they would not survive a power cut", folder.display())]
     SyncNotDurable {
         /// The folder concerned.
         folder: PathBuf,

@@ -17,6 +17,9 @@
 //!   becomes the key's value with the single insert of its manifest. And a snapshot is put lazily, without a flush.
 //! - sled's log is recovered up to the first gap. What was inserted later is never there without what was inserted before,
 //!   which is why a manifest is never seen without its chunks.
+//! - It relies on the name of its newest snapshot before that name is durable; `durable_sync` makes it so.
+//! - It does not open what a power cut left of a database that it was making: its settings, half written, are damage to it for
+//!   ever. So a database is made under another name, and gets its own when it is durable.
 //! - It panics where it finds damage. Every call is caught and becomes an error that names the folder.
 //! - Where it has no snapshot of its own yet, it takes a damaged byte for the end of its log and opens with a shorter journal,
 //!   silently. No check in this file can tell that; a head that is kept elsewhere can.
@@ -34,7 +37,7 @@ use ::sled::{Batch, Config, Db, Error, IVec};
 use parking_lot::{Mutex, RwLock};
 
 use super::chunk::{self, BlockAssembler, CHECKSUM_BYTES, Chunk, Fault, Key, RecordAssembler, checksum_of};
-use super::durable_sync::{REPLACES_SYNC, durable_syncs};
+use super::durable_sync::{REPLACES_SYNC, durable_renames, durable_syncs};
 use super::{Block, BlockHash, Head, Partition, Sequence, Store, StoreError, StoredRecord, admit_state_key};
 
 /// How a [`SledStore`] is opened.
@@ -72,8 +75,13 @@ impl SledStore {
         let data = create_folder(data)?;
         let lock = lock_folder(&data, options.lock_wait)?;
         check_sync(&data, options)?;
-        let journal = Folder::open(&data.join("journal"), options.journal_cache_bytes, options.lock_wait)?;
-        let state = Folder::open(&data.join("state"), options.state_cache_bytes, options.lock_wait)?;
+        let open = |name: &str, cache_bytes| {
+            let path = data.join(name);
+            make_database(&path, options.lock_wait)?;
+            Folder::open(&path, cache_bytes, options.lock_wait)
+        };
+        let journal = open("journal", options.journal_cache_bytes)?;
+        let state = open("state", options.state_cache_bytes)?;
         sync_folder(&data)?;
         Ok(SledStore {
             heads: RwLock::new(journal.heads()?),
@@ -666,7 +674,8 @@ fn generation_prefix(generation: u64) -> [u8; 9] {
     prefix
 }
 
-/// Writes to a scratch database and looks whether that reached our `fdatasync`, unless this process has seen it before.
+/// Writes to a scratch database and renames a file, and looks whether both reached our syncs, unless this process has seen
+/// it before.
 fn check_sync(data: &Path, options: &SledOptions) -> Result<(), StoreError> {
     if !REPLACES_SYNC || durable_syncs() > 0 {
         return Ok(());
@@ -676,10 +685,30 @@ fn check_sync(data: &Path, options: &SledOptions) -> Result<(), StoreError> {
     let folder = Folder::open(&scratch, 1 << 20, options.lock_wait)?;
     let syncs = durable_syncs();
     folder.call(|database| database.insert(b"scratch", b"scratch"))?;
-    let checked = folder.flush(Some(syncs));
+    let written = folder.flush(Some(syncs));
     drop(folder);
+    let renames = durable_renames();
+    let (old, new) = (scratch.join("old"), scratch.join("new"));
+    File::create(&old).and_then(|_| std::fs::rename(&old, &new)).map_err(|source| machine(&scratch, source))?;
+    let is_renamed = durable_renames() > renames;
     remove_folder(&scratch)?;
-    checked.map_err(|_| StoreError::SyncNotDurable { folder: data.to_path_buf() })
+    match written {
+        Ok(()) if is_renamed => Ok(()),
+        Err(StoreError::Machine { folder, source }) => Err(StoreError::Machine { folder, source }),
+        _ => Err(StoreError::SyncNotDurable { folder: data.to_path_buf() }),
+    }
+}
+
+/// Makes an empty database, durable before it has its name; does nothing where there is one.
+fn make_database(path: &Path, lock_wait: Duration) -> Result<(), StoreError> {
+    if path.exists() {
+        return Ok(());
+    }
+    let unfinished = path.with_extension("unfinished");
+    remove_folder(&unfinished)?;
+    drop(Folder::open(&unfinished, 1 << 20, lock_wait)?);
+    std::fs::rename(&unfinished, path).map_err(|source| machine(path, source))?;
+    path.parent().map_or(Ok(()), sync_folder)
 }
 
 /// Takes the folder for this process, waiting for one that is just ending.
@@ -921,6 +950,27 @@ mod tests {
             std::fs::write(data.path().join(folder).join("snap.00FFFFFFFFFFFFFF.generating"), b"torn").unwrap();
         }
         assert_eq!(damage_found(&open(data.path())), (vec![], None));
+    }
+
+    #[test]
+    fn an_unfinished_database_does_not_keep_it_from_opening() {
+        let data = TempDir::new().unwrap();
+        for name in ["journal", "state"] {
+            let unfinished = data.path().join(name).with_extension("unfinished");
+            std::fs::create_dir(&unfinished).unwrap();
+            std::fs::write(unfinished.join("conf"), [0; 40]).unwrap();
+        }
+        let store = open(data.path());
+        append(&store, vec![bytes(1, 300)]);
+        drop(store);
+        let names = |path: &Path| -> Vec<_> {
+            let entries = std::fs::read_dir(path).unwrap().map(Result::unwrap);
+            entries.filter(|entry| entry.file_type().unwrap().is_dir()).map(|entry| entry.file_name()).collect()
+        };
+        let mut found = names(data.path());
+        found.sort();
+        assert_eq!(found, ["journal", "state"]);
+        assert_eq!(read_all(data.path()).unwrap().len(), 1);
     }
 
     #[test]
