@@ -11,3 +11,5 @@ pub mod mask;
 pub mod network;
 pub mod rails;
 pub mod serve;
+pub mod terminal;
+pub mod verify;

@@ -3,9 +3,8 @@
 use std::process::ExitCode;
 
 use centavo::config::{Args, Command, LogFormat, ServeArgs, Settings};
-use centavo::serve;
+use centavo::{serve, terminal, verify};
 use clap::Parser;
-use indicatif::{ProgressBar, ProgressStyle};
 use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::EnvFilter;
 
@@ -13,7 +12,8 @@ use tracing_subscriber::EnvFilter;
 async fn main() -> ExitCode {
     let done = match Args::parse().command {
         Command::Serve(args) => run_server(args).await,
-        Command::Demo(_) | Command::Verify(_) => Err("not yet".into()),
+        Command::Demo(_) => Err("not yet".into()),
+        Command::Verify(args) => verify::run(&args.data).map(|()| ExitCode::SUCCESS).map_err(Into::into),
     };
     match done {
         Ok(code) => code,
@@ -68,10 +68,7 @@ fn show_made_token(settings: &Settings) {
 
 /// A bar for the opening of a long journal.
 fn opening_bar() -> impl Fn(u64, u64) + Send + 'static {
-    let bar = ProgressBar::new(0);
-    bar.set_style(
-        ProgressStyle::with_template("reading the journal {bar:40} {pos}/{len} Records").expect("a valid template"),
-    );
+    let bar = terminal::bar("reading the journal", "Records");
     move |read, total| {
         bar.set_length(total);
         bar.set_position(read);

@@ -130,28 +130,44 @@ async fn listen(address: SocketAddr) -> Result<Listening, StartError> {
 /// The key that seals all others: `CENTAVO_MASTER_KEY` (64 hexadecimal digits), or the file `master.key` beside the data, made
 /// when there is none. Whoever has the data and not this key cannot read a person's name; whoever loses it, neither.
 pub fn master_key(data: &Path) -> Result<[u8; 32], StartError> {
+    match existing_master_key(data)? {
+        Some(key) => Ok(key),
+        None => make_master_key(data),
+    }
+}
+
+/// The key that seals all others, where there is one.
+pub fn existing_master_key(data: &Path) -> Result<Option<[u8; 32]>, StartError> {
     let wrong = |what: String| StartError::MasterKey(what);
     if let Ok(text) = std::env::var("CENTAVO_MASTER_KEY") {
-        return unhex(text.trim()).ok_or_else(|| wrong("CENTAVO_MASTER_KEY must be 64 hexadecimal digits".to_owned()));
+        let key = unhex(text.trim());
+        return key.map(Some).ok_or_else(|| wrong("CENTAVO_MASTER_KEY must be 64 hexadecimal digits".to_owned()));
     }
-    let path = data.join("master.key");
-    let failed = |error: std::io::Error| wrong(format!("{}: {error}", path.display()));
+    let path = data.join(MASTER_KEY_FILE);
     match fs::read_to_string(&path) {
-        Ok(text) => unhex(text.trim()).ok_or_else(|| wrong(format!("{} is not 64 hexadecimal digits", path.display()))),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            let mut key = [0; 32];
-            getrandom::fill(&mut key)?;
-            let text: String = key.iter().map(|byte| format!("{byte:02x}")).collect();
-            fs::create_dir_all(data).map_err(failed)?;
-            let mut file =
-                fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path).map_err(failed)?;
-            file.write_all(text.as_bytes()).map_err(failed)?;
-            file.sync_all().map_err(failed)?;
-            fs::File::open(data).and_then(|folder| folder.sync_all()).map_err(failed)?;
-            Ok(key)
-        }
-        Err(error) => Err(failed(error)),
+        Ok(text) => match unhex(text.trim()) {
+            Some(key) => Ok(Some(key)),
+            None => Err(wrong(format!("{} is not 64 hexadecimal digits", path.display()))),
+        },
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(wrong(format!("{}: {error}", path.display()))),
     }
+}
+
+const MASTER_KEY_FILE: &str = "master.key";
+
+fn make_master_key(data: &Path) -> Result<[u8; 32], StartError> {
+    let path = data.join(MASTER_KEY_FILE);
+    let failed = |error: std::io::Error| StartError::MasterKey(format!("{}: {error}", path.display()));
+    let mut key = [0; 32];
+    getrandom::fill(&mut key)?;
+    let text: String = key.iter().map(|byte| format!("{byte:02x}")).collect();
+    fs::create_dir_all(data).map_err(failed)?;
+    let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path).map_err(failed)?;
+    file.write_all(text.as_bytes()).map_err(failed)?;
+    file.sync_all().map_err(failed)?;
+    fs::File::open(data).and_then(|folder| folder.sync_all()).map_err(failed)?;
+    Ok(key)
 }
 
 fn unhex(text: &str) -> Option<[u8; 32]> {

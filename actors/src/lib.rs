@@ -21,3 +21,4 @@ pub mod resident;
 pub mod seal;
 pub mod snapshots;
 pub mod store;
+pub mod verify;

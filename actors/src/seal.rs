@@ -16,6 +16,18 @@ use sha2::Sha256;
 use crate::store::{Store, StoreError};
 
 const NONCE_BYTES: usize = 12;
+const PROOF: &[u8] = b"keys/proof";
+
+/// What became of personal data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SealedState {
+    /// Its month's key opens it.
+    Opens,
+    /// Its month's key was dropped.
+    Erased,
+    /// Its month's key does not open it.
+    Damaged,
+}
 
 /// Why a key ring cannot be opened or used.
 #[derive(Debug, thiserror::Error)]
@@ -41,9 +53,17 @@ pub struct Keyring {
 }
 
 impl Keyring {
-    /// The key ring of a store. A sealed proof in the store tells a wrong master key at once.
+    /// The key ring of a store. A sealed proof in the store tells a wrong master key at once; a new store gets one.
     pub fn open(master_key: [u8; 32], store: Arc<dyn Store>) -> Result<Self, SealError> {
-        const PROOF: &[u8] = b"keys/proof";
+        let ring = Self::open_unchanged(master_key, store)?;
+        if ring.store.state(PROOF)?.is_none() {
+            ring.store.put_state(PROOF, &ring.seal_secret(b"centavo")?)?;
+        }
+        Ok(ring)
+    }
+
+    /// The key ring of a store that is only read: the proof is checked where there is one, and none is written.
+    pub fn open_unchanged(master_key: [u8; 32], store: Arc<dyn Store>) -> Result<Self, SealError> {
         let ring = Self {
             master: cipher(&master_key),
             master_key,
@@ -53,11 +73,7 @@ impl Keyring {
         };
         match ring.store.state(PROOF)? {
             Some(proof) => ring.open_secret(&proof).map(|_| ring).ok_or(SealError::WrongMasterKey),
-            None => {
-                let proof = ring.seal_secret(b"centavo")?;
-                ring.store.put_state(PROOF, &proof)?;
-                Ok(ring)
-            }
+            None => Ok(ring),
         }
     }
 
@@ -75,6 +91,15 @@ impl Keyring {
     pub fn open_sealed(&self, sealed: &Sealed) -> Option<Vec<u8>> {
         let key = self.month_key(sealed.month).ok().flatten()?;
         decrypt(&key, &sealed.bytes)
+    }
+
+    /// What became of personal data: told apart for those who check it.
+    pub fn inspect(&self, sealed: &Sealed) -> Result<SealedState, SealError> {
+        Ok(match self.month_key(sealed.month)? {
+            None => SealedState::Erased,
+            Some(key) if decrypt(&key, &sealed.bytes).is_some() => SealedState::Opens,
+            Some(_) => SealedState::Damaged,
+        })
     }
 
     /// Seals one of the structures of [`ledger::personal`].

@@ -81,7 +81,8 @@ impl Writer {
     }
 }
 
-fn write(store: &dyn Store, snapshot: Snapshot, own_through: Sequence) -> Result<(), StoreError> {
+/// Writes a snapshot. Its owner's Records through `own_through` are in it, and none after it.
+pub(crate) fn write(store: &dyn Store, snapshot: Snapshot, own_through: Sequence) -> Result<(), StoreError> {
     let stored = Stored {
         version: VERSION,
         own: snapshot.own,

@@ -20,6 +20,9 @@ use crate::time::Timestamp;
 /// The format that this release writes, and the newest that it reads.
 pub const FORMAT: u8 = 1;
 
+/// How long an idempotency key is kept, milliseconds: within it, no second Record of a journal has the same one.
+pub const IDEMPOTENCY_KEPT_MS: i64 = 24 * 60 * 60 * 1000;
+
 /// What makes a request the same request: its key within account and route, and its body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct Idempotency {

@@ -18,7 +18,7 @@ use super::app::App;
 use super::problem::{Code, Problem};
 
 /// How long a key is kept, milliseconds.
-pub const KEPT_MS: i64 = 24 * 60 * 60 * 1000;
+pub const KEPT_MS: i64 = ledger::record::IDEMPOTENCY_KEPT_MS;
 
 const KEY: HeaderName = HeaderName::from_static("idempotency-key");
 const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");

@@ -250,6 +250,12 @@ pub enum StoreError {
         /// The folder concerned.
         folder: PathBuf,
     },
+    /// A store was to be opened where none was ever made. Nothing was written.
+    #[error("{}: there is no journal here; is this the data directory?", folder.display())]
+    NoStore {
+        /// The folder concerned.
+        folder: PathBuf,
+    },
     /// What stands on the disk is not what was written.
     #[error(
         "{}: damaged{}: {detail}. Keep a copy of this folder and restore the last backup; \

@@ -73,6 +73,20 @@ impl SledStore {
     /// Opens the store in `data`, or makes an empty one there. Waits for a process that is just ending.
     pub fn open(data: &Path, options: &SledOptions) -> Result<SledStore, StoreError> {
         let data = create_folder(data)?;
+        Self::open_made(data, options)
+    }
+
+    /// Opens the store in `data`, and makes nothing where there is none: a wrong path is an error, not an empty store.
+    pub fn open_existing(data: &Path, options: &SledOptions) -> Result<SledStore, StoreError> {
+        let data = std::path::absolute(data).map_err(|source| machine(data, source))?;
+        let is_made = ["journal", "state"].iter().all(|folder| data.join(folder).join(DATABASE_FILE).is_file());
+        if !is_made {
+            return Err(StoreError::NoStore { folder: data });
+        }
+        Self::open_made(data, options)
+    }
+
+    fn open_made(data: PathBuf, options: &SledOptions) -> Result<SledStore, StoreError> {
         let lock = lock_folder(&data, options.lock_wait)?;
         check_sync(&data, options)?;
         let open = |name: &str, cache_bytes| {
@@ -727,6 +741,9 @@ fn lock_folder(data: &Path, wait: Duration) -> Result<File, StoreError> {
     }
 }
 
+/// The file that sled makes first in a database's folder.
+const DATABASE_FILE: &str = "db";
+
 const LOCK_RETRY: Duration = Duration::from_millis(20);
 
 /// Makes a folder, with those above it, and makes their names durable. Answers with its absolute path.
@@ -823,6 +840,19 @@ mod tests {
             let data = TempDir::new().unwrap();
             move || Box::new(open(data.path()))
         });
+    }
+
+    #[test]
+    fn opening_what_exists_makes_nothing() {
+        let data = TempDir::new().unwrap();
+        for place in [data.path().to_path_buf(), data.path().join("nowhere")] {
+            let error = SledStore::open_existing(&place, &SledOptions::default()).unwrap_err();
+            assert!(matches!(error, StoreError::NoStore { .. }), "{error}");
+        }
+        assert_eq!(std::fs::read_dir(data.path()).unwrap().count(), 0);
+        append(&open(data.path()), vec![vec![1]]);
+        let store = SledStore::open_existing(data.path(), &SledOptions::default()).unwrap();
+        assert_eq!(store.head(PARTITION).unwrap().next, Sequence(2));
     }
 
     #[test]

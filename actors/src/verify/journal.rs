@@ -1,0 +1,263 @@
+//! The journal, Record by Record, in order.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use ledger::account::Account;
+use ledger::entry::{Entry, Side};
+use ledger::event::Event;
+use ledger::id::{Fingerprint, GroupNumber, LedgerId};
+use ledger::invariants::{GroupBooks, Violation};
+use ledger::postings;
+use ledger::record::{IDEMPOTENCY_KEPT_MS, Record};
+use ledger::time::Timestamp;
+
+use super::{Names, Progress, Promise, SealedParts, VerifyError, broken};
+use crate::seal::{Keyring, SealedState};
+use crate::store::{Block, Head, Partition, Sequence, Store};
+
+/// What the journal says, as far as the states need it.
+#[derive(Default)]
+pub(super) struct Journal {
+    pub(super) blocks: u64,
+    pub(super) debits: i128,
+    pub(super) credits: i128,
+    pub(super) idempotency_keys: u64,
+    pub(super) sealed: SealedParts,
+    pub(super) names: Names,
+    pub(super) books: HashMap<Option<GroupNumber>, GroupBooks>,
+    /// The Records that make each owner's state.
+    pub(super) concerning: BTreeMap<LedgerId, Concerning>,
+}
+
+/// The Records that make one owner's state, each list in order.
+#[derive(Default)]
+pub(super) struct Concerning {
+    /// Its own.
+    pub(super) own: Vec<u64>,
+    /// Those of others that it is told of.
+    pub(super) told: Vec<u64>,
+}
+
+/// Checks the whole journal.
+pub(super) fn check(
+    store: &dyn Store,
+    keyring: Option<&Keyring>,
+    head: Head,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Journal, VerifyError> {
+    let mut checker = Checker { keyring, journal: Journal::default(), keys: RecentKeys::default(), booked_at_ms: None };
+    checker.journal.sealed.opened = keyring.map(|_| 0);
+    for block in store.blocks(Partition(0), Sequence::FIRST) {
+        let block = block?;
+        checker.block(&block)?;
+        progress(Progress::Journal(block.next().0 - 1, head.next.0 - 1));
+    }
+    Ok(checker.journal)
+}
+
+struct Checker<'a> {
+    keyring: Option<&'a Keyring>,
+    journal: Journal,
+    keys: RecentKeys,
+    booked_at_ms: Option<i64>,
+}
+
+impl Checker<'_> {
+    fn block(&mut self, block: &Block) -> Result<(), VerifyError> {
+        if let Some(before) = self.booked_at_ms.filter(|before| block.booked_at_ms < *before) {
+            let expected = format!("a block booked at {before} ms or later");
+            let whose = "the journal".to_owned();
+            return Err(broken(Promise::BookingTime, Some(block.first), whose, expected, block.booked_at_ms));
+        }
+        self.booked_at_ms = Some(block.booked_at_ms);
+        self.journal.blocks += 1;
+        for (sequence, bytes) in (block.first.0..).zip(&block.records) {
+            self.record(Sequence(sequence), bytes)?;
+        }
+        Ok(())
+    }
+
+    fn record(&mut self, at: Sequence, bytes: &[u8]) -> Result<(), VerifyError> {
+        let record = Record::decode(bytes).map_err(|error| {
+            broken(Promise::Readable, Some(at), "the journal".to_owned(), "a Record of this release or before", error)
+        })?;
+        self.journal.names.learn(&record);
+        self.books(at, &record)?;
+        self.entries(at, &record)?;
+        self.idempotency(at, &record)?;
+        self.sealed(at, &record)?;
+        self.journal.concern(at, &record);
+        Ok(())
+    }
+
+    /// Every invariant of the books, after this Record.
+    fn books(&mut self, at: Sequence, record: &Record) -> Result<(), VerifyError> {
+        let books = self.journal.books.entry(record.owner.group()).or_default();
+        books.post(record).map_err(|violation| self.journal.violated(at, record.owner, violation))?;
+        for posting in record.entries.iter().flat_map(Entry::postings) {
+            match posting.side {
+                Side::Debit => self.journal.debits += i128::from(posting.amount.0),
+                Side::Credit => self.journal.credits += i128::from(posting.amount.0),
+            }
+        }
+        Ok(())
+    }
+
+    /// The stored entries against those that the events make. Amounts that do not add up make no entries but a panic: within the
+    /// program they are a defect, here they are what is looked for.
+    fn entries(&self, at: Sequence, record: &Record) -> Result<(), VerifyError> {
+        let made = catch_unwind(AssertUnwindSafe(|| postings::entries(record.owner, &record.events)));
+        let Ok(made) = made else {
+            let whose = self.journal.names.of(record.owner);
+            return Err(broken(
+                Promise::Entries,
+                Some(at),
+                whose,
+                "amounts that add up",
+                "events whose amounts do not",
+            ));
+        };
+        let places = made.len().max(record.entries.len());
+        let Some(place) = (0..places).find(|place| made.get(*place) != record.entries.get(*place)) else {
+            return Ok(());
+        };
+        let (expected, found) = (made.get(place), record.entries.get(place));
+        let ledger = expected.or(found).map_or(record.owner, Entry::ledger);
+        let (expected, found) = (self.journal.lines(expected), self.journal.lines(found));
+        Err(broken(Promise::Entries, Some(at), self.journal.names.of(ledger), expected, found))
+    }
+
+    fn idempotency(&mut self, at: Sequence, record: &Record) -> Result<(), VerifyError> {
+        let Some(idempotency) = record.idempotency else { return Ok(()) };
+        self.journal.idempotency_keys += 1;
+        match self.keys.use_once(idempotency.key, at, record.effective_at) {
+            None => Ok(()),
+            Some(earlier) => {
+                let found = format!("the key {:?} again, first used at sequence {}", idempotency.key, earlier.0);
+                let whose = self.journal.names.of(record.owner);
+                Err(broken(Promise::IdempotencyKey, Some(at), whose, "a key not used within 24 hours", found))
+            }
+        }
+    }
+
+    fn sealed(&mut self, at: Sequence, record: &Record) -> Result<(), VerifyError> {
+        if let Some(sealed) = &record.personal {
+            let state = self.keyring.map(|keyring| keyring.inspect(sealed)).transpose()?;
+            self.count_sealed(at, record, state, "personal data")?;
+        }
+        for event in &record.events {
+            if let Event::ApiKeyCreated { webhook_secret, .. } = event {
+                let opens = self.keyring.map(|keyring| keyring.open_secret(webhook_secret).is_some());
+                let state = opens.map(|opens| if opens { SealedState::Opens } else { SealedState::Damaged });
+                self.count_sealed(at, record, state, "a webhook secret")?;
+            }
+        }
+        Ok(())
+    }
+
+    fn count_sealed(
+        &mut self,
+        at: Sequence,
+        record: &Record,
+        state: Option<SealedState>,
+        what: &str,
+    ) -> Result<(), VerifyError> {
+        let sealed = &mut self.journal.sealed;
+        sealed.found += 1;
+        match state {
+            None => Ok(()),
+            Some(SealedState::Opens) => {
+                sealed.opened = sealed.opened.map(|opened| opened + 1);
+                Ok(())
+            }
+            Some(SealedState::Erased) => {
+                sealed.erased += 1;
+                Ok(())
+            }
+            Some(SealedState::Damaged) => {
+                let whose = self.journal.names.of(record.owner);
+                Err(broken(
+                    Promise::Sealed,
+                    Some(at),
+                    whose,
+                    format!("{what} that opens"),
+                    "bytes that its key refuses",
+                ))
+            }
+        }
+    }
+}
+
+impl Journal {
+    /// The full name of an account, with the outside names of ledgers.
+    pub(super) fn account(&self, ledger: LedgerId, account: Account) -> String {
+        account.name(ledger.group().unwrap_or_default(), |ledger| self.names.of(ledger))
+    }
+
+    fn concern(&mut self, at: Sequence, record: &Record) {
+        self.concerning.entry(record.owner).or_default().own.push(at.0);
+        let Some(group) = record.owner.group() else { return };
+        for number in record.recipients_told() {
+            self.concerning.entry(LedgerId::Recipient(group, number)).or_default().told.push(at.0);
+        }
+    }
+
+    fn violated(&self, at: Sequence, owner: LedgerId, violation: Violation) -> VerifyError {
+        let broken = |promise, ledger, expected: String, found: String| {
+            broken(promise, Some(at), self.names.of(ledger), expected, found)
+        };
+        match violation {
+            Violation::Ordinal { owner, expected, found } => {
+                broken(Promise::Ordinal, owner, format!("its Record {expected}"), format!("its Record {found}"))
+            }
+            Violation::Mirror { ledger, account, sum } => {
+                let expected = format!("{} and its mirror to sum to 0", self.account(ledger, account));
+                broken(Promise::Mirror, ledger, expected, format!("{sum} centavos"))
+            }
+            Violation::Negative { ledger, account, balance } => {
+                let expected = format!("{} of 0 or more", self.account(ledger, account));
+                broken(Promise::NotNegative, ledger, expected, format!("{balance} centavos"))
+            }
+            Violation::Splits(sum) => broken(Promise::Splits, owner, "0".to_owned(), format!("{sum} centavos")),
+            Violation::Fees(sum) => broken(Promise::Fees, owner, "0".to_owned(), format!("{sum} centavos")),
+            Violation::Foreign(ledger) => {
+                broken(Promise::Group, owner, "entries of its group".to_owned(), format!("one of {ledger:?}"))
+            }
+        }
+    }
+
+    /// An entry on one line.
+    fn lines(&self, entry: Option<&Entry>) -> String {
+        let Some(entry) = entry else { return "no entry".to_owned() };
+        let line = |posting: &ledger::entry::Posting| {
+            let sign = if posting.side == Side::Debit { '+' } else { '−' };
+            format!("{} {sign}{}", self.account(entry.ledger(), posting.account), posting.amount)
+        };
+        let lines: Vec<_> = entry.postings().iter().map(line).collect();
+        format!("[{}]", lines.join(", "))
+    }
+}
+
+/// The idempotency keys that are still kept.
+#[derive(Default)]
+struct RecentKeys {
+    used: HashMap<Fingerprint, (Sequence, Timestamp)>,
+    in_order: VecDeque<(Timestamp, Fingerprint)>,
+}
+
+impl RecentKeys {
+    /// Uses a key; gives the Record that used it before, if that one still keeps it.
+    fn use_once(&mut self, key: Fingerprint, at: Sequence, now: Timestamp) -> Option<Sequence> {
+        let is_over = |since: Timestamp| since.plus_ms(IDEMPOTENCY_KEPT_MS) <= now;
+        while let Some((since, old)) = self.in_order.front().copied().filter(|(since, _)| is_over(*since)) {
+            if self.used.get(&old).is_some_and(|(_, used_at)| *used_at == since) {
+                self.used.remove(&old);
+            }
+            self.in_order.pop_front();
+        }
+        self.in_order.push_back((now, key));
+        let earlier = self.used.insert(key, (at, now));
+        earlier.filter(|(_, since)| !is_over(*since)).map(|(sequence, _)| sequence)
+    }
+}

@@ -1,0 +1,234 @@
+//! Verification: reads a whole journal, as a stranger would, and checks every promise that it makes.
+//!
+//! First the journal, from its first block to its head: checksums, hash chain and sequences (the store's part), booking times that
+//! never go back, Records that this release can read, ordinals without gaps, balanced entries, every invariant of
+//! [`ledger::invariants`] after every Record, entries that are what [`ledger::postings`] makes of the events, idempotency keys that
+//! are unique for as long as they are kept, sealed parts that open. Then every owner's state, one at a time: it is built by replay,
+//! compared with the snapshot at the snapshot's two positions, and, at the head, with the books.
+//!
+//! It changes no Record, no key and no snapshot, and stops at the first promise that is broken, which [`Broken`] names.
+//!
+//! # Memory
+//! It grows with the accounts of all ledgers, with eight bytes for each Record and owner whose state it concerns, and with the
+//! idempotency keys of the last 24 hours; never with what the Records say.
+
+mod journal;
+mod states;
+
+use std::collections::HashMap;
+use std::fmt;
+
+use ledger::event::Event;
+use ledger::id::{LedgerId, ObjectId};
+use ledger::record::Record;
+
+use crate::load::LoadError;
+use crate::seal::{Keyring, SealError};
+use crate::store::{Head, Partition, Sequence, Store, StoreError};
+
+/// Verifies a store that nobody writes to. Without a key ring the sealed parts are counted and not opened. `progress` is told how
+/// far which part is.
+pub fn verify(
+    store: &dyn Store,
+    keyring: Option<&Keyring>,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Verified, VerifyError> {
+    let head = store.head(Partition(0))?;
+    let journal = journal::check(store, keyring, head, progress)?;
+    let states = states::check(store, &journal, head, progress)?;
+    Ok(Verified {
+        records: head.next.0 - 1,
+        blocks: journal.blocks,
+        ledgers: states.ledgers,
+        snapshots: states.snapshots,
+        snapshots_unusable: states.snapshots_unusable,
+        debits: journal.debits,
+        credits: journal.credits,
+        idempotency_keys: journal.idempotency_keys,
+        sealed: journal.sealed,
+        head,
+        size_bytes: store.size_bytes()?,
+    })
+}
+
+/// How far a verification is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// So many Records of the journal were checked, of so many.
+    Journal(u64, u64),
+    /// So many steps of the replays were done, of so many.
+    States(u64, u64),
+}
+
+/// What was verified.
+#[derive(Clone, Debug)]
+pub struct Verified {
+    /// Records in the journal.
+    pub records: u64,
+    /// Blocks in the journal.
+    pub blocks: u64,
+    /// Ledgers: merchants', recipients' and the platform's shards.
+    pub ledgers: u64,
+    /// Snapshots that equal a replay.
+    pub snapshots: u64,
+    /// Snapshots that are damaged or of another release: they are not used, and made again.
+    pub snapshots_unusable: u64,
+    /// Sum of all debits, centavos.
+    pub debits: i128,
+    /// Sum of all credits, centavos.
+    pub credits: i128,
+    /// Records with an idempotency key.
+    pub idempotency_keys: u64,
+    /// What became of the sealed parts.
+    pub sealed: SealedParts,
+    /// The end of the journal.
+    pub head: Head,
+    /// The room that the data takes.
+    pub size_bytes: u64,
+}
+
+/// What became of the sealed parts of the Records.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SealedParts {
+    /// How many there are.
+    pub found: u64,
+    /// How many of them were opened; none when there was no key ring.
+    pub opened: Option<u64>,
+    /// How many of them can't be opened any more, because their month's key was dropped.
+    pub erased: u64,
+}
+
+/// Why a verification ended early.
+#[derive(Debug, thiserror::Error)]
+pub enum VerifyError {
+    /// The store failed, or found its blocks damaged.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The keys do not fit.
+    #[error(transparent)]
+    Seal(#[from] SealError),
+    /// A Record could not be read again for a replay.
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    /// A promise is broken.
+    #[error(transparent)]
+    Broken(Box<Broken>),
+}
+
+/// A promise that the data does not keep, and where.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{}{ledger}: {promise}: expected {expected}, found {found}",
+    sequence.map(|sequence| format!("sequence {}, ", sequence.0)).unwrap_or_default()
+)]
+pub struct Broken {
+    /// Which promise.
+    pub promise: Promise,
+    /// The Record after which it is broken; none for a state.
+    pub sequence: Option<Sequence>,
+    /// Whose, by the outside name.
+    pub ledger: String,
+    /// What should be there.
+    pub expected: String,
+    /// What is there.
+    pub found: String,
+}
+
+/// What a journal and its snapshots promise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Promise {
+    /// No block is booked before the one that it follows.
+    BookingTime,
+    /// This release can read the Record, and its entries balance.
+    Readable,
+    /// An owner's Records are counted 1, 2, 3, …
+    Ordinal,
+    /// Entries stay in the group of their Record.
+    Group,
+    /// A claim and the liability that mirrors it sum to zero.
+    Mirror,
+    /// A claim on the platform is never negative.
+    NotNegative,
+    /// What the merchant gives away is what recipients get.
+    Splits,
+    /// Fees paid are the platform's income.
+    Fees,
+    /// The entries are what the events make.
+    Entries,
+    /// An idempotency key is used once while it is kept.
+    IdempotencyKey,
+    /// What was sealed opens, or its month's key was dropped.
+    Sealed,
+    /// A snapshot is what the journal makes of its owner.
+    Snapshot,
+    /// An owner's state says what the books say.
+    State,
+}
+
+impl fmt::Display for Promise {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::BookingTime => "booking times never go back",
+            Self::Readable => "Records are readable",
+            Self::Ordinal => "an owner's Records are counted without gaps",
+            Self::Group => "entries stay in their group",
+            Self::Mirror => "a claim and its mirror sum to zero",
+            Self::NotNegative => "a claim is never negative",
+            Self::Splits => "splits given and received sum to zero",
+            Self::Fees => "fees paid and earned sum to zero",
+            Self::Entries => "entries are what the events make",
+            Self::IdempotencyKey => "an idempotency key is used once in 24 hours",
+            Self::Sealed => "sealed parts open",
+            Self::Snapshot => "a snapshot equals a replay",
+            Self::State => "a state says what the books say",
+        })
+    }
+}
+
+/// The outside names of ledgers, learned from the Records that open them.
+#[derive(Debug, Default)]
+struct Names(HashMap<LedgerId, ObjectId>);
+
+impl Names {
+    fn learn(&mut self, record: &Record) {
+        let Some(group) = record.owner.group() else { return };
+        for event in &record.events {
+            match event {
+                Event::MerchantOpened { id, .. } => self.0.insert(LedgerId::Merchant(group), *id),
+                Event::RecipientRegistered { number, id, .. } => {
+                    self.0.insert(LedgerId::Recipient(group, *number), *id)
+                }
+                _ => None,
+            };
+        }
+    }
+
+    fn of(&self, ledger: LedgerId) -> String {
+        let id = |ledger| self.0.get(&ledger).map(|id| id.uuid());
+        match ledger {
+            LedgerId::System => "the operator's Records".to_owned(),
+            LedgerId::Merchant(group) => {
+                id(ledger).map_or(format!("the merchant of group {}", group.0), |id| format!("M-{id}"))
+            }
+            LedgerId::Recipient(group, number) => {
+                id(ledger).map_or(format!("recipient {} of group {}", number.0, group.0), |id| format!("R-{id}"))
+            }
+            LedgerId::Platform(group) => id(LedgerId::Merchant(group))
+                .map_or(format!("the platform's shard of group {}", group.0), |id| format!("P-{id}")),
+        }
+    }
+}
+
+fn broken(
+    promise: Promise,
+    sequence: Option<Sequence>,
+    ledger: String,
+    expected: impl fmt::Display,
+    found: impl fmt::Display,
+) -> VerifyError {
+    let (expected, found) = (expected.to_string(), found.to_string());
+    VerifyError::Broken(Box::new(Broken { promise, sequence, ledger, expected, found }))
+}
+
+#[cfg(test)]
+mod tests;

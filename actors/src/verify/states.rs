@@ -1,0 +1,175 @@
+//! Every owner's state, one at a time: built by replay, held against its snapshot and against the books.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use ledger::account::Account;
+use ledger::id::LedgerId;
+use ledger::merchant::MerchantState;
+use ledger::recipient::RecipientState;
+
+use super::journal::{Concerning, Journal};
+use super::{Progress, Promise, VerifyError, broken};
+use crate::load;
+use crate::resident::{Books, Resident};
+use crate::snapshots::{self, Kept};
+use crate::store::{Head, Sequence, Store};
+
+/// What the states are.
+#[derive(Default)]
+pub(super) struct States {
+    pub(super) ledgers: u64,
+    pub(super) snapshots: u64,
+    pub(super) snapshots_unusable: u64,
+}
+
+/// Checks the state of every owner that the journal, its entries or a snapshot names.
+pub(super) fn check(
+    store: &dyn Store,
+    journal: &Journal,
+    head: Head,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<States, VerifyError> {
+    let posted = journal.books.values().flat_map(|books| books.ledgers().keys().copied());
+    let with_snapshot: BTreeSet<LedgerId> = snapshots::ledgers(store)?.into_iter().collect();
+    let mut ledgers: BTreeSet<LedgerId> = journal.concerning.keys().copied().chain(posted).collect();
+    ledgers.remove(&LedgerId::System);
+    let mut replays = Replays {
+        store,
+        journal,
+        head,
+        states: States { ledgers: ledgers.len() as u64, ..States::default() },
+        steps: journal.concerning.values().map(|records| (records.own.len() + records.told.len()) as u64).sum(),
+        done: 0,
+        progress,
+    };
+    ledgers.extend(&with_snapshot);
+    for ledger in ledgers {
+        let has_snapshot = with_snapshot.contains(&ledger);
+        match ledger {
+            LedgerId::Merchant(_) => replays.check::<MerchantState>(ledger, has_snapshot)?,
+            LedgerId::Recipient(..) => replays.check::<RecipientState>(ledger, has_snapshot)?,
+            LedgerId::Platform(_) | LedgerId::System => {}
+        }
+    }
+    Ok(replays.states)
+}
+
+/// A state whose figures stand in the books too.
+trait Claims: Books {
+    /// Accounts and their balances as the state has them: debits minus credits, centavos.
+    fn claims(&self) -> Vec<(Account, i128)>;
+}
+
+impl Claims for MerchantState {
+    fn claims(&self) -> Vec<(Account, i128)> {
+        vec![
+            (Account::Pending, i128::from(self.pending().0)),
+            (Account::Available, i128::from(self.available().0)),
+            (Account::Deficit, -i128::from(self.deficit().0)),
+        ]
+    }
+}
+
+impl Claims for RecipientState {
+    fn claims(&self) -> Vec<(Account, i128)> {
+        vec![(Account::Pending, i128::from(self.pending().0)), (Account::Available, i128::from(self.available().0))]
+    }
+}
+
+struct Replays<'a> {
+    store: &'a dyn Store,
+    journal: &'a Journal,
+    head: Head,
+    states: States,
+    steps: u64,
+    done: u64,
+    progress: &'a mut dyn FnMut(Progress),
+}
+
+impl Replays<'_> {
+    fn check<B: Claims>(&mut self, ledger: LedgerId, has_snapshot: bool) -> Result<(), VerifyError> {
+        let nothing = Concerning::default();
+        let records = self.journal.concerning.get(&ledger).unwrap_or(&nothing);
+        let mut resident = Resident::<B>::new(ledger, ledger.group().unwrap_or_default(), Arc::default());
+        let (mut own_from, mut told_from) = (0, 0);
+        if has_snapshot {
+            match self.snapshot::<B>(ledger)? {
+                None => self.states.snapshots_unusable += 1,
+                Some((kept, books)) => {
+                    own_from = records.own.partition_point(|at| *at <= kept.own_through.0);
+                    told_from = records.told.partition_point(|at| *at <= kept.snapshot.foreign);
+                    self.replay(&mut resident, &records.own[..own_from], &records.told[..told_from])?;
+                    self.compare(&resident, &kept, &books)?;
+                    self.states.snapshots += 1;
+                }
+            }
+        }
+        self.replay(&mut resident, &records.own[own_from..], &records.told[told_from..])?;
+        self.compare_with_books(&resident)
+    }
+
+    /// The snapshot and the state in it; none when it is not usable. It never is ahead of the journal.
+    fn snapshot<B: Books>(&self, ledger: LedgerId) -> Result<Option<(Kept, B)>, VerifyError> {
+        let Some(kept) = snapshots::load(self.store, ledger)? else { return Ok(None) };
+        let last = self.head.next.0 - 1;
+        let position = kept.own_through.0.max(kept.snapshot.foreign);
+        if position > last {
+            let expected = format!("positions through sequence {last}, the journal's last");
+            let found = format!("sequence {position}");
+            return Err(broken(Promise::Snapshot, None, self.journal.names.of(ledger), expected, found));
+        }
+        let books = B::decode(&kept.snapshot.state);
+        Ok(books.map(|books| (kept, books)))
+    }
+
+    /// Replays own Records and those that the owner is told of, in the order of the journal.
+    fn replay<B: Books>(&mut self, resident: &mut Resident<B>, own: &[u64], told: &[u64]) -> Result<(), VerifyError> {
+        let mut sequences = [own, told].concat();
+        sequences.sort_unstable();
+        for sequence in sequences {
+            let sequence = Sequence(sequence);
+            resident.replay(sequence, &load::record(self.store, sequence)?);
+            self.done += 1;
+            (self.progress)(Progress::States(self.done, self.steps));
+        }
+        Ok(())
+    }
+
+    fn compare<B: Claims>(&self, resident: &Resident<B>, kept: &Kept, books: &B) -> Result<(), VerifyError> {
+        let ledger = resident.ledger();
+        let differs = |expected: String, found: String| {
+            let at = kept.own_through.0.max(kept.snapshot.foreign);
+            Err(broken(Promise::Snapshot, Some(Sequence(at)), self.journal.names.of(ledger), expected, found))
+        };
+        if resident.own() != kept.snapshot.own {
+            return differs(
+                format!("its Records through {}", resident.own()),
+                format!("through {}", kept.snapshot.own),
+            );
+        }
+        for ((account, replayed), (_, kept)) in resident.books().claims().into_iter().zip(books.claims()) {
+            if replayed != kept {
+                let account = self.journal.account(ledger, account);
+                return differs(format!("{account} of {replayed} centavos"), format!("{kept}"));
+            }
+        }
+        if resident.books() != books {
+            return differs("the replayed state".to_owned(), "another one with the same balances".to_owned());
+        }
+        Ok(())
+    }
+
+    fn compare_with_books<B: Claims>(&self, resident: &Resident<B>) -> Result<(), VerifyError> {
+        let ledger = resident.ledger();
+        let books = self.journal.books.get(&ledger.group());
+        for (account, found) in resident.books().claims() {
+            let expected = books.map_or(0, |books| books.balance(ledger, account));
+            if found != expected {
+                let expected = format!("{} of {expected} centavos", self.journal.account(ledger, account));
+                return Err(broken(Promise::State, None, self.journal.names.of(ledger), expected, found));
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,413 @@
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use ledger::account::Account::{self, AcquirerReceivable, Capital, ContraSplits, FeeMdr, Pending, SalesCard};
+use ledger::entry::{Entry, Posting, Side};
+use ledger::event::{CardBrand, CardFace, Event};
+use ledger::fees::{PaymentMethod, Settings};
+use ledger::id::{Fingerprint, GroupNumber, IdKey, LedgerId, RecipientNumber};
+use ledger::merchant::{MerchantCommand, MerchantState, SplitOrder};
+use ledger::money::Centavos;
+use ledger::postings;
+use ledger::recipient::RecipientState;
+use ledger::record::{Decision, Idempotency, Record};
+use ledger::time::Timestamp;
+
+use super::*;
+use crate::resident::{Books, Resident};
+use crate::snapshots;
+use crate::store::{Block, MemoryStore};
+
+const GROUP: GroupNumber = GroupNumber(1);
+const MERCHANT: LedgerId = LedgerId::Merchant(GROUP);
+const RECIPIENT: LedgerId = LedgerId::Recipient(GROUP, RecipientNumber(1));
+const PLATFORM: LedgerId = LedgerId::Platform(GROUP);
+const DAY_MS: i64 = 86_400_000;
+
+/// A store and what to write to it: a merchant, a key, a recipient, a card charge (Records 5 and 6), a PIX charge (7 and 8), and
+/// what falls due a month later (9 and 10).
+struct Scene {
+    store: Arc<MemoryStore>,
+    keyring: Keyring,
+    records: Vec<Record>,
+}
+
+impl Scene {
+    fn new() -> Self {
+        let store = Arc::new(MemoryStore::new());
+        let keyring = Keyring::open([7; 32], store.clone() as Arc<dyn Store>).unwrap();
+        let records = records(&keyring);
+        Self { store, keyring, records }
+    }
+
+    /// Writes the Records in blocks of up to three, with a valid chain, and verifies.
+    fn verify(&self) -> Result<Verified, VerifyError> {
+        let encoded: Vec<Vec<u8>> = self.records.iter().map(encoded).collect();
+        self.verify_bytes(&encoded)
+    }
+
+    fn verify_bytes(&self, encoded: &[Vec<u8>]) -> Result<Verified, VerifyError> {
+        for records in encoded.chunks(3) {
+            let head = self.store.head(Partition(0)).unwrap();
+            let booked_at_ms = head.booked_at_ms.max(0) + 1;
+            let (partition, records) = (Partition(0), records.to_vec());
+            let block = Block { partition, first: head.next, booked_at_ms, previous: head.hash, records };
+            self.store.append(&block).unwrap();
+        }
+        verify(&*self.store, Some(&self.keyring), &mut |_| {})
+    }
+
+    /// Keeps the state that the Records make, at two positions.
+    fn keep<B: Books>(&self, ledger: LedgerId, own_through: u64, foreign: u64) {
+        let mut resident = Resident::<B>::new(ledger, GROUP, Arc::new(AtomicU64::new(0)));
+        for (sequence, record) in (1..).zip(&self.records) {
+            let is_own = record.owner == ledger;
+            if is_own && sequence <= own_through || !is_own && sequence <= foreign {
+                resident.replay(Sequence(sequence), record);
+            }
+        }
+        let mut snapshot = resident.snapshot();
+        snapshot.foreign = foreign;
+        snapshots::write(&*self.store, snapshot, Sequence(own_through)).unwrap();
+    }
+}
+
+fn records(keyring: &Keyring) -> Vec<Record> {
+    let ids = IdKey::new([3; 16]);
+    let begin = Timestamp(1_790_000_000_000);
+    let id = |number| ids.object(GROUP, begin, number);
+    let seal = |text: &str| keyring.seal(begin, text.as_bytes()).unwrap();
+    let mut state = MerchantState::default();
+    let mut records: Vec<Record> = Vec::new();
+    let mut decided = |decision: Decision, state: &mut MerchantState, now: Timestamp| {
+        let record = decision.into_record(MERCHANT, records.len() as u64 + 1, now);
+        state.evolve(&record);
+        records.push(record);
+    };
+    let settings = Settings { split_enabled: true, ..Settings::default() };
+    let recipient = ids.recipient(GROUP, RecipientNumber(1), begin, 9);
+    let split = |amount| vec![SplitOrder { recipient, amount: Centavos(amount) }];
+    let commands = [
+        MerchantCommand::Open { id: id(1), settings, profile: seal("Estúdio") },
+        MerchantCommand::CreateApiKey {
+            id: id(2),
+            digest: [2; 32],
+            webhook_url: None,
+            webhook_secret: keyring.seal_secret(b"whsec").unwrap(),
+        },
+        MerchantCommand::RegisterRecipient { random: 9, document: Fingerprint([1; 16]), profile: seal("Ana") },
+        MerchantCommand::ApproveRecipient { id: recipient },
+        MerchantCommand::OpenCard {
+            charge: id(3),
+            amount: Centavos(10_000),
+            method: PaymentMethod::CreditCard,
+            installments: 1,
+            splits: split(3_500),
+            card: CardFace { bin: 411_111, last4: 1_111, brand: CardBrand::Visa },
+            payer: seal("Maria"),
+        },
+        MerchantCommand::CaptureCard { charge: id(3), acquirer_mdr: Centavos(299) },
+        MerchantCommand::OpenPix {
+            charge: id(4),
+            amount: Centavos(8_000),
+            splits: split(1_000),
+            expires_at: begin.plus_days(1),
+            payer: seal("José"),
+        },
+        MerchantCommand::ConfirmPix { charge: id(4), end_to_end_id: "E1".to_owned() },
+    ];
+    for command in commands {
+        let decision = state.decide(command, GROUP, begin, &ids).unwrap();
+        decided(decision, &mut state, begin);
+    }
+    let later = begin.plus_days(31);
+    decided(state.mature(later, 0).unwrap(), &mut state, later);
+    let mut owed = RecipientState::default();
+    records.iter().for_each(|record| owed.receive(record, RECIPIENT));
+    records.push(owed.mature(later, 9).unwrap().into_record(RECIPIENT, 1, later));
+    records
+}
+
+fn encoded(record: &Record) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    record.encode(&mut bytes);
+    bytes
+}
+
+fn entry(ledger: LedgerId, lines: &[(Account, Side, i64)]) -> Entry {
+    let posting = |(account, side, amount): &(Account, Side, i64)| Posting {
+        account: *account,
+        side: *side,
+        amount: Centavos(*amount),
+    };
+    Entry::try_new(ledger, lines.iter().map(posting).collect()).unwrap()
+}
+
+/// Changes amounts of the merchant's entry, which still balances.
+fn change(record: &mut Record, changes: &[(Account, i64)]) {
+    let entry = record.entries.iter_mut().find(|entry| entry.ledger() == MERCHANT).unwrap();
+    let mut postings = entry.postings().to_vec();
+    for (account, amount) in changes {
+        postings.iter_mut().find(|posting| posting.account == *account).unwrap().amount += Centavos(*amount);
+    }
+    *entry = Entry::try_new(MERCHANT, postings).unwrap();
+}
+
+/// Adds an event and the entries that it makes.
+fn add(record: &mut Record, event: Event) {
+    record.entries.extend(postings::entries(record.owner, std::slice::from_ref(&event)));
+    record.events.push(event);
+}
+
+fn same_key(records: &mut [Record], places: [usize; 2]) {
+    for place in places {
+        let key = Fingerprint([5; 16]);
+        records[place].idempotency = Some(Idempotency { key, body: Fingerprint([place as u8; 16]) });
+    }
+}
+
+fn outcome(verified: Result<Verified, VerifyError>) -> Result<Verified, Broken> {
+    verified.map_err(|error| match error {
+        VerifyError::Broken(broken) => *broken,
+        other => panic!("{other}"),
+    })
+}
+
+#[test]
+fn a_sound_journal_verifies() {
+    let scene = Scene::new();
+    scene.keep::<MerchantState>(MERCHANT, 6, 3);
+    scene.keep::<RecipientState>(RECIPIENT, 0, 6);
+    let mut told = Vec::new();
+    let encoded: Vec<Vec<u8>> = scene.records.iter().map(encoded).collect();
+    scene.verify_bytes(&encoded).unwrap();
+    let verified = verify(&*scene.store, Some(&scene.keyring), &mut |progress| told.push(progress)).unwrap();
+    let counts = (verified.records, verified.blocks, verified.ledgers, verified.snapshots, verified.snapshots_unusable);
+    assert_eq!(counts, (10, 4, 3, 2, 0));
+    assert_eq!(verified.sealed, SealedParts { found: 5, opened: Some(5), erased: 0 });
+    assert_eq!(verified.debits, verified.credits);
+    assert!(told.contains(&Progress::Journal(10, 10)) && told.ends_with(&[Progress::States(13, 13)]), "{told:?}");
+}
+
+#[test]
+fn an_empty_journal_verifies() {
+    let store = MemoryStore::new();
+    let verified = verify(&store, None, &mut |_| {}).unwrap();
+    assert_eq!((verified.records, verified.blocks, verified.ledgers, verified.debits), (0, 0, 0, 0));
+}
+
+/// Each case is a journal with a valid chain that no sound program writes, and the promise and sequence at which it is found.
+#[test]
+fn seeded_damage_is_found_where_it_is() {
+    type Damage = fn(&mut Vec<Record>);
+    let cases: [(&str, Damage, Promise, u64); 13] = [
+        ("a wrong ordinal", |records| records[4].ordinal = 6, Promise::Ordinal, 5),
+        ("a lost Record", |records| drop(records.remove(6)), Promise::Ordinal, 7),
+        ("a Record twice", |records| records.insert(6, records[5].clone()), Promise::Ordinal, 7),
+        (
+            "a split without the recipient's entry",
+            |records| records[5].entries.retain(|entry| entry.ledger() != RECIPIENT),
+            Promise::Mirror,
+            6,
+        ),
+        (
+            "a claim without its liability",
+            |records| change(&mut records[5], &[(Pending, 1), (FeeMdr, -1)]),
+            Promise::Mirror,
+            6,
+        ),
+        (
+            "a split given and not received",
+            |records| change(&mut records[5], &[(ContraSplits, 1), (FeeMdr, -1)]),
+            Promise::Splits,
+            6,
+        ),
+        (
+            "a fee paid and not earned",
+            |records| change(&mut records[5], &[(FeeMdr, 1), (SalesCard, 1)]),
+            Promise::Fees,
+            6,
+        ),
+        (
+            "a negative available",
+            |records| add(&mut records[6], Event::DeficitRecovered { amount: Centavos(1) }),
+            Promise::NotNegative,
+            7,
+        ),
+        (
+            "entries without an event",
+            |records| {
+                let lines = [(AcquirerReceivable, Side::Debit, 5), (Capital, Side::Credit, 5)];
+                records[3].entries.push(entry(PLATFORM, &lines));
+            },
+            Promise::Entries,
+            4,
+        ),
+        ("an event without its entries", |records| records[8].events.truncate(1), Promise::Entries, 9),
+        (
+            "events that do not add up",
+            |records| match &mut records[5].events[0] {
+                Event::CardCaptured { seller, .. } => seller.raised += Centavos(1),
+                event => panic!("{event:?}"),
+            },
+            Promise::Entries,
+            6,
+        ),
+        ("a key used twice", |records| same_key(records, [4, 6]), Promise::IdempotencyKey, 7),
+        (
+            "a sealed part of another key",
+            |records| records[4].personal.as_mut().unwrap().bytes[20] ^= 1,
+            Promise::Sealed,
+            5,
+        ),
+    ];
+    for (name, damage, promise, sequence) in cases {
+        let mut scene = Scene::new();
+        damage(&mut scene.records);
+        let broken = outcome(scene.verify()).expect_err(name);
+        assert_eq!((broken.promise, broken.sequence), (promise, Some(Sequence(sequence))), "{name}: {broken}");
+    }
+}
+
+#[test]
+fn an_unbalanced_entry_is_found() {
+    let scene = Scene::new();
+    let mut encoded: Vec<Vec<u8>> = scene.records.iter().map(encoded).collect();
+    // The seller's part, 5938 centavos, in CBOR: the last one stands in the platform's entry.
+    let seller = [0x19, 0x17, 0x32];
+    let at = encoded[5].windows(3).rposition(|bytes| bytes == seller).unwrap();
+    encoded[5][at + 2] += 1;
+    let broken = outcome(scene.verify_bytes(&encoded)).unwrap_err();
+    assert_eq!((broken.promise, broken.sequence), (Promise::Readable, Some(Sequence(6))));
+    assert!(broken.found.contains("does not balance"), "{broken}");
+}
+
+#[test]
+fn a_break_is_told_by_its_place_and_by_outside_names() {
+    let mut scene = Scene::new();
+    let Event::MerchantOpened { id, .. } = scene.records[0].events[0] else {
+        panic!("the first Record opens the group")
+    };
+    scene.records[5].entries.retain(|entry| entry.ledger() != RECIPIENT);
+    let broken = outcome(scene.verify()).unwrap_err().to_string();
+    assert!(
+        broken.starts_with(&format!("sequence 6, P-{}: a claim and its mirror sum to zero: ", id.uuid())),
+        "{broken}"
+    );
+    assert!(broken.ends_with(", found -3500 centavos"), "{broken}");
+}
+
+#[test]
+fn a_key_may_be_used_again_after_24_hours() {
+    for (between_ms, is_sound) in [(DAY_MS - 1, false), (DAY_MS, true)] {
+        let mut scene = Scene::new();
+        same_key(&mut scene.records, [4, 6]);
+        for record in &mut scene.records[6..] {
+            record.effective_at = record.effective_at.plus_ms(between_ms);
+        }
+        assert_eq!(scene.verify().is_ok(), is_sound, "{between_ms}");
+    }
+}
+
+#[test]
+fn what_was_erased_is_counted_and_without_a_key_nothing_is_opened() {
+    let scene = Scene::new();
+    scene.verify().unwrap();
+    let without = verify(&*scene.store, None, &mut |_| {}).unwrap();
+    assert_eq!(without.sealed, SealedParts { found: 5, opened: None, erased: 0 });
+    for key in scene.store.state_keys(b"keys/month/").unwrap() {
+        scene.store.delete_state(&key).unwrap();
+    }
+    let later = Keyring::open_unchanged([7; 32], scene.store.clone() as Arc<dyn Store>).unwrap();
+    let erased = verify(&*scene.store, Some(&later), &mut |_| {}).unwrap();
+    assert_eq!(
+        erased.sealed,
+        SealedParts { found: 5, opened: Some(1), erased: 4 },
+        "the webhook secret has the master key"
+    );
+}
+
+/// The merchant's state does not count a sale that a recipient decided, though the books balance.
+#[test]
+fn a_state_that_differs_from_the_books_is_found() {
+    let mut scene = Scene::new();
+    let events = scene.records[5].events.clone();
+    let now = scene.records[9].effective_at;
+    scene.records.push(Decision { events, personal: None }.into_record(RECIPIENT, 2, now));
+    let broken = outcome(scene.verify()).unwrap_err();
+    assert_eq!((broken.promise, broken.found.as_str()), (Promise::State, "0"), "{broken}");
+    assert!(broken.expected.contains("Assets:Platform:Pending of 5938 centavos"), "{broken}");
+}
+
+/// A snapshot of records that differ from the journal's, or at positions that are not its own.
+#[test]
+fn a_snapshot_that_is_no_replay_is_found() {
+    type Damage = fn(&mut Scene);
+    let cases: [(&str, Damage, &str); 5] = [
+        (
+            "a recipient one centavo richer",
+            |scene| {
+                match &mut scene.records[5].events[0] {
+                    Event::CardCaptured { terms, .. } => terms.splits[0].amount += Centavos(1),
+                    event => panic!("{event:?}"),
+                }
+                scene.keep::<RecipientState>(RECIPIENT, 0, 8);
+            },
+            "Assets:Platform:Pending of 3500 centavos, found 3501",
+        ),
+        (
+            "a merchant with another status of a recipient",
+            |scene| {
+                scene.records[3].events.clear();
+                scene.keep::<MerchantState>(MERCHANT, 9, 0);
+            },
+            "the replayed state, found another one with the same balances",
+        ),
+        (
+            "a count of Records that is one short",
+            |scene| {
+                let removed = scene.records.remove(7);
+                scene.keep::<MerchantState>(MERCHANT, 7, 7);
+                scene.records.insert(7, removed);
+                let mut kept = snapshots::load(&*scene.store, MERCHANT).unwrap().unwrap();
+                kept.snapshot.own -= 1;
+                snapshots::write(&*scene.store, kept.snapshot, kept.own_through).unwrap();
+            },
+            "its Records through 7, found through 6",
+        ),
+        (
+            "positions beyond the journal",
+            |scene| scene.keep::<RecipientState>(RECIPIENT, 10, 11),
+            "positions through sequence 10, the journal's last, found sequence 11",
+        ),
+        (
+            "a ledger that the journal does not know",
+            |scene| {
+                let mut resident = Resident::<RecipientState>::new(RECIPIENT, GROUP, Arc::default());
+                scene.records.iter().zip(1..).for_each(|(record, at)| resident.replay(Sequence(at), record));
+                let unknown = LedgerId::Recipient(GROUP, RecipientNumber(2));
+                let snapshot = crate::journal::Snapshot { ledger: unknown, ..resident.snapshot() };
+                snapshots::write(&*scene.store, snapshot, Sequence(10)).unwrap();
+            },
+            "its Records through 0, found through 1",
+        ),
+    ];
+    for (name, damage, told) in cases {
+        let mut scene = Scene::new();
+        damage(&mut scene);
+        scene.records = records(&scene.keyring);
+        let broken = outcome(scene.verify()).expect_err(name);
+        assert_eq!(broken.promise, Promise::Snapshot, "{name}: {broken}");
+        assert!(broken.to_string().ends_with(told), "{name}: {broken}");
+    }
+}
+
+#[test]
+fn a_snapshot_of_another_release_is_counted_and_not_trusted() {
+    let scene = Scene::new();
+    scene.keep::<RecipientState>(RECIPIENT, 0, 6);
+    let key = scene.store.state_keys(b"snapshot/").unwrap().remove(0);
+    scene.store.put_state(&key, b"of another release").unwrap();
+    let verified = scene.verify().unwrap();
+    assert_eq!((verified.snapshots, verified.snapshots_unusable), (0, 1));
+}

@@ -1,0 +1,108 @@
+//! How the commands speak on a terminal: counts, amounts in reais, tables, progress bars.
+
+use std::io::Write as _;
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+/// Writes a line to standard output. Whoever closed it does not want to hear more.
+pub fn say(line: &str) {
+    let _closed = writeln!(std::io::stdout(), "{line}");
+}
+
+/// A count with its thousands apart: `12,345`.
+pub fn count(number: u64) -> String {
+    grouped(&number.to_string(), ',')
+}
+
+/// Centavos as reais, the Brazilian way: `-1.234,56`.
+pub fn reais(centavos: i128) -> String {
+    let sign = if centavos < 0 { "-" } else { "" };
+    let whole = grouped(&(centavos.unsigned_abs() / 100).to_string(), '.');
+    format!("{sign}{whole},{:02}", centavos.unsigned_abs() % 100)
+}
+
+/// Bytes in the largest unit that leaves at least one.
+pub fn bytes(size: u64) -> String {
+    let units = [(1_u64 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
+    match units.iter().find(|(unit, _)| size >= *unit) {
+        Some((unit, name)) => {
+            let tenths = u128::from(size) * 10 / u128::from(*unit);
+            format!("{}.{} {name}", tenths / 10, tenths % 10)
+        }
+        None => format!("{size} bytes"),
+    }
+}
+
+/// Lines of a table whose columns are aligned: the first `left` of them to the left, the others to the right.
+pub fn aligned<const COLUMNS: usize>(rows: &[[String; COLUMNS]], left: usize) -> Vec<String> {
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or_default();
+    let widths: [usize; COLUMNS] = std::array::from_fn(width);
+    let cell = |column: usize, text: &str| match column < left {
+        true => format!("{text:<width$}", width = widths[column]),
+        false => format!("{text:>width$}", width = widths[column]),
+    };
+    let line = |row: &[String; COLUMNS]| {
+        let cells: Vec<_> = row.iter().enumerate().map(|(column, text)| cell(column, text)).collect();
+        cells.join("  ").trim_end().to_owned()
+    };
+    rows.iter().map(line).collect()
+}
+
+/// A bar on standard error, where that is a terminal; nothing elsewhere.
+pub fn bar(label: &str, unit: &str) -> ProgressBar {
+    let bar = ProgressBar::new(0);
+    let template = format!("{label} {{bar:40}} {{human_pos}}/{{human_len}} {unit}");
+    bar.set_style(ProgressStyle::with_template(&template).expect("the template is valid for words as labels"));
+    bar
+}
+
+fn grouped(digits: &str, mark: char) -> String {
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (place, digit) in digits.char_indices() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            text.push(mark);
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn amounts_are_written_as_in_brazil() {
+        let cases = [
+            (0, "0,00"),
+            (5, "0,05"),
+            (-5, "-0,05"),
+            (100, "1,00"),
+            (99_999, "999,99"),
+            (100_000, "1.000,00"),
+            (-123_456_789, "-1.234.567,89"),
+            (i128::MIN, "-1.701.411.834.604.692.317.316.873.037.158.841.057,28"),
+        ];
+        for (centavos, expected) in cases {
+            assert_eq!(reais(centavos), expected);
+        }
+    }
+
+    #[test]
+    fn counts_and_sizes_are_readable() {
+        for (number, expected) in [(0, "0"), (999, "999"), (1_000, "1,000"), (12_345_678, "12,345,678")] {
+            assert_eq!(count(number), expected);
+        }
+        for (size, expected) in
+            [(1_023, "1023 bytes"), (1_024, "1.0 KiB"), (1_600_000, "1.5 MiB"), (u64::MAX, "17179869183.9 GiB")]
+        {
+            assert_eq!(bytes(size), expected);
+        }
+    }
+
+    #[test]
+    fn columns_are_aligned_by_characters() {
+        let rows = [["João", "1,00", ""], ["Ana", "-10,00", "x"]].map(|row| row.map(str::to_owned));
+        assert_eq!(aligned(&rows, 1), ["João    1,00", "Ana   -10,00  x"]);
+    }
+}

@@ -1,0 +1,150 @@
+//! `centavo verify`: checks a stopped data directory from its first Record to its last.
+//!
+//! Says what was checked on standard output, or where it broke in one line on standard error. It writes no Record, makes no data
+//! directory where there is none, and needs the master key only to try the sealed parts.
+
+use std::panic;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use actors::seal::Keyring;
+use actors::store::{SledOptions, SledStore, Store};
+use actors::verify::{Progress, SealedParts, Verified, VerifyError, verify};
+
+use crate::serve::{StartError, existing_master_key};
+use crate::terminal;
+
+/// Why a data directory is not verified.
+#[derive(Debug, thiserror::Error)]
+pub enum Failure {
+    /// The store does not open, or a promise is broken.
+    #[error(transparent)]
+    Verify(#[from] VerifyError),
+    /// The master key cannot be read.
+    #[error(transparent)]
+    MasterKey(#[from] StartError),
+    /// The data made the program panic: it holds what no sound program writes.
+    #[error("the check could not go on: {0}")]
+    Panicked(String),
+}
+
+/// How long to wait for a server that is just ending.
+const LOCK_WAIT: Duration = Duration::from_secs(2);
+
+/// Verifies a data directory and says what it found.
+pub fn run(data: &Path) -> Result<(), Failure> {
+    let begun = Instant::now();
+    let (verified, skipped) = quietly(|| check(data))?;
+    for line in summary(data, &verified, skipped, begun.elapsed()) {
+        terminal::say(&line);
+    }
+    Ok(())
+}
+
+/// Opens and verifies; says too whether there was no master key.
+fn check(data: &Path) -> Result<(Verified, bool), Failure> {
+    let options = SledOptions { lock_wait: LOCK_WAIT, ..SledOptions::default() };
+    let store = SledStore::open_existing(data, &options).map_err(VerifyError::from)?;
+    let store: Arc<dyn Store> = Arc::new(store);
+    let key = existing_master_key(data)?;
+    let keyring = key.map(|key| Keyring::open_unchanged(key, Arc::clone(&store))).transpose();
+    let keyring = keyring.map_err(VerifyError::from)?;
+    let journal = terminal::bar("checking the journal", "Records");
+    let states = terminal::bar("replaying the states", "steps");
+    let verified = verify(&*store, keyring.as_ref(), &mut |progress| {
+        let (bar, done, total) = match progress {
+            Progress::Journal(done, total) => (&journal, done, total),
+            Progress::States(done, total) => (&states, done, total),
+        };
+        bar.set_length(total);
+        bar.set_position(done);
+        if done == total {
+            bar.finish_and_clear();
+        }
+    });
+    journal.finish_and_clear();
+    states.finish_and_clear();
+    Ok((verified?, keyring.is_none()))
+}
+
+/// Runs `check` with a panic as one more failure. Damage makes the database panic, which the store turns into its own error: the
+/// message that a panic prints would only hide that one.
+fn quietly<T>(check: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
+    let message: Arc<Mutex<String>> = Arc::default();
+    let last = Arc::clone(&message);
+    let before = panic::take_hook();
+    panic::set_hook(Box::new(move |info| {
+        *last.lock().unwrap_or_else(PoisonError::into_inner) = info.to_string().replace('\n', " ");
+    }));
+    let checked = panic::catch_unwind(panic::AssertUnwindSafe(check));
+    panic::set_hook(before);
+    checked.unwrap_or_else(|_| Err(Failure::Panicked(message.lock().unwrap_or_else(PoisonError::into_inner).clone())))
+}
+
+fn summary(data: &Path, verified: &Verified, skipped: bool, took: Duration) -> Vec<String> {
+    let row = |label: &str, text: String| [label.to_owned(), text];
+    let count = terminal::count;
+    let unusable = match verified.snapshots_unusable {
+        0 => String::new(),
+        unusable => format!("; {} unusable, to be made again", count(unusable)),
+    };
+    let last = verified.head.next.0 - 1;
+    let rows = [
+        row("Records", format!("{} in {} blocks", count(verified.records), count(verified.blocks))),
+        row("Ledgers", count(verified.ledgers)),
+        row("Snapshots", format!("{}, each equal to a replay{unusable}", count(verified.snapshots))),
+        row("Debits", format!("R$ {}", terminal::reais(verified.debits))),
+        row("Credits", format!("R$ {}", terminal::reais(verified.credits))),
+        row("Idempotency keys", count(verified.idempotency_keys)),
+        row("Sealed parts", sealed(&verified.sealed, skipped)),
+        row("Head", format!("sequence {last}, {:?}", verified.head.hash)),
+        row("Size", terminal::bytes(verified.size_bytes)),
+    ];
+    let mut lines = vec![format!("{}: the books are whole ({:.1} s)", data.display(), took.as_secs_f64())];
+    lines.extend(terminal::aligned(&rows, 2).iter().map(|line| format!("  {line}")));
+    lines
+}
+
+fn sealed(parts: &SealedParts, skipped: bool) -> String {
+    let found = terminal::count(parts.found);
+    if skipped {
+        return format!(
+            "{found}, not opened: there is no master key (CENTAVO_MASTER_KEY, or master.key beside the data)"
+        );
+    }
+    let opened = terminal::count(parts.opened.unwrap_or_default());
+    format!("{found}: {opened} open, {} erased with their month's key", terminal::count(parts.erased))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wrong_path_is_an_error_and_makes_nothing() {
+        let place = tempfile::tempdir().unwrap();
+        let error = check(&place.path().join("nowhere")).unwrap_err().to_string();
+        assert!(error.contains("there is no journal here"), "{error}");
+        let error = check(place.path()).unwrap_err().to_string();
+        assert!(error.contains("there is no journal here"), "{error}");
+        assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_server_that_runs_is_named() {
+        let place = tempfile::tempdir().unwrap();
+        let store = SledStore::open(place.path(), &SledOptions::default()).unwrap();
+        let error = check(place.path()).unwrap_err().to_string();
+        assert!(error.contains("in use by another process; stop it"), "{error}");
+        drop(store);
+        check(place.path()).unwrap();
+        assert!(!place.path().join("master.key").exists());
+    }
+
+    #[test]
+    fn a_panic_is_one_more_failure() {
+        let failure = quietly(|| -> Result<(), Failure> { panic!("sums do not fit") }).unwrap_err().to_string();
+        assert!(failure.contains("sums do not fit") && !failure.contains('\n'), "{failure}");
+    }
+}
