@@ -1,0 +1,76 @@
+//! The server is killed, or its machine loses power, under concurrent load, again and again. An independent log of what it
+//! acknowledged, kept by the callers, is then held against what it knows: nothing acknowledged is missing, nothing is there twice,
+//! and the whole journal verifies.
+//!
+//! `CENTAVO_KILLS=n` and `CENTAVO_CUTS=n` run more rounds; `CENTAVO_CRASH_SEED=s` begins with another seed. The seed decides when the
+//! end comes and what the disk kept; the rest is timing.
+
+mod callers;
+#[path = "../../actors/tests/power_cut/cut.rs"]
+#[allow(dead_code)]
+mod cut;
+mod server;
+
+use std::path::Path;
+use std::time::Duration;
+
+use callers::Callers;
+use cut::{Chance, Disk, Shim};
+use server::Server;
+
+/// Callers that charge at once.
+const CALLERS: usize = 24;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_acknowledged_is_lost_or_doubled_by_kills() {
+    let folder = tempfile::tempdir().unwrap();
+    let rounds = setting("CENTAVO_KILLS").unwrap_or(20);
+    let told = crash_again_and_again(folder.path(), None, rounds).await.unwrap_or_else(|failure| panic!("{failure}"));
+    println!("{rounds} kills: {told}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_acknowledged_is_lost_or_doubled_by_power_cuts() {
+    let folder = tempfile::tempdir().unwrap();
+    let rounds = setting("CENTAVO_CUTS").unwrap_or(10);
+    let shim = Shim::build();
+    let told =
+        crash_again_and_again(folder.path(), Some(&shim), rounds).await.unwrap_or_else(|failure| panic!("{failure}"));
+    println!("{rounds} power cuts: {told}");
+}
+
+/// Under a disk that says that it has written, and has not, the same rounds must fail: this harness can see a lost charge.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_disk_that_lies_is_found_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let shim = Shim::build().with_disk(Disk::Lying);
+    let found = crash_again_and_again(folder.path(), Some(&shim), 40).await;
+    println!("found out: {}", found.expect_err("forty power cuts on a disk that lies lose something"));
+}
+
+fn setting(name: &str) -> Option<u64> {
+    std::env::var(name).ok().map(|text| text.parse().expect("a number"))
+}
+
+/// Rounds of load, crash, restart and reckoning in one folder. Gives what was told, or the first promise that was broken.
+async fn crash_again_and_again(folder: &Path, shim: Option<&Shim>, rounds: u64) -> Result<String, String> {
+    let data = folder.join("data");
+    std::fs::create_dir_all(&data).map_err(|error| error.to_string())?;
+    let first_seed = setting("CENTAVO_CRASH_SEED").unwrap_or(1);
+    let mut server = Server::start(&data, shim).await?;
+    let mut callers = Callers::open(&server).await?;
+    for seed in first_seed..first_seed + rounds {
+        let mut chance = Chance(seed);
+        let life = Duration::from_millis(50 + chance.below(450));
+        callers.charge_until(&server, CALLERS, life, || server.kill()).await;
+        server.wait();
+        if let Some(shim) = shim {
+            shim.cut(&data, seed);
+        }
+        server = Server::start(&data, shim).await.map_err(|error| format!("seed {seed}: it does not open: {error}"))?;
+        callers.reckon(&server).await.map_err(|error| format!("seed {seed}: {error}"))?;
+    }
+    server.stop()?;
+    server::verify(&data)?;
+    Ok(callers.summary())
+}
