@@ -314,9 +314,14 @@ impl Engine {
             let one_at_a_time = self.falling_due.lock().await;
             self.fall_due(self.now()).await;
             drop(one_at_a_time);
-            self.merchants.sleep_idle(self.idle);
-            self.recipients.sleep_idle(self.idle);
+            self.sleep_idle(self.idle);
         }
+    }
+
+    /// Puts actors to sleep that were not used for `idle`.
+    pub fn sleep_idle(&self, idle: Duration) {
+        self.merchants.sleep_idle(idle);
+        self.recipients.sleep_idle(idle);
     }
 
     /// Moves the sandbox clock forward. What falls due on the way happens one after the other, each at its own time, before this
@@ -341,8 +346,7 @@ impl Engine {
     pub async fn stop(&self) {
         let deadline = Instant::now() + Duration::from_secs(20);
         while !(self.merchants.is_empty() && self.recipients.is_empty()) && Instant::now() < deadline {
-            self.merchants.sleep_idle(Duration::ZERO);
-            self.recipients.sleep_idle(Duration::ZERO);
+            self.sleep_idle(Duration::ZERO);
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
         self.supervisor.stop(None);

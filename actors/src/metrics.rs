@@ -1,10 +1,10 @@
 //! What is measured, from the first day. Names follow the Prometheus conventions; units are in the names.
 
-use std::any::type_name;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
@@ -20,10 +20,9 @@ pub struct Metrics {
     block_bytes: Histogram,
     commit_seconds: Histogram,
     wake_seconds: Histogram,
-    /// How long replies waited for their Record to be durable, seconds.
+    /// How long a command took from being sent to its durable reply, seconds.
     pub gate_seconds: Histogram,
-    merchants_awake: Gauge,
-    recipients_awake: Gauge,
+    actors_awake: Family<[(&'static str, &'static str); 1], Gauge>,
     /// Commands that the door could still send.
     pub permits_free: Gauge,
     /// Commands that the door refused because the journal was full.
@@ -54,8 +53,7 @@ impl Default for Metrics {
             commit_seconds: histogram(0.000_05, 2.0, 16),
             wake_seconds: histogram(0.000_05, 2.0, 16),
             gate_seconds: histogram(0.000_05, 2.0, 16),
-            merchants_awake: Gauge::default(),
-            recipients_awake: Gauge::default(),
+            actors_awake: Family::default(),
             permits_free: Gauge::default(),
             shed: Counter::default(),
             due_lag_seconds: Gauge::default(),
@@ -77,11 +75,14 @@ impl Metrics {
         registry.register("journal_block_bytes", "Bytes of a block", self.block_bytes.clone());
         registry.register("journal_commit_seconds", "Time to make a block durable", self.commit_seconds.clone());
         registry.register("journal_published_sequence", "Last published Record", self.published.clone());
-        registry.register("gate_wait_seconds", "Time from decision to durable reply", self.gate_seconds.clone());
+        registry.register(
+            "gate_wait_seconds",
+            "Time from sending a command to its durable reply",
+            self.gate_seconds.clone(),
+        );
         registry.register("permits_free", "Commands that the door could still send", self.permits_free.clone());
         registry.register("shed", "Commands refused for want of room", self.shed.clone());
-        registry.register("merchants_awake", "Merchant actors", self.merchants_awake.clone());
-        registry.register("recipients_awake", "Recipient actors", self.recipients_awake.clone());
+        registry.register("actors_awake", "Actors, by what they own", self.actors_awake.clone());
         registry.register("actor_wake_seconds", "Time to open an actor", self.wake_seconds.clone());
         registry.register("due_lag_seconds", "Wait of the oldest due thing", self.due_lag_seconds.clone());
         registry.register(
@@ -109,8 +110,7 @@ impl Metrics {
 
     /// How many actors of a kind there are.
     pub fn set_actors_awake<B: Books>(&self, count: usize) {
-        let gauge =
-            if type_name::<B>().ends_with("MerchantState") { &self.merchants_awake } else { &self.recipients_awake };
+        let gauge = self.actors_awake.get_or_create(&[("kind", B::KIND)]);
         gauge.set(i64::try_from(count).unwrap_or(i64::MAX));
     }
 }

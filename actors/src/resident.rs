@@ -21,6 +21,9 @@ use crate::store::Sequence;
 
 /// One owner's state machine: a merchant's or a recipient's.
 pub trait Books: Clone + Default + std::fmt::Debug + PartialEq + Send + 'static {
+    /// What it is called in metrics.
+    const KIND: &'static str;
+
     /// What can be asked of it.
     type Command: Send + 'static;
 
@@ -50,9 +53,14 @@ pub trait Books: Clone + Default + std::fmt::Debug + PartialEq + Send + 'static 
 
     /// Decodes a state; none when the bytes are not of this release.
     fn decode(bytes: &[u8]) -> Option<Self>;
+
+    /// True when no claim on the platform is negative.
+    fn is_sound(&self) -> bool;
 }
 
 impl Books for MerchantState {
+    const KIND: &'static str = "merchant";
+
     type Command = MerchantCommand;
 
     fn decide(
@@ -88,6 +96,10 @@ impl Books for MerchantState {
     fn decode(bytes: &[u8]) -> Option<Self> {
         minicbor::decode(bytes).ok()
     }
+
+    fn is_sound(&self) -> bool {
+        self.is_sound()
+    }
 }
 
 /// A recipient decides nothing yet but what falls due.
@@ -95,6 +107,8 @@ impl Books for MerchantState {
 pub enum RecipientCommand {}
 
 impl Books for RecipientState {
+    const KIND: &'static str = "recipient";
+
     type Command = RecipientCommand;
 
     fn decide(
@@ -129,6 +143,10 @@ impl Books for RecipientState {
 
     fn decode(bytes: &[u8]) -> Option<Self> {
         minicbor::decode(bytes).ok()
+    }
+
+    fn is_sound(&self) -> bool {
+        self.is_sound()
     }
 }
 
@@ -361,6 +379,7 @@ impl<B: Books> Resident<B> {
         record.idempotency = idempotency;
         record.operator = operator;
         self.books.evolve(&record);
+        debug_assert!(self.books.is_sound(), "{:?} drew more than it has: {:?}", self.ledger, record.events);
         self.own = record.ordinal;
         self.records_since_snapshot += 1;
         if let Some(idempotency) = idempotency {

@@ -60,6 +60,11 @@ impl RecipientState {
         }
     }
 
+    /// True when no claim on the platform is negative.
+    pub fn is_sound(&self) -> bool {
+        self.available >= Centavos::ZERO && self.pending.values().all(|sum| sum.is_positive())
+    }
+
     /// When money falls due next.
     pub fn next_due(&self) -> Option<Timestamp> {
         self.pending.keys().next().map(|minute| minute.start())

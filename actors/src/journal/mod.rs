@@ -51,6 +51,22 @@ struct Failure {
     told: Notify,
 }
 
+/// Tells of the failure when the thread ends in any other way than it should, by a panic too.
+struct TellUnlessEnded(Arc<Failure>);
+
+impl TellUnlessEnded {
+    fn ended(self) {
+        std::mem::forget(self);
+    }
+}
+
+impl Drop for TellUnlessEnded {
+    fn drop(&mut self) {
+        self.0.happened.store(true, Ordering::Release);
+        self.0.told.notify_waiters();
+    }
+}
+
 /// What the thread works on.
 pub struct JournalParts {
     /// Where blocks become durable.
@@ -72,10 +88,12 @@ impl Journal {
         let failure = Arc::new(Failure::default());
         let journal = Self { sender, failure: Arc::clone(&failure) };
         let run = move || {
-            if let Err(error) = run(machine, &receiver, &parts) {
-                tracing::error!(%error, "a block could not be made durable: nothing of it was acknowledged, and the process must end");
-                failure.happened.store(true, Ordering::Release);
-                failure.told.notify_waiters();
+            let tell = TellUnlessEnded(failure);
+            match run(machine, &receiver, &parts) {
+                Ok(()) => tell.ended(),
+                Err(error) => {
+                    tracing::error!(%error, "a block could not be made durable: nothing of it was acknowledged");
+                }
             }
         };
         let thread = thread::Builder::new().name("journal".to_owned()).spawn(run).expect("a thread can be started");

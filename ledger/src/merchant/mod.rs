@@ -300,6 +300,13 @@ impl MerchantState {
         self.deficit
     }
 
+    /// True when no claim on the platform is negative, and no debt either.
+    pub fn is_sound(&self) -> bool {
+        let is_positive = |sums: &BTreeMap<Minute, Centavos>| sums.values().all(|sum| sum.is_positive());
+        let zero = Centavos::ZERO;
+        self.available >= zero && self.deficit >= zero && is_positive(&self.pending) && is_positive(&self.acquirer_due)
+    }
+
     /// The API keys, by id.
     pub fn api_keys(&self) -> &BTreeMap<ObjectId, ApiKey> {
         &self.keys

@@ -1,0 +1,126 @@
+//! The engine as a whole, on the embedded store: actors that sleep and wake under load, that fail, and that start again after
+//! a restart.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use actors::engine::{Engine, EngineOptions, OpenError, Unavailable};
+use actors::journal::RoomLimits;
+use actors::resident::Outcome;
+use ledger::fees::Settings;
+use ledger::id::{GroupNumber, LedgerId, ObjectId, RecipientNumber};
+use ledger::merchant::{MerchantCommand, SplitOrder};
+use ledger::money::Centavos;
+use ledger::personal::{MerchantProfile, Payer, RecipientProfile};
+use ledger::recipient::RecipientState;
+
+async fn open(folder: &Path, sandbox: bool) -> Result<Arc<Engine>, OpenError> {
+    let options = EngineOptions {
+        sandbox,
+        master_key: [7; 32],
+        room: RoomLimits::default(),
+        idle: Duration::from_secs(60),
+        rails: None,
+        fold_name: str::to_lowercase,
+    };
+    Engine::open(folder, options, |_, _| {}).await
+}
+
+async fn record(engine: &Engine, group: GroupNumber, command: MerchantCommand) {
+    let permit = engine.permit(1_024).unwrap();
+    let outcome = engine.command(group, command, None, None, permit).await.unwrap();
+    assert!(matches!(outcome, Outcome::Recorded(_)), "{outcome:?}");
+}
+
+/// A merchant with one active recipient.
+async fn open_shop(engine: &Engine) -> (GroupNumber, ObjectId) {
+    let (group, now) = (engine.new_group(), engine.now());
+    let profile = engine.keyring().seal_value(now, &MerchantProfile::default()).unwrap();
+    let settings = Settings { split_enabled: true, ..Settings::default() };
+    record(engine, group, MerchantCommand::Open { id: engine.ids().object(group, now, 1), settings, profile }).await;
+    let profile = engine.keyring().seal_value(now, &RecipientProfile::default()).unwrap();
+    let document = engine.keyring().fingerprint("document", &[b"12345678909"]);
+    record(engine, group, MerchantCommand::RegisterRecipient { random: 1, document, profile }).await;
+    let id = engine.projector().merchant(group, |row| row.recipients[0].id).unwrap();
+    record(engine, group, MerchantCommand::ApproveRecipient { id }).await;
+    (group, id)
+}
+
+/// A paid PIX charge of 1000 with a split of 400.
+async fn settle(engine: &Engine, group: GroupNumber, recipient: ObjectId, random: u64) {
+    let now = engine.now();
+    let charge = engine.ids().object(group, now, random);
+    let splits = vec![SplitOrder { recipient, amount: Centavos(400) }];
+    let payer = engine.keyring().seal_value(now, &Payer::default()).unwrap();
+    let opened =
+        MerchantCommand::OpenPix { charge, amount: Centavos(1_000), splits, expires_at: now.plus_days(1), payer };
+    record(engine, group, opened).await;
+    let end_to_end_id = "E0000000020260701120012345678901".to_owned();
+    record(engine, group, MerchantCommand::ConfirmPix { charge, end_to_end_id }).await;
+}
+
+async fn available(engine: &Engine, group: GroupNumber) -> (i64, i64) {
+    let seller = engine.read_merchant(group, |books, _| books.available().0).await.unwrap();
+    let recipient = LedgerId::Recipient(group, RecipientNumber(1));
+    let split = engine.read_recipient(recipient, |books: &RecipientState, _| books.available().0).await.unwrap();
+    (seller, split)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn actors_sleep_and_wake_under_load_and_lose_nothing() {
+    const CALLERS: u64 = 8;
+    const CHARGES: u64 = 40;
+    let folder = tempfile::tempdir().unwrap();
+    let engine = open(folder.path(), true).await.unwrap();
+    let (group, recipient) = open_shop(&engine).await;
+    let callers: Vec<_> = (0..CALLERS)
+        .map(|caller| {
+            let engine = Arc::clone(&engine);
+            tokio::spawn(async move {
+                for i in 0..CHARGES {
+                    settle(&engine, group, recipient, caller * CHARGES + i).await;
+                    engine.sleep_idle(Duration::ZERO);
+                }
+            })
+        })
+        .collect();
+    for caller in callers {
+        caller.await.unwrap();
+    }
+    let charges = (CALLERS * CHARGES) as i64;
+    let expected = (charges * (600 - 6), charges * 400);
+    assert_eq!(available(&engine, group).await, expected);
+    engine.stop().await;
+    let again = open(folder.path(), true).await.unwrap();
+    assert_eq!(available(&again, group).await, expected, "after a restart");
+    settle(&again, group, recipient, 1 << 40).await;
+    again.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_actor_that_fails_starts_again_from_the_journal() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = open(folder.path(), true).await.unwrap();
+    let (group, recipient) = open_shop(&engine).await;
+    settle(&engine, group, recipient, 1).await;
+    let failed = engine.read_merchant(group, |_, _| -> i64 { panic!("a defect in a handler") }).await;
+    assert_eq!(failed, Err(Unavailable::OutcomeUnknown));
+    // Until the directory has heard of the end, what is sent has no known outcome either.
+    let deadline = std::time::Instant::now() + Duration::from_secs(10);
+    while engine.read_merchant(group, |_, _| ()).await.is_err() {
+        assert!(std::time::Instant::now() < deadline, "the actor did not start again");
+        tokio::task::yield_now().await;
+    }
+    settle(&engine, group, recipient, 2).await;
+    assert_eq!(available(&engine, group).await, (2 * 594, 800));
+    engine.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn data_made_in_the_sandbox_does_not_open_live() {
+    let folder = tempfile::tempdir().unwrap();
+    open(folder.path(), true).await.unwrap().stop().await;
+    let live = open(folder.path(), false).await.err();
+    assert!(matches!(live, Some(OpenError::WrongMode { .. })), "{live:?}");
+}
