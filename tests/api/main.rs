@@ -1,0 +1,12 @@
+//! The product from outside: every test starts its own server on an empty folder, talks to it over a socket, and moves the
+//! sandbox clock by hand. Nothing is shared between tests, and nothing is known of the inside but what the interface promises.
+
+mod card;
+mod errors;
+mod idempotency;
+mod lifecycle;
+mod operations;
+mod pix;
+mod statement;
+mod sub_recipients;
+mod world;
