@@ -164,12 +164,14 @@ impl Commission {
         seller_gross: Centavos,
     ) -> Self {
         let fees = &settings.fees;
-        if method == PaymentMethod::Pix {
-            return Self { pix: fees.pix.of(seller_gross), ..Self::default() };
-        }
+        let mdr = match method {
+            PaymentMethod::Pix => return Self { pix: fees.pix.of(seller_gross), ..Self::default() },
+            PaymentMethod::CreditCard => fees.mdr(installments),
+            PaymentMethod::DebitCard => fees.mdr_1x,
+        };
         let mdr_base = if settings.options.mdr_on_seller_gross { seller_gross } else { amount };
         Self {
-            mdr: fees.mdr(installments).of(mdr_base),
+            mdr: mdr.of(mdr_base),
             antifraud: fees.antifraud,
             margin: fees.margin.of(seller_gross),
             pix: Centavos::ZERO,

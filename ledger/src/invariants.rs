@@ -136,3 +136,69 @@ impl GroupBooks {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::entry::Posting;
+    use crate::id::{GroupNumber, RecipientNumber};
+    use crate::money::Centavos;
+    use crate::record::Decision;
+    use crate::time::Timestamp;
+
+    const GROUP: GroupNumber = GroupNumber(1);
+    const MERCHANT: LedgerId = LedgerId::Merchant(GROUP);
+    const PLATFORM: LedgerId = LedgerId::Platform(GROUP);
+    const RECIPIENT: LedgerId = LedgerId::Recipient(GROUP, RecipientNumber(1));
+
+    /// An entry of 5 centavos from one account to another.
+    fn entry(ledger: LedgerId, debit: Account, credit: Account) -> Entry {
+        let line = |account, side| Posting { account, side, amount: Centavos(5) };
+        Entry::try_new(ledger, vec![line(debit, Side::Debit), line(credit, Side::Credit)]).unwrap()
+    }
+
+    fn record(ordinal: u64, entries: Vec<Entry>) -> Record {
+        Record { entries, ..Decision::default().into_record(MERCHANT, ordinal, Timestamp(0)) }
+    }
+
+    #[test]
+    fn every_broken_promise_is_named() {
+        use Account::*;
+        let sale = entry(MERCHANT, Pending, SalesCard);
+        let owed = entry(PLATFORM, AcquirerReceivable, MerchantPending);
+        let elsewhere = LedgerId::Merchant(GroupNumber(2));
+        let mirror = |ledger, account, sum| Err(Violation::Mirror { ledger, account, sum });
+        let negative = |ledger, account, balance| Err(Violation::Negative { ledger, account, balance });
+        for (entries, expected) in [
+            (vec![sale.clone(), owed.clone()], Ok(())),
+            (vec![sale], mirror(MERCHANT, Pending, 5)),
+            (vec![owed], mirror(PLATFORM, MerchantPending, -5)),
+            (vec![entry(MERCHANT, OtherIncome, Deficit)], mirror(MERCHANT, Deficit, -5)),
+            (vec![entry(RECIPIENT, SplitReversals, Clawback)], mirror(RECIPIENT, Clawback, -5)),
+            (vec![entry(RECIPIENT, SplitsPix, Available)], negative(RECIPIENT, Available, -5)),
+            (vec![entry(MERCHANT, OtherIncome, ReservedCashout)], negative(MERCHANT, ReservedCashout, -5)),
+            (vec![entry(MERCHANT, ContraSplits, SalesPix)], Err(Violation::Splits(5))),
+            (vec![entry(PLATFORM, BankPix, CommissionPix)], Err(Violation::Fees(-5))),
+            (vec![entry(elsewhere, OtherIncome, SalesPix)], Err(Violation::Foreign(elsewhere))),
+        ] {
+            assert_eq!(GroupBooks::default().post(&record(1, entries.clone())), expected, "{entries:?}");
+        }
+    }
+
+    #[test]
+    fn a_lost_or_repeated_record_is_noticed() {
+        for (ordinals, expected) in [
+            (&[1, 2, 3][..], Ok(())),
+            (&[2], Err((1, 2))),
+            (&[1, 3], Err((2, 3))),
+            (&[1, 1], Err((2, 1))),
+            (&[0], Err((1, 0))),
+        ] {
+            let mut books = GroupBooks::default();
+            let posted = ordinals.iter().try_for_each(|ordinal| books.post(&record(*ordinal, Vec::new())));
+            let expected =
+                expected.map_err(|(expected, found)| Violation::Ordinal { owner: MERCHANT, expected, found });
+            assert_eq!(posted, expected, "{ordinals:?}");
+        }
+    }
+}

@@ -8,6 +8,7 @@
 //! `HashMap`; the same commands at the same times always give the same Records. Its manifest cannot name a runtime.
 
 #![forbid(unsafe_code)]
+#![deny(clippy::float_arithmetic)]
 
 pub mod account;
 pub mod document;

@@ -341,7 +341,10 @@ pub async fn list(
         let numbered = merchant.recipients.iter().enumerate().rev();
         let found: Vec<_> = numbered.filter(|(_, row)| row.search_key.contains(&wanted)).collect();
         let rows = found.iter().skip(page.skip()).take(page.count());
-        (found.len(), rows.map(|(number, row)| (RecipientNumber(*number as u32 + 1), (*row).clone())).collect::<Vec<_>>())
+        (
+            found.len(),
+            rows.map(|(number, row)| (RecipientNumber(*number as u32 + 1), (*row).clone())).collect::<Vec<_>>(),
+        )
     };
     let (total, rows) = app.engine.projector().merchant(caller.group, find).unwrap_or_default();
     let items = rows.iter().map(|(number, row)| view(&app, LedgerId::Recipient(caller.group, *number), row));

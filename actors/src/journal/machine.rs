@@ -2,9 +2,11 @@
 //! and who is answered, in which order. The writer thread is a shell around it, and so is the simulation.
 //!
 //! Everything passes one queue. A block takes what waits, in order, up to a size. When the block is durable, its Records are
-//! published, delivered to the foreign owners that are awake, reported to their owners as durable, and only then do the other
+//! delivered to the foreign owners that are awake, published, reported to their owners as durable, and only then do the other
 //! messages of the block take effect, in their order: replies leave, opens are answered, snapshots are written.
 //!
+//! - Delivery comes before publication: who repeats a request and is answered from the index, by its key, reads its own write in
+//!   the recipients' balances as well.
 //! - A reply queued behind a Record leaves with that Record's block or a later one: nobody hears of a fact before it is durable.
 //! - An open is answered with a sequence S after everything up to S was published, and its inbox gets everything from S + 1.
 
@@ -212,9 +214,10 @@ impl<A, I: Clone> Machine<A, I> {
     fn land(&mut self, flight: Flight<A, I>, outputs: &mut Vec<Output<A, I>>) {
         let Flight { records, permits, followers } = flight;
         if !records.is_empty() {
-            let notices = self.notices(&records);
+            let durable = self.durable(&records);
+            outputs.extend(self.deliveries(&records));
             outputs.push(Output::Publish(records));
-            outputs.extend(notices);
+            outputs.extend(durable);
         }
         drop(permits);
         for follower in followers {
@@ -238,12 +241,10 @@ impl<A, I: Clone> Machine<A, I> {
         in_flight.map_or(self.head.next.0, |(first, _)| first.0)
     }
 
-    /// One delivery per foreign owner that is awake, then one word per owner that its Records are durable.
-    fn notices(&self, records: &[(Sequence, Arc<Record>)]) -> Vec<Output<A, I>> {
+    /// One delivery per foreign owner that is awake.
+    fn deliveries(&self, records: &[(Sequence, Arc<Record>)]) -> Vec<Output<A, I>> {
         let mut foreign: BTreeMap<LedgerId, Vec<(Sequence, Arc<Record>)>> = BTreeMap::new();
-        let mut own: BTreeMap<LedgerId, u64> = BTreeMap::new();
         for (sequence, record) in records {
-            own.insert(record.owner, record.ordinal);
             let Some(group) = record.owner.group() else { continue };
             for number in record.recipients_told() {
                 let ledger = LedgerId::Recipient(group, number);
@@ -255,9 +256,15 @@ impl<A, I: Clone> Machine<A, I> {
         let deliveries = foreign.into_iter().filter_map(|(ledger, records)| {
             self.inboxes.get(&ledger).map(|inbox| Output::Deliver { inbox: inbox.clone(), records })
         });
+        deliveries.collect()
+    }
+
+    /// One word per owner that is awake: its Records are durable.
+    fn durable(&self, records: &[(Sequence, Arc<Record>)]) -> Vec<Output<A, I>> {
+        let own: BTreeMap<LedgerId, u64> = records.iter().map(|(_, record)| (record.owner, record.ordinal)).collect();
         let durable = own.into_iter().filter_map(|(ledger, ordinal)| {
             self.inboxes.get(&ledger).map(|inbox| Output::Durable { inbox: inbox.clone(), ordinal })
         });
-        deliveries.chain(durable).collect()
+        durable.collect()
     }
 }

@@ -10,7 +10,8 @@ use crate::rejection::Rejection;
 use crate::time::Timestamp;
 
 impl MerchantState {
-    /// The splits wait 30 days; the seller's part as long as its terms say.
+    /// The splits wait 30 days; the seller's part as long as its terms say. What the acquirer says it keeps is held between nothing
+    /// and the total.
     pub(super) fn capture_card(
         &self,
         charge: ObjectId,
@@ -20,7 +21,7 @@ impl MerchantState {
         let terms = self.open_charge(charge, true)?.terms.clone();
         Ok(Decision::of(Event::CardCaptured {
             charge,
-            acquirer_mdr: acquirer_mdr.min(terms.amount),
+            acquirer_mdr: acquirer_mdr.or_zero().min(terms.amount),
             seller: self.seller_part(terms.seller_net()),
             seller_due: now.plus_days(terms.settlement_days).minute(),
             splits_due: now.plus_days(SPLIT_SETTLEMENT_DAYS).minute(),

@@ -227,7 +227,7 @@ impl MerchantState {
             }
             Command::RevokeApiKey { id } => self.revoke_api_key(id),
             Command::RegisterRecipient { random, document, profile } => {
-                Ok(self.register_recipient(document, profile, |number| ids.recipient(group, number, now, random)))
+                self.register_recipient(document, profile, |number| ids.recipient(group, number, now, random))
             }
             Command::SubmitRecipient { id } => self.submit_recipient(id, ids),
             Command::ApproveRecipient { id } => self.approve_recipient(id, ids),
@@ -407,7 +407,7 @@ impl MerchantState {
         }
     }
 
-    /// A charge's terms, with the ladder of refusals of interface 2.4 and 7.
+    /// A charge's terms, with the ladder of refusals of interface 2.4 and 7: each rung looks at every split before the next does.
     fn terms(
         &self,
         amount: Centavos,
@@ -419,15 +419,16 @@ impl MerchantState {
         if !orders.is_empty() && !self.settings.split_enabled {
             return Err(Rejection::SplitNotEnabled);
         }
-        let mut splits = Vec::with_capacity(orders.len());
-        for (index, order) in orders.iter().enumerate() {
-            let (number, recipient) =
-                self.find_recipient(order.recipient, ids).ok_or(Rejection::SplitRecipientNotFound { index })?;
-            if recipient.status != RecipientStatus::Active {
-                return Err(Rejection::SplitRecipientNotActive { index });
-            }
-            splits.push(Split { recipient: number, amount: order.amount });
+        let found = orders.iter().enumerate().map(|(index, order)| {
+            self.find_recipient(order.recipient, ids).ok_or(Rejection::SplitRecipientNotFound { index })
+        });
+        let found = found.collect::<Result<Vec<_>, _>>()?;
+        if let Some(index) = found.iter().position(|(_, recipient)| recipient.status != RecipientStatus::Active) {
+            return Err(Rejection::SplitRecipientNotActive { index });
         }
+        let parts = found.iter().zip(orders);
+        let splits: Vec<_> =
+            parts.map(|((number, _), order)| Split { recipient: *number, amount: order.amount }).collect();
         let splits_total = splits.iter().map(|split| split.amount).sum::<Centavos>();
         if splits_total >= amount {
             return Err(Rejection::SplitsReachTotal);

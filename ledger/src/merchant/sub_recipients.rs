@@ -56,25 +56,29 @@ impl MerchantState {
         self.recipient(number).filter(|recipient| recipient.id == id).map(|recipient| (number, recipient))
     }
 
-    /// A new document makes a draft; a rejected recipient becomes a draft again under its id; any other is left as it is.
+    /// A new document makes a draft; a rejected recipient becomes a draft again under its id; any other is left as it is. An
+    /// account that is not configured for split registers nobody (interface 5.4).
     pub(super) fn register_recipient(
         &self,
         document: Fingerprint,
         profile: Sealed,
         id_of: impl FnOnce(RecipientNumber) -> ObjectId,
-    ) -> Decision {
+    ) -> Result<Decision, Rejection> {
+        if !self.settings.split_enabled {
+            return Err(Rejection::SplitNotEnabled);
+        }
         let Some(number) = self.recipients_by_document.get(&document).copied() else {
             let count = u32::try_from(self.recipients.len()).expect("a group has fewer than 2^30 recipients");
             let number = RecipientNumber(count + 1);
             let registered = Event::RecipientRegistered { number, id: id_of(number), document };
-            return Decision { events: vec![registered], personal: Some(profile) };
+            return Ok(Decision { events: vec![registered], personal: Some(profile) });
         };
-        match self.recipient(number).map(|recipient| recipient.status) {
+        Ok(match self.recipient(number).map(|recipient| recipient.status) {
             Some(RecipientStatus::Rejected) => {
                 Decision { events: vec![Event::RecipientRegisteredAgain { number }], personal: Some(profile) }
             }
             _ => Decision::default(),
-        }
+        })
     }
 
     /// A draft becomes pending; later states are left as they are.

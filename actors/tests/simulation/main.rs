@@ -1,0 +1,113 @@
+//! # The seeded simulation of the engine
+//!
+//! One thread, no clock, no disk: the journal's state machine and the actors' cores as they are in the product, and around them a
+//! world in which a seed decides what happens next. Messages overtake each other, callers lose answers and ask again, actors fall
+//! asleep, panic and are opened again from old snapshots, and the process dies between any two things that the journal does.
+//! An auditor reads every block and every answer ([`audit`]); the callers keep books of their own ([`model`]).
+//!
+//! `CENTAVO_SIM_SEEDS=n` runs n seeds, `CENTAVO_SIM_SEED=s` replays one and tells each step.
+
+mod actor;
+mod audit;
+mod callers;
+mod chance;
+mod coverage;
+mod model;
+mod projector;
+mod world;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Instant;
+
+use coverage::{Coverage, EXPECTED};
+use world::{Defect, Failure};
+
+const SEEDS: u64 = 2_000;
+
+#[test]
+fn every_seed_keeps_every_promise() {
+    if let Some(seed) = number_from_environment("CENTAVO_SIM_SEED") {
+        let coverage = replay(seed);
+        println!("seed {seed}: {} steps, {} Records", coverage.steps, coverage.records);
+        return;
+    }
+    let seeds = number_from_environment("CENTAVO_SIM_SEEDS").unwrap_or(SEEDS);
+    let (started, mut total) = (Instant::now(), Coverage::default());
+    for seed in 0..seeds {
+        match run(seed, None, false) {
+            Ok(coverage) => total.add(&coverage),
+            Err(failure) => panic!("{}", how_to_replay(&failure)),
+        }
+    }
+    let per_second = seeds as f64 / started.elapsed().as_secs_f64();
+    println!("{seeds} seeds, {} steps, {} Records, {per_second:.0} seeds/s", total.steps, total.records);
+    for what in EXPECTED {
+        println!("{:>9}  {what}", total.count(what));
+    }
+    // A few seeds cannot see everything.
+    if seeds >= SEEDS {
+        assert_eq!(total.missing(), Vec::<&str>::new(), "the simulation no longer sees these");
+    }
+}
+
+#[test]
+fn the_same_seed_is_the_same_run() {
+    for seed in 0..10 {
+        let again = || run(seed, None, false).map_err(|failure| how_to_replay(&failure));
+        assert_eq!(again(), again(), "seed {seed}");
+    }
+}
+
+/// A simulation that finds nothing proves nothing: here it is given the defects that it exists for.
+#[test]
+fn seeded_defects_are_found() {
+    for (defect, promise, seeds_max) in [
+        (Defect::AnswersBeforeWritten, "durable", 5),
+        (Defect::PublishesBeforeDelivery, "told before it is delivered", 4_000),
+        (Defect::DropsDelivery, "", 200),
+        (Defect::SnapshotClaimsForeign, "", 1_000),
+        (Defect::AppliesOwnTwice, "opened", 200),
+        (Defect::LoadsOneShort, "opened", 5),
+        (Defect::ClaimsKeysLookedUp, "counts twice", 100),
+        (Defect::SnapshotsJumpTheQueue, "on the wrong side of the cut", 200),
+    ] {
+        let found = (0..seeds_max).find_map(|seed| run(seed, Some(defect), false).err());
+        let failure = found.unwrap_or_else(|| panic!("{defect:?} was not found within {seeds_max} seeds"));
+        println!("{defect:?}: seed {}, step {}: {}", failure.seed, failure.step, failure.what);
+        assert!(failure.what.contains(promise), "{defect:?} was found by another promise: {}", failure.what);
+    }
+}
+
+#[test]
+fn a_delivery_that_comes_twice_is_harmless() {
+    for seed in 0..100 {
+        if let Err(failure) = run(seed, Some(Defect::DeliversTwice), false) {
+            panic!("{}", how_to_replay(&failure));
+        }
+    }
+}
+
+/// Runs a seed; a panic of the product is a failure like any other.
+fn run(seed: u64, defect: Option<Defect>, trace: bool) -> Result<Coverage, Failure> {
+    let caught = catch_unwind(AssertUnwindSafe(|| world::run(seed, defect, trace)));
+    caught.unwrap_or_else(|_| Err(Failure { seed, step: 0, what: "a panic, told above".into() }))
+}
+
+fn replay(seed: u64) -> Coverage {
+    match run(seed, None, true) {
+        Ok(coverage) => coverage,
+        Err(failure) => panic!("{}", how_to_replay(&failure)),
+    }
+}
+
+fn how_to_replay(failure: &Failure) -> String {
+    let Failure { seed, step, what } = failure;
+    format!(
+        "seed {seed}, step {step}: {what}\nto see each step: \
+         CENTAVO_SIM_SEED={seed} cargo test -p actors --test simulation every_seed -- --nocapture"
+    )
+}
+
+fn number_from_environment(name: &str) -> Option<u64> {
+    std::env::var(name).ok()?.parse().ok()
+}

@@ -1,0 +1,811 @@
+//! The world: the real journal machine, the real cores of the actors, a store in memory, and everything that may happen between
+//! them, one thing at a time, chosen by the seed.
+//!
+//! What is reordered and what is not: a mailbox is one queue, as ractor's are: what was put there first is handled first. Between
+//! a sender's decision and that moment anything may happen, so messages of different senders overtake each other on their way
+//! (every request travels alone, and so does every message of an actor to the journal), while those of one actor keep their order.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use actors::journal::{BLOCK_BYTES_MAX, Input, Machine, Output, Room, RoomLimits, Sender, Snapshot};
+use actors::resident::{Effects, Order, Outcome};
+use actors::store::{Block, MemoryStore, Partition, Sequence, Store};
+use ledger::event::Event;
+use ledger::id::{IdKey, LedgerId};
+use ledger::record::Record;
+use ledger::time::Timestamp;
+
+use crate::actor::{Actor, Answer, Ask, Core, Inbox, Message, Outgoing, Reply, Request, Stage};
+use crate::audit::{Audit, ensure, recipients_in};
+use crate::callers::Callers;
+use crate::chance::Chance;
+use crate::coverage::Coverage;
+use crate::projector::Projector;
+
+/// A defect that a run is given on purpose, to see that it is found. The product has none of them: they sit in the shell that
+/// the simulation plays.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Defect {
+    /// Replies do not wait for the gate.
+    AnswersBeforeWritten,
+    /// Records are published before they are delivered.
+    PublishesBeforeDelivery,
+    /// Now and then a delivery is lost.
+    DropsDelivery,
+    /// Every delivery comes twice. Harmless: the position passes over it.
+    DeliversTwice,
+    /// A snapshot claims one foreign Record more than it holds.
+    SnapshotClaimsForeign,
+    /// The loader applies the last own Record of a snapshot again.
+    AppliesOwnTwice,
+    /// The loader leaves out the last Record of the tail.
+    LoadsOneShort,
+    /// The door claims that its look-up of a key saw everything.
+    ClaimsKeysLookedUp,
+    /// A snapshot is written when it is taken, not behind its Records.
+    SnapshotsJumpTheQueue,
+}
+
+/// How a run ended that broke a promise.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    pub(crate) seed: u64,
+    pub(crate) step: u64,
+    pub(crate) what: String,
+}
+
+/// One thing that can happen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Step {
+    Execute,
+    Gather,
+    Land,
+    Arrive,
+    Handle,
+    Send,
+    Load,
+    Call,
+    GiveUp,
+    Sleep,
+    Snapshot,
+    Panic,
+    Sweep,
+    Jump,
+    Crash,
+}
+
+/// How likely each thing is, before the seed changes it; the second number is by how much it may.
+const WEIGHTS: &[(Step, usize, &[usize])] = &[
+    (Step::Execute, 25, &[1, 4, 16, 32]),
+    (Step::Gather, 60, &[1, 2, 8]),
+    (Step::Land, 50, &[1, 2, 8]),
+    (Step::Arrive, 120, &[1, 2, 4]),
+    (Step::Handle, 160, &[1, 2, 4]),
+    (Step::Send, 200, &[1, 2, 4]),
+    (Step::Load, 60, &[1, 2, 4]),
+    (Step::Call, 120, &[1, 2, 4]),
+    (Step::GiveUp, 5, &[0, 1, 2, 8, 16]),
+    (Step::Sleep, 5, &[0, 0, 1, 2, 6]),
+    (Step::Snapshot, 6, &[0, 1, 2, 4]),
+    (Step::Panic, 3, &[0, 0, 1, 2]),
+    (Step::Sweep, 8, &[0, 1, 2]),
+    (Step::Jump, 4, &[0, 1, 2]),
+    (Step::Crash, 2, &[0, 0, 1, 2]),
+];
+
+/// The steps with which a run is brought to its end.
+const CALM: &[Step] =
+    &[Step::Execute, Step::Gather, Step::Land, Step::Arrive, Step::Handle, Step::Send, Step::Load, Step::Call];
+
+pub(crate) struct World {
+    pub(crate) chance: Chance,
+    pub(crate) now: Timestamp,
+    pub(crate) ids: IdKey,
+    pub(crate) room: Arc<Room>,
+    pub(crate) projector: Projector,
+    pub(crate) audit: Audit,
+    pub(crate) coverage: Coverage,
+    pub(crate) defect: Option<Defect>,
+    /// Requests on their way to an actor.
+    pub(crate) transit: Vec<Request>,
+    limits: RoomLimits,
+    weights: BTreeMap<Step, usize>,
+    trace: bool,
+    store: MemoryStore,
+    machine: Machine<Answer, Inbox>,
+    outputs: VecDeque<Output<Answer, Inbox>>,
+    handed_out: Option<Block>,
+    actors: BTreeMap<Inbox, Actor>,
+    directory: BTreeMap<LedgerId, Inbox>,
+    /// Requests for an actor that is being put to sleep.
+    waiting: BTreeMap<LedgerId, Vec<Request>>,
+    inbox_last: u64,
+    /// The sequence that the Record submitted last will have.
+    submitted: u64,
+    snapshots: Vec<Snapshot>,
+}
+
+/// Runs one seed to its end.
+pub(crate) fn run(seed: u64, defect: Option<Defect>, trace: bool) -> Result<Coverage, Failure> {
+    let mut world = World::new(seed, defect, trace);
+    let mut callers = Callers::new(&mut world.chance);
+    match world.live(&mut callers) {
+        Ok(()) => {
+            world.coverage.records = world.audit.records().count() as u64;
+            Ok(world.coverage)
+        }
+        Err(what) => Err(Failure { seed, step: world.coverage.steps, what }),
+    }
+}
+
+impl World {
+    fn new(seed: u64, defect: Option<Defect>, trace: bool) -> Self {
+        let mut chance = Chance::new(seed);
+        let mut weights = BTreeMap::new();
+        for (step, weight, factors) in WEIGHTS {
+            weights.insert(*step, weight * chance.pick(factors).unwrap_or(1));
+        }
+        let limits = RoomLimits { commands_max: chance.between(8, 120), bytes_max: 64 * 1024, reserved_percent: 25 };
+        let store = MemoryStore::new();
+        Self {
+            now: Timestamp(1_700_000_000_000),
+            ids: IdKey::new([7; 16]),
+            room: Room::new(limits),
+            projector: Projector::default(),
+            audit: Audit::new(),
+            coverage: Coverage::default(),
+            defect,
+            transit: Vec::new(),
+            limits,
+            weights,
+            trace,
+            machine: Machine::new(actors::store::Head::EMPTY),
+            store,
+            outputs: VecDeque::new(),
+            handed_out: None,
+            actors: BTreeMap::new(),
+            directory: BTreeMap::new(),
+            waiting: BTreeMap::new(),
+            inbox_last: 0,
+            submitted: 0,
+            snapshots: Vec::new(),
+            chance,
+        }
+    }
+
+    fn live(&mut self, callers: &mut Callers) -> Result<(), String> {
+        for _ in 0..self.chance.between(400, 1_200) {
+            self.now = self.now.plus_ms(self.chance.between(0, 40));
+            let steps: Vec<Step> = self.weights.keys().copied().collect();
+            self.step(&steps, callers)?;
+        }
+        self.come_to_rest(callers)?;
+        self.open_everybody(callers)?;
+        self.check_all()?;
+        callers.settle(&self.audit)
+    }
+
+    /// Nothing new is asked for and nothing goes wrong any more, until nothing is left to do.
+    fn come_to_rest(&mut self, callers: &mut Callers) -> Result<(), String> {
+        callers.stop_asking();
+        for _ in 0..20_000 {
+            if !self.step(CALM, callers)? {
+                ensure(self.is_at_rest(), || "nothing can happen, but something waits".into())?;
+                ensure(callers.are_answered(), || "a caller was never answered".into())?;
+                return ensure(self.room.commands() == 0, || format!("{} permits are lost", self.room.commands()));
+            }
+        }
+        Err("it does not come to rest".into())
+    }
+
+    /// Every owner is asked for its balance once more, whatever it did before.
+    fn open_everybody(&mut self, callers: &mut Callers) -> Result<(), String> {
+        let mut ledgers = self.audit.ledgers();
+        let records: Vec<_> = self.audit.records().map(|(_, record)| record).collect();
+        ledgers.extend(recipients_in(&records));
+        ledgers.sort_unstable();
+        ledgers.dedup();
+        callers.ask_balances(&ledgers);
+        self.come_to_rest(callers)?;
+        let awake = ledgers.iter().all(|ledger| self.directory.contains_key(ledger));
+        ensure(awake, || "an owner was asked for its balance and is not awake".into())
+    }
+
+    fn is_at_rest(&self) -> bool {
+        self.outputs.is_empty()
+            && self.transit.is_empty()
+            && self.machine.is_idle()
+            && self.waiting.values().all(Vec::is_empty)
+            && self.actors.values().all(Actor::is_quiet)
+    }
+
+    fn check_all(&self) -> Result<(), String> {
+        for actor in self.actors.values() {
+            self.audit.check_state(&actor.core, actor.ledger, "at the end")?;
+            self.audit.check_complete(&actor.core, actor.ledger)?;
+        }
+        self.snapshots.iter().try_for_each(|snapshot| self.audit.check_snapshot(snapshot))?;
+        self.audit.reread(&self.store)
+    }
+
+    /// Does one of the things that can happen; false when none can.
+    fn step(&mut self, among: &[Step], callers: &mut Callers) -> Result<bool, String> {
+        let possible: Vec<(Step, usize)> = among
+            .iter()
+            .filter(|step| self.is_possible(**step, callers))
+            .map(|step| (*step, self.weights.get(step).copied().unwrap_or(1)))
+            .collect();
+        let total = possible.iter().map(|(_, weight)| weight).sum();
+        let mut at = self.chance.below(total);
+        let chosen = possible.iter().find(|(_, weight)| {
+            let is_here = at < *weight;
+            at = at.saturating_sub(*weight);
+            is_here
+        });
+        let Some((step, _)) = chosen else { return Ok(false) };
+        self.coverage.steps += 1;
+        self.note(|_| format!("{step:?}"));
+        match step {
+            Step::Execute => self.execute(callers)?,
+            Step::Gather => self.tell(None),
+            Step::Land => self.land()?,
+            Step::Arrive => self.arrive(),
+            Step::Handle => self.handle()?,
+            Step::Send => self.send(callers)?,
+            Step::Load => self.load()?,
+            Step::Call => callers.call(self)?,
+            Step::GiveUp => callers.give_up(self),
+            Step::Sleep => self.sleep(),
+            Step::Snapshot => self.snapshot(),
+            Step::Panic => self.panic(callers),
+            Step::Sweep => self.sweep(),
+            Step::Jump => self.jump(),
+            Step::Crash => self.crash(callers)?,
+        }
+        Ok(true)
+    }
+
+    fn is_possible(&self, step: Step, callers: &Callers) -> bool {
+        let any = |holds: fn(&Actor) -> bool| self.actors.values().any(holds);
+        match step {
+            Step::Execute => !self.outputs.is_empty(),
+            Step::Gather => {
+                let is_writing =
+                    self.handed_out.is_some() || self.outputs.iter().any(|output| matches!(output, Output::Write(_)));
+                !self.machine.is_idle() && !is_writing
+            }
+            Step::Land => self.handed_out.is_some(),
+            Step::Arrive => !self.transit.is_empty(),
+            Step::Handle => any(Actor::can_handle),
+            Step::Send => any(|actor| !actor.outgoing.is_empty()),
+            Step::Load => any(|actor| matches!(actor.stage, Stage::Loading(_))),
+            Step::Call => callers.can_call(),
+            Step::GiveUp => callers.are_waiting(),
+            Step::Sleep => any(|actor| actor.stage == Stage::Awake),
+            Step::Snapshot => any(|actor| actor.stage == Stage::Awake && actor.outgoing.is_empty()),
+            Step::Panic => !self.actors.is_empty(),
+            Step::Sweep => !self.directory.is_empty() || !self.audit.ledgers().is_empty(),
+            Step::Jump | Step::Crash => true,
+        }
+    }
+
+    /// Says something to the machine, or has it hand out the next block.
+    fn tell(&mut self, input: Option<Input<Answer, Inbox>>) {
+        let mut outputs = Vec::new();
+        match input {
+            Some(input) => {
+                self.submitted += u64::from(matches!(input, Input::Submit(_)));
+                self.machine.step(input, &mut outputs);
+            }
+            None => {
+                // The clock that the journal reads may go back; what it books may not.
+                let goes_back = self.chance.percent(10);
+                if goes_back {
+                    self.coverage.saw("clock of the journal went back");
+                }
+                self.machine.gather(self.now.plus_ms(if goes_back { -5_000 } else { 0 }), &mut outputs);
+                if let Some(Output::Write(block)) = outputs.last()
+                    && block.next().0 <= self.submitted
+                {
+                    self.coverage.saw("block closed by its size");
+                }
+            }
+        }
+        self.outputs.extend(outputs);
+    }
+
+    /// The shell does one thing of its list; a crash may come between any two.
+    fn execute(&mut self, callers: &mut Callers) -> Result<(), String> {
+        let publication = self.outputs.iter().position(|output| matches!(output, Output::Publish(_)));
+        let is_hasty = self.defect == Some(Defect::PublishesBeforeDelivery)
+            && matches!(self.outputs.front(), Some(Output::Deliver { .. }));
+        let at = publication.filter(|_| is_hasty).unwrap_or_default();
+        let Some(output) = self.outputs.remove(at) else { return Ok(()) };
+        match output {
+            Output::Write(block) => self.hand_out(block),
+            Output::Publish(records) => {
+                for (sequence, record) in &records {
+                    self.projector.publish(*sequence, record)?;
+                }
+                Ok(())
+            }
+            Output::Deliver { inbox, records } => self.deliver(inbox, records),
+            Output::Durable { inbox, ordinal } => {
+                if let Some(actor) = self.actors.get(&inbox) {
+                    let durable = self.audit.ordinal(actor.ledger);
+                    ensure(ordinal <= durable, || format!("{ordinal} is called durable, {durable} is"))?;
+                    actor.durable.fetch_max(ordinal, Ordering::AcqRel);
+                }
+                Ok(())
+            }
+            Output::Release(answer) => self.release(answer, callers),
+            Output::Opened { inbox, through } => {
+                self.note(|_| format!("  opened {inbox:?} through {}", through.0));
+                let published = self.projector.through();
+                ensure(through.0 == published, || format!("opened through {}, published {published}", through.0))?;
+                if let Some(actor) = self.actors.get_mut(&inbox) {
+                    actor.stage = Stage::Loading(through);
+                }
+                Ok(())
+            }
+            Output::Keep { snapshot, own_through } => self.keep(snapshot, own_through),
+        }
+    }
+
+    fn hand_out(&mut self, block: Block) -> Result<(), String> {
+        ensure(self.handed_out.is_none(), || "two blocks are being written".into())?;
+        let mut owners = Vec::new();
+        for bytes in &block.records {
+            let record = Record::decode(bytes).map_err(|error| error.to_string())?;
+            if owners.contains(&record.owner) {
+                self.coverage.saw("block of one owner's several Records");
+            }
+            owners.push(record.owner);
+        }
+        let (count, bytes) = (block.records.len(), block.records.iter().map(Vec::len).sum::<usize>());
+        ensure(count == 1 || bytes <= BLOCK_BYTES_MAX, || format!("a block of {count} Records has {bytes} bytes"))?;
+        self.note(|_| format!("  block of {count} from {}", block.first.0));
+        self.handed_out = Some(block);
+        Ok(())
+    }
+
+    /// The block that was handed out is durable.
+    fn land(&mut self) -> Result<(), String> {
+        let Some(block) = self.handed_out.take() else { return Ok(()) };
+        self.store.append(&block).map_err(|error| error.to_string())?;
+        self.audit.append(&block)?;
+        ensure(self.audit.head().hash == self.machine.head_hash(), || "the machine names another head".into())?;
+        self.tell(Some(Input::Written));
+        Ok(())
+    }
+
+    fn deliver(&mut self, inbox: Inbox, records: Vec<(Sequence, Arc<Record>)>) -> Result<(), String> {
+        let lost = self.defect == Some(Defect::DropsDelivery) && self.chance.percent(15);
+        let Some(actor) = self.actors.get_mut(&inbox) else {
+            self.coverage.saw("delivery to an actor that is gone");
+            return Ok(());
+        };
+        ensure(actor.stage != Stage::Opening, || format!("a delivery reached {inbox:?} before it was opened"))?;
+        let durable = self.audit.head().next.0;
+        ensure(records.iter().all(|(sequence, _)| sequence.0 < durable), || "delivered before durable".into())?;
+        if !actor.takes_messages() {
+            self.coverage.saw("delivery refused by an actor that sleeps");
+            return Ok(());
+        }
+        self.coverage.saw(match actor.stage {
+            Stage::Loading(_) => "delivery to an actor that loads",
+            _ => "delivery to an actor that is awake",
+        });
+        if lost {
+            return Ok(());
+        }
+        if self.defect == Some(Defect::DeliversTwice) {
+            actor.mailbox.push_back(Message::Deliver(records.clone()));
+        }
+        actor.mailbox.push_back(Message::Deliver(records));
+        Ok(())
+    }
+
+    fn keep(&mut self, snapshot: Snapshot, own_through: Sequence) -> Result<(), String> {
+        self.note(|_| format!("  kept {:?} at {}, {}", snapshot.ledger, snapshot.own, snapshot.foreign));
+        for (sequence, record) in self.audit.records_of(snapshot.ledger) {
+            let is_own = record.owner == snapshot.ledger;
+            let is_cut_right = (record.ordinal <= snapshot.own) == (sequence <= own_through);
+            ensure(!is_own || is_cut_right, || format!("Record {} is on the wrong side of the cut", sequence.0))?;
+        }
+        self.audit.check_snapshot(&snapshot)?;
+        let slot = self.chance.below(2);
+        let mut value = snapshot.own.to_be_bytes().to_vec();
+        value.extend(snapshot.foreign.to_be_bytes());
+        value.extend(&snapshot.state);
+        let key = snapshot_key(snapshot.ledger, slot);
+        self.store.put_state_lazily(&key, &value).map_err(|error| error.to_string())?;
+        self.snapshots.push(snapshot);
+        Ok(())
+    }
+
+    /// A reply leaves the engine.
+    fn release(&mut self, answer: Answer, callers: &mut Callers) -> Result<(), String> {
+        self.note(|_| format!("  released {:?}", answer.reply));
+        if let Reply::Outcome(Outcome::Recorded(record)) = &answer.reply {
+            self.check_delivered(record)?;
+        }
+        let floor = callers.floor(answer.number);
+        self.audit.hear(&answer, floor)?;
+        callers.hear(answer, self)
+    }
+
+    /// A request reaches its actor's mailbox; an actor that sleeps is opened for it.
+    fn arrive(&mut self) {
+        let request = self.transit.swap_remove(self.chance.below(self.transit.len()));
+        let ledger = request.ledger;
+        let inbox = self.directory.get(&ledger).copied().unwrap_or_else(|| self.open(ledger));
+        let Some(actor) = self.actors.get_mut(&inbox) else { return };
+        if actor.takes_messages() {
+            actor.mailbox.push_back(Message::Request(request));
+        } else {
+            self.coverage.saw("request waited for a sleeper to end");
+            self.waiting.entry(ledger).or_default().push(request);
+        }
+    }
+
+    fn open(&mut self, ledger: LedgerId) -> Inbox {
+        self.inbox_last += 1;
+        let inbox = Inbox(self.inbox_last);
+        self.note(|_| format!("  open {ledger:?} as {inbox:?}"));
+        if self.handed_out.is_some() {
+            self.coverage.saw("opened behind a block in flight");
+        }
+        self.actors.insert(inbox, Actor::opening(ledger));
+        self.directory.insert(ledger, inbox);
+        self.tell(Some(Input::Open { ledger, inbox }));
+        inbox
+    }
+
+    /// The loader reads a snapshot, or an older one, or none, and the tail.
+    fn load(&mut self) -> Result<(), String> {
+        let Some(inbox) = self.any(|actor| matches!(actor.stage, Stage::Loading(_))) else { return Ok(()) };
+        let snapshots = self.snapshots_of(inbox);
+        let chosen = self.choose_snapshot(&snapshots);
+        let Some(actor) = self.actors.get_mut(&inbox) else { return Ok(()) };
+        let Stage::Loading(through) = actor.stage else { return Ok(()) };
+        let ledger = actor.ledger;
+        let mut core = Core::new(ledger, Arc::clone(&actor.durable));
+        if let Some(snapshot) = &chosen {
+            let mut snapshot = snapshot.clone();
+            ensure(snapshot.own <= self.audit.ordinal(ledger), || "a snapshot outran its Records".into())?;
+            ensure(self.defect.is_some() || snapshot.foreign <= through.0, || "a snapshot outran its open".into())?;
+            if self.defect == Some(Defect::AppliesOwnTwice) {
+                snapshot.own = snapshot.own.saturating_sub(1);
+            }
+            ensure(core.restore(&snapshot), || "a snapshot cannot be read".into())?;
+        }
+        let tail: Vec<_> = self.audit.records_of(ledger).filter(|(sequence, _)| *sequence <= through).collect();
+        let short = usize::from(self.defect == Some(Defect::LoadsOneShort));
+        for (sequence, record) in &tail[..tail.len().saturating_sub(short)] {
+            core.replay(*sequence, record);
+        }
+        core.opened(through);
+        let own_last =
+            tail.iter().filter(|(_, record)| record.owner == ledger).map(|(_, record)| record.ordinal).next_back();
+        ensure(core.own() == own_last.unwrap_or_default() && core.foreign() >= through.0, || {
+            format!(
+                "opened: {ledger:?} at {}, {}, but it was to load through {}",
+                core.own(),
+                core.foreign(),
+                through.0
+            )
+        })?;
+        self.coverage.saw(match &chosen {
+            None => "opened from nothing",
+            Some(snapshot)
+                if snapshots.iter().any(|other| other.own + other.foreign > snapshot.own + snapshot.foreign) =>
+            {
+                "opened from an older snapshot"
+            }
+            Some(_) => "opened from a snapshot that is behind the journal",
+        });
+        self.audit.check_state(&core, ledger, "opened")?;
+        actor.core = core;
+        actor.stage = Stage::Awake;
+        Ok(())
+    }
+
+    fn snapshots_of(&self, inbox: Inbox) -> Vec<Snapshot> {
+        let Some(ledger) = self.actors.get(&inbox).map(|actor| actor.ledger) else { return Vec::new() };
+        let read = |slot| {
+            let value = self.store.state(&snapshot_key(ledger, slot)).ok().flatten()?;
+            let (own, rest) = value.split_first_chunk::<8>()?;
+            let (foreign, state) = rest.split_first_chunk::<8>()?;
+            let (own, foreign) = (u64::from_be_bytes(*own), u64::from_be_bytes(*foreign));
+            Some(Snapshot { ledger, own, foreign, state: state.to_vec() })
+        };
+        (0..2).filter_map(read).collect()
+    }
+
+    fn choose_snapshot(&mut self, snapshots: &[Snapshot]) -> Option<Snapshot> {
+        let newest = snapshots.iter().max_by_key(|snapshot| snapshot.own + snapshot.foreign)?;
+        let oldest = snapshots.iter().min_by_key(|snapshot| snapshot.own + snapshot.foreign)?;
+        match self.chance.below(10) {
+            0 => None,
+            1 | 2 => Some(oldest.clone()),
+            _ => Some(newest.clone()),
+        }
+    }
+
+    /// An actor takes the next message, or, when it is being put to sleep and nothing is left, says its last words.
+    fn handle(&mut self) -> Result<(), String> {
+        let Some(inbox) = self.any(Actor::can_handle) else { return Ok(()) };
+        let Some(mut actor) = self.actors.remove(&inbox) else { return Ok(()) };
+        match actor.mailbox.pop_front() {
+            Some(Message::Deliver(records)) => actor.core.deliver(&records),
+            Some(Message::Request(request)) => self.answer(&mut actor, request)?,
+            None => {
+                let ledger = actor.ledger;
+                if self.chance.percent(80) {
+                    let snapshot = self.snapshot_of(&mut actor);
+                    actor.outgoing.push_back(Outgoing::Journal(Input::Keep(snapshot)));
+                }
+                actor.outgoing.push_back(Outgoing::Journal(Input::Close { ledger }));
+                actor.stage = Stage::Leaving;
+            }
+        }
+        let is_in_store = actor.core.own() <= self.audit.ordinal(actor.ledger);
+        if is_in_store && self.chance.percent(15) {
+            self.audit.check_state(&actor.core, actor.ledger, "alive")?;
+        }
+        if actor.is_quiet() && self.outputs.is_empty() && self.handed_out.is_none() {
+            self.audit.check_complete(&actor.core, actor.ledger)?;
+        }
+        self.actors.insert(inbox, actor);
+        Ok(())
+    }
+
+    fn answer(&mut self, actor: &mut Actor, request: Request) -> Result<(), String> {
+        let Request { number, ledger, ask, key, permit } = request;
+        let mut effects = Effects::default();
+        let reply = match ask {
+            Ask::Command(command) => {
+                let was_due = actor.core.is_due(self.now);
+                let order = Order { command, key, operator: None, permit };
+                let outcome = actor.core.command(order, self.now, &self.ids, &mut effects);
+                let is_recorded = matches!(outcome, Outcome::Recorded(_));
+                if effects.submissions.len() > usize::from(is_recorded) {
+                    self.coverage.saw("matured before a decision");
+                }
+                let has_matured = effects.submissions.first().is_some_and(|first| is_maturity(&first.record));
+                ensure(has_matured == was_due || matches!(outcome, Outcome::KeyTaken), || {
+                    format!("{ledger:?} decided before it booked what was due")
+                })?;
+                Some(Reply::Outcome(outcome))
+            }
+            Ask::Read | Ask::Mature => {
+                actor.core.mature(self.now, &permit, &mut effects);
+                ensure(!actor.core.is_due(self.now), || format!("{ledger:?} left money unmatured"))?;
+                let is_read = matches!(ask, Ask::Read);
+                if !effects.submissions.is_empty() {
+                    self.coverage.saw(if is_read { "matured in a read" } else { "matured in the sweep" });
+                }
+                is_read.then(|| Reply::Standing(actor.core.standing()))
+            }
+        };
+        for submission in effects.submissions {
+            if submission.record.events.iter().any(|event| matches!(event, Event::DeficitRecovered { .. })) {
+                self.coverage.saw("deficit recovered");
+            }
+            actor.outgoing.push_back(Outgoing::Journal(Input::Submit(submission)));
+        }
+        if let (Some(number), Some(reply)) = (number, reply) {
+            let handed_on = actor.core.own();
+            actor.outgoing.push_back(Outgoing::Reply(Answer { number, reply, ledger, handed_on, key }));
+        }
+        Ok(())
+    }
+
+    /// One thing that an actor said goes on its way.
+    fn send(&mut self, callers: &mut Callers) -> Result<(), String> {
+        let Some(inbox) = self.any(|actor| !actor.outgoing.is_empty()) else { return Ok(()) };
+        let Some(actor) = self.actors.get_mut(&inbox) else { return Ok(()) };
+        let Some(outgoing) = actor.outgoing.pop_front() else { return Ok(()) };
+        let (ledger, is_settled) = (actor.ledger, actor.core.is_settled());
+        let has_left = actor.stage == Stage::Leaving && actor.outgoing.is_empty();
+        match outgoing {
+            Outgoing::Journal(Input::Keep(snapshot)) if self.defect == Some(Defect::SnapshotsJumpTheQueue) => {
+                let published = Sequence(self.projector.through());
+                self.keep(snapshot, published)?;
+            }
+            Outgoing::Journal(input) => self.tell(Some(input)),
+            Outgoing::Reply(answer) if is_settled || self.defect == Some(Defect::AnswersBeforeWritten) => {
+                self.coverage.saw("answer left at once");
+                self.release(answer, callers)?;
+            }
+            Outgoing::Reply(answer) => {
+                self.coverage.saw("answer waited for the gate");
+                self.tell(Some(Input::Answer(answer)));
+            }
+        }
+        if has_left {
+            self.end(inbox, ledger);
+        }
+        Ok(())
+    }
+
+    /// An actor has ended; what waited for that opens it again.
+    fn end(&mut self, inbox: Inbox, ledger: LedgerId) {
+        self.note(|_| format!("  {inbox:?} has ended"));
+        self.actors.remove(&inbox);
+        self.directory.remove(&ledger);
+        let waiting = self.waiting.remove(&ledger).unwrap_or_default();
+        if !waiting.is_empty() {
+            let inbox = self.open(ledger);
+            if let Some(actor) = self.actors.get_mut(&inbox) {
+                actor.mailbox.extend(waiting.into_iter().map(Message::Request));
+            }
+        }
+    }
+
+    fn sleep(&mut self) {
+        let Some(inbox) = self.any(|actor| actor.stage == Stage::Awake) else { return };
+        if let Some(actor) = self.actors.get_mut(&inbox) {
+            actor.stage = Stage::Draining;
+        }
+        self.note(|_| format!("  {inbox:?} is being put to sleep"));
+    }
+
+    /// An actor keeps its state in mid-life.
+    fn snapshot(&mut self) {
+        let Some(inbox) = self.any(|actor| actor.stage == Stage::Awake && actor.outgoing.is_empty()) else { return };
+        let Some(mut actor) = self.actors.remove(&inbox) else { return };
+        if !actor.core.is_settled() {
+            self.coverage.saw("snapshot behind Records in flight");
+        }
+        let snapshot = self.snapshot_of(&mut actor);
+        actor.outgoing.push_back(Outgoing::Journal(Input::Keep(snapshot)));
+        self.actors.insert(inbox, actor);
+    }
+
+    fn snapshot_of(&self, actor: &mut Actor) -> Snapshot {
+        let mut snapshot = actor.core.snapshot();
+        if self.defect == Some(Defect::SnapshotClaimsForeign) {
+            snapshot.foreign += 1;
+        }
+        snapshot
+    }
+
+    /// An actor panics: its state is lost, and nobody learns what became of what was queued for it.
+    fn panic(&mut self, callers: &mut Callers) {
+        let Some(inbox) = self.any(|_| true) else { return };
+        let Some(actor) = self.actors.remove(&inbox) else { return };
+        self.note(|_| format!("  {inbox:?} of {:?} panics", actor.ledger));
+        match actor.stage {
+            Stage::Opening | Stage::Loading(_) => self.coverage.saw("panic of an actor that opens"),
+            _ if !actor.outgoing.is_empty() => self.coverage.saw("panic of an actor that has spoken half"),
+            _ => {}
+        }
+        let mut is_queued = false;
+        for message in actor.mailbox {
+            if let Message::Request(Request { number: Some(number), .. }) = message {
+                is_queued = true;
+                callers.never_hear(number);
+            }
+        }
+        for outgoing in actor.outgoing {
+            if let Outgoing::Reply(answer) = outgoing {
+                callers.never_hear(answer.number);
+            }
+        }
+        if is_queued {
+            self.coverage.saw("panic of an actor with requests queued");
+        }
+        let ledger = actor.ledger;
+        self.end(inbox, ledger);
+        if !self.directory.contains_key(&ledger) && self.chance.percent(50) {
+            self.open(ledger);
+        }
+    }
+
+    /// The sweep wakes an owner and books what is due.
+    fn sweep(&mut self) {
+        let ledgers = self.audit.ledgers();
+        let Some(ledger) = self.chance.pick(&ledgers) else { return };
+        if let Some(permit) = self.room.try_take(Sender::Inside, 1_024) {
+            self.transit.push(Request { number: None, ledger, ask: Ask::Mature, key: None, permit });
+        }
+    }
+
+    fn jump(&mut self) {
+        let minutes = self.chance.pick(&[1, 60, 24 * 60, 15 * 24 * 60, 30 * 24 * 60]).unwrap_or(1);
+        if minutes == 30 * 24 * 60 {
+            self.coverage.saw("time jumped 30 days");
+        }
+        self.note(|_| format!("  by {minutes} minutes"));
+        self.now = self.now.plus_ms(minutes * 60_000);
+    }
+
+    /// The process dies and starts again. What was handed to the disk is there, whole or not at all.
+    fn crash(&mut self, callers: &mut Callers) -> Result<(), String> {
+        let in_landing = self.outputs.iter().any(|output| !matches!(output, Output::Write(_)));
+        if in_landing {
+            self.coverage.saw("crash between the outputs of a landing");
+        }
+        match self.handed_out.take() {
+            None => self.coverage.saw("crash with nothing in flight"),
+            Some(block) if self.chance.percent(50) => {
+                self.coverage.saw("crash with a block in flight that survived");
+                self.store.append(&block).map_err(|error| error.to_string())?;
+                self.audit.append(&block)?;
+            }
+            Some(_) => self.coverage.saw("crash with a block in flight that was lost"),
+        }
+        self.lose_snapshots()?;
+        self.store = self.store.after_power_cut();
+        self.audit.reread(&self.store)?;
+        let head = self.store.head(Partition(0)).map_err(|error| error.to_string())?;
+        self.machine = Machine::new(head);
+        self.submitted = head.next.0 - 1;
+        self.outputs.clear();
+        self.actors.clear();
+        self.directory.clear();
+        self.waiting.clear();
+        self.transit.clear();
+        ensure(self.room.commands() == 0, || format!("{} permits outlive everything", self.room.commands()))?;
+        self.room = Room::new(self.limits);
+        self.projector = Projector::default();
+        for (sequence, record) in self.audit.records() {
+            self.projector.publish(sequence, record)?;
+        }
+        callers.process_died();
+        Ok(())
+    }
+
+    /// Each snapshot that was written lazily reached the disk or not.
+    fn lose_snapshots(&mut self) -> Result<(), String> {
+        let keys = self.store.state_keys(b"snapshot/").map_err(|error| error.to_string())?;
+        for key in keys {
+            if self.chance.percent(40) {
+                self.coverage.saw("snapshot lost in a crash");
+                continue;
+            }
+            let value = self.store.state(&key).map_err(|error| error.to_string())?.unwrap_or_default();
+            self.store.put_state(&key, &value).map_err(|error| error.to_string())?;
+            self.coverage.saw("snapshot that survived a crash");
+        }
+        Ok(())
+    }
+
+    /// Somebody is told of a Record: by now it stands in the mailbox of every awake actor that it credits, so that a read that is
+    /// sent from here on finds it there.
+    pub(crate) fn check_delivered(&self, record: &Record) -> Result<(), String> {
+        let waits = self.outputs.iter().any(|output| match output {
+            Output::Deliver { inbox, records } => {
+                let is_awake = self.actors.get(inbox).is_some_and(Actor::takes_messages);
+                let is_it = |other: &Record| other.owner == record.owner && other.ordinal == record.ordinal;
+                is_awake && records.iter().any(|(_, other)| is_it(other))
+            }
+            _ => false,
+        });
+        ensure(!waits, || format!("Record {} of {:?} is told before it is delivered", record.ordinal, record.owner))
+    }
+
+    fn any(&mut self, fits: impl Fn(&Actor) -> bool) -> Option<Inbox> {
+        let inboxes: Vec<_> = self.actors.iter().filter(|(_, actor)| fits(actor)).map(|(inbox, _)| *inbox).collect();
+        self.chance.pick(&inboxes)
+    }
+
+    pub(crate) fn note(&self, what: impl FnOnce(&Self) -> String) {
+        if self.trace {
+            println!("{:>5} {}", self.coverage.steps, what(self));
+        }
+    }
+}
+
+/// True for the Record that books what fell due.
+fn is_maturity(record: &Record) -> bool {
+    matches!(record.events.first(), Some(Event::Matured { .. } | Event::AcquirerPaid { .. }))
+}
+
+fn snapshot_key(ledger: LedgerId, slot: usize) -> Vec<u8> {
+    format!("snapshot/{ledger:?}/{slot}").into_bytes()
+}

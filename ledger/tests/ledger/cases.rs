@@ -1,0 +1,185 @@
+//! The rules as text tables: `given | when | then`, one line a case. Steps are separated by `;` (see [`crate::world`]). After
+//! `then` stands `refused` with the rejection, `nothing` when no fact came of it, or what must be seen afterwards as `key=value`.
+
+use crate::world::{START, World, milliseconds, status_name};
+use ledger::event::Event;
+use ledger::money::percent_of;
+use ledger::rejection::Rejection;
+
+#[test]
+fn fees_are_what_the_price_list_says() {
+    check(include_str!("cases/fees.txt"));
+}
+
+#[test]
+fn splits_are_accepted_and_refused_in_order() {
+    check(include_str!("cases/splits.txt"));
+}
+
+/// Rule 3 of interface 2.4: the number of splits is not limited.
+#[test]
+fn ten_thousand_splits_are_one_record() {
+    let mut world = World::new();
+    let splits: String = (0..5_000).map(|amount| format!(" ana={} bia=1", amount + 1)).collect();
+    for step in [format!("open-card c 20000000 1x{splits}"), "capture c".to_owned()] {
+        let before = world.journal.len();
+        world.step(&step).unwrap();
+        assert_eq!(world.journal.len(), before + 1);
+    }
+    assert_eq!(world.last_terms().splits.len(), 10_000);
+    assert_eq!((world.recipient("ana").pending().0, world.recipient("bia").pending().0), (12_502_500, 5_000));
+}
+
+#[test]
+fn a_charge_ends_once() {
+    check(include_str!("cases/charges.txt"));
+}
+
+#[test]
+fn money_falls_due_by_the_minute() {
+    check(include_str!("cases/settlement.txt"));
+}
+
+#[test]
+fn a_recipient_is_registered_and_reviewed() {
+    check(include_str!("cases/recipients.txt"));
+}
+
+#[test]
+fn a_group_is_opened_once() {
+    check(include_str!("cases/merchant.txt"));
+}
+
+fn check(table: &str) {
+    let cases = table.lines().enumerate().filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
+    let cases: Vec<_> = cases.map(|(index, line)| (index + 1, line, failures_of(line))).collect();
+    assert!(!cases.is_empty(), "a table without cases proves nothing");
+    let failed = cases.iter().filter(|(.., failures)| !failures.is_empty());
+    let report: Vec<_> = failed
+        .map(|(number, line, failures)| format!("line {number}: {line}\n    {}", failures.join("\n    ")))
+        .collect();
+    assert!(report.is_empty(), "\n{}", report.join("\n"));
+}
+
+fn failures_of(line: &str) -> Vec<String> {
+    let columns: Vec<&str> = line.split('|').map(str::trim).collect();
+    let [given, when, then] = columns[..] else { return vec!["a case is given | when | then".to_owned()] };
+    let mut world = if given == "unopened" { World::unopened() } else { World::new() };
+    for step in steps(given).filter(|step| *step != "unopened") {
+        if let Err(refusal) = world.step(step) {
+            return vec![format!("given {step}: refused {refusal:?}")];
+        }
+    }
+    let mut outcome = Ok(Vec::new());
+    for step in steps(when) {
+        outcome = world.step(step);
+    }
+    surprises(&then.split_whitespace().collect::<Vec<_>>(), &world, &outcome)
+}
+
+fn steps(column: &str) -> impl Iterator<Item = &str> {
+    column.split(';').map(str::trim).filter(|step| !step.is_empty())
+}
+
+fn surprises(then: &[&str], world: &World, outcome: &Result<Vec<Event>, Rejection>) -> Vec<String> {
+    match (then, outcome) {
+        ([], _) => vec!["nothing is expected".to_owned()],
+        (["refused", expected @ ..], Err(refusal)) => {
+            let (expected, found) = (expected.join(" "), format!("{refusal:?}"));
+            if expected == found { Vec::new() } else { vec![format!("refused {found}, not {expected}")] }
+        }
+        (_, Err(refusal)) => vec![format!("refused {refusal:?}")],
+        (["refused", ..], Ok(events)) => vec![format!("accepted: {events:?}")],
+        (["nothing"], Ok(events)) if events.is_empty() => Vec::new(),
+        (["nothing"], Ok(events)) => vec![format!("{events:?}")],
+        (facts, Ok(events)) => facts.iter().filter_map(|fact| difference(fact, world, events)).collect(),
+    }
+}
+
+fn difference(fact: &str, world: &World, events: &[Event]) -> Option<String> {
+    let Some((key, expected)) = fact.split_once('=') else { return Some(format!("{fact} is no key=value")) };
+    let found = seen(key, world, events);
+    (found != expected).then(|| format!("{key} is {found}, not {expected}"))
+}
+
+fn seen(key: &str, world: &World, events: &[Event]) -> String {
+    let since_start = |due: Option<ledger::time::Timestamp>| match due {
+        Some(due) => readable(due.0 - START.0),
+        None => "never".to_owned(),
+    };
+    match key.split_once('.') {
+        None if key == "events" => events.iter().map(event_name).collect::<Vec<_>>().join(","),
+        None if key == "open" => world.merchant.open_charges().len().to_string(),
+        None if key == "asked" => world.merchant.needing_attention(world.now).count().to_string(),
+        None => term(key, world),
+        Some(("merchant", "pending")) => world.merchant.pending().to_string(),
+        Some(("merchant", "available")) => world.merchant.available().to_string(),
+        Some(("merchant", "deficit")) => world.merchant.deficit().to_string(),
+        Some(("merchant", "next")) => since_start(world.merchant.next_due()),
+        Some(("merchant", "profile")) => text(&world.merchant.profile().bytes),
+        Some(("merchant", "keys")) => {
+            let live = world.merchant.api_keys().values().filter(|key| !key.revoked).count();
+            format!("{live}/{}", world.merchant.api_keys().len())
+        }
+        Some((name, "pending")) => world.recipient(name).pending().to_string(),
+        Some((name, "available")) => world.recipient(name).available().to_string(),
+        Some((name, "next")) => since_start(world.recipient(name).next_due()),
+        Some((name, "status")) => status_name(world.registration(name).status),
+        Some((name, "data")) => text(&world.registration(name).profile.bytes),
+        Some((name, "count")) => {
+            let documents =
+                world.merchant.recipients().iter().filter(|one| one.document == world.registration(name).document);
+            documents.count().to_string()
+        }
+        Some((owner, what)) => panic!("nothing to see: {owner}.{what}"),
+    }
+}
+
+fn term(key: &str, world: &World) -> String {
+    let terms = world.last_terms();
+    let amount = match key {
+        "gross" => terms.seller_gross(),
+        "mdr" => terms.commission.mdr,
+        "antifraud" => terms.commission.antifraud,
+        "margin" => terms.commission.margin,
+        "pix" => terms.commission.pix,
+        "commission" => terms.commission.total(),
+        "seller" => terms.seller_net(),
+        "percent" => return percent_of(terms.commission.total(), terms.seller_gross()).to_string(),
+        "splits" => return terms.splits.iter().map(|split| split.amount.to_string()).collect::<Vec<_>>().join(","),
+        _ => panic!("nothing to see: {key}"),
+    };
+    amount.to_string()
+}
+
+/// A variant's name.
+pub(crate) fn event_name(event: &Event) -> String {
+    let debug = format!("{event:?}");
+    debug.split([' ', '{']).next().unwrap_or_default().to_owned()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Milliseconds as the tables write them: a sum of parts, largest first; a moment before the start has a minus.
+fn readable(milliseconds: i64) -> String {
+    let mut rest = milliseconds.abs();
+    let mut parts = Vec::new();
+    for unit in ["d", "h", "m", "s", "ms"] {
+        let size = crate::world::milliseconds(&format!("1{unit}"));
+        if rest >= size {
+            parts.push(format!("{}{unit}", rest / size));
+            rest %= size;
+        }
+    }
+    let sign = if milliseconds < 0 { "-" } else { "" };
+    format!("{sign}{}", if parts.is_empty() { "0ms".to_owned() } else { parts.join("+") })
+}
+
+#[test]
+fn durations_are_read_as_they_are_written() {
+    for text in ["30d", "29d+23h+59m+29s+499ms", "1ms"] {
+        assert_eq!(readable(milliseconds(text)), text);
+    }
+}

@@ -1,0 +1,360 @@
+//! Golden files of every released format: bytes that this and every later release must read, and that this one still writes.
+//! Beside each stands the Record in readable form. A golden file is written once and never changed.
+
+use std::path::PathBuf;
+
+use crate::world::bytes;
+use ledger::event::{CardBrand, CardFace, CardRefusal, Due, Event, SellerPart, Split, Terms};
+use ledger::fees::{Commission, Fees, Options, PaymentMethod, Settings};
+use ledger::id::{Fingerprint, GroupNumber, LedgerId, ObjectId, RecipientNumber};
+use ledger::money::{Centavos, Rate};
+use ledger::personal::Sealed;
+use ledger::record::{Decision, DecodeError, Idempotency, Record};
+use ledger::time::{Minute, Timestamp};
+use proptest::prelude::*;
+
+#[test]
+fn golden_files_of_format_1_are_read_and_written_alike() {
+    for (name, record) in samples() {
+        let golden = golden(name, &record);
+        assert_eq!(Record::decode(&golden).unwrap(), record, "{name} is read");
+        assert_eq!(hex(&bytes(&record)), hex(&golden), "{name} is written");
+    }
+}
+
+#[test]
+fn every_golden_file_has_its_sample() {
+    let names: Vec<_> = samples().iter().map(|(name, _)| *name).collect();
+    for file in std::fs::read_dir(folder()).unwrap() {
+        let path = file.unwrap().path();
+        let stem = path.file_stem().unwrap().to_str().unwrap().to_owned();
+        assert!(names.contains(&stem.as_str()), "{stem} is no longer read");
+    }
+}
+
+#[test]
+fn a_later_format_is_refused_by_name() {
+    for format in [2, 3, 255] {
+        let mut later = bytes(&samples()[0].1);
+        later[0] = format;
+        let refusal = Record::decode(&later).unwrap_err();
+        assert!(matches!(refusal, DecodeError::NewerFormat(found) if found == format));
+        assert!(refusal.to_string().contains(&format!("format {format}")), "{refusal}");
+    }
+    assert!(matches!(Record::decode(&[]), Err(DecodeError::Malformed(_))));
+    assert!(matches!(Record::decode(&[0]), Err(DecodeError::Malformed(_))));
+}
+
+#[test]
+fn an_event_or_an_account_of_a_later_release_is_refused() {
+    let unknown_event = [&[1, 0x89, 0, 0, 1, 0][..], &[0x81, 0x82, 0x18, 99, 0x80], &[0x80, 0xF6, 0xF6, 0xF6]].concat();
+    assert!(Record::decode(&unknown_event).unwrap_err().to_string().contains("99"));
+    let unknown_account =
+        [&[1, 0x89, 2, 0, 1, 0, 0x80][..], &[0x81, 0x85, 0, 0x18, 198, 5, 0x18, 199, 5], &[0xF6, 0xF6, 0xF6]].concat();
+    assert!(Record::decode(&unknown_account).unwrap_err().to_string().contains("later release"));
+}
+
+#[test]
+fn items_that_a_later_release_appends_are_skipped() {
+    for (name, record) in samples() {
+        let mut longer = bytes(&record);
+        longer[1] = 0x8B;
+        longer.extend([0x82, 0x01, 0xA1, 0x02, 0x63, b'n', b'e', b'w']);
+        longer.push(0xF6);
+        assert_eq!(Record::decode(&longer).unwrap(), record, "{name}");
+    }
+}
+
+#[test]
+fn fields_that_a_later_release_adds_to_an_event_are_skipped() {
+    // [ClockMoved, [offset]] with two more fields; [AcquirerPaid, [[[minute, amount]]]] with one more in the due and one outside.
+    let clock =
+        [&[1, 0x89, 0, 0, 1, 0][..], &[0x81, 0x82, 18, 0x83, 7, 0xF6, 0x81, 9], &[0x80, 0xF6, 0xF6, 0xF6]].concat();
+    assert_eq!(Record::decode(&clock).unwrap().events, [Event::ClockMoved { offset_ms: 7 }]);
+    let paid = [&[1, 0x89, 2, 0, 1, 0][..], &[0x81, 0x82, 16, 0x82, 0x81, 0x83, 5, 6, 7, 8], &[0x80, 0xF6, 0xF6, 0xF6]]
+        .concat();
+    let due = Due { minute: Minute(5), amount: Centavos(6) };
+    assert_eq!(Record::decode(&paid).unwrap().events, [Event::AcquirerPaid { dues: vec![due] }]);
+}
+
+#[test]
+fn damaged_records_never_panic() {
+    for (_, record) in samples() {
+        let whole = bytes(&record);
+        for length in 0..whole.len() {
+            assert!(Record::decode(&whole[..length]).is_err(), "a Record that lacks its end cannot be read");
+        }
+        for (place, bit) in (0..whole.len()).flat_map(|place| (0..8).map(move |bit| (place, bit))) {
+            let mut damaged = whole.clone();
+            damaged[place] ^= 1 << bit;
+            drop(Record::decode(&damaged));
+        }
+    }
+}
+
+/// Memory is taken for what is there, not for what is claimed: a claim of 2^62 items would end the test.
+#[test]
+fn huge_claims_do_not_allocate() {
+    let head = [1, 0x89, 2, 0, 1, 0];
+    let claims = [0x80, 0x40, 0x60, 0xA0].map(|major: u8| {
+        let mut claim = vec![major | 0x1B];
+        claim.extend((1_u64 << 62).to_be_bytes());
+        claim
+    });
+    for claim in claims {
+        for before in [
+            &[][..],                            // the events
+            &[0x80],                            // the entries
+            &[0x80, 0x81],                      // the postings of an entry
+            &[0x80, 0x80],                      // the idempotency
+            &[0x80, 0x80, 0xF6],                // the operator
+            &[0x80, 0x80, 0xF6, 0xF6],          // the personal part
+            &[0x80, 0x80, 0xF6, 0xF6, 0x82, 0], // its bytes
+            &[0x81, 0x82, 16, 0x81],            // the dues of an event
+            &[0x81, 0x82, 8, 0x82, 1],          // the notes of an event
+            &[0x81],                            // the event itself
+        ] {
+            for after in [&[][..], &[0; 40]] {
+                assert!(Record::decode(&[&head[..], before, &claim, after].concat()).is_err());
+            }
+        }
+    }
+    let mut longest = vec![1, 0x9B];
+    longest.extend(u64::MAX.to_be_bytes());
+    longest.extend(&bytes(&samples()[0].1)[2..]);
+    assert!(Record::decode(&longest).is_err());
+}
+
+proptest! {
+    #[test]
+    fn random_bytes_never_panic(mut noise in proptest::collection::vec(any::<u8>(), 0..200), format_is_known: bool) {
+        if let (true, Some(first)) = (format_is_known, noise.first_mut()) {
+            *first = 1;
+        }
+        drop(Record::decode(&noise));
+    }
+
+    #[test]
+    fn noise_in_a_record_never_panics(sample: prop::sample::Index, place: prop::sample::Index, noise in proptest::collection::vec(any::<u8>(), 1..12)) {
+        let samples = samples();
+        let mut damaged = bytes(&sample.get(&samples).1);
+        let start = place.index(damaged.len());
+        damaged.iter_mut().skip(start).zip(&noise).for_each(|(byte, noise)| *byte = *noise);
+        if let Ok(record) = Record::decode(&damaged) {
+            prop_assert_eq!(Record::decode(&bytes(&record)).unwrap(), record);
+        }
+    }
+}
+
+/// The encoded sizes that the disk is planned with, bytes: three splits, an idempotency key, without the sealed payer, in a group and
+/// at an ordinal that a grown installation reaches.
+#[test]
+fn records_stay_small() {
+    let samples = samples();
+    let size = |name| {
+        let (_, record) = samples.iter().find(|(known, _)| *known == name).unwrap();
+        let decision = Decision { events: record.events.clone(), personal: None };
+        let grown = decision.into_record(LedgerId::Merchant(GroupNumber(70_000)), 1_000_000, record.effective_at);
+        bytes(&Record { idempotency: record.idempotency, ..grown }).len()
+    };
+    let sizes = ["pix-opened", "pix-paid", "card-opened", "card-captured"].map(|name| (name, size(name)));
+    assert_eq!(sizes, [("pix-opened", 121), ("pix-paid", 236), ("card-opened", 124), ("card-captured", 241)]);
+}
+
+/// Every event with every option, and Records with every owner.
+pub(crate) fn samples() -> Vec<(&'static str, Record)> {
+    let id = |low: u128| ObjectId(0x019B_796E_4D24_8000_8000_0000_0000_0000 | low);
+    let (merchant, recipient) =
+        (LedgerId::Merchant(GroupNumber(6)), LedgerId::Recipient(GroupNumber(6), RecipientNumber(2)));
+    let one = |owner, event| Decision::of(event).into_record(owner, 41, Timestamp(1_767_268_830_500));
+    let number = RecipientNumber(2);
+    let sealed = Sealed { month: 672, bytes: (0..90).collect() };
+    let with_person = |record: Record| Record { personal: Some(sealed.clone()), ..record };
+    let asked = |record: Record| Record {
+        idempotency: Some(Idempotency { key: Fingerprint([0xAA; 16]), body: Fingerprint([0xBB; 16]) }),
+        ..record
+    };
+    let by_operator = |record: Record| Record { operator: Some("maria".to_owned()), ..record };
+    let card = CardFace { bin: 411_111, last4: 1111, brand: CardBrand::Mastercard };
+    let end_to_end_id = "E0000000020260101120000000000001".to_owned();
+    let due = |minute, amount| Due { minute: Minute(minute), amount: Centavos(amount) };
+    let raised = |terms: &Terms| SellerPart { raised: terms.seller_net(), ..SellerPart::default() };
+    let captured = |terms: Terms, seller| Event::CardCaptured {
+        charge: id(3),
+        terms,
+        acquirer_mdr: Centavos(299),
+        seller,
+        seller_due: Minute(29_454_481),
+        splits_due: Minute(29_497_680),
+    };
+    let drawn = SellerPart { raised: Centavos::ZERO, from_available: Centavos(297), to_deficit: Centavos(199) };
+    let opened = |terms: Terms, card, expires_at| Event::ChargeOpened { charge: id(3), terms, card, expires_at };
+    let pix_paid = |terms: Terms| Event::PixPaid {
+        charge: id(3),
+        seller: raised(&terms),
+        terms,
+        end_to_end_id: end_to_end_id.clone(),
+    };
+    let matured = |next_due| Event::Matured {
+        dues: vec![due(29_454_481, 1_000_000_000_000), due(29_454_482, 1)],
+        foreign_through: 70_000,
+        next_due,
+    };
+    vec![
+        (
+            "merchant-opened",
+            with_person(by_operator(one(merchant, Event::MerchantOpened { id: id(1), settings: settings_changed() }))),
+        ),
+        ("merchant-changed", by_operator(one(merchant, Event::MerchantChanged { settings: Settings::default() }))),
+        (
+            "api-key-created",
+            one(
+                merchant,
+                Event::ApiKeyCreated {
+                    id: id(2),
+                    digest: [0xDD; 32],
+                    webhook_url: Some("https://example.com/hook".to_owned()),
+                    webhook_secret: vec![0xEE; 24],
+                },
+            ),
+        ),
+        (
+            "api-key-created-without-url",
+            one(
+                merchant,
+                Event::ApiKeyCreated { id: id(2), digest: [0; 32], webhook_url: None, webhook_secret: Vec::new() },
+            ),
+        ),
+        ("api-key-revoked", one(merchant, Event::ApiKeyRevoked { id: id(2) })),
+        (
+            "recipient-registered",
+            with_person(asked(one(
+                merchant,
+                Event::RecipientRegistered { number, id: id(4), document: Fingerprint([0xCC; 16]) },
+            ))),
+        ),
+        ("recipient-registered-again", with_person(one(merchant, Event::RecipientRegisteredAgain { number }))),
+        ("recipient-submitted", one(merchant, Event::RecipientSubmitted { number })),
+        ("recipient-approved", by_operator(one(merchant, Event::RecipientApproved { number }))),
+        (
+            "recipient-rejected",
+            by_operator(one(merchant, Event::RecipientRejected { number, notes: "documento ilegível".to_owned() })),
+        ),
+        ("card-opened", with_person(asked(one(merchant, opened(card_terms(), Some(card.clone()), None))))),
+        ("debit-opened-without-splits", with_person(one(merchant, opened(debit_terms(), Some(card), None)))),
+        (
+            "pix-opened",
+            with_person(asked(one(merchant, opened(pix_terms(), None, Some(Timestamp(1_767_355_230_500)))))),
+        ),
+        ("card-captured", asked(one(merchant, captured(card_terms(), raised(&card_terms()))))),
+        ("card-captured-with-shortfall", one(merchant, captured(shortfall_terms(), drawn))),
+        (
+            "card-refused",
+            asked(one(merchant, Event::CardRefused { charge: id(3), refusal: CardRefusal::InsufficientFunds })),
+        ),
+        ("card-unanswered", one(merchant, Event::CardUnanswered { charge: id(3) })),
+        ("pix-paid", asked(one(merchant, pix_paid(pix_terms())))),
+        (
+            "pix-paid-and-deficit-recovered",
+            Decision {
+                events: vec![pix_paid(pix_terms()), Event::DeficitRecovered { amount: Centavos(5) }],
+                personal: None,
+            }
+            .into_record(merchant, 42, Timestamp(1_767_268_830_501)),
+        ),
+        (
+            "pix-cancelled",
+            one(merchant, Event::PixCancelled { charge: id(3), recipients: vec![RecipientNumber(1), number] }),
+        ),
+        ("matured-merchant", one(merchant, matured(None))),
+        ("matured-recipient", one(recipient, matured(Some(Timestamp(1_769_860_800_000))))),
+        ("acquirer-paid", one(merchant, Event::AcquirerPaid { dues: vec![due(29_497_680, 9_701)] })),
+        ("deficit-recovered", one(merchant, Event::DeficitRecovered { amount: Centavos(496) })),
+        ("clock-moved", by_operator(one(LedgerId::System, Event::ClockMoved { offset_ms: 2_592_000_000 }))),
+    ]
+}
+
+fn settings_changed() -> Settings {
+    Settings {
+        split_enabled: true,
+        cashout_enabled: true,
+        fees: Fees { antifraud: Centavos(0), mdr_1x: Rate::basis_points(10_000), ..Fees::default() },
+        options: Options {
+            split_guard_net: true,
+            mdr_on_seller_gross: true,
+            refund_commission: true,
+            card_settlement_days: 1,
+        },
+    }
+}
+
+fn card_terms() -> Terms {
+    let splits = vec![split(1, 2_000), split(2, 1_500), split(3, 500)];
+    terms(
+        PaymentMethod::CreditCard,
+        12,
+        splits,
+        Commission { mdr: Centavos(399), antifraud: Centavos(198), margin: Centavos(60), pix: Centavos(0) },
+    )
+}
+
+fn debit_terms() -> Terms {
+    terms(
+        PaymentMethod::DebitCard,
+        1,
+        Vec::new(),
+        Commission { mdr: Centavos(299), antifraud: Centavos(198), margin: Centavos(100), pix: Centavos(0) },
+    )
+}
+
+fn shortfall_terms() -> Terms {
+    terms(
+        PaymentMethod::CreditCard,
+        1,
+        vec![split(1, 9_999)],
+        Commission { mdr: Centavos(299), antifraud: Centavos(198), margin: Centavos(0), pix: Centavos(0) },
+    )
+}
+
+fn pix_terms() -> Terms {
+    let splits = vec![split(1, 2_000), split(2, 1_500), split(3, 500)];
+    terms(PaymentMethod::Pix, 1, splits, Commission { pix: Centavos(59), ..Commission::default() })
+}
+
+fn terms(method: PaymentMethod, installments: u8, splits: Vec<Split>, commission: Commission) -> Terms {
+    Terms { amount: Centavos(10_000), method, installments, splits, commission, settlement_days: 30 }
+}
+
+fn split(number: u32, amount: i64) -> Split {
+    Split { recipient: RecipientNumber(number), amount: Centavos(amount) }
+}
+
+fn golden(name: &str, record: &Record) -> Vec<u8> {
+    let path = folder().join(format!("{name}.hex"));
+    if std::env::var_os("UPDATE_SNAPSHOTS").is_some() && !path.exists() {
+        std::fs::write(&path, format!("{}\n", hex(&bytes(record)))).expect("the folder can be written");
+        std::fs::write(path.with_extension("txt"), readable(record)).expect("the folder can be written");
+    }
+    let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    let digits: Vec<_> =
+        text.trim_end().chars().map(|c| c.to_digit(16).expect("a golden file is hexadecimal")).collect();
+    digits.chunks(2).map(|pair| (pair[0] * 16 + pair[1]) as u8).collect()
+}
+
+/// The Record with its bytes in one line.
+fn readable(record: &Record) -> String {
+    let mut text = String::new();
+    for line in format!("{record:#?}").lines() {
+        let is_number = line.trim().trim_end_matches(',').bytes().all(|byte| byte.is_ascii_digit());
+        text.push_str(&if is_number { format!(" {}", line.trim()) } else { format!("\n{line}") });
+    }
+    format!("{}\n", text.trim_start())
+}
+
+fn folder() -> PathBuf {
+    [env!("CARGO_MANIFEST_DIR"), "tests", "golden", "format-1"].iter().collect()
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}

@@ -1,0 +1,146 @@
+//! What every event moves, as a page of a textbook (`postings.txt`). The columns are those of the accounting manual: the
+//! merchant's ledger, each recipient's, the platform's shard.
+
+use std::collections::BTreeSet;
+use std::fmt::Write;
+use std::path::Path;
+
+use crate::cases::event_name;
+use crate::world::World;
+use ledger::account::Account;
+use ledger::entry::{Entry, Side};
+use ledger::id::{LedgerId, RecipientNumber};
+use ledger::record::Record;
+
+/// Title, what came before, and the steps whose Records are shown.
+const LESSONS: &[(&str, &[&str], &[&str])] = &[
+    (
+        "A card of 10000 with splits of 2000 and 1500, captured",
+        &["open-card c 10000 1x ana=2000 bia=1500"],
+        &["capture c"],
+    ),
+    ("A PIX of 8000 with a split of 1000, paid", &["open-pix p 8000 ana=1000"], &["pay p"]),
+    ("A card without splits, debit", &["open-debit c 10000 1x"], &["capture c"]),
+    ("A recipient named twice gets one posting", &["open-pix p 8000 ana=1000 bia=1 ana=500"], &["pay p"]),
+    (
+        "A negative seller's part is drawn from Available",
+        &["open-pix p 1000", "pay p", "open-card c 10000 1x ana=9999"],
+        &["capture c"],
+    ),
+    (
+        "… and what Available lacks becomes a Deficit",
+        &["open-pix p 300", "pay p", "open-card c 10000 1x ana=9999"],
+        &["capture c"],
+    ),
+    ("… all of it, when nothing is available", &["open-card c 10000 1x ana=9999"], &["capture c"]),
+    (
+        "A deficit recovered by a PIX",
+        &["open-card c 10000 1x ana=9999", "capture c", "open-pix p 8000 ana=1000"],
+        &["pay p"],
+    ),
+    (
+        "Thirty days later: the acquirer pays, the merchant's money and the recipients' fall due",
+        &["open-card c 10000 1x ana=2000 bia=1500", "capture c", "wait 30d"],
+        &["sweep"],
+    ),
+    (
+        "A deficit recovered at maturity",
+        &["open-card c 10000 1x ana=9999", "capture c", "open-card d 10000 1x", "capture d", "wait 30d"],
+        &["mature merchant"],
+    ),
+    (
+        "A rate of its own: the acquirer keeps 299, the merchant pays 500",
+        &["set mdr_1x 5", "open-card c 10000 1x"],
+        &["capture c 299"],
+    ),
+    ("A charge is opened", &[], &["open-card c 10000 1x ana=2000", "open-pix p 8000 ana=1000"]),
+    ("A card is left unanswered, then refused", &["open-card c 10000 1x ana=2000"], &["silent c", "refuse c"]),
+    ("A PIX is cancelled", &["open-pix p 8000 ana=1000"], &["cancel p"]),
+    (
+        "Registration and review of recipients",
+        &[],
+        &["register zoe", "submit zoe", "approve zoe", "reject dora", "register dora"],
+    ),
+    ("Settings and keys", &[], &["set antifraud 0", "make-key k", "revoke-key k"]),
+];
+
+#[test]
+fn every_event_moves_what_the_manual_says() {
+    let page = page();
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/ledger/postings.txt");
+    if std::env::var_os("UPDATE_SNAPSHOTS").is_some() {
+        std::fs::write(&path, &page).unwrap();
+    }
+    let expected = include_str!("postings.txt");
+    let differs = page.lines().zip(expected.lines()).position(|(found, expected)| found != expected);
+    assert!(page == expected, "postings.txt differs, first in line {:?}; found:\n{page}", differs.map(|line| line + 1));
+}
+
+#[test]
+fn every_event_of_a_merchant_has_its_lesson() {
+    let shown: BTreeSet<String> = LESSONS
+        .iter()
+        .flat_map(records_of)
+        .flat_map(|record| record.events.iter().map(event_name).collect::<Vec<_>>())
+        .collect();
+    let all: BTreeSet<String> = crate::golden::samples()
+        .iter()
+        .flat_map(|(_, record)| record.events.iter().map(event_name).collect::<Vec<_>>())
+        .collect();
+    let missing: Vec<_> = all.difference(&shown).map(String::as_str).collect();
+    assert_eq!(missing, ["ClockMoved", "MerchantOpened"], "these two move nothing and open every other lesson");
+}
+
+fn page() -> String {
+    let mut page = String::from("What every event moves, in centavos.\n");
+    for lesson in LESSONS {
+        write!(page, "\n{}\n{}\n", lesson.0, "=".repeat(lesson.0.chars().count())).expect("text grows");
+        if !lesson.1.is_empty() {
+            writeln!(page, "given {}", lesson.1.join("; ")).expect("text grows");
+        }
+        writeln!(page, "when  {}", lesson.2.join("; ")).expect("text grows");
+        records_of(lesson).iter().for_each(|record| write_record(&mut page, record));
+    }
+    page
+}
+
+fn records_of((title, given, shown): &(&str, &[&str], &[&str])) -> Vec<Record> {
+    let mut world = World::new();
+    given.iter().for_each(|step| drop(world.step(step).unwrap_or_else(|refusal| panic!("{title}: {step}: {refusal}"))));
+    let before = world.journal.len();
+    shown.iter().for_each(|step| drop(world.step(step).unwrap_or_else(|refusal| panic!("{title}: {step}: {refusal}"))));
+    world.journal.split_off(before)
+}
+
+fn write_record(page: &mut String, record: &Record) {
+    let events: Vec<_> = record.events.iter().map(event_name).collect();
+    writeln!(page, "\n  {} decides {}", name_of(record.owner), events.join(", ")).expect("text grows");
+    if record.entries.is_empty() {
+        writeln!(page, "    nothing moves").expect("text grows");
+    }
+    record.entries.iter().for_each(|entry| write_entry(page, entry));
+}
+
+fn write_entry(page: &mut String, entry: &Entry) {
+    let group = entry.ledger().group().expect("an entry has a group");
+    let mut ledger = name_of(entry.ledger());
+    for posting in entry.postings() {
+        let account: String = Account::name(posting.account, group, name_of);
+        let amount = posting.amount.0;
+        let line = match posting.side {
+            Side::Debit => format!("    {ledger:<4} {account:<44}{amount:>8}"),
+            Side::Credit => format!("    {ledger:<4} {account:<44}{:>8}{amount:>8}", ""),
+        };
+        writeln!(page, "{line}").expect("text grows");
+        ledger.clear();
+    }
+}
+
+fn name_of(ledger: LedgerId) -> String {
+    match ledger {
+        LedgerId::Merchant(group) => format!("M-{}", group.0),
+        LedgerId::Recipient(_, RecipientNumber(number)) => format!("R-{number}"),
+        LedgerId::Platform(group) => format!("P-{}", group.0),
+        LedgerId::System => "system".to_owned(),
+    }
+}
