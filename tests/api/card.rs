@@ -14,7 +14,10 @@ async fn a_card_charge_with_splits_is_answered_as_the_interface_says() {
     let answer = merchant.post("/api/card", &charge).await.expect(201);
     has_exactly(&answer, &["success", "txid", "status", "cardStatus", "breakdown"]);
     is_txid(&answer["txid"]);
-    assert_eq!([&answer["success"], &answer["status"], &answer["cardStatus"]], [&json!(true), &json!("CONCLUIDA"), &json!("captured")]);
+    assert_eq!(
+        [&answer["success"], &answer["status"], &answer["cardStatus"]],
+        [&json!(true), &json!("CONCLUIDA"), &json!("captured")]
+    );
     let breakdown = json!({"amount": 10_000, "sellerAmount": 5_938, "commission": 562, "feePercent": 8.65});
     assert_eq!(answer["breakdown"], breakdown);
     assert_eq!(merchant.balance().await, [0, 5_938, 0, 0]);
@@ -51,8 +54,20 @@ async fn a_card_charge_is_read_in_every_field() {
     has_exactly(
         &read,
         &[
-            "txid", "status", "payment_method", "amount", "installments", "description", "cardStatus", "card", "paid_at",
-            "created_at", "refunded_amount", "payer", "splits", "breakdown",
+            "txid",
+            "status",
+            "payment_method",
+            "amount",
+            "installments",
+            "description",
+            "cardStatus",
+            "card",
+            "paid_at",
+            "created_at",
+            "refunded_amount",
+            "payer",
+            "splits",
+            "breakdown",
         ],
     );
     assert!(time(&read["created_at"]) <= time(&read["paid_at"]));
@@ -339,7 +354,11 @@ async fn card_data_is_checked() {
         let refused = merchant.post("/api/card", &charge).await.refused(400, "invalid_card_data");
         assert_eq!(refused["message"], "Dados do cartão inválidos");
         let error = &refused["errors"][0];
-        assert_eq!([&error["field"], &error["code"]], [&json!(format!("credit_card.{field}")), &json!(code)], "{value}");
+        assert_eq!(
+            [&error["field"], &error["code"]],
+            [&json!(format!("credit_card.{field}")), &json!(code)],
+            "{value}"
+        );
         assert!(!refused.to_string().contains("411111"), "a card number is repeated: {refused}");
     }
     merchant.post("/api/card", &without(&valid, "/credit_card")).await.refused(400, "invalid_card_data");

@@ -48,7 +48,8 @@ impl<'w> Furnished<'w> {
     }
 
     fn path(&self, template: &str) -> String {
-        let ids = [("{M}", &self.merchant.id), ("{K}", &self.merchant.key_id), ("{R}", &self.recipient), ("{T}", &self.txid)];
+        let ids =
+            [("{M}", &self.merchant.id), ("{K}", &self.merchant.key_id), ("{R}", &self.recipient), ("{T}", &self.txid)];
         ids.iter().fold(template.to_owned(), |path, (name, id)| path.replace(name, id))
     }
 
@@ -57,7 +58,13 @@ impl<'w> Furnished<'w> {
         if path.starts_with("/api") { &self.merchant.key } else { OPS_TOKEN }
     }
 
-    async fn send(&self, method: &str, path: &str, content_type: Option<&str>, body: impl Into<reqwest::Body>) -> Answer {
+    async fn send(
+        &self,
+        method: &str,
+        path: &str,
+        content_type: Option<&str>,
+        body: impl Into<reqwest::Body>,
+    ) -> Answer {
         let authorization = bearer(self.credential(path));
         let mut headers = vec![("authorization", authorization.as_str())];
         headers.extend(content_type.map(|content_type| ("content-type", content_type)));
@@ -106,7 +113,8 @@ async fn splits_that_cannot_be_are_refused() {
     world.ops_post(&format!("/ops/sub-recipients/{rejected}/reject"), &notes).await.expect(200);
     world.advance(0).await;
     let unknown = "01890000-0000-8000-8000-000000000000";
-    let cases: &[(&[(&str, i64)], &str, Option<&str>)] = &[
+    type Case<'a> = (&'a [(&'a str, i64)], &'a str, Option<&'a str>);
+    let cases: &[Case<'_>] = &[
         (&[(&ana, 10_000)], "splits_reach_total", None),
         (&[(&ana, 10_001)], "splits_reach_total", None),
         (&[(&ana, 5_000), (&ana, 5_000)], "splits_reach_total", None),
@@ -129,7 +137,8 @@ async fn splits_that_cannot_be_are_refused() {
             }
         }
     }
-    for splits in [json!("all"), json!({}), json!([1]), json!([null]), json!([[]]), json!([{}]), json!([{"amount": 1}])] {
+    for splits in [json!("all"), json!({}), json!([1]), json!([null]), json!([[]]), json!([{}]), json!([{"amount": 1}])]
+    {
         for (path, charge) in [("/api/card", card(10_000, APPROVED)), ("/api/pix", pix("100.00"))] {
             merchant.post(path, &with(&charge, "/splits", splits.clone())).await.refused(400, "validation_failed");
         }
@@ -185,7 +194,13 @@ async fn a_body_may_be_left_out_where_nothing_is_asked_in_it() {
             let status = match path.rsplit('/').next().unwrap() {
                 "api-keys" => 201,
                 "approve" => 409,
-                "pay" => if content_type.is_none() { 200 } else { 409 },
+                "pay" => {
+                    if content_type.is_none() {
+                        200
+                    } else {
+                        409
+                    }
+                }
                 _ => 400,
             };
             assert_eq!(answer.status, status, "{path}: {}", answer.text);
@@ -279,11 +294,8 @@ async fn credentials_come_in_two_forms_and_agree() {
     let altered = format!("{shortened}{}", if key.ends_with('0') { '1' } else { '0' });
     let (good, wrong, foreign, of_ops) = (bearer(&key), bearer(&altered), bearer(&other.key), bearer(OPS_TOKEN));
     let basic = format!("Basic {key}");
-    let accepted: &[Headers<'_>] = &[
-        &[("authorization", &good)],
-        &[("token", &key)],
-        &[("authorization", &good), ("token", &key)],
-    ];
+    let accepted: &[Headers<'_>] =
+        &[&[("authorization", &good)], &[("token", &key)], &[("authorization", &good), ("token", &key)]];
     let refused: &[Headers<'_>] = &[
         &[],
         &[("token", "")],
@@ -359,7 +371,11 @@ async fn a_revoked_key_opens_nothing_more() {
     merchant.post("/api/card", &card(10_000, APPROVED)).await.refused(401, "unauthorized");
     let other_key = text(&second["api_key"]);
     world.send(Method::GET, "/api/balance", &[("token", &other_key)], "").await.expect(200);
-    assert_eq!(world.ops_send(Method::DELETE, &path, &[], String::new()).await.expect(200), revoked, "once more is no error");
+    assert_eq!(
+        world.ops_send(Method::DELETE, &path, &[], String::new()).await.expect(200),
+        revoked,
+        "once more is no error"
+    );
 }
 
 #[tokio::test]
@@ -367,7 +383,9 @@ async fn paths_and_methods_that_are_not_there() {
     let world = World::sandbox().await;
     let furnished = Furnished::on(&world).await;
     let before = world.trace(&[&furnished.merchant]).await;
-    for path in ["/api", "/api/", "/api/cards2", "/api/card/", "/api/balance/x", "/ops", "/ops/merchants/", "/", "/apix"] {
+    for path in
+        ["/api", "/api/", "/api/cards2", "/api/card/", "/api/balance/x", "/ops", "/ops/merchants/", "/", "/apix"]
+    {
         furnished.send("GET", path, None, "").await.refused(404, "not_found");
         furnished.send("POST", path, Some("application/json"), "{}").await.refused(404, "not_found");
     }
@@ -403,8 +421,21 @@ async fn ids_that_name_nothing_are_not_found() {
     let unknown = "01890000-0000-8000-8000-000000000000";
     let long = "a".repeat(4_000);
     let garbage = [
-        "1", "x", "%00", "%FF", "%C3%28", "%2F", "%2e%2e%2f", "a%20b", "%F0%9F%92%B8", "not-a-uuid", unknown, long.as_str(),
-        "00000000-0000-0000-0000-000000000000", "01890000-0000-4000-8000-000000000000", "ffffffffffffffffffffffffffffffff",
+        "1",
+        "x",
+        "%00",
+        "%FF",
+        "%C3%28",
+        "%2F",
+        "%2e%2e%2f",
+        "a%20b",
+        "%F0%9F%92%B8",
+        "not-a-uuid",
+        unknown,
+        long.as_str(),
+        "00000000-0000-0000-0000-000000000000",
+        "01890000-0000-4000-8000-000000000000",
+        "ffffffffffffffffffffffffffffffff",
     ];
     let before = world.trace(&[&furnished.merchant, &others.merchant]).await;
     for (method, template, takes_body) in ENDPOINTS.iter().filter(|endpoint| endpoint.1.contains('{')) {
@@ -455,7 +486,8 @@ async fn queries_are_checked() {
     ];
     for path in &lists {
         for (query, field) in cases {
-            let refused = furnished.send("GET", &format!("{path}?{query}"), None, "").await.refused(400, "validation_failed");
+            let refused =
+                furnished.send("GET", &format!("{path}?{query}"), None, "").await.refused(400, "validation_failed");
             assert_eq!(refused["errors"][0]["field"], field, "{query}: {refused}");
             assert_eq!(refused["instance"], **path);
         }
@@ -509,7 +541,10 @@ async fn of_two_mistakes_the_first_in_order_is_told() {
     // On a review: which object, then what is said of it, then whether it is still open.
     world.ops_post(&format!("/ops/sub-recipients/{unknown}/reject"), &json!({})).await.refused(404, "not_found");
     world.ops_post(&format!("/ops/sub-recipients/{ana}/reject"), &json!({})).await.refused(400, "validation_failed");
-    world.ops_post(&format!("/ops/sub-recipients/{ana}/reject"), &json!({"notes": "x"})).await.refused(409, "already_decided");
+    world
+        .ops_post(&format!("/ops/sub-recipients/{ana}/reject"), &json!({"notes": "x"}))
+        .await
+        .refused(409, "already_decided");
     assert_eq!(world.trace(&[&merchant, &unsplit]).await, before);
 }
 
@@ -518,7 +553,13 @@ async fn every_answer_has_its_headers() {
     let world = World::sandbox().await;
     let furnished = Furnished::on(&world).await;
     let own_id = ("x-request-id", "caller-7");
-    for (path, status) in [("/api/balance", 200), ("/api/nothing", 404), ("/api/charges/x", 404), ("/healthz", 200), ("/openapi.json", 200)] {
+    for (path, status) in [
+        ("/api/balance", 200),
+        ("/api/nothing", 404),
+        ("/api/charges/x", 404),
+        ("/healthz", 200),
+        ("/openapi.json", 200),
+    ] {
         let authorization = bearer(furnished.credential(path));
         let answer = world.send(Method::GET, path, &[("authorization", &authorization), own_id], "").await;
         assert_eq!((answer.status, answer.header("x-request-id")), (status, Some("caller-7")), "{path}");
@@ -529,7 +570,8 @@ async fn every_answer_has_its_headers() {
     let refused = furnished.send("POST", "/api/card", Some("application/json"), "{}").await;
     let body = refused.refused(400, "validation_failed");
     assert_eq!((&body["type"], &body["instance"]), (&json!("/problems/validation_failed"), &json!("/api/card")));
-    let fields = ["type", "title", "status", "detail", "instance", "code", "message", "success", "request_id", "errors"];
+    let fields =
+        ["type", "title", "status", "detail", "instance", "code", "message", "success", "request_id", "errors"];
     has_exactly(&body, &fields);
     assert_ne!(body["errors"], Value::Array(Vec::new()));
 }

@@ -75,7 +75,10 @@ async fn what_was_refused_is_not_kept() {
         .open(json!({"name": "Loja", "document": cnpj(1), "split_enabled": false, "cashout_enabled": false}))
         .await;
     let unknown = "01890000-0000-8000-8000-000000000000";
-    merchant.post_keyed("/api/card", "k", &with(&card(1, APPROVED), "/amount", json!("1"))).await.refused(400, "validation_failed");
+    merchant
+        .post_keyed("/api/card", "k", &with(&card(1, APPROVED), "/amount", json!("1")))
+        .await
+        .refused(400, "validation_failed");
     merchant.post_raw("/api/card", &[("idempotency-key", "k")], "{").await.refused(400, "invalid_json");
     let with_split = with_splits(card(10_000, APPROVED), &[(unknown, 1)]);
     merchant.post_keyed("/api/card", "k", &with_split).await.refused(422, "split_not_enabled");
@@ -118,7 +121,11 @@ async fn a_key_is_kept_24_hours() {
     assert!(!is_replay(&answer));
     let second = answer.expect(201);
     assert_ne!(second["txid"], first["txid"]);
-    assert_eq!(merchant.post_keyed("/api/pix", "k", &pix("11.00")).await.expect(201), second, "the new request is kept as well");
+    assert_eq!(
+        merchant.post_keyed("/api/pix", "k", &pix("11.00")).await.expect(201),
+        second,
+        "the new request is kept as well"
+    );
     merchant.post_keyed("/api/pix", "k", &pix("10.00")).await.refused(422, "idempotency_key_reused");
 }
 
@@ -162,10 +169,12 @@ async fn of_concurrent_requests_with_one_key_one_is_carried_out() {
     }
     assert_eq!(merchant.balance().await, [0, 9_403, 0, 0]);
     world.check_books().await;
-    let new_merchant = json!({"name": "Nova", "document": cnpj(9), "split_enabled": true, "cashout_enabled": false}).to_string();
+    let new_merchant =
+        json!({"name": "Nova", "document": cnpj(9), "split_enabled": true, "cashout_enabled": false}).to_string();
     let headers = [("idempotency-key", "k")];
     let answers =
-        futures_of(16, |_| world.ops_send(reqwest::Method::POST, "/ops/merchants", &headers, new_merchant.clone())).await;
+        futures_of(16, |_| world.ops_send(reqwest::Method::POST, "/ops/merchants", &headers, new_merchant.clone()))
+            .await;
     assert!(answers.iter().all(|answer| answer.status == 201 && answer.body["id"] == answers[0].body["id"]));
     assert_eq!(answers.iter().filter(|answer| !is_replay(answer)).count(), 1);
 }
@@ -174,10 +183,8 @@ async fn of_concurrent_requests_with_one_key_one_is_carried_out() {
 async fn of_concurrent_requests_with_different_bodies_one_is_carried_out() {
     let world = World::sandbox().await;
     let merchant = world.merchant().await;
-    let answers = futures_of(8, async |index| {
-        merchant.post_keyed("/api/pix", "k", &pix(&format!("10.0{index}"))).await
-    })
-    .await;
+    let answers =
+        futures_of(8, async |index| merchant.post_keyed("/api/pix", "k", &pix(&format!("10.0{index}"))).await).await;
     let mut statuses: Vec<u16> = answers.iter().map(|answer| answer.status).collect();
     statuses.sort_unstable();
     assert_eq!(statuses, [201, 422, 422, 422, 422, 422, 422, 422]);
@@ -224,8 +231,10 @@ async fn keys_have_a_form() {
 async fn without_a_key_every_request_is_a_new_one() {
     let world = World::sandbox().await;
     let merchant = world.merchant().await;
-    let [first, second] =
-        [merchant.post("/api/pix", &pix("10.00")).await.expect(201), merchant.post("/api/pix", &pix("10.00")).await.expect(201)];
+    let [first, second] = [
+        merchant.post("/api/pix", &pix("10.00")).await.expect(201),
+        merchant.post("/api/pix", &pix("10.00")).await.expect(201),
+    ];
     assert_ne!(first["txid"], second["txid"]);
     // A look-up commits no Record, so nothing is kept of it.
     let look_up = json!({"txid": first["txid"]});

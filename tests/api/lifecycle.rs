@@ -167,7 +167,8 @@ async fn what_was_acknowledged_outlives_a_kill() {
     for _ in 0..5 {
         assert_eq!(process.api(&key, "/api/card", &card(10_000, APPROVED)).await.0, 201);
     }
-    let (_, moved) = process.ops("token-of-ana", Method::POST, "/ops/sandbox/clock", json!({"advance_seconds": 86_400})).await;
+    let (_, moved) =
+        process.ops("token-of-ana", Method::POST, "/ops/sandbox/clock", json!({"advance_seconds": 86_400})).await;
     let expected = process.balance(&key).await;
     assert_eq!(expected["pending"], 5 * 9_403);
     process.child.kill().unwrap();
@@ -325,7 +326,10 @@ async fn a_live_server_without_a_rail_mints_no_money() {
     let test_key = merchant.key.replace("live_", "test_");
     world.send(Method::GET, "/api/balance", &[("token", &test_key)], "").await.refused(401, "unauthorized");
     merchant.post("/api/pix", &json!({"txid": txid})).await.refused(404, "charge_not_found");
-    merchant.post("/api/card", &with(&card(1, APPROVED), "/amount", json!("1"))).await.refused(400, "validation_failed");
+    merchant
+        .post("/api/card", &with(&card(1, APPROVED), "/amount", json!("1")))
+        .await
+        .refused(400, "validation_failed");
     assert_eq!(world.trace(&[&merchant]).await, before);
 }
 
@@ -338,7 +342,10 @@ async fn people_and_cards_stand_nowhere_in_the_clear() {
         .await;
     let ana = merchant.recipient("Recebedora Sigilosa", 1).await;
     let charge = with_splits(card(10_000, "5555555555554444"), &[(&ana, 100)]);
-    merchant.post_keyed("/api/card", "chave-idempotente", &with(&charge, "/customer/name", json!("Pagador Sigiloso"))).await.expect(201);
+    merchant
+        .post_keyed("/api/card", "chave-idempotente", &with(&charge, "/customer/name", json!("Pagador Sigiloso")))
+        .await
+        .expect(201);
     merchant.paid_pix(&with(&pix("10.00"), "/nome", json!("Pagadora Sigilosa"))).await;
     let in_the_clear = "https://example.com/no-secret";
     let path = format!("/ops/merchants/{}/api-keys", merchant.id);
@@ -348,7 +355,18 @@ async fn people_and_cards_stand_nowhere_in_the_clear() {
     let bytes = bytes_of(&folder);
     let stands = |text: &str| bytes.windows(text.len()).any(|window| window == text.as_bytes());
     assert!(stands(in_the_clear), "what is no secret is found, so that a secret would be");
-    for secret in ["Sigilos", "Nome Da Loja", "5555555555554444", "12345678909", &cpf(1), &cnpj(1), &key, &webhook_secret, "joao@example.com", "chave-idempotente"] {
+    for secret in [
+        "Sigilos",
+        "Nome Da Loja",
+        "5555555555554444",
+        "12345678909",
+        &cpf(1),
+        &cnpj(1),
+        &key,
+        &webhook_secret,
+        "joao@example.com",
+        "chave-idempotente",
+    ] {
         assert!(!stands(secret), "{secret} stands in the data folder");
     }
 }

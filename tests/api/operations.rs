@@ -14,7 +14,8 @@ async fn change(world: &World, merchant: &Merchant<'_>, body: Value) -> Answer {
 #[tokio::test]
 async fn a_merchant_is_opened_read_and_changed() {
     let world = World::sandbox().await;
-    let body = json!({"name": "Loja Azul", "document": "12.345.678/0001-95", "split_enabled": true, "cashout_enabled": false});
+    let body =
+        json!({"name": "Loja Azul", "document": "12.345.678/0001-95", "split_enabled": true, "cashout_enabled": false});
     let opened = world.ops_post("/ops/merchants", &body).await.expect(201);
     is_uuid(&opened["id"]);
     time(&opened["created_at"]);
@@ -25,8 +26,8 @@ async fn a_merchant_is_opened_read_and_changed() {
         "city": null,
         "split_enabled": true,
         "cashout_enabled": false,
-        "fees": {"mdr_1x": "2.99", "mdr_2_6x": "3.49", "mdr_7_12x": "3.99", "margin": "1.00", "pix": "0.99",
-            "antifraud_cents": 198, "cashout_cents": 100, "anticipation": {"d2": "2.38", "d7": "2.00", "d15": "1.50"}},
+        "fees": {"mdr_1x": "2.99", "mdr_2_6x": "3.49", "mdr_7_12x": "3.99", "margin": "1", "pix": "0.99",
+            "antifraud_cents": 198, "cashout_cents": 100, "anticipation": {"d2": "2.38", "d7": "2", "d15": "1.5"}},
         "options": {"split_guard": "none", "mdr_base": "total", "refund_commission": false, "card_settlement_days": 30},
         "created_at": opened["created_at"],
     });
@@ -38,10 +39,10 @@ async fn a_merchant_is_opened_read_and_changed() {
         ("/city", json!("Olinda"), json!("Olinda")),
         ("/split_enabled", json!(false), json!(false)),
         ("/cashout_enabled", json!(true), json!(true)),
-        ("/fees/mdr_1x", json!("1.5"), json!("1.50")),
-        ("/fees/pix", json!("0"), json!("0.00")),
+        ("/fees/mdr_1x", json!("1.50"), json!("1.5")),
+        ("/fees/pix", json!("0"), json!("0")),
         ("/fees/antifraud_cents", json!(0), json!(0)),
-        ("/fees/anticipation/d7", json!("100"), json!("100.00")),
+        ("/fees/anticipation/d7", json!("100"), json!("100")),
         ("/options/split_guard", json!("net"), json!("net")),
         ("/options/mdr_base", json!("seller_gross"), json!("seller_gross")),
         ("/options/refund_commission", json!(true), json!(true)),
@@ -231,9 +232,13 @@ async fn the_clock_moves_forward_by_hand() {
     let moved = (second - first).num_seconds();
     assert!((3_600..3_660).contains(&moved), "{moved}");
     let cut = world.cut().await;
-    for body in [json!({}), json!({"advance_seconds": -1}), json!({"advance_seconds": "1"}), json!({"advance_seconds": 1.5}),
-        json!({"advance_seconds": 315_576_001})]
-    {
+    for body in [
+        json!({}),
+        json!({"advance_seconds": -1}),
+        json!({"advance_seconds": "1"}),
+        json!({"advance_seconds": 1.5}),
+        json!({"advance_seconds": 315_576_001}),
+    ] {
         world.ops_post("/ops/sandbox/clock", &body).await.refused(400, "validation_failed");
     }
     assert_eq!(world.cut().await, cut);
@@ -255,9 +260,15 @@ async fn health_and_metrics_need_no_credential() {
     let samples = samples(&answer.text);
     let value = |name: &str| samples.iter().find(|(found, _)| found == name).map(|(_, value)| *value);
     assert_eq!(value("centavo_journal_records_total"), value("centavo_journal_published_sequence"));
-    for name in ["centavo_journal_records_total", "centavo_journal_blocks_total", "centavo_journal_commit_seconds_count",
-        "centavo_gate_wait_seconds_count", "centavo_permits_free", "centavo_merchants_awake", "centavo_http_request_seconds_count"]
-    {
+    for name in [
+        "centavo_journal_records_total",
+        "centavo_journal_blocks_total",
+        "centavo_journal_commit_seconds_count",
+        "centavo_gate_wait_seconds_count",
+        "centavo_permits_free",
+        "centavo_merchants_awake",
+        "centavo_http_request_seconds_count",
+    ] {
         assert!(value(name).is_some_and(|value| value > 0.0), "{name}: {:?}", value(name));
     }
     assert_eq!(value("centavo_http_failures_total"), Some(0.0));

@@ -15,9 +15,15 @@ async fn a_pix_charge_is_created_looked_up_and_paid() {
         ["success", "txid", "pixCopiaECola", "status", "valor", "amount", "expires_at", "created_at", "breakdown"];
     has_exactly(&created, &fields);
     let txid = is_txid(&created["txid"]);
-    assert_eq!([&created["success"], &created["status"], &created["valor"]], [&json!(true), &json!("pending"), &json!("80.00")]);
+    assert_eq!(
+        [&created["success"], &created["status"], &created["valor"]],
+        [&json!(true), &json!("pending"), &json!("80.00")]
+    );
     assert_eq!(created["amount"], 8_000);
-    assert_eq!(created["breakdown"], json!({"amount": 8_000, "sellerAmount": 6_931, "commission": 69, "feePercent": 0.99}));
+    assert_eq!(
+        created["breakdown"],
+        json!({"amount": 8_000, "sellerAmount": 6_931, "commission": 69, "feePercent": 0.99})
+    );
     assert_eq!(time(&created["expires_at"]) - time(&created["created_at"]), TimeDelta::seconds(86_400));
     is_br_code(&text(&created["pixCopiaECola"]), "80.00");
     assert_eq!(merchant.balance().await, [0; 4]);
@@ -29,8 +35,21 @@ async fn a_pix_charge_is_created_looked_up_and_paid() {
     has_exactly(
         &paid,
         &[
-            "txid", "status", "payment_method", "amount", "installments", "description", "pixCopiaECola", "expires_at",
-            "paid_at", "end_to_end_id", "created_at", "refunded_amount", "payer", "splits", "breakdown",
+            "txid",
+            "status",
+            "payment_method",
+            "amount",
+            "installments",
+            "description",
+            "pixCopiaECola",
+            "expires_at",
+            "paid_at",
+            "end_to_end_id",
+            "created_at",
+            "refunded_amount",
+            "payer",
+            "splits",
+            "breakdown",
         ],
     );
     let found = merchant.post("/api/pix", &json!({"txid": txid})).await.expect(200);
@@ -198,17 +217,18 @@ async fn companies_pay_by_pix_too() {
 async fn the_code_carries_any_name_of_a_merchant() {
     let world = World::sandbox().await;
     for (name, city, shown) in [
-        ("Açaí & Cia", "São José dos Campos", ["5909ACAI & CIA", "6015SAO JOSE DOS CA"]),
-        ("Ação", "Belém", ["5904ACAO", "6005BELEM"]),
+        ("Açaí & Cia", "São José dos Campos", ["5910Acai & Cia", "6015Sao Jose dos Ca"]),
+        ("Ação", "Belém", ["5904Acao", "6005Belem"]),
         ("日本商店", "東京", ["5907CENTAVO", "6009SAO PAULO"]),
-        ("A very long name of a merchant", "X", ["5925A VERY LONG NAME OF A MER", "6001X"]),
+        ("Um nome de loja muito comprido", "X", ["5925Um nome de loja muito com", "6001X"]),
     ] {
-        let settings = json!({"name": name, "city": city, "document": cnpj(1), "split_enabled": false, "cashout_enabled": false});
+        let settings =
+            json!({"name": name, "city": city, "document": cnpj(1), "split_enabled": false, "cashout_enabled": false});
         let merchant = world.open(settings).await;
         let code = text(&merchant.post("/api/pix", &pix("1.00")).await.expect(201)["pixCopiaECola"]);
         is_br_code(&code, "1.00");
         for field in shown {
-            assert!(code.to_ascii_uppercase().contains(field), "{field} in {code}");
+            assert!(code.contains(field), "{field} in {code}");
         }
     }
 }

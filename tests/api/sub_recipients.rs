@@ -78,7 +78,11 @@ async fn a_recipient_goes_through_its_review() {
     let merchant = world.merchant().await;
     let id = merchant.draft("Ana", 1).await;
     world.advance(0).await;
-    assert_eq!(items(&merchant.get(LIST).await.expect(200))[0]["status"], "pending", "submitted before the clock answers");
+    assert_eq!(
+        items(&merchant.get(LIST).await.expect(200))[0]["status"],
+        "pending",
+        "submitted before the clock answers"
+    );
     let approve = format!("/ops/sub-recipients/{id}/approve");
     let reject = format!("/ops/sub-recipients/{id}/reject");
     for body in [json!({}), json!({"notes": ""}), json!({"notes": 7}), json!({"notes": "x".repeat(501)})] {
@@ -91,7 +95,8 @@ async fn a_recipient_goes_through_its_review() {
     for path in [&approve, &reject] {
         world.ops_post(path, &json!({"notes": "De novo"})).await.refused(409, "already_decided");
     }
-    let corrected = with(&individual("Ana Corrigida", &cpf(1)), "/register_information/email", json!("ana@example.com"));
+    let corrected =
+        with(&individual("Ana Corrigida", &cpf(1)), "/register_information/email", json!("ana@example.com"));
     let again = merchant.post(PATH, &corrected).await.expect(200);
     let said = (&again["id"], &again["status"], &again["name"], &again["already_exists"]);
     assert_eq!(said, (&json!(id), &json!("draft"), &json!("Ana Corrigida"), &json!(true)));
@@ -154,7 +159,12 @@ async fn a_registration_is_checked() {
         (&person, "/register_information/type", json!("robot"), "register_information.type"),
         (&person, "/register_information/type", Value::Null, "register_information.type"),
         (&person, "/register_information/document_number", json!(cnpj(1)), "register_information.document_number"),
-        (&person, "/register_information/document_number", json!("12345678900"), "register_information.document_number"),
+        (
+            &person,
+            "/register_information/document_number",
+            json!("12345678900"),
+            "register_information.document_number",
+        ),
         (&person, "/register_information/name", Value::Null, "register_information.name"),
         (&person, "/register_information/birthdate", json!("2000-02-29"), "register_information.birthdate"),
         (&person, "/register_information/birthdate", json!("29/02/2001"), "register_information.birthdate"),
@@ -176,8 +186,18 @@ async fn a_registration_is_checked() {
         (&company, "/register_information/document_number", json!(cpf(1)), "register_information.document_number"),
         (&company, "/register_information/managing_partners", json!([]), "register_information.managing_partners"),
         (&company, &format!("{partner}/email"), Value::Null, "register_information.managing_partners[0].email"),
-        (&company, &format!("{partner}/address/zipcode"), Value::Null, "register_information.managing_partners[0].address.zipcode"),
-        (&company, &format!("{partner}/address/street_number"), Value::Null, "register_information.managing_partners[0].address.street_number"),
+        (
+            &company,
+            &format!("{partner}/address/zipcode"),
+            Value::Null,
+            "register_information.managing_partners[0].address.zipcode",
+        ),
+        (
+            &company,
+            &format!("{partner}/address/street_number"),
+            Value::Null,
+            "register_information.managing_partners[0].address.street_number",
+        ),
     ];
     let before = world.trace(&[&merchant]).await;
     for (valid, pointer, value, field) in cases {

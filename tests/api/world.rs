@@ -139,7 +139,8 @@ impl World {
 
     /// A merchant that may split.
     pub(crate) async fn merchant(&self) -> Merchant<'_> {
-        self.open(json!({"name": "Loja Azul", "document": cnpj(1), "split_enabled": true, "cashout_enabled": true})).await
+        self.open(json!({"name": "Loja Azul", "document": cnpj(1), "split_enabled": true, "cashout_enabled": true}))
+            .await
     }
 
     /// A merchant as it is asked for, with a key.
@@ -225,7 +226,8 @@ impl World {
         assert_eq!(shown, expected, "{ledger}");
         let mut sums: BTreeMap<String, i64> = BTreeMap::new();
         for page in 1.. {
-            let entries = self.ops_get(&format!("/ops/ledgers/{ledger}/entries?page={page}&per_page=100")).await.expect(200);
+            let entries =
+                self.ops_get(&format!("/ops/ledgers/{ledger}/entries?page={page}&per_page=100")).await.expect(200);
             for entry in items(&entries) {
                 let mut sum = 0;
                 for posting in entry["postings"].as_array().unwrap() {
@@ -399,7 +401,9 @@ fn mirror_of(ledger: &str, account: &str) -> Option<String> {
         Some(format!("{owner} {part}"))
     };
     if ledger.starts_with("P-") {
-        return ["Liabilities:Merchants:", "Liabilities:Recipients:", "Assets:Merchants:"].iter().find_map(|prefix| of_platform(prefix));
+        return ["Liabilities:Merchants:", "Liabilities:Recipients:", "Assets:Merchants:"]
+            .iter()
+            .find_map(|prefix| of_platform(prefix));
     }
     let part = account.strip_prefix("Assets:Platform:").or(account.strip_prefix("Liabilities:Platform:"))?;
     Some(format!("{ledger} {part}"))
@@ -464,7 +468,8 @@ pub(crate) fn without(body: &Value, pointer: &str) -> Value {
 
 /// A valid CPF, one for each number.
 pub(crate) fn cpf(number: u32) -> String {
-    let mut digits: Vec<u32> = format!("{:09}", 100_000_000 + number).bytes().map(|byte| u32::from(byte - b'0')).collect();
+    let mut digits: Vec<u32> =
+        format!("{:09}", 100_000_000 + number).bytes().map(|byte| u32::from(byte - b'0')).collect();
     for _ in 0..2 {
         let weights = (2..).take(digits.len()).collect::<Vec<u32>>();
         let sum: u32 = digits.iter().zip(weights.iter().rev()).map(|(digit, weight)| digit * weight).sum();
