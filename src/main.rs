@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use centavo::config::{Args, Command, LogFormat, ServeArgs, Settings};
 use centavo::{serve, terminal, verify};
 use clap::Parser;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing_subscriber::EnvFilter;
 
 #[tokio::main]
@@ -30,14 +30,15 @@ async fn run_server(args: ServeArgs) -> Done {
     let settings = args.settings()?;
     start_logging(settings.log_format);
     show_made_token(&settings);
+    // From the first answer on, a signal must find somebody who drains.
+    let terminate = signal(SignalKind::terminate())?;
     let running = serve::start(settings, opening_bar()).await?;
     tracing::info!(public = %running.public, operations = %running.operations, sandbox = running.app.sandbox, "serving");
-    Ok(until_told_to_stop(running).await?)
+    Ok(until_told_to_stop(running, terminate).await?)
 }
 
 /// Serves until SIGTERM or Ctrl-C, then drains. A failure of the journal ends the process at once.
-async fn until_told_to_stop(running: serve::Running) -> std::io::Result<ExitCode> {
-    let mut terminate = signal(SignalKind::terminate())?;
+async fn until_told_to_stop(running: serve::Running, mut terminate: Signal) -> std::io::Result<ExitCode> {
     tokio::select! {
         _ = terminate.recv() => {}
         _ = tokio::signal::ctrl_c() => {}

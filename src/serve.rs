@@ -18,7 +18,7 @@ use tokio::task::JoinHandle;
 use crate::config::Settings;
 use crate::folding::search_key;
 use crate::http::app::App;
-use crate::http::front::Front;
+use crate::http::front::{Front, Measures};
 use crate::http::ops::health::Exposition;
 use crate::http::{routes, server};
 use crate::rails::sandbox;
@@ -87,7 +87,9 @@ pub async fn start(settings: Settings, progress: impl Fn(u64, u64) + Send + 'sta
     });
     let (shutdown, told) = watch::channel(false);
     let serve = |listener: Listening, router: axum::Router| -> Result<JoinHandle<server::Drained>, StartError> {
-        let router = Front::new(IN_FLIGHT_MAX, settings.sandbox)?.before(router);
+        let metrics = app.engine.metrics();
+        let measures = Measures { seconds: metrics.http_seconds.clone(), failures: metrics.http_failures.clone() };
+        let router = Front::new(IN_FLIGHT_MAX, settings.sandbox, measures)?.before(router);
         Ok(tokio::spawn(server::run(listener.listener, router, told.clone(), server::Limits::default())))
     };
     let (public_address, operations_address) = (public.address, operations.address);

@@ -27,12 +27,40 @@ pub struct MerchantRow {
     pub id: ObjectId,
     /// What the operator configured.
     pub settings: Settings,
-    /// Its profiles, oldest first; the last one is in force.
-    pub profiles: Vec<Sealed>,
+    /// Its profile, in every version.
+    pub profiles: Versions,
     /// Its recipients; number n stands at n − 1.
     pub recipients: Vec<RecipientRow>,
     /// When it was opened.
     pub created_at: Timestamp,
+}
+
+/// Sealed data that changes: each version with the ordinal of the owner's Record that brought it, oldest first. An answer that
+/// is given again is written from the version of its time.
+#[derive(Clone, Debug, Default)]
+pub struct Versions(Vec<(u64, Sealed)>);
+
+impl Versions {
+    /// The version in force.
+    pub fn current(&self) -> Option<&Sealed> {
+        self.0.last().map(|(_, sealed)| sealed)
+    }
+
+    /// The version that was in force once the owner's Record of this ordinal had taken effect.
+    pub fn at(&self, ordinal: u64) -> Option<&Sealed> {
+        let known = self.0.partition_point(|(since, _)| *since <= ordinal);
+        self.0[..known].last().map(|(_, sealed)| sealed)
+    }
+
+    fn count(&mut self, record: &Record) {
+        self.0.extend(record.personal.clone().map(|sealed| (record.ordinal, sealed)));
+    }
+
+    fn of(record: &Record) -> Self {
+        let mut versions = Self::default();
+        versions.count(record);
+        versions
+    }
 }
 
 /// A recipient, as published.
@@ -42,8 +70,8 @@ pub struct RecipientRow {
     pub id: ObjectId,
     /// Where its registration stands.
     pub status: RecipientStatus,
-    /// Its registration.
-    pub profile: Sealed,
+    /// Its registration, in every version.
+    pub profiles: Versions,
     /// Its name, folded for search.
     pub search_key: String,
     /// When it was registered.
@@ -286,7 +314,7 @@ impl Projector {
                     let row = MerchantRow {
                         id: *id,
                         settings: *settings,
-                        profiles: record.personal.iter().cloned().collect(),
+                        profiles: Versions::of(record),
                         recipients: Vec::new(),
                         created_at: record.effective_at,
                     };
@@ -320,24 +348,22 @@ impl Projector {
         event: &Event,
         record: &Record,
     ) -> Option<&'a RecipientRow> {
-        let profile = record.personal.clone().unwrap_or_default();
         let (number, status) = match event {
             Event::MerchantChanged { settings } => {
                 merchant.settings = *settings;
-                merchant.profiles.extend(record.personal.clone());
+                merchant.profiles.count(record);
                 return None;
             }
             Event::RecipientRegistered { id, .. } => {
-                let search_key = self.search_key(&profile);
+                let (search_key, profiles) = (self.search_key(record), Versions::of(record));
                 let (status, created_at) = (RecipientStatus::Draft, record.effective_at);
-                merchant.recipients.push(RecipientRow { id: *id, status, profile, search_key, created_at });
+                merchant.recipients.push(RecipientRow { id: *id, status, profiles, search_key, created_at });
                 return merchant.recipients.last();
             }
             Event::RecipientRegisteredAgain { number } => {
-                let search_key = self.search_key(&profile);
                 let recipient = recipient_row(merchant, *number)?;
-                recipient.profile = profile;
-                recipient.search_key = search_key;
+                recipient.profiles.count(record);
+                recipient.search_key = self.search_key(record);
                 (number, RecipientStatus::Draft)
             }
             Event::RecipientSubmitted { number } => (number, RecipientStatus::Pending),
@@ -350,8 +376,9 @@ impl Projector {
         Some(recipient)
     }
 
-    fn search_key(&self, profile: &Sealed) -> String {
-        let profile: Option<RecipientProfile> = self.keyring.open_value(profile);
+    fn search_key(&self, registration: &Record) -> String {
+        let profile: Option<RecipientProfile> =
+            registration.personal.as_ref().and_then(|sealed| self.keyring.open_value(sealed));
         profile.map(|profile| (self.fold_name)(&profile.name)).unwrap_or_default()
     }
 }

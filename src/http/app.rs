@@ -5,7 +5,7 @@ use std::sync::Arc;
 use actors::engine::{Engine, Unavailable};
 use actors::load::LoadError;
 use actors::resident::Outcome;
-use axum::extract::FromRequestParts;
+use axum::extract::{FromRequestParts, Path};
 use axum::http::request::Parts;
 use ledger::id::{GroupNumber, LedgerId, ObjectId};
 use ledger::record::Record;
@@ -49,6 +49,10 @@ impl Caller {
 #[derive(Clone, Debug)]
 pub struct Operator(pub String);
 
+/// The id in a route's path. What is not even text names nothing.
+#[derive(Clone, Debug)]
+pub struct PathId(pub String);
+
 /// An API key: `test_` or `live_`, the key's id, then its secret, all hexadecimal. The id finds the key; the digest of the whole
 /// text, compared in constant time, proves it.
 pub struct ApiKeyText;
@@ -90,6 +94,15 @@ impl FromRequestParts<Arc<App>> for Operator {
 
     async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self, Problem> {
         app.ops_tokens.operator(&parts.headers).map(|name| Self(name.to_owned()))
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for PathId {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let id = Path::<String>::from_request_parts(parts, state).await;
+        id.map(|Path(id)| Self(id)).map_err(|_| Problem::new(Code::NotFound))
     }
 }
 

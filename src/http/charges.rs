@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::response::Response;
 use ledger::event::{CardBrand, CardFace, CardRefusal, Event, Split, Terms};
 use ledger::fees::PaymentMethod;
@@ -15,10 +15,11 @@ use rust_decimal::Decimal;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::app::{App, Caller};
+use super::app::{App, Caller, PathId};
 use super::problem::{Code, Problem};
 use super::reply::{decimal, ok, time};
 use crate::brcode::BrCode;
+use crate::folding::without_accents;
 use crate::mask;
 
 /// `breakdown`, with charges that have splits (interface 2.4).
@@ -126,6 +127,8 @@ pub struct Charge {
     pub payer: Payer,
     /// When it was created.
     pub created_at: Timestamp,
+    /// The ordinal of the merchant's Record that opened it.
+    pub ordinal: u64,
     /// Where it stands.
     pub fate: Fate,
     /// What it said first: the answer that an idempotent replay gives again.
@@ -163,6 +166,7 @@ impl Charge {
                 expires_at: *expires_at,
                 payer: payer.clone().unwrap_or_default(),
                 created_at: record.effective_at,
+                ordinal: record.ordinal,
                 fate: Fate::Pending,
                 first_fate: Fate::Pending,
             }),
@@ -170,19 +174,20 @@ impl Charge {
         })
     }
 
-    /// The copy-and-paste code of a PIX charge.
+    /// The copy-and-paste code of a PIX charge, with the merchant's name and city of its time: a code that was given out stays
+    /// as it is.
     pub fn pix_code(&self, app: &App) -> Result<Option<String>, Problem> {
         let (Some(rails), None) = (app.engine.rails(), &self.card) else { return Ok(None) };
         let group = app.engine.ids().group(self.id);
         let location = rails.pix.location(self.id);
-        let profile = app.engine.projector().merchant(group, |row| row.profiles.last().cloned()).flatten();
+        let profile = app.engine.projector().merchant(group, |row| row.profiles.at(self.ordinal).cloned()).flatten();
         let profile: ledger::personal::MerchantProfile =
             profile.and_then(|sealed| app.engine.keyring().open_value(&sealed)).unwrap_or_default();
         let code = BrCode {
             location: &location,
             amount_centavos: self.terms.amount.0,
-            merchant_name: or(&profile.name, "CENTAVO"),
-            merchant_city: or(&profile.city, "SAO PAULO"),
+            merchant_name: expressible_or(&profile.name, "CENTAVO"),
+            merchant_city: expressible_or(&profile.city, "SAO PAULO"),
         };
         code.payload().map(Some).map_err(|error| {
             tracing::error!(%error, "a PIX code could not be written");
@@ -336,14 +341,15 @@ fn brand_name(brand: CardBrand) -> &'static str {
     }
 }
 
-fn or<'a>(text: &'a str, fallback: &'a str) -> &'a str {
-    if text.is_empty() { fallback } else { text }
+/// A text of which a BR Code can carry something, or the fallback.
+fn expressible_or<'a>(text: &'a str, fallback: &'a str) -> &'a str {
+    if without_accents(text).any(|letter| letter.is_ascii_graphic()) { text } else { fallback }
 }
 
 /// One charge of the account.
 #[utoipa::path(get, path = "/api/charges/{txid}", params(("txid" = String, Path)),
     responses((status = 200, body = ChargeView), (status = 404)))]
-pub async fn get(State(app): State<Arc<App>>, caller: Caller, Path(txid): Path<String>) -> Result<Response, Problem> {
+pub async fn get(State(app): State<Arc<App>>, caller: Caller, PathId(txid): PathId) -> Result<Response, Problem> {
     let charge = match ObjectId::parse(&txid) {
         Some(id) => Charge::find(&app, caller, id)?,
         None => None,

@@ -18,6 +18,8 @@ use axum::extract::{MatchedPath, Request};
 use axum::http::header::CONTENT_LENGTH;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method};
 use axum::response::{IntoResponse, Response};
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::histogram::Histogram;
 use tokio::sync::{Semaphore, TryAcquireError};
 use tower::{Layer, Service};
 
@@ -44,15 +46,25 @@ pub struct Front {
     sandbox: bool,
     in_flight: Arc<Semaphore>,
     ids: Arc<RequestIds>,
+    measures: Measures,
+}
+
+/// What is measured of every request.
+#[derive(Debug, Clone)]
+pub struct Measures {
+    /// How long answers took, seconds.
+    pub seconds: Histogram,
+    /// Answers of 500 and above.
+    pub failures: Counter,
 }
 
 impl Front {
     /// A front that lets so many requests be under way, and says whether this is the sandbox.
     ///
     /// Fails only when the system has no randomness for the ids.
-    pub fn new(in_flight_max: usize, sandbox: bool) -> Result<Self, getrandom::Error> {
+    pub fn new(in_flight_max: usize, sandbox: bool, measures: Measures) -> Result<Self, getrandom::Error> {
         let ids = RequestIds { origin: getrandom::u64()?, next: AtomicU64::new(0) };
-        Ok(Front { sandbox, in_flight: Arc::new(Semaphore::new(in_flight_max)), ids: Arc::new(ids) })
+        Ok(Front { sandbox, in_flight: Arc::new(Semaphore::new(in_flight_max)), ids: Arc::new(ids), measures })
     }
 
     /// The router with this front, and with problems for unknown paths and methods.
@@ -108,7 +120,7 @@ where
             Ok(permit) => Some((permit, catch_unwind(AssertUnwindSafe(|| self.inner.call(request))))),
             Err(TryAcquireError::NoPermits | TryAcquireError::Closed) => None,
         };
-        let sandbox = self.front.sandbox;
+        let (sandbox, measures) = (self.front.sandbox, self.front.measures.clone());
         Box::pin(async move {
             let response = match admitted {
                 Some((_permit, Ok(handling))) => match CatchPanic(pin!(handling)).await {
@@ -118,6 +130,10 @@ where
                 Some((_permit, Err(_))) => Problem::new(Code::Internal).into_response(),
                 None => Problem::new(Code::Overloaded).retry_after(RETRY_AFTER_SECONDS).into_response(),
             };
+            measures.seconds.observe(seen.since.elapsed().as_secs_f64());
+            if response.status().is_server_error() {
+                measures.failures.inc();
+            }
             Ok(seen.stamp(response, sandbox))
         })
     }
@@ -219,12 +235,16 @@ mod tests {
         panic!("a handler's mistake")
     }
 
+    fn measures() -> Measures {
+        Measures { seconds: Histogram::new([1.0]), failures: Counter::default() }
+    }
+
     fn router(in_flight_max: usize, sandbox: bool) -> Router {
         let routes = Router::new()
             .route("/things/{id}", get(|| async { "thing" }).delete(|| async { "gone" }))
             .route("/refused", post(|| async { Problem::new(Code::CardDeclined).member("txid", "0af1") }))
             .route("/explode", get(explode));
-        Front::new(in_flight_max, sandbox).unwrap().before(routes)
+        Front::new(in_flight_max, sandbox, measures()).unwrap().before(routes)
     }
 
     async fn ask(router: &Router, method: &str, path: &str, request_id: Option<&str>) -> Response {
@@ -296,7 +316,7 @@ mod tests {
                 "done"
             }
         };
-        let router = Front::new(1, false).unwrap().before(Router::new().route("/slow", get(handler)));
+        let router = Front::new(1, false, measures()).unwrap().before(Router::new().route("/slow", get(handler)));
         let slow = tokio::spawn({
             let router = router.clone();
             async move { ask(&router, "GET", "/slow", None).await.status() }

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::Response;
 use ledger::document::{self, DocumentKind};
@@ -15,7 +15,7 @@ use ledger::record::Record;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::app::{App, Caller, Settled, settled};
+use super::app::{App, Caller, PathId, Settled, settled};
 use super::body::{ChargeBody, JsonBody};
 use super::charges::{Breakdown, Charge};
 use super::idempotency::{Key, Keyed, LOOK_UPS_MAX, replayed};
@@ -163,7 +163,7 @@ pub async fn create_or_look_up(
 pub async fn sandbox_pay(
     State(app): State<Arc<App>>,
     caller: Caller,
-    Path(txid): Path<String>,
+    PathId(txid): PathId,
     headers: HeaderMap,
     JsonBody { 0: body }: JsonBody,
 ) -> Result<Response, Problem> {

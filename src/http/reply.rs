@@ -1,13 +1,15 @@
-//! How answers that are no problems are written.
+//! How answers that are no problems are written, and how a list is asked for.
 
 use axum::Json;
+use axum::extract::{FromRequestParts, Query};
 use axum::http::StatusCode;
+use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
 use ledger::time::Timestamp;
 use rust_decimal::Decimal;
 use serde::{Serialize, Serializer};
 
-use super::problem::{Code, Problem};
+use super::problem::{Code, FieldError, Problem};
 use super::timestamp::with_milliseconds;
 
 /// 201 with a body.
@@ -31,15 +33,14 @@ pub fn decimal<S: Serializer>(value: &Decimal, serializer: S) -> Result<S::Ok, S
     number.serialize(serializer)
 }
 
-/// A page of a list: 20 items unless asked otherwise, newest first; a page past the end is empty.
-#[derive(Debug, serde::Deserialize)]
+/// What a list is asked for in its query: a page, 20 items unless asked otherwise, newest first, and where the list can be
+/// searched, a text. A page past the end is empty; other parameters are ignored.
+#[derive(Debug)]
 pub struct PageQuery {
-    /// From 1.
-    pub page: Option<String>,
-    /// 1 to 100.
-    pub per_page: Option<String>,
-    /// Text to look for, where the list can be searched.
-    pub search: Option<String>,
+    /// Which part of the list.
+    pub page: Page,
+    /// Text to look for; empty for everything.
+    pub search: String,
 }
 
 /// A checked page.
@@ -51,22 +52,41 @@ pub struct Page {
     pub per_page: u64,
 }
 
-impl PageQuery {
-    /// Checks the numbers.
-    pub fn checked(&self) -> Result<Page, Problem> {
-        let number = |name: &'static str, text: &Option<String>, default: u64, max: u64| match text.as_deref() {
-            None => Ok(default),
-            Some(text) => text.parse().ok().filter(|number| (1..=max).contains(number)).ok_or_else(|| {
-                Problem::new(Code::ValidationFailed)
-                    .message(format!("{name} deve ser um número de 1 a {max}"))
-                    .detail(format!("The query parameter {name} must be a number from 1 to {max}."))
-            }),
-        };
-        Ok(Page {
-            page: number("page", &self.page, 1, 1_000_000_000)?,
-            per_page: number("per_page", &self.per_page, 20, 100)?,
+impl<S: Sync> FromRequestParts<S> for PageQuery {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        let pairs = Query::<Vec<(String, String)>>::try_from_uri(&parts.uri);
+        let Query(pairs) = pairs.map_err(|_| Problem::new(Code::ValidationFailed))?;
+        Ok(Self {
+            page: Page {
+                page: number(&pairs, "page", 1, 1_000_000_000)?,
+                per_page: number(&pairs, "per_page", 20, 100)?,
+            },
+            search: single(&pairs, "search")?.unwrap_or_default().to_owned(),
         })
     }
+}
+
+fn number(pairs: &[(String, String)], name: &'static str, default: u64, max: u64) -> Result<u64, Problem> {
+    let Some(text) = single(pairs, name)? else { return Ok(default) };
+    let number = text.parse().ok().filter(|number| (1..=max).contains(number));
+    number.ok_or_else(|| wrong(name, "out_of_range", format!("{name} deve ser um número de 1 a {max}")))
+}
+
+/// The value of a parameter that may come once.
+fn single<'a>(pairs: &'a [(String, String)], name: &'static str) -> Result<Option<&'a str>, Problem> {
+    let mut values = pairs.iter().filter(|(key, _)| key == name).map(|(_, value)| value.as_str());
+    match (values.next(), values.next()) {
+        (value, None) => Ok(value),
+        _ => Err(wrong(name, "ambiguous", format!("{name} só pode vir uma vez"))),
+    }
+}
+
+fn wrong(name: &'static str, code: &'static str, message: String) -> Problem {
+    let error = FieldError { field: name.to_owned(), code, message: message.clone().into() };
+    let problem = Problem::new(Code::ValidationFailed).message(message);
+    problem.detail(format!("Wrong in the query: {name}.")).errors(vec![error])
 }
 
 impl Page {

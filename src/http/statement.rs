@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use actors::projector::ListedSplit;
-use axum::extract::{Path, Query, State};
+use axum::extract::State;
 use axum::response::Response;
 use ledger::event::Event;
 use ledger::id::ObjectId;
@@ -15,7 +15,7 @@ use ledger::time::Timestamp;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::app::{App, Caller};
+use super::app::{App, Caller, PathId};
 use super::charges::{Charge, Fate};
 use super::problem::{Code, Problem};
 use super::reply::{PageQuery, ok, time};
@@ -80,10 +80,9 @@ pub struct SplitPayment {
 pub async fn splits(
     State(app): State<Arc<App>>,
     caller: Caller,
-    Path(id): Path<String>,
-    Query(query): Query<PageQuery>,
+    PathId(id): PathId,
+    PageQuery { page, .. }: PageQuery,
 ) -> Result<Response, Problem> {
-    let page = query.checked()?;
     let found = ObjectId::parse(&id).and_then(|id| find_recipient(&app, id));
     let ledger = found.map(|(ledger, _)| ledger).filter(|ledger| ledger.group() == Some(caller.group));
     let ledger = ledger.ok_or_else(|| Problem::new(Code::NotFound))?;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use actors::projector::RecipientRow;
-use axum::extract::{Query, State};
+use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::Response;
 use ledger::account::Account;
@@ -12,7 +12,8 @@ use ledger::event::Event;
 use ledger::id::{LedgerId, ObjectId, RecipientNumber};
 use ledger::merchant::{MerchantCommand, RecipientStatus};
 use ledger::money::AMOUNT_MAX;
-use ledger::personal::{Address, BankAccount, Phone, RecipientProfile};
+use ledger::personal::{Address, BankAccount, Phone, RecipientProfile, Sealed};
+use ledger::record::Record;
 use ledger::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -256,7 +257,7 @@ pub struct RecipientView {
 }
 
 /// A recipient's money, centavos.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Default, Serialize, ToSchema)]
 pub struct RecipientBalance {
     /// Can be withdrawn.
     pub available: i64,
@@ -296,7 +297,7 @@ pub async fn register(
     let key = Key::of(&app, &headers, &caller.group.0.to_string(), "POST /api/sub-recipients", &body, None)?;
     for _ in 0..LOOK_UPS_MAX {
         let lookup = match key.look_up(&app, caller.ledger())? {
-            Keyed::Replay(record, _) => return answer(&app, caller, &record.events, &record).map(replayed),
+            Keyed::Replay(record, _) => return answer(&app, caller, &record).map(replayed),
             Keyed::Fresh(lookup) => lookup,
         };
         let permit = app.engine.permit(body.len())?;
@@ -310,7 +311,7 @@ pub async fn register(
         };
         let outcome = app.engine.command(caller.group, command, lookup, None, permit).await?;
         match settled(outcome)? {
-            Settled::Recorded(record) => return answer(&app, caller, &record.events, &record),
+            Settled::Recorded(record) => return answer(&app, caller, &record),
             Settled::KeyTaken => {}
             Settled::Unchanged => {
                 let find = move |books: &ledger::merchant::MerchantState, _| {
@@ -319,7 +320,8 @@ pub async fn register(
                 let id = app.engine.read_merchant(caller.group, find).await?;
                 let row = id.and_then(|id| find_recipient(&app, id)).map(|(_, row)| row);
                 let row = row.ok_or_else(|| Problem::new(Code::Internal))?;
-                return Ok(ok(registration(&app, &row, true)));
+                let profile = open(&app, row.profiles.current());
+                return Ok(ok(RegistrationResponse::new(&row, row.status, profile, true)));
             }
         }
     }
@@ -333,10 +335,9 @@ pub async fn register(
 pub async fn list(
     State(app): State<Arc<App>>,
     caller: Caller,
-    Query(query): Query<PageQuery>,
+    PageQuery { page, search }: PageQuery,
 ) -> Result<Response, Problem> {
-    let page = query.checked()?;
-    let wanted = search_key(query.search.as_deref().unwrap_or_default());
+    let wanted = search_key(&search);
     let find = |merchant: &actors::projector::MerchantRow| {
         let numbered = merchant.recipients.iter().enumerate().rev();
         let found: Vec<_> = numbered.filter(|(_, row)| row.search_key.contains(&wanted)).collect();
@@ -363,22 +364,36 @@ pub fn find_recipient(app: &App, id: ObjectId) -> Option<(LedgerId, RecipientRow
 
 /// A recipient as lists and decisions show it.
 pub fn view(app: &App, ledger: LedgerId, row: &RecipientRow) -> RecipientView {
-    let profile = profile_of(app, row);
-    RecipientView {
-        id: row.id.uuid().to_string(),
-        status: status_name(row.status),
-        document_type: document_type(&profile.document),
-        document: mask::document(&profile.document),
-        name: profile.name,
-        email: profile.email,
-        created_at: time(row.created_at),
-        balance: RecipientBalance::of_books(app, ledger),
+    let profile = open(app, row.profiles.current());
+    RecipientView::new(row, row.status, profile, RecipientBalance::of_books(app, ledger))
+}
+
+/// A recipient as the decision that a Record keeps showed it. One that is being decided on has had no money yet.
+pub fn view_at_decision(app: &App, row: &RecipientRow, record: &Record) -> RecipientView {
+    let approved = record.events.iter().any(|event| matches!(event, Event::RecipientApproved { .. }));
+    let status = if approved { RecipientStatus::Active } else { RecipientStatus::Rejected };
+    RecipientView::new(row, status, open(app, row.profiles.at(record.ordinal)), RecipientBalance::default())
+}
+
+impl RecipientView {
+    fn new(row: &RecipientRow, status: RecipientStatus, profile: RecipientProfile, balance: RecipientBalance) -> Self {
+        Self {
+            id: row.id.uuid().to_string(),
+            status: status_name(status),
+            document_type: document_type(&profile.document),
+            document: mask::document(&profile.document),
+            name: profile.name,
+            email: profile.email,
+            created_at: time(row.created_at),
+            balance,
+        }
     }
 }
 
 /// The answer of the request that a Record carried out: 201 for a new recipient, 200 for one that was rejected before.
-fn answer(app: &App, caller: Caller, events: &[Event], record: &ledger::record::Record) -> Result<Response, Problem> {
-    let (number, again) = events
+fn answer(app: &App, caller: Caller, record: &Record) -> Result<Response, Problem> {
+    let (number, again) = record
+        .events
         .iter()
         .find_map(|event| match event {
             Event::RecipientRegistered { number, .. } => Some((*number, false)),
@@ -388,28 +403,29 @@ fn answer(app: &App, caller: Caller, events: &[Event], record: &ledger::record::
         .ok_or_else(|| Problem::new(Code::Internal))?;
     let find = |merchant: &actors::projector::MerchantRow| merchant.recipients.get(number.0 as usize - 1).cloned();
     let row = app.engine.projector().merchant(caller.group, find).flatten();
-    let mut row = row.ok_or_else(|| Problem::new(Code::Internal))?;
-    row.status = RecipientStatus::Draft;
-    row.profile = record.personal.clone().unwrap_or_default();
-    let body = registration(app, &row, again);
+    let row = row.ok_or_else(|| Problem::new(Code::Internal))?;
+    let profile = open(app, record.personal.as_ref());
+    let body = RegistrationResponse::new(&row, RecipientStatus::Draft, profile, again);
     Ok(if again { ok(body) } else { created(body) })
 }
 
-fn registration(app: &App, row: &RecipientRow, already_exists: bool) -> RegistrationResponse {
-    let profile = profile_of(app, row);
-    RegistrationResponse {
-        id: row.id.uuid().to_string(),
-        status: status_name(row.status),
-        document_type: document_type(&profile.document),
-        document: mask::document(&profile.document),
-        name: profile.name,
-        created_at: time(row.created_at),
-        already_exists,
+impl RegistrationResponse {
+    fn new(row: &RecipientRow, status: RecipientStatus, profile: RecipientProfile, already_exists: bool) -> Self {
+        Self {
+            id: row.id.uuid().to_string(),
+            status: status_name(status),
+            document_type: document_type(&profile.document),
+            document: mask::document(&profile.document),
+            name: profile.name,
+            created_at: time(row.created_at),
+            already_exists,
+        }
     }
 }
 
-fn profile_of(app: &App, row: &RecipientRow) -> RecipientProfile {
-    app.engine.keyring().open_value(&row.profile).unwrap_or_default()
+/// A registration; an empty one when the personal data was erased.
+fn open(app: &App, profile: Option<&Sealed>) -> RecipientProfile {
+    profile.and_then(|sealed| app.engine.keyring().open_value(sealed)).unwrap_or_default()
 }
 
 fn status_name(status: RecipientStatus) -> &'static str {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use actors::seal::random_bytes;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::response::Response;
 use ledger::id::ObjectId;
 use ledger::merchant::MerchantCommand;
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::merchants::find;
-use crate::http::app::{ApiKeyText, App, Operator, settled};
+use crate::http::app::{ApiKeyText, App, Operator, PathId, settled};
 use crate::http::body::JsonBody;
 use crate::http::json::{Checker, Raw, parse};
 use crate::http::problem::{Code, Problem};
@@ -52,7 +52,7 @@ pub struct RevokedResponse {
 pub async fn create(
     State(app): State<Arc<App>>,
     Operator(operator): Operator,
-    Path(id): Path<String>,
+    PathId(id): PathId,
     JsonBody { 0: body }: JsonBody,
 ) -> Result<Response, Problem> {
     let wire: ApiKeyRequest<'_> = parse(if body.is_empty() { b"{}" } else { &body })?;
@@ -84,7 +84,7 @@ pub async fn create(
 pub async fn revoke(
     State(app): State<Arc<App>>,
     Operator(operator): Operator,
-    Path(id): Path<String>,
+    PathId(id): PathId,
 ) -> Result<Response, Problem> {
     let id = ObjectId::parse(&id).ok_or_else(|| Problem::new(Code::NotFound))?;
     let row = app.engine.projector().api_key(id).ok_or_else(|| Problem::new(Code::NotFound))?;

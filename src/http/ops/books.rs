@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use axum::extract::{Path, Query, State};
+use axum::extract::State;
 use axum::response::Response;
 use ledger::account::Account;
 use ledger::entry::{Balance, Side};
@@ -12,7 +12,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::merchants;
-use crate::http::app::{App, Operator};
+use crate::http::app::{App, Operator, PathId};
 use crate::http::charges::recipient_id;
 use crate::http::problem::{Code, Problem};
 use crate::http::reply::{List, PageQuery, ok, time};
@@ -92,7 +92,7 @@ pub fn trial_balance_of(app: &App) -> TrialBalance {
 /// A ledger's accounts.
 #[utoipa::path(get, path = "/ops/ledgers/{id}/accounts", params(("id" = String, Path)),
     responses((status = 200, body = Vec<AccountRow>), (status = 404)))]
-pub async fn accounts(State(app): State<Arc<App>>, _: Operator, Path(id): Path<String>) -> Result<Response, Problem> {
+pub async fn accounts(State(app): State<Arc<App>>, _: Operator, PathId(id): PathId) -> Result<Response, Problem> {
     let ledger = find(&app, &id)?;
     let balances = app.engine.projector().balances(ledger);
     let items: Vec<_> =
@@ -115,10 +115,9 @@ struct Items<T> {
 pub async fn entries(
     State(app): State<Arc<App>>,
     _: Operator,
-    Path(id): Path<String>,
-    Query(query): Query<PageQuery>,
+    PathId(id): PathId,
+    PageQuery { page, .. }: PageQuery,
 ) -> Result<Response, Problem> {
-    let page = query.checked()?;
     let ledger = find(&app, &id)?;
     let (total, sequences) = app.engine.projector().entries_page(ledger, page.skip(), page.count());
     let mut items = Vec::with_capacity(sequences.len());

@@ -3,21 +3,22 @@
 use std::sync::Arc;
 
 use actors::projector::MerchantRow;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::Response;
 use ledger::document;
-
+use ledger::event::Event;
 use ledger::fees::{Fees, Options, Settings};
 use ledger::id::{GroupNumber, LedgerId, ObjectId};
 use ledger::merchant::MerchantCommand;
 use ledger::money::{Centavos, Rate};
-use ledger::personal::MerchantProfile;
+use ledger::personal::{MerchantProfile, Sealed};
+use ledger::record::Record;
 use rust_decimal::Decimal;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::http::app::{App, Operator, Settled, settled};
+use crate::http::app::{App, Operator, PathId, Settled, settled};
 use crate::http::body::JsonBody;
 use crate::http::idempotency::{Key, Keyed, replayed};
 use crate::http::json::{Checker, Raw, parse};
@@ -169,17 +170,16 @@ pub struct OptionsBody {
 }
 
 impl MerchantView {
-    fn of(app: &App, row: &MerchantRow) -> Self {
-        let profile = current_profile(app, row);
+    fn new(row: &MerchantRow, settings: &Settings, profile: MerchantProfile) -> Self {
         Self {
             id: row.id.uuid().to_string(),
             name: profile.name,
             document: crate::mask::document(&profile.document),
             city: Some(profile.city).filter(|city| !city.is_empty()),
-            split_enabled: row.settings.split_enabled,
-            cashout_enabled: row.settings.cashout_enabled,
-            fees: FeesBody::of(&row.settings.fees),
-            options: OptionsBody::of(&row.settings.options),
+            split_enabled: settings.split_enabled,
+            cashout_enabled: settings.cashout_enabled,
+            fees: FeesBody::of(&settings.fees),
+            options: OptionsBody::of(&settings.options),
             created_at: time(row.created_at),
         }
     }
@@ -232,7 +232,7 @@ pub async fn create(
     let lookup = match key.look_up(&app, LedgerId::System)? {
         Keyed::Replay(record, _) => {
             let group = record.owner.group().ok_or_else(|| Problem::new(Code::Internal))?;
-            return Ok(replayed(created(view(&app, group)?)));
+            return Ok(replayed(created(view_at_opening(&app, &row(&app, group)?, &record)?)));
         }
         Keyed::Fresh(lookup) => lookup,
     };
@@ -254,7 +254,7 @@ pub async fn create(
 /// A merchant.
 #[utoipa::path(get, path = "/ops/merchants/{id}", params(("id" = String, Path)),
     responses((status = 200, body = MerchantView), (status = 404)))]
-pub async fn get(State(app): State<Arc<App>>, _: Operator, Path(id): Path<String>) -> Result<Response, Problem> {
+pub async fn get(State(app): State<Arc<App>>, _: Operator, PathId(id): PathId) -> Result<Response, Problem> {
     let group = find(&app, &id)?;
     Ok(ok(view(&app, group)?))
 }
@@ -265,7 +265,7 @@ pub async fn get(State(app): State<Arc<App>>, _: Operator, Path(id): Path<String
 pub async fn change(
     State(app): State<Arc<App>>,
     Operator(operator): Operator,
-    Path(id): Path<String>,
+    PathId(id): PathId,
     JsonBody { 0: body }: JsonBody,
 ) -> Result<Response, Problem> {
     let wire: MerchantRequest<'_> = parse(&body)?;
@@ -274,7 +274,7 @@ pub async fn change(
     let _one_at_a_time = app.opening.lock().await;
     let permit = app.engine.permit(body.len())?;
     let row = row(&app, group)?;
-    let mut profile = current_profile(&app, &row);
+    let mut profile = profile(&app, row.profiles.current());
     let settings = check_change(&wire, row.settings, &mut profile)?;
     let is_new_profile = wire.name.is_some() || wire.city.is_some();
     let profile = match is_new_profile {
@@ -299,12 +299,23 @@ fn row(app: &App, group: GroupNumber) -> Result<MerchantRow, Problem> {
 }
 
 fn view(app: &App, group: GroupNumber) -> Result<MerchantView, Problem> {
-    let view = app.engine.projector().merchant(group, |row| MerchantView::of(app, row));
-    view.ok_or_else(|| Problem::new(Code::Internal))
+    let row = row(app, group)?;
+    Ok(MerchantView::new(&row, &row.settings, profile(app, row.profiles.current())))
 }
 
-fn current_profile(app: &App, row: &MerchantRow) -> MerchantProfile {
-    row.profiles.last().and_then(|sealed| app.engine.keyring().open_value(sealed)).unwrap_or_default()
+/// The merchant as the Record that opened it has it.
+fn view_at_opening(app: &App, row: &MerchantRow, record: &Record) -> Result<MerchantView, Problem> {
+    let settings = record.events.iter().find_map(|event| match event {
+        Event::MerchantOpened { settings, .. } => Some(settings),
+        _ => None,
+    });
+    let settings = settings.ok_or_else(|| Problem::new(Code::Internal))?;
+    Ok(MerchantView::new(row, settings, profile(app, record.personal.as_ref())))
+}
+
+/// A profile; an empty one when the personal data was erased.
+fn profile(app: &App, sealed: Option<&Sealed>) -> MerchantProfile {
+    sealed.and_then(|sealed| app.engine.keyring().open_value(sealed)).unwrap_or_default()
 }
 
 fn check_new(wire: &MerchantRequest<'_>) -> Result<(Settings, MerchantProfile), Problem> {

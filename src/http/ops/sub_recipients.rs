@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::Response;
 use ledger::id::{LedgerId, ObjectId};
@@ -10,13 +10,13 @@ use ledger::merchant::MerchantCommand;
 use serde::Deserialize;
 use utoipa::ToSchema;
 
-use crate::http::app::{App, Operator, Settled, settled};
+use crate::http::app::{App, Operator, PathId, Settled, settled};
 use crate::http::body::JsonBody;
 use crate::http::idempotency::{Key, Keyed, LOOK_UPS_MAX, replayed};
 use crate::http::json::{Checker, Raw, parse};
 use crate::http::problem::{Code, Problem};
 use crate::http::reply::ok;
-use crate::http::sub_recipients::{RecipientView, find_recipient, view};
+use crate::http::sub_recipients::{RecipientView, find_recipient, view, view_at_decision};
 
 /// Why a recipient is refused.
 #[derive(Deserialize, ToSchema)]
@@ -33,7 +33,7 @@ pub struct Notes<'a> {
 pub async fn approve(
     State(app): State<Arc<App>>,
     operator: Operator,
-    Path(id): Path<String>,
+    PathId(id): PathId,
     headers: HeaderMap,
     JsonBody { 0: body }: JsonBody,
 ) -> Result<Response, Problem> {
@@ -49,7 +49,7 @@ pub async fn approve(
 pub async fn reject(
     State(app): State<Arc<App>>,
     operator: Operator,
-    Path(id): Path<String>,
+    PathId(id): PathId,
     headers: HeaderMap,
     JsonBody { 0: body }: JsonBody,
 ) -> Result<Response, Problem> {
@@ -80,7 +80,7 @@ async fn decide(
     let shown = |app: &App| find_recipient(app, row.id).map(|(ledger, row)| ok(view(app, ledger, &row)));
     for _ in 0..LOOK_UPS_MAX {
         let lookup = match key.look_up(app, LedgerId::Merchant(group))? {
-            Keyed::Replay(..) => return shown(app).map(replayed).ok_or_else(|| Problem::new(Code::Internal)),
+            Keyed::Replay(record, _) => return Ok(replayed(ok(view_at_decision(app, &row, &record)))),
             Keyed::Fresh(lookup) => lookup,
         };
         let permit = app.engine.permit(body.len())?;

@@ -1,0 +1,404 @@
+//! `POST /api/card`, `GET /api/charges/{txid}` and the money of card charges.
+
+use chrono::TimeDelta;
+use serde_json::{Value, json};
+
+use crate::world::*;
+
+#[tokio::test]
+async fn a_card_charge_with_splits_is_answered_as_the_interface_says() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    let (ana, rui) = (merchant.recipient("Ana", 1).await, merchant.recipient("Rui", 2).await);
+    let charge = with_splits(card(10_000, APPROVED), &[(&ana, 2_000), (&rui, 1_500)]);
+    let answer = merchant.post("/api/card", &charge).await.expect(201);
+    has_exactly(&answer, &["success", "txid", "status", "cardStatus", "breakdown"]);
+    is_txid(&answer["txid"]);
+    assert_eq!(
+        [&answer["success"], &answer["status"], &answer["cardStatus"]],
+        [&json!(true), &json!("CONCLUIDA"), &json!("captured")]
+    );
+    let breakdown = json!({"amount": 10_000, "sellerAmount": 5_938, "commission": 562, "feePercent": 8.65});
+    assert_eq!(answer["breakdown"], breakdown);
+    assert_eq!(merchant.balance().await, [0, 5_938, 0, 0]);
+    assert_eq!(merchant.recipient_balance(&ana).await, [0, 2_000]);
+    assert_eq!(merchant.recipient_balance(&rui).await, [0, 1_500]);
+    let accounts = world.accounts().await;
+    let of_platform = |account: &str| accounts[&(format!("P-{}", merchant.id), account.to_owned())];
+    assert_eq!(of_platform("Assets:Acquirer:Receivable"), 9_701);
+    assert_eq!(of_platform("Expenses:Acquirer:Mdr"), 299);
+    world.check_books().await;
+}
+
+#[tokio::test]
+async fn a_charge_without_splits_has_no_breakdown() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    for splits in [Value::Null, json!([])] {
+        let answer = merchant.post("/api/card", &with(&card(10_000, APPROVED), "/splits", splits)).await.expect(201);
+        has_exactly(&answer, &["success", "txid", "status", "cardStatus"]);
+    }
+    assert_eq!(merchant.balance().await, [0, 2 * (10_000 - 299 - 198 - 100), 0, 0]);
+    world.check_books().await;
+}
+
+#[tokio::test]
+async fn a_card_charge_is_read_in_every_field() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    let ana = merchant.recipient("Ana", 1).await;
+    let charge = with_splits(card(10_000, "5555555555554444"), &[(&ana, 2_000)]);
+    let charge = with(&with(&charge, "/description", json!("Pedido 7")), "/installments", json!(3));
+    let txid = text(&merchant.post("/api/card", &charge).await.expect(201)["txid"]);
+    let read = merchant.get(&format!("/api/charges/{txid}")).await.expect(200);
+    has_exactly(
+        &read,
+        &[
+            "txid",
+            "status",
+            "payment_method",
+            "amount",
+            "installments",
+            "description",
+            "cardStatus",
+            "card",
+            "paid_at",
+            "created_at",
+            "refunded_amount",
+            "payer",
+            "splits",
+            "breakdown",
+        ],
+    );
+    assert!(time(&read["created_at"]) <= time(&read["paid_at"]));
+    let expected = json!({
+        "txid": txid,
+        "status": "CONCLUIDA",
+        "payment_method": "credit_card",
+        "amount": 10_000,
+        "installments": 3,
+        "description": "Pedido 7",
+        "cardStatus": "captured",
+        "card": {"bin": "555555", "last4": "4444", "brand": "mastercard"},
+        "paid_at": read["paid_at"],
+        "created_at": read["created_at"],
+        "refunded_amount": 0,
+        "payer": {"name": "João Ávila", "document": "***.456.789-**"},
+        "splits": [{"sub_recipient_id": ana, "amount": 2_000}],
+        "breakdown": {"amount": 10_000, "sellerAmount": 8_000 - 349 - 198 - 80, "commission": 627, "feePercent": 7.84},
+    });
+    assert_eq!(read, expected);
+}
+
+#[tokio::test]
+async fn both_names_of_the_card_and_both_types_of_its_expiry_are_taken() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    let credit_card = card(5_000, APPROVED);
+    let named_card = with(&without(&credit_card, "/credit_card"), "/card", credit_card["credit_card"].clone());
+    for (body, object) in [(&credit_card, "credit_card"), (&named_card, "card")] {
+        for (month, year) in [(json!(12), json!(2099)), (json!("12"), json!("2099")), (json!("03"), json!(2099))] {
+            let body = with(body, &format!("/{object}/exp_month"), month);
+            let body = with(&body, &format!("/{object}/exp_year"), year);
+            assert_eq!(merchant.post("/api/card", &body).await.expect(201)["status"], "CONCLUIDA", "{body}");
+        }
+    }
+    let both = with(&credit_card, "/card", credit_card["credit_card"].clone());
+    let refused = merchant.post("/api/card", &both).await.refused(400, "invalid_card_data");
+    assert_eq!(refused["errors"][0]["code"], "ambiguous");
+    let one_is_null = with(&credit_card, "/card", Value::Null);
+    merchant.post("/api/card", &one_is_null).await.expect(201);
+}
+
+#[tokio::test]
+async fn fees_follow_the_installments_and_debit_is_one() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    let ana = merchant.recipient("Ana", 1).await;
+    let cases = [(1, 299), (2, 349), (6, 349), (7, 399), (12, 399)];
+    for (installments, mdr) in cases {
+        let charge = with_splits(card(10_000, APPROVED), &[(&ana, 1_000)]);
+        let charge = with(&charge, "/installments", json!(installments));
+        let answer = merchant.post("/api/card", &charge).await.expect(201);
+        assert_eq!(answer["breakdown"]["commission"], mdr + 198 + 90, "{installments}");
+    }
+    let debit = with(&with_splits(card(10_000, APPROVED), &[(&ana, 1_000)]), "/payment_type", json!("debit"));
+    let answer = merchant.post("/api/card", &debit).await.expect(201);
+    assert_eq!(answer["breakdown"]["commission"], 299 + 198 + 90);
+    let read = merchant.get(&format!("/api/charges/{}", text(&answer["txid"]))).await.expect(200);
+    assert_eq!((&read["payment_method"], &read["installments"]), (&json!("debit_card"), &json!(1)));
+    let in_parts = with(&debit, "/installments", json!(2));
+    merchant.post("/api/card", &in_parts).await.refused(400, "validation_failed");
+    world.check_books().await;
+}
+
+#[tokio::test]
+async fn refused_cards_are_charges_without_money() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    for (number, card_status) in [(REFUSED, "not_authorized"), (WITHOUT_FUNDS, "insufficient_funds")] {
+        let refused = merchant.post("/api/card", &card(10_000, number)).await.refused(402, "card_declined");
+        assert_eq!([&refused["status"], &refused["cardStatus"]], ["RECUSADA", card_status]);
+        assert_eq!(refused["message"], "Transação recusada");
+        let txid = is_txid(&refused["txid"]);
+        let found = merchant.post("/api/pix", &json!({"txid": txid})).await.expect(200);
+        assert_eq!(found, json!({"success": true, "txid": txid, "status": "RECUSADA"}));
+        let read = merchant.get(&format!("/api/charges/{txid}")).await.expect(200);
+        assert_eq!([&read["status"], &read["cardStatus"]], ["RECUSADA", card_status]);
+        assert_eq!(read["paid_at"], Value::Null);
+    }
+    assert_eq!(merchant.balance().await, [0; 4]);
+    assert!(world.accounts().await.is_empty());
+}
+
+#[tokio::test]
+async fn a_silent_acquirer_is_asked_again_after_60_seconds() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    let ana = merchant.recipient("Ana", 1).await;
+    let begun = std::time::Instant::now();
+    let charge = with_splits(card(10_000, SILENT), &[(&ana, 2_000)]);
+    let answer = merchant.post("/api/card", &charge).await.expect(201);
+    assert!(begun.elapsed().as_millis() < 2_000, "{:?}", begun.elapsed());
+    assert_eq!([&answer["status"], &answer["cardStatus"]], ["pending", "processing"]);
+    let txid = text(&answer["txid"]);
+    assert_eq!(merchant.balance().await, [0; 4]);
+    assert!(items(&merchant.statement(&ana).await).is_empty(), "an intent is no split yet");
+
+    let created_at = time(&merchant.get(&format!("/api/charges/{txid}")).await.expect(200)["created_at"]);
+    world.advance(30).await;
+    let read = merchant.get(&format!("/api/charges/{txid}")).await.expect(200);
+    assert_eq!((&read["status"], &read["paid_at"]), (&json!("pending"), &Value::Null));
+    world.advance(30).await;
+    let read = merchant.get(&format!("/api/charges/{txid}")).await.expect(200);
+    assert_eq!([&read["status"], &read["cardStatus"]], ["CONCLUIDA", "captured"]);
+    assert!(time(&read["paid_at"]) >= created_at + TimeDelta::seconds(60));
+    assert_eq!(merchant.balance().await, [0, 8_000 - 299 - 198 - 80, 0, 0]);
+    assert_eq!(merchant.recipient_balance(&ana).await, [0, 2_000]);
+    world.check_books().await;
+}
+
+#[tokio::test]
+async fn splits_and_seller_wait_30_days_and_then_the_acquirer_pays() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    let ana = merchant.recipient("Ana", 1).await;
+    let charge = with_splits(card(10_000, APPROVED), &[(&ana, 3_500)]);
+    let txid = text(&merchant.post("/api/card", &charge).await.expect(201)["txid"]);
+    let paid_at = time(&merchant.get(&format!("/api/charges/{txid}")).await.expect(200)["paid_at"]);
+    let statement = merchant.statement(&ana).await;
+    let available_at = time(&items(&statement)[0]["payment"]["balance_available_at"]);
+    let minute = 60_000;
+    let due = (paid_at + TimeDelta::days(30)).timestamp_millis() / minute * minute;
+    assert_eq!(available_at.timestamp_millis(), due, "30 days, rounded down to the minute");
+
+    world.advance_to(available_at - TimeDelta::seconds(20)).await;
+    assert_eq!(merchant.balance().await, [0, 5_938, 0, 0]);
+    assert_eq!(merchant.recipient_balance(&ana).await, [0, 3_500]);
+    assert_eq!(items(&merchant.statement(&ana).await)[0]["status"], "pending");
+
+    world.advance_to(available_at).await;
+    assert_eq!(merchant.balance().await, [5_938, 0, 0, 0]);
+    assert_eq!(merchant.recipient_balance(&ana).await, [3_500, 0]);
+    assert_eq!(items(&merchant.statement(&ana).await)[0]["status"], "available");
+    let accounts = world.accounts().await;
+    let of_platform = |account: &str| accounts[&(format!("P-{}", merchant.id), account.to_owned())];
+    assert_eq!((of_platform("Assets:Acquirer:Receivable"), of_platform("Assets:Bank:Settlement")), (0, 9_701));
+    for ledger in [merchant.ledger(), format!("R-{ana}")] {
+        let entries = world.ops_get(&format!("/ops/ledgers/{ledger}/entries")).await.expect(200);
+        let booked_at = time(&items(&entries)[0]["effective_at"]);
+        let late = (booked_at - available_at).num_milliseconds();
+        assert!((0..2_000).contains(&late), "{ledger} was booked at {booked_at}, due {available_at}");
+    }
+    world.check_books().await;
+}
+
+#[tokio::test]
+async fn one_step_over_months_books_each_day_at_its_own_time() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    for _ in 0..3 {
+        merchant.post("/api/card", &card(10_000, APPROVED)).await.expect(201);
+        world.advance(DAY).await;
+    }
+    assert_eq!(merchant.balance().await, [0, 3 * 9_403, 0, 0]);
+    world.advance(90 * DAY).await;
+    assert_eq!(merchant.balance().await, [3 * 9_403, 0, 0, 0]);
+    let entries = world.ops_get(&format!("/ops/ledgers/{}/entries", merchant.ledger())).await.expect(200);
+    let times: Vec<_> = items(&entries).iter().map(|entry| time(&entry["effective_at"])).collect();
+    assert_eq!(times.len(), 6);
+    for days in 0..3 {
+        let waited = times[days] - times[days + 3];
+        assert!((waited - TimeDelta::days(30)).abs() < TimeDelta::seconds(62), "{waited}");
+    }
+    world.check_books().await;
+}
+
+#[tokio::test]
+async fn a_seller_may_settle_sooner_than_its_recipients() {
+    let world = World::sandbox().await;
+    let settings = |days: i64| {
+        json!({"name": "Loja", "document": cnpj(2), "split_enabled": true, "cashout_enabled": false,
+            "options": {"card_settlement_days": days}})
+    };
+    for days in [0, 2] {
+        let merchant = world.open(settings(days)).await;
+        let ana = merchant.recipient("Ana", 1).await;
+        merchant.post("/api/card", &with_splits(card(10_000, APPROVED), &[(&ana, 3_500)])).await.expect(201);
+        if days > 0 {
+            assert_eq!(merchant.balance().await, [0, 5_938, 0, 0]);
+            world.advance(days * DAY).await;
+        }
+        assert_eq!(merchant.balance().await, [5_938, 0, 0, 0], "{days}");
+        assert_eq!(merchant.recipient_balance(&ana).await, [0, 3_500]);
+        world.check_books().await;
+        world.advance(30 * DAY).await;
+        assert_eq!(merchant.recipient_balance(&ana).await, [3_500, 0]);
+    }
+    world.check_books().await;
+}
+
+#[tokio::test]
+async fn fees_beyond_the_sellers_part_are_owed_and_repaid_by_the_next_pix() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    let ana = merchant.recipient("Ana", 1).await;
+    let charge = with_splits(card(1_000, APPROVED), &[(&ana, 999)]);
+    let answer = merchant.post("/api/card", &charge).await.expect(201);
+    let breakdown = json!({"amount": 1_000, "sellerAmount": -227, "commission": 228, "feePercent": 22_800});
+    assert_eq!(answer["breakdown"], breakdown);
+    assert_eq!(merchant.balance().await, [0, 0, 0, 227]);
+    world.check_books().await;
+    merchant.paid_pix(&pix("1.00")).await;
+    assert_eq!(merchant.balance().await, [0, 0, 0, 227 - 99]);
+    merchant.paid_pix(&pix("10.00")).await;
+    assert_eq!(merchant.balance().await, [990 + 99 - 227, 0, 0, 0]);
+    world.check_books().await;
+    merchant.post("/api/card", &charge).await.expect(201);
+    assert_eq!(merchant.balance().await, [990 + 99 - 2 * 227, 0, 0, 0], "drawn from what is available first");
+    world.check_books().await;
+}
+
+#[tokio::test]
+async fn an_account_may_refuse_what_fees_would_eat() {
+    let world = World::sandbox().await;
+    let settings = json!({"name": "Loja", "document": cnpj(2), "split_enabled": true, "cashout_enabled": false,
+        "options": {"split_guard": "net"}});
+    let merchant = world.open(settings).await;
+    let ana = merchant.recipient("Ana", 1).await;
+    let charge = |split| with_splits(card(1_000, APPROVED), &[(&ana, split)]);
+    let before = world.trace(&[&merchant]).await;
+    merchant.post("/api/card", &charge(999)).await.refused(400, "fees_exceed_seller_part");
+    assert_eq!(world.trace(&[&merchant]).await, before);
+    // 1000 − 764 leaves 236: 30 MDR, 198 antifraud and 2 margin still fit.
+    assert_eq!(merchant.post("/api/card", &charge(764)).await.expect(201)["breakdown"]["sellerAmount"], 6);
+}
+
+#[tokio::test]
+async fn mdr_may_be_taken_of_the_sellers_part() {
+    let world = World::sandbox().await;
+    let settings = json!({"name": "Loja", "document": cnpj(2), "split_enabled": true, "cashout_enabled": false,
+        "options": {"mdr_base": "seller_gross"}});
+    let merchant = world.open(settings).await;
+    let ana = merchant.recipient("Ana", 1).await;
+    let answer = merchant.post("/api/card", &with_splits(card(10_000, APPROVED), &[(&ana, 5_000)])).await.expect(201);
+    assert_eq!(answer["breakdown"]["commission"], 150 + 198 + 50);
+    let accounts = world.accounts().await;
+    let of_platform = |account: &str| accounts[&(format!("P-{}", merchant.id), account.to_owned())];
+    assert_eq!((of_platform("Expenses:Acquirer:Mdr"), of_platform("Income:Commission:Mdr")), (299, -150));
+    world.check_books().await;
+}
+
+#[tokio::test]
+async fn ten_thousand_splits_fit_one_charge() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    let ana = merchant.recipient("Ana", 1).await;
+    let splits: Vec<(&str, i64)> = std::iter::repeat_n((ana.as_str(), 1), 10_000).collect();
+    let answer = merchant.post("/api/card", &with_splits(card(20_000, APPROVED), &splits)).await.expect(201);
+    assert_eq!(answer["breakdown"]["amount"], 20_000);
+    assert_eq!(merchant.recipient_balance(&ana).await, [0, 10_000]);
+    assert_eq!(merchant.statement(&ana).await["total"], 10_000);
+    world.check_books().await;
+}
+
+#[tokio::test]
+async fn card_data_is_checked() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    let valid = card(10_000, APPROVED);
+    let cases = [
+        ("number", json!("4111111111111112"), "invalid_number"),
+        ("number", json!("411111111111"), "wrong_length"),
+        ("number", json!("4111 1111 1111 1111"), "not_digits"),
+        ("number", json!(4111111111111111_i64), "not_digits"),
+        ("number", Value::Null, "required"),
+        ("holder_name", json!(""), "wrong_length"),
+        ("holder_name", Value::Null, "required"),
+        ("exp_month", json!(0), "out_of_range"),
+        ("exp_month", json!(13), "out_of_range"),
+        ("exp_month", json!("13"), "out_of_range"),
+        ("exp_month", json!(1.5), "not_an_integer"),
+        ("exp_month", json!(""), "not_an_integer"),
+        ("exp_year", json!(99), "out_of_range"),
+        ("exp_year", json!("99"), "out_of_range"),
+        ("exp_year", json!(2020), "expired"),
+        ("cvv", json!("12"), "wrong_length"),
+        ("cvv", json!("12a"), "not_digits"),
+        ("cvv", json!(737), "not_digits"),
+        ("cvv", Value::Null, "required"),
+    ];
+    let before = world.trace(&[&merchant]).await;
+    for (field, value, code) in cases {
+        let charge = with(&valid, &format!("/credit_card/{field}"), value.clone());
+        let refused = merchant.post("/api/card", &charge).await.refused(400, "invalid_card_data");
+        assert_eq!(refused["message"], "Dados do cartão inválidos");
+        let error = &refused["errors"][0];
+        assert_eq!(
+            [&error["field"], &error["code"]],
+            [&json!(format!("credit_card.{field}")), &json!(code)],
+            "{value}"
+        );
+        assert!(!refused.to_string().contains("411111"), "a card number is repeated: {refused}");
+    }
+    merchant.post("/api/card", &without(&valid, "/credit_card")).await.refused(400, "invalid_card_data");
+    merchant.post("/api/card", &with(&valid, "/credit_card", json!([]))).await.refused(400, "invalid_card_data");
+    assert_eq!(world.trace(&[&merchant]).await, before);
+}
+
+#[tokio::test]
+async fn the_rest_of_a_card_charge_is_checked() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    let valid = card(10_000, APPROVED);
+    let cases = [
+        ("/customer", Value::Null, "customer"),
+        ("/customer", json!("João"), "customer"),
+        ("/customer/name", Value::Null, "customer.name"),
+        ("/customer/name", json!("a\u{0}b"), "customer.name"),
+        ("/customer/name", json!("x".repeat(141)), "customer.name"),
+        ("/customer/email", json!("joao"), "customer.email"),
+        ("/customer/email", json!("a@b"), "customer.email"),
+        ("/customer/email", json!("a@b@example.com"), "customer.email"),
+        ("/customer/document", json!("123.456.789-09"), "customer.document"),
+        ("/customer/document", json!("12345678900"), "customer.document"),
+        ("/customer/document", json!("11111111111"), "customer.document"),
+        ("/customer/document", json!(12345678909_i64), "customer.document"),
+        ("/customer/phone", json!("+55 11"), "customer.phone"),
+        ("/installments", json!(0), "installments"),
+        ("/installments", json!(13), "installments"),
+        ("/installments", json!("2"), "installments"),
+        ("/payment_type", json!("voucher"), "payment_type"),
+        ("/payment_type", json!(1), "payment_type"),
+        ("/description", json!("ç".repeat(121)), "description"),
+        ("/description", json!(7), "description"),
+    ];
+    let before = world.trace(&[&merchant]).await;
+    for (pointer, value, field) in cases {
+        let refused = merchant.post("/api/card", &with(&valid, pointer, value)).await.refused(400, "validation_failed");
+        assert_eq!(refused["errors"][0]["field"], field, "{refused}");
+    }
+    assert_eq!(world.trace(&[&merchant]).await, before);
+    let longest = with(&with(&valid, "/description", json!("ç".repeat(120))), "/customer/phone", json!("11987654321"));
+    merchant.post("/api/card", &longest).await.expect(201);
+}

@@ -1,0 +1,386 @@
+//! The program as a process: starting, stopping, starting again; sandbox and live.
+
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::path::Path;
+use std::process::{Child, ChildStderr, Command, ExitStatus, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use reqwest::{Client, Method};
+use serde_json::{Value, json};
+
+use crate::world::*;
+
+/// How long a process may take for what it is asked.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The program, serving.
+struct Process {
+    child: Child,
+    log: BufReader<ChildStderr>,
+    public: String,
+    operations: String,
+    client: Client,
+}
+
+fn command(folder: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_centavo"));
+    for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("CENTAVO_")) {
+        command.env_remove(name);
+    }
+    command
+        .arg("serve")
+        .env("CENTAVO_DATA", folder)
+        .env("CENTAVO_LISTEN", "127.0.0.1:0")
+        .env("CENTAVO_OPS_LISTEN", "127.0.0.1:0")
+        .env("CENTAVO_OPS_TOKEN", "ana:token-of-ana,rui:token-of-rui")
+        .env("CENTAVO_RATE_LIMIT", "off")
+        .env("CENTAVO_LOG_FORMAT", "json")
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped());
+    command
+}
+
+fn sandbox(folder: &Path) -> Command {
+    let mut command = command(folder);
+    command.env("CENTAVO_SANDBOX", "1");
+    command
+}
+
+impl Process {
+    /// Starts the program and waits until it says where it listens.
+    fn start(mut command: Command) -> Self {
+        let mut child = command.spawn().unwrap();
+        let mut log = BufReader::new(child.stderr.take().unwrap());
+        let mut line = String::new();
+        let serving = loop {
+            line.clear();
+            assert!(log.read_line(&mut line).unwrap() > 0, "it ended before it served: {:?}", child.wait());
+            let entry: Value = serde_json::from_str(&line).unwrap_or_default();
+            if entry["fields"]["message"] == "serving" {
+                break entry["fields"].clone();
+            }
+        };
+        let address = |name: &str| format!("http://{}", text(&serving[name]));
+        let client = Client::builder().no_proxy().build().unwrap();
+        Self { child, log, public: address("public"), operations: address("operations"), client }
+    }
+
+    async fn ops(&self, token: &str, method: Method, path: &str, body: Value) -> (u16, Value) {
+        let request = self.client.request(method, format!("{}{path}", self.operations));
+        answer(request.bearer_auth(token).json(&body)).await
+    }
+
+    async fn merchant(&self) -> String {
+        let body = json!({"name": "Loja", "document": cnpj(1), "split_enabled": true, "cashout_enabled": false});
+        let (_, merchant) = self.ops("token-of-ana", Method::POST, "/ops/merchants", body).await;
+        let path = format!("/ops/merchants/{}/api-keys", text(&merchant["id"]));
+        let (_, key) = self.ops("token-of-rui", Method::POST, &path, json!({})).await;
+        text(&key["api_key"])
+    }
+
+    async fn api(&self, key: &str, path: &str, body: &Value) -> (u16, Value) {
+        answer(self.client.post(format!("{}{path}", self.public)).bearer_auth(key).json(body)).await
+    }
+
+    async fn balance(&self, key: &str) -> Value {
+        answer(self.client.get(format!("{}/api/balance", self.public)).bearer_auth(key)).await.1
+    }
+
+    async fn cut(&self) -> u64 {
+        let (_, balance) = self.ops("token-of-ana", Method::GET, "/ops/trial-balance", json!({})).await;
+        balance["cut"]["0"].as_u64().unwrap()
+    }
+
+    fn terminate(&self) {
+        let sent = Command::new("kill").args(["-TERM", &self.child.id().to_string()]).status().unwrap();
+        assert!(sent.success());
+    }
+
+    /// Waits for the end; gives how it ended and the rest of its log.
+    fn ended(&mut self) -> (ExitStatus, String) {
+        let mut rest = String::new();
+        self.log.read_to_string(&mut rest).unwrap();
+        (self.child.wait().unwrap(), rest)
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ended_already = self.child.kill();
+        let _reaped = self.child.wait();
+    }
+}
+
+async fn answer(request: reqwest::RequestBuilder) -> (u16, Value) {
+    let response = request.send().await.unwrap();
+    let status = response.status().as_u16();
+    (status, response.json().await.unwrap())
+}
+
+/// Runs a program that is expected to end by itself.
+fn refused(mut command: Command) -> String {
+    let Output { status, stderr, .. } = command.output().unwrap();
+    let said = String::from_utf8(stderr).unwrap();
+    assert_eq!(status.code(), Some(1), "{said}");
+    assert!(!said.contains("panicked"), "{said}");
+    said
+}
+
+#[tokio::test]
+async fn sigterm_answers_what_is_under_way_and_exits_0() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut process = Process::start(sandbox(folder.path()));
+    let key = process.merchant().await;
+    let before = process.cut().await;
+    let charge = card(10_000, SILENT);
+    let under_way = async {
+        let (status, body) = process.api(&key, "/api/card", &charge).await;
+        assert_eq!((status, &body["status"]), (201, &json!("pending")));
+        body
+    };
+    let termination = async {
+        let begun = Instant::now();
+        while process.cut().await == before {
+            assert!(begun.elapsed() < PATIENCE, "the intent never became durable");
+            tokio::task::yield_now().await;
+        }
+        process.terminate();
+    };
+    let (charge, ()) = tokio::join!(under_way, termination);
+    let (status, _) = process.ended();
+    assert_eq!(status.code(), Some(0));
+
+    let process = Process::start(sandbox(folder.path()));
+    let (status, found) = process.api(&key, "/api/pix", &json!({"txid": charge["txid"]})).await;
+    assert_eq!((status, &found["status"]), (200, &json!("pending")));
+    let (_, _) = process.ops("token-of-ana", Method::POST, "/ops/sandbox/clock", json!({"advance_seconds": 60})).await;
+    let (_, found) = process.api(&key, "/api/pix", &json!({"txid": charge["txid"]})).await;
+    assert_eq!(found["status"], "CONCLUIDA", "a charge that was pending at the end is not forgotten");
+}
+
+#[tokio::test]
+async fn what_was_acknowledged_outlives_a_kill() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut process = Process::start(sandbox(folder.path()));
+    let key = process.merchant().await;
+    for _ in 0..5 {
+        assert_eq!(process.api(&key, "/api/card", &card(10_000, APPROVED)).await.0, 201);
+    }
+    let (_, moved) =
+        process.ops("token-of-ana", Method::POST, "/ops/sandbox/clock", json!({"advance_seconds": 86_400})).await;
+    let expected = process.balance(&key).await;
+    assert_eq!(expected["pending"], 5 * 9_403);
+    process.child.kill().unwrap();
+    process.child.wait().unwrap();
+
+    let process = Process::start(sandbox(folder.path()));
+    assert_eq!(process.balance(&key).await, expected);
+    let (_, now) = process.ops("token-of-ana", Method::POST, "/ops/sandbox/clock", json!({"advance_seconds": 0})).await;
+    assert!(time(&now["now"]) >= time(&moved["now"]), "the clock went back: {now} after {moved}");
+}
+
+#[tokio::test]
+async fn the_books_are_found_again_after_a_restart() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    let ana = merchant.recipient("Ana", 1).await;
+    merchant.post("/api/card", &with_splits(card(10_000, APPROVED), &[(&ana, 2_000)])).await.expect(201);
+    let paid = merchant.paid_pix(&with_splits(pix("80.00"), &[(&ana, 1_000)])).await;
+    let waiting = text(&merchant.post("/api/pix", &with_splits(pix("10.00"), &[(&ana, 10)])).await.expect(201)["txid"]);
+    let now = world.advance(3_600).await;
+    let (before, statement) = (world.trace(&[&merchant]).await, merchant.statement(&ana).await);
+    let names = merchant.names;
+
+    let world = world.restarted().await;
+    let merchant = Merchant { world: &world, names };
+    assert_eq!(world.trace(&[&merchant]).await, before);
+    assert_eq!(merchant.statement(&ana).await, statement);
+    assert_eq!(merchant.get(&format!("/api/charges/{}", text(&paid["txid"]))).await.expect(200), paid);
+    assert!(world.advance(0).await >= now, "the clock's offset is kept");
+    merchant.pay(&waiting).await.expect(200);
+    assert_eq!(merchant.recipient_balance(&ana).await, [1_010, 2_000]);
+    world.advance(31 * DAY).await;
+    assert_eq!(merchant.recipient_balance(&ana).await, [3_010, 0]);
+    let new_one = world.merchant().await;
+    assert_ne!(new_one.id, merchant.id);
+    assert_eq!(new_one.balance().await, [0; 4]);
+    world.check_books().await;
+}
+
+#[tokio::test]
+async fn one_folder_is_open_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut first = Process::start(sandbox(folder.path()));
+    let said = refused(sandbox(folder.path()));
+    assert!(said.contains(folder.path().to_str().unwrap()), "the folder is not named: {said}");
+    assert!(["lock", "in use", "another process"].iter().any(|word| said.contains(word)), "{said}");
+    assert!(!first.merchant().await.is_empty(), "the first one goes on");
+    first.terminate();
+    assert_eq!(first.ended().0.code(), Some(0));
+}
+
+#[tokio::test]
+async fn a_folder_stays_in_the_mode_it_was_made_in() {
+    for is_sandbox in [true, false] {
+        let folder = tempfile::tempdir().unwrap();
+        let in_mode = |is_sandbox: bool| if is_sandbox { sandbox(folder.path()) } else { command(folder.path()) };
+        let mut process = Process::start(in_mode(is_sandbox));
+        process.terminate();
+        assert_eq!(process.ended().0.code(), Some(0));
+        let said = refused(in_mode(!is_sandbox));
+        assert!(said.contains("sandbox mode") && said.contains("live mode"), "{said}");
+        let mut process = Process::start(in_mode(is_sandbox));
+        process.terminate();
+        assert_eq!(process.ended().0.code(), Some(0));
+    }
+}
+
+#[tokio::test]
+async fn every_named_operator_may_call_and_no_token_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut process = Process::start(sandbox(folder.path()));
+    for (token, status) in [("token-of-ana", 200), ("token-of-rui", 200), ("ana", 401), ("ana:token-of-ana", 401)] {
+        assert_eq!(process.ops(token, Method::GET, "/ops/trial-balance", json!({})).await.0, status, "{token}");
+    }
+    let key = process.merchant().await;
+    assert_eq!(process.api(&key, "/api/card", &card(10_000, APPROVED)).await.0, 201);
+    assert_eq!(process.api(&key, "/api/card", &card(10_000, REFUSED)).await.0, 402);
+    process.terminate();
+    let (_, log) = process.ended();
+    assert!(log.contains("stopping"), "{log}");
+    for secret in ["token-of", &key, APPROVED, REFUSED, "737", "12345678909", "João"] {
+        assert!(!log.contains(secret), "{secret} in the log: {log}");
+    }
+}
+
+#[tokio::test]
+async fn without_a_token_one_is_made_and_shown() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = sandbox(folder.path());
+    command.env_remove("CENTAVO_OPS_TOKEN");
+    let mut child = command.spawn().unwrap();
+    let mut log = BufReader::new(child.stderr.take().unwrap());
+    let (mut line, mut token) = (String::new(), None);
+    let operations = loop {
+        line.clear();
+        assert!(log.read_line(&mut line).unwrap() > 0, "it ended before it served");
+        if line.contains("CENTAVO_OPS_TOKEN") {
+            token = line.split_whitespace().last().map(str::to_owned);
+        }
+        let entry: Value = serde_json::from_str(&line).unwrap_or_default();
+        if entry["fields"]["message"] == "serving" {
+            break text(&entry["fields"]["operations"]);
+        }
+    };
+    let client = Client::builder().no_proxy().build().unwrap();
+    let mut process = Process { child, log, public: String::new(), operations: format!("http://{operations}"), client };
+    let status = process.ops(&token.unwrap(), Method::GET, "/ops/trial-balance", json!({})).await.0;
+    assert_eq!(status, 200);
+    process.terminate();
+    assert_eq!(process.ended().0.code(), Some(0));
+}
+
+#[tokio::test]
+async fn wrong_settings_are_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let with = |name: &str, value: &str| {
+        let mut command = sandbox(folder.path());
+        command.env(name, value);
+        command
+    };
+    for (name, value, told) in [
+        ("CENTAVO_STORE", "postgres://localhost/centavo", "postgres"),
+        ("CENTAVO_STORE", "floppy", "sled"),
+        ("CENTAVO_OPS_TOKEN", "one,two", "name:token"),
+        ("CENTAVO_WEBHOOK_ALLOW", "10.0.0.0/99", "networks"),
+        ("CENTAVO_CONFIG", "/nowhere/centavo.toml", "/nowhere/centavo.toml"),
+        ("CENTAVO_MASTER_KEY", "short", "64 hexadecimal digits"),
+    ] {
+        let said = refused(with(name, value));
+        assert!(said.contains(told), "{name}={value}: {said}");
+    }
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let said = refused(with("CENTAVO_LISTEN", &address));
+    assert!(said.contains(&address), "{said}");
+}
+
+#[tokio::test]
+async fn a_live_server_without_a_rail_mints_no_money() {
+    let world = World::live().await;
+    let merchant = world.merchant().await;
+    assert!(merchant.key.starts_with("live_"));
+    let ana = merchant.recipient("Ana", 1).await;
+    let before = world.trace(&[&merchant]).await;
+    for (path, charge) in [("/api/card", card(10_000, APPROVED)), ("/api/pix", pix("10.00"))] {
+        for charge in [charge.clone(), with_splits(charge, &[(&ana, 1)])] {
+            let answer = merchant.post(path, &charge).await;
+            assert_eq!(answer.header("x-sandbox"), None);
+            answer.refused(503, "rail_not_configured");
+        }
+    }
+    let txid = "01890000000080008000000000000000";
+    merchant.pay(txid).await.refused(404, "not_found");
+    world.ops_post("/ops/sandbox/clock", &json!({"advance_seconds": 1})).await.refused(404, "not_found");
+    let test_key = merchant.key.replace("live_", "test_");
+    world.send(Method::GET, "/api/balance", &[("token", &test_key)], "").await.refused(401, "unauthorized");
+    merchant.post("/api/pix", &json!({"txid": txid})).await.refused(404, "charge_not_found");
+    merchant
+        .post("/api/card", &with(&card(1, APPROVED), "/amount", json!("1")))
+        .await
+        .refused(400, "validation_failed");
+    assert_eq!(world.trace(&[&merchant]).await, before);
+}
+
+#[tokio::test]
+async fn people_and_cards_stand_nowhere_in_the_clear() {
+    let world = World::sandbox().await;
+    let folder = world.folder();
+    let merchant = world
+        .open(json!({"name": "Nome Da Loja", "document": cnpj(1), "split_enabled": true, "cashout_enabled": false}))
+        .await;
+    let ana = merchant.recipient("Recebedora Sigilosa", 1).await;
+    let charge = with_splits(card(10_000, "5555555555554444"), &[(&ana, 100)]);
+    merchant
+        .post_keyed("/api/card", "chave-idempotente", &with(&charge, "/customer/name", json!("Pagador Sigiloso")))
+        .await
+        .expect(201);
+    merchant.paid_pix(&with(&pix("10.00"), "/nome", json!("Pagadora Sigilosa"))).await;
+    let in_the_clear = "https://example.com/no-secret";
+    let path = format!("/ops/merchants/{}/api-keys", merchant.id);
+    let made = world.ops_post(&path, &json!({"webhook_url": in_the_clear})).await.expect(201);
+    let (key, webhook_secret) = (merchant.key.clone(), text(&made["webhook_secret"]));
+    let _world = world.restarted().await;
+    let bytes = bytes_of(&folder);
+    let stands = |text: &str| bytes.windows(text.len()).any(|window| window == text.as_bytes());
+    assert!(stands(in_the_clear), "what is no secret is found, so that a secret would be");
+    for secret in [
+        "Sigilos",
+        "Nome Da Loja",
+        "5555555555554444",
+        "12345678909",
+        &cpf(1),
+        &cnpj(1),
+        &key,
+        &webhook_secret,
+        "joao@example.com",
+        "chave-idempotente",
+    ] {
+        assert!(!stands(secret), "{secret} stands in the data folder");
+    }
+}
+
+/// Every byte of every file of a folder.
+fn bytes_of(folder: &Path) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            bytes.extend(bytes_of(&path));
+        } else {
+            bytes.extend(std::fs::read(&path).unwrap());
+        }
+    }
+    bytes
+}

@@ -1,0 +1,322 @@
+//! The operators' listener: merchants, keys, the books, the clock, health and metrics; and the description of both listeners.
+
+use std::collections::BTreeSet;
+
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::world::*;
+
+async fn change(world: &World, merchant: &Merchant<'_>, body: Value) -> Answer {
+    world.ops_send(Method::PATCH, &format!("/ops/merchants/{}", merchant.id), &[], body.to_string()).await
+}
+
+#[tokio::test]
+async fn a_merchant_is_opened_read_and_changed() {
+    let world = World::sandbox().await;
+    let body =
+        json!({"name": "Loja Azul", "document": "12.345.678/0001-95", "split_enabled": true, "cashout_enabled": false});
+    let opened = world.ops_post("/ops/merchants", &body).await.expect(201);
+    is_uuid(&opened["id"]);
+    time(&opened["created_at"]);
+    let mut expected = json!({
+        "id": opened["id"],
+        "name": "Loja Azul",
+        "document": "**.345.678/0001-**",
+        "city": null,
+        "split_enabled": true,
+        "cashout_enabled": false,
+        "fees": {"mdr_1x": "2.99", "mdr_2_6x": "3.49", "mdr_7_12x": "3.99", "margin": "1", "pix": "0.99",
+            "antifraud_cents": 198, "cashout_cents": 100, "anticipation": {"d2": "2.38", "d7": "2", "d15": "1.5"}},
+        "options": {"split_guard": "none", "mdr_base": "total", "refund_commission": false, "card_settlement_days": 30},
+        "created_at": opened["created_at"],
+    });
+    assert_eq!(opened, expected);
+    let path = format!("/ops/merchants/{}", text(&opened["id"]));
+    assert_eq!(world.ops_get(&path).await.expect(200), expected);
+    for (pointer, value, shown) in [
+        ("/name", json!("Loja Verde"), json!("Loja Verde")),
+        ("/city", json!("Olinda"), json!("Olinda")),
+        ("/split_enabled", json!(false), json!(false)),
+        ("/cashout_enabled", json!(true), json!(true)),
+        ("/fees/mdr_1x", json!("1.50"), json!("1.5")),
+        ("/fees/pix", json!("0"), json!("0")),
+        ("/fees/antifraud_cents", json!(0), json!(0)),
+        ("/fees/anticipation/d7", json!("100"), json!("100")),
+        ("/options/split_guard", json!("net"), json!("net")),
+        ("/options/mdr_base", json!("seller_gross"), json!("seller_gross")),
+        ("/options/refund_commission", json!(true), json!(true)),
+        ("/options/card_settlement_days", json!(0), json!(0)),
+    ] {
+        let names = pointer[1..].split('/').rev();
+        let change = names.fold(value, |value, name| json!({ name: value }));
+        expected = with(&expected, pointer, shown);
+        let changed = world.ops_send(Method::PATCH, &path, &[], change.to_string()).await.expect(200);
+        assert_eq!(changed, expected, "{pointer}: what is not sent stays");
+    }
+    assert_eq!(world.ops_send(Method::PATCH, &path, &[], "{}".to_owned()).await.expect(200), expected);
+}
+
+#[tokio::test]
+async fn what_is_said_of_a_merchant_is_checked() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    let valid = json!({"name": "Loja", "document": cnpj(1), "split_enabled": true, "cashout_enabled": true,
+        "fees": {"anticipation": {}}, "options": {}});
+    let before = world.trace(&[&merchant]).await;
+    for (pointer, value) in [
+        ("/name", json!(" ")),
+        ("/name", json!(7)),
+        ("/document", json!("1")),
+        ("/document", json!("12345678000196")),
+        ("/city", json!("x".repeat(61))),
+        ("/split_enabled", json!("yes")),
+        ("/cashout_enabled", json!(1)),
+        ("/fees", json!([])),
+        ("/fees/mdr_1x", json!(2.99)),
+        ("/fees/mdr_1x", json!("-1")),
+        ("/fees/margin", json!("100.01")),
+        ("/fees/pix", json!("1.00001")),
+        ("/fees/pix", json!("1,5")),
+        ("/fees/antifraud_cents", json!("198")),
+        ("/fees/antifraud_cents", json!(-1)),
+        ("/fees/anticipation/d2", json!("x")),
+        ("/options/split_guard", json!("gross")),
+        ("/options/mdr_base", json!("seller")),
+        ("/options/refund_commission", json!("true")),
+        ("/options/card_settlement_days", json!(-1)),
+        ("/options/card_settlement_days", json!(366)),
+    ] {
+        let refused = world.ops_post("/ops/merchants", &with(&valid, pointer, value.clone())).await;
+        let refused = refused.refused(400, "validation_failed");
+        assert_eq!(refused["errors"][0]["field"], pointer[1..].replace('/', "."), "{value}");
+        let names = pointer[1..].split('/').rev();
+        let body = names.fold(value, |value, name| json!({ name: value }));
+        change(&world, &merchant, body).await.refused(400, "validation_failed");
+    }
+    for name in ["name", "document"] {
+        world.ops_post("/ops/merchants", &without(&valid, &format!("/{name}"))).await.refused(400, "validation_failed");
+    }
+    change(&world, &merchant, json!({"document": cnpj(1)})).await.refused(400, "validation_failed");
+    assert_eq!(world.trace(&[&merchant]).await, before);
+}
+
+#[tokio::test]
+async fn new_fees_are_for_new_charges() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    let ana = merchant.recipient("Ana", 1).await;
+    let code = with_splits(pix("100.00"), &[(&ana, 100)]);
+    let early = merchant.post("/api/pix", &code).await.expect(201);
+    let silent = merchant.post("/api/card", &card(10_000, SILENT)).await.expect(201);
+    let fees = json!({"fees": {"pix": "10", "mdr_1x": "10", "margin": "0", "antifraud_cents": 0}});
+    change(&world, &merchant, fees).await.expect(200);
+    let late = merchant.post("/api/pix", &code).await.expect(201);
+    assert_eq!([&early["breakdown"]["commission"], &late["breakdown"]["commission"]], [98, 990]);
+    for (charge, sum) in [(&early, 9_900 - 98), (&late, 2 * 9_900 - 98 - 990)] {
+        merchant.pay(&text(&charge["txid"])).await.expect(200);
+        assert_eq!(merchant.balance().await[0], sum);
+    }
+    world.advance(60).await;
+    let found = merchant.post("/api/pix", &json!({"txid": silent["txid"]})).await.expect(200);
+    assert_eq!((&found["status"], merchant.balance().await[1]), (&json!("CONCLUIDA"), 9_403), "the old fees");
+    merchant.post("/api/card", &card(10_000, APPROVED)).await.expect(201);
+    assert_eq!(merchant.balance().await[1], 9_403 + 9_000);
+    world.check_books().await;
+}
+
+#[tokio::test]
+async fn a_key_is_made_and_shown_once() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    let path = format!("/ops/merchants/{}/api-keys", merchant.id);
+    let made = world.ops_post(&path, &json!({"webhook_url": "https://example.com/hook"})).await.expect(201);
+    has_exactly(&made, &["id", "api_key", "webhook_secret"]);
+    is_uuid(&made["id"]);
+    assert!(text(&made["api_key"]).starts_with("test_") && text(&made["webhook_secret"]).starts_with("whsec_"));
+    for url in [json!("ftp://example.com"), json!(7), json!("")] {
+        world.ops_post(&path, &json!({"webhook_url": url})).await.refused(400, "validation_failed");
+    }
+    let (merchant_now, key) = (world.ops_get(&format!("/ops/merchants/{}", merchant.id)).await, text(&made["api_key"]));
+    assert!(!merchant_now.text.contains(&key));
+    let read = world.send(Method::GET, "/api/balance", &[("token", &key)], "").await.expect(200);
+    assert_eq!(read, json!({"available": 0, "pending": 0, "reserved": 0, "deficit": 0}));
+}
+
+#[tokio::test]
+async fn the_books_are_shown_by_ledger() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    let ana = merchant.recipient("Ana", 1).await;
+    assert_eq!(world.ops_get("/ops/trial-balance").await.expect(200)["accounts"], json!([]));
+    merchant.post("/api/card", &with_splits(card(10_000, APPROVED), &[(&ana, 3_500)])).await.expect(201);
+    let balance = world.ops_get("/ops/trial-balance").await.expect(200);
+    has_exactly(&balance, &["cut", "balanced", "accounts"]);
+    has_exactly(&balance["cut"], &["0"]);
+    for row in balance["accounts"].as_array().unwrap() {
+        has_exactly(row, &["ledger", "account", "debits", "credits", "balance"]);
+    }
+    let expected = [
+        (merchant.ledger(), "Assets:Platform:Pending", 5_938),
+        (merchant.ledger(), "Expenses:Fees:Antifraud", 198),
+        (merchant.ledger(), "Expenses:Fees:Margin", 65),
+        (merchant.ledger(), "Expenses:Fees:Mdr", 299),
+        (merchant.ledger(), "Income:Contra:Splits", 3_500),
+        (merchant.ledger(), "Income:Sales:Card", -10_000),
+        (format!("P-{}", merchant.id), "Assets:Acquirer:Receivable", 9_701),
+        (format!("P-{}", merchant.id), "Expenses:Acquirer:Mdr", 299),
+        (format!("P-{}", merchant.id), "Income:Commission:Antifraud", -198),
+        (format!("P-{}", merchant.id), "Income:Commission:Margin", -65),
+        (format!("P-{}", merchant.id), "Income:Commission:Mdr", -299),
+        (format!("P-{}", merchant.id), &format!("Liabilities:Merchants:M-{}:Pending", merchant.id), -5_938),
+        (format!("P-{}", merchant.id), &format!("Liabilities:Recipients:R-{ana}:Pending"), -3_500),
+        (format!("R-{ana}"), "Assets:Platform:Pending", 3_500),
+        (format!("R-{ana}"), "Income:Splits:Card", -3_500),
+    ];
+    let expected = expected.map(|(ledger, account, net)| ((ledger, account.to_owned()), net));
+    assert_eq!(world.accounts().await, expected.into_iter().collect());
+
+    let path = format!("/ops/ledgers/R-{ana}");
+    let accounts = world.ops_get(&format!("{path}/accounts")).await.expect(200);
+    assert_eq!((items(&accounts).len(), &accounts["total"]), (2, &json!(2)));
+    let entries = world.ops_get(&format!("{path}/entries")).await.expect(200);
+    has_exactly(&entries, &["items", "total", "page", "pages", "per_page"]);
+    let entry = &items(&entries)[0];
+    has_exactly(entry, &["sequence", "effective_at", "postings"]);
+    time(&entry["effective_at"]);
+    assert_eq!(entry["sequence"], balance["cut"]["0"]);
+    let postings = json!([
+        {"account": "Assets:Platform:Pending", "side": "debit", "amount": 3_500},
+        {"account": "Income:Splits:Card", "side": "credit", "amount": 3_500},
+    ]);
+    assert_eq!(entry["postings"], postings);
+    world.check_books().await;
+}
+
+#[tokio::test]
+async fn accounts_of_different_groups_do_not_touch() {
+    let world = World::sandbox().await;
+    let (merchant, other) = (world.merchant().await, world.merchant().await);
+    let (ana, rui) = (merchant.recipient("Ana", 1).await, other.recipient("Rui", 1).await);
+    merchant.paid_pix(&with_splits(pix("10.00"), &[(&ana, 100)])).await;
+    assert_eq!((merchant.balance().await, other.balance().await), ([891, 0, 0, 0], [0; 4]));
+    other.paid_pix(&with_splits(pix("20.00"), &[(&rui, 200)])).await;
+    assert_eq!((merchant.balance().await, other.balance().await), ([891, 0, 0, 0], [1_782, 0, 0, 0]));
+    assert_eq!(merchant.recipient_balance(&ana).await, [100, 0]);
+    assert_eq!(other.recipient_balance(&rui).await, [200, 0]);
+    world.check_books().await;
+}
+
+#[tokio::test]
+async fn concurrent_charges_all_count() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    let (ana, rui) = (merchant.recipient("Ana", 1).await, merchant.recipient("Rui", 2).await);
+    let charge = with_splits(card(10_000, APPROVED), &[(&ana, 2_000), (&rui, 1_500)]);
+    let answers = futures_of(40, |_| merchant.post_raw("/api/card", &[], charge.to_string())).await;
+    assert!(answers.iter().all(|answer| answer.status == 201));
+    assert_eq!(merchant.balance().await, [0, 40 * 5_938, 0, 0]);
+    assert_eq!(merchant.recipient_balance(&ana).await, [0, 40 * 2_000]);
+    world.check_books().await;
+    world.advance(31 * DAY).await;
+    assert_eq!(merchant.balance().await, [40 * 5_938, 0, 0, 0]);
+    assert_eq!(merchant.recipient_balance(&rui).await, [40 * 1_500, 0]);
+    world.check_books().await;
+}
+
+#[tokio::test]
+async fn the_clock_moves_forward_by_hand() {
+    let world = World::sandbox().await;
+    let first = world.advance(0).await;
+    let second = world.advance(3_600).await;
+    let moved = (second - first).num_seconds();
+    assert!((3_600..3_660).contains(&moved), "{moved}");
+    let cut = world.cut().await;
+    for body in [
+        json!({}),
+        json!({"advance_seconds": -1}),
+        json!({"advance_seconds": "1"}),
+        json!({"advance_seconds": 1.5}),
+        json!({"advance_seconds": 315_576_001}),
+    ] {
+        world.ops_post("/ops/sandbox/clock", &body).await.refused(400, "validation_failed");
+    }
+    assert_eq!(world.cut().await, cut);
+    let third = world.advance(0).await;
+    assert!(third >= second && (third - second).num_seconds() < 60, "a refused move moves nothing");
+}
+
+#[tokio::test]
+async fn health_and_metrics_need_no_credential() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    merchant.post("/api/card", &card(10_000, APPROVED)).await.expect(201);
+    for (path, status) in [("/healthz", "ok"), ("/readyz", "ready")] {
+        assert_eq!(world.send(Method::GET, path, &[], "").await.expect(200), json!({"status": status}));
+    }
+    let answer = world.send(Method::GET, "/metrics", &[], "").await;
+    assert_eq!(answer.status, 200);
+    assert!(answer.header("content-type").unwrap().starts_with("application/openmetrics-text"));
+    let samples = samples(&answer.text);
+    let value = |name: &str| samples.iter().find(|(found, _)| found == name).map(|(_, value)| *value);
+    assert_eq!(value("centavo_journal_records_total"), value("centavo_journal_published_sequence"));
+    for name in [
+        "centavo_journal_records_total",
+        "centavo_journal_blocks_total",
+        "centavo_journal_commit_seconds_count",
+        "centavo_gate_wait_seconds_count",
+        "centavo_permits_free",
+        "centavo_merchants_awake",
+        "centavo_http_request_seconds_count",
+    ] {
+        assert!(value(name).is_some_and(|value| value > 0.0), "{name}: {:?}", value(name));
+    }
+    assert_eq!(value("centavo_http_failures_total"), Some(0.0));
+    for secret in [&merchant.key, "João", "12345678909", APPROVED] {
+        assert!(!answer.text.contains(secret), "{secret} in the metrics");
+    }
+}
+
+/// The samples of an exposition: every line is a comment or a name, perhaps labels, and a number; `# EOF` ends it.
+fn samples(text: &str) -> Vec<(String, f64)> {
+    assert_eq!(text.lines().last(), Some("# EOF"));
+    let lines = text.lines().filter(|line| !line.starts_with("# "));
+    lines
+        .map(|line| {
+            let (name, value) = line.rsplit_once(' ').unwrap();
+            let bare = name.split('{').next().unwrap();
+            assert!(bare.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b':'), "{line}");
+            (name.to_owned(), value.parse().unwrap_or_else(|_| panic!("{line}")))
+        })
+        .collect()
+}
+
+#[tokio::test]
+async fn the_description_lists_exactly_what_is_served() {
+    let world = World::sandbox().await;
+    let description = world.send(Method::GET, "/openapi.json", &[], "").await.expect(200);
+    assert!(text(&description["openapi"]).starts_with("3.1"));
+    let mut listed = BTreeSet::new();
+    for (path, operations) in description["paths"].as_object().unwrap() {
+        for method in operations.as_object().unwrap().keys() {
+            listed.insert(format!("{} {path}", method.to_uppercase()));
+            let needs_credential = path.starts_with("/api") || path.starts_with("/ops");
+            let concrete = path.replace("{id}", "M-1").replace("{txid}", "1");
+            let method: Method = method.to_uppercase().parse().unwrap();
+            let answer = world.send(method, &concrete, &[], "").await;
+            assert_eq!(answer.status, if needs_credential { 401 } else { 200 }, "{path}: {}", answer.text);
+        }
+    }
+    let routes = include_str!("../../src/http/routes.rs");
+    let mut served = BTreeSet::new();
+    for line in routes.lines().filter(|line| line.contains(".route(\"/") && !line.contains("openapi.json")) {
+        let path = line.split('"').nth(1).unwrap();
+        for method in ["get", "post", "patch", "delete", "put"] {
+            if line.contains(&format!(" {method}(")) || line.contains(&format!(".{method}(")) {
+                served.insert(format!("{} {path}", method.to_uppercase()));
+            }
+        }
+    }
+    assert!(served.len() > 20, "{served:?}");
+    assert_eq!(listed, served);
+}

@@ -1,0 +1,119 @@
+//! `GET /api/dashboard/sub-recipients/{id}/splits`: what a recipient is told.
+
+use serde_json::{Value, json};
+
+use crate::world::*;
+
+#[tokio::test]
+async fn every_field_of_a_split_is_there() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    let ana = merchant.recipient("Ana", 1).await;
+    let captured = merchant.post("/api/card", &with_splits(card(10_000, APPROVED), &[(&ana, 2_000)])).await.expect(201);
+    let captured = merchant.get(&format!("/api/charges/{}", text(&captured["txid"]))).await.expect(200);
+    let paid = merchant.paid_pix(&with_splits(pix("80.00"), &[(&ana, 1_000)])).await;
+    let waiting = merchant.post("/api/pix", &with_splits(pix("30.00"), &[(&ana, 300)])).await.expect(201);
+
+    let statement = merchant.statement(&ana).await;
+    has_exactly(&statement, &["items", "total", "page", "pages", "per_page", "balance"]);
+    let numbers = ["total", "page", "pages", "per_page"].map(|name| statement[name].as_u64().unwrap());
+    assert_eq!(numbers, [3, 1, 1, 20]);
+    assert_eq!(statement["balance"], json!({"available": 1_000, "pending": 2_000, "paid": 0, "reserved": 0}));
+    let expected = |charge: &Value, amount: i64, status: &str, gross: i64, method: &str, nome: &str| {
+        json!({"payment_id": charge["txid"], "amount_cents": amount, "status": status, "paid_at": null,
+            "created_at": charge["created_at"],
+            "payment": {"nome": nome, "cpf": "123.456.789-09", "gross_amount": gross, "payment_method": method}})
+    };
+    let expected = [
+        expected(&waiting, 300, "pending", 3_000, "pix", "Maria das Dores"),
+        expected(&paid, 1_000, "available", 8_000, "pix", "Maria das Dores"),
+        expected(&captured, 2_000, "pending", 10_000, "credit_card", "João Ávila"),
+    ];
+    for (item, expected) in items(&statement).iter().zip(expected) {
+        has_exactly(item, &["id", "payment_id", "amount_cents", "status", "paid_at", "created_at", "payment"]);
+        time(&item["created_at"]);
+        assert!(!text(&item["id"]).is_empty());
+        let rest = without(&without(item, "/id"), "/payment/balance_available_at");
+        assert_eq!(rest, expected);
+    }
+    let available_at = |index: usize| &items(&statement)[index]["payment"]["balance_available_at"];
+    assert_eq!((available_at(0), available_at(1)), (&Value::Null, &paid["paid_at"]));
+    assert_eq!(time(available_at(2)).timestamp_millis() % 60_000, 0);
+}
+
+#[tokio::test]
+async fn a_recipient_named_twice_has_two_splits() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    let ana = merchant.recipient("Ana", 1).await;
+    let charge = with_splits(card(10_000, APPROVED), &[(&ana, 2_000), (&ana, 300), (&ana, 2_000)]);
+    let txid = text(&merchant.post("/api/card", &charge).await.expect(201)["txid"]);
+    let read = merchant.get(&format!("/api/charges/{txid}")).await.expect(200);
+    assert_eq!(read["splits"], charge["splits"], "in the order of the request");
+    let statement = merchant.statement(&ana).await;
+    let mut amounts: Vec<i64> = items(&statement).iter().map(|item| item["amount_cents"].as_i64().unwrap()).collect();
+    amounts.sort_unstable();
+    assert_eq!(amounts, [300, 2_000, 2_000]);
+    let mut ids: Vec<String> = items(&statement).iter().map(|item| text(&item["id"])).collect();
+    ids.sort_unstable();
+    ids.dedup();
+    assert_eq!(ids.len(), 3);
+    assert_eq!(merchant.recipient_balance(&ana).await, [0, 4_300]);
+    merchant.paid_pix(&with_splits(pix("10.00"), &[(&ana, 1), (&ana, 2)])).await;
+    assert_eq!(merchant.recipient_balance(&ana).await, [3, 4_300]);
+    world.check_books().await;
+}
+
+#[tokio::test]
+async fn a_long_statement_is_read_in_pages() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    let ana = merchant.recipient("Ana", 1).await;
+    for batch in 0..5 {
+        let splits: Vec<(&str, i64)> = (1..=5).map(|place| (ana.as_str(), batch * 5 + place)).collect();
+        merchant.paid_pix(&with_splits(pix("80.00"), &splits)).await;
+    }
+    let path = format!("/api/dashboard/sub-recipients/{ana}/splits");
+    let whole = merchant.get(&format!("{path}?per_page=100")).await.expect(200);
+    let mut amounts: Vec<i64> = items(&whole).iter().map(|item| item["amount_cents"].as_i64().unwrap()).collect();
+    amounts.sort_unstable();
+    assert_eq!(amounts, (1..=25).collect::<Vec<_>>());
+    let times: Vec<_> = items(&whole).iter().map(|item| time(&item["created_at"])).collect();
+    assert!(times.is_sorted_by(|newer, older| newer >= older), "newest first");
+    let mut gathered = Vec::new();
+    for (page, count) in [(1, 20), (2, 5), (3, 0)] {
+        let part = merchant.get(&format!("{path}?page={page}")).await.expect(200);
+        let numbers = ["total", "page", "pages", "per_page"].map(|name| part[name].as_u64().unwrap());
+        assert_eq!(numbers, [25, page, 2, 20]);
+        assert_eq!(items(&part).len(), count, "page {page}");
+        assert_eq!(part["balance"]["available"], 325, "the balance is of all pages");
+        gathered.extend(items(&part).clone());
+    }
+    assert_eq!(&gathered, items(&whole));
+}
+
+#[tokio::test]
+async fn a_statement_stays_within_the_account() {
+    let world = World::sandbox().await;
+    let (merchant, other) = (world.merchant().await, world.merchant().await);
+    let ana = merchant.recipient("Ana", 1).await;
+    other.get(&format!("/api/dashboard/sub-recipients/{ana}/splits")).await.refused(404, "not_found");
+    merchant.get(&format!("/api/dashboard/sub-recipients/{}/splits", merchant.id)).await.refused(404, "not_found");
+    let statement = merchant.statement(&ana).await;
+    assert_eq!((&statement["total"], &statement["pages"]), (&json!(0), &json!(0)));
+}
+
+#[tokio::test]
+async fn debit_and_companies_read_well() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    let ana = merchant.recipient("Ana", 1).await;
+    let debit = with(&with_splits(card(10_000, APPROVED), &[(&ana, 1)]), "/payment_type", json!("debit"));
+    merchant.post("/api/card", &debit).await.expect(201);
+    let company = with(&without(&pix("80.00"), "/cpf"), "/cnpj", json!("12345678000195"));
+    merchant.paid_pix(&with_splits(company, &[(&ana, 2)])).await;
+    let statement = merchant.statement(&ana).await;
+    let payments: Vec<_> = items(&statement).iter().map(|item| &item["payment"]).collect();
+    assert_eq!([&payments[0]["cpf"], &payments[0]["payment_method"]], ["**.345.678/0001-**", "pix"]);
+    assert_eq!(payments[1]["payment_method"], "credit_card", "the interface knows two methods here");
+}

@@ -1,0 +1,547 @@
+//! A server of one test's own, a client for it, and the checks that hold whatever a test did.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use centavo::config::{ServeArgs, Settings};
+use centavo::serve::{self, Running};
+use chrono::{DateTime, Utc};
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use reqwest::{Client, Method};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+/// The operators' tokens of every server of these tests.
+pub(crate) const OPS_TOKEN: &str = "operations-of-the-test";
+
+/// A card that is approved.
+pub(crate) const APPROVED: &str = "4111111111111111";
+/// A card that the acquirer refuses.
+pub(crate) const REFUSED: &str = "4000000000000002";
+/// A card without funds.
+pub(crate) const WITHOUT_FUNDS: &str = "4000000000009995";
+/// A card on which the acquirer is silent.
+pub(crate) const SILENT: &str = "4000000000000119";
+
+/// Seconds of a day.
+pub(crate) const DAY: i64 = 24 * 60 * 60;
+
+/// A running server and a client.
+pub(crate) struct World {
+    running: Running,
+    client: Client,
+    folder: TempDir,
+}
+
+/// An answer, read in whole.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) headers: HeaderMap,
+    pub(crate) text: String,
+    /// The text as JSON; null when it is none.
+    pub(crate) body: Value,
+}
+
+/// A merchant of the server, with a key.
+pub(crate) struct Merchant<'w> {
+    pub(crate) world: &'w World,
+    pub(crate) names: Names,
+}
+
+/// What a merchant is known by, also after a restart.
+pub(crate) struct Names {
+    pub(crate) id: String,
+    pub(crate) key_id: String,
+    pub(crate) key: String,
+}
+
+/// All that a refused request must leave as it was.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Trace {
+    trial_balance: Value,
+    balances: Vec<Value>,
+    recipients: Vec<Value>,
+}
+
+pub(crate) type Headers<'a> = &'a [(&'a str, &'a str)];
+
+impl World {
+    /// A sandbox on an empty folder.
+    pub(crate) async fn sandbox() -> Self {
+        Self::start(tempfile::tempdir().unwrap(), true).await
+    }
+
+    /// A live server, which has no rail, on an empty folder.
+    pub(crate) async fn live() -> Self {
+        Self::start(tempfile::tempdir().unwrap(), false).await
+    }
+
+    async fn start(folder: TempDir, sandbox: bool) -> Self {
+        let running = serve::start(settings(folder.path(), sandbox), |_, _| {}).await.unwrap();
+        let client = Client::builder().no_proxy().build().unwrap();
+        Self { running, client, folder }
+    }
+
+    /// Ends the server in good order and starts it again on the same folder.
+    pub(crate) async fn restarted(self) -> Self {
+        let sandbox = self.running.app.sandbox;
+        self.running.stop().await;
+        Self::start(self.folder, sandbox).await
+    }
+
+    /// Where the books are.
+    pub(crate) fn folder(&self) -> PathBuf {
+        self.folder.path().to_owned()
+    }
+
+    /// The listener that serves a path.
+    pub(crate) fn address_of(&self, path: &str) -> SocketAddr {
+        let of_merchants = path.starts_with("/api") || path.starts_with("/openapi");
+        if of_merchants { self.running.public } else { self.running.operations }
+    }
+
+    /// Sends a request as it is: to the operations' listener when the path is theirs.
+    pub(crate) async fn send(
+        &self,
+        method: Method,
+        path: &str,
+        headers: Headers<'_>,
+        body: impl Into<reqwest::Body>,
+    ) -> Answer {
+        let address = self.address_of(path);
+        let mut map = HeaderMap::new();
+        for (name, value) in headers {
+            map.append(HeaderName::try_from(*name).unwrap(), HeaderValue::try_from(*value).unwrap());
+        }
+        let request = self.client.request(method, format!("http://{address}{path}")).headers(map).body(body);
+        let response = request.send().await.unwrap();
+        let (status, headers) = (response.status().as_u16(), response.headers().clone());
+        let text = response.text().await.unwrap();
+        let body = serde_json::from_str(&text).unwrap_or_default();
+        Answer { status, headers, text, body }
+    }
+
+    pub(crate) async fn ops_get(&self, path: &str) -> Answer {
+        self.send(Method::GET, path, &[("authorization", &bearer(OPS_TOKEN))], "").await
+    }
+
+    pub(crate) async fn ops_post(&self, path: &str, body: &Value) -> Answer {
+        self.ops_send(Method::POST, path, &[], body.to_string()).await
+    }
+
+    pub(crate) async fn ops_send(&self, method: Method, path: &str, headers: Headers<'_>, body: String) -> Answer {
+        let authorization = bearer(OPS_TOKEN);
+        let own = [("authorization", authorization.as_str()), ("content-type", "application/json")];
+        self.send(method, path, &[&own, headers].concat(), body).await
+    }
+
+    /// A merchant that may split.
+    pub(crate) async fn merchant(&self) -> Merchant<'_> {
+        self.open(json!({"name": "Loja Azul", "document": cnpj(1), "split_enabled": true, "cashout_enabled": true}))
+            .await
+    }
+
+    /// A merchant as it is asked for, with a key.
+    pub(crate) async fn open(&self, body: Value) -> Merchant<'_> {
+        let merchant = self.ops_post("/ops/merchants", &body).await.expect(201);
+        let id = text(&merchant["id"]);
+        let key = self.ops_post(&format!("/ops/merchants/{id}/api-keys"), &json!({})).await.expect(201);
+        Merchant { world: self, names: Names { id, key_id: text(&key["id"]), key: text(&key["api_key"]) } }
+    }
+
+    /// Moves the clock and gives the time.
+    pub(crate) async fn advance(&self, seconds: i64) -> DateTime<Utc> {
+        let moved = self.ops_post("/ops/sandbox/clock", &json!({"advance_seconds": seconds})).await.expect(200);
+        time(&moved["now"])
+    }
+
+    /// Moves the clock to a time, or just past it: the clock moves by whole seconds.
+    pub(crate) async fn advance_to(&self, target: DateTime<Utc>) {
+        let now = self.advance(0).await;
+        let missing = (target - now).num_milliseconds();
+        assert!(missing > 0, "the clock stands at {now}, past {target}");
+        assert!(self.advance(missing / 1000 + 1).await >= target);
+    }
+
+    /// The sequence of the last published Record.
+    pub(crate) async fn cut(&self) -> u64 {
+        self.ops_get("/ops/trial-balance").await.expect(200)["cut"]["0"].as_u64().unwrap()
+    }
+
+    /// Debits minus credits of every account, by ledger and account.
+    pub(crate) async fn accounts(&self) -> BTreeMap<(String, String), i64> {
+        let balance = self.ops_get("/ops/trial-balance").await.expect(200);
+        accounts_of(&balance)
+    }
+
+    /// What the laws of the books say, seen from outside: debits equal credits, mirrors mirror, claims are not negative, what is
+    /// given away is received, fees are commission, and each ledger's entries add up to its accounts.
+    pub(crate) async fn check_books(&self) {
+        let balance = self.ops_get("/ops/trial-balance").await.expect(200);
+        assert_eq!(balance["balanced"], true, "{balance}");
+        let accounts = accounts_of(&balance);
+        let mut ledgers: BTreeMap<&str, i64> = BTreeMap::new();
+        let mut mirrors: BTreeMap<String, i64> = BTreeMap::new();
+        let (mut splits, mut fees) = (0, 0);
+        for ((ledger, account), balance) in &accounts {
+            *ledgers.entry(ledger).or_default() += balance;
+            if let Some(pair) = mirror_of(ledger, account) {
+                *mirrors.entry(pair).or_default() += balance;
+            }
+            if ["Income:Contra:Splits", "Income:Splits:", "Income:Contra:SplitReversals"]
+                .iter()
+                .any(|prefix| account.starts_with(prefix))
+            {
+                splits += balance;
+            }
+            if ["Expenses:Fees:", "Income:Commission:", "Income:Fees:"].iter().any(|prefix| account.starts_with(prefix))
+            {
+                fees += balance;
+            }
+            if account.starts_with("Assets:Platform:") {
+                assert!(*balance >= 0, "{ledger} {account}: {balance}");
+            }
+        }
+        assert!(ledgers.values().all(|sum| *sum == 0), "{ledgers:?}");
+        assert!(mirrors.values().all(|sum| *sum == 0), "{mirrors:?}");
+        assert_eq!((splits, fees), (0, 0), "{accounts:?}");
+        let ledgers: Vec<String> = ledgers.keys().map(ToString::to_string).collect();
+        for ledger in ledgers {
+            self.check_entries(&ledger, &accounts).await;
+        }
+    }
+
+    async fn check_entries(&self, ledger: &str, accounts: &BTreeMap<(String, String), i64>) {
+        let expected: BTreeMap<_, _> = accounts
+            .iter()
+            .filter(|((owner, _), balance)| owner == ledger && **balance != 0)
+            .map(|((_, account), balance)| (account.clone(), *balance))
+            .collect();
+        let shown = self.ops_get(&format!("/ops/ledgers/{ledger}/accounts")).await.expect(200);
+        let shown = accounts_of(&json!({"accounts": shown["items"]}));
+        let shown: BTreeMap<_, _> =
+            shown.into_iter().filter(|(_, net)| *net != 0).map(|((_, account), net)| (account, net)).collect();
+        assert_eq!(shown, expected, "{ledger}");
+        let mut sums: BTreeMap<String, i64> = BTreeMap::new();
+        for page in 1.. {
+            let entries =
+                self.ops_get(&format!("/ops/ledgers/{ledger}/entries?page={page}&per_page=100")).await.expect(200);
+            for entry in items(&entries) {
+                let mut sum = 0;
+                for posting in entry["postings"].as_array().unwrap() {
+                    let amount = posting["amount"].as_i64().unwrap();
+                    assert!(amount > 0, "{entry}");
+                    let signed = if posting["side"] == "debit" { amount } else { -amount };
+                    sum += signed;
+                    *sums.entry(text(&posting["account"])).or_default() += signed;
+                }
+                assert_eq!(sum, 0, "{entry}");
+            }
+            if entries["pages"].as_u64().unwrap() <= page {
+                break;
+            }
+        }
+        sums.retain(|_, sum| *sum != 0);
+        assert_eq!(sums, expected, "{ledger}");
+    }
+
+    /// All that a refused request must leave as it was. Drafts that nobody decided on are submitted before, so that nothing else
+    /// moves meanwhile.
+    pub(crate) async fn trace(&self, merchants: &[&Merchant<'_>]) -> Trace {
+        let trial_balance = self.ops_get("/ops/trial-balance").await.expect(200);
+        let (mut balances, mut recipients) = (Vec::new(), Vec::new());
+        for merchant in merchants {
+            balances.push(merchant.get("/api/balance").await.expect(200));
+            recipients.push(merchant.get("/api/dashboard/sub-recipients").await.expect(200));
+        }
+        Trace { trial_balance, balances, recipients }
+    }
+}
+
+impl std::ops::Deref for Merchant<'_> {
+    type Target = Names;
+
+    fn deref(&self) -> &Names {
+        &self.names
+    }
+}
+
+impl Merchant<'_> {
+    pub(crate) async fn get(&self, path: &str) -> Answer {
+        self.world.send(Method::GET, path, &[("token", &self.key)], "").await
+    }
+
+    pub(crate) async fn post(&self, path: &str, body: &Value) -> Answer {
+        self.post_raw(path, &[], body.to_string()).await
+    }
+
+    pub(crate) async fn post_keyed(&self, path: &str, key: &str, body: &Value) -> Answer {
+        self.post_raw(path, &[("idempotency-key", key)], body.to_string()).await
+    }
+
+    pub(crate) async fn post_raw(&self, path: &str, headers: Headers<'_>, body: impl Into<reqwest::Body>) -> Answer {
+        let authorization = bearer(&self.key);
+        let own = [("authorization", authorization.as_str()), ("content-type", "application/json")];
+        self.world.send(Method::POST, path, &[&own, headers].concat(), body).await
+    }
+
+    /// An active recipient; `number` makes its CPF.
+    pub(crate) async fn recipient(&self, name: &str, number: u32) -> String {
+        let id = self.draft(name, number).await;
+        self.world.ops_post(&format!("/ops/sub-recipients/{id}/approve"), &json!({})).await.expect(200);
+        id
+    }
+
+    /// A recipient that nobody has decided on.
+    pub(crate) async fn draft(&self, name: &str, number: u32) -> String {
+        let registered = self.post("/api/sub-recipients", &individual(name, &cpf(number))).await.expect(201);
+        text(&registered["id"])
+    }
+
+    /// Creates a PIX charge and pays it; gives the charge as read.
+    pub(crate) async fn paid_pix(&self, body: &Value) -> Value {
+        let txid = text(&self.post("/api/pix", body).await.expect(201)["txid"]);
+        self.pay(&txid).await.expect(200)
+    }
+
+    pub(crate) async fn pay(&self, txid: &str) -> Answer {
+        self.post_raw(&format!("/api/sandbox/pix/{txid}/pay"), &[], "").await
+    }
+
+    pub(crate) async fn balance(&self) -> [i64; 4] {
+        let balance = self.get("/api/balance").await.expect(200);
+        ["available", "pending", "reserved", "deficit"].map(|name| balance[name].as_i64().unwrap())
+    }
+
+    pub(crate) async fn statement(&self, recipient: &str) -> Value {
+        self.get(&format!("/api/dashboard/sub-recipients/{recipient}/splits")).await.expect(200)
+    }
+
+    /// Available and pending money of a recipient.
+    pub(crate) async fn recipient_balance(&self, recipient: &str) -> [i64; 2] {
+        let statement = self.statement(recipient).await;
+        ["available", "pending"].map(|name| statement["balance"][name].as_i64().unwrap())
+    }
+
+    /// The ledger's name in the books.
+    pub(crate) fn ledger(&self) -> String {
+        format!("M-{}", self.id)
+    }
+}
+
+impl Answer {
+    /// The body, of an answer that must have this status.
+    #[track_caller]
+    pub(crate) fn expect(self, status: u16) -> Value {
+        assert_eq!(self.status, status, "{}", self.text);
+        self.body
+    }
+
+    /// The body of a problem that must have this status and code, in the documented shape.
+    #[track_caller]
+    pub(crate) fn refused(self, status: u16, code: &str) -> Value {
+        assert_eq!((self.status, &self.body["code"]), (status, &json!(code)), "{}", self.text);
+        assert_eq!(self.headers["content-type"], "application/problem+json");
+        let body = self.body;
+        for name in ["type", "title", "detail", "instance", "code", "message", "request_id"] {
+            assert!(body[name].as_str().is_some_and(|text| !text.is_empty()), "{name} of {body}");
+        }
+        assert_eq!(body["success"], false);
+        if code != "card_declined" {
+            assert_eq!(body["status"], status);
+        }
+        assert_eq!(self.headers["x-request-id"], text(&body["request_id"]));
+        assert_eq!(self.headers["api-version"], "1");
+        for error in body["errors"].as_array().unwrap() {
+            has_exactly(error, &["field", "code", "message"]);
+        }
+        body
+    }
+
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name).map(|value| value.to_str().unwrap())
+    }
+}
+
+fn settings(data: &Path, sandbox: bool) -> Settings {
+    let any_port = Some("127.0.0.1:0".parse().unwrap());
+    let args = ServeArgs {
+        listen: any_port,
+        ops_listen: any_port,
+        data: Some(data.to_owned()),
+        ops_token: Some(OPS_TOKEN.to_owned().into()),
+        sandbox: Some(sandbox),
+        rate_limit: Some(false),
+        ..ServeArgs::default()
+    };
+    args.settings().unwrap()
+}
+
+pub(crate) fn bearer(credential: &str) -> String {
+    format!("Bearer {credential}")
+}
+
+fn accounts_of(balance: &Value) -> BTreeMap<(String, String), i64> {
+    let rows = balance["accounts"].as_array().unwrap();
+    rows.iter()
+        .map(|row| {
+            let [debits, credits, net] = ["debits", "credits", "balance"].map(|name| row[name].as_i64().unwrap());
+            assert_eq!(debits - credits, net, "{row}");
+            ((text(&row["ledger"]), text(&row["account"])), net)
+        })
+        .collect()
+}
+
+/// One name for both accounts of a mirrored pair: the owner's and the platform's.
+fn mirror_of(ledger: &str, account: &str) -> Option<String> {
+    let of_platform = |prefix: &str| {
+        let (owner, part) = account.strip_prefix(prefix)?.split_once(':')?;
+        Some(format!("{owner} {part}"))
+    };
+    if ledger.starts_with("P-") {
+        return ["Liabilities:Merchants:", "Liabilities:Recipients:", "Assets:Merchants:"]
+            .iter()
+            .find_map(|prefix| of_platform(prefix));
+    }
+    let part = account.strip_prefix("Assets:Platform:").or(account.strip_prefix("Liabilities:Platform:"))?;
+    Some(format!("{ledger} {part}"))
+}
+
+/// A card charge.
+pub(crate) fn card(amount: i64, number: &str) -> Value {
+    json!({
+        "amount": amount,
+        "customer": {"name": "João Ávila", "email": "joao@example.com", "document": "12345678909"},
+        "credit_card": {"number": number, "holder_name": "JOAO AVILA", "exp_month": 12, "exp_year": 2099, "cvv": "737"},
+    })
+}
+
+/// A PIX charge.
+pub(crate) fn pix(valor: &str) -> Value {
+    json!({"valor": valor, "nome": "Maria das Dores", "cpf": "12345678909", "descricao": "Pedido 7"})
+}
+
+/// A charge with splits.
+pub(crate) fn with_splits(charge: Value, splits: &[(&str, i64)]) -> Value {
+    let splits = splits.iter().map(|(id, amount)| json!({"sub_recipient_id": id, "amount": amount}));
+    with(&charge, "/splits", splits.collect())
+}
+
+/// The registration of an individual.
+pub(crate) fn individual(name: &str, document: &str) -> Value {
+    json!({
+        "register_information": {
+            "type": "individual",
+            "document_number": document,
+            "name": name,
+            "birthdate": "29/02/2000",
+            "mother_name": "Ana Prado",
+            "address": address(),
+            "phone_numbers": [{"ddd": "11", "number": "987654321"}],
+        },
+        "bank_account": {"bank_code": "341", "agencia": "1234", "conta": "56789", "conta_dv": "0"},
+    })
+}
+
+pub(crate) fn address() -> Value {
+    json!({"street": "Rua Direita", "number": "10", "neighborhood": "Sé", "city": "São Paulo", "state": "SP",
+        "zip_code": "01002-000"})
+}
+
+/// A body with one value put in its place, by JSON pointer.
+pub(crate) fn with(body: &Value, pointer: &str, value: Value) -> Value {
+    let mut changed = body.clone();
+    let (parent, name) = pointer.rsplit_once('/').unwrap();
+    changed.pointer_mut(parent).unwrap()[name] = value;
+    changed
+}
+
+/// A body with one value taken out, by JSON pointer.
+pub(crate) fn without(body: &Value, pointer: &str) -> Value {
+    let mut changed = body.clone();
+    let (parent, name) = pointer.rsplit_once('/').unwrap();
+    changed.pointer_mut(parent).unwrap().as_object_mut().unwrap().remove(name).unwrap();
+    changed
+}
+
+/// A valid CPF, one for each number.
+pub(crate) fn cpf(number: u32) -> String {
+    let mut digits: Vec<u32> =
+        format!("{:09}", 100_000_000 + number).bytes().map(|byte| u32::from(byte - b'0')).collect();
+    for _ in 0..2 {
+        let weights = (2..).take(digits.len()).collect::<Vec<u32>>();
+        let sum: u32 = digits.iter().zip(weights.iter().rev()).map(|(digit, weight)| digit * weight).sum();
+        digits.push(if sum % 11 < 2 { 0 } else { 11 - sum % 11 });
+    }
+    digits.iter().map(u32::to_string).collect()
+}
+
+/// A valid CNPJ, one for each number.
+pub(crate) fn cnpj(number: u32) -> String {
+    let mut digits: Vec<u32> = format!("{number:08}0001").bytes().map(|byte| u32::from(byte - b'0')).collect();
+    for _ in 0..2 {
+        let sum: u32 = digits.iter().rev().zip((2..=9).cycle()).map(|(digit, weight)| digit * weight).sum();
+        digits.push(if sum % 11 < 2 { 0 } else { 11 - sum % 11 });
+    }
+    digits.iter().map(u32::to_string).collect()
+}
+
+#[track_caller]
+pub(crate) fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_else(|| panic!("{value} is no text")).to_owned()
+}
+
+pub(crate) fn items(list: &Value) -> &Vec<Value> {
+    list["items"].as_array().unwrap_or_else(|| panic!("{list} has no items"))
+}
+
+/// A timestamp, which must be RFC 3339 with milliseconds and `Z`.
+#[track_caller]
+pub(crate) fn time(value: &Value) -> DateTime<Utc> {
+    let text = text(value);
+    assert!(text.len() == 24 && text.ends_with('Z') && text.as_bytes()[19] == b'.', "{text}");
+    DateTime::parse_from_rfc3339(&text).unwrap().to_utc()
+}
+
+#[track_caller]
+pub(crate) fn has_exactly(object: &Value, names: &[&str]) {
+    let mut found: Vec<&str> = object.as_object().unwrap().keys().map(String::as_str).collect();
+    let mut expected = names.to_vec();
+    found.sort_unstable();
+    expected.sort_unstable();
+    assert_eq!(found, expected);
+}
+
+#[track_caller]
+pub(crate) fn is_uuid(value: &Value) {
+    let text = text(value);
+    let parsed = uuid::Uuid::parse_str(&text).unwrap();
+    assert_eq!(parsed.hyphenated().to_string(), text);
+}
+
+#[track_caller]
+pub(crate) fn is_txid(value: &Value) -> String {
+    let txid = text(value);
+    assert!(txid.len() == 32 && txid.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f')), "{txid}");
+    txid
+}
+
+/// Several requests at once; their answers in the order they were sent.
+pub(crate) async fn futures_of<F: Future<Output = Answer>>(count: usize, request: impl Fn(usize) -> F) -> Vec<Answer> {
+    let mut under_way: Vec<_> = (0..count).map(|index| Box::pin(request(index))).collect();
+    let mut answers: Vec<Option<Answer>> = (0..count).map(|_| None).collect();
+    std::future::poll_fn(|context| {
+        for (request, answer) in under_way.iter_mut().zip(&mut answers) {
+            if answer.is_none()
+                && let std::task::Poll::Ready(ready) = request.as_mut().poll(context)
+            {
+                *answer = Some(ready);
+            }
+        }
+        if answers.iter().all(Option::is_some) { std::task::Poll::Ready(()) } else { std::task::Poll::Pending }
+    })
+    .await;
+    answers.into_iter().flatten().collect()
+}
