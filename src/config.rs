@@ -30,7 +30,7 @@ pub enum Command {
     /// Serve the interface and the operations.
     Serve(ServeArgs),
     /// Serve a sandbox and show what it can do.
-    Demo(ServeArgs),
+    Demo(DemoArgs),
     /// Check the journal of a data directory from its first Record to its last.
     Verify(VerifyArgs),
 }
@@ -69,6 +69,17 @@ pub struct ServeArgs {
     /// How log lines look [default: text].
     #[arg(long, env = "CENTAVO_LOG_FORMAT")]
     pub log_format: Option<LogFormat>,
+}
+
+/// The flags of `demo`: those of `serve`, of which the sandbox is always on and the rate limit always off.
+#[derive(Debug, ClapArgs)]
+pub struct DemoArgs {
+    /// What `serve` takes too.
+    #[command(flatten)]
+    pub serve: ServeArgs,
+    /// How many cards to charge.
+    #[arg(long, value_name = "NUMBER", default_value_t = 3_000)]
+    pub charges: u32,
 }
 
 /// The flags of `verify`.
@@ -191,6 +202,14 @@ impl ServeArgs {
             rate_limit: self.rate_limit.or(file.rate_limit.map(Switch::is_on)).unwrap_or(true),
             log_format: self.log_format.or(file.log_format).unwrap_or(LogFormat::Text),
         })
+    }
+}
+
+impl DemoArgs {
+    /// What to serve: a sandbox, whatever else is said, that takes as many requests as the demonstration sends.
+    pub fn settings(self) -> Result<Settings, ConfigError> {
+        let settings = self.serve.settings()?;
+        Ok(Settings { sandbox: true, rate_limit: false, ..settings })
     }
 }
 
@@ -369,6 +388,19 @@ mod tests {
         let args = serve(&["--ops-token", "ana:tesouro"]);
         assert!(!format!("{args:?}").contains("tesouro"));
         assert!(!format!("{:?}", args.settings().unwrap()).contains("tesouro"));
+    }
+
+    #[test]
+    fn a_demonstration_is_always_a_sandbox() {
+        let cases: [(&[&str], u32); 3] =
+            [(&[], 3_000), (&["--charges", "10"], 10), (&["--sandbox=off", "--rate-limit", "on"], 3_000)];
+        for (flags, charges) in cases {
+            let args = Args::try_parse_from(["centavo", "demo"].iter().chain(flags)).unwrap();
+            let Command::Demo(args) = args.command else { panic!("{args:?}") };
+            assert_eq!(args.charges, charges);
+            let settings = args.settings().unwrap();
+            assert_eq!((settings.sandbox, settings.rate_limit), (true, false), "{flags:?}");
+        }
     }
 
     #[test]

@@ -5,6 +5,7 @@
 
 pub mod brcode;
 pub mod config;
+pub mod demo;
 pub mod folding;
 pub mod http;
 pub mod mask;

@@ -2,8 +2,8 @@
 
 use std::process::ExitCode;
 
-use centavo::config::{Args, Command, LogFormat, ServeArgs, Settings};
-use centavo::{serve, terminal, verify};
+use centavo::config::{Args, Command, DemoArgs, LogFormat, ServeArgs, Settings};
+use centavo::{demo, serve, terminal, verify};
 use clap::Parser;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing_subscriber::EnvFilter;
@@ -12,7 +12,7 @@ use tracing_subscriber::EnvFilter;
 async fn main() -> ExitCode {
     let done = match Args::parse().command {
         Command::Serve(args) => run_server(args).await,
-        Command::Demo(_) => Err("not yet".into()),
+        Command::Demo(args) => run_demo(args).await,
         Command::Verify(args) => verify::run(&args.data).map(|()| ExitCode::SUCCESS).map_err(Into::into),
     };
     match done {
@@ -28,32 +28,75 @@ type Done = Result<ExitCode, Box<dyn std::error::Error>>;
 
 async fn run_server(args: ServeArgs) -> Done {
     let settings = args.settings()?;
-    start_logging(settings.log_format);
+    start_logging(settings.log_format, "info");
     show_made_token(&settings);
     // From the first answer on, a signal must find somebody who drains.
     let terminate = signal(SignalKind::terminate())?;
     let running = serve::start(settings, opening_bar()).await?;
     tracing::info!(public = %running.public, operations = %running.operations, sandbox = running.app.sandbox, "serving");
-    Ok(until_told_to_stop(running, terminate).await?)
+    let end = until_told_to_stop(&running, terminate).await?;
+    Ok(stop(running, end).await)
 }
 
-/// Serves until SIGTERM or Ctrl-C, then drains. A failure of the journal ends the process at once.
-async fn until_told_to_stop(running: serve::Running, mut terminate: Signal) -> std::io::Result<ExitCode> {
-    tokio::select! {
-        _ = terminate.recv() => {}
-        _ = tokio::signal::ctrl_c() => {}
-        () = running.failed() => {
-            eprintln!("centavo: a block could not be made durable; nothing of it was acknowledged. See the log, then start again.");
-            return Ok(ExitCode::from(74));
+/// The demonstration can be stopped at any moment, like the server that it is.
+async fn run_demo(args: DemoArgs) -> Done {
+    let charges = u64::from(args.charges);
+    let mut settings = args.settings()?;
+    start_logging(settings.log_format, "warn");
+    let operator = settings.ops_tokens.add_generated("demo")?;
+    let guide =
+        demo::Guide { data: settings.data.clone(), operator, made_ops_token: settings.made_ops_token.take(), charges };
+    let terminate = signal(SignalKind::terminate())?;
+    let running = serve::start(settings, opening_bar()).await?;
+    let (shown, end) = {
+        let mut told = std::pin::pin!(until_told_to_stop(&running, terminate));
+        tokio::select! {
+            end = &mut told => (Ok(()), end?),
+            shown = demo::show(&running, &guide) => match shown {
+                Ok(()) => (Ok(()), told.await?),
+                Err(error) => (Err(error), End::Asked),
+            },
+        }
+    };
+    let code = stop(running, end).await;
+    Ok(shown.map(|()| code)?)
+}
+
+/// Why the program ends.
+enum End {
+    /// SIGTERM or Ctrl-C.
+    Asked,
+    /// A block could not be made durable: nothing more can be acknowledged.
+    JournalFailed,
+}
+
+async fn until_told_to_stop(running: &serve::Running, mut terminate: Signal) -> std::io::Result<End> {
+    Ok(tokio::select! {
+        _ = terminate.recv() => End::Asked,
+        _ = tokio::signal::ctrl_c() => End::Asked,
+        () = running.failed() => End::JournalFailed,
+    })
+}
+
+/// Drains, unless the journal failed: then the process ends at once.
+async fn stop(running: serve::Running, end: End) -> ExitCode {
+    match end {
+        End::Asked => {
+            tracing::info!("stopping: answering what is under way");
+            running.stop().await;
+            ExitCode::SUCCESS
+        }
+        End::JournalFailed => {
+            eprintln!(
+                "centavo: a block could not be made durable; nothing of it was acknowledged. See the log, then start again."
+            );
+            ExitCode::from(74)
         }
     }
-    tracing::info!("stopping: answering what is under way");
-    running.stop().await;
-    Ok(ExitCode::SUCCESS)
 }
 
-fn start_logging(format: LogFormat) {
-    let filter = EnvFilter::try_from_env("CENTAVO_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
+fn start_logging(format: LogFormat, default: &str) {
+    let filter = EnvFilter::try_from_env("CENTAVO_LOG").unwrap_or_else(|_| EnvFilter::new(default));
     let logs = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
     match format {
         LogFormat::Text => logs.init(),

@@ -72,11 +72,18 @@ impl OpsTokens {
 
     /// One operator with a new random token of 256 bits, and that token.
     pub fn generate() -> Result<(Self, Secret), getrandom::Error> {
+        let mut tokens = OpsTokens(Vec::new());
+        let token = tokens.add_generated(LONE_OPERATOR)?;
+        Ok((tokens, token))
+    }
+
+    /// One more operator with a new random token of 256 bits; gives that token.
+    pub fn add_generated(&mut self, name: &str) -> Result<Secret, getrandom::Error> {
         let mut random = [0; 32];
         getrandom::fill(&mut random)?;
         let token: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
-        let operator = Operator { name: LONE_OPERATOR.to_owned(), token_digest: digest(&token) };
-        Ok((OpsTokens(vec![operator]), Secret(token)))
+        self.0.push(Operator { name: name.to_owned(), token_digest: digest(&token) });
+        Ok(Secret(token))
     }
 }
 
@@ -253,6 +260,12 @@ mod tests {
         let authorization = format!("Bearer {}", secret.reveal());
         assert_eq!(tokens.operator(&headers(&[("authorization", &authorization)])).unwrap(), "operator");
         assert_eq!(secret.reveal().len(), 64);
+        let mut both = tokens.clone();
+        let more = both.add_generated("demo").unwrap();
+        for (token, name) in [(&secret, "operator"), (&more, "demo")] {
+            let authorization = format!("Bearer {}", token.reveal());
+            assert_eq!(both.operator(&headers(&[("authorization", &authorization)])).unwrap(), name);
+        }
         assert!(!format!("{tokens:?} {secret:?}").contains(secret.reveal()));
     }
 }

@@ -5,6 +5,8 @@
 //! `CENTAVO_KILLS=n` and `CENTAVO_CUTS=n` run more rounds; `CENTAVO_CRASH_SEED=s` begins with another seed. The seed decides when the
 //! end comes and what the disk kept; the rest is timing.
 
+#![allow(clippy::unwrap_used)]
+
 mod callers;
 #[path = "../../actors/tests/power_cut/cut.rs"]
 #[allow(dead_code)]

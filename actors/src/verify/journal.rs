@@ -261,3 +261,26 @@ impl RecentKeys {
         earlier.filter(|(_, since)| !is_over(*since)).map(|(sequence, _)| sequence)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::BlockHash;
+
+    /// No store takes such a block, so it is shown to the checker alone.
+    #[test]
+    fn a_block_booked_before_the_one_that_it_follows_is_found() {
+        let mut checker =
+            Checker { keyring: None, journal: Journal::default(), keys: RecentKeys::default(), booked_at_ms: None };
+        for (booked_at_ms, is_sound) in [(5, true), (5, true), (6, true), (5, false)] {
+            let (partition, first, previous) = (Partition(0), Sequence(1), BlockHash::ZERO);
+            let checked = checker.block(&Block { partition, first, booked_at_ms, previous, records: Vec::new() });
+            match checked {
+                Ok(()) => assert!(is_sound, "{booked_at_ms}"),
+                Err(error) => {
+                    assert!(!is_sound && error.to_string().contains("booking times never go back"), "{error}")
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,333 @@
+//! `centavo demo`: a sandbox that shows what it can do, and goes on serving.
+//!
+//! It calls its own listeners as a stranger would, over HTTP with credentials, and uses no door of its own: a merchant and three
+//! sub-recipients, a PIX charge that is paid, then many card charges at once, each split four ways, each two Records that are
+//! durable before the answer leaves. A second start on the same folder finds the books of the first and continues them.
+
+mod cast;
+mod client;
+mod report;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::available_parallelism;
+use std::time::{Duration, Instant};
+
+use axum::http::{Method, StatusCode};
+use chrono::{DateTime, Datelike};
+use indicatif::ProgressBar;
+use ledger::id::{GroupNumber, LedgerId};
+use ledger::personal::MerchantProfile;
+use serde_json::{Value, json};
+use tokio::task::JoinSet;
+
+use self::client::{Client, reachable};
+use crate::http::app::App;
+use crate::http::credential::Secret;
+use crate::serve::Running;
+use crate::terminal::{self, count, say};
+
+pub use self::client::CallError;
+
+/// How many charges are under way at once.
+const IN_FLIGHT: u64 = 64;
+/// How many splits of a statement are shown.
+const STATEMENT_LINES: u8 = 5;
+
+/// What the demonstration is told.
+pub struct Guide {
+    /// The data directory.
+    pub data: PathBuf,
+    /// The token with which it calls the operations.
+    pub operator: Secret,
+    /// The operator's token that was made for this start, to be shown, if none was given.
+    pub made_ops_token: Option<Secret>,
+    /// How many cards to charge.
+    pub charges: u64,
+}
+
+/// Shows it all; the program serves meanwhile and afterwards.
+pub async fn show(running: &Running, guide: &Guide) -> Result<(), CallError> {
+    introduce(running, guide);
+    let mut stage = Stage::set(running, guide).await?;
+    stage.show_credentials(guide);
+    stage.pay_pix().await?;
+    stage.charge_cards(guide.charges).await?;
+    stage.show_books().await?;
+    say("");
+    say(&format!("Serving. Ctrl-C stops; then `centavo verify --data {}` checks every Record.", guide.data.display()));
+    Ok(())
+}
+
+fn introduce(running: &Running, guide: &Guide) {
+    let cores = available_parallelism().map_or(1, usize::from);
+    let data = std::path::absolute(&guide.data).unwrap_or_else(|_| guide.data.clone());
+    let rows = [
+        ["mode", "sandbox: cards, banks and money are played, the books are real"].map(str::to_owned),
+        ["store".to_owned(), format!("embedded and durable, at {}", data.display())],
+        ["machine".to_owned(), format!("{cores} cores{}", if cfg!(debug_assertions) { ", a debug build" } else { "" })],
+        ["merchants".to_owned(), format!("http://{}", reachable(running.public))],
+        ["operators".to_owned(), format!("http://{}", reachable(running.operations))],
+    ];
+    say("Centavo, a demonstration");
+    say("");
+    terminal::aligned(&rows, 2).iter().for_each(|line| say(&format!("  {line}")));
+    say("");
+}
+
+/// The merchant, its recipients and a key: what the acts need.
+struct Stage<'a> {
+    running: &'a Running,
+    group: GroupNumber,
+    api_key: String,
+    /// The recipients' ids, in the order of the cast.
+    recipients: Vec<String>,
+    year: i32,
+}
+
+impl<'a> Stage<'a> {
+    /// Finds or opens the merchant, makes a key, and has the recipients registered and approved.
+    async fn set(running: &'a Running, guide: &Guide) -> Result<Self, CallError> {
+        let app = &running.app;
+        let records = app.engine.projector().published().0;
+        let mut operations = Client::connect(running.operations, guide.operator.reveal()).await?;
+        let found = find_merchant(app);
+        if records > 0 {
+            say(&format!("This folder has books already: {} Records. They are continued.", count(records)));
+        }
+        let id = match found {
+            Some(group) => app.engine.projector().merchant(group, |row| row.id.uuid().to_string()).unwrap_or_default(),
+            None => {
+                let opened = operations.expect(Method::POST, "/ops/merchants", Some(&cast::merchant())).await?;
+                text(&opened, "id").to_owned()
+            }
+        };
+        let path = format!("/ops/merchants/{id}/api-keys");
+        let key = operations.expect(Method::POST, &path, Some(&json!({}))).await?;
+        let api_key = text(&key, "api_key").to_owned();
+        let mut merchant = Client::connect(running.public, &api_key).await?;
+        let mut recipients = Vec::new();
+        for recipient in &cast::RECIPIENTS {
+            let body = cast::registration(recipient);
+            let registered = merchant.expect(Method::POST, "/api/sub-recipients", Some(&body)).await?;
+            let recipient_id = text(&registered, "id").to_owned();
+            if text(&registered, "status") != "active" {
+                let path = format!("/ops/sub-recipients/{recipient_id}/approve");
+                operations.expect(Method::POST, &path, None).await?;
+            }
+            recipients.push(recipient_id);
+        }
+        let now = DateTime::from_timestamp_millis(app.engine.now().0).unwrap_or_default();
+        let group = found.or_else(|| find_merchant(app)).unwrap_or_default();
+        introduce_cast(&id, &recipients);
+        if found.is_some() {
+            let balance = merchant.expect(Method::GET, "/api/balance", None).await?;
+            say(&format!("  from earlier starts: {}", report::balance(&balance)));
+        }
+        say("");
+        Ok(Self { running, group, api_key, recipients, year: now.year() + 4 })
+    }
+
+    fn show_credentials(&self, guide: &Guide) {
+        say(&format!("API key, shown only now:           {}", self.api_key));
+        if let Some(token) = &guide.made_ops_token {
+            say(&format!("Operator's token, shown only now:  {}", token.reveal()));
+        }
+        say("");
+        say("Charge a card yourself, R$ 100,00 with a part for each of the three:");
+        say("");
+        let body = cast::card(0, 10_000, &self.recipients, self.year);
+        say(&report::curl(reachable(self.running.public), &self.api_key, &body));
+        say("");
+    }
+
+    /// A PIX charge, and its payment by the sandbox's payer: money that is available at once.
+    async fn pay_pix(&self) -> Result<(), CallError> {
+        let mut merchant = Client::connect(self.running.public, &self.api_key).await?;
+        let charge = merchant.expect(Method::POST, "/api/pix", Some(&cast::pix(8_000, &self.recipients))).await?;
+        let path = format!("/api/sandbox/pix/{}/pay", text(&charge, "txid"));
+        merchant.expect(Method::POST, &path, None).await?;
+        say("A PIX charge of R$ 80,00 was paid: its splits are available at once.");
+        Ok(())
+    }
+
+    /// Charges many cards at once and says how fast that was.
+    async fn charge_cards(&self, charges: u64) -> Result<(), CallError> {
+        if charges == 0 {
+            return Ok(());
+        }
+        let bar = terminal::bar("charging cards", "charges");
+        bar.set_length(charges);
+        let mut clients = Vec::new();
+        for _ in 0..IN_FLIGHT.min(charges) {
+            clients.push(Client::connect(self.running.public, &self.api_key).await?);
+        }
+        let next = Arc::new(AtomicU64::new(0));
+        let records = self.running.app.engine.projector().published().0;
+        let begun = Instant::now();
+        let mut callers = JoinSet::new();
+        for client in clients {
+            let (next, recipients) = (Arc::clone(&next), self.recipients.clone());
+            callers.spawn(call_often(client, next, charges, recipients, self.year, bar.clone()));
+        }
+        let mut answers = Answers::default();
+        while let Some(done) = callers.join_next().await {
+            answers.add(done.map_err(std::io::Error::other)??);
+        }
+        let took = begun.elapsed();
+        bar.finish_and_clear();
+        let records = self.running.app.engine.projector().published().0 - records;
+        answers.report(took, records).iter().for_each(|line| say(line));
+        Ok(())
+    }
+
+    /// The trial balance, the merchant's balance, and the first lines of a recipient's statement.
+    async fn show_books(&mut self) -> Result<(), CallError> {
+        let mut merchant = Client::connect(self.running.public, &self.api_key).await?;
+        let balance = merchant.expect(Method::GET, "/api/balance", None).await?;
+        let path = format!("/api/dashboard/sub-recipients/{}/splits?per_page={STATEMENT_LINES}", self.recipients[0]);
+        let statement = merchant.expect(Method::GET, &path, None).await?;
+        let (through, rows) = self.running.app.engine.projector().trial_balance();
+        say("");
+        say(&format!("Trial balance after Record {}, in reais", count(through.0)));
+        say("");
+        report::trial_balance(self.group, &rows).iter().for_each(|line| say(&format!("  {line}")));
+        say("");
+        say(&format!("{}: {}", cast::MERCHANT, report::balance(&balance)));
+        say("");
+        let name = cast::RECIPIENTS[0].name;
+        report::statement(name, &statement).iter().for_each(|line| say(line));
+        Ok(())
+    }
+}
+
+fn introduce_cast(id: &str, recipients: &[String]) {
+    let mut rows = vec![[cast::MERCHANT.to_owned(), format!("M-{id}"), "keeps the rest, less fees".to_owned()]];
+    for (recipient, id) in cast::RECIPIENTS.iter().zip(recipients) {
+        let part = format!("gets {} % of every charge, approved", recipient.percent);
+        rows.push([recipient.name.to_owned(), format!("R-{id}"), part]);
+    }
+    terminal::aligned(&rows, 3).iter().for_each(|line| say(&format!("  {line}")));
+}
+
+/// The merchant of an earlier start, known by its document.
+fn find_merchant(app: &App) -> Option<GroupNumber> {
+    let projector = app.engine.projector();
+    let is_ours = |group: &GroupNumber| {
+        let sealed = projector.merchant(*group, |row| row.profiles.current().cloned()).flatten();
+        let profile: Option<MerchantProfile> = sealed.and_then(|sealed| app.engine.keyring().open_value(&sealed));
+        profile.is_some_and(|profile| profile.document == cast::MERCHANT_DOCUMENT)
+    };
+    projector.groups().into_iter().filter(is_ours).min()
+}
+
+/// One caller: a charge after the other, until all are taken.
+async fn call_often(
+    mut client: Client,
+    next: Arc<AtomicU64>,
+    charges: u64,
+    recipients: Vec<String>,
+    year: i32,
+    bar: ProgressBar,
+) -> Result<Answers, CallError> {
+    let mut answers = Answers::default();
+    loop {
+        let number = next.fetch_add(1, Ordering::Relaxed);
+        if number >= charges {
+            return Ok(answers);
+        }
+        let body = cast::card(number, cast::amount(number), &recipients, year);
+        let begun = Instant::now();
+        let (status, _) = client.call(Method::POST, "/api/card", Some(&body)).await?;
+        if status == StatusCode::CREATED {
+            answers.latencies.push(begun.elapsed());
+        } else {
+            *answers.others.entry(status.as_u16()).or_default() += 1;
+        }
+        bar.inc(1);
+    }
+}
+
+/// What the charges were answered.
+#[derive(Default)]
+struct Answers {
+    /// How long each charge took that was captured.
+    latencies: Vec<Duration>,
+    /// How many were answered otherwise, by status.
+    others: BTreeMap<u16, u64>,
+}
+
+impl Answers {
+    fn add(&mut self, more: Answers) {
+        self.latencies.extend(more.latencies);
+        for (status, count) in more.others {
+            *self.others.entry(status).or_default() += count;
+        }
+    }
+
+    fn report(mut self, took: Duration, records: u64) -> Vec<String> {
+        self.latencies.sort_unstable();
+        let captured = self.latencies.len();
+        let rate = captured as f64 / took.as_secs_f64();
+        let ms = |percent| self.percentile(percent).as_secs_f64() * 1_000.0;
+        let mut lines = vec![
+            format!(
+                "{} card charges in {:.2} s: {rate:.0} charges/s, p50 {:.1} ms, p99 {:.1} ms.",
+                count(captured as u64),
+                took.as_secs_f64(),
+                ms(50),
+                ms(99),
+            ),
+            format!(
+                "  At most {IN_FLIGHT} in flight over HTTP, callers on the same machine; {} Records, each durable before its answer.",
+                count(records)
+            ),
+        ];
+        let others = self.others.iter();
+        lines.extend(others.map(|(status, number)| format!("  {} were answered {status}.", count(*number))));
+        lines
+    }
+
+    /// The latency that `percent` of the charges did not exceed (nearest rank); zero when there is none.
+    fn percentile(&self, percent: usize) -> Duration {
+        let rank = (self.latencies.len() * percent).div_ceil(100).max(1);
+        self.latencies.get(rank - 1).copied().unwrap_or_default()
+    }
+}
+
+fn text<'a>(body: &'a Value, field: &str) -> &'a str {
+    body[field].as_str().unwrap_or_default()
+}
+
+/// The name by which the demonstration calls a ledger of its group, in the accounts of others too.
+fn short_name(ledger: LedgerId) -> String {
+    let first = |name: &str| name.split(' ').next().unwrap_or_default().to_owned();
+    match ledger {
+        LedgerId::Merchant(_) => "M-Horizonte".to_owned(),
+        LedgerId::Recipient(_, number) => {
+            let place = (number.0 as usize).checked_sub(1);
+            let known = place.and_then(|place| cast::RECIPIENTS.get(place));
+            known.map_or(format!("R-{}", number.0), |recipient| format!("R-{}", first(recipient.name)))
+        }
+        LedgerId::Platform(_) => "P-Horizonte".to_owned(),
+        LedgerId::System => "system".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentiles_are_nearest_ranks() {
+        for (count, percent, expected) in
+            [(0, 50, 0), (1, 50, 1), (1, 99, 1), (2, 50, 1), (100, 50, 50), (100, 99, 99), (1_000, 99, 990)]
+        {
+            let latencies = (1..=count).map(Duration::from_millis).collect();
+            let answers = Answers { latencies, others: BTreeMap::new() };
+            assert_eq!(answers.percentile(percent), Duration::from_millis(expected), "{percent} of {count}");
+        }
+    }
+}
