@@ -28,6 +28,7 @@ enum Slot<B: Books> {
     Awake {
         actor: ActorRef<Message<B>>,
         used_at: Instant,
+        is_open: bool,
     },
     /// Going to sleep; what came since waits for the next one.
     Ending {
@@ -47,7 +48,7 @@ impl<B: Books> Directory<B> {
     pub fn send(&self, ledger: LedgerId, message: Message<B>) {
         let mut slots = self.slots.lock();
         match slots.by_ledger.get_mut(&ledger) {
-            Some(Slot::Awake { actor, used_at }) => {
+            Some(Slot::Awake { actor, used_at, .. }) => {
                 *used_at = Instant::now();
                 // A dead actor drops the message: its caller is told that the outcome is unknown.
                 let _dead = actor.cast(message);
@@ -57,11 +58,12 @@ impl<B: Books> Directory<B> {
         }
     }
 
-    /// Puts actors to sleep that were not used for `idle`.
+    /// Puts actors to sleep that were not used for `idle`. One that is still opening is left to: an actor that is told to end before
+    /// it has started is never linked to its supervisor, and its end would not be heard of.
     pub fn sleep_idle(&self, idle: Duration) {
         let mut slots = self.slots.lock();
         for slot in slots.by_ledger.values_mut() {
-            if let Slot::Awake { actor, used_at } = slot
+            if let Slot::Awake { actor, used_at, is_open: true } = slot
                 && used_at.elapsed() >= idle
                 && actor.drain().is_ok()
             {
@@ -78,6 +80,15 @@ impl<B: Books> Directory<B> {
     /// True when every actor sleeps.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// An actor has opened and takes messages.
+    pub fn opened(&self, actor: ActorId) {
+        let mut slots = self.slots.lock();
+        let Some(ledger) = slots.by_actor.get(&actor).copied() else { return };
+        if let Some(Slot::Awake { is_open, .. }) = slots.by_ledger.get_mut(&ledger) {
+            *is_open = true;
+        }
     }
 
     /// An actor has ended; if somebody waits for it, its successor starts.
@@ -101,42 +112,52 @@ impl<B: Books> Directory<B> {
             let _dead = actor.cast(message);
         }
         slots.by_actor.insert(actor.get_id(), ledger);
-        slots.by_ledger.insert(ledger, Slot::Awake { actor, used_at: Instant::now() });
+        slots.by_ledger.insert(ledger, Slot::Awake { actor, used_at: Instant::now(), is_open: false });
         self.shared.metrics.set_actors_awake::<B>(slots.by_ledger.len());
     }
 }
 
-/// Hears of the end of every actor.
+/// Hears of every actor that has opened or ended.
 pub struct Supervisor;
 
-/// Told of the end of an actor.
-pub type OnEnd = Box<dyn Fn(ActorId) + Send + Sync>;
+/// What the supervisor hears of an actor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Life {
+    /// It takes messages.
+    Opened,
+    /// It is gone.
+    Ended,
+}
+
+/// Told of an actor's life.
+pub type OnLife = Box<dyn Fn(ActorId, Life) + Send + Sync>;
 
 /// Nobody talks to the supervisor.
 pub enum Silence {}
 
 impl Actor for Supervisor {
     type Msg = Silence;
-    type State = OnEnd;
-    type Arguments = OnEnd;
+    type State = OnLife;
+    type Arguments = OnLife;
 
-    async fn pre_start(&self, _myself: ActorRef<Silence>, on_end: OnEnd) -> Result<OnEnd, ActorProcessingErr> {
-        Ok(on_end)
+    async fn pre_start(&self, _myself: ActorRef<Silence>, on_life: OnLife) -> Result<OnLife, ActorProcessingErr> {
+        Ok(on_life)
     }
 
     async fn handle_supervisor_evt(
         &self,
         _myself: ActorRef<Silence>,
         event: SupervisionEvent,
-        on_end: &mut OnEnd,
+        on_life: &mut OnLife,
     ) -> Result<(), ActorProcessingErr> {
         match event {
+            SupervisionEvent::ActorStarted(actor) => on_life(actor.get_id(), Life::Opened),
+            SupervisionEvent::ActorTerminated(actor, ..) => on_life(actor.get_id(), Life::Ended),
             SupervisionEvent::ActorFailed(actor, error) => {
                 tracing::error!(%error, "an actor failed; it starts again from the journal when it is asked for");
-                on_end(actor.get_id());
+                on_life(actor.get_id(), Life::Ended);
             }
-            SupervisionEvent::ActorTerminated(actor, ..) => on_end(actor.get_id()),
-            SupervisionEvent::ActorStarted(_) | SupervisionEvent::ProcessGroupChanged(_) => {}
+            SupervisionEvent::ProcessGroupChanged(_) => {}
         }
         Ok(())
     }

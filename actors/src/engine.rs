@@ -18,7 +18,7 @@ use tokio::sync::{Mutex as AsyncMutex, oneshot};
 
 use crate::actor::{Message, Shared};
 use crate::clock::Clock;
-use crate::directory::{Directory, Silence, Supervisor};
+use crate::directory::{Directory, Life, Silence, Supervisor};
 use crate::journal::{Input, Journal, JournalParts, Permit, Room, RoomLimits, Sender, Submission};
 use crate::load::{self, LoadError};
 use crate::metrics::Metrics;
@@ -144,14 +144,21 @@ impl Engine {
         let shared = Arc::new(Shared { journal, store, projector, clock, ids, metrics });
         let engine: Arc<OnceLock<Weak<Self>>> = Arc::default();
         let told = Arc::clone(&engine);
-        let on_end = Box::new(move |actor| {
-            if let Some(engine) = told.get().and_then(Weak::upgrade) {
-                engine.merchants.ended(actor);
-                engine.recipients.ended(actor);
+        let on_life = Box::new(move |actor, life| {
+            let Some(engine) = told.get().and_then(Weak::upgrade) else { return };
+            match life {
+                Life::Opened => {
+                    engine.merchants.opened(actor);
+                    engine.recipients.opened(actor);
+                }
+                Life::Ended => {
+                    engine.merchants.ended(actor);
+                    engine.recipients.ended(actor);
+                }
             }
         });
         let (supervisor, _ends_with_the_engine) =
-            Supervisor::spawn(None, Supervisor, on_end).await.expect("the supervisor starts without conditions");
+            Supervisor::spawn(None, Supervisor, on_life).await.expect("the supervisor starts without conditions");
         let opened = Arc::new(Self {
             merchants: Directory::new(Arc::clone(&shared), supervisor.get_cell()),
             recipients: Directory::new(Arc::clone(&shared), supervisor.get_cell()),

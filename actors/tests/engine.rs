@@ -92,6 +92,7 @@ async fn actors_sleep_and_wake_under_load_and_lose_nothing() {
     let expected = (charges * (600 - 6), charges * 400);
     assert_eq!(available(&engine, group).await, expected);
     engine.stop().await;
+    drop(engine);
     let again = open(folder.path(), true).await.unwrap();
     assert_eq!(available(&again, group).await, expected, "after a restart");
     settle(&again, group, recipient, 1 << 40).await;
