@@ -11,7 +11,7 @@ use std::time::Duration;
 use actors::engine::{Engine, EngineOptions, OpenError};
 use actors::journal::RoomLimits;
 use prometheus_client::registry::Registry;
-use tokio::net::TcpListener;
+use tokio::net::TcpSocket;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
@@ -47,6 +47,8 @@ pub enum StartError {
 
 /// Requests of one listener that may be under way at once.
 const IN_FLIGHT_MAX: usize = 16_384;
+/// Connections that the system may hold until they are accepted.
+const BACKLOG: u32 = 1_024;
 /// An actor that was not used for this long goes to sleep.
 const IDLE: Duration = Duration::from_secs(60);
 
@@ -73,8 +75,7 @@ pub async fn start(settings: Settings, progress: impl Fn(u64, u64) + Send + 'sta
         rails: settings.sandbox.then(sandbox::rails),
         fold_name: search_key,
     };
-    let public = listen(settings.listen).await?;
-    let operations = listen(settings.ops_listen).await?;
+    let sockets = [bind(settings.listen)?, bind(settings.ops_listen)?];
     let engine = Engine::open(&settings.data, options, progress).await?;
     let mut registry = Registry::default();
     engine.metrics().register(&mut registry);
@@ -86,17 +87,21 @@ pub async fn start(settings: Settings, progress: impl Fn(u64, u64) + Send + 'sta
         exposition: Exposition(registry),
     });
     let (shutdown, told) = watch::channel(false);
-    let serve = |listener: Listening, router: axum::Router| -> Result<JoinHandle<server::Drained>, StartError> {
+    let serve = |socket: TcpSocket, asked: SocketAddr, router: axum::Router| -> Result<_, StartError> {
+        let failed = |source| StartError::Listen { address: asked, source };
+        let listener = socket.listen(BACKLOG).map_err(failed)?;
+        let address = listener.local_addr().map_err(failed)?;
         let metrics = app.engine.metrics();
         let measures = Measures { seconds: metrics.http_seconds.clone(), failures: metrics.http_failures.clone() };
         let router = Front::new(IN_FLIGHT_MAX, settings.sandbox, measures)?.before(router);
-        Ok(tokio::spawn(server::run(listener.listener, router, told.clone(), server::Limits::default())))
+        Ok((address, tokio::spawn(server::run(listener, router, told.clone(), server::Limits::default()))))
     };
-    let (public_address, operations_address) = (public.address, operations.address);
-    let listeners = [serve(public, routes::public(&app))?, serve(operations, routes::operations(&app))?];
+    let [public, operations] = sockets;
+    let (public, merchants) = serve(public, settings.listen, routes::public(&app))?;
+    let (operations, operators) = serve(operations, settings.ops_listen, routes::operations(&app))?;
     let engine = Arc::clone(&app.engine);
     let schedule = tokio::spawn(async move { engine.run_schedule().await });
-    Ok(Running { app, public: public_address, operations: operations_address, shutdown, listeners, schedule })
+    Ok(Running { app, public, operations, shutdown, listeners: [merchants, operators], schedule })
 }
 
 impl Running {
@@ -117,16 +122,12 @@ impl Running {
     }
 }
 
-struct Listening {
-    listener: TcpListener,
-    address: SocketAddr,
-}
-
-async fn listen(address: SocketAddr) -> Result<Listening, StartError> {
+/// Takes an address without listening yet: whoever connects while the data opens is refused, and sees that nothing is ready.
+fn bind(address: SocketAddr) -> Result<TcpSocket, StartError> {
     let failed = |source| StartError::Listen { address, source };
-    let listener = TcpListener::bind(address).await.map_err(failed)?;
-    let address = listener.local_addr().map_err(failed)?;
-    Ok(Listening { listener, address })
+    let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }.map_err(failed)?;
+    socket.set_reuseaddr(true).and_then(|()| socket.bind(address)).map_err(failed)?;
+    Ok(socket)
 }
 
 /// The key that seals all others: `CENTAVO_MASTER_KEY` (64 hexadecimal digits), or the file `master.key` beside the data, made
@@ -165,9 +166,13 @@ fn make_master_key(data: &Path) -> Result<[u8; 32], StartError> {
     getrandom::fill(&mut key)?;
     let text: String = key.iter().map(|byte| format!("{byte:02x}")).collect();
     fs::create_dir_all(data).map_err(failed)?;
-    let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path).map_err(failed)?;
+    // Under another name first: a power cut must not leave an empty key behind.
+    let unfinished = data.join(format!("{MASTER_KEY_FILE}.unfinished"));
+    let mut options = fs::OpenOptions::new();
+    let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(&unfinished).map_err(failed)?;
     file.write_all(text.as_bytes()).map_err(failed)?;
     file.sync_all().map_err(failed)?;
+    fs::rename(&unfinished, &path).map_err(failed)?;
     fs::File::open(data).and_then(|folder| folder.sync_all()).map_err(failed)?;
     Ok(key)
 }

@@ -65,8 +65,8 @@ fn one_file_names_sled_and_one_holds_the_unsafe_code() {
     let mut all = sources("actors/src");
     all.extend(sources("ledger/src"));
     all.extend(sources("src"));
-    assert_eq!(naming(&all, "sled::"), ["actors/src/store/mod.rs", "actors/src/store/sled.rs"]);
-    assert_eq!(naming(&all, "::sled::"), ["actors/src/store/sled.rs"], "store/mod.rs names only the module");
+    assert_eq!(naming(&all, " ::sled::"), ["actors/src/store/sled.rs"]);
+    assert_eq!(naming(&all, "sled::"), ["actors/src/store/mod.rs", "actors/src/store/sled.rs"], "mod.rs: its module");
     assert_eq!(naming(&all, "unsafe "), ["actors/src/store/durable_sync.rs"]);
 }
 

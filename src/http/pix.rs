@@ -17,7 +17,7 @@ use utoipa::ToSchema;
 
 use super::app::{App, Caller, PathId, Settled, settled};
 use super::body::{ChargeBody, JsonBody};
-use super::charges::{Breakdown, Charge};
+use super::charges::{Breakdown, Charge, Fate};
 use super::idempotency::{Key, Keyed, LOOK_UPS_MAX, replayed};
 use super::json::{Checker, Raw, parse};
 use super::problem::{Code, Problem};
@@ -208,14 +208,11 @@ fn look_up(app: &App, caller: Caller, wire: &PixRequest<'_>) -> Result<Response,
     let txid = check.finish_with(txid)?;
     let id = ObjectId::parse(&txid).ok_or_else(|| Problem::new(Code::ChargeNotFound))?;
     let charge = find(app, caller, id)?;
-    let view = charge.view(app)?;
-    Ok(ok(StatusResponse {
-        success: true,
-        txid: view.txid,
-        status: view.status,
-        end_to_end_id: view.end_to_end_id,
-        paid_at: view.paid_at,
-    }))
+    let (paid_at, end_to_end_id) = match charge.fate {
+        Fate::Paid { at, ref end_to_end_id } => (Some(time(at)), end_to_end_id.clone()),
+        _ => (None, None),
+    };
+    Ok(ok(StatusResponse { success: true, txid: id.txid(), status: charge.fate.status(), end_to_end_id, paid_at }))
 }
 
 /// The answer of the request that a Record carried out.

@@ -227,7 +227,7 @@ fn next_ask(number: u64, recipients: &[String], last: Option<&Told>) -> Ask {
         return Ask { kind: Kind::Pay, key, path, body: json!({}), amount: last.ask.amount };
     }
     let splits: Vec<Value> = recipients.iter().map(|id| json!({"sub_recipient_id": id, "amount": 1_000})).collect();
-    if number % 3 == 0 {
+    if number.is_multiple_of(3) {
         let valor = format!("{}.{:02}", amount / 100, amount % 100);
         let body = json!({"valor": valor, "nome": "Pedro", "cpf": "12345678909", "splits": splits});
         return Ask { kind: Kind::Pix, key, path: "/api/pix".to_owned(), body, amount };

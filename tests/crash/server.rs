@@ -61,15 +61,14 @@ impl Server {
         let told = Command::new("kill").args(["-TERM", &child.id().to_string()]).status();
         told.map_err(|error| error.to_string())?;
         let deadline = Instant::now() + Duration::from_secs(30);
-        while Instant::now() < deadline {
-            match child.try_wait().map_err(|error| error.to_string())? {
-                Some(status) if status.success() => return Ok(()),
-                Some(status) => return Err(format!("SIGTERM ended it with {status}")),
-                None => std::thread::sleep(Duration::from_millis(10)),
-            }
+        while child.try_wait().map_err(|error| error.to_string())?.is_none() && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(10));
         }
-        child.kill().map_err(|error| error.to_string())?;
-        Err("SIGTERM did not end it within 30 seconds".to_owned())
+        let _has_ended = child.kill();
+        match child.wait().map_err(|error| error.to_string())? {
+            status if status.success() => Ok(()),
+            status => Err(format!("SIGTERM ended it with {status}, or not within 30 seconds")),
+        }
     }
 }
 
