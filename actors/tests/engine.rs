@@ -1,6 +1,8 @@
 //! The engine as a whole, on the embedded store: actors that sleep and wake under load, that fail, and that start again after
 //! a restart.
 
+#![allow(clippy::unwrap_used)]
+
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;

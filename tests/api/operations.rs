@@ -266,7 +266,7 @@ async fn health_and_metrics_need_no_credential() {
         "centavo_journal_commit_seconds_count",
         "centavo_gate_wait_seconds_count",
         "centavo_permits_free",
-        "centavo_actors_awake",
+        "centavo_actors_awake{kind=\"merchant\"}",
         "centavo_http_request_seconds_count",
     ] {
         assert!(value(name).is_some_and(|value| value > 0.0), "{name}: {:?}", value(name));

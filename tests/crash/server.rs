@@ -58,16 +58,15 @@ impl Server {
     /// SIGTERM, which must end it with 0.
     pub(crate) fn stop(self) -> Result<(), String> {
         let mut child = self.child.into_inner().unwrap();
-        let told = Command::new("kill").args(["-TERM", &child.id().to_string()]).status();
-        told.map_err(|error| error.to_string())?;
+        let _told = Command::new("kill").args(["-TERM", &child.id().to_string()]).status();
         let deadline = Instant::now() + Duration::from_secs(30);
-        while child.try_wait().map_err(|error| error.to_string())?.is_none() && Instant::now() < deadline {
+        while matches!(child.try_wait(), Ok(None)) && Instant::now() < deadline {
             std::thread::sleep(Duration::from_millis(10));
         }
         let _has_ended = child.kill();
-        match child.wait().map_err(|error| error.to_string())? {
-            status if status.success() => Ok(()),
-            status => Err(format!("SIGTERM ended it with {status}, or not within 30 seconds")),
+        match child.wait() {
+            Ok(status) if status.success() => Ok(()),
+            other => Err(format!("SIGTERM ended it with {other:?}, or not within 30 seconds")),
         }
     }
 }
