@@ -20,9 +20,6 @@ use crate::projector::Projector;
 use crate::resident::{Books, Effects, Order, Outcome, Resident};
 use crate::store::{Sequence, Store};
 
-/// A snapshot is taken after this many Records.
-const RECORDS_PER_SNAPSHOT: u64 = 20_000;
-
 /// Reads an actor's state at a time and prepares the reply.
 pub type Read<B> = Box<dyn FnOnce(&B, Timestamp) -> Reply + Send>;
 
@@ -145,7 +142,7 @@ impl<B: Books> Actor for OwnerActor<B> {
             }
             Message::Deliver(records) => resident.deliver(&records),
         }
-        if resident.records_since_snapshot() >= RECORDS_PER_SNAPSHOT {
+        if resident.wants_snapshot() {
             state.shared.journal.send(Input::Keep(resident.snapshot()));
         }
         Ok(())
@@ -158,7 +155,7 @@ impl<B: Books> Actor for OwnerActor<B> {
         state: &mut OwnerState<B>,
     ) -> Result<(), ActorProcessingErr> {
         if let Some(resident) = &mut state.resident {
-            if resident.records_since_snapshot() > 0 {
+            if resident.has_changed() {
                 state.shared.journal.send(Input::Keep(resident.snapshot()));
             }
             state.shared.journal.send(Input::Close { ledger: state.ledger });

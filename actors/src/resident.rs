@@ -234,7 +234,14 @@ pub struct Resident<B> {
     /// Ordinal through which the own Records are durable; the journal raises it.
     durable: Arc<AtomicU64>,
     records_since_snapshot: u64,
+    snapshot_bytes: u64,
 }
+
+/// A snapshot is taken after this many Records, or after more of them when the state is large: its encoding must stay a small part
+/// of the work.
+const RECORDS_PER_SNAPSHOT_MIN: u64 = 20_000;
+/// Bytes of a snapshot that one Record may pay for.
+const SNAPSHOT_BYTES_PER_RECORD: u64 = 16;
 
 /// What is left to do after a message: Records to hand on, in order, before anything that is said.
 #[derive(Debug, Default)]
@@ -255,6 +262,7 @@ impl<B: Books> Resident<B> {
             keys: RecentKeys::default(),
             durable,
             records_since_snapshot: 0,
+            snapshot_bytes: 0,
         }
     }
 
@@ -264,6 +272,7 @@ impl<B: Books> Resident<B> {
         self.books = books;
         self.own = snapshot.own;
         self.foreign = snapshot.foreign;
+        self.snapshot_bytes = snapshot.state.len() as u64;
         true
     }
 
@@ -347,15 +356,23 @@ impl<B: Books> Resident<B> {
         self.foreign
     }
 
-    /// How many Records were applied since the last snapshot.
-    pub fn records_since_snapshot(&self) -> u64 {
-        self.records_since_snapshot
+    /// True when the last snapshot is old enough for another.
+    pub fn wants_snapshot(&self) -> bool {
+        let interval = RECORDS_PER_SNAPSHOT_MIN.max(self.snapshot_bytes / SNAPSHOT_BYTES_PER_RECORD);
+        self.records_since_snapshot >= interval
+    }
+
+    /// True when Records were applied since the last snapshot.
+    pub fn has_changed(&self) -> bool {
+        self.records_since_snapshot > 0
     }
 
     /// The state at its two positions.
     pub fn snapshot(&mut self) -> Snapshot {
+        let state = self.books.encode();
         self.records_since_snapshot = 0;
-        Snapshot { ledger: self.ledger, own: self.own, foreign: self.foreign, state: self.books.encode() }
+        self.snapshot_bytes = state.len() as u64;
+        Snapshot { ledger: self.ledger, own: self.own, foreign: self.foreign, state }
     }
 
     fn receive(&mut self, sequence: Sequence, record: &Record) {
