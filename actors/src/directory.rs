@@ -100,7 +100,7 @@ impl<B: Books> Directory<B> {
         {
             self.start(&mut slots, ledger, waiting);
         }
-        self.shared.metrics.set_actors_awake::<B>(slots.by_ledger.len());
+        self.shared.metrics.set_actors_awake(B::KIND, slots.by_ledger.len());
     }
 
     fn start(&self, slots: &mut Slots<B>, ledger: LedgerId, messages: Vec<Message<B>>) {
@@ -113,7 +113,7 @@ impl<B: Books> Directory<B> {
         }
         slots.by_actor.insert(actor.get_id(), ledger);
         slots.by_ledger.insert(ledger, Slot::Awake { actor, used_at: Instant::now(), is_open: false });
-        self.shared.metrics.set_actors_awake::<B>(slots.by_ledger.len());
+        self.shared.metrics.set_actors_awake(B::KIND, slots.by_ledger.len());
     }
 }
 

@@ -10,7 +10,7 @@ use ledger::event::Event;
 use ledger::id::{GroupNumber, IdKey, LedgerId, ObjectId};
 use ledger::merchant::{MerchantCommand, MerchantState, OpenCharge};
 use ledger::recipient::RecipientState;
-use ledger::record::{Decision, Record};
+use ledger::record::{Decision, Idempotency, Record};
 use ledger::time::Timestamp;
 use parking_lot::Mutex;
 use ractor::{Actor, ActorRef};
@@ -332,8 +332,12 @@ impl Engine {
     }
 
     /// Moves the sandbox clock forward. What falls due on the way happens one after the other, each at its own time, before this
-    /// returns.
-    pub async fn advance_clock(&self, by: Duration) -> Result<Timestamp, Unavailable> {
+    /// returns. Gives the time that the move was recorded at; `idempotency` binds the request to that Record.
+    pub async fn advance_clock(
+        &self,
+        by: Duration,
+        idempotency: Option<Idempotency>,
+    ) -> Result<Timestamp, Unavailable> {
         let _one_at_a_time = self.falling_due.lock().await;
         let by_ms = i64::try_from(by.as_millis()).unwrap_or(i64::MAX);
         let target = self.now().plus_ms(by_ms);
@@ -345,8 +349,7 @@ impl Engine {
             self.fall_due(self.now()).await;
         }
         self.shared.clock.advance_to(target);
-        self.record_clock().await?;
-        Ok(self.now())
+        self.record_clock(idempotency).await
     }
 
     /// Puts every actor to sleep, with its snapshot, and ends the journal after all that was queued.
@@ -452,20 +455,22 @@ impl Engine {
     }
 
     /// Keeps the sandbox clock's offset.
-    async fn record_clock(&self) -> Result<(), Unavailable> {
+    async fn record_clock(&self, idempotency: Option<Idempotency>) -> Result<Timestamp, Unavailable> {
         let permit = self.room.take(INSIDE_BYTES).await;
+        let now = self.now();
         let (sender, durable) = oneshot::channel();
         {
             let mut ordinal = self.system_ordinal.lock();
             *ordinal += 1;
             let decision = Decision::of(Event::ClockMoved { offset_ms: self.shared.clock.offset_ms() });
-            let record = decision.into_record(LedgerId::System, *ordinal, self.now());
+            let mut record = decision.into_record(LedgerId::System, *ordinal, now);
+            record.idempotency = idempotency;
             let mut bytes = Vec::new();
             record.encode(&mut bytes);
             self.shared.journal.send(Input::Submit(Submission { record: Arc::new(record), bytes, permit }));
             self.shared.journal.send(Input::Answer(Box::new(move || sender.send(()).unwrap_or_default())));
         }
-        durable.await.map_err(|_| Unavailable::OutcomeUnknown)
+        durable.await.map(|()| now).map_err(|_| Unavailable::OutcomeUnknown)
     }
 }
 

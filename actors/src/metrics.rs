@@ -9,7 +9,6 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
 
-use crate::resident::Books;
 use crate::store::Block;
 
 /// The engine's metrics, and the registry that the door adds its own to.
@@ -109,8 +108,8 @@ impl Metrics {
     }
 
     /// How many actors of a kind there are.
-    pub fn set_actors_awake<B: Books>(&self, count: usize) {
-        let gauge = self.actors_awake.get_or_create(&[("kind", B::KIND)]);
+    pub fn set_actors_awake(&self, kind: &'static str, count: usize) {
+        let gauge = self.actors_awake.get_or_create(&[("kind", kind)]);
         gauge.set(i64::try_from(count).unwrap_or(i64::MAX));
     }
 }

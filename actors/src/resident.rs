@@ -16,7 +16,8 @@ use ledger::record::{Decision, Idempotency, Record};
 use ledger::rejection::Rejection;
 use ledger::time::Timestamp;
 
-use crate::journal::{Permit, Snapshot, Submission};
+use crate::journal::{Permit, Submission};
+use crate::snapshots::Snapshot;
 use crate::store::Sequence;
 
 /// One owner's state machine: a merchant's or a recipient's.

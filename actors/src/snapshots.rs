@@ -8,7 +8,6 @@ use std::thread;
 use ledger::id::{GroupNumber, LedgerId, RecipientNumber};
 use minicbor::{Decode, Encode};
 
-use crate::journal::Snapshot;
 use crate::store::{Sequence, Store, StoreError};
 
 /// How many snapshots may wait to be written; further ones are dropped, which costs only a longer tail.
@@ -29,6 +28,19 @@ struct Stored {
     foreign: u64,
     #[cbor(n(4), with = "minicbor::bytes")]
     state: Vec<u8>,
+}
+
+/// An actor's state at two positions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Snapshot {
+    /// Whose state.
+    pub ledger: LedgerId,
+    /// Ordinal of the last own Record in it.
+    pub own: u64,
+    /// Sequence through which foreign Records are in it.
+    pub foreign: u64,
+    /// The encoded state.
+    pub state: Vec<u8>,
 }
 
 /// A snapshot as it was read.

@@ -27,6 +27,7 @@ async fn a_replay_gives_the_same_answer_and_moves_nothing() {
         ("/ops/merchants".to_owned(), new_merchant, 201),
         (format!("/ops/sub-recipients/{draft}/approve"), json!({}), 200),
         (format!("/ops/sub-recipients/{refused_one}/reject"), json!({"notes": "Ilegível"}), 200),
+        ("/ops/sandbox/clock".to_owned(), json!({"advance_seconds": 30}), 200),
     ];
     let mut firsts = Vec::new();
     for (index, (path, body, status)) in requests.iter().enumerate() {

@@ -18,6 +18,7 @@ use ledger::record::Record;
 use ledger::time::Timestamp;
 
 use super::room::Permit;
+use crate::snapshots::Snapshot;
 use crate::store::{Block, BlockHash, Head, Partition, Sequence};
 
 /// A block closes at this many bytes of Records, unless one Record alone is larger.
@@ -32,19 +33,6 @@ pub struct Submission {
     pub bytes: Vec<u8>,
     /// The room that was taken for it at the door; given back when it is durable.
     pub permit: Arc<Permit>,
-}
-
-/// An actor's state at two positions.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Snapshot {
-    /// Whose state.
-    pub ledger: LedgerId,
-    /// Ordinal of the last own Record in it.
-    pub own: u64,
-    /// Sequence through which foreign Records are in it.
-    pub foreign: u64,
-    /// The encoded state.
-    pub state: Vec<u8>,
 }
 
 /// What is asked of the journal. `A` is a reply on its way out, `I` a handle to an actor's inbox.

@@ -20,7 +20,7 @@ use crate::projector::Projector;
 use crate::snapshots;
 use crate::store::{Partition, Sequence, Store, StoreError};
 
-pub use machine::{BLOCK_BYTES_MAX, Input, Machine, Output, Snapshot, Submission};
+pub use machine::{BLOCK_BYTES_MAX, Input, Machine, Output, Submission};
 pub use room::{Permit, Room, RoomLimits, Sender};
 
 /// A reply on its way out.

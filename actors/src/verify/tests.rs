@@ -386,7 +386,7 @@ fn a_snapshot_that_is_no_replay_is_found() {
                 let mut resident = Resident::<RecipientState>::new(RECIPIENT, GROUP, Arc::default());
                 scene.records.iter().zip(1..).for_each(|(record, at)| resident.replay(Sequence(at), record));
                 let unknown = LedgerId::Recipient(GROUP, RecipientNumber(2));
-                let snapshot = crate::journal::Snapshot { ledger: unknown, ..resident.snapshot() };
+                let snapshot = crate::snapshots::Snapshot { ledger: unknown, ..resident.snapshot() };
                 snapshots::write(&*scene.store, snapshot, Sequence(10)).unwrap();
             },
             "its Records through 0, found through 1",

@@ -5,8 +5,9 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use actors::journal::{Input, Permit, Snapshot};
+use actors::journal::{Input, Permit};
 use actors::resident::{Effects, KeyLookup, Order, Outcome, Resident};
+use actors::snapshots::Snapshot;
 use actors::store::Sequence;
 use ledger::id::{IdKey, LedgerId};
 use ledger::merchant::{MerchantCommand, MerchantState};

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use actors::journal::Snapshot;
 use actors::resident::Outcome;
+use actors::snapshots::Snapshot;
 use actors::store::{Block, Head, MemoryStore, Partition, Sequence, Store};
 use ledger::account::Account;
 use ledger::event::Event;

@@ -9,8 +9,9 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use actors::journal::{BLOCK_BYTES_MAX, Input, Machine, Output, Room, RoomLimits, Sender, Snapshot};
+use actors::journal::{BLOCK_BYTES_MAX, Input, Machine, Output, Room, RoomLimits, Sender};
 use actors::resident::{Effects, Order, Outcome};
+use actors::snapshots::Snapshot;
 use actors::store::{Block, MemoryStore, Partition, Sequence, Store};
 use ledger::event::Event;
 use ledger::id::{IdKey, LedgerId};

@@ -4,14 +4,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::State;
+use axum::http::HeaderMap;
 use axum::response::Response;
+use ledger::id::LedgerId;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::http::app::{App, Operator};
 use crate::http::body::JsonBody;
+use crate::http::idempotency::{Key, Keyed, replayed};
 use crate::http::json::{Checker, Raw, parse};
-use crate::http::problem::{Code, Problem};
+use crate::http::problem::Problem;
 use crate::http::reply::{ok, time};
 
 /// A move of the clock.
@@ -36,15 +39,21 @@ pub struct ClockResponse {
 pub async fn advance_clock(
     State(app): State<Arc<App>>,
     _: Operator,
+    headers: HeaderMap,
     JsonBody { 0: body }: JsonBody,
 ) -> Result<Response, Problem> {
-    if !app.sandbox {
-        return Err(Problem::new(Code::NotFound));
-    }
     let wire: ClockRequest<'_> = parse(&body)?;
+    let key = Key::of(&app, &headers, "operations", "POST /ops/sandbox/clock", &body, None)?;
+    // The clock has no actor that could notice a second request with the same key: one at a time.
+    let _one_at_a_time = app.opening.lock().await;
+    let lookup = match key.look_up(&app, LedgerId::System)? {
+        Keyed::Replay(record, _) => return Ok(replayed(ok(ClockResponse { now: time(record.effective_at) }))),
+        Keyed::Fresh(lookup) => lookup,
+    };
     let mut check = Checker::new();
     let seconds = check.integer("advance_seconds", wire.advance_seconds, 0..=315_576_000);
     let seconds = check.finish_with(seconds)?;
-    let now = app.engine.advance_clock(Duration::from_secs(seconds.unsigned_abs())).await?;
+    let idempotency = lookup.map(|lookup| lookup.idempotency);
+    let now = app.engine.advance_clock(Duration::from_secs(seconds.unsigned_abs()), idempotency).await?;
     Ok(ok(ClockResponse { now: time(now) }))
 }
