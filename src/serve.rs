@@ -13,7 +13,7 @@ use actors::journal::RoomLimits;
 use prometheus_client::registry::Registry;
 use tokio::net::TcpSocket;
 use tokio::sync::watch;
-use tokio::task::JoinHandle;
+use tokio::task::{JoinHandle, JoinSet};
 
 use crate::config::Settings;
 use crate::folding::search_key;
@@ -100,7 +100,13 @@ pub async fn start(settings: Settings, progress: impl Fn(u64, u64) + Send + 'sta
     let (public, merchants) = serve(public, settings.listen, routes::public(&app))?;
     let (operations, operators) = serve(operations, settings.ops_listen, routes::operations(&app))?;
     let engine = Arc::clone(&app.engine);
-    let schedule = tokio::spawn(async move { engine.run_schedule().await });
+    let schedule = tokio::spawn(async move {
+        loop {
+            let watched = Arc::clone(&engine);
+            let ended = JoinSet::from_iter([async move { watched.run_schedule().await }]).join_next().await;
+            tracing::error!(?ended, "the schedule failed, and begins again");
+        }
+    });
     Ok(Running { app, public, operations, shutdown, listeners: [merchants, operators], schedule })
 }
 

@@ -1,7 +1,7 @@
 //! The readers' view of the durable journal: it folds every block before the block's replies leave, so that whoever was answered
 //! finds what it was told. It decides nothing, and everything in it can be built again from the journal.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -12,7 +12,7 @@ use ledger::fees::Settings;
 use ledger::id::{Fingerprint, GroupNumber, LedgerId, ObjectId, RecipientNumber};
 use ledger::merchant::RecipientStatus;
 use ledger::personal::{RecipientProfile, Sealed};
-use ledger::record::Record;
+use ledger::record::{IDEMPOTENCY_KEPT_MS, Record};
 use ledger::time::Timestamp;
 use parking_lot::{Mutex, RwLock};
 
@@ -138,6 +138,7 @@ struct Index {
     ordinals: HashMap<LedgerId, u64>,
     by_object: HashMap<ObjectId, Vec<Sequence>>,
     by_key: HashMap<Fingerprint, Sequence>,
+    keys_in_order: VecDeque<(Timestamp, Fingerprint, Sequence)>,
     by_ledger: HashMap<LedgerId, Concerning>,
     splits: HashMap<LedgerId, Vec<ListedSplit>>,
 }
@@ -212,12 +213,9 @@ impl Projector {
         self.accounts.read().keys.get(&id).cloned()
     }
 
-    /// The drafts that are to be submitted, each once.
-    pub fn take_drafts(&self) -> BTreeSet<(GroupNumber, ObjectId)> {
-        if self.accounts.read().drafts.is_empty() {
-            return BTreeSet::new();
-        }
-        std::mem::take(&mut self.accounts.write().drafts)
+    /// Some of the drafts that are to be submitted; they are off the list once they have been.
+    pub fn drafts(&self, most: usize) -> Vec<(GroupNumber, ObjectId)> {
+        self.accounts.read().drafts.iter().take(most).copied().collect()
     }
 
     /// The sandbox clock's offset.
@@ -388,6 +386,8 @@ impl Index {
         self.ordinals.insert(record.owner, record.ordinal);
         if let Some(idempotency) = record.idempotency {
             self.by_key.insert(idempotency.key, sequence);
+            self.keys_in_order.push_back((record.effective_at, idempotency.key, sequence));
+            self.forget_keys(record.effective_at);
         }
         self.by_ledger.entry(record.owner).or_default().own.push(sequence);
         let mut with_entries: Vec<LedgerId> = record.entries.iter().map(|entry| entry.ledger()).collect();
@@ -402,6 +402,19 @@ impl Index {
         }
         for event in &record.events {
             self.count_charge(sequence, group, event);
+        }
+    }
+
+    /// Forgets the keys that have had their time.
+    fn forget_keys(&mut self, now: Timestamp) {
+        while let Some((at, key, sequence)) = self.keys_in_order.front().copied() {
+            if at.plus_ms(IDEMPOTENCY_KEPT_MS) > now {
+                return;
+            }
+            self.keys_in_order.pop_front();
+            if self.by_key.get(&key) == Some(&sequence) {
+                self.by_key.remove(&key);
+            }
         }
     }
 

@@ -7,6 +7,7 @@ use axum::extract::{FromRequest, Request};
 use axum::http::HeaderMap;
 use axum::http::header::CONTENT_TYPE;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
+use tokio::sync::{Semaphore, SemaphorePermit, TryAcquireError};
 use tokio::time::timeout;
 
 use super::problem::{Code, Problem};
@@ -20,9 +21,17 @@ pub type ChargeBody = Body<{ 4 * 1024 * 1024 }>;
 /// The bytes of a body that is declared as JSON, or empty when no body came.
 ///
 /// As an extractor it refuses, in this order, a body of more than `BYTES_MAX` bytes ([`Code::PayloadTooLarge`], before
-/// reading it if its length is declared), one that does not arrive in time or breaks off, and one of another media type.
+/// reading it if its length is declared), one that finds no room beside the others
+/// ([`Code::Overloaded`]), one that does not arrive in time or breaks off, and one of another media type.
 #[derive(Debug)]
-pub struct Body<const BYTES_MAX: usize>(pub Bytes);
+pub struct Body<const BYTES_MAX: usize> {
+    /// What came.
+    pub bytes: Bytes,
+    _room: SemaphorePermit<'static>,
+}
+
+/// How much all bodies together may hold, in KiB, from before they arrive until they are answered.
+static ROOM_KIB: Semaphore = Semaphore::const_new(256 * 1024);
 
 /// How long a body may take to arrive.
 const ARRIVAL_MAX: Duration = Duration::from_secs(30);
@@ -36,6 +45,10 @@ impl<State: Sync, const BYTES_MAX: usize> FromRequest<State> for Body<BYTES_MAX>
         if body.size_hint().lower() > BYTES_MAX as u64 {
             return Err(too_large(BYTES_MAX));
         }
+        let most = body.size_hint().exact().unwrap_or(BYTES_MAX as u64);
+        let kib = u32::try_from(most.div_ceil(1024)).unwrap_or(u32::MAX);
+        let overloaded = |_: TryAcquireError| Problem::new(Code::Overloaded).retry_after(1);
+        let room = ROOM_KIB.try_acquire_many(kib).map_err(overloaded)?;
         let bytes = match timeout(ARRIVAL_MAX, Limited::new(body, BYTES_MAX).collect()).await {
             Ok(Ok(collected)) => collected.to_bytes(),
             Ok(Err(error)) if error.is::<LengthLimitError>() => return Err(too_large(BYTES_MAX)),
@@ -45,7 +58,7 @@ impl<State: Sync, const BYTES_MAX: usize> FromRequest<State> for Body<BYTES_MAX>
         if !bytes.is_empty() && !is_json {
             return Err(Problem::new(Code::UnsupportedMediaType));
         }
-        Ok(Body(bytes))
+        Ok(Body { bytes, _room: room })
     }
 }
 
@@ -77,7 +90,7 @@ mod tests {
             request = request.header(CONTENT_TYPE, content_type);
         }
         let request = request.body(axum::body::Body::from(body)).unwrap();
-        Body::<8>::from_request(request, &()).await.map(|body| body.0).map_err(|problem| problem.code())
+        Body::<8>::from_request(request, &()).await.map(|body| body.bytes).map_err(|problem| problem.code())
     }
 
     #[tokio::test]

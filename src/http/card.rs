@@ -1,7 +1,7 @@
 //! `POST /api/card`: a card charge, processed at once (interface 2.1, 2.2).
 //!
 //! The intent becomes durable before the acquirer is called; the charge and its outcome are two Records. Once sent, the command
-//! runs to its end in a task of its own: a caller that hangs up cancels nothing.
+//! runs to its end: a caller that hangs up cancels nothing ([`super::front`]).
 
 use std::sync::Arc;
 
@@ -148,7 +148,7 @@ pub async fn charge(
     State(app): State<Arc<App>>,
     caller: Caller,
     headers: HeaderMap,
-    ChargeBody { 0: body }: ChargeBody,
+    ChargeBody { bytes: body, .. }: ChargeBody,
 ) -> Result<Response, Problem> {
     let wire: CardRequest<'_> = parse(&body)?;
     let key = Key::of(&app, &headers, &caller.group.0.to_string(), "POST /api/card", &body, security_code(&wire))?;
@@ -177,15 +177,8 @@ pub async fn charge(
             card: face(&card.number),
             payer: app.engine.keyring().seal_value(app.engine.now(), &payer)?,
         };
-        let opened = open_and_charge(
-            Arc::clone(&app),
-            caller,
-            command,
-            lookup,
-            CardCall { id, amount, method, installments, card },
-            permit,
-        );
-        match tokio::spawn(opened).await.map_err(|_| Problem::new(Code::OutcomeUnknown))?? {
+        let call = CardCall { id, amount, method, installments, card };
+        match open_and_charge(&app, caller, command, lookup, call, permit).await? {
             Ended::Answered(response) => return Ok(response),
             Ended::KeyTaken(card) => checked = Some(Checked { amount, method, installments, splits, payer, card }),
         }
@@ -209,7 +202,7 @@ enum Ended {
 
 /// The intent, then the acquirer, then the outcome.
 async fn open_and_charge(
-    app: Arc<App>,
+    app: &App,
     caller: Caller,
     command: MerchantCommand,
     lookup: Option<actors::resident::KeyLookup>,
@@ -225,11 +218,11 @@ async fn open_and_charge(
     let CardCall { id, amount, method, installments, card } = call;
     let order = CardOrder { charge: id, amount, installments, method, card };
     let outcome = app.engine.charge_card(caller.group, order, permit).await?;
-    let mut charge = Charge::opened_by(&app, &opened).ok_or_else(|| Problem::new(Code::Internal))?;
+    let mut charge = Charge::opened_by(app, &opened).ok_or_else(|| Problem::new(Code::Internal))?;
     let fate = match settled(outcome) {
         Ok(Settled::Recorded(record)) => Fate::told_by(&record, id),
         // A reconciliation was faster: its outcome stands in the journal.
-        _ => Charge::find(&app, caller, id)?.map(|found| found.first_fate),
+        _ => Charge::find(app, caller, id)?.map(|found| found.first_fate),
     };
     charge.first_fate = fate.ok_or_else(|| Problem::new(Code::Internal))?;
     answer(&charge).map(Ended::Answered)

@@ -125,7 +125,7 @@ pub struct Charge {
     pub expires_at: Option<Timestamp>,
     /// Who pays; empty when the personal data was erased.
     pub payer: Payer,
-    /// When it was created.
+    /// When it was asked for: the time in its id.
     pub created_at: Timestamp,
     /// The ordinal of the merchant's Record that opened it.
     pub ordinal: u64,
@@ -165,7 +165,7 @@ impl Charge {
                 card: card.clone(),
                 expires_at: *expires_at,
                 payer: payer.clone().unwrap_or_default(),
-                created_at: record.effective_at,
+                created_at: charge.created_at(),
                 ordinal: record.ordinal,
                 fate: Fate::Pending,
                 first_fate: Fate::Pending,

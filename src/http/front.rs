@@ -6,10 +6,10 @@
 
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 use std::time::Instant;
 
 use axum::Router;
@@ -20,7 +20,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, Method};
 use axum::response::{IntoResponse, Response};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::histogram::Histogram;
-use tokio::sync::{Semaphore, TryAcquireError};
+use tokio::sync::Semaphore;
 use tower::{Layer, Service};
 
 use super::problem::{Code, Problem};
@@ -116,18 +116,25 @@ where
         let id = self.front.ids.of(request.headers());
         let seen = Seen::by(&request, id.clone());
         request.extensions_mut().insert(id);
-        let admitted = match self.front.in_flight.clone().try_acquire_owned() {
-            Ok(permit) => Some((permit, catch_unwind(AssertUnwindSafe(|| self.inner.call(request))))),
-            Err(TryAcquireError::NoPermits | TryAcquireError::Closed) => None,
-        };
+        let admitted = self.front.in_flight.clone().try_acquire_owned().ok().map(|permit| {
+            let handling = catch_unwind(AssertUnwindSafe(|| self.inner.call(request)));
+            // A task of its own: a caller that hangs up cancels nothing. It gives the permit back when it is done.
+            handling.map(|handling| {
+                tokio::spawn(async move {
+                    let handled = handling.await;
+                    drop(permit);
+                    handled
+                })
+            })
+        });
         let (sandbox, measures) = (self.front.sandbox, self.front.measures.clone());
         Box::pin(async move {
             let response = match admitted {
-                Some((_permit, Ok(handling))) => match CatchPanic(pin!(handling)).await {
+                Some(Ok(handling)) => match handling.await {
                     Ok(handled) => handled?,
-                    Err(Panicked) => Problem::new(Code::Internal).into_response(),
+                    Err(_panicked) => Problem::new(Code::Internal).into_response(),
                 },
-                Some((_permit, Err(_))) => Problem::new(Code::Internal).into_response(),
+                Some(Err(_panicked)) => Problem::new(Code::Internal).into_response(),
                 None => Problem::new(Code::Overloaded).retry_after(RETRY_AFTER_SECONDS).into_response(),
             };
             measures.seconds.observe(seen.since.elapsed().as_secs_f64());
@@ -203,22 +210,6 @@ impl RequestIds {
         let number = u128::from(self.origin) << 64 | u128::from(count);
         let id: [u8; 32] = std::array::from_fn(|index| DIGITS[(number >> (124 - 4 * index)) as usize & 0xF]);
         RequestId(HeaderValue::from_bytes(&id).expect("hexadecimal digits are allowed in a header"))
-    }
-}
-
-struct Panicked;
-
-/// A future whose panic is an answer.
-struct CatchPanic<'a, F>(Pin<&'a mut F>);
-
-impl<F: Future> Future for CatchPanic<'_, F> {
-    type Output = Result<F::Output, Panicked>;
-
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        match catch_unwind(AssertUnwindSafe(|| self.0.as_mut().poll(context))) {
-            Ok(polled) => Poll::Ready(Ok(ready!(polled))),
-            Err(_) => Poll::Ready(Err(Panicked)),
-        }
     }
 }
 

@@ -121,7 +121,7 @@ pub async fn create_or_look_up(
     State(app): State<Arc<App>>,
     caller: Caller,
     headers: HeaderMap,
-    ChargeBody { 0: body }: ChargeBody,
+    ChargeBody { bytes: body, .. }: ChargeBody,
 ) -> Result<Response, Problem> {
     let wire: PixRequest<'_> = parse(&body)?;
     if wire.txid.is_some() {
@@ -141,7 +141,7 @@ pub async fn create_or_look_up(
         }
         let now = app.engine.now();
         let command = MerchantCommand::OpenPix {
-            charge: app.new_id(caller.group)?,
+            charge: app.engine.ids().object(caller.group, now, app.random()?),
             amount,
             splits,
             expires_at: now.plus_ms(expires_in_seconds * 1000),
@@ -165,7 +165,7 @@ pub async fn sandbox_pay(
     caller: Caller,
     PathId(txid): PathId,
     headers: HeaderMap,
-    JsonBody { 0: body }: JsonBody,
+    JsonBody { bytes: body, .. }: JsonBody,
 ) -> Result<Response, Problem> {
     if !body.is_empty() {
         parse::<serde::de::IgnoredAny>(&body)?;
@@ -277,6 +277,7 @@ pub fn read_document(check: &mut Checker, name: &'static str, raw: Raw<'_>, kind
 /// An amount in reais as text, `^\d{1,10}(\.\d{1,2})?$` and above zero; gives centavos.
 fn reais(check: &mut Checker, raw: Raw<'_>) -> Option<i64> {
     let text = check.text("valor", raw, 1..=13)?;
+    let is_bare = raw.is_some_and(|raw| raw.get().len() == text.len() + 2);
     let (whole, cents) = text.split_once('.').map_or((&*text, "0"), |(whole, cents)| (whole, cents));
     let digits = |part: &str, most: usize| {
         let fits = (1..=most).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_digit());
@@ -285,7 +286,7 @@ fn reais(check: &mut Checker, raw: Raw<'_>) -> Option<i64> {
     let scale = if cents.len() == 1 { 10 } else { 1 };
     let amount = digits(whole, 10).zip(digits(cents, 2)).map(|(whole, cents)| whole * 100 + cents * scale);
     match amount {
-        Some(amount) if amount > 0 => Some(amount),
+        Some(amount) if amount > 0 && is_bare => Some(amount),
         _ => check.refuse("valor", "invalid_amount", "valor deve ser um texto como \"80.00\", maior que zero"),
     }
 }
@@ -307,6 +308,7 @@ mod tests {
             (r#""80,00""#, None),
             (r#""80.001""#, None),
             (r#""80.""#, None),
+            (r#"" 80.00 ""#, None),
             (r#"".5""#, None),
             (r#""-1""#, None),
             (r#""1e3""#, None),

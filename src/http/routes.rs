@@ -1,6 +1,6 @@
 //! The route table, on one page.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use axum::routing::{delete, get, post};
 use axum::{Json, Router};
@@ -9,6 +9,8 @@ use utoipa::OpenApi;
 use super::app::App;
 use super::ops::{api_keys, books, health, merchants, sandbox, sub_recipients as review};
 use super::{balance, card, charges, pix, statement, sub_recipients};
+
+static DOCUMENT: LazyLock<utoipa::openapi::OpenApi> = LazyLock::new(Document::openapi);
 
 /// What merchants call.
 pub fn public(app: &Arc<App>) -> Router {
@@ -20,7 +22,7 @@ pub fn public(app: &Arc<App>) -> Router {
         .route("/api/dashboard/sub-recipients", get(sub_recipients::list))
         .route("/api/dashboard/sub-recipients/{id}/splits", get(statement::splits))
         .route("/api/balance", get(balance::get))
-        .route("/openapi.json", get(|| async { Json(Document::openapi()) }));
+        .route("/openapi.json", get(|| async { Json(&*DOCUMENT) }));
     if app.sandbox {
         router = router.route("/api/sandbox/pix/{txid}/pay", post(pix::sandbox_pay));
     }

@@ -3,15 +3,18 @@
 //! What is pending and what is available is told by the recipient's own state; the splits themselves are history, read a page at
 //! a time. A PIX split is listed as pending from the charge's creation, and is money only once it is paid.
 
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
 use actors::projector::ListedSplit;
+use actors::store::Sequence;
 use axum::extract::State;
 use axum::response::Response;
 use ledger::event::Event;
 use ledger::id::ObjectId;
 use ledger::recipient::RecipientState;
-use ledger::time::Timestamp;
+use ledger::time::{Minute, Timestamp};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -89,23 +92,33 @@ pub async fn splits(
     let look = |books: &RecipientState, now: Timestamp| (books.available().0, books.pending().0, now);
     let (available, pending, now) = app.engine.read_recipient(ledger, look).await?;
     let (total, listed) = app.engine.projector().splits_page(ledger, page.skip(), page.count());
-    let items = listed.iter().map(|split| split_record(&app, caller, *split, now)).collect::<Result<_, _>>()?;
+    let mut charges = HashMap::new();
+    let mut items = Vec::with_capacity(listed.len());
+    for split in listed {
+        items.push(split_record(&app, caller, split, now, &mut charges)?);
+    }
     let books = RecipientBalance::of_books(&app, ledger);
     let balance = RecipientBalance { available, pending, ..books };
     let (page_number, per_page, pages) = (page.page, page.per_page, page.pages(total));
     Ok(ok(Statement { items, total, page: page_number, pages, per_page, balance }))
 }
 
-fn split_record(app: &App, caller: Caller, listed: ListedSplit, now: Timestamp) -> Result<SplitRecord, Problem> {
-    let record = app.engine.record(listed.sequence)?;
-    let made = record.events.iter().find_map(|event| match event {
-        Event::ChargeOpened { charge, terms, .. } => Some((*charge, terms, None)),
-        Event::CardCaptured { charge, terms, splits_due, .. } => Some((*charge, terms, Some(*splits_due))),
-        _ => None,
-    });
-    let (id, terms, due) = made.ok_or_else(|| Problem::new(Code::Internal))?;
+/// A charge, and when its card splits fall due. A charge with many splits for one recipient is read once a page.
+type Listed = (Charge, Option<Minute>);
+
+fn split_record(
+    app: &App,
+    caller: Caller,
+    listed: ListedSplit,
+    now: Timestamp,
+    charges: &mut HashMap<Sequence, Listed>,
+) -> Result<SplitRecord, Problem> {
+    let (charge, due) = match charges.entry(listed.sequence) {
+        Entry::Occupied(known) => known.into_mut(),
+        Entry::Vacant(place) => place.insert(listed_charge(app, caller, listed.sequence)?),
+    };
+    let (id, terms) = (charge.id, &charge.terms);
     let split = terms.splits.get(listed.index as usize).ok_or_else(|| Problem::new(Code::Internal))?;
-    let charge = Charge::find(app, caller, id)?.ok_or_else(|| Problem::new(Code::Internal))?;
     let available_at = match (due, &charge.fate) {
         (Some(minute), _) => Some(minute.start()),
         (None, Fate::Paid { at, .. }) => Some(*at),
@@ -121,12 +134,25 @@ fn split_record(app: &App, caller: Caller, listed: ListedSplit, now: Timestamp) 
         created_at: time(charge.created_at),
         payment: SplitPayment {
             cpf: mask::formatted_cpf(&charge.payer.document),
-            nome: charge.payer.name,
+            nome: charge.payer.name.clone(),
             gross_amount: terms.amount.0,
             payment_method: if charge.card.is_some() { "credit_card" } else { "pix" },
             balance_available_at: available_at.map(time),
         },
     })
+}
+
+/// The charge of the Record that made a split.
+fn listed_charge(app: &App, caller: Caller, sequence: Sequence) -> Result<Listed, Problem> {
+    let record = app.engine.record(sequence)?;
+    let made = record.events.iter().find_map(|event| match event {
+        Event::ChargeOpened { charge, .. } => Some((*charge, None)),
+        Event::CardCaptured { charge, splits_due, .. } => Some((*charge, Some(*splits_due))),
+        _ => None,
+    });
+    let (id, due) = made.ok_or_else(|| Problem::new(Code::Internal))?;
+    let charge = Charge::find(app, caller, id)?.ok_or_else(|| Problem::new(Code::Internal))?;
+    Ok((charge, due))
 }
 
 /// A split's id: its charge and its place in it. It names its group as the charge does.

@@ -291,7 +291,7 @@ pub async fn register(
     State(app): State<Arc<App>>,
     caller: Caller,
     headers: HeaderMap,
-    JsonBody { 0: body }: JsonBody,
+    JsonBody { bytes: body, .. }: JsonBody,
 ) -> Result<Response, Problem> {
     let wire: RegistrationRequest<'_> = parse(&body)?;
     let key = Key::of(&app, &headers, &caller.group.0.to_string(), "POST /api/sub-recipients", &body, None)?;
@@ -303,7 +303,8 @@ pub async fn register(
         let permit = app.engine.permit(body.len())?;
         require_split(&app, caller)?;
         let profile = check(&wire, app.engine.now())?;
-        let document = app.engine.keyring().fingerprint("document", &[profile.document.as_bytes()]);
+        let document =
+            app.engine.keyring().fingerprint("document", &[&caller.group.0.to_le_bytes(), profile.document.as_bytes()]);
         let command = MerchantCommand::RegisterRecipient {
             random: app.random()? as u16,
             document,

@@ -53,7 +53,7 @@ pub async fn create(
     State(app): State<Arc<App>>,
     Operator(operator): Operator,
     PathId(id): PathId,
-    JsonBody { 0: body }: JsonBody,
+    JsonBody { bytes: body, .. }: JsonBody,
 ) -> Result<Response, Problem> {
     let wire: ApiKeyRequest<'_> = parse(if body.is_empty() { b"{}" } else { &body })?;
     let group = find(&app, &id)?;

@@ -223,7 +223,7 @@ pub async fn create(
     State(app): State<Arc<App>>,
     Operator(operator): Operator,
     headers: HeaderMap,
-    JsonBody { 0: body }: JsonBody,
+    JsonBody { bytes: body, .. }: JsonBody,
 ) -> Result<Response, Problem> {
     let wire: MerchantRequest<'_> = parse(&body)?;
     let key = Key::of(&app, &headers, "operations", "POST /ops/merchants", &body, None)?;
@@ -266,7 +266,7 @@ pub async fn change(
     State(app): State<Arc<App>>,
     Operator(operator): Operator,
     PathId(id): PathId,
-    JsonBody { 0: body }: JsonBody,
+    JsonBody { bytes: body, .. }: JsonBody,
 ) -> Result<Response, Problem> {
     let wire: MerchantRequest<'_> = parse(&body)?;
     let group = find(&app, &id)?;

@@ -40,7 +40,7 @@ pub async fn advance_clock(
     State(app): State<Arc<App>>,
     _: Operator,
     headers: HeaderMap,
-    JsonBody { 0: body }: JsonBody,
+    JsonBody { bytes: body, .. }: JsonBody,
 ) -> Result<Response, Problem> {
     let wire: ClockRequest<'_> = parse(&body)?;
     let key = Key::of(&app, &headers, "operations", "POST /ops/sandbox/clock", &body, None)?;

@@ -35,7 +35,7 @@ pub async fn approve(
     operator: Operator,
     PathId(id): PathId,
     headers: HeaderMap,
-    JsonBody { 0: body }: JsonBody,
+    JsonBody { bytes: body, .. }: JsonBody,
 ) -> Result<Response, Problem> {
     if !body.is_empty() {
         parse::<serde::de::IgnoredAny>(&body)?;
@@ -51,7 +51,7 @@ pub async fn reject(
     operator: Operator,
     PathId(id): PathId,
     headers: HeaderMap,
-    JsonBody { 0: body }: JsonBody,
+    JsonBody { bytes: body, .. }: JsonBody,
 ) -> Result<Response, Problem> {
     let wire: Notes<'_> = parse(&body)?;
     let command = |id| {
