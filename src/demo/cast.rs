@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 /// The merchant's name.
-pub(super) const MERCHANT: &str = "Estúdio Horizonte";
+pub(super) const MERCHANT: &str = "Loja Demonstração";
 /// The merchant's CNPJ, by which a second start finds it again.
 pub(super) const MERCHANT_DOCUMENT: &str = "11222333000181";
 
@@ -19,21 +19,11 @@ pub(super) struct Recipient {
 
 /// The sub-recipients.
 pub(super) const RECIPIENTS: [Recipient; 3] = [
-    Recipient { name: "Ana Souza", document: "52998224725", percent: 20 },
-    Recipient { name: "Bruno Lima", document: "11144477735", percent: 15 },
-    Recipient { name: "Carla Dias", document: "39053344705", percent: 10 },
+    Recipient { name: "Recebedor Um", document: "52998224725", percent: 20 },
+    Recipient { name: "Recebedor Dois", document: "11144477735", percent: 15 },
+    Recipient { name: "Recebedor Três", document: "39053344705", percent: 10 },
 ];
 
-const PAYERS: [&str; 8] = [
-    "Maria Oliveira",
-    "José Santos",
-    "Antônia Ferreira",
-    "João Pereira",
-    "Francisca Alves",
-    "Carlos Rodrigues",
-    "Adriana Gomes",
-    "Paulo Ribeiro",
-];
 const PAYER_DOCUMENT: &str = "12345678909";
 
 /// The request that opens the merchant's account.
@@ -50,7 +40,7 @@ pub(super) fn registration(recipient: &Recipient) -> Value {
             "document_number": recipient.document,
             "name": recipient.name,
             "birthdate": "15/03/1990",
-            "mother_name": "Helena Souza",
+            "mother_name": "Mãe Exemplo",
             "address": { "street": "Rua Augusta", "number": "100", "neighborhood": "Consolação", "city": "São Paulo",
                 "state": "SP", "zip_code": "01305000" },
             "phone_numbers": [{ "ddd": "11", "number": "987654321" }],
@@ -81,8 +71,8 @@ pub(super) fn amount(number: u64) -> i64 {
     5_000 + i64::try_from(number % 101).unwrap_or_default() * 150 - i64::try_from(number % 7).unwrap_or_default()
 }
 
-fn payer(number: u64) -> &'static str {
-    PAYERS[usize::try_from(number).unwrap_or_default() % PAYERS.len()]
+fn payer(number: u64) -> String {
+    format!("Pagador {}", number + 1)
 }
 
 fn splits(amount: i64, recipients: &[String]) -> Vec<Value> {

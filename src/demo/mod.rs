@@ -303,15 +303,15 @@ fn text<'a>(body: &'a Value, field: &str) -> &'a str {
 
 /// The name by which the demonstration calls a ledger of its group, in the accounts of others too.
 fn short_name(ledger: LedgerId) -> String {
-    let first = |name: &str| name.split(' ').next().unwrap_or_default().to_owned();
+    let last = |name: &str| name.split(' ').next_back().unwrap_or_default().to_owned();
     match ledger {
-        LedgerId::Merchant(_) => "M-Horizonte".to_owned(),
+        LedgerId::Merchant(_) => "M-Loja".to_owned(),
         LedgerId::Recipient(_, number) => {
             let place = (number.0 as usize).checked_sub(1);
             let known = place.and_then(|place| cast::RECIPIENTS.get(place));
-            known.map_or(format!("R-{}", number.0), |recipient| format!("R-{}", first(recipient.name)))
+            known.map_or(format!("R-{}", number.0), |recipient| format!("R-{}", last(recipient.name)))
         }
-        LedgerId::Platform(_) => "P-Horizonte".to_owned(),
+        LedgerId::Platform(_) => "P-Loja".to_owned(),
         LedgerId::System => "system".to_owned(),
     }
 }

@@ -113,30 +113,30 @@ mod tests {
         assert_eq!(
             trial_balance(group, &rows),
             [
-                "Ledger       Account                                   Debits   Credits    Balance",
-                "M-Horizonte  Assets:Platform:Pending                 1.234,56      0,00   1.234,56",
-                "             Income:Sales:Card                           0,00  1.234,56  -1.234,56",
-                "P-Horizonte  Liabilities:Recipients:R-Bruno:Pending      0,00      0,05      -0,05",
-                "others       accounts of other merchants                 0,05      0,00       0,05",
-                "all          debits equal credits                    1.234,61  1.234,61       0,00",
+                "Ledger  Account                                  Debits   Credits    Balance",
+                "M-Loja  Assets:Platform:Pending                1.234,56      0,00   1.234,56",
+                "        Income:Sales:Card                          0,00  1.234,56  -1.234,56",
+                "P-Loja  Liabilities:Recipients:R-Dois:Pending      0,00      0,05      -0,05",
+                "others  accounts of other merchants                0,05      0,00       0,05",
+                "all     debits equal credits                   1.234,61  1.234,61       0,00",
             ]
         );
     }
 
     #[test]
     fn a_statement_is_a_head_and_a_table() {
-        let payment = json!({ "nome": "José Santos", "payment_method": "pix", "gross_amount": 8_000,
+        let payment = json!({ "nome": "Pagador 1", "payment_method": "pix", "gross_amount": 8_000,
             "balance_available_at": null });
         let item = json!({ "created_at": "2026-07-01T12:00:31.250Z", "status": "pending", "amount_cents": 1_600,
             "payment": payment });
         let body = json!({ "items": [item], "total": 1_234, "balance": { "available": 1, "pending": 250_000 } });
         assert_eq!(
-            statement("Ana", &body),
+            statement("Recebedor Um", &body),
             [
-                "Ana: 1,234 splits, R$ 0,01 available, R$ 2.500,00 pending; the newest:",
+                "Recebedor Um: 1,234 splits, R$ 0,01 available, R$ 2.500,00 pending; the newest:",
                 "",
-                "  Created (UTC)     Payer        By   Status   Available (UTC)  Charge  Split",
-                "  2026-07-01 12:00  José Santos  pix  pending                    80,00  16,00",
+                "  Created (UTC)     Payer      By   Status   Available (UTC)  Charge  Split",
+                "  2026-07-01 12:00  Pagador 1  pix  pending                    80,00  16,00",
             ]
         );
     }
