@@ -59,6 +59,20 @@ async fn a_replay_gives_the_same_answer_and_moves_nothing() {
     world.check_books().await;
 }
 
+#[tokio::test]
+async fn a_replay_of_a_new_key_names_it_and_does_not_show_it() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    let path = format!("/ops/merchants/{}/api-keys", merchant.id);
+    let first = send(&merchant, &path, 0, &json!({})).await;
+    let cut = world.cut().await;
+    let again = send(&merchant, &path, 0, &json!({})).await;
+    assert!(is_replay(&again) && !is_replay(&first));
+    assert_eq!((first.status, again.status, world.cut().await), (201, 201, cut));
+    assert_eq!(again.body, json!({"id": first.body["id"], "api_key": null, "webhook_secret": null}));
+    assert!(first.body["api_key"].is_string());
+}
+
 async fn send(merchant: &Merchant<'_>, path: &str, index: usize, body: &Value) -> Answer {
     let key = format!("key-{index}");
     let headers = [("idempotency-key", key.as_str()), ("x-request-id", "the-same")];

@@ -4,15 +4,19 @@ use std::sync::Arc;
 
 use actors::seal::random_bytes;
 use axum::extract::State;
+use axum::http::HeaderMap;
 use axum::response::Response;
-use ledger::id::ObjectId;
+use ledger::event::Event;
+use ledger::id::{LedgerId, ObjectId};
 use ledger::merchant::MerchantCommand;
+use ledger::record::Record;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::merchants::find;
-use crate::http::app::{ApiKeyText, App, Operator, PathId, settled};
+use crate::http::app::{ApiKeyText, App, Operator, PathId, Settled, settled};
 use crate::http::body::JsonBody;
+use crate::http::idempotency::{Key, Keyed, LOOK_UPS_MAX, replayed};
 use crate::http::json::{Checker, Raw, parse};
 use crate::http::problem::{Code, Problem};
 use crate::http::reply::{created, ok};
@@ -31,10 +35,10 @@ pub struct ApiKeyRequest<'a> {
 pub struct ApiKeyResponse {
     /// The key's id.
     id: String,
-    /// The key.
-    api_key: String,
-    /// Signs the webhooks.
-    webhook_secret: String,
+    /// The key; null in an idempotent replay, since it is kept nowhere.
+    api_key: Option<String>,
+    /// Signs the webhooks; null in an idempotent replay.
+    webhook_secret: Option<String>,
 }
 
 /// A revoked key.
@@ -46,36 +50,63 @@ pub struct RevokedResponse {
     revoked: bool,
 }
 
-/// Makes a key. It has no idempotent replay, since what it answers is kept nowhere; a key that was lost on the way is revoked.
+/// Makes a key. A replay names the key that was made and cannot show it again: one that was lost on the way is revoked.
 #[utoipa::path(post, path = "/ops/merchants/{id}/api-keys", params(("id" = String, Path)), request_body = ApiKeyRequest,
     responses((status = 201, body = ApiKeyResponse), (status = 404)))]
 pub async fn create(
     State(app): State<Arc<App>>,
     Operator(operator): Operator,
-    PathId(id): PathId,
+    PathId(merchant): PathId,
+    headers: HeaderMap,
     JsonBody { bytes: body, .. }: JsonBody,
 ) -> Result<Response, Problem> {
     let wire: ApiKeyRequest<'_> = parse(if body.is_empty() { b"{}" } else { &body })?;
-    let group = find(&app, &id)?;
-    let permit = app.engine.permit(body.len())?;
+    let group = find(&app, &merchant)?;
+    let route = format!("POST /ops/merchants/{merchant}/api-keys");
+    let key = Key::of(&app, &headers, "operations", &route, &body, None)?;
+    for _ in 0..LOOK_UPS_MAX {
+        let lookup = match key.look_up(&app, LedgerId::Merchant(group))? {
+            Keyed::Replay(record, _) => return made_before(&record).map(replayed),
+            Keyed::Fresh(lookup) => lookup,
+        };
+        let permit = app.engine.permit(body.len())?;
+        let webhook_url = check(&wire)?;
+        let id = app.new_id(group)?;
+        let text = ApiKeyText::of(app.sandbox, id, random_bytes()?);
+        let secret: String = random_bytes::<24>()?.iter().map(|byte| format!("{byte:02x}")).collect();
+        let secret = format!("whsec_{secret}");
+        let command = MerchantCommand::CreateApiKey {
+            id,
+            digest: ApiKeyText::digest(&text),
+            webhook_url,
+            webhook_secret: app.engine.keyring().seal_secret(secret.as_bytes())?,
+        };
+        let outcome = app.engine.command(group, command, lookup, Some(operator.clone()), permit).await?;
+        if let Settled::Recorded(_) = settled(outcome)? {
+            let (api_key, webhook_secret) = (Some(text), Some(secret));
+            return Ok(created(ApiKeyResponse { id: id.uuid().to_string(), api_key, webhook_secret }));
+        }
+    }
+    Err(Problem::new(Code::IdempotencyKeyInProgress).retry_after(1))
+}
+
+fn check(wire: &ApiKeyRequest<'_>) -> Result<Option<String>, Problem> {
     let mut check = Checker::new();
     let webhook_url = check.optional_text("webhook_url", wire.webhook_url, 1..=2_048);
     if webhook_url.as_deref().is_some_and(|url| !url.starts_with("https://") && !url.starts_with("http://")) {
         check.refuse::<()>("webhook_url", "invalid_url", "webhook_url deve ser uma URL https");
     }
     check.finish()?;
-    let id = app.new_id(group)?;
-    let text = ApiKeyText::of(app.sandbox, id, random_bytes()?);
-    let secret: String = random_bytes::<24>()?.iter().map(|byte| format!("{byte:02x}")).collect();
-    let secret = format!("whsec_{secret}");
-    let command = MerchantCommand::CreateApiKey {
-        id,
-        digest: ApiKeyText::digest(&text),
-        webhook_url: webhook_url.map(std::borrow::Cow::into_owned),
-        webhook_secret: app.engine.keyring().seal_secret(secret.as_bytes())?,
-    };
-    settled(app.engine.command(group, command, None, Some(operator), permit).await?)?;
-    Ok(created(ApiKeyResponse { id: id.uuid().to_string(), api_key: text, webhook_secret: secret }))
+    Ok(webhook_url.map(std::borrow::Cow::into_owned))
+}
+
+fn made_before(record: &Record) -> Result<Response, Problem> {
+    let id = record.events.iter().find_map(|event| match event {
+        Event::ApiKeyCreated { id, .. } => Some(*id),
+        _ => None,
+    });
+    let id = id.ok_or_else(|| Problem::new(Code::Internal))?;
+    Ok(created(ApiKeyResponse { id: id.uuid().to_string(), api_key: None, webhook_secret: None }))
 }
 
 /// Revokes a key, at once.
