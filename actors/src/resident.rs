@@ -15,13 +15,16 @@ use ledger::recipient::RecipientState;
 use ledger::record::{Decision, Idempotency, Record};
 use ledger::rejection::Rejection;
 use ledger::time::Timestamp;
+use minicbor::{Decode, Encode};
 
 use crate::journal::{Permit, Submission};
 use crate::snapshots::Snapshot;
 use crate::store::Sequence;
 
 /// One owner's state machine: a merchant's or a recipient's.
-pub trait Books: Clone + Default + std::fmt::Debug + PartialEq + Send + 'static {
+pub trait Books:
+    Clone + Default + std::fmt::Debug + PartialEq + Encode<()> + for<'b> Decode<'b, ()> + Send + 'static
+{
     /// What it is called in metrics.
     const KIND: &'static str;
 
@@ -50,10 +53,14 @@ pub trait Books: Clone + Default + std::fmt::Debug + PartialEq + Send + 'static 
     fn next_due(&self) -> Option<Timestamp>;
 
     /// Encodes the state.
-    fn encode(&self) -> Vec<u8>;
+    fn to_bytes(&self) -> Vec<u8> {
+        minicbor::to_vec(self).expect("writing into memory cannot fail")
+    }
 
     /// Decodes a state; none when the bytes are not of this release.
-    fn decode(bytes: &[u8]) -> Option<Self>;
+    fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        minicbor::decode(bytes).ok()
+    }
 
     /// True when no claim on the platform is negative.
     fn is_sound(&self) -> bool;
@@ -88,14 +95,6 @@ impl Books for MerchantState {
 
     fn next_due(&self) -> Option<Timestamp> {
         self.next_due()
-    }
-
-    fn encode(&self) -> Vec<u8> {
-        minicbor::to_vec(self).expect("writing into memory cannot fail")
-    }
-
-    fn decode(bytes: &[u8]) -> Option<Self> {
-        minicbor::decode(bytes).ok()
     }
 
     fn is_sound(&self) -> bool {
@@ -136,14 +135,6 @@ impl Books for RecipientState {
 
     fn next_due(&self) -> Option<Timestamp> {
         self.next_due()
-    }
-
-    fn encode(&self) -> Vec<u8> {
-        minicbor::to_vec(self).expect("writing into memory cannot fail")
-    }
-
-    fn decode(bytes: &[u8]) -> Option<Self> {
-        minicbor::decode(bytes).ok()
     }
 
     fn is_sound(&self) -> bool {
@@ -269,7 +260,7 @@ impl<B: Books> Resident<B> {
 
     /// Continues from a snapshot; false when it cannot be read and the state must be built from the journal alone.
     pub fn restore(&mut self, snapshot: &Snapshot) -> bool {
-        let Some(books) = B::decode(&snapshot.state) else { return false };
+        let Some(books) = B::from_bytes(&snapshot.state) else { return false };
         self.books = books;
         self.own = snapshot.own;
         self.foreign = snapshot.foreign;
@@ -327,11 +318,6 @@ impl<B: Books> Resident<B> {
         }
     }
 
-    /// True when something is due at `now`, so that a read needs room to book it.
-    pub fn is_due(&self, now: Timestamp) -> bool {
-        self.books.mature(now, self.foreign).is_some()
-    }
-
     /// True when every Record that was handed on is durable, so that a reply may leave at once.
     pub fn is_settled(&self) -> bool {
         self.durable.load(Ordering::Acquire) >= self.own
@@ -370,7 +356,7 @@ impl<B: Books> Resident<B> {
 
     /// The state at its two positions.
     pub fn snapshot(&mut self) -> Snapshot {
-        let state = self.books.encode();
+        let state = self.books.to_bytes();
         self.records_since_snapshot = 0;
         self.snapshot_bytes = state.len() as u64;
         Snapshot { ledger: self.ledger, own: self.own, foreign: self.foreign, state }

@@ -152,7 +152,6 @@ pub async fn charge(
 ) -> Result<Response, Problem> {
     let wire: CardRequest<'_> = parse(&body)?;
     let key = Key::of(&app, &headers, &caller.group.0.to_string(), "POST /api/card", &body, security_code(&wire))?;
-    let mut checked = None;
     for _ in 0..LOOK_UPS_MAX {
         let lookup = match key.look_up(&app, caller.ledger())? {
             Keyed::Replay(record, _) => return replay(&app, caller, &record),
@@ -160,10 +159,7 @@ pub async fn charge(
         };
         let permit = app.engine.permit(body.len())?;
         splits::admit(&app, caller, wire.splits)?;
-        let Checked { amount, method, installments, splits, payer, card } = match checked.take() {
-            Some(checked) => checked,
-            None => check(&wire, app.engine.now())?,
-        };
+        let Checked { amount, method, installments, splits, payer, card } = check(&wire, app.engine.now())?;
         if app.engine.rails().is_none() {
             return Err(Problem::new(Code::RailNotConfigured));
         }
@@ -173,14 +169,13 @@ pub async fn charge(
             amount,
             method,
             installments,
-            splits: splits.clone(),
+            splits,
             card: face(&card.number),
             payer: app.engine.keyring().seal_value(app.engine.now(), &payer)?,
         };
         let call = CardCall { id, amount, method, installments, card };
-        match open_and_charge(&app, caller, command, lookup, call, permit).await? {
-            Ended::Answered(response) => return Ok(response),
-            Ended::KeyTaken(card) => checked = Some(Checked { amount, method, installments, splits, payer, card }),
+        if let Some(response) = open_and_charge(&app, caller, command, lookup, call, permit).await? {
+            return Ok(response);
         }
     }
     Err(Problem::new(Code::IdempotencyKeyInProgress).retry_after(1))
@@ -195,12 +190,7 @@ struct CardCall {
     card: CardSecrets,
 }
 
-enum Ended {
-    Answered(Response),
-    KeyTaken(CardSecrets),
-}
-
-/// The intent, then the acquirer, then the outcome.
+/// The intent, then the acquirer, then the outcome; nothing when the idempotency key was used a moment ago.
 async fn open_and_charge(
     app: &App,
     caller: Caller,
@@ -208,11 +198,11 @@ async fn open_and_charge(
     lookup: Option<actors::resident::KeyLookup>,
     call: CardCall,
     permit: Arc<Permit>,
-) -> Result<Ended, Problem> {
+) -> Result<Option<Response>, Problem> {
     let outcome = app.engine.command(caller.group, command, lookup, None, Arc::clone(&permit)).await?;
     let opened = match settled(outcome)? {
         Settled::Recorded(record) => record,
-        Settled::KeyTaken => return Ok(Ended::KeyTaken(call.card)),
+        Settled::KeyTaken => return Ok(None),
         Settled::Unchanged => return Err(Problem::new(Code::Internal)),
     };
     let CardCall { id, amount, method, installments, card } = call;
@@ -225,7 +215,7 @@ async fn open_and_charge(
         _ => Charge::find(app, caller, id)?.map(|found| found.first_fate),
     };
     charge.first_fate = fate.ok_or_else(|| Problem::new(Code::Internal))?;
-    answer(&charge).map(Ended::Answered)
+    answer(&charge).map(Some)
 }
 
 /// The answer that the charge of a Record was given: 201, or 402 as a problem.

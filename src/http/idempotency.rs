@@ -11,14 +11,11 @@ use actors::store::Sequence;
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use axum::response::Response;
 use ledger::id::LedgerId;
-use ledger::record::{Idempotency, Record};
+use ledger::record::{IDEMPOTENCY_KEPT_MS, Idempotency, Record};
 use serde_json::value::RawValue;
 
 use super::app::App;
 use super::problem::{Code, Problem};
-
-/// How long a key is kept, milliseconds.
-pub const KEPT_MS: i64 = ledger::record::IDEMPOTENCY_KEPT_MS;
 
 const KEY: HeaderName = HeaderName::from_static("idempotency-key");
 const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
@@ -73,7 +70,7 @@ impl Key {
         let fresh = Keyed::Fresh(Some(KeyLookup { idempotency, looked_up_through: found.looked_up_through }));
         let Some(sequence) = found.sequence else { return Ok(fresh) };
         let record = app.engine.record(sequence)?;
-        if record.effective_at.plus_ms(KEPT_MS) <= app.engine.now() {
+        if record.effective_at.plus_ms(IDEMPOTENCY_KEPT_MS) <= app.engine.now() {
             return Ok(fresh);
         }
         match record.idempotency {

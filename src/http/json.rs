@@ -26,7 +26,7 @@ pub type Raw<'a> = Option<&'a RawValue>;
 pub const ITSELF: &str = "";
 
 /// The largest amount, in centavos.
-pub const CENTAVOS_MAX: i64 = 1_000_000_000_000;
+pub const CENTAVOS_MAX: i64 = ledger::money::AMOUNT_MAX.0;
 
 /// How many objects and arrays may stand inside of each other.
 pub const NESTING_MAX: usize = 32;

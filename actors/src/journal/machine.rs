@@ -19,7 +19,7 @@ use ledger::time::Timestamp;
 
 use super::room::Permit;
 use crate::snapshots::Snapshot;
-use crate::store::{Block, BlockHash, Head, Partition, Sequence};
+use crate::store::{Block, Head, Partition, Sequence};
 
 /// A block closes at this many bytes of Records, unless one Record alone is larger.
 pub const BLOCK_BYTES_MAX: usize = 512 * 1024;
@@ -192,11 +192,6 @@ impl<A, I: Clone> Machine<A, I> {
     /// True when nothing waits and nothing is being written.
     pub fn is_idle(&self) -> bool {
         self.queue.is_empty() && self.flight.is_none()
-    }
-
-    /// Hash of the last block handed out.
-    pub fn head_hash(&self) -> BlockHash {
-        self.head.hash
     }
 
     fn land(&mut self, flight: Flight<A, I>, outputs: &mut Vec<Output<A, I>>) {

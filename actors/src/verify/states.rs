@@ -119,7 +119,7 @@ impl Replays<'_> {
             let found = format!("sequence {position}");
             return Err(broken(Promise::Snapshot, None, self.journal.names.of(ledger), expected, found));
         }
-        let books = B::decode(&kept.snapshot.state);
+        let books = B::from_bytes(&kept.snapshot.state);
         Ok(books.map(|books| (kept, books)))
     }
 

@@ -192,8 +192,8 @@ impl Core {
 
     pub(crate) fn is_due(&self, now: Timestamp) -> bool {
         match self {
-            Self::Merchant(resident) => resident.is_due(now),
-            Self::Recipient(resident) => resident.is_due(now),
+            Self::Merchant(resident) => resident.books().mature(now, resident.foreign()).is_some(),
+            Self::Recipient(resident) => resident.books().mature(now, resident.foreign()).is_some(),
         }
     }
 

@@ -18,7 +18,7 @@ impl MerchantState {
         }
         if !dues.is_empty() {
             let raised = dues.iter().map(|due| due.amount).sum();
-            let next_due = self.next_due_after(now);
+            let next_due = self.next_due_from(Minute(now.minute().0.saturating_add(1)));
             events.push(Event::Matured { dues, foreign_through, next_due });
             events.extend(self.recovery(raised));
         }
@@ -27,9 +27,7 @@ impl MerchantState {
 
     /// When this merchant needs attention next: money falls due, or the rail of an open charge is to be asked.
     pub fn next_due(&self) -> Option<Timestamp> {
-        let minutes = [&self.pending, &self.acquirer_due].map(|sums| sums.keys().next().map(|minute| minute.start()));
-        let attention = self.attention.first().map(|(at, _)| *at);
-        minutes.into_iter().flatten().chain(attention).min()
+        self.next_due_from(Minute(0))
     }
 
     /// The event by which a rise of Available repays the Deficit.
@@ -38,10 +36,10 @@ impl MerchantState {
         amount.is_positive().then_some(Event::DeficitRecovered { amount })
     }
 
-    fn next_due_after(&self, now: Timestamp) -> Option<Timestamp> {
-        let later = Minute(now.minute().0.saturating_add(1));
+    /// The same, when the money of earlier minutes is booked.
+    fn next_due_from(&self, minute: Minute) -> Option<Timestamp> {
         let minutes = [&self.pending, &self.acquirer_due]
-            .map(|sums| sums.range(later..).next().map(|(minute, _)| minute.start()));
+            .map(|sums| sums.range(minute..).next().map(|(minute, _)| minute.start()));
         let attention = self.attention.first().map(|(at, _)| *at);
         minutes.into_iter().flatten().chain(attention).min()
     }
