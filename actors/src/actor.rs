@@ -4,6 +4,7 @@
 use std::marker::PhantomData;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
 
 use ledger::id::{IdKey, LedgerId};
 use ledger::record::Record;
@@ -29,8 +30,8 @@ pub enum Message<B: Books> {
     Command(Order<B::Command>, oneshot::Sender<Outcome>),
     /// A read; what is due is booked first, with this room.
     Read(Read<B>, Arc<Permit>),
-    /// Foreign Records, from the journal.
-    Deliver(Vec<(Sequence, Arc<Record>)>),
+    /// Foreign Records, from the journal, and since when they wait.
+    Deliver(Vec<(Sequence, Arc<Record>)>, Instant),
 }
 
 /// What all actors share.
@@ -74,7 +75,7 @@ struct OwnerInbox<B: Books> {
 impl<B: Books> Inbox for OwnerInbox<B> {
     fn deliver(&self, records: Vec<(Sequence, Arc<Record>)>) {
         // An actor that is going to sleep takes no more; it finds them in the journal when it wakes.
-        let _asleep = self.actor.cast(Message::Deliver(records));
+        let _asleep = self.actor.cast(Message::Deliver(records, Instant::now()));
     }
 
     fn durable(&self, ordinal: u64) {
@@ -107,7 +108,7 @@ impl<B: Books> Actor for OwnerActor<B> {
         myself: ActorRef<Message<B>>,
         state: &mut OwnerState<B>,
     ) -> Result<(), ActorProcessingErr> {
-        let begun = std::time::Instant::now();
+        let begun = Instant::now();
         let durable = Arc::new(AtomicU64::new(0));
         let (sender, opened) = oneshot::channel();
         let inbox = OwnerInbox { actor: myself, durable: Arc::clone(&durable), opened: Mutex::new(Some(sender)) };
@@ -140,7 +141,10 @@ impl<B: Books> Actor for OwnerActor<B> {
                 let reply = read(resident.books(), now);
                 say(&state.shared, resident, effects, reply);
             }
-            Message::Deliver(records) => resident.deliver(&records),
+            Message::Deliver(records, since) => {
+                resident.deliver(&records);
+                state.shared.metrics.delivery_seconds.observe(since.elapsed().as_secs_f64());
+            }
         }
         if resident.wants_snapshot() {
             state.shared.journal.send(Input::Keep(resident.snapshot()));

@@ -297,7 +297,8 @@ impl Engine {
 
     /// What is measured.
     pub fn metrics(&self) -> &Metrics {
-        self.shared.metrics.permits_free.set(self.room.free_at_door());
+        let (door, inside) = (self.room.free(Sender::Door), self.room.free(Sender::Inside));
+        self.shared.metrics.set_permits_free(door, inside);
         self.shared.metrics.published.set(i64::try_from(self.shared.projector.published().0).unwrap_or(i64::MAX));
         &self.shared.metrics
     }

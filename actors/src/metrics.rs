@@ -22,8 +22,11 @@ pub struct Metrics {
     /// How long a command took from being sent to its durable reply, seconds.
     pub gate_seconds: Histogram,
     actors_awake: Family<[(&'static str, &'static str); 1], Gauge>,
-    /// Commands that the door could still send.
-    pub permits_free: Gauge,
+    permits_free: Family<[(&'static str, &'static str); 1], Gauge>,
+    /// How long a durable block took to be published to readers, seconds.
+    pub publish_seconds: Histogram,
+    /// How long a delivery waited in its actor's mailbox, seconds.
+    pub delivery_seconds: Histogram,
     /// Commands that the door refused because the journal was full.
     pub shed: Counter,
     /// How long the oldest due thing has waited, seconds.
@@ -53,7 +56,9 @@ impl Default for Metrics {
             wake_seconds: histogram(0.000_05, 2.0, 16),
             gate_seconds: histogram(0.000_05, 2.0, 16),
             actors_awake: Family::default(),
-            permits_free: Gauge::default(),
+            permits_free: Family::default(),
+            publish_seconds: histogram(0.000_005, 2.0, 16),
+            delivery_seconds: histogram(0.000_005, 2.0, 18),
             shed: Counter::default(),
             due_lag_seconds: Gauge::default(),
             oldest_unknown_seconds: Gauge::default(),
@@ -79,7 +84,9 @@ impl Metrics {
             "Time from sending a command to its durable reply",
             self.gate_seconds.clone(),
         );
-        registry.register("permits_free", "Commands that the door could still send", self.permits_free.clone());
+        registry.register("permits_free", "Commands that could still be sent, by who sends", self.permits_free.clone());
+        registry.register("projector_lag_seconds", "Time to publish a durable block", self.publish_seconds.clone());
+        registry.register("delivery_lag_seconds", "Time of a delivery in a mailbox", self.delivery_seconds.clone());
         registry.register("shed", "Commands refused for want of room", self.shed.clone());
         registry.register("actors_awake", "Actors, by what they own", self.actors_awake.clone());
         registry.register("actor_wake_seconds", "Time to open an actor", self.wake_seconds.clone());
@@ -105,6 +112,13 @@ impl Metrics {
     /// An actor was opened.
     pub fn actor_woken(&self, took: Duration) {
         self.wake_seconds.observe(took.as_secs_f64());
+    }
+
+    /// How many commands could still be sent, by callers at the door and by the engine's own senders.
+    pub fn set_permits_free(&self, door: i64, inside: i64) {
+        for (class, free) in [("door", door), ("inside", inside)] {
+            self.permits_free.get_or_create(&[("class", class)]).set(free);
+        }
     }
 
     /// How many actors of a kind there are.

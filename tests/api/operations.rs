@@ -265,7 +265,9 @@ async fn health_and_metrics_need_no_credential() {
         "centavo_journal_blocks_total",
         "centavo_journal_commit_seconds_count",
         "centavo_gate_wait_seconds_count",
-        "centavo_permits_free",
+        "centavo_permits_free{class=\"door\"}",
+        "centavo_permits_free{class=\"inside\"}",
+        "centavo_projector_lag_seconds_count",
         "centavo_actors_awake{kind=\"merchant\"}",
         "centavo_http_request_seconds_count",
     ] {

@@ -174,7 +174,11 @@ fn perform(
             parts.metrics.block_written(&block, begun.elapsed());
             machine.step(Input::Written, outputs);
         }
-        Output::Publish(records) => parts.projector.publish(&records),
+        Output::Publish(records) => {
+            let begun = Instant::now();
+            parts.projector.publish(&records);
+            parts.metrics.publish_seconds.observe(begun.elapsed().as_secs_f64());
+        }
         Output::Deliver { inbox, records } => inbox.deliver(records),
         Output::Durable { inbox, ordinal } => inbox.durable(ordinal),
         Output::Release(reply) => reply(),

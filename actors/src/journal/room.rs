@@ -56,10 +56,7 @@ impl Room {
 
     /// Takes room for one command whose Records are about `bytes` long; none when there is none.
     pub fn try_take(self: &Arc<Self>, sender: Sender, bytes: usize) -> Option<Arc<Permit>> {
-        let share = |max: i64| match sender {
-            Sender::Door => max - max * self.limits.reserved_percent / 100,
-            Sender::Inside => max,
-        };
+        let share = |max| self.share(max, sender);
         let bytes = i64::try_from(bytes).unwrap_or(i64::MAX).min(share(self.limits.bytes_max));
         if self.commands.fetch_add(1, Ordering::AcqRel) >= share(self.limits.commands_max) {
             self.commands.fetch_sub(1, Ordering::AcqRel);
@@ -89,10 +86,17 @@ impl Room {
         self.commands.load(Ordering::Acquire)
     }
 
-    /// Commands that callers at the door can still send.
-    pub fn free_at_door(&self) -> i64 {
-        let max = self.limits.commands_max;
-        (max - max * self.limits.reserved_percent / 100 - self.commands()).max(0)
+    /// Commands that a sender of this class can still send.
+    pub fn free(&self, sender: Sender) -> i64 {
+        (self.share(self.limits.commands_max, sender) - self.commands()).max(0)
+    }
+
+    /// The part of a limit that a class of senders may use.
+    fn share(&self, max: i64, sender: Sender) -> i64 {
+        match sender {
+            Sender::Door => max - max * self.limits.reserved_percent / 100,
+            Sender::Inside => max,
+        }
     }
 }
 
@@ -116,7 +120,7 @@ mod tests {
         let inside: Vec<_> = std::iter::from_fn(|| room.try_take(Sender::Inside, 10)).collect();
         assert_eq!(inside.len(), 2);
         drop(door);
-        assert_eq!(room.free_at_door(), 6);
+        assert_eq!(room.free(Sender::Door), 6);
         assert!(room.try_take(Sender::Door, 1_000).is_none(), "the bytes are bounded as well");
         drop(inside);
         assert!(
