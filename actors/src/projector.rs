@@ -430,7 +430,7 @@ impl Index {
                 self.list_splits(sequence, group, terms.splits.iter().map(|split| split.recipient));
                 charge
             }
-            Event::PixCancelled { charge, recipients } => {
+            Event::PixCancelled { charge, recipients, .. } => {
                 let opened = self.by_object.get(charge).and_then(|about| about.first()).copied();
                 for number in recipients {
                     if let (Some(opened), Some(splits)) =

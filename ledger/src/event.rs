@@ -261,6 +261,10 @@ pub enum Event {
         /// When the splits are available, and the acquirer pays us.
         #[n(5)]
         splits_due: Minute,
+        /// The ordinal of the merchant's Record that opened the charge: lists are in the order of opening. None in Records of the first
+        /// builds.
+        #[n(6)]
+        opened: Option<u64>,
     },
     /// Merchant: the acquirer refused the charge.
     #[n(11)]
@@ -271,6 +275,13 @@ pub enum Event {
         /// Why.
         #[n(1)]
         refusal: CardRefusal,
+        /// The ordinal of the merchant's Record that opened the charge: lists are in the order of opening. None in Records of the first
+        /// builds.
+        #[n(2)]
+        opened: Option<u64>,
+        /// How it was to be paid. None in Records of the first builds.
+        #[n(3)]
+        method: Option<PaymentMethod>,
     },
     /// Merchant: the acquirer did not answer in time; the caller was told `pending`, and the rail is asked again.
     #[n(12)]
@@ -294,6 +305,10 @@ pub enum Event {
         /// End-to-end id of the payment (32 characters).
         #[n(3)]
         end_to_end_id: String,
+        /// The ordinal of the merchant's Record that opened the charge: lists are in the order of opening. None in Records of the first
+        /// builds.
+        #[n(4)]
+        opened: Option<u64>,
     },
     /// Merchant: a PIX charge expired or was cancelled, unpaid.
     #[n(14)]
@@ -301,9 +316,13 @@ pub enum Event {
         /// Which.
         #[n(0)]
         charge: ObjectId,
-        /// The recipients of its splits, whose statements listed them.
+        /// The recipients of its splits, whose statements listed them: one for each split.
         #[n(1)]
         recipients: Vec<RecipientNumber>,
+        /// The ordinal of the merchant's Record that opened the charge: lists are in the order of opening. None in Records of the first
+        /// builds.
+        #[n(2)]
+        opened: Option<u64>,
     },
     /// Merchant and recipient: pending money became available.
     #[n(15)]

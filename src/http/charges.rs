@@ -84,7 +84,7 @@ impl Fate {
             Event::PixPaid { charge, end_to_end_id, .. } if *charge == id => {
                 Some(Self::Paid { at: record.effective_at, end_to_end_id: Some(end_to_end_id.clone()) })
             }
-            Event::CardRefused { charge, refusal } if *charge == id => Some(Self::Refused(*refusal)),
+            Event::CardRefused { charge, refusal, .. } if *charge == id => Some(Self::Refused(*refusal)),
             Event::CardUnanswered { charge } if *charge == id => Some(Self::Unanswered),
             Event::PixCancelled { charge, .. } if *charge == id => Some(Self::Cancelled),
             _ => None,

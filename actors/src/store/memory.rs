@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
 
-use super::{Block, Head, Partition, Sequence, Store, StoreError, StoredRecord, admit_state_key};
+use super::{Block, Head, Partition, Sequence, Store, StoreError, StoredRecord, admit_file_name, admit_state_key};
 
 /// A store in memory. A clone is the same store, as if its folder had been opened again.
 #[derive(Debug, Clone, Default)]
@@ -126,6 +126,31 @@ impl Store for MemoryStore {
         Ok(keys.take_while(|key| key.starts_with(prefix)).cloned().collect())
     }
 
+    fn put_file(&self, name: &str, bytes: &[u8]) -> Result<(), StoreError> {
+        admit_file_name(name)?;
+        self.write(|disk| {
+            disk.files.insert(name.to_owned(), bytes.into());
+        })
+    }
+
+    fn file_part(&self, name: &str, offset: u64, length: usize) -> Result<Option<Vec<u8>>, StoreError> {
+        let disk = self.disk.lock();
+        let Some(bytes) = disk.files.get(name) else { return Ok(None) };
+        let from = usize::try_from(offset).unwrap_or(usize::MAX).min(bytes.len());
+        let to = from.saturating_add(length).min(bytes.len());
+        Ok(Some(bytes[from..to].to_vec()))
+    }
+
+    fn files(&self) -> Result<Vec<(String, u64)>, StoreError> {
+        Ok(self.disk.lock().files.iter().map(|(name, bytes)| (name.clone(), bytes.len() as u64)).collect())
+    }
+
+    fn remove_file(&self, name: &str) -> Result<(), StoreError> {
+        self.write(|disk| {
+            disk.files.remove(name);
+        })
+    }
+
     fn size_bytes(&self) -> Result<u64, StoreError> {
         let disk = self.disk.lock();
         let blocks = disk.journals.values().flat_map(|journal| journal.blocks.values());
@@ -140,6 +165,7 @@ struct Disk {
     journals: BTreeMap<Partition, Journal>,
     state: BTreeMap<Vec<u8>, Vec<u8>>,
     durable_state: BTreeMap<Vec<u8>, Vec<u8>>,
+    files: BTreeMap<String, Arc<[u8]>>,
     fails_next_write: bool,
 }
 

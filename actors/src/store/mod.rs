@@ -12,6 +12,7 @@ mod chunk;
 #[cfg(test)]
 mod conformance;
 mod durable_sync;
+mod files;
 mod memory;
 mod sled;
 
@@ -26,7 +27,10 @@ pub use self::sled::{SledOptions, SledStore};
 /// The longest key of the state area, in bytes.
 pub const STATE_KEY_BYTES_MAX: usize = 128;
 
-/// What keeps the journal and the state area.
+/// The longest name of a file.
+pub const FILE_NAME_BYTES_MAX: usize = 64;
+
+/// What keeps the journal, the state area and the files.
 ///
 /// One thread appends; any number of threads read meanwhile. Readers see a block only when it is durable.
 pub trait Store: Send + Sync + 'static {
@@ -71,6 +75,20 @@ pub trait Store: Send + Sync + 'static {
 
     /// The keys that begin with `prefix`, in the order of their bytes.
     fn state_keys(&self, prefix: &[u8]) -> Result<Vec<Vec<u8>>, StoreError>;
+
+    /// Keeps a file of what is derived from the journal, such as a run of the index: whole and durable when this returns, or not
+    /// there at all. A file is never changed; one of the same name is replaced. The name has at most [`FILE_NAME_BYTES_MAX`] lower-case
+    /// letters, digits, `-` and `.`, and begins with a letter. What is in it checks itself: the store adds no checksum.
+    fn put_file(&self, name: &str, bytes: &[u8]) -> Result<(), StoreError>;
+
+    /// Up to `length` bytes of a file from `offset`; fewer at its end, none when there is no such file.
+    fn file_part(&self, name: &str, offset: u64, length: usize) -> Result<Option<Vec<u8>>, StoreError>;
+
+    /// The names and sizes of the files, in the order of their names.
+    fn files(&self) -> Result<Vec<(String, u64)>, StoreError>;
+
+    /// Removes a file; removing an absent one changes nothing.
+    fn remove_file(&self, name: &str) -> Result<(), StoreError>;
 
     /// The room that the store takes on its disk, in bytes.
     fn size_bytes(&self) -> Result<u64, StoreError>;
@@ -287,6 +305,16 @@ pub enum StoreError {
         /// The folder concerned.
         folder: PathBuf,
     },
+}
+
+/// Refuses the name of a file that no store would take.
+fn admit_file_name(name: &str) -> Result<(), StoreError> {
+    let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'.');
+    let begins = name.bytes().next().is_some_and(|byte| byte.is_ascii_lowercase());
+    if begins && name.len() <= FILE_NAME_BYTES_MAX && name.bytes().all(is_plain) {
+        return Ok(());
+    }
+    Err(StoreError::Unstorable("a file's name has 1 to 64 lower-case letters, digits, '-' and '.', a letter first"))
 }
 
 /// Refuses a key of the state area that no store would take.

@@ -4,6 +4,7 @@
 //! <data>/lock       held while the store is open
 //! <data>/journal/   the blocks, cut into chunks
 //! <data>/state/     the keys and values: snapshots, sealed keys, stamps
+//! <data>/files/     what is derived from the journal and too large for a value
 //! ```
 //!
 //! They are two so that the journal is only ever appended to: it can be closed and continued in another folder, and copied
@@ -38,7 +39,10 @@ use parking_lot::{Mutex, RwLock};
 
 use super::chunk::{self, BlockAssembler, CHECKSUM_BYTES, Chunk, Fault, Key, RecordAssembler, checksum_of};
 use super::durable_sync::{REPLACES_SYNC, durable_renames, durable_syncs};
-use super::{Block, BlockHash, Head, Partition, Sequence, Store, StoreError, StoredRecord, admit_state_key};
+use super::files::Files;
+use super::{
+    Block, BlockHash, Head, Partition, Sequence, Store, StoreError, StoredRecord, admit_file_name, admit_state_key,
+};
 
 /// How a [`SledStore`] is opened.
 #[derive(Debug, Clone)]
@@ -63,6 +67,7 @@ pub struct SledStore {
     heads: RwLock<BTreeMap<Partition, Head>>,
     journal: Folder,
     state: StateArea,
+    files: Files,
     appending: Mutex<()>,
     poisoned: AtomicBool,
     /// Released last, when both databases are closed.
@@ -101,6 +106,7 @@ impl SledStore {
             heads: RwLock::new(journal.heads()?),
             journal,
             state: StateArea::open(state)?,
+            files: Files::open(create_folder(&data.join("files"))?)?,
             appending: Mutex::new(()),
             poisoned: AtomicBool::new(false),
             _lock: lock,
@@ -188,8 +194,28 @@ impl Store for SledStore {
         self.state.keys(prefix)
     }
 
+    fn put_file(&self, name: &str, bytes: &[u8]) -> Result<(), StoreError> {
+        admit_file_name(name)?;
+        self.write(|| self.files.put(name, bytes))
+    }
+
+    fn file_part(&self, name: &str, offset: u64, length: usize) -> Result<Option<Vec<u8>>, StoreError> {
+        admit_file_name(name)?;
+        self.files.part(name, offset, length)
+    }
+
+    fn files(&self) -> Result<Vec<(String, u64)>, StoreError> {
+        self.files.list()
+    }
+
+    fn remove_file(&self, name: &str) -> Result<(), StoreError> {
+        admit_file_name(name)?;
+        self.write(|| self.files.remove(name))
+    }
+
     fn size_bytes(&self) -> Result<u64, StoreError> {
-        Ok(self.journal.size_bytes()? + self.state.folder.size_bytes()?)
+        let files: u64 = self.files.list()?.iter().map(|(_, bytes)| bytes).sum();
+        Ok(self.journal.size_bytes()? + self.state.folder.size_bytes()? + files)
     }
 }
 
@@ -999,7 +1025,7 @@ mod tests {
         };
         let mut found = names(data.path());
         found.sort();
-        assert_eq!(found, ["journal", "state"]);
+        assert_eq!(found, ["files", "journal", "state"]);
         assert_eq!(read_all(data.path()).unwrap().len(), 1);
     }
 

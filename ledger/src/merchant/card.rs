@@ -18,7 +18,8 @@ impl MerchantState {
         acquirer_mdr: Centavos,
         now: Timestamp,
     ) -> Result<Decision, Rejection> {
-        let terms = self.open_charge(charge, true)?.terms.clone();
+        let open = self.open_charge(charge, true)?;
+        let (terms, opened) = (open.terms.clone(), open.opened);
         Ok(Decision::of(Event::CardCaptured {
             charge,
             acquirer_mdr: acquirer_mdr.or_zero().min(terms.amount),
@@ -26,6 +27,7 @@ impl MerchantState {
             seller_due: now.plus_days(terms.settlement_days).minute(),
             splits_due: now.plus_days(SPLIT_SETTLEMENT_DAYS).minute(),
             terms,
+            opened,
         }))
     }
 }

@@ -167,6 +167,9 @@ pub struct OpenCharge {
     /// The card; none for PIX.
     #[n(2)]
     pub card: Option<CardFace>,
+    /// The ordinal of the merchant's Record that opened it; none when a snapshot of the first builds was read.
+    #[n(3)]
+    pub opened: Option<u64>,
 }
 
 /// How long a card charge may wait for its acquirer before a reconciliation asks, milliseconds.
@@ -241,8 +244,9 @@ impl MerchantState {
             }
             Command::CaptureCard { charge, acquirer_mdr } => self.capture_card(charge, acquirer_mdr, now),
             Command::RefuseCard { charge, refusal } => {
-                self.open_charge(charge, true)?;
-                Ok(Decision::of(Event::CardRefused { charge, refusal }))
+                let open = self.open_charge(charge, true)?;
+                let (opened, method) = (open.opened, Some(open.terms.method));
+                Ok(Decision::of(Event::CardRefused { charge, refusal, opened, method }))
             }
             Command::LeaveUnanswered { charge } => {
                 self.open_charge(charge, true)?;
@@ -382,10 +386,10 @@ impl MerchantState {
             Event::ChargeOpened { charge, terms, card, expires_at } => {
                 let attention_at = expires_at.unwrap_or(record.effective_at.plus_ms(RECONCILE_AFTER_MS));
                 self.attention.insert((attention_at, *charge));
-                self.open_charges
-                    .insert(*charge, OpenCharge { terms: terms.clone(), attention_at, card: card.clone() });
+                let (terms, card, opened) = (terms.clone(), card.clone(), Some(record.ordinal));
+                self.open_charges.insert(*charge, OpenCharge { terms, attention_at, card, opened });
             }
-            Event::CardCaptured { charge, terms, acquirer_mdr, seller, seller_due, splits_due } => {
+            Event::CardCaptured { charge, terms, acquirer_mdr, seller, seller_due, splits_due, .. } => {
                 self.close(*charge);
                 add(&mut self.pending, *seller_due, seller.raised);
                 add(&mut self.acquirer_due, *splits_due, terms.amount - *acquirer_mdr);

@@ -9,18 +9,17 @@ use crate::rejection::Rejection;
 impl MerchantState {
     /// PIX settles at once, the splits with it. A rise of Available first repays the Deficit.
     pub(super) fn confirm_pix(&self, charge: ObjectId, end_to_end_id: String) -> Result<Decision, Rejection> {
-        let terms = self.open_charge(charge, false)?.terms.clone();
+        let open = self.open_charge(charge, false)?;
+        let (terms, opened) = (open.terms.clone(), open.opened);
         let seller = self.seller_part(terms.seller_net());
-        let mut events = vec![Event::PixPaid { charge, terms, seller, end_to_end_id }];
+        let mut events = vec![Event::PixPaid { charge, terms, seller, end_to_end_id, opened }];
         events.extend(self.recovery(seller.raised));
         Ok(Decision { events, personal: None })
     }
 
     pub(super) fn cancel_pix(&self, charge: ObjectId) -> Result<Decision, Rejection> {
-        let terms = &self.open_charge(charge, false)?.terms;
-        let mut recipients: Vec<_> = terms.splits.iter().map(|split| split.recipient).collect();
-        recipients.sort_unstable();
-        recipients.dedup();
-        Ok(Decision::of(Event::PixCancelled { charge, recipients }))
+        let open = self.open_charge(charge, false)?;
+        let recipients = open.terms.splits.iter().map(|split| split.recipient).collect();
+        Ok(Decision::of(Event::PixCancelled { charge, recipients, opened: open.opened }))
     }
 }

@@ -186,6 +186,7 @@ pub(crate) fn samples() -> Vec<(&'static str, Record)> {
         seller,
         seller_due: Minute(29_454_481),
         splits_due: Minute(29_497_680),
+        opened: None,
     };
     let drawn = SellerPart { raised: Centavos::ZERO, from_available: Centavos(297), to_deficit: Centavos(199) };
     let opened = |terms: Terms, card, expires_at| Event::ChargeOpened { charge: id(3), terms, card, expires_at };
@@ -194,6 +195,18 @@ pub(crate) fn samples() -> Vec<(&'static str, Record)> {
         seller: raised(&terms),
         terms,
         end_to_end_id: end_to_end_id.clone(),
+        opened: None,
+    };
+    // Since the lists are in the order of opening, an outcome names the Record that opened its charge.
+    let in_order = |mut event: Event| {
+        match &mut event {
+            Event::CardCaptured { opened, .. }
+            | Event::CardRefused { opened, .. }
+            | Event::PixPaid { opened, .. }
+            | Event::PixCancelled { opened, .. } => *opened = Some(41),
+            _ => {}
+        }
+        event
     };
     let matured = |next_due| Event::Matured {
         dues: vec![due(29_454_481, 1_000_000_000_000), due(29_454_482, 1)],
@@ -250,7 +263,15 @@ pub(crate) fn samples() -> Vec<(&'static str, Record)> {
         ("card-captured-with-shortfall", one(merchant, captured(shortfall_terms(), drawn))),
         (
             "card-refused",
-            asked(one(merchant, Event::CardRefused { charge: id(3), refusal: CardRefusal::InsufficientFunds })),
+            asked(one(
+                merchant,
+                Event::CardRefused {
+                    charge: id(3),
+                    refusal: CardRefusal::InsufficientFunds,
+                    opened: None,
+                    method: None,
+                },
+            )),
         ),
         ("card-unanswered", one(merchant, Event::CardUnanswered { charge: id(3) })),
         ("pix-paid", asked(one(merchant, pix_paid(pix_terms())))),
@@ -264,7 +285,31 @@ pub(crate) fn samples() -> Vec<(&'static str, Record)> {
         ),
         (
             "pix-cancelled",
-            one(merchant, Event::PixCancelled { charge: id(3), recipients: vec![RecipientNumber(1), number] }),
+            one(
+                merchant,
+                Event::PixCancelled { charge: id(3), recipients: vec![RecipientNumber(1), number], opened: None },
+            ),
+        ),
+        ("card-captured-in-order", one(merchant, in_order(captured(card_terms(), raised(&card_terms()))))),
+        (
+            "card-refused-in-order",
+            one(
+                merchant,
+                in_order(Event::CardRefused {
+                    charge: id(3),
+                    refusal: CardRefusal::Failed,
+                    opened: None,
+                    method: Some(PaymentMethod::DebitCard),
+                }),
+            ),
+        ),
+        ("pix-paid-in-order", one(merchant, in_order(pix_paid(pix_terms())))),
+        (
+            "pix-cancelled-in-order",
+            one(
+                merchant,
+                in_order(Event::PixCancelled { charge: id(3), recipients: vec![number, number], opened: None }),
+            ),
         ),
         ("matured-merchant", one(merchant, matured(None))),
         ("matured-recipient", one(recipient, matured(Some(Timestamp(1_769_860_800_000))))),

@@ -1,0 +1,94 @@
+//! Files beside the databases: what is derived from the journal in pieces too large for the state area, such as the runs of the
+//! index. Each is written under another name, synced, and then renamed, so that it is there whole or not at all.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use super::StoreError;
+
+/// The folder of the files.
+#[derive(Debug)]
+pub(super) struct Files {
+    folder: PathBuf,
+}
+
+/// The ending of a file that is being written.
+const UNFINISHED: &str = "~";
+
+impl Files {
+    /// Opens the folder, which exists, and removes what was being written when the process ended.
+    pub(super) fn open(folder: PathBuf) -> Result<Self, StoreError> {
+        let files = Self { folder };
+        for (name, _) in files.entries()? {
+            if name.ends_with(UNFINISHED) {
+                files.remove(&name)?;
+            }
+        }
+        Ok(files)
+    }
+
+    pub(super) fn put(&self, name: &str, bytes: &[u8]) -> Result<(), StoreError> {
+        let (unfinished, finished) = (self.folder.join(format!("{name}{UNFINISHED}")), self.folder.join(name));
+        let write = || {
+            let mut file = File::create(&unfinished)?;
+            file.write_all(bytes)?;
+            file.sync_all()?;
+            std::fs::rename(&unfinished, &finished)?;
+            File::open(&self.folder)?.sync_all()
+        };
+        write().map_err(|source| failed(&finished, source))
+    }
+
+    pub(super) fn part(&self, name: &str, offset: u64, length: usize) -> Result<Option<Vec<u8>>, StoreError> {
+        let path = self.folder.join(name);
+        let file = match File::open(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            file => file.map_err(|source| failed(&path, source))?,
+        };
+        let mut part = vec![0; length];
+        let mut read = 0;
+        while read < length {
+            match file.read_at(&mut part[read..], offset + read as u64) {
+                Ok(0) => break,
+                Ok(bytes) => read += bytes,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(source) => return Err(failed(&path, source)),
+            }
+        }
+        part.truncate(read);
+        Ok(Some(part))
+    }
+
+    pub(super) fn list(&self) -> Result<Vec<(String, u64)>, StoreError> {
+        let mut files = self.entries()?;
+        files.retain(|(name, _)| !name.ends_with(UNFINISHED));
+        files.sort_unstable();
+        Ok(files)
+    }
+
+    pub(super) fn remove(&self, name: &str) -> Result<(), StoreError> {
+        let path = self.folder.join(name);
+        match std::fs::remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed(&path, error)),
+            _ => Ok(()),
+        }
+    }
+
+    fn entries(&self) -> Result<Vec<(String, u64)>, StoreError> {
+        let list = || {
+            let mut files = Vec::new();
+            for entry in std::fs::read_dir(&self.folder)? {
+                let entry = entry?;
+                files.push((entry.file_name().to_string_lossy().into_owned(), entry.metadata()?.len()));
+            }
+            Ok(files)
+        };
+        list().map_err(|source| failed(&self.folder, source))
+    }
+}
+
+fn failed(path: &Path, source: io::Error) -> StoreError {
+    StoreError::Machine { folder: path.to_path_buf(), source }
+}
