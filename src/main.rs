@@ -1,5 +1,7 @@
 //! The command line.
 
+use std::backtrace::Backtrace;
+use std::panic::{self, PanicHookInfo};
 use std::process::ExitCode;
 
 use centavo::config::{Args, Command, DemoArgs, LogFormat, ServeArgs, Settings};
@@ -102,6 +104,16 @@ fn start_logging(format: LogFormat, default: &str) {
         LogFormat::Text => logs.init(),
         LogFormat::Json => logs.json().init(),
     }
+    panic::set_hook(Box::new(log_panic));
+}
+
+/// A panic is a line of the log like any other. What the database panics about becomes an error of the store, which says what to
+/// do; the panic itself is for whoever looks into it.
+fn log_panic(info: &PanicHookInfo<'_>) {
+    let text = info.payload().downcast_ref::<String>().map(String::as_str);
+    let text = text.or_else(|| info.payload().downcast_ref::<&str>().copied()).unwrap_or_default();
+    let place = info.location().map(ToString::to_string).unwrap_or_default();
+    tracing::error!(place, backtrace = %Backtrace::capture(), "a panic: {text}");
 }
 
 fn show_made_token(settings: &Settings) {

@@ -137,10 +137,15 @@ fn bind(address: SocketAddr) -> Result<TcpSocket, StartError> {
 }
 
 /// The key that seals all others: `CENTAVO_MASTER_KEY` (64 hexadecimal digits), or the file `master.key` beside the data, made
-/// when there is none. Whoever has the data and not this key cannot read a person's name; whoever loses it, neither.
+/// with the data. Whoever has the data and not this key cannot read a person's name; whoever loses it, neither.
 pub fn master_key(data: &Path) -> Result<[u8; 32], StartError> {
     match existing_master_key(data)? {
         Some(key) => Ok(key),
+        // Another key would open nothing of what is there.
+        None if data.join("journal").exists() => {
+            let path = data.join(MASTER_KEY_FILE);
+            Err(StartError::MasterKey(format!("{} is missing: {PUT_IT_BACK}", path.display())))
+        }
         None => make_master_key(data),
     }
 }
@@ -153,10 +158,10 @@ pub fn existing_master_key(data: &Path) -> Result<Option<[u8; 32]>, StartError> 
         return key.map(Some).ok_or_else(|| wrong("CENTAVO_MASTER_KEY must be 64 hexadecimal digits".to_owned()));
     }
     let path = data.join(MASTER_KEY_FILE);
-    match fs::read_to_string(&path) {
-        Ok(text) => match unhex(text.trim()) {
+    match fs::read(&path) {
+        Ok(bytes) => match std::str::from_utf8(&bytes).ok().and_then(|text| unhex(text.trim())) {
             Some(key) => Ok(Some(key)),
-            None => Err(wrong(format!("{} is not 64 hexadecimal digits", path.display()))),
+            None => Err(wrong(format!("{} is not 64 hexadecimal digits: {PUT_IT_BACK}", path.display()))),
         },
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(wrong(format!("{}: {error}", path.display()))),
@@ -164,6 +169,8 @@ pub fn existing_master_key(data: &Path) -> Result<Option<[u8; 32]>, StartError> 
 }
 
 const MASTER_KEY_FILE: &str = "master.key";
+const PUT_IT_BACK: &str =
+    "put the file back, or set CENTAVO_MASTER_KEY; without the key names and documents can't be read";
 
 fn make_master_key(data: &Path) -> Result<[u8; 32], StartError> {
     let path = data.join(MASTER_KEY_FILE);

@@ -33,7 +33,10 @@ pub enum SealedState {
 #[derive(Debug, thiserror::Error)]
 pub enum SealError {
     /// The stored month keys were sealed under another master key.
-    #[error("the master key is not the one that this data was made with")]
+    #[error(
+        "the master key is not the one that this data was made with: put the file back that was its master.key, \
+         or set CENTAVO_MASTER_KEY"
+    )]
     WrongMasterKey,
     /// The operating system gives no random bytes.
     #[error("the operating system gives no random bytes: {0}")]

@@ -1,0 +1,310 @@
+//! Callers and their own log: what they asked for, under which idempotency key, and what they were told.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use reqwest::{Client, StatusCode};
+use serde_json::{Value, json};
+use tokio::task::JoinHandle;
+
+use super::server::{OPS_TOKEN, Server};
+
+/// What is asked for: a card charge, or a PIX charge that is then paid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Card,
+    Pix,
+    Pay,
+}
+
+/// One request.
+#[derive(Clone, Debug)]
+struct Ask {
+    kind: Kind,
+    key: String,
+    path: String,
+    body: Value,
+    amount: i64,
+}
+
+/// A request that was acknowledged.
+#[derive(Clone, Debug)]
+struct Told {
+    ask: Ask,
+    txid: String,
+    body: Value,
+}
+
+/// A merchant with recipients, and the log of all its callers.
+pub(crate) struct Callers {
+    client: Client,
+    pub(crate) api_key: String,
+    pub(crate) merchant: String,
+    pub(crate) recipients: Vec<String>,
+    keys: Arc<AtomicU64>,
+    told: Vec<Told>,
+    unknown: Vec<Ask>,
+    reckoned: usize,
+    unanswered: u64,
+}
+
+/// What one caller was told, and what it does not know.
+type Log = (Vec<Told>, Vec<Ask>);
+
+/// What a request came to.
+enum Answer {
+    Told(Value),
+    Unknown,
+}
+
+impl Callers {
+    /// Opens a merchant with three active recipients.
+    pub(crate) async fn open(server: &Server) -> Result<Self, String> {
+        let client = client();
+        let merchant =
+            json!({"name": "Loja", "document": "11222333000181", "split_enabled": true, "cashout_enabled": false});
+        let merchant = operate(&client, server, "/ops/merchants", &merchant).await?["id"].clone();
+        let merchant = merchant.as_str().unwrap_or_default().to_owned();
+        let key = operate(&client, server, &format!("/ops/merchants/{merchant}/api-keys"), &json!({})).await?;
+        let api_key = key["api_key"].as_str().unwrap_or_default().to_owned();
+        let mut callers = Self {
+            client,
+            api_key,
+            merchant,
+            recipients: Vec::new(),
+            keys: Arc::default(),
+            told: Vec::new(),
+            unknown: Vec::new(),
+            reckoned: 0,
+            unanswered: 0,
+        };
+        for document in ["12345678909", "98765432100", "11144477735"] {
+            callers.register(server, document).await?;
+        }
+        Ok(callers)
+    }
+
+    /// Charges from so many callers at once; after `life` the end comes, and whoever has no answer by then does not know.
+    pub(crate) async fn charge_until(&mut self, server: &Server, callers: usize, life: Duration, end: impl FnOnce()) {
+        let ending = Arc::new(AtomicBool::new(false));
+        let tasks = self.callers(server, callers, u64::MAX, &ending);
+        tokio::time::sleep(life).await;
+        ending.store(true, Ordering::Release);
+        end();
+        self.note(tasks).await;
+    }
+
+    /// Sends so many requests from so many callers at once.
+    pub(crate) async fn charge(&mut self, server: &Server, callers: usize, requests: u64) {
+        let last = self.keys.load(Ordering::Relaxed) + requests;
+        let tasks = self.callers(server, callers, last, &Arc::default());
+        self.note(tasks).await;
+    }
+
+    /// Callers that go on until they are told to end, or the keys have reached `last`.
+    fn callers(&self, server: &Server, callers: usize, last: u64, ending: &Arc<AtomicBool>) -> Vec<JoinHandle<Log>> {
+        let calling = (0..callers).map(|_| {
+            let (client, ending, keys) = (self.client.clone(), Arc::clone(ending), Arc::clone(&self.keys));
+            let (base, api_key) = (server.public.clone(), self.api_key.clone());
+            let recipients = self.recipients.clone();
+            tokio::spawn(async move {
+                let (mut told, mut unknown) = (Vec::new(), Vec::new());
+                while !ending.load(Ordering::Acquire) && keys.load(Ordering::Relaxed) < last {
+                    let ask = next_ask(keys.fetch_add(1, Ordering::Relaxed), &recipients, told.last());
+                    match send(&client, &base, &api_key, &ask).await {
+                        Answer::Told(body) => told.push(remember(ask, body)),
+                        Answer::Unknown => unknown.push(ask),
+                    }
+                }
+                (told, unknown)
+            })
+        });
+        calling.collect()
+    }
+
+    async fn note(&mut self, tasks: Vec<JoinHandle<Log>>) {
+        for task in tasks {
+            let (told, unknown) = task.await.expect("a caller");
+            self.told.extend(told);
+            self.unknown.extend(unknown);
+        }
+    }
+
+    /// Holds the log against the server: first what was acknowledged, then, with the same keys, what was not.
+    pub(crate) async fn reckon(&mut self, server: &Server) -> Result<(), String> {
+        for told in &self.told[self.reckoned..] {
+            self.check_charge(server, told).await?;
+        }
+        // A charge whose acquirer was being asked when the end came is found by the reconciliation, 60 seconds later.
+        operate(&self.client, server, "/ops/sandbox/clock", &json!({"advance_seconds": 61})).await?;
+        self.unanswered += self.unknown.len() as u64;
+        for ask in std::mem::take(&mut self.unknown) {
+            match send(&self.client, &server.public, &self.api_key, &ask).await {
+                Answer::Told(body) => self.told.push(remember(ask, body)),
+                Answer::Unknown => return Err(format!("{ask:?} has no answer after the restart")),
+            }
+        }
+        let fresh: Vec<Told> = self.told[self.reckoned..].iter().step_by(7).cloned().collect();
+        for told in &fresh {
+            self.check_replay(server, told).await?;
+        }
+        self.reckoned = self.told.len();
+        self.check_books(server).await
+    }
+
+    /// Every charge that was acknowledged.
+    pub(crate) fn charges(&self) -> impl Iterator<Item = &str> {
+        let made = self.told.iter().filter(|told| told.ask.kind != Kind::Pay);
+        made.map(|told| told.txid.as_str())
+    }
+
+    /// Repeats a request that was acknowledged, chosen by `number`; none when there are none, or nobody answers.
+    pub(crate) async fn repeat(&self, server: &Server, number: u64) -> Result<(), String> {
+        let chosen = usize::try_from(number).unwrap_or(0).checked_rem(self.told.len());
+        let told = &self.told[chosen.ok_or("nothing was told")?];
+        self.check_replay(server, told).await
+    }
+
+    /// What was told, in one line.
+    pub(crate) fn summary(&self) -> String {
+        let (told, unanswered) = (self.told.len(), self.unanswered);
+        format!("{told} requests acknowledged, {unanswered} of them only after a crash; none lost, none twice")
+    }
+
+    async fn register(&mut self, server: &Server, document: &str) -> Result<(), String> {
+        let body = json!({
+            "register_information": {
+                "type": "individual", "document_number": document, "name": "Maria", "birthdate": "01/02/1980",
+                "mother_name": "Ana", "phone_numbers": [{"ddd": "11", "number": "999999999"}],
+                "address": {"street": "Rua A", "number": "1", "neighborhood": "B", "city": "C", "state": "SP",
+                    "zip_code": "01000000"}
+            },
+            "bank_account": {"bank_code": "001", "agencia": "1", "conta": "12"}
+        });
+        let request = self.client.post(format!("{}/api/sub-recipients", server.public)).bearer_auth(&self.api_key);
+        let response = request.json(&body).send().await.map_err(|error| error.to_string())?;
+        let recipient: Value = response.json().await.map_err(|error| error.to_string())?;
+        let id = recipient["id"].as_str().ok_or_else(|| format!("no recipient: {recipient}"))?.to_owned();
+        operate(&self.client, server, &format!("/ops/sub-recipients/{id}/approve"), &json!({})).await?;
+        self.recipients.push(id);
+        Ok(())
+    }
+
+    /// An acknowledged charge is there, as it was told.
+    async fn check_charge(&self, server: &Server, told: &Told) -> Result<(), String> {
+        let url = format!("{}/api/charges/{}", server.public, told.txid);
+        let response =
+            self.client.get(url).bearer_auth(&self.api_key).send().await.map_err(|error| error.to_string())?;
+        let found = response.status();
+        let charge: Value = response.json().await.map_err(|error| error.to_string())?;
+        let is_paid = charge["status"] == "CONCLUIDA";
+        let is_right = match told.ask.kind {
+            Kind::Card | Kind::Pay => is_paid,
+            Kind::Pix => is_paid || charge["status"] == "pending",
+        };
+        if found != StatusCode::OK || !is_right || charge["amount"] != told.ask.amount {
+            return Err(format!("acknowledged, and now {found}: {told:?} is {charge}"));
+        }
+        Ok(())
+    }
+
+    /// The same request again gives the same answer.
+    async fn check_replay(&self, server: &Server, told: &Told) -> Result<(), String> {
+        match send(&self.client, &server.public, &self.api_key, &told.ask).await {
+            Answer::Told(body) if body["txid"] == told.body["txid"] && body["status"] == told.body["status"] => Ok(()),
+            Answer::Told(body) => Err(format!("told {} first, then {body}", told.body)),
+            Answer::Unknown => Err(format!("no answer to a replay of {:?}", told.ask)),
+        }
+    }
+
+    /// The books hold every charge of the log once: a lost or doubled one would show in the sums.
+    async fn check_books(&self, server: &Server) -> Result<(), String> {
+        let url = format!("{}/ops/trial-balance", server.operations);
+        let response = self.client.get(url).bearer_auth(OPS_TOKEN).send().await.map_err(|error| error.to_string())?;
+        let trial: Value = response.json().await.map_err(|error| error.to_string())?;
+        if trial["balanced"] != true {
+            return Err("the trial balance does not balance".to_owned());
+        }
+        let ledger = format!("M-{}", self.merchant);
+        let mut paid: HashMap<&str, (&str, i64)> = HashMap::new();
+        for told in &self.told {
+            let account = match told.ask.kind {
+                Kind::Card => "Income:Sales:Card",
+                Kind::Pay => "Income:Sales:Pix",
+                Kind::Pix => continue,
+            };
+            paid.insert(&told.txid, (account, told.ask.amount));
+        }
+        for account in ["Income:Sales:Card", "Income:Sales:Pix"] {
+            let expected: i64 = paid.values().filter(|(of, _)| *of == account).map(|(_, amount)| amount).sum();
+            let rows = trial["accounts"].as_array().into_iter().flatten();
+            let row = rows.into_iter().find(|row| row["ledger"] == *ledger && row["account"] == account);
+            let booked = row.and_then(|row| row["credits"].as_i64()).unwrap_or_default();
+            if booked != expected {
+                return Err(format!("{account}: the callers' log says {expected}, the books {booked}"));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A card charge, a PIX charge, or, after a PIX charge, its payment.
+fn next_ask(number: u64, recipients: &[String], last: Option<&Told>) -> Ask {
+    let key = format!("key-{number}");
+    let amount = 5_000 + (number % 5_000) as i64;
+    if let Some(last) = last.filter(|last| last.ask.kind == Kind::Pix) {
+        let path = format!("/api/sandbox/pix/{}/pay", last.txid);
+        return Ask { kind: Kind::Pay, key, path, body: json!({}), amount: last.ask.amount };
+    }
+    let splits: Vec<Value> = recipients.iter().map(|id| json!({"sub_recipient_id": id, "amount": 1_000})).collect();
+    if number.is_multiple_of(3) {
+        let valor = format!("{}.{:02}", amount / 100, amount % 100);
+        let body = json!({"valor": valor, "nome": "Pedro", "cpf": "12345678909", "splits": splits});
+        return Ask { kind: Kind::Pix, key, path: "/api/pix".to_owned(), body, amount };
+    }
+    let body = json!({
+        "amount": amount,
+        "customer": {"name": "Pedro", "email": "pedro@example.com", "document": "12345678909"},
+        "card": {"number": "4111111111111111", "holder_name": "PEDRO", "exp_month": "12", "exp_year": "2039", "cvv": "123"},
+        "splits": splits
+    });
+    Ask { kind: Kind::Card, key, path: "/api/card".to_owned(), body, amount }
+}
+
+/// Sends a request; whatever is no clear acknowledgement is unknown, and is asked again later with its key.
+async fn send(client: &Client, base: &str, api_key: &str, ask: &Ask) -> Answer {
+    let request = client.post(format!("{base}{}", ask.path)).bearer_auth(api_key).header("Idempotency-Key", &ask.key);
+    let Ok(response) = request.json(&ask.body).send().await else { return Answer::Unknown };
+    let status = response.status();
+    match response.json::<Value>().await {
+        Ok(body) if status.is_success() => Answer::Told(body),
+        Ok(body) => {
+            assert!(status.is_server_error() || status == StatusCode::CONFLICT, "{ask:?} was refused: {body}");
+            Answer::Unknown
+        }
+        Err(_) => Answer::Unknown,
+    }
+}
+
+fn remember(ask: Ask, body: Value) -> Told {
+    let txid = body["txid"].as_str().unwrap_or_default().to_owned();
+    Told { ask, txid, body }
+}
+
+/// A client that goes to the server itself, whatever proxy the environment names.
+pub(crate) fn client() -> Client {
+    let client = Client::builder().no_proxy().timeout(Duration::from_secs(30));
+    client.build().expect("a client needs nothing")
+}
+
+/// Posts to the operators' listener.
+pub(crate) async fn operate(client: &Client, server: &Server, path: &str, body: &Value) -> Result<Value, String> {
+    let request = client.post(format!("{}{path}", server.operations)).bearer_auth(OPS_TOKEN).json(body);
+    let response = request.send().await.map_err(|error| error.to_string())?;
+    if !response.status().is_success() {
+        return Err(format!("{path}: {}", response.status()));
+    }
+    response.json().await.map_err(|error| error.to_string())
+}

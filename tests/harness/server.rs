@@ -1,0 +1,192 @@
+//! The real binary on a data folder.
+
+use std::fmt;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, ChildStderr, Command, ExitStatus, Output, Stdio};
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use super::cut::Shim;
+
+/// The operators' token.
+pub(crate) const OPS_TOKEN: &str = "operator-of-the-test";
+
+/// Bytes after which the journal goes on in another folder, so that every test crosses from one to the next.
+const FOLDER_BYTES: &str = "300000";
+
+/// How long the binary may take until it serves, or says why it does not, and until it has ended when told to.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// How a server is started.
+pub(crate) struct Launch<'a> {
+    data: &'a Path,
+    shim: Option<&'a Shim>,
+    environment: Vec<(String, String)>,
+}
+
+/// A running server. It is killed when it is dropped.
+pub(crate) struct Server {
+    child: Mutex<Child>,
+    log: Log,
+    /// Base address of the merchants' listener.
+    pub(crate) public: String,
+    /// Base address of the operators' listener.
+    pub(crate) operations: String,
+}
+
+/// A server that ended by itself, or did not begin to serve in time.
+#[derive(Debug)]
+pub(crate) struct Refused {
+    /// How it ended; none when it had to be killed.
+    pub(crate) status: Option<ExitStatus>,
+    /// All that it wrote on standard error.
+    pub(crate) said: String,
+}
+
+/// What a server wrote on standard error so far.
+type Log = Arc<Mutex<String>>;
+
+impl<'a> Launch<'a> {
+    pub(crate) fn on(data: &'a Path) -> Self {
+        let environment = vec![("CENTAVO_FOLDER_BYTES".to_owned(), FOLDER_BYTES.to_owned())];
+        Self { data, shim: None, environment }
+    }
+
+    /// Lets the server's power be cut.
+    pub(crate) fn with_shim(self, shim: Option<&'a Shim>) -> Self {
+        Self { shim, ..self }
+    }
+
+    /// Sets a variable of the server's environment.
+    pub(crate) fn with(mut self, name: &str, value: impl Into<String>) -> Self {
+        self.environment.push((name.to_owned(), value.into()));
+        self
+    }
+}
+
+impl Server {
+    /// Starts the binary and waits until it serves, or says why it does not.
+    pub(crate) async fn start(launch: &Launch<'_>) -> Result<Self, Refused> {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_centavo"));
+        command.args(["serve", "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0", "--log-format", "json"]);
+        command.arg("--data").arg(launch.data).args(["--sandbox", "on", "--rate-limit", "off"]);
+        command.env("CENTAVO_OPS_TOKEN", OPS_TOKEN).stdout(Stdio::null()).stderr(Stdio::piped());
+        if let Some(shim) = launch.shim {
+            shim.command(&mut command, launch.data);
+        }
+        command.envs(launch.environment.iter().map(|(name, value)| (name, value)));
+        let mut child = command.spawn().expect("the binary can be started");
+        let stderr = child.stderr.take().expect("stderr is piped");
+        let (log, (serving, addresses)) = (Log::default(), channel());
+        let kept = Arc::clone(&log);
+        let reader = std::thread::spawn(move || listen_to(stderr, &kept, &serving));
+        let told = tokio::task::spawn_blocking(move || addresses.recv_timeout(PATIENCE)).await.expect("a thread");
+        if let Ok([public, operations]) = told {
+            return Ok(Self { child: Mutex::new(child), log, public, operations });
+        }
+        let status = child.try_wait().expect("a child can be asked").or_else(|| ended_within(&mut child, PATIENCE));
+        let _is_gone = (child.kill(), child.wait(), reader.join());
+        let said = log.lock().unwrap().clone();
+        Err(Refused { status, said })
+    }
+
+    /// The process's number.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.lock().unwrap().id()
+    }
+
+    /// SIGKILL.
+    pub(crate) fn kill(&self) {
+        self.child.lock().unwrap().kill().expect("a child can be killed");
+    }
+
+    /// Waits until the process has ended.
+    pub(crate) fn wait(&self) {
+        self.child.lock().unwrap().wait().expect("a child can be waited for");
+    }
+
+    /// What it came to, if it has ended by itself within this time.
+    pub(crate) fn ended_within(&self, time: Duration) -> Option<Refused> {
+        let status = ended_within(&mut self.child.lock().unwrap(), time);
+        status.map(|status| Refused { status: Some(status), said: self.said() })
+    }
+
+    /// All that it wrote on standard error so far.
+    pub(crate) fn said(&self) -> String {
+        self.log.lock().unwrap().clone()
+    }
+
+    /// SIGTERM, which must end it with 0.
+    pub(crate) fn stop(self) -> Result<(), String> {
+        let mut child = self.child.lock().unwrap();
+        let _told = Command::new("kill").args(["-TERM", &child.id().to_string()]).status();
+        match ended_within(&mut child, PATIENCE) {
+            Some(status) if status.success() => Ok(()),
+            other => Err(format!("SIGTERM ended it with {other:?}, or not in time: {}", self.said())),
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let child = self.child.get_mut().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let _has_ended = (child.kill(), child.wait());
+    }
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.status {
+            Some(status) => write!(formatter, "it ended with {status}: {}", self.said),
+            None => write!(formatter, "it did not serve within {} seconds: {}", PATIENCE.as_secs(), self.said),
+        }
+    }
+}
+
+impl From<Refused> for String {
+    fn from(refused: Refused) -> String {
+        refused.to_string()
+    }
+}
+
+fn ended_within(child: &mut Child, time: Duration) -> Option<ExitStatus> {
+    let deadline = Instant::now() + time;
+    loop {
+        match child.try_wait().expect("a child can be asked") {
+            None if Instant::now() < deadline => std::thread::sleep(Duration::from_millis(5)),
+            ended => return ended,
+        }
+    }
+}
+
+/// Keeps what is logged, and tells the addresses when they are.
+fn listen_to(stderr: ChildStderr, kept: &Log, serving: &Sender<[String; 2]>) {
+    for line in BufReader::new(stderr).lines().map_while(Result::ok) {
+        let log: serde_json::Value = serde_json::from_str(&line).unwrap_or_default();
+        let address = |name: &str| log["fields"][name].as_str().map(|address| format!("http://{address}"));
+        if let (Some(public), Some(operations)) = (address("public"), address("operations")) {
+            let _nobody_waits = serving.send([public, operations]);
+        }
+        let mut kept = kept.lock().unwrap();
+        kept.push_str(&line);
+        kept.push('\n');
+    }
+}
+
+/// `centavo verify` on a stopped folder.
+pub(crate) fn verify(data: &Path) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_centavo"));
+    command.args(["verify", "--data"]).arg(data).env("CENTAVO_FOLDER_BYTES", FOLDER_BYTES);
+    command.output().expect("the binary can be started")
+}
+
+/// The folder must verify.
+pub(crate) fn must_verify(data: &Path) -> Result<(), String> {
+    let verified = verify(data);
+    match verified.status.success() {
+        true => Ok(()),
+        false => Err(format!("verify: {}", String::from_utf8_lossy(&verified.stderr))),
+    }
+}
