@@ -7,18 +7,16 @@
 
 #![allow(clippy::unwrap_used)]
 
-mod callers;
-#[path = "../../actors/tests/power_cut/cut.rs"]
-#[allow(dead_code)]
-mod cut;
-mod server;
+#[path = "../harness/mod.rs"]
+mod harness;
 
 use std::path::Path;
 use std::time::Duration;
 
-use callers::Callers;
-use cut::{Chance, Disk, Shim};
-use server::Server;
+use harness::callers::Callers;
+use harness::cut::{Chance, Disk, Shim};
+use harness::server::{Launch, Server, must_verify};
+use harness::setting;
 
 /// Callers that charge at once.
 const CALLERS: usize = 24;
@@ -50,16 +48,13 @@ async fn a_disk_that_lies_is_found_out() {
     println!("found out: {}", found.expect_err("forty power cuts on a disk that lies lose something"));
 }
 
-fn setting(name: &str) -> Option<u64> {
-    std::env::var(name).ok().map(|text| text.parse().expect("a number"))
-}
-
 /// Rounds of load, crash, restart and reckoning in one folder. Gives what was told, or the first promise that was broken.
 async fn crash_again_and_again(folder: &Path, shim: Option<&Shim>, rounds: u64) -> Result<String, String> {
     let data = folder.join("data");
     std::fs::create_dir_all(&data).map_err(|error| error.to_string())?;
     let first_seed = setting("CENTAVO_CRASH_SEED").unwrap_or(1);
-    let mut server = Server::start(&data, shim).await?;
+    let launch = Launch::on(&data).with_shim(shim);
+    let mut server = Server::start(&launch).await?;
     let mut callers = Callers::open(&server).await?;
     for seed in first_seed..first_seed + rounds {
         let mut chance = Chance(seed);
@@ -69,10 +64,10 @@ async fn crash_again_and_again(folder: &Path, shim: Option<&Shim>, rounds: u64) 
         if let Some(shim) = shim {
             shim.cut(&data, seed);
         }
-        server = Server::start(&data, shim).await.map_err(|error| format!("seed {seed}: it does not open: {error}"))?;
+        server = Server::start(&launch).await.map_err(|error| format!("seed {seed}: it does not open: {error}"))?;
         callers.reckon(&server).await.map_err(|error| format!("seed {seed}: {error}"))?;
     }
     server.stop()?;
-    server::verify(&data)?;
+    must_verify(&data)?;
     Ok(callers.summary())
 }

@@ -160,11 +160,14 @@ impl Callers {
         made.map(|told| told.txid.as_str())
     }
 
-    /// Repeats a request that was acknowledged, chosen by `number`; none when there are none, or nobody answers.
-    pub(crate) async fn repeat(&self, server: &Server, number: u64) -> Result<(), String> {
-        let chosen = usize::try_from(number).unwrap_or(0).checked_rem(self.told.len());
-        let told = &self.told[chosen.ok_or("nothing was told")?];
-        self.check_replay(server, told).await
+    /// Repeats a request that was acknowledged since the last reckoning, chosen by `number`; false when there was no clear answer.
+    pub(crate) async fn repeat(&self, server: &Server, number: u64) -> Result<bool, String> {
+        let recent = &self.told[self.reckoned..];
+        let told = &recent[usize::try_from(number % recent.len() as u64).unwrap_or_default()];
+        match send(&self.client, &server.public, &self.api_key, &told.ask).await {
+            Answer::Told(body) => self.same(told, &body).map(|()| true),
+            Answer::Unknown => Ok(false),
+        }
     }
 
     /// What was told, in one line.
@@ -213,9 +216,15 @@ impl Callers {
     /// The same request again gives the same answer.
     async fn check_replay(&self, server: &Server, told: &Told) -> Result<(), String> {
         match send(&self.client, &server.public, &self.api_key, &told.ask).await {
-            Answer::Told(body) if body["txid"] == told.body["txid"] && body["status"] == told.body["status"] => Ok(()),
-            Answer::Told(body) => Err(format!("told {} first, then {body}", told.body)),
+            Answer::Told(body) => self.same(told, &body),
             Answer::Unknown => Err(format!("no answer to a replay of {:?}", told.ask)),
+        }
+    }
+
+    fn same(&self, told: &Told, again: &Value) -> Result<(), String> {
+        match again["txid"] == told.body["txid"] && again["status"] == told.body["status"] {
+            true => Ok(()),
+            false => Err(format!("told {} first, then {again}", told.body)),
         }
     }
 

@@ -1,0 +1,160 @@
+//! Everything that a server says of the books of some merchants, page by page, to be held against what it says later.
+
+use std::collections::BTreeMap;
+
+use reqwest::Client;
+use serde_json::Value;
+
+use super::callers::{Callers, client};
+use super::cut::Chance;
+use super::server::{OPS_TOKEN, Server};
+
+/// See the module.
+pub(crate) struct Books {
+    /// The last Record in them.
+    pub(crate) cut: u64,
+    /// The trial balance, and every page of every balance, ledger and statement.
+    pages: BTreeMap<Page, Value>,
+    /// Every charge.
+    charges: Vec<(Page, Value)>,
+}
+
+/// Where something is read, and by whom.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Page {
+    path: String,
+    token: String,
+}
+
+/// What a server answered.
+enum Answer {
+    Body(Value),
+    /// It said itself that it cannot say.
+    Failed(String),
+}
+
+impl Books {
+    /// Reads all that a server says.
+    pub(crate) async fn read(server: &Server, merchants: &[Callers]) -> Result<Self, String> {
+        let client = client();
+        let mut books = Self { cut: cut(&client, server).await?, pages: BTreeMap::new(), charges: Vec::new() };
+        books.read_all_pages(&client, server, Page::of_operators("/ops/trial-balance")).await?;
+        for callers in merchants {
+            let (merchant, recipients) = (&callers.merchant, &callers.recipients);
+            let owners = [format!("M-{merchant}"), format!("P-{merchant}")];
+            for ledger in owners.into_iter().chain(recipients.iter().map(|recipient| format!("R-{recipient}"))) {
+                for what in ["accounts", "entries"] {
+                    let page = Page::of_operators(format!("/ops/ledgers/{ledger}/{what}"));
+                    books.read_all_pages(&client, server, page).await?;
+                }
+            }
+            let own = |path: String| Page { path, token: callers.api_key.clone() };
+            let statements = recipients.iter().map(|id| format!("/api/dashboard/sub-recipients/{id}/splits"));
+            let lists = ["/api/balance".to_owned(), "/api/dashboard/sub-recipients".to_owned()];
+            for path in lists.into_iter().chain(statements) {
+                books.read_all_pages(&client, server, own(path)).await?;
+            }
+            for txid in callers.charges() {
+                let page = own(format!("/api/charges/{txid}"));
+                let body = page.read(&client, server).await?.must_be_there(&page)?;
+                books.charges.push((page, body));
+            }
+        }
+        Ok(books)
+    }
+
+    /// Holds a server against these books: every page, and so many charges taken by chance. Says how many of them the server could not
+    /// give, and said so; anything else that it does not say as before is an error.
+    pub(crate) async fn check(
+        &self,
+        server: &Server,
+        charges: u64,
+        chance: &mut Chance,
+    ) -> Result<Vec<String>, String> {
+        let client = client();
+        let some = (0..charges).map(|_| &self.charges[chance.below(self.charges.len() as u64) as usize]);
+        let mut not_given = Vec::new();
+        for (page, expected) in self.pages.iter().chain(some.map(|(page, body)| (page, body))) {
+            match page.read(&client, server).await? {
+                Answer::Body(found) if found == *expected => {}
+                Answer::Body(found) => return Err(format!("{}: {}", page.path, difference(expected, &found))),
+                Answer::Failed(said) => not_given.push(format!("{}: {said}", page.path)),
+            }
+        }
+        Ok(not_given)
+    }
+
+    async fn read_all_pages(&mut self, client: &Client, server: &Server, first: Page) -> Result<(), String> {
+        let mut pages = 1;
+        let mut number = 1;
+        while number <= pages {
+            let page = Page { path: format!("{}?page={number}&per_page=100", first.path), ..first.clone() };
+            let body = page.read(client, server).await?.must_be_there(&page)?;
+            pages = body["pages"].as_u64().unwrap_or(1);
+            number += 1;
+            self.pages.insert(page, body);
+        }
+        Ok(())
+    }
+}
+
+impl Page {
+    fn of_operators(path: impl Into<String>) -> Self {
+        Self { path: path.into(), token: OPS_TOKEN.to_owned() }
+    }
+
+    /// Reads it; an error when there is no answer at all, or one that nothing explains.
+    async fn read(&self, client: &Client, server: &Server) -> Result<Answer, String> {
+        let base = if self.token == OPS_TOKEN { &server.operations } else { &server.public };
+        let request = client.get(format!("{base}{}", self.path)).bearer_auth(&self.token);
+        let response = request.send().await.map_err(|error| format!("{}: no answer: {error}", self.path))?;
+        let status = response.status();
+        let text = response.text().await.map_err(|error| format!("{}: no body: {error}", self.path))?;
+        match serde_json::from_str(&text) {
+            Ok(body) if status.is_success() => Ok(Answer::Body(body)),
+            Ok(_) if status.is_server_error() => Ok(Answer::Failed(format!("{status} {text}"))),
+            _ => Err(format!("{}: {status} {text}", self.path)),
+        }
+    }
+}
+
+impl Answer {
+    fn must_be_there(self, page: &Page) -> Result<Value, String> {
+        match self {
+            Answer::Body(body) => Ok(body),
+            Answer::Failed(said) => Err(format!("{}: {said}", page.path)),
+        }
+    }
+}
+
+/// The last Record that a server has published.
+pub(crate) async fn cut(client: &Client, server: &Server) -> Result<u64, String> {
+    let page = Page::of_operators("/ops/trial-balance");
+    let body = page.read(client, server).await?.must_be_there(&page)?;
+    body["cut"]["0"].as_u64().ok_or_else(|| format!("no cut in {body}"))
+}
+
+/// The first place where two bodies differ.
+fn difference(expected: &Value, found: &Value) -> String {
+    let places: Vec<String> = match (expected, found) {
+        (Value::Object(expected), Value::Object(found)) => expected.keys().chain(found.keys()).cloned().collect(),
+        (Value::Array(expected), Value::Array(found)) if expected.len() == found.len() => {
+            (0..expected.len()).map(|index| index.to_string()).collect()
+        }
+        _ => Vec::new(),
+    };
+    let at = |value: &Value, place: &str| match value {
+        Value::Array(items) => place.parse::<usize>().ok().and_then(|index| items.get(index).cloned()),
+        value => value.get(place).cloned(),
+    };
+    for place in places {
+        match (at(expected, &place), at(found, &place)) {
+            (Some(expected), Some(found)) if expected != found => {
+                return format!("{place}: {}", difference(&expected, &found));
+            }
+            (Some(_), Some(_)) => {}
+            (expected, found) => return format!("{place}: expected {expected:?}, found {found:?}"),
+        }
+    }
+    format!("expected {expected}, found {found}")
+}
