@@ -50,6 +50,9 @@ pub(crate) struct Callers {
     unanswered: u64,
 }
 
+/// How long a caller waits after a request that came to nothing.
+const PAUSE: Duration = Duration::from_millis(10);
+
 /// What one caller was told, and what it does not know.
 type Log = (Vec<Told>, Vec<Ask>);
 
@@ -88,12 +91,26 @@ impl Callers {
 
     /// Charges from so many callers at once; after `life` the end comes, and whoever has no answer by then does not know.
     pub(crate) async fn charge_until(&mut self, server: &Server, callers: usize, life: Duration, end: impl FnOnce()) {
+        let life = async {
+            tokio::time::sleep(life).await;
+            end();
+        };
+        self.charge_during(server, callers, life).await;
+    }
+
+    /// Charges from so many callers at once, until something has happened.
+    pub(crate) async fn charge_during<T>(
+        &mut self,
+        server: &Server,
+        callers: usize,
+        event: impl Future<Output = T>,
+    ) -> T {
         let ending = Arc::new(AtomicBool::new(false));
         let tasks = self.callers(server, callers, u64::MAX, &ending);
-        tokio::time::sleep(life).await;
+        let happened = event.await;
         ending.store(true, Ordering::Release);
-        end();
         self.note(tasks).await;
+        happened
     }
 
     /// Sends so many requests from so many callers at once.
@@ -115,7 +132,10 @@ impl Callers {
                     let ask = next_ask(keys.fetch_add(1, Ordering::Relaxed), &recipients, told.last());
                     match send(&client, &base, &api_key, &ask).await {
                         Answer::Told(body) => told.push(remember(ask, body)),
-                        Answer::Unknown => unknown.push(ask),
+                        Answer::Unknown => {
+                            unknown.push(ask);
+                            tokio::time::sleep(PAUSE).await;
+                        }
                     }
                 }
                 (told, unknown)
@@ -158,6 +178,11 @@ impl Callers {
     pub(crate) fn charges(&self) -> impl Iterator<Item = &str> {
         let made = self.told.iter().filter(|told| told.ask.kind != Kind::Pay);
         made.map(|told| told.txid.as_str())
+    }
+
+    /// How many requests have no answer yet.
+    pub(crate) fn unanswered(&self) -> usize {
+        self.unknown.len()
     }
 
     /// Repeats a request that was acknowledged since the last reckoning, chosen by `number`; false when there was no clear answer.
