@@ -141,7 +141,7 @@ impl Charge {
         if app.engine.ids().group(id) != caller.group {
             return Ok(None);
         }
-        let mut about = app.engine.projector().about(id).into_iter();
+        let mut about = app.engine.projector().about(id)?.into_iter();
         let Some(opened) = about.next() else { return Ok(None) };
         let Some(mut charge) = Self::opened_by(app, &app.engine.record(opened)?) else { return Ok(None) };
         for sequence in about {

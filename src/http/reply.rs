@@ -59,10 +59,7 @@ impl<S: Sync> FromRequestParts<S> for PageQuery {
         let pairs = Query::<Vec<(String, String)>>::try_from_uri(&parts.uri);
         let Query(pairs) = pairs.map_err(|_| Problem::new(Code::ValidationFailed))?;
         Ok(Self {
-            page: Page {
-                page: number(&pairs, "page", 1, 1_000_000_000)?,
-                per_page: number(&pairs, "per_page", 20, 100)?,
-            },
+            page: Page { page: number(&pairs, "page", 1, u64::MAX)?, per_page: number(&pairs, "per_page", 20, 100)? },
             search: single(&pairs, "search")?.unwrap_or_default().to_owned(),
         })
     }
@@ -91,8 +88,8 @@ fn wrong(name: &'static str, code: &'static str, message: String) -> Problem {
 
 impl Page {
     /// How many items come before this page.
-    pub fn skip(self) -> usize {
-        usize::try_from((self.page - 1) * self.per_page).unwrap_or(usize::MAX)
+    pub fn skip(self) -> u64 {
+        (self.page - 1).saturating_mul(self.per_page)
     }
 
     /// How many items a page has.
@@ -101,8 +98,8 @@ impl Page {
     }
 
     /// How many pages so many items fill.
-    pub fn pages(self, total: usize) -> u64 {
-        (total as u64).div_ceil(self.per_page)
+    pub fn pages(self, total: u64) -> u64 {
+        total.div_ceil(self.per_page)
     }
 }
 
@@ -112,7 +109,7 @@ pub struct List<T> {
     /// The items of this page, newest first.
     pub items: Vec<T>,
     /// Items on all pages.
-    pub total: usize,
+    pub total: u64,
     /// This page, from 1.
     pub page: u64,
     /// How many pages there are.
@@ -123,7 +120,7 @@ pub struct List<T> {
 
 impl<T> List<T> {
     /// A page of a list.
-    pub fn new(items: Vec<T>, total: usize, page: Page) -> Self {
+    pub fn new(items: Vec<T>, total: u64, page: Page) -> Self {
         Self { items, total, page: page.page, pages: page.pages(total), per_page: page.per_page }
     }
 }
