@@ -56,13 +56,18 @@ impl<S: Sync> FromRequestParts<S> for PageQuery {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
-        let pairs = Query::<Vec<(String, String)>>::try_from_uri(&parts.uri);
-        let Query(pairs) = pairs.map_err(|_| Problem::new(Code::ValidationFailed))?;
+        let pairs = query(parts)?;
         Ok(Self {
             page: Page { page: number(&pairs, "page", 1, u64::MAX)?, per_page: number(&pairs, "per_page", 20, 100)? },
             search: single(&pairs, "search")?.unwrap_or_default().to_owned(),
         })
     }
+}
+
+/// The parameters of a query, in order.
+pub fn query(parts: &Parts) -> Result<Vec<(String, String)>, Problem> {
+    let pairs = Query::<Vec<(String, String)>>::try_from_uri(&parts.uri);
+    pairs.map(|Query(pairs)| pairs).map_err(|_| Problem::new(Code::ValidationFailed))
 }
 
 fn number(pairs: &[(String, String)], name: &'static str, default: u64, max: u64) -> Result<u64, Problem> {
@@ -72,7 +77,7 @@ fn number(pairs: &[(String, String)], name: &'static str, default: u64, max: u64
 }
 
 /// The value of a parameter that may come once.
-fn single<'a>(pairs: &'a [(String, String)], name: &'static str) -> Result<Option<&'a str>, Problem> {
+pub fn single<'a>(pairs: &'a [(String, String)], name: &'static str) -> Result<Option<&'a str>, Problem> {
     let mut values = pairs.iter().filter(|(key, _)| key == name).map(|(_, value)| value.as_str());
     match (values.next(), values.next()) {
         (value, None) => Ok(value),
