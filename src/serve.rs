@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use actors::engine::{Engine, EngineOptions, OpenError};
 use actors::journal::RoomLimits;
+use actors::rails::Rails;
 use prometheus_client::registry::Registry;
 use tokio::net::TcpSocket;
 use tokio::sync::watch;
@@ -67,12 +68,22 @@ pub struct Running {
 
 /// Opens the data and begins to serve. `progress` is told how many Records of how many have been read.
 pub async fn start(settings: Settings, progress: impl Fn(u64, u64) + Send + 'static) -> Result<Running, StartError> {
+    let rails = settings.sandbox.then(sandbox::rails);
+    start_with(rails, settings, progress).await
+}
+
+/// The same, with these rails to the outside.
+pub async fn start_with(
+    rails: Option<Rails>,
+    settings: Settings,
+    progress: impl Fn(u64, u64) + Send + 'static,
+) -> Result<Running, StartError> {
     let options = EngineOptions {
         sandbox: settings.sandbox,
         master_key: master_key(&settings.data)?,
         room: RoomLimits::default(),
         idle: IDLE,
-        rails: settings.sandbox.then(sandbox::rails),
+        rails,
         fold_name: search_key,
     };
     let sockets = [bind(settings.listen)?, bind(settings.ops_listen)?];

@@ -249,17 +249,29 @@ impl Engine {
         self.command(group, command, None, None, permit).await
     }
 
-    /// Cancels a pending PIX charge: the institution is told and asked first, and a payment that was faster is booked.
-    pub async fn cancel_pix(&self, group: GroupNumber, charge: ObjectId) -> Result<Outcome, Unavailable> {
+    /// Cancels a pending PIX charge: the institution is told and asked first, and a payment that was faster is booked. Only the
+    /// Record of a cancellation carries the caller's key.
+    pub async fn cancel_pix(
+        &self,
+        group: GroupNumber,
+        charge: ObjectId,
+        key: Option<KeyLookup>,
+        permit: Arc<Permit>,
+    ) -> Result<Outcome, Unavailable> {
+        let command = self.end_pix(charge).await?;
+        let key = key.filter(|_| matches!(command, MerchantCommand::CancelPix { .. }));
+        self.command(group, command, key, None, permit).await
+    }
+
+    /// Has the institution end a code, and gives the command that its answer calls for.
+    async fn end_pix(&self, charge: ObjectId) -> Result<MerchantCommand, Unavailable> {
         let rails = self.rails.as_ref().ok_or(Unavailable::NoRail)?;
         let fate = tokio::time::timeout(RAIL_ANSWER_MAX, rails.pix.cancel(charge)).await;
-        let command = match fate.unwrap_or(Err(RailError::NoAnswer)) {
-            Ok(PixFate::Cancelled) => MerchantCommand::CancelPix { charge },
-            Ok(PixFate::Paid { end_to_end_id }) => MerchantCommand::ConfirmPix { charge, end_to_end_id },
-            Err(RailError::NoAnswer) => return Err(Unavailable::OutcomeUnknown),
-        };
-        let permit = self.room.take(INSIDE_BYTES).await;
-        self.command(group, command, None, None, permit).await
+        match fate.unwrap_or(Err(RailError::NoAnswer)) {
+            Ok(PixFate::Cancelled) => Ok(MerchantCommand::CancelPix { charge }),
+            Ok(PixFate::Paid { end_to_end_id }) => Ok(MerchantCommand::ConfirmPix { charge, end_to_end_id }),
+            Err(RailError::NoAnswer) => Err(Unavailable::OutcomeUnknown),
+        }
     }
 
     /// One Record of the journal.
@@ -433,18 +445,22 @@ impl Engine {
 
     /// Asks the rail of one charge, by our id, what became of it; true when that is settled. No answer changes nothing.
     async fn reconcile(&self, group: GroupNumber, charge: ObjectId, open: &OpenCharge) -> bool {
-        if !open.terms.method.is_card() {
-            return self.cancel_pix(group, charge).await.is_ok();
-        }
-        let Some(rails) = &self.rails else { return false };
-        let found = tokio::time::timeout(RAIL_ANSWER_MAX, rails.card.find(charge, open)).await;
-        let command = match found.unwrap_or(Err(RailError::NoAnswer)) {
-            Ok(Some(answer)) => card_outcome(charge, answer),
-            Ok(None) => MerchantCommand::RefuseCard { charge, refusal: ledger::event::CardRefusal::Failed },
-            Err(RailError::NoAnswer) => return false,
-        };
+        let found =
+            if open.terms.method.is_card() { self.find_card(charge, open).await } else { self.end_pix(charge).await };
+        let Ok(command) = found else { return false };
         let permit = self.room.take(INSIDE_BYTES).await;
         self.command(group, command, None, None, permit).await.is_ok()
+    }
+
+    /// Asks the acquirer what became of a charge, and gives the command that its answer calls for.
+    async fn find_card(&self, charge: ObjectId, open: &OpenCharge) -> Result<MerchantCommand, Unavailable> {
+        let rails = self.rails.as_ref().ok_or(Unavailable::NoRail)?;
+        let found = tokio::time::timeout(RAIL_ANSWER_MAX, rails.card.find(charge, open)).await;
+        match found.unwrap_or(Err(RailError::NoAnswer)) {
+            Ok(Some(answer)) => Ok(card_outcome(charge, answer)),
+            Ok(None) => Ok(MerchantCommand::RefuseCard { charge, refusal: ledger::event::CardRefusal::Failed }),
+            Err(RailError::NoAnswer) => Err(Unavailable::OutcomeUnknown),
+        }
     }
 
     /// Sends drafts to the acquirer for analysis: with a rail, they become pending.

@@ -8,9 +8,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use ledger::account::Account;
 use ledger::entry::{Balance, Balances};
 use ledger::event::Event;
-use ledger::fees::Settings;
+use ledger::fees::{PaymentMethod, Settings};
 use ledger::id::{Fingerprint, GroupNumber, LedgerId, ObjectId, RecipientNumber};
 use ledger::merchant::RecipientStatus;
+use ledger::money::Centavos;
+use ledger::operations::{OperationAccount, operations};
 use ledger::personal::{RecipientProfile, Sealed};
 use ledger::record::{IDEMPOTENCY_KEPT_MS, Record};
 use ledger::time::Timestamp;
@@ -18,7 +20,7 @@ use parking_lot::{Mutex, RwLock};
 
 use crate::dues::Dues;
 use crate::seal::Keyring;
-use crate::store::Sequence;
+use crate::store::{Sequence, StoreError};
 
 /// A merchant, as published.
 #[derive(Clone, Debug)]
@@ -98,6 +100,43 @@ pub struct ListedSplit {
     pub index: u32,
 }
 
+/// Where a charge stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChargeStatus {
+    /// No outcome yet.
+    Pending,
+    /// Paid or captured.
+    Paid,
+    /// The card was refused.
+    Refused,
+    /// The PIX code expired or was cancelled.
+    Cancelled,
+}
+
+/// Which of a merchant's charges are listed: those that meet all that is given.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ChargeFilter {
+    /// Where they stand.
+    pub status: Option<ChargeStatus>,
+    /// How they are paid.
+    pub method: Option<PaymentMethod>,
+    /// Created at this time or later; the time of creation is the one in the id.
+    pub from: Option<Timestamp>,
+    /// Created before this time.
+    pub to: Option<Timestamp>,
+}
+
+/// One line of a merchant's account statement: where its Record is, and which of the Record's [`operations`] it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ListedOperation {
+    /// The Record.
+    pub sequence: Sequence,
+    /// Position in the Record's operations, from 0.
+    pub index: u32,
+    /// What stands on the operation's account after it.
+    pub balance_after: Centavos,
+}
+
 /// An idempotency key, looked up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeyFound {
@@ -141,6 +180,23 @@ struct Index {
     keys_in_order: VecDeque<(Timestamp, Fingerprint, Sequence)>,
     by_ledger: HashMap<LedgerId, Concerning>,
     splits: HashMap<LedgerId, Vec<ListedSplit>>,
+    charges: HashMap<GroupNumber, Vec<ListedCharge>>,
+    operations: HashMap<LedgerId, AccountStatement>,
+}
+
+/// One charge, in the order of the opening Records.
+struct ListedCharge {
+    sequence: Sequence,
+    created_at: Timestamp,
+    method: PaymentMethod,
+    status: ChargeStatus,
+}
+
+/// A merchant's operations, oldest first, and what stands on its accounts after them.
+#[derive(Default)]
+struct AccountStatement {
+    lines: Vec<ListedOperation>,
+    balances: HashMap<OperationAccount, Centavos>,
 }
 
 /// The Records that concern a ledger, each list in order.
@@ -224,17 +280,17 @@ impl Projector {
     }
 
     /// An idempotency key of a merchant.
-    pub fn find_key(&self, merchant: LedgerId, key: Fingerprint) -> KeyFound {
+    pub fn find_key(&self, merchant: LedgerId, key: Fingerprint) -> Result<KeyFound, StoreError> {
         let index = self.index.read();
-        KeyFound {
+        Ok(KeyFound {
             sequence: index.by_key.get(&key).copied(),
             looked_up_through: index.ordinals.get(&merchant).copied().unwrap_or_default(),
-        }
+        })
     }
 
     /// The Records about an object, oldest first.
-    pub fn about(&self, id: ObjectId) -> Vec<Sequence> {
-        self.index.read().by_object.get(&id).cloned().unwrap_or_default()
+    pub fn about(&self, id: ObjectId) -> Result<Vec<Sequence>, StoreError> {
+        Ok(self.index.read().by_object.get(&id).cloned().unwrap_or_default())
     }
 
     /// The Records that make a ledger's state: its own after `own_after`, those that it was told of after `foreign_after`, in
@@ -259,15 +315,54 @@ impl Projector {
     }
 
     /// How many Records have an entry of a ledger, and the page of them that begins `skip` from the newest.
-    pub fn entries_page(&self, ledger: LedgerId, skip: usize, count: usize) -> (usize, Vec<Sequence>) {
+    pub fn entries_page(&self, ledger: LedgerId, skip: u64, count: usize) -> Result<(u64, Vec<Sequence>), StoreError> {
         let index = self.index.read();
-        index.by_ledger.get(&ledger).map_or((0, Vec::new()), |lists| newest_page(&lists.with_entries, skip, count))
+        let lists = index.by_ledger.get(&ledger);
+        Ok(lists.map_or((0, Vec::new()), |lists| newest_page(&lists.with_entries, skip, count)))
     }
 
     /// How many splits a recipient's statement has, and the page of them that begins `skip` from the newest.
-    pub fn splits_page(&self, recipient: LedgerId, skip: usize, count: usize) -> (usize, Vec<ListedSplit>) {
+    pub fn splits_page(
+        &self,
+        recipient: LedgerId,
+        skip: u64,
+        count: usize,
+    ) -> Result<(u64, Vec<ListedSplit>), StoreError> {
         let index = self.index.read();
-        index.splits.get(&recipient).map_or((0, Vec::new()), |splits| newest_page(splits, skip, count))
+        let splits = index.splits.get(&recipient);
+        Ok(splits.map_or((0, Vec::new()), |splits| newest_page(splits, skip, count)))
+    }
+
+    /// How many charges of a merchant meet the filter, and the Records that opened those on the page that begins `skip` from the
+    /// newest.
+    pub fn charges_page(
+        &self,
+        group: GroupNumber,
+        filter: &ChargeFilter,
+        skip: u64,
+        count: usize,
+    ) -> Result<(u64, Vec<Sequence>), StoreError> {
+        let index = self.index.read();
+        let (mut total, mut page) = (0, Vec::new());
+        for charge in index.charges.get(&group).into_iter().flatten().rev().filter(|charge| filter.admits(charge)) {
+            if total >= skip && page.len() < count {
+                page.push(charge.sequence);
+            }
+            total += 1;
+        }
+        Ok((total, page))
+    }
+
+    /// How many lines a merchant's account statement has, and the page of them that begins `skip` from the newest.
+    pub fn operations_page(
+        &self,
+        ledger: LedgerId,
+        skip: u64,
+        count: usize,
+    ) -> Result<(u64, Vec<ListedOperation>), StoreError> {
+        let index = self.index.read();
+        let statement = index.operations.get(&ledger);
+        Ok(statement.map_or((0, Vec::new()), |statement| newest_page(&statement.lines, skip, count)))
     }
 
     /// The balances of a ledger's accounts.
@@ -403,6 +498,16 @@ impl Index {
         for event in &record.events {
             self.count_charge(sequence, group, event);
         }
+        self.count_operations(sequence, LedgerId::Merchant(group), record);
+    }
+
+    fn count_operations(&mut self, sequence: Sequence, merchant: LedgerId, record: &Record) {
+        let statement = self.operations.entry(merchant).or_default();
+        for (index, operation) in (0..).zip(operations(record)) {
+            let balance = statement.balances.entry(operation.account).or_default();
+            *balance += operation.amount;
+            statement.lines.push(ListedOperation { sequence, index, balance_after: *balance });
+        }
     }
 
     /// Forgets the keys that have had their time.
@@ -421,6 +526,12 @@ impl Index {
     fn count_charge(&mut self, sequence: Sequence, group: GroupNumber, event: &Event) {
         let charge = match event {
             Event::ChargeOpened { charge, terms, expires_at, .. } => {
+                self.charges.entry(group).or_default().push(ListedCharge {
+                    sequence,
+                    created_at: charge.created_at(),
+                    method: terms.method,
+                    status: ChargeStatus::Pending,
+                });
                 if expires_at.is_some() {
                     self.list_splits(sequence, group, terms.splits.iter().map(|split| split.recipient));
                 }
@@ -428,9 +539,11 @@ impl Index {
             }
             Event::CardCaptured { charge, terms, .. } => {
                 self.list_splits(sequence, group, terms.splits.iter().map(|split| split.recipient));
+                self.set_status(group, *charge, ChargeStatus::Paid);
                 charge
             }
             Event::PixCancelled { charge, recipients, .. } => {
+                self.set_status(group, *charge, ChargeStatus::Cancelled);
                 let opened = self.by_object.get(charge).and_then(|about| about.first()).copied();
                 for number in recipients {
                     if let (Some(opened), Some(splits)) =
@@ -443,12 +556,26 @@ impl Index {
                 }
                 charge
             }
-            Event::CardRefused { charge, .. } | Event::CardUnanswered { charge } | Event::PixPaid { charge, .. } => {
+            Event::CardRefused { charge, .. } => {
+                self.set_status(group, *charge, ChargeStatus::Refused);
                 charge
             }
+            Event::PixPaid { charge, .. } => {
+                self.set_status(group, *charge, ChargeStatus::Paid);
+                charge
+            }
+            Event::CardUnanswered { charge } => charge,
             _ => return,
         };
         self.by_object.entry(*charge).or_default().push(sequence);
+    }
+
+    fn set_status(&mut self, group: GroupNumber, charge: ObjectId, status: ChargeStatus) {
+        let opened = self.by_object.get(&charge).and_then(|about| about.first());
+        let (Some(opened), Some(charges)) = (opened, self.charges.get_mut(&group)) else { return };
+        if let Ok(place) = charges.binary_search_by_key(opened, |charge| charge.sequence) {
+            charges[place].status = status;
+        }
     }
 
     fn list_splits(
@@ -460,6 +587,15 @@ impl Index {
         for (index, number) in (0..).zip(recipients) {
             self.splits.entry(LedgerId::Recipient(group, number)).or_default().push(ListedSplit { sequence, index });
         }
+    }
+}
+
+impl ChargeFilter {
+    fn admits(&self, charge: &ListedCharge) -> bool {
+        self.status.is_none_or(|status| status == charge.status)
+            && self.method.is_none_or(|method| method == charge.method)
+            && self.from.is_none_or(|from| from <= charge.created_at)
+            && self.to.is_none_or(|to| charge.created_at < to)
     }
 }
 
@@ -484,6 +620,7 @@ fn is_about_accounts(event: &Event) -> bool {
 }
 
 /// The whole length of a list that is oldest first, and a page of it, newest first.
-fn newest_page<T: Copy>(oldest_first: &[T], skip: usize, count: usize) -> (usize, Vec<T>) {
-    (oldest_first.len(), oldest_first.iter().rev().skip(skip).take(count).copied().collect())
+fn newest_page<T: Copy>(oldest_first: &[T], skip: u64, count: usize) -> (u64, Vec<T>) {
+    let skip = usize::try_from(skip).unwrap_or(usize::MAX);
+    (oldest_first.len() as u64, oldest_first.iter().rev().skip(skip).take(count).copied().collect())
 }

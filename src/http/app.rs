@@ -5,6 +5,7 @@ use std::sync::Arc;
 use actors::engine::{Engine, Unavailable};
 use actors::load::LoadError;
 use actors::resident::Outcome;
+use actors::store::StoreError;
 use axum::extract::{FromRequestParts, Path};
 use axum::http::request::Parts;
 use ledger::id::{GroupNumber, LedgerId, ObjectId};
@@ -128,6 +129,12 @@ impl From<Unavailable> for Problem {
             Unavailable::OutcomeUnknown => Problem::new(Code::OutcomeUnknown).retry_after(1),
             Unavailable::NoRail => Problem::new(Code::RailNotConfigured),
         }
+    }
+}
+
+impl From<StoreError> for Problem {
+    fn from(error: StoreError) -> Self {
+        LoadError::from(error).into()
     }
 }
 

@@ -1,17 +1,21 @@
-//! `GET /api/balance`: a merchant's money.
+//! `GET /api/balance` and `GET /api/balance/operations`: a merchant's money, and how it came to be so.
 
 use std::sync::Arc;
 
+use actors::store::Sequence;
 use axum::extract::State;
 use axum::response::Response;
+use ledger::id::{Fingerprint, LedgerId, RecipientNumber};
 use ledger::merchant::MerchantState;
+use ledger::operations::{Operation, OperationAccount, OperationKind, operations};
+use ledger::record::Record;
 use ledger::time::Timestamp;
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::app::{App, Caller};
-use super::problem::Problem;
-use super::reply::ok;
+use super::problem::{Code, Problem};
+use super::reply::{List, PageQuery, ok, time};
 
 /// A merchant's money, centavos.
 #[derive(Debug, Serialize, ToSchema)]
@@ -36,4 +40,103 @@ pub async fn get(State(app): State<Arc<App>>, caller: Caller) -> Result<Response
         deficit: books.deficit().0,
     };
     Ok(ok(app.engine.read_merchant(caller.group, look).await?))
+}
+
+/// One line of the account statement; amounts in centavos.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct OperationRow {
+    /// The operation's id.
+    id: String,
+    /// `charge`, `fee`, `split`, `settlement`, `refund`, `take_back`, `cashout`, `cashout_fee`, `cashout_returned`, `deficit` or `dispute`.
+    #[serde(rename = "type")]
+    kind: &'static str,
+    /// Above zero when the account rises, below when it falls.
+    amount: i64,
+    /// `pending`, `available` or `reserved`.
+    account: &'static str,
+    /// The charge that it comes from; null for what sums up many.
+    source_id: Option<String>,
+    /// When the money is available, or since when it is.
+    available_at: Option<String>,
+    /// When it happened.
+    created_at: String,
+    /// What stood on the account after it.
+    balance_after: i64,
+}
+
+/// The account's operations, newest first, after booking what is due.
+#[utoipa::path(get, path = "/api/balance/operations",
+    params(("page" = Option<u64>, Query), ("per_page" = Option<u64>, Query)),
+    responses((status = 200, body = List<OperationRow>)))]
+pub async fn list_operations(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    PageQuery { page, .. }: PageQuery,
+) -> Result<Response, Problem> {
+    app.engine.read_merchant(caller.group, |_, _| ()).await?;
+    let merchant = caller.ledger();
+    let (total, listed) = app.engine.projector().operations_page(merchant, page.skip(), page.count())?;
+    let mut items = Vec::with_capacity(listed.len());
+    let mut read: Option<(Sequence, Record, Vec<Operation>)> = None;
+    for line in listed {
+        // A Record's lines stand together: it is read once.
+        let (sequence, record, operations) = match read.take().filter(|(sequence, ..)| *sequence == line.sequence) {
+            Some(known) => known,
+            None => {
+                let record = app.engine.record(line.sequence)?;
+                let operations = operations(&record);
+                (line.sequence, record, operations)
+            }
+        };
+        let operation = operations.get(line.index as usize).ok_or_else(|| Problem::new(Code::Internal))?;
+        items.push(OperationRow {
+            id: operation_id(&app, caller, &record, line.index),
+            kind: kind_name(operation.kind),
+            amount: operation.amount.0,
+            account: account_name(operation.account),
+            source_id: operation.source.map(|id| id.txid()),
+            available_at: operation.available_at.map(time),
+            created_at: time(record.effective_at),
+            balance_after: line.balance_after.0,
+        });
+        read = Some((sequence, record, operations));
+    }
+    Ok(ok(List::new(items, total, page)))
+}
+
+/// An operation's id is made from what never changes: its time, and a keyed digest of its place among its owner's Records. It tells
+/// nobody how many Records there are.
+fn operation_id(app: &App, caller: Caller, record: &Record, index: u32) -> String {
+    let recipient = match record.owner {
+        LedgerId::Recipient(_, RecipientNumber(number)) => number,
+        _ => 0,
+    };
+    let place = [&recipient.to_le_bytes()[..], &record.ordinal.to_le_bytes(), &index.to_le_bytes()];
+    let Fingerprint(digest) = app.engine.keyring().fingerprint("operation", &place);
+    let random = digest.iter().fold(0, |sum: u64, byte| (sum << 8) | u64::from(*byte));
+    app.engine.ids().object(caller.group, record.effective_at, random).uuid().to_string()
+}
+
+fn kind_name(kind: OperationKind) -> &'static str {
+    match kind {
+        OperationKind::Charge => "charge",
+        OperationKind::Fee => "fee",
+        OperationKind::Split => "split",
+        OperationKind::Settlement => "settlement",
+        OperationKind::Refund => "refund",
+        OperationKind::TakeBack => "take_back",
+        OperationKind::Cashout => "cashout",
+        OperationKind::CashoutFee => "cashout_fee",
+        OperationKind::CashoutReturned => "cashout_returned",
+        OperationKind::Deficit => "deficit",
+        OperationKind::Dispute => "dispute",
+    }
+}
+
+fn account_name(account: OperationAccount) -> &'static str {
+    match account {
+        OperationAccount::Pending => "pending",
+        OperationAccount::Available => "available",
+        OperationAccount::Reserved => "reserved",
+    }
 }

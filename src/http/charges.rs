@@ -1,8 +1,14 @@
-//! A charge as it is read: its opening and its outcome, from the journal (interface 2.2, 2.5, 3.1).
+//! A charge as it is read: its opening and its outcome, from the journal (interface 2.2, 2.5, 3.1); the list of an account's charges;
+//! and the end of a PIX charge that nobody shall pay any more.
 
 use std::sync::Arc;
 
-use axum::extract::State;
+use actors::projector::{ChargeFilter, ChargeStatus};
+use actors::resident::Outcome;
+use actors::store::Sequence;
+use axum::extract::{FromRequestParts, State};
+use axum::http::HeaderMap;
+use axum::http::request::Parts;
 use axum::response::Response;
 use ledger::event::{CardBrand, CardFace, CardRefusal, Event, Split, Terms};
 use ledger::fees::PaymentMethod;
@@ -10,14 +16,19 @@ use ledger::id::{LedgerId, ObjectId};
 use ledger::money::percent_of;
 use ledger::personal::Payer;
 use ledger::record::Record;
+use ledger::rejection::Rejection;
 use ledger::time::Timestamp;
 use rust_decimal::Decimal;
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::app::{App, Caller, PathId};
+use super::body::JsonBody;
+use super::idempotency::{Key, Keyed, LOOK_UPS_MAX, replayed};
+use super::json::{Checker, parse};
 use super::problem::{Code, Problem};
-use super::reply::{decimal, ok, time};
+use super::reply::{List, PageQuery, decimal, ok, query, single, time};
+use super::timestamp::Named;
 use crate::brcode::BrCode;
 use crate::folding::without_accents;
 use crate::mask;
@@ -141,18 +152,33 @@ impl Charge {
         if app.engine.ids().group(id) != caller.group {
             return Ok(None);
         }
-        let mut about = app.engine.projector().about(id).into_iter();
-        let Some(opened) = about.next() else { return Ok(None) };
-        let Some(mut charge) = Self::opened_by(app, &app.engine.record(opened)?) else { return Ok(None) };
-        for sequence in about {
-            if let Some(fate) = Fate::told_by(&app.engine.record(sequence)?, id) {
-                if charge.first_fate == Fate::Pending {
-                    charge.first_fate = fate.clone();
+        let about = app.engine.projector().about(id)?;
+        let Some((opened, later)) = about.split_first() else { return Ok(None) };
+        let Some(mut charge) = Self::opened_by(app, &app.engine.record(*opened)?) else { return Ok(None) };
+        charge.follow(app, later)?;
+        Ok(Some(charge))
+    }
+
+    /// The charge that the Record of this sequence opened, as it stands now.
+    fn opened_at(app: &App, sequence: Sequence) -> Result<Self, Problem> {
+        let opened = Self::opened_by(app, &app.engine.record(sequence)?);
+        let mut charge = opened.ok_or_else(|| Problem::new(Code::Internal))?;
+        let about = app.engine.projector().about(charge.id)?;
+        charge.follow(app, about.get(1..).unwrap_or_default())?;
+        Ok(charge)
+    }
+
+    /// Takes in what the Records after the opening say.
+    fn follow(&mut self, app: &App, later: &[Sequence]) -> Result<(), Problem> {
+        for sequence in later {
+            if let Some(fate) = Fate::told_by(&app.engine.record(*sequence)?, self.id) {
+                if self.first_fate == Fate::Pending {
+                    self.first_fate = fate.clone();
                 }
-                charge.fate = fate;
+                self.fate = fate;
             }
         }
-        Ok(Some(charge))
+        Ok(())
     }
 
     /// The charge that a Record opens.
@@ -350,10 +376,129 @@ fn expressible_or<'a>(text: &'a str, fallback: &'a str) -> &'a str {
 #[utoipa::path(get, path = "/api/charges/{txid}", params(("txid" = String, Path)),
     responses((status = 200, body = ChargeView), (status = 404)))]
 pub async fn get(State(app): State<Arc<App>>, caller: Caller, PathId(txid): PathId) -> Result<Response, Problem> {
-    let charge = match ObjectId::parse(&txid) {
-        Some(id) => Charge::find(&app, caller, id)?,
+    Ok(ok(named(&app, caller, &txid)?.view(&app)?))
+}
+
+/// The account's charge of this txid.
+fn named(app: &App, caller: Caller, txid: &str) -> Result<Charge, Problem> {
+    let not_found = || Problem::new(Code::ChargeNotFound);
+    let id = ObjectId::parse(txid).ok_or_else(not_found)?;
+    Charge::find(app, caller, id)?.ok_or_else(not_found)
+}
+
+/// Which charges a list is asked for.
+#[derive(Debug)]
+pub struct ChargeQuery(ChargeFilter);
+
+impl<S: Sync> FromRequestParts<S> for ChargeQuery {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        filter(&query(parts)?).map(Self)
+    }
+}
+
+/// The account's charges, newest first. A charge shows where it stands when it is read: one whose outcome comes while the page is
+/// being read is listed by where it stood, and shows its outcome.
+#[utoipa::path(get, path = "/api/charges",
+    params(("status" = Option<String>, Query, description = "`pending`, `CONCLUIDA`, `RECUSADA` or `cancelled`"),
+        ("payment_method" = Option<String>, Query, description = "`pix`, `credit_card` or `debit_card`"),
+        ("from" = Option<String>, Query, description = "Created at this instant (RFC 3339) or on this day (`YYYY-MM-DD`, Sao Paulo), or later"),
+        ("to" = Option<String>, Query, description = "Created before this instant, or on this day at the latest"),
+        ("page" = Option<u64>, Query), ("per_page" = Option<u64>, Query)),
+    responses((status = 200, body = List<ChargeView>), (status = 400)))]
+pub async fn list(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    ChargeQuery(filter): ChargeQuery,
+    PageQuery { page, .. }: PageQuery,
+) -> Result<Response, Problem> {
+    let (total, opened) = app.engine.projector().charges_page(caller.group, &filter, page.skip(), page.count())?;
+    let charges = opened.into_iter().map(|sequence| Charge::opened_at(&app, sequence)?.view(&app));
+    let items = charges.collect::<Result<Vec<_>, _>>()?;
+    Ok(ok(List::new(items, total, page)))
+}
+
+fn filter(pairs: &[(String, String)]) -> Result<ChargeFilter, Problem> {
+    let mut check = Checker::new();
+    let status = match single(pairs, "status")? {
         None => None,
+        Some("pending") => Some(ChargeStatus::Pending),
+        Some("CONCLUIDA") => Some(ChargeStatus::Paid),
+        Some("RECUSADA") => Some(ChargeStatus::Refused),
+        Some("cancelled") => Some(ChargeStatus::Cancelled),
+        Some(_) => check.refuse("status", "unknown", "status deve ser pending, CONCLUIDA, RECUSADA ou cancelled"),
     };
-    let charge = charge.ok_or_else(|| Problem::new(Code::ChargeNotFound))?;
-    Ok(ok(charge.view(&app)?))
+    let methods = [PaymentMethod::Pix, PaymentMethod::CreditCard, PaymentMethod::DebitCard];
+    let method = single(pairs, "payment_method")?.and_then(|name| {
+        let known = methods.into_iter().find(|method| method_name(*method) == name);
+        let message = "payment_method deve ser pix, credit_card ou debit_card";
+        known.or_else(|| check.refuse("payment_method", "unknown", message))
+    });
+    let mut instant = |name, of: fn(Named) -> i64| {
+        let text = single(pairs, name)?;
+        let named = text.and_then(|text| {
+            let message = format!("{name} deve ser uma data (AAAA-MM-DD) ou um instante RFC 3339");
+            Named::parse(text).or_else(|| check.refuse(name, "invalid_time", message))
+        });
+        Ok::<_, Problem>(named.map(|named| Timestamp(of(named))))
+    };
+    let from = instant("from", |named| match named {
+        Named::Instant(at) | Named::Day { begin: at, .. } => at,
+    })?;
+    let to = instant("to", |named| match named {
+        Named::Instant(at) | Named::Day { end: at, .. } => at,
+    })?;
+    if from.zip(to).is_some_and(|(from, to)| from > to) {
+        check.refuse::<()>("to", "before_from", "to não pode ser anterior a from");
+    }
+    check.finish()?;
+    Ok(ChargeFilter { status, method, from, to })
+}
+
+/// Ends a pending PIX charge. The institution is told and asked first: a payment that was faster is booked, and the answer is 409.
+#[utoipa::path(post, path = "/api/charges/{txid}/cancel", params(("txid" = String, Path)),
+    responses((status = 200, body = ChargeView), (status = 404), (status = 409), (status = 503)))]
+pub async fn cancel(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    PathId(txid): PathId,
+    headers: HeaderMap,
+    JsonBody { bytes: body, .. }: JsonBody,
+) -> Result<Response, Problem> {
+    if !body.is_empty() {
+        parse::<serde::de::IgnoredAny>(&body)?;
+    }
+    let id = named(&app, caller, &txid)?.id;
+    let route = format!("POST /api/charges/{}/cancel", id.txid());
+    let key = Key::of(&app, &headers, &caller.group.0.to_string(), &route, &body, None)?;
+    for _ in 0..LOOK_UPS_MAX {
+        // Read before the key is looked up: whoever sees the Record that ended the charge finds the key of that Record too.
+        let charge = named(&app, caller, &txid)?;
+        let lookup = match key.look_up(&app, caller.ledger())? {
+            Keyed::Replay(..) => return Ok(replayed(ok(charge.view(&app)?))),
+            Keyed::Fresh(lookup) => lookup,
+        };
+        let permit = app.engine.permit(body.len())?;
+        if charge.card.is_some() || charge.fate != Fate::Pending {
+            return Err(not_pending(&charge));
+        }
+        match app.engine.cancel_pix(caller.group, id, lookup, permit).await? {
+            Outcome::KeyTaken => {}
+            Outcome::Recorded(record) if Fate::told_by(&record, id) == Some(Fate::Cancelled) => {
+                return Ok(ok(named(&app, caller, &txid)?.view(&app)?));
+            }
+            Outcome::Recorded(_) | Outcome::Unchanged | Outcome::Refused(Rejection::ChargeNotPending) => {
+                return Err(not_pending(&named(&app, caller, &txid)?));
+            }
+            Outcome::Refused(rejection) => return Err(rejection.into()),
+        }
+    }
+    Err(Problem::new(Code::IdempotencyKeyInProgress).retry_after(1))
+}
+
+/// Tells where a charge stands that can't be cancelled.
+fn not_pending(charge: &Charge) -> Problem {
+    let problem = Problem::new(Code::ChargeNotPending).detail(format!("The charge is {}.", charge.fate.status()));
+    problem.member("txid", charge.id.txid()).member("charge_status", charge.fate.status())
 }

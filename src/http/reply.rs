@@ -56,16 +56,18 @@ impl<S: Sync> FromRequestParts<S> for PageQuery {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
-        let pairs = Query::<Vec<(String, String)>>::try_from_uri(&parts.uri);
-        let Query(pairs) = pairs.map_err(|_| Problem::new(Code::ValidationFailed))?;
+        let pairs = query(parts)?;
         Ok(Self {
-            page: Page {
-                page: number(&pairs, "page", 1, 1_000_000_000)?,
-                per_page: number(&pairs, "per_page", 20, 100)?,
-            },
+            page: Page { page: number(&pairs, "page", 1, u64::MAX)?, per_page: number(&pairs, "per_page", 20, 100)? },
             search: single(&pairs, "search")?.unwrap_or_default().to_owned(),
         })
     }
+}
+
+/// The parameters of a query, in order.
+pub fn query(parts: &Parts) -> Result<Vec<(String, String)>, Problem> {
+    let pairs = Query::<Vec<(String, String)>>::try_from_uri(&parts.uri);
+    pairs.map(|Query(pairs)| pairs).map_err(|_| Problem::new(Code::ValidationFailed))
 }
 
 fn number(pairs: &[(String, String)], name: &'static str, default: u64, max: u64) -> Result<u64, Problem> {
@@ -75,7 +77,7 @@ fn number(pairs: &[(String, String)], name: &'static str, default: u64, max: u64
 }
 
 /// The value of a parameter that may come once.
-fn single<'a>(pairs: &'a [(String, String)], name: &'static str) -> Result<Option<&'a str>, Problem> {
+pub fn single<'a>(pairs: &'a [(String, String)], name: &'static str) -> Result<Option<&'a str>, Problem> {
     let mut values = pairs.iter().filter(|(key, _)| key == name).map(|(_, value)| value.as_str());
     match (values.next(), values.next()) {
         (value, None) => Ok(value),
@@ -91,8 +93,8 @@ fn wrong(name: &'static str, code: &'static str, message: String) -> Problem {
 
 impl Page {
     /// How many items come before this page.
-    pub fn skip(self) -> usize {
-        usize::try_from((self.page - 1) * self.per_page).unwrap_or(usize::MAX)
+    pub fn skip(self) -> u64 {
+        (self.page - 1).saturating_mul(self.per_page)
     }
 
     /// How many items a page has.
@@ -101,8 +103,8 @@ impl Page {
     }
 
     /// How many pages so many items fill.
-    pub fn pages(self, total: usize) -> u64 {
-        (total as u64).div_ceil(self.per_page)
+    pub fn pages(self, total: u64) -> u64 {
+        total.div_ceil(self.per_page)
     }
 }
 
@@ -112,7 +114,7 @@ pub struct List<T> {
     /// The items of this page, newest first.
     pub items: Vec<T>,
     /// Items on all pages.
-    pub total: usize,
+    pub total: u64,
     /// This page, from 1.
     pub page: u64,
     /// How many pages there are.
@@ -123,7 +125,7 @@ pub struct List<T> {
 
 impl<T> List<T> {
     /// A page of a list.
-    pub fn new(items: Vec<T>, total: usize, page: Page) -> Self {
+    pub fn new(items: Vec<T>, total: u64, page: Page) -> Self {
         Self { items, total, page: page.page, pages: page.pages(total), per_page: page.per_page }
     }
 }

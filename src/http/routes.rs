@@ -17,11 +17,14 @@ pub fn public(app: &Arc<App>) -> Router {
     let mut router = Router::new()
         .route("/api/card", post(card::charge))
         .route("/api/pix", post(pix::create_or_look_up))
+        .route("/api/charges", get(charges::list))
         .route("/api/charges/{txid}", get(charges::get))
+        .route("/api/charges/{txid}/cancel", post(charges::cancel))
         .route("/api/sub-recipients", post(sub_recipients::register))
         .route("/api/dashboard/sub-recipients", get(sub_recipients::list))
         .route("/api/dashboard/sub-recipients/{id}/splits", get(statement::splits))
         .route("/api/balance", get(balance::get))
+        .route("/api/balance/operations", get(balance::list_operations))
         .route("/openapi.json", get(|| async { Json(&*DOCUMENT) }));
     if app.sandbox {
         router = router.route("/api/sandbox/pix/{txid}/pay", post(pix::sandbox_pay));
@@ -62,10 +65,13 @@ pub fn operations(app: &Arc<App>) -> Router {
         pix::create_or_look_up,
         pix::sandbox_pay,
         charges::get,
+        charges::list,
+        charges::cancel,
         sub_recipients::register,
         sub_recipients::list,
         statement::splits,
         balance::get,
+        balance::list_operations,
         merchants::create,
         merchants::get,
         merchants::change,

@@ -31,7 +31,7 @@ pub struct Statement {
     /// Splits, newest first.
     items: Vec<SplitRecord>,
     /// Splits on all pages.
-    total: usize,
+    total: u64,
     /// This page, from 1.
     page: u64,
     /// How many pages there are.
@@ -91,7 +91,7 @@ pub async fn splits(
     let ledger = ledger.ok_or_else(|| Problem::new(Code::NotFound))?;
     let look = |books: &RecipientState, now: Timestamp| (books.available().0, books.pending().0, now);
     let (available, pending, now) = app.engine.read_recipient(ledger, look).await?;
-    let (total, listed) = app.engine.projector().splits_page(ledger, page.skip(), page.count());
+    let (total, listed) = app.engine.projector().splits_page(ledger, page.skip(), page.count())?;
     let mut charges = HashMap::new();
     let mut items = Vec::with_capacity(listed.len());
     for split in listed {

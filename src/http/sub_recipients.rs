@@ -342,9 +342,9 @@ pub async fn list(
     let find = |merchant: &actors::projector::MerchantRow| {
         let numbered = merchant.recipients.iter().enumerate().rev();
         let found: Vec<_> = numbered.filter(|(_, row)| row.search_key.contains(&wanted)).collect();
-        let rows = found.iter().skip(page.skip()).take(page.count());
+        let rows = found.iter().skip(usize::try_from(page.skip()).unwrap_or(usize::MAX)).take(page.count());
         (
-            found.len(),
+            found.len() as u64,
             rows.map(|(number, row)| (RecipientNumber(*number as u32 + 1), (*row).clone())).collect::<Vec<_>>(),
         )
     };

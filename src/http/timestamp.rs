@@ -1,9 +1,10 @@
 //! Instants as the interface writes them: RFC 3339 in UTC.
 //!
 //! Cashouts are written with microseconds and a numeric offset (interface section 2.6), everything else with
-//! milliseconds and `Z`. Instants come in as milliseconds since the Unix epoch.
+//! milliseconds and `Z`. Instants come in as milliseconds since the Unix epoch. Callers name them in RFC 3339 with any offset, or as a
+//! day: a business date is a date in America/Sao_Paulo, three hours behind UTC all year.
 
-use chrono::{DateTime, SecondsFormat, Utc};
+use chrono::{DateTime, NaiveDate, NaiveTime, SecondsFormat, TimeDelta, Utc};
 
 /// An instant with milliseconds and `Z`, such as `2026-07-01T12:00:00.250Z`.
 ///
@@ -18,6 +19,38 @@ pub fn with_milliseconds(epoch_milliseconds: i64) -> String {
 pub fn with_microseconds(epoch_milliseconds: i64) -> String {
     instant(epoch_milliseconds).to_rfc3339_opts(SecondsFormat::Micros, false)
 }
+
+/// A time as a caller names it, in milliseconds since the Unix epoch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Named {
+    /// An instant, rounded up to the millisecond: what happened before it, to the millisecond, happened before it.
+    Instant(i64),
+    /// A whole day.
+    Day {
+        /// Its first millisecond.
+        begin: i64,
+        /// The first millisecond of the next day.
+        end: i64,
+    },
+}
+
+impl Named {
+    /// Reads `2026-07-01T12:00:00.250Z` or `2026-07-01`; none when it is neither.
+    pub fn parse(text: &str) -> Option<Self> {
+        if let Ok(instant) = DateTime::parse_from_rfc3339(text) {
+            let part = i64::from(instant.timestamp_subsec_nanos() % 1_000_000 != 0);
+            return Some(Self::Instant(instant.timestamp_millis() + part));
+        }
+        let is_date = text.len() == 10 && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-');
+        let day = NaiveDate::parse_from_str(text, "%Y-%m-%d").ok().filter(|_| is_date)?;
+        let begin = day.and_time(NaiveTime::MIN).checked_add_signed(BEHIND_UTC)?.and_utc().timestamp_millis();
+        Some(Self::Day { begin, end: begin + DAY_MILLISECONDS })
+    }
+}
+
+/// How much later midnight comes in Sao Paulo.
+const BEHIND_UTC: TimeDelta = TimeDelta::hours(3);
+const DAY_MILLISECONDS: i64 = 24 * 60 * 60 * 1000;
 
 fn instant(epoch_milliseconds: i64) -> DateTime<Utc> {
     let nearest = if epoch_milliseconds < 0 { DateTime::<Utc>::MIN_UTC } else { DateTime::<Utc>::MAX_UTC };
@@ -39,6 +72,27 @@ mod tests {
         for (epoch_milliseconds, milliseconds, microseconds) in cases {
             assert_eq!(with_milliseconds(epoch_milliseconds), milliseconds);
             assert_eq!(with_microseconds(epoch_milliseconds), microseconds);
+        }
+    }
+
+    #[test]
+    fn a_caller_names_an_instant_or_a_day() {
+        let day = |begin| Some(Named::Day { begin, end: begin + DAY_MILLISECONDS });
+        for (text, expected) in [
+            ("2026-07-01T12:00:00.250Z", Some(Named::Instant(1_782_907_200_250))),
+            ("2026-07-01T09:00:00.250-03:00", Some(Named::Instant(1_782_907_200_250))),
+            ("2026-07-01T12:00:00.250000001Z", Some(Named::Instant(1_782_907_200_251))),
+            ("1970-01-01", day(3 * 60 * 60 * 1000)),
+            ("2028-02-29", day(1_835_406_000_000)),
+            ("2026-02-29", None),
+            ("2026-7-1", None),
+            ("+2026-7-01", None),
+            (" 2026-7-01", None),
+            ("2026-07-01T12:00:00", None),
+            ("1782907200250", None),
+            ("", None),
+        ] {
+            assert_eq!(Named::parse(text), expected, "{text}");
         }
     }
 

@@ -13,12 +13,15 @@ use crate::world::*;
 const ENDPOINTS: &[(&str, &str, bool)] = &[
     ("POST", "/api/card", true),
     ("POST", "/api/pix", true),
+    ("GET", "/api/charges", false),
     ("GET", "/api/charges/{T}", false),
     ("POST", "/api/sub-recipients", true),
     ("GET", "/api/dashboard/sub-recipients", false),
     ("GET", "/api/dashboard/sub-recipients/{R}/splits", false),
     ("GET", "/api/balance", false),
+    ("GET", "/api/balance/operations", false),
     ("POST", "/api/sandbox/pix/{T}/pay", true),
+    ("POST", "/api/charges/{T}/cancel", true),
     ("POST", "/ops/merchants", true),
     ("GET", "/ops/merchants/{M}", false),
     ("PATCH", "/ops/merchants/{M}", true),
@@ -193,7 +196,7 @@ async fn a_body_may_be_left_out_where_nothing_is_asked_in_it() {
             let answer = furnished.send(method, &path, content_type, "").await;
             let status = match path.rsplit('/').next().unwrap() {
                 "api-keys" => 201,
-                "approve" => 409,
+                "approve" | "cancel" => 409,
                 "pay" => {
                     if content_type.is_none() {
                         200
@@ -466,6 +469,8 @@ async fn queries_are_checked() {
     let world = World::sandbox().await;
     let furnished = Furnished::on(&world).await;
     let lists = [
+        "/api/charges".to_owned(),
+        "/api/balance/operations".to_owned(),
         "/api/dashboard/sub-recipients".to_owned(),
         furnished.path("/api/dashboard/sub-recipients/{R}/splits"),
         furnished.path("/ops/ledgers/M-{M}/entries"),
@@ -491,8 +496,13 @@ async fn queries_are_checked() {
             assert_eq!(refused["errors"][0]["field"], field, "{query}: {refused}");
             assert_eq!(refused["instance"], **path);
         }
-        for query in ["", "page=1", "per_page=100", "page=1000000000&per_page=100", "unknown=%FF", "search=%FF"] {
+        for query in ["", "page=1", "per_page=100", "unknown=%FF", "search=%FF"] {
             furnished.send("GET", &format!("{path}?{query}"), None, "").await.expect(200);
+        }
+        for page in [1_000, u64::MAX / 100, u64::MAX] {
+            let query = format!("{path}?page={page}&per_page=100");
+            let list = furnished.send("GET", &query, None, "").await.expect(200);
+            assert_eq!((items(&list).len(), list["page"].as_u64()), (0, Some(page)), "{path}");
         }
     }
 }

@@ -16,6 +16,7 @@ async fn a_replay_gives_the_same_answer_and_moves_nothing() {
     let draft = merchant.draft("Rui", 2).await;
     let refused_one = merchant.draft("Eva", 3).await;
     let code = text(&merchant.post("/api/pix", &pix("10.00")).await.expect(201)["txid"]);
+    let unwanted = text(&merchant.post("/api/pix", &pix("10.00")).await.expect(201)["txid"]);
     let new_merchant = json!({"name": "Nova", "document": cnpj(9), "split_enabled": true, "cashout_enabled": false});
     let requests = [
         ("/api/card".to_owned(), with_splits(card(10_000, APPROVED), &[(&ana, 100)]), 201),
@@ -24,6 +25,7 @@ async fn a_replay_gives_the_same_answer_and_moves_nothing() {
         ("/api/pix".to_owned(), with_splits(pix("80.00"), &[(&ana, 100)]), 201),
         ("/api/sub-recipients".to_owned(), individual("Lia", &cpf(4)), 201),
         (format!("/api/sandbox/pix/{code}/pay"), json!({}), 200),
+        (format!("/api/charges/{unwanted}/cancel"), json!({}), 200),
         ("/ops/merchants".to_owned(), new_merchant, 201),
         (format!("/ops/sub-recipients/{draft}/approve"), json!({}), 200),
         (format!("/ops/sub-recipients/{refused_one}/reject"), json!({"notes": "Ilegível"}), 200),
@@ -38,7 +40,7 @@ async fn a_replay_gives_the_same_answer_and_moves_nothing() {
     // What happens afterwards changes no answer: the silent charge is found, names and fees change, money arrives.
     world.advance(120).await;
     let change = json!({"name": "Outro nome", "split_enabled": true, "fees": {"pix": "5", "margin": "5"}});
-    for id in [&merchant.id, &text(&firsts[6].body["id"])] {
+    for id in [&merchant.id, &text(&firsts[7].body["id"])] {
         let path = format!("/ops/merchants/{id}");
         world.ops_send(reqwest::Method::PATCH, &path, &[], change.to_string()).await.expect(200);
     }

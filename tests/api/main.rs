@@ -3,7 +3,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that finds nothing to unwrap has failed, and says where")]
 
+mod balance;
 mod card;
+mod charges;
 mod errors;
 mod idempotency;
 mod lifecycle;

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
+use actors::rails::{PixRail, Rails};
 use centavo::config::{ServeArgs, Settings};
+use centavo::rails::sandbox;
 use centavo::serve::{self, Running};
 use chrono::{DateTime, Utc};
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
@@ -73,6 +75,14 @@ impl World {
         Self::start(tempfile::tempdir().unwrap(), true).await
     }
 
+    /// A sandbox whose PIX institution is the test's own.
+    pub(crate) async fn with_institution(pix: impl PixRail) -> Self {
+        let rails = Rails { pix: Box::new(pix), ..sandbox::rails() };
+        let folder = tempfile::tempdir().unwrap();
+        let running = serve::start_with(Some(rails), settings(folder.path(), true), |_, _| {}).await.unwrap();
+        Self::of(running, folder)
+    }
+
     /// A live server, which has no rail, on an empty folder.
     pub(crate) async fn live() -> Self {
         Self::start(tempfile::tempdir().unwrap(), false).await
@@ -80,6 +90,10 @@ impl World {
 
     async fn start(folder: TempDir, sandbox: bool) -> Self {
         let running = serve::start(settings(folder.path(), sandbox), |_, _| {}).await.unwrap();
+        Self::of(running, folder)
+    }
+
+    fn of(running: Running, folder: TempDir) -> Self {
         let client = Client::builder().no_proxy().build().unwrap();
         Self { running, client, folder }
     }

@@ -8,6 +8,7 @@
 mod cases;
 mod golden;
 mod interleavings;
+mod operations;
 mod postings;
 mod properties;
 mod world;

@@ -4,12 +4,14 @@
 use std::collections::BTreeMap;
 
 use ledger::account::Account;
+use ledger::entry::Side;
 use ledger::event::{CardBrand, CardFace, CardRefusal, Event, Terms};
 use ledger::fees::{PaymentMethod, Settings};
 use ledger::id::{Fingerprint, GroupNumber, IdKey, LedgerId, ObjectId, RecipientNumber};
 use ledger::invariants::GroupBooks;
 use ledger::merchant::{MerchantCommand, MerchantState, Recipient, RecipientStatus, SplitOrder};
 use ledger::money::{Centavos, Rate};
+use ledger::operations::{OperationAccount, OperationKind, operations};
 use ledger::personal::Sealed;
 use ledger::recipient::RecipientState;
 use ledger::record::{Decision, Record};
@@ -32,6 +34,8 @@ pub(crate) struct World {
     ids: IdKey,
     names: BTreeMap<String, ObjectId>,
     made: u64,
+    /// What stands on the merchant's accounts after the last line of its account statement.
+    statement: BTreeMap<OperationAccount, Centavos>,
 }
 
 impl World {
@@ -83,6 +87,7 @@ impl World {
             ids,
             names,
             made: 0,
+            statement: BTreeMap::new(),
         }
     }
 
@@ -252,6 +257,7 @@ impl World {
         assert_eq!(Record::decode(&bytes(&record)).expect("what was written can be read"), record);
         self.books.post(&record).expect("every Record keeps the promises of the books");
         self.apply(&record);
+        self.assert_operations_say_what_the_books_say(&record);
         self.journal.push(record.clone());
         self.assert_states_agree_with_books();
         self.assert_matured_says_when_to_look_again(&record);
@@ -289,6 +295,36 @@ impl World {
             assert_eq!(balance(ledger, Account::Pending), i128::from(state.pending().0), "{ledger:?} Pending");
             assert_eq!(balance(ledger, Account::Available), i128::from(state.available().0), "{ledger:?} Available");
         }
+    }
+
+    /// The merchant's account statement and its books are two views of the same money, Record by Record and account by account.
+    fn assert_operations_say_what_the_books_say(&mut self, record: &Record) {
+        let mut told: BTreeMap<OperationAccount, i128> = BTreeMap::new();
+        let mut stood_in = 0;
+        for operation in operations(record) {
+            assert!(!operation.amount.is_zero(), "{operation:?} moves nothing");
+            *told.entry(operation.account).or_default() += i128::from(operation.amount.0);
+            let balance = self.statement.entry(operation.account).or_default();
+            *balance += operation.amount;
+            assert!(*balance >= Centavos::ZERO, "{operation:?} of {:?} draws what is not there", record.events);
+            if operation.kind == OperationKind::Deficit {
+                stood_in += i128::from(operation.amount.0);
+            }
+        }
+        let net = |accounts: &[Account]| -> i128 {
+            let postings = record.entries_of(LedgerId::Merchant(GROUP)).flat_map(|entry| entry.postings());
+            let of_these = postings.filter(|posting| accounts.contains(&posting.account));
+            of_these.map(|posting| signed(posting.side, posting.amount)).sum()
+        };
+        for (account, posted) in [
+            (OperationAccount::Pending, net(&[Account::Pending])),
+            (OperationAccount::Available, net(&[Account::Available])),
+            (OperationAccount::Reserved, net(&[Account::ReservedCashout, Account::ReservedDispute])),
+        ] {
+            let told = told.get(&account).copied().unwrap_or_default();
+            assert_eq!(told, posted, "{account:?} in the operations and in the books of {:?}", record.events);
+        }
+        assert_eq!(stood_in, -net(&[Account::Deficit]), "the Deficit of {:?}", record.events);
     }
 
     /// The schedule of a sleeping owner knows nothing but what its Record says.
@@ -333,6 +369,12 @@ impl World {
         self.made += 1;
         self.ids.object(GROUP, self.now, self.made)
     }
+}
+
+/// Above zero for a debit.
+fn signed(side: Side, amount: Centavos) -> i128 {
+    let amount = i128::from(amount.0);
+    if side == Side::Debit { amount } else { -amount }
 }
 
 /// A Record's encoding.

@@ -119,7 +119,7 @@ pub async fn entries(
     PageQuery { page, .. }: PageQuery,
 ) -> Result<Response, Problem> {
     let ledger = find(&app, &id)?;
-    let (total, sequences) = app.engine.projector().entries_page(ledger, page.skip(), page.count());
+    let (total, sequences) = app.engine.projector().entries_page(ledger, page.skip(), page.count())?;
     let mut items = Vec::with_capacity(sequences.len());
     for sequence in sequences {
         let record = app.engine.record(sequence)?;
