@@ -20,6 +20,8 @@ use harness::setting;
 
 /// Callers that charge at once.
 const CALLERS: usize = 24;
+/// One request in so many has ten thousand splits.
+const LARGE_EVERY: u64 = 100;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_acknowledged_is_lost_or_doubled_by_kills() {
@@ -56,13 +58,15 @@ async fn crash_again_and_again(folder: &Path, shim: Option<&Shim>, rounds: u64) 
     let launch = Launch::on(&data).with_shim(shim);
     let mut server = Server::start(&launch).await?;
     let mut callers = Callers::open(&server).await?;
+    callers.large_every = LARGE_EVERY;
     for seed in first_seed..first_seed + rounds {
         let mut chance = Chance(seed);
-        let life = Duration::from_millis(50 + chance.below(450));
-        callers.charge_until(&server, CALLERS, life, || server.kill()).await;
-        server.wait();
-        if let Some(shim) = shim {
-            shim.cut(&data, seed);
+        end_under_load(&server, &mut callers, &mut chance).await;
+        cut_power(shim, &data, seed);
+        // Every third time the end comes again while the data is being opened.
+        if seed.is_multiple_of(3) {
+            Server::start_and_kill(&launch, Duration::from_millis(chance.below(150))).await;
+            cut_power(shim, &data, seed / 3);
         }
         server = Server::start(&launch).await.map_err(|error| format!("seed {seed}: it does not open: {error}"))?;
         callers.reckon(&server).await.map_err(|error| format!("seed {seed}: {error}"))?;
@@ -70,4 +74,25 @@ async fn crash_again_and_again(folder: &Path, shim: Option<&Shim>, rounds: u64) 
     server.stop()?;
     must_verify(&data)?;
     Ok(callers.summary())
+}
+
+/// Load, and a kill; every other time of a server that was told to stop a moment before, and keeps its snapshots.
+async fn end_under_load(server: &Server, callers: &mut Callers, chance: &mut Chance) {
+    let life = Duration::from_millis(50 + chance.below(450));
+    let grace = Duration::from_millis(chance.below(60));
+    let end = || {
+        if chance.below(2) == 0 {
+            server.terminate();
+            std::thread::sleep(grace);
+        }
+        server.kill();
+    };
+    callers.charge_until(server, CALLERS, life, end).await;
+    server.wait();
+}
+
+fn cut_power(shim: Option<&Shim>, data: &Path, seed: u64) {
+    if let Some(shim) = shim {
+        shim.cut(data, seed);
+    }
 }

@@ -43,6 +43,8 @@ pub(crate) struct Callers {
     pub(crate) api_key: String,
     pub(crate) merchant: String,
     pub(crate) recipients: Vec<String>,
+    /// One in so many requests is a charge with [`SPLITS_OF_LARGE`] splits; none when it is 0.
+    pub(crate) large_every: u64,
     keys: Arc<AtomicU64>,
     told: Vec<Told>,
     unknown: Vec<Ask>,
@@ -59,7 +61,8 @@ type Log = (Vec<Told>, Vec<Ask>);
 /// What a request came to.
 enum Answer {
     Told(Value),
-    Unknown,
+    /// Nothing that tells, and what there was instead.
+    Unknown(String),
 }
 
 impl Callers {
@@ -77,6 +80,7 @@ impl Callers {
             api_key,
             merchant,
             recipients: Vec::new(),
+            large_every: 0,
             keys: Arc::default(),
             told: Vec::new(),
             unknown: Vec::new(),
@@ -125,14 +129,20 @@ impl Callers {
         let calling = (0..callers).map(|_| {
             let (client, ending, keys) = (self.client.clone(), Arc::clone(ending), Arc::clone(&self.keys));
             let (base, api_key) = (server.public.clone(), self.api_key.clone());
-            let recipients = self.recipients.clone();
+            let (recipients, large_every) = (self.recipients.clone(), self.large_every);
             tokio::spawn(async move {
-                let (mut told, mut unknown) = (Vec::new(), Vec::new());
+                let (mut told, mut unknown, mut to_pay) = (Vec::new(), Vec::new(), None);
                 while !ending.load(Ordering::Acquire) && keys.load(Ordering::Relaxed) < last {
-                    let ask = next_ask(keys.fetch_add(1, Ordering::Relaxed), &recipients, told.last());
+                    let number = keys.fetch_add(1, Ordering::Relaxed);
+                    let is_large = number.checked_rem(large_every) == Some(0);
+                    let ask = next_ask(number, is_large, &recipients, to_pay.take());
                     match send(&client, &base, &api_key, &ask).await {
-                        Answer::Told(body) => told.push(remember(ask, body)),
-                        Answer::Unknown => {
+                        Answer::Told(body) => {
+                            let answered = remember(ask, body);
+                            to_pay = (answered.ask.kind == Kind::Pix).then(|| answered.clone());
+                            told.push(answered);
+                        }
+                        Answer::Unknown(_) => {
                             unknown.push(ask);
                             tokio::time::sleep(PAUSE).await;
                         }
@@ -163,7 +173,7 @@ impl Callers {
         for ask in std::mem::take(&mut self.unknown) {
             match send(&self.client, &server.public, &self.api_key, &ask).await {
                 Answer::Told(body) => self.told.push(remember(ask, body)),
-                Answer::Unknown => return Err(format!("{ask:?} has no answer after the restart")),
+                Answer::Unknown(why) => return Err(format!("{ask:?} has no answer after the restart: {why}")),
             }
         }
         let fresh: Vec<Told> = self.told[self.reckoned..].iter().step_by(7).cloned().collect();
@@ -191,7 +201,7 @@ impl Callers {
         let told = &recent[usize::try_from(number % recent.len() as u64).unwrap_or_default()];
         match send(&self.client, &server.public, &self.api_key, &told.ask).await {
             Answer::Told(body) => self.same(told, &body).map(|()| true),
-            Answer::Unknown => Ok(false),
+            Answer::Unknown(_) => Ok(false),
         }
     }
 
@@ -242,7 +252,7 @@ impl Callers {
     async fn check_replay(&self, server: &Server, told: &Told) -> Result<(), String> {
         match send(&self.client, &server.public, &self.api_key, &told.ask).await {
             Answer::Told(body) => self.same(told, &body),
-            Answer::Unknown => Err(format!("no answer to a replay of {:?}", told.ask)),
+            Answer::Unknown(why) => Err(format!("no answer to a replay of {:?}: {why}", told.ask)),
         }
     }
 
@@ -284,16 +294,22 @@ impl Callers {
     }
 }
 
-/// A card charge, a PIX charge, or, after a PIX charge, its payment.
-fn next_ask(number: u64, recipients: &[String], last: Option<&Told>) -> Ask {
+/// Splits of a large charge: its Record takes many chunks of the journal.
+const SPLITS_OF_LARGE: usize = 10_000;
+
+/// A card charge, a PIX charge, or the payment of the PIX charge that the caller was told of last.
+fn next_ask(number: u64, is_large: bool, recipients: &[String], to_pay: Option<Told>) -> Ask {
     let key = format!("key-{number}");
-    let amount = 5_000 + (number % 5_000) as i64;
-    if let Some(last) = last.filter(|last| last.ask.kind == Kind::Pix) {
-        let path = format!("/api/sandbox/pix/{}/pay", last.txid);
-        return Ask { kind: Kind::Pay, key, path, body: json!({}), amount: last.ask.amount };
+    if let Some(Told { ask, txid, .. }) = to_pay {
+        let path = format!("/api/sandbox/pix/{txid}/pay");
+        return Ask { kind: Kind::Pay, key, path, body: json!({}), amount: ask.amount };
     }
-    let splits: Vec<Value> = recipients.iter().map(|id| json!({"sub_recipient_id": id, "amount": 1_000})).collect();
-    if number.is_multiple_of(3) {
+    let split = |recipient: &String| json!({"sub_recipient_id": recipient, "amount": 1_000});
+    let (splits, amount): (Vec<Value>, _) = match is_large {
+        true => (recipients.iter().cycle().take(SPLITS_OF_LARGE).map(split).collect(), 10_100_000),
+        false => (recipients.iter().map(split).collect(), 5_000 + (number % 5_000) as i64),
+    };
+    if is_large || number.is_multiple_of(3) {
         let valor = format!("{}.{:02}", amount / 100, amount % 100);
         let body = json!({"valor": valor, "nome": "Pedro", "cpf": "12345678909", "splits": splits});
         return Ask { kind: Kind::Pix, key, path: "/api/pix".to_owned(), body, amount };
@@ -310,15 +326,18 @@ fn next_ask(number: u64, recipients: &[String], last: Option<&Told>) -> Ask {
 /// Sends a request; whatever is no clear acknowledgement is unknown, and is asked again later with its key.
 async fn send(client: &Client, base: &str, api_key: &str, ask: &Ask) -> Answer {
     let request = client.post(format!("{base}{}", ask.path)).bearer_auth(api_key).header("Idempotency-Key", &ask.key);
-    let Ok(response) = request.json(&ask.body).send().await else { return Answer::Unknown };
+    let response = match request.json(&ask.body).send().await {
+        Ok(response) => response,
+        Err(error) => return Answer::Unknown(error.to_string()),
+    };
     let status = response.status();
     match response.json::<Value>().await {
         Ok(body) if status.is_success() => Answer::Told(body),
         Ok(body) => {
             assert!(status.is_server_error() || status == StatusCode::CONFLICT, "{ask:?} was refused: {body}");
-            Answer::Unknown
+            Answer::Unknown(body.to_string())
         }
-        Err(_) => Answer::Unknown,
+        Err(error) => Answer::Unknown(error.to_string()),
     }
 }
 

@@ -59,6 +59,18 @@ impl<'a> Launch<'a> {
         Self { shim, ..self }
     }
 
+    fn command(&self) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_centavo"));
+        command.args(["serve", "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0", "--log-format", "json"]);
+        command.arg("--data").arg(self.data).args(["--sandbox", "on", "--rate-limit", "off"]);
+        command.env("CENTAVO_OPS_TOKEN", OPS_TOKEN).stdout(Stdio::null()).stderr(Stdio::piped());
+        if let Some(shim) = self.shim {
+            shim.command(&mut command, self.data);
+        }
+        command.envs(self.environment.iter().map(|(name, value)| (name, value)));
+        command
+    }
+
     /// Sets a variable of the server's environment.
     pub(crate) fn with(mut self, name: &str, value: impl Into<String>) -> Self {
         self.environment.push((name.to_owned(), value.into()));
@@ -69,15 +81,7 @@ impl<'a> Launch<'a> {
 impl Server {
     /// Starts the binary and waits until it serves, or says why it does not.
     pub(crate) async fn start(launch: &Launch<'_>) -> Result<Self, Refused> {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_centavo"));
-        command.args(["serve", "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0", "--log-format", "json"]);
-        command.arg("--data").arg(launch.data).args(["--sandbox", "on", "--rate-limit", "off"]);
-        command.env("CENTAVO_OPS_TOKEN", OPS_TOKEN).stdout(Stdio::null()).stderr(Stdio::piped());
-        if let Some(shim) = launch.shim {
-            shim.command(&mut command, launch.data);
-        }
-        command.envs(launch.environment.iter().map(|(name, value)| (name, value)));
-        let mut child = command.spawn().expect("the binary can be started");
+        let mut child = launch.command().spawn().expect("the binary can be started");
         let stderr = child.stderr.take().expect("stderr is piped");
         let (log, (serving, addresses)) = (Log::default(), channel());
         let kept = Arc::clone(&log);
@@ -90,6 +94,14 @@ impl Server {
         let _is_gone = (child.kill(), child.wait(), reader.join());
         let said = log.lock().unwrap().clone();
         Err(Refused { status, said })
+    }
+
+    /// Starts the binary and kills it after this long, whether it has begun to serve or not.
+    pub(crate) async fn start_and_kill(launch: &Launch<'_>, life: Duration) {
+        let mut child = launch.command().stderr(Stdio::null()).spawn().expect("the binary can be started");
+        tokio::time::sleep(life).await;
+        child.kill().expect("a child can be killed");
+        child.wait().expect("a child can be waited for");
     }
 
     /// The process's number.
@@ -118,10 +130,16 @@ impl Server {
         self.log.lock().unwrap().clone()
     }
 
+    /// SIGTERM: it answers what is under way, keeps its snapshots, and ends.
+    pub(crate) fn terminate(&self) {
+        let told = Command::new("kill").args(["-TERM", &self.id().to_string()]).status();
+        assert!(told.is_ok_and(|status| status.success()), "a child can be told to end");
+    }
+
     /// SIGTERM, which must end it with 0.
     pub(crate) fn stop(self) -> Result<(), String> {
+        self.terminate();
         let mut child = self.child.lock().unwrap();
-        let _told = Command::new("kill").args(["-TERM", &child.id().to_string()]).status();
         match ended_within(&mut child, PATIENCE) {
             Some(status) if status.success() => Ok(()),
             other => Err(format!("SIGTERM ended it with {other:?}, or not in time: {}", self.said())),
