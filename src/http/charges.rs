@@ -471,7 +471,7 @@ pub async fn cancel(
         // Read before the key is looked up: whoever sees the Record that ended the charge finds the key of that Record too.
         let charge = named(&app, caller, &txid)?;
         let lookup = match key.look_up(&app, caller.ledger())? {
-            Keyed::Replay(..) => return Ok(replayed(ok(charge.view(&app)?))),
+            Keyed::Replay(..) => return Ok(replayed(ok(named(&app, caller, &txid)?.view(&app)?))),
             Keyed::Fresh(lookup) => lookup,
         };
         let permit = app.engine.permit(body.len())?;
