@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use actors::engine::{Engine, EngineOptions};
+use actors::history::HistoryOptions;
 use actors::journal::RoomLimits;
 use actors::resident::Outcome;
 use centavo::config::{Args, Command, Settings};
@@ -160,6 +161,7 @@ fn settle_through_actors(merchants: usize, in_flight: usize, seconds: Duration) 
             idle: Duration::from_secs(60),
             rails: Some(sandbox::rails()),
             fold_name: search_key,
+            history: HistoryOptions::default(),
         };
         let engine = Engine::open(folder.path(), options, |_, _| {}).await.expect("an engine");
         let shops = Arc::new(open_shops(&engine, merchants).await);

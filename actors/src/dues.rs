@@ -1,13 +1,14 @@
 //! Who needs attention when: one time a ledger, no more. Credits lower it; only the owner, who knows exactly, raises it. A time
 //! that is too early costs one needless look; a time that is too late cannot be.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use ledger::event::Event;
 use ledger::id::LedgerId;
 use ledger::merchant::RECONCILE_AFTER_MS;
 use ledger::record::Record;
 use ledger::time::Timestamp;
+use minicbor::{Decode, Encode};
 
 use crate::store::Sequence;
 
@@ -16,34 +17,40 @@ use crate::store::Sequence;
 pub struct Dues {
     at: HashMap<LedgerId, Hint>,
     in_order: BTreeSet<(Timestamp, LedgerId)>,
+    /// Who is being asked: off the list, but not forgotten.
+    asked: HashSet<LedgerId>,
 }
 
-#[derive(Debug, Default)]
-struct Hint {
+/// When a ledger needs attention.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
+pub struct Hint {
     /// When to look.
+    #[n(0)]
     at: Option<Timestamp>,
     /// The earliest credit since the owner was last heard of, and the last one's sequence.
-    since: Option<(Timestamp, Sequence)>,
+    #[n(1)]
+    since: Option<(Timestamp, u64)>,
 }
 
 impl Dues {
-    /// Counts a published Record.
-    pub fn count(&mut self, sequence: Sequence, record: &Record) {
+    /// Counts a published Record, for those ledgers that have not counted it yet.
+    pub fn count(&mut self, sequence: Sequence, record: &Record, is_new: impl Fn(LedgerId) -> bool) {
         let Some(group) = record.owner.group() else { return };
         for event in &record.events {
             match event {
                 Event::ChargeOpened { expires_at, .. } => {
                     let at = expires_at.unwrap_or(record.effective_at.plus_ms(RECONCILE_AFTER_MS));
-                    self.lower(record.owner, at, sequence);
+                    self.lower(record.owner, at, sequence, &is_new);
                 }
                 Event::CardCaptured { terms, seller_due, splits_due, .. } => {
-                    self.lower(record.owner, (*seller_due).min(*splits_due).start(), sequence);
+                    self.lower(record.owner, (*seller_due).min(*splits_due).start(), sequence, &is_new);
                     for split in &terms.splits {
-                        self.lower(LedgerId::Recipient(group, split.recipient), splits_due.start(), sequence);
+                        let recipient = LedgerId::Recipient(group, split.recipient);
+                        self.lower(recipient, splits_due.start(), sequence, &is_new);
                     }
                 }
-                Event::Matured { foreign_through, next_due, .. } => {
-                    self.matured(record.owner, *next_due, Sequence(*foreign_through));
+                Event::Matured { foreign_through, next_due, .. } if is_new(record.owner) => {
+                    self.matured(record.owner, *next_due, *foreign_through);
                 }
                 _ => {}
             }
@@ -63,12 +70,14 @@ impl Dues {
             if let Some(hint) = self.at.get_mut(ledger) {
                 *hint = Hint::default();
             }
+            self.asked.insert(*ledger);
         }
         due.into_iter().map(|(_, ledger)| ledger).collect()
     }
 
     /// The owner, when asked, said when it needs attention next. What was published since it was asked still counts.
     pub fn answered(&mut self, ledger: LedgerId, next_due: Option<Timestamp>) {
+        self.asked.remove(&ledger);
         let hint = self.at.entry(ledger).or_default();
         let at = [next_due, hint.since.map(|(at, _)| at)].into_iter().flatten().min();
         let before = std::mem::replace(&mut hint.at, at);
@@ -78,10 +87,30 @@ impl Dues {
         self.reorder(ledger, before, at);
     }
 
-    fn lower(&mut self, ledger: LedgerId, at: Timestamp, sequence: Sequence) {
+    /// What to keep of a ledger, so that it is not forgotten: one that is being asked is asked again.
+    pub fn hint(&self, ledger: LedgerId) -> Option<Hint> {
+        let hint = self.at.get(&ledger).cloned();
+        if self.asked.contains(&ledger) {
+            return Some(Hint { at: Some(Timestamp(0)), ..hint.unwrap_or_default() });
+        }
+        hint
+    }
+
+    /// Takes up what was kept of a ledger.
+    pub fn restore(&mut self, ledger: LedgerId, hint: Option<Hint>) {
+        if let Some(hint) = hint {
+            self.reorder(ledger, None, hint.at);
+            self.at.insert(ledger, hint);
+        }
+    }
+
+    fn lower(&mut self, ledger: LedgerId, at: Timestamp, sequence: Sequence, is_new: &impl Fn(LedgerId) -> bool) {
+        if !is_new(ledger) {
+            return;
+        }
         let hint = self.at.entry(ledger).or_default();
         let earliest = hint.since.map_or(at, |(earliest, _)| earliest.min(at));
-        hint.since = Some((earliest, sequence));
+        hint.since = Some((earliest, sequence.0));
         if hint.at.is_none_or(|known| at < known) {
             let before = hint.at.replace(at);
             self.reorder(ledger, before, Some(at));
@@ -89,7 +118,7 @@ impl Dues {
     }
 
     /// The owner booked what was due. Credits that it had not seen are after its cut.
-    fn matured(&mut self, ledger: LedgerId, next_due: Option<Timestamp>, cut: Sequence) {
+    fn matured(&mut self, ledger: LedgerId, next_due: Option<Timestamp>, cut: u64) {
         let hint = self.at.entry(ledger).or_default();
         let unseen = hint.since.filter(|(_, last)| *last > cut).map(|(at, _)| at);
         let at = [next_due, unseen].into_iter().flatten().min();

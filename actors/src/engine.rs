@@ -19,6 +19,7 @@ use tokio::sync::{Mutex as AsyncMutex, oneshot};
 use crate::actor::{Message, Shared};
 use crate::clock::Clock;
 use crate::directory::{Directory, Life, Silence, Supervisor};
+use crate::history::HistoryOptions;
 use crate::journal::{Input, Journal, JournalParts, Permit, Room, RoomLimits, Sender, Submission};
 use crate::load::{self, LoadError};
 use crate::metrics::Metrics;
@@ -42,6 +43,8 @@ pub struct EngineOptions {
     pub rails: Option<Rails>,
     /// Prepares names for search.
     pub fold_name: fn(&str) -> String,
+    /// How the index is cut.
+    pub history: HistoryOptions,
 }
 
 /// Why the engine does not open.
@@ -131,8 +134,11 @@ impl Engine {
     ) -> Result<Arc<Self>, OpenError> {
         check_mode(&*store, options.sandbox)?;
         let keyring = Arc::new(Keyring::open(options.master_key, Arc::clone(&store))?);
-        let projector = Arc::new(Projector::new(Arc::clone(&keyring), options.fold_name));
-        let system_ordinal = replay(&*store, &projector, progress)?;
+        let (keys, journal) = (Arc::clone(&keyring), Arc::clone(&store));
+        let (fold_name, history) = (options.fold_name, options.history);
+        let projector =
+            tokio::task::spawn_blocking(move || Projector::open(journal, keys, fold_name, history, progress));
+        let projector = Arc::new(projector.await.expect("opening does not panic")?);
         let head = store.head(Partition(0))?;
         let clock = Arc::new(Clock::new(projector.clock_offset_ms(), Timestamp(head.booked_at_ms.max(0))));
         if options.sandbox {
@@ -149,6 +155,7 @@ impl Engine {
         let (journal, thread) = Journal::start(parts)?;
         let next_group = projector.groups().into_iter().map(|group| group.0 + 1).max().unwrap_or(1);
         let ids = keyring.id_key();
+        let system_ordinal = projector.system_ordinal();
         let shared = Arc::new(Shared { journal, store, projector, clock, ids, metrics });
         let engine: Arc<OnceLock<Weak<Self>>> = Arc::default();
         let told = Arc::clone(&engine);
@@ -343,6 +350,18 @@ impl Engine {
             self.fall_due(self.now()).await;
             drop(one_at_a_time);
             self.sleep_idle(self.idle);
+            if self.shared.projector.wants_keeping() {
+                self.keep_readers().await;
+            }
+        }
+    }
+
+    /// Keeps the readers' view, so that the next start reads less of the journal.
+    async fn keep_readers(&self) {
+        let projector = Arc::clone(&self.shared.projector);
+        let kept = tokio::task::spawn_blocking(move || projector.keep()).await;
+        if let Ok(Err(error)) = kept {
+            tracing::warn!(%error, "the readers' view was not kept; the next start reads more of the journal");
         }
     }
 
@@ -388,6 +407,9 @@ impl Engine {
         let thread = self.journal_thread.lock().take();
         if let Some(thread) = thread {
             let _panicked = tokio::task::spawn_blocking(move || thread.join()).await;
+        }
+        if !self.has_failed() {
+            self.keep_readers().await;
         }
     }
 
@@ -521,26 +543,6 @@ fn card_outcome(charge: ObjectId, answer: CardAnswer) -> MerchantCommand {
         CardAnswer::Captured { acquirer_mdr } => MerchantCommand::CaptureCard { charge, acquirer_mdr },
         CardAnswer::Refused(refusal) => MerchantCommand::RefuseCard { charge, refusal },
     }
-}
-
-/// Folds the whole journal into the readers' view; gives the number of the operator's last Record.
-fn replay(store: &dyn Store, projector: &Projector, progress: impl Fn(u64, u64)) -> Result<u64, OpenError> {
-    let total = store.head(Partition(0))?.next.0 - 1;
-    let mut system_ordinal = 0;
-    for block in store.blocks(Partition(0), Sequence::FIRST) {
-        let block = block?;
-        let mut records = Vec::with_capacity(block.records.len());
-        for (sequence, bytes) in (block.first.0..).zip(&block.records) {
-            let record = Record::decode(bytes).map_err(|error| LoadError::Decode { sequence, error })?;
-            if record.owner == LedgerId::System {
-                system_ordinal = record.ordinal;
-            }
-            records.push((Sequence(sequence), Arc::new(record)));
-        }
-        projector.publish(&records);
-        progress(block.next().0 - 1, total);
-    }
-    Ok(system_ordinal)
 }
 
 /// A store is stamped when it is made; nobody mints money by mistake.

@@ -12,6 +12,7 @@ pub mod clock;
 pub mod directory;
 pub mod dues;
 pub mod engine;
+pub mod history;
 pub mod journal;
 pub mod load;
 pub mod metrics;

@@ -55,7 +55,7 @@ pub fn resident<B: Books>(
         own_after = kept.own_through;
         foreign_after = Sequence(kept.snapshot.foreign);
     }
-    for sequence in projector.concerning(ledger, own_after, foreign_after, through) {
+    for sequence in projector.concerning(ledger, own_after, foreign_after, through)? {
         resident.replay(sequence, &record(store, sequence)?);
     }
     resident.opened(through);

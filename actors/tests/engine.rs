@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actors::engine::{Engine, EngineOptions, OpenError, Unavailable};
+use actors::history::HistoryOptions;
 use actors::journal::RoomLimits;
 use actors::resident::Outcome;
 use ledger::fees::Settings;
@@ -25,6 +26,7 @@ async fn open(folder: &Path, sandbox: bool) -> Result<Arc<Engine>, OpenError> {
         idle: Duration::from_secs(60),
         rails: None,
         fold_name: str::to_lowercase,
+        history: HistoryOptions::default(),
     };
     Engine::open(folder, options, |_, _| {}).await
 }

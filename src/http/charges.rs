@@ -435,24 +435,19 @@ fn filter(pairs: &[(String, String)]) -> Result<ChargeFilter, Problem> {
         let message = "payment_method deve ser pix, credit_card ou debit_card";
         known.or_else(|| check.refuse("payment_method", "unknown", message))
     });
-    let mut instant = |name, of: fn(Named) -> i64| {
+    let mut named = |name| {
         let text = single(pairs, name)?;
-        let named = text.and_then(|text| {
+        Ok::<_, Problem>(text.and_then(|text| {
             let message = format!("{name} deve ser uma data (AAAA-MM-DD) ou um instante RFC 3339");
             Named::parse(text).or_else(|| check.refuse(name, "invalid_time", message))
-        });
-        Ok::<_, Problem>(named.map(|named| Timestamp(of(named))))
+        }))
     };
-    let from = instant("from", |named| match named {
-        Named::Instant(at) | Named::Day { begin: at, .. } => at,
-    })?;
-    let to = instant("to", |named| match named {
-        Named::Instant(at) | Named::Day { end: at, .. } => at,
-    })?;
-    if from.zip(to).is_some_and(|(from, to)| from > to) {
+    let (from, to) = (named("from")?, named("to")?);
+    if from.zip(to).is_some_and(|(from, to)| from.begin > to.begin && from.begin >= to.end) {
         check.refuse::<()>("to", "before_from", "to não pode ser anterior a from");
     }
     check.finish()?;
+    let (from, to) = (from.map(|from| Timestamp(from.begin)), to.map(|to| Timestamp(to.end)));
     Ok(ChargeFilter { status, method, from, to })
 }
 
@@ -476,7 +471,7 @@ pub async fn cancel(
         // Read before the key is looked up: whoever sees the Record that ended the charge finds the key of that Record too.
         let charge = named(&app, caller, &txid)?;
         let lookup = match key.look_up(&app, caller.ledger())? {
-            Keyed::Replay(..) => return Ok(replayed(ok(charge.view(&app)?))),
+            Keyed::Replay(..) => return Ok(replayed(ok(named(&app, caller, &txid)?.view(&app)?))),
             Keyed::Fresh(lookup) => lookup,
         };
         let permit = app.engine.permit(body.len())?;

@@ -338,10 +338,10 @@ pub async fn list(
     caller: Caller,
     PageQuery { page, search }: PageQuery,
 ) -> Result<Response, Problem> {
-    let wanted = search_key(&search);
+    let (wanted, projector) = (search_key(&search), app.engine.projector());
     let find = |merchant: &actors::projector::MerchantRow| {
         let numbered = merchant.recipients.iter().enumerate().rev();
-        let found: Vec<_> = numbered.filter(|(_, row)| row.search_key.contains(&wanted)).collect();
+        let found: Vec<_> = numbered.filter(|(_, row)| projector.search_key(row).contains(&wanted)).collect();
         let rows = found.iter().skip(usize::try_from(page.skip()).unwrap_or(usize::MAX)).take(page.count());
         (
             found.len() as u64,

@@ -20,18 +20,14 @@ pub fn with_microseconds(epoch_milliseconds: i64) -> String {
     instant(epoch_milliseconds).to_rfc3339_opts(SecondsFormat::Micros, false)
 }
 
-/// A time as a caller names it, in milliseconds since the Unix epoch.
+/// A time as a caller names it, in milliseconds since the Unix epoch: what is asked for from it on is asked for from its beginning,
+/// what is asked for up to it is asked for up to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Named {
-    /// An instant, rounded up to the millisecond: what happened before it, to the millisecond, happened before it.
-    Instant(i64),
-    /// A whole day.
-    Day {
-        /// Its first millisecond.
-        begin: i64,
-        /// The first millisecond of the next day.
-        end: i64,
-    },
+pub struct Named {
+    /// An instant, rounded up to the millisecond, or the first millisecond of a day.
+    pub begin: i64,
+    /// The same instant, or the first millisecond of the next day.
+    pub end: i64,
 }
 
 impl Named {
@@ -39,12 +35,13 @@ impl Named {
     pub fn parse(text: &str) -> Option<Self> {
         if let Ok(instant) = DateTime::parse_from_rfc3339(text) {
             let part = i64::from(instant.timestamp_subsec_nanos() % 1_000_000 != 0);
-            return Some(Self::Instant(instant.timestamp_millis() + part));
+            let at = instant.timestamp_millis() + part;
+            return Some(Self { begin: at, end: at });
         }
         let is_date = text.len() == 10 && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-');
         let day = NaiveDate::parse_from_str(text, "%Y-%m-%d").ok().filter(|_| is_date)?;
         let begin = day.and_time(NaiveTime::MIN).checked_add_signed(BEHIND_UTC)?.and_utc().timestamp_millis();
-        Some(Self::Day { begin, end: begin + DAY_MILLISECONDS })
+        Some(Self { begin, end: begin + DAY_MILLISECONDS })
     }
 }
 
@@ -77,11 +74,12 @@ mod tests {
 
     #[test]
     fn a_caller_names_an_instant_or_a_day() {
-        let day = |begin| Some(Named::Day { begin, end: begin + DAY_MILLISECONDS });
+        let instant = |at| Some(Named { begin: at, end: at });
+        let day = |begin| Some(Named { begin, end: begin + DAY_MILLISECONDS });
         for (text, expected) in [
-            ("2026-07-01T12:00:00.250Z", Some(Named::Instant(1_782_907_200_250))),
-            ("2026-07-01T09:00:00.250-03:00", Some(Named::Instant(1_782_907_200_250))),
-            ("2026-07-01T12:00:00.250000001Z", Some(Named::Instant(1_782_907_200_251))),
+            ("2026-07-01T12:00:00.250Z", instant(1_782_907_200_250)),
+            ("2026-07-01T09:00:00.250-03:00", instant(1_782_907_200_250)),
+            ("2026-07-01T12:00:00.250000001Z", instant(1_782_907_200_251)),
             ("1970-01-01", day(3 * 60 * 60 * 1000)),
             ("2028-02-29", day(1_835_406_000_000)),
             ("2026-02-29", None),

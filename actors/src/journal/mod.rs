@@ -15,6 +15,7 @@ use ledger::record::Record;
 use tokio::sync::Notify;
 
 use crate::clock::Clock;
+use crate::load::LoadError;
 use crate::metrics::Metrics;
 use crate::projector::Projector;
 use crate::snapshots;
@@ -131,7 +132,7 @@ fn run(
     mut machine: Machine<Reply, Arc<dyn Inbox>>,
     receiver: &mpsc::Receiver<Option<JournalInput>>,
     parts: &JournalParts,
-) -> Result<(), StoreError> {
+) -> Result<(), LoadError> {
     let snapshots = snapshots::Writer::start(Arc::clone(&parts.store));
     let mut outputs = Vec::new();
     let mut ending = false;
@@ -166,7 +167,7 @@ fn perform(
     snapshots: &snapshots::Writer,
     machine: &mut Machine<Reply, Arc<dyn Inbox>>,
     outputs: &mut Vec<Output<Reply, Arc<dyn Inbox>>>,
-) -> Result<(), StoreError> {
+) -> Result<(), LoadError> {
     match output {
         Output::Write(block) => {
             let begun = Instant::now();
@@ -176,7 +177,7 @@ fn perform(
         }
         Output::Publish(records) => {
             let begun = Instant::now();
-            parts.projector.publish(&records);
+            parts.projector.publish(&records)?;
             parts.metrics.publish_seconds.observe(begun.elapsed().as_secs_f64());
         }
         Output::Deliver { inbox, records } => inbox.deliver(records),

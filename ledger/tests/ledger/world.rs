@@ -306,7 +306,7 @@ impl World {
             *told.entry(operation.account).or_default() += i128::from(operation.amount.0);
             let balance = self.statement.entry(operation.account).or_default();
             *balance += operation.amount;
-            assert!(*balance >= Centavos::ZERO, "{operation:?} of {:?} draws what is not there", record.events);
+            assert!(*balance >= Centavos::ZERO, "{operation:?} of Record {} draws what is not there", record.ordinal);
             if operation.kind == OperationKind::Deficit {
                 stood_in += i128::from(operation.amount.0);
             }
@@ -322,9 +322,9 @@ impl World {
             (OperationAccount::Reserved, net(&[Account::ReservedCashout, Account::ReservedDispute])),
         ] {
             let told = told.get(&account).copied().unwrap_or_default();
-            assert_eq!(told, posted, "{account:?} in the operations and in the books of {:?}", record.events);
+            assert_eq!(told, posted, "{account:?} in the operations and in the books of Record {}", record.ordinal);
         }
-        assert_eq!(stood_in, -net(&[Account::Deficit]), "the Deficit of {:?}", record.events);
+        assert_eq!(stood_in, -net(&[Account::Deficit]), "the Deficit of Record {}", record.ordinal);
     }
 
     /// The schedule of a sleeping owner knows nothing but what its Record says.

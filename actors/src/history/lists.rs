@@ -1,0 +1,258 @@
+//! Reading lists that lie in several places: some numbers in runs, some in memory. Counts and pages are found by rank, so that neither
+//! depends on the length of a list; what is taken off again is a list of its own, subtracted.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::run::{Run, RunError};
+use super::term::Term;
+use crate::store::{Store, StoreError};
+
+/// Why a list cannot be read.
+#[derive(Debug)]
+pub(super) enum Trouble {
+    /// This run is damaged, or has just been merged into another.
+    Run(Arc<Run>),
+    /// The store failed.
+    Store(StoreError),
+}
+
+/// One item of a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Listed {
+    /// The number that is listed: a sequence or an ordinal.
+    pub number: u64,
+    /// Which of several that are listed under the same number, from 0.
+    pub index: u32,
+}
+
+/// A range of a list with up to this many numbers is read at once; a longer one is halved.
+const READ_AT_ONCE: u64 = 1_024;
+/// A list over up to this many pages of a run is read whole.
+const PAGES_AT_ONCE: usize = 2;
+
+/// The part of one list that lies in one place.
+pub(super) enum Source {
+    /// Postings, one after the other, in order.
+    Memory { term: Term, postings: Vec<u64> },
+    /// Pages of a run, of which the last one read is kept.
+    Paged { term: Term, run: Arc<Run>, span: Range<usize>, length: u64, read: Option<(usize, Vec<u64>)> },
+}
+
+impl Source {
+    pub(super) fn of_run(store: &dyn Store, run: &Arc<Run>, term: Term) -> Result<Option<Self>, Trouble> {
+        let span = run.span(term);
+        let postings = |page| run.postings(store, page, term).map_err(|error| trouble(run, error));
+        if span.len() <= PAGES_AT_ONCE {
+            let mut all = Vec::new();
+            for page in span {
+                all.append(&mut postings(page)?);
+            }
+            return Ok((!all.is_empty()).then_some(Self::Memory { term, postings: all }));
+        }
+        let last = span.end - 1;
+        let length = run.preceding(last, term) + (postings(last)?.len() / term.width()) as u64;
+        Ok(Some(Self::Paged { term, run: Arc::clone(run), span, length, read: None }))
+    }
+
+    fn length(&self) -> u64 {
+        match self {
+            Self::Memory { term, postings } => (postings.len() / term.width()) as u64,
+            Self::Paged { length, .. } => *length,
+        }
+    }
+
+    /// How many numbers are below `number`.
+    fn rank(&mut self, store: &dyn Store, number: u64) -> Result<u64, Trouble> {
+        match self {
+            Self::Memory { term, postings } => Ok(below(postings, term.width(), number) as u64),
+            Self::Paged { term, run, span, read, .. } => {
+                let page = run.page_of(span, *term, number);
+                let postings = page_of(store, run, page, *term, read)?;
+                Ok(run.preceding(page, *term) + below(postings, term.width(), number) as u64)
+            }
+        }
+    }
+
+    /// Adds the numbers from `range` to `into`, in order.
+    fn collect(&mut self, store: &dyn Store, range: Range<u64>, into: &mut Vec<u64>) -> Result<(), Trouble> {
+        let mut add = |postings: &[u64], width: usize| {
+            let (from, to) = (below(postings, width, range.start), below(postings, width, range.end));
+            into.extend(postings[from * width..to.max(from) * width].iter().step_by(width));
+        };
+        match self {
+            Self::Memory { term, postings } => add(postings, term.width()),
+            Self::Paged { term, run, span, read, .. } => {
+                let (first, last) = (run.page_of(span, *term, range.start), run.page_of(span, *term, range.end));
+                for page in first..=last {
+                    add(page_of(store, run, page, *term, read)?, term.width());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The last posting whose number is below `number`.
+    fn last_below(&mut self, store: &dyn Store, number: u64) -> Result<Option<Vec<u64>>, Trouble> {
+        let last = |postings: &[u64], width: usize| {
+            let at = below(postings, width, number).checked_sub(1)?;
+            Some(postings[at * width..(at + 1) * width].to_vec())
+        };
+        match self {
+            Self::Memory { term, postings } => Ok(last(postings, term.width())),
+            Self::Paged { term, run, span, read, .. } => {
+                let page = run.page_of(span, *term, number);
+                Ok(last(page_of(store, run, page, *term, read)?, term.width()))
+            }
+        }
+    }
+}
+
+fn below(postings: &[u64], width: usize, number: u64) -> usize {
+    let (mut low, mut high) = (0, postings.len() / width);
+    while low < high {
+        let middle = low.midpoint(high);
+        if postings[middle * width] < number {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    low
+}
+
+fn page_of<'a>(
+    store: &dyn Store,
+    run: &Arc<Run>,
+    page: usize,
+    term: Term,
+    read: &'a mut Option<(usize, Vec<u64>)>,
+) -> Result<&'a [u64], Trouble> {
+    if read.as_ref().is_none_or(|(known, _)| *known != page) {
+        *read = Some((page, run.postings(store, page, term).map_err(|error| trouble(run, error))?));
+    }
+    Ok(read.as_ref().map_or(&[], |(_, postings)| postings))
+}
+
+fn trouble(run: &Arc<Run>, error: RunError) -> Trouble {
+    match error {
+        RunError::Damaged => Trouble::Run(Arc::clone(run)),
+        RunError::Store(error) => Trouble::Store(error),
+    }
+}
+
+/// Several lists as one: those added, less those subtracted.
+pub(super) struct Lists<'a> {
+    pub(super) store: &'a dyn Store,
+    pub(super) plus: Vec<Source>,
+    pub(super) minus: Vec<Source>,
+}
+
+impl Lists<'_> {
+    /// How many numbers there are in `range`.
+    pub(super) fn count(&mut self, range: &Range<u64>) -> Result<u64, Trouble> {
+        let plus = count(self.store, &mut self.plus, range)?;
+        Ok(plus.saturating_sub(count(self.store, &mut self.minus, range)?))
+    }
+
+    /// How many numbers there are in `range`, and a page of them, highest first.
+    pub(super) fn page(&mut self, range: &Range<u64>, skip: u64, count: usize) -> Result<(u64, Vec<Listed>), Trouble> {
+        let end = range.end.min(self.end()?);
+        let range = range.start.min(end)..end;
+        let total = self.count(&range)?;
+        let mut page = Page { skip, room: count, items: Vec::new() };
+        self.descend(range, &mut page)?;
+        Ok((total, page.items))
+    }
+
+    /// The numbers in `range`, lowest first.
+    pub(super) fn numbers(&mut self, range: Range<u64>) -> Result<Vec<u64>, Trouble> {
+        let mut numbers = Vec::new();
+        for source in &mut self.plus {
+            source.collect(self.store, range.clone(), &mut numbers)?;
+        }
+        numbers.sort_unstable();
+        Ok(numbers)
+    }
+
+    /// The last posting whose number is below `number`, of the lists added.
+    pub(super) fn last_below(&mut self, number: u64) -> Result<Option<Vec<u64>>, Trouble> {
+        let mut last: Option<Vec<u64>> = None;
+        for source in &mut self.plus {
+            let found = source.last_below(self.store, number)?;
+            last = last.into_iter().chain(found).max_by_key(|posting| posting[0]);
+        }
+        Ok(last)
+    }
+
+    /// One past the highest number.
+    fn end(&mut self) -> Result<u64, Trouble> {
+        Ok(self.last_below(u64::MAX)?.map_or(0, |posting| posting[0] + 1))
+    }
+
+    /// Fills a page from the upper end of a range. What is subtracted may leave long stretches with nothing: they are passed over by
+    /// their counts, and no more than [`READ_AT_ONCE`] numbers are in memory, unless one number is listed more often.
+    fn descend(&mut self, range: Range<u64>, page: &mut Page) -> Result<(), Trouble> {
+        let here = self.count(&range)?;
+        if here <= page.skip || page.room == 0 {
+            page.skip -= here.min(page.skip);
+            return Ok(());
+        }
+        let added = count(self.store, &mut self.plus, &range)?;
+        if added > READ_AT_ONCE && range.end - range.start > 1 {
+            let middle = range.start.midpoint(range.end);
+            self.descend(middle..range.end, page)?;
+            return self.descend(range.start..middle, page);
+        }
+        let (mut plus, mut minus) = (Vec::new(), Vec::new());
+        for source in &mut self.plus {
+            source.collect(self.store, range.clone(), &mut plus)?;
+        }
+        for source in &mut self.minus {
+            source.collect(self.store, range.clone(), &mut minus)?;
+        }
+        plus.sort_unstable();
+        minus.sort_unstable();
+        page.fill(&plus, &minus);
+        Ok(())
+    }
+}
+
+fn count(store: &dyn Store, sources: &mut [Source], range: &Range<u64>) -> Result<u64, Trouble> {
+    let mut total = 0;
+    for source in sources {
+        let above = if range.end == u64::MAX { source.length() } else { source.rank(store, range.end)? };
+        let below = if range.start == 0 { 0 } else { source.rank(store, range.start)? };
+        total += above.saturating_sub(below);
+    }
+    Ok(total)
+}
+
+struct Page {
+    skip: u64,
+    room: usize,
+    items: Vec<Listed>,
+}
+
+impl Page {
+    /// Takes what is left of `plus` without `minus`, both in order, from the upper end.
+    fn fill(&mut self, plus: &[u64], minus: &[u64]) {
+        let mut left: Vec<Listed> = Vec::with_capacity(plus.len());
+        let mut minus = minus.iter().peekable();
+        for number in plus {
+            while minus.next_if(|removed| *removed < number).is_some() {}
+            if minus.next_if_eq(&number).is_none() {
+                let index = left.last().filter(|last| last.number == *number).map_or(0, |last| last.index + 1);
+                left.push(Listed { number: *number, index });
+            }
+        }
+        for listed in left.into_iter().rev() {
+            if self.skip > 0 {
+                self.skip -= 1;
+            } else if self.room > 0 {
+                self.room -= 1;
+                self.items.push(listed);
+            }
+        }
+    }
+}

@@ -1,0 +1,623 @@
+//! Finding history: which Records are about whom and what, without a key for each of them.
+//!
+//! A list is a sorted multiset of numbers under a [`Term`]: the sequences of the Records about a charge, the ordinals of the Records that
+//! opened a merchant's charges. The lists of the last Records are in memory; when there are [`HistoryOptions::records_per_run`] of them, a
+//! thread sorts and packs them into one immutable file, a run, and when there are [`HistoryOptions::runs_merged`] such runs, into one
+//! larger run. A look-up reads the directory and the filter of each run in memory and a page of those that may hold the term. A page
+//! of a list is found by rank, so that its cost does not grow with the list.
+//!
+//! All of it is derived: at start the runs are taken up and the Records after them are counted again, and a run that is lost or damaged is
+//! written again from the journal, at the start or when a reader comes upon it. It sits above the [`Store`] and works with any.
+
+mod lists;
+mod run;
+mod term;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{HashMap, VecDeque};
+use std::ops::Range;
+use std::sync::Arc;
+use std::thread;
+
+use ledger::account::Account;
+use ledger::entry::Entry;
+use ledger::event::Event;
+use ledger::id::{GroupNumber, LedgerId, ObjectId};
+use ledger::record::Record;
+use ledger::time::Timestamp;
+use parking_lot::{Condvar, Mutex, ReentrantMutex, RwLock};
+
+use crate::load::LoadError;
+use crate::store::{Partition, Sequence, Store, StoreError};
+
+use lists::{Lists, Source, Trouble};
+use run::{Builder, Cover, Run, RunError, unzigzag, zigzag};
+use term::{Opened, postings};
+
+pub use lists::Listed;
+pub use term::{Balances, ChargeList, Term};
+
+/// How much goes into a run.
+#[derive(Clone, Copy, Debug)]
+pub struct HistoryOptions {
+    /// Records of a run, at least; a block is not divided.
+    pub records_per_run: u64,
+    /// Runs that are merged into one.
+    pub runs_merged: usize,
+}
+
+impl Default for HistoryOptions {
+    fn default() -> Self {
+        Self { records_per_run: 65_536, runs_merged: 16 }
+    }
+}
+
+/// How many full ranges may wait to be written before counting waits for them.
+const WAITING_MAX: usize = 4;
+
+/// See the module.
+pub struct History {
+    shared: Arc<Shared>,
+    thread: Option<thread::JoinHandle<()>>,
+}
+
+struct Shared {
+    store: Arc<dyn Store>,
+    options: HistoryOptions,
+    state: RwLock<State>,
+    work: Mutex<Work>,
+    changed: Condvar,
+    mending: ReentrantMutex<()>,
+}
+
+#[derive(Default)]
+struct Work {
+    waiting: usize,
+    ending: bool,
+    failed: bool,
+}
+
+#[derive(Default)]
+struct State {
+    /// In order, without a gap.
+    runs: Vec<Arc<Run>>,
+    /// Full ranges after the runs that are being written, in order.
+    full: VecDeque<Arc<Recent>>,
+    /// What came after those.
+    recent: Recent,
+    /// The balances after the last counted Record of each merchant that was seen in this process.
+    balances: HashMap<GroupNumber, Balances>,
+}
+
+/// The lists of a range of Records, in memory.
+#[derive(Debug, Default)]
+struct Recent {
+    cover: Option<Cover>,
+    lists: HashMap<Term, Vec<u64>>,
+}
+
+impl Recent {
+    fn records(&self) -> u64 {
+        self.cover.map_or(0, |cover| cover.last - cover.first + 1)
+    }
+
+    fn count(
+        &mut self,
+        sequence: u64,
+        record: &Record,
+        balances: &mut HashMap<GroupNumber, Balances>,
+        openings: &HashMap<ObjectId, Opened>,
+    ) {
+        let at_ms = record.effective_at.0;
+        let cover = self.cover.get_or_insert(Cover { first: sequence, last: sequence, latest_ms: at_ms });
+        (cover.last, cover.latest_ms) = (sequence, cover.latest_ms.max(at_ms));
+        let lists = &mut self.lists;
+        postings(
+            sequence,
+            record,
+            |charge| openings.get(&charge).copied(),
+            |term, number| {
+                let list = lists.entry(term).or_default();
+                if list.last().is_none_or(|last| *last <= number) {
+                    list.push(number);
+                } else {
+                    list.insert(list.partition_point(|known| *known <= number), number);
+                }
+            },
+        );
+        if let Some(group) = moves_money_of(record) {
+            let merchant = LedgerId::Merchant(group);
+            let balances = balances.entry(group).or_default();
+            record.entries_of(merchant).for_each(|entry| balances.post(entry));
+            let list = self.lists.entry(Term::entries(merchant)).or_default();
+            list.push(sequence);
+            list.extend(balances.0.map(zigzag));
+        }
+    }
+
+    /// The bytes of its run.
+    fn to_run(&self) -> Option<(Cover, Vec<u8>)> {
+        let cover = self.cover?;
+        let mut builder = Builder::new(cover.first);
+        let mut terms: Vec<_> = self.lists.iter().collect();
+        terms.sort_unstable_by_key(|(term, _)| **term);
+        for (term, list) in terms {
+            list.chunks(term.width()).for_each(|posting| builder.push(*term, posting));
+        }
+        Some((cover, builder.finish(cover)))
+    }
+}
+
+impl Balances {
+    /// Of the same order as [`Balances`]: what an account counts into.
+    fn place(account: Account) -> Option<usize> {
+        match account {
+            Account::Pending => Some(0),
+            Account::Available => Some(1),
+            Account::ReservedCashout | Account::ReservedDispute => Some(2),
+            _ => None,
+        }
+    }
+
+    /// The balances as the accounts of a merchant say.
+    pub fn of(net: impl Fn(Account) -> i128) -> Self {
+        let net = |account| i64::try_from(net(account)).unwrap_or(i64::MAX);
+        let reserved = net(Account::ReservedCashout) + net(Account::ReservedDispute);
+        Self([net(Account::Pending), net(Account::Available), reserved])
+    }
+
+    fn post(&mut self, entry: &Entry) {
+        for posting in entry.postings() {
+            if let Some(place) = Self::place(posting.account) {
+                self.0[place] += match posting.side {
+                    ledger::entry::Side::Debit => posting.amount.0,
+                    ledger::entry::Side::Credit => -posting.amount.0,
+                };
+            }
+        }
+    }
+}
+
+impl History {
+    /// Takes up the runs of a store; those that are lost or damaged are written again from the journal. Records after
+    /// [`History::sealed_through`] are to be counted next.
+    pub fn open(store: Arc<dyn Store>, options: HistoryOptions) -> Result<Self, LoadError> {
+        let shared = Arc::new(Shared {
+            store,
+            options,
+            state: RwLock::default(),
+            work: Mutex::default(),
+            changed: Condvar::new(),
+            mending: ReentrantMutex::new(()),
+        });
+        shared.take_up()?;
+        let writer = Arc::clone(&shared);
+        let thread = thread::Builder::new().name("history".to_owned()).spawn(move || writer.run());
+        Ok(Self { shared, thread: Some(thread.expect("a thread can be started")) })
+    }
+
+    /// The Records through this one are in runs.
+    pub fn sealed_through(&self) -> Sequence {
+        Sequence(self.shared.state.read().runs.last().map_or(0, |run| run.cover.last))
+    }
+
+    /// Counts the next Records. `before` tells a merchant's balances before the first of these Records that moves its money; it is
+    /// asked once a merchant.
+    pub fn count(
+        &self,
+        records: &[(Sequence, Arc<Record>)],
+        before: impl Fn(GroupNumber) -> Result<Balances, LoadError>,
+    ) -> Result<(), LoadError> {
+        let mut openings = HashMap::new();
+        for (sequence, record) in records {
+            for charge in unnamed(record) {
+                let earlier = records.iter().take_while(|(earlier, _)| earlier < sequence);
+                let here = earlier.filter_map(|(_, earlier)| opening_in(earlier, charge)).next();
+                let found = here.map_or_else(|| self.shared.opening(charge, u64::MAX), |here| Ok(Some(here)))?;
+                openings.extend(found.map(|opening| (charge, opening)));
+            }
+        }
+        let is_known = |group: &GroupNumber| self.shared.state.read().balances.contains_key(group);
+        let mut unknown = HashMap::new();
+        for group in records.iter().filter_map(|(_, record)| moves_money_of(record)) {
+            if !unknown.contains_key(&group) && !is_known(&group) {
+                unknown.insert(group, before(group)?);
+            }
+        }
+        let is_full = {
+            let mut state = self.shared.state.write();
+            let State { recent, balances, .. } = &mut *state;
+            balances.extend(unknown);
+            for (sequence, record) in records {
+                recent.count(sequence.0, record, balances, &openings);
+            }
+            let is_full = state.recent.records() >= self.shared.options.records_per_run;
+            if is_full {
+                let full = std::mem::take(&mut state.recent);
+                state.full.push_back(Arc::new(full));
+            }
+            is_full
+        };
+        if is_full {
+            let mut work = self.shared.work.lock();
+            work.waiting += 1;
+            self.shared.changed.notify_all();
+            while work.waiting > WAITING_MAX && !work.failed {
+                self.shared.changed.wait(&mut work);
+            }
+        }
+        Ok(())
+    }
+
+    /// How many numbers the lists of `plus` have in `range`, less those of `minus`, and a page of them, highest first.
+    pub fn page(
+        &self,
+        plus: &[Term],
+        minus: &[Term],
+        range: Range<u64>,
+        skip: u64,
+        count: usize,
+    ) -> Result<(u64, Vec<Listed>), LoadError> {
+        self.shared.read(plus, minus, i64::MIN, u64::MAX, |lists| lists.page(&range, skip, count))
+    }
+
+    /// The numbers of a list in `range`, lowest first.
+    pub fn numbers(&self, terms: &[Term], range: Range<u64>) -> Result<Vec<u64>, LoadError> {
+        self.shared.read(terms, &[], i64::MIN, u64::MAX, |lists| lists.numbers(range.clone()))
+    }
+
+    /// The sequences under a term that no Record before a time has, lowest first.
+    pub fn since(&self, term: Term, time: Timestamp) -> Result<Vec<Sequence>, LoadError> {
+        let numbers = self.shared.read(&[term], &[], time.0, u64::MAX, |lists| lists.numbers(0..u64::MAX))?;
+        Ok(numbers.into_iter().map(Sequence).collect())
+    }
+
+    /// The sequence of the Record of an ordinal.
+    pub fn own(&self, ledger: LedgerId, ordinal: u64) -> Result<Option<Sequence>, LoadError> {
+        self.shared.own(ledger, ordinal)
+    }
+
+    /// A merchant's balances after its last Record with an entry before `sequence`.
+    pub fn balances_before(&self, group: GroupNumber, sequence: Sequence) -> Result<Balances, LoadError> {
+        self.shared.balances_before(group, sequence.0, u64::MAX)
+    }
+
+    /// Waits until what is full has been written and merged.
+    pub fn settle(&self) {
+        let mut work = self.shared.work.lock();
+        while work.waiting > 0 && !work.failed {
+            self.shared.changed.wait(&mut work);
+        }
+    }
+}
+
+impl Drop for History {
+    fn drop(&mut self) {
+        self.shared.work.lock().ending = true;
+        self.shared.changed.notify_all();
+        if let Some(thread) = self.thread.take() {
+            let _panicked = thread.join();
+        }
+    }
+}
+
+impl Shared {
+    /// Runs a look-up over all places that a list may be in. A run that turns out to be damaged is mended first. Runs that begin at
+    /// `limit` or later, and runs without a Record as late as `since_ms`, are left out.
+    fn read<T>(
+        &self,
+        plus: &[Term],
+        minus: &[Term],
+        since_ms: i64,
+        limit: u64,
+        mut look: impl FnMut(&mut Lists<'_>) -> Result<T, Trouble>,
+    ) -> Result<T, LoadError> {
+        loop {
+            let (runs, memory) = self.places(&[plus, minus], limit);
+            let sources = |terms: &[Term], memory: Vec<Source>| {
+                let mut sources = Vec::new();
+                let is_in_time = |run: &&Arc<Run>| run.cover.latest_ms >= since_ms;
+                for run in runs.iter().filter(is_in_time) {
+                    for term in terms {
+                        sources.extend(Source::of_run(&*self.store, run, *term)?);
+                    }
+                }
+                sources.extend(memory);
+                Ok(sources)
+            };
+            let [plus_in_memory, minus_in_memory] = memory;
+            let read = sources(plus, plus_in_memory)
+                .and_then(|added| Ok((added, sources(minus, minus_in_memory)?)))
+                .and_then(|(plus, minus)| look(&mut Lists { store: &*self.store, plus, minus }));
+            match read {
+                Ok(found) => return Ok(found),
+                Err(Trouble::Store(error)) => return Err(error.into()),
+                Err(Trouble::Run(run)) => self.mend(&run)?,
+            }
+        }
+    }
+
+    /// The runs, and for each set of terms what is in memory: all at one moment.
+    fn places(&self, terms: &[&[Term]; 2], limit: u64) -> (Vec<Arc<Run>>, [Vec<Source>; 2]) {
+        let state = self.state.read();
+        let runs = state.runs.iter().filter(|run| run.cover.first < limit).cloned().collect();
+        let recents = state.full.iter().map(|full| &**full).chain([&state.recent]);
+        let recents: Vec<_> = recents.filter(|recent| recent.cover.is_some_and(|cover| cover.first < limit)).collect();
+        let memory = terms.map(|terms| {
+            let lists = recents
+                .iter()
+                .flat_map(|recent| terms.iter().filter_map(|term| Some((*term, recent.lists.get(term)?))));
+            lists.map(|(term, postings)| Source::Memory { term, postings: postings.clone() }).collect()
+        });
+        (runs, memory)
+    }
+
+    fn own(&self, ledger: LedgerId, ordinal: u64) -> Result<Option<Sequence>, LoadError> {
+        let Some(index) = ordinal.checked_sub(1) else { return Ok(None) };
+        let found = self.read(&[Term::own(ledger)], &[], i64::MIN, u64::MAX, |lists| {
+            let total = lists.count(&(0..u64::MAX))?;
+            match total.checked_sub(index + 1) {
+                Some(skip) => Ok(lists.page(&(0..u64::MAX), skip, 1)?.1.first().copied()),
+                None => Ok(None),
+            }
+        })?;
+        Ok(found.map(|listed| Sequence(listed.number)))
+    }
+
+    fn balances_before(&self, group: GroupNumber, sequence: u64, limit: u64) -> Result<Balances, LoadError> {
+        let term = Term::entries(LedgerId::Merchant(group));
+        let last = self.read(&[term], &[], i64::MIN, limit, |lists| lists.last_below(sequence))?;
+        Ok(last.map_or(Balances::default(), |posting| Balances([1, 2, 3].map(|at| unzigzag(posting[at])))))
+    }
+
+    /// The opening of a charge, in places that begin before `limit`.
+    fn opening(&self, charge: ObjectId, limit: u64) -> Result<Option<Opened>, LoadError> {
+        let sequences = self.read(&[Term::object(charge)], &[], i64::MIN, limit, |lists| lists.numbers(0..u64::MAX))?;
+        self.opening_among(charge, &sequences)
+    }
+
+    fn opening_among(&self, charge: ObjectId, sequences: &[u64]) -> Result<Option<Opened>, LoadError> {
+        for sequence in sequences {
+            let record = crate::load::record(&*self.store, Sequence(*sequence))?;
+            if let Some(opening) = opening_in(&record, charge) {
+                return Ok(Some(opening));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Reads the directories of the runs, and writes again what is missing between them.
+    fn take_up(&self) -> Result<(), LoadError> {
+        let head = self.store.head(Partition(0))?.next.0;
+        let mut files: Vec<_> = self.store.files()?.into_iter().collect();
+        files.retain(|(name, _)| Cover::of_file_name(name).is_some());
+        // Of those that begin together the longest comes first: the others were merged into it.
+        files.sort_by_key(|(name, _)| Cover::of_file_name(name).map(|(first, last)| (first, u64::MAX - last)));
+        let mut next = 1;
+        for (name, bytes) in files {
+            let (first, last) = Cover::of_file_name(&name).expect("only runs are left");
+            if last < next {
+                self.store.remove_file(&name)?;
+                continue;
+            }
+            if last >= head {
+                let detail = format!("the index knows of Record {last}, but the journal ends before Record {head}");
+                return Err(StoreError::Damaged { folder: name.into(), sequence: Some(Sequence(head)), detail }.into());
+            }
+            if first > next {
+                self.write_again(next, first - 1)?;
+            }
+            match Run::open(&*self.store, &name, bytes) {
+                Ok(run) => self.state.write().runs.push(Arc::new(run)),
+                Err(RunError::Damaged) => self.write_again(first, last)?,
+                Err(RunError::Store(error)) => return Err(error.into()),
+            }
+            next = last + 1;
+        }
+        Ok(())
+    }
+
+    /// Writes the run of a range of Records from the journal, and takes it up in place of the one of that range, if there is one.
+    fn write_again(&self, first: u64, last: u64) -> Result<(), LoadError> {
+        tracing::warn!(first, last, "a part of the index is lost or damaged; it is written again from the journal");
+        let mut recent = Recent::default();
+        let mut balances = HashMap::new();
+        for block in self.store.blocks(Partition(0), Sequence(first)) {
+            let block = block?;
+            if block.first.0 > last {
+                break;
+            }
+            for (sequence, bytes) in (block.first.0..).zip(&block.records) {
+                if (first..=last).contains(&sequence) {
+                    let record = Record::decode(bytes).map_err(|error| LoadError::Decode { sequence, error })?;
+                    let mut openings = HashMap::new();
+                    for charge in unnamed(&record) {
+                        let here = recent.lists.get(&Term::object(charge)).map_or(&[][..], Vec::as_slice);
+                        let here = self.opening_among(charge, here)?;
+                        let found = here.map_or_else(|| self.opening(charge, first), |here| Ok(Some(here)))?;
+                        openings.extend(found.map(|opening| (charge, opening)));
+                    }
+                    if let Some(group) = moves_money_of(&record).filter(|group| !balances.contains_key(group)) {
+                        balances.insert(group, self.balances_before(group, first, first)?);
+                    }
+                    recent.count(sequence, &record, &mut balances, &openings);
+                }
+            }
+        }
+        let Some((cover, bytes)) = recent.to_run() else { return Ok(()) };
+        let run = Arc::new(self.keep(cover, &bytes)?);
+        let mut state = self.state.write();
+        match state.runs.iter().position(|known| known.cover.first == first) {
+            Some(at) => state.runs[at] = run,
+            None => state.runs.push(run),
+        }
+        Ok(())
+    }
+
+    /// Mends a run that a reader came upon. One that is gone by now was merged: nothing is to be done.
+    fn mend(&self, run: &Arc<Run>) -> Result<(), LoadError> {
+        let _one_at_a_time = self.mending.lock();
+        let is_current = self.state.read().runs.iter().any(|known| Arc::ptr_eq(known, run));
+        if is_current { self.write_again(run.cover.first, run.cover.last) } else { Ok(()) }
+    }
+
+    fn keep(&self, cover: Cover, bytes: &[u8]) -> Result<Run, StoreError> {
+        let name = cover.file_name();
+        self.store.put_file(&name, bytes)?;
+        match Run::open(&*self.store, &name, bytes.len() as u64) {
+            Ok(run) => Ok(run),
+            Err(RunError::Store(error)) => Err(error),
+            Err(RunError::Damaged) => {
+                let detail = "a file of the index is not what was just written".to_owned();
+                Err(StoreError::Damaged { folder: name.into(), sequence: None, detail })
+            }
+        }
+    }
+
+    /// The thread that writes and merges runs.
+    fn run(&self) {
+        loop {
+            {
+                let mut work = self.work.lock();
+                while work.waiting == 0 && !work.ending {
+                    self.changed.wait(&mut work);
+                }
+                if work.ending {
+                    return;
+                }
+            }
+            let written = self.write_full().and_then(|()| self.merge());
+            let mut work = self.work.lock();
+            if let Err(error) = written {
+                tracing::error!(%error, "the index is not written any more; it is written again at the next start");
+                work.failed = true;
+                self.changed.notify_all();
+                return;
+            }
+            work.waiting -= 1;
+            self.changed.notify_all();
+        }
+    }
+
+    fn write_full(&self) -> Result<(), LoadError> {
+        let Some(full) = self.state.read().full.front().cloned() else { return Ok(()) };
+        let Some((cover, bytes)) = full.to_run() else { return Ok(()) };
+        let run = Arc::new(self.keep(cover, &bytes)?);
+        let mut state = self.state.write();
+        state.runs.push(run);
+        state.full.pop_front();
+        Ok(())
+    }
+
+    /// Merges the small runs at the end into one, when there are enough of them.
+    fn merge(&self) -> Result<(), LoadError> {
+        let small = |run: &&Arc<Run>| run.cover.last - run.cover.first < 2 * self.options.records_per_run;
+        let merged: Vec<_> = {
+            let state = self.state.read();
+            let mut runs: Vec<_> = state.runs.iter().rev().take_while(small).cloned().collect();
+            runs.reverse();
+            runs
+        };
+        if merged.len() < self.options.runs_merged {
+            return Ok(());
+        }
+        let _nothing_is_mended_meanwhile = self.mending.lock();
+        let Some((cover, bytes)) = self.merged(&merged)? else { return Ok(()) };
+        let run = Arc::new(self.keep(cover, &bytes)?);
+        {
+            let mut state = self.state.write();
+            let at = state.runs.iter().position(|known| known.cover.first == cover.first).unwrap_or(0);
+            state.runs.splice(at..at + merged.len(), [run]);
+        }
+        for run in merged {
+            self.store.remove_file(run.name())?;
+        }
+        Ok(())
+    }
+
+    /// The run of several that follow each other; none when one of them is damaged, which its next reader mends.
+    fn merged(&self, runs: &[Arc<Run>]) -> Result<Option<(Cover, Vec<u8>)>, LoadError> {
+        let (Some(first), Some(last)) = (runs.first(), runs.last()) else { return Ok(None) };
+        let latest_ms = runs.iter().map(|run| run.cover.latest_ms).max().unwrap_or_default();
+        let cover = Cover { first: first.cover.first, last: last.cover.last, latest_ms };
+        let mut builder = Builder::new(cover.first);
+        let mut readers: Vec<_> = runs.iter().map(|run| Reader { run, page: 0, groups: VecDeque::new() }).collect();
+        loop {
+            let mut term: Option<Term> = None;
+            for reader in &mut readers {
+                match reader.term(&*self.store) {
+                    Ok(found) => term = term.into_iter().chain(found).min(),
+                    Err(RunError::Damaged) => return Ok(None),
+                    Err(RunError::Store(error)) => return Err(error.into()),
+                }
+            }
+            let Some(term) = term else { return Ok(Some((cover, builder.finish(cover)))) };
+            let mut postings = Vec::new();
+            for reader in &mut readers {
+                match reader.take(&*self.store, term, &mut postings) {
+                    Ok(()) => {}
+                    Err(RunError::Damaged) => return Ok(None),
+                    Err(RunError::Store(error)) => return Err(error.into()),
+                }
+            }
+            let mut postings: Vec<&[u64]> = postings.chunks(term.width()).collect();
+            if !postings.is_sorted_by_key(|posting| posting[0]) {
+                postings.sort_by_key(|posting| posting[0]);
+            }
+            postings.iter().for_each(|posting| builder.push(term, posting));
+        }
+    }
+}
+
+/// The group whose merchant's ledger a Record has an entry of.
+fn moves_money_of(record: &Record) -> Option<GroupNumber> {
+    let group = record.owner.group()?;
+    record.entries_of(LedgerId::Merchant(group)).next().map(|_| group)
+}
+
+/// The charges whose outcome a Record tells without naming their opening: those of the first builds.
+fn unnamed(record: &Record) -> impl Iterator<Item = ObjectId> {
+    record.events.iter().filter_map(|event| match event {
+        Event::CardCaptured { charge, opened: None, .. }
+        | Event::CardRefused { charge, opened: None, .. }
+        | Event::PixPaid { charge, opened: None, .. }
+        | Event::PixCancelled { charge, opened: None, .. } => Some(*charge),
+        _ => None,
+    })
+}
+
+fn opening_in(record: &Record, charge: ObjectId) -> Option<Opened> {
+    record.events.iter().find_map(|event| match event {
+        Event::ChargeOpened { charge: opened, terms, .. } if *opened == charge => {
+            Some(Opened { ordinal: record.ordinal, method: terms.method })
+        }
+        _ => None,
+    })
+}
+
+/// Reads a run from its first page to its last.
+struct Reader<'a> {
+    run: &'a Run,
+    page: usize,
+    groups: VecDeque<(Term, Vec<u64>)>,
+}
+
+impl Reader<'_> {
+    /// The next term; none at the end.
+    fn term(&mut self, store: &dyn Store) -> Result<Option<Term>, RunError> {
+        while self.groups.is_empty() && self.page < self.run.pages() {
+            self.groups = self.run.groups(store, self.page)?.into();
+            self.page += 1;
+        }
+        Ok(self.groups.front().map(|(term, _)| *term))
+    }
+
+    /// Adds the postings of a term, if it is the next.
+    fn take(&mut self, store: &dyn Store, term: Term, into: &mut Vec<u64>) -> Result<(), RunError> {
+        while self.term(store)? == Some(term) {
+            into.extend(self.groups.pop_front().into_iter().flat_map(|(_, postings)| postings));
+        }
+        Ok(())
+    }
+}

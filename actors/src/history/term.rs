@@ -1,0 +1,204 @@
+//! What is looked up, and what one Record adds to it.
+
+use ledger::event::Event;
+use ledger::fees::PaymentMethod;
+use ledger::id::{Fingerprint, GroupNumber, LedgerId, ObjectId};
+use ledger::operations::operations;
+use ledger::record::Record;
+
+/// A list of numbers: a kind and whose it is. The order of terms is their order in a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Term {
+    pub(super) kind: u8,
+    pub(super) whose: u64,
+}
+
+/// Where a charge is listed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChargeList {
+    /// When it was opened; it stays there.
+    Opened,
+    /// When it was paid or captured.
+    Paid,
+    /// When the acquirer refused it.
+    Refused,
+    /// When its PIX code expired or was cancelled.
+    Cancelled,
+}
+
+/// The kinds are part of the runs' format: a number is never given to another kind.
+const OWN: u8 = 0;
+const TOLD: u8 = 1;
+const ENTRIES: u8 = 2;
+const OBJECT: u8 = 3;
+const KEY: u8 = 4;
+const SPLITS_LISTED: u8 = 5;
+const SPLITS_REMOVED: u8 = 6;
+const OPERATIONS: u8 = 7;
+const BALANCES: u8 = 8;
+const CHARGES: u8 = 32;
+
+impl Term {
+    /// Sequences of the Records that a ledger's owner decided; the n-th is its Record of ordinal n.
+    pub fn own(ledger: LedgerId) -> Self {
+        Self::of_ledger(OWN, ledger)
+    }
+
+    /// Sequences of the Records of others that a recipient is told of.
+    pub fn told(recipient: LedgerId) -> Self {
+        Self::of_ledger(TOLD, recipient)
+    }
+
+    /// Sequences of the Records with an entry of a ledger. A merchant's come with its balances after each (see [`Balances`]).
+    pub fn entries(ledger: LedgerId) -> Self {
+        match ledger {
+            LedgerId::Merchant(_) => Self::of_ledger(BALANCES, ledger),
+            _ => Self::of_ledger(ENTRIES, ledger),
+        }
+    }
+
+    /// Sequences of the Records about an object. Another object's may be among them, hardly ever: the Record says whose it is.
+    pub fn object(id: ObjectId) -> Self {
+        Self { kind: OBJECT, whose: mix((id.0 >> 64) as u64 ^ mix(id.0 as u64)) }
+    }
+
+    /// Sequences of the Records under an idempotency key, or, hardly ever, another one.
+    pub fn key(key: Fingerprint) -> Self {
+        let (first, _) = key.0.split_first_chunk().expect("a fingerprint has 16 bytes");
+        Self { kind: KEY, whose: u64::from_be_bytes(*first) }
+    }
+
+    /// Ordinals of the merchant's Records that made the splits of a recipient's statement, once for each split.
+    pub fn splits_listed(recipient: LedgerId) -> Self {
+        Self::of_ledger(SPLITS_LISTED, recipient)
+    }
+
+    /// The same, of those that were taken off the statement again.
+    pub fn splits_removed(recipient: LedgerId) -> Self {
+        Self::of_ledger(SPLITS_REMOVED, recipient)
+    }
+
+    /// Sequences of the Records with operations on a merchant's balance, once for each operation.
+    pub fn operations(merchant: LedgerId) -> Self {
+        Self::of_ledger(OPERATIONS, merchant)
+    }
+
+    /// Ordinals of the merchant's Records that opened its charges.
+    pub fn charges(group: GroupNumber, method: PaymentMethod, list: ChargeList) -> Self {
+        let method = match method {
+            PaymentMethod::Pix => 0,
+            PaymentMethod::CreditCard => 1,
+            PaymentMethod::DebitCard => 2,
+        };
+        let list = match list {
+            ChargeList::Opened => 0,
+            ChargeList::Paid => 1,
+            ChargeList::Refused => 2,
+            ChargeList::Cancelled => 3,
+        };
+        Self { kind: CHARGES + method * 4 + list, whose: u64::from(group.0) }
+    }
+
+    /// Numbers of one posting: the number that it is ordered by, and what comes with it.
+    pub(super) fn width(self) -> usize {
+        if self.kind == BALANCES { 4 } else { 1 }
+    }
+
+    /// True for terms that few Records have and that are looked up in every run.
+    pub(super) fn is_rare(self) -> bool {
+        matches!(self.kind, OBJECT | KEY)
+    }
+
+    fn of_ledger(kind: u8, ledger: LedgerId) -> Self {
+        let (group, owner) = match ledger {
+            LedgerId::Merchant(group) => (group.0, 0),
+            LedgerId::Platform(group) => (group.0, 1),
+            LedgerId::Recipient(group, number) => (group.0, number.0 + 1),
+            LedgerId::System => (u32::MAX, u32::MAX),
+        };
+        Self { kind, whose: (u64::from(group) << 32) | u64::from(owner) }
+    }
+}
+
+/// A merchant's money after a Record, centavos: pending, available, reserved.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Balances(pub [i64; 3]);
+
+/// What an outcome names of its charge's opening.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Opened {
+    pub(super) ordinal: u64,
+    pub(super) method: PaymentMethod,
+}
+
+/// Calls `post` for every list that a Record is added to, with the number to add. `opened` finds the opening of a charge,
+/// for outcomes that do not name it. Balances are not among them.
+pub(super) fn postings(
+    sequence: u64,
+    record: &Record,
+    mut opened: impl FnMut(ObjectId) -> Option<Opened>,
+    mut post: impl FnMut(Term, u64),
+) {
+    post(Term::own(record.owner), sequence);
+    if let Some(idempotency) = record.idempotency {
+        post(Term::key(idempotency.key), sequence);
+    }
+    let Some(group) = record.owner.group() else { return };
+    for number in record.recipients_told() {
+        post(Term::told(LedgerId::Recipient(group, number)), sequence);
+    }
+    let mut with_entries: Vec<LedgerId> = record.entries.iter().map(|entry| entry.ledger()).collect();
+    with_entries.sort_unstable();
+    with_entries.dedup();
+    with_entries.retain(|ledger| !matches!(ledger, LedgerId::Merchant(_)));
+    with_entries.into_iter().for_each(|ledger| post(Term::entries(ledger), sequence));
+    for _ in operations(record) {
+        post(Term::operations(LedgerId::Merchant(group)), sequence);
+    }
+    for event in &record.events {
+        let named = |ordinal: &Option<u64>, method| ordinal.map(|ordinal| Opened { ordinal, method });
+        let (charge, list, opening) = match event {
+            Event::ChargeOpened { charge, terms, .. } => {
+                let opening = Opened { ordinal: record.ordinal, method: terms.method };
+                (*charge, ChargeList::Opened, Some(opening))
+            }
+            Event::CardCaptured { charge, terms, opened, .. } | Event::PixPaid { charge, terms, opened, .. } => {
+                (*charge, ChargeList::Paid, named(opened, terms.method))
+            }
+            Event::CardRefused { charge, opened, method, .. } => {
+                (*charge, ChargeList::Refused, method.and_then(|method| named(opened, method)))
+            }
+            Event::PixCancelled { charge, opened, .. } => {
+                (*charge, ChargeList::Cancelled, named(opened, PaymentMethod::Pix))
+            }
+            Event::CardUnanswered { charge } => {
+                post(Term::object(*charge), sequence);
+                continue;
+            }
+            _ => continue,
+        };
+        post(Term::object(charge), sequence);
+        let Some(opening) = opening.or_else(|| opened(charge)) else { continue };
+        post(Term::charges(group, opening.method, list), opening.ordinal);
+        let recipient = |number| LedgerId::Recipient(group, number);
+        match event {
+            Event::ChargeOpened { terms, expires_at: Some(_), .. } | Event::CardCaptured { terms, .. } => {
+                for split in &terms.splits {
+                    post(Term::splits_listed(recipient(split.recipient)), record.ordinal);
+                }
+            }
+            Event::PixCancelled { recipients, .. } => {
+                recipients.iter().for_each(|number| post(Term::splits_removed(recipient(*number)), opening.ordinal));
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Scatters a word (the finalizer of SplitMix64).
+fn mix(word: u64) -> u64 {
+    let mut z = word.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    z ^ (z >> 31)
+}

@@ -1,0 +1,300 @@
+//! The index against a plain list of everything, for any sequence of Records, over runs, merges, restarts, losses and damage.
+
+use ledger::event::{CardRefusal, SellerPart, Split, Terms};
+use ledger::fees::{Commission, PaymentMethod};
+use ledger::id::RecipientNumber;
+use ledger::money::Centavos;
+use ledger::record::{Decision, Idempotency};
+use proptest::prelude::*;
+
+use super::*;
+use crate::store::{Block, BlockHash, MemoryStore};
+
+const OPTIONS: HistoryOptions = HistoryOptions { records_per_run: 40, runs_merged: 3 };
+
+/// One step of a script: whose, what, and which open charge.
+type Step = (bool, u8, u16);
+
+/// Records as they would come, and every list as it should be.
+#[derive(Default)]
+struct Script {
+    store: MemoryStore,
+    records: Vec<(Sequence, Arc<Record>)>,
+    ordinals: HashMap<LedgerId, u64>,
+    open: Vec<(GroupNumber, ObjectId, Terms, u64)>,
+    lists: HashMap<Term, Vec<u64>>,
+    balances: HashMap<GroupNumber, Vec<(u64, Balances)>>,
+    /// As the first builds wrote: outcomes do not name the opening.
+    is_old: bool,
+}
+
+impl Script {
+    fn step(&mut self, (other_group, what, which): Step) {
+        let group = GroupNumber(1 + u32::from(other_group));
+        let merchant = LedgerId::Merchant(group);
+        let ordinal = self.ordinals.get(&merchant).copied().unwrap_or_default() + 1;
+        let charge = ObjectId((1_u128 << 100) * (self.records.len() as u128 + 1) + u128::from(which));
+        let splits = (0..which % 3).map(|number| Split {
+            recipient: RecipientNumber(1 + u32::from(number * which % 2)),
+            amount: Centavos(10 + i64::from(number)),
+        });
+        let terms = Terms {
+            amount: Centavos(10_000),
+            method: [PaymentMethod::Pix, PaymentMethod::CreditCard, PaymentMethod::DebitCard][usize::from(what % 3)],
+            installments: 1,
+            splits: splits.collect(),
+            commission: Commission::default(),
+            settlement_days: 30,
+        };
+        let is_opening = what % 2 == 0 || self.open.is_empty();
+        let (group, event) = if is_opening {
+            self.open.push((group, charge, terms.clone(), ordinal));
+            let expires_at = (terms.method == PaymentMethod::Pix).then_some(Timestamp(9_000_000));
+            (group, Event::ChargeOpened { charge, terms, card: None, expires_at })
+        } else {
+            let (group, charge, terms, opened) = self.open.swap_remove(usize::from(which) % self.open.len());
+            let opened = (!self.is_old).then_some(opened);
+            let seller = SellerPart { raised: terms.seller_net(), ..SellerPart::default() };
+            let recipients = terms.splits.iter().map(|split| split.recipient).collect();
+            let is_paid = what < 200;
+            let event = match (terms.method, is_paid) {
+                (PaymentMethod::Pix, true) => {
+                    Event::PixPaid { charge, terms, seller, end_to_end_id: String::new(), opened }
+                }
+                (PaymentMethod::Pix, false) => Event::PixCancelled { charge, recipients, opened },
+                (method, false) => {
+                    let method = opened.map(|_| method);
+                    Event::CardRefused { charge, refusal: CardRefusal::Failed, opened, method }
+                }
+                (_, true) => {
+                    let due = Timestamp(77_000_000).minute();
+                    let acquirer_mdr = Centavos(1);
+                    Event::CardCaptured {
+                        charge,
+                        terms,
+                        acquirer_mdr,
+                        seller,
+                        seller_due: due,
+                        splits_due: due,
+                        opened,
+                    }
+                }
+            };
+            (group, event)
+        };
+        let merchant = LedgerId::Merchant(group);
+        let ordinal = self.ordinals.entry(merchant).or_default();
+        *ordinal += 1;
+        let sequence = self.records.len() as u64 + 1;
+        let mut record = Decision::of(event).into_record(merchant, *ordinal, Timestamp(1_000 * sequence as i64));
+        if let Some((_, _, _, opened)) = self.open.last_mut().filter(|_| is_opening) {
+            *opened = record.ordinal;
+        }
+        if which % 4 == 0 {
+            let key = ledger::id::Fingerprint(u128::from(which).to_be_bytes());
+            record.idempotency = Some(Idempotency { key, body: key });
+        }
+        self.count(sequence, &record);
+        let head = self.store.head(Partition(0)).unwrap();
+        let mut bytes = Vec::new();
+        record.encode(&mut bytes);
+        let previous = if sequence == 1 { BlockHash::ZERO } else { head.hash };
+        let block = Block {
+            partition: Partition(0),
+            first: Sequence(sequence),
+            booked_at_ms: sequence as i64,
+            previous,
+            records: vec![bytes],
+        };
+        self.store.append(&block).unwrap();
+        self.records.push((Sequence(sequence), Arc::new(record)));
+    }
+
+    /// The plain list of everything.
+    fn count(&mut self, sequence: u64, record: &Record) {
+        let openings: HashMap<ObjectId, Opened> = (self.records.iter().flat_map(|(_, record)| {
+            record.events.iter().filter_map(|event| match event {
+                Event::ChargeOpened { charge, terms, .. } => {
+                    Some((*charge, Opened { ordinal: record.ordinal, method: terms.method }))
+                }
+                _ => None,
+            })
+        }))
+        .collect();
+        let lists = &mut self.lists;
+        postings(
+            sequence,
+            record,
+            |charge| openings.get(&charge).copied(),
+            |term, number| {
+                lists.entry(term).or_default().push(number);
+            },
+        );
+        let group = record.owner.group().unwrap();
+        if record.entries_of(record.owner).next().is_some() {
+            let history = self.balances.entry(group).or_default();
+            let mut balances = history.last().map_or(Balances::default(), |(_, balances)| *balances);
+            record.entries_of(record.owner).for_each(|entry| balances.post(entry));
+            history.push((sequence, balances));
+            self.lists.entry(Term::entries(record.owner)).or_default().push(sequence);
+        }
+    }
+
+    fn open_history(&self) -> History {
+        let history = History::open(Arc::new(self.store.clone()), OPTIONS).unwrap();
+        let sealed = history.sealed_through();
+        let tail: Vec<_> = self.records.iter().filter(|(sequence, _)| *sequence > sealed).cloned().collect();
+        for block in tail.chunks(7) {
+            let first = block[0].0;
+            history.count(block, |group| history.balances_before(group, first)).unwrap();
+        }
+        history
+    }
+
+    /// What a page should be.
+    fn page(&self, plus: &[Term], minus: &[Term], range: &Range<u64>, skip: u64, count: usize) -> (u64, Vec<Listed>) {
+        let all = |terms: &[Term]| {
+            let numbers = terms.iter().filter_map(|term| self.lists.get(term)).flatten().copied();
+            let mut numbers: Vec<u64> = numbers.filter(|number| range.contains(number)).collect();
+            numbers.sort_unstable();
+            numbers
+        };
+        let mut left = all(plus);
+        for removed in all(minus) {
+            left.remove(left.iter().position(|number| *number == removed).unwrap());
+        }
+        let mut listed: Vec<Listed> = Vec::new();
+        for number in left {
+            let index = listed.iter().filter(|listed| listed.number == number).count() as u32;
+            listed.push(Listed { number, index });
+        }
+        let total = listed.len() as u64;
+        (total, listed.into_iter().rev().skip(skip as usize).take(count).collect())
+    }
+
+    fn check(&self, history: &History) -> Result<(), TestCaseError> {
+        let merchants = [1, 2].map(|group| LedgerId::Merchant(GroupNumber(group)));
+        let mut sets: Vec<(Vec<Term>, Vec<Term>)> = self.lists.keys().map(|term| (vec![*term], vec![])).collect();
+        for group in [1, 2].map(GroupNumber) {
+            for number in [1, 2].map(RecipientNumber) {
+                let recipient = LedgerId::Recipient(group, number);
+                sets.push((vec![Term::splits_listed(recipient)], vec![Term::splits_removed(recipient)]));
+            }
+            let methods = [PaymentMethod::Pix, PaymentMethod::CreditCard, PaymentMethod::DebitCard];
+            let of = |list| methods.map(|method| Term::charges(group, method, list)).to_vec();
+            let closed = [of(ChargeList::Paid), of(ChargeList::Refused), of(ChargeList::Cancelled)].concat();
+            sets.push((of(ChargeList::Opened), closed));
+        }
+        let end = self.records.len() as u64 + 2;
+        for (plus, minus) in sets {
+            for (range, skip, count) in
+                [(0..u64::MAX, 0, 5), (0..u64::MAX, 3, 1_000), (end / 3..end / 2, 0, 4), (0..end / 2, end / 5, 3)]
+            {
+                let found = history.page(&plus, &minus, range.clone(), skip, count).unwrap();
+                let expected = self.page(&plus, &minus, &range, skip, count);
+                prop_assert_eq!(found, expected, "{:?} less {:?} in {:?} after {}", plus, minus, range, skip);
+            }
+        }
+        for merchant in merchants {
+            let own = self.lists.get(&Term::own(merchant)).cloned().unwrap_or_default();
+            for (ordinal, sequence) in (1..).zip(&own) {
+                prop_assert_eq!(history.own(merchant, ordinal).unwrap(), Some(Sequence(*sequence)));
+            }
+            prop_assert_eq!(history.own(merchant, own.len() as u64 + 1).unwrap(), None);
+            prop_assert_eq!(history.numbers(&[Term::own(merchant)], 0..u64::MAX).unwrap(), own);
+            let group = merchant.group().unwrap();
+            let balances = self.balances.get(&group).cloned().unwrap_or_default();
+            for sequence in (1..end).step_by(5) {
+                let last = balances.iter().rev().find(|(at, _)| *at < sequence);
+                let expected = last.map_or(Balances::default(), |(_, balances)| *balances);
+                prop_assert_eq!(history.balances_before(group, Sequence(sequence)).unwrap(), expected);
+            }
+        }
+        Ok(())
+    }
+}
+
+fn script(steps: &[Step], is_old: bool) -> Script {
+    let mut script = Script { is_old, ..Script::default() };
+    steps.iter().for_each(|step| script.step(*step));
+    script
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    proptest::collection::vec((any::<bool>(), any::<u8>(), 0..600_u16), 0..420)
+}
+
+fn runs(store: &MemoryStore) -> Vec<String> {
+    store.files().unwrap().into_iter().map(|(name, _)| name).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(10))]
+
+    #[test]
+    fn every_page_of_every_list_is_right(steps in steps(), is_old: bool) {
+        let script = script(&steps, is_old);
+        let history = script.open_history();
+        script.check(&history)?;
+        history.settle();
+        script.check(&history)?;
+        drop(history);
+        script.check(&script.open_history())?;
+    }
+
+    #[test]
+    fn what_is_lost_or_damaged_is_written_again_as_it_was(
+        steps in proptest::collection::vec((any::<bool>(), any::<u8>(), 0..600_u16), 200..420),
+        at: prop::sample::Index,
+        which: prop::sample::Index,
+        is_lost: bool,
+        is_old: bool,
+    ) {
+        let script = script(&steps, is_old);
+        let history = script.open_history();
+        history.settle();
+        let names = runs(&script.store);
+        prop_assert!(names.len() >= 2, "{:?}", names);
+        let name = which.get(&names);
+        let bytes = script.store.file_part(name, 0, usize::MAX).unwrap().unwrap();
+        let mut damaged = bytes.clone();
+        damaged[at.index(bytes.len())] ^= 4;
+        script.store.put_file(name, &damaged).unwrap();
+        // While it is open, and when it is opened.
+        script.check(&history)?;
+        drop(history);
+        if is_lost {
+            script.store.remove_file(name).unwrap();
+        } else {
+            script.store.put_file(name, &damaged).unwrap();
+        }
+        script.check(&script.open_history())?;
+        prop_assert_eq!(script.store.file_part(name, 0, usize::MAX).unwrap(), Some(bytes));
+    }
+}
+
+#[test]
+fn full_ranges_become_runs_and_runs_are_merged() {
+    let steps: Vec<Step> = (0..400_u16).map(|n| (n % 5 == 0, n as u8, n)).collect();
+    let script = script(&steps, false);
+    let history = script.open_history();
+    history.settle();
+    let lengths: Vec<u64> =
+        history.shared.state.read().runs.iter().map(|run| run.cover.last + 1 - run.cover.first).collect();
+    assert_eq!(lengths, [126, 126, 126], "nine runs of at least 40 Records, in blocks of 7, three by three");
+    assert_eq!(runs(&script.store).len(), 3, "what was merged is removed");
+    assert_eq!(history.sealed_through(), Sequence(378));
+}
+
+#[test]
+fn an_index_ahead_of_its_journal_tells_that_the_journal_is_short() {
+    let steps: Vec<Step> = (0..100_u16).map(|n| (false, n as u8, n)).collect();
+    let full = script(&steps, false);
+    full.open_history().settle();
+    let short = script(&steps[..30], false);
+    for (name, _) in full.store.files().unwrap() {
+        short.store.put_file(&name, &full.store.file_part(&name, 0, usize::MAX).unwrap().unwrap()).unwrap();
+    }
+    let refused = History::open(Arc::new(short.store.clone()), OPTIONS).map(|_| ()).unwrap_err();
+    assert!(refused.to_string().contains("the journal ends before"), "{refused}");
+}

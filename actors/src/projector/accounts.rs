@@ -1,0 +1,218 @@
+//! Who there is: merchants, recipients and API keys, as published.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::OnceLock;
+
+use ledger::event::Event;
+use ledger::fees::Settings;
+use ledger::id::{GroupNumber, ObjectId, RecipientNumber};
+use ledger::merchant::RecipientStatus;
+use ledger::personal::Sealed;
+use ledger::record::Record;
+use ledger::time::Timestamp;
+use minicbor::{Decode, Encode};
+
+/// A merchant, as published.
+#[derive(Clone, Debug)]
+pub struct MerchantRow {
+    /// Its id.
+    pub id: ObjectId,
+    /// What the operator configured.
+    pub settings: Settings,
+    /// Its profile, in every version.
+    pub profiles: Versions,
+    /// Its recipients; number n stands at n − 1.
+    pub recipients: Vec<RecipientRow>,
+    /// When it was opened.
+    pub created_at: Timestamp,
+}
+
+impl MerchantRow {
+    /// Puts a recipient in its place; places before it that are still empty are filled later.
+    pub(super) fn put_recipient(&mut self, number: RecipientNumber, row: RecipientRow) -> &RecipientRow {
+        let place = (number.0 as usize).saturating_sub(1);
+        while self.recipients.len() <= place {
+            let nobody =
+                RecipientRow::new(ObjectId::default(), RecipientStatus::Draft, Versions::default(), Timestamp(0));
+            self.recipients.push(nobody);
+        }
+        self.recipients[place] = row;
+        &self.recipients[place]
+    }
+}
+
+/// Sealed data that changes: each version with the ordinal of the owner's Record that brought it, oldest first. An answer that
+/// is given again is written from the version of its time.
+#[derive(Clone, Debug, Default, Encode, Decode)]
+#[cbor(transparent)]
+pub struct Versions(#[n(0)] Vec<(u64, Sealed)>);
+
+impl Versions {
+    /// The version in force.
+    pub fn current(&self) -> Option<&Sealed> {
+        self.0.last().map(|(_, sealed)| sealed)
+    }
+
+    /// The version that was in force once the owner's Record of this ordinal had taken effect.
+    pub fn at(&self, ordinal: u64) -> Option<&Sealed> {
+        let known = self.0.partition_point(|(since, _)| *since <= ordinal);
+        self.0[..known].last().map(|(_, sealed)| sealed)
+    }
+
+    fn count(&mut self, record: &Record) {
+        self.0.extend(record.personal.clone().map(|sealed| (record.ordinal, sealed)));
+    }
+
+    fn of(record: &Record) -> Self {
+        let mut versions = Self::default();
+        versions.count(record);
+        versions
+    }
+}
+
+/// A recipient, as published.
+#[derive(Clone, Debug)]
+pub struct RecipientRow {
+    /// Its id.
+    pub id: ObjectId,
+    /// Where its registration stands.
+    pub status: RecipientStatus,
+    /// Its registration, in every version.
+    pub profiles: Versions,
+    /// When it was registered.
+    pub created_at: Timestamp,
+    /// Its name, folded for search, once somebody searched: names stand sealed on the disk.
+    search_key: OnceLock<String>,
+}
+
+impl RecipientRow {
+    pub(super) fn new(id: ObjectId, status: RecipientStatus, profiles: Versions, created_at: Timestamp) -> Self {
+        Self { id, status, profiles, created_at, search_key: OnceLock::new() }
+    }
+
+    /// Its name, folded for search; `fold` makes it of its registration.
+    pub fn search_key(&self, fold: impl FnOnce(&Sealed) -> String) -> &str {
+        self.search_key.get_or_init(|| self.profiles.current().map(fold).unwrap_or_default())
+    }
+}
+
+/// An API key, as published.
+#[derive(Clone, Debug)]
+pub struct ApiKeyRow {
+    /// Whose.
+    pub group: GroupNumber,
+    /// SHA-256 of the key.
+    pub digest: [u8; 32],
+    /// True once revoked.
+    pub revoked: bool,
+}
+
+/// Merchants, keys, and what follows from them.
+#[derive(Default)]
+pub(super) struct Accounts {
+    pub(super) merchants: HashMap<GroupNumber, MerchantRow>,
+    pub(super) keys: HashMap<ObjectId, ApiKeyRow>,
+    keys_of: HashMap<GroupNumber, Vec<ObjectId>>,
+    pub(super) drafts: BTreeSet<(GroupNumber, ObjectId)>,
+    pub(super) clock_offset_ms: i64,
+}
+
+impl Accounts {
+    pub(super) fn put_key(&mut self, id: ObjectId, row: ApiKeyRow) {
+        self.keys_of.entry(row.group).or_default().push(id);
+        self.keys.insert(id, row);
+    }
+
+    /// A group's API keys, oldest first.
+    pub(super) fn keys_of(&self, group: GroupNumber) -> impl Iterator<Item = (ObjectId, &ApiKeyRow)> {
+        let ids = self.keys_of.get(&group).into_iter().flatten();
+        ids.filter_map(|id| self.keys.get(id).map(|row| (*id, row)))
+    }
+
+    /// Counts an event of a Record.
+    pub(super) fn count(&mut self, event: &Event, record: &Record) {
+        if let Event::ClockMoved { offset_ms } = event {
+            self.clock_offset_ms = *offset_ms;
+        }
+        let Some(group) = record.owner.group() else { return };
+        match event {
+            Event::MerchantOpened { id, settings } => {
+                let row = MerchantRow {
+                    id: *id,
+                    settings: *settings,
+                    profiles: Versions::of(record),
+                    recipients: Vec::new(),
+                    created_at: record.effective_at,
+                };
+                self.merchants.insert(group, row);
+            }
+            Event::ApiKeyCreated { id, digest, .. } => {
+                self.put_key(*id, ApiKeyRow { group, digest: *digest, revoked: false });
+            }
+            Event::ApiKeyRevoked { id } => {
+                if let Some(key) = self.keys.get_mut(id) {
+                    key.revoked = true;
+                }
+            }
+            event => {
+                let Some(merchant) = self.merchants.get_mut(&group) else { return };
+                let Some(recipient) = count_merchant(merchant, event, record) else { return };
+                if recipient.status == RecipientStatus::Draft {
+                    self.drafts.insert((group, recipient.id));
+                } else {
+                    self.drafts.remove(&(group, recipient.id));
+                }
+            }
+        }
+    }
+}
+
+/// Counts an event about a merchant that is open; gives the recipient that it is about.
+fn count_merchant<'a>(merchant: &'a mut MerchantRow, event: &Event, record: &Record) -> Option<&'a RecipientRow> {
+    let (number, status) = match event {
+        Event::MerchantChanged { settings } => {
+            merchant.settings = *settings;
+            merchant.profiles.count(record);
+            return None;
+        }
+        Event::RecipientRegistered { number, id, .. } => {
+            let (status, profiles) = (RecipientStatus::Draft, Versions::of(record));
+            let row = RecipientRow::new(*id, status, profiles, record.effective_at);
+            return Some(merchant.put_recipient(*number, row));
+        }
+        Event::RecipientRegisteredAgain { number } => {
+            let recipient = recipient_row(merchant, *number)?;
+            recipient.profiles.count(record);
+            recipient.search_key = OnceLock::new();
+            (number, RecipientStatus::Draft)
+        }
+        Event::RecipientSubmitted { number } => (number, RecipientStatus::Pending),
+        Event::RecipientApproved { number } => (number, RecipientStatus::Active),
+        Event::RecipientRejected { number, .. } => (number, RecipientStatus::Rejected),
+        _ => return None,
+    };
+    let recipient = recipient_row(merchant, *number)?;
+    recipient.status = status;
+    Some(recipient)
+}
+
+fn recipient_row(merchant: &mut MerchantRow, number: RecipientNumber) -> Option<&mut RecipientRow> {
+    merchant.recipients.get_mut((number.0 as usize).checked_sub(1)?)
+}
+
+/// True for events that [`Accounts::count`] counts.
+pub(super) fn is_about_accounts(event: &Event) -> bool {
+    matches!(
+        event,
+        Event::MerchantOpened { .. }
+            | Event::MerchantChanged { .. }
+            | Event::ApiKeyCreated { .. }
+            | Event::ApiKeyRevoked { .. }
+            | Event::RecipientRegistered { .. }
+            | Event::RecipientRegisteredAgain { .. }
+            | Event::RecipientSubmitted { .. }
+            | Event::RecipientApproved { .. }
+            | Event::RecipientRejected { .. }
+            | Event::ClockMoved { .. }
+    )
+}

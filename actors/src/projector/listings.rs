@@ -1,0 +1,250 @@
+//! Pages of history: which Records a list shows, found in the index and named with all that a reader needs.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use ledger::event::Event;
+use ledger::fees::PaymentMethod;
+use ledger::id::{Fingerprint, GroupNumber, LedgerId, ObjectId};
+use ledger::money::Centavos;
+use ledger::operations::{OperationAccount, operations};
+use ledger::record::{IDEMPOTENCY_KEPT_MS, Record};
+use ledger::time::Timestamp;
+
+use super::Projector;
+use crate::history::{ChargeList, Term};
+use crate::load::{self, LoadError};
+use crate::store::Sequence;
+
+/// One split in a recipient's statement: where the charge's Record is, and which of its splits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ListedSplit {
+    /// The Record that made it: the opening of a PIX charge or the capture of a card charge.
+    pub sequence: Sequence,
+    /// Position in the charge's splits, from 0.
+    pub index: u32,
+}
+
+/// Where a charge stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChargeStatus {
+    /// No outcome yet.
+    Pending,
+    /// Paid or captured.
+    Paid,
+    /// The card was refused.
+    Refused,
+    /// The PIX code expired or was cancelled.
+    Cancelled,
+}
+
+/// Which of a merchant's charges are listed: those that meet all that is given.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ChargeFilter {
+    /// Where they stand.
+    pub status: Option<ChargeStatus>,
+    /// How they are paid.
+    pub method: Option<PaymentMethod>,
+    /// Created at this time or later; the time of creation is the one in the id.
+    pub from: Option<Timestamp>,
+    /// Created before this time.
+    pub to: Option<Timestamp>,
+}
+
+/// One line of a merchant's account statement: where its Record is, and which of the Record's [`operations`] it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ListedOperation {
+    /// The Record.
+    pub sequence: Sequence,
+    /// Position in the Record's operations, from 0.
+    pub index: u32,
+    /// What stands on the operation's account after it.
+    pub balance_after: Centavos,
+}
+
+/// An idempotency key, looked up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeyFound {
+    /// The newest Record with this key.
+    pub sequence: Option<Sequence>,
+    /// The merchant's Records through this ordinal were seen.
+    pub looked_up_through: u64,
+}
+
+/// Every list is of what was published when it was asked for; a charge that is opened meanwhile moves the pages of older ones.
+impl Projector {
+    /// An idempotency key of an owner.
+    pub fn find_key(&self, owner: LedgerId, key: Fingerprint) -> Result<KeyFound, LoadError> {
+        // First the ordinal: the keys of the Records through it are in the index.
+        let looked_up_through = self.books.read().ordinals.get(&owner).copied().unwrap_or_default();
+        let kept_since = self.clock_at().plus_ms(-IDEMPOTENCY_KEPT_MS);
+        for sequence in self.history.since(Term::key(key), kept_since)?.into_iter().rev() {
+            let record = self.record(sequence)?;
+            if record.idempotency.is_some_and(|idempotency| idempotency.key == key) {
+                let sequence = (record.effective_at > kept_since).then_some(sequence);
+                return Ok(KeyFound { sequence, looked_up_through });
+            }
+        }
+        Ok(KeyFound { sequence: None, looked_up_through })
+    }
+
+    /// The Records about an object, oldest first.
+    pub fn about(&self, id: ObjectId) -> Result<Vec<Sequence>, LoadError> {
+        self.history.since(Term::object(id), id.created_at())
+    }
+
+    /// The Records that make a ledger's state: its own after `own_after`, those that it was told of after `foreign_after`, in
+    /// order, through `through`.
+    pub fn concerning(
+        &self,
+        ledger: LedgerId,
+        own_after: Sequence,
+        foreign_after: Sequence,
+        through: Sequence,
+    ) -> Result<Vec<Sequence>, LoadError> {
+        let end = through.0 + 1;
+        let mut sequences = self.history.numbers(&[Term::own(ledger)], own_after.0 + 1..end)?;
+        sequences.extend(self.history.numbers(&[Term::told(ledger)], foreign_after.0 + 1..end)?);
+        sequences.sort_unstable();
+        Ok(sequences.into_iter().map(Sequence).collect())
+    }
+
+    /// How many Records have an entry of a ledger, and the page of them that begins `skip` from the newest.
+    pub fn entries_page(&self, ledger: LedgerId, skip: u64, count: usize) -> Result<(u64, Vec<Sequence>), LoadError> {
+        let (total, listed) = self.history.page(&[Term::entries(ledger)], &[], 0..u64::MAX, skip, count)?;
+        Ok((total, listed.into_iter().map(|listed| Sequence(listed.number)).collect()))
+    }
+
+    /// How many splits a recipient's statement has, and the page of them that begins `skip` from the newest.
+    pub fn splits_page(
+        &self,
+        recipient: LedgerId,
+        skip: u64,
+        count: usize,
+    ) -> Result<(u64, Vec<ListedSplit>), LoadError> {
+        let LedgerId::Recipient(group, number) = recipient else { return Ok((0, Vec::new())) };
+        let (plus, minus) = ([Term::splits_listed(recipient)], [Term::splits_removed(recipient)]);
+        let (total, listed) = self.history.page(&plus, &minus, 0..u64::MAX, skip, count)?;
+        // A charge with many splits for one recipient is read once a page.
+        let mut known: HashMap<u64, (Sequence, Vec<u32>)> = HashMap::new();
+        let mut page = Vec::with_capacity(listed.len());
+        for split in listed {
+            if !known.contains_key(&split.number) {
+                let (sequence, record) = self.own(LedgerId::Merchant(group), split.number)?;
+                let splits = record.events.iter().find_map(|event| match event {
+                    Event::ChargeOpened { terms, .. } | Event::CardCaptured { terms, .. } => Some(&terms.splits),
+                    _ => None,
+                });
+                let places = (0..).zip(splits.into_iter().flatten());
+                let of_recipient = places.filter(|(_, split)| split.recipient == number).map(|(place, _)| place);
+                known.insert(split.number, (sequence, of_recipient.collect()));
+            }
+            let (sequence, places) = &known[&split.number];
+            let index = places.get(split.index as usize).copied().ok_or(LoadError::Missing(sequence.0))?;
+            page.push(ListedSplit { sequence: *sequence, index });
+        }
+        Ok((total, page))
+    }
+
+    /// How many charges of a merchant meet the filter, and the Records that opened those on the page that begins `skip` from the
+    /// newest.
+    pub fn charges_page(
+        &self,
+        group: GroupNumber,
+        filter: &ChargeFilter,
+        skip: u64,
+        count: usize,
+    ) -> Result<(u64, Vec<Sequence>), LoadError> {
+        let methods = match &filter.method {
+            Some(method) => std::slice::from_ref(method),
+            None => &[PaymentMethod::Pix, PaymentMethod::CreditCard, PaymentMethod::DebitCard],
+        };
+        let of = |lists: &[ChargeList]| -> Vec<Term> {
+            lists.iter().flat_map(|list| methods.iter().map(|method| Term::charges(group, *method, *list))).collect()
+        };
+        let (plus, minus): (&[ChargeList], &[ChargeList]) = match filter.status {
+            None => (&[ChargeList::Opened], &[]),
+            Some(ChargeStatus::Pending) => {
+                (&[ChargeList::Opened], &[ChargeList::Paid, ChargeList::Refused, ChargeList::Cancelled])
+            }
+            Some(ChargeStatus::Paid) => (&[ChargeList::Paid], &[]),
+            Some(ChargeStatus::Refused) => (&[ChargeList::Refused], &[]),
+            Some(ChargeStatus::Cancelled) => (&[ChargeList::Cancelled], &[]),
+        };
+        let bound = |time: Option<Timestamp>, open| {
+            time.map_or(Ok(open), |time| self.first_charge_since(group, time, &of(&[ChargeList::Opened])))
+        };
+        let range = bound(filter.from, 0)?..bound(filter.to, u64::MAX)?;
+        let (total, listed) = self.history.page(&of(plus), &of(minus), range, skip, count)?;
+        let merchant = LedgerId::Merchant(group);
+        let sequences = listed.into_iter().map(|charge| self.sequence_of(merchant, charge.number));
+        Ok((total, sequences.collect::<Result<_, _>>()?))
+    }
+
+    /// How many lines a merchant's account statement has, and the page of them that begins `skip` from the newest.
+    pub fn operations_page(
+        &self,
+        merchant: LedgerId,
+        skip: u64,
+        count: usize,
+    ) -> Result<(u64, Vec<ListedOperation>), LoadError> {
+        let LedgerId::Merchant(group) = merchant else { return Ok((0, Vec::new())) };
+        let (total, listed) = self.history.page(&[Term::operations(merchant)], &[], 0..u64::MAX, skip, count)?;
+        let mut page = Vec::with_capacity(listed.len());
+        for line in listed {
+            let sequence = Sequence(line.number);
+            let lines = operations(&self.record(sequence)?);
+            let operation = lines.get(line.index as usize).ok_or(LoadError::Missing(sequence.0))?;
+            let after_record = self.history.balances_before(group, sequence.plus(1))?.0[match operation.account {
+                OperationAccount::Pending => 0,
+                OperationAccount::Available => 1,
+                OperationAccount::Reserved => 2,
+            }];
+            let later = lines[line.index as usize + 1..].iter().filter(|later| later.account == operation.account);
+            let moved_later: Centavos = later.map(|later| later.amount).sum();
+            let balance_after = Centavos(after_record) - moved_later;
+            page.push(ListedOperation { sequence, index: line.index, balance_after });
+        }
+        Ok((total, page))
+    }
+
+    /// The ordinal of the first Record that opened a charge created at `time` or later; past the last one when there is none. Charges
+    /// are opened in the order of their creation, but for milliseconds.
+    fn first_charge_since(&self, group: GroupNumber, time: Timestamp, opened: &[Term]) -> Result<u64, LoadError> {
+        let nth = |range: Range<u64>, skip| self.history.page(opened, &[], range, skip, 1);
+        let (total, newest) = nth(0..u64::MAX, 0)?;
+        let Some(newest) = newest.first() else { return Ok(u64::MAX) };
+        // What is opened from here on is left out, so that places stay as they are.
+        let known = 0..newest.number + 1;
+        let (mut low, mut high, mut found) = (0, total, u64::MAX);
+        while low < high {
+            let middle = low.midpoint(high);
+            let (_, charge) = nth(known.clone(), total - 1 - middle)?;
+            let Some(charge) = charge.first() else { break };
+            let (_, record) = self.own(LedgerId::Merchant(group), charge.number)?;
+            let created_at = record.events.iter().find_map(|event| match event {
+                Event::ChargeOpened { charge, .. } => Some(charge.created_at()),
+                _ => None,
+            });
+            if created_at.is_some_and(|created_at| created_at < time) {
+                low = middle + 1;
+            } else {
+                (high, found) = (middle, charge.number);
+            }
+        }
+        Ok(found)
+    }
+
+    fn own(&self, ledger: LedgerId, ordinal: u64) -> Result<(Sequence, Record), LoadError> {
+        let sequence = self.sequence_of(ledger, ordinal)?;
+        Ok((sequence, self.record(sequence)?))
+    }
+
+    fn sequence_of(&self, ledger: LedgerId, ordinal: u64) -> Result<Sequence, LoadError> {
+        self.history.own(ledger, ordinal)?.ok_or(LoadError::Missing(ordinal))
+    }
+
+    fn record(&self, sequence: Sequence) -> Result<Record, LoadError> {
+        load::record(&*self.store, sequence)
+    }
+}

@@ -1,0 +1,265 @@
+//! The readers' view of the durable journal: it folds every block before the block's replies leave, so that whoever was answered
+//! finds what it was told. It decides nothing, and everything in it can be built again from the journal.
+//!
+//! What grows with accounts (merchants, recipients, balances, dues) is in memory, and is kept in pages so that a start reads the journal's
+//! tail only (`pages.rs`). What grows with history is in the index ([`crate::history`]) and read a page at a time (`listings.rs`).
+
+mod accounts;
+mod listings;
+mod pages;
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+
+use ledger::account::Account;
+use ledger::entry::{Balance, Balances};
+use ledger::id::{GroupNumber, LedgerId, ObjectId};
+use ledger::personal::{RecipientProfile, Sealed};
+use ledger::record::Record;
+use ledger::time::Timestamp;
+use parking_lot::{Mutex, RwLock};
+
+use crate::dues::Dues;
+use crate::history::{self, History, HistoryOptions};
+use crate::load::LoadError;
+use crate::seal::Keyring;
+use crate::store::{Partition, Sequence, Store};
+
+use accounts::{Accounts, is_about_accounts};
+use pages::PageId;
+
+pub use accounts::{ApiKeyRow, MerchantRow, RecipientRow, Versions};
+pub use listings::{ChargeFilter, ChargeStatus, KeyFound, ListedOperation, ListedSplit};
+
+/// See the module.
+pub struct Projector {
+    store: Arc<dyn Store>,
+    keyring: Arc<Keyring>,
+    fold_name: fn(&str) -> String,
+    history: History,
+    /// Held while a block is folded and while a page is taken, so that a page is of one moment.
+    folding: Mutex<Folding>,
+    accounts: RwLock<Accounts>,
+    books: RwLock<Books>,
+    dues: Mutex<Dues>,
+    published: AtomicU64,
+    /// The latest time at which a published Record took effect, milliseconds.
+    latest_ms: AtomicI64,
+}
+
+/// What changed since the pages were kept.
+#[derive(Default)]
+struct Folding {
+    changed: HashSet<PageId>,
+    kept_through: u64,
+    /// While the journal's tail is read again: what each page has already.
+    loaded: HashMap<PageId, u64>,
+}
+
+impl Folding {
+    /// True when a ledger's page does not have this Record yet.
+    fn is_new(&self, ledger: LedgerId, sequence: Sequence) -> bool {
+        self.loaded.is_empty()
+            || PageId::of(ledger).and_then(|page| self.loaded.get(&page)).is_none_or(|through| sequence.0 > *through)
+    }
+}
+
+/// Every account of every ledger, at one cut.
+#[derive(Default)]
+struct Books {
+    through: Option<Sequence>,
+    ledgers: HashMap<LedgerId, Balances>,
+    /// The last published Record of each merchant and of the operator.
+    ordinals: HashMap<LedgerId, u64>,
+}
+
+impl Projector {
+    /// The view of a store: its pages, and the journal's tail after them. `fold_name` prepares names for search; `progress` is told
+    /// how many Records of how many were read again.
+    pub fn open(
+        store: Arc<dyn Store>,
+        keyring: Arc<Keyring>,
+        fold_name: fn(&str) -> String,
+        options: HistoryOptions,
+        progress: impl Fn(u64, u64),
+    ) -> Result<Self, LoadError> {
+        let projector = Self {
+            history: History::open(Arc::clone(&store), options)?,
+            store,
+            keyring,
+            fold_name,
+            folding: Mutex::default(),
+            accounts: RwLock::default(),
+            books: RwLock::default(),
+            dues: Mutex::default(),
+            published: AtomicU64::new(0),
+            latest_ms: AtomicI64::new(i64::MIN),
+        };
+        projector.load_pages()?;
+        projector.catch_up(progress)?;
+        Ok(projector)
+    }
+
+    /// Folds the Records that became durable, in order.
+    pub fn publish(&self, records: &[(Sequence, Arc<Record>)]) -> Result<(), LoadError> {
+        let mut folding = self.folding.lock();
+        self.history.count(records, |group| {
+            let books = self.books.read();
+            let accounts = books.ledgers.get(&LedgerId::Merchant(group));
+            let net = |account| accounts.and_then(|accounts| accounts.get(&account)).map_or(0, |balance| balance.net());
+            Ok(history::Balances::of(net))
+        })?;
+        self.fold(&mut folding, records);
+        Ok(())
+    }
+
+    fn fold(&self, folding: &mut Folding, records: &[(Sequence, Arc<Record>)]) {
+        for (_, record) in records {
+            folding.changed.extend(PageId::of(record.owner));
+            folding.changed.extend(record.entries.iter().filter_map(|entry| PageId::of(entry.ledger())));
+            folding.changed.extend(pages::registered(record));
+        }
+        {
+            let mut books = self.books.write();
+            for (sequence, record) in records {
+                for entry in record.entries.iter().filter(|entry| folding.is_new(entry.ledger(), *sequence)) {
+                    let balances = books.ledgers.entry(entry.ledger()).or_default();
+                    for posting in entry.postings() {
+                        balances.entry(posting.account).or_default().post(posting);
+                    }
+                }
+                if !matches!(record.owner, LedgerId::Recipient(..)) {
+                    books.ordinals.insert(record.owner, record.ordinal);
+                }
+            }
+            books.through = records.last().map(|(last, _)| *last).or(books.through);
+        }
+        for (sequence, record) in records {
+            for event in record.events.iter().filter(|event| is_about_accounts(event)) {
+                let about = pages::registered_by(record, event).unwrap_or(record.owner);
+                if folding.is_new(about, *sequence) {
+                    self.accounts.write().count(event, record);
+                }
+            }
+        }
+        {
+            let mut dues = self.dues.lock();
+            for (sequence, record) in records {
+                dues.count(*sequence, record, |ledger| folding.is_new(ledger, *sequence));
+            }
+        }
+        let latest_ms = records.iter().map(|(_, record)| record.effective_at.0).max();
+        self.latest_ms.fetch_max(latest_ms.unwrap_or(i64::MIN), Ordering::AcqRel);
+        if let Some((last, _)) = records.last() {
+            self.published.store(last.0, Ordering::Release);
+        }
+    }
+
+    /// Reads the journal's tail: what the pages and the index do not have yet.
+    fn catch_up(&self, progress: impl Fn(u64, u64)) -> Result<(), LoadError> {
+        let mut folding = self.folding.lock();
+        let total = self.store.head(Partition(0))?.next.0 - 1;
+        let sealed = self.history.sealed_through();
+        let from = Sequence(folding.kept_through.min(sealed.0) + 1);
+        for block in self.store.blocks(Partition(0), from) {
+            let block = block?;
+            let mut records = Vec::with_capacity(block.records.len());
+            for (sequence, bytes) in (block.first.0..).zip(&block.records) {
+                let record = Record::decode(bytes).map_err(|error| LoadError::Decode { sequence, error })?;
+                records.push((Sequence(sequence), Arc::new(record)));
+            }
+            let first_unsealed = records.partition_point(|(sequence, _)| *sequence <= sealed);
+            let unsealed = &records[first_unsealed..];
+            let before = |group| {
+                // The balances in memory may be ahead of this Record: the index has those before it.
+                self.history.balances_before(group, unsealed[0].0)
+            };
+            self.history.count(unsealed, before)?;
+            let first_unkept = records.partition_point(|(sequence, _)| sequence.0 <= folding.kept_through);
+            self.fold(&mut folding, &records[first_unkept..]);
+            progress(block.next().0 - 1, total);
+        }
+        folding.loaded.clear();
+        self.published.store(total, Ordering::Release);
+        self.books.write().through = (total > 0).then_some(Sequence(total));
+        Ok(())
+    }
+
+    /// Sequence of the last published Record.
+    pub fn published(&self) -> Sequence {
+        Sequence(self.published.load(Ordering::Acquire))
+    }
+
+    /// Looks at a merchant.
+    pub fn merchant<T>(&self, group: GroupNumber, look: impl FnOnce(&MerchantRow) -> T) -> Option<T> {
+        self.accounts.read().merchants.get(&group).map(look)
+    }
+
+    /// The groups, in no order.
+    pub fn groups(&self) -> Vec<GroupNumber> {
+        self.accounts.read().merchants.keys().copied().collect()
+    }
+
+    /// An API key by its id.
+    pub fn api_key(&self, id: ObjectId) -> Option<ApiKeyRow> {
+        self.accounts.read().keys.get(&id).cloned()
+    }
+
+    /// Some of the drafts that are to be submitted; they are off the list once they have been.
+    pub fn drafts(&self, most: usize) -> Vec<(GroupNumber, ObjectId)> {
+        self.accounts.read().drafts.iter().take(most).copied().collect()
+    }
+
+    /// The sandbox clock's offset.
+    pub fn clock_offset_ms(&self) -> i64 {
+        self.accounts.read().clock_offset_ms
+    }
+
+    /// The ordinal of the operator's last Record.
+    pub fn system_ordinal(&self) -> u64 {
+        self.books.read().ordinals.get(&LedgerId::System).copied().unwrap_or_default()
+    }
+
+    /// The balances of a ledger's accounts.
+    pub fn balances(&self, ledger: LedgerId) -> Balances {
+        self.books.read().ledgers.get(&ledger).cloned().unwrap_or_default()
+    }
+
+    /// Debits minus credits of one account, centavos.
+    pub fn balance(&self, ledger: LedgerId, account: Account) -> i128 {
+        let books = self.books.read();
+        books.ledgers.get(&ledger).and_then(|balances| balances.get(&account)).map_or(0, |balance| balance.net())
+    }
+
+    /// Every account of every ledger in order, and the sequence through which they are folded: one consistent cut.
+    pub fn trial_balance(&self) -> (Sequence, Vec<(LedgerId, Account, Balance)>) {
+        let books = self.books.read();
+        let mut rows = Vec::new();
+        for (ledger, balances) in &books.ledgers {
+            rows.extend(balances.iter().map(|(account, balance)| (*ledger, *account, *balance)));
+        }
+        let through = books.through.unwrap_or(Sequence(0));
+        drop(books);
+        rows.sort_unstable_by_key(|(ledger, account, _)| (*ledger, *account));
+        (through, rows)
+    }
+
+    /// The list of who needs attention when.
+    pub fn dues(&self) -> &Mutex<Dues> {
+        &self.dues
+    }
+
+    /// A recipient's name, folded for search.
+    pub fn search_key<'a>(&self, recipient: &'a RecipientRow) -> &'a str {
+        recipient.search_key(|sealed: &Sealed| {
+            let profile: Option<RecipientProfile> = self.keyring.open_value(sealed);
+            profile.map(|profile| (self.fold_name)(&profile.name)).unwrap_or_default()
+        })
+    }
+
+    /// The latest time at which a published Record took effect.
+    fn clock_at(&self) -> Timestamp {
+        Timestamp(self.latest_ms.load(Ordering::Acquire).max(0))
+    }
+}

@@ -1,0 +1,324 @@
+//! The pages of the readers' view: what is known of a merchant, and of 32 recipients at a time, kept in the store's state area so that a
+//! start need not read the whole journal.
+//!
+//! A page says through which Record it is. Pages are taken one after the other while Records go on being folded, so that their positions
+//! differ; when all that had changed are kept, a last value says from where on the journal is to be read again, and each page then
+//! passes over what it has. A page that is lost, damaged, or of another release means that all are built again from the journal.
+
+use ledger::account::Account;
+use ledger::entry::{Balance, Balances};
+use ledger::event::Event;
+use ledger::fees::Settings;
+use ledger::id::{GroupNumber, LedgerId, ObjectId, RecipientNumber};
+use ledger::merchant::RecipientStatus;
+use ledger::record::Record;
+use ledger::time::Timestamp;
+use minicbor::bytes::ByteArray;
+use minicbor::{Decode, Encode};
+
+use super::accounts::{ApiKeyRow, MerchantRow, RecipientRow, Versions};
+use super::{Accounts, Books, Projector};
+use crate::dues::Hint;
+use crate::load::LoadError;
+use crate::store::{Partition, Sequence, StoreError};
+
+/// The version of the pages' encoding.
+const VERSION: u16 = 1;
+/// Recipients of one page.
+const RECIPIENTS_A_PAGE: u32 = 32;
+/// The pages are kept after this many Records, or after more when many pages changed.
+const RECORDS_PER_KEEPING_MIN: u64 = 65_536;
+const RECORDS_PER_KEEPING_MAX: u64 = 524_288;
+/// Records for each page that is written again: about 64 bytes of pages a Record.
+const RECORDS_PER_PAGE: u64 = 16;
+
+const PREFIX: &[u8] = b"readers/";
+const SUMMARY: &[u8] = b"readers";
+
+/// A page: of a merchant with the platform's shard (0), or of recipients (n).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct PageId {
+    group: GroupNumber,
+    page: u32,
+}
+
+impl PageId {
+    /// The page of a ledger; none for the operator.
+    pub(super) fn of(ledger: LedgerId) -> Option<Self> {
+        match ledger {
+            LedgerId::Merchant(group) | LedgerId::Platform(group) => Some(Self { group, page: 0 }),
+            LedgerId::Recipient(group, number) => {
+                Some(Self { group, page: 1 + number.0.saturating_sub(1) / RECIPIENTS_A_PAGE })
+            }
+            LedgerId::System => None,
+        }
+    }
+
+    fn ledgers(self) -> Vec<LedgerId> {
+        match self.page.checked_sub(1) {
+            None => vec![LedgerId::Merchant(self.group), LedgerId::Platform(self.group)],
+            Some(page) => {
+                let first = page * RECIPIENTS_A_PAGE + 1;
+                let numbers = first..first + RECIPIENTS_A_PAGE;
+                numbers.map(|number| LedgerId::Recipient(self.group, RecipientNumber(number))).collect()
+            }
+        }
+    }
+
+    fn key(self) -> Vec<u8> {
+        [PREFIX, &self.group.0.to_be_bytes(), &self.page.to_be_bytes()].concat()
+    }
+
+    fn parse(key: &[u8]) -> Option<Self> {
+        let (group, page) = key.strip_prefix(PREFIX)?.split_first_chunk()?;
+        let page = u32::from_be_bytes(page.try_into().ok()?);
+        Some(Self { group: GroupNumber(u32::from_be_bytes(*group)), page })
+    }
+}
+
+/// The recipient whose registration an event is about.
+pub(super) fn registered_by(record: &Record, event: &Event) -> Option<LedgerId> {
+    match event {
+        Event::RecipientRegistered { number, .. }
+        | Event::RecipientRegisteredAgain { number }
+        | Event::RecipientSubmitted { number }
+        | Event::RecipientApproved { number }
+        | Event::RecipientRejected { number, .. } => Some(LedgerId::Recipient(record.owner.group()?, *number)),
+        _ => None,
+    }
+}
+
+/// The pages of the recipients whose registration a Record is about.
+pub(super) fn registered(record: &Record) -> impl Iterator<Item = PageId> {
+    record.events.iter().filter_map(|event| registered_by(record, event)).filter_map(PageId::of)
+}
+
+#[derive(Encode, Decode)]
+struct Summary {
+    #[n(0)]
+    version: u16,
+    /// The pages have all Records through this one.
+    #[n(1)]
+    through: u64,
+    #[n(2)]
+    clock_offset_ms: i64,
+    #[n(3)]
+    system_ordinal: u64,
+    #[n(4)]
+    latest_ms: i64,
+    /// How many pages there are, at least.
+    #[n(5)]
+    pages: u64,
+}
+
+#[derive(Encode, Decode)]
+struct Page {
+    #[n(0)]
+    version: u16,
+    #[n(1)]
+    through: u64,
+    #[n(2)]
+    ledgers: Vec<LedgerPart>,
+    #[n(3)]
+    merchant: Option<MerchantPart>,
+    #[n(4)]
+    recipients: Vec<RecipientPart>,
+}
+
+/// What is known of a ledger.
+#[derive(Encode, Decode)]
+struct LedgerPart {
+    #[n(0)]
+    ledger: LedgerId,
+    /// Account code, recipient's number or 0, debits and credits as big-endian words.
+    #[n(1)]
+    balances: Vec<(u16, u32, ByteArray<16>, ByteArray<16>)>,
+    #[n(2)]
+    due: Option<Hint>,
+}
+
+#[derive(Encode, Decode)]
+struct MerchantPart {
+    #[n(0)]
+    id: ObjectId,
+    #[n(1)]
+    settings: Settings,
+    #[n(2)]
+    profiles: Versions,
+    #[n(3)]
+    created_at: Timestamp,
+    #[n(4)]
+    ordinal: u64,
+    /// Id, digest, whether it was revoked.
+    #[n(5)]
+    keys: Vec<(ObjectId, ByteArray<32>, bool)>,
+}
+
+#[derive(Encode, Decode)]
+struct RecipientPart {
+    #[n(0)]
+    number: RecipientNumber,
+    #[n(1)]
+    id: ObjectId,
+    #[n(2)]
+    status: RecipientStatus,
+    #[n(3)]
+    profiles: Versions,
+    #[n(4)]
+    created_at: Timestamp,
+}
+
+impl Projector {
+    /// True when so much was folded since the pages were kept that they should be kept again.
+    pub fn wants_keeping(&self) -> bool {
+        let folding = self.folding.lock();
+        let since = self.published().0 - folding.kept_through;
+        let due =
+            (folding.changed.len() as u64 * RECORDS_PER_PAGE).clamp(RECORDS_PER_KEEPING_MIN, RECORDS_PER_KEEPING_MAX);
+        since >= due
+    }
+
+    /// Keeps every page that changed. Records go on being folded meanwhile.
+    pub fn keep(&self) -> Result<(), StoreError> {
+        let (changed, through, summary) = {
+            let mut folding = self.folding.lock();
+            let (clock_offset_ms, system_ordinal) = (self.clock_offset_ms(), self.system_ordinal());
+            let through = self.published().0;
+            let latest_ms = self.clock_at().0;
+            let summary = Summary { version: VERSION, through, clock_offset_ms, system_ordinal, latest_ms, pages: 0 };
+            (std::mem::take(&mut folding.changed), through, summary)
+        };
+        for page in &changed {
+            let bytes = {
+                let _nothing_is_folded = self.folding.lock();
+                minicbor::to_vec(self.take(*page)).expect("writing into memory cannot fail")
+            };
+            if let Err(error) = self.store.put_state_lazily(&page.key(), &bytes) {
+                self.folding.lock().changed.extend(changed);
+                return Err(error);
+            }
+        }
+        let pages = self.store.state_keys(PREFIX)?.len() as u64;
+        let bytes = minicbor::to_vec(Summary { pages, ..summary }).expect("writing into memory cannot fail");
+        self.store.put_state_lazily(SUMMARY, &bytes)?;
+        self.folding.lock().kept_through = through;
+        Ok(())
+    }
+
+    /// A page as it is now.
+    fn take(&self, id: PageId) -> Page {
+        let (accounts, books, dues) = (self.accounts.read(), self.books.read(), self.dues.lock());
+        let row = accounts.merchants.get(&id.group);
+        let part = |ledger| {
+            let balances = books.ledgers.get(&ledger).into_iter().flatten().map(|(account, balance)| {
+                let (code, number) = account.code();
+                let words = (balance.debits.to_be_bytes().into(), balance.credits.to_be_bytes().into());
+                (code, number.map_or(0, |number| number.0), words.0, words.1)
+            });
+            LedgerPart { ledger, balances: balances.collect(), due: dues.hint(ledger) }
+        };
+        let parts = id.ledgers().into_iter().map(part).filter(|part| !part.balances.is_empty() || part.due.is_some());
+        let merchant = row.filter(|_| id.page == 0).map(|row| MerchantPart {
+            id: row.id,
+            settings: row.settings,
+            profiles: row.profiles.clone(),
+            created_at: row.created_at,
+            ordinal: books.ordinals.get(&LedgerId::Merchant(id.group)).copied().unwrap_or_default(),
+            keys: accounts.keys_of(id.group).map(|(key, row)| (key, row.digest.into(), row.revoked)).collect(),
+        });
+        let recipients = id.ledgers().into_iter().filter_map(|ledger| match ledger {
+            LedgerId::Recipient(_, number) => {
+                let recipient = row?.recipients.get(number.0 as usize - 1)?;
+                let RecipientRow { id, status, profiles, created_at, .. } = recipient.clone();
+                Some(RecipientPart { number, id, status, profiles, created_at })
+            }
+            _ => None,
+        });
+        Page {
+            version: VERSION,
+            through: self.published().0,
+            ledgers: parts.collect(),
+            merchant,
+            recipients: recipients.collect(),
+        }
+    }
+
+    /// Takes up the pages that were kept; none of them when one cannot be used.
+    pub(super) fn load_pages(&self) -> Result<(), LoadError> {
+        let Some(summary) = self.store.state(SUMMARY)?.and_then(|bytes| minicbor::decode::<Summary>(&bytes).ok())
+        else {
+            return Ok(());
+        };
+        let head = self.store.head(Partition(0))?.next.0;
+        if summary.version != VERSION {
+            return Ok(());
+        }
+        let mut pages = Vec::new();
+        for key in self.store.state_keys(PREFIX)? {
+            let bytes = self.store.state(&key)?;
+            let page =
+                bytes.and_then(|bytes| minicbor::decode::<Page>(&bytes).ok()).filter(|page| page.version == VERSION);
+            let (Some(id), Some(page)) = (PageId::parse(&key), page) else {
+                tracing::warn!("a page of the readers' view is damaged; all are built again from the journal");
+                return Ok(());
+            };
+            pages.push((id, page));
+        }
+        let last = pages.iter().map(|(_, page)| page.through).max().unwrap_or_default().max(summary.through);
+        if last >= head {
+            let detail = format!("the readers' view knows of Record {last}, but the journal ends before Record {head}");
+            return Err(StoreError::Damaged { folder: "state".into(), sequence: Some(Sequence(head)), detail }.into());
+        }
+        if (pages.len() as u64) < summary.pages {
+            tracing::warn!("pages of the readers' view are missing; all are built again from the journal");
+            return Ok(());
+        }
+        let mut folding = self.folding.lock();
+        let (mut accounts, mut books, mut dues) = (self.accounts.write(), self.books.write(), self.dues.lock());
+        for (id, page) in pages {
+            folding.loaded.insert(id, page.through);
+            for part in &page.ledgers {
+                dues.restore(part.ledger, part.due.clone());
+            }
+            put(id, page, &mut accounts, &mut books);
+        }
+        folding.kept_through = summary.through;
+        accounts.clock_offset_ms = summary.clock_offset_ms;
+        books.ordinals.insert(LedgerId::System, summary.system_ordinal);
+        self.latest_ms.store(summary.latest_ms, std::sync::atomic::Ordering::Release);
+        Ok(())
+    }
+}
+
+/// Puts a page in its place.
+fn put(id: PageId, page: Page, accounts: &mut Accounts, books: &mut Books) {
+    for part in page.ledgers {
+        let account = |code, number| Account::from_code(code, (number != 0).then_some(RecipientNumber(number)));
+        let balances: Balances = part
+            .balances
+            .into_iter()
+            .filter_map(|(code, number, debits, credits)| {
+                let (debits, credits) = (i128::from_be_bytes(*debits), i128::from_be_bytes(*credits));
+                Some((account(code, number)?, Balance { debits, credits }))
+            })
+            .collect();
+        books.ledgers.insert(part.ledger, balances);
+    }
+    if let Some(merchant) = page.merchant {
+        books.ordinals.insert(LedgerId::Merchant(id.group), merchant.ordinal);
+        for (key, digest, revoked) in merchant.keys {
+            accounts.put_key(key, ApiKeyRow { group: id.group, digest: *digest, revoked });
+        }
+        let MerchantPart { id: merchant_id, settings, profiles, created_at, .. } = merchant;
+        let row = MerchantRow { id: merchant_id, settings, profiles, recipients: Vec::new(), created_at };
+        accounts.merchants.insert(id.group, row);
+    }
+    for RecipientPart { number, id: recipient, status, profiles, created_at } in page.recipients {
+        if let Some(merchant) = accounts.merchants.get_mut(&id.group) {
+            merchant.put_recipient(number, RecipientRow::new(recipient, status, profiles, created_at));
+        }
+        if status == RecipientStatus::Draft {
+            accounts.drafts.insert((id.group, recipient));
+        }
+    }
+}
