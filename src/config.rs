@@ -8,6 +8,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
+use actors::history::HistoryOptions;
 use clap::builder::BoolishValueParser;
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use serde::Deserialize;
@@ -69,6 +70,9 @@ pub struct ServeArgs {
     /// How log lines look [default: text].
     #[arg(long, env = "CENTAVO_LOG_FORMAT")]
     pub log_format: Option<LogFormat>,
+    /// Records of a run of the index. Small ones let a test write many; nobody else needs it.
+    #[arg(long, env = "CENTAVO_RECORDS_PER_RUN", hide = true, value_parser = clap::value_parser!(u64).range(1..))]
+    pub records_per_run: Option<u64>,
 }
 
 /// The flags of `demo`: those of `serve`, of which the sandbox is always on and the rate limit always off.
@@ -123,6 +127,8 @@ pub struct Settings {
     pub rate_limit: bool,
     /// How log lines look.
     pub log_format: LogFormat,
+    /// How the index is cut.
+    pub history: HistoryOptions,
 }
 
 /// What keeps the journal.
@@ -186,6 +192,8 @@ impl ServeArgs {
         if listen == ops_listen && listen.port() != 0 {
             return Err(ConfigError::SharedAddress(listen));
         }
+        let mut history = HistoryOptions::default();
+        history.records_per_run = self.records_per_run.unwrap_or(history.records_per_run);
         let (ops_tokens, made_ops_token) = match self.ops_token.or(file.ops_token) {
             Some(tokens) => (tokens.reveal().parse()?, None),
             None => OpsTokens::generate().map(|(tokens, made)| (tokens, Some(made)))?,
@@ -201,6 +209,7 @@ impl ServeArgs {
             webhook_allow: networks(self.webhook_allow.or(file.webhook_allow).as_deref().unwrap_or_default())?,
             rate_limit: self.rate_limit.or(file.rate_limit.map(Switch::is_on)).unwrap_or(true),
             log_format: self.log_format.or(file.log_format).unwrap_or(LogFormat::Text),
+            history,
         })
     }
 }

@@ -9,7 +9,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actors::engine::{Engine, EngineOptions, OpenError};
-use actors::history::HistoryOptions;
 use actors::journal::RoomLimits;
 use actors::rails::Rails;
 use prometheus_client::registry::Registry;
@@ -86,7 +85,7 @@ pub async fn start_with(
         idle: IDLE,
         rails,
         fold_name: search_key,
-        history: HistoryOptions::default(),
+        history: settings.history,
     };
     let sockets = [bind(settings.listen)?, bind(settings.ops_listen)?];
     let engine = Engine::open(&settings.data, options, progress).await?;

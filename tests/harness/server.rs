@@ -16,6 +16,9 @@ pub(crate) const OPS_TOKEN: &str = "operator-of-the-test";
 /// Bytes after which the journal goes on in another folder, so that every test crosses from one to the next.
 const FOLDER_BYTES: &str = "300000";
 
+/// Records after which the index writes a run, so that every test writes several and merges them.
+const RECORDS_PER_RUN: &str = "100";
+
 /// How long the binary may take until it serves, or says why it does not, and until it has ended when told to.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -50,7 +53,8 @@ type Log = Arc<Mutex<String>>;
 
 impl<'a> Launch<'a> {
     pub(crate) fn on(data: &'a Path) -> Self {
-        let environment = vec![("CENTAVO_FOLDER_BYTES".to_owned(), FOLDER_BYTES.to_owned())];
+        let small = [("CENTAVO_FOLDER_BYTES", FOLDER_BYTES), ("CENTAVO_RECORDS_PER_RUN", RECORDS_PER_RUN)];
+        let environment = small.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
         Self { data, shim: None, environment }
     }
 
