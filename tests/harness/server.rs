@@ -17,7 +17,7 @@ pub(crate) const OPS_TOKEN: &str = "operator-of-the-test";
 const FOLDER_BYTES: &str = "300000";
 
 /// Records after which the index writes a run, so that every test writes several and merges them.
-const RECORDS_PER_RUN: &str = "100";
+const RECORDS_PER_RUN: &str = "250";
 
 /// How long the binary may take until it serves, or says why it does not, and until it has ended when told to.
 const PATIENCE: Duration = Duration::from_secs(60);
