@@ -341,13 +341,14 @@ fn turn() -> impl Strategy<Value = Turn> {
     ]
 }
 
-/// A merchant's history, long enough to touch several pages of sections: many charges that stay open, and some that do not.
+/// A merchant's history, long enough to touch several pages of sections: charges that stay open, and more that are closed when their
+/// section is not touched any more by those that are opened.
 fn long_history() -> Vec<Record> {
     let ids = IdKey::new([3; 16]);
     let mut state = MerchantState::default();
     let mut records = golden_history();
     records.iter().for_each(|record| state.evolve(record));
-    let mut now = BEGIN.plus_days(1);
+    let (mut now, mut opened) = (BEGIN.plus_days(1), Vec::new());
     for number in 0..300_u64 {
         now = now.plus_ms(2 * 60 * 60_000 + number as i64);
         let (charge, payer) = (ids.object(GROUP, now, number), Sealed::default());
@@ -355,8 +356,9 @@ fn long_history() -> Vec<Record> {
         let (method, installments, amount) = (PaymentMethod::CreditCard, 1, Centavos(5_000));
         let open = MerchantCommand::OpenCard { charge, amount, method, installments, splits: Vec::new(), card, payer };
         let mut commands = vec![open];
-        if number % 5 > 1 {
-            commands.push(MerchantCommand::CaptureCard { charge, acquirer_mdr: Centavos(99) });
+        opened.push(charge);
+        if let Some(charge) = opened.get((number as usize).wrapping_sub(70)).filter(|_| number % 5 > 0) {
+            commands.push(MerchantCommand::CaptureCard { charge: *charge, acquirer_mdr: Centavos(99) });
         }
         if number % 7 == 0 {
             let (document, profile) =
@@ -440,7 +442,7 @@ fn live<B: Books>(ledger: LedgerId, history: &[Record], states: &[B], turns: &[T
 fn whatever_is_dropped_or_torn_a_snapshot_is_a_replay() {
     let history = long_history();
     let (merchant, recipient) = (states(MERCHANT, &history), states(RECIPIENT, &history));
-    let mut runner = TestRunner::new(Config { failure_persistence: None, ..Config::with_cases(128) });
+    let mut runner = TestRunner::new(Config { failure_persistence: None, ..Config::with_cases(512) });
     let lived = runner.run(&prop::collection::vec(turn(), 1..60), |turns| {
         live::<MerchantState>(MERCHANT, &history, &merchant, &turns)?;
         live::<RecipientState>(RECIPIENT, &history, &recipient, &turns)
