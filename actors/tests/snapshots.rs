@@ -430,6 +430,8 @@ fn live<B: Books>(ledger: LedgerId, history: &[Record], states: &[B], turns: &[T
                 snapshots::sweep(&store, ledger).unwrap();
             }
         }
+        let is_kept = !store.state_keys(b"snapshot/").unwrap().is_empty();
+        prop_assert_eq!(snapshots::load(&store, ledger).unwrap().is_some(), is_kept, "after {:?}", turn);
         let kept = restored::<B>(&store, ledger);
         let position = kept.position().own.max(kept.position().foreign);
         prop_assert!(*kept.books() == states[position as usize], "after {:?}, at {}", turn, position);
