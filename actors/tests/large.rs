@@ -69,8 +69,9 @@ fn kept_twice<B: Books>(resident: &mut Resident<B>, last: (u64, Record)) -> (usi
     resident.replay(Sequence(last.0), &last.1);
     let taking = Instant::now();
     snapshots::write(&store, &resident.snapshot(), through(resident)).unwrap();
+    let taken = taking.elapsed();
     let after = written(&before, &store);
-    println!("  after one Record more: {after} bytes written, {:?}", taking.elapsed());
+    println!("  after one Record more: {after} bytes written, {taken:?}");
     let loading = Instant::now();
     let mut again = Resident::<B>::new(ledger, GROUP, Arc::default());
     assert!(again.restore(&snapshots::load(&store, ledger).unwrap().unwrap()));
