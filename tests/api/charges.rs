@@ -198,6 +198,28 @@ async fn pages_lose_nothing_while_charges_come_in() {
 }
 
 #[tokio::test]
+async fn a_page_of_large_charges_is_whole() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    let ana = merchant.recipient("Ana", 1).await;
+    let splits: Vec<(&str, i64)> = (1..=2_000).map(|amount| (ana.as_str(), amount)).collect();
+    let mut txids = Vec::new();
+    for _ in 0..3 {
+        let paid = merchant.paid_pix(&with_splits(pix("90000.00"), &splits)).await;
+        txids.push(text(&paid["txid"]));
+    }
+    check_lists(&merchant, &txids).await;
+    let path = format!("/api/dashboard/sub-recipients/{ana}/splits?page=30&per_page=100");
+    let page = merchant.get(&path).await.expect(200);
+    assert_eq!((page["total"].as_u64(), items(&page).len()), (Some(6_000), 100));
+    assert!(
+        items(&page).iter().all(|item| item["payment_id"] == txids[1]),
+        "splits 2901 to 3000 are the second charge's"
+    );
+    world.check_books().await;
+}
+
+#[tokio::test]
 async fn a_pending_pix_is_cancelled() {
     let world = World::sandbox().await;
     let (merchant, other) = (world.merchant().await, world.merchant().await);
