@@ -289,7 +289,7 @@ async fn of_a_payment_and_a_cancellation_one_wins() {
 async fn one_of_several_cancellations_wins_and_a_key_makes_them_one() {
     let world = World::sandbox().await;
     let merchant = world.merchant().await;
-    for round in 0..10 {
+    for round in 0..60 {
         let txid = new_pix(&merchant).await;
         let answers = futures_of(6, |_| cancel(&merchant, &txid)).await;
         let mut statuses: Vec<u16> = answers.iter().map(|answer| answer.status).collect();
