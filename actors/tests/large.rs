@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use actors::engine::{Engine, EngineOptions};
+use actors::history::HistoryOptions;
 use actors::journal::RoomLimits;
 use actors::resident::{Books, Outcome, Resident};
 use actors::snapshots::{self, Snapshot};
@@ -183,6 +184,7 @@ async fn open(folder: &Path) -> Arc<Engine> {
         idle: Duration::from_secs(600),
         rails: None,
         fold_name: str::to_lowercase,
+        history: HistoryOptions::default(),
     };
     Engine::open(folder, options, |_, _| {}).await.unwrap()
 }
