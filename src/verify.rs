@@ -85,15 +85,30 @@ fn quietly<T>(check: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> 
 fn summary(data: &Path, verified: &Verified, skipped: bool, took: Duration) -> Vec<String> {
     let row = |label: &str, text: String| [label.to_owned(), text];
     let count = terminal::count;
-    let unusable = match verified.snapshots_unusable {
+    let unusable = |unusable: u64| match unusable {
         0 => String::new(),
         unusable => format!("; {} unusable, to be made again", count(unusable)),
     };
-    let last = verified.head.next.0 - 1;
+    let (last, derived) = (verified.head.next.0 - 1, &verified.derived);
     let rows = [
         row("Records", format!("{} in {} blocks", count(verified.records), count(verified.blocks))),
         row("Ledgers", count(verified.ledgers)),
-        row("Snapshots", format!("{}, each equal to a replay{unusable}", count(verified.snapshots))),
+        row(
+            "Snapshots",
+            format!("{}, each equal to a replay{}", count(verified.snapshots), unusable(verified.snapshots_unusable)),
+        ),
+        row(
+            "Index",
+            format!("{} runs, each as the journal makes it{}", count(derived.runs), unusable(derived.runs_unusable)),
+        ),
+        row(
+            "Readers' view",
+            format!(
+                "{} pages, each with the journal's balances{}",
+                count(derived.pages),
+                unusable(derived.pages_unusable)
+            ),
+        ),
         row("Debits", format!("R$ {}", terminal::reais(verified.debits))),
         row("Credits", format!("R$ {}", terminal::reais(verified.credits))),
         row("Idempotency keys", count(verified.idempotency_keys)),

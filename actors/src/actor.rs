@@ -116,8 +116,11 @@ impl<B: Books> Actor for OwnerActor<B> {
         let through = opened.await?;
         let (ledger, shared) = (state.ledger, Arc::clone(&state.shared));
         let load = move || load::resident(&*shared.store, &shared.projector, ledger, through, durable);
-        state.resident = Some(tokio::task::spawn_blocking(load).await??);
+        let resident = state.resident.insert(tokio::task::spawn_blocking(load).await??);
         state.shared.metrics.actor_woken(begun.elapsed());
+        if let Some(snapshot) = resident.due_snapshot() {
+            state.shared.journal.send(Input::Keep(snapshot));
+        }
         Ok(())
     }
 
@@ -146,8 +149,8 @@ impl<B: Books> Actor for OwnerActor<B> {
                 state.shared.metrics.delivery_seconds.observe(since.elapsed().as_secs_f64());
             }
         }
-        if resident.wants_snapshot() {
-            state.shared.journal.send(Input::Keep(resident.snapshot()));
+        if let Some(snapshot) = resident.due_snapshot() {
+            state.shared.journal.send(Input::Keep(snapshot));
         }
         Ok(())
     }

@@ -49,11 +49,11 @@ pub fn resident<B: Books>(
     let (mut own_after, mut foreign_after) = (Sequence(0), Sequence(0));
     if let Some(kept) = snapshots::load(store, ledger)?
         && kept.own_through <= through
-        && kept.snapshot.foreign <= through.0
-        && resident.restore(&kept.snapshot)
+        && kept.position.foreign <= through.0
+        && resident.restore(&kept)
     {
         own_after = kept.own_through;
-        foreign_after = Sequence(kept.snapshot.foreign);
+        foreign_after = Sequence(kept.position.foreign);
     }
     for sequence in projector.concerning(ledger, own_after, foreign_after, through)? {
         resident.replay(sequence, &record(store, sequence)?);

@@ -5,7 +5,7 @@
 //! says may leave before the last Record that it handed on is durable: a reply goes through the journal unless nothing is in
 //! flight.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -14,17 +14,15 @@ use ledger::merchant::{MerchantCommand, MerchantState};
 use ledger::recipient::RecipientState;
 use ledger::record::{Decision, Idempotency, Record};
 use ledger::rejection::Rejection;
+use ledger::section::Section;
 use ledger::time::Timestamp;
-use minicbor::{Decode, Encode};
 
 use crate::journal::{Permit, Submission};
-use crate::snapshots::Snapshot;
+use crate::snapshots::{Content, Kept, Position, Receipt, Snapshot};
 use crate::store::Sequence;
 
 /// One owner's state machine: a merchant's or a recipient's.
-pub trait Books:
-    Clone + Default + std::fmt::Debug + PartialEq + Encode<()> + for<'b> Decode<'b, ()> + Send + 'static
-{
+pub trait Books: Clone + Default + std::fmt::Debug + PartialEq + Send + 'static {
     /// What it is called in metrics.
     const KIND: &'static str;
 
@@ -52,15 +50,17 @@ pub trait Books:
     /// When it needs attention next.
     fn next_due(&self) -> Option<Timestamp>;
 
-    /// Encodes the state.
-    fn to_bytes(&self) -> Vec<u8> {
-        minicbor::to_vec(self).expect("writing into memory cannot fail")
-    }
+    /// Encodes what belongs to no section.
+    fn head(&self) -> Vec<u8>;
 
-    /// Decodes a state; none when the bytes are not of this release.
-    fn from_bytes(bytes: &[u8]) -> Option<Self> {
-        minicbor::decode(bytes).ok()
-    }
+    /// The sections that were touched since they were taken last.
+    fn take_touched(&mut self) -> BTreeSet<Section>;
+
+    /// Encodes a section; none when there is nothing in it.
+    fn section(&self, section: Section) -> Option<Vec<u8>>;
+
+    /// Decodes a state; none when it cannot be read. What had to be converted counts as touched.
+    fn from_content(content: &Content) -> Option<Self>;
 
     /// True when no claim on the platform is negative.
     fn is_sound(&self) -> bool;
@@ -95,6 +95,25 @@ impl Books for MerchantState {
 
     fn next_due(&self) -> Option<Timestamp> {
         self.next_due()
+    }
+
+    fn head(&self) -> Vec<u8> {
+        self.head()
+    }
+
+    fn take_touched(&mut self) -> BTreeSet<Section> {
+        self.take_touched()
+    }
+
+    fn section(&self, section: Section) -> Option<Vec<u8>> {
+        self.section(section)
+    }
+
+    fn from_content(content: &Content) -> Option<Self> {
+        match content {
+            Content::Whole(bytes) => Self::from_version_1(bytes).ok(),
+            Content::Sections(head, sections) => Self::from_sections(head, each(sections)).ok(),
+        }
     }
 
     fn is_sound(&self) -> bool {
@@ -137,9 +156,32 @@ impl Books for RecipientState {
         self.next_due()
     }
 
+    fn head(&self) -> Vec<u8> {
+        self.head()
+    }
+
+    fn take_touched(&mut self) -> BTreeSet<Section> {
+        self.take_touched()
+    }
+
+    fn section(&self, section: Section) -> Option<Vec<u8>> {
+        self.section(section)
+    }
+
+    fn from_content(content: &Content) -> Option<Self> {
+        match content {
+            Content::Whole(bytes) => Self::from_version_1(bytes).ok(),
+            Content::Sections(head, sections) => Self::from_sections(head, each(sections)).ok(),
+        }
+    }
+
     fn is_sound(&self) -> bool {
         self.is_sound()
     }
+}
+
+fn each(sections: &[(Section, Vec<u8>)]) -> impl Iterator<Item = (Section, &[u8])> {
+    sections.iter().map(|(section, bytes)| (*section, bytes.as_slice()))
 }
 
 /// A command and what travels with it.
@@ -226,14 +268,22 @@ pub struct Resident<B> {
     /// Ordinal through which the own Records are durable; the journal raises it.
     durable: Arc<AtomicU64>,
     records_since_snapshot: u64,
-    snapshot_bytes: u64,
+    /// Whether a snapshot is due is looked at after this many Records.
+    look_after: u64,
+    /// The sections touched since the last snapshot that is known to be kept, but for those that the state has noted since.
+    touched: BTreeSet<Section>,
+    /// Where that one stands; none when none is.
+    kept: Option<Position>,
+    /// The last snapshot that was taken, whether it is kept or not.
+    taken: Receipt,
+    taken_at: Position,
 }
 
-/// A snapshot is taken after this many Records, or after more of them when the state is large: its encoding must stay a small part
-/// of the work.
+/// A snapshot is taken after this many Records, or after more of them when more was touched than they pay for.
 const RECORDS_PER_SNAPSHOT_MIN: u64 = 20_000;
-/// Bytes of a snapshot that one Record may pay for.
-const SNAPSHOT_BYTES_PER_RECORD: u64 = 16;
+/// Bytes of sections that one Record pays for: to encode and write them stays a small part of its work, as it takes some 900 bytes
+/// of the journal.
+const SECTION_BYTES_PER_RECORD: u64 = 64;
 
 /// What is left to do after a message: Records to hand on, in order, before anything that is said.
 #[derive(Debug, Default)]
@@ -254,17 +304,24 @@ impl<B: Books> Resident<B> {
             keys: RecentKeys::default(),
             durable,
             records_since_snapshot: 0,
-            snapshot_bytes: 0,
+            look_after: RECORDS_PER_SNAPSHOT_MIN,
+            touched: BTreeSet::new(),
+            kept: None,
+            taken: Receipt::default(),
+            taken_at: Position::default(),
         }
     }
 
     /// Continues from a snapshot; false when it cannot be read and the state must be built from the journal alone.
-    pub fn restore(&mut self, snapshot: &Snapshot) -> bool {
-        let Some(books) = B::from_bytes(&snapshot.state) else { return false };
+    pub fn restore(&mut self, kept: &Kept) -> bool {
+        let Some(books) = B::from_content(&kept.content) else { return false };
         self.books = books;
-        self.own = snapshot.own;
-        self.foreign = snapshot.foreign;
-        self.snapshot_bytes = snapshot.state.len() as u64;
+        self.own = kept.position.own;
+        self.foreign = kept.position.foreign;
+        self.kept = match kept.content {
+            Content::Whole(_) => None,
+            Content::Sections(..) => Some(kept.position),
+        };
         true
     }
 
@@ -281,8 +338,12 @@ impl<B: Books> Resident<B> {
         }
     }
 
-    /// The tail has been replayed through `through`: from here on deliveries follow.
+    /// The tail has been replayed through `through`: from here on deliveries follow. If it was long, or there was no snapshot that the
+    /// next one can continue, one is due at once.
     pub fn opened(&mut self, through: Sequence) {
+        if self.records_since_snapshot >= if self.kept.is_some() { RECORDS_PER_SNAPSHOT_MIN } else { 1 } {
+            self.look_after = 0;
+        }
         self.foreign = self.foreign.max(through.0);
         self.keys.forgotten_through = self.own;
         self.durable.store(self.own, Ordering::Release);
@@ -343,10 +404,9 @@ impl<B: Books> Resident<B> {
         self.foreign
     }
 
-    /// True when the last snapshot is old enough for another.
-    pub fn wants_snapshot(&self) -> bool {
-        let interval = RECORDS_PER_SNAPSHOT_MIN.max(self.snapshot_bytes / SNAPSHOT_BYTES_PER_RECORD);
-        self.records_since_snapshot >= interval
+    /// Where the state stands.
+    pub fn position(&self) -> Position {
+        Position { own: self.own, foreign: self.foreign }
     }
 
     /// True when Records were applied since the last snapshot.
@@ -354,12 +414,50 @@ impl<B: Books> Resident<B> {
         self.records_since_snapshot > 0
     }
 
-    /// The state at its two positions.
+    /// A snapshot, if one is due.
+    pub fn due_snapshot(&mut self) -> Option<Snapshot> {
+        if self.records_since_snapshot < self.look_after {
+            return None;
+        }
+        let sections = self.touched_sections();
+        let bytes: usize = sections.values().flatten().map(Vec::len).sum();
+        let paid_after = bytes as u64 / SECTION_BYTES_PER_RECORD;
+        if self.look_after > 0 && self.records_since_snapshot < paid_after {
+            self.look_after = paid_after;
+            return None;
+        }
+        Some(self.snapshot_of(sections))
+    }
+
+    /// The state at its position, as far as it may differ from what is kept.
     pub fn snapshot(&mut self) -> Snapshot {
-        let state = self.books.to_bytes();
+        let sections = self.touched_sections();
+        self.snapshot_of(sections)
+    }
+
+    /// Encodes every section that was touched since the last snapshot that is known to be kept.
+    fn touched_sections(&mut self) -> BTreeMap<Section, Option<Vec<u8>>> {
+        if self.taken.number > 0 && self.taken.kept.load(Ordering::Acquire) == self.taken.number {
+            self.touched.clear();
+            self.kept = Some(self.taken_at);
+        }
+        self.touched.append(&mut self.books.take_touched());
+        self.touched.iter().map(|section| (*section, self.books.section(*section))).collect()
+    }
+
+    fn snapshot_of(&mut self, sections: BTreeMap<Section, Option<Vec<u8>>>) -> Snapshot {
         self.records_since_snapshot = 0;
-        self.snapshot_bytes = state.len() as u64;
-        Snapshot { ledger: self.ledger, own: self.own, foreign: self.foreign, state }
+        self.look_after = RECORDS_PER_SNAPSHOT_MIN;
+        self.taken.number += 1;
+        self.taken_at = self.position();
+        Snapshot {
+            ledger: self.ledger,
+            position: self.taken_at,
+            since: self.kept,
+            head: self.books.head(),
+            sections,
+            receipt: self.taken.clone(),
+        }
     }
 
     fn receive(&mut self, sequence: Sequence, record: &Record) {

@@ -1,11 +1,40 @@
 //! Snapshots: an actor's state at two positions, so that opening it reads only the journal's tail. They are derived: one that is
-//! lost, damaged or of another release is built again from the journal.
+//! lost, damaged or of a later release is built again from the journal.
+//!
+//! A state is kept in sections (see [`ledger::section`]), and only those that were touched are written again. On the store stand, per
+//! ledger, its sections, pages that index them, and one manifest:
+//!
+//! ```text
+//! section/<ledger><generation><kind><number>    a section; or, of a kind above 127, a page: 256 numbers of a kind, their stamps
+//! snapshot/<ledger>                             the manifest: version, positions, head, and the stamps of pages (or of sections,
+//!                                               where there are few of a kind), then its own CRC32C
+//! ```
+//!
+//! A stamp is the generation and the CRC32C of what it names. Nothing that a manifest names is ever written over: what changed is
+//! put under the next generation, then the manifest, then what was replaced is removed. The store keeps that order through a crash, so
+//! the manifest that is found after one names only what is there: the old snapshot or the new one. What a crash left over is removed
+//! at the first write of the ledger in a process. If any stamp does not fit, the whole snapshot is not used.
+//!
+//! # Nothing touched is lost
+//! A snapshot holds every section that was touched *since* a snapshot that its actor knows to be kept, and is written only where
+//! the manifest stands between that one and itself. So it may be dropped, or fail, or meet the last one of the actor's life before,
+//! which was still waiting when the actor was opened again: what is written is right, or nothing is.
+//!
+//! # Versions
+//! The manifest begins with its version. Version 1 was the whole state as one value; it is read, and the next snapshot is written in
+//! sections. Version 2 is the one described here, with the encoding of the states' heads and sections as in [`ledger`]. Optional
+//! fields may be appended and kinds of sections added: a release that does not know a kind builds the state from the journal. Any other
+//! change is a new version, which reads the one before. A golden file of every version is read by a test.
 
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread;
 
+use crc32c::crc32c;
 use ledger::id::{GroupNumber, LedgerId, RecipientNumber};
+use ledger::section::Section;
 use minicbor::{Decode, Encode};
 
 use crate::store::{Sequence, Store, StoreError};
@@ -13,58 +42,106 @@ use crate::store::{Sequence, Store, StoreError};
 /// How many snapshots may wait to be written; further ones are dropped, which costs only a longer tail.
 const WAITING_MAX: usize = 256;
 
-/// The version of the states' encoding. A snapshot of another version is not used.
-const VERSION: u16 = 1;
+/// The version that this release writes.
+const VERSION: u16 = 2;
 
-#[derive(Encode, Decode)]
-struct Stored {
-    #[n(0)]
-    version: u16,
-    #[n(1)]
-    own: u64,
-    #[n(2)]
-    own_through: u64,
-    #[n(3)]
-    foreign: u64,
-    #[cbor(n(4), with = "minicbor::bytes")]
-    state: Vec<u8>,
-}
-
-/// An actor's state at two positions.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Snapshot {
-    /// Whose state.
-    pub ledger: LedgerId,
+/// Where a state stands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Position {
     /// Ordinal of the last own Record in it.
     pub own: u64,
     /// Sequence through which foreign Records are in it.
     pub foreign: u64,
-    /// The encoded state.
-    pub state: Vec<u8>,
+}
+
+impl Position {
+    /// True when all that is in a state here is in one at `other` too.
+    fn is_within(self, other: Self) -> bool {
+        self.own <= other.own && self.foreign <= other.foreign
+    }
+}
+
+/// An actor's state at a position, as far as it may differ from one that is kept.
+#[derive(Clone, Debug)]
+pub struct Snapshot {
+    /// Whose state.
+    pub ledger: LedgerId,
+    /// Where it stands.
+    pub position: Position,
+    /// Where the kept one stands that it continues; none when it holds every section that there is.
+    pub since: Option<Position>,
+    /// What belongs to no section.
+    pub head: Vec<u8>,
+    /// Every section that was touched, encoded; none for one with nothing in it.
+    pub sections: BTreeMap<Section, Option<Vec<u8>>>,
+    /// How its actor learns that it was kept.
+    pub receipt: Receipt,
+}
+
+/// Tells an actor which of its snapshots were kept.
+#[derive(Clone, Debug, Default)]
+pub struct Receipt {
+    /// The number of this snapshot in the actor's life.
+    pub number: u64,
+    /// The highest number that was kept.
+    pub kept: Arc<AtomicU64>,
 }
 
 /// A snapshot as it was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kept {
-    /// The state.
-    pub snapshot: Snapshot,
+    /// Where it stands.
+    pub position: Position,
     /// Its owner's Records through this sequence are in it, and none after it.
     pub own_through: Sequence,
+    /// The encoded state.
+    pub content: Content,
 }
 
-/// Reads an actor's snapshot.
+/// The encoded state of a snapshot, by version.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Content {
+    /// Version 1: one value.
+    Whole(Vec<u8>),
+    /// Version 2: the head, and every section in order.
+    Sections(Vec<u8>, Vec<(Section, Vec<u8>)>),
+}
+
+/// Reads an actor's snapshot; none when there is none that can be used.
 pub fn load(store: &dyn Store, ledger: LedgerId) -> Result<Option<Kept>, StoreError> {
-    let Some(bytes) = store.state(&key(ledger))? else { return Ok(None) };
-    let stored: Option<Stored> = minicbor::decode(&bytes).ok().filter(|stored: &Stored| stored.version == VERSION);
-    Ok(stored.map(|stored| Kept {
-        snapshot: Snapshot { ledger, own: stored.own, foreign: stored.foreign, state: stored.state },
-        own_through: Sequence(stored.own_through),
-    }))
+    let manifest = match found(store, ledger)? {
+        Found::Sections(manifest) => manifest,
+        Found::Whole(kept) => return Ok(Some(kept)),
+        Found::Nothing | Found::Unusable => return Ok(None),
+    };
+    let mut sections = Vec::new();
+    for (page, bucket) in &manifest.buckets {
+        let Some(stamps) = stamps(store, ledger, *page, bucket)? else { return Ok(None) };
+        for (low, stamp) in stamps {
+            let section = section_at(*page, low);
+            let Some(bytes) = stamped(store, ledger, section, stamp)? else { return Ok(None) };
+            sections.push((section, bytes));
+        }
+    }
+    let own_through = Sequence(manifest.own_through);
+    Ok(Some(Kept { position: manifest.position(), own_through, content: Content::Sections(manifest.head, sections) }))
 }
 
 /// The ledgers that have a snapshot.
 pub fn ledgers(store: &dyn Store) -> Result<Vec<LedgerId>, StoreError> {
-    Ok(store.state_keys(PREFIX)?.iter().filter_map(|key| ledger_of(key)).collect())
+    Ok(store.state_keys(MANIFESTS)?.iter().filter_map(|key| ledger_of(key)).collect())
+}
+
+/// The ledgers whose manifest is damaged or of a version that this release cannot read: opening them reads all of the journal that
+/// concerns them. What the manifests name is not looked at.
+pub fn unusable(store: &dyn Store) -> Result<Vec<LedgerId>, StoreError> {
+    let mut unusable = Vec::new();
+    for ledger in ledgers(store)? {
+        if matches!(found(store, ledger)?, Found::Unusable) {
+            unusable.push(ledger);
+        }
+    }
+    Ok(unusable)
 }
 
 /// The thread that writes snapshots, so that the journal never waits for one.
@@ -77,8 +154,12 @@ impl Writer {
     pub fn start(store: Arc<dyn Store>) -> Self {
         let (sender, receiver) = sync_channel::<(Snapshot, Sequence)>(WAITING_MAX);
         let run = move || {
+            let mut swept = HashSet::new();
             for (snapshot, own_through) in receiver {
-                if let Err(error) = write(&*store, snapshot, own_through) {
+                let written = write(&*store, &snapshot, own_through).and_then(|()| {
+                    if swept.insert(snapshot.ledger) { sweep(&*store, snapshot.ledger) } else { Ok(()) }
+                });
+                if let Err(error) = written {
                     tracing::warn!(%error, "a snapshot was not written; opening its actor reads more of the journal");
                 }
             }
@@ -93,35 +174,262 @@ impl Writer {
     }
 }
 
-/// Writes a snapshot. Its owner's Records through `own_through` are in it, and none after it.
-pub(crate) fn write(store: &dyn Store, snapshot: Snapshot, own_through: Sequence) -> Result<(), StoreError> {
-    let stored = Stored {
-        version: VERSION,
-        own: snapshot.own,
-        own_through: own_through.0,
-        foreign: snapshot.foreign,
-        state: snapshot.state,
+/// Writes a snapshot, and tells its actor; does nothing where it does not continue what is kept. Its owner's Records through
+/// `own_through` are in it, and none after it. Only one thread writes snapshots.
+pub fn write(store: &dyn Store, snapshot: &Snapshot, own_through: Sequence) -> Result<(), StoreError> {
+    let (ledger, position) = (snapshot.ledger, snapshot.position);
+    let (kept, mut buckets) = match found(store, ledger)? {
+        Found::Sections(old) => (Some((old.position(), old.generation)), old.buckets),
+        Found::Whole(old) => (Some((old.position, 0)), BTreeMap::new()),
+        Found::Nothing | Found::Unusable => (None, BTreeMap::new()),
     };
-    let bytes = minicbor::to_vec(&stored).expect("writing into memory cannot fail");
-    store.put_state_lazily(&key(snapshot.ledger), &bytes)
+    let continues = match (snapshot.since, kept) {
+        (None, _) => true,
+        (Some(since), Some((kept, _))) => since.is_within(kept) && kept.is_within(position),
+        (Some(_), None) => false,
+    };
+    if !continues {
+        return Ok(());
+    }
+    let generation = kept.map_or(0, |(_, generation)| generation) + 1;
+    if snapshot.since.is_none() {
+        buckets.clear();
+    }
+    let mut replaced = Vec::new();
+    let mut changed: BTreeMap<Page, Stamps> = BTreeMap::new();
+    for (section, bytes) in &snapshot.sections {
+        let page = page_of(*section);
+        if !changed.contains_key(&page) {
+            let old = match buckets.remove(&page) {
+                None => Stamps::new(),
+                Some(bucket) => {
+                    let Some(stamps) = stamps(store, ledger, page, &bucket)? else { return Ok(()) };
+                    if let Bucket::Page(stamp) = bucket {
+                        replaced.push(section_key(ledger, page_section(page), stamp.generation));
+                    }
+                    stamps
+                }
+            };
+            changed.insert(page, old);
+        }
+        let Some(stamps) = changed.get_mut(&page) else { continue };
+        let old = match bytes {
+            Some(bytes) => stamps.insert(low(*section), put(store, ledger, *section, generation, bytes)?),
+            None => stamps.remove(&low(*section)),
+        };
+        replaced.extend(old.map(|old| section_key(ledger, *section, old.generation)));
+    }
+    for (page, stamps) in changed {
+        if stamps.len() > STAMPS_IN_MANIFEST_MAX {
+            let stamp = put(store, ledger, page_section(page), generation, &encoded(&stamps))?;
+            buckets.insert(page, Bucket::Page(stamp));
+        } else if !stamps.is_empty() {
+            buckets.insert(page, Bucket::Here(stamps));
+        }
+    }
+    let head = snapshot.head.clone();
+    let Position { own, foreign } = position;
+    let manifest = Manifest { version: VERSION, own, own_through: own_through.0, foreign, generation, head, buckets };
+    let mut bytes = encoded(&manifest);
+    bytes.extend(crc32c(&bytes).to_be_bytes());
+    store.put_state_lazily(&manifest_key(ledger), &bytes)?;
+    snapshot.receipt.kept.fetch_max(snapshot.receipt.number, Ordering::AcqRel);
+    if snapshot.since.is_none() {
+        return sweep(store, ledger);
+    }
+    replaced.iter().try_for_each(|key| store.delete_state_lazily(key))
 }
 
-const PREFIX: &[u8] = b"snapshot/";
+/// Removes what the manifest of a ledger does not name: what a crash or a snapshot of another kind left.
+pub fn sweep(store: &dyn Store, ledger: LedgerId) -> Result<(), StoreError> {
+    let Found::Sections(manifest) = found(store, ledger)? else { return Ok(()) };
+    let mut named = HashSet::new();
+    for (page, bucket) in &manifest.buckets {
+        let Some(stamps) = stamps(store, ledger, *page, bucket)? else { return Ok(()) };
+        if let Bucket::Page(stamp) = bucket {
+            named.insert(section_key(ledger, page_section(*page), stamp.generation));
+        }
+        named.extend(stamps.iter().map(|(low, stamp)| section_key(ledger, section_at(*page, *low), stamp.generation)));
+    }
+    let keys = store.state_keys(&ledger_key(SECTIONS, ledger))?;
+    keys.iter().filter(|key| !named.contains(*key)).try_for_each(|key| store.delete_state_lazily(key))
+}
 
-fn key(ledger: LedgerId) -> Vec<u8> {
+/// What stands under the manifest's key.
+enum Found {
+    Nothing,
+    Unusable,
+    Whole(Kept),
+    Sections(Manifest),
+}
+
+/// 256 numbers of a kind of section: kind, and the first of the numbers / 256.
+type Page = (u8, u64);
+
+/// The sections of a page: the low byte of the number, and what is there.
+type Stamps = BTreeMap<u8, Stamp>;
+
+/// What was put under a key, so that it is known again.
+#[derive(Clone, Copy, Encode, Decode)]
+struct Stamp {
+    #[n(0)]
+    generation: u64,
+    #[n(1)]
+    checksum: u32,
+}
+
+/// So many stamps of a page stand in the manifest itself: most states are small, and a key costs more than they do.
+const STAMPS_IN_MANIFEST_MAX: usize = 16;
+
+#[derive(Encode, Decode)]
+enum Bucket {
+    #[n(0)]
+    Here(#[n(0)] Stamps),
+    #[n(1)]
+    Page(#[n(0)] Stamp),
+}
+
+#[derive(Encode, Decode)]
+struct Manifest {
+    #[n(0)]
+    version: u16,
+    #[n(1)]
+    own: u64,
+    #[n(2)]
+    own_through: u64,
+    #[n(3)]
+    foreign: u64,
+    #[n(4)]
+    generation: u64,
+    #[cbor(n(5), with = "minicbor::bytes")]
+    head: Vec<u8>,
+    #[n(6)]
+    buckets: BTreeMap<Page, Bucket>,
+}
+
+impl Manifest {
+    fn position(&self) -> Position {
+        Position { own: self.own, foreign: self.foreign }
+    }
+}
+
+/// The value of version 1.
+#[derive(Decode)]
+struct Version1 {
+    #[n(1)]
+    own: u64,
+    #[n(2)]
+    own_through: u64,
+    #[n(3)]
+    foreign: u64,
+    #[cbor(n(4), with = "minicbor::bytes")]
+    state: Vec<u8>,
+}
+
+/// What every version begins with.
+#[derive(Decode)]
+struct Versioned {
+    #[n(0)]
+    version: u16,
+}
+
+fn found(store: &dyn Store, ledger: LedgerId) -> Result<Found, StoreError> {
+    let bytes = match store.state(&manifest_key(ledger)) {
+        Ok(Some(bytes)) => bytes,
+        Ok(None) => return Ok(Found::Nothing),
+        Err(StoreError::Damaged { .. }) => return Ok(Found::Unusable),
+        Err(error) => return Err(error),
+    };
+    let found = match minicbor::decode(&bytes) {
+        Ok(Versioned { version: 1 }) => minicbor::decode(&bytes).ok().map(|old: Version1| {
+            let position = Position { own: old.own, foreign: old.foreign };
+            let own_through = Sequence(old.own_through);
+            Found::Whole(Kept { position, own_through, content: Content::Whole(old.state) })
+        }),
+        Ok(Versioned { version: VERSION }) => {
+            let whole = bytes.split_last_chunk().filter(|(covered, sum)| crc32c(covered).to_be_bytes() == **sum);
+            whole.and_then(|(covered, _)| minicbor::decode(covered).ok()).map(Found::Sections)
+        }
+        _ => None,
+    };
+    Ok(found.unwrap_or(Found::Unusable))
+}
+
+/// The stamps of a bucket; none when they cannot be read.
+fn stamps(store: &dyn Store, ledger: LedgerId, page: Page, bucket: &Bucket) -> Result<Option<Stamps>, StoreError> {
+    match bucket {
+        Bucket::Here(stamps) => Ok(Some(stamps.clone())),
+        Bucket::Page(stamp) => {
+            let bytes = stamped(store, ledger, page_section(page), *stamp)?;
+            Ok(bytes.and_then(|bytes| minicbor::decode(&bytes).ok()))
+        }
+    }
+}
+
+/// What a stamp names; none when it is not there or not the same.
+fn stamped(store: &dyn Store, ledger: LedgerId, at: Section, stamp: Stamp) -> Result<Option<Vec<u8>>, StoreError> {
+    match store.state(&section_key(ledger, at, stamp.generation)) {
+        Ok(bytes) => Ok(bytes.filter(|bytes| crc32c(bytes) == stamp.checksum)),
+        Err(StoreError::Damaged { .. }) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+fn put(store: &dyn Store, ledger: LedgerId, at: Section, generation: u64, bytes: &[u8]) -> Result<Stamp, StoreError> {
+    store.put_state_lazily(&section_key(ledger, at, generation), bytes)?;
+    Ok(Stamp { generation, checksum: crc32c(bytes) })
+}
+
+fn encoded(value: &impl Encode<()>) -> Vec<u8> {
+    minicbor::to_vec(value).expect("writing into memory cannot fail")
+}
+
+fn page_of(section: Section) -> Page {
+    (section.kind, section.number >> 8)
+}
+
+fn low(section: Section) -> u8 {
+    section.number as u8
+}
+
+fn section_at((kind, high): Page, low: u8) -> Section {
+    Section { kind, number: high << 8 | u64::from(low) }
+}
+
+/// Where a page is put. The kinds of sections are below 128.
+fn page_section((kind, high): Page) -> Section {
+    Section { kind: 0x80 | kind, number: high }
+}
+
+const MANIFESTS: &[u8] = b"snapshot/";
+const SECTIONS: &[u8] = b"section/";
+
+fn manifest_key(ledger: LedgerId) -> Vec<u8> {
+    ledger_key(MANIFESTS, ledger)
+}
+
+fn section_key(ledger: LedgerId, section: Section, generation: u64) -> Vec<u8> {
+    let mut key = ledger_key(SECTIONS, ledger);
+    key.extend_from_slice(&generation.to_be_bytes());
+    key.push(section.kind);
+    key.extend_from_slice(&section.number.to_be_bytes());
+    key
+}
+
+fn ledger_key(prefix: &[u8], ledger: LedgerId) -> Vec<u8> {
     let (group, number) = match ledger {
         LedgerId::Merchant(group) | LedgerId::Platform(group) => (group.0, 0),
         LedgerId::Recipient(group, number) => (group.0, number.0),
         LedgerId::System => (0, 0),
     };
-    let mut key = PREFIX.to_vec();
+    let mut key = prefix.to_vec();
     key.extend_from_slice(&group.to_be_bytes());
     key.extend_from_slice(&number.to_be_bytes());
     key
 }
 
 fn ledger_of(key: &[u8]) -> Option<LedgerId> {
-    let (group, number) = key.strip_prefix(PREFIX)?.split_at_checked(4)?;
+    let (group, number) = key.strip_prefix(MANIFESTS)?.split_at_checked(4)?;
     let group = GroupNumber(u32::from_be_bytes(group.try_into().ok()?));
     Some(match u32::from_be_bytes(number.try_into().ok()?) {
         0 => LedgerId::Merchant(group),

@@ -25,4 +25,5 @@ pub mod postings;
 pub mod recipient;
 pub mod record;
 pub mod rejection;
+pub mod section;
 pub mod time;

@@ -27,7 +27,7 @@ use super::body::JsonBody;
 use super::idempotency::{Key, Keyed, LOOK_UPS_MAX, replayed};
 use super::json::{Checker, parse};
 use super::problem::{Code, Problem};
-use super::reply::{List, PageQuery, decimal, ok, query, single, time};
+use super::reply::{List, PageQuery, decimal, list_of, ok, query, single, time};
 use super::timestamp::Named;
 use crate::brcode::BrCode;
 use crate::folding::without_accents;
@@ -414,9 +414,7 @@ pub async fn list(
     PageQuery { page, .. }: PageQuery,
 ) -> Result<Response, Problem> {
     let (total, opened) = app.engine.projector().charges_page(caller.group, &filter, page.skip(), page.count())?;
-    let charges = opened.into_iter().map(|sequence| Charge::opened_at(&app, sequence)?.view(&app));
-    let items = charges.collect::<Result<Vec<_>, _>>()?;
-    Ok(ok(List::new(items, total, page)))
+    list_of(total, page, opened.into_iter().map(move |sequence| Charge::opened_at(&app, sequence)?.view(&app)))
 }
 
 fn filter(pairs: &[(String, String)]) -> Result<ChargeFilter, Problem> {

@@ -1,8 +1,14 @@
 //! How answers that are no problems are written, and how a list is asked for.
 
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::{io, iter};
+
 use axum::Json;
+use axum::body::{Body, Bytes};
 use axum::extract::{FromRequestParts, Query};
 use axum::http::StatusCode;
+use axum::http::header::CONTENT_TYPE;
 use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
 use ledger::time::Timestamp;
@@ -20,6 +26,45 @@ pub fn created(body: impl Serialize) -> Response {
 /// 200 with a body.
 pub fn ok(body: impl Serialize) -> Response {
     Json(body).into_response()
+}
+
+/// 200 with a page of a list whose items may be large, such as charges of ten thousand splits: each is read and written when the
+/// connection has room for it, so that a page takes the memory of one item. An item that can't be read breaks the answer off.
+pub fn list_of<T: Serialize>(
+    total: u64,
+    page: Page,
+    items: impl Iterator<Item = Result<T, Problem>> + Send + Unpin + 'static,
+) -> Result<Response, Problem> {
+    let mut items = items.map(|item| {
+        serde_json::to_vec(&item?).map_err(|error| {
+            tracing::error!(%error, "an item of a list could not be written");
+            Problem::new(Code::Internal)
+        })
+    });
+    let begin = [br#"{"items":["#, items.next().transpose()?.unwrap_or_default().as_slice()].concat();
+    let Page { page: number, per_page } = page;
+    let pages = page.pages(total);
+    let end = format!(r#"],"total":{total},"page":{number},"pages":{pages},"per_page":{per_page}}}"#);
+    let others = items.map(|item| item.map(|item| [b",", item.as_slice()].concat()));
+    let parts = iter::once(Ok(begin)).chain(others).chain(iter::once(Ok(end.into_bytes())));
+    Ok(([(CONTENT_TYPE, "application/json")], Body::new(Parted(parts))).into_response())
+}
+
+/// A body in parts, each made when it is asked for.
+struct Parted<I>(I);
+
+impl<I: Iterator<Item = Result<Vec<u8>, Problem>> + Unpin> hyper::body::Body for Parted<I> {
+    type Data = Bytes;
+    type Error = io::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<hyper::body::Frame<Bytes>, io::Error>>> {
+        let part = self.0.next();
+        let told = |problem: Problem| io::Error::other(problem.code().row().title);
+        Poll::Ready(part.map(|part| part.map(|part| hyper::body::Frame::data(part.into())).map_err(told)))
+    }
 }
 
 /// A time in RFC 3339, milliseconds, `Z`.
@@ -127,5 +172,38 @@ impl<T> List<T> {
     /// A page of a list.
     pub fn new(items: Vec<T>, total: u64, page: Page) -> Self {
         Self { items, total, page: page.page, pages: page.pages(total), per_page: page.per_page }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http_body_util::BodyExt;
+
+    use super::*;
+
+    const PAGE: Page = Page { page: 2, per_page: 3 };
+
+    async fn read(response: Response) -> Result<Bytes, axum::Error> {
+        assert_eq!(response.status(), StatusCode::OK);
+        assert_eq!(response.headers()[CONTENT_TYPE], "application/json");
+        response.into_body().collect().await.map(|collected| collected.to_bytes())
+    }
+
+    #[tokio::test]
+    async fn a_list_written_in_parts_reads_like_one_written_at_once() {
+        for count in 0..4 {
+            let items: Vec<String> = (0..count).map(|item| format!("item \"{item}\"")).collect();
+            let parts = list_of(7, PAGE, items.clone().into_iter().map(Ok)).unwrap();
+            let whole = ok(List::new(items, 7, PAGE));
+            assert_eq!(read(parts).await.unwrap(), read(whole).await.unwrap(), "{count} items");
+        }
+    }
+
+    #[tokio::test]
+    async fn an_item_that_cannot_be_read_is_never_left_out() {
+        let unreadable = || Err(Problem::new(Code::Internal));
+        assert_eq!(list_of::<u8>(1, PAGE, [unreadable()].into_iter()).unwrap_err().code(), Code::Internal);
+        let parts = list_of(3, PAGE, [Ok(1), unreadable(), Ok(3)].into_iter()).unwrap();
+        assert!(read(parts).await.is_err(), "the answer breaks off");
     }
 }

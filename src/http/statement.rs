@@ -3,11 +3,8 @@
 //! What is pending and what is available is told by the recipient's own state; the splits themselves are history, read a page at
 //! a time. A PIX split is listed as pending from the charge's creation, and is money only once it is paid.
 
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
-use actors::projector::ListedSplit;
 use actors::store::Sequence;
 use axum::extract::State;
 use axum::response::Response;
@@ -92,10 +89,16 @@ pub async fn splits(
     let look = |books: &RecipientState, now: Timestamp| (books.available().0, books.pending().0, now);
     let (available, pending, now) = app.engine.read_recipient(ledger, look).await?;
     let (total, listed) = app.engine.projector().splits_page(ledger, page.skip(), page.count())?;
-    let mut charges = HashMap::new();
     let mut items = Vec::with_capacity(listed.len());
+    let mut read: Option<(Sequence, Listed)> = None;
     for split in listed {
-        items.push(split_record(&app, caller, split, now, &mut charges)?);
+        // A charge's splits stand together: it is read once.
+        let charge = match read.take().filter(|(sequence, _)| *sequence == split.sequence) {
+            Some((_, known)) => known,
+            None => listed_charge(&app, caller, split.sequence)?,
+        };
+        items.push(split_record(&charge, split.index, now)?);
+        read = Some((split.sequence, charge));
     }
     let books = RecipientBalance::of_books(&app, ledger);
     let balance = RecipientBalance { available, pending, ..books };
@@ -103,22 +106,12 @@ pub async fn splits(
     Ok(ok(Statement { items, total, page: page_number, pages, per_page, balance }))
 }
 
-/// A charge, and when its card splits fall due. A charge with many splits for one recipient is read once a page.
+/// A charge, and when its card splits fall due.
 type Listed = (Charge, Option<Minute>);
 
-fn split_record(
-    app: &App,
-    caller: Caller,
-    listed: ListedSplit,
-    now: Timestamp,
-    charges: &mut HashMap<Sequence, Listed>,
-) -> Result<SplitRecord, Problem> {
-    let (charge, due) = match charges.entry(listed.sequence) {
-        Entry::Occupied(known) => known.into_mut(),
-        Entry::Vacant(place) => place.insert(listed_charge(app, caller, listed.sequence)?),
-    };
+fn split_record((charge, due): &Listed, index: u32, now: Timestamp) -> Result<SplitRecord, Problem> {
     let (id, terms) = (charge.id, &charge.terms);
-    let split = terms.splits.get(listed.index as usize).ok_or_else(|| Problem::new(Code::Internal))?;
+    let split = terms.splits.get(index as usize).ok_or_else(|| Problem::new(Code::Internal))?;
     let available_at = match (due, &charge.fate) {
         (Some(minute), _) => Some(minute.start()),
         (None, Fate::Paid { at, .. }) => Some(*at),
@@ -126,7 +119,7 @@ fn split_record(
     };
     let is_available = available_at.is_some_and(|at| at <= now);
     Ok(SplitRecord {
-        id: split_id(id, listed.index),
+        id: split_id(id, index),
         payment_id: id.txid(),
         amount_cents: split.amount.0,
         status: if is_available { "available" } else { "pending" },

@@ -198,6 +198,28 @@ async fn pages_lose_nothing_while_charges_come_in() {
 }
 
 #[tokio::test]
+async fn a_page_of_large_charges_is_whole() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    let ana = merchant.recipient("Ana", 1).await;
+    let splits: Vec<(&str, i64)> = (1..=2_000).map(|amount| (ana.as_str(), amount)).collect();
+    let mut txids = Vec::new();
+    for _ in 0..3 {
+        let paid = merchant.paid_pix(&with_splits(pix("90000.00"), &splits)).await;
+        txids.push(text(&paid["txid"]));
+    }
+    check_lists(&merchant, &txids).await;
+    let path = format!("/api/dashboard/sub-recipients/{ana}/splits?page=30&per_page=100");
+    let page = merchant.get(&path).await.expect(200);
+    assert_eq!((page["total"].as_u64(), items(&page).len()), (Some(6_000), 100));
+    assert!(
+        items(&page).iter().all(|item| item["payment_id"] == txids[1]),
+        "splits 2901 to 3000 are the second charge's"
+    );
+    world.check_books().await;
+}
+
+#[tokio::test]
 async fn a_pending_pix_is_cancelled() {
     let world = World::sandbox().await;
     let (merchant, other) = (world.merchant().await, world.merchant().await);
@@ -267,7 +289,7 @@ async fn of_a_payment_and_a_cancellation_one_wins() {
 async fn one_of_several_cancellations_wins_and_a_key_makes_them_one() {
     let world = World::sandbox().await;
     let merchant = world.merchant().await;
-    for round in 0..10 {
+    for round in 0..60 {
         let txid = new_pix(&merchant).await;
         let answers = futures_of(6, |_| cancel(&merchant, &txid)).await;
         let mut statuses: Vec<u16> = answers.iter().map(|answer| answer.status).collect();

@@ -9,6 +9,7 @@
 //! All of it is derived: at start the runs are taken up and the Records after them are counted again, and a run that is lost or damaged is
 //! written again from the journal, at the start or when a reader comes upon it. It sits above the [`Store`] and works with any.
 
+mod check;
 mod lists;
 mod run;
 mod term;
@@ -35,6 +36,7 @@ use lists::{Lists, Source, Trouble};
 use run::{Builder, Cover, Run, RunError, unzigzag, zigzag};
 use term::{Opened, postings};
 
+pub use check::{RunCheck, RunDiffers};
 pub use lists::Listed;
 pub use term::{Balances, ChargeList, Term};
 

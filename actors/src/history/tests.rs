@@ -172,6 +172,15 @@ impl Script {
         (total, listed.into_iter().rev().skip(skip as usize).take(count).collect())
     }
 
+    /// How many runs equal what the journal makes of them, and how many do not.
+    fn check_runs(&self) -> (u64, u64) {
+        let mut check = RunCheck::new(&self.store).unwrap();
+        for (sequence, record) in &self.records {
+            assert!(check.count(sequence.0, record).unwrap().is_none());
+        }
+        check.finish()
+    }
+
     fn check(&self, history: &History) -> Result<(), TestCaseError> {
         let merchants = [1, 2].map(|group| LedgerId::Merchant(GroupNumber(group)));
         let mut sets: Vec<(Vec<Term>, Vec<Term>)> = self.lists.keys().map(|term| (vec![*term], vec![])).collect();
@@ -239,6 +248,7 @@ proptest! {
         history.settle();
         script.check(&history)?;
         drop(history);
+        prop_assert_eq!(script.check_runs(), (runs(&script.store).len() as u64, 0));
         script.check(&script.open_history())?;
     }
 
@@ -260,6 +270,7 @@ proptest! {
         let mut damaged = bytes.clone();
         damaged[at.index(bytes.len())] ^= 4;
         script.store.put_file(name, &damaged).unwrap();
+        prop_assert_eq!(script.check_runs(), (names.len() as u64 - 1, 1));
         // While it is open, and when it is opened.
         script.check(&history)?;
         drop(history);
@@ -297,4 +308,22 @@ fn an_index_ahead_of_its_journal_tells_that_the_journal_is_short() {
     }
     let refused = History::open(Arc::new(short.store.clone()), OPTIONS).map(|_| ()).unwrap_err();
     assert!(refused.to_string().contains("the journal ends before"), "{refused}");
+}
+
+#[test]
+fn a_run_that_says_something_else_than_the_journal_is_found() {
+    let steps: Vec<Step> = (0..100_u16).map(|n| (false, n as u8, n)).collect();
+    let script = script(&steps, false);
+    script.open_history().settle();
+    let (name, _) = script.store.files().unwrap().remove(0);
+    let (first, last) = Cover::of_file_name(&name).unwrap();
+    let mut forged = Recent::default();
+    for (sequence, record) in &script.records[first as usize - 1..last as usize] {
+        let record = Record { idempotency: None, ..Record::clone(record) };
+        forged.count(sequence.0, &record, &mut HashMap::new(), &HashMap::new());
+    }
+    script.store.put_file(&name, &forged.to_run().unwrap().1).unwrap();
+    let mut check = RunCheck::new(&script.store).unwrap();
+    let found = script.records.iter().find_map(|(sequence, record)| check.count(sequence.0, record).unwrap());
+    assert_eq!(found.unwrap().name, name);
 }

@@ -31,6 +31,7 @@ use pages::PageId;
 
 pub use accounts::{ApiKeyRow, MerchantRow, RecipientRow, Versions};
 pub use listings::{ChargeFilter, ChargeStatus, KeyFound, ListedOperation, ListedSplit};
+pub use pages::{KeptPage, kept};
 
 /// See the module.
 pub struct Projector {

@@ -20,7 +20,7 @@ use super::accounts::{ApiKeyRow, MerchantRow, RecipientRow, Versions};
 use super::{Accounts, Books, Projector};
 use crate::dues::Hint;
 use crate::load::LoadError;
-use crate::store::{Partition, Sequence, StoreError};
+use crate::store::{Partition, Sequence, Store, StoreError};
 
 /// The version of the pages' encoding.
 const VERSION: u16 = 1;
@@ -125,14 +125,16 @@ struct Page {
     recipients: Vec<RecipientPart>,
 }
 
+/// Account code, recipient's number or 0, debits and credits as big-endian words.
+type KeptBalance = (u16, u32, ByteArray<16>, ByteArray<16>);
+
 /// What is known of a ledger.
 #[derive(Encode, Decode)]
 struct LedgerPart {
     #[n(0)]
     ledger: LedgerId,
-    /// Account code, recipient's number or 0, debits and credits as big-endian words.
     #[n(1)]
-    balances: Vec<(u16, u32, ByteArray<16>, ByteArray<16>)>,
+    balances: Vec<KeptBalance>,
     #[n(2)]
     due: Option<Hint>,
 }
@@ -166,6 +168,41 @@ struct RecipientPart {
     profiles: Versions,
     #[n(4)]
     created_at: Timestamp,
+}
+
+/// A page as verification sees it.
+pub struct KeptPage {
+    /// It has the Records through this one.
+    pub through: u64,
+    /// The balances of its ledgers.
+    pub ledgers: Vec<(LedgerId, Balances)>,
+}
+
+/// The pages that are kept, in the order of their positions; none for one that cannot be read.
+pub fn kept(store: &dyn Store) -> Result<Vec<Option<KeptPage>>, StoreError> {
+    let mut pages = Vec::new();
+    for key in store.state_keys(PREFIX)? {
+        let page = store.state(&key)?.and_then(|bytes| decode(&bytes));
+        pages.push(page.map(|page| {
+            let through = page.through;
+            let ledgers = page.ledgers.into_iter().map(|part| (part.ledger, balances(part.balances)));
+            KeptPage { through, ledgers: ledgers.collect() }
+        }));
+    }
+    pages.sort_by_key(|page| page.as_ref().map(|page| page.through));
+    Ok(pages)
+}
+
+fn decode(bytes: &[u8]) -> Option<Page> {
+    minicbor::decode::<Page>(bytes).ok().filter(|page| page.version == VERSION)
+}
+
+fn balances(kept: Vec<KeptBalance>) -> Balances {
+    let balances = kept.into_iter().filter_map(|(code, number, debits, credits)| {
+        let account = Account::from_code(code, (number != 0).then_some(RecipientNumber(number)))?;
+        Some((account, Balance { debits: i128::from_be_bytes(*debits), credits: i128::from_be_bytes(*credits) }))
+    });
+    balances.collect()
 }
 
 impl Projector {
@@ -255,9 +292,7 @@ impl Projector {
         }
         let mut pages = Vec::new();
         for key in self.store.state_keys(PREFIX)? {
-            let bytes = self.store.state(&key)?;
-            let page =
-                bytes.and_then(|bytes| minicbor::decode::<Page>(&bytes).ok()).filter(|page| page.version == VERSION);
+            let page = self.store.state(&key)?.and_then(|bytes| decode(&bytes));
             let (Some(id), Some(page)) = (PageId::parse(&key), page) else {
                 tracing::warn!("a page of the readers' view is damaged; all are built again from the journal");
                 return Ok(());
@@ -293,16 +328,7 @@ impl Projector {
 /// Puts a page in its place.
 fn put(id: PageId, page: Page, accounts: &mut Accounts, books: &mut Books) {
     for part in page.ledgers {
-        let account = |code, number| Account::from_code(code, (number != 0).then_some(RecipientNumber(number)));
-        let balances: Balances = part
-            .balances
-            .into_iter()
-            .filter_map(|(code, number, debits, credits)| {
-                let (debits, credits) = (i128::from_be_bytes(*debits), i128::from_be_bytes(*credits));
-                Some((account(code, number)?, Balance { debits, credits }))
-            })
-            .collect();
-        books.ledgers.insert(part.ledger, balances);
+        books.ledgers.insert(part.ledger, balances(part.balances));
     }
     if let Some(merchant) = page.merchant {
         books.ordinals.insert(LedgerId::Merchant(id.group), merchant.ordinal);

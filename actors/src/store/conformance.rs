@@ -208,9 +208,14 @@ fn state_is_replaced_and_removed(open: &dyn Fn() -> Box<dyn Store>) {
     store.put_state(b"key", &longer).unwrap();
     store.delete_state(b"key").unwrap();
     store.delete_state(b"never put").unwrap();
-    assert_eq!(store.state(b"key").unwrap(), None);
+    store.delete_state_lazily(b"lazy").unwrap();
+    store.delete_state_lazily(b"never put").unwrap();
+    for key in [b"key".as_slice(), b"lazy"] {
+        assert_eq!(store.state(key).unwrap(), None);
+    }
     drop(store);
     assert_eq!(open().state(b"key").unwrap(), None);
+    assert_eq!(open().state(b"lazy").unwrap(), None);
 }
 
 fn state_of_any_size(open: &dyn Fn() -> Box<dyn Store>) {

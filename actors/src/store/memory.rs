@@ -119,6 +119,12 @@ impl Store for MemoryStore {
         })
     }
 
+    fn delete_state_lazily(&self, key: &[u8]) -> Result<(), StoreError> {
+        self.write(|disk| {
+            disk.state.remove(key);
+        })
+    }
+
     fn state_keys(&self, prefix: &[u8]) -> Result<Vec<Vec<u8>>, StoreError> {
         let disk = self.disk.lock();
         let from = (Bound::Included(prefix), Bound::Unbounded);
@@ -209,11 +215,15 @@ mod tests {
         store.put_state(b"snapshot", b"old").unwrap();
         store.put_state_lazily(b"snapshot", b"new").unwrap();
         store.put_state_lazily(b"other snapshot", b"new").unwrap();
+        store.put_state(b"removed lazily", b"there again").unwrap();
+        store.delete_state_lazily(b"removed lazily").unwrap();
         let after = store.after_power_cut();
         assert_eq!(after.head(Partition(0)).unwrap(), store.head(Partition(0)).unwrap());
         assert_eq!(after.state(b"key").unwrap(), Some(b"sealed".to_vec()));
         assert_eq!(after.state(b"snapshot").unwrap(), Some(b"old".to_vec()));
         assert_eq!(after.state(b"other snapshot").unwrap(), None);
+        assert_eq!(store.state(b"removed lazily").unwrap(), None);
+        assert_eq!(after.state(b"removed lazily").unwrap(), Some(b"there again".to_vec()));
         assert_eq!(store.state(b"snapshot").unwrap(), Some(b"new".to_vec()));
     }
 

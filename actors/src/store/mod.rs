@@ -73,6 +73,10 @@ pub trait Store: Send + Sync + 'static {
     /// Removes a key and its value; durable when it returns. Removing an absent key changes nothing.
     fn delete_state(&self, key: &[u8]) -> Result<(), StoreError>;
 
+    /// Removes a key and its value without waiting for the disk. After a crash the key may be there again, with its value. Puts and
+    /// removals reach the disk in the order in which they were asked for: none is there without those before it.
+    fn delete_state_lazily(&self, key: &[u8]) -> Result<(), StoreError>;
+
     /// The keys that begin with `prefix`, in the order of their bytes.
     fn state_keys(&self, prefix: &[u8]) -> Result<Vec<Vec<u8>>, StoreError>;
 

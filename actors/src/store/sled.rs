@@ -190,6 +190,10 @@ impl Store for SledStore {
         })
     }
 
+    fn delete_state_lazily(&self, key: &[u8]) -> Result<(), StoreError> {
+        self.write(|| self.state.delete(key).map(drop))
+    }
+
     fn state_keys(&self, prefix: &[u8]) -> Result<Vec<Vec<u8>>, StoreError> {
         self.state.keys(prefix)
     }

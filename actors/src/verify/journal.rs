@@ -12,6 +12,7 @@ use ledger::postings;
 use ledger::record::{IDEMPOTENCY_KEPT_MS, Record};
 use ledger::time::Timestamp;
 
+use super::derived::{Derived, DerivedParts};
 use super::{Names, Progress, Promise, SealedParts, VerifyError, broken};
 use crate::seal::{Keyring, SealedState};
 use crate::store::{Block, Head, Partition, Sequence, Store};
@@ -25,6 +26,7 @@ pub(super) struct Journal {
     pub(super) idempotency_keys: u64,
     pub(super) sealed: SealedParts,
     pub(super) names: Names,
+    pub(super) derived: DerivedParts,
     pub(super) books: HashMap<Option<GroupNumber>, GroupBooks>,
     /// The Records that make each owner's state.
     pub(super) concerning: BTreeMap<LedgerId, Concerning>,
@@ -46,19 +48,22 @@ pub(super) fn check(
     head: Head,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Journal, VerifyError> {
-    let mut checker = Checker { keyring, journal: Journal::default(), keys: RecentKeys::default(), booked_at_ms: None };
+    let derived = Derived::new(store)?;
+    let (journal, keys) = (Journal::default(), RecentKeys::default());
+    let mut checker = Checker { keyring, journal, derived, keys, booked_at_ms: None };
     checker.journal.sealed.opened = keyring.map(|_| 0);
     for block in store.blocks(Partition(0), Sequence::FIRST) {
         let block = block?;
         checker.block(&block)?;
         progress(Progress::Journal(block.next().0 - 1, head.next.0 - 1));
     }
-    Ok(checker.journal)
+    Ok(Journal { derived: checker.derived.finish(), ..checker.journal })
 }
 
 struct Checker<'a> {
     keyring: Option<&'a Keyring>,
     journal: Journal,
+    derived: Derived<'a>,
     keys: RecentKeys,
     booked_at_ms: Option<i64>,
 }
@@ -88,7 +93,7 @@ impl Checker<'_> {
         self.idempotency(at, &record)?;
         self.sealed(at, &record)?;
         self.journal.concern(at, &record);
-        Ok(())
+        self.derived.count(at, &record, &self.journal.books, &self.journal.names)
     }
 
     /// Every invariant of the books, after this Record.
@@ -265,13 +270,15 @@ impl RecentKeys {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::BlockHash;
+    use crate::store::{BlockHash, MemoryStore};
 
     /// No store takes such a block, so it is shown to the checker alone.
     #[test]
     fn a_block_booked_before_the_one_that_it_follows_is_found() {
-        let mut checker =
-            Checker { keyring: None, journal: Journal::default(), keys: RecentKeys::default(), booked_at_ms: None };
+        let store = MemoryStore::new();
+        let derived = Derived::new(&store).unwrap();
+        let (journal, keys) = (Journal::default(), RecentKeys::default());
+        let mut checker = Checker { keyring: None, journal, derived, keys, booked_at_ms: None };
         for (booked_at_ms, is_sound) in [(5, true), (5, true), (6, true), (5, false)] {
             let (partition, first, previous) = (Partition(0), Sequence(1), BlockHash::ZERO);
             let checked = checker.block(&Block { partition, first, booked_at_ms, previous, records: Vec::new() });

@@ -3,7 +3,7 @@
 //! First the journal, from its first block to its head: checksums, hash chain and sequences (the store's part), booking times that
 //! never go back, Records that this release can read, ordinals without gaps, balanced entries, every invariant of
 //! [`ledger::invariants`] after every Record, entries that are what [`ledger::postings`] makes of the events, idempotency keys that
-//! are unique for as long as they are kept, sealed parts that open. Then every owner's state, one at a time: it is built by replay,
+//! are unique for as long as they are kept, sealed parts that open; and beside it, that the index and the readers' view say the same. Then every owner's state, one at a time: it is built by replay,
 //! compared with the snapshot at the snapshot's two positions, and, at the head, with the books.
 //!
 //! It changes no Record, no key and no snapshot, and stops at the first promise that is broken, which [`Broken`] names.
@@ -12,6 +12,7 @@
 //! It grows with the accounts of all ledgers, with eight bytes for each Record and owner whose state it concerns, and with the
 //! idempotency keys of the last 24 hours; never with what the Records say.
 
+mod derived;
 mod journal;
 mod states;
 
@@ -25,6 +26,8 @@ use ledger::record::Record;
 use crate::load::LoadError;
 use crate::seal::{Keyring, SealError};
 use crate::store::{Head, Partition, Sequence, Store, StoreError};
+
+pub use derived::DerivedParts;
 
 /// Verifies a store that nobody writes to. Without a key ring the sealed parts are counted and not opened. `progress` is told how
 /// far which part is.
@@ -46,6 +49,7 @@ pub fn verify(
         credits: journal.credits,
         idempotency_keys: journal.idempotency_keys,
         sealed: journal.sealed,
+        derived: journal.derived,
         head,
         size_bytes: store.size_bytes()?,
     })
@@ -81,6 +85,8 @@ pub struct Verified {
     pub idempotency_keys: u64,
     /// What became of the sealed parts.
     pub sealed: SealedParts,
+    /// What readers are served from.
+    pub derived: DerivedParts,
     /// The end of the journal.
     pub head: Head,
     /// The room that the data takes.
@@ -159,6 +165,10 @@ pub enum Promise {
     IdempotencyKey,
     /// What was sealed opens, or its month's key was dropped.
     Sealed,
+    /// A run of the index is what the journal makes of it.
+    Index,
+    /// The pages of the readers' view have the balances of the journal.
+    ReadersView,
     /// A snapshot is what the journal makes of its owner.
     Snapshot,
     /// An owner's state says what the books say.
@@ -179,6 +189,8 @@ impl fmt::Display for Promise {
             Self::Entries => "entries are what the events make",
             Self::IdempotencyKey => "an idempotency key is used once in 24 hours",
             Self::Sealed => "sealed parts open",
+            Self::Index => "the index is what the journal makes of it",
+            Self::ReadersView => "the readers' view has the balances of the journal",
             Self::Snapshot => "a snapshot equals a replay",
             Self::State => "a state says what the books say",
         })

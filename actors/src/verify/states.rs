@@ -98,7 +98,7 @@ impl Replays<'_> {
                 None => self.states.snapshots_unusable += 1,
                 Some((kept, books)) => {
                     own_from = records.own.partition_point(|at| *at <= kept.own_through.0);
-                    told_from = records.told.partition_point(|at| *at <= kept.snapshot.foreign);
+                    told_from = records.told.partition_point(|at| *at <= kept.position.foreign);
                     self.replay(&mut resident, &records.own[..own_from], &records.told[..told_from])?;
                     self.compare(&resident, &kept, &books)?;
                     self.states.snapshots += 1;
@@ -113,13 +113,13 @@ impl Replays<'_> {
     fn snapshot<B: Books>(&self, ledger: LedgerId) -> Result<Option<(Kept, B)>, VerifyError> {
         let Some(kept) = snapshots::load(self.store, ledger)? else { return Ok(None) };
         let last = self.head.next.0 - 1;
-        let position = kept.own_through.0.max(kept.snapshot.foreign);
+        let position = kept.own_through.0.max(kept.position.foreign);
         if position > last {
             let expected = format!("positions through sequence {last}, the journal's last");
             let found = format!("sequence {position}");
             return Err(broken(Promise::Snapshot, None, self.journal.names.of(ledger), expected, found));
         }
-        let books = B::from_bytes(&kept.snapshot.state);
+        let books = B::from_content(&kept.content);
         Ok(books.map(|books| (kept, books)))
     }
 
@@ -139,13 +139,13 @@ impl Replays<'_> {
     fn compare<B: Claims>(&self, resident: &Resident<B>, kept: &Kept, books: &B) -> Result<(), VerifyError> {
         let ledger = resident.ledger();
         let differs = |expected: String, found: String| {
-            let at = kept.own_through.0.max(kept.snapshot.foreign);
+            let at = kept.own_through.0.max(kept.position.foreign);
             Err(broken(Promise::Snapshot, Some(Sequence(at)), self.journal.names.of(ledger), expected, found))
         };
-        if resident.own() != kept.snapshot.own {
+        if resident.own() != kept.position.own {
             return differs(
                 format!("its Records through {}", resident.own()),
-                format!("through {}", kept.snapshot.own),
+                format!("through {}", kept.position.own),
             );
         }
         for ((account, replayed), (_, kept)) in resident.books().claims().into_iter().zip(books.claims()) {

@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicU64;
 
 use actors::journal::{Input, Permit};
 use actors::resident::{Effects, KeyLookup, Order, Outcome, Resident};
-use actors::snapshots::Snapshot;
+use actors::snapshots::{Kept, Snapshot};
 use actors::store::Sequence;
 use ledger::id::{IdKey, LedgerId};
 use ledger::merchant::{MerchantCommand, MerchantState};
@@ -142,10 +142,10 @@ impl Core {
         }
     }
 
-    pub(crate) fn restore(&mut self, snapshot: &Snapshot) -> bool {
+    pub(crate) fn restore(&mut self, kept: &Kept) -> bool {
         match self {
-            Self::Merchant(resident) => resident.restore(snapshot),
-            Self::Recipient(resident) => resident.restore(snapshot),
+            Self::Merchant(resident) => resident.restore(kept),
+            Self::Recipient(resident) => resident.restore(kept),
         }
     }
 

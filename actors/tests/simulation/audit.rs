@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use actors::resident::Outcome;
-use actors::snapshots::Snapshot;
+use actors::snapshots::{Kept, Position};
 use actors::store::{Block, Head, MemoryStore, Partition, Sequence, Store};
 use ledger::account::Account;
 use ledger::event::Event;
@@ -172,18 +172,17 @@ impl Audit {
     }
 
     /// A snapshot holds only what is durable; continued to the end of the journal, it is the replay from nothing.
-    pub(crate) fn check_snapshot(&self, snapshot: &Snapshot) -> Result<(), String> {
-        let ledger = snapshot.ledger;
-        ensure(snapshot.own <= self.ordinal(ledger), || {
-            format!("a snapshot of {ledger:?} at own Record {} is kept before that is durable", snapshot.own)
+    pub(crate) fn check_snapshot(&self, ledger: LedgerId, kept: &Kept) -> Result<(), String> {
+        let Position { own, foreign } = kept.position;
+        ensure(own <= self.ordinal(ledger), || {
+            format!("a snapshot of {ledger:?} at own Record {own} is kept before that is durable")
         })?;
         let mut core = Core::new(ledger, Arc::new(AtomicU64::new(0)));
-        ensure(core.restore(snapshot), || format!("a snapshot of {ledger:?} cannot be read"))?;
+        ensure(core.restore(kept), || format!("a snapshot of {ledger:?} cannot be read"))?;
         for (sequence, record) in self.records_of(ledger) {
             core.replay(sequence, record);
         }
         ensure(core.has_the_books_of(&self.replayed(ledger, u64::MAX, u64::MAX)), || {
-            let (own, foreign) = (snapshot.own, snapshot.foreign);
             format!("a snapshot of {ledger:?} at {own}, {foreign} does not lead to the end of the journal")
         })
     }

@@ -45,7 +45,9 @@ pub(crate) const EXPECTED: &[&str] = &[
     "read by its writer right after the answer",
     "request waited for a sleeper to end",
     "snapshot behind Records in flight",
+    "snapshot dropped",
     "snapshot lost in a crash",
+    "snapshot that continues another",
     "snapshot that survived a crash",
     "time jumped 30 days",
 ];

@@ -11,7 +11,7 @@ use std::sync::atomic::Ordering;
 
 use actors::journal::{BLOCK_BYTES_MAX, Input, Machine, Output, Room, RoomLimits, Sender};
 use actors::resident::{Effects, Order, Outcome};
-use actors::snapshots::Snapshot;
+use actors::snapshots::{self, Kept, Snapshot};
 use actors::store::{Block, MemoryStore, Partition, Sequence, Store};
 use ledger::event::Event;
 use ledger::id::{IdKey, LedgerId};
@@ -125,7 +125,8 @@ pub(crate) struct World {
     inbox_last: u64,
     /// The sequence that the Record submitted last will have.
     submitted: u64,
-    snapshots: Vec<Snapshot>,
+    /// Every snapshot that was ever kept.
+    snapshots: Vec<(LedgerId, Kept)>,
 }
 
 /// Runs one seed to its end.
@@ -227,7 +228,7 @@ impl World {
             self.audit.check_state(&actor.core, actor.ledger, "at the end")?;
             self.audit.check_complete(&actor.core, actor.ledger)?;
         }
-        self.snapshots.iter().try_for_each(|snapshot| self.audit.check_snapshot(snapshot))?;
+        self.snapshots.iter().try_for_each(|(ledger, kept)| self.audit.check_snapshot(*ledger, kept))?;
         self.audit.reread(&self.store)
     }
 
@@ -409,20 +410,27 @@ impl World {
     }
 
     fn keep(&mut self, snapshot: Snapshot, own_through: Sequence) -> Result<(), String> {
-        self.note(|_| format!("  kept {:?} at {}, {}", snapshot.ledger, snapshot.own, snapshot.foreign));
-        for (sequence, record) in self.audit.records_of(snapshot.ledger) {
-            let is_own = record.owner == snapshot.ledger;
-            let is_cut_right = (record.ordinal <= snapshot.own) == (sequence <= own_through);
+        let (ledger, position) = (snapshot.ledger, snapshot.position);
+        if self.chance.percent(20) {
+            self.note(|_| format!("  dropped {ledger:?} at {position:?}"));
+            self.coverage.saw("snapshot dropped");
+            return Ok(());
+        }
+        self.note(|_| format!("  kept {ledger:?} at {position:?}"));
+        for (sequence, record) in self.audit.records_of(ledger) {
+            let is_own = record.owner == ledger;
+            let is_cut_right = (record.ordinal <= position.own) == (sequence <= own_through);
             ensure(!is_own || is_cut_right, || format!("Record {} is on the wrong side of the cut", sequence.0))?;
         }
-        self.audit.check_snapshot(&snapshot)?;
-        let slot = self.chance.below(2);
-        let mut value = snapshot.own.to_be_bytes().to_vec();
-        value.extend(snapshot.foreign.to_be_bytes());
-        value.extend(&snapshot.state);
-        let key = snapshot_key(snapshot.ledger, slot);
-        self.store.put_state_lazily(&key, &value).map_err(|error| error.to_string())?;
-        self.snapshots.push(snapshot);
+        snapshots::write(&self.store, &snapshot, own_through).map_err(|error| error.to_string())?;
+        let kept = snapshots::load(&self.store, ledger).map_err(|error| error.to_string())?;
+        let kept = kept.ok_or_else(|| format!("the snapshot of {ledger:?} at {position:?} cannot be read"))?;
+        ensure(kept.position == position, || format!("{ledger:?} is kept at {:?}, not {position:?}", kept.position))?;
+        self.audit.check_snapshot(ledger, &kept)?;
+        if snapshot.since.is_some() {
+            self.coverage.saw("snapshot that continues another");
+        }
+        self.snapshots.push((ledger, kept));
         Ok(())
     }
 
@@ -467,20 +475,21 @@ impl World {
     /// The loader reads a snapshot, or an older one, or none, and the tail.
     fn load(&mut self) -> Result<(), String> {
         let Some(inbox) = self.any(|actor| matches!(actor.stage, Stage::Loading(_))) else { return Ok(()) };
-        let snapshots = self.snapshots_of(inbox);
-        let chosen = self.choose_snapshot(&snapshots);
+        let Some(ledger) = self.actors.get(&inbox).map(|actor| actor.ledger) else { return Ok(()) };
+        let newest = snapshots::load(&self.store, ledger).map_err(|error| error.to_string())?;
+        let chosen = self.choose_snapshot(ledger, newest.as_ref());
         let Some(actor) = self.actors.get_mut(&inbox) else { return Ok(()) };
         let Stage::Loading(through) = actor.stage else { return Ok(()) };
-        let ledger = actor.ledger;
         let mut core = Core::new(ledger, Arc::clone(&actor.durable));
-        if let Some(snapshot) = &chosen {
-            let mut snapshot = snapshot.clone();
-            ensure(snapshot.own <= self.audit.ordinal(ledger), || "a snapshot outran its Records".into())?;
-            ensure(self.defect.is_some() || snapshot.foreign <= through.0, || "a snapshot outran its open".into())?;
+        if let Some(kept) = &chosen {
+            let mut kept = kept.clone();
+            let position = &mut kept.position;
+            ensure(position.own <= self.audit.ordinal(ledger), || "a snapshot outran its Records".into())?;
+            ensure(self.defect.is_some() || position.foreign <= through.0, || "a snapshot outran its open".into())?;
             if self.defect == Some(Defect::AppliesOwnTwice) {
-                snapshot.own = snapshot.own.saturating_sub(1);
+                position.own = position.own.saturating_sub(1);
             }
-            ensure(core.restore(&snapshot), || "a snapshot cannot be read".into())?;
+            ensure(core.restore(&kept), || "a snapshot cannot be read".into())?;
         }
         let tail: Vec<_> = self.audit.records_of(ledger).filter(|(sequence, _)| *sequence <= through).collect();
         let short = usize::from(self.defect == Some(Defect::LoadsOneShort));
@@ -500,11 +509,7 @@ impl World {
         })?;
         self.coverage.saw(match &chosen {
             None => "opened from nothing",
-            Some(snapshot)
-                if snapshots.iter().any(|other| other.own + other.foreign > snapshot.own + snapshot.foreign) =>
-            {
-                "opened from an older snapshot"
-            }
+            Some(_) if chosen != newest => "opened from an older snapshot",
             Some(_) => "opened from a snapshot that is behind the journal",
         });
         self.audit.check_state(&core, ledger, "opened")?;
@@ -513,24 +518,16 @@ impl World {
         Ok(())
     }
 
-    fn snapshots_of(&self, inbox: Inbox) -> Vec<Snapshot> {
-        let Some(ledger) = self.actors.get(&inbox).map(|actor| actor.ledger) else { return Vec::new() };
-        let read = |slot| {
-            let value = self.store.state(&snapshot_key(ledger, slot)).ok().flatten()?;
-            let (own, rest) = value.split_first_chunk::<8>()?;
-            let (foreign, state) = rest.split_first_chunk::<8>()?;
-            let (own, foreign) = (u64::from_be_bytes(*own), u64::from_be_bytes(*foreign));
-            Some(Snapshot { ledger, own, foreign, state: state.to_vec() })
-        };
-        (0..2).filter_map(read).collect()
-    }
-
-    fn choose_snapshot(&mut self, snapshots: &[Snapshot]) -> Option<Snapshot> {
-        let newest = snapshots.iter().max_by_key(|snapshot| snapshot.own + snapshot.foreign)?;
-        let oldest = snapshots.iter().min_by_key(|snapshot| snapshot.own + snapshot.foreign)?;
+    /// Mostly the one that is kept; sometimes one that was kept before, or none.
+    fn choose_snapshot(&mut self, ledger: LedgerId, newest: Option<&Kept>) -> Option<Kept> {
+        let newest = newest?;
+        let is_older =
+            |kept: &Kept| kept.position.own + kept.position.foreign < newest.position.own + newest.position.foreign;
+        let of_ledger = self.snapshots.iter().filter(|(of, kept)| *of == ledger && is_older(kept));
+        let older: Vec<_> = of_ledger.map(|(_, kept)| kept.clone()).collect();
         match self.chance.below(10) {
             0 => None,
-            1 | 2 => Some(oldest.clone()),
+            1 | 2 if !older.is_empty() => Some(older[self.chance.below(older.len())].clone()),
             _ => Some(newest.clone()),
         }
     }
@@ -669,7 +666,7 @@ impl World {
     fn snapshot_of(&self, actor: &mut Actor) -> Snapshot {
         let mut snapshot = actor.core.snapshot();
         if self.defect == Some(Defect::SnapshotClaimsForeign) {
-            snapshot.foreign += 1;
+            snapshot.position.foreign += 1;
         }
         snapshot
     }
@@ -760,17 +757,18 @@ impl World {
         Ok(())
     }
 
-    /// Each snapshot that was written lazily reached the disk or not.
+    /// What was written lazily reached the disk or not. (What reached it in part is another test's.)
     fn lose_snapshots(&mut self) -> Result<(), String> {
-        let keys = self.store.state_keys(b"snapshot/").map_err(|error| error.to_string())?;
-        for key in keys {
-            if self.chance.percent(40) {
-                self.coverage.saw("snapshot lost in a crash");
-                continue;
+        if self.chance.percent(40) {
+            self.coverage.saw("snapshot lost in a crash");
+            return Ok(());
+        }
+        for prefix in [b"section/".as_slice(), b"snapshot/"] {
+            for key in self.store.state_keys(prefix).map_err(|error| error.to_string())? {
+                let value = self.store.state(&key).map_err(|error| error.to_string())?.unwrap_or_default();
+                self.store.put_state(&key, &value).map_err(|error| error.to_string())?;
+                self.coverage.saw("snapshot that survived a crash");
             }
-            let value = self.store.state(&key).map_err(|error| error.to_string())?.unwrap_or_default();
-            self.store.put_state(&key, &value).map_err(|error| error.to_string())?;
-            self.coverage.saw("snapshot that survived a crash");
         }
         Ok(())
     }
@@ -804,8 +802,4 @@ impl World {
 /// True for the Record that books what fell due.
 fn is_maturity(record: &Record) -> bool {
     matches!(record.events.first(), Some(Event::Matured { .. } | Event::AcquirerPaid { .. }))
-}
-
-fn snapshot_key(ledger: LedgerId, slot: usize) -> Vec<u8> {
-    format!("snapshot/{ledger:?}/{slot}").into_bytes()
 }

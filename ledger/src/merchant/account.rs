@@ -36,7 +36,7 @@ impl MerchantState {
     }
 
     pub(super) fn revoke_api_key(&self, id: ObjectId) -> Result<Decision, Rejection> {
-        match self.keys.get(&id) {
+        match self.keys.by_id().get(&id) {
             None => Err(Rejection::ApiKeyNotFound),
             Some(key) if key.revoked => Ok(Decision::default()),
             Some(_) => Ok(Decision::of(Event::ApiKeyRevoked { id })),

@@ -1,9 +1,7 @@
 //! What falls due: the seller's card money, the acquirer's payment to the platform, and the time of the next attention.
 
-use std::collections::BTreeMap;
-
 use super::MerchantState;
-use crate::event::{Due, Event};
+use crate::event::Event;
 use crate::money::Centavos;
 use crate::record::Decision;
 use crate::time::{Minute, Timestamp};
@@ -11,7 +9,7 @@ use crate::time::{Minute, Timestamp};
 impl MerchantState {
     /// The Record of all that is due at `now`; none when nothing is. The acquirer's payment is booked on its due day.
     pub fn mature(&self, now: Timestamp, foreign_through: u64) -> Option<Decision> {
-        let (dues, owed) = (due(&self.pending, now), due(&self.acquirer_due, now));
+        let (dues, owed) = (self.pending.due(now), self.acquirer_due.due(now));
         let mut events = Vec::new();
         if !owed.is_empty() {
             events.push(Event::AcquirerPaid { dues: owed });
@@ -38,14 +36,7 @@ impl MerchantState {
 
     /// The same, when the money of earlier minutes is booked.
     fn next_due_from(&self, minute: Minute) -> Option<Timestamp> {
-        let minutes = [&self.pending, &self.acquirer_due]
-            .map(|sums| sums.range(minute..).next().map(|(minute, _)| minute.start()));
-        let attention = self.attention.first().map(|(at, _)| *at);
-        minutes.into_iter().flatten().chain(attention).min()
+        let sums = [&self.pending, &self.acquirer_due].into_iter().filter_map(|sums| sums.next_from(minute));
+        sums.chain(self.open_charges.first_attention()).min()
     }
-}
-
-/// The sums whose minute has begun at `now`.
-pub(crate) fn due(sums: &BTreeMap<Minute, Centavos>, now: Timestamp) -> Vec<Due> {
-    sums.range(..=now.minute()).map(|(minute, amount)| Due { minute: *minute, amount: *amount }).collect()
 }

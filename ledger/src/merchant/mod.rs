@@ -2,22 +2,28 @@
 
 mod account;
 mod card;
-pub(crate) mod maturity;
+mod maturity;
+mod open_charges;
 mod pix;
+mod sections;
 mod sub_recipients;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use minicbor::{Decode, Encode};
 
 use crate::event::{CardFace, CardRefusal, Event, SellerPart, Split, Terms};
 use crate::fees::{Commission, PaymentMethod, Settings};
-use crate::id::{Fingerprint, GroupNumber, IdKey, ObjectId, RecipientNumber};
+use crate::id::{Fingerprint, GroupNumber, IdKey, ObjectId};
 use crate::money::Centavos;
 use crate::personal::Sealed;
 use crate::record::{Decision, Record};
 use crate::rejection::Rejection;
-use crate::time::{Minute, Timestamp};
+use crate::section::Sums;
+use crate::time::Timestamp;
+
+use open_charges::OpenCharges;
+use sections::{ApiKeys, Recipients};
 
 pub use account::ApiKey;
 pub use sub_recipients::{Recipient, RecipientStatus};
@@ -177,31 +183,17 @@ pub const RECONCILE_AFTER_MS: i64 = 60_000;
 
 /// All that a merchant's decisions need. It grows with recipients, keys, open charges and the minutes that wait to fall due,
 /// never with history.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MerchantState {
-    #[n(0)]
     id: Option<ObjectId>,
-    #[n(1)]
     settings: Settings,
-    #[n(2)]
     profile: Sealed,
-    #[n(3)]
-    keys: BTreeMap<ObjectId, ApiKey>,
-    #[n(4)]
-    recipients: Vec<Recipient>,
-    #[n(5)]
-    recipients_by_document: BTreeMap<Fingerprint, RecipientNumber>,
-    #[n(6)]
-    open_charges: BTreeMap<ObjectId, OpenCharge>,
-    #[n(7)]
-    attention: BTreeSet<(Timestamp, ObjectId)>,
-    #[n(8)]
-    pending: BTreeMap<Minute, Centavos>,
-    #[n(9)]
-    acquirer_due: BTreeMap<Minute, Centavos>,
-    #[n(10)]
+    keys: ApiKeys,
+    recipients: Recipients,
+    open_charges: OpenCharges,
+    pending: Sums,
+    acquirer_due: Sums,
     available: Centavos,
-    #[n(11)]
     deficit: Centavos,
 }
 
@@ -291,7 +283,7 @@ impl MerchantState {
 
     /// Money that falls due later, centavos.
     pub fn pending(&self) -> Centavos {
-        self.pending.values().copied().sum()
+        self.pending.total()
     }
 
     /// Money that can be paid out, centavos.
@@ -306,35 +298,34 @@ impl MerchantState {
 
     /// True when no claim on the platform is negative, and no debt either.
     pub fn is_sound(&self) -> bool {
-        let is_positive = |sums: &BTreeMap<Minute, Centavos>| sums.values().all(|sum| sum.is_positive());
         let zero = Centavos::ZERO;
-        self.available >= zero && self.deficit >= zero && is_positive(&self.pending) && is_positive(&self.acquirer_due)
+        let are_positive = self.pending.are_positive() && self.acquirer_due.are_positive();
+        self.available >= zero && self.deficit >= zero && are_positive
     }
 
     /// The API keys, by id.
     pub fn api_keys(&self) -> &BTreeMap<ObjectId, ApiKey> {
-        &self.keys
+        self.keys.by_id()
     }
 
     /// The recipients; number n stands at n − 1.
     pub fn recipients(&self) -> &[Recipient] {
-        &self.recipients
+        self.recipients.list()
     }
 
     /// The recipient registered under a document's fingerprint.
     pub fn recipient_by_document(&self, document: Fingerprint) -> Option<&Recipient> {
-        self.recipients_by_document.get(&document).and_then(|number| self.recipient(*number))
+        self.recipients.number_of(document).and_then(|number| self.recipient(number))
     }
 
     /// The charges that wait for their outcome, by txid.
     pub fn open_charges(&self) -> &BTreeMap<ObjectId, OpenCharge> {
-        &self.open_charges
+        self.open_charges.by_id()
     }
 
     /// The open charges whose rail is to be asked by `now`, oldest first.
     pub fn needing_attention(&self, now: Timestamp) -> impl Iterator<Item = (ObjectId, &OpenCharge)> {
-        let ids = self.attention.iter().take_while(move |(at, _)| *at <= now).map(|(_, id)| *id);
-        ids.filter_map(|id| self.open_charges.get(&id).map(|charge| (id, charge)))
+        self.open_charges.needing_attention(now)
     }
 
     fn apply(&mut self, event: &Event, record: &Record) {
@@ -359,23 +350,16 @@ impl MerchantState {
                 };
                 self.keys.insert(*id, key);
             }
-            Event::ApiKeyRevoked { id } => {
-                if let Some(key) = self.keys.get_mut(id) {
-                    key.revoked = true;
-                }
-            }
-            Event::RecipientRegistered { number, id, document } => {
-                self.recipients.push(Recipient {
-                    id: *id,
-                    status: RecipientStatus::Draft,
-                    document: *document,
-                    profile: record.personal.clone().unwrap_or_default(),
-                });
-                self.recipients_by_document.insert(*document, *number);
-            }
+            Event::ApiKeyRevoked { id } => self.keys.revoke(*id),
+            Event::RecipientRegistered { id, document, .. } => self.recipients.push(Recipient {
+                id: *id,
+                status: RecipientStatus::Draft,
+                document: *document,
+                profile: record.personal.clone().unwrap_or_default(),
+            }),
             Event::RecipientRegisteredAgain { number } => {
                 let profile = record.personal.clone().unwrap_or_default();
-                self.change_recipient(*number, |recipient| {
+                self.recipients.change(*number, |recipient| {
                     recipient.status = RecipientStatus::Draft;
                     recipient.profile = profile;
                 });
@@ -385,31 +369,30 @@ impl MerchantState {
             Event::RecipientRejected { number, .. } => self.set_recipient_status(*number, RecipientStatus::Rejected),
             Event::ChargeOpened { charge, terms, card, expires_at } => {
                 let attention_at = expires_at.unwrap_or(record.effective_at.plus_ms(RECONCILE_AFTER_MS));
-                self.attention.insert((attention_at, *charge));
                 let (terms, card, opened) = (terms.clone(), card.clone(), Some(record.ordinal));
                 self.open_charges.insert(*charge, OpenCharge { terms, attention_at, card, opened });
             }
             Event::CardCaptured { charge, terms, acquirer_mdr, seller, seller_due, splits_due, .. } => {
-                self.close(*charge);
-                add(&mut self.pending, *seller_due, seller.raised);
-                add(&mut self.acquirer_due, *splits_due, terms.amount - *acquirer_mdr);
+                self.open_charges.remove(*charge);
+                self.pending.add(*seller_due, seller.raised);
+                self.acquirer_due.add(*splits_due, terms.amount - *acquirer_mdr);
                 self.draw(seller);
             }
-            Event::CardRefused { charge, .. } | Event::PixCancelled { charge, .. } => self.close(*charge),
+            Event::CardRefused { charge, .. } | Event::PixCancelled { charge, .. } => self.open_charges.remove(*charge),
             Event::CardUnanswered { .. } | Event::ClockMoved { .. } => {}
             Event::PixPaid { charge, seller, .. } => {
-                self.close(*charge);
+                self.open_charges.remove(*charge);
                 self.available += seller.raised;
                 self.draw(seller);
             }
             Event::Matured { dues, .. } => {
                 for due in dues {
-                    take(&mut self.pending, due.minute, due.amount);
+                    self.pending.take(due.minute, due.amount);
                     self.available += due.amount;
                 }
             }
             Event::AcquirerPaid { dues } => {
-                dues.iter().for_each(|due| take(&mut self.acquirer_due, due.minute, due.amount));
+                dues.iter().for_each(|due| self.acquirer_due.take(due.minute, due.amount));
             }
             Event::DeficitRecovered { amount } => {
                 self.available -= *amount;
@@ -455,7 +438,7 @@ impl MerchantState {
 
     /// An open charge of the kind asked for.
     fn open_charge(&self, charge: ObjectId, card: bool) -> Result<&OpenCharge, Rejection> {
-        let open = self.open_charges.get(&charge).ok_or(Rejection::ChargeNotPending)?;
+        let open = self.open_charges.get(charge).ok_or(Rejection::ChargeNotPending)?;
         if open.terms.method.is_card() != card {
             return Err(Rejection::ChargeNotPending);
         }
@@ -472,28 +455,5 @@ impl MerchantState {
     fn draw(&mut self, seller: &SellerPart) {
         self.available -= seller.from_available;
         self.deficit += seller.to_deficit;
-    }
-
-    fn close(&mut self, charge: ObjectId) {
-        if let Some(open) = self.open_charges.remove(&charge) {
-            self.attention.remove(&(open.attention_at, charge));
-        }
-    }
-}
-
-/// Adds to a minute's sum; nothing is kept for nothing.
-pub(crate) fn add(sums: &mut BTreeMap<Minute, Centavos>, minute: Minute, amount: Centavos) {
-    if !amount.is_zero() {
-        *sums.entry(minute).or_default() += amount;
-    }
-}
-
-/// Takes from a minute's sum, and forgets the minute when nothing is left.
-pub(crate) fn take(sums: &mut BTreeMap<Minute, Centavos>, minute: Minute, amount: Centavos) {
-    let left = sums.get(&minute).copied().unwrap_or_default() - amount;
-    if left.is_zero() {
-        sums.remove(&minute);
-    } else {
-        sums.insert(minute, left);
     }
 }

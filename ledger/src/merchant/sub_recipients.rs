@@ -47,7 +47,7 @@ pub struct Recipient {
 impl MerchantState {
     /// The recipient of a number.
     pub fn recipient(&self, number: RecipientNumber) -> Option<&Recipient> {
-        self.recipients.get((number.0 as usize).checked_sub(1)?)
+        self.recipients.list().get((number.0 as usize).checked_sub(1)?)
     }
 
     /// The recipient of an id, if it is this merchant's.
@@ -67,8 +67,8 @@ impl MerchantState {
         if !self.settings.split_enabled {
             return Err(Rejection::SplitNotEnabled);
         }
-        let Some(number) = self.recipients_by_document.get(&document).copied() else {
-            let count = u32::try_from(self.recipients.len()).expect("a group has fewer than 2^30 recipients");
+        let Some(number) = self.recipients.number_of(document) else {
+            let count = u32::try_from(self.recipients.list().len()).expect("a group has fewer than 2^30 recipients");
             let number = RecipientNumber(count + 1);
             let registered = Event::RecipientRegistered { number, id: id_of(number), document };
             return Ok(Decision { events: vec![registered], personal: Some(profile) });
@@ -101,14 +101,7 @@ impl MerchantState {
     }
 
     pub(super) fn set_recipient_status(&mut self, number: RecipientNumber, status: RecipientStatus) {
-        self.change_recipient(number, |recipient| recipient.status = status);
-    }
-
-    pub(super) fn change_recipient(&mut self, number: RecipientNumber, change: impl FnOnce(&mut Recipient)) {
-        let at = (number.0 as usize).checked_sub(1);
-        if let Some(recipient) = at.and_then(|at| self.recipients.get_mut(at)) {
-            change(recipient);
-        }
+        self.recipients.change(number, |recipient| recipient.status = status);
     }
 
     fn undecided_recipient(&self, id: ObjectId, ids: &IdKey) -> Result<RecipientNumber, Rejection> {

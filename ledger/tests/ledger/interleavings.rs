@@ -2,6 +2,7 @@
 //! order that keeps each source's own order, and every own `Matured` behind the merchant's Records that it counted, must lead to
 //! the same state.
 
+use crate::shelf::Shelf;
 use crate::world::World;
 use ledger::event::Event;
 use ledger::id::LedgerId;
@@ -52,7 +53,7 @@ proptest! {
         own_first in prop::collection::vec(any::<bool>(), 48),
     ) {
         let life = live(&charges, &turns);
-        let mut state = RecipientState::default();
+        let (mut state, mut shelf) = (RecipientState::default(), Shelf::default());
         let (mut own, mut foreign, mut choices) = (0, 0, own_first.iter().cycle());
         while own < life.own.len() || foreign < life.foreign.len() {
             let own_may = life.own.get(own).is_some_and(|(_, cut)| *cut <= foreign);
@@ -63,7 +64,7 @@ proptest! {
                 state.receive(&life.foreign[foreign], life.ledger);
                 foreign += 1;
             }
-            state = minicbor::decode(&minicbor::to_vec(&state).unwrap()).unwrap();
+            state = shelf.keep_and_read(&mut state);
         }
         prop_assert_eq!(state, life.end);
     }

@@ -11,4 +11,5 @@ mod interleavings;
 mod operations;
 mod postings;
 mod properties;
+mod shelf;
 mod world;

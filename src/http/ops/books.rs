@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use actors::store::Sequence;
 use axum::extract::State;
 use axum::response::Response;
 use ledger::account::Account;
@@ -15,7 +16,7 @@ use super::merchants;
 use crate::http::app::{App, Operator, PathId};
 use crate::http::charges::recipient_id;
 use crate::http::problem::{Code, Problem};
-use crate::http::reply::{List, PageQuery, ok, time};
+use crate::http::reply::{List, PageQuery, list_of, ok, time};
 use crate::http::sub_recipients::find_recipient;
 
 /// Every account of every ledger, at one cut.
@@ -120,23 +121,19 @@ pub async fn entries(
 ) -> Result<Response, Problem> {
     let ledger = find(&app, &id)?;
     let (total, sequences) = app.engine.projector().entries_page(ledger, page.skip(), page.count())?;
-    let mut items = Vec::with_capacity(sequences.len());
-    for sequence in sequences {
-        let record = app.engine.record(sequence)?;
-        let lines = record.entries_of(ledger).flat_map(|entry| entry.postings());
-        items.push(EntryRow {
-            sequence: sequence.0,
-            effective_at: time(record.effective_at),
-            postings: lines
-                .map(|posting| PostingRow {
-                    account: account_name(&app, ledger, posting.account),
-                    side: if posting.side == Side::Debit { "debit" } else { "credit" },
-                    amount: posting.amount.0,
-                })
-                .collect(),
-        });
-    }
-    Ok(ok(List::new(items, total, page)))
+    list_of(total, page, sequences.into_iter().map(move |sequence| entry_row(&app, ledger, sequence)))
+}
+
+fn entry_row(app: &App, ledger: LedgerId, sequence: Sequence) -> Result<EntryRow, Problem> {
+    let record = app.engine.record(sequence)?;
+    let lines = record.entries_of(ledger).flat_map(|entry| entry.postings());
+    let postings = lines.map(|posting| PostingRow {
+        account: account_name(app, ledger, posting.account),
+        side: if posting.side == Side::Debit { "debit" } else { "credit" },
+        amount: posting.amount.0,
+    });
+    let postings = postings.collect();
+    Ok(EntryRow { sequence: sequence.0, effective_at: time(record.effective_at), postings })
 }
 
 /// The ledger of an outside name.

@@ -1,0 +1,76 @@
+//! What readers are served from, against the journal: the runs of the index and the pages of the readers' view.
+
+use std::collections::HashMap;
+
+use ledger::id::GroupNumber;
+use ledger::invariants::GroupBooks;
+use ledger::record::Record;
+
+use super::{Names, Promise, VerifyError, broken};
+use crate::history::RunCheck;
+use crate::projector::{self, KeptPage};
+use crate::store::{Sequence, Store, StoreError};
+
+/// How many of each were found whole and how many cannot be used. The latter are made again at the next start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DerivedParts {
+    /// Runs of the index that are what the journal makes of them.
+    pub runs: u64,
+    /// Runs that are damaged.
+    pub runs_unusable: u64,
+    /// Pages of the readers' view with the balances of the journal.
+    pub pages: u64,
+    /// Pages that are damaged or of another release.
+    pub pages_unusable: u64,
+}
+
+/// Is shown every Record, in order.
+pub(super) struct Derived<'a> {
+    runs: RunCheck<'a>,
+    /// Those that are to come, the last one first.
+    pages: Vec<KeptPage>,
+    found: DerivedParts,
+}
+
+impl<'a> Derived<'a> {
+    pub(super) fn new(store: &'a dyn Store) -> Result<Self, StoreError> {
+        let kept = projector::kept(store)?;
+        let all = kept.len();
+        let mut pages: Vec<KeptPage> = kept.into_iter().flatten().collect();
+        pages.reverse();
+        let pages_unusable = (all - pages.len()) as u64;
+        let found = DerivedParts { pages_unusable, ..DerivedParts::default() };
+        Ok(Self { runs: RunCheck::new(store)?, pages, found })
+    }
+
+    /// Counts a Record; `books` have it already.
+    pub(super) fn count(
+        &mut self,
+        at: Sequence,
+        record: &Record,
+        books: &HashMap<Option<GroupNumber>, GroupBooks>,
+        names: &Names,
+    ) -> Result<(), VerifyError> {
+        if let Some(run) = self.runs.count(at.0, record)? {
+            let whose = "the index".to_owned();
+            return Err(broken(Promise::Index, Some(at), whose, "what the journal makes of it", run.name));
+        }
+        while let Some(page) = self.pages.pop_if(|page| page.through <= at.0) {
+            for (ledger, kept) in page.ledgers {
+                let replayed = books.get(&ledger.group()).and_then(|books| books.ledgers().get(&ledger));
+                if replayed.cloned().unwrap_or_default() != kept {
+                    let (expected, found) = (format!("{replayed:?}"), format!("{kept:?}"));
+                    return Err(broken(Promise::ReadersView, Some(at), names.of(ledger), expected, found));
+                }
+            }
+            self.found.pages += 1;
+        }
+        Ok(())
+    }
+
+    pub(super) fn finish(self) -> DerivedParts {
+        let (runs, runs_unusable) = self.runs.finish();
+        let ahead = self.pages.len() as u64;
+        DerivedParts { runs, runs_unusable, pages_unusable: self.found.pages_unusable + ahead, ..self.found }
+    }
+}

@@ -1,0 +1,268 @@
+//! Large owners: how much is written when little changed, and that what grows with an owner stays linear. `--nocapture` prints figures.
+
+#![allow(clippy::unwrap_used)]
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use actors::engine::{Engine, EngineOptions};
+use actors::history::HistoryOptions;
+use actors::journal::RoomLimits;
+use actors::resident::{Books, Outcome, Resident};
+use actors::snapshots::{self, Snapshot};
+use actors::store::{MemoryStore, Sequence, SledOptions, SledStore, Store};
+use actors::verify;
+use ledger::event::{Event, SellerPart, Split, Terms};
+use ledger::fees::{Commission, PaymentMethod, Settings};
+use ledger::id::{Fingerprint, GroupNumber, IdKey, LedgerId, ObjectId, RecipientNumber};
+use ledger::merchant::{MerchantCommand, MerchantState, SplitOrder};
+use ledger::money::Centavos;
+use ledger::personal::{MerchantProfile, Payer, RecipientProfile, Sealed};
+use ledger::recipient::RecipientState;
+use ledger::record::{Decision, Record};
+use ledger::time::Timestamp;
+
+const GROUP: GroupNumber = GroupNumber(1);
+const MERCHANT: LedgerId = LedgerId::Merchant(GROUP);
+const RECIPIENT: LedgerId = LedgerId::Recipient(GROUP, RecipientNumber(1));
+const BEGIN: Timestamp = Timestamp(1_790_000_000_000);
+/// What a store keeps inline in one key, bytes.
+const INLINE_BYTES: usize = 6_900;
+
+/// What a snapshot carries: bytes, and the largest of its sections.
+fn carried(snapshot: &Snapshot) -> (usize, usize) {
+    let sizes = || snapshot.sections.values().flatten().map(Vec::len);
+    (snapshot.head.len() + sizes().sum::<usize>(), sizes().max().unwrap_or_default())
+}
+
+/// Bytes of keys and values that stand in one store and not in the other.
+fn written(before: &MemoryStore, after: &MemoryStore) -> usize {
+    let bytes = |key: Vec<u8>| {
+        let value = after.state(&key).unwrap().unwrap();
+        if before.state(&key).unwrap().as_ref() == Some(&value) { 0 } else { key.len() + value.len() }
+    };
+    after.state_keys(b"").unwrap().into_iter().map(bytes).sum()
+}
+
+/// The store as it is now, by itself.
+fn copy(store: &MemoryStore) -> MemoryStore {
+    let copy = MemoryStore::new();
+    for key in store.state_keys(b"").unwrap() {
+        copy.put_state(&key, &store.state(&key).unwrap().unwrap()).unwrap();
+    }
+    copy
+}
+
+/// Keeps a snapshot of everything, applies one Record more, keeps that, and reads it. Gives the bytes of each write.
+fn kept_twice<B: Books>(resident: &mut Resident<B>, last: (u64, Record)) -> (usize, usize) {
+    let ledger = resident.ledger();
+    let through = |resident: &Resident<B>| Sequence(resident.own());
+    let store = MemoryStore::new();
+    let taking = Instant::now();
+    let snapshot = resident.snapshot();
+    let (bytes, largest) = carried(&snapshot);
+    let sections = snapshot.sections.len();
+    println!("  whole: {bytes} bytes in {sections} sections, the largest {largest}, {:?}", taking.elapsed());
+    assert!(largest <= INLINE_BYTES, "{largest}");
+    snapshots::write(&store, &snapshot, through(resident)).unwrap();
+    let before = copy(&store);
+    resident.replay(Sequence(last.0), &last.1);
+    let taking = Instant::now();
+    snapshots::write(&store, &resident.snapshot(), through(resident)).unwrap();
+    let taken = taking.elapsed();
+    let after = written(&before, &store);
+    println!("  after one Record more: {after} bytes written, {taken:?}");
+    let loading = Instant::now();
+    let mut again = Resident::<B>::new(ledger, GROUP, Arc::default());
+    assert!(again.restore(&snapshots::load(&store, ledger).unwrap().unwrap()));
+    println!("  read in {:?}", loading.elapsed());
+    assert!(again.books() == resident.books());
+    (written(&MemoryStore::new(), &before), after)
+}
+
+#[test]
+fn of_a_hundred_thousand_recipients_one_changes() {
+    const RECIPIENTS: u32 = 100_000;
+    let ids = IdKey::new([3; 16]);
+    let mut resident = Resident::<MerchantState>::new(MERCHANT, GROUP, Arc::default());
+    let record = |ordinal: u64, event| {
+        // A registration with address and bank account, sealed.
+        let decision = Decision { events: vec![event], personal: Some(Sealed { month: 680, bytes: vec![7; 300] }) };
+        decision.into_record(MERCHANT, ordinal, BEGIN)
+    };
+    for number in 1..=RECIPIENTS {
+        let id = ids.recipient(GROUP, RecipientNumber(number), BEGIN, 1);
+        let document = Fingerprint(u128::from(number).to_be_bytes());
+        let registered = Event::RecipientRegistered { number: RecipientNumber(number), id, document };
+        resident.replay(Sequence(u64::from(number)), &record(u64::from(number), registered));
+    }
+    println!("{RECIPIENTS} recipients:");
+    let next = u64::from(RECIPIENTS) + 1;
+    let approved = record(next, Event::RecipientApproved { number: RecipientNumber(77_777) });
+    let (whole, after) = kept_twice(&mut resident, (next, approved));
+    assert!(whole > 30_000_000 && after < 16_000, "{whole} bytes, then {after}");
+}
+
+/// A capture with these splits, decided by nobody: the Record is what counts.
+fn captured(ordinal: u64, at: Timestamp, splits: Vec<Split>) -> Record {
+    let total: Centavos = splits.iter().map(|split| split.amount).sum();
+    let (amount, method) = (total + Centavos(100), PaymentMethod::CreditCard);
+    let commission = Commission::default();
+    let terms = Terms { amount, method, installments: 1, splits, commission, settlement_days: 30 };
+    let event = Event::CardCaptured {
+        charge: ObjectId(u128::from(ordinal)),
+        acquirer_mdr: Centavos(0),
+        seller: SellerPart { raised: Centavos(100), from_available: Centavos(0), to_deficit: Centavos(0) },
+        seller_due: at.plus_days(30).minute(),
+        splits_due: at.plus_days(30).minute(),
+        terms,
+        opened: None,
+    };
+    Decision::of(event).into_record(MERCHANT, ordinal, at)
+}
+
+#[test]
+fn of_a_million_pending_splits_one_is_added() {
+    const SPLITS: u64 = 1_000_000;
+    let mut resident = Resident::<RecipientState>::new(RECIPIENT, GROUP, Arc::default());
+    let split = |amount| vec![Split { recipient: RecipientNumber(1), amount: Centavos(amount) }];
+    let month_ms = 30 * 24 * 60 * 60 * 1_000_u64;
+    let begun = Instant::now();
+    for number in 1..=SPLITS {
+        let at = BEGIN.plus_ms((number * month_ms / SPLITS) as i64);
+        resident.replay(Sequence(number), &captured(number, at, split(1_000_000 + number as i64)));
+    }
+    println!("{SPLITS} pending splits of 30 days, replayed in {:?}:", begun.elapsed());
+    let one_more = captured(SPLITS + 1, BEGIN.plus_ms(month_ms as i64), split(1));
+    let (whole, after) = kept_twice(&mut resident, (SPLITS + 1, one_more));
+    assert!(whole < 1_000_000 && after < 16_000, "{whole} bytes, then {after}");
+    assert_eq!(resident.books().pending().0, (1..=SPLITS as i64).map(|number| 1_000_000 + number).sum::<i64>() + 1);
+}
+
+/// Snapshots are taken by what they cost: many charges that wait, closed in no order, touch every section.
+#[test]
+fn sections_stay_a_small_part_of_the_work() {
+    const WAITING: u64 = 60_000;
+    let mut resident = Resident::<MerchantState>::new(MERCHANT, GROUP, Arc::default());
+    let ids = IdKey::new([3; 16]);
+    let id = |number: u64| ids.object(GROUP, BEGIN, number);
+    let opened = |number: u64| {
+        let splits = vec![Split { recipient: RecipientNumber(1), amount: Centavos(400) }];
+        let commission = Commission::default();
+        let (amount, method) = (Centavos(1_000), PaymentMethod::Pix);
+        let terms = Terms { amount, method, installments: 1, splits, commission, settlement_days: 30 };
+        let expires_at = Some(BEGIN.plus_days(30));
+        Event::ChargeOpened { charge: id(number), terms, card: None, expires_at }
+    };
+    let (mut ordinal, mut bytes, mut count) = (0, 0, 0);
+    let mut apply = |event: Event| {
+        ordinal += 1;
+        resident.replay(Sequence(ordinal), &Decision::of(event).into_record(MERCHANT, ordinal, BEGIN));
+        if let Some(snapshot) = resident.due_snapshot() {
+            snapshot.receipt.kept.store(snapshot.receipt.number, std::sync::atomic::Ordering::Release);
+            (bytes, count) = (bytes + carried(&snapshot).0, count + 1);
+        }
+    };
+    (0..WAITING).for_each(|number| apply(opened(number)));
+    let mut at = 0;
+    for number in WAITING..4 * WAITING {
+        // Some charge that waits is cancelled, and its id opens again: 60,000 wait all the time.
+        at = (at + 25_013) % WAITING;
+        apply(Event::PixCancelled { charge: id(at), recipients: Vec::new(), opened: None });
+        apply(opened(number % WAITING));
+    }
+    println!("{ordinal} Records, {WAITING} charges wait: {count} snapshots, {} bytes a Record", bytes as u64 / ordinal);
+    assert!(count >= 2 && bytes as u64 / ordinal <= 80, "{count} snapshots of {bytes} bytes for {ordinal} Records");
+}
+
+async fn open(folder: &Path) -> Arc<Engine> {
+    let options = EngineOptions {
+        sandbox: true,
+        master_key: [7; 32],
+        room: RoomLimits::default(),
+        idle: Duration::from_secs(600),
+        rails: None,
+        fold_name: str::to_lowercase,
+        history: HistoryOptions::default(),
+    };
+    Engine::open(folder, options, |_, _| {}).await.unwrap()
+}
+
+async fn record(engine: &Engine, group: GroupNumber, command: MerchantCommand, bytes: usize) {
+    let permit = engine.permit(bytes).unwrap();
+    let outcome = engine.command(group, command, None, None, permit).await.unwrap();
+    assert!(matches!(outcome, Outcome::Recorded(_)), "{outcome:?}");
+}
+
+/// One charge with 10,000 splits is one Record; every recipient has its part, also after a restart, and a month later.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_charge_with_ten_thousand_splits() {
+    const RECIPIENTS: u32 = 10_000;
+    let folder = tempfile::tempdir().unwrap();
+    let engine = open(folder.path()).await;
+    let (group, now) = (engine.new_group(), engine.now());
+    let profile = engine.keyring().seal_value(now, &MerchantProfile::default()).unwrap();
+    let settings = Settings { split_enabled: true, ..Settings::default() };
+    let id = engine.ids().object(group, now, 1);
+    record(&engine, group, MerchantCommand::Open { id, settings, profile }, 1_024).await;
+    let begun = Instant::now();
+    for first in (1..=RECIPIENTS).step_by(500) {
+        let register = (first..first + 500).map(|number| {
+            let document = engine.keyring().fingerprint("document", &[&number.to_be_bytes()]);
+            let profile = engine.keyring().seal_value(now, &RecipientProfile::default()).unwrap();
+            record(&engine, group, MerchantCommand::RegisterRecipient { random: 1, document, profile }, 1_024)
+        });
+        futures_util::future::join_all(register).await;
+    }
+    let ids: Vec<ObjectId> =
+        engine.projector().merchant(group, |row| row.recipients.iter().map(|one| one.id).collect()).unwrap();
+    for page in ids.chunks(500) {
+        let approve =
+            page.iter().map(|id| record(&engine, group, MerchantCommand::ApproveRecipient { id: *id }, 1_024));
+        futures_util::future::join_all(approve).await;
+    }
+    println!("{RECIPIENTS} recipients registered and approved: {:?}", begun.elapsed());
+    let begun = Instant::now();
+    let part = |(number, id): (i64, &ObjectId)| SplitOrder { recipient: *id, amount: Centavos(100 + number) };
+    let splits: Vec<SplitOrder> = (1..).zip(&ids).map(part).collect();
+    let total: i64 = splits.iter().map(|split| split.amount.0).sum();
+    let (charge, amount) = (engine.ids().object(group, now, 2), Centavos(total + 100_000));
+    let payer = engine.keyring().seal_value(now, &Payer::default()).unwrap();
+    let expires_at = now.plus_days(1);
+    record(&engine, group, MerchantCommand::OpenPix { charge, amount, splits, expires_at, payer }, 4 << 20).await;
+    let end_to_end_id = "E0000000020260701120012345678901".to_owned();
+    record(&engine, group, MerchantCommand::ConfirmPix { charge, end_to_end_id }, 4 << 20).await;
+    println!("opened and paid: {:?}", begun.elapsed());
+    let begun = Instant::now();
+    assert_available(&engine, group, RECIPIENTS).await;
+    println!("every recipient woken and asked: {:?}", begun.elapsed());
+    let begun = Instant::now();
+    engine.stop().await;
+    drop(engine);
+    println!("stopped: {:?}", begun.elapsed());
+    let begun = Instant::now();
+    let store = SledStore::open(folder.path(), &SledOptions::default()).unwrap();
+    let verified = verify::verify(&store, None, &mut |_| {}).unwrap();
+    assert_eq!((verified.snapshots, verified.snapshots_unusable), (u64::from(RECIPIENTS) + 1, 0));
+    drop(store);
+    println!("verified: {:?}", begun.elapsed());
+    let begun = Instant::now();
+    let engine = open(folder.path()).await;
+    println!("opened again: {:?}", begun.elapsed());
+    let begun = Instant::now();
+    assert_available(&engine, group, RECIPIENTS).await;
+    println!("every recipient woken from its snapshot: {:?}", begun.elapsed());
+    engine.stop().await;
+}
+
+async fn assert_available(engine: &Engine, group: GroupNumber, recipients: u32) {
+    for first in (1..=recipients).step_by(500) {
+        let reads = (first..first + 500).map(|number| async move {
+            let ledger = LedgerId::Recipient(group, RecipientNumber(number));
+            let available = engine.read_recipient(ledger, |books: &RecipientState, _| books.available().0).await;
+            assert_eq!(available, Ok(100 + i64::from(number)), "{ledger:?}");
+        });
+        futures_util::future::join_all(reads).await;
+    }
+}

@@ -1,0 +1,149 @@
+//! States in sections: an actor's state is kept in parts, and only the parts that were touched since are kept again, so that
+//! keeping it costs what changed, not what there is.
+//!
+//! Whatever can be changed notes its section as touched where it is changed, and nowhere else: nothing outside can forget it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use minicbor::decode::Error;
+use minicbor::{Decoder, Encoder};
+
+use crate::event::Due;
+use crate::money::Centavos;
+use crate::time::{Minute, Timestamp};
+
+/// A part of a state: its kind, and its number among those of the kind. A state's head belongs to none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Section {
+    /// What is in it; each kind of state has its own.
+    pub kind: u8,
+    /// Which of this kind.
+    pub number: u64,
+}
+
+/// The numbers of the sections of one kind that were touched since somebody took them. It is no part of what a state is: states that
+/// differ only in this are equal.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Touched(BTreeSet<u64>);
+
+impl PartialEq for Touched {
+    fn eq(&self, _other: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for Touched {}
+
+impl Touched {
+    pub(crate) fn touch(&mut self, number: u64) {
+        self.0.insert(number);
+    }
+
+    pub(crate) fn take(&mut self, kind: u8) -> impl Iterator<Item = Section> + use<> {
+        std::mem::take(&mut self.0).into_iter().map(move |number| Section { kind, number })
+    }
+}
+
+/// Half a day of sums, each up to 9 bytes, stays below what a store keeps inline in one key; a whole day does not.
+const MINUTES_PER_SECTION: u32 = 12 * 60;
+
+/// Sums by the minute in which they fall due. Nothing is kept for nothing.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Sums {
+    by_minute: BTreeMap<Minute, Centavos>,
+    touched: Touched,
+}
+
+impl Sums {
+    /// Sums that were kept in another way: all of them count as touched.
+    pub(crate) fn of(by_minute: BTreeMap<Minute, Centavos>) -> Self {
+        let mut sums = Self::default();
+        by_minute.into_iter().for_each(|(minute, amount)| sums.add(minute, amount));
+        sums
+    }
+
+    /// Adds to a minute's sum.
+    pub(crate) fn add(&mut self, minute: Minute, amount: Centavos) {
+        if !amount.is_zero() {
+            *self.by_minute.entry(minute).or_default() += amount;
+            self.touched.touch(section_of(minute));
+        }
+    }
+
+    /// Takes from a minute's sum, and forgets the minute when nothing is left.
+    pub(crate) fn take(&mut self, minute: Minute, amount: Centavos) {
+        let left = self.by_minute.get(&minute).copied().unwrap_or_default() - amount;
+        if left.is_zero() {
+            self.by_minute.remove(&minute);
+        } else {
+            self.by_minute.insert(minute, left);
+        }
+        self.touched.touch(section_of(minute));
+    }
+
+    /// The sums whose minute has begun at `now`.
+    pub(crate) fn due(&self, now: Timestamp) -> Vec<Due> {
+        let due = self.by_minute.range(..=now.minute());
+        due.map(|(minute, amount)| Due { minute: *minute, amount: *amount }).collect()
+    }
+
+    /// When the first minute at or after `minute` begins that has a sum.
+    pub(crate) fn next_from(&self, minute: Minute) -> Option<Timestamp> {
+        self.by_minute.range(minute..).next().map(|(minute, _)| minute.start())
+    }
+
+    /// All of them, centavos.
+    pub(crate) fn total(&self) -> Centavos {
+        self.by_minute.values().copied().sum()
+    }
+
+    /// True when every sum is above zero.
+    pub(crate) fn are_positive(&self) -> bool {
+        self.by_minute.values().all(|sum| sum.is_positive())
+    }
+
+    pub(crate) fn take_touched(&mut self, kind: u8) -> impl Iterator<Item = Section> + use<> {
+        self.touched.take(kind)
+    }
+
+    /// The encoding of one section, `[minute within it, centavos, …]`; none when there is nothing in it.
+    pub(crate) fn section(&self, number: u64) -> Option<Vec<u8>> {
+        let first = u32::try_from(number).ok()?.checked_mul(MINUTES_PER_SECTION)?;
+        let last = first.saturating_add(MINUTES_PER_SECTION - 1);
+        let sums: Vec<_> = self.by_minute.range(Minute(first)..=Minute(last)).collect();
+        if sums.is_empty() {
+            return None;
+        }
+        let mut e = Encoder::new(Vec::with_capacity(9 * sums.len()));
+        let mut write = || {
+            e.array(2 * sums.len() as u64)?;
+            sums.iter().try_for_each(|(minute, amount)| e.u32(minute.0 - first)?.i64(amount.0).map(drop))
+        };
+        write().expect("writing into memory cannot fail");
+        Some(e.into_writer())
+    }
+
+    /// Adds what the encoding of one section says.
+    pub(crate) fn read_section(&mut self, number: u64, bytes: &[u8]) -> Result<(), Error> {
+        let first = u32::try_from(number).ok().and_then(|number| number.checked_mul(MINUTES_PER_SECTION));
+        let first = first.ok_or(Error::message("no minute lies in this section"))?;
+        let mut d = Decoder::new(bytes);
+        for _ in 0..d.array()?.unwrap_or_default() / 2 {
+            let (offset, amount) = (d.u32()?, Centavos(d.i64()?));
+            if offset >= MINUTES_PER_SECTION || !amount.is_positive() {
+                return Err(Error::message("a section holds sums of its own minutes"));
+            }
+            self.by_minute.insert(Minute(first.saturating_add(offset)), amount);
+        }
+        Ok(())
+    }
+}
+
+fn section_of(minute: Minute) -> u64 {
+    u64::from(minute.0 / MINUTES_PER_SECTION)
+}
+
+/// The refusal of a section that a state does not have: written by a later release, or damaged.
+pub(crate) fn unknown(section: Section) -> Error {
+    Error::message(format!("a section of the unknown kind {}", section.kind))
+}
