@@ -13,7 +13,7 @@ use super::server::{OPS_TOKEN, Server};
 pub(crate) struct Books {
     /// The last Record in them.
     pub(crate) cut: u64,
-    /// The trial balance, and every page of every balance, ledger and statement.
+    /// The trial balance, every balance, and pages of every ledger, statement and list.
     pages: BTreeMap<Page, Value>,
     /// Every charge.
     charges: Vec<(Page, Value)>,
@@ -40,21 +40,21 @@ impl Books {
     pub(crate) async fn read(server: &Server, merchants: &[Callers]) -> Result<Self, String> {
         let client = client();
         let mut books = Self { cut: cut(&client, server).await?, pages: BTreeMap::new(), charges: Vec::new() };
-        books.read_all_pages(&client, server, Page::of_operators("/ops/trial-balance")).await?;
+        books.read_pages(&client, server, Page::of_operators("/ops/trial-balance")).await?;
         for callers in merchants {
             let (merchant, recipients) = (&callers.merchant, &callers.recipients);
             let owners = [format!("M-{merchant}"), format!("P-{merchant}")];
             for ledger in owners.into_iter().chain(recipients.iter().map(|recipient| format!("R-{recipient}"))) {
                 for what in ["accounts", "entries"] {
                     let page = Page::of_operators(format!("/ops/ledgers/{ledger}/{what}"));
-                    books.read_all_pages(&client, server, page).await?;
+                    books.read_pages(&client, server, page).await?;
                 }
             }
             let own = |path: String| Page { path, token: callers.api_key.clone(), is_first: true };
             let statements = recipients.iter().map(|id| format!("/api/dashboard/sub-recipients/{id}/splits"));
             let lists = ["/api/balance", "/api/balance/operations", "/api/charges", "/api/dashboard/sub-recipients"];
             for path in lists.map(str::to_owned).into_iter().chain(statements) {
-                books.read_all_pages(&client, server, own(path)).await?;
+                books.read_pages(&client, server, own(path)).await?;
             }
             for txid in callers.charges() {
                 let page = own(format!("/api/charges/{txid}"));
@@ -89,15 +89,14 @@ impl Books {
         Ok(not_given)
     }
 
-    async fn read_all_pages(&mut self, client: &Client, server: &Server, first: Page) -> Result<(), String> {
-        let mut pages = 1;
-        let mut number = 1;
+    /// Reads a list, or what is no list: of the pages the first, the second and then one in eight.
+    async fn read_pages(&mut self, client: &Client, server: &Server, first: Page) -> Result<(), String> {
+        let (mut number, mut pages) = (1, 1);
         while number <= pages {
-            let path = format!("{}?page={number}&per_page=100", first.path);
-            let page = Page { path, token: first.token.clone(), is_first: number == 1 };
+            let page = Page { path: format!("{}?page={number}", first.path), is_first: number == 1, ..first.clone() };
             let body = page.read(client, server).await?.must_be_there(&page)?;
             pages = body["pages"].as_u64().unwrap_or(1);
-            number += 1;
+            number += if number == 1 { 1 } else { 8 };
             self.pages.insert(page, body);
         }
         Ok(())
