@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use reqwest::{Client, StatusCode};
 use serde_json::{Value, json};
@@ -35,6 +35,7 @@ struct Told {
     ask: Ask,
     txid: String,
     body: Value,
+    took: Duration,
 }
 
 /// A merchant with recipients, and the log of all its callers.
@@ -45,6 +46,8 @@ pub(crate) struct Callers {
     pub(crate) recipients: Vec<String>,
     /// One in so many requests is a charge with [`SPLITS_OF_LARGE`] splits; none when it is 0.
     pub(crate) large_every: u64,
+    /// How long each caller waits between its requests.
+    pub(crate) pause: Duration,
     keys: Arc<AtomicU64>,
     told: Vec<Told>,
     unknown: Vec<Ask>,
@@ -81,6 +84,7 @@ impl Callers {
             merchant,
             recipients: Vec::new(),
             large_every: 0,
+            pause: Duration::ZERO,
             keys: Arc::default(),
             told: Vec::new(),
             unknown: Vec::new(),
@@ -129,16 +133,17 @@ impl Callers {
         let calling = (0..callers).map(|_| {
             let (client, ending, keys) = (self.client.clone(), Arc::clone(ending), Arc::clone(&self.keys));
             let (base, api_key) = (server.public.clone(), self.api_key.clone());
-            let (recipients, large_every) = (self.recipients.clone(), self.large_every);
+            let (recipients, large_every, pause) = (self.recipients.clone(), self.large_every, self.pause);
             tokio::spawn(async move {
                 let (mut told, mut unknown, mut to_pay) = (Vec::new(), Vec::new(), None);
                 while !ending.load(Ordering::Acquire) && keys.load(Ordering::Relaxed) < last {
                     let number = keys.fetch_add(1, Ordering::Relaxed);
                     let is_large = number.checked_rem(large_every) == Some(0);
                     let ask = next_ask(number, is_large, &recipients, to_pay.take());
+                    let begun = Instant::now();
                     match send(&client, &base, &api_key, &ask).await {
                         Answer::Told(body) => {
-                            let answered = remember(ask, body);
+                            let answered = remember(ask, body, begun.elapsed());
                             to_pay = (answered.ask.kind == Kind::Pix).then(|| answered.clone());
                             told.push(answered);
                         }
@@ -146,6 +151,9 @@ impl Callers {
                             unknown.push(ask);
                             tokio::time::sleep(PAUSE).await;
                         }
+                    }
+                    if !pause.is_zero() {
+                        tokio::time::sleep(pause).await;
                     }
                 }
                 (told, unknown)
@@ -171,8 +179,9 @@ impl Callers {
         operate(&self.client, server, "/ops/sandbox/clock", &json!({"advance_seconds": 61})).await?;
         self.unanswered += self.unknown.len() as u64;
         for ask in std::mem::take(&mut self.unknown) {
+            let begun = Instant::now();
             match send(&self.client, &server.public, &self.api_key, &ask).await {
-                Answer::Told(body) => self.told.push(remember(ask, body)),
+                Answer::Told(body) => self.told.push(remember(ask, body, begun.elapsed())),
                 Answer::Unknown(why) => return Err(format!("{ask:?} has no answer after the restart: {why}")),
             }
         }
@@ -188,6 +197,16 @@ impl Callers {
     pub(crate) fn charges(&self) -> impl Iterator<Item = &str> {
         let made = self.told.iter().filter(|told| told.ask.kind != Kind::Pay);
         made.map(|told| told.txid.as_str())
+    }
+
+    /// How long each acknowledged request took, from the `first` on.
+    pub(crate) fn latencies(&self, first: usize) -> impl Iterator<Item = Duration> {
+        self.told[first.min(self.told.len())..].iter().map(|told| told.took)
+    }
+
+    /// How many requests were acknowledged.
+    pub(crate) fn acknowledged(&self) -> usize {
+        self.told.len()
     }
 
     /// How many requests have no answer yet.
@@ -264,7 +283,7 @@ impl Callers {
     }
 
     /// The books hold every charge of the log once: a lost or doubled one would show in the sums.
-    async fn check_books(&self, server: &Server) -> Result<(), String> {
+    pub(crate) async fn check_books(&self, server: &Server) -> Result<(), String> {
         let url = format!("{}/ops/trial-balance", server.operations);
         let response = self.client.get(url).bearer_auth(OPS_TOKEN).send().await.map_err(|error| error.to_string())?;
         let trial: Value = response.json().await.map_err(|error| error.to_string())?;
@@ -341,9 +360,9 @@ async fn send(client: &Client, base: &str, api_key: &str, ask: &Ask) -> Answer {
     }
 }
 
-fn remember(ask: Ask, body: Value) -> Told {
+fn remember(ask: Ask, body: Value, took: Duration) -> Told {
     let txid = body["txid"].as_str().unwrap_or_default().to_owned();
-    Told { ask, txid, body }
+    Told { ask, txid, body, took }
 }
 
 /// A client that goes to the server itself, whatever proxy the environment names.
