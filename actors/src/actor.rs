@@ -15,7 +15,7 @@ use tokio::sync::oneshot;
 
 use crate::clock::Clock;
 use crate::journal::{Inbox, Input, Journal, Permit, Reply};
-use crate::load;
+use crate::load::{self, LargeRecords};
 use crate::metrics::Metrics;
 use crate::projector::Projector;
 use crate::resident::{Books, Effects, Order, Outcome, Resident};
@@ -62,6 +62,7 @@ impl<B> Default for OwnerActor<B> {
 /// An actor's state, once it is open.
 pub struct OwnerState<B: Books> {
     shared: Arc<Shared>,
+    large: Arc<LargeRecords>,
     ledger: LedgerId,
     resident: Option<Resident<B>>,
 }
@@ -92,14 +93,14 @@ impl<B: Books> Inbox for OwnerInbox<B> {
 impl<B: Books> Actor for OwnerActor<B> {
     type Msg = Message<B>;
     type State = OwnerState<B>;
-    type Arguments = (LedgerId, Arc<Shared>);
+    type Arguments = (LedgerId, Arc<Shared>, Arc<LargeRecords>);
 
     async fn pre_start(
         &self,
         _myself: ActorRef<Message<B>>,
-        (ledger, shared): Self::Arguments,
+        (ledger, shared, large): Self::Arguments,
     ) -> Result<OwnerState<B>, ActorProcessingErr> {
-        Ok(OwnerState { shared, ledger, resident: None })
+        Ok(OwnerState { shared, large, ledger, resident: None })
     }
 
     /// Opens: registers with the journal, then loads through the sequence that the journal names. Messages wait meanwhile.
@@ -114,8 +115,8 @@ impl<B: Books> Actor for OwnerActor<B> {
         let inbox = OwnerInbox { actor: myself, durable: Arc::clone(&durable), opened: Mutex::new(Some(sender)) };
         state.shared.journal.send(Input::Open { ledger: state.ledger, inbox: Arc::new(inbox) });
         let through = opened.await?;
-        let (ledger, shared) = (state.ledger, Arc::clone(&state.shared));
-        let load = move || load::resident(&*shared.store, &shared.projector, ledger, through, durable);
+        let (ledger, shared, large) = (state.ledger, Arc::clone(&state.shared), Arc::clone(&state.large));
+        let load = move || load::resident(&*shared.store, &shared.projector, &large, ledger, through, durable);
         let resident = state.resident.insert(tokio::task::spawn_blocking(load).await??);
         state.shared.metrics.actor_woken(begun.elapsed());
         if let Some(snapshot) = resident.due_snapshot() {

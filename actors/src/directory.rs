@@ -10,11 +10,13 @@ use parking_lot::Mutex;
 use ractor::{Actor, ActorCell, ActorId, ActorProcessingErr, ActorRef, ActorRuntime, SupervisionEvent};
 
 use crate::actor::{Message, OwnerActor, Shared};
+use crate::load::LargeRecords;
 use crate::resident::Books;
 
 /// The actors of one kind: merchants or recipients.
 pub struct Directory<B: Books> {
     shared: Arc<Shared>,
+    large: Arc<LargeRecords>,
     supervisor: ActorCell,
     slots: Mutex<Slots<B>>,
 }
@@ -40,7 +42,7 @@ impl<B: Books> Directory<B> {
     /// An empty directory whose actors are linked to `supervisor`.
     pub fn new(shared: Arc<Shared>, supervisor: ActorCell) -> Arc<Self> {
         let slots = Slots { by_ledger: HashMap::new(), by_actor: HashMap::new() };
-        Arc::new(Self { shared, supervisor, slots: Mutex::new(slots) })
+        Arc::new(Self { shared, large: Arc::default(), supervisor, slots: Mutex::new(slots) })
     }
 
     /// Sends a message to a ledger's actor, and starts the actor if it is asleep. Sending happens under the lock, so that nothing
@@ -104,7 +106,7 @@ impl<B: Books> Directory<B> {
     }
 
     fn start(&self, slots: &mut Slots<B>, ledger: LedgerId, messages: Vec<Message<B>>) {
-        let arguments = (ledger, Arc::clone(&self.shared));
+        let arguments = (ledger, Arc::clone(&self.shared), Arc::clone(&self.large));
         let spawned =
             ActorRuntime::spawn_linked_instant(None, OwnerActor::default(), arguments, self.supervisor.clone());
         let (actor, _started) = spawned.expect("an actor without a name can always be spawned");

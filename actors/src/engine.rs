@@ -1,6 +1,7 @@
 //! The engine as the door sees it: commands and reads by id, the flows that cross a rail, what falls due, opening and stopping.
 
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -27,6 +28,7 @@ use crate::projector::Projector;
 use crate::rails::{CardAnswer, CardOrder, PixFate, RailError, Rails};
 use crate::resident::{Books, KeyLookup, Order, Outcome};
 use crate::seal::{Keyring, SealError};
+use crate::snapshots;
 use crate::store::{Partition, Sequence, SledOptions, SledStore, Store, StoreError};
 
 /// How the engine is set up.
@@ -75,6 +77,9 @@ pub enum Unavailable {
     /// The journal has no room: nothing was sent.
     #[error("the journal has no room")]
     NoRoom,
+    /// The disk is short of space: nothing was sent.
+    #[error("the disk is short of space")]
+    StorageFull,
     /// The actor or the journal went away: the command may have been decided or not.
     #[error("the outcome is unknown")]
     OutcomeUnknown,
@@ -98,8 +103,13 @@ pub struct Engine {
     falling_due: AsyncMutex<()>,
     journal_thread: Mutex<Option<thread::JoinHandle<()>>>,
     idle: Duration,
+    /// When the disk's space was last looked at, milliseconds since `opened_at`.
+    space_seen_ms: AtomicU64,
+    opened_at: Instant,
 }
 
+/// How often the disk's space is looked at, milliseconds. In that time a disk takes less than the reserve.
+const SPACE_SEEN_EVERY_MS: u64 = 100;
 /// How long the acquirer may take before the caller is told `pending`.
 const CARD_ANSWER_MAX: Duration = Duration::from_millis(1_500);
 /// How long a rail may take when it is asked again.
@@ -186,6 +196,8 @@ impl Engine {
             falling_due: AsyncMutex::new(()),
             journal_thread: Mutex::new(Some(thread)),
             idle: options.idle,
+            space_seen_ms: AtomicU64::new(0),
+            opened_at: Instant::now(),
             shared,
         });
         let _set_once = engine.set(Arc::downgrade(&opened));
@@ -194,10 +206,57 @@ impl Engine {
 
     /// Takes room at the door for one command and all that it causes; none when the journal is full.
     pub fn permit(&self, bytes: usize) -> Result<Arc<Permit>, Unavailable> {
-        self.room.try_take(Sender::Door, bytes).ok_or_else(|| {
-            self.shared.metrics.shed.inc();
-            Unavailable::NoRoom
-        })
+        self.look_at_space();
+        self.room.try_take(Sender::Door, bytes).ok_or_else(|| self.refusal())
+    }
+
+    /// True while the disk is short of space: nothing is written, reads go on.
+    pub fn is_storage_full(&self) -> bool {
+        self.look_at_space();
+        self.room.is_closed()
+    }
+
+    /// Room for a read, which needs some to book what is due.
+    fn read_permit(&self) -> Result<Arc<Permit>, Unavailable> {
+        self.look_at_space();
+        self.room.try_read(Sender::Door, INSIDE_BYTES).ok_or_else(|| self.refusal())
+    }
+
+    fn refusal(&self) -> Unavailable {
+        self.shared.metrics.shed.inc();
+        if self.room.is_closed() { Unavailable::StorageFull } else { Unavailable::NoRoom }
+    }
+
+    /// Closes the room while the space on the disk, less what is under way, is below the reserve. Looks every now and then.
+    fn look_at_space(&self) {
+        let now = u64::try_from(self.opened_at.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let seen = self.space_seen_ms.load(Ordering::Acquire);
+        let is_time = now >= seen + SPACE_SEEN_EVERY_MS;
+        if !is_time || self.space_seen_ms.compare_exchange(seen, now, Ordering::AcqRel, Ordering::Acquire).is_err() {
+            return;
+        }
+        let free = match self.shared.store.free_bytes() {
+            Ok(Some(free)) => free,
+            Ok(None) => return,
+            Err(error) => {
+                tracing::warn!(%error, "the space on the disk cannot be told");
+                return;
+            }
+        };
+        self.shared.metrics.storage_free_bytes.set(i64::try_from(free).unwrap_or(i64::MAX));
+        let under_way = u64::try_from(self.room.bytes()).unwrap_or_default();
+        let is_full = free < self.shared.store.reserve_bytes() + under_way;
+        if is_full != self.room.is_closed() {
+            if is_full {
+                tracing::error!(
+                    free,
+                    "the disk is short of space: nothing is written until there is more; reads go on"
+                );
+            } else {
+                tracing::info!(free, "there is space on the disk again");
+            }
+            self.room.set_closed(is_full);
+        }
     }
 
     /// Sends a command to a merchant's actor and waits for its outcome, which leaves once it is durable.
@@ -224,7 +283,7 @@ impl Engine {
         group: GroupNumber,
         look: impl FnOnce(&MerchantState, Timestamp) -> T + Send + 'static,
     ) -> Result<T, Unavailable> {
-        let permit = self.permit(INSIDE_BYTES)?;
+        let permit = self.read_permit()?;
         read(&self.merchants, LedgerId::Merchant(group), look, permit).await
     }
 
@@ -234,7 +293,7 @@ impl Engine {
         recipient: LedgerId,
         look: impl FnOnce(&RecipientState, Timestamp) -> T + Send + 'static,
     ) -> Result<T, Unavailable> {
-        let permit = self.permit(INSIDE_BYTES)?;
+        let permit = self.read_permit()?;
         read(&self.recipients, recipient, look, permit).await
     }
 
@@ -342,15 +401,43 @@ impl Engine {
         self.shared.journal.has_failed()
     }
 
+    /// Wakes, one after the other, the actors whose snapshots this release cannot read: each builds its state from the journal and keeps
+    /// it again, before somebody has to wait for that.
+    pub async fn renew_snapshots(&self) {
+        let store = Arc::clone(&self.shared.store);
+        let unusable = match tokio::task::spawn_blocking(move || snapshots::unusable(&*store)).await {
+            Ok(Ok(unusable)) => unusable,
+            Ok(Err(error)) => {
+                tracing::warn!(%error, "the snapshots could not be looked through");
+                return;
+            }
+            Err(_panicked) => return,
+        };
+        if !unusable.is_empty() {
+            tracing::info!(count = unusable.len(), "snapshots are made again in the background");
+        }
+        for ledger in unusable {
+            let permit = self.room.take(INSIDE_BYTES).await;
+            let woken = match ledger {
+                LedgerId::Merchant(_) => read(&self.merchants, ledger, |_: &MerchantState, _| (), permit).await,
+                _ => read(&self.recipients, ledger, |_: &RecipientState, _| (), permit).await,
+            };
+            if woken.is_err() {
+                tracing::warn!(?ledger, "a snapshot could not be made again");
+            }
+        }
+    }
+
     /// Looks every second for what is due, submits drafts, and puts idle actors to sleep. Runs until it is dropped.
     pub async fn run_schedule(&self) {
         loop {
             tokio::time::sleep(Duration::from_secs(1)).await;
-            let one_at_a_time = self.falling_due.lock().await;
-            self.fall_due(self.now()).await;
-            drop(one_at_a_time);
+            if !self.is_storage_full() {
+                let _one_at_a_time = self.falling_due.lock().await;
+                self.fall_due(self.now()).await;
+            }
             self.sleep_idle(self.idle);
-            if self.shared.projector.wants_keeping() {
+            if !self.room.is_closed() && self.shared.projector.wants_keeping() {
                 self.keep_readers().await;
             }
         }
@@ -381,6 +468,9 @@ impl Engine {
         let _one_at_a_time = self.falling_due.lock().await;
         let by_ms = i64::try_from(by.as_millis()).unwrap_or(i64::MAX);
         let target = self.now().plus_ms(by_ms);
+        if self.is_storage_full() {
+            return Err(Unavailable::StorageFull);
+        }
         self.submit_drafts().await;
         loop {
             let next = self.shared.projector.dues().lock().first();

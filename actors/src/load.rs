@@ -1,10 +1,12 @@
 //! Building an actor's state: its snapshot, then the Records of the journal's tail that concern it.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use ledger::id::{GroupNumber, LedgerId};
 use ledger::record::{DecodeError, Record};
+use parking_lot::Mutex;
 
 use crate::projector::Projector;
 use crate::resident::{Books, Resident};
@@ -36,10 +38,38 @@ pub fn record(store: &dyn Store, sequence: Sequence) -> Result<Record, LoadError
     Record::decode(&stored.bytes).map_err(|error| LoadError::Decode { sequence: sequence.0, error })
 }
 
+/// The large Records that were read last. A charge with ten thousand splits is in the tail of ten thousand recipients, who are often
+/// opened one after the other: when it falls due, or in a verification. Each would read and decode a megabyte for its one part.
+#[derive(Default)]
+pub struct LargeRecords(Mutex<VecDeque<(Sequence, Arc<Record>)>>);
+
+/// A Record that names so many ledgers is large.
+const LEDGERS_MIN: usize = 64;
+/// So many are kept: some 10 megabytes, if each has ten thousand splits.
+const LARGE_MAX: usize = 8;
+
+impl LargeRecords {
+    /// One Record of the journal.
+    pub fn read(&self, store: &dyn Store, sequence: Sequence) -> Result<Arc<Record>, LoadError> {
+        let found = self.0.lock().iter().find(|(at, _)| *at == sequence).map(|(_, record)| Arc::clone(record));
+        if let Some(record) = found {
+            return Ok(record);
+        }
+        let record = Arc::new(record(store, sequence)?);
+        if record.recipients_told().len() >= LEDGERS_MIN {
+            let mut large = self.0.lock();
+            large.truncate(LARGE_MAX - 1);
+            large.push_front((sequence, Arc::clone(&record)));
+        }
+        Ok(record)
+    }
+}
+
 /// The state of a ledger's owner with all Records through `through`. `durable` is the journal's word on its own Records.
 pub fn resident<B: Books>(
     store: &dyn Store,
     projector: &Projector,
+    large: &LargeRecords,
     ledger: LedgerId,
     through: Sequence,
     durable: Arc<AtomicU64>,
@@ -56,7 +86,8 @@ pub fn resident<B: Books>(
         foreign_after = Sequence(kept.position.foreign);
     }
     for sequence in projector.concerning(ledger, own_after, foreign_after, through)? {
-        resident.replay(sequence, &record(store, sequence)?);
+        let record = large.read(store, sequence)?;
+        resident.replay(sequence, &record);
     }
     resident.opened(through);
     Ok(resident)

@@ -29,6 +29,8 @@ pub struct Metrics {
     pub delivery_seconds: Histogram,
     /// Commands that the door refused because the journal was full.
     pub shed: Counter,
+    /// Bytes that are free where the store writes.
+    pub storage_free_bytes: Gauge,
     /// How long the oldest due thing has waited, seconds.
     pub due_lag_seconds: Gauge,
     /// Age of the oldest rail call whose outcome is unknown, seconds.
@@ -60,6 +62,7 @@ impl Default for Metrics {
             publish_seconds: histogram(0.000_005, 2.0, 16),
             delivery_seconds: histogram(0.000_005, 2.0, 18),
             shed: Counter::default(),
+            storage_free_bytes: Gauge::default(),
             due_lag_seconds: Gauge::default(),
             oldest_unknown_seconds: Gauge::default(),
             published: Gauge::default(),
@@ -90,6 +93,7 @@ impl Metrics {
         registry.register("shed", "Commands refused for want of room", self.shed.clone());
         registry.register("actors_awake", "Actors, by what they own", self.actors_awake.clone());
         registry.register("actor_wake_seconds", "Time to open an actor", self.wake_seconds.clone());
+        registry.register("storage_free_bytes", "Free space where the store writes", self.storage_free_bytes.clone());
         registry.register("due_lag_seconds", "Wait of the oldest due thing", self.due_lag_seconds.clone());
         registry.register(
             "rail_oldest_unknown_seconds",

@@ -374,7 +374,9 @@ impl<B: Books> Resident<B> {
 
     /// Books what is due. A read calls this first, so that it shows what has fallen due.
     pub fn mature(&mut self, now: Timestamp, permit: &Arc<Permit>, effects: &mut Effects) {
-        if let Some(decision) = self.books.mature(now, self.foreign) {
+        if permit.may_write()
+            && let Some(decision) = self.books.mature(now, self.foreign)
+        {
             self.hand_on(decision, now, None, None, permit, effects);
         }
     }

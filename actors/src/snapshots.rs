@@ -28,8 +28,8 @@
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::mpsc::{Sender, channel};
 use std::thread;
 
 use crc32c::crc32c;
@@ -39,8 +39,8 @@ use minicbor::{Decode, Encode};
 
 use crate::store::{Sequence, Store, StoreError};
 
-/// How many snapshots may wait to be written; further ones are dropped, which costs only a longer tail.
-const WAITING_MAX: usize = 256;
+/// When so many bytes of snapshots wait to be written, further ones are dropped, which costs only a longer tail.
+const WAITING_BYTES_MAX: usize = 64 << 20;
 
 /// The version that this release writes.
 const VERSION: u16 = 2;
@@ -76,6 +76,14 @@ pub struct Snapshot {
     pub sections: BTreeMap<Section, Option<Vec<u8>>>,
     /// How its actor learns that it was kept.
     pub receipt: Receipt,
+}
+
+impl Snapshot {
+    /// About the memory that it takes, bytes.
+    fn bytes(&self) -> usize {
+        let sections: usize = self.sections.values().map(|bytes| 64 + bytes.as_ref().map_or(0, Vec::len)).sum();
+        256 + self.head.len() + sections
+    }
 }
 
 /// Tells an actor which of its snapshots were kept.
@@ -146,31 +154,48 @@ pub fn unusable(store: &dyn Store) -> Result<Vec<LedgerId>, StoreError> {
 
 /// The thread that writes snapshots, so that the journal never waits for one.
 pub struct Writer {
-    sender: SyncSender<(Snapshot, Sequence)>,
+    queue: Option<Sender<(Snapshot, Sequence)>>,
+    waiting_bytes: Arc<AtomicUsize>,
+    thread: Option<thread::JoinHandle<()>>,
 }
 
 impl Writer {
-    /// Starts the thread; it ends when the writer is dropped.
+    /// Starts the thread; when the writer is dropped it writes what waits, and ends.
     pub fn start(store: Arc<dyn Store>) -> Self {
-        let (sender, receiver) = sync_channel::<(Snapshot, Sequence)>(WAITING_MAX);
+        let (queue, receiver) = channel::<(Snapshot, Sequence)>();
+        let waiting_bytes = Arc::<AtomicUsize>::default();
+        let waiting = Arc::clone(&waiting_bytes);
         let run = move || {
             let mut swept = HashSet::new();
             for (snapshot, own_through) in receiver {
                 let written = write(&*store, &snapshot, own_through).and_then(|()| {
                     if swept.insert(snapshot.ledger) { sweep(&*store, snapshot.ledger) } else { Ok(()) }
                 });
+                waiting.fetch_sub(snapshot.bytes(), Ordering::AcqRel);
                 if let Err(error) = written {
                     tracing::warn!(%error, "a snapshot was not written; opening its actor reads more of the journal");
                 }
             }
         };
-        thread::Builder::new().name("snapshots".to_owned()).spawn(run).expect("a thread can be started");
-        Self { sender }
+        let thread = thread::Builder::new().name("snapshots".to_owned()).spawn(run).expect("a thread can be started");
+        Self { queue: Some(queue), waiting_bytes, thread: Some(thread) }
     }
 
     /// Queues a snapshot.
     pub fn keep(&self, snapshot: Snapshot, own_through: Sequence) {
-        let _dropped_when_many_wait = self.sender.try_send((snapshot, own_through));
+        if let Some(queue) = &self.queue
+            && self.waiting_bytes.load(Ordering::Acquire) < WAITING_BYTES_MAX
+        {
+            self.waiting_bytes.fetch_add(snapshot.bytes(), Ordering::AcqRel);
+            let _gone_after_a_panic = queue.send((snapshot, own_through));
+        }
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        drop(self.queue.take());
+        let _panicked = self.thread.take().map(thread::JoinHandle::join);
     }
 }
 
@@ -191,41 +216,21 @@ pub fn write(store: &dyn Store, snapshot: &Snapshot, own_through: Sequence) -> R
     if !continues {
         return Ok(());
     }
-    let generation = kept.map_or(0, |(_, generation)| generation) + 1;
     if snapshot.since.is_none() {
         buckets.clear();
     }
-    let mut replaced = Vec::new();
-    let mut changed: BTreeMap<Page, Stamps> = BTreeMap::new();
-    for (section, bytes) in &snapshot.sections {
-        let page = page_of(*section);
-        if !changed.contains_key(&page) {
-            let old = match buckets.remove(&page) {
-                None => Stamps::new(),
-                Some(bucket) => {
-                    let Some(stamps) = stamps(store, ledger, page, &bucket)? else { return Ok(()) };
-                    if let Bucket::Page(stamp) = bucket {
-                        replaced.push(section_key(ledger, page_section(page), stamp.generation));
-                    }
-                    stamps
-                }
-            };
-            changed.insert(page, old);
+    let generation = kept.map_or(0, |(_, generation)| generation) + 1;
+    let mut rewriting = Rewriting { store, ledger, generation, replaced: Vec::new() };
+    let touched: Vec<_> = snapshot.sections.iter().collect();
+    for touched in touched.chunk_by(|(one, _), (next, _)| page_of(**one) == page_of(**next)) {
+        let page = page_of(*touched[0].0);
+        let old = buckets.remove(&page).unwrap_or(Bucket::Here(Stamps::new()));
+        let Some(stamps) = stamps(store, ledger, page, &old)? else { return Ok(()) };
+        if let Bucket::Page(stamp) = old {
+            rewriting.replace(page_section(page), stamp);
         }
-        let Some(stamps) = changed.get_mut(&page) else { continue };
-        let old = match bytes {
-            Some(bytes) => stamps.insert(low(*section), put(store, ledger, *section, generation, bytes)?),
-            None => stamps.remove(&low(*section)),
-        };
-        replaced.extend(old.map(|old| section_key(ledger, *section, old.generation)));
-    }
-    for (page, stamps) in changed {
-        if stamps.len() > STAMPS_IN_MANIFEST_MAX {
-            let stamp = put(store, ledger, page_section(page), generation, &encoded(&stamps))?;
-            buckets.insert(page, Bucket::Page(stamp));
-        } else if !stamps.is_empty() {
-            buckets.insert(page, Bucket::Here(stamps));
-        }
+        let bucket = rewriting.rewrite(page, stamps, touched)?;
+        buckets.extend(bucket.map(|bucket| (page, bucket)));
     }
     let head = snapshot.head.clone();
     let Position { own, foreign } = position;
@@ -237,7 +242,50 @@ pub fn write(store: &dyn Store, snapshot: &Snapshot, own_through: Sequence) -> R
     if snapshot.since.is_none() {
         return sweep(store, ledger);
     }
-    replaced.iter().try_for_each(|key| store.delete_state_lazily(key))
+    rewriting.replaced.iter().try_for_each(|key| store.delete_state_lazily(key))
+}
+
+/// The part of a write that comes before the manifest.
+struct Rewriting<'a> {
+    store: &'a dyn Store,
+    ledger: LedgerId,
+    generation: u64,
+    /// Keys that the new manifest does not name any more.
+    replaced: Vec<Vec<u8>>,
+}
+
+impl Rewriting<'_> {
+    /// Puts the touched sections of a page; gives where the page's stamps stand then, if there are any.
+    fn rewrite(
+        &mut self,
+        page: Page,
+        mut stamps: Stamps,
+        touched: &[(&Section, &Option<Vec<u8>>)],
+    ) -> Result<Option<Bucket>, StoreError> {
+        for (section, bytes) in touched {
+            let old = match bytes {
+                Some(bytes) => stamps.insert(low(**section), self.put(**section, bytes)?),
+                None => stamps.remove(&low(**section)),
+            };
+            if let Some(old) = old {
+                self.replace(**section, old);
+            }
+        }
+        Ok(match stamps.len() {
+            0 => None,
+            1..=STAMPS_IN_MANIFEST_MAX => Some(Bucket::Here(stamps)),
+            _ => Some(Bucket::Page(self.put(page_section(page), &encoded(&stamps))?)),
+        })
+    }
+
+    fn put(&self, at: Section, bytes: &[u8]) -> Result<Stamp, StoreError> {
+        self.store.put_state_lazily(&section_key(self.ledger, at, self.generation), bytes)?;
+        Ok(Stamp { generation: self.generation, checksum: crc32c(bytes) })
+    }
+
+    fn replace(&mut self, at: Section, old: Stamp) {
+        self.replaced.push(section_key(self.ledger, at, old.generation));
+    }
 }
 
 /// Removes what the manifest of a ledger does not name: what a crash or a snapshot of another kind left.
@@ -373,11 +421,6 @@ fn stamped(store: &dyn Store, ledger: LedgerId, at: Section, stamp: Stamp) -> Re
         Err(StoreError::Damaged { .. }) => Ok(None),
         Err(error) => Err(error),
     }
-}
-
-fn put(store: &dyn Store, ledger: LedgerId, at: Section, generation: u64, bytes: &[u8]) -> Result<Stamp, StoreError> {
-    store.put_state_lazily(&section_key(ledger, at, generation), bytes)?;
-    Ok(Stamp { generation, checksum: crc32c(bytes) })
 }
 
 fn encoded(value: &impl Encode<()>) -> Vec<u8> {

@@ -258,12 +258,57 @@ fn a_snapshot_that_does_not_continue_what_is_kept_is_not_written() {
     assert!(restored::<MerchantState>(&store, MERCHANT).books() == resident.books());
 }
 
+#[test]
+fn the_writer_keeps_what_waits_before_it_ends() {
+    let records = golden_history();
+    let store = MemoryStore::new();
+    let writer = snapshots::Writer::start(Arc::new(store.clone()));
+    let (mut merchant, mut recipient) = (replayed::<MerchantState>(MERCHANT, &records), replayed(RECIPIENT, &records));
+    let snapshot = Resident::<RecipientState>::snapshot(&mut recipient);
+    let receipt = snapshot.receipt.clone();
+    writer.keep(merchant.snapshot(), Sequence(records.len() as u64));
+    writer.keep(snapshot, Sequence(0));
+    drop(writer);
+    assert_eq!(snapshots::ledgers(&store).unwrap(), [MERCHANT, RECIPIENT]);
+    assert_eq!(receipt.kept.load(Ordering::Acquire), 1, "the actor is told");
+}
+
+/// Nothing new, nothing kept, a short tail, and a snapshot of version 1: how many Records are replayed, and whether a snapshot follows.
+#[test]
+fn an_actor_that_was_opened_without_a_snapshot_takes_one_at_once() {
+    let records = golden_history();
+    let kept = golden_store(&records[..records.len() - 1]);
+    let before = MemoryStore::new();
+    for line in std::fs::read_to_string(golden_folder().join("snapshots-1.txt")).unwrap().lines() {
+        let (key, value) = line.split_once(' ').unwrap();
+        before.put_state(&from_hex(key), &from_hex(value)).unwrap();
+    }
+    let mut longer = golden_history();
+    longer.extend(long_history().into_iter().nth(records.len()));
+    let cases: [(&MemoryStore, &[Record], bool); 4] = [
+        (&MemoryStore::new(), &[], false),
+        (&MemoryStore::new(), &records[..1], true),
+        (&kept, &records, false),
+        (&before, &longer, true),
+    ];
+    for (number, (store, records, follows)) in cases.into_iter().enumerate() {
+        let mut resident = restored::<MerchantState>(store, MERCHANT);
+        replay(&mut resident, 1, records);
+        resident.opened(Sequence(records.len() as u64));
+        assert_eq!(resident.due_snapshot().is_some(), follows, "case {number}");
+        assert!(resident.due_snapshot().is_none(), "case {number}");
+    }
+}
+
 /// What is asked of the state area in order, so that a crash can fall between any two steps.
 #[derive(Default)]
 struct Steps {
     now: MemoryStore,
-    steps: Mutex<Vec<(Vec<u8>, Option<Vec<u8>>)>>,
+    steps: Mutex<Vec<Step>>,
 }
+
+/// A key, and its new value; none when it is removed.
+type Step = (Vec<u8>, Option<Vec<u8>>);
 
 impl Steps {
     /// The store after a crash that the first `count` steps survived.
@@ -299,44 +344,48 @@ impl Store for Steps {
         self.now.state_keys(prefix)
     }
 
-    fn append(&self, _: &Block) -> Result<(), StoreError> {
-        unimplemented!("snapshots use the state area only")
+    fn put_state(&self, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
+        self.put_state_lazily(key, value)
     }
 
-    fn head(&self, _: Partition) -> Result<Head, StoreError> {
-        unimplemented!("snapshots use the state area only")
+    fn delete_state(&self, key: &[u8]) -> Result<(), StoreError> {
+        self.delete_state_lazily(key)
     }
 
-    fn record(&self, _: Partition, _: Sequence) -> Result<Option<StoredRecord>, StoreError> {
-        unimplemented!("snapshots use the state area only")
+    fn append(&self, block: &Block) -> Result<(), StoreError> {
+        self.now.append(block)
     }
 
-    fn blocks(&self, _: Partition, _: Sequence) -> Box<dyn Iterator<Item = Result<Block, StoreError>> + Send + '_> {
-        unimplemented!("snapshots use the state area only")
+    fn head(&self, partition: Partition) -> Result<Head, StoreError> {
+        self.now.head(partition)
     }
 
-    fn put_state(&self, _: &[u8], _: &[u8]) -> Result<(), StoreError> {
-        unimplemented!("snapshots are written lazily")
+    fn record(&self, partition: Partition, sequence: Sequence) -> Result<Option<StoredRecord>, StoreError> {
+        self.now.record(partition, sequence)
     }
 
-    fn delete_state(&self, _: &[u8]) -> Result<(), StoreError> {
-        unimplemented!("snapshots are removed lazily")
+    fn blocks(
+        &self,
+        partition: Partition,
+        from: Sequence,
+    ) -> Box<dyn Iterator<Item = Result<Block, StoreError>> + Send + '_> {
+        self.now.blocks(partition, from)
     }
 
-    fn put_file(&self, _: &str, _: &[u8]) -> Result<(), StoreError> {
-        unimplemented!("snapshots use the state area only")
+    fn put_file(&self, name: &str, bytes: &[u8]) -> Result<(), StoreError> {
+        self.now.put_file(name, bytes)
     }
 
-    fn file_part(&self, _: &str, _: u64, _: usize) -> Result<Option<Vec<u8>>, StoreError> {
-        unimplemented!("snapshots use the state area only")
+    fn file_part(&self, name: &str, offset: u64, length: usize) -> Result<Option<Vec<u8>>, StoreError> {
+        self.now.file_part(name, offset, length)
     }
 
     fn files(&self) -> Result<Vec<(String, u64)>, StoreError> {
-        unimplemented!("snapshots use the state area only")
+        self.now.files()
     }
 
-    fn remove_file(&self, _: &str) -> Result<(), StoreError> {
-        unimplemented!("snapshots use the state area only")
+    fn remove_file(&self, name: &str) -> Result<(), StoreError> {
+        self.now.remove_file(name)
     }
 
     fn size_bytes(&self) -> Result<u64, StoreError> {

@@ -99,6 +99,8 @@ pub enum Code {
     RailUnavailable,
     /// The service has more to do than it can hold.
     Overloaded,
+    /// The disk is short of space: nothing is written until there is more.
+    StorageFull,
     /// No acquirer or payment institution is configured.
     RailNotConfigured,
     /// The request may or may not have been carried out.
@@ -247,6 +249,12 @@ impl Code {
                 "Erro de comunicação com a instituição de pagamento",
             ),
             Code::Overloaded => row("overloaded", S::SERVICE_UNAVAILABLE, "Overloaded", "Serviço sobrecarregado"),
+            Code::StorageFull => row(
+                "storage_full",
+                S::SERVICE_UNAVAILABLE,
+                "Storage full",
+                "Sem espaço para novas operações; consultas continuam disponíveis",
+            ),
             Code::RailNotConfigured => row(
                 "rail_not_configured",
                 S::SERVICE_UNAVAILABLE,

@@ -1,8 +1,10 @@
 //! Room in the journal. It is taken by the sender before a command is sent, and travels with it, so that handing a Record to the
 //! journal can never fail after state has changed. At the door, no room is a refusal at once; inside, senders wait.
+//!
+//! While the disk is short of space the room is closed: nobody gets any, and what is read shows no more than what has been booked.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
 use tokio::sync::Notify;
 
@@ -38,6 +40,7 @@ pub struct Room {
     limits: RoomLimits,
     commands: AtomicI64,
     bytes: AtomicI64,
+    is_closed: AtomicBool,
     freed: Notify,
 }
 
@@ -46,16 +49,38 @@ pub struct Room {
 pub struct Permit {
     room: Arc<Room>,
     bytes: i64,
+    may_write: bool,
+}
+
+impl Permit {
+    /// True when Records may be written under it.
+    pub fn may_write(&self) -> bool {
+        self.may_write
+    }
 }
 
 impl Room {
     /// An empty room.
     pub fn new(limits: RoomLimits) -> Arc<Self> {
-        Arc::new(Self { limits, commands: AtomicI64::new(0), bytes: AtomicI64::new(0), freed: Notify::new() })
+        let (commands, bytes) = (AtomicI64::new(0), AtomicI64::new(0));
+        Arc::new(Self { limits, commands, bytes, is_closed: AtomicBool::new(false), freed: Notify::new() })
     }
 
     /// Takes room for one command whose Records are about `bytes` long; none when there is none.
     pub fn try_take(self: &Arc<Self>, sender: Sender, bytes: usize) -> Option<Arc<Permit>> {
+        if self.is_closed() {
+            return None;
+        }
+        self.try_enter(sender, bytes, true)
+    }
+
+    /// Takes room for a read: one that may book what is due, unless the room is closed.
+    pub fn try_read(self: &Arc<Self>, sender: Sender, bytes: usize) -> Option<Arc<Permit>> {
+        let may_write = !self.is_closed();
+        self.try_enter(sender, if may_write { bytes } else { 0 }, may_write)
+    }
+
+    fn try_enter(self: &Arc<Self>, sender: Sender, bytes: usize, may_write: bool) -> Option<Arc<Permit>> {
         let share = |max| self.share(max, sender);
         let bytes = i64::try_from(bytes).unwrap_or(i64::MAX).min(share(self.limits.bytes_max));
         if self.commands.fetch_add(1, Ordering::AcqRel) >= share(self.limits.commands_max) {
@@ -67,7 +92,7 @@ impl Room {
             self.commands.fetch_sub(1, Ordering::AcqRel);
             return None;
         }
-        Some(Arc::new(Permit { room: Arc::clone(self), bytes }))
+        Some(Arc::new(Permit { room: Arc::clone(self), bytes, may_write }))
     }
 
     /// Takes room for an inside sender, waiting until there is some.
@@ -79,6 +104,24 @@ impl Room {
             }
             freed.await;
         }
+    }
+
+    /// Closes the room, or opens it again. What is under way goes on.
+    pub fn set_closed(&self, is_closed: bool) {
+        let was_closed = self.is_closed.swap(is_closed, Ordering::AcqRel);
+        if was_closed && !is_closed {
+            self.freed.notify_waiters();
+        }
+    }
+
+    /// True while nobody gets room.
+    pub fn is_closed(&self) -> bool {
+        self.is_closed.load(Ordering::Acquire)
+    }
+
+    /// Bytes under way, as estimated.
+    pub fn bytes(&self) -> i64 {
+        self.bytes.load(Ordering::Acquire)
     }
 
     /// Commands under way.
@@ -128,5 +171,16 @@ mod tests {
             "one large Record passes when nothing else is under way"
         );
         assert_eq!(room.commands(), 0);
+    }
+
+    #[test]
+    fn a_closed_room_lets_only_readers_in() {
+        let room = Room::new(RoomLimits::default());
+        room.set_closed(true);
+        assert!(room.try_take(Sender::Door, 1).is_none() && room.try_take(Sender::Inside, 1).is_none());
+        assert!(!room.try_read(Sender::Door, 1).unwrap().may_write());
+        room.set_closed(false);
+        assert!(room.try_read(Sender::Door, 1).unwrap().may_write());
+        assert!(room.try_take(Sender::Door, 1).unwrap().may_write());
     }
 }

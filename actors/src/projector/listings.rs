@@ -1,6 +1,7 @@
 //! Pages of history: which Records a list shows, found in the index and named with all that a reader needs.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::ops::Range;
 
 use ledger::event::Event;
@@ -129,7 +130,7 @@ impl Projector {
         let mut known: HashMap<u64, (Sequence, Vec<u32>)> = HashMap::new();
         let mut page = Vec::with_capacity(listed.len());
         for split in listed {
-            if !known.contains_key(&split.number) {
+            if let Entry::Vacant(place) = known.entry(split.number) {
                 let (sequence, record) = self.own(LedgerId::Merchant(group), split.number)?;
                 let splits = record.events.iter().find_map(|event| match event {
                     Event::ChargeOpened { terms, .. } | Event::CardCaptured { terms, .. } => Some(&terms.splits),
@@ -137,7 +138,7 @@ impl Projector {
                 });
                 let places = (0..).zip(splits.into_iter().flatten());
                 let of_recipient = places.filter(|(_, split)| split.recipient == number).map(|(place, _)| place);
-                known.insert(split.number, (sequence, of_recipient.collect()));
+                place.insert((sequence, of_recipient.collect()));
             }
             let (sequence, places) = &known[&split.number];
             let index = places.get(split.index as usize).copied().ok_or(LoadError::Missing(sequence.0))?;

@@ -94,6 +94,16 @@ pub trait Store: Send + Sync + 'static {
     /// Removes a file; removing an absent one changes nothing.
     fn remove_file(&self, name: &str) -> Result<(), StoreError>;
 
+    /// Bytes that are free where the store writes; none when there is no telling.
+    fn free_bytes(&self) -> Result<Option<u64>, StoreError> {
+        Ok(None)
+    }
+
+    /// Bytes that must stay free there, so that what was begun can be finished and the store can be opened again.
+    fn reserve_bytes(&self) -> u64 {
+        0
+    }
+
     /// The room that the store takes on its disk, in bytes.
     fn size_bytes(&self) -> Result<u64, StoreError>;
 }

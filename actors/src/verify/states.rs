@@ -10,7 +10,7 @@ use ledger::recipient::RecipientState;
 
 use super::journal::{Concerning, Journal};
 use super::{Progress, Promise, VerifyError, broken};
-use crate::load;
+use crate::load::LargeRecords;
 use crate::resident::{Books, Resident};
 use crate::snapshots::{self, Kept};
 use crate::store::{Head, Sequence, Store};
@@ -38,6 +38,7 @@ pub(super) fn check(
         store,
         journal,
         head,
+        large: LargeRecords::default(),
         states: States { ledgers: ledgers.len() as u64, ..States::default() },
         steps: journal.concerning.values().map(|records| (records.own.len() + records.told.len()) as u64).sum(),
         done: 0,
@@ -81,6 +82,7 @@ struct Replays<'a> {
     store: &'a dyn Store,
     journal: &'a Journal,
     head: Head,
+    large: LargeRecords,
     states: States,
     steps: u64,
     done: u64,
@@ -129,7 +131,8 @@ impl Replays<'_> {
         sequences.sort_unstable();
         for sequence in sequences {
             let sequence = Sequence(sequence);
-            resident.replay(sequence, &load::record(self.store, sequence)?);
+            let record = self.large.read(self.store, sequence)?;
+            resident.replay(sequence, &record);
             self.done += 1;
             (self.progress)(Progress::States(self.done, self.steps));
         }

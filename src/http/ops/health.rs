@@ -25,11 +25,14 @@ pub async fn healthz() -> Response {
     ok(Status { status: "ok" })
 }
 
-/// The service takes requests. It is reachable only once the data is open.
+/// The service takes requests: the data is open, the journal has not failed, and there is space on the disk.
 #[utoipa::path(get, path = "/readyz", responses((status = 200), (status = 503)))]
 pub async fn readyz(State(app): State<Arc<App>>) -> Result<Response, Problem> {
     if app.engine.has_failed() {
         return Err(Problem::new(Code::Overloaded).retry_after(1).detail("The journal failed; the process is ending."));
+    }
+    if app.engine.is_storage_full() {
+        return Err(Problem::new(Code::StorageFull).retry_after(5));
     }
     Ok(ok(Status { status: "ready" }))
 }
