@@ -665,6 +665,7 @@ mod tests {
             let error = read_all_in(data.path(), &small_folders()).unwrap_err();
             assert!(matches!(error, StoreError::Damaged { .. }), "{error}");
             assert!(error.to_string().contains(named), "{error}");
+            assert_eq!(error.to_string().contains("but it was closed before sequence"), keeps_line, "{error}");
         }
     }
 
