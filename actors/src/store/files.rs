@@ -1,5 +1,6 @@
 //! Files beside the databases: what is derived from the journal in pieces too large for the state area, such as the runs of the
-//! index. Each is written under another name, synced, and then renamed, so that it is there whole or not at all.
+//! index, and the small files of the journal. Each is written under another name, synced, and then renamed, so that it is there
+//! whole or not at all. And what else a folder needs to be durable.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -38,14 +39,14 @@ impl Files {
             std::fs::rename(&unfinished, &finished)?;
             File::open(&self.folder)?.sync_all()
         };
-        write().map_err(|source| failed(&finished, source))
+        write().map_err(|source| machine(&finished, source))
     }
 
     pub(super) fn part(&self, name: &str, offset: u64, length: usize) -> Result<Option<Vec<u8>>, StoreError> {
         let path = self.folder.join(name);
         let file = match File::open(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            file => file.map_err(|source| failed(&path, source))?,
+            file => file.map_err(|source| machine(&path, source))?,
         };
         let mut part = vec![0; length];
         let mut read = 0;
@@ -54,7 +55,7 @@ impl Files {
                 Ok(0) => break,
                 Ok(bytes) => read += bytes,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(source) => return Err(failed(&path, source)),
+                Err(source) => return Err(machine(&path, source)),
             }
         }
         part.truncate(read);
@@ -71,7 +72,7 @@ impl Files {
     pub(super) fn remove(&self, name: &str) -> Result<(), StoreError> {
         let path = self.folder.join(name);
         match std::fs::remove_file(&path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed(&path, error)),
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(machine(&path, error)),
             _ => Ok(()),
         }
     }
@@ -85,10 +86,47 @@ impl Files {
             }
             Ok(files)
         };
-        list().map_err(|source| failed(&self.folder, source))
+        list().map_err(|source| machine(&self.folder, source))
     }
 }
 
-fn failed(path: &Path, source: io::Error) -> StoreError {
-    StoreError::Machine { folder: path.to_path_buf(), source }
+/// Makes a folder, with those above it, and makes their names durable. Answers with its absolute path.
+pub(super) fn create_folder(path: &Path) -> Result<PathBuf, StoreError> {
+    let failed = |source| machine(path, source);
+    let path = std::path::absolute(path).map_err(failed)?;
+    let missing: Vec<&Path> = path.ancestors().take_while(|folder| !folder.exists()).collect();
+    std::fs::create_dir_all(&path).map_err(failed)?;
+    for parent in missing.iter().filter_map(|folder| folder.parent()) {
+        File::open(parent).and_then(|folder| folder.sync_all()).map_err(failed)?;
+    }
+    Ok(path)
+}
+
+/// Makes the files of a folder and their names durable; sled leaves that to chance when it makes them.
+pub(super) fn sync_folder(path: &Path) -> Result<(), StoreError> {
+    let sync = || {
+        for entry in std::fs::read_dir(path)? {
+            let entry = entry?;
+            if entry.file_type()?.is_file() {
+                File::open(entry.path())?.sync_all()?;
+            }
+        }
+        File::open(path)?.sync_all()
+    };
+    sync().map_err(|source| machine(path, source))
+}
+
+pub(super) fn remove_folder(path: &Path) -> Result<(), StoreError> {
+    match std::fs::remove_dir_all(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(machine(path, error)),
+        _ => Ok(()),
+    }
+}
+
+pub(super) fn machine(folder: &Path, source: io::Error) -> StoreError {
+    StoreError::Machine { folder: folder.to_path_buf(), source }
+}
+
+pub(super) fn damaged(folder: &Path, detail: &str) -> StoreError {
+    StoreError::Damaged { folder: folder.to_path_buf(), sequence: None, detail: detail.to_owned() }
 }

@@ -8,21 +8,27 @@
 //! reads a block before it is durable, and that damage is an error that names its place, never silence and never a panic.
 //! It knows nothing of what a Record says: no ledger, no event, no money.
 
+mod anchor;
 mod chunk;
 #[cfg(test)]
 mod conformance;
+mod disk;
 mod durable_sync;
 mod files;
+mod folders;
+mod journal_folder;
 mod memory;
 mod sled;
+mod state_area;
 
 use std::path::PathBuf;
 
 use sha2::{Digest, Sha256};
 
+pub use self::disk::{SledOptions, SledStore};
 pub use self::durable_sync::durable_syncs;
 pub use self::memory::MemoryStore;
-pub use self::sled::{SledOptions, SledStore};
+use self::sled::{Database, Pair, check_sync};
 
 /// The longest key of the state area, in bytes.
 pub const STATE_KEY_BYTES_MAX: usize = 128;

@@ -99,7 +99,12 @@ impl Display for Line {
 /// Opens the store, tells what it holds, and writes until it is killed.
 fn write_store(data: &Path) {
     Line::Opening.tell();
-    let options = SledOptions { journal_cache_bytes: 4 << 20, state_cache_bytes: 4 << 20, ..SledOptions::default() };
+    let options = SledOptions {
+        journal_cache_bytes: 4 << 20,
+        state_cache_bytes: 4 << 20,
+        folder_bytes: 700_000,
+        ..SledOptions::default()
+    };
     let written = SledStore::open(data, &options).and_then(|store| {
         tell_what_is_found(&store)?;
         std::thread::scope(|scope| {

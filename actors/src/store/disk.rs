@@ -1,0 +1,823 @@
+//! The store on one machine: a folder with two databases, files, and the anchor.
+//!
+//! ```text
+//! <data>/lock       held while the store is open
+//! <data>/journal/   the blocks, cut into chunks, in a row of folders; see `folders.rs`
+//! <data>/state/     the keys and values: snapshots, sealed keys, stamps
+//! <data>/files/     what is derived from the journal and too large for a value
+//! <data>/anchor     the head of the journal once more; see `anchor.rs`
+//! ```
+//!
+//! The journal and the state area are apart so that the journal is only ever appended to: it is continued in another folder
+//! when one is full, and can be copied while it grows.
+
+use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions, TryLockError};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use parking_lot::{Mutex, RwLock};
+
+use super::anchor::{self, Anchor, Anchored};
+use super::chunk;
+use super::files::{Files, create_folder, machine, sync_folder};
+use super::folders::Journal;
+use super::state_area::StateArea;
+use super::{
+    Block, Database, Head, Partition, Sequence, Store, StoreError, StoredRecord, admit_file_name, admit_state_key,
+    check_sync,
+};
+
+/// How a [`SledStore`] is opened.
+#[derive(Debug, Clone)]
+pub struct SledOptions {
+    /// The memory for pages of each open folder of the journal, in bytes. Little is read twice there.
+    pub journal_cache_bytes: u64,
+    /// The memory for pages of the state area, in bytes.
+    pub state_cache_bytes: u64,
+    /// How long to wait for another process that still has the folder open.
+    pub lock_wait: Duration,
+    /// How many bytes of blocks go into one folder of the journal before the next one is begun.
+    pub folder_bytes: u64,
+}
+
+impl Default for SledOptions {
+    fn default() -> SledOptions {
+        SledOptions {
+            journal_cache_bytes: 64 << 20,
+            state_cache_bytes: 32 << 20,
+            lock_wait: Duration::from_secs(10),
+            folder_bytes: 1 << 30,
+        }
+    }
+}
+
+/// A store in a folder of this machine.
+#[derive(Debug)]
+pub struct SledStore {
+    heads: RwLock<BTreeMap<Partition, Head>>,
+    journal: Journal,
+    anchor: Anchor,
+    state: StateArea,
+    files: Files,
+    appending: Mutex<()>,
+    /// Set when a write failed, here or in the background.
+    poisoned: Arc<AtomicBool>,
+    /// Released last, when both databases are closed.
+    _lock: File,
+}
+
+impl SledStore {
+    /// Opens the store in `data`, or makes an empty one there. Waits for a process that is just ending.
+    pub fn open(data: &Path, options: &SledOptions) -> Result<SledStore, StoreError> {
+        let data = create_folder(data)?;
+        Self::open_made(data, options)
+    }
+
+    /// Opens the store in `data`, and makes nothing where there is none: a wrong path is an error, not an empty store.
+    pub fn open_existing(data: &Path, options: &SledOptions) -> Result<SledStore, StoreError> {
+        let data = std::path::absolute(data).map_err(|source| machine(data, source))?;
+        if !Journal::is_made(&data) || !Database::is_made(&data.join(STATE)) {
+            return Err(StoreError::NoStore { folder: data });
+        }
+        Self::open_made(data, options)
+    }
+
+    fn open_made(data: PathBuf, options: &SledOptions) -> Result<SledStore, StoreError> {
+        let lock = lock_folder(&data, options.lock_wait)?;
+        check_sync(&data, options.lock_wait)?;
+        let anchored = Anchored::read(&data)?;
+        let is_begun = anchored.as_ref().is_some_and(|anchored| !anchored.heads.is_empty());
+        let poisoned = Arc::new(AtomicBool::new(false));
+        let journal = Journal::open(&data, options, is_begun, Arc::clone(&poisoned))?;
+        let heads = journal.heads()?;
+        if let Some(anchored) = &anchored {
+            check_anchor(&data, &journal, &heads, anchored)?;
+        }
+        let state = data.join(STATE);
+        let state = Database::open_or_make(&state, options.state_cache_bytes, options.lock_wait)?;
+        sync_folder(&data)?;
+        Ok(SledStore {
+            journal,
+            anchor: Anchor::open(&data, anchored, &heads, Arc::clone(&poisoned))?,
+            heads: RwLock::new(heads),
+            state: StateArea::open(state)?,
+            files: Files::open(create_folder(&data.join("files"))?)?,
+            appending: Mutex::new(()),
+            poisoned,
+            _lock: lock,
+        })
+    }
+
+    /// Runs a write, unless an earlier one failed; after a failure of the machine no write is run again.
+    fn write(&self, write: impl FnOnce() -> Result<(), StoreError>) -> Result<(), StoreError> {
+        self.admit_write()?;
+        let written = write();
+        if let Err(error) = &written {
+            tracing::error!(%error, "a write to the store failed; nothing more is written by this process");
+            self.poisoned.store(true, Ordering::SeqCst);
+        }
+        // Nothing is acknowledged either once something failed in the background.
+        written.and_then(|()| self.admit_write())
+    }
+
+    fn admit_write(&self) -> Result<(), StoreError> {
+        if self.poisoned.load(Ordering::SeqCst) { Err(StoreError::Poisoned) } else { Ok(()) }
+    }
+}
+
+impl Store for SledStore {
+    fn append(&self, block: &Block) -> Result<(), StoreError> {
+        let _appending = self.appending.lock();
+        self.head(block.partition)?.admit(block)?;
+        if block.first == Sequence::FIRST && self.heads.read().len() >= anchor::PARTITIONS_MAX {
+            return Err(StoreError::Unstorable("a store on one machine has at most 64 partitions"));
+        }
+        let hash = block.hash();
+        self.write(|| {
+            self.anchor.wait()?;
+            self.journal.append(chunk::cut(block, hash))
+        })?;
+        let head = Head::after(block, hash);
+        self.heads.write().insert(block.partition, head);
+        self.anchor.hand_over(block.partition, head);
+        Ok(())
+    }
+
+    fn head(&self, partition: Partition) -> Result<Head, StoreError> {
+        Ok(self.heads.read().get(&partition).copied().unwrap_or(Head::EMPTY))
+    }
+
+    fn record(&self, partition: Partition, sequence: Sequence) -> Result<Option<StoredRecord>, StoreError> {
+        if sequence < Sequence::FIRST || sequence >= self.head(partition)?.next {
+            return Ok(None);
+        }
+        self.journal.record(partition, sequence).map(Some)
+    }
+
+    fn blocks(
+        &self,
+        partition: Partition,
+        from: Sequence,
+    ) -> Box<dyn Iterator<Item = Result<Block, StoreError>> + Send + '_> {
+        let head = self.heads.read().get(&partition).copied().unwrap_or(Head::EMPTY);
+        let from = from.max(Sequence::FIRST);
+        if from >= head.next {
+            return Box::new(std::iter::empty());
+        }
+        match self.journal.blocks(partition, from, head) {
+            Ok(blocks) => Box::new(blocks),
+            Err(error) => Box::new(std::iter::once(Err(error))),
+        }
+    }
+
+    fn put_state(&self, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
+        admit_state_key(key)?;
+        self.write(|| self.state.put_durably(key, value))
+    }
+
+    fn put_state_lazily(&self, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
+        admit_state_key(key)?;
+        self.write(|| self.state.put(key, value, false).map(drop))
+    }
+
+    fn state(&self, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
+        self.state.value(key)
+    }
+
+    fn delete_state(&self, key: &[u8]) -> Result<(), StoreError> {
+        self.write(|| self.state.delete_durably(key))
+    }
+
+    fn delete_state_lazily(&self, key: &[u8]) -> Result<(), StoreError> {
+        self.write(|| self.state.delete(key).map(drop))
+    }
+
+    fn state_keys(&self, prefix: &[u8]) -> Result<Vec<Vec<u8>>, StoreError> {
+        self.state.keys(prefix)
+    }
+
+    fn put_file(&self, name: &str, bytes: &[u8]) -> Result<(), StoreError> {
+        admit_file_name(name)?;
+        self.write(|| self.files.put(name, bytes))
+    }
+
+    fn file_part(&self, name: &str, offset: u64, length: usize) -> Result<Option<Vec<u8>>, StoreError> {
+        admit_file_name(name)?;
+        self.files.part(name, offset, length)
+    }
+
+    fn files(&self) -> Result<Vec<(String, u64)>, StoreError> {
+        self.files.list()
+    }
+
+    fn remove_file(&self, name: &str) -> Result<(), StoreError> {
+        admit_file_name(name)?;
+        self.write(|| self.files.remove(name))
+    }
+
+    fn size_bytes(&self) -> Result<u64, StoreError> {
+        let files: u64 = self.files.list()?.iter().map(|(_, bytes)| bytes).sum();
+        Ok(self.journal.size_bytes()? + self.state.size_bytes()? + files)
+    }
+}
+
+/// Whether the journal reaches what was anchored, and had the same block there.
+fn check_anchor(
+    data: &Path,
+    journal: &Journal,
+    heads: &BTreeMap<Partition, Head>,
+    anchored: &Anchored,
+) -> Result<(), StoreError> {
+    for (&partition, &(next, hash)) in &anchored.heads {
+        let head = heads.get(&partition).copied().unwrap_or(Head::EMPTY);
+        let damaged = |sequence, detail| {
+            Err(StoreError::Damaged { folder: data.join("journal"), sequence: Some(sequence), detail })
+        };
+        if head.next < next {
+            let missing = next.0 - head.next.0;
+            let (found, acknowledged) = (head.next.0 - 1, next.0 - 1);
+            let detail = format!(
+                "the journal ends at sequence {found}, but {acknowledged} Records were acknowledged: {missing} are missing at its end"
+            );
+            return damaged(head.next, detail);
+        }
+        let found = if head.next == next { head.hash } else { journal.hash_before(partition, next)? };
+        if found != hash {
+            let detail = "another block was acknowledged here: it is not the journal that this folder had".to_owned();
+            return damaged(Sequence(next.0 - 1), detail);
+        }
+    }
+    Ok(())
+}
+
+/// The folder of the state area.
+const STATE: &str = "state";
+
+/// Takes the folder for this process, waiting for one that is just ending.
+fn lock_folder(data: &Path, wait: Duration) -> Result<File, StoreError> {
+    let path = data.join("lock");
+    let file = OpenOptions::new().create(true).truncate(false).write(true).open(&path);
+    let file = file.map_err(|source| machine(&path, source))?;
+    let deadline = Instant::now() + wait;
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(file),
+            Err(TryLockError::WouldBlock) if Instant::now() < deadline => std::thread::sleep(LOCK_RETRY),
+            Err(TryLockError::WouldBlock) => return Err(StoreError::InUse { folder: data.to_path_buf() }),
+            Err(TryLockError::Error(source)) => return Err(machine(&path, source)),
+        }
+    }
+}
+
+const LOCK_RETRY: Duration = Duration::from_millis(20);
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use tempfile::TempDir;
+
+    use super::*;
+    use crate::store::chunk::{CHECKSUM_BYTES, checksum_of};
+    use crate::store::conformance::{append, block_after, bytes, conformance};
+    use crate::store::durable_sync::{REPLACES_SYNC, durable_syncs};
+    use crate::store::state_area::INLINE_BYTES_MAX;
+
+    const PARTITION: Partition = Partition(0);
+
+    #[test]
+    fn it_conforms() {
+        conformance(|| {
+            let data = TempDir::new().unwrap();
+            move || Box::new(open(data.path()))
+        });
+    }
+
+    #[test]
+    fn opening_what_exists_makes_nothing() {
+        let data = TempDir::new().unwrap();
+        for place in [data.path().to_path_buf(), data.path().join("nowhere")] {
+            let error = SledStore::open_existing(&place, &SledOptions::default()).unwrap_err();
+            assert!(matches!(error, StoreError::NoStore { .. }), "{error}");
+        }
+        assert_eq!(std::fs::read_dir(data.path()).unwrap().count(), 0);
+        append(&open(data.path()), vec![vec![1]]);
+        let store = SledStore::open_existing(data.path(), &SledOptions::default()).unwrap();
+        assert_eq!(store.head(PARTITION).unwrap().next, Sequence(2));
+    }
+
+    #[test]
+    fn every_commit_is_a_durable_sync() {
+        let data = TempDir::new().unwrap();
+        let store = open(data.path());
+        for records in [vec![bytes(1, 300)], vec![bytes(2, 30_000)]] {
+            let syncs = durable_syncs();
+            append(&store, records);
+            assert!(!REPLACES_SYNC || durable_syncs() > syncs);
+        }
+        assert!(!data.path().join("sync-check").exists());
+    }
+
+    /// sled moves a leaf that grows too large into a file of its own, which it never syncs.
+    #[test]
+    fn nothing_is_stored_outside_the_synced_files() {
+        let data = TempDir::new().unwrap();
+        let store = open(data.path());
+        append(&store, vec![bytes(1, 1 << 20), bytes(2, 1 << 20)]);
+        for number in 0..100 {
+            // Chunks that are as full as a chunk gets, alone and in a batch.
+            append(&store, vec![bytes(number, 7_000)]);
+            append(&store, vec![bytes(number, 21_000)]);
+            let mut key = [b'k'; 128];
+            key[120..].copy_from_slice(&number.wrapping_mul(0x9E37_79B9_7F4A_7C15).to_be_bytes());
+            store.put_state_lazily(&key, &bytes(number, INLINE_BYTES_MAX)).unwrap();
+            store.put_state(&key[1..], &bytes(number, 3 * INLINE_BYTES_MAX)).unwrap();
+        }
+        for folder in ["journal/000001/blobs", "state/blobs"] {
+            assert_eq!(std::fs::read_dir(data.path().join(folder)).unwrap().count(), 0, "{folder}");
+        }
+    }
+
+    /// The Records of three blocks: 1 and 2 in one chunk, 3 in many chunks of one block with 4, 5 alone.
+    fn three_blocks(data: &Path) -> SledStore {
+        let store = open(data);
+        append(&store, vec![bytes(1, 300), bytes(2, 300)]);
+        append(&store, vec![bytes(3, 30_000), bytes(4, 300)]);
+        append(&store, vec![bytes(5, 300)]);
+        store
+    }
+
+    fn keys(store: &SledStore) -> Vec<Vec<u8>> {
+        store.journal.current().keys()
+    }
+
+    /// What reading finds: the Records that can't be read by sequence, and the sequence at which the scan stopped.
+    fn damage_found(store: &SledStore) -> (Vec<u64>, Option<u64>) {
+        let unreadable = |sequence: &u64| {
+            let read = store.record(PARTITION, Sequence(*sequence));
+            matches!(read, Err(StoreError::Damaged { sequence: Some(found), .. }) if found.0 == *sequence)
+        };
+        let scanned = store.blocks(PARTITION, Sequence::FIRST).find_map(Result::err);
+        let stopped = scanned.map(|error| match error {
+            StoreError::Damaged { sequence, .. } => sequence.unwrap().0,
+            other => panic!("{other}"),
+        });
+        ((1..=5).filter(unreadable).collect(), stopped)
+    }
+
+    #[test]
+    fn a_flipped_byte_of_a_chunk_is_found() {
+        // Chunk, the Records that it makes unreadable, the block at which a scan stops.
+        let cases: [(usize, &[u64], u64); 4] = [(0, &[1, 2], 1), (1, &[3], 3), (3, &[3], 3), (6, &[5], 5)];
+        for (chunk, unreadable, stopped) in cases {
+            let data = TempDir::new().unwrap();
+            let store = three_blocks(data.path());
+            assert_eq!(damage_found(&store), (vec![], None));
+            let key = &keys(&store)[chunk];
+            let mut value = store.journal.current().database().get(key).unwrap().unwrap().to_vec();
+            let middle = value.len() / 2;
+            value[middle] ^= 0x10;
+            store.journal.current().database().insert(key.as_ref(), &value).unwrap();
+            assert_eq!(damage_found(&store), (unreadable.to_vec(), Some(stopped)), "chunk {chunk}");
+        }
+    }
+
+    #[test]
+    fn a_missing_chunk_is_found() {
+        let cases: [(usize, &[u64], u64); 4] = [(0, &[1, 2], 1), (1, &[3], 3), (3, &[3], 3), (6, &[5], 5)];
+        for (chunk, unreadable, stopped) in cases {
+            let data = TempDir::new().unwrap();
+            let store = three_blocks(data.path());
+            store.journal.current().database().remove(&keys(&store)[chunk]).unwrap();
+            assert_eq!(damage_found(&store), (unreadable.to_vec(), Some(stopped)), "chunk {chunk}");
+        }
+    }
+
+    #[test]
+    fn a_last_block_without_all_its_chunks_does_not_open() {
+        for missing in 0..5 {
+            let data = TempDir::new().unwrap();
+            let store = open(data.path());
+            append(&store, vec![bytes(1, 30_000)]);
+            let keys = keys(&store);
+            assert_eq!(keys.len(), 5);
+            store.journal.current().database().remove(&keys[missing]).unwrap();
+            drop(store);
+            let error = SledStore::open(data.path(), &options()).unwrap_err();
+            assert!(matches!(error, StoreError::Damaged { sequence: Some(Sequence(1)), .. }), "{missing}: {error}");
+        }
+    }
+
+    /// A block whose place in the chain was taken by another, with good checksums and a good hash of its own.
+    #[test]
+    fn an_exchanged_block_is_found_by_the_chain() {
+        let data = TempDir::new().unwrap();
+        let store = three_blocks(data.path());
+        let first = store.blocks(PARTITION, Sequence(1)).next().unwrap().unwrap();
+        let forged = block_after(Head::EMPTY, vec![bytes(6, 300), first.records[1].clone()]);
+        let (key, value) = chunk::cut(&forged, forged.hash()).remove(0);
+        store.journal.current().database().insert(&key.to_bytes(), &value).unwrap();
+        assert_eq!(damage_found(&store), (vec![], Some(3)));
+        // A scan that begins behind the exchanged block sees that its own first block does not follow it.
+        assert!(matches!(store.blocks(PARTITION, Sequence(3)).next(), Some(Err(StoreError::Damaged { .. }))));
+        assert!(matches!(store.blocks(PARTITION, Sequence(5)).next(), Some(Ok(_))));
+    }
+
+    #[test]
+    fn an_unfinished_snapshot_of_sled_does_not_keep_it_from_opening() {
+        let data = TempDir::new().unwrap();
+        drop(three_blocks(data.path()));
+        for folder in ["journal/000001", "state"] {
+            std::fs::write(data.path().join(folder).join("snap.00FFFFFFFFFFFFFF.generating"), b"torn").unwrap();
+        }
+        assert_eq!(damage_found(&open(data.path())), (vec![], None));
+    }
+
+    #[test]
+    fn an_unfinished_database_does_not_keep_it_from_opening() {
+        let data = TempDir::new().unwrap();
+        for name in ["journal/000001", "state"] {
+            let unfinished = data.path().join(name).with_extension("unfinished");
+            std::fs::create_dir_all(&unfinished).unwrap();
+            std::fs::write(unfinished.join("conf"), [0; 40]).unwrap();
+        }
+        let store = open(data.path());
+        append(&store, vec![bytes(1, 300)]);
+        drop(store);
+        let names = |path: &Path| -> Vec<_> {
+            let entries = std::fs::read_dir(path).unwrap().map(Result::unwrap);
+            entries.filter(|entry| entry.file_type().unwrap().is_dir()).map(|entry| entry.file_name()).collect()
+        };
+        let mut found = names(data.path());
+        found.sort();
+        assert_eq!(found, ["files", "journal", "state"]);
+        assert_eq!(read_all(data.path()).unwrap().len(), 1);
+    }
+
+    #[test]
+    fn a_second_open_is_refused_by_name() {
+        let data = TempDir::new().unwrap();
+        let _first = open(data.path());
+        let impatient = SledOptions { lock_wait: Duration::from_millis(50), ..options() };
+        let error = SledStore::open(data.path(), &impatient).unwrap_err();
+        assert!(error.to_string().contains("in use by another process"), "{error}");
+    }
+
+    #[test]
+    fn a_database_that_another_program_has_open_is_refused_by_name() {
+        let data = TempDir::new().unwrap();
+        drop(open(data.path()));
+        let impatient = SledOptions { lock_wait: Duration::from_millis(200), ..options() };
+        let _other = Database::open(&data.path().join(STATE), 1 << 20, Duration::ZERO).unwrap();
+        let error = SledStore::open(data.path(), &impatient).unwrap_err();
+        assert!(error.to_string().contains("state: in use by another process"), "{error}");
+    }
+
+    /// Whatever byte of the database's own files is damaged, the answer is a clear error or all that was written: that an end
+    /// is missing is told by the anchor.
+    #[test]
+    fn damaged_files_are_errors_and_no_panics() {
+        let data = TempDir::new().unwrap();
+        drop(three_blocks(data.path()));
+        let written = read_all(data.path()).unwrap();
+        // Reading opened it once more, so that sled wrote a snapshot of where everything stands.
+        let mut refused = 0;
+        let (folder, anchor) = (Path::new("journal/000001"), Path::new("anchor"));
+        let files = files_of(&data.path().join(folder));
+        for file in &files {
+            let sound = std::fs::read(file).unwrap();
+            let used = sound.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+            for place in (0..used).step_by(used.div_ceil(32)) {
+                let copy = TempDir::new().unwrap();
+                let copied = copy.path().join(folder);
+                std::fs::create_dir_all(&copied).unwrap();
+                for file in &files {
+                    std::fs::copy(file, copied.join(file.file_name().unwrap())).unwrap();
+                }
+                std::fs::copy(data.path().join(anchor), copy.path().join(anchor)).unwrap();
+                let mut damaged = sound.clone();
+                damaged[place] ^= 0x20;
+                std::fs::write(copied.join(file.file_name().unwrap()), damaged).unwrap();
+                match read_all(copy.path()) {
+                    Ok(blocks) => assert_eq!(blocks, written, "{file:?}, byte {place}"),
+                    Err(StoreError::Damaged { .. } | StoreError::Machine { .. }) => refused += 1,
+                    Err(error) => panic!("{file:?}, byte {place}: {error}"),
+                }
+            }
+        }
+        assert!(refused > 30, "only {refused} damaged copies were noticed");
+    }
+
+    #[test]
+    fn a_newer_format_is_refused_by_name() {
+        let data = TempDir::new().unwrap();
+        let store = three_blocks(data.path());
+        let key = keys(&store)[0].clone();
+        let mut value = store.journal.current().database().get(&key).unwrap().unwrap().to_vec();
+        value.truncate(value.len() - CHECKSUM_BYTES);
+        value[0] = chunk::FORMAT + 1;
+        let checksum = checksum_of(&key, &value);
+        value.extend_from_slice(&checksum);
+        store.journal.current().database().insert(key.as_ref(), &value).unwrap();
+        let error = store.record(PARTITION, Sequence(1)).unwrap_err();
+        assert!(matches!(error, StoreError::NewerFormat { found: 2, known: 1, .. }), "{error}");
+    }
+
+    #[test]
+    fn after_a_failed_write_nothing_is_written() {
+        let data = TempDir::new().unwrap();
+        let store = three_blocks(data.path());
+        let failed = store.write(|| Err(machine(data.path(), io::Error::other("broken"))));
+        assert!(matches!(failed, Err(StoreError::Machine { .. })));
+        let head = store.head(PARTITION).unwrap();
+        let refused = store.append(&block_after(head, vec![bytes(6, 10)]));
+        assert!(matches!(refused, Err(StoreError::Poisoned)));
+        assert!(matches!(store.put_state(b"key", b""), Err(StoreError::Poisoned)));
+        assert!(matches!(store.put_state_lazily(b"key", b""), Err(StoreError::Poisoned)));
+        assert!(matches!(store.delete_state(b"key"), Err(StoreError::Poisoned)));
+        assert_eq!(store.head(PARTITION).unwrap(), head);
+        assert_eq!(damage_found(&store), (vec![], None));
+    }
+
+    #[test]
+    fn it_conforms_across_folders() {
+        conformance(|| {
+            let data = TempDir::new().unwrap();
+            move || Box::new(SledStore::open(data.path(), &small_folders()).unwrap())
+        });
+    }
+
+    #[test]
+    fn blocks_and_records_are_found_across_folders() {
+        let data = TempDir::new().unwrap();
+        let written = seven_folders(data.path());
+        for _ in 0..2 {
+            let store = SledStore::open(data.path(), &small_folders()).unwrap();
+            for block in &written {
+                let next = store.blocks(PARTITION, block.first).next().unwrap().unwrap();
+                assert_eq!(next, *block);
+                let record = store.record(PARTITION, block.first).unwrap().unwrap();
+                assert_eq!(record.bytes, block.records[0]);
+            }
+            assert_eq!(store.blocks(PARTITION, Sequence(1)).map(Result::unwrap).collect::<Vec<_>>(), written);
+        }
+    }
+
+    #[test]
+    fn closed_folders_are_opened_when_they_are_read() {
+        let data = TempDir::new().unwrap();
+        seven_folders(data.path());
+        let store = SledStore::open(data.path(), &small_folders()).unwrap();
+        assert_eq!(store.journal.open_closed_folders(), 0);
+        let bytes = store.size_bytes().unwrap();
+        assert!(bytes > 7 * 20_000, "{bytes}");
+        assert_eq!(store.journal.open_closed_folders(), 0);
+        assert_eq!(store.blocks(PARTITION, Sequence(1)).map(Result::unwrap).count(), 21);
+        assert_eq!(store.journal.open_closed_folders(), 6);
+    }
+
+    /// Readers that wander through the folders, beside a writer that closes some and an iterator that holds on to one.
+    #[test]
+    fn readers_wander_while_folders_are_closed() {
+        let data = TempDir::new().unwrap();
+        seven_folders(data.path());
+        let store = SledStore::open(data.path(), &small_folders()).unwrap();
+        let mut held = store.blocks(PARTITION, Sequence(1));
+        held.next().unwrap().unwrap();
+        std::thread::scope(|scope| {
+            for reader in 0..3u64 {
+                let store = &store;
+                scope.spawn(move || {
+                    for step in 0..40 {
+                        let sequence = Sequence(1 + (step * (5 + 3 * reader)) % 21);
+                        store.record(PARTITION, sequence).unwrap().unwrap();
+                    }
+                });
+            }
+            for number in 0..12 {
+                append(&store, vec![bytes(number, 6_900)]);
+            }
+        });
+        assert_eq!(held.map(Result::unwrap).count(), 20);
+    }
+
+    #[test]
+    fn a_missing_folder_is_named() {
+        for missing in ["journal/000001", "journal/000003", "journal/000006", "journal/000007"] {
+            let data = TempDir::new().unwrap();
+            seven_folders(data.path());
+            std::fs::remove_dir_all(data.path().join(missing)).unwrap();
+            let error = SledStore::open(data.path(), &small_folders()).unwrap_err();
+            assert!(matches!(error, StoreError::Damaged { .. }), "{missing}: {error}");
+            assert!(error.to_string().contains(missing), "{missing}: {error}");
+        }
+        // With nothing left but the anchor, no empty journal takes its place.
+        let data = TempDir::new().unwrap();
+        seven_folders(data.path());
+        std::fs::remove_dir_all(data.path().join("journal")).unwrap();
+        let error = SledStore::open(data.path(), &small_folders()).unwrap_err();
+        assert!(error.to_string().contains("journal/000001: damaged: this folder"), "{error}");
+    }
+
+    #[test]
+    fn a_lost_or_damaged_closing_line_is_written_anew() {
+        let data = TempDir::new().unwrap();
+        let written = seven_folders(data.path());
+        for number in 1..=6 {
+            let line = data.path().join(format!("journal/{number:06}.closed"));
+            let sound = std::fs::read(&line).unwrap();
+            std::fs::remove_file(&line).unwrap();
+            assert_eq!(read_all_in(data.path(), &small_folders()).unwrap(), written);
+            assert_eq!(std::fs::read(&line).unwrap(), sound);
+            for byte in 0..sound.len() {
+                let mut damaged = sound.clone();
+                damaged[byte] ^= 1;
+                std::fs::write(&line, damaged).unwrap();
+                if byte % 40 == 0 {
+                    assert_eq!(read_all_in(data.path(), &small_folders()).unwrap(), written);
+                    assert_eq!(std::fs::read(&line).unwrap(), sound, "byte {byte}");
+                }
+            }
+            std::fs::write(&line, sound).unwrap();
+        }
+    }
+
+    /// Whether its closing line is there or must be made anew, a closed folder that lost its end is named.
+    #[test]
+    fn a_closed_folder_that_is_shorter_is_damaged() {
+        for (keeps_line, named) in [(true, "journal/000001"), (false, "journal/000002")] {
+            let data = TempDir::new().unwrap();
+            append(&SledStore::open(data.path(), &small_folders()).unwrap(), vec![bytes(0, 6_900)]);
+            let shorter = data.path().join("shorter");
+            copy_folder(&data.path().join("journal/000001"), &shorter);
+            append(&open(data.path()), vec![bytes(0, 6_900)]);
+            let store = SledStore::open(data.path(), &small_folders()).unwrap();
+            (1..9).for_each(|number| drop(append(&store, vec![bytes(number, 6_900)])));
+            drop(store);
+            std::fs::remove_dir_all(data.path().join("journal/000001")).unwrap();
+            std::fs::rename(&shorter, data.path().join("journal/000001")).unwrap();
+            if !keeps_line {
+                std::fs::remove_file(data.path().join("journal/000001.closed")).unwrap();
+            }
+            let error = read_all_in(data.path(), &small_folders()).unwrap_err();
+            assert!(matches!(error, StoreError::Damaged { .. }), "{error}");
+            assert!(error.to_string().contains(named), "{error}");
+            assert_eq!(error.to_string().contains("but it was closed before sequence"), keeps_line, "{error}");
+        }
+    }
+
+    /// A crash can come after any step of the conversion.
+    #[test]
+    fn a_journal_of_the_layout_before_is_converted() {
+        for steps in 0..3 {
+            let data = TempDir::new().unwrap();
+            drop(three_blocks(data.path()));
+            let written = read_all(data.path()).unwrap();
+            let at = |name: &str| data.path().join(name);
+            std::fs::rename(at("journal/000001"), at("before")).unwrap();
+            std::fs::remove_dir(at("journal")).unwrap();
+            std::fs::remove_file(at("anchor")).unwrap();
+            std::fs::rename(at("before"), at(if steps == 0 { "journal" } else { "journal.old" })).unwrap();
+            if steps == 2 {
+                std::fs::create_dir(at("journal")).unwrap();
+            }
+            let store = SledStore::open_existing(data.path(), &options()).unwrap();
+            assert_eq!(store.blocks(PARTITION, Sequence(1)).map(Result::unwrap).collect::<Vec<_>>(), written);
+            append(&store, vec![bytes(9, 300)]);
+            drop(store);
+            assert_eq!(read_all(data.path()).unwrap().len(), written.len() + 1, "{steps} steps");
+            assert!(at("journal/000001").is_dir() && !at("journal.old").exists());
+        }
+    }
+
+    /// Puts the journal back to what it was some blocks before.
+    fn shortened_by(blocks: u64) -> (TempDir, Result<SledStore, StoreError>) {
+        let data = TempDir::new().unwrap();
+        drop(three_blocks(data.path()));
+        let shorter = data.path().join("shorter");
+        copy_folder(&data.path().join("journal"), &shorter);
+        let store = open(data.path());
+        (0..blocks).for_each(|number| drop(append(&store, vec![bytes(number, 300)])));
+        drop(store);
+        std::fs::remove_dir_all(data.path().join("journal")).unwrap();
+        std::fs::rename(&shorter, data.path().join("journal")).unwrap();
+        let opened = SledStore::open(data.path(), &options());
+        (data, opened)
+    }
+
+    #[test]
+    fn a_shortened_journal_is_noticed() {
+        shortened_by(0).1.unwrap();
+        for blocks in [1, 2, 3, 10] {
+            let error = shortened_by(blocks).1.unwrap_err();
+            assert!(matches!(error, StoreError::Damaged { sequence: Some(Sequence(6)), .. }), "{error}");
+            let told =
+                format!("ends at sequence 5, but {} Records were acknowledged: {blocks} are missing", 5 + blocks);
+            assert!(error.to_string().contains(&told), "{error}");
+        }
+    }
+
+    /// What a process leaves that is killed at any moment: the anchor is at most two blocks behind.
+    #[test]
+    fn the_anchor_is_never_more_than_two_blocks_behind() {
+        let data = TempDir::new().unwrap();
+        let store = open(data.path());
+        for number in 1..=200 {
+            append(&store, vec![bytes(number, 300)]);
+            let anchored = Anchored::read(data.path()).unwrap().unwrap();
+            let next = anchored.heads.get(&PARTITION).map_or(1, |(next, _)| next.0);
+            assert!(next + 2 > number && next <= number + 1, "{number} blocks, anchored before {next}");
+        }
+    }
+
+    #[test]
+    fn another_journal_of_the_same_length_is_noticed() {
+        let (one, other) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+        drop(three_blocks(one.path()));
+        let store = three_blocks(other.path());
+        append(&store, vec![bytes(7, 300)]);
+        drop(store);
+        let store = open(one.path());
+        append(&store, vec![bytes(8, 300)]);
+        drop(store);
+        std::fs::copy(other.path().join("anchor"), one.path().join("anchor")).unwrap();
+        let error = SledStore::open(one.path(), &options()).unwrap_err();
+        assert!(error.to_string().contains("another block was acknowledged here"), "{error}");
+    }
+
+    #[test]
+    fn a_lost_anchor_is_written_anew_and_a_newer_one_is_refused() {
+        let data = TempDir::new().unwrap();
+        drop(three_blocks(data.path()));
+        let anchor = data.path().join("anchor");
+        let sound = std::fs::read(&anchor).unwrap();
+        let mut half = sound.clone();
+        half[..4096].fill(0xFF);
+        for damaged in [None, Some(vec![]), Some(vec![0xFF; sound.len()]), Some(half)] {
+            match &damaged {
+                None => std::fs::remove_file(&anchor).unwrap(),
+                Some(bytes) => std::fs::write(&anchor, bytes).unwrap(),
+            }
+            assert_eq!(read_all(data.path()).unwrap().len(), 3);
+            let anchored = Anchored::read(data.path()).unwrap().unwrap();
+            assert_eq!(anchored.heads[&PARTITION].0, Sequence(6));
+        }
+        let mut newer = sound;
+        for slot in newer.chunks_exact_mut(4096) {
+            slot[0] = 2;
+            let (covered, checksum) = slot.split_last_chunk_mut::<CHECKSUM_BYTES>().unwrap();
+            *checksum = checksum_of(b"", covered);
+        }
+        std::fs::write(&anchor, newer).unwrap();
+        let error = SledStore::open(data.path(), &options()).unwrap_err();
+        assert!(matches!(error, StoreError::NewerFormat { found: 2, known: 1, .. }), "{error}");
+    }
+
+    /// Three blocks fill a folder; the seventh is full, and the eighth was made ahead of time. Each Record is a block.
+    fn seven_folders(data: &Path) -> Vec<Block> {
+        let store = SledStore::open(data, &small_folders()).unwrap();
+        let written = (0..21).map(|number| append(&store, vec![bytes(number, 6_900)])).collect();
+        drop(store);
+        assert!(data.join("journal/000007").is_dir() && !data.join("journal/000009").exists());
+        written
+    }
+
+    fn small_folders() -> SledOptions {
+        SledOptions { folder_bytes: 20_000, ..options() }
+    }
+
+    fn copy_folder(from: &Path, to: &Path) {
+        std::fs::create_dir(to).unwrap();
+        for entry in std::fs::read_dir(from).unwrap().map(Result::unwrap) {
+            let place = to.join(entry.file_name());
+            match entry.file_type().unwrap().is_dir() {
+                true => copy_folder(&entry.path(), &place),
+                false => drop(std::fs::copy(entry.path(), place).unwrap()),
+            }
+        }
+    }
+
+    fn read_all_in(data: &Path, options: &SledOptions) -> Result<Vec<Block>, StoreError> {
+        SledStore::open(data, options)?.blocks(PARTITION, Sequence::FIRST).collect()
+    }
+
+    fn read_all(data: &Path) -> Result<Vec<Block>, StoreError> {
+        read_all_in(data, &options())
+    }
+
+    fn files_of(folder: &Path) -> Vec<PathBuf> {
+        let entries = std::fs::read_dir(folder).unwrap().map(Result::unwrap);
+        entries.filter(|entry| entry.file_type().unwrap().is_file()).map(|entry| entry.path()).collect()
+    }
+
+    fn open(data: &Path) -> SledStore {
+        SledStore::open(data, &options()).unwrap()
+    }
+
+    fn options() -> SledOptions {
+        SledOptions { journal_cache_bytes: 4 << 20, state_cache_bytes: 4 << 20, ..SledOptions::default() }
+    }
+}

@@ -1,0 +1,600 @@
+//! The journal: a row of folders, of which only the last is written.
+//!
+//! ```text
+//! journal/000001/         a database of chunks; see `journal_folder.rs`
+//! journal/000001.closed   what it holds and where it ends: its closing line
+//! journal/000002/         the current one
+//! journal/000003/         perhaps: the next one, made ahead of time and empty
+//! ```
+//!
+//! So the time that opening takes and what a flipped bit can damage do not grow with the journal, and a copy of what is closed
+//! stays good for ever.
+//!
+//! A folder is closed in this order, each step durable before the next: the next folder is made, the closing line is
+//! written, the next block goes into the next folder. A closed folder is never written again. It is opened when it is first
+//! read, and stays open.
+//!
+//! A closing line is derived: one that is lost or damaged is made anew from its folder.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::JoinHandle;
+
+use parking_lot::{Mutex, RwLock};
+
+use super::chunk::{CHECKSUM_BYTES, Fault, Key, checksum_of};
+use super::files::{Files, create_folder, damaged, machine, remove_folder, sync_folder};
+use super::journal_folder::{JournalFolder, Span};
+use super::{Block, BlockHash, Database, Head, Partition, Sequence, SledOptions, StoreError, StoredRecord};
+
+/// The folders of the journal.
+#[derive(Debug)]
+pub(super) struct Journal {
+    shared: Arc<Shared>,
+    /// What the thread in the background is to do; it ends when nobody can ask any more.
+    work: Option<Sender<Work>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Journal {
+    /// Opens the journal below the folder `data`. Where there is none, one is made, unless blocks are `expected`.
+    pub(super) fn open(
+        data: &Path,
+        options: &SledOptions,
+        expected: bool,
+        poisoned: Arc<AtomicBool>,
+    ) -> Result<Journal, StoreError> {
+        convert_layout(data)?;
+        let path = create_folder(&data.join(JOURNAL))?;
+        let place = Place { files: Files::open(path.clone())?, path, options: options.clone() };
+        let (row, next) = place.open_row(expected)?;
+        let spans = row.current.spans()?;
+        let bytes = if spans.is_empty() { 0 } else { row.current.size_bytes()? };
+        let shared = Arc::new(Shared {
+            place,
+            row: RwLock::new(row),
+            next: Mutex::new(next),
+            bytes: AtomicU64::new(bytes),
+            is_next_asked_for: AtomicBool::new(false),
+            poisoned,
+        });
+        let (work, asked) = channel();
+        let in_background = Arc::clone(&shared);
+        let thread = std::thread::Builder::new().name("journal folders".to_owned());
+        let thread = thread.spawn(move || in_background.work(&asked)).map_err(|source| machine(data, source))?;
+        Ok(Journal { shared, work: Some(work), thread: Some(thread) })
+    }
+
+    /// Whether a journal was ever made below `data`, in this layout or in that of the release before.
+    pub(super) fn is_made(data: &Path) -> bool {
+        data.join(JOURNAL).is_dir() || data.join(JOURNAL_CONVERTED).is_dir()
+    }
+
+    /// The heads of all partitions.
+    pub(super) fn heads(&self) -> Result<BTreeMap<Partition, Head>, StoreError> {
+        let row = self.shared.row.read();
+        let mut heads = row.heads_when_closed();
+        heads.extend(row.current.spans()?.into_iter().map(|(partition, span)| (partition, span.head)));
+        Ok(heads)
+    }
+
+    /// Makes the chunks of a block durable; in the next folder if the current one is full. There is one writer at a time.
+    pub(super) fn append(&self, chunks: Vec<(Key, Vec<u8>)>) -> Result<(), StoreError> {
+        let shared = &self.shared;
+        let folder_bytes = shared.place.options.folder_bytes;
+        if shared.bytes.load(Ordering::Relaxed) >= folder_bytes {
+            shared.roll()?;
+        }
+        let chunk_bytes: u64 = chunks.iter().map(|(_, value)| value.len() as u64).sum();
+        let current = Arc::clone(&shared.row.read().current);
+        current.write_chunks(chunks)?;
+        let bytes = shared.bytes.fetch_add(chunk_bytes, Ordering::Relaxed) + chunk_bytes;
+        if bytes >= folder_bytes / 4 * 3 && !shared.is_next_asked_for.swap(true, Ordering::Relaxed) {
+            self.ask(Work::MakeNext);
+        }
+        Ok(())
+    }
+
+    /// A Record below the head.
+    pub(super) fn record(&self, partition: Partition, sequence: Sequence) -> Result<StoredRecord, StoreError> {
+        self.folder_with(partition, sequence)?.0.record(partition, sequence)
+    }
+
+    /// The blocks from the one that holds `from` up to `head`; `from` is below it.
+    pub(super) fn blocks(&self, partition: Partition, from: Sequence, head: Head) -> Result<Blocks<'_>, StoreError> {
+        let (folder, span) = self.folder_with(partition, from)?;
+        let first = folder.first_of_block_with(partition, from)?;
+        let previous = match span {
+            Some(span) if span.first == first => span.previous,
+            _ => self.hash_before(partition, first)?,
+        };
+        let end = span.map_or(head.next, |span| span.head.next);
+        Ok(Blocks { journal: self, folder, end, partition, head, next: first, previous, is_over: false })
+    }
+
+    /// The hash of the block that ends where `first` begins, in whichever folder that is.
+    pub(super) fn hash_before(&self, partition: Partition, first: Sequence) -> Result<BlockHash, StoreError> {
+        if first == Sequence::FIRST {
+            return Ok(BlockHash::ZERO);
+        }
+        let (folder, span) = self.folder_with(partition, Sequence(first.0 - 1))?;
+        match span {
+            Some(span) if span.head.next == first => Ok(span.head.hash),
+            _ => folder.hash_of_block_before(partition, first),
+        }
+    }
+
+    /// The room that the folders take, without opening any.
+    pub(super) fn size_bytes(&self) -> Result<u64, StoreError> {
+        let path = &self.shared.place.path;
+        bytes_below(path).map_err(|source| machine(path, source))
+    }
+
+    /// The folder that holds a Record below the head; and, if it is closed, what it holds of the partition.
+    fn folder_with(
+        &self,
+        partition: Partition,
+        sequence: Sequence,
+    ) -> Result<(Arc<JournalFolder>, Option<Span>), StoreError> {
+        let closed = {
+            let row = self.shared.row.read();
+            match row.closed_with(partition, sequence) {
+                Some(closed) => Arc::clone(closed),
+                None => return Ok((Arc::clone(&row.current), None)),
+            }
+        };
+        let folder = closed.folder(&self.shared.place)?;
+        Ok((folder, closed.spans.get(&partition).copied()))
+    }
+
+    fn ask(&self, work: Work) {
+        // It is only gone when it panicked, and then what it would do ahead of time is done when it is needed.
+        let _ = self.work.as_ref().map(|thread| thread.send(work));
+    }
+
+    #[cfg(test)]
+    pub(super) fn current(&self) -> Arc<JournalFolder> {
+        Arc::clone(&self.shared.row.read().current)
+    }
+
+    #[cfg(test)]
+    pub(super) fn open_closed_folders(&self) -> usize {
+        let closed = self.shared.row.read().closed.clone();
+        closed.iter().filter(|closed| closed.open.lock().is_some()).count()
+    }
+}
+
+impl Drop for Journal {
+    fn drop(&mut self) {
+        drop(self.work.take());
+        if let Some(thread) = self.thread.take()
+            && thread.join().is_err()
+        {
+            tracing::error!("the thread of the journal's folders panicked");
+        }
+    }
+}
+
+/// Reads and checks one block after the other, across the folders.
+pub(super) struct Blocks<'a> {
+    journal: &'a Journal,
+    folder: Arc<JournalFolder>,
+    /// Where the folder ends.
+    end: Sequence,
+    partition: Partition,
+    head: Head,
+    next: Sequence,
+    previous: BlockHash,
+    is_over: bool,
+}
+
+impl Iterator for Blocks<'_> {
+    type Item = Result<Block, StoreError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.is_over || self.next == self.head.next {
+            return None;
+        }
+        let checked = self.checked();
+        self.is_over = checked.is_err();
+        Some(checked)
+    }
+}
+
+impl Blocks<'_> {
+    fn checked(&mut self) -> Result<Block, StoreError> {
+        if self.next == self.end {
+            let (folder, span) = self.journal.folder_with(self.partition, self.next)?;
+            self.end = span.map_or(self.head.next, |span| span.head.next);
+            self.folder = folder;
+        }
+        let (block, hash) = self.folder.block(self.partition, self.next)?;
+        let reaches_head = block.next() == self.head.next;
+        let is_beyond = block.next() > self.head.next || block.next() > self.end;
+        if block.previous != self.previous || is_beyond || (reaches_head && hash != self.head.hash) {
+            return Err(self.folder.damaged(Some(self.next), Fault::Chain));
+        }
+        self.next = block.next();
+        self.previous = hash;
+        Ok(block)
+    }
+}
+
+/// What is done in the background.
+#[derive(Debug)]
+enum Work {
+    /// Make the next folder, which will soon be needed.
+    MakeNext,
+}
+
+#[derive(Debug)]
+struct Shared {
+    place: Place,
+    row: RwLock<Row>,
+    /// The next folder, once it is made.
+    next: Mutex<Option<JournalFolder>>,
+    /// What was written to the current folder.
+    bytes: AtomicU64,
+    is_next_asked_for: AtomicBool,
+    poisoned: Arc<AtomicBool>,
+}
+
+impl Shared {
+    /// Closes the current folder and goes on in the next one.
+    fn roll(&self) -> Result<(), StoreError> {
+        // Held to the end, so that the next folder is not made twice.
+        let mut made = self.next.lock();
+        let (number, current) = {
+            let row = self.row.read();
+            (row.number(), Arc::clone(&row.current))
+        };
+        let next = match made.take() {
+            Some(next) => next,
+            None => self.place.make(number + 1)?,
+        };
+        let closing = Closing { spans: current.spans()? };
+        self.place.files.put(&closing_name(number), &closing.to_bytes())?;
+        let mut row = self.row.write();
+        let closed = row.closed_after_last(number, closing.spans, Some(current));
+        row.closed.push(Arc::new(closed));
+        row.current = Arc::new(next);
+        self.bytes.store(0, Ordering::Relaxed);
+        self.is_next_asked_for.store(false, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn work(&self, asked: &Receiver<Work>) {
+        while let Ok(work) = asked.recv() {
+            let done = match work {
+                Work::MakeNext => self.make_next(),
+            };
+            if let Err(error) = done {
+                tracing::error!(%error, "work on the journal's folders failed; nothing more is written by this process");
+                self.poisoned.store(true, Ordering::SeqCst);
+            }
+        }
+    }
+
+    fn make_next(&self) -> Result<(), StoreError> {
+        // Held, so that a writer who needs the folder already waits for it.
+        let mut next = self.next.lock();
+        let number = self.row.read().number() + 1;
+        if next.is_none() && self.is_next_asked_for.load(Ordering::Relaxed) {
+            *next = Some(self.place.make(number)?);
+        }
+        Ok(())
+    }
+}
+
+/// The folders in their order.
+#[derive(Debug)]
+struct Row {
+    closed: Vec<Arc<Closed>>,
+    current: Arc<JournalFolder>,
+}
+
+impl Row {
+    /// The number of the current folder. The first is 1.
+    fn number(&self) -> u32 {
+        self.closed.len() as u32 + 1
+    }
+
+    fn heads_when_closed(&self) -> BTreeMap<Partition, Head> {
+        self.closed.last().map(|closed| closed.heads.clone()).unwrap_or_default()
+    }
+
+    /// The closed folder that holds a Record, if it is not in the current one.
+    fn closed_with(&self, partition: Partition, sequence: Sequence) -> Option<&Arc<Closed>> {
+        let ends_before = |closed: &Arc<Closed>| closed.heads.get(&partition).is_none_or(|head| head.next <= sequence);
+        self.closed.get(self.closed.partition_point(ends_before))
+    }
+
+    fn closed_after_last(
+        &self,
+        number: u32,
+        spans: BTreeMap<Partition, Span>,
+        open: Option<Arc<JournalFolder>>,
+    ) -> Closed {
+        let mut heads = self.heads_when_closed();
+        heads.extend(spans.iter().map(|(partition, span)| (*partition, span.head)));
+        Closed { number, spans, heads, open: Mutex::new(open) }
+    }
+}
+
+/// A folder that is never written again.
+#[derive(Debug)]
+struct Closed {
+    number: u32,
+    spans: BTreeMap<Partition, Span>,
+    /// The heads of all partitions at its end.
+    heads: BTreeMap<Partition, Head>,
+    /// Once it was read, or if this process closed it. It then stays open.
+    open: Mutex<Option<Arc<JournalFolder>>>,
+}
+
+impl Closed {
+    /// The folder, which the first reader opens; who comes meanwhile waits.
+    fn folder(&self, place: &Place) -> Result<Arc<JournalFolder>, StoreError> {
+        let mut open = self.open.lock();
+        if let Some(folder) = &*open {
+            return Ok(Arc::clone(folder));
+        }
+        let folder = Arc::new(self.open(place)?);
+        *open = Some(Arc::clone(&folder));
+        Ok(folder)
+    }
+
+    /// Opens it and compares it with its closing line.
+    fn open(&self, place: &Place) -> Result<JournalFolder, StoreError> {
+        let folder = place.open(self.number)?;
+        let spans = folder.spans()?;
+        for (partition, expected) in &self.spans {
+            if spans.get(partition) != Some(expected) {
+                let end = spans.get(partition).map_or(expected.first, |span| span.head.next);
+                let detail = format!(
+                    "it ends before sequence {}, but it was closed before sequence {}, or has other blocks",
+                    end.0, expected.head.next.0
+                );
+                let folder = folder.path().to_path_buf();
+                return Err(StoreError::Damaged { folder, sequence: Some(end), detail });
+            }
+        }
+        Ok(folder)
+    }
+}
+
+/// Where the folders are and how they are opened.
+#[derive(Debug)]
+struct Place {
+    path: PathBuf,
+    files: Files,
+    options: SledOptions,
+}
+
+impl Place {
+    /// Opens the last folder and learns what the others hold. Answers also with the next folder, if it was made already.
+    fn open_row(&self, expected: bool) -> Result<(Row, Option<JournalFolder>), StoreError> {
+        let last = self.last_number()?;
+        if last == 0 && expected {
+            return Err(damaged(&self.folder_path(1), MISSING));
+        }
+        if let Some(missing) = (1..=last).find(|number| !Database::is_made(&self.folder_path(*number))) {
+            return Err(damaged(&self.folder_path(missing), MISSING));
+        }
+        let mut number = last.max(1);
+        let mut current = self.make(number)?;
+        let mut next = None;
+        // An empty folder behind one that has no closing line was made ahead of time.
+        if number > 1 && current.spans()?.is_empty() && self.closing(number - 1)?.is_none() {
+            number -= 1;
+            next = Some(std::mem::replace(&mut current, self.open(number)?));
+        }
+        let mut row = Row { closed: Vec::new(), current: Arc::new(current) };
+        let mut lost = Vec::new();
+        for number in 1..number {
+            let closing = self.closing(number)?;
+            let is_lost = closing.is_none();
+            let (closing, open) = match closing {
+                Some(closing) => (closing, None),
+                None => {
+                    let folder = self.open(number)?;
+                    (Closing { spans: folder.spans()? }, Some(Arc::new(folder)))
+                }
+            };
+            self.check_border(&row, number, &closing.spans)?;
+            row.closed.push(Arc::new(row.closed_after_last(number, closing.spans, open)));
+            lost.extend(is_lost.then_some(number));
+        }
+        let spans = row.current.spans()?;
+        self.check_border(&row, number, &spans)?;
+        // Only now the folder behind each has confirmed where it ends.
+        lost.into_iter().try_for_each(|number| self.restore_closing(&row, number))?;
+        Ok((row, next))
+    }
+
+    /// The number of the last folder that is there, or that must be there since the one before it was closed.
+    fn last_number(&self) -> Result<u32, StoreError> {
+        let mut last = 0;
+        let names = std::fs::read_dir(&self.path).and_then(Iterator::collect::<Result<Vec<_>, _>>);
+        for entry in names.map_err(|source| machine(&self.path, source))? {
+            let name = entry.file_name();
+            let name = name.to_string_lossy();
+            let (digits, is_line) = match name.strip_suffix(CLOSED) {
+                Some(digits) => (digits, true),
+                None => (&*name, false),
+            };
+            let is_plain = digits.len() >= 6 && digits.bytes().all(|byte| byte.is_ascii_digit());
+            if let Some(number) = digits.parse::<u32>().ok().filter(|_| is_plain) {
+                last = last.max(number + u32::from(is_line));
+            }
+        }
+        Ok(last)
+    }
+
+    /// Whether what a folder holds continues what those before it hold.
+    fn check_border(&self, row: &Row, number: u32, spans: &BTreeMap<Partition, Span>) -> Result<(), StoreError> {
+        let before = row.heads_when_closed();
+        for (partition, span) in spans {
+            let head = before.get(partition).copied().unwrap_or(Head::EMPTY);
+            if (span.first, span.previous) != (head.next, head.hash) {
+                let detail = format!(
+                    "it begins with sequence {}, but the folders before it end before sequence {}, or with another block: \
+                     one of them is damaged or belongs to another journal",
+                    span.first.0, head.next.0
+                );
+                let sequence = Some(span.first.min(head.next));
+                return Err(StoreError::Damaged { folder: self.folder_path(number), sequence, detail });
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes a closing line anew.
+    fn restore_closing(&self, row: &Row, number: u32) -> Result<(), StoreError> {
+        let line = self.closing_path(number);
+        tracing::warn!(line = %line.display(), "this closing line was lost or damaged and is written anew from its folder");
+        let closing = Closing { spans: row.closed[number as usize - 1].spans.clone() };
+        self.files.put(&closing_name(number), &closing.to_bytes())
+    }
+
+    /// The closing line of a folder, if it is there and whole.
+    fn closing(&self, number: u32) -> Result<Option<Closing>, StoreError> {
+        let Some(bytes) = self.files.part(&closing_name(number), 0, CLOSING_BYTES_MAX)? else { return Ok(None) };
+        match Closing::parse(&bytes) {
+            Ok(closing) => Ok(Some(closing)),
+            Err(None) => Ok(None),
+            Err(Some(found)) => {
+                Err(StoreError::NewerFormat { folder: self.closing_path(number), found, known: CLOSING_FORMAT })
+            }
+        }
+    }
+
+    /// Opens a folder, which is made if it is not there.
+    fn make(&self, number: u32) -> Result<JournalFolder, StoreError> {
+        let path = self.folder_path(number);
+        Database::open_or_make(&path, self.options.journal_cache_bytes, self.options.lock_wait).map(JournalFolder::new)
+    }
+
+    fn open(&self, number: u32) -> Result<JournalFolder, StoreError> {
+        let path = self.folder_path(number);
+        if !Database::is_made(&path) {
+            return Err(damaged(&path, MISSING));
+        }
+        Database::open(&path, self.options.journal_cache_bytes, self.options.lock_wait).map(JournalFolder::new)
+    }
+
+    fn folder_path(&self, number: u32) -> PathBuf {
+        self.path.join(format!("{number:06}"))
+    }
+
+    fn closing_path(&self, number: u32) -> PathBuf {
+        self.path.join(closing_name(number))
+    }
+}
+
+/// What a closed folder holds, as a small file beside it: a byte for the format, and for each partition its number, the
+/// first sequence, the hash before it, the next sequence, the hash of the last block, and when the first and the last block
+/// were booked. The last four bytes are, in this format and every later one, the CRC32C of all before them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Closing {
+    spans: BTreeMap<Partition, Span>,
+}
+
+impl Closing {
+    fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = vec![CLOSING_FORMAT];
+        for (partition, span) in &self.spans {
+            bytes.extend_from_slice(&partition.0.to_be_bytes());
+            bytes.extend_from_slice(&span.first.0.to_be_bytes());
+            bytes.extend_from_slice(&span.previous.0);
+            bytes.extend_from_slice(&span.head.next.0.to_be_bytes());
+            bytes.extend_from_slice(&span.head.hash.0);
+            bytes.extend_from_slice(&span.first_booked_at_ms.to_be_bytes());
+            bytes.extend_from_slice(&span.head.booked_at_ms.to_be_bytes());
+        }
+        let checksum = checksum_of(b"", &bytes);
+        bytes.extend_from_slice(&checksum);
+        bytes
+    }
+
+    /// The line; or, as an error, the newer format in which it is written, if it is not damaged.
+    fn parse(bytes: &[u8]) -> Result<Closing, Option<u8>> {
+        let (covered, checksum) = bytes.split_last_chunk::<CHECKSUM_BYTES>().ok_or(None)?;
+        if checksum_of(b"", covered) != *checksum {
+            return Err(None);
+        }
+        let (format, mut rest) = covered.split_first().ok_or(None)?;
+        if *format != CLOSING_FORMAT {
+            return Err(Some(*format));
+        }
+        let mut spans = BTreeMap::new();
+        while let Some((span, behind)) = rest.split_first_chunk::<SPAN_BYTES>() {
+            let number = |at: usize| u64::from_be_bytes(std::array::from_fn(|byte| span[at + byte]));
+            let hash = |at: usize| BlockHash(std::array::from_fn(|byte| span[at + byte]));
+            let head = Head { next: Sequence(number(42)), hash: hash(50), booked_at_ms: number(90).cast_signed() };
+            let partition = Partition(u16::from_be_bytes([span[0], span[1]]));
+            let (first, previous, first_booked_at_ms) = (Sequence(number(2)), hash(10), number(82).cast_signed());
+            spans.insert(partition, Span { first, previous, first_booked_at_ms, head });
+            rest = behind;
+        }
+        if rest.is_empty() { Ok(Closing { spans }) } else { Err(None) }
+    }
+}
+
+const CLOSING_FORMAT: u8 = 1;
+const SPAN_BYTES: usize = 98;
+/// More than the spans of all partitions take.
+const CLOSING_BYTES_MAX: usize = (SPAN_BYTES << 16) + 16;
+
+fn closing_name(number: u32) -> String {
+    format!("{number:06}{CLOSED}")
+}
+
+/// Gives a journal of the release before, which was one database, a row of folders with that database as the first one. A
+/// crash between any two steps leaves what the next opening goes on with.
+fn convert_layout(data: &Path) -> Result<(), StoreError> {
+    let (journal, converted) = (data.join(JOURNAL), data.join(JOURNAL_CONVERTED));
+    let rename = |from: &Path, to: &Path| std::fs::rename(from, to).map_err(|source| machine(from, source));
+    if Database::is_made(&journal) {
+        tracing::info!(folder = %journal.display(), "the journal becomes a row of folders");
+        rename(&journal, &converted)?;
+        sync_folder(data)?;
+    }
+    if converted.is_dir() {
+        create_folder(&journal)?;
+        rename(&converted, &journal.join("000001"))?;
+        sync_folder(&journal)?;
+        sync_folder(data)?;
+    }
+    // What a release before left of a journal that it was making.
+    remove_folder(&data.join("journal.unfinished"))
+}
+
+/// The bytes of all files below a folder. What vanishes meanwhile takes no room.
+fn bytes_below(folder: &Path) -> io::Result<u64> {
+    let mut bytes = 0;
+    let absent = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
+    let entries = match std::fs::read_dir(folder) {
+        Err(error) if absent(&error) => return Ok(0),
+        entries => entries?,
+    };
+    for entry in entries {
+        let entry = entry?;
+        bytes += match entry.metadata() {
+            Ok(metadata) if metadata.is_dir() => bytes_below(&entry.path())?,
+            Ok(metadata) => metadata.len(),
+            Err(error) if absent(&error) => 0,
+            Err(error) => return Err(error),
+        };
+    }
+    Ok(bytes)
+}
+
+const JOURNAL: &str = "journal";
+const JOURNAL_CONVERTED: &str = "journal.old";
+const CLOSED: &str = ".closed";
+const MISSING: &str = "this folder of the journal is missing; put it back if it was moved";

@@ -1,0 +1,200 @@
+//! One folder of the journal: a database of chunks, in which every block lies whole.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use super::chunk::{self, BlockAssembler, Chunk, Fault, Key, RecordAssembler};
+use super::durable_sync::durable_syncs;
+use super::{Block, BlockHash, Database, Head, Pair, Partition, Sequence, StoreError, StoredRecord};
+
+/// A folder of the journal that is open.
+#[derive(Debug)]
+pub(super) struct JournalFolder {
+    database: Database,
+}
+
+/// What a folder holds of one partition's journal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Span {
+    /// The first Record.
+    pub(super) first: Sequence,
+    /// The hash of the block before the first one.
+    pub(super) previous: BlockHash,
+    /// When the first block was booked, in milliseconds since 1970 (UTC).
+    pub(super) first_booked_at_ms: i64,
+    /// The end: what the next folder must continue.
+    pub(super) head: Head,
+}
+
+impl JournalFolder {
+    pub(super) fn new(database: Database) -> JournalFolder {
+        JournalFolder { database }
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        self.database.path()
+    }
+
+    pub(super) fn size_bytes(&self) -> Result<u64, StoreError> {
+        self.database.size_bytes()
+    }
+
+    /// What it holds of each partition; the last block of each must be whole.
+    pub(super) fn spans(&self) -> Result<BTreeMap<Partition, Span>, StoreError> {
+        let mut spans = BTreeMap::new();
+        for (partition, head) in self.heads()? {
+            let from = Key::of_block(partition, Sequence(0));
+            let chunk = self.parse_at(None, self.database.range(from.to_bytes()..).next().transpose()?)?;
+            let missing = |at| self.damaged(at, Fault::Missing);
+            let chunk = chunk.ok_or_else(|| missing(None))?;
+            let seal = chunk.seal.ok_or_else(|| missing(Some(chunk.first)))?;
+            let (first, first_booked_at_ms) = (chunk.first, chunk.booked_at_ms);
+            spans.insert(partition, Span { first, previous: seal.previous, first_booked_at_ms, head });
+        }
+        Ok(spans)
+    }
+
+    /// The first Record of the block that holds `sequence`, which is in this folder.
+    pub(super) fn first_of_block_with(&self, partition: Partition, sequence: Sequence) -> Result<Sequence, StoreError> {
+        Ok(self.chunk_where_it_starts(partition, sequence)?.first)
+    }
+
+    pub(super) fn damaged(&self, sequence: Option<Sequence>, fault: Fault) -> StoreError {
+        let folder = self.path().to_path_buf();
+        match fault {
+            Fault::NewerFormat(found) => StoreError::NewerFormat { folder, found, known: chunk::FORMAT },
+            _ => StoreError::Damaged { folder, sequence, detail: fault.to_string() },
+        }
+    }
+
+    /// Makes the chunks of one block durable.
+    pub(super) fn write_chunks(&self, chunks: Vec<(Key, Vec<u8>)>) -> Result<(), StoreError> {
+        let syncs = durable_syncs();
+        if let [(key, value)] = chunks.as_slice() {
+            self.database.insert(&key.to_bytes(), value)?;
+        } else {
+            self.database.insert_all(chunks.into_iter().map(|(key, value)| (key.to_bytes(), value)).collect())?;
+        }
+        self.database.flush(Some(syncs))
+    }
+
+    /// The heads of all partitions, each from its last block, which must be whole.
+    fn heads(&self) -> Result<BTreeMap<Partition, Head>, StoreError> {
+        let mut heads = BTreeMap::new();
+        let mut above = None;
+        while let Some(last) = self.last_chunk_before(above)? {
+            let partition = last.key.partition;
+            let (block, hash) = self.block(partition, last.first)?;
+            if last.key.index + 1 != last.count {
+                return Err(self.damaged(Some(last.key.at), Fault::Missing));
+            }
+            heads.insert(partition, Head::after(&block, hash));
+            above = Some(Key::of_block(partition, Sequence(0)));
+        }
+        Ok(heads)
+    }
+
+    /// A Record below the head.
+    pub(super) fn record(&self, partition: Partition, sequence: Sequence) -> Result<StoredRecord, StoreError> {
+        let damaged = |fault| self.damaged(Some(sequence), fault);
+        let start = self.chunk_where_it_starts(partition, sequence)?;
+        let mut assembler = RecordAssembler::new(start, sequence).map_err(damaged)?;
+        while assembler.record().is_none() {
+            let chunk = self.chunk_after(assembler.last_key(), sequence)?;
+            assembler.push(chunk).map_err(damaged)?;
+        }
+        let bytes = assembler.record().map(<[u8]>::to_vec).ok_or_else(|| damaged(Fault::Missing))?;
+        Ok(StoredRecord { sequence, booked_at_ms: assembler.booked_at_ms(), bytes })
+    }
+
+    /// The chunk in which a Record below the head starts.
+    fn chunk_where_it_starts(&self, partition: Partition, sequence: Sequence) -> Result<Chunk, StoreError> {
+        let missing = || self.damaged(Some(sequence), Fault::Missing);
+        let first_at_it = Key { partition, at: sequence, index: 0 };
+        let last_at_it = Key { partition, at: sequence, index: u32::MAX };
+        let found = self.database.range(..=last_at_it.to_bytes()).next_back().transpose()?;
+        let chunk = self.parse(sequence, found)?.ok_or_else(missing)?;
+        let starts_before_or_here = |chunk: &Chunk| {
+            chunk.key.at < sequence || chunk.start.is_some_and(|start| start.record == sequence && start.offset == 0)
+        };
+        if starts_before_or_here(&chunk) {
+            return Ok(chunk);
+        }
+        // The Record is continued in chunks of its own: it starts in the first of them, or in the one before.
+        let found = self.database.range(first_at_it.to_bytes()..).next().transpose()?;
+        let chunk = self.parse(sequence, found)?.ok_or_else(missing)?;
+        if starts_before_or_here(&chunk) {
+            return Ok(chunk);
+        }
+        let found = self.database.range(..first_at_it.to_bytes()).next_back().transpose()?;
+        self.parse(sequence, found)?.ok_or_else(missing)
+    }
+
+    /// The hash of the block that ends where `first` begins. It is in this folder.
+    pub(super) fn hash_of_block_before(&self, partition: Partition, first: Sequence) -> Result<BlockHash, StoreError> {
+        let missing = || self.damaged(Some(Sequence(first.0.saturating_sub(1))), Fault::Missing);
+        let last = self.last_chunk_before(Some(Key::of_block(partition, first)))?.ok_or_else(missing)?;
+        let key = Key::of_block(partition, last.first).to_bytes();
+        let found = self.database.range(key..=key).next().transpose()?;
+        let chunk = self.parse(last.first, found)?;
+        let is_next_to = |chunk: &Chunk| chunk.key.partition == partition && chunk.next_block() == first;
+        chunk.filter(is_next_to).and_then(|chunk| chunk.seal).map(|seal| seal.hash).ok_or_else(missing)
+    }
+
+    /// The block that begins with `first`, whole and with the hash that it names.
+    pub(super) fn block(&self, partition: Partition, first: Sequence) -> Result<(Block, BlockHash), StoreError> {
+        let damaged = |fault| self.damaged(Some(first), fault);
+        let mut chunks = self.database.range(Key::of_block(partition, first).to_bytes()..);
+        let mut next_chunk = || {
+            let found = chunks.next().transpose()?;
+            self.parse(first, found)?.ok_or_else(|| damaged(Fault::Missing))
+        };
+        let chunk = next_chunk()?;
+        if chunk.key != Key::of_block(partition, first) {
+            return Err(damaged(Fault::Missing));
+        }
+        let mut assembler = BlockAssembler::new(chunk).map_err(damaged)?;
+        while !assembler.is_complete() {
+            assembler.push(next_chunk()?).map_err(damaged)?;
+        }
+        assembler.finish().map_err(damaged)
+    }
+
+    fn last_chunk_before(&self, above: Option<Key>) -> Result<Option<Chunk>, StoreError> {
+        let found = match above {
+            Some(key) => self.database.range(..key.to_bytes()).next_back(),
+            None => self.database.range::<&[u8]>(..).next_back(),
+        };
+        self.parse_at(None, found.transpose()?)
+    }
+
+    fn chunk_after(&self, key: Key, sequence: Sequence) -> Result<Chunk, StoreError> {
+        let above = Key { index: key.index.saturating_add(1), ..key };
+        let found = self.database.range(above.to_bytes()..).next().transpose()?;
+        self.parse(sequence, found)?.ok_or_else(|| self.damaged(Some(sequence), Fault::Missing))
+    }
+
+    fn parse(&self, sequence: Sequence, found: Option<Pair>) -> Result<Option<Chunk>, StoreError> {
+        self.parse_at(Some(sequence), found)
+    }
+
+    /// Checks a chunk that was read for the sake of the Record `sequence`; without one, the chunk's own key tells which
+    /// Record is concerned.
+    fn parse_at(&self, sequence: Option<Sequence>, found: Option<Pair>) -> Result<Option<Chunk>, StoreError> {
+        let Some((key, value)) = found else { return Ok(None) };
+        let concerned = || sequence.or_else(|| Key::parse(&key).map(|key| key.at));
+        Chunk::parse(&key, &value).map(Some).map_err(|fault| self.damaged(concerned(), fault))
+    }
+}
+
+#[cfg(test)]
+impl JournalFolder {
+    /// The keys of all chunks.
+    pub(super) fn keys(&self) -> Vec<Vec<u8>> {
+        self.database.range::<&[u8]>(..).map(|pair| pair.unwrap().0.to_vec()).collect()
+    }
+
+    pub(super) fn database(&self) -> &Database {
+        &self.database
+    }
+}
