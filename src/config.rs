@@ -9,6 +9,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use actors::history::HistoryOptions;
+use actors::store::SledOptions;
 use clap::builder::BoolishValueParser;
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use serde::Deserialize;
@@ -70,6 +71,9 @@ pub struct ServeArgs {
     /// How log lines look [default: text].
     #[arg(long, env = "CENTAVO_LOG_FORMAT")]
     pub log_format: Option<LogFormat>,
+    /// Bytes of a folder of the journal. Small ones let a test fill many; nobody else needs it.
+    #[arg(long, env = "CENTAVO_FOLDER_BYTES", hide = true, value_parser = clap::value_parser!(u64).range(1..))]
+    pub folder_bytes: Option<u64>,
     /// Records of a run of the index. Small ones let a test write many; nobody else needs it.
     #[arg(long, env = "CENTAVO_RECORDS_PER_RUN", hide = true, value_parser = clap::value_parser!(u64).range(1..))]
     pub records_per_run: Option<u64>,
@@ -127,6 +131,8 @@ pub struct Settings {
     pub rate_limit: bool,
     /// How log lines look.
     pub log_format: LogFormat,
+    /// How the journal is kept.
+    pub sled: SledOptions,
     /// How the index is cut.
     pub history: HistoryOptions,
 }
@@ -192,6 +198,8 @@ impl ServeArgs {
         if listen == ops_listen && listen.port() != 0 {
             return Err(ConfigError::SharedAddress(listen));
         }
+        let mut sled = SledOptions::default();
+        sled.folder_bytes = self.folder_bytes.unwrap_or(sled.folder_bytes);
         let mut history = HistoryOptions::default();
         history.records_per_run = self.records_per_run.unwrap_or(history.records_per_run);
         let (ops_tokens, made_ops_token) = match self.ops_token.or(file.ops_token) {
@@ -209,6 +217,7 @@ impl ServeArgs {
             webhook_allow: networks(self.webhook_allow.or(file.webhook_allow).as_deref().unwrap_or_default())?,
             rate_limit: self.rate_limit.or(file.rate_limit.map(Switch::is_on)).unwrap_or(true),
             log_format: self.log_format.or(file.log_format).unwrap_or(LogFormat::Text),
+            sled,
             history,
         })
     }

@@ -236,8 +236,11 @@ fn translate(folder: &Path, error: Error) -> StoreError {
         Error::Io(error) if error.to_string().contains("could not acquire lock") => {
             StoreError::InUse { folder: folder.to_path_buf() }
         }
+        // A file that ends too early, or says what none of ours does: sled's version is pinned, so it never has to be another's.
+        Error::Io(error) if matches!(error.kind(), io::ErrorKind::UnexpectedEof | io::ErrorKind::InvalidData) => {
+            damaged(folder, &error.to_string())
+        }
         Error::Io(error) => machine(folder, error),
-        Error::Unsupported(detail) => machine(folder, io::Error::new(io::ErrorKind::Unsupported, detail)),
         other => damaged(folder, &other.to_string()),
     }
 }
