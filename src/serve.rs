@@ -88,7 +88,7 @@ pub async fn start_with(
         history: settings.history,
     };
     let sockets = [bind(settings.listen)?, bind(settings.ops_listen)?];
-    let engine = Engine::open(&settings.data, options, progress).await?;
+    let engine = Engine::open(&settings.data, &settings.sled, options, progress).await?;
     let mut registry = Registry::default();
     engine.metrics().register(&mut registry);
     let app = Arc::new(App {
