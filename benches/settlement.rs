@@ -13,6 +13,7 @@ use actors::engine::{Engine, EngineOptions};
 use actors::history::HistoryOptions;
 use actors::journal::RoomLimits;
 use actors::resident::Outcome;
+use actors::store::SledOptions;
 use centavo::config::{Args, Command, Settings};
 use centavo::folding::search_key;
 use centavo::http::app::ApiKeyText;
@@ -163,7 +164,7 @@ fn settle_through_actors(merchants: usize, in_flight: usize, seconds: Duration) 
             fold_name: search_key,
             history: HistoryOptions::default(),
         };
-        let engine = Engine::open(folder.path(), options, |_, _| {}).await.expect("an engine");
+        let engine = Engine::open(folder.path(), &SledOptions::default(), options, |_, _| {}).await.expect("an engine");
         let shops = Arc::new(open_shops(&engine, merchants).await);
         let charges = Arc::new(create_pix_charges(&engine, &shops, 150_000 * seconds.as_secs() as usize).await);
         let before = engine.size_bytes().expect("a size");

@@ -71,7 +71,13 @@ pub struct ServeArgs {
     /// How log lines look [default: text].
     #[arg(long, env = "CENTAVO_LOG_FORMAT")]
     pub log_format: Option<LogFormat>,
-    /// Bytes of a folder of the journal. Small ones let a test fill many; nobody else needs it.
+    /// Free space below which no command is taken, bytes [default: 68157440].
+    #[arg(long, env = "CENTAVO_DISK_RESERVE_BYTES", value_name = "BYTES")]
+    pub disk_reserve_bytes: Option<u64>,
+    /// A file that takes room, to be deleted when the disk is full, bytes; 0 for none [default: 67108864].
+    #[arg(long, env = "CENTAVO_BALLAST_BYTES", value_name = "BYTES")]
+    pub ballast_bytes: Option<u64>,
+    /// Bytes of a folder of the journal. Small ones let a test begin many; nobody else needs it.
     #[arg(long, env = "CENTAVO_FOLDER_BYTES", hide = true, value_parser = clap::value_parser!(u64).range(1..))]
     pub folder_bytes: Option<u64>,
     /// Records of a run of the index. Small ones let a test write many; nobody else needs it.
@@ -131,10 +137,10 @@ pub struct Settings {
     pub rate_limit: bool,
     /// How log lines look.
     pub log_format: LogFormat,
-    /// How the journal is kept.
-    pub sled: SledOptions,
     /// How the index is cut.
     pub history: HistoryOptions,
+    /// How the embedded store is opened.
+    pub sled: SledOptions,
 }
 
 /// What keeps the journal.
@@ -188,6 +194,7 @@ pub enum ConfigError {
 const LISTEN_DEFAULT: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 8080);
 const OPS_LISTEN_DEFAULT: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 8081);
 const DATA_DEFAULT: &str = "./data";
+const BALLAST_BYTES: u64 = 64 << 20;
 
 impl ServeArgs {
     /// Reads the file, if one is named, and checks what all of it means.
@@ -198,10 +205,15 @@ impl ServeArgs {
         if listen == ops_listen && listen.port() != 0 {
             return Err(ConfigError::SharedAddress(listen));
         }
-        let mut sled = SledOptions::default();
-        sled.folder_bytes = self.folder_bytes.unwrap_or(sled.folder_bytes);
         let mut history = HistoryOptions::default();
         history.records_per_run = self.records_per_run.unwrap_or(history.records_per_run);
+        let sled = SledOptions::default();
+        let sled = SledOptions {
+            folder_bytes: self.folder_bytes.unwrap_or(sled.folder_bytes),
+            reserve_bytes: self.disk_reserve_bytes.or(file.disk_reserve_bytes).unwrap_or(sled.reserve_bytes),
+            ballast_bytes: self.ballast_bytes.or(file.ballast_bytes).unwrap_or(BALLAST_BYTES),
+            ..sled
+        };
         let (ops_tokens, made_ops_token) = match self.ops_token.or(file.ops_token) {
             Some(tokens) => (tokens.reveal().parse()?, None),
             None => OpsTokens::generate().map(|(tokens, made)| (tokens, Some(made)))?,
@@ -217,8 +229,8 @@ impl ServeArgs {
             webhook_allow: networks(self.webhook_allow.or(file.webhook_allow).as_deref().unwrap_or_default())?,
             rate_limit: self.rate_limit.or(file.rate_limit.map(Switch::is_on)).unwrap_or(true),
             log_format: self.log_format.or(file.log_format).unwrap_or(LogFormat::Text),
-            sled,
             history,
+            sled,
         })
     }
 }
@@ -244,6 +256,8 @@ struct File {
     webhook_allow: Option<String>,
     rate_limit: Option<Switch>,
     log_format: Option<LogFormat>,
+    disk_reserve_bytes: Option<u64>,
+    ballast_bytes: Option<u64>,
 }
 
 /// `true` or `"on"`, `false` or `"off"`.

@@ -11,7 +11,6 @@ use std::time::Duration;
 use actors::engine::{Engine, EngineOptions, OpenError};
 use actors::journal::RoomLimits;
 use actors::rails::Rails;
-use actors::store::SledStore;
 use prometheus_client::registry::Registry;
 use tokio::net::TcpSocket;
 use tokio::sync::watch;
@@ -89,8 +88,7 @@ pub async fn start_with(
         history: settings.history,
     };
     let sockets = [bind(settings.listen)?, bind(settings.ops_listen)?];
-    let store = SledStore::open(&settings.data, &settings.sled).map_err(OpenError::from)?;
-    let engine = Engine::open_store(Arc::new(store), options, progress).await?;
+    let engine = Engine::open(&settings.data, &settings.sled, options, progress).await?;
     let mut registry = Registry::default();
     engine.metrics().register(&mut registry);
     let app = Arc::new(App {

@@ -129,10 +129,11 @@ impl Engine {
     /// Opens the data folder and reads the journal. `progress` is told how many Records of how many have been read.
     pub async fn open(
         data: &Path,
+        store: &SledOptions,
         options: EngineOptions,
         progress: impl Fn(u64, u64) + Send + 'static,
     ) -> Result<Arc<Self>, OpenError> {
-        let store: Arc<dyn Store> = Arc::new(SledStore::open(data, &SledOptions::default())?);
+        let store: Arc<dyn Store> = Arc::new(SledStore::open(data, store)?);
         Self::open_store(store, options, progress).await
     }
 

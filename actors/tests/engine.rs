@@ -11,6 +11,7 @@ use actors::engine::{Engine, EngineOptions, OpenError, Unavailable};
 use actors::history::HistoryOptions;
 use actors::journal::RoomLimits;
 use actors::resident::Outcome;
+use actors::store::SledOptions;
 use ledger::fees::Settings;
 use ledger::id::{GroupNumber, LedgerId, ObjectId, RecipientNumber};
 use ledger::merchant::{MerchantCommand, SplitOrder};
@@ -28,7 +29,7 @@ async fn open(folder: &Path, sandbox: bool) -> Result<Arc<Engine>, OpenError> {
         fold_name: str::to_lowercase,
         history: HistoryOptions::default(),
     };
-    Engine::open(folder, options, |_, _| {}).await
+    Engine::open(folder, &SledOptions::default(), options, |_, _| {}).await
 }
 
 async fn record(engine: &Engine, group: GroupNumber, command: MerchantCommand) {

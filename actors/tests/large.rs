@@ -186,7 +186,7 @@ async fn open(folder: &Path) -> Arc<Engine> {
         fold_name: str::to_lowercase,
         history: HistoryOptions::default(),
     };
-    Engine::open(folder, options, |_, _| {}).await.unwrap()
+    Engine::open(folder, &SledOptions::default(), options, |_, _| {}).await.unwrap()
 }
 
 async fn record(engine: &Engine, group: GroupNumber, command: MerchantCommand, bytes: usize) {

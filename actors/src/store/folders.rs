@@ -12,7 +12,8 @@
 //!
 //! A folder is closed in this order, each step durable before the next: the next folder is made, the closing line is
 //! written, the next block goes into the next folder. A closed folder is never written again. It is opened when it is first
-//! read, and stays open.
+//! read, and a few of them stay open, those that were read last. One that this process has closed is opened once more when it leaves
+//! them: the database then keeps a summary of its own, and opens it quickly from then on.
 //!
 //! A closing line is derived: one that is lost or damaged is made anew from its folder.
 
@@ -60,6 +61,7 @@ impl Journal {
             next: Mutex::new(next),
             bytes: AtomicU64::new(bytes),
             is_next_asked_for: AtomicBool::new(false),
+            uses: AtomicU64::new(0),
             poisoned,
         });
         let (work, asked) = channel();
@@ -88,6 +90,7 @@ impl Journal {
         let folder_bytes = shared.place.options.folder_bytes;
         if shared.bytes.load(Ordering::Relaxed) >= folder_bytes {
             shared.roll()?;
+            self.ask(Work::CloseSome);
         }
         let chunk_bytes: u64 = chunks.iter().map(|(_, value)| value.len() as u64).sum();
         let current = Arc::clone(&shared.row.read().current);
@@ -147,7 +150,11 @@ impl Journal {
                 None => return Ok((Arc::clone(&row.current), None)),
             }
         };
-        let folder = closed.folder(&self.shared.place)?;
+        closed.used.store(self.shared.uses.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed);
+        let (folder, was_opened) = closed.folder(&self.shared.place)?;
+        if was_opened {
+            self.ask(Work::CloseSome);
+        }
         Ok((folder, closed.spans.get(&partition).copied()))
     }
 
@@ -229,6 +236,8 @@ impl Blocks<'_> {
 enum Work {
     /// Make the next folder, which will soon be needed.
     MakeNext,
+    /// Close folders that were not read for long, if more than a few are open.
+    CloseSome,
 }
 
 #[derive(Debug)]
@@ -240,6 +249,8 @@ struct Shared {
     /// What was written to the current folder.
     bytes: AtomicU64,
     is_next_asked_for: AtomicBool,
+    /// Counts the uses of closed folders, to know which was used last.
+    uses: AtomicU64,
     poisoned: Arc<AtomicBool>,
 }
 
@@ -269,14 +280,28 @@ impl Shared {
 
     fn work(&self, asked: &Receiver<Work>) {
         while let Ok(work) = asked.recv() {
-            let done = match work {
-                Work::MakeNext => self.make_next(),
-            };
-            if let Err(error) = done {
-                tracing::error!(%error, "work on the journal's folders failed; nothing more is written by this process");
-                self.poisoned.store(true, Ordering::SeqCst);
+            match work {
+                Work::MakeNext => {
+                    if let Err(error) = self.make_next() {
+                        tracing::error!(%error, "the next folder can't be made; nothing more is written by this process");
+                        self.poisoned.store(true, Ordering::SeqCst);
+                    }
+                }
+                Work::CloseSome => {
+                    if let Err(error) = self.close_some() {
+                        tracing::error!(%error, "a closed folder of the journal can't be read");
+                    }
+                }
             }
         }
+    }
+
+    fn close_some(&self) -> Result<(), StoreError> {
+        let mut open = self.row.read().closed.clone();
+        open.retain(|closed| closed.open.lock().is_some());
+        open.sort_by_key(|closed| closed.used.load(Ordering::Relaxed));
+        let too_many = open.len().saturating_sub(self.place.options.folders_open_max);
+        open.iter().take(too_many).try_for_each(|closed| closed.close(&self.place))
     }
 
     fn make_next(&self) -> Result<(), StoreError> {
@@ -321,7 +346,9 @@ impl Row {
     ) -> Closed {
         let mut heads = self.heads_when_closed();
         heads.extend(spans.iter().map(|(partition, span)| (*partition, span.head)));
-        Closed { number, spans, heads, open: Mutex::new(open) }
+        // One that this process has written was not opened since.
+        let is_summed_up = AtomicBool::new(open.is_none());
+        Closed { number, spans, heads, used: AtomicU64::new(u64::MAX), is_summed_up, open: Mutex::new(open) }
     }
 }
 
@@ -332,20 +359,42 @@ struct Closed {
     spans: BTreeMap<Partition, Span>,
     /// The heads of all partitions at its end.
     heads: BTreeMap<Partition, Head>,
-    /// Once it was read, or if this process closed it. It then stays open.
+    /// When it was used last.
+    used: AtomicU64,
+    /// The database was opened since it was written, and has a summary of its own.
+    is_summed_up: AtomicBool,
+    /// While it is open.
     open: Mutex<Option<Arc<JournalFolder>>>,
 }
 
 impl Closed {
-    /// The folder, which the first reader opens; who comes meanwhile waits.
-    fn folder(&self, place: &Place) -> Result<Arc<JournalFolder>, StoreError> {
+    /// The folder, and whether it was opened for this reader; who comes meanwhile waits.
+    fn folder(&self, place: &Place) -> Result<(Arc<JournalFolder>, bool), StoreError> {
         let mut open = self.open.lock();
         if let Some(folder) = &*open {
-            return Ok(Arc::clone(folder));
+            return Ok((Arc::clone(folder), false));
         }
         let folder = Arc::new(self.open(place)?);
         *open = Some(Arc::clone(&folder));
-        Ok(folder)
+        Ok((folder, true))
+    }
+
+    /// Closes it, unless somebody reads it just now; who comes meanwhile waits.
+    fn close(&self, place: &Place) -> Result<(), StoreError> {
+        let mut open = self.open.lock();
+        let Some(folder) = open.take() else { return Ok(()) };
+        match Arc::try_unwrap(folder) {
+            Ok(folder) => drop(folder),
+            Err(read) => {
+                *open = Some(read);
+                return Ok(());
+            }
+        }
+        if !self.is_summed_up.load(Ordering::Relaxed) {
+            drop(self.open(place)?);
+            self.is_summed_up.store(true, Ordering::Relaxed);
+        }
+        Ok(())
     }
 
     /// Opens it and compares it with its closing line.

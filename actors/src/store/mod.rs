@@ -19,6 +19,7 @@ mod folders;
 mod journal_folder;
 mod memory;
 mod sled;
+mod space;
 mod state_area;
 
 use std::path::PathBuf;
