@@ -19,6 +19,9 @@ const FOLDER_BYTES: &str = "300000";
 /// Records after which the index writes a run, so that every test writes several and merges them.
 const RECORDS_PER_RUN: &str = "250";
 
+/// The ballast, small enough to be copied often.
+const BALLAST_BYTES: &str = "100000";
+
 /// How long the binary may take until it serves, or says why it does not, and until it has ended when told to.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -53,7 +56,11 @@ type Log = Arc<Mutex<String>>;
 
 impl<'a> Launch<'a> {
     pub(crate) fn on(data: &'a Path) -> Self {
-        let small = [("CENTAVO_FOLDER_BYTES", FOLDER_BYTES), ("CENTAVO_RECORDS_PER_RUN", RECORDS_PER_RUN)];
+        let small = [
+            ("CENTAVO_FOLDER_BYTES", FOLDER_BYTES),
+            ("CENTAVO_RECORDS_PER_RUN", RECORDS_PER_RUN),
+            ("CENTAVO_BALLAST_BYTES", BALLAST_BYTES),
+        ];
         let environment = small.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
         Self { data, shim: None, environment }
     }
