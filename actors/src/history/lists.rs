@@ -74,6 +74,19 @@ impl Source {
         }
     }
 
+    /// The number at a place of the list, counted from 0.
+    fn nth(&mut self, store: &dyn Store, index: u64) -> Result<Option<u64>, Trouble> {
+        let at = |postings: &[u64], width: usize, index: u64| postings.get(index as usize * width).copied();
+        match self {
+            Self::Memory { term, postings } => Ok(at(postings, term.width(), index)),
+            Self::Paged { term, run, span, read, .. } => {
+                let page = run.page_at(span, *term, index);
+                let preceding = run.preceding(page, *term);
+                Ok(at(page_of(store, run, page, *term, read)?, term.width(), index - preceding))
+            }
+        }
+    }
+
     /// Adds the numbers from `range` to `into`, in order.
     fn collect(&mut self, store: &dyn Store, range: Range<u64>, into: &mut Vec<u64>) -> Result<(), Trouble> {
         let mut add = |postings: &[u64], width: usize| {
@@ -173,6 +186,17 @@ impl Lists<'_> {
         }
         numbers.sort_unstable();
         Ok(numbers)
+    }
+
+    /// The number at a place, counted from 0, of one list that was added and whose numbers rise from place to place.
+    pub(super) fn nth(&mut self, mut index: u64) -> Result<Option<u64>, Trouble> {
+        for source in &mut self.plus {
+            if index < source.length() {
+                return source.nth(self.store, index);
+            }
+            index -= source.length();
+        }
+        Ok(None)
     }
 
     /// The last posting whose number is below `number`, of the lists added.

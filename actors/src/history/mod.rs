@@ -275,14 +275,20 @@ impl History {
         Ok(numbers.into_iter().map(Sequence).collect())
     }
 
-    /// The sequence of the Record of an ordinal.
-    pub fn own(&self, ledger: LedgerId, ordinal: u64) -> Result<Option<Sequence>, LoadError> {
-        self.shared.own(ledger, ordinal)
+    /// The sequences of a ledger's Records of these ordinals.
+    pub fn own(&self, ledger: LedgerId, ordinals: &[u64]) -> Result<Vec<Sequence>, LoadError> {
+        let found = self.shared.read(&[Term::own(ledger)], &[], i64::MIN, u64::MAX, |lists| {
+            let places = ordinals.iter().map(|ordinal| ordinal.wrapping_sub(1));
+            places.map(|place| lists.nth(place)).collect::<Result<Vec<_>, _>>()
+        })?;
+        let found = found.into_iter().zip(ordinals);
+        found.map(|(found, ordinal)| found.map(Sequence).ok_or(LoadError::Missing(*ordinal))).collect()
     }
 
-    /// A merchant's balances after its last Record with an entry before `sequence`.
-    pub fn balances_before(&self, group: GroupNumber, sequence: Sequence) -> Result<Balances, LoadError> {
-        self.shared.balances_before(group, sequence.0, u64::MAX)
+    /// A merchant's balances after its last Record with an entry before each of these sequences.
+    pub fn balances_before(&self, group: GroupNumber, sequences: &[Sequence]) -> Result<Vec<Balances>, LoadError> {
+        let sequences: Vec<u64> = sequences.iter().map(|sequence| sequence.0).collect();
+        self.shared.balances_before(group, &sequences, u64::MAX)
     }
 
     /// Waits until what is full has been written and merged.
@@ -355,22 +361,15 @@ impl Shared {
         (runs, memory)
     }
 
-    fn own(&self, ledger: LedgerId, ordinal: u64) -> Result<Option<Sequence>, LoadError> {
-        let Some(index) = ordinal.checked_sub(1) else { return Ok(None) };
-        let found = self.read(&[Term::own(ledger)], &[], i64::MIN, u64::MAX, |lists| {
-            let total = lists.count(&(0..u64::MAX))?;
-            match total.checked_sub(index + 1) {
-                Some(skip) => Ok(lists.page(&(0..u64::MAX), skip, 1)?.1.first().copied()),
-                None => Ok(None),
-            }
-        })?;
-        Ok(found.map(|listed| Sequence(listed.number)))
-    }
-
-    fn balances_before(&self, group: GroupNumber, sequence: u64, limit: u64) -> Result<Balances, LoadError> {
+    fn balances_before(&self, group: GroupNumber, sequences: &[u64], limit: u64) -> Result<Vec<Balances>, LoadError> {
         let term = Term::entries(LedgerId::Merchant(group));
-        let last = self.read(&[term], &[], i64::MIN, limit, |lists| lists.last_below(sequence))?;
-        Ok(last.map_or(Balances::default(), |posting| Balances([1, 2, 3].map(|at| unzigzag(posting[at])))))
+        self.read(&[term], &[], i64::MIN, limit, |lists| {
+            let last = sequences.iter().map(|sequence| lists.last_below(*sequence));
+            let balances = last.map(|last| {
+                Ok(last?.map_or(Balances::default(), |posting| Balances([1, 2, 3].map(|at| unzigzag(posting[at])))))
+            });
+            balances.collect()
+        })
     }
 
     /// The opening of a charge, in places that begin before `limit`.
@@ -441,7 +440,9 @@ impl Shared {
                         openings.extend(found.map(|opening| (charge, opening)));
                     }
                     if let Some(group) = moves_money_of(&record).filter(|group| !balances.contains_key(group)) {
-                        balances.insert(group, self.balances_before(group, first, first)?);
+                        balances.extend(
+                            self.balances_before(group, &[first], first)?.into_iter().map(|before| (group, before)),
+                        );
                     }
                     recent.count(sequence, &record, &mut balances, &openings);
                 }

@@ -304,6 +304,12 @@ impl Run {
         span.start + after.saturating_sub(1)
     }
 
+    /// The page of a span that holds the posting of the term at a place, counted from 0.
+    pub(super) fn page_at(&self, span: &Range<usize>, term: Term, index: u64) -> usize {
+        let begins_by = |start: &PageStart| start.term < term || u64::from(start.preceding) <= index;
+        span.start + self.starts[span.clone()].partition_point(begins_by).saturating_sub(1)
+    }
+
     /// How many postings of a term stand in pages before this one.
     pub(super) fn preceding(&self, page: usize, term: Term) -> u64 {
         let start = &self.starts[page];

@@ -146,7 +146,7 @@ impl Script {
         let tail: Vec<_> = self.records.iter().filter(|(sequence, _)| *sequence > sealed).cloned().collect();
         for block in tail.chunks(7) {
             let first = block[0].0;
-            history.count(block, |group| history.balances_before(group, first)).unwrap();
+            history.count(block, |group| Ok(history.balances_before(group, &[first])?[0])).unwrap();
         }
         history
     }
@@ -206,18 +206,24 @@ impl Script {
         }
         for merchant in merchants {
             let own = self.lists.get(&Term::own(merchant)).cloned().unwrap_or_default();
-            for (ordinal, sequence) in (1..).zip(&own) {
-                prop_assert_eq!(history.own(merchant, ordinal).unwrap(), Some(Sequence(*sequence)));
+            let ordinals: Vec<u64> = (1..=own.len() as u64).rev().collect();
+            let expected: Vec<_> = own.iter().rev().copied().map(Sequence).collect();
+            prop_assert_eq!(history.own(merchant, &ordinals).unwrap(), expected);
+            for absent in [0, own.len() as u64 + 1] {
+                prop_assert!(history.own(merchant, &[absent]).is_err());
             }
-            prop_assert_eq!(history.own(merchant, own.len() as u64 + 1).unwrap(), None);
             prop_assert_eq!(history.numbers(&[Term::own(merchant)], 0..u64::MAX).unwrap(), own);
             let group = merchant.group().unwrap();
             let balances = self.balances.get(&group).cloned().unwrap_or_default();
-            for sequence in (1..end).step_by(5) {
-                let last = balances.iter().rev().find(|(at, _)| *at < sequence);
-                let expected = last.map_or(Balances::default(), |(_, balances)| *balances);
-                prop_assert_eq!(history.balances_before(group, Sequence(sequence)).unwrap(), expected);
-            }
+            let sequences: Vec<_> = (1..end).step_by(5).map(Sequence).collect();
+            let expected: Vec<_> = sequences
+                .iter()
+                .map(|sequence| {
+                    let last = balances.iter().rev().find(|(at, _)| *at < sequence.0);
+                    last.map_or(Balances::default(), |(_, balances)| *balances)
+                })
+                .collect();
+            prop_assert_eq!(history.balances_before(group, &sequences).unwrap(), expected);
         }
         Ok(())
     }

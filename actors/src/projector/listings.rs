@@ -1,7 +1,6 @@
 //! Pages of history: which Records a list shows, found in the index and named with all that a reader needs.
 
 use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 use std::ops::Range;
 
 use ledger::event::Event;
@@ -127,19 +126,22 @@ impl Projector {
         let (plus, minus) = ([Term::splits_listed(recipient)], [Term::splits_removed(recipient)]);
         let (total, listed) = self.history.page(&plus, &minus, 0..u64::MAX, skip, count)?;
         // A charge with many splits for one recipient is read once a page.
-        let mut known: HashMap<u64, (Sequence, Vec<u32>)> = HashMap::new();
+        let mut ordinals: Vec<u64> = listed.iter().map(|split| split.number).collect();
+        ordinals.dedup();
+        let sequences = self.history.own(LedgerId::Merchant(group), &ordinals)?;
+        let mut known = HashMap::with_capacity(ordinals.len());
+        for (ordinal, sequence) in ordinals.into_iter().zip(sequences) {
+            let record = self.record(sequence)?;
+            let splits = record.events.iter().find_map(|event| match event {
+                Event::ChargeOpened { terms, .. } | Event::CardCaptured { terms, .. } => Some(&terms.splits),
+                _ => None,
+            });
+            let places = (0_u32..).zip(splits.into_iter().flatten());
+            let of_recipient = places.filter(|(_, split)| split.recipient == number).map(|(place, _)| place);
+            known.insert(ordinal, (sequence, of_recipient.collect::<Vec<_>>()));
+        }
         let mut page = Vec::with_capacity(listed.len());
         for split in listed {
-            if let Entry::Vacant(place) = known.entry(split.number) {
-                let (sequence, record) = self.own(LedgerId::Merchant(group), split.number)?;
-                let splits = record.events.iter().find_map(|event| match event {
-                    Event::ChargeOpened { terms, .. } | Event::CardCaptured { terms, .. } => Some(&terms.splits),
-                    _ => None,
-                });
-                let places = (0..).zip(splits.into_iter().flatten());
-                let of_recipient = places.filter(|(_, split)| split.recipient == number).map(|(place, _)| place);
-                place.insert((sequence, of_recipient.collect()));
-            }
             let (sequence, places) = &known[&split.number];
             let index = places.get(split.index as usize).copied().ok_or(LoadError::Missing(sequence.0))?;
             page.push(ListedSplit { sequence: *sequence, index });
@@ -178,8 +180,8 @@ impl Projector {
         let range = bound(filter.from, 0)?..bound(filter.to, u64::MAX)?;
         let (total, listed) = self.history.page(&of(plus), &of(minus), range, skip, count)?;
         let merchant = LedgerId::Merchant(group);
-        let sequences = listed.into_iter().map(|charge| self.sequence_of(merchant, charge.number));
-        Ok((total, sequences.collect::<Result<_, _>>()?))
+        let ordinals: Vec<u64> = listed.iter().map(|charge| charge.number).collect();
+        Ok((total, self.history.own(merchant, &ordinals)?))
     }
 
     /// How many lines a merchant's account statement has, and the page of them that begins `skip` from the newest.
@@ -191,12 +193,14 @@ impl Projector {
     ) -> Result<(u64, Vec<ListedOperation>), LoadError> {
         let LedgerId::Merchant(group) = merchant else { return Ok((0, Vec::new())) };
         let (total, listed) = self.history.page(&[Term::operations(merchant)], &[], 0..u64::MAX, skip, count)?;
+        let after: Vec<_> = listed.iter().map(|line| Sequence(line.number + 1)).collect();
+        let balances = self.history.balances_before(group, &after)?;
         let mut page = Vec::with_capacity(listed.len());
-        for line in listed {
+        for (line, after_record) in listed.into_iter().zip(balances) {
             let sequence = Sequence(line.number);
             let lines = operations(&self.record(sequence)?);
             let operation = lines.get(line.index as usize).ok_or(LoadError::Missing(sequence.0))?;
-            let after_record = self.history.balances_before(group, sequence.plus(1))?.0[match operation.account {
+            let after_record = after_record.0[match operation.account {
                 OperationAccount::Pending => 0,
                 OperationAccount::Available => 1,
                 OperationAccount::Reserved => 2,
@@ -222,7 +226,7 @@ impl Projector {
             let middle = low.midpoint(high);
             let (_, charge) = nth(known.clone(), total - 1 - middle)?;
             let Some(charge) = charge.first() else { break };
-            let (_, record) = self.own(LedgerId::Merchant(group), charge.number)?;
+            let record = self.record(self.history.own(LedgerId::Merchant(group), &[charge.number])?[0])?;
             let created_at = record.events.iter().find_map(|event| match event {
                 Event::ChargeOpened { charge, .. } => Some(charge.created_at()),
                 _ => None,
@@ -234,15 +238,6 @@ impl Projector {
             }
         }
         Ok(found)
-    }
-
-    fn own(&self, ledger: LedgerId, ordinal: u64) -> Result<(Sequence, Record), LoadError> {
-        let sequence = self.sequence_of(ledger, ordinal)?;
-        Ok((sequence, self.record(sequence)?))
-    }
-
-    fn sequence_of(&self, ledger: LedgerId, ordinal: u64) -> Result<Sequence, LoadError> {
-        self.history.own(ledger, ordinal)?.ok_or(LoadError::Missing(ordinal))
     }
 
     fn record(&self, sequence: Sequence) -> Result<Record, LoadError> {

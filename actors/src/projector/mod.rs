@@ -174,7 +174,7 @@ impl Projector {
             let unsealed = &records[first_unsealed..];
             let before = |group| {
                 // The balances in memory may be ahead of this Record: the index has those before it.
-                self.history.balances_before(group, unsealed[0].0)
+                Ok(self.history.balances_before(group, &[unsealed[0].0])?[0])
             };
             self.history.count(unsealed, before)?;
             let first_unkept = records.partition_point(|(sequence, _)| sequence.0 <= folding.kept_through);

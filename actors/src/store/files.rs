@@ -130,3 +130,27 @@ pub(super) fn machine(folder: &Path, source: io::Error) -> StoreError {
 pub(super) fn damaged(folder: &Path, detail: &str) -> StoreError {
     StoreError::Damaged { folder: folder.to_path_buf(), sequence: None, detail: detail.to_owned() }
 }
+
+/// The bytes of all files below a folder. What vanishes meanwhile takes no room.
+pub(super) fn bytes_below(folder: &Path) -> Result<u64, StoreError> {
+    count_below(folder).map_err(|source| machine(folder, source))
+}
+
+fn count_below(folder: &Path) -> io::Result<u64> {
+    let mut bytes = 0;
+    let absent = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
+    let entries = match std::fs::read_dir(folder) {
+        Err(error) if absent(&error) => return Ok(0),
+        entries => entries?,
+    };
+    for entry in entries {
+        let entry = entry?;
+        bytes += match entry.metadata() {
+            Ok(metadata) if metadata.is_dir() => count_below(&entry.path())?,
+            Ok(metadata) => metadata.len(),
+            Err(error) if absent(&error) => 0,
+            Err(error) => return Err(error),
+        };
+    }
+    Ok(bytes)
+}

@@ -18,7 +18,6 @@
 //! A closing line is derived: one that is lost or damaged is made anew from its folder.
 
 use std::collections::BTreeMap;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -28,7 +27,7 @@ use std::thread::JoinHandle;
 use parking_lot::{Mutex, RwLock};
 
 use super::chunk::{CHECKSUM_BYTES, Fault, Key, checksum_of};
-use super::files::{Files, create_folder, damaged, machine, remove_folder, sync_folder};
+use super::files::{Files, bytes_below, create_folder, damaged, machine, remove_folder, sync_folder};
 use super::journal_folder::{JournalFolder, Span};
 use super::{Block, BlockHash, Database, Head, Partition, Sequence, SledOptions, StoreError, StoredRecord};
 
@@ -54,7 +53,7 @@ impl Journal {
         let place = Place { files: Files::open(path.clone())?, path, options: options.clone() };
         let (row, next) = place.open_row(expected)?;
         let spans = row.current.spans()?;
-        let bytes = if spans.is_empty() { 0 } else { row.current.size_bytes()? };
+        let bytes = if spans.is_empty() { 0 } else { bytes_below(row.current.path())? };
         let shared = Arc::new(Shared {
             place,
             row: RwLock::new(row),
@@ -129,12 +128,6 @@ impl Journal {
             Some(span) if span.head.next == first => Ok(span.head.hash),
             _ => folder.hash_of_block_before(partition, first),
         }
-    }
-
-    /// The room that the folders take, without opening any.
-    pub(super) fn size_bytes(&self) -> Result<u64, StoreError> {
-        let path = &self.shared.place.path;
-        bytes_below(path).map_err(|source| machine(path, source))
     }
 
     /// The folder that holds a Record below the head; and, if it is closed, what it holds of the partition.
@@ -621,26 +614,6 @@ fn convert_layout(data: &Path) -> Result<(), StoreError> {
     }
     // What a release before left of a journal that it was making.
     remove_folder(&data.join("journal.unfinished"))
-}
-
-/// The bytes of all files below a folder. What vanishes meanwhile takes no room.
-fn bytes_below(folder: &Path) -> io::Result<u64> {
-    let mut bytes = 0;
-    let absent = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
-    let entries = match std::fs::read_dir(folder) {
-        Err(error) if absent(&error) => return Ok(0),
-        entries => entries?,
-    };
-    for entry in entries {
-        let entry = entry?;
-        bytes += match entry.metadata() {
-            Ok(metadata) if metadata.is_dir() => bytes_below(&entry.path())?,
-            Ok(metadata) => metadata.len(),
-            Err(error) if absent(&error) => 0,
-            Err(error) => return Err(error),
-        };
-    }
-    Ok(bytes)
 }
 
 const JOURNAL: &str = "journal";

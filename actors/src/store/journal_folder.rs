@@ -35,10 +35,6 @@ impl JournalFolder {
         self.database.path()
     }
 
-    pub(super) fn size_bytes(&self) -> Result<u64, StoreError> {
-        self.database.size_bytes()
-    }
-
     /// What it holds of each partition; the last block of each must be whole.
     pub(super) fn spans(&self) -> Result<BTreeMap<Partition, Span>, StoreError> {
         let mut spans = BTreeMap::new();

@@ -131,10 +131,6 @@ impl Database {
         Ok(())
     }
 
-    pub(super) fn size_bytes(&self) -> Result<u64, StoreError> {
-        self.call(|database| database.size_on_disk())
-    }
-
     fn call<Answer>(&self, call: impl FnOnce(&Db) -> Result<Answer, Error>) -> Result<Answer, StoreError> {
         guarded(&self.path, || call(self.database()))
     }

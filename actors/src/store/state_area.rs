@@ -173,10 +173,6 @@ impl StateArea {
         self.remove_note(generation)
     }
 
-    pub(super) fn size_bytes(&self) -> Result<u64, StoreError> {
-        self.database.size_bytes()
-    }
-
     fn note(&self, generation: u64, key: &[u8]) -> Result<(), StoreError> {
         self.database.insert(&note_key(generation), key).map(drop)
     }
