@@ -28,8 +28,9 @@ pub fn ok(body: impl Serialize) -> Response {
     Json(body).into_response()
 }
 
-/// 200 with a page of a list whose items may be large, such as charges of ten thousand splits: each is read and written when the
-/// connection has room for it, so that a page takes the memory of one item. An item that can't be read breaks the answer off.
+/// 200 with a page of a list whose items may be large, such as charges of ten thousand splits. What is beyond [`AT_ONCE`] is read and
+/// written an item at a time, when the connection has room for it, so that a page does not take the memory of all its items. An item
+/// that can't be read is a failure, or, in that part, breaks the answer off.
 pub fn list_of<T: Serialize>(
     total: u64,
     page: Page,
@@ -41,7 +42,13 @@ pub fn list_of<T: Serialize>(
             Problem::new(Code::Internal)
         })
     });
-    let begin = [br#"{"items":["#, items.next().transpose()?.unwrap_or_default().as_slice()].concat();
+    let mut begin = [br#"{"items":["#, items.next().transpose()?.unwrap_or_default().as_slice()].concat();
+    while begin.len() < AT_ONCE
+        && let Some(item) = items.next().transpose()?
+    {
+        begin.push(b',');
+        begin.extend_from_slice(&item);
+    }
     let Page { page: number, per_page } = page;
     let pages = page.pages(total);
     let end = format!(r#"],"total":{total},"page":{number},"pages":{pages},"per_page":{per_page}}}"#);
@@ -49,6 +56,9 @@ pub fn list_of<T: Serialize>(
     let parts = iter::once(Ok(begin)).chain(others).chain(iter::once(Ok(end.into_bytes())));
     Ok(([(CONTENT_TYPE, "application/json")], Body::new(Parted(parts))).into_response())
 }
+
+/// Bytes of a list that are made before the answer begins.
+const AT_ONCE: usize = 1 << 20;
 
 /// A body in parts, each made when it is asked for.
 struct Parted<I>(I);
@@ -191,19 +201,22 @@ mod tests {
 
     #[tokio::test]
     async fn a_list_written_in_parts_reads_like_one_written_at_once() {
-        for count in 0..4 {
-            let items: Vec<String> = (0..count).map(|item| format!("item \"{item}\"")).collect();
+        for (count, bytes) in [(0, 5), (1, 5), (3, 5), (1, 2 * AT_ONCE), (3, AT_ONCE / 2), (5, AT_ONCE)] {
+            let items: Vec<String> = (0..count).map(|item| format!("item \"{item}{}\"", "x".repeat(bytes))).collect();
             let parts = list_of(7, PAGE, items.clone().into_iter().map(Ok)).unwrap();
             let whole = ok(List::new(items, 7, PAGE));
-            assert_eq!(read(parts).await.unwrap(), read(whole).await.unwrap(), "{count} items");
+            assert!(read(parts).await.unwrap() == read(whole).await.unwrap(), "{count} items of {bytes} bytes");
         }
     }
 
     #[tokio::test]
     async fn an_item_that_cannot_be_read_is_never_left_out() {
         let unreadable = || Err(Problem::new(Code::Internal));
-        assert_eq!(list_of::<u8>(1, PAGE, [unreadable()].into_iter()).unwrap_err().code(), Code::Internal);
-        let parts = list_of(3, PAGE, [Ok(1), unreadable(), Ok(3)].into_iter()).unwrap();
+        let large = || Ok("x".repeat(AT_ONCE));
+        for items in [vec![unreadable()], vec![Ok(String::new()), unreadable(), large()]] {
+            assert_eq!(list_of(3, PAGE, items.into_iter()).unwrap_err().code(), Code::Internal);
+        }
+        let parts = list_of(3, PAGE, [large(), unreadable(), large()].into_iter()).unwrap();
         assert!(read(parts).await.is_err(), "the answer breaks off");
     }
 }
