@@ -9,23 +9,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use actors::engine::{Engine, EngineOptions};
-use actors::history::HistoryOptions;
-use actors::journal::RoomLimits;
-use actors::resident::Outcome;
-use actors::store::SledOptions;
+#[path = "shop/mod.rs"]
+mod shop;
+
+use actors::engine::Engine;
 use centavo::config::{Args, Command, Settings};
-use centavo::folding::search_key;
 use centavo::http::app::ApiKeyText;
-use centavo::rails::sandbox;
 use centavo::serve::{self, Running};
 use clap::Parser;
 use hdrhistogram::Histogram;
-use ledger::fees::Settings as AccountSettings;
-use ledger::id::{GroupNumber, ObjectId};
+use ledger::id::GroupNumber;
 use ledger::merchant::{MerchantCommand, SplitOrder};
-use ledger::money::Centavos;
-use ledger::personal::{MerchantProfile, Payer, RecipientProfile};
+use shop::{Shop, create_pix_charges, new_id, open_engine, open_shops, record};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::runtime::Runtime;
@@ -93,78 +88,11 @@ fn print_row(merchants: usize, load: usize, times: &Histogram<u64>, took: Durati
     println!("{merchants:>10} {load:>10} {rate:>12.0} {:>9.2} {:>9.2} {each:>13}", at(0.5), at(0.99));
 }
 
-/// A merchant with three active recipients.
-struct Shop {
-    group: GroupNumber,
-    recipients: Vec<ObjectId>,
-}
-
-impl Shop {
-    async fn open(engine: &Engine) -> Self {
-        let (group, now) = (engine.new_group(), engine.now());
-        let profile = MerchantProfile { name: "Loja".into(), document: "11222333000181".into(), city: "Recife".into() };
-        let command = MerchantCommand::Open {
-            id: new_id(engine, group),
-            settings: AccountSettings { split_enabled: true, ..AccountSettings::default() },
-            profile: engine.keyring().seal_value(now, &profile).expect("sealing"),
-        };
-        record(engine, group, command).await;
-        let mut recipients = Vec::new();
-        for document in ["12345678909", "98765432100", "11144477735"] {
-            let profile =
-                RecipientProfile { name: "Maria".into(), document: document.into(), ..RecipientProfile::default() };
-            let command = MerchantCommand::RegisterRecipient {
-                random: 7,
-                document: engine.keyring().fingerprint("document", &[document.as_bytes()]),
-                profile: engine.keyring().seal_value(now, &profile).expect("sealing"),
-            };
-            record(engine, group, command).await;
-            let newest = engine.projector().merchant(group, |row| row.recipients.last().map(|row| row.id));
-            let id = newest.flatten().expect("a registered recipient");
-            record(engine, group, MerchantCommand::ApproveRecipient { id }).await;
-            recipients.push(id);
-        }
-        Self { group, recipients }
-    }
-
-    fn splits(&self) -> Vec<SplitOrder> {
-        let parts = self.recipients.iter().zip([1_000, 2_000, 500]);
-        parts.map(|(id, amount)| SplitOrder { recipient: *id, amount: Centavos(amount) }).collect()
-    }
-}
-
-async fn open_shops(engine: &Engine, count: usize) -> Vec<Shop> {
-    let mut shops = Vec::with_capacity(count);
-    for _ in 0..count {
-        shops.push(Shop::open(engine).await);
-    }
-    shops
-}
-
-fn new_id(engine: &Engine, group: GroupNumber) -> ObjectId {
-    engine.ids().object(group, engine.now(), getrandom::u64().expect("random bits"))
-}
-
-async fn record(engine: &Engine, group: GroupNumber, command: MerchantCommand) {
-    let permit = engine.permit(1_024).expect("room");
-    let outcome = engine.command(group, command, None, None, permit).await.expect("an outcome");
-    assert!(matches!(outcome, Outcome::Recorded(_) | Outcome::Unchanged), "{outcome:?}");
-}
-
 /// PIX charges are created first, untimed; what is timed is their settlement.
 fn settle_through_actors(merchants: usize, in_flight: usize, seconds: Duration) {
     let folder = tempfile::tempdir().expect("a folder");
     Runtime::new().expect("a runtime").block_on(async {
-        let options = EngineOptions {
-            sandbox: true,
-            master_key: [7; 32],
-            room: RoomLimits::default(),
-            idle: Duration::from_secs(60),
-            rails: Some(sandbox::rails()),
-            fold_name: search_key,
-            history: HistoryOptions::default(),
-        };
-        let engine = Engine::open(folder.path(), &SledOptions::default(), options, |_, _| {}).await.expect("an engine");
+        let engine = open_engine(folder.path()).await;
         let shops = Arc::new(open_shops(&engine, merchants).await);
         let charges = Arc::new(create_pix_charges(&engine, &shops, 150_000 * seconds.as_secs() as usize).await);
         let before = engine.size_bytes().expect("a size");
@@ -188,40 +116,6 @@ fn settle_through_actors(merchants: usize, in_flight: usize, seconds: Duration) 
         print_row(merchants, in_flight, &times, begun.elapsed(), engine.size_bytes().expect("a size") - before);
         engine.stop().await;
     });
-}
-
-async fn create_pix_charges(
-    engine: &Arc<Engine>,
-    shops: &Arc<Vec<Shop>>,
-    count: usize,
-) -> Vec<(GroupNumber, ObjectId)> {
-    const CREATORS: usize = 1_024;
-    let creators = (0..CREATORS).map(|creator| {
-        let (engine, shops) = (Arc::clone(engine), Arc::clone(shops));
-        tokio::spawn(async move {
-            let mut made = Vec::new();
-            let payer = Payer { name: "Pedro da Silva".into(), document: "12345678909".into(), ..Payer::default() };
-            for i in 0..count / CREATORS {
-                let shop = &shops[(creator + i) % shops.len()];
-                let (now, charge) = (engine.now(), new_id(&engine, shop.group));
-                let command = MerchantCommand::OpenPix {
-                    charge,
-                    amount: Centavos(10_000),
-                    splits: shop.splits(),
-                    expires_at: now.plus_days(1),
-                    payer: engine.keyring().seal_value(now, &payer).expect("sealing"),
-                };
-                record(&engine, shop.group, command).await;
-                made.push((shop.group, charge));
-            }
-            made
-        })
-    });
-    let mut charges = Vec::with_capacity(count);
-    for creator in creators.collect::<Vec<_>>() {
-        charges.extend(creator.await.expect("a creator"));
-    }
-    charges
 }
 
 fn histogram() -> Histogram<u64> {

@@ -86,7 +86,7 @@ impl SledStore {
     /// Opens the store in `data`, or makes an empty one there. Waits for a process that is just ending.
     pub fn open(data: &Path, options: &SledOptions) -> Result<SledStore, StoreError> {
         let data = create_folder(data)?;
-        Self::open_made(data, options)
+        Self::open_made(data.clone(), options).map_err(|error| space::name_ballast(&data, error))
     }
 
     /// Opens the store in `data`, and makes nothing where there is none: a wrong path is an error, not an empty store.
@@ -95,7 +95,7 @@ impl SledStore {
         if !Journal::is_made(&data) || !Database::is_made(&data.join(STATE)) {
             return Err(StoreError::NoStore { folder: data });
         }
-        Self::open_made(data, options)
+        Self::open_made(data.clone(), options).map_err(|error| space::name_ballast(&data, error))
     }
 
     fn open_made(data: PathBuf, options: &SledOptions) -> Result<SledStore, StoreError> {

@@ -273,7 +273,7 @@ pub enum StoreError {
     #[error("an earlier write failed, nothing more is written: restart the process")]
     Poisoned,
     /// The machine failed: the disk is full or broken, a file may not be opened.
-    #[error("{}: {source}{}", folder.display(), way_out(source))]
+    #[error("{}: {source}", folder.display())]
     Machine {
         /// The folder concerned.
         folder: PathBuf,
@@ -326,17 +326,6 @@ pub enum StoreError {
         /// The folder concerned.
         folder: PathBuf,
     },
-}
-
-/// What to do about a failure of the machine, where that is known.
-fn way_out(source: &std::io::Error) -> &'static str {
-    match source.kind() {
-        std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => {
-            ". Make room on this disk; if there is nothing else to delete, delete the file named ballast in the data \
-             directory: it is there for this, and is made again when there is room"
-        }
-        _ => "",
-    }
 }
 
 /// Refuses the name of a file that no store would take.

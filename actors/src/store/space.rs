@@ -32,6 +32,23 @@ pub(super) fn keep_ballast(data: &Path, bytes: u64, reserve_bytes: u64) -> Resul
     Ok(())
 }
 
+/// Tells whoever opens on a full disk what there is to delete.
+pub(super) fn name_ballast(data: &Path, error: StoreError) -> StoreError {
+    match error {
+        StoreError::Machine { folder, source } if source.kind() == io::ErrorKind::StorageFull => {
+            let ballast = data.join(BALLAST);
+            let ballast = if ballast.exists() {
+                format!("; if there is nothing else to delete, delete {}, which is made again later", ballast.display())
+            } else {
+                String::new()
+            };
+            let told = format!("{source}: make room on this disk{ballast}");
+            StoreError::Machine { folder, source: io::Error::new(source.kind(), told) }
+        }
+        error => error,
+    }
+}
+
 /// Gives a file blocks of its own, by writing where the file system cannot do it otherwise.
 fn fill(mut file: File, bytes: u64) -> io::Result<()> {
     #[cfg(target_os = "linux")]
