@@ -50,7 +50,7 @@ async fn damage_is_named_or_does_no_harm() {
     let place = tempfile::tempdir().unwrap();
     let base = Arc::new(Base::make(place.path()).await.unwrap());
     let first = setting("CENTAVO_FAULT_SEED").unwrap_or(1);
-    let faults = setting("CENTAVO_FAULTS").unwrap_or(300);
+    let faults = setting("CENTAVO_FAULTS").unwrap_or(60);
     println!("{faults} faults from seed {first} on; {}", base.summary());
     let next = Arc::new(AtomicU64::new(first));
     let mut workers = JoinSet::new();
