@@ -212,10 +212,7 @@ impl Read for Sent {
 fn summary(out: &Path, taken: &Taken, source: &str, seconds: f64) -> Vec<String> {
     let last = taken.head.next.0 - 1;
     let rows = [
-        [
-            "Records".to_owned(),
-            format!("{} new, {} in all", terminal::count(taken.records), terminal::count(last)),
-        ],
+        ["Records".to_owned(), format!("{} new, {} in all", terminal::count(taken.records), terminal::count(last))],
         [
             "Size".to_owned(),
             format!("{} new, {} in all", terminal::bytes(taken.bytes), terminal::bytes(taken.bytes_in_all)),

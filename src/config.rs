@@ -477,7 +477,10 @@ mod tests {
         let args = Args::try_parse_from(["centavo", "backup", "--out", "/srv/backup", "--config", &config]).unwrap();
         let Command::Backup(args) = args.command else { panic!("{args:?}") };
         let settings = args.settings().unwrap();
-        assert_eq!((settings.data.as_path(), settings.out.as_path()), (Path::new("/srv/books"), Path::new("/srv/backup")));
+        assert_eq!(
+            (settings.data.as_path(), settings.out.as_path()),
+            (Path::new("/srv/books"), Path::new("/srv/backup"))
+        );
         assert_eq!(settings.ops_listen.to_string(), "0.0.0.0:9001");
         assert_eq!(settings.ops_token.as_ref().map(Secret::reveal), Some("one"));
         assert!(!format!("{settings:?}").contains("one"));

@@ -163,7 +163,8 @@ fn told_of_tail(path: &Path, tail: &TailTaken) -> Vec<String> {
         lines.push(format!("  The second copy could be read no further: {error}"));
     }
     if let Some(error) = &tail.without_keys {
-        lines.push(format!("  The keys are those of the backup, since those of the second copy can't be read: {error}"));
+        lines
+            .push(format!("  The keys are those of the backup, since those of the second copy can't be read: {error}"));
     }
     lines
 }

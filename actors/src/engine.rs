@@ -347,10 +347,7 @@ impl Engine {
     }
 
     /// What a backup lacks that has all before `from`; see [`backup::frames`]. For a thread that may wait.
-    pub fn backup(
-        &self,
-        from: Sequence,
-    ) -> Result<impl Iterator<Item = Result<Frame, BackupError>> + '_, BackupError> {
+    pub fn backup(&self, from: Sequence) -> Result<impl Iterator<Item = Result<Frame, BackupError>> + '_, BackupError> {
         backup::frames(&*self.shared.store, from)
     }
 

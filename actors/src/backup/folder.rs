@@ -398,7 +398,7 @@ fn unfinished(path: &Path) -> PathBuf {
 
 /// The names in a folder, in order; none where there is no folder.
 fn names(path: &Path) -> Result<Vec<String>, BackupError> {
-    let list = || {
+    let list = || -> io::Result<Vec<String>> {
         let mut names = Vec::new();
         for entry in std::fs::read_dir(path)? {
             names.push(entry?.file_name().to_string_lossy().into_owned());
