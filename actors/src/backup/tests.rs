@@ -71,6 +71,8 @@ fn records() -> impl Strategy<Value = Vec<Vec<u8>>> {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
     #[test]
     fn what_is_restored_is_what_was_there(
         blocks_of_runs in prop::collection::vec(prop::collection::vec((records(), 0_i64..5), 0..8), 1..5),
@@ -216,7 +218,7 @@ fn every_damage_is_named_by_its_file() {
     assert!(whole.len() > 4, "the journal takes some files");
     for (name, bytes) in whole.iter().filter(|(name, _)| name != "lock") {
         damage(name, None);
-        for at in (0..bytes.len()).step_by(3) {
+        for at in (0..bytes.len()).step_by(7) {
             damage(name, Some(&bytes[..at]));
             let mut flipped = bytes.clone();
             flipped[at] ^= 1;

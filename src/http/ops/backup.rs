@@ -52,7 +52,7 @@ fn send(app: &App, from: Sequence, sender: &Sender<io::Result<Bytes>>) -> Result
     let failed = |source| BackupError::Machine { path: "the answer".into(), source };
     let runtime = Handle::current();
     let mut part = Vec::with_capacity(PART_BYTES);
-    let mut take = |part: Vec<u8>| {
+    let take = |part: Vec<u8>| {
         let sent = runtime.block_on(async { tokio::time::timeout(STALL_MAX, sender.send(Ok(part.into()))).await });
         matches!(sent, Ok(Ok(())))
     };
