@@ -33,6 +33,10 @@ pub enum Command {
     Serve(ServeArgs),
     /// Serve a sandbox and show what it can do.
     Demo(DemoArgs),
+    /// Copy what is new in the journal to a backup, while the server runs or not.
+    Backup(BackupArgs),
+    /// Make a data directory from a backup, and verify it.
+    Restore(RestoreArgs),
     /// Check the journal of a data directory from its first Record to its last.
     Verify(VerifyArgs),
 }
@@ -94,6 +98,41 @@ pub struct DemoArgs {
     /// How many cards to charge.
     #[arg(long, value_name = "NUMBER", default_value_t = 3_000)]
     pub charges: u32,
+}
+
+/// The flags of `backup`. Where the data is, and how its server is called, comes from where `serve` takes it.
+#[derive(Debug, ClapArgs)]
+pub struct BackupArgs {
+    /// The TOML file of the server.
+    #[arg(long, env = "CENTAVO_CONFIG", value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// The directory of the journal [default: ./data].
+    #[arg(long, env = "CENTAVO_DATA", value_name = "DIR")]
+    pub data: Option<PathBuf>,
+    /// Where a server that has the data open is called by operators [default: 127.0.0.1:8081].
+    #[arg(long, env = "CENTAVO_OPS_LISTEN", value_name = "ADDRESS:PORT")]
+    pub ops_listen: Option<SocketAddr>,
+    /// The server's token, or name:token,name:token, of which the first is used.
+    #[arg(long, env = "CENTAVO_OPS_TOKEN", hide_env_values = true, value_name = "TOKENS", value_parser = secret)]
+    pub ops_token: Option<Secret>,
+    /// The directory of the backup, made when there is none, continued when there is one.
+    #[arg(long, value_name = "DIR")]
+    pub out: PathBuf,
+}
+
+/// The flags of `restore`.
+#[derive(Debug, ClapArgs)]
+pub struct RestoreArgs {
+    /// The directory of the backup.
+    #[arg(long, value_name = "BACKUP")]
+    pub from: PathBuf,
+    /// The directory to make; there may be nothing in it.
+    #[arg(long, env = "CENTAVO_DATA", value_name = "DIR", default_value = DATA_DEFAULT)]
+    pub data: PathBuf,
+    /// A second copy that may go further: another backup, or a data directory that no server has open. It is opened for writing, as
+    /// its store requires: give a copy of it where it is the only one.
+    #[arg(long, value_name = "OTHER")]
+    pub tail: Option<PathBuf>,
 }
 
 /// The flags of `verify`.
@@ -231,6 +270,33 @@ impl ServeArgs {
             log_format: self.log_format.or(file.log_format).unwrap_or(LogFormat::Text),
             history,
             sled,
+        })
+    }
+}
+
+/// What to copy, whom to ask for it, and where it goes.
+#[derive(Debug)]
+pub struct BackupSettings {
+    /// The directory of the journal.
+    pub data: PathBuf,
+    /// Where its server listens to operators, if it has one.
+    pub ops_listen: SocketAddr,
+    /// One token of the server.
+    pub ops_token: Option<Secret>,
+    /// The directory of the backup.
+    pub out: PathBuf,
+}
+
+impl BackupArgs {
+    /// Reads the file, if one is named, and checks what all of it means.
+    pub fn settings(self) -> Result<BackupSettings, ConfigError> {
+        let file = self.config.as_deref().map_or_else(|| Ok(File::default()), File::read)?;
+        let tokens = self.ops_token.or(file.ops_token);
+        Ok(BackupSettings {
+            data: self.data.or(file.data).unwrap_or_else(|| PathBuf::from(DATA_DEFAULT)),
+            ops_listen: self.ops_listen.or(file.ops_listen).unwrap_or(OPS_LISTEN_DEFAULT),
+            ops_token: tokens.map(|tokens| OpsTokens::first(tokens.reveal())).transpose()?,
+            out: self.out,
         })
     }
 }
@@ -433,6 +499,24 @@ mod tests {
             let settings = args.settings().unwrap();
             assert_eq!((settings.sandbox, settings.rate_limit), (true, false), "{flags:?}");
         }
+    }
+
+    #[test]
+    fn a_backup_asks_the_server_as_it_is_set_up() {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.write_all(b"data = '/srv/books'\nops_listen = '0.0.0.0:9001'\nops_token = 'ana:one,rui:two'").unwrap();
+        let config = file.path().to_string_lossy().into_owned();
+        let args = Args::try_parse_from(["centavo", "backup", "--out", "/srv/backup", "--config", &config]).unwrap();
+        let Command::Backup(args) = args.command else { panic!("{args:?}") };
+        let settings = args.settings().unwrap();
+        assert_eq!(
+            (settings.data.as_path(), settings.out.as_path()),
+            (Path::new("/srv/books"), Path::new("/srv/backup"))
+        );
+        assert_eq!(settings.ops_listen.to_string(), "0.0.0.0:9001");
+        assert_eq!(settings.ops_token.as_ref().map(Secret::reveal), Some("one"));
+        assert!(!format!("{settings:?}").contains("one"));
+        assert!(Args::try_parse_from(["centavo", "backup", "--data", "/srv/books"]).is_err(), "it must say where to");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! The only room that knows HTTP and JSON. It turns what callers send into commands of the engine and what the engine
 //! answers into responses; it decides nothing about money.
 
+pub mod backup;
 pub mod brcode;
 pub mod config;
 pub mod demo;
@@ -11,6 +12,7 @@ pub mod http;
 pub mod mask;
 pub mod network;
 pub mod rails;
+pub mod restore;
 pub mod serve;
 pub mod terminal;
 pub mod verify;

@@ -4,8 +4,8 @@ use std::backtrace::Backtrace;
 use std::panic::{self, PanicHookInfo};
 use std::process::ExitCode;
 
-use centavo::config::{Args, Command, DemoArgs, LogFormat, ServeArgs, Settings};
-use centavo::{demo, serve, terminal, verify};
+use centavo::config::{Args, BackupArgs, Command, DemoArgs, LogFormat, ServeArgs, Settings};
+use centavo::{backup, demo, restore, serve, terminal, verify};
 use clap::Parser;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing_subscriber::EnvFilter;
@@ -15,6 +15,8 @@ async fn main() -> ExitCode {
     let done = match Args::parse().command {
         Command::Serve(args) => run_server(args).await,
         Command::Demo(args) => run_demo(args).await,
+        Command::Backup(args) => run_backup(args).await,
+        Command::Restore(args) => restore::run(&args).map(|()| ExitCode::SUCCESS).map_err(Into::into),
         Command::Verify(args) => verify::run(&args.data).map(|()| ExitCode::SUCCESS).map_err(Into::into),
     };
     match done {
@@ -62,6 +64,11 @@ async fn run_demo(args: DemoArgs) -> Done {
     };
     let code = stop(running, end).await;
     Ok(shown.map(|()| code)?)
+}
+
+async fn run_backup(args: BackupArgs) -> Done {
+    backup::run(args.settings()?).await?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Why the program ends.

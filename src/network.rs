@@ -1,7 +1,7 @@
-//! Blocks of internet addresses, as operators write them: `10.0.0.0/8`, `::1/128`, or one bare address.
+//! Blocks of internet addresses, as operators write them: `10.0.0.0/8`, `::1/128`, or one bare address; and where a listener is called.
 
 use std::fmt;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::str::FromStr;
 
 /// A block of addresses in CIDR notation.
@@ -64,6 +64,16 @@ impl fmt::Display for Network {
     }
 }
 
+/// The address at which a listener of this machine is called: a listener on every address is called on the loopback.
+pub fn reachable(address: SocketAddr) -> SocketAddr {
+    let ip = match address.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),
+        IpAddr::V6(ip) if ip.is_unspecified() => IpAddr::V6(Ipv6Addr::LOCALHOST),
+        ip => ip,
+    };
+    SocketAddr::new(ip, address.port())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -86,6 +96,15 @@ mod tests {
         for (network, address, contained) in cases {
             let network: Network = network.parse().unwrap();
             assert_eq!(network.contains(address.parse().unwrap()), contained, "{network} {address}");
+        }
+    }
+
+    #[test]
+    fn a_listener_on_every_address_is_called_on_the_loopback() {
+        for (listening, called) in
+            [("0.0.0.0:8080", "127.0.0.1:8080"), ("[::]:8080", "[::1]:8080"), ("10.0.0.7:80", "10.0.0.7:80")]
+        {
+            assert_eq!(reachable(listening.parse().unwrap()).to_string(), called);
         }
     }
 

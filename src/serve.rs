@@ -13,7 +13,7 @@ use actors::journal::RoomLimits;
 use actors::rails::Rails;
 use prometheus_client::registry::Registry;
 use tokio::net::TcpSocket;
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 use tokio::task::{JoinHandle, JoinSet};
 
 use crate::config::Settings;
@@ -96,6 +96,7 @@ pub async fn start_with(
         ops_tokens: settings.ops_tokens,
         sandbox: settings.sandbox,
         opening: tokio::sync::Mutex::default(),
+        backing_up: Arc::new(Semaphore::new(1)),
         exposition: Exposition(registry),
     });
     let (shutdown, told) = watch::channel(false);

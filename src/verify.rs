@@ -35,7 +35,7 @@ const LOCK_WAIT: Duration = Duration::from_secs(2);
 /// Verifies a data directory and says what it found.
 pub fn run(data: &Path) -> Result<(), Failure> {
     let begun = Instant::now();
-    let (verified, skipped) = quietly(|| check(data))?;
+    let (verified, skipped) = quietly(|| check(data)).unwrap_or_else(|message| Err(Failure::Panicked(message)))?;
     for line in summary(data, &verified, skipped, begun.elapsed()) {
         terminal::say(&line);
     }
@@ -68,18 +68,18 @@ fn check(data: &Path) -> Result<(Verified, bool), Failure> {
     Ok((verified?, keyring.is_none()))
 }
 
-/// Runs `check` with a panic as one more failure. Damage makes the database panic, which the store turns into its own error: the
-/// message that a panic prints would only hide that one.
-fn quietly<T>(check: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
+/// Runs `work`; a panic gives its message. Damage makes the database panic, which the store turns into its own error: the message that a
+/// panic prints would only hide that one.
+pub(crate) fn quietly<T>(work: impl FnOnce() -> T) -> Result<T, String> {
     let message: Arc<Mutex<String>> = Arc::default();
     let last = Arc::clone(&message);
     let before = panic::take_hook();
     panic::set_hook(Box::new(move |info| {
         *last.lock().unwrap_or_else(PoisonError::into_inner) = info.to_string().replace('\n', " ");
     }));
-    let checked = panic::catch_unwind(panic::AssertUnwindSafe(check));
+    let done = panic::catch_unwind(panic::AssertUnwindSafe(work));
     panic::set_hook(before);
-    checked.unwrap_or_else(|_| Err(Failure::Panicked(message.lock().unwrap_or_else(PoisonError::into_inner).clone())))
+    done.map_err(|_| message.lock().unwrap_or_else(PoisonError::into_inner).clone())
 }
 
 fn summary(data: &Path, verified: &Verified, skipped: bool, took: Duration) -> Vec<String> {
@@ -159,7 +159,8 @@ mod tests {
 
     #[test]
     fn a_panic_is_one_more_failure() {
-        let failure = quietly(|| -> Result<(), Failure> { panic!("sums do not fit") }).unwrap_err().to_string();
+        let message = quietly(|| -> () { panic!("sums do not fit") }).unwrap_err();
+        let failure = Failure::Panicked(message).to_string();
         assert!(failure.contains("sums do not fit") && !failure.contains('\n'), "{failure}");
     }
 }

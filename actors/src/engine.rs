@@ -18,6 +18,7 @@ use ractor::{Actor, ActorRef};
 use tokio::sync::{Mutex as AsyncMutex, oneshot};
 
 use crate::actor::{Message, Shared};
+use crate::backup::{self, BackupError, Frame};
 use crate::clock::Clock;
 use crate::directory::{Directory, Life, Silence, Supervisor};
 use crate::history::HistoryOptions;
@@ -344,6 +345,11 @@ impl Engine {
     /// One Record of the journal.
     pub fn record(&self, sequence: Sequence) -> Result<Record, LoadError> {
         load::record(&*self.shared.store, sequence)
+    }
+
+    /// What a backup lacks that has all before `from`; see [`backup::frames`]. For a thread that may wait.
+    pub fn backup(&self, from: Sequence) -> Result<impl Iterator<Item = Result<Frame, BackupError>> + '_, BackupError> {
+        backup::frames(&*self.shared.store, from)
     }
 
     /// The number of a new account group. Each is given once, also across restarts, as the group is opened by a Record.

@@ -8,6 +8,7 @@
 //! shells around them.
 
 pub mod actor;
+pub mod backup;
 pub mod clock;
 pub mod directory;
 pub mod dues;

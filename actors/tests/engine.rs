@@ -7,11 +7,12 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use actors::backup::durable_values;
 use actors::engine::{Engine, EngineOptions, OpenError, Unavailable};
 use actors::history::HistoryOptions;
 use actors::journal::RoomLimits;
 use actors::resident::Outcome;
-use actors::store::SledOptions;
+use actors::store::{MemoryStore, SledOptions, Store};
 use ledger::fees::Settings;
 use ledger::id::{GroupNumber, LedgerId, ObjectId, RecipientNumber};
 use ledger::merchant::{MerchantCommand, SplitOrder};
@@ -20,7 +21,11 @@ use ledger::personal::{MerchantProfile, Payer, RecipientProfile};
 use ledger::recipient::RecipientState;
 
 async fn open(folder: &Path, sandbox: bool) -> Result<Arc<Engine>, OpenError> {
-    let options = EngineOptions {
+    Engine::open(folder, &SledOptions::default(), options(sandbox), |_, _| {}).await
+}
+
+fn options(sandbox: bool) -> EngineOptions {
+    EngineOptions {
         sandbox,
         master_key: [7; 32],
         room: RoomLimits::default(),
@@ -28,8 +33,7 @@ async fn open(folder: &Path, sandbox: bool) -> Result<Arc<Engine>, OpenError> {
         rails: None,
         fold_name: str::to_lowercase,
         history: HistoryOptions::default(),
-    };
-    Engine::open(folder, &SledOptions::default(), options, |_, _| {}).await
+    }
 }
 
 async fn record(engine: &Engine, group: GroupNumber, command: MerchantCommand) {
@@ -121,6 +125,21 @@ async fn an_actor_that_fails_starts_again_from_the_journal() {
     settle(&engine, group, recipient, 2).await;
     assert_eq!(available(&engine, group).await, (2 * 594, 800));
     engine.stop().await;
+}
+
+/// What is kept beside the journal and can't be derived from it is in every backup.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn all_that_is_put_durably_is_in_a_backup() {
+    let store = MemoryStore::new();
+    let engine = Engine::open_store(Arc::new(store.clone()), options(true), |_, _| {}).await.unwrap();
+    let (group, recipient) = open_shop(&engine).await;
+    settle(&engine, group, recipient, 1).await;
+    engine.sleep_idle(Duration::ZERO);
+    engine.stop().await;
+    let durable = store.after_power_cut();
+    let copied: Vec<Vec<u8>> = durable_values(&durable).unwrap().into_iter().map(|(key, _)| key).collect();
+    assert_eq!(copied, durable.state_keys(b"").unwrap());
+    assert!(copied.len() >= 3, "the mode, the proof of the master key and the key of a month");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

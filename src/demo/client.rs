@@ -1,6 +1,6 @@
 //! A caller from outside: one connection to one of this program's own listeners, one request after the other.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::SocketAddr;
 
 use axum::http::header::{AUTHORIZATION, CONTENT_TYPE, HOST};
 use axum::http::{Method, Request, StatusCode};
@@ -10,6 +10,8 @@ use hyper::client::conn::http1::{SendRequest, handshake};
 use hyper_util::rt::TokioIo;
 use serde_json::Value;
 use tokio::net::TcpStream;
+
+use crate::network::reachable;
 
 /// Why a call has no answer, or not the one that was expected.
 #[derive(Debug, thiserror::Error)]
@@ -84,29 +86,5 @@ impl Client {
         let what = format!("{method} {path}");
         let (status, body) = self.call(method, path, body).await?;
         if status.is_success() { Ok(body) } else { Err(CallError::Unexpected { what, status, body }) }
-    }
-}
-
-/// The address at which a listener of this machine is called: a listener on every address is called on the loopback.
-pub(super) fn reachable(address: SocketAddr) -> SocketAddr {
-    let ip = match address.ip() {
-        IpAddr::V4(ip) if ip.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),
-        IpAddr::V6(ip) if ip.is_unspecified() => IpAddr::V6(Ipv6Addr::LOCALHOST),
-        ip => ip,
-    };
-    SocketAddr::new(ip, address.port())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_listener_on_every_address_is_called_on_the_loopback() {
-        for (listening, called) in
-            [("0.0.0.0:8080", "127.0.0.1:8080"), ("[::]:8080", "[::1]:8080"), ("10.0.0.7:80", "10.0.0.7:80")]
-        {
-            assert_eq!(reachable(listening.parse().unwrap()).to_string(), called);
-        }
     }
 }

@@ -23,9 +23,10 @@ use ledger::personal::MerchantProfile;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
-use self::client::{Client, reachable};
+use self::client::Client;
 use crate::http::app::App;
 use crate::http::credential::Secret;
+use crate::network::reachable;
 use crate::serve::Running;
 use crate::terminal::{self, count, say};
 

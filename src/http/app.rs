@@ -13,6 +13,7 @@ use ledger::record::Record;
 use ledger::rejection::Rejection;
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
+use tokio::sync::Semaphore;
 
 use super::credential::{OpsTokens, api_key};
 use super::ops::health::Exposition;
@@ -28,6 +29,8 @@ pub struct App {
     pub sandbox: bool,
     /// Held while a merchant is opened or changed: one at a time.
     pub opening: tokio::sync::Mutex<()>,
+    /// Taken while a backup is read: one at a time.
+    pub backing_up: Arc<Semaphore>,
     /// The metrics.
     pub exposition: Exposition,
 }

@@ -70,6 +70,13 @@ impl OpsTokens {
         found.ok_or_else(|| Problem::new(Code::Unauthorized))
     }
 
+    /// The first token of a configured text, for whoever calls the server that is configured by it.
+    pub fn first(text: &str) -> Result<Secret, OpsTokensError> {
+        let first = text.split(',').next().unwrap_or_default().trim();
+        let token = first.split_once(':').map_or(first, |(_, token)| token.trim());
+        visible(token).map(|token| Secret(token.to_owned())).ok_or(OpsTokensError::Token)
+    }
+
     /// One operator with a new random token of 256 bits, and that token.
     pub fn generate() -> Result<(Self, Secret), getrandom::Error> {
         let mut tokens = OpsTokens(Vec::new());
@@ -230,6 +237,8 @@ mod tests {
         ];
         for (configured, authorization, name) in cases {
             let tokens: OpsTokens = configured.parse().unwrap();
+            let first = format!("Bearer {}", OpsTokens::first(configured).unwrap().reveal());
+            assert!(tokens.operator(&headers(&[("authorization", &first)])).is_ok(), "{configured}");
             let found = tokens.operator(&headers(&[("authorization", authorization)])).ok();
             assert_eq!(found, name, "{configured} {authorization}");
         }

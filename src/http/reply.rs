@@ -125,7 +125,8 @@ pub fn query(parts: &Parts) -> Result<Vec<(String, String)>, Problem> {
     pairs.map(|Query(pairs)| pairs).map_err(|_| Problem::new(Code::ValidationFailed))
 }
 
-fn number(pairs: &[(String, String)], name: &'static str, default: u64, max: u64) -> Result<u64, Problem> {
+/// The value of a parameter that is a number from 1.
+pub fn number(pairs: &[(String, String)], name: &'static str, default: u64, max: u64) -> Result<u64, Problem> {
     let Some(text) = single(pairs, name)? else { return Ok(default) };
     let number = text.parse().ok().filter(|number| (1..=max).contains(number));
     number.ok_or_else(|| wrong(name, "out_of_range", format!("{name} deve ser um número de 1 a {max}")))

@@ -7,7 +7,7 @@ use axum::{Json, Router};
 use utoipa::OpenApi;
 
 use super::app::App;
-use super::ops::{api_keys, books, health, merchants, sandbox, sub_recipients as review};
+use super::ops::{api_keys, backup, books, health, merchants, sandbox, sub_recipients as review};
 use super::{balance, card, charges, pix, statement, sub_recipients};
 
 static DOCUMENT: LazyLock<utoipa::openapi::OpenApi> = LazyLock::new(Document::openapi);
@@ -44,6 +44,7 @@ pub fn operations(app: &Arc<App>) -> Router {
         .route("/ops/trial-balance", get(books::trial_balance))
         .route("/ops/ledgers/{id}/accounts", get(books::accounts))
         .route("/ops/ledgers/{id}/entries", get(books::entries))
+        .route("/ops/backup", get(backup::backup))
         .route("/healthz", get(health::healthz))
         .route("/readyz", get(health::readyz))
         .route("/metrics", get(health::metrics));
@@ -82,6 +83,7 @@ pub fn operations(app: &Arc<App>) -> Router {
         books::trial_balance,
         books::accounts,
         books::entries,
+        backup::backup,
         sandbox::advance_clock,
         health::healthz,
         health::readyz,

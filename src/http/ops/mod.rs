@@ -1,6 +1,7 @@
-//! Operations: their own listener and credential. Merchants and their keys, reviews, the books, the sandbox clock.
+//! Operations: their own listener and credential. Merchants and their keys, reviews, the books, backups, the sandbox clock.
 
 pub mod api_keys;
+pub mod backup;
 pub mod books;
 pub mod health;
 pub mod merchants;

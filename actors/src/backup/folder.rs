@@ -1,0 +1,447 @@
+//! The folder of a backup: read and checked from its first block to its last, and continued by a run.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{self, BufReader, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use super::{BackupError, Frame, FrameReader, PARTITION, write_magic};
+use crate::store::{Block, Head};
+
+/// The largest file of blocks, unless one block is larger.
+const FILE_BYTES_MAX: u64 = 256 << 20;
+const KEYS: &str = "keys";
+const LOCK: &str = "lock";
+const BLOCKS: &str = ".blocks";
+/// The ending of a file that is being written.
+const UNFINISHED: &str = "~";
+
+/// A backup as it stands in its folder.
+#[derive(Debug)]
+pub struct BackupFolder {
+    path: PathBuf,
+    head: Head,
+    values: Vec<(Vec<u8>, Vec<u8>)>,
+    /// Whether no run has happened yet.
+    is_new: bool,
+}
+
+impl BackupFolder {
+    /// Opens a backup; reads its keys and its end, and no block yet.
+    pub fn open(path: &Path) -> Result<Self, BackupError> {
+        let folder = Self::open_or_begin(path)?;
+        if folder.is_new { Err(BackupError::NoBackup { folder: folder.path }) } else { Ok(folder) }
+    }
+
+    /// True when a folder is, or was, one of a backup.
+    pub fn is_one(path: &Path) -> bool {
+        path.join(KEYS).is_file() || path.join(name_of(1)).is_file()
+    }
+
+    fn open_or_begin(path: &Path) -> Result<Self, BackupError> {
+        let keys = path.join(KEYS);
+        let mut folder = Self { path: path.to_path_buf(), head: Head::EMPTY, values: Vec::new(), is_new: true };
+        let file = match File::open(&keys) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return match names(path)?.iter().find(|name| name.as_str() != LOCK) {
+                    None => Ok(folder),
+                    Some(name) if number_of(name).is_some() => {
+                        Err(BackupError::Damaged { file: keys, detail: "missing beside the blocks".to_owned() })
+                    }
+                    Some(name) => Err(BackupError::NotEmpty { file: path.join(name) }),
+                };
+            }
+            file => file.map_err(|source| machine(&keys, source))?,
+        };
+        let mut reader = FrameReader::new(BufReader::new(file), keys)?;
+        folder.head = loop {
+            match reader.next_frame()? {
+                Frame::Value { key, value } => folder.values.push((key, value)),
+                Frame::End(head) => break head,
+                Frame::Block(_) => return Err(reader.damaged("a block stands among the keys")),
+            }
+        };
+        reader.finish()?;
+        folder.is_new = false;
+        Ok(folder)
+    }
+
+    /// Where it stands.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The head of the journal through which it goes.
+    pub fn head(&self) -> Head {
+        self.head
+    }
+
+    /// The durable values beside the journal, by key.
+    pub fn values(&self) -> &[(Vec<u8>, Vec<u8>)] {
+        &self.values
+    }
+
+    /// Its blocks, from the first. Everything is checked: every frame, the chain, and that they reach the end that `keys` names. The
+    /// iterator ends after its first error.
+    pub fn blocks(&self) -> impl Iterator<Item = Result<Block, BackupError>> + '_ {
+        BlockFiles { folder: self, head: Head::EMPTY, number: 0, reader: None, is_over: false }
+    }
+}
+
+/// Reads one file of blocks after the other.
+struct BlockFiles<'a> {
+    folder: &'a BackupFolder,
+    head: Head,
+    number: u32,
+    reader: Option<FrameReader<BufReader<File>>>,
+    is_over: bool,
+}
+
+impl Iterator for BlockFiles<'_> {
+    type Item = Result<Block, BackupError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.is_over {
+            return None;
+        }
+        let block = self.next_block().transpose();
+        self.is_over = !matches!(block, Some(Ok(_)));
+        block
+    }
+}
+
+impl BlockFiles<'_> {
+    fn next_block(&mut self) -> Result<Option<Block>, BackupError> {
+        loop {
+            let reader = match &mut self.reader {
+                Some(reader) => reader,
+                None if self.head == self.folder.head => return Ok(None),
+                None => {
+                    let reader = self.next_file()?;
+                    self.reader.insert(reader)
+                }
+            };
+            match reader.next_frame()? {
+                Frame::Block(block) => {
+                    if block.partition != PARTITION || self.head.admit(&block).is_err() {
+                        return Err(reader.damaged("a block does not continue the chain"));
+                    }
+                    self.head = Head::after(&block, block.hash());
+                    return Ok(Some(block));
+                }
+                Frame::End(end) if end == self.head => {
+                    self.reader.take().map_or(Ok(()), FrameReader::finish)?;
+                }
+                Frame::End(_) => return Err(reader.damaged("its end is not that of its blocks")),
+                Frame::Value { .. } => return Err(reader.damaged("a key stands among the blocks")),
+            }
+        }
+    }
+
+    fn next_file(&mut self) -> Result<FrameReader<BufReader<File>>, BackupError> {
+        self.number += 1;
+        let path = self.folder.path.join(name_of(self.number));
+        match File::open(&path) {
+            Ok(file) => FrameReader::new(BufReader::with_capacity(READ_BYTES, file), path),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                let detail = format!("missing: the backup goes through sequence {}", self.folder.head.next.0 - 1);
+                Err(BackupError::Damaged { file: path, detail })
+            }
+            Err(source) => Err(machine(&path, source)),
+        }
+    }
+}
+
+const READ_BYTES: usize = 1 << 18;
+
+/// What a run added, and what there is now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Taken {
+    /// Records that are new.
+    pub records: u64,
+    /// Bytes that are new.
+    pub bytes: u64,
+    /// Bytes of the whole backup.
+    pub bytes_in_all: u64,
+    /// The end of the backup.
+    pub head: Head,
+}
+
+/// A run of a backup: nobody else writes to its folder meanwhile.
+#[derive(Debug)]
+pub struct Run {
+    folder: BackupFolder,
+    /// How many files of blocks count.
+    files: u32,
+    pub(super) file_bytes_max: u64,
+    _lock: File,
+}
+
+impl Run {
+    /// Begins a run: makes the folder where there is none, removes what a run that was cut left unfinished, and reads and checks all
+    /// that is there. `progress` is told how many Records of how many.
+    pub fn begin(path: &Path, progress: &mut dyn FnMut(u64, u64)) -> Result<Self, BackupError> {
+        let path = std::path::absolute(path).map_err(|source| machine(path, source))?;
+        std::fs::create_dir_all(&path).map_err(|source| machine(&path, source))?;
+        path.parent().map_or(Ok(()), sync_folder)?;
+        let lock = lock(&path)?;
+        remove_unfinished(&path)?;
+        let folder = BackupFolder::open_or_begin(&path)?;
+        let total = folder.head.next.0 - 1;
+        let mut blocks = BlockFiles { folder: &folder, head: Head::EMPTY, number: 0, reader: None, is_over: false };
+        for block in blocks.by_ref() {
+            progress(block?.next().0 - 1, total);
+        }
+        let files = blocks.number;
+        Ok(Self { folder, files, file_bytes_max: FILE_BYTES_MAX, _lock: lock })
+    }
+
+    /// The head of the journal through which the backup goes.
+    pub fn head(&self) -> Head {
+        self.folder.head
+    }
+
+    /// Adds what [`super::frames`] gives from the head on. An error leaves the backup as it was. `progress` is told how many Records
+    /// of how many.
+    pub fn take(
+        self,
+        frames: impl Iterator<Item = Result<Frame, BackupError>>,
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> Result<Taken, BackupError> {
+        let taken = self.copy(frames, progress);
+        if taken.is_err() {
+            let _the_next_run_tries_again = remove_unfinished(&self.folder.path);
+        }
+        taken
+    }
+
+    fn copy(
+        &self,
+        mut frames: impl Iterator<Item = Result<Frame, BackupError>>,
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> Result<Taken, BackupError> {
+        let mut next_frame = || frames.next().unwrap_or(Err(BackupError::Source("it breaks off")));
+        let begin = self.folder.head;
+        let mut values = Vec::new();
+        let through = loop {
+            match next_frame()? {
+                Frame::Value { key, value } => values.push((key, value)),
+                Frame::End(head) => break head,
+                Frame::Block(_) => return Err(BackupError::Source("a block stands among the keys")),
+            }
+        };
+        let other_journal = |detail| BackupError::OtherJournal { folder: self.folder.path.clone(), detail };
+        let sequence = begin.next.0 - 1;
+        if through.next < begin.next {
+            let ends_at = through.next.0 - 1;
+            let detail = format!("the backup goes through sequence {sequence}, and the journal ends at {ends_at}");
+            return Err(other_journal(detail));
+        }
+        let parts = || other_journal(format!("it has another block at sequence {sequence}"));
+        let mut writer = Writer { run: self, open: None, finished: Vec::new(), bytes: 0 };
+        let mut head = begin;
+        loop {
+            match next_frame()? {
+                Frame::Block(block) => {
+                    if block.partition != PARTITION {
+                        return Err(BackupError::Source("a block of a partition that this release does not know"));
+                    }
+                    let before = head;
+                    if before.admit(&block).is_err() {
+                        let broken = BackupError::Source("a block does not continue the chain");
+                        return Err(if before == begin { parts() } else { broken });
+                    }
+                    head = Head::after(&block, block.hash());
+                    writer.write(block, before)?;
+                    progress(head.next.0 - begin.next.0, through.next.0 - begin.next.0);
+                }
+                Frame::End(end) if end == head && end == through => break,
+                Frame::End(_) if head == begin => return Err(parts()),
+                Frame::End(_) => return Err(BackupError::Source("its end is not that of its blocks")),
+                Frame::Value { .. } => return Err(BackupError::Source("a key stands among the blocks")),
+            }
+        }
+        let (finished, bytes) = writer.finish(head)?;
+        // Everything new is on the disk, under names that do not count.
+        if self.folder.is_new {
+            self.put_keys(&values, Head::EMPTY)?;
+        }
+        self.remove_uncounted()?;
+        for number in &finished {
+            let path = self.folder.path.join(name_of(*number));
+            std::fs::rename(unfinished(&path), &path).map_err(|source| machine(&path, source))?;
+        }
+        sync_folder(&self.folder.path)?;
+        // With this the run has happened.
+        let keys_bytes = self.put_keys(&values, head)?;
+        let files = self.files + finished.len() as u32;
+        let sizes = (1..=files).map(|number| {
+            let path = self.folder.path.join(name_of(number));
+            std::fs::metadata(&path).map(|metadata| metadata.len()).map_err(|source| machine(&path, source))
+        });
+        let bytes_in_all = sizes.sum::<Result<u64, _>>()? + keys_bytes;
+        Ok(Taken { records: head.next.0 - begin.next.0, bytes, bytes_in_all, head })
+    }
+
+    /// Replaces the keys and the end of the backup; gives the size of the file.
+    fn put_keys(&self, values: &[(Vec<u8>, Vec<u8>)], head: Head) -> Result<u64, BackupError> {
+        let path = self.folder.path.join(KEYS);
+        let put = || {
+            let mut bytes = Vec::new();
+            write_magic(&mut bytes)?;
+            for (key, value) in values {
+                bytes.extend(Frame::Value { key: key.clone(), value: value.clone() }.to_bytes()?);
+            }
+            bytes.extend(Frame::End(head).to_bytes()?);
+            let mut file = File::create(unfinished(&path))?;
+            file.write_all(&bytes)?;
+            file.sync_all()?;
+            std::fs::rename(unfinished(&path), &path)?;
+            Ok(bytes.len() as u64)
+        };
+        let bytes = put().map_err(|source| machine(&path, source))?;
+        sync_folder(&self.folder.path)?;
+        Ok(bytes)
+    }
+
+    /// Removes the files of a run that was cut before it had happened.
+    fn remove_uncounted(&self) -> Result<(), BackupError> {
+        for name in names(&self.folder.path)? {
+            if number_of(&name).is_some_and(|number| number > self.files) {
+                remove(&self.folder.path.join(name))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Writes blocks to files that have no name yet.
+struct Writer<'a> {
+    run: &'a Run,
+    open: Option<OpenFile>,
+    finished: Vec<u32>,
+    bytes: u64,
+}
+
+struct OpenFile {
+    number: u32,
+    path: PathBuf,
+    to: BufWriter<File>,
+    bytes: u64,
+}
+
+impl Writer<'_> {
+    /// Writes a block that continues `before`, in the file that is open if there is room.
+    fn write(&mut self, block: Block, before: Head) -> Result<(), BackupError> {
+        let frame = Frame::Block(block).to_bytes();
+        let frame = frame.map_err(|source| machine(&self.run.folder.path, source))?;
+        let is_full = |file: &OpenFile| file.bytes + frame.len() as u64 > self.run.file_bytes_max;
+        if self.open.as_ref().is_some_and(is_full) {
+            self.close(before)?;
+        }
+        let file = match &mut self.open {
+            Some(file) => file,
+            None => {
+                let file = OpenFile::create(self.run, self.run.files + self.finished.len() as u32 + 1)?;
+                self.open.insert(file)
+            }
+        };
+        file.write(&frame)
+    }
+
+    fn close(&mut self, head: Head) -> Result<(), BackupError> {
+        let Some(mut file) = self.open.take() else { return Ok(()) };
+        let end = Frame::End(head).to_bytes().map_err(|source| machine(&file.path, source))?;
+        file.write(&end)?;
+        let OpenFile { number, path, mut to, bytes } = file;
+        to.flush().and_then(|()| to.get_ref().sync_all()).map_err(|source| machine(&path, source))?;
+        self.finished.push(number);
+        self.bytes += bytes;
+        Ok(())
+    }
+
+    fn finish(mut self, head: Head) -> Result<(Vec<u32>, u64), BackupError> {
+        self.close(head)?;
+        Ok((self.finished, self.bytes))
+    }
+}
+
+impl OpenFile {
+    fn create(run: &Run, number: u32) -> Result<Self, BackupError> {
+        let path = unfinished(&run.folder.path.join(name_of(number)));
+        let mut begin = Vec::new();
+        let file = write_magic(&mut begin).and_then(|()| File::create(&path));
+        let to = BufWriter::with_capacity(READ_BYTES, file.map_err(|source| machine(&path, source))?);
+        let mut file = Self { number, path, to, bytes: 0 };
+        file.write(&begin)?;
+        Ok(file)
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> Result<(), BackupError> {
+        self.bytes += bytes.len() as u64;
+        self.to.write_all(bytes).map_err(|source| machine(&self.path, source))
+    }
+}
+
+fn name_of(number: u32) -> String {
+    format!("{number:06}{BLOCKS}")
+}
+
+fn number_of(name: &str) -> Option<u32> {
+    name.strip_suffix(BLOCKS)?.parse().ok()
+}
+
+fn unfinished(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(UNFINISHED);
+    PathBuf::from(name)
+}
+
+/// The names in a folder, in order; none where there is no folder.
+fn names(path: &Path) -> Result<Vec<String>, BackupError> {
+    let list = || -> io::Result<Vec<String>> {
+        let mut names = Vec::new();
+        for entry in std::fs::read_dir(path)? {
+            names.push(entry?.file_name().to_string_lossy().into_owned());
+        }
+        names.sort_unstable();
+        Ok(names)
+    };
+    match list() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        names => names.map_err(|source| machine(path, source)),
+    }
+}
+
+fn remove_unfinished(path: &Path) -> Result<(), BackupError> {
+    let is_ours = |name: &&str| *name == KEYS || number_of(name).is_some();
+    for name in names(path)? {
+        if name.strip_suffix(UNFINISHED).as_ref().is_some_and(is_ours) {
+            remove(&path.join(name))?;
+        }
+    }
+    Ok(())
+}
+
+fn remove(path: &Path) -> Result<(), BackupError> {
+    std::fs::remove_file(path).map_err(|source| machine(path, source))
+}
+
+fn lock(path: &Path) -> Result<File, BackupError> {
+    let lock = path.join(LOCK);
+    let file = OpenOptions::new().create(true).truncate(false).write(true).open(&lock);
+    let file = file.map_err(|source| machine(&lock, source))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(BackupError::InUse { folder: path.to_path_buf() }),
+        Err(TryLockError::Error(source)) => Err(machine(&lock, source)),
+    }
+}
+
+/// Makes the names in a folder durable.
+fn sync_folder(path: &Path) -> Result<(), BackupError> {
+    File::open(path).and_then(|folder| folder.sync_all()).map_err(|source| machine(path, source))
+}
+
+fn machine(path: &Path, source: io::Error) -> BackupError {
+    BackupError::Machine { path: path.to_path_buf(), source }
+}

@@ -1,0 +1,194 @@
+//! Frames: how a backup lies in its files and travels from a server.
+
+use std::io::{self, Read, Write};
+use std::path::PathBuf;
+
+use super::{BackupError, FORMAT};
+use crate::store::{Block, BlockHash, Head, Partition, Sequence};
+
+/// One thing of a backup.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Frame {
+    /// A block of the journal.
+    Block(Block),
+    /// A durable value of the state area.
+    Value {
+        /// Its key.
+        key: Vec<u8>,
+        /// The value.
+        value: Vec<u8>,
+    },
+    /// The end of a section, and the head of the journal there.
+    End(Head),
+}
+
+/// What every file, and every answer of a server, begins with, before the byte of the format.
+const MAGIC: &[u8; 15] = b"centavo backup\n";
+const BLOCK: u8 = b'b';
+const VALUE: u8 = b'v';
+const END: u8 = b'e';
+/// The kind and the length of a frame, before its payload.
+const HEADER_BYTES: usize = 5;
+
+/// Begins a file or an answer.
+pub fn write_magic(to: &mut impl Write) -> io::Result<()> {
+    to.write_all(MAGIC)?;
+    to.write_all(&[FORMAT])
+}
+
+impl Frame {
+    /// The bytes of the frame: kind, length, payload, and the CRC32C of all three.
+    pub fn to_bytes(&self) -> io::Result<Vec<u8>> {
+        let mut bytes = vec![0; HEADER_BYTES];
+        bytes[0] = match self {
+            Frame::Block(block) => {
+                bytes.extend_from_slice(&block.partition.0.to_be_bytes());
+                bytes.extend_from_slice(&block.first.0.to_be_bytes());
+                bytes.extend_from_slice(&block.booked_at_ms.to_be_bytes());
+                bytes.extend_from_slice(&block.previous.0);
+                bytes.extend_from_slice(&length_of(block.records.len())?);
+                for record in &block.records {
+                    bytes.extend_from_slice(&length_of(record.len())?);
+                    bytes.extend_from_slice(record);
+                }
+                BLOCK
+            }
+            Frame::Value { key, value } => {
+                bytes.extend_from_slice(&length_of(key.len())?);
+                bytes.extend_from_slice(key);
+                bytes.extend_from_slice(value);
+                VALUE
+            }
+            Frame::End(head) => {
+                bytes.extend_from_slice(&head.next.0.to_be_bytes());
+                bytes.extend_from_slice(&head.hash.0);
+                bytes.extend_from_slice(&head.booked_at_ms.to_be_bytes());
+                END
+            }
+        };
+        let length = length_of(bytes.len() - HEADER_BYTES)?;
+        bytes[1..HEADER_BYTES].copy_from_slice(&length);
+        let checksum = crc32c::crc32c(&bytes);
+        bytes.extend_from_slice(&checksum.to_be_bytes());
+        Ok(bytes)
+    }
+
+    fn parse(kind: u8, payload: &[u8]) -> Option<Frame> {
+        let mut fields = Fields(payload);
+        let frame = match kind {
+            BLOCK => {
+                let partition = Partition(u16::from_be_bytes(fields.take()?));
+                let first = Sequence(u64::from_be_bytes(fields.take()?));
+                let booked_at_ms = i64::from_be_bytes(fields.take()?);
+                let previous = BlockHash(fields.take()?);
+                let count = u32::from_be_bytes(fields.take()?);
+                let records = (0..count).map(|_| fields.counted()).collect::<Option<Vec<_>>>()?;
+                Frame::Block(Block { partition, first, booked_at_ms, previous, records })
+            }
+            VALUE => {
+                let key = fields.counted()?;
+                Frame::Value { key, value: std::mem::take(&mut fields.0).to_vec() }
+            }
+            END => {
+                let next = Sequence(u64::from_be_bytes(fields.take()?));
+                let hash = BlockHash(fields.take()?);
+                Frame::End(Head { next, hash, booked_at_ms: i64::from_be_bytes(fields.take()?) })
+            }
+            _ => return None,
+        };
+        fields.0.is_empty().then_some(frame)
+    }
+}
+
+fn length_of(count: usize) -> io::Result<[u8; 4]> {
+    let too_large = |_| io::Error::new(io::ErrorKind::InvalidInput, "a frame of a backup has less than 4 GiB");
+    u32::try_from(count).map(u32::to_be_bytes).map_err(too_large)
+}
+
+/// Takes fields off the front of a payload.
+struct Fields<'a>(&'a [u8]);
+
+impl Fields<'_> {
+    fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
+        let (field, rest) = self.0.split_first_chunk()?;
+        self.0 = rest;
+        Some(*field)
+    }
+
+    /// Bytes with their length before them.
+    fn counted(&mut self) -> Option<Vec<u8>> {
+        let length = usize::try_from(u32::from_be_bytes(self.take()?)).ok()?;
+        let (bytes, rest) = self.0.split_at_checked(length)?;
+        self.0 = rest;
+        Some(bytes.to_vec())
+    }
+}
+
+/// Reads frames and checks them. It never says what was not there: where the bytes end, a frame is missing.
+#[derive(Debug)]
+pub struct FrameReader<R> {
+    from: R,
+    name: PathBuf,
+}
+
+impl<R: Read> FrameReader<R> {
+    /// Begins to read; `name` is what errors call the source.
+    pub fn new(mut from: R, name: PathBuf) -> Result<Self, BackupError> {
+        let mut begin = [0; MAGIC.len() + 1];
+        let read = from.read_exact(&mut begin);
+        let mut reader = Self { from, name };
+        read.map_err(|error| reader.unreadable(error))?;
+        match begin.split_last() {
+            Some((&FORMAT, magic)) if magic == MAGIC => Ok(reader),
+            Some((&found, magic)) if magic == MAGIC && found > FORMAT => {
+                Err(BackupError::NewerFormat { file: std::mem::take(&mut reader.name), found })
+            }
+            _ => Err(reader.damaged("it does not begin as a file of a backup does")),
+        }
+    }
+
+    /// The next frame; an error where there is none.
+    pub fn next_frame(&mut self) -> Result<Frame, BackupError> {
+        let mut bytes = vec![0; HEADER_BYTES];
+        self.from.read_exact(&mut bytes).map_err(|error| self.unreadable(error))?;
+        let length = u32::from_be_bytes([bytes[1], bytes[2], bytes[3], bytes[4]]);
+        // The length may be damaged: memory is taken as the bytes come.
+        let rest = u64::from(length) + CHECKSUM_BYTES as u64;
+        let read = (&mut self.from).take(rest).read_to_end(&mut bytes).map_err(|error| self.unreadable(error))?;
+        if (read as u64) < rest {
+            return Err(self.cut_off());
+        }
+        let (covered, checksum) = bytes.split_at(bytes.len() - CHECKSUM_BYTES);
+        if crc32c::crc32c(covered).to_be_bytes() != checksum {
+            return Err(self.damaged("a frame does not match its checksum"));
+        }
+        Frame::parse(covered[0], &covered[HEADER_BYTES..]).ok_or_else(|| self.damaged("a frame has no meaning"))
+    }
+
+    /// Requires that nothing follows.
+    pub fn finish(mut self) -> Result<(), BackupError> {
+        match self.from.read(&mut [0]) {
+            Ok(0) => Ok(()),
+            Ok(_) => Err(self.damaged("something follows its end")),
+            Err(error) => Err(self.unreadable(error)),
+        }
+    }
+
+    /// Something is wrong in what was read here.
+    pub fn damaged(&self, detail: &str) -> BackupError {
+        BackupError::Damaged { file: self.name.clone(), detail: detail.to_owned() }
+    }
+
+    fn cut_off(&self) -> BackupError {
+        self.damaged("it is cut off")
+    }
+
+    fn unreadable(&self, error: io::Error) -> BackupError {
+        match error.kind() {
+            io::ErrorKind::UnexpectedEof => self.cut_off(),
+            _ => BackupError::Machine { path: self.name.clone(), source: error },
+        }
+    }
+}
+
+const CHECKSUM_BYTES: usize = 4;

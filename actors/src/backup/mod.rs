@@ -1,0 +1,266 @@
+//! Backups: a copy of the journal and of the keys beside it, in files of their own format, from which any store can be made again.
+//!
+//! A backup is made of blocks, not of a store's files: it does not depend on how a store lays them out, everything in it is checked
+//! while it is made and again whenever it is read, and it is incremental to the block.
+//!
+//! ```text
+//! <backup>/000001.blocks   blocks in order, from the first of the journal, at most 256 MiB a file
+//! <backup>/000002.blocks   each run of a backup adds one file or more; a file is never changed
+//! <backup>/keys            the durable values beside the journal, and how far the backup goes; replaced by each run
+//! <backup>/lock            held while a run writes
+//! ```
+//!
+//! # The format
+//! Integers are big-endian. A file is `centavo backup`, a line feed, the byte of the format (now 1), and frames: kind (one byte), length
+//! of the payload (u32), payload, CRC32C of all three (u32). The kinds:
+//!
+//! - `b`, a block: partition (u16), sequence of its first Record (u64), booking time (i64, milliseconds), hash of the block before it
+//!   (32 bytes), number of Records (u32), and each Record's length (u32) and bytes. Its own hash is not written: it is computed, and
+//!   the next block, or the end, must name it.
+//! - `v`, a value: length of the key (u32), key, value.
+//! - `e`, an end: the head of the journal there: next sequence (u64), hash (32 bytes), booking time (i64). Nothing follows it.
+//!
+//! A `.blocks` file is blocks and an end; `keys` is values and an end, which is the end of the whole backup. What a server sends is
+//! the same: the beginning of a file, the values, an end with the head that is being sent, then the blocks through it, and an end.
+//!
+//! What may change: new kinds of frames, and other payloads, come with a higher format byte, which older releases refuse by name; a
+//! release reads every format before its own. The hash of a block ([`crate::store::Block::hash`]) never changes under the same format.
+//!
+//! # What a run promises
+//! Files get their names when they are whole and on the disk: first the blocks, then `keys`. The rename of `keys` is the moment at
+//! which the run has happened; `.blocks` files beyond its end, of a run that was cut, do not count, and the next run removes them.
+//! So a missing file is noticed, also when it is the last. Keys are read after the head that is copied, and a key is durable before any
+//! Record that is sealed with it: every Record of a backup finds its key there.
+//!
+//! The master key is **not** in a backup: whoever has the backup alone cannot read a person's name. What is derived (snapshots, the
+//! index, the readers' view) is not there either; a restored store makes it again.
+
+mod folder;
+mod frame;
+#[cfg(test)]
+mod tests;
+
+use std::io;
+use std::path::PathBuf;
+
+use crate::store::{Block, Head, Partition, Sequence, Store, StoreError};
+
+pub use folder::{BackupFolder, Run, Taken};
+pub use frame::{Frame, FrameReader, write_magic};
+
+/// The newest format that this release writes and reads.
+pub const FORMAT: u8 = 1;
+
+/// What the keys of durable values begin with: all that is kept in the state area and can't be derived from the journal.
+const DURABLE_PREFIXES: [&[u8]; 2] = [b"keys/", b"stamp/"];
+
+/// The partition that is copied. This release has one.
+const PARTITION: Partition = Partition(0);
+
+/// Why a backup is not made, read or restored.
+#[derive(Debug, thiserror::Error)]
+pub enum BackupError {
+    /// The store failed, or found its blocks damaged.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The machine failed: the disk is full, a file may not be opened, a connection broke.
+    #[error("{}: {source}", path.display())]
+    Machine {
+        /// What was read or written.
+        path: PathBuf,
+        /// What the machine said.
+        source: io::Error,
+    },
+    /// What was read is not what was written.
+    #[error("{}: damaged: {detail}", file.display())]
+    Damaged {
+        /// The file.
+        file: PathBuf,
+        /// What was found.
+        detail: String,
+    },
+    /// What comes from a store or a server is not what a backup takes.
+    #[error("what was to be copied: {0}")]
+    Source(&'static str),
+    /// There is no backup.
+    #[error("{}: there is no backup here", folder.display())]
+    NoBackup {
+        /// The folder.
+        folder: PathBuf,
+    },
+    /// The folder holds something else.
+    #[error("{}: this is no file of a backup; a backup begins in an empty folder", file.display())]
+    NotEmpty {
+        /// A file that is in the way.
+        file: PathBuf,
+    },
+    /// Another run writes to the backup.
+    #[error("{}: another backup is being written here", folder.display())]
+    InUse {
+        /// The folder.
+        folder: PathBuf,
+    },
+    /// Written by a newer release than this one.
+    #[error("{}: written in format {found}; this release reads formats up to {FORMAT}: use a newer release", file.display())]
+    NewerFormat {
+        /// The file.
+        file: PathBuf,
+        /// The format found.
+        found: u8,
+    },
+    /// The journal does not continue the backup.
+    #[error("{}: a backup of another journal: {detail}", folder.display())]
+    OtherJournal {
+        /// The folder of the backup.
+        folder: PathBuf,
+        /// Where they part.
+        detail: String,
+    },
+}
+
+/// What a backup that has all before `from` lacks: the durable values, an end with the head of this moment, the blocks through that
+/// head, and an end. Nothing is held between one frame and the next, so a slow reader disturbs nobody.
+pub fn frames(
+    store: &dyn Store,
+    from: Sequence,
+) -> Result<impl Iterator<Item = Result<Frame, BackupError>> + '_, BackupError> {
+    // In this order: a Record below the head is sealed with a key that was there before it.
+    let head = store.head(PARTITION)?;
+    let values = durable_values(store)?;
+    let blocks = store.blocks(PARTITION, from).take_while(move |block| match block {
+        Ok(block) => block.next() <= head.next,
+        Err(_) => true,
+    });
+    let values = values.into_iter().map(|(key, value)| Ok(Frame::Value { key, value }));
+    let blocks = blocks.map(|block| block.map(Frame::Block).map_err(BackupError::from));
+    let end = || std::iter::once(Ok(Frame::End(head)));
+    Ok(values.chain(end()).chain(blocks).chain(end()))
+}
+
+/// The values beside the journal that can't be derived from it, by key.
+pub fn durable_values(store: &dyn Store) -> Result<Vec<(Vec<u8>, Vec<u8>)>, StoreError> {
+    let mut values = Vec::new();
+    for prefix in DURABLE_PREFIXES {
+        for key in store.state_keys(prefix)? {
+            // One that was dropped meanwhile is gone on purpose.
+            if let Some(value) = store.state(&key)? {
+                values.push((key, value));
+            }
+        }
+    }
+    Ok(values)
+}
+
+/// Where the blocks after those of a backup are taken from.
+pub enum Tail<'a> {
+    /// Another backup.
+    Backup(&'a BackupFolder),
+    /// A store that nobody writes to.
+    Store(&'a dyn Store),
+}
+
+/// What was restored.
+#[derive(Debug)]
+pub struct Restored {
+    /// The head of the store now.
+    pub head: Head,
+    /// What the tail gave.
+    pub tail: Option<TailTaken>,
+}
+
+/// What the tail of a restore gave.
+#[derive(Debug)]
+pub struct TailTaken {
+    /// How many Records.
+    pub records: u64,
+    /// Why it ended before its own end.
+    pub stopped: Option<BackupError>,
+    /// Why its keys could not be read, so that those of the backup stand.
+    pub without_keys: Option<BackupError>,
+}
+
+/// Fills an empty store from a backup, then from a tail as far as it can be read. `progress` is told how many Records of how many are
+/// there.
+pub fn restore(
+    backup: &BackupFolder,
+    tail: Option<Tail<'_>>,
+    store: &dyn Store,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<Restored, BackupError> {
+    let mut values = backup.values().to_vec();
+    let total = backup.head().next.0 - 1;
+    for block in backup.blocks() {
+        let block = block?;
+        store.append(&block)?;
+        progress(block.next().0 - 1, total);
+    }
+    let tail = tail.map(|tail| append_tail(backup, &tail, store, &mut values)).transpose()?;
+    for (key, value) in values {
+        store.put_state(&key, &value)?;
+    }
+    Ok(Restored { head: store.head(PARTITION)?, tail })
+}
+
+/// Appends what a second copy has beyond the head. Its keys are the newer ones where it has.
+fn append_tail(
+    backup: &BackupFolder,
+    tail: &Tail<'_>,
+    store: &dyn Store,
+    values: &mut Vec<(Vec<u8>, Vec<u8>)>,
+) -> Result<TailTaken, BackupError> {
+    let begin = store.head(PARTITION)?;
+    let mut stopped = None;
+    for block in tail.blocks_from(begin) {
+        let block = match block {
+            Ok(block) => block,
+            Err(error) => {
+                stopped = Some(error);
+                break;
+            }
+        };
+        let is_before = block.next() <= begin.next;
+        let parts = match is_before {
+            true => block.next() == begin.next && block.hash() != begin.hash,
+            false => store.head(PARTITION)?.admit(&block).is_err(),
+        };
+        if parts {
+            let detail = format!("block {} of the second copy does not belong to it", block.first.0);
+            return Err(BackupError::OtherJournal { folder: backup.path().to_path_buf(), detail });
+        }
+        if is_before {
+            continue;
+        }
+        store.append(&block)?;
+    }
+    let records = store.head(PARTITION)?.next.0 - begin.next.0;
+    let mut without_keys = None;
+    if records > 0 {
+        match tail.values() {
+            Ok(newer) => *values = newer,
+            Err(error) => without_keys = Some(error),
+        }
+    }
+    Ok(TailTaken { records, stopped, without_keys })
+}
+
+type Blocks<'a> = Box<dyn Iterator<Item = Result<Block, BackupError>> + 'a>;
+
+impl Tail<'_> {
+    /// The last block through a head and those beyond it, perhaps after some before.
+    fn blocks_from(&self, head: Head) -> Blocks<'_> {
+        match self {
+            Tail::Backup(folder) => Box::new(folder.blocks()),
+            Tail::Store(store) => {
+                let from = Sequence(head.next.0 - 1).max(Sequence::FIRST);
+                Box::new(store.blocks(PARTITION, from).map(|block| block.map_err(BackupError::from)))
+            }
+        }
+    }
+
+    fn values(&self) -> Result<Vec<(Vec<u8>, Vec<u8>)>, BackupError> {
+        match self {
+            Tail::Backup(folder) => Ok(folder.values().to_vec()),
+            Tail::Store(store) => Ok(durable_values(*store)?),
+        }
+    }
+}

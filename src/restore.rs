@@ -1,0 +1,170 @@
+//! `centavo restore`: makes a data directory from a backup, and goes on with what a second copy of the journal has beyond it.
+//!
+//! The directory is made beside its place under another name, and gets its own when it is whole: a restore that is cut is no half
+//! journal, and can be run again. The keys come with the backup, the master key does not.
+
+use std::fs::{self, File, TryLockError};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use actors::backup::{BackupError, BackupFolder, Restored, Tail, TailTaken, restore};
+use actors::store::{SledOptions, SledStore, StoreError};
+
+use crate::config::RestoreArgs;
+use crate::terminal;
+use crate::verify::{self, quietly};
+
+/// Why nothing is restored.
+#[derive(Debug, thiserror::Error)]
+pub enum Failure {
+    /// The store or the backup failed, or is damaged.
+    #[error(transparent)]
+    Backup(#[from] BackupError),
+    /// There is something where the data is to be.
+    #[error("{}: not empty; restore to a new directory, and put master.key there afterwards", data.display())]
+    NotEmpty {
+        /// The data directory.
+        data: PathBuf,
+    },
+    /// The second copy can't be opened. Nothing was restored.
+    #[error("the second copy does not open: {0}; without --tail the backup alone is restored")]
+    Tail(BackupError),
+    /// The data does not verify.
+    #[error(transparent)]
+    Verify(#[from] verify::Failure),
+    /// The data made the program panic: it holds what no sound program writes.
+    #[error("the restore could not go on: {0}")]
+    Panicked(String),
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        Failure::Backup(error.into())
+    }
+}
+
+/// Restores, says what was restored, and verifies it.
+pub fn run(args: &RestoreArgs) -> Result<(), Failure> {
+    let restored = quietly(|| make(args)).unwrap_or_else(|message| Err(Failure::Panicked(message)))?;
+    for line in summary(args, &restored) {
+        terminal::say(&line);
+    }
+    Ok(verify::run(&args.data)?)
+}
+
+fn make(args: &RestoreArgs) -> Result<Restored, Failure> {
+    let backup = BackupFolder::open(&args.from)?;
+    let data = std::path::absolute(&args.data).map_err(|source| machine(&args.data, source))?;
+    if !is_free(&data)? {
+        return Err(Failure::NotEmpty { data });
+    }
+    let unfinished = unfinished(&data);
+    remove_cut_restore(&unfinished)?;
+    let second = args.tail.as_deref().map(Second::open).transpose().map_err(Failure::Tail)?;
+    let restored = fill(&backup, second.as_ref(), &unfinished);
+    if restored.is_err() {
+        let _the_next_run_removes_it = fs::remove_dir_all(&unfinished);
+        return restored;
+    }
+    fs::rename(&unfinished, &data).map_err(|source| machine(&data, source))?;
+    let parent = data.parent().unwrap_or(&data);
+    File::open(parent).and_then(|folder| folder.sync_all()).map_err(|source| machine(parent, source))?;
+    restored
+}
+
+fn fill(backup: &BackupFolder, second: Option<&Second>, folder: &Path) -> Result<Restored, Failure> {
+    let store = SledStore::open(folder, &SledOptions::default())?;
+    let bar = terminal::bar("restoring the journal", "Records");
+    let restored = restore(backup, second.map(Second::tail), &store, &mut |done, total| {
+        bar.set_length(total);
+        bar.set_position(done);
+    });
+    bar.finish_and_clear();
+    Ok(restored?)
+}
+
+/// A second copy of the journal.
+enum Second {
+    Backup(BackupFolder),
+    Data(Box<SledStore>),
+}
+
+impl Second {
+    fn open(path: &Path) -> Result<Self, BackupError> {
+        if BackupFolder::is_one(path) {
+            return BackupFolder::open(path).map(Second::Backup);
+        }
+        let store = SledStore::open_existing(path, &SledOptions::default())?;
+        Ok(Second::Data(Box::new(store)))
+    }
+
+    fn tail(&self) -> Tail<'_> {
+        match self {
+            Second::Backup(folder) => Tail::Backup(folder),
+            Second::Data(store) => Tail::Store(&**store),
+        }
+    }
+}
+
+/// True where there is nothing, or an empty directory.
+fn is_free(data: &Path) -> Result<bool, Failure> {
+    match fs::read_dir(data) {
+        Ok(mut entries) => Ok(entries.next().is_none()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(true),
+        Err(source) => Err(machine(data, source).into()),
+    }
+}
+
+/// The name under which a directory is made.
+fn unfinished(data: &Path) -> PathBuf {
+    let mut name = data.file_name().unwrap_or_default().to_owned();
+    name.push(".restoring");
+    data.with_file_name(name)
+}
+
+/// Removes what a restore that was cut left, unless it is still going on.
+fn remove_cut_restore(unfinished: &Path) -> Result<(), BackupError> {
+    let in_use = || StoreError::InUse { folder: unfinished.to_path_buf() };
+    let failed = |source| machine(unfinished, source);
+    match File::open(unfinished.join("lock")) {
+        Ok(lock) => match lock.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Err(in_use().into()),
+            Err(TryLockError::Error(source)) => return Err(failed(source)),
+        },
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(source) => return Err(failed(source)),
+    }
+    match fs::remove_dir_all(unfinished) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed(error)),
+        _ => Ok(()),
+    }
+}
+
+fn machine(path: &Path, source: io::Error) -> BackupError {
+    BackupError::Machine { path: path.to_path_buf(), source }
+}
+
+fn summary(args: &RestoreArgs, restored: &Restored) -> Vec<String> {
+    let last = restored.head.next.0 - 1;
+    let mut lines = vec![format!("{}: restored through sequence {last}", args.data.display())];
+    if let (Some(path), Some(tail)) = (&args.tail, &restored.tail) {
+        lines.extend(told_of_tail(path, tail));
+    }
+    lines.push("  To serve it, give it the master key that the data was made with: CENTAVO_MASTER_KEY, or".to_owned());
+    lines.push(format!("  {}", args.data.join("master.key").display()));
+    lines
+}
+
+fn told_of_tail(path: &Path, tail: &TailTaken) -> Vec<String> {
+    let count = terminal::count(tail.records);
+    let mut lines = vec![format!("  {count} Records of it from the second copy {}", path.display())];
+    if let Some(error) = &tail.stopped {
+        lines.push(format!("  The second copy could be read no further: {error}"));
+    }
+    if let Some(error) = &tail.without_keys {
+        lines
+            .push(format!("  The keys are those of the backup, since those of the second copy can't be read: {error}"));
+    }
+    lines
+}

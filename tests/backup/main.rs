@@ -1,0 +1,195 @@
+//! Backups of the real server, and what is restored from them: made while callers charge, cut, damaged, killed in the middle, continued
+//! with a second copy; and the books that come out are the books that went in.
+
+#![allow(clippy::unwrap_used)]
+
+mod callers;
+mod commands;
+#[path = "../harness/mod.rs"]
+mod harness;
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::time::Duration;
+
+use callers::Callers;
+use commands::{backup, backup_through, backup_without_token, copy, files, fill, head_of, kill_after, restore, verify};
+use harness::server::{Launch, OPS_TOKEN, Server};
+
+/// Backups that are made while callers charge.
+const BACKUPS: usize = 4;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn backups_under_load_hold_all_that_was_acknowledged_before_they_began() {
+    let folder = tempfile::tempdir().unwrap();
+    let (data, copies) = (folder.path().join("data"), folder.path().join("copies"));
+    let server = Server::start(&Launch::on(&data)).await.unwrap();
+    let callers = Callers::open(&server).await;
+    let told_without = backup_without_token(&data, &copies).await.unwrap_err();
+    assert!(told_without.contains("set CENTAVO_OPS_TOKEN"), "{told_without}");
+    assert!(!copies.exists());
+
+    // Somebody asks for everything and takes nothing: nobody waits for that, but a second backup.
+    let load = callers.charge();
+    let mut before = Vec::new();
+    for round in 0..BACKUPS {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        before.push(callers.told());
+        let made = backup_through(&data, &copies, &server.operations).await.unwrap();
+        assert!(made.contains("Taken from"), "{made}");
+        copy(&copies, &folder.path().join(format!("copy-{round}")));
+        assert!(callers.told().len() > before[round].len(), "callers charge while a backup is made");
+    }
+    let stalled = ask_and_take_nothing(&server);
+    let so_far = callers.told().len();
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert!(callers.told().len() > so_far, "a caller that takes nothing holds nobody up");
+    drop(stalled);
+    load.end().await;
+    let told = callers.told();
+    let books = callers.books(&server).await;
+    server.stop().unwrap();
+    let last = backup(&data, &copies).await.unwrap();
+    assert_eq!(head_of(&last), head_of(&verify(&data).await.unwrap()));
+
+    for (round, before) in before.iter().enumerate() {
+        let restored = folder.path().join(format!("restored-{round}"));
+        restore(&folder.path().join(format!("copy-{round}")), &restored, &data, None).await.unwrap();
+        let server = Server::start(&Launch::on(&restored)).await.unwrap();
+        callers.check(&server, before).await;
+        server.stop().unwrap();
+    }
+    // An old copy, and the rest from a second one: a backup, or the data of the server.
+    for (name, tail) in [("from-backup", &copies), ("from-data", &data)] {
+        let restored = folder.path().join(name);
+        let said = restore(&folder.path().join("copy-0"), &restored, &data, Some(tail)).await.unwrap();
+        assert_eq!(head_of(&said), head_of(&last));
+        let server = Server::start(&Launch::on(&restored)).await.unwrap();
+        assert_eq!(callers.books(&server).await, books);
+        callers.check(&server, &told).await;
+        server.stop().unwrap();
+        let said = verify(&restored).await.unwrap();
+        assert!(said.contains("each equal to a replay") && !said.contains("unusable"), "{said}");
+    }
+    println!("{} requests acknowledged, {} of them before the first backup", told.len(), before[0].len());
+}
+
+/// Asks for a backup on a connection of its own, and reads no byte of it.
+fn ask_and_take_nothing(server: &Server) -> TcpStream {
+    let mut stream = TcpStream::connect(server.operations.trim_start_matches("http://")).unwrap();
+    let request = format!("GET /ops/backup HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {OPS_TOKEN}\r\n\r\n");
+    stream.write_all(request.as_bytes()).unwrap();
+    stream
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_answer_that_is_cut_off_changes_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let (data, copies) = (folder.path().join("data"), folder.path().join("copies"));
+    fill(&data, 400);
+    backup(&data, &copies).await.unwrap();
+    let before = files(&copies);
+    fill(&data, 2_000);
+    let server = Server::start(&Launch::on(&data)).await.unwrap();
+    for bytes in [0, 100, 1_000, 50_000, 200_000] {
+        let error = backup_through(&data, &copies, &cut_after(&server, bytes)).await.unwrap_err();
+        assert!(!error.contains("panicked"), "{error}");
+        assert_eq!(files(&copies), before, "after {bytes} bytes: {error}");
+    }
+    let refused = commands::backup_with_token(&data, &copies, &server.operations, "wrong").await.unwrap_err();
+    assert!(refused.contains("401"), "{refused}");
+    server.stop().unwrap();
+    assert_eq!(head_of(&backup(&data, &copies).await.unwrap()), head_of(&verify_head(&data, &copies).await));
+}
+
+/// A restored copy's head, as `verify` says it.
+async fn verify_head(data: &Path, copies: &Path) -> String {
+    restore(copies, &copies.with_file_name("restored"), data, None).await.unwrap()
+}
+
+/// An address that hands requests on to a server, and gives back so many bytes of its answer.
+fn cut_after(server: &Server, bytes: usize) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    let behind = server.operations.trim_start_matches("http://").to_owned();
+    std::thread::spawn(move || {
+        let (mut caller, _) = listener.accept().unwrap();
+        let mut request = [0; 4_096];
+        let length = caller.read(&mut request).unwrap();
+        let mut server = TcpStream::connect(behind).unwrap();
+        server.write_all(&request[..length]).unwrap();
+        let mut answer = vec![0; bytes];
+        server.read_exact(&mut answer).unwrap();
+        caller.write_all(&answer).unwrap();
+    });
+    address
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn killed_in_the_middle_it_can_be_run_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let (data, copies, restored) =
+        (folder.path().join("data"), folder.path().join("copies"), folder.path().join("restored"));
+    fill(&data, 3_000);
+    let mut cut = 0;
+    for millis in (1..40).step_by(3) {
+        cut += u32::from(kill_after(millis, &["backup", "--out"], &copies, &["--data"], &data).await);
+        assert!(!copies.join("keys").exists() || files(&copies).iter().any(|(name, _)| name == "keys"));
+    }
+    let made = backup(&data, &copies).await.unwrap();
+    assert!(files(&copies).iter().all(|(name, _)| !name.ends_with('~')), "{made}");
+
+    let mut half_made = 0;
+    for millis in (10..200).step_by(30) {
+        if kill_after(millis, &["restore", "--from"], &copies, &["--data"], &restored).await {
+            cut += 1;
+            half_made += u32::from(folder.path().join("restored.restoring").join("journal").exists());
+            assert!(!restored.exists(), "no half journal has the name");
+        } else {
+            std::fs::remove_dir_all(&restored).unwrap();
+        }
+    }
+    assert!(half_made > 0, "a restore was killed in the middle");
+    let said = restore(&copies, &restored, &data, None).await.unwrap();
+    assert_eq!(head_of(&said), head_of(&made));
+    assert!(!folder.path().join("restored.restoring").exists());
+    let again = restore(&copies, &restored, &data, None).await.unwrap_err();
+    assert!(again.contains("not empty"), "{again}");
+    println!("{cut} runs were killed, {half_made} restores with half a journal");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_wrong_with_a_backup_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let (data, copies, other) = (folder.path().join("data"), folder.path().join("copies"), folder.path().join("other"));
+    fill(&data, 300);
+    backup(&data, &copies).await.unwrap();
+    fill(&data, 300);
+    backup(&data, &copies).await.unwrap();
+    let restored = folder.path().join("restored");
+    for (name, bytes) in files(&copies).into_iter().filter(|(name, _)| name != "lock") {
+        let path = copies.join(&name);
+        let mut flipped = bytes.clone();
+        flipped[bytes.len() / 2] ^= 4;
+        for damage in [Some(&flipped[..]), Some(&bytes[..bytes.len() - 7]), None] {
+            damage.map_or_else(|| std::fs::remove_file(&path), |damage| std::fs::write(&path, damage)).unwrap();
+            let errors =
+                [restore(&copies, &restored, &data, None).await, backup(&data, &copies).await].map(Result::unwrap_err);
+            for error in errors {
+                assert!(error.contains(&format!("{}: damaged", path.display())), "{error}");
+            }
+            assert!(!restored.exists() && !folder.path().join("restored.restoring").exists());
+            std::fs::write(&path, &bytes).unwrap();
+        }
+    }
+    fill(&other, 300);
+    let before = files(&copies);
+    let error = backup(&other, &copies).await.unwrap_err();
+    assert!(error.contains("a backup of another journal"), "{error}");
+    assert_eq!(files(&copies), before);
+    let error = restore(&copies, &restored, &data, Some(&folder.path().join("nowhere"))).await.unwrap_err();
+    assert!(error.contains("the second copy does not open") && !restored.exists(), "{error}");
+    let error = backup(&folder.path().join("nowhere"), &folder.path().join("new")).await.unwrap_err();
+    assert!(error.contains("there is no journal here") && !folder.path().join("new").exists(), "{error}");
+}
