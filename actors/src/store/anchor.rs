@@ -28,7 +28,7 @@ pub(super) const PARTITIONS_MAX: usize = 64;
 /// What stood in the file at opening: the newest slot that is whole.
 #[derive(Debug, Default)]
 pub(super) struct Anchored {
-    counter: u64,
+    pub(super) counter: u64,
     pub(super) heads: BTreeMap<Partition, (Sequence, BlockHash)>,
 }
 
@@ -40,15 +40,49 @@ impl Anchored {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             bytes => bytes.map_err(|source| machine(&path, source))?,
         };
+        Anchored::newest(&bytes).map_err(|found| StoreError::NewerFormat { folder: path, found, known: FORMAT })
+    }
+
+    /// The newest of the slots that are whole; or, as an error, the newer format in which one is written.
+    pub(super) fn newest(bytes: &[u8]) -> Result<Option<Anchored>, u8> {
         let mut newest: Option<Anchored> = None;
         for slot in bytes.chunks_exact(SLOT_BYTES) {
             match parse(slot) {
                 Ok(slot) if newest.as_ref().is_none_or(|newest| newest.counter < slot.counter) => newest = Some(slot),
-                Err(Some(found)) => return Err(StoreError::NewerFormat { folder: path, found, known: FORMAT }),
+                Err(Some(found)) => return Err(found),
                 Ok(_) | Err(None) => {}
             }
         }
         Ok(newest)
+    }
+
+    /// Whether the journal in `folder` reaches what was anchored, and had the same block there.
+    pub(super) fn check(
+        &self,
+        folder: &Path,
+        heads: &BTreeMap<Partition, Head>,
+        hash_before: impl Fn(Partition, Sequence) -> Result<BlockHash, StoreError>,
+    ) -> Result<(), StoreError> {
+        for (&partition, &(next, hash)) in &self.heads {
+            let head = heads.get(&partition).copied().unwrap_or(Head::EMPTY);
+            let damaged = |sequence, detail| {
+                Err(StoreError::Damaged { folder: folder.to_path_buf(), sequence: Some(sequence), detail })
+            };
+            if head.next < next {
+                let missing = next.0 - head.next.0;
+                let (found, acknowledged) = (head.next.0 - 1, next.0 - 1);
+                let detail = format!(
+                    "the journal ends at sequence {found}, but {acknowledged} Records were acknowledged: {missing} are missing at its end"
+                );
+                return damaged(head.next, detail);
+            }
+            let found = if head.next == next { head.hash } else { hash_before(partition, next)? };
+            if found != hash {
+                let detail = "another block was acknowledged here: it is not the journal that this folder had";
+                return damaged(Sequence(next.0 - 1), detail.to_owned());
+            }
+        }
+        Ok(())
     }
 }
 
@@ -75,13 +109,12 @@ impl Anchor {
                 if !heads.is_empty() {
                     tracing::warn!(anchor = %path.display(), "the anchor was lost or damaged and is written anew");
                 }
-                let empty = [to_bytes(0, &heads), vec![0; SLOT_BYTES]].concat();
-                Files::open(data.to_path_buf())?.put(ANCHOR, &empty)?;
+                Files::open(data.to_path_buf())?.put(ANCHOR, &new_file(&heads))?;
                 0
             }
         };
         let file = OpenOptions::new().write(true).open(&path).map_err(|source| machine(&path, source))?;
-        let state = State { heads, handed: 1, written: 0, failed: None, is_over: false };
+        let state = State { heads, handed: HANDED_AT_OPENING, written: 0, failed: None, is_over: false };
         let shared = Arc::new(Shared { path, state: Mutex::new(state), changed: Condvar::new(), poisoned });
         let writing = Arc::clone(&shared);
         let thread = std::thread::Builder::new().name("journal anchor".to_owned());
@@ -92,7 +125,7 @@ impl Anchor {
     /// Waits until another block may become durable: until at most one is not anchored.
     pub(super) fn wait(&self) -> Result<(), StoreError> {
         let mut state = self.shared.state.lock();
-        while state.failed.is_none() && state.handed - state.written > 1 {
+        while state.failed.is_none() && must_wait(state.handed, state.written) {
             self.shared.changed.wait(&mut state);
         }
         match state.failed {
@@ -122,7 +155,7 @@ impl Drop for Anchor {
     }
 }
 
-type Heads = BTreeMap<Partition, (Sequence, BlockHash)>;
+pub(super) type Heads = BTreeMap<Partition, (Sequence, BlockHash)>;
 
 #[derive(Debug)]
 struct Shared {
@@ -155,9 +188,8 @@ impl Shared {
                 continue;
             }
             counter += 1;
-            let (handed, slot) = (state.handed, to_bytes(counter, &state.heads));
+            let (handed, (place, slot)) = (state.handed, slot(counter, &state.heads));
             drop(state);
-            let place = counter % SLOTS * SLOT_BYTES as u64;
             let written = file.write_all_at(&slot, place).and_then(|()| file.sync_data());
             state = self.state.lock();
             self.changed.notify_all();
@@ -170,6 +202,25 @@ impl Shared {
             state.written = handed;
         }
     }
+}
+
+/// Whether the writer of blocks waits, so that after the next one no more than two are not anchored: when this many heads were
+/// handed over, and so many of them are written.
+pub(super) fn must_wait(handed: u64, written: u64) -> bool {
+    handed - written > 1
+}
+
+/// At opening the anchor may stand as far behind as a process ever leaves it: the first block waits for it.
+pub(super) const HANDED_AT_OPENING: u64 = 2;
+
+/// A file that begins with these heads.
+pub(super) fn new_file(heads: &Heads) -> Vec<u8> {
+    [to_bytes(0, heads), vec![0; SLOT_BYTES]].concat()
+}
+
+/// Where in the file the slot of a counter stands, and what is in it.
+pub(super) fn slot(counter: u64, heads: &Heads) -> (u64, Vec<u8>) {
+    (counter % SLOTS * SLOT_BYTES as u64, to_bytes(counter, heads))
 }
 
 /// A slot: a byte for the format, the counter, how many partitions, and for each its number, the next sequence and the hash
@@ -214,5 +265,5 @@ fn parse(slot: &[u8]) -> Result<Anchored, Option<u8>> {
 const ANCHOR: &str = "anchor";
 const FORMAT: u8 = 1;
 const SLOTS: u64 = 2;
-const SLOT_BYTES: usize = 4096;
+pub(super) const SLOT_BYTES: usize = 4096;
 const HEAD_BYTES: usize = 42;

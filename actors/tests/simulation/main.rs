@@ -70,6 +70,12 @@ fn seeded_defects_are_found() {
         (Defect::LoadsOneShort, "opened", 5),
         (Defect::ClaimsKeysLookedUp, "counts twice", 100),
         (Defect::SnapshotsJumpTheQueue, "on the wrong side of the cut", 200),
+        (Defect::DoorForgetsTheDisk, "while the disk was full", 50),
+        (Defect::ReadsWantToWrite, "because the disk is full", 50),
+        (Defect::ForgetsWhoWaits, "though there is room", 200),
+        (Defect::AcknowledgesFailedAppend, "durable", 200),
+        (Defect::ClosesWithoutLine, "was not noticed", 200),
+        (Defect::KeepsNoAnchor, "was not noticed", 200),
     ] {
         let found = (0..seeds_max).find_map(|seed| run(seed, Some(defect), false).err());
         let failure = found.unwrap_or_else(|| panic!("{defect:?} was not found within {seeds_max} seeds"));
