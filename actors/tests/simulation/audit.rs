@@ -86,6 +86,17 @@ impl Audit {
         self.ordinals.get(&owner).copied().unwrap_or_default()
     }
 
+    /// The books of every group.
+    pub(crate) fn groups(&self) -> impl Iterator<Item = (&GroupNumber, &GroupBooks)> {
+        self.groups.iter()
+    }
+
+    /// Of every idempotency key the last Record.
+    pub(crate) fn last_of_each_key(&self) -> impl Iterator<Item = (Sequence, &Arc<Record>)> {
+        let with_key = self.records().filter_map(|(at, record)| Some((record.idempotency?.key, (at, record))));
+        with_key.collect::<BTreeMap<_, _>>().into_values()
+    }
+
     pub(crate) fn knows_somebody(&self) -> bool {
         !self.places.is_empty()
     }

@@ -26,6 +26,7 @@ use crate::callers::Callers;
 use crate::chance::Chance;
 use crate::coverage::Coverage;
 use crate::projector::Projector;
+use crate::readers::Readers;
 
 /// A defect that a run is given on purpose, to see that it is found. The product has none of them: they sit in the shell that
 /// the simulation plays.
@@ -61,6 +62,10 @@ pub(crate) enum Defect {
     ClosesWithoutLine,
     /// The head of the journal is not kept apart.
     KeepsNoAnchor,
+    /// One of the pages of the readers' view is lost, although what was kept after it is not.
+    LosesOnePage,
+    /// Of a block with several Records, the readers' view and the index are not told of the first.
+    PublishesOneShort,
 }
 
 /// How a run ended that broke a promise.
@@ -93,6 +98,8 @@ enum Step {
     Free,
     FailAppend,
     Background,
+    Follow,
+    KeepPages,
     Crash,
 }
 
@@ -117,6 +124,8 @@ const WEIGHTS: &[(Step, usize, &[usize])] = &[
     (Step::Free, 60, &[1, 2, 4]),
     (Step::FailAppend, 1, &[0, 0, 1, 2]),
     (Step::Background, 30, &[0, 1, 2, 4]),
+    (Step::Follow, 60, &[1, 2, 4]),
+    (Step::KeepPages, 8, &[0, 1, 2, 4]),
     (Step::Crash, 2, &[0, 0, 1, 2]),
 ];
 
@@ -137,6 +146,9 @@ const CALM: &[Step] = &[
     Step::Free,
     Step::Call,
 ];
+
+/// Of so many seeds one also runs the readers' view of the product, which costs as much as all the rest.
+const SEEDS_PER_READERS: u64 = 10;
 
 /// So many blocks at the end of the journal may be lost without anybody noticing.
 const ANCHOR_BEHIND_MAX: usize = 2;
@@ -183,10 +195,14 @@ pub(crate) struct World {
     pub(crate) is_full: bool,
     limits: RoomLimits,
     waiting_inside: Vec<Waiting>,
-    weights: BTreeMap<Step, usize>,
+    /// By the order of [`Step`].
+    weights: Vec<usize>,
     trace: bool,
+    has_readers: bool,
     store: MemoryStore,
     machine: Machine<Answer, Inbox>,
+    /// The product's own, for some of the seeds.
+    readers: Option<Arc<Readers>>,
     outputs: VecDeque<Output<Answer, Inbox>>,
     handed_out: Option<Block>,
     actors: BTreeMap<Inbox, Actor>,
@@ -216,9 +232,14 @@ pub(crate) fn run(seed: u64, defect: Option<Defect>, trace: bool) -> Result<Cove
 impl World {
     fn new(seed: u64, defect: Option<Defect>, trace: bool) -> Self {
         let mut chance = Chance::new(seed);
-        let mut weights = BTreeMap::new();
+        let mut weights = vec![0; WEIGHTS.len()];
         for (step, weight, factors) in WEIGHTS {
-            weights.insert(*step, weight * chance.pick(factors).unwrap_or(1));
+            weights[*step as usize] = weight * chance.pick(factors).unwrap_or(1);
+        }
+        if defect == Some(Defect::PublishesBeforeDelivery) {
+            // Somebody must be answered by key between the two: the shell is slow, the callers are quick.
+            weights[Step::Execute as usize] /= 4;
+            weights[Step::Call as usize] *= 4;
         }
         let limits = RoomLimits { commands_max: chance.between(8, 120), bytes_max: 64 * 1024, reserved_percent: 25 };
         let store = MemoryStore::with_folders_of(chance.between(1, 6) as usize);
@@ -236,8 +257,10 @@ impl World {
             waiting_inside: Vec::new(),
             weights,
             trace,
+            has_readers: seed % SEEDS_PER_READERS == 0,
             machine: Machine::new(actors::store::Head::EMPTY),
             store,
+            readers: None,
             outputs: VecDeque::new(),
             handed_out: None,
             actors: BTreeMap::new(),
@@ -251,9 +274,12 @@ impl World {
     }
 
     fn live(&mut self, callers: &mut Callers) -> Result<(), String> {
+        if self.has_readers {
+            self.readers = Some(Readers::open(&self.store, self.defect)?);
+        }
+        let steps: Vec<Step> = WEIGHTS.iter().map(|(step, ..)| *step).collect();
         for _ in 0..self.chance.between(400, 1_200) {
             self.now = self.now.plus_ms(self.chance.between(0, 40));
-            let steps: Vec<Step> = self.weights.keys().copied().collect();
             self.step(&steps, callers)?;
         }
         if self.chance.percent(25) {
@@ -323,25 +349,24 @@ impl World {
             self.audit.check_state(&actor.core, actor.ledger, "at the end")?;
             self.audit.check_complete(&actor.core, actor.ledger)?;
         }
+        if let Some(readers) = &self.readers {
+            readers.check(&self.audit)?;
+        }
         self.snapshots.iter().try_for_each(|(ledger, kept)| self.audit.check_snapshot(*ledger, kept))?;
         self.audit.reread(&self.store)
     }
 
     /// Does one of the things that can happen; false when none can.
     fn step(&mut self, among: &[Step], callers: &mut Callers) -> Result<bool, String> {
-        let possible: Vec<(Step, usize)> = among
-            .iter()
-            .filter(|step| self.is_possible(**step, callers))
-            .map(|step| (*step, self.weights.get(step).copied().unwrap_or(1)))
-            .collect();
-        let total = possible.iter().map(|(_, weight)| weight).sum();
-        let mut at = self.chance.below(total);
-        let chosen = possible.iter().find(|(_, weight)| {
-            let is_here = at < *weight;
-            at = at.saturating_sub(*weight);
-            is_here
+        // Mostly one of the first that are drawn is possible; only else they are all looked at.
+        let total = self.weight_of(among);
+        let drawn = (0..8).find_map(|_| self.draw(among, total).filter(|step| self.is_possible(*step, callers)));
+        let step = drawn.or_else(|| {
+            let possible = among.iter().copied().filter(|step| self.is_possible(*step, callers));
+            let possible: Vec<_> = possible.collect();
+            self.draw(&possible, self.weight_of(&possible))
         });
-        let Some((step, _)) = chosen else { return Ok(false) };
+        let Some(step) = step else { return Ok(false) };
         self.coverage.steps += 1;
         self.note(|_| format!("{step:?}"));
         match step {
@@ -364,9 +389,28 @@ impl World {
             Step::Free => self.free(),
             Step::FailAppend => self.fail_append(callers)?,
             Step::Background => self.work_in_background(),
+            Step::Follow => self.readers.as_ref().map_or(Ok(()), |readers| readers.follow())?,
+            Step::KeepPages => self.keep_pages()?,
             Step::Crash => self.crash(callers)?,
         }
         Ok(true)
+    }
+
+    fn weight_of(&self, among: &[Step]) -> usize {
+        among.iter().map(|step| self.weights[*step as usize]).sum()
+    }
+
+    /// One of these steps, each as likely as its weight says; `total` is the weight of all.
+    fn draw(&mut self, among: &[Step], total: usize) -> Option<Step> {
+        let mut at = self.chance.below(total);
+        for step in among {
+            let weight = self.weights[*step as usize];
+            if at < weight {
+                return Some(*step);
+            }
+            at -= weight;
+        }
+        None
     }
 
     fn is_possible(&self, step: Step, callers: &Callers) -> bool {
@@ -393,6 +437,8 @@ impl World {
             Step::Fill => !self.is_full,
             Step::Free => self.is_full,
             Step::FailAppend => self.handed_out.is_some(),
+            Step::Follow => self.readers.as_ref().is_some_and(|readers| readers.is_behind()),
+            Step::KeepPages => self.readers.is_some(),
             Step::Jump | Step::Background | Step::Crash => true,
         }
     }
@@ -434,6 +480,9 @@ impl World {
             Output::Publish(records) => {
                 for (sequence, record) in &records {
                     self.projector.publish(*sequence, record)?;
+                }
+                if let Some(readers) = &self.readers {
+                    readers.publish(records);
                 }
                 Ok(())
             }
@@ -521,6 +570,17 @@ impl World {
         }
     }
 
+    /// The pages of the readers' view are kept, while more is published.
+    fn keep_pages(&mut self) -> Result<(), String> {
+        let (blocks_meanwhile, is_lossy) = (self.chance.below(4), self.chance.percent(50));
+        let Some(readers) = &self.readers else { return Ok(()) };
+        if blocks_meanwhile > 0 && readers.is_behind() {
+            self.coverage.saw("readers told of a block between their pages");
+        }
+        self.coverage.saw("readers' pages kept");
+        readers.keep(blocks_meanwhile, is_lossy)
+    }
+
     fn deliver(&mut self, inbox: Inbox, records: Vec<(Sequence, Arc<Record>)>) -> Result<(), String> {
         let lost = self.defect == Some(Defect::DropsDelivery) && self.chance.percent(15);
         let Some(actor) = self.actors.get_mut(&inbox) else {
@@ -559,7 +619,7 @@ impl World {
         for (sequence, record) in self.audit.records_of(ledger) {
             let is_own = record.owner == ledger;
             let is_cut_right = (record.ordinal <= position.own) == (sequence <= own_through);
-            ensure(!is_own || is_cut_right, || format!("Record {} is on the wrong side of the cut", sequence.0))?;
+            ensure(!is_own || is_cut_right, || format!("Record {} is on the wrong side of the snapshot", sequence.0))?;
         }
         snapshots::write(&self.store, &snapshot, own_through).map_err(|error| error.to_string())?;
         let kept = snapshots::load(&self.store, ledger).map_err(|error| error.to_string())?;
@@ -948,12 +1008,18 @@ impl World {
 
     /// A new process finds what the power cut left.
     fn restart(&mut self, callers: &mut Callers) -> Result<(), String> {
+        self.readers = None;
         let cut = self.cut_power();
         if self.chance.percent(40) {
             self.lose_a_part(cut)?;
         }
         self.store = self.store.after_power_cut(cut).map_err(|error| error.to_string())?;
         self.audit.reread(&self.store)?;
+        if self.has_readers {
+            let readers = Readers::open(&self.store, self.defect)?;
+            readers.check(&self.audit)?;
+            self.readers = Some(readers);
+        }
         let head = self.store.head(Partition(0)).map_err(|error| error.to_string())?;
         self.machine = Machine::new(head);
         self.submitted = head.next.0 - 1;
@@ -999,7 +1065,18 @@ impl World {
             (1, false) => "crash with the anchor one block behind",
             (_, false) => "crash with the anchor two blocks behind",
         });
-        PowerCut { lazy_kept, anchor_is_torn, ..PowerCut::default() }
+        let files_undone = if self.chance.percent(50) { self.chance.below(8) } else { 0 };
+        if self.has_readers {
+            self.coverage.saw("readers opened after a crash");
+            let is_part = 0 < lazy_kept && lazy_kept < lazy;
+            if is_part {
+                self.coverage.saw("readers opened with a part of what was being kept");
+            }
+            if files_undone > 0 && self.store.files().is_ok_and(|files| !files.is_empty()) {
+                self.coverage.saw("readers opened with an index that was behind");
+            }
+        }
+        PowerCut { lazy_kept, files_undone, anchor_is_torn }
     }
 
     /// Suppose that the disk also lost a part of the journal, or of what is kept beside it: the first is noticed, the second made anew.
@@ -1008,7 +1085,7 @@ impl World {
         let folders = self.store.folders(Partition(0));
         let behind = self.store.blocks_behind_anchor(Partition(0));
         ensure(behind <= ANCHOR_BEHIND_MAX, || format!("the anchor is {behind} blocks behind"))?;
-        let at = self.chance.below(folders);
+        let at = if self.chance.percent(50) { folders - 1 } else { self.chance.below(folders) };
         let damage = match self.chance.below(8) {
             0..3 => Damage::LastBlocks(self.chance.between(1, 5) as usize),
             3..5 => Damage::Folder(at),
@@ -1050,7 +1127,9 @@ impl World {
             self.coverage.saw("loss of two blocks at most not noticed");
             return Ok(());
         }
-        self.audit.reread(&opened)?;
+        if matches!(damage, Damage::ClosingLine(_)) {
+            self.audit.reread(&opened)?;
+        }
         self.coverage.saw(match damage {
             Damage::LastBlocks(_) => "loss of blocks of a journal without any",
             Damage::Folder(_) => "loss of the empty next folder",
