@@ -187,7 +187,7 @@ impl Expected {
             let Some(group) = record.owner.group() else { continue };
             for (index, line) in (0..).zip(operations(record)) {
                 let balance = balances.entry((group, line.account)).or_default();
-                *balance = *balance + line.amount;
+                *balance += line.amount;
                 let line = ListedOperation { sequence, index, balance_after: *balance };
                 expected.operations.entry(group).or_default().push(line);
             }

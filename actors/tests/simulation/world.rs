@@ -257,7 +257,7 @@ impl World {
             waiting_inside: Vec::new(),
             weights,
             trace,
-            has_readers: seed % SEEDS_PER_READERS == 0,
+            has_readers: seed.is_multiple_of(SEEDS_PER_READERS),
             machine: Machine::new(actors::store::Head::EMPTY),
             store,
             readers: None,
