@@ -12,7 +12,7 @@ use actors::engine::{Engine, EngineOptions, OpenError, Unavailable};
 use actors::history::HistoryOptions;
 use actors::journal::RoomLimits;
 use actors::resident::Outcome;
-use actors::store::{MemoryStore, SledOptions, Store};
+use actors::store::{MemoryStore, PowerCut, SledOptions, Store};
 use ledger::fees::Settings;
 use ledger::id::{GroupNumber, LedgerId, ObjectId, RecipientNumber};
 use ledger::merchant::{MerchantCommand, SplitOrder};
@@ -136,7 +136,7 @@ async fn all_that_is_put_durably_is_in_a_backup() {
     settle(&engine, group, recipient, 1).await;
     engine.sleep_idle(Duration::ZERO);
     engine.stop().await;
-    let durable = store.after_power_cut();
+    let durable = store.after_power_cut(PowerCut::default()).unwrap();
     let copied: Vec<Vec<u8>> = durable_values(&durable).unwrap().into_iter().map(|(key, _)| key).collect();
     assert_eq!(copied, durable.state_keys(b"").unwrap());
     assert!(copied.len() >= 3, "the mode, the proof of the master key and the key of a month");

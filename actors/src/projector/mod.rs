@@ -187,6 +187,11 @@ impl Projector {
         Ok(())
     }
 
+    /// Waits until the index has written what is full, so that a test finds the same files every time.
+    pub fn settle(&self) {
+        self.history.settle();
+    }
+
     /// Sequence of the last published Record.
     pub fn published(&self) -> Sequence {
         Sequence(self.published.load(Ordering::Acquire))

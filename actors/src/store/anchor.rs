@@ -49,17 +49,51 @@ impl Anchored {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             bytes => bytes.map_err(|source| machine(&path, source))?,
         };
+        Anchored::newest(&bytes).map_err(|found| StoreError::NewerFormat { folder: path, found, known: FORMAT })
+    }
+
+    /// The newest of the slots that are whole; or, as an error, the newer format in which one is written.
+    pub(super) fn newest(bytes: &[u8]) -> Result<Option<Anchored>, u8> {
         let mut newest: Option<Anchored> = None;
         for (place, slot) in (0..).zip(bytes.chunks_exact(SLOT_BYTES)) {
             match parse(slot) {
                 Ok(slot) if newest.as_ref().is_none_or(|newest| newest.counter < slot.counter) => {
                     newest = Some(Anchored { slot: place, ..slot });
                 }
-                Err(Some(found)) => return Err(StoreError::NewerFormat { folder: path, found, known: FORMAT }),
+                Err(Some(found)) => return Err(found),
                 Ok(_) | Err(None) => {}
             }
         }
         Ok(newest)
+    }
+
+    /// Whether the journal in `folder` reaches what was anchored, and had the same block there.
+    pub(super) fn check(
+        &self,
+        folder: &Path,
+        heads: &BTreeMap<Partition, Head>,
+        hash_before: impl Fn(Partition, Sequence) -> Result<BlockHash, StoreError>,
+    ) -> Result<(), StoreError> {
+        for (&partition, &(next, hash)) in &self.heads {
+            let head = heads.get(&partition).copied().unwrap_or(Head::EMPTY);
+            let damaged = |sequence, detail| {
+                Err(StoreError::Damaged { folder: folder.to_path_buf(), sequence: Some(sequence), detail })
+            };
+            if head.next < next {
+                let missing = next.0 - head.next.0;
+                let (found, acknowledged) = (head.next.0 - 1, next.0 - 1);
+                let detail = format!(
+                    "the journal ends at sequence {found}, but {acknowledged} Records were acknowledged: {missing} are missing at its end"
+                );
+                return damaged(head.next, detail);
+            }
+            let found = if head.next == next { head.hash } else { hash_before(partition, next)? };
+            if found != hash {
+                let detail = "another block was acknowledged here: it is not the journal that this folder had";
+                return damaged(Sequence(next.0 - 1), detail.to_owned());
+            }
+        }
+        Ok(())
     }
 }
 
@@ -80,35 +114,29 @@ impl Anchor {
     ) -> Result<Anchor, StoreError> {
         let path = data.join(ANCHOR);
         let heads: Heads = heads.iter().map(|(partition, head)| (*partition, (head.next, head.hash))).collect();
-        let (counter, newest) = match anchored {
-            Some(anchored) => (anchored.counter, anchored.slot),
-            None => {
-                if !heads.is_empty() {
-                    tracing::warn!(anchor = %path.display(), "the anchor was lost or damaged and is written anew");
-                }
-                let mut empty = to_bytes(0, &heads);
-                empty.resize(SLOTS as usize * SLOT_BYTES, 0);
-                Files::open(data.to_path_buf())?.put(ANCHOR, &empty)?;
-                (0, 0)
+        if anchored.is_none() {
+            if !heads.is_empty() {
+                tracing::warn!(anchor = %path.display(), "the anchor was lost or damaged and is written anew");
             }
-        };
+            Files::open(data.to_path_buf())?.put(ANCHOR, &new_file(&heads))?;
+        }
         let file = OpenOptions::new().write(true).open(&path).map_err(|source| machine(&path, source))?;
         // What the journal has beyond the anchor is anchored at once.
-        let mut state = State { heads, counter, active: (newest + 1) % SLOTS, is_changed: false, is_over: false };
+        let mut state = State { slots: Slots::new(anchored.as_ref(), heads), is_changed: false, is_over: false };
         state.write(&file).and_then(|()| file.sync_data()).map_err(|source| machine(&path, source))?;
-        let synced = state.active;
-        state.active = (synced + 1) % SLOTS;
+        let syncing = state.slots.begin_sync();
+        state.slots.end_sync(syncing);
         let shared = Arc::new(Shared { path, file, state: Mutex::new(state), changed: Condvar::new(), poisoned });
         let writing = Arc::clone(&shared);
         let thread = std::thread::Builder::new().name("journal anchor".to_owned());
-        let thread = thread.spawn(move || writing.sync(synced)).map_err(|source| machine(data, source))?;
+        let thread = thread.spawn(move || writing.sync()).map_err(|source| machine(data, source))?;
         Ok(Anchor { shared, thread: Some(thread) })
     }
 
     /// Takes in that a block is durable.
     pub(super) fn hand_over(&self, partition: Partition, head: Head) -> Result<(), StoreError> {
         let mut state = self.shared.state.lock();
-        state.heads.insert(partition, (head.next, head.hash));
+        state.slots.heads.insert(partition, (head.next, head.hash));
         state.write(&self.shared.file).map_err(|source| machine(&self.shared.path, source))?;
         if !std::mem::replace(&mut state.is_changed, true) {
             self.shared.changed.notify_all();
@@ -129,7 +157,7 @@ impl Drop for Anchor {
     }
 }
 
-type Heads = BTreeMap<Partition, (Sequence, BlockHash)>;
+pub(super) type Heads = BTreeMap<Partition, (Sequence, BlockHash)>;
 
 #[derive(Debug)]
 struct Shared {
@@ -142,10 +170,7 @@ struct Shared {
 
 #[derive(Debug)]
 struct State {
-    heads: Heads,
-    counter: u64,
-    /// The slot that is written now.
-    active: u64,
+    slots: Slots,
     /// Something was written that is not being synced.
     is_changed: bool,
     is_over: bool,
@@ -154,14 +179,61 @@ struct State {
 impl State {
     /// Writes the heads to the active slot.
     fn write(&mut self, file: &File) -> io::Result<()> {
-        self.counter += 1;
-        file.write_all_at(&to_bytes(self.counter, &self.heads), self.active * SLOT_BYTES as u64)
+        let (place, slot) = self.slots.next();
+        file.write_all_at(&slot, place)
     }
 }
 
+/// What is written where: the slot that was synced last is left alone, and so is one that is being synced.
+#[derive(Debug, Clone)]
+pub(super) struct Slots {
+    pub(super) heads: Heads,
+    counter: u64,
+    synced: u64,
+    active: u64,
+}
+
+impl Default for Slots {
+    fn default() -> Slots {
+        Slots::new(None, Heads::new())
+    }
+}
+
+impl Slots {
+    /// Continues what was anchored with these heads.
+    pub(super) fn new(anchored: Option<&Anchored>, heads: Heads) -> Slots {
+        let (counter, synced) = anchored.map_or((0, 0), |anchored| (anchored.counter, anchored.slot));
+        Slots { heads, counter, synced, active: (synced + 1) % SLOTS }
+    }
+
+    /// Where the heads are written now, and the bytes.
+    pub(super) fn next(&mut self) -> (u64, Vec<u8>) {
+        self.counter += 1;
+        (self.active * SLOT_BYTES as u64, to_bytes(self.counter, &self.heads))
+    }
+
+    /// The slot to be synced. From here on the third one is written.
+    pub(super) fn begin_sync(&mut self) -> u64 {
+        let syncing = self.active;
+        self.active = SLOTS - self.synced - syncing;
+        syncing
+    }
+
+    pub(super) fn end_sync(&mut self, syncing: u64) {
+        self.synced = syncing;
+    }
+}
+
+/// A file that begins with these heads.
+pub(super) fn new_file(heads: &Heads) -> Vec<u8> {
+    let mut file = to_bytes(0, heads);
+    file.resize(SLOTS as usize * SLOT_BYTES, 0);
+    file
+}
+
 impl Shared {
-    /// Syncs what was written, until it is over and nothing is left; `synced` is the slot that was synced last.
-    fn sync(&self, mut synced: u64) {
+    /// Syncs what was written, until it is over and nothing is left.
+    fn sync(&self) {
         let mut state = self.state.lock();
         loop {
             if !state.is_changed {
@@ -171,9 +243,7 @@ impl Shared {
                 self.changed.wait(&mut state);
                 continue;
             }
-            // From here on the third slot is written: neither the synced one nor the one that is being synced.
-            let syncing = state.active;
-            state.active = SLOTS - synced - syncing;
+            let syncing = state.slots.begin_sync();
             state.is_changed = false;
             let begun = Instant::now();
             drop(state);
@@ -186,7 +256,7 @@ impl Shared {
                 self.poisoned.store(true, Ordering::SeqCst);
                 return;
             }
-            synced = syncing;
+            state.slots.end_sync(syncing);
             if !state.is_over {
                 // Woken early only when it is over.
                 let until = Instant::now() + pause;
@@ -244,5 +314,5 @@ const ANCHOR: &str = "anchor";
 const FORMAT: u8 = 1;
 /// Their numbers add up to as much: the third is what is left of it.
 const SLOTS: u64 = 3;
-const SLOT_BYTES: usize = 4096;
+pub(super) const SLOT_BYTES: usize = 4096;
 const HEAD_BYTES: usize = 42;

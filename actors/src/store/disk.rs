@@ -108,7 +108,7 @@ impl SledStore {
         let journal = Journal::open(&data, options, is_begun, Arc::clone(&poisoned))?;
         let heads = journal.heads()?;
         if let Some(anchored) = &anchored {
-            check_anchor(&data, &journal, &heads, anchored)?;
+            anchored.check(&data.join("journal"), &heads, |partition, next| journal.hash_before(partition, next))?;
         }
         let state = data.join(STATE);
         let state = Database::open_or_make(&state, options.state_cache_bytes, options.lock_wait)?;
@@ -245,35 +245,6 @@ impl Store for SledStore {
         // By their names and sizes: nothing is opened for it.
         ["journal", STATE, "files"].iter().map(|folder| bytes_below(&self.folder.join(folder))).sum()
     }
-}
-
-/// Whether the journal reaches what was anchored, and had the same block there.
-fn check_anchor(
-    data: &Path,
-    journal: &Journal,
-    heads: &BTreeMap<Partition, Head>,
-    anchored: &Anchored,
-) -> Result<(), StoreError> {
-    for (&partition, &(next, hash)) in &anchored.heads {
-        let head = heads.get(&partition).copied().unwrap_or(Head::EMPTY);
-        let damaged = |sequence, detail| {
-            Err(StoreError::Damaged { folder: data.join("journal"), sequence: Some(sequence), detail })
-        };
-        if head.next < next {
-            let missing = next.0 - head.next.0;
-            let (found, acknowledged) = (head.next.0 - 1, next.0 - 1);
-            let detail = format!(
-                "the journal ends at sequence {found}, but {acknowledged} Records were acknowledged: {missing} are missing at its end"
-            );
-            return damaged(head.next, detail);
-        }
-        let found = if head.next == next { head.hash } else { journal.hash_before(partition, next)? };
-        if found != hash {
-            let detail = "another block was acknowledged here: it is not the journal that this folder had".to_owned();
-            return damaged(Sequence(next.0 - 1), detail);
-        }
-    }
-    Ok(())
 }
 
 /// The folder of the state area.

@@ -2,15 +2,23 @@
 //!
 //! It keeps every promise of [`Store`] that does not need a disk, and can be made to fail and to crash: it is the twin that
 //! a simulation may kill between any two steps. It never becomes a product's store.
+//!
+//! Its journal lies in a row of folders that are closed in the steps of `folders.rs`, and its head is kept apart by the rules of
+//! `anchor.rs`, so that a simulation can lose a part of either and see whether that is noticed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
 
-use super::{Block, Head, Partition, Sequence, Store, StoreError, StoredRecord, admit_file_name, admit_state_key};
+use super::anchor::{self, Anchored};
+use super::files::damaged;
+use super::{
+    Block, BlockHash, Head, Partition, Sequence, Store, StoreError, StoredRecord, admit_file_name, admit_state_key,
+};
 
 /// A store in memory. A clone is the same store, as if its folder had been opened again.
 #[derive(Debug, Clone, Default)]
@@ -26,14 +34,67 @@ impl MemoryStore {
         MemoryStore::default()
     }
 
-    /// The store that a new process finds after a power cut at this moment: all blocks and all state that was put durably;
-    /// of what was put lazily, nothing. The old store goes on by itself; nothing that it does is seen by the new one.
+    /// An empty store whose folders are full after so many blocks.
     #[must_use]
-    pub fn after_power_cut(&self) -> MemoryStore {
-        let mut disk = self.disk.lock().clone();
-        disk.state = disk.durable_state.clone();
-        disk.fails_next_write = false;
+    pub fn with_folders_of(blocks_max: usize) -> MemoryStore {
+        let disk = Disk { folder_blocks_max: Some(blocks_max), ..Disk::default() };
         MemoryStore { disk: Arc::new(Mutex::new(disk)), poisoned: Arc::default() }
+    }
+
+    /// The store that a new process finds after a power cut at this moment: all that was put durably, and of the rest as much as
+    /// `cut` says. The old store goes on by itself; nothing that it does is seen by the new one.
+    pub fn after_power_cut(&self, cut: PowerCut) -> Result<MemoryStore, StoreError> {
+        self.after_damage(cut, &[])
+    }
+
+    /// The store that a new process finds when, after a power cut, this was done to its folder too; or why there is none.
+    pub fn after_damage(&self, cut: PowerCut, damage: &[Damage]) -> Result<MemoryStore, StoreError> {
+        let mut disk = self.disk.lock().clone();
+        disk.cut(cut);
+        damage.iter().for_each(|damage| disk.suffer(*damage));
+        disk.open()?;
+        Ok(MemoryStore { disk: Arc::new(Mutex::new(disk)), poisoned: Arc::default() })
+    }
+
+    /// Appends a block, of which the power cut at this moment lets only the first steps happen. True if a full folder is closed for it.
+    pub fn append_until(&self, block: &Block, reached: Reached) -> Result<bool, StoreError> {
+        self.write(|disk| disk.append(block, reached))?
+    }
+
+    /// What a thread of its own does beside the writer: the anchor is synced. True if there was something to do.
+    pub fn sync_anchor(&self) -> bool {
+        self.disk.lock().anchor.sync()
+    }
+
+    /// What another thread does beside the writer: the next folder of the journal is made ahead of time. True if there was something
+    /// to do.
+    pub fn make_next_folder(&self) -> bool {
+        let mut disk = self.disk.lock();
+        let made = disk.journals.values_mut().map(Journal::make_next);
+        made.fold(false, |any, made| any | made)
+    }
+
+    /// How many puts and removals the power cut of this moment may take or leave: those that were asked for lazily, after the last
+    /// durable one.
+    #[must_use]
+    pub fn lazy_count(&self) -> usize {
+        self.disk.lock().lazy.len()
+    }
+
+    /// How many folders the journal of a partition lies in, with one that was made ahead of time.
+    #[must_use]
+    pub fn folders(&self, partition: Partition) -> usize {
+        self.disk.lock().journals.get(&partition).map_or(1, |journal| journal.folders.len())
+    }
+
+    /// How many blocks of a partition a new process would not find anchored after a power cut at this moment.
+    #[must_use]
+    pub fn blocks_behind_anchor(&self, partition: Partition, cut: PowerCut) -> usize {
+        let disk = self.disk.lock();
+        let anchored = Anchored::newest(&disk.anchor.after(cut)).ok().flatten();
+        let next = anchored.and_then(|anchored| anchored.heads.get(&partition).map(|(next, _)| *next));
+        let blocks = disk.journals.get(&partition).into_iter().flat_map(Journal::blocks);
+        blocks.filter(|block| next.is_none_or(|next| block.first >= next)).count()
     }
 
     /// Makes the next write fail as a broken disk would, without any effect. After it the store refuses to write.
@@ -57,13 +118,7 @@ impl MemoryStore {
 
 impl Store for MemoryStore {
     fn append(&self, block: &Block) -> Result<(), StoreError> {
-        self.write(|disk| {
-            let journal = disk.journals.entry(block.partition).or_default();
-            journal.head.admit(block)?;
-            journal.head = Head::after(block, block.hash());
-            journal.blocks.insert(block.first, Arc::new(block.clone()));
-            Ok(())
-        })?
+        self.append_until(block, Reached::Block).map(drop)
     }
 
     fn head(&self, partition: Partition) -> Result<Head, StoreError> {
@@ -87,8 +142,7 @@ impl Store for MemoryStore {
     ) -> Box<dyn Iterator<Item = Result<Block, StoreError>> + Send + '_> {
         let disk = self.disk.lock();
         let blocks: Vec<_> = disk.journals.get(&partition).map_or_else(Vec::new, |journal| {
-            let first = journal.block_with(from).map_or(from, |block| block.first);
-            journal.blocks.range(first..).map(|(_, block)| Arc::clone(block)).collect()
+            journal.blocks().filter(|block| from < block.next()).map(Arc::clone).collect()
         });
         Box::new(blocks.into_iter().map(|block| Ok(Block::clone(&block))))
     }
@@ -96,15 +150,15 @@ impl Store for MemoryStore {
     fn put_state(&self, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
         admit_state_key(key)?;
         self.write(|disk| {
-            disk.state.insert(key.to_vec(), value.to_vec());
-            disk.durable_state.insert(key.to_vec(), value.to_vec());
+            disk.put_lazily(key, Some(value));
+            disk.sync_state();
         })
     }
 
     fn put_state_lazily(&self, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
         admit_state_key(key)?;
         self.write(|disk| {
-            disk.state.insert(key.to_vec(), value.to_vec());
+            disk.put_lazily(key, Some(value));
         })
     }
 
@@ -114,14 +168,14 @@ impl Store for MemoryStore {
 
     fn delete_state(&self, key: &[u8]) -> Result<(), StoreError> {
         self.write(|disk| {
-            disk.state.remove(key);
-            disk.durable_state.remove(key);
+            disk.put_lazily(key, None);
+            disk.sync_state();
         })
     }
 
     fn delete_state_lazily(&self, key: &[u8]) -> Result<(), StoreError> {
         self.write(|disk| {
-            disk.state.remove(key);
+            disk.put_lazily(key, None);
         })
     }
 
@@ -135,7 +189,7 @@ impl Store for MemoryStore {
     fn put_file(&self, name: &str, bytes: &[u8]) -> Result<(), StoreError> {
         admit_file_name(name)?;
         self.write(|disk| {
-            disk.files.insert(name.to_owned(), bytes.into());
+            disk.put(name, Some(bytes.into()));
         })
     }
 
@@ -153,44 +207,338 @@ impl Store for MemoryStore {
 
     fn remove_file(&self, name: &str) -> Result<(), StoreError> {
         self.write(|disk| {
-            disk.files.remove(name);
+            disk.put(name, None);
         })
     }
 
     fn size_bytes(&self) -> Result<u64, StoreError> {
         let disk = self.disk.lock();
-        let blocks = disk.journals.values().flat_map(|journal| journal.blocks.values());
+        let blocks = disk.journals.values().flat_map(Journal::blocks);
         let journal_bytes: usize = blocks.flat_map(|block| &block.records).map(Vec::len).sum();
         let state_bytes: usize = disk.state.iter().map(|(key, value)| key.len() + value.len()).sum();
         Ok((journal_bytes + state_bytes) as u64)
     }
 }
 
+/// How much of what was not durable at a power cut is there all the same.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct PowerCut {
+    /// Of the puts and removals that were asked for lazily, the first so many (see [`MemoryStore::lazy_count`]).
+    pub lazy_kept: usize,
+    /// The last so many writes of files are undone, as if the thread that writes them had not come to them yet.
+    pub files_undone: usize,
+    /// What was written of the anchor and not synced is there.
+    pub anchor_is_kept: bool,
+    /// Or half of its newest slot is.
+    pub anchor_is_torn: bool,
+}
+
+/// How far an append has come: a full folder is closed before the first block goes into the next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Reached {
+    /// The next folder is made.
+    NextFolder,
+    /// The closing line of the full folder is written.
+    ClosingLine,
+    /// The block is there.
+    Block,
+}
+
+/// What may happen to the folder of a store while no process has it open. Folders are counted from 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Damage {
+    /// A folder of the journal is gone.
+    Folder(usize),
+    /// The closing line of a folder is gone.
+    ClosingLine(usize),
+    /// Of the last folder with blocks, the last so many are gone: all, if it has fewer.
+    LastBlocks(usize),
+    /// The anchor is gone.
+    Anchor,
+    /// A slot of the anchor cannot be read.
+    AnchorSlot(usize),
+}
+
 #[derive(Debug, Clone, Default)]
 struct Disk {
     journals: BTreeMap<Partition, Journal>,
+    folder_blocks_max: Option<usize>,
+    anchor: AnchorFile,
     state: BTreeMap<Vec<u8>, Vec<u8>>,
     durable_state: BTreeMap<Vec<u8>, Vec<u8>>,
+    /// What was put (or removed) since all was durable, in order.
+    lazy: Vec<(Vec<u8>, Option<Vec<u8>>)>,
     files: BTreeMap<String, Arc<[u8]>>,
+    /// What stood in the place of the files that were written last, in order.
+    files_before: VecDeque<(String, Option<Arc<[u8]>>)>,
     fails_next_write: bool,
 }
 
+/// So many writes of files can be undone.
+const FILES_UNDONE_MAX: usize = 32;
+
+impl Disk {
+    fn append(&mut self, block: &Block, reached: Reached) -> Result<bool, StoreError> {
+        let journal = self.journals.entry(block.partition).or_default();
+        journal.head.admit(block)?;
+        let rolls = journal.append(block, reached, self.folder_blocks_max.unwrap_or(usize::MAX));
+        if reached == Reached::Block {
+            self.anchor.hand_over(block.partition, journal.head);
+        }
+        Ok(rolls)
+    }
+
+    fn put_lazily(&mut self, key: &[u8], value: Option<&[u8]>) {
+        let value = value.map(<[u8]>::to_vec);
+        set(&mut self.state, key.to_vec(), value.clone());
+        self.lazy.push((key.to_vec(), value));
+    }
+
+    fn sync_state(&mut self) {
+        for (key, value) in self.lazy.drain(..) {
+            set(&mut self.durable_state, key, value);
+        }
+    }
+
+    fn put(&mut self, name: &str, bytes: Option<Arc<[u8]>>) {
+        self.files_before.push_back((name.to_owned(), self.files.get(name).cloned()));
+        if self.files_before.len() > FILES_UNDONE_MAX {
+            self.files_before.pop_front();
+        }
+        set(&mut self.files, name.to_owned(), bytes);
+    }
+
+    fn cut(&mut self, cut: PowerCut) {
+        self.lazy.truncate(cut.lazy_kept);
+        self.sync_state();
+        self.state = self.durable_state.clone();
+        for (name, before) in self.files_before.drain(..).rev().take(cut.files_undone) {
+            set(&mut self.files, name, before);
+        }
+        self.files_before.clear();
+        self.fails_next_write = false;
+        self.anchor.file = Some(self.anchor.after(cut)).filter(|file| !file.is_empty());
+    }
+
+    fn suffer(&mut self, damage: Damage) {
+        match damage {
+            Damage::Anchor => self.anchor.file = None,
+            Damage::AnchorSlot(at) => {
+                if let Some(byte) = self.anchor.file.as_mut().and_then(|file| file.get_mut(at * anchor::SLOT_BYTES)) {
+                    *byte ^= 0x40;
+                }
+            }
+            damage => self.journals.values_mut().for_each(|journal| journal.suffer(damage)),
+        }
+    }
+
+    /// What a new process checks and takes up.
+    fn open(&mut self) -> Result<(), StoreError> {
+        let journal_folder = Path::new("memory/journal");
+        let newer = |found| StoreError::NewerFormat { folder: "memory/anchor".into(), found, known: 1 };
+        let anchored = self.anchor.file.as_deref().map(Anchored::newest).transpose().map_err(newer)?.flatten();
+        let is_begun = anchored.as_ref().is_some_and(|anchored| !anchored.heads.is_empty());
+        for journal in self.journals.values_mut() {
+            journal.open(is_begun, journal_folder)?;
+        }
+        let heads = self.journals.iter().map(|(partition, journal)| (*partition, journal.head));
+        let heads: BTreeMap<_, _> = heads.collect();
+        if let Some(anchored) = &anchored {
+            anchored.check(journal_folder, &heads, |partition, next| {
+                let journal = self.journals.get(&partition);
+                let ends = journal.into_iter().flat_map(Journal::blocks).find(|block| block.next() == next);
+                Ok(ends.map_or(BlockHash::ZERO, |block| block.hash()))
+            })?;
+        }
+        let heads = heads.into_iter().map(|(partition, head)| (partition, (head.next, head.hash))).collect();
+        self.anchor.open(anchored, heads);
+        Ok(())
+    }
+}
+
+fn set<Key: Ord, Value>(map: &mut BTreeMap<Key, Value>, key: Key, value: Option<Value>) {
+    match value {
+        Some(value) => map.insert(key, value),
+        None => map.remove(&key),
+    };
+}
+
+/// The file of the anchor as it is read, and as it stands on the disk.
+#[derive(Debug, Clone, Default)]
+struct AnchorFile {
+    file: Option<Vec<u8>>,
+    synced: Vec<u8>,
+    slots: anchor::Slots,
+    /// Where it was written last, unless that was synced.
+    unsynced: Option<usize>,
+}
+
+impl AnchorFile {
+    fn open(&mut self, anchored: Option<Anchored>, heads: anchor::Heads) {
+        if anchored.is_none() {
+            self.file = Some(anchor::new_file(&heads));
+        }
+        self.synced = self.file.clone().unwrap_or_default();
+        self.slots = anchor::Slots::new(anchored.as_ref(), heads);
+        self.write();
+        self.sync();
+    }
+
+    fn hand_over(&mut self, partition: Partition, head: Head) {
+        self.slots.heads.insert(partition, (head.next, head.hash));
+        self.write();
+    }
+
+    fn write(&mut self) {
+        let (place, slot) = self.slots.next();
+        let file = self.file.get_or_insert_with(|| anchor::new_file(&anchor::Heads::new()));
+        file[place as usize..place as usize + slot.len()].copy_from_slice(&slot);
+        self.unsynced = Some(place as usize);
+    }
+
+    fn sync(&mut self) -> bool {
+        let syncing = self.unsynced.take().map(|_| self.slots.begin_sync());
+        if let (Some(file), Some(slot)) = (&self.file, syncing) {
+            let slot_bytes = slot as usize * anchor::SLOT_BYTES..(slot as usize + 1) * anchor::SLOT_BYTES;
+            self.synced.resize(file.len(), 0);
+            self.synced[slot_bytes.clone()].copy_from_slice(&file[slot_bytes]);
+            self.slots.end_sync(slot);
+        }
+        syncing.is_some()
+    }
+
+    /// The file that a power cut leaves.
+    fn after(&self, cut: PowerCut) -> Vec<u8> {
+        let Some(file) = &self.file else { return Vec::new() };
+        if cut.anchor_is_kept {
+            return file.clone();
+        }
+        let mut left = self.synced.clone();
+        left.resize(file.len(), 0);
+        if let Some(place) = self.unsynced.filter(|_| cut.anchor_is_torn) {
+            let half = place..place + anchor::SLOT_BYTES / 2;
+            left[half.clone()].copy_from_slice(&file[half]);
+        }
+        left
+    }
+}
+
+/// The journal of a partition: a row of folders.
 #[derive(Debug, Clone)]
 struct Journal {
     head: Head,
+    folders: Vec<Folder>,
+}
+
+#[derive(Debug, Clone, Default)]
+struct Folder {
     blocks: BTreeMap<Sequence, Arc<Block>>,
+    /// Its closing line: the head at its end.
+    closed: Option<Head>,
+    is_lost: bool,
 }
 
 impl Default for Journal {
     fn default() -> Journal {
-        Journal { head: Head::EMPTY, blocks: BTreeMap::new() }
+        Journal { head: Head::EMPTY, folders: vec![Folder::default()] }
     }
 }
 
 impl Journal {
+    fn blocks(&self) -> impl DoubleEndedIterator<Item = &Arc<Block>> {
+        self.folders.iter().flat_map(|folder| folder.blocks.values())
+    }
+
     fn block_with(&self, sequence: Sequence) -> Option<&Arc<Block>> {
-        let (_, block) = self.blocks.range(..=sequence).next_back()?;
+        let ends_before = |folder: &Folder| folder.closed.is_some_and(|head| head.next <= sequence);
+        let folder = self.folders.get(self.folders.partition_point(ends_before))?;
+        let (_, block) = folder.blocks.range(..=sequence).next_back()?;
         (sequence < block.next()).then_some(block)
+    }
+
+    /// The place of the folder that is written.
+    fn current(&self) -> usize {
+        self.folders.partition_point(|folder| folder.closed.is_some())
+    }
+
+    fn make_next(&mut self) -> bool {
+        let is_missing = self.current() + 1 == self.folders.len();
+        if is_missing {
+            self.folders.push(Folder::default());
+        }
+        is_missing
+    }
+
+    fn append(&mut self, block: &Block, reached: Reached, blocks_max: usize) -> bool {
+        let rolls = self.folders[self.current()].blocks.len() >= blocks_max;
+        if rolls {
+            self.make_next();
+            if reached == Reached::NextFolder {
+                return rolls;
+            }
+            let current = self.current();
+            self.folders[current].closed = Some(self.head);
+        }
+        if reached == Reached::Block {
+            let current = self.current();
+            self.folders[current].blocks.insert(block.first, Arc::new(block.clone()));
+            self.head = Head::after(block, block.hash());
+        }
+        rolls
+    }
+
+    fn suffer(&mut self, damage: Damage) {
+        match damage {
+            Damage::Folder(at) => {
+                if let Some(folder) = self.folders.get_mut(at) {
+                    (folder.blocks, folder.is_lost) = (BTreeMap::new(), true);
+                }
+            }
+            Damage::ClosingLine(at) => {
+                if let Some(folder) = self.folders.get_mut(at) {
+                    folder.closed = None;
+                }
+            }
+            Damage::LastBlocks(count) => {
+                if let Some(folder) = self.folders.iter_mut().rfind(|folder| !folder.blocks.is_empty()) {
+                    (0..count).for_each(|_| drop(folder.blocks.pop_last()));
+                }
+            }
+            Damage::Anchor | Damage::AnchorSlot(_) => {}
+        }
+    }
+
+    /// What is there must be a row without a gap in which every folder continues the one before and ends where its closing line
+    /// says; a closing line that was lost is made anew.
+    fn open(&mut self, is_expected: bool, path: &Path) -> Result<(), StoreError> {
+        let is_lost = |folder: &Folder| folder.is_lost && folder.closed.is_none();
+        while self.folders.last().is_some_and(is_lost)
+            && self.folders.len().checked_sub(2).is_none_or(|before| self.folders[before].closed.is_none())
+        {
+            self.folders.pop();
+        }
+        if self.folders.is_empty() && !is_expected {
+            self.folders.push(Folder::default());
+        }
+        if self.folders.is_empty() || self.folders.iter().any(|folder| folder.is_lost) {
+            return Err(damaged(path, "a folder of the journal is missing"));
+        }
+        let last_used = self.folders.iter().rposition(|folder| !folder.blocks.is_empty()).unwrap_or_default();
+        let mut head = Head::EMPTY;
+        for (at, folder) in self.folders.iter_mut().enumerate() {
+            for block in folder.blocks.values() {
+                head.admit(block).map_err(|_| damaged(path, "a folder of the journal does not continue the others"))?;
+                head = Head::after(block, block.hash());
+            }
+            if folder.closed.is_some_and(|closed| closed != head) {
+                return Err(damaged(path, "a folder of the journal does not end where it was closed"));
+            }
+            if at < last_used {
+                folder.closed = Some(head);
+            }
+        }
+        self.head = head;
+        Ok(())
     }
 }
 
@@ -208,23 +556,116 @@ mod tests {
     }
 
     #[test]
-    fn a_power_cut_leaves_what_was_durable() {
+    fn a_power_cut_leaves_what_was_durable_and_some_of_the_rest_in_order() {
         let store = MemoryStore::new();
         store.append(&conformance::block_after(Head::EMPTY, vec![b"record".to_vec()])).unwrap();
-        store.put_state(b"key", b"sealed").unwrap();
+        store.put_state_lazily(b"key", b"sealed with the next").unwrap();
         store.put_state(b"snapshot", b"old").unwrap();
+        store.put_state(b"removed lazily", b"there again").unwrap();
         store.put_state_lazily(b"snapshot", b"new").unwrap();
         store.put_state_lazily(b"other snapshot", b"new").unwrap();
-        store.put_state(b"removed lazily", b"there again").unwrap();
         store.delete_state_lazily(b"removed lazily").unwrap();
-        let after = store.after_power_cut();
-        assert_eq!(after.head(Partition(0)).unwrap(), store.head(Partition(0)).unwrap());
-        assert_eq!(after.state(b"key").unwrap(), Some(b"sealed".to_vec()));
-        assert_eq!(after.state(b"snapshot").unwrap(), Some(b"old".to_vec()));
-        assert_eq!(after.state(b"other snapshot").unwrap(), None);
+        assert_eq!(store.lazy_count(), 3);
+        let new = Some(b"new".to_vec());
+        for lazy_kept in 0..=3 {
+            let after = store.after_power_cut(PowerCut { lazy_kept, ..PowerCut::default() }).unwrap();
+            assert_eq!(after.head(Partition(0)).unwrap(), store.head(Partition(0)).unwrap());
+            assert_eq!(after.state(b"key").unwrap(), Some(b"sealed with the next".to_vec()));
+            let snapshot = if lazy_kept > 0 { new.clone() } else { Some(b"old".to_vec()) };
+            assert_eq!(after.state(b"snapshot").unwrap(), snapshot);
+            assert_eq!(after.state(b"other snapshot").unwrap(), new.clone().filter(|_| lazy_kept > 1));
+            let removed = Some(b"there again".to_vec()).filter(|_| lazy_kept < 3);
+            assert_eq!(after.state(b"removed lazily").unwrap(), removed);
+        }
         assert_eq!(store.state(b"removed lazily").unwrap(), None);
-        assert_eq!(after.state(b"removed lazily").unwrap(), Some(b"there again".to_vec()));
-        assert_eq!(store.state(b"snapshot").unwrap(), Some(b"new".to_vec()));
+        assert_eq!(store.state(b"snapshot").unwrap(), new);
+    }
+
+    /// A store of these many blocks, three to a folder, all of them anchored.
+    fn store_of(blocks: u8) -> MemoryStore {
+        let store = MemoryStore::with_folders_of(3);
+        (0..blocks).for_each(|block| drop(conformance::append(&store, vec![vec![block]])));
+        store.sync_anchor();
+        store
+    }
+
+    #[test]
+    fn what_is_lost_of_the_journal_is_noticed_and_what_is_derived_is_made_anew() {
+        let store = store_of(8);
+        let whole = store.head(Partition(0)).unwrap();
+        let after = |damage: &[Damage]| store.after_damage(PowerCut::default(), damage);
+        let noticed: [&[Damage]; 7] = [
+            &[Damage::Folder(0)],
+            &[Damage::Folder(1)],
+            &[Damage::Folder(2)],
+            &[Damage::ClosingLine(1), Damage::Folder(2)],
+            &[Damage::LastBlocks(1)],
+            &[Damage::LastBlocks(2)],
+            &[Damage::Folder(0), Damage::Folder(1), Damage::Folder(2)],
+        ];
+        for damage in noticed {
+            assert!(matches!(after(damage), Err(StoreError::Damaged { .. })), "{damage:?}");
+        }
+        let harmless: [&[Damage]; 5] = [
+            &[],
+            &[Damage::ClosingLine(0)],
+            &[Damage::ClosingLine(0), Damage::ClosingLine(1)],
+            &[Damage::Anchor],
+            &[Damage::AnchorSlot(0), Damage::AnchorSlot(1)],
+        ];
+        for damage in harmless {
+            let mut opened = after(damage).unwrap();
+            assert_eq!(opened.head(Partition(0)).unwrap(), whole, "{damage:?}");
+            // What was made anew is as good as before.
+            opened = opened.after_power_cut(PowerCut::default()).unwrap();
+            assert!(opened.after_damage(PowerCut::default(), &[Damage::LastBlocks(1)]).is_err(), "{damage:?}");
+            assert!(opened.after_damage(PowerCut::default(), &[Damage::Folder(2)]).is_err(), "{damage:?}");
+        }
+        // Nobody can tell any more.
+        let shorter = after(&[Damage::Anchor, Damage::LastBlocks(1)]).unwrap();
+        assert_eq!(shorter.head(Partition(0)).unwrap().next, Sequence(8));
+    }
+
+    #[test]
+    fn a_roll_may_be_cut_between_any_two_steps() {
+        for (reached, folders, blocks) in
+            [(Reached::NextFolder, 2, 3), (Reached::ClosingLine, 2, 3), (Reached::Block, 2, 4)]
+        {
+            let store = store_of(3);
+            let block = conformance::block_after(store.head(Partition(0)).unwrap(), vec![vec![3]]);
+            store.append_until(&block, reached).unwrap();
+            let after = store.after_power_cut(PowerCut::default()).unwrap();
+            assert_eq!(after.folders(Partition(0)), folders);
+            assert_eq!(after.blocks(Partition(0), Sequence::FIRST).count(), blocks);
+            let next = conformance::append(&after, vec![b"next".to_vec()]);
+            assert_eq!(after.record(Partition(0), next.first).unwrap().unwrap().bytes, b"next");
+            assert_eq!(after.folders(Partition(0)), 2);
+        }
+        // One that was made ahead of time may be lost as long as it is empty and the one before it is not closed.
+        let store = store_of(3);
+        assert!(store.make_next_folder() && !store.make_next_folder());
+        let after = store.after_damage(PowerCut::default(), &[Damage::Folder(1)]).unwrap();
+        assert_eq!((after.folders(Partition(0)), after.head(Partition(0)).unwrap().next), (1, Sequence(4)));
+    }
+
+    #[test]
+    fn the_anchor_is_written_with_each_block_and_survives_being_torn() {
+        let store = MemoryStore::new();
+        for block in 1..20_u8 {
+            conformance::append(&store, vec![vec![block]]);
+            if block % 5 == 0 {
+                store.sync_anchor();
+            }
+            for (anchor_is_kept, anchor_is_torn) in [(true, false), (false, false), (false, true)] {
+                let cut = PowerCut { anchor_is_kept, anchor_is_torn, ..PowerCut::default() };
+                let behind = store.blocks_behind_anchor(Partition(0), cut);
+                assert_eq!(behind, if anchor_is_kept { 0 } else { usize::from(block % 5) }, "{block}");
+                let after = store.after_power_cut(cut).unwrap();
+                assert_eq!(after.head(Partition(0)).unwrap(), store.head(Partition(0)).unwrap());
+                let one_too_many = store.after_damage(cut, &[Damage::LastBlocks(behind + 1)]);
+                assert!(behind + 1 > usize::from(block) || one_too_many.is_err(), "{block}");
+            }
+        }
     }
 
     #[test]
@@ -236,6 +677,6 @@ mod tests {
         assert!(matches!(store.append(&block), Err(StoreError::Poisoned)));
         assert!(matches!(store.put_state(b"key", b"value"), Err(StoreError::Poisoned)));
         assert_eq!(store.head(Partition(0)).unwrap(), Head::EMPTY);
-        store.after_power_cut().append(&block).unwrap();
+        store.after_power_cut(PowerCut::default()).unwrap().append(&block).unwrap();
     }
 }

@@ -28,7 +28,7 @@ use sha2::{Digest, Sha256};
 
 pub use self::disk::{SledOptions, SledStore};
 pub use self::durable_sync::durable_syncs;
-pub use self::memory::MemoryStore;
+pub use self::memory::{Damage, MemoryStore, PowerCut, Reached};
 use self::sled::{Database, Pair, check_sync};
 
 /// The longest key of the state area, in bytes.

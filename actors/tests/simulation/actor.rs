@@ -28,6 +28,8 @@ pub(crate) struct Request {
     pub(crate) ask: Ask,
     pub(crate) key: Option<KeyLookup>,
     pub(crate) permit: Arc<Permit>,
+    /// True when it came in while the disk was full.
+    pub(crate) was_full: bool,
 }
 
 #[derive(Clone, Debug)]

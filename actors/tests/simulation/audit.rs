@@ -32,6 +32,13 @@ pub(crate) struct Floor {
     available: i128,
 }
 
+impl Floor {
+    /// The least that a read must show that may not book what is due.
+    pub(crate) fn without_what_is_due(self) -> Self {
+        Self { available: 0, ..self }
+    }
+}
+
 pub(crate) struct Audit {
     head: Head,
     /// Every durable Record; sequence n stands at n − 1.
@@ -79,6 +86,21 @@ impl Audit {
         self.ordinals.get(&owner).copied().unwrap_or_default()
     }
 
+    /// The books of every group.
+    pub(crate) fn groups(&self) -> impl Iterator<Item = (&GroupNumber, &GroupBooks)> {
+        self.groups.iter()
+    }
+
+    /// Of every idempotency key the last Record.
+    pub(crate) fn last_of_each_key(&self) -> impl Iterator<Item = (Sequence, &Arc<Record>)> {
+        let with_key = self.records().filter_map(|(at, record)| Some((record.idempotency?.key, (at, record))));
+        with_key.collect::<BTreeMap<_, _>>().into_values()
+    }
+
+    pub(crate) fn knows_somebody(&self) -> bool {
+        !self.places.is_empty()
+    }
+
     pub(crate) fn ledgers(&self) -> Vec<LedgerId> {
         self.places.keys().copied().collect()
     }
@@ -104,7 +126,10 @@ impl Audit {
             let block = block.map_err(|error| error.to_string())?;
             head.admit(&block).map_err(|error| format!("chain after a crash: {error}"))?;
             head = Head::after(&block, block.hash());
-            for bytes in &block.records {
+            for (sequence, bytes) in (block.first.0..).zip(&block.records) {
+                let alone = store.record(Partition(0), Sequence(sequence)).map_err(|error| error.to_string())?;
+                let is_same = alone.is_some_and(|alone| alone.bytes == *bytes);
+                ensure(is_same, || format!("Record {sequence} is not found by its sequence"))?;
                 let record = Record::decode(bytes).map_err(|error| format!("a stored Record: {error}"))?;
                 ensure(records.next().is_some_and(|known| **known == record), || "the journal has changed".into())?;
             }

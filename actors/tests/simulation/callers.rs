@@ -1,8 +1,9 @@
 //! The callers and the door in front of them: they ask, wait, give up, lose answers, and ask again under the same key.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use actors::journal::Sender;
+use actors::journal::{Permit, Sender};
 use actors::resident::{KeyLookup, Outcome};
 use ledger::event::{CardBrand, CardFace, CardRefusal, Event};
 use ledger::fees::{Options, PaymentMethod, Settings};
@@ -92,6 +93,11 @@ impl Callers {
         self.sent.is_empty() && self.callers.iter().all(|caller| caller.waiting.is_none() && caller.next.is_none())
     }
 
+    /// True when every request was answered, or never will be.
+    pub(crate) fn nobody_waits(&self) -> bool {
+        self.sent.is_empty() && !self.are_waiting()
+    }
+
     pub(crate) fn stop_asking(&mut self) {
         self.is_stopping = true;
     }
@@ -130,8 +136,7 @@ impl Callers {
             Some(key) => key,
             None => return Ok(()),
         };
-        let Some(permit) = world.room.try_take(Sender::Door, 1_024) else {
-            world.coverage.saw("no room at the door");
+        let Some(permit) = enter(&intent.action, world)? else {
             self.callers[at].next = Some(intent);
             return Ok(());
         };
@@ -144,10 +149,13 @@ impl Callers {
             Action::Read(ledger) => (*ledger, Ask::Read),
             action => (LedgerId::Merchant(group), Ask::Command(command(action, charge, world))),
         };
-        let floor = world.audit.floor(ledger, world.now);
+        let mut floor = world.audit.floor(ledger, world.now);
+        if !permit.may_write() {
+            floor = floor.without_what_is_due();
+        }
         self.sent.insert(number, Sent { caller: at, intent, charge, floor, was_open });
         self.callers[at].waiting = Some(number);
-        world.transit.push(Request { number: Some(number), ledger, ask, key, permit });
+        world.transit.push(Request { number: Some(number), ledger, ask, key, permit, was_full: world.is_full });
         Ok(())
     }
 
@@ -308,6 +316,35 @@ impl Callers {
         Some(Intent { action, key })
     }
 }
+
+/// Takes room at the door. A full disk refuses commands, but never a read that would otherwise be let in.
+fn enter(action: &Action, world: &mut World) -> Result<Option<Arc<Permit>>, String> {
+    let room = &world.room;
+    let is_read = matches!(action, Action::Read(_));
+    let permit = match world.defect {
+        Some(Defect::ReadsWantToWrite) => room.try_take(Sender::Door, DOOR_BYTES),
+        Some(Defect::DoorForgetsTheDisk) if world.is_full => {
+            room.set_closed(false);
+            let permit = room.try_take(Sender::Door, DOOR_BYTES);
+            room.set_closed(true);
+            permit
+        }
+        _ if is_read => room.try_read(Sender::Door, DOOR_BYTES),
+        _ => room.try_take(Sender::Door, DOOR_BYTES),
+    };
+    let is_free = room.free(Sender::Door) > 0 && world.bytes_free_at_the_door() >= DOOR_BYTES as i64;
+    ensure(permit.is_some() || !is_read || !is_free, || "a read was refused because the disk is full".into())?;
+    world.coverage.saw(match (&permit, world.is_full) {
+        (Some(_), true) => "read while the disk was full",
+        (None, true) if !is_read => "command refused while the disk was full",
+        (None, _) => "no room at the door",
+        (Some(_), false) => return Ok(permit),
+    });
+    Ok(permit)
+}
+
+/// Room that is taken for one request.
+const DOOR_BYTES: usize = 1_024;
 
 /// What one of a group's callers would ask for, knowing what all of them were told; none when it waits for the others.
 fn plan_action(

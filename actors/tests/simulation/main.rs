@@ -3,6 +3,9 @@
 //! One thread, no clock, no disk: the journal's state machine and the actors' cores as they are in the product, and around them a
 //! world in which a seed decides what happens next. Messages overtake each other, callers lose answers and ask again, actors fall
 //! asleep, panic and are opened again from old snapshots, and the process dies between any two things that the journal does.
+//! The disk runs full and fails; its journal rolls from folder to folder, and loses parts of it that must be noticed. Every tenth seed
+//! runs the product's readers' view too ([`readers`]).
+//!
 //! An auditor reads every block and every answer ([`audit`]); the callers keep books of their own ([`model`]).
 //!
 //! `CENTAVO_SIM_SEEDS=n` runs n seeds, `CENTAVO_SIM_SEED=s` replays one and tells each step.
@@ -14,15 +17,21 @@ mod chance;
 mod coverage;
 mod model;
 mod projector;
+mod readers;
 mod world;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
 use std::time::Instant;
 
 use coverage::{Coverage, EXPECTED};
 use world::{Defect, Failure};
 
-const SEEDS: u64 = 2_000;
+const SEEDS: u64 = 3_000;
+
+/// Seeds run on so many threads; each of them is one thread's.
+const THREADS: u64 = 2;
 
 #[test]
 fn every_seed_keeps_every_promise() {
@@ -32,13 +41,28 @@ fn every_seed_keeps_every_promise() {
         return;
     }
     let seeds = number_from_environment("CENTAVO_SIM_SEEDS").unwrap_or(SEEDS);
-    let (started, mut total) = (Instant::now(), Coverage::default());
-    for seed in 0..seeds {
-        match run(seed, None, false) {
-            Ok(coverage) => total.add(&coverage),
-            Err(failure) => panic!("{}", how_to_replay(&failure)),
+    let (started, next) = (Instant::now(), AtomicU64::new(0));
+    let work = || -> Result<Coverage, Failure> {
+        let mut total = Coverage::default();
+        loop {
+            match next.fetch_add(1, Ordering::Relaxed) {
+                seed if seed < seeds => {
+                    total.add(&run(seed, None, false).inspect_err(|_| next.store(seeds, Ordering::Relaxed))?)
+                }
+                _ => return Ok(total),
+            }
         }
-    }
+    };
+    let mut total = Coverage::default();
+    thread::scope(|scope| {
+        let threads = (0..THREADS).map(|_| scope.spawn(work)).collect::<Vec<_>>();
+        for thread in threads {
+            match thread.join().expect("a panic of a seed is its failure") {
+                Ok(coverage) => total.add(&coverage),
+                Err(failure) => panic!("{}", how_to_replay(&failure)),
+            }
+        }
+    });
     let per_second = seeds as f64 / started.elapsed().as_secs_f64();
     println!("{seeds} seeds, {} steps, {} Records, {per_second:.0} seeds/s", total.steps, total.records);
     for what in EXPECTED {
@@ -69,7 +93,15 @@ fn seeded_defects_are_found() {
         (Defect::AppliesOwnTwice, "opened", 200),
         (Defect::LoadsOneShort, "opened", 5),
         (Defect::ClaimsKeysLookedUp, "counts twice", 100),
-        (Defect::SnapshotsJumpTheQueue, "on the wrong side of the cut", 200),
+        (Defect::SnapshotsJumpTheQueue, "snapshot", 200),
+        (Defect::DoorForgetsTheDisk, "while the disk was full", 50),
+        (Defect::ReadsWantToWrite, "because the disk is full", 50),
+        (Defect::ForgetsWhoWaits, "though there is room", 200),
+        (Defect::AcknowledgesFailedAppend, "durable", 200),
+        (Defect::ClosesWithoutLine, "was not noticed", 1_000),
+        (Defect::KeepsNoAnchor, "was not noticed", 200),
+        (Defect::LosesOnePage, "the readers' view", 500),
+        (Defect::PublishesOneShort, "the readers' view", 50),
     ] {
         let found = (0..seeds_max).find_map(|seed| run(seed, Some(defect), false).err());
         let failure = found.unwrap_or_else(|| panic!("{defect:?} was not found within {seeds_max} seeds"));

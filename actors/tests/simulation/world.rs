@@ -6,13 +6,15 @@
 //! (every request travels alone, and so does every message of an actor to the journal), while those of one actor keep their order.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, Wake, Waker};
 
-use actors::journal::{BLOCK_BYTES_MAX, Input, Machine, Output, Room, RoomLimits, Sender};
+use actors::journal::{BLOCK_BYTES_MAX, Input, Machine, Output, Permit, Room, RoomLimits};
 use actors::resident::{Effects, Order, Outcome};
 use actors::snapshots::{self, Kept, Snapshot};
-use actors::store::{Block, MemoryStore, Partition, Sequence, Store};
+use actors::store::{Block, Damage, MemoryStore, Partition, PowerCut, Reached, Sequence, Store, StoreError};
 use ledger::event::Event;
 use ledger::id::{IdKey, LedgerId};
 use ledger::record::Record;
@@ -24,6 +26,7 @@ use crate::callers::Callers;
 use crate::chance::Chance;
 use crate::coverage::Coverage;
 use crate::projector::Projector;
+use crate::readers::Readers;
 
 /// A defect that a run is given on purpose, to see that it is found. The product has none of them: they sit in the shell that
 /// the simulation plays.
@@ -47,6 +50,22 @@ pub(crate) enum Defect {
     ClaimsKeysLookedUp,
     /// A snapshot is written when it is taken, not behind its Records.
     SnapshotsJumpTheQueue,
+    /// The door lets commands in while the disk is full.
+    DoorForgetsTheDisk,
+    /// A read takes room to write, as a command does.
+    ReadsWantToWrite,
+    /// When there is space again, nobody wakes the inside senders that wait for it.
+    ForgetsWhoWaits,
+    /// An append that failed is taken for one that did not.
+    AcknowledgesFailedAppend,
+    /// Folders are closed without a closing line.
+    ClosesWithoutLine,
+    /// The head of the journal is not kept apart.
+    KeepsNoAnchor,
+    /// One of the pages of the readers' view is lost, although what was kept after it is not.
+    LosesOnePage,
+    /// Of a block with several Records, the readers' view and the index are not told of the first.
+    PublishesOneShort,
 }
 
 /// How a run ended that broke a promise.
@@ -73,7 +92,14 @@ enum Step {
     Snapshot,
     Panic,
     Sweep,
+    Wake,
     Jump,
+    Fill,
+    Free,
+    FailAppend,
+    Background,
+    Follow,
+    KeepPages,
     Crash,
 }
 
@@ -92,13 +118,64 @@ const WEIGHTS: &[(Step, usize, &[usize])] = &[
     (Step::Snapshot, 6, &[0, 1, 2, 4]),
     (Step::Panic, 3, &[0, 0, 1, 2]),
     (Step::Sweep, 8, &[0, 1, 2]),
+    (Step::Wake, 40, &[1, 2, 4]),
     (Step::Jump, 4, &[0, 1, 2]),
+    (Step::Fill, 1, &[0, 1, 2, 4]),
+    (Step::Free, 60, &[1, 2, 4]),
+    (Step::FailAppend, 1, &[0, 0, 1, 2]),
+    (Step::Background, 30, &[0, 1, 2, 4]),
+    (Step::Follow, 60, &[1, 2, 4]),
+    (Step::KeepPages, 8, &[0, 1, 2, 4]),
     (Step::Crash, 2, &[0, 0, 1, 2]),
 ];
 
+/// The steps with which what is under way is brought to its end.
+const UNDER_WAY: &[Step] =
+    &[Step::Execute, Step::Gather, Step::Land, Step::Arrive, Step::Handle, Step::Send, Step::Load, Step::Wake];
+
 /// The steps with which a run is brought to its end.
-const CALM: &[Step] =
-    &[Step::Execute, Step::Gather, Step::Land, Step::Arrive, Step::Handle, Step::Send, Step::Load, Step::Call];
+const CALM: &[Step] = &[
+    Step::Execute,
+    Step::Gather,
+    Step::Land,
+    Step::Arrive,
+    Step::Handle,
+    Step::Send,
+    Step::Load,
+    Step::Wake,
+    Step::Free,
+    Step::Call,
+];
+
+/// Of so many seeds one also runs the readers' view of the product, which costs as much as all the rest.
+const SEEDS_PER_READERS: u64 = 10;
+
+/// Room that is taken for what the sweep, or any other sender inside, has to book.
+const INSIDE_BYTES: usize = 1_024;
+/// Senders inside that wait for room at once.
+const WAITING_INSIDE_MAX: usize = 6;
+
+/// A sender inside that waits for room, as the product's do. It is looked after only when it was woken, as by an executor.
+struct Waiting {
+    ledger: LedgerId,
+    room: Pin<Box<dyn Future<Output = Arc<Permit>>>>,
+    woken: Arc<Woken>,
+    has_waited: bool,
+}
+
+struct Woken(AtomicBool);
+
+impl Wake for Woken {
+    fn wake(self: Arc<Self>) {
+        self.0.store(true, Ordering::Release);
+    }
+}
+
+impl Waiting {
+    fn is_woken(&self) -> bool {
+        self.woken.0.load(Ordering::Acquire)
+    }
+}
 
 pub(crate) struct World {
     pub(crate) chance: Chance,
@@ -111,11 +188,18 @@ pub(crate) struct World {
     pub(crate) defect: Option<Defect>,
     /// Requests on their way to an actor.
     pub(crate) transit: Vec<Request>,
+    /// While the disk is short of space the room is closed.
+    pub(crate) is_full: bool,
     limits: RoomLimits,
-    weights: BTreeMap<Step, usize>,
+    waiting_inside: Vec<Waiting>,
+    /// By the order of [`Step`].
+    weights: Vec<usize>,
     trace: bool,
+    has_readers: bool,
     store: MemoryStore,
     machine: Machine<Answer, Inbox>,
+    /// The product's own, for some of the seeds.
+    readers: Option<Arc<Readers>>,
     outputs: VecDeque<Output<Answer, Inbox>>,
     handed_out: Option<Block>,
     actors: BTreeMap<Inbox, Actor>,
@@ -145,12 +229,17 @@ pub(crate) fn run(seed: u64, defect: Option<Defect>, trace: bool) -> Result<Cove
 impl World {
     fn new(seed: u64, defect: Option<Defect>, trace: bool) -> Self {
         let mut chance = Chance::new(seed);
-        let mut weights = BTreeMap::new();
+        let mut weights = vec![0; WEIGHTS.len()];
         for (step, weight, factors) in WEIGHTS {
-            weights.insert(*step, weight * chance.pick(factors).unwrap_or(1));
+            weights[*step as usize] = weight * chance.pick(factors).unwrap_or(1);
+        }
+        if defect == Some(Defect::PublishesBeforeDelivery) {
+            // Somebody must be answered by key between the two: the shell is slow, the callers are quick.
+            weights[Step::Execute as usize] = (weights[Step::Execute as usize] / 8).max(1);
+            weights[Step::Call as usize] *= 6;
         }
         let limits = RoomLimits { commands_max: chance.between(8, 120), bytes_max: 64 * 1024, reserved_percent: 25 };
-        let store = MemoryStore::new();
+        let store = MemoryStore::with_folders_of(chance.between(1, 6) as usize);
         Self {
             now: Timestamp(1_700_000_000_000),
             ids: IdKey::new([7; 16]),
@@ -160,11 +249,15 @@ impl World {
             coverage: Coverage::default(),
             defect,
             transit: Vec::new(),
+            is_full: false,
             limits,
+            waiting_inside: Vec::new(),
             weights,
             trace,
+            has_readers: seed.is_multiple_of(SEEDS_PER_READERS),
             machine: Machine::new(actors::store::Head::EMPTY),
             store,
+            readers: None,
             outputs: VecDeque::new(),
             handed_out: None,
             actors: BTreeMap::new(),
@@ -178,10 +271,16 @@ impl World {
     }
 
     fn live(&mut self, callers: &mut Callers) -> Result<(), String> {
+        if self.has_readers {
+            self.readers = Some(Readers::open(&self.store, self.defect)?);
+        }
+        let steps: Vec<Step> = WEIGHTS.iter().map(|(step, ..)| *step).collect();
         for _ in 0..self.chance.between(400, 1_200) {
             self.now = self.now.plus_ms(self.chance.between(0, 40));
-            let steps: Vec<Step> = self.weights.keys().copied().collect();
             self.step(&steps, callers)?;
+        }
+        if self.chance.percent(25) {
+            self.come_to_rest_on_a_full_disk(callers)?;
         }
         self.come_to_rest(callers)?;
         self.open_everybody(callers)?;
@@ -194,12 +293,31 @@ impl World {
         callers.stop_asking();
         for _ in 0..20_000 {
             if !self.step(CALM, callers)? {
+                let waiting = self.waiting_inside.len();
+                ensure(waiting == 0, || format!("{waiting} senders inside wait, though there is room"))?;
                 ensure(self.is_at_rest(), || "nothing can happen, but something waits".into())?;
                 ensure(callers.are_answered(), || "a caller was never answered".into())?;
                 return ensure(self.room.commands() == 0, || format!("{} permits are lost", self.room.commands()));
             }
         }
         Err("it does not come to rest".into())
+    }
+
+    /// What is under way when the disk is full comes to its end, and gives its room back.
+    fn come_to_rest_on_a_full_disk(&mut self, callers: &mut Callers) -> Result<(), String> {
+        if !self.is_full {
+            self.fill();
+        }
+        for _ in 0..20_000 {
+            if !self.step(UNDER_WAY, callers)? {
+                self.coverage.saw("what was under way came to rest on a full disk");
+                ensure(self.is_at_rest(), || "nothing can happen on a full disk, but something waits".into())?;
+                ensure(callers.nobody_waits(), || "a caller was never answered on a full disk".into())?;
+                let permits = self.room.commands();
+                return ensure(permits == 0, || format!("{permits} permits are lost on a full disk"));
+            }
+        }
+        Err("it does not come to rest on a full disk".into())
     }
 
     /// Every owner is asked for its balance once more, whatever it did before.
@@ -228,25 +346,24 @@ impl World {
             self.audit.check_state(&actor.core, actor.ledger, "at the end")?;
             self.audit.check_complete(&actor.core, actor.ledger)?;
         }
+        if let Some(readers) = &self.readers {
+            readers.check(&self.audit)?;
+        }
         self.snapshots.iter().try_for_each(|(ledger, kept)| self.audit.check_snapshot(*ledger, kept))?;
         self.audit.reread(&self.store)
     }
 
     /// Does one of the things that can happen; false when none can.
     fn step(&mut self, among: &[Step], callers: &mut Callers) -> Result<bool, String> {
-        let possible: Vec<(Step, usize)> = among
-            .iter()
-            .filter(|step| self.is_possible(**step, callers))
-            .map(|step| (*step, self.weights.get(step).copied().unwrap_or(1)))
-            .collect();
-        let total = possible.iter().map(|(_, weight)| weight).sum();
-        let mut at = self.chance.below(total);
-        let chosen = possible.iter().find(|(_, weight)| {
-            let is_here = at < *weight;
-            at = at.saturating_sub(*weight);
-            is_here
+        // Mostly one of the first that are drawn is possible; only else they are all looked at.
+        let total = self.weight_of(among);
+        let drawn = (0..8).find_map(|_| self.draw(among, total).filter(|step| self.is_possible(*step, callers)));
+        let step = drawn.or_else(|| {
+            let possible = among.iter().copied().filter(|step| self.is_possible(*step, callers));
+            let possible: Vec<_> = possible.collect();
+            self.draw(&possible, self.weight_of(&possible))
         });
-        let Some((step, _)) = chosen else { return Ok(false) };
+        let Some(step) = step else { return Ok(false) };
         self.coverage.steps += 1;
         self.note(|_| format!("{step:?}"));
         match step {
@@ -263,10 +380,34 @@ impl World {
             Step::Snapshot => self.snapshot(),
             Step::Panic => self.panic(callers),
             Step::Sweep => self.sweep(),
+            Step::Wake => self.wake(),
             Step::Jump => self.jump(),
+            Step::Fill => self.fill(),
+            Step::Free => self.free(),
+            Step::FailAppend => self.fail_append(callers)?,
+            Step::Background => self.work_in_background(),
+            Step::Follow => self.readers.as_ref().map_or(Ok(()), |readers| readers.follow())?,
+            Step::KeepPages => self.keep_pages()?,
             Step::Crash => self.crash(callers)?,
         }
         Ok(true)
+    }
+
+    fn weight_of(&self, among: &[Step]) -> usize {
+        among.iter().map(|step| self.weights[*step as usize]).sum()
+    }
+
+    /// One of these steps, each as likely as its weight says; `total` is the weight of all.
+    fn draw(&mut self, among: &[Step], total: usize) -> Option<Step> {
+        let mut at = self.chance.below(total);
+        for step in among {
+            let weight = self.weights[*step as usize];
+            if at < weight {
+                return Some(*step);
+            }
+            at -= weight;
+        }
+        None
     }
 
     fn is_possible(&self, step: Step, callers: &Callers) -> bool {
@@ -288,8 +429,14 @@ impl World {
             Step::Sleep => any(|actor| actor.stage == Stage::Awake),
             Step::Snapshot => any(|actor| actor.stage == Stage::Awake && actor.outgoing.is_empty()),
             Step::Panic => !self.actors.is_empty(),
-            Step::Sweep => !self.directory.is_empty() || !self.audit.ledgers().is_empty(),
-            Step::Jump | Step::Crash => true,
+            Step::Sweep => self.waiting_inside.len() < WAITING_INSIDE_MAX && self.audit.knows_somebody(),
+            Step::Wake => self.waiting_inside.iter().any(Waiting::is_woken),
+            Step::Fill => !self.is_full,
+            Step::Free => self.is_full,
+            Step::FailAppend => self.handed_out.is_some(),
+            Step::Follow => self.readers.as_ref().is_some_and(|readers| readers.is_behind()),
+            Step::KeepPages => self.readers.is_some(),
+            Step::Jump | Step::Background | Step::Crash => true,
         }
     }
 
@@ -330,6 +477,9 @@ impl World {
             Output::Publish(records) => {
                 for (sequence, record) in &records {
                     self.projector.publish(*sequence, record)?;
+                }
+                if let Some(readers) = &self.readers {
+                    readers.publish(records);
                 }
                 Ok(())
             }
@@ -376,10 +526,56 @@ impl World {
     /// The block that was handed out is durable.
     fn land(&mut self) -> Result<(), String> {
         let Some(block) = self.handed_out.take() else { return Ok(()) };
-        self.store.append(&block).map_err(|error| error.to_string())?;
+        if self.store.append_until(&block, Reached::Block).map_err(|error| error.to_string())? {
+            self.coverage.saw("folder of the journal closed");
+        }
         self.audit.append(&block)?;
         self.tell(Some(Input::Written));
         Ok(())
+    }
+
+    /// The disk fails while the block that was handed out is written, and the process ends. The block is there all the same, or not.
+    fn fail_append(&mut self, callers: &mut Callers) -> Result<(), String> {
+        let Some(block) = self.handed_out.take() else { return Ok(()) };
+        let is_ignored = self.defect == Some(Defect::AcknowledgesFailedAppend);
+        if !is_ignored && self.chance.percent(50) {
+            self.coverage.saw("append failed and left its block");
+            self.store.append(&block).map_err(|error| error.to_string())?;
+            self.audit.append(&block)?;
+        } else {
+            self.coverage.saw("append failed and left nothing");
+        }
+        self.store.fail_next_write();
+        ensure(self.store.append(&block).is_err(), || "an append failed and said nothing".into())?;
+        if is_ignored {
+            self.tell(Some(Input::Written));
+            return Ok(());
+        }
+        let again = self.store.append(&block);
+        ensure(matches!(again, Err(StoreError::Poisoned)), || "a store that failed went on writing".into())?;
+        self.restart(callers)
+    }
+
+    /// What the store does on threads of its own: the head is anchored, or the next folder is made ahead of time.
+    fn work_in_background(&mut self) {
+        if self.chance.percent(75) {
+            if self.store.sync_anchor() {
+                self.coverage.saw("anchor synced beside the writer");
+            }
+        } else if self.store.make_next_folder() {
+            self.coverage.saw("next folder made ahead of time");
+        }
+    }
+
+    /// The pages of the readers' view are kept, while more is published.
+    fn keep_pages(&mut self) -> Result<(), String> {
+        let (blocks_meanwhile, is_lossy) = (self.chance.below(4), self.chance.percent(50));
+        let Some(readers) = &self.readers else { return Ok(()) };
+        if blocks_meanwhile > 0 && readers.is_behind() {
+            self.coverage.saw("readers told of a block between their pages");
+        }
+        self.coverage.saw("readers' pages kept");
+        readers.keep(blocks_meanwhile, is_lossy)
     }
 
     fn deliver(&mut self, inbox: Inbox, records: Vec<(Sequence, Arc<Record>)>) -> Result<(), String> {
@@ -420,7 +616,7 @@ impl World {
         for (sequence, record) in self.audit.records_of(ledger) {
             let is_own = record.owner == ledger;
             let is_cut_right = (record.ordinal <= position.own) == (sequence <= own_through);
-            ensure(!is_own || is_cut_right, || format!("Record {} is on the wrong side of the cut", sequence.0))?;
+            ensure(!is_own || is_cut_right, || format!("Record {} is on the wrong side of the snapshot", sequence.0))?;
         }
         snapshots::write(&self.store, &snapshot, own_through).map_err(|error| error.to_string())?;
         let kept = snapshots::load(&self.store, ledger).map_err(|error| error.to_string())?;
@@ -561,7 +757,7 @@ impl World {
     }
 
     fn answer(&mut self, actor: &mut Actor, request: Request) -> Result<(), String> {
-        let Request { number, ledger, ask, key, permit } = request;
+        let Request { number, ledger, ask, key, permit, was_full } = request;
         let mut effects = Effects::default();
         let reply = match ask {
             Ask::Command(command) => {
@@ -580,7 +776,11 @@ impl World {
             }
             Ask::Read | Ask::Mature => {
                 actor.core.mature(self.now, &permit, &mut effects);
-                ensure(!actor.core.is_due(self.now), || format!("{ledger:?} left money unmatured"))?;
+                let is_due = actor.core.is_due(self.now);
+                ensure(!is_due || was_full, || format!("{ledger:?} left money unmatured"))?;
+                if is_due {
+                    self.coverage.saw("read on a full disk that left what was due");
+                }
                 let is_read = matches!(ask, Ask::Read);
                 if !effects.submissions.is_empty() {
                     self.coverage.saw(if is_read { "matured in a read" } else { "matured in the sweep" });
@@ -588,6 +788,9 @@ impl World {
                 is_read.then(|| Reply::Standing(actor.core.standing()))
             }
         };
+        ensure(!was_full || effects.submissions.is_empty(), || {
+            format!("{ledger:?} wrote a Record for what came in while the disk was full")
+        })?;
         for submission in effects.submissions {
             if submission.record.events.iter().any(|event| matches!(event, Event::DeficitRecovered { .. })) {
                 self.coverage.saw("deficit recovered");
@@ -703,12 +906,63 @@ impl World {
         }
     }
 
-    /// The sweep wakes an owner and books what is due.
+    /// The sweep is to wake an owner and book what is due; it waits for room.
     fn sweep(&mut self) {
         let ledgers = self.audit.ledgers();
         let Some(ledger) = self.chance.pick(&ledgers) else { return };
-        if let Some(permit) = self.room.try_take(Sender::Inside, 1_024) {
-            self.transit.push(Request { number: None, ledger, ask: Ask::Mature, key: None, permit });
+        let room = Arc::clone(&self.room);
+        let room = Box::pin(async move { room.take(INSIDE_BYTES).await });
+        let woken = Arc::new(Woken(AtomicBool::new(true)));
+        self.waiting_inside.push(Waiting { ledger, room, woken, has_waited: false });
+    }
+
+    /// A sender inside that was woken gets room, or waits on.
+    fn wake(&mut self) {
+        let woken: Vec<_> = (0..self.waiting_inside.len()).filter(|at| self.waiting_inside[*at].is_woken()).collect();
+        let Some(at) = self.chance.pick(&woken) else { return };
+        let waiting = &mut self.waiting_inside[at];
+        waiting.woken.0.store(false, Ordering::Release);
+        let waker = Waker::from(Arc::clone(&waiting.woken));
+        let Poll::Ready(permit) = waiting.room.as_mut().poll(&mut Context::from_waker(&waker)) else {
+            waiting.has_waited = true;
+            self.coverage.saw(if self.is_full {
+                "inside sender waited for space"
+            } else {
+                "inside sender waited for room"
+            });
+            return;
+        };
+        let Waiting { ledger, has_waited, .. } = self.waiting_inside.swap_remove(at);
+        if has_waited {
+            self.coverage.saw("inside sender went on");
+        }
+        let was_full = self.is_full;
+        self.transit.push(Request { number: None, ledger, ask: Ask::Mature, key: None, permit, was_full });
+    }
+
+    /// Room for Records that callers may still take, disregarding the disk.
+    pub(crate) fn bytes_free_at_the_door(&self) -> i64 {
+        let RoomLimits { bytes_max, reserved_percent, .. } = self.limits;
+        bytes_max - bytes_max * reserved_percent / 100 - self.room.bytes()
+    }
+
+    /// The disk runs short of space.
+    fn fill(&mut self) {
+        self.is_full = true;
+        self.room.set_closed(true);
+        self.coverage.saw("disk full");
+        if self.room.commands() > 0 {
+            self.coverage.saw("disk full with commands under way");
+        }
+    }
+
+    /// There is space again.
+    fn free(&mut self) {
+        self.is_full = false;
+        self.room.set_closed(false);
+        self.coverage.saw("space again");
+        if self.defect == Some(Defect::ForgetsWhoWaits) {
+            self.waiting_inside.iter().for_each(|waiting| waiting.woken.0.store(false, Ordering::Release));
         }
     }
 
@@ -727,18 +981,42 @@ impl World {
         if in_landing {
             self.coverage.saw("crash between the outputs of a landing");
         }
-        match self.handed_out.take() {
-            None => self.coverage.saw("crash with nothing in flight"),
-            Some(block) if self.chance.percent(50) => {
-                self.coverage.saw("crash with a block in flight that survived");
-                self.store.append(&block).map_err(|error| error.to_string())?;
-                self.audit.append(&block)?;
+        let reached = [Reached::NextFolder, Reached::ClosingLine, Reached::Block, Reached::Block];
+        match (self.handed_out.take(), self.chance.pick(&reached)) {
+            (Some(block), Some(reached)) if self.chance.percent(80) => {
+                let rolls = self.store.append_until(&block, reached).map_err(|error| error.to_string())?;
+                match reached {
+                    Reached::Block => {
+                        self.coverage.saw("crash with a block in flight that survived");
+                        self.audit.append(&block)?;
+                    }
+                    Reached::NextFolder if rolls => self.coverage.saw("crash when the next folder was made"),
+                    Reached::ClosingLine if rolls => self.coverage.saw("crash when the closing line was written"),
+                    Reached::NextFolder | Reached::ClosingLine => {
+                        self.coverage.saw("crash with a block in flight that was lost");
+                    }
+                }
             }
-            Some(_) => self.coverage.saw("crash with a block in flight that was lost"),
+            (Some(_), _) => self.coverage.saw("crash with a block in flight that was lost"),
+            (None, _) => self.coverage.saw("crash with nothing in flight"),
         }
-        self.lose_snapshots()?;
-        self.store = self.store.after_power_cut();
+        self.restart(callers)
+    }
+
+    /// A new process finds what the power cut left.
+    fn restart(&mut self, callers: &mut Callers) -> Result<(), String> {
+        self.readers = None;
+        let cut = self.cut_power();
+        if self.chance.percent(40) {
+            self.lose_a_part(cut)?;
+        }
+        self.store = self.store.after_power_cut(cut).map_err(|error| error.to_string())?;
         self.audit.reread(&self.store)?;
+        if self.has_readers {
+            let readers = Readers::open(&self.store, self.defect)?;
+            readers.check(&self.audit)?;
+            self.readers = Some(readers);
+        }
         let head = self.store.head(Partition(0)).map_err(|error| error.to_string())?;
         self.machine = Machine::new(head);
         self.submitted = head.next.0 - 1;
@@ -747,8 +1025,13 @@ impl World {
         self.directory.clear();
         self.waiting.clear();
         self.transit.clear();
+        self.waiting_inside.clear();
         ensure(self.room.commands() == 0, || format!("{} permits outlive everything", self.room.commands()))?;
         self.room = Room::new(self.limits);
+        self.room.set_closed(self.is_full);
+        if self.is_full {
+            self.coverage.saw("crash on a full disk");
+        }
         self.projector = Projector::default();
         for (sequence, record) in self.audit.records() {
             self.projector.publish(sequence, record)?;
@@ -757,18 +1040,105 @@ impl World {
         Ok(())
     }
 
-    /// What was written lazily reached the disk or not. (What reached it in part is another test's.)
-    fn lose_snapshots(&mut self) -> Result<(), String> {
-        if self.chance.percent(40) {
+    /// How much reached the disk of what was written lazily or was just being written. (What one snapshot is worth of which only a part
+    /// did is another test's.)
+    fn cut_power(&mut self) -> PowerCut {
+        let lazy = self.store.lazy_count();
+        let lazy_kept = match self.chance.below(10) {
+            0..4 => 0,
+            4..8 => lazy,
+            _ => self.chance.below(lazy + 1),
+        };
+        if lazy_kept < lazy {
             self.coverage.saw("snapshot lost in a crash");
+        }
+        if lazy_kept > 0 {
+            self.coverage.saw("snapshot that survived a crash");
+        }
+        let anchor_is_kept = self.chance.percent(40);
+        let anchor_is_torn = !anchor_is_kept && self.chance.percent(30);
+        let files_undone = if self.chance.percent(50) { self.chance.below(8) } else { 0 };
+        if self.has_readers {
+            self.coverage.saw("readers opened after a crash");
+            let is_part = 0 < lazy_kept && lazy_kept < lazy;
+            if is_part {
+                self.coverage.saw("readers opened with a part of what was being kept");
+            }
+            if files_undone > 0 && self.store.files().is_ok_and(|files| !files.is_empty()) {
+                self.coverage.saw("readers opened with an index that was behind");
+            }
+        }
+        let cut = PowerCut { lazy_kept, files_undone, anchor_is_kept, anchor_is_torn };
+        self.coverage.saw(match self.store.blocks_behind_anchor(Partition(0), cut) {
+            0 => "crash with the anchor up to date",
+            _ if anchor_is_torn => "crash while the anchor was written",
+            1 => "crash with the anchor one block behind",
+            _ => "crash with the anchor some blocks behind",
+        });
+        cut
+    }
+
+    /// Suppose that the disk also lost a part of the journal, or of what is kept beside it: the first is noticed, the second made anew.
+    fn lose_a_part(&mut self, cut: PowerCut) -> Result<(), String> {
+        let head = self.audit.head();
+        let folders = self.store.folders(Partition(0));
+        let behind = self.store.blocks_behind_anchor(Partition(0), cut);
+        ensure(behind == 0 || !cut.anchor_is_kept, || format!("the anchor is {behind} blocks behind"))?;
+        let at = if self.chance.percent(50) { folders - 1 } else { self.chance.below(folders) };
+        let damage = match self.chance.below(8) {
+            0..3 => Damage::LastBlocks(self.chance.between(1, 5) as usize),
+            3..5 => Damage::Folder(at),
+            5 => Damage::ClosingLine(at),
+            6 => Damage::Anchor,
+            _ => Damage::AnchorSlot(self.chance.below(3)),
+        };
+        let mut damages = vec![damage];
+        damages.extend((self.defect == Some(Defect::KeepsNoAnchor)).then_some(Damage::Anchor));
+        if self.defect == Some(Defect::ClosesWithoutLine) {
+            damages.extend((0..folders).map(Damage::ClosingLine));
+        }
+        self.note(|_| format!("  lost: {damages:?}"));
+        let opened = match self.store.after_damage(cut, &damages) {
+            Ok(opened) => opened,
+            Err(error) => {
+                let is_right = matches!(error, StoreError::Damaged { .. });
+                let of_journal = matches!(damage, Damage::LastBlocks(_) | Damage::Folder(_));
+                ensure(is_right && of_journal, || format!("{damage:?} was told as {error}"))?;
+                self.coverage.saw(match damage {
+                    Damage::Folder(at) if at + 1 == folders => "loss of the last folder noticed",
+                    Damage::Folder(_) => "loss of a folder noticed",
+                    _ => "loss of the last blocks noticed",
+                });
+                return Ok(());
+            }
+        };
+        let found = opened.head(Partition(0)).map_err(|error| error.to_string())?;
+        let lost = self.store.blocks(Partition(0), found.next).count();
+        let may_lose = match damage {
+            Damage::LastBlocks(_) => behind,
+            // The first one, when nothing was anchored yet.
+            Damage::Folder(_) if folders == 1 => behind,
+            _ => 0,
+        };
+        ensure(lost <= may_lose, || format!("{damage:?}: a loss of {lost} blocks was not noticed"))?;
+        ensure(lost > 0 || found == head, || format!("{damage:?}: the journal has another head"))?;
+        if lost > 0 {
+            self.coverage.saw("loss of blocks that were not anchored");
             return Ok(());
         }
-        for prefix in [b"section/".as_slice(), b"snapshot/"] {
-            for key in self.store.state_keys(prefix).map_err(|error| error.to_string())? {
-                let value = self.store.state(&key).map_err(|error| error.to_string())?.unwrap_or_default();
-                self.store.put_state(&key, &value).map_err(|error| error.to_string())?;
-                self.coverage.saw("snapshot that survived a crash");
-            }
+        if matches!(damage, Damage::ClosingLine(_)) {
+            self.audit.reread(&opened)?;
+        }
+        self.coverage.saw(match damage {
+            Damage::LastBlocks(_) => "loss of blocks of a journal without any",
+            Damage::Folder(_) => "loss of the empty next folder",
+            Damage::ClosingLine(_) => "closing line made anew",
+            Damage::Anchor => "anchor made anew",
+            Damage::AnchorSlot(_) => "slot of the anchor lost",
+        });
+        if damage == Damage::Anchor && head.next > Sequence::FIRST {
+            let shorter = opened.after_damage(PowerCut::default(), &[Damage::LastBlocks(1)]);
+            ensure(shorter.is_err(), || "the anchor that was made anew is not at the end".into())?;
         }
         Ok(())
     }

@@ -1,0 +1,337 @@
+//! The readers' view and the index as they are in the product, beside the model's, for some of the seeds. Crashes come at any stage
+//! of keeping their pages and runs; after each, every look-up must say what the journal says.
+//!
+//! They are told of blocks later than the model, at any time: what must be told when is the model's concern.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, OnceLock, Weak};
+
+use actors::history::HistoryOptions;
+use actors::projector::{ChargeFilter, ChargeStatus, KeyFound, ListedOperation, ListedSplit, Projector};
+use actors::seal::Keyring;
+use actors::store::{Block, Head, MemoryStore, Partition, Sequence, Store, StoreError, StoredRecord};
+use ledger::event::Event;
+use ledger::id::{GroupNumber, LedgerId, ObjectId};
+use ledger::money::Centavos;
+use ledger::operations::{OperationAccount, operations};
+use ledger::record::{IDEMPOTENCY_KEPT_MS, Record};
+use parking_lot::Mutex;
+
+use crate::audit::{Audit, ensure};
+use crate::world::Defect;
+
+type Published = Vec<(Sequence, Arc<Record>)>;
+
+/// Small, so that a run of the simulation makes and merges several.
+const OPTIONS: HistoryOptions = HistoryOptions { records_per_run: 8, runs_merged: 3 };
+
+pub(crate) struct Readers {
+    projector: Projector,
+    store: Arc<Meddling>,
+    /// Blocks that were published and that it was not told of yet.
+    behind: Mutex<VecDeque<Published>>,
+    defect: Option<Defect>,
+}
+
+impl Readers {
+    /// What a new process makes of what the last one kept.
+    pub(crate) fn open(store: &MemoryStore, defect: Option<Defect>) -> Result<Arc<Self>, String> {
+        let store = Arc::new(Meddling::new(store.clone()));
+        let keyring = Keyring::open([7; 32], Arc::new(MemoryStore::new())).map_err(|error| error.to_string())?;
+        let shared: Arc<dyn Store> = Arc::<Meddling>::clone(&store);
+        let projector = Projector::open(shared, Arc::new(keyring), str::to_owned, OPTIONS, |_, _| {}).map_err(told)?;
+        projector.settle();
+        let readers = Arc::new(Self { projector, store, behind: Mutex::default(), defect });
+        let _first = readers.store.readers.set(Arc::downgrade(&readers));
+        Ok(readers)
+    }
+
+    /// A block was published.
+    pub(crate) fn publish(&self, mut records: Published) {
+        if self.defect == Some(Defect::PublishesOneShort) && records.len() > 1 {
+            records.remove(0);
+        }
+        self.behind.lock().push_back(records);
+    }
+
+    pub(crate) fn is_behind(&self) -> bool {
+        !self.behind.lock().is_empty()
+    }
+
+    /// It is told of the next block, if there is one.
+    pub(crate) fn follow(&self) -> Result<(), String> {
+        let next = self.behind.lock().pop_front();
+        if let Some(records) = next {
+            self.projector.publish(&records).map_err(told)?;
+            self.projector.settle();
+        }
+        Ok(())
+    }
+
+    /// It keeps its pages, one after the other, and is told of so many blocks meanwhile. `is_lossy` is for the defect.
+    pub(crate) fn keep(&self, blocks_meanwhile: usize, is_lossy: bool) -> Result<(), String> {
+        *self.store.meddling.lock() =
+            Meddle { blocks_meanwhile, loses_page: is_lossy && self.defect == Some(Defect::LosesOnePage) };
+        let kept = self.projector.keep().map_err(told);
+        *self.store.meddling.lock() = Meddle::default();
+        kept
+    }
+
+    /// Every look-up says what the journal says, all of which it was told of.
+    pub(crate) fn check(&self, audit: &Audit) -> Result<(), String> {
+        while self.is_behind() {
+            self.follow()?;
+        }
+        let expected = Expected::of(audit);
+        let latest_ms = audit.records().map(|(_, record)| record.effective_at.0).max().unwrap_or_default();
+        for (group, books) in audit.groups() {
+            for (ledger, balances) in books.ledgers() {
+                same("the balances of", ledger, &self.projector.balances(*ledger), balances)?;
+            }
+            let filter = |status| ChargeFilter { status, ..ChargeFilter::default() };
+            let statuses =
+                [ChargeStatus::Pending, ChargeStatus::Paid, ChargeStatus::Refused, ChargeStatus::Cancelled].map(Some);
+            for status in [None].into_iter().chain(statuses) {
+                let charges = expected.charges.iter().filter(|charge| charge.group == *group).rev();
+                let charges = charges.filter(|charge| status.is_none_or(|status| status == charge.status));
+                let charges: Vec<_> = charges.map(|charge| charge.opened).collect();
+                paged("the charges of", group, &charges, |skip, count| {
+                    self.projector.charges_page(*group, &filter(status), skip, count).map_err(told)
+                })?;
+            }
+            let merchant = LedgerId::Merchant(*group);
+            let lines = expected.operations.get(group).map_or(&[][..], Vec::as_slice);
+            let lines: Vec<_> = lines.iter().rev().copied().collect();
+            paged("the operations of", &merchant, &lines, |skip, count| {
+                self.projector.operations_page(merchant, skip, count).map_err(told)
+            })?;
+        }
+        for ledger in audit.ledgers() {
+            let own_and_told: Vec<_> = audit.records_of(ledger).map(|(sequence, _)| sequence).collect();
+            let all = (Sequence(0), Sequence(0), Sequence(u64::MAX - 1));
+            let found = self.projector.concerning(ledger, all.0, all.1, all.2).map_err(told)?;
+            same("the Records of", &ledger, &found, &own_and_told)?;
+            let splits = expected.splits_of(ledger);
+            paged("the splits of", &ledger, &splits, |skip, count| {
+                self.projector.splits_page(ledger, skip, count).map_err(told)
+            })?;
+        }
+        for (id, about) in &expected.about {
+            same("the Records about", id, &self.projector.about(*id).map_err(told)?, about)?;
+        }
+        for (sequence, record) in audit.last_of_each_key() {
+            let Some(idempotency) = record.idempotency else { continue };
+            let is_kept = latest_ms - record.effective_at.0 < IDEMPOTENCY_KEPT_MS;
+            let looked_up_through = audit.ordinal(record.owner);
+            let known = KeyFound { sequence: is_kept.then_some(sequence), looked_up_through };
+            let found = self.projector.find_key(record.owner, idempotency.key).map_err(told)?;
+            same("the key", &idempotency.key, &found, &known)?;
+        }
+        Ok(())
+    }
+}
+
+fn told(error: impl std::fmt::Display) -> String {
+    format!("the readers' view: {error}")
+}
+
+fn same<Key: std::fmt::Debug, T: PartialEq + std::fmt::Debug>(
+    what: &str,
+    key: &Key,
+    found: &T,
+    known: &T,
+) -> Result<(), String> {
+    ensure(found == known, || {
+        format!("the readers' view: it sees {what} {key:?} as {found:?}, the journal says {known:?}")
+    })
+}
+
+/// The whole list, and a page in the middle of it.
+fn paged<Key: std::fmt::Debug, T: Copy + PartialEq + std::fmt::Debug>(
+    what: &str,
+    key: &Key,
+    known: &[T],
+    page: impl Fn(u64, usize) -> Result<(u64, Vec<T>), String>,
+) -> Result<(), String> {
+    let total = known.len() as u64;
+    same(what, key, &page(0, known.len() + 1)?, &(total, known.to_vec()))?;
+    let from = known.len() / 3;
+    let part = known[from..].iter().take(3).copied().collect();
+    same(what, key, &page(from as u64, 3)?, &(total, part))
+}
+
+/// A charge as the journal tells it.
+struct Charge {
+    id: ObjectId,
+    group: GroupNumber,
+    opened: Sequence,
+    status: ChargeStatus,
+    /// The Record that made its splits, and whose each of them is.
+    splits: Option<(Sequence, Vec<LedgerId>)>,
+}
+
+/// What readers should see, from a plain reading of the journal.
+#[derive(Default)]
+struct Expected {
+    about: BTreeMap<ObjectId, Vec<Sequence>>,
+    /// In the order of their opening.
+    charges: Vec<Charge>,
+    operations: BTreeMap<GroupNumber, Vec<ListedOperation>>,
+}
+
+impl Expected {
+    fn of(audit: &Audit) -> Self {
+        let mut expected = Self::default();
+        let mut balances: BTreeMap<(GroupNumber, OperationAccount), Centavos> = BTreeMap::new();
+        for (sequence, record) in audit.records() {
+            let Some(group) = record.owner.group() else { continue };
+            for (index, line) in (0..).zip(operations(record)) {
+                let balance = balances.entry((group, line.account)).or_default();
+                *balance += line.amount;
+                let line = ListedOperation { sequence, index, balance_after: *balance };
+                expected.operations.entry(group).or_default().push(line);
+            }
+            for event in &record.events {
+                expected.count(sequence, group, event);
+            }
+        }
+        expected
+    }
+
+    fn count(&mut self, sequence: Sequence, group: GroupNumber, event: &Event) {
+        let (id, status) = match event {
+            Event::ChargeOpened { charge, .. } => (*charge, ChargeStatus::Pending),
+            Event::CardUnanswered { charge } => (*charge, ChargeStatus::Pending),
+            Event::CardCaptured { charge, .. } | Event::PixPaid { charge, .. } => (*charge, ChargeStatus::Paid),
+            Event::CardRefused { charge, .. } => (*charge, ChargeStatus::Refused),
+            Event::PixCancelled { charge, .. } => (*charge, ChargeStatus::Cancelled),
+            _ => return,
+        };
+        self.about.entry(id).or_default().push(sequence);
+        if matches!(event, Event::ChargeOpened { .. }) {
+            self.charges.push(Charge { id, group, opened: sequence, status, splits: None });
+        }
+        let Some(charge) = self.charges.iter_mut().find(|charge| charge.id == id) else { return };
+        charge.status = status;
+        match event {
+            Event::ChargeOpened { terms, expires_at: Some(_), .. } | Event::CardCaptured { terms, .. } => {
+                let whose = terms.splits.iter().map(|split| LedgerId::Recipient(group, split.recipient));
+                charge.splits = Some((sequence, whose.collect()));
+            }
+            Event::PixCancelled { .. } => charge.splits = None,
+            _ => {}
+        }
+    }
+
+    /// A recipient's statement, newest first.
+    fn splits_of(&self, recipient: LedgerId) -> Vec<ListedSplit> {
+        let mut listed = Vec::new();
+        for (sequence, whose) in self.charges.iter().filter_map(|charge| charge.splits.as_ref()) {
+            let of_recipient = (0..).zip(whose).filter(|(_, whose)| **whose == recipient);
+            listed.extend(of_recipient.map(|(index, _)| ListedSplit { sequence: *sequence, index }));
+        }
+        listed.sort_unstable_by_key(|split| std::cmp::Reverse((split.sequence, split.index)));
+        listed
+    }
+}
+
+/// What is done to a keeping of the pages.
+#[derive(Default)]
+struct Meddle {
+    /// So many blocks are told of, one after each page.
+    blocks_meanwhile: usize,
+    /// The next page is lost although those after it are not.
+    loses_page: bool,
+}
+
+/// The store, as the readers' view has it: more is published between any two of its pages.
+struct Meddling {
+    store: MemoryStore,
+    meddling: Mutex<Meddle>,
+    readers: OnceLock<Weak<Readers>>,
+}
+
+impl Meddling {
+    fn new(store: MemoryStore) -> Self {
+        Self { store, meddling: Mutex::default(), readers: OnceLock::new() }
+    }
+
+    /// Whether a page is lost.
+    fn meddle(&self) -> bool {
+        let mut meddling = self.meddling.lock();
+        let is_lost = std::mem::take(&mut meddling.loses_page);
+        let tells = meddling.blocks_meanwhile > 0;
+        meddling.blocks_meanwhile -= usize::from(tells);
+        drop(meddling);
+        if tells && let Some(readers) = self.readers.get().and_then(Weak::upgrade) {
+            readers.follow().expect("what was published can be counted");
+        }
+        is_lost
+    }
+}
+
+impl Store for Meddling {
+    fn append(&self, block: &Block) -> Result<(), StoreError> {
+        self.store.append(block)
+    }
+
+    fn head(&self, partition: Partition) -> Result<Head, StoreError> {
+        self.store.head(partition)
+    }
+
+    fn record(&self, partition: Partition, sequence: Sequence) -> Result<Option<StoredRecord>, StoreError> {
+        self.store.record(partition, sequence)
+    }
+
+    fn blocks(
+        &self,
+        partition: Partition,
+        from: Sequence,
+    ) -> Box<dyn Iterator<Item = Result<Block, StoreError>> + Send + '_> {
+        self.store.blocks(partition, from)
+    }
+
+    fn put_state(&self, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
+        self.store.put_state(key, value)
+    }
+
+    fn put_state_lazily(&self, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
+        if self.meddle() { Ok(()) } else { self.store.put_state_lazily(key, value) }
+    }
+
+    fn state(&self, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
+        self.store.state(key)
+    }
+
+    fn delete_state(&self, key: &[u8]) -> Result<(), StoreError> {
+        self.store.delete_state(key)
+    }
+
+    fn delete_state_lazily(&self, key: &[u8]) -> Result<(), StoreError> {
+        self.store.delete_state_lazily(key)
+    }
+
+    fn state_keys(&self, prefix: &[u8]) -> Result<Vec<Vec<u8>>, StoreError> {
+        self.store.state_keys(prefix)
+    }
+
+    fn put_file(&self, name: &str, bytes: &[u8]) -> Result<(), StoreError> {
+        self.store.put_file(name, bytes)
+    }
+
+    fn file_part(&self, name: &str, offset: u64, length: usize) -> Result<Option<Vec<u8>>, StoreError> {
+        self.store.file_part(name, offset, length)
+    }
+
+    fn files(&self) -> Result<Vec<(String, u64)>, StoreError> {
+        self.store.files()
+    }
+
+    fn remove_file(&self, name: &str) -> Result<(), StoreError> {
+        self.store.remove_file(name)
+    }
+
+    fn size_bytes(&self) -> Result<u64, StoreError> {
+        self.store.size_bytes()
+    }
+}
