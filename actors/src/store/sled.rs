@@ -18,11 +18,14 @@
 //! - Where it has no snapshot of its own yet, it takes a damaged byte for the end of its log and opens with a shorter journal,
 //!   silently. No check in this file can tell that; `anchor.rs` can, and the closing lines in `folders.rs`.
 //! - It re-reads at opening all that was written since it was last opened.
+//! - It takes a read that fails while it opens for the end of its log. `durable_sync` keeps it from writing what it makes of that,
+//!   and such a database is not used.
 //! - It has no background flush here: what is durable is decided by this file alone. Its `mode` does nothing in this version.
 
 use std::fs::File;
 use std::io;
 use std::ops::RangeBounds;
+use std::os::unix::fs::FileExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -30,7 +33,7 @@ use std::time::{Duration, Instant};
 use ::sled::{Batch, Config, Db, Error, IVec, Iter};
 
 use super::StoreError;
-use super::durable_sync::{REPLACES_SYNC, durable_renames, durable_syncs};
+use super::durable_sync::{REPLACES_SYNC, durable_renames, durable_syncs, guarded_calls, is_distrusted, trust_again};
 use super::files::{create_folder, damaged, machine, remove_folder, sync_folder};
 
 /// A sled database in a folder, and the place where its panics and errors become ours.
@@ -49,6 +52,10 @@ impl Database {
     pub(super) fn open(path: &Path, cache_bytes: u64, lock_wait: Duration) -> Result<Database, StoreError> {
         create_folder(path)?;
         remove_unfinished_snapshots(path)?;
+        let file = path.join(DATABASE_FILE);
+        if let Ok(file) = file.metadata() {
+            trust_again(&file);
+        }
         let deadline = Instant::now() + lock_wait;
         let database = loop {
             let config = Config::new().path(path).cache_capacity(cache_bytes).flush_every_ms(None);
@@ -58,6 +65,9 @@ impl Database {
             }
         };
         let database = Database { database: Some(database), path: path.to_path_buf() };
+        if is_distrusted(&file.metadata().map_err(|source| machine(&file, source))?) {
+            return Err(machine(&file, io::Error::other("it could not be read while it was opened")));
+        }
         sync_folder(path)?;
         Ok(database)
     }
@@ -174,7 +184,7 @@ impl DoubleEndedIterator for Pairs<'_> {
     }
 }
 
-/// Writes to a scratch database and renames a file, and looks whether both reached our syncs, unless this process has seen
+/// Writes to a scratch database, and writes, truncates, reads and renames a file; looks whether all that reached us, unless this process has seen
 /// it before.
 pub(super) fn check_sync(data: &Path, lock_wait: Duration) -> Result<(), StoreError> {
     if !REPLACES_SYNC || durable_syncs() > 0 {
@@ -189,11 +199,19 @@ pub(super) fn check_sync(data: &Path, lock_wait: Duration) -> Result<(), StoreEr
     drop(database);
     let renames = durable_renames();
     let (old, new) = (scratch.join("old"), scratch.join("new"));
-    File::create(&old).and_then(|_| std::fs::rename(&old, &new)).map_err(|source| machine(&scratch, source))?;
-    let is_renamed = durable_renames() > renames;
+    let guarded = guarded_calls();
+    let change = || {
+        let file = File::create_new(&old)?;
+        file.write_at(b"scratch", 0)?;
+        file.set_len(1)?;
+        File::open(&old)?.read_at(&mut [0], 0)?;
+        std::fs::rename(&old, &new)
+    };
+    change().map_err(|source| machine(&scratch, source))?;
+    let is_replaced = durable_renames() > renames && guarded_calls() >= guarded + 3;
     remove_folder(&scratch)?;
     match written {
-        Ok(()) if is_renamed => Ok(()),
+        Ok(()) if is_replaced => Ok(()),
         Err(StoreError::Machine { folder, source }) => Err(StoreError::Machine { folder, source }),
         _ => Err(StoreError::SyncNotDurable { folder: data.to_path_buf() }),
     }
