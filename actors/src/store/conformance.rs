@@ -18,6 +18,9 @@ pub(super) fn conformance<Open: Fn() -> Box<dyn Store>>(create: impl Fn() -> Ope
     state_is_replaced_and_removed(&create());
     state_of_any_size(&create());
     state_keys_by_prefix(&create());
+    files_are_replaced_and_removed(&create());
+    files_in_parts(&create());
+    names_of_files(&create());
     readers_beside_the_writer(&create());
 }
 
@@ -253,6 +256,82 @@ fn state_keys_by_prefix(open: &dyn Fn() -> Box<dyn Store>) {
     }
 }
 
+fn files_are_replaced_and_removed(open: &dyn Fn() -> Box<dyn Store>) {
+    let sizes = [0usize, 1, 4_096, 100_000, 3 << 20, 10];
+    for (seed, size) in sizes.into_iter().enumerate() {
+        let file = bytes(seed as u64, size);
+        let store = open();
+        store.put_file("run", &file).unwrap();
+        store.put_file("run-2", b"beside").unwrap();
+        let expected = [("run".to_owned(), size as u64), ("run-2".to_owned(), 6)];
+        let check = |store: &dyn Store| {
+            assert!(store.file_part("run", 0, size).unwrap() == Some(file.clone()), "the file of {size} bytes differs");
+            assert_eq!(store.file_part("run-2", 0, 6).unwrap().unwrap(), b"beside");
+            assert_eq!(store.files().unwrap(), expected);
+        };
+        check(&*store);
+        drop(store);
+        check(&*open());
+    }
+    let store = open();
+    store.remove_file("run").unwrap();
+    store.remove_file("never-put").unwrap();
+    assert_eq!(store.file_part("run", 0, 10).unwrap(), None);
+    drop(store);
+    let store = open();
+    assert_eq!(store.file_part("run", 0, 10).unwrap(), None);
+    assert_eq!(store.files().unwrap(), [("run-2".to_owned(), 6)]);
+    // A name can be used again.
+    store.put_file("run", b"anew").unwrap();
+    assert_eq!(store.file_part("run", 0, 10).unwrap().unwrap(), b"anew");
+}
+
+fn files_in_parts(open: &dyn Fn() -> Box<dyn Store>) {
+    let store = open();
+    let file = bytes(1, 10_000);
+    store.put_file("run", &file).unwrap();
+    // Offset, length, what is read.
+    let cases: [(u64, usize, &[u8]); 9] = [
+        (0, 10_000, &file),
+        (0, 0, &[]),
+        (0, 1, &file[..1]),
+        (4_095, 2, &file[4_095..4_097]),
+        (9_999, 1, &file[9_999..]),
+        (9_000, 5_000, &file[9_000..]),
+        (10_000, 1, &[]),
+        (10_001, 100, &[]),
+        (1 << 40, 1, &[]),
+    ];
+    for (offset, length, expected) in cases {
+        let part = store.file_part("run", offset, length).unwrap();
+        assert_eq!(part.as_deref(), Some(expected), "{length} bytes from {offset}");
+    }
+    assert_eq!(store.file_part("absent", 0, 1).unwrap(), None);
+    assert_eq!(store.file_part("absent", 100, 0).unwrap(), None);
+}
+
+fn names_of_files(open: &dyn Fn() -> Box<dyn Store>) {
+    let store = open();
+    let longest = "n".repeat(super::FILE_NAME_BYTES_MAX);
+    let too_long = "n".repeat(super::FILE_NAME_BYTES_MAX + 1);
+    let refused = [
+        "", ".", "..", "../run", "/run", "run/1", "Run", "1", "-", ".run", "run~", "run 1", "run_1", "r\0", "é",
+        &too_long,
+    ];
+    for name in refused {
+        let is_refused = |answer: Result<(), StoreError>| matches!(answer, Err(StoreError::Unstorable(_)));
+        assert!(is_refused(store.put_file(name, b"bytes")), "{name:?}");
+        assert!(is_refused(store.file_part(name, 0, 1).map(drop)), "{name:?}");
+        assert!(is_refused(store.remove_file(name)), "{name:?}");
+    }
+    assert_eq!(store.files().unwrap(), []);
+    // A refusal is no failure of the machine: the store goes on.
+    let names = ["run-10", "a", "run.1", longest.as_str(), "run-1"];
+    names.iter().for_each(|name| store.put_file(name, name.as_bytes()).unwrap());
+    let listed: Vec<String> = store.files().unwrap().into_iter().map(|(name, _)| name).collect();
+    assert_eq!(listed, ["a", &longest, "run-1", "run-10", "run.1"]);
+}
+
 /// Many threads read while one appends and another replaces state. Whatever is below the head can be read, and nothing
 /// above it; a value is always one of those that were put.
 fn readers_beside_the_writer(open: &dyn Fn() -> Box<dyn Store>) {
@@ -260,6 +339,7 @@ fn readers_beside_the_writer(open: &dyn Fn() -> Box<dyn Store>) {
     let store = open();
     let store = &*store;
     store.put_state_lazily(b"key", &[0; 20_000]).unwrap();
+    store.put_file("run", &[0; 20_000]).unwrap();
     std::thread::scope(|scope| {
         let appending = scope.spawn(|| {
             for number in 0..BLOCKS {
@@ -271,6 +351,7 @@ fn readers_beside_the_writer(open: &dyn Fn() -> Box<dyn Store>) {
                 store.put_state_lazily(b"key", &[number as u8; 20_000]).unwrap();
             }
         });
+        scope.spawn(|| (1..=50).for_each(|number| store.put_file("run", &[number; 20_000]).unwrap()));
         while !appending.is_finished() {
             let head = store.head(PARTITION).unwrap();
             let last = Sequence(head.next.0 - 1);
@@ -279,7 +360,10 @@ fn readers_beside_the_writer(open: &dyn Fn() -> Box<dyn Store>) {
             assert!(beyond.is_none() || store.head(PARTITION).unwrap().next > head.next);
             assert!(all_blocks(store, last.0).len() as u64 >= u64::from(last.0 > 0));
             let value = store.state(b"key").unwrap().unwrap();
-            assert!(value.len() == 20_000 && value.iter().all(|byte| *byte == value[0]));
+            let file = store.file_part("run", 0, 30_000).unwrap().unwrap();
+            for bytes in [value, file] {
+                assert!(bytes.len() == 20_000 && bytes.iter().all(|byte| *byte == bytes[0]));
+            }
         }
     });
     assert_eq!(all_blocks(store, 1).len() as u64, BLOCKS);

@@ -194,6 +194,7 @@ impl Store for MemoryStore {
     }
 
     fn file_part(&self, name: &str, offset: u64, length: usize) -> Result<Option<Vec<u8>>, StoreError> {
+        admit_file_name(name)?;
         let disk = self.disk.lock();
         let Some(bytes) = disk.files.get(name) else { return Ok(None) };
         let from = usize::try_from(offset).unwrap_or(usize::MAX).min(bytes.len());
@@ -206,6 +207,7 @@ impl Store for MemoryStore {
     }
 
     fn remove_file(&self, name: &str) -> Result<(), StoreError> {
+        admit_file_name(name)?;
         self.write(|disk| {
             disk.put(name, None);
         })

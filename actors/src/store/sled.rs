@@ -18,19 +18,24 @@
 //! - Where it has no snapshot of its own yet, it takes a damaged byte for the end of its log and opens with a shorter journal,
 //!   silently. No check in this file can tell that; `anchor.rs` can, and the closing lines in `folders.rs`.
 //! - It re-reads at opening all that was written since it was last opened.
+//! - It takes a read that fails while it opens for the end of its log. `durable_sync` keeps it from writing what it makes of that,
+//!   and such a database is not used.
 //! - It has no background flush here: what is durable is decided by this file alone. Its `mode` does nothing in this version.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 use std::ops::RangeBounds;
+use std::os::unix::fs::FileExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use ::sled::{Batch, Config, Db, Error, IVec, Iter};
+use parking_lot::Mutex;
 
 use super::StoreError;
-use super::durable_sync::{REPLACES_SYNC, durable_renames, durable_syncs};
+use super::durable_sync::{REPLACES_SYNC, durable_renames, durable_syncs, guarded_calls, is_distrusted, trust_again};
 use super::files::{create_folder, damaged, machine, remove_folder, sync_folder};
 
 /// A sled database in a folder, and the place where its panics and errors become ours.
@@ -49,6 +54,10 @@ impl Database {
     pub(super) fn open(path: &Path, cache_bytes: u64, lock_wait: Duration) -> Result<Database, StoreError> {
         create_folder(path)?;
         remove_unfinished_snapshots(path)?;
+        let file = path.join(DATABASE_FILE);
+        if let Ok(file) = file.metadata() {
+            trust_again(&file);
+        }
         let deadline = Instant::now() + lock_wait;
         let database = loop {
             let config = Config::new().path(path).cache_capacity(cache_bytes).flush_every_ms(None);
@@ -58,6 +67,9 @@ impl Database {
             }
         };
         let database = Database { database: Some(database), path: path.to_path_buf() };
+        if is_distrusted(&file.metadata().map_err(|source| machine(&file, source))?) {
+            return Err(machine(&file, io::Error::other("it could not be read while it was opened")));
+        }
         sync_folder(path)?;
         Ok(database)
     }
@@ -94,7 +106,7 @@ impl Database {
 
     /// Answers with the value that the key had before.
     pub(super) fn insert(&self, key: &[u8], value: &[u8]) -> Result<Option<IVec>, StoreError> {
-        self.call(|database| database.insert(key, value))
+        self.wait(|database| database.insert(key, value))
     }
 
     /// Inserts all of them or none.
@@ -103,7 +115,7 @@ impl Database {
         for (key, value) in pairs {
             batch.insert(key.as_ref(), value);
         }
-        self.call(|database| database.apply_batch(batch))
+        self.wait(|database| database.apply_batch(batch))
     }
 
     /// Answers with the value that the key had.
@@ -124,7 +136,7 @@ impl Database {
     /// Makes everything written so far durable. `syncs` is the count from before something was written, if anything was: it
     /// must have risen. Without it the flush only waits for what others wrote.
     pub(super) fn flush(&self, syncs: Option<u64>) -> Result<(), StoreError> {
-        self.call(|database| database.flush())?;
+        self.wait(|database| database.flush())?;
         if REPLACES_SYNC && syncs.is_some_and(|before| durable_syncs() == before) {
             return Err(StoreError::SyncNotDurable { folder: self.path.clone() });
         }
@@ -135,8 +147,74 @@ impl Database {
         guarded(&self.path, || call(self.database()))
     }
 
+    /// A call that waits for the disk. When a write fails on one of the database's own threads, it notes the error and may forget to
+    /// wake who waits; a flush from another thread sees the note and wakes them.
+    fn wait<Answer>(&self, call: impl FnOnce(&Db) -> Result<Answer, Error>) -> Result<Answer, StoreError> {
+        let _watched = watch(self.database().clone());
+        self.call(call)
+    }
+
     fn database(&self) -> &Db {
         self.database.as_ref().expect("it is only taken out when it is dropped")
+    }
+}
+
+/// Who waits for the disk, and since when. One thread of the program looks after them.
+#[derive(Default)]
+struct Waiting {
+    next: u64,
+    calls: BTreeMap<u64, (Instant, Db)>,
+}
+
+static WAITING: Mutex<Option<Waiting>> = Mutex::new(None);
+
+/// A call that takes longer than this is looked after, and again after each as long.
+const WAIT_PATIENCE: Duration = Duration::from_secs(1);
+
+/// Ends the watch when it is dropped.
+struct Watched(u64);
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        let call = WAITING.lock().as_mut().and_then(|waiting| waiting.calls.remove(&self.0));
+        // What it drops must not be dropped under the lock.
+        drop(call);
+    }
+}
+
+fn watch(database: Db) -> Watched {
+    let mut waiting = WAITING.lock();
+    if waiting.is_none() {
+        let looking = std::thread::Builder::new().name("journal watch".to_owned()).spawn(look_after);
+        *waiting = looking.ok().map(|_| Waiting::default());
+    }
+    let Some(waiting) = waiting.as_mut() else { return Watched(0) };
+    waiting.next += 1;
+    waiting.calls.insert(waiting.next, (Instant::now(), database));
+    Watched(waiting.next)
+}
+
+fn look_after() {
+    loop {
+        std::thread::sleep(WAIT_PATIENCE / 2);
+        let late: Vec<Db> = {
+            let mut waiting = WAITING.lock();
+            let calls = waiting.as_mut().into_iter().flat_map(|waiting| waiting.calls.values_mut());
+            let late = calls.filter(|(since, _)| since.elapsed() >= WAIT_PATIENCE);
+            late.map(|(since, database)| {
+                *since = Instant::now();
+                database.clone()
+            })
+            .collect()
+        };
+        for database in late {
+            tracing::warn!("the disk takes longer than a second");
+            // It may wait as long as the call: it has a thread of its own.
+            let waking = std::thread::Builder::new().name("journal wake".to_owned());
+            let _cannot_be_helped = waking.spawn(move || {
+                let _told_to_the_caller = catch_unwind(AssertUnwindSafe(|| database.flush()));
+            });
+        }
     }
 }
 
@@ -170,7 +248,7 @@ impl DoubleEndedIterator for Pairs<'_> {
     }
 }
 
-/// Writes to a scratch database and renames a file, and looks whether both reached our syncs, unless this process has seen
+/// Writes to a scratch database, and writes, truncates, reads and renames a file; looks whether all that reached us, unless this process has seen
 /// it before.
 pub(super) fn check_sync(data: &Path, lock_wait: Duration) -> Result<(), StoreError> {
     if !REPLACES_SYNC || durable_syncs() > 0 {
@@ -185,11 +263,19 @@ pub(super) fn check_sync(data: &Path, lock_wait: Duration) -> Result<(), StoreEr
     drop(database);
     let renames = durable_renames();
     let (old, new) = (scratch.join("old"), scratch.join("new"));
-    File::create(&old).and_then(|_| std::fs::rename(&old, &new)).map_err(|source| machine(&scratch, source))?;
-    let is_renamed = durable_renames() > renames;
+    let guarded = guarded_calls();
+    let change = || {
+        let file = File::create_new(&old)?;
+        file.write_at(b"scratch", 0)?;
+        file.set_len(1)?;
+        File::open(&old)?.read_at(&mut [0], 0)?;
+        std::fs::rename(&old, &new)
+    };
+    change().map_err(|source| machine(&scratch, source))?;
+    let is_replaced = durable_renames() > renames && guarded_calls() >= guarded + 3;
     remove_folder(&scratch)?;
     match written {
-        Ok(()) if is_renamed => Ok(()),
+        Ok(()) if is_replaced => Ok(()),
         Err(StoreError::Machine { folder, source }) => Err(StoreError::Machine { folder, source }),
         _ => Err(StoreError::SyncNotDurable { folder: data.to_path_buf() }),
     }

@@ -66,7 +66,10 @@ impl Shim {
         fs::write(&source, include_str!("shim.c")).unwrap();
         let compiler = std::env::var("CC").unwrap_or_else(|_| "cc".to_owned());
         let mut command = Command::new(&compiler);
-        command.args(["-shared", "-fPIC", "-O2", "-pthread", "-o"]).arg(&library).arg(&source);
+        command
+            .args(["-shared", "-fPIC", "-Wl,-Bsymbolic-functions", "-O2", "-pthread", "-o"])
+            .arg(&library)
+            .arg(&source);
         match command.output() {
             Ok(output) if output.status.success() => Shim { library, disk: Disk::Honest, _folder: folder },
             Ok(output) => panic!("{compiler} refused the shim:\n{}", String::from_utf8_lossy(&output.stderr)),

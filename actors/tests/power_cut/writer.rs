@@ -128,6 +128,13 @@ fn tell_what_is_found(store: &SledStore) -> Result<(), StoreError> {
         };
         Line::FoundValue(key.to_owned(), version).tell();
     }
+    for name in FILES_OF_STORE {
+        let version = match store.file_part(name, 0, VALUE_BYTES_MAX)? {
+            None => ABSENT.to_owned(),
+            Some(bytes) => version_of(&bytes).unwrap_or_else(|| "torn".to_owned()),
+        };
+        Line::FoundValue(name.to_owned(), version).tell();
+    }
     Line::Checked.tell();
     Ok(())
 }
@@ -156,7 +163,7 @@ fn append_blocks(store: &SledStore) -> Result<(), StoreError> {
     }
 }
 
-/// Puts values of many sizes, removes some, and tells each; versions are not used twice in the life of a folder.
+/// Puts values and files of many sizes, removes some values, and tells each; versions are not used twice in the life of a folder.
 fn put_values(store: &SledStore) -> Result<(), StoreError> {
     let mut chance = Chance(!number(SEED) ^ (number(NUMBER) << 32));
     let mut version = number(NUMBER) << 32;
@@ -168,6 +175,13 @@ fn put_values(store: &SledStore) -> Result<(), StoreError> {
             let key = LAZY_KEYS[chance.below(LAZY_KEYS.len() as u64) as usize];
             Line::TryLazyValue(key.to_owned(), told).tell();
             store.put_state_lazily(key.as_bytes(), &value_of(version))?;
+            continue;
+        }
+        if chance.below(4) == 0 {
+            let name = FILES_OF_STORE[chance.below(FILES_OF_STORE.len() as u64) as usize];
+            Line::TryValue(name.to_owned(), told.clone()).tell();
+            store.put_file(name, &value_of(version))?;
+            Line::Value(name.to_owned(), told).tell();
             continue;
         }
         let key = KEYS[chance.below(KEYS.len() as u64) as usize];
@@ -185,6 +199,9 @@ fn put_values(store: &SledStore) -> Result<(), StoreError> {
         }
     }
 }
+
+/// More than any value has.
+const VALUE_BYTES_MAX: usize = 500_000;
 
 /// A value that begins with its version, which decides the rest.
 fn value_of(version: u64) -> Vec<u8> {
@@ -236,4 +253,5 @@ fn number(name: &str) -> u64 {
 
 const PARTITION: Partition = Partition(0);
 const KEYS: [&str; 4] = ["stamp", "key-1", "key-2", "key-3"];
+const FILES_OF_STORE: [&str; 2] = ["file-1", "file-2"];
 const LAZY_KEYS: [&str; 3] = ["snapshot-1", "snapshot-2", "snapshot-3"];
