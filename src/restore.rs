@@ -94,7 +94,9 @@ impl Second {
         if BackupFolder::is_one(path) {
             return BackupFolder::open(path).map(Second::Backup);
         }
-        let store = SledStore::open_existing(path, &SledOptions::default())?;
+        // It may have lost its end: what is left and continues the backup is taken.
+        let options = SledOptions { checks_anchor: false, ..SledOptions::default() };
+        let store = SledStore::open_existing(path, &options)?;
         Ok(Second::Data(Box::new(store)))
     }
 

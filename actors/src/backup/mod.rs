@@ -137,8 +137,11 @@ pub fn frames(
     Ok(values.chain(end()).chain(blocks).chain(end()))
 }
 
+/// A key of the state area and its value.
+pub type KeyAndValue = (Vec<u8>, Vec<u8>);
+
 /// The values beside the journal that can't be derived from it, by key.
-pub fn durable_values(store: &dyn Store) -> Result<Vec<(Vec<u8>, Vec<u8>)>, StoreError> {
+pub fn durable_values(store: &dyn Store) -> Result<Vec<KeyAndValue>, StoreError> {
     let mut values = Vec::new();
     for prefix in DURABLE_PREFIXES {
         for key in store.state_keys(prefix)? {
@@ -257,7 +260,7 @@ impl Tail<'_> {
         }
     }
 
-    fn values(&self) -> Result<Vec<(Vec<u8>, Vec<u8>)>, BackupError> {
+    fn values(&self) -> Result<Vec<KeyAndValue>, BackupError> {
         match self {
             Tail::Backup(folder) => Ok(folder.values().to_vec()),
             Tail::Store(store) => Ok(durable_values(*store)?),

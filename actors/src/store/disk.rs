@@ -47,6 +47,8 @@ pub struct SledOptions {
     pub folders_open_max: usize,
     /// Bytes that must stay free on the disk: room to finish what was begun, and to open again.
     pub reserve_bytes: u64,
+    /// Whether a journal that ends before its anchor is refused. Only who takes what is left of a damaged folder says no.
+    pub checks_anchor: bool,
     /// Bytes of a file that does nothing but take room. Deleting it makes room to open on a disk that is full.
     pub ballast_bytes: u64,
 }
@@ -60,6 +62,7 @@ impl Default for SledOptions {
             folder_bytes: 1 << 30,
             folders_open_max: 3,
             reserve_bytes: 65 << 20,
+            checks_anchor: true,
             ballast_bytes: 0,
         }
     }
@@ -107,7 +110,7 @@ impl SledStore {
         let poisoned = Arc::new(AtomicBool::new(false));
         let journal = Journal::open(&data, options, is_begun, Arc::clone(&poisoned))?;
         let heads = journal.heads()?;
-        if let Some(anchored) = &anchored {
+        if let Some(anchored) = anchored.as_ref().filter(|_| options.checks_anchor) {
             anchored.check(&data.join("journal"), &heads, |partition, next| journal.hash_before(partition, next))?;
         }
         let state = data.join(STATE);

@@ -235,8 +235,8 @@ impl World {
         }
         if defect == Some(Defect::PublishesBeforeDelivery) {
             // Somebody must be answered by key between the two: the shell is slow, the callers are quick.
-            weights[Step::Execute as usize] = (weights[Step::Execute as usize] / 8).max(1);
-            weights[Step::Call as usize] *= 6;
+            weights[Step::Execute as usize] /= 4;
+            weights[Step::Call as usize] *= 4;
         }
         let limits = RoomLimits { commands_max: chance.between(8, 120), bytes_max: 64 * 1024, reserved_percent: 25 };
         let store = MemoryStore::with_folders_of(chance.between(1, 6) as usize);
@@ -1055,8 +1055,8 @@ impl World {
         if lazy_kept > 0 {
             self.coverage.saw("snapshot that survived a crash");
         }
-        let anchor_is_kept = self.chance.percent(40);
-        let anchor_is_torn = !anchor_is_kept && self.chance.percent(30);
+        let anchor_fate = self.chance.below(100);
+        let (anchor_is_torn, anchor_is_kept) = (anchor_fate < 30, anchor_fate >= 60);
         let files_undone = if self.chance.percent(50) { self.chance.below(8) } else { 0 };
         if self.has_readers {
             self.coverage.saw("readers opened after a crash");
