@@ -114,8 +114,10 @@ pub async fn start_with(
     let (operations, operators) = serve(operations, settings.ops_listen, routes::operations(&app))?;
     let engine = Arc::clone(&app.engine);
     let schedule = tokio::spawn(async move {
-        let renewing = Arc::clone(&engine);
-        let _while_the_schedule_runs = JoinSet::from_iter([async move { renewing.renew_snapshots().await }]);
+        let (renewing, watching) = (Arc::clone(&engine), Arc::clone(&engine));
+        let mut while_the_schedule_runs = JoinSet::new();
+        while_the_schedule_runs.spawn(async move { renewing.renew_snapshots().await });
+        while_the_schedule_runs.spawn(async move { watching.watch_space().await });
         loop {
             let watched = Arc::clone(&engine);
             let ended = JoinSet::from_iter([async move { watched.run_schedule().await }]).join_next().await;

@@ -203,6 +203,7 @@ impl Engine {
             shared,
         });
         let _set_once = engine.set(Arc::downgrade(&opened));
+        opened.see_space();
         Ok(opened)
     }
 
@@ -234,9 +235,12 @@ impl Engine {
         let now = u64::try_from(self.opened_at.elapsed().as_millis()).unwrap_or(u64::MAX);
         let seen = self.space_seen_ms.load(Ordering::Acquire);
         let is_time = now >= seen + SPACE_SEEN_EVERY_MS;
-        if !is_time || self.space_seen_ms.compare_exchange(seen, now, Ordering::AcqRel, Ordering::Acquire).is_err() {
-            return;
+        if is_time && self.space_seen_ms.compare_exchange(seen, now, Ordering::AcqRel, Ordering::Acquire).is_ok() {
+            self.see_space();
         }
+    }
+
+    fn see_space(&self) {
         let free = match self.shared.store.free_bytes() {
             Ok(Some(free)) => free,
             Ok(None) => return,
@@ -432,6 +436,14 @@ impl Engine {
             if woken.is_err() {
                 tracing::warn!(?ledger, "a snapshot could not be made again");
             }
+        }
+    }
+
+    /// Looks every second at the space on the disk, so that who waits for it goes on also when nobody calls. Runs until it is dropped.
+    pub async fn watch_space(&self) {
+        loop {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            self.look_at_space();
         }
     }
 

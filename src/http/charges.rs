@@ -153,10 +153,15 @@ impl Charge {
             return Ok(None);
         }
         let about = app.engine.projector().about(id)?;
-        let Some((opened, later)) = about.split_first() else { return Ok(None) };
-        let Some(mut charge) = Self::opened_by(app, &app.engine.record(*opened)?) else { return Ok(None) };
-        charge.follow(app, later)?;
-        Ok(Some(charge))
+        // The index may name Records about another object, even one that somebody chose: only the Record says whose it is.
+        for (place, sequence) in about.iter().enumerate() {
+            let opened = Self::opened_by(app, &app.engine.record(*sequence)?);
+            if let Some(mut charge) = opened.filter(|charge| charge.id == id) {
+                charge.follow(app, &about[place + 1..])?;
+                return Ok(Some(charge));
+            }
+        }
+        Ok(None)
     }
 
     /// The charge that the Record of this sequence opened, as it stands now.
@@ -164,13 +169,13 @@ impl Charge {
         let opened = Self::opened_by(app, &app.engine.record(sequence)?);
         let mut charge = opened.ok_or_else(|| Problem::new(Code::Internal))?;
         let about = app.engine.projector().about(charge.id)?;
-        charge.follow(app, about.get(1..).unwrap_or_default())?;
+        charge.follow(app, &about)?;
         Ok(charge)
     }
 
-    /// Takes in what the Records after the opening say.
-    fn follow(&mut self, app: &App, later: &[Sequence]) -> Result<(), Problem> {
-        for sequence in later {
+    /// Takes in what the Records about it say of its outcome.
+    fn follow(&mut self, app: &App, about: &[Sequence]) -> Result<(), Problem> {
+        for sequence in about {
             if let Some(fate) = Fate::told_by(&app.engine.record(*sequence)?, self.id) {
                 if self.first_fate == Fate::Pending {
                     self.first_fate = fate.clone();

@@ -360,3 +360,32 @@ async fn the_institution_has_the_last_word() {
     assert_eq!(merchant.balance().await, [990, 0, 0, 0]);
     world.check_books().await;
 }
+
+/// The index is looked up by a digest of the id that anybody can compute: an id that somebody chose to have the digest of another
+/// merchant's charge, and a group of its own, finds nothing.
+#[tokio::test]
+async fn an_id_made_to_look_like_a_foreign_charge_finds_nothing() {
+    let world = World::sandbox().await;
+    let (merchant, other) = (world.merchant().await, world.merchant().await);
+    let number = |txid: &str| u128::from_str_radix(txid, 16).unwrap();
+    let (own, foreign) = (number(&new_pix(&merchant).await), number(&new_pix(&other).await));
+    let digest = (foreign >> 64) as u64 ^ scatter(foreign as u64);
+    let low = |n: u64| (2 << 62) | (n << 32) | (own as u64 & 0xFFFF_FFFF);
+    let crafted = (0..1 << 20).map(low).map(|low| (u128::from(digest ^ scatter(low)) << 64) | u128::from(low));
+    let is_id = |id: &u128| (id >> 76) & 15 == 8 && (id >> 80) <= (foreign >> 80);
+    for id in crafted.filter(is_id).take(3) {
+        let path = format!("/api/charges/{id:032x}");
+        merchant.get(&path).await.refused(404, "charge_not_found");
+        merchant.post(&format!("{path}/cancel"), &json!({})).await.refused(404, "charge_not_found");
+    }
+    let path = format!("/api/charges/{foreign:032x}");
+    assert_eq!(other.get(&path).await.expect(200)["status"], "pending");
+}
+
+/// As the index scatters a word.
+fn scatter(word: u64) -> u64 {
+    let mut z = word.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    z ^ (z >> 31)
+}

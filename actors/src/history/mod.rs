@@ -17,6 +17,7 @@ mod term;
 mod tests;
 
 use std::collections::{HashMap, VecDeque};
+use std::hash::{BuildHasherDefault, Hasher};
 use std::ops::Range;
 use std::sync::Arc;
 use std::thread;
@@ -55,6 +56,8 @@ impl Default for HistoryOptions {
     }
 }
 
+/// A range with this many postings is full too: Records with thousands of splits make it so, and its memory is bounded.
+const POSTINGS_PER_RUN_MAX: usize = 4 << 20;
 /// How many full ranges may wait to be written before counting waits for them.
 const WAITING_MAX: usize = 4;
 
@@ -96,7 +99,31 @@ struct State {
 #[derive(Debug, Default)]
 struct Recent {
     cover: Option<Cover>,
-    lists: HashMap<Term, Vec<u64>>,
+    postings: usize,
+    lists: HashMap<Term, Vec<u64>, BuildHasherDefault<TermHasher>>,
+}
+
+/// Terms are many, short, and nobody outside chooses them: what is unlike in them is keyed or scattered already.
+#[derive(Debug, Default)]
+struct TermHasher(u64);
+
+impl Hasher for TermHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.write_u8(*byte));
+    }
+
+    fn write_u8(&mut self, byte: u8) {
+        self.write_u64(u64::from(byte));
+    }
+
+    fn write_u64(&mut self, word: u64) {
+        let mixed = (self.0 ^ word).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        self.0 = mixed ^ (mixed >> 32);
+    }
 }
 
 impl Recent {
@@ -115,11 +142,13 @@ impl Recent {
         let cover = self.cover.get_or_insert(Cover { first: sequence, last: sequence, latest_ms: at_ms });
         (cover.last, cover.latest_ms) = (sequence, cover.latest_ms.max(at_ms));
         let lists = &mut self.lists;
+        let counted = &mut self.postings;
         postings(
             sequence,
             record,
             |charge| openings.get(&charge).copied(),
             |term, number| {
+                *counted += 1;
                 let list = lists.entry(term).or_default();
                 if list.last().is_none_or(|last| *last <= number) {
                     list.push(number);
@@ -234,7 +263,8 @@ impl History {
             for (sequence, record) in records {
                 recent.count(sequence.0, record, balances, &openings);
             }
-            let is_full = state.recent.records() >= self.shared.options.records_per_run;
+            let is_full = state.recent.records() >= self.shared.options.records_per_run
+                || state.recent.postings >= POSTINGS_PER_RUN_MAX;
             if is_full {
                 let full = std::mem::take(&mut state.recent);
                 state.full.push_back(Arc::new(full));
@@ -247,6 +277,10 @@ impl History {
             self.shared.changed.notify_all();
             while work.waiting > WAITING_MAX && !work.failed {
                 self.shared.changed.wait(&mut work);
+            }
+            if work.failed && work.waiting > WAITING_MAX {
+                let detail = "the index can't be written; it is written again at the next start".to_owned();
+                return Err(StoreError::Damaged { folder: "files".into(), sequence: None, detail }.into());
             }
         }
         Ok(())

@@ -57,7 +57,8 @@ impl Term {
         }
     }
 
-    /// Sequences of the Records about an object. Another object's may be among them, hardly ever: the Record says whose it is.
+    /// Sequences of the Records about an object. Another object's may be among them, by chance or because somebody chose an id for
+    /// it: the Record says whose it is.
     pub fn object(id: ObjectId) -> Self {
         Self { kind: OBJECT, whose: mix((id.0 >> 64) as u64 ^ mix(id.0 as u64)) }
     }

@@ -41,6 +41,8 @@ pub struct Projector {
     history: History,
     /// Held while a block is folded and while a page is taken, so that a page is of one moment.
     folding: Mutex<Folding>,
+    /// Held while pages are kept.
+    keeping: Mutex<()>,
     accounts: RwLock<Accounts>,
     books: RwLock<Books>,
     dues: Mutex<Dues>,
@@ -91,6 +93,7 @@ impl Projector {
             keyring,
             fold_name,
             folding: Mutex::default(),
+            keeping: Mutex::default(),
             accounts: RwLock::default(),
             books: RwLock::default(),
             dues: Mutex::default(),

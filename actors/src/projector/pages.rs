@@ -5,6 +5,8 @@
 //! differ; when all that had changed are kept, a last value says from where on the journal is to be read again, and each page then
 //! passes over what it has. A page that is lost, damaged, or of another release means that all are built again from the journal.
 
+use std::collections::HashSet;
+
 use ledger::account::Account;
 use ledger::entry::{Balance, Balances};
 use ledger::event::Event;
@@ -182,7 +184,7 @@ pub struct KeptPage {
 pub fn kept(store: &dyn Store) -> Result<Vec<Option<KeptPage>>, StoreError> {
     let mut pages = Vec::new();
     for key in store.state_keys(PREFIX)? {
-        let page = store.state(&key)?.and_then(|bytes| decode(&bytes));
+        let page = usable(store.state(&key))?.and_then(|bytes| decode(&bytes));
         pages.push(page.map(|page| {
             let through = page.through;
             let ledgers = page.ledgers.into_iter().map(|part| (part.ledger, balances(part.balances)));
@@ -191,6 +193,14 @@ pub fn kept(store: &dyn Store) -> Result<Vec<Option<KeptPage>>, StoreError> {
     }
     pages.sort_by_key(|page| page.as_ref().map(|page| page.through));
     Ok(pages)
+}
+
+/// A value that is damaged counts as none: it is derived.
+fn usable(value: Result<Option<Vec<u8>>, StoreError>) -> Result<Option<Vec<u8>>, StoreError> {
+    match value {
+        Err(StoreError::Damaged { .. }) => Ok(None),
+        value => value,
+    }
 }
 
 fn decode(bytes: &[u8]) -> Option<Page> {
@@ -217,14 +227,18 @@ impl Projector {
 
     /// Keeps every page that changed. Records go on being folded meanwhile.
     pub fn keep(&self) -> Result<(), StoreError> {
-        let (changed, through, summary) = {
+        // Two at a time could call pages kept that the other has not come to.
+        let _one_at_a_time = self.keeping.lock();
+        let (mut changed, through, summary) = {
             let mut folding = self.folding.lock();
             let (clock_offset_ms, system_ordinal) = (self.clock_offset_ms(), self.system_ordinal());
             let through = self.published().0;
             let latest_ms = self.clock_at().0;
             let summary = Summary { version: VERSION, through, clock_offset_ms, system_ordinal, latest_ms, pages: 0 };
-            (std::mem::take(&mut folding.changed), through, summary)
+            (folding.changed.drain().collect::<Vec<_>>(), through, summary)
         };
+        // A merchant comes before its recipients, and the store keeps that order through a crash.
+        changed.sort_unstable();
         for page in &changed {
             let bytes = {
                 let _nothing_is_folded = self.folding.lock();
@@ -282,7 +296,8 @@ impl Projector {
 
     /// Takes up the pages that were kept; none of them when one cannot be used.
     pub(super) fn load_pages(&self) -> Result<(), LoadError> {
-        let Some(summary) = self.store.state(SUMMARY)?.and_then(|bytes| minicbor::decode::<Summary>(&bytes).ok())
+        let Some(summary) =
+            usable(self.store.state(SUMMARY))?.and_then(|bytes| minicbor::decode::<Summary>(&bytes).ok())
         else {
             return Ok(());
         };
@@ -292,7 +307,7 @@ impl Projector {
         }
         let mut pages = Vec::new();
         for key in self.store.state_keys(PREFIX)? {
-            let page = self.store.state(&key)?.and_then(|bytes| decode(&bytes));
+            let page = usable(self.store.state(&key))?.and_then(|bytes| decode(&bytes));
             let (Some(id), Some(page)) = (PageId::parse(&key), page) else {
                 tracing::warn!("a page of the readers' view is damaged; all are built again from the journal");
                 return Ok(());
@@ -304,7 +319,8 @@ impl Projector {
             let detail = format!("the readers' view knows of Record {last}, but the journal ends before Record {head}");
             return Err(StoreError::Damaged { folder: "state".into(), sequence: Some(Sequence(head)), detail }.into());
         }
-        if (pages.len() as u64) < summary.pages {
+        let merchants: HashSet<_> = pages.iter().filter(|(id, _)| id.page == 0).map(|(id, _)| id.group).collect();
+        if (pages.len() as u64) < summary.pages || pages.iter().any(|(id, _)| !merchants.contains(&id.group)) {
             tracing::warn!("pages of the readers' view are missing; all are built again from the journal");
             return Ok(());
         }

@@ -112,7 +112,10 @@ unsafe extern "C" fn pread64(
         && std::io::Error::last_os_error().kind() != std::io::ErrorKind::Interrupted
         && let Some(identity) = identity_of(file)
     {
-        DISTRUSTED.lock().push(identity);
+        let mut distrusted = DISTRUSTED.lock();
+        if !distrusted.contains(&identity) {
+            distrusted.push(identity);
+        }
         IS_ANY_DISTRUSTED.store(true, Ordering::SeqCst);
     }
     read
