@@ -27,7 +27,7 @@ const SAMPLES_MIN: f64 = 10.0;
 
 /// What memory may grow by once it is warm, for good: a constant for the allocator, and for each Record what is really open (codes that
 /// wait to be paid, keys of a day).
-const GROWTH_BYTES: f64 = 8.0 * 1024.0 * 1024.0;
+const GROWTH_BYTES: f64 = 16.0 * 1024.0 * 1024.0;
 const GROWTH_BYTES_PER_RECORD: f64 = 100.0;
 /// Files that may be open beyond those that were open when it was warm.
 const FILES_MORE: u64 = 16;
