@@ -23,6 +23,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use parking_lot::{Mutex, RwLock};
 
@@ -290,11 +291,19 @@ impl Shared {
     }
 
     fn close_some(&self) -> Result<(), StoreError> {
-        let mut open = self.row.read().closed.clone();
-        open.retain(|closed| closed.open.lock().is_some());
-        open.sort_by_key(|closed| closed.used.load(Ordering::Relaxed));
-        let too_many = open.len().saturating_sub(self.place.options.folders_open_max);
-        open.iter().take(too_many).try_for_each(|closed| closed.close(&self.place))
+        // One that is being read just now is tried again, for a while.
+        for _ in 0..20 {
+            let mut open = self.row.read().closed.clone();
+            open.retain(|closed| closed.open.lock().is_some());
+            open.sort_by_key(|closed| closed.used.load(Ordering::Relaxed));
+            let too_many = open.len().saturating_sub(self.place.options.folders_open_max);
+            if too_many == 0 {
+                break;
+            }
+            open.iter().take(too_many).try_for_each(|closed| closed.close(&self.place))?;
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        Ok(())
     }
 
     fn make_next(&self) -> Result<(), StoreError> {
