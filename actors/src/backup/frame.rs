@@ -192,3 +192,23 @@ impl<R: Read> FrameReader<R> {
 }
 
 const CHECKSUM_BYTES: usize = 4;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Written down so that a change of the format does not pass unnoticed: backups are kept for years.
+    #[test]
+    fn the_bytes_of_format_1_stay_as_they_are() {
+        let mut bytes = Vec::new();
+        write_magic(&mut bytes).unwrap();
+        let (partition, first, previous) = (Partition(1), Sequence(7), BlockHash([4; 32]));
+        let records = vec![b"one".to_vec(), Vec::new(), vec![9; 300]];
+        let block = Block { partition, first, booked_at_ms: -2, previous, records };
+        let head = Head::after(&block, block.hash());
+        let frames =
+            [Frame::Block(block), Frame::Value { key: b"keys/a".to_vec(), value: vec![5; 40] }, Frame::End(head)];
+        frames.iter().for_each(|frame| bytes.extend(frame.to_bytes().unwrap()));
+        assert_eq!((bytes.len(), crc32c::crc32c(&bytes)), (510, 2636233579));
+    }
+}

@@ -629,3 +629,19 @@ const JOURNAL: &str = "journal";
 const JOURNAL_CONVERTED: &str = "journal.old";
 const CLOSED: &str = ".closed";
 const MISSING: &str = "this folder of the journal is missing; put it back if it was moved";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Written down so that a change of the format does not pass unnoticed: closing lines of earlier builds are read as they are.
+    #[test]
+    fn the_bytes_of_a_closing_line_stay_as_they_are() {
+        let head = Head { next: Sequence(42), hash: BlockHash([2; 32]), booked_at_ms: 1_700_000_000_000 };
+        let span = Span { first: Sequence(7), previous: BlockHash([1; 32]), first_booked_at_ms: -5, head };
+        let closing = Closing { spans: BTreeMap::from([(Partition(3), span)]) };
+        let bytes = closing.to_bytes();
+        assert_eq!((bytes.len(), checksum_of(b"format", &bytes)), (103, [176, 69, 65, 111]));
+        assert_eq!(Closing::parse(&bytes), Ok(closing));
+    }
+}
