@@ -68,7 +68,7 @@ pub struct Running {
 
 /// Opens the data and begins to serve. `progress` is told how many Records of how many have been read.
 pub async fn start(settings: Settings, progress: impl Fn(u64, u64) + Send + 'static) -> Result<Running, StartError> {
-    let rails = settings.sandbox.then(sandbox::rails);
+    let rails = settings.sandbox.then(|| sandbox::rails(&settings.data.join("sandbox")));
     start_with(rails, settings, progress).await
 }
 

@@ -33,8 +33,15 @@ pub struct Hint {
 }
 
 impl Dues {
-    /// Counts a published Record, for those ledgers that have not counted it yet.
-    pub fn count(&mut self, sequence: Sequence, record: &Record, is_new: impl Fn(LedgerId) -> bool) {
+    /// Counts a published Record, for those ledgers that have not counted it yet. `owes` tells whether a recipient has a debt, which
+    /// takes from whatever it gets.
+    pub fn count(
+        &mut self,
+        sequence: Sequence,
+        record: &Record,
+        is_new: impl Fn(LedgerId) -> bool,
+        owes: impl Fn(LedgerId) -> bool,
+    ) {
         let Some(group) = record.owner.group() else { return };
         for event in &record.events {
             match event {
@@ -48,6 +55,29 @@ impl Dues {
                         let recipient = LedgerId::Recipient(group, split.recipient);
                         self.lower(recipient, splits_due.start(), sequence, &is_new);
                     }
+                }
+                Event::PixPaid { terms, .. } => {
+                    let recipients = terms.splits.iter().map(|split| LedgerId::Recipient(group, split.recipient));
+                    for recipient in recipients.filter(|recipient| owes(*recipient)) {
+                        self.lower(recipient, record.effective_at, sequence, &is_new);
+                    }
+                }
+                Event::RefundApproved { take_backs, .. } => {
+                    self.lower(record.owner, record.effective_at, sequence, &is_new);
+                    for take_back in take_backs {
+                        let recipient = LedgerId::Recipient(group, take_back.recipient);
+                        self.lower(recipient, record.effective_at, sequence, &is_new);
+                    }
+                }
+                Event::ClawbackRecovered { .. } => {
+                    self.lower(LedgerId::Merchant(group), record.effective_at, sequence, &is_new);
+                }
+                // Money is on its way out, or to be sent.
+                Event::WithdrawalApproved { .. }
+                | Event::CashoutCreated { .. }
+                | Event::DisputeAccepted { .. }
+                | Event::LatePixReceived { .. } => {
+                    self.lower(record.owner, record.effective_at, sequence, &is_new);
                 }
                 Event::Matured { foreign_through, next_due, .. } if is_new(record.owner) => {
                     self.matured(record.owner, *next_due, *foreign_through);

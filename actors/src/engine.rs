@@ -10,7 +10,7 @@ use futures_util::future::join_all;
 use ledger::event::Event;
 use ledger::id::{GroupNumber, IdKey, LedgerId, ObjectId};
 use ledger::merchant::{MerchantCommand, MerchantState, OpenCharge};
-use ledger::recipient::RecipientState;
+use ledger::recipient::{RecipientCommand, RecipientState};
 use ledger::record::{Decision, Idempotency, Record};
 use ledger::time::Timestamp;
 use parking_lot::Mutex;
@@ -274,10 +274,32 @@ impl Engine {
         operator: Option<String>,
         permit: Arc<Permit>,
     ) -> Result<Outcome, Unavailable> {
+        let order = Order { command, key, operator, permit };
+        self.order(&self.merchants, LedgerId::Merchant(group), order).await
+    }
+
+    /// Sends a command to a recipient's actor and waits for its outcome, which leaves once it is durable.
+    pub async fn command_recipient(
+        &self,
+        recipient: LedgerId,
+        command: RecipientCommand,
+        key: Option<KeyLookup>,
+        operator: Option<String>,
+        permit: Arc<Permit>,
+    ) -> Result<Outcome, Unavailable> {
+        let order = Order { command, key, operator, permit };
+        self.order(&self.recipients, recipient, order).await
+    }
+
+    async fn order<B: Books>(
+        &self,
+        directory: &Directory<B>,
+        ledger: LedgerId,
+        order: Order<B::Command>,
+    ) -> Result<Outcome, Unavailable> {
         let (sender, outcome) = oneshot::channel();
         let begun = Instant::now();
-        let order = Order { command, key, operator, permit };
-        self.merchants.send(LedgerId::Merchant(group), Message::Command(order, sender));
+        directory.send(ledger, Message::Command(order, sender));
         let outcome = outcome.await.map_err(|_| Unavailable::OutcomeUnknown);
         self.shared.metrics.gate_seconds.observe(begun.elapsed().as_secs_f64());
         outcome

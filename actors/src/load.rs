@@ -56,7 +56,7 @@ impl LargeRecords {
             return Ok(record);
         }
         let record = Arc::new(record(store, sequence)?);
-        if record.recipients_told().len() >= LEDGERS_MIN {
+        if record.told().len() >= LEDGERS_MIN {
             let mut large = self.0.lock();
             large.truncate(LARGE_MAX - 1);
             large.push_front((sequence, Arc::clone(&record)));

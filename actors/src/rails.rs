@@ -1,16 +1,19 @@
-//! The outside world, as traits: the card acquirer and the PIX institution. The intent is in the journal before a rail is called;
+//! The outside world, as traits: the card acquirer, the PIX institution, and the institution that sends money out. The intent is in the journal before a rail is called;
 //! a call never happens inside an actor's handler; an unknown outcome stays pending and is asked again by our own id.
 //!
 //! A rail must be idempotent on our id: asking twice for the same charge has the effect of asking once.
 
 use std::future::Future;
 use std::pin::Pin;
+use std::time::Duration;
 
 use ledger::event::CardRefusal;
 use ledger::fees::PaymentMethod;
 use ledger::id::ObjectId;
 use ledger::merchant::OpenCharge;
 use ledger::money::Centavos;
+use ledger::personal::{BankAccount, PixDestination};
+use ledger::time::Timestamp;
 
 /// A call to a rail.
 pub type Call<'a, T> = Pin<Box<dyn Future<Output = Result<T, RailError>> + Send + 'a>>;
@@ -77,6 +80,20 @@ pub trait CardRail: Send + Sync + 'static {
 
     /// What became of a charge. `None`: the acquirer never had it.
     fn find<'a>(&'a self, charge: ObjectId, open: &'a OpenCharge) -> Call<'a, Option<CardAnswer>>;
+
+    /// Gives money back to the payer. It may be ordered again.
+    fn repay(&self, order: RepayOrder) -> Call<'_, ()>;
+}
+
+/// Money that goes back to a payer.
+#[derive(Clone, Debug)]
+pub struct RepayOrder {
+    /// Our id, on which the rail is idempotent: a refund's or a dispute's, or that of a charge that was paid too late.
+    pub id: ObjectId,
+    /// The charge that was paid.
+    pub charge: ObjectId,
+    /// How much, centavos.
+    pub amount: Centavos,
 }
 
 /// What the PIX institution says of a code that is to end.
@@ -98,10 +115,71 @@ pub trait PixRail: Send + Sync + 'static {
 
     /// Ends a code.
     fn cancel(&self, charge: ObjectId) -> Call<'_, PixFate>;
+
+    /// Gives money back to the payer. It may be ordered again.
+    fn repay(&self, order: RepayOrder) -> Call<'_, ()>;
+}
+
+/// A transfer out of the platform.
+#[derive(Clone, Debug)]
+pub struct PayoutOrder {
+    /// Our id, on which the institution is idempotent: a cashout's or a withdrawal's.
+    pub id: ObjectId,
+    /// What is sent, centavos.
+    pub amount: Centavos,
+    /// Where to.
+    pub to: Destination,
+}
+
+/// Where a transfer goes.
+#[derive(Clone, Debug)]
+pub enum Destination {
+    /// A PIX key, for a cashout.
+    PixKey(PixDestination),
+    /// A bank account, for a withdrawal.
+    Account(BankAccount),
+}
+
+/// What the institution says of a transfer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PayoutAnswer {
+    /// It surely does not have it, and will not carry it out.
+    NotTaken,
+    /// It has it, and is at it.
+    Taken {
+        /// Its own id of the transfer.
+        transfer_id: String,
+    },
+    /// Carried out.
+    Processed {
+        /// Its own id of the transfer.
+        transfer_id: String,
+        /// The PIX end-to-end id.
+        end_to_end_id: String,
+    },
+    /// It had it, and could not carry it out: no money has moved.
+    Failed {
+        /// Why, in its words.
+        reason: String,
+    },
+}
+
+/// The institution that sends money out. It must be idempotent on our id: a transfer that is ordered twice is carried out once.
+pub trait PayoutRail: Send + Sync + 'static {
+    /// Orders a transfer. It may be ordered again after an answer that was lost.
+    fn send(&self, order: PayoutOrder) -> Call<'_, PayoutAnswer>;
+
+    /// What became of a transfer that was ordered, at `now`. `NotTaken` counts only after [`PayoutRail::horizon`].
+    fn find(&self, order: PayoutOrder, now: Timestamp) -> Call<'_, PayoutAnswer>;
+
+    /// How long after it was ordered a transfer may still turn up at the institution.
+    fn horizon(&self) -> Duration;
 }
 
 /// The rails of an installation.
 pub struct Rails {
+    /// Transfers out.
+    pub payout: Box<dyn PayoutRail>,
     /// The card acquirer.
     pub card: Box<dyn CardRail>,
     /// The PIX institution.

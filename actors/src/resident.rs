@@ -9,9 +9,10 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use ledger::event::Cut;
 use ledger::id::{Fingerprint, GroupNumber, IdKey, LedgerId};
 use ledger::merchant::{MerchantCommand, MerchantState};
-use ledger::recipient::RecipientState;
+use ledger::recipient::{RecipientCommand, RecipientState};
 use ledger::record::{Decision, Idempotency, Record};
 use ledger::rejection::Rejection;
 use ledger::section::Section;
@@ -29,12 +30,13 @@ pub trait Books: Clone + Default + std::fmt::Debug + PartialEq + Send + 'static 
     /// What can be asked of it.
     type Command: Send + 'static;
 
-    /// Decides a command; changes nothing.
+    /// Decides a command; changes nothing. `cut` is how far this state has come.
     fn decide(
         &self,
         command: Self::Command,
         group: GroupNumber,
         now: Timestamp,
+        cut: Cut,
         ids: &IdKey,
     ) -> Result<Decision, Rejection>;
 
@@ -76,6 +78,7 @@ impl Books for MerchantState {
         command: MerchantCommand,
         group: GroupNumber,
         now: Timestamp,
+        _cut: Cut,
         ids: &IdKey,
     ) -> Result<Decision, Rejection> {
         self.decide(command, group, now, ids)
@@ -121,10 +124,6 @@ impl Books for MerchantState {
     }
 }
 
-/// A recipient decides nothing yet but what falls due.
-#[derive(Debug)]
-pub enum RecipientCommand {}
-
 impl Books for RecipientState {
     const KIND: &'static str = "recipient";
 
@@ -134,10 +133,11 @@ impl Books for RecipientState {
         &self,
         command: RecipientCommand,
         _group: GroupNumber,
-        _now: Timestamp,
+        now: Timestamp,
+        cut: Cut,
         _ids: &IdKey,
     ) -> Result<Decision, Rejection> {
-        match command {}
+        self.decide(command, now, cut)
     }
 
     fn mature(&self, now: Timestamp, foreign_through: u64) -> Option<Decision> {
@@ -362,7 +362,8 @@ impl<B: Books> Resident<B> {
             return Outcome::KeyTaken;
         }
         self.mature(now, &order.permit, effects);
-        let decision = match self.books.decide(order.command, self.group, now, ids) {
+        let cut = Cut { foreign: self.foreign, minute: now.minute(), own: self.own };
+        let decision = match self.books.decide(order.command, self.group, now, cut, ids) {
             Ok(decision) if decision.events.is_empty() => return Outcome::Unchanged,
             Ok(decision) => decision,
             Err(rejection) => return Outcome::Refused(rejection),

@@ -24,7 +24,7 @@ pub(crate) async fn open_engine(folder: &Path) -> Arc<Engine> {
         master_key: [7; 32],
         room: RoomLimits::default(),
         idle: Duration::from_secs(60),
-        rails: Some(sandbox::rails()),
+        rails: Some(sandbox::rails(&folder.join("sandbox"))),
         fold_name: search_key,
         history: HistoryOptions::default(),
     };

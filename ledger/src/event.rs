@@ -5,7 +5,7 @@ use minicbor::{Decode, Encode};
 
 use crate::fees::{Commission, PaymentMethod, Settings};
 use crate::id::{Fingerprint, ObjectId, RecipientNumber};
-use crate::money::Centavos;
+use crate::money::{Centavos, Rate};
 use crate::time::{Minute, Timestamp};
 
 /// One part of a charge that belongs to a recipient.
@@ -124,6 +124,156 @@ pub struct SellerPart {
     /// Added to the `Deficit`.
     #[n(2)]
     pub to_deficit: Centavos,
+}
+
+/// One split: the charge, and the split's place in it, from 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Encode, Decode)]
+pub struct SplitKey {
+    /// The charge.
+    #[n(0)]
+    pub charge: ObjectId,
+    /// Position among its splits.
+    #[n(1)]
+    pub index: u32,
+}
+
+/// How far a recipient's state had come when something was decided.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode)]
+pub struct Cut {
+    /// Every Record of the merchant through this sequence was counted.
+    #[n(0)]
+    pub foreign: u64,
+    /// Everything that falls due in this minute or before it was booked.
+    #[n(1)]
+    pub minute: Minute,
+    /// Every Record of its own through this ordinal was counted.
+    #[n(2)]
+    pub own: u64,
+}
+
+/// The splits that became available after one cut and through another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct Span {
+    /// Those in this cut are not among them.
+    #[n(0)]
+    pub after: Cut,
+    /// Those in this cut are.
+    #[n(1)]
+    pub through: Cut,
+}
+
+/// A split that was anticipated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct AnticipatedSplit {
+    /// Which.
+    #[n(0)]
+    pub split: SplitKey,
+    /// When it would have fallen due.
+    #[n(1)]
+    pub due: Minute,
+    /// What was left of it, before the fee.
+    #[n(2)]
+    pub amount: Centavos,
+    /// The fee, rounded by itself.
+    #[n(3)]
+    pub fee: Centavos,
+}
+
+/// The part of a split that a refund takes back: the recipient owes it from here on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct TakeBack {
+    /// Who owes.
+    #[n(0)]
+    pub recipient: RecipientNumber,
+    /// Position among the charge's splits, from 0.
+    #[n(1)]
+    pub index: u32,
+    /// How much.
+    #[n(2)]
+    pub amount: Centavos,
+    /// When the split falls due, if it is one of a card charge.
+    #[n(3)]
+    pub due: Option<Minute>,
+    /// What of it goes to the merchant's Available when it is paid back: first this, then the rest.
+    #[n(4)]
+    pub to_available: Centavos,
+    /// What of it goes to the charge's Pending.
+    #[n(5)]
+    pub to_pending: Centavos,
+}
+
+/// What a recipient paid back of one debt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct PaidBack {
+    /// The split whose part was taken back.
+    #[n(0)]
+    pub split: SplitKey,
+    /// The refund that took it back.
+    #[n(1)]
+    pub refund: ObjectId,
+    /// Taken from what is still pending of the split.
+    #[n(2)]
+    pub from_pending: Centavos,
+    /// When that would have fallen due; none for PIX.
+    #[n(3)]
+    pub due: Option<Minute>,
+    /// Taken from the recipient's Available.
+    #[n(4)]
+    pub from_available: Centavos,
+    /// To the merchant's Available.
+    #[n(5)]
+    pub to_available: Centavos,
+    /// To the merchant's Pending, as money of the charge.
+    #[n(6)]
+    pub to_pending: Centavos,
+    /// When the charge's own money falls due; none for PIX.
+    #[n(7)]
+    pub seller_due: Option<Minute>,
+}
+
+/// What the seller's money of one charge gave, in this order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode)]
+pub struct Drawn {
+    /// From what is pending of the charge itself.
+    #[n(0)]
+    pub from_pending: Centavos,
+    /// From `Available`.
+    #[n(1)]
+    pub from_available: Centavos,
+    /// Added to the `Deficit`.
+    #[n(2)]
+    pub to_deficit: Centavos,
+}
+
+impl Drawn {
+    /// All of it.
+    pub fn total(&self) -> Centavos {
+        self.from_pending + self.from_available + self.to_deficit
+    }
+}
+
+/// Why a cashout came back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+#[cbor(index_only)]
+pub enum CashoutFailure {
+    /// The institution surely did not take it: the caller was told so.
+    #[n(0)]
+    NotTaken,
+    /// The institution took it, and could not carry it out.
+    #[n(1)]
+    NotCarriedOut,
+}
+
+/// Why a payer's bank wants a charge back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+#[cbor(index_only)]
+pub enum DisputeKind {
+    /// A card chargeback.
+    #[n(0)]
+    Chargeback,
+    /// PIX: the Central Bank's special return mechanism (MED).
+    #[n(1)]
+    Med,
 }
 
 /// Money that fell due in one minute.
@@ -357,5 +507,302 @@ pub enum Event {
         /// Sandbox time minus wall time, milliseconds, from here on.
         #[n(0)]
         offset_ms: i64,
+    },
+    /// Recipient: it asked for all that is available. The splits in it are pinned until the withdrawal is decided.
+    #[n(20)]
+    WithdrawalRequested {
+        /// The withdrawal's id.
+        #[n(0)]
+        id: ObjectId,
+        /// All of Available.
+        #[n(1)]
+        amount: Centavos,
+        /// The splits in it.
+        #[n(2)]
+        spans: Vec<Span>,
+        /// What these splits had lost before to debts, oldest first.
+        #[n(3)]
+        consumed: Centavos,
+    },
+    /// Recipient: an administrator approved; the money is to be sent.
+    #[n(21)]
+    WithdrawalApproved {
+        /// Which.
+        #[n(0)]
+        id: ObjectId,
+    },
+    /// Recipient: the rail took the transfer. The splits are paid.
+    #[n(22)]
+    WithdrawalPaid {
+        /// Which.
+        #[n(0)]
+        id: ObjectId,
+        /// How much.
+        #[n(1)]
+        amount: Centavos,
+        /// The transfer's id at the institution.
+        #[n(2)]
+        transfer_id: String,
+    },
+    /// Recipient: an administrator rejected, or the rail refused. The money and the splits are available again.
+    #[n(23)]
+    WithdrawalRejected {
+        /// Which.
+        #[n(0)]
+        id: ObjectId,
+        /// How much.
+        #[n(1)]
+        amount: Centavos,
+        /// Why.
+        #[n(2)]
+        notes: String,
+    },
+    /// Recipient: the bank returned a transfer that had been taken. The money and the splits are available again.
+    #[n(24)]
+    WithdrawalReturned {
+        /// Which.
+        #[n(0)]
+        id: ObjectId,
+        /// How much.
+        #[n(1)]
+        amount: Centavos,
+        /// The splits that were in it.
+        #[n(2)]
+        spans: Vec<Span>,
+        /// What these had lost to debts before.
+        #[n(3)]
+        consumed: Centavos,
+        /// Why.
+        #[n(4)]
+        notes: String,
+    },
+    /// Recipient: pending card splits became available before their time, less a fee.
+    #[n(25)]
+    SplitsAnticipated {
+        /// The anticipation's id.
+        #[n(0)]
+        id: ObjectId,
+        /// Which splits.
+        #[n(1)]
+        splits: Vec<AnticipatedSplit>,
+        /// 2, 7 or 15.
+        #[n(2)]
+        target_days: u8,
+        /// The rate that was applied.
+        #[n(3)]
+        rate: Rate,
+        /// Day on which the money can be sent: today in Sao Paulo and `target_days`, in days since 1970-01-01.
+        #[n(4)]
+        settlement_day: u32,
+    },
+    /// Recipient: it paid back what a merchant's refund took back.
+    #[n(26)]
+    ClawbackRecovered {
+        /// Debt by debt, oldest first.
+        #[n(0)]
+        debts: Vec<PaidBack>,
+    },
+    /// Merchant: money is held for a transfer out. Personal part: [`crate::personal::PixDestination`].
+    #[n(30)]
+    CashoutCreated {
+        /// The cashout's id.
+        #[n(0)]
+        id: ObjectId,
+        /// `merchant_transaction_id`: a UUID.
+        #[cbor(n(1), with = "minicbor::bytes")]
+        transaction: [u8; 16],
+        /// Keyed digest of account and `merchant_transaction_id`, to find it again.
+        #[n(2)]
+        transaction_key: Fingerprint,
+        /// Gross: what the balance gives.
+        #[n(3)]
+        amount: Centavos,
+        /// The platform's fee, part of the amount.
+        #[n(4)]
+        fee: Centavos,
+    },
+    /// Merchant: the institution carried the transfer out.
+    #[n(31)]
+    CashoutProcessed {
+        /// Which.
+        #[n(0)]
+        id: ObjectId,
+        /// Gross.
+        #[n(1)]
+        amount: Centavos,
+        /// The fee in it.
+        #[n(2)]
+        fee: Centavos,
+        /// The PIX end-to-end id.
+        #[n(3)]
+        end_to_end_id: String,
+        /// The transfer's id at the institution.
+        #[n(4)]
+        transfer_id: String,
+    },
+    /// Merchant: the transfer did not happen; the whole gross is available again.
+    #[n(32)]
+    CashoutFailed {
+        /// Which.
+        #[n(0)]
+        id: ObjectId,
+        /// Gross.
+        #[n(1)]
+        amount: Centavos,
+        /// Why.
+        #[n(2)]
+        failure: CashoutFailure,
+    },
+    /// Merchant: a refund was asked for. Personal part, if a reason was given: [`crate::personal::FreeText`].
+    #[n(33)]
+    RefundRequested {
+        /// The refund's id.
+        #[n(0)]
+        id: ObjectId,
+        /// Of which charge.
+        #[n(1)]
+        charge: ObjectId,
+        /// How much.
+        #[n(2)]
+        amount: Centavos,
+        /// What it is to take back of recipients' splits.
+        #[n(3)]
+        take_back: Vec<Split>,
+    },
+    /// Merchant: the operations team rejected a refund.
+    #[n(34)]
+    RefundRejected {
+        /// Which.
+        #[n(0)]
+        id: ObjectId,
+        /// Of which charge.
+        #[n(1)]
+        charge: ObjectId,
+        /// How much was asked for.
+        #[n(2)]
+        amount: Centavos,
+        /// Why.
+        #[n(3)]
+        notes: String,
+    },
+    /// Merchant: the operations team approved a refund; the seller bears it.
+    #[n(35)]
+    RefundApproved {
+        /// Which.
+        #[n(0)]
+        id: ObjectId,
+        /// Of which charge.
+        #[n(1)]
+        charge: ObjectId,
+        /// How the charge was paid.
+        #[n(2)]
+        method: PaymentMethod,
+        /// How much.
+        #[n(3)]
+        amount: Centavos,
+        /// Where it came from.
+        #[n(4)]
+        drawn: Drawn,
+        /// When the charge's own money falls due; none for PIX.
+        #[n(5)]
+        seller_due: Option<Minute>,
+        /// The commission that is given back.
+        #[n(6)]
+        commission: Commission,
+        /// True when that goes to the charge's Pending, false when to Available.
+        #[n(7)]
+        commission_pending: bool,
+        /// What recipients owe from here on.
+        #[n(8)]
+        take_backs: Vec<TakeBack>,
+    },
+    /// Merchant: the rail sent a refund, an accepted dispute or a late payment back to the payer.
+    #[n(36)]
+    PayerRepaid {
+        /// The refund, the dispute, or the charge that was paid too late.
+        #[n(0)]
+        id: ObjectId,
+        /// Of which charge.
+        #[n(1)]
+        charge: ObjectId,
+        /// How the charge was paid.
+        #[n(2)]
+        method: PaymentMethod,
+        /// How much.
+        #[n(3)]
+        amount: Centavos,
+    },
+    /// Merchant: a payer's bank wants a charge back; the money is held. Personal part: [`crate::personal::FreeText`].
+    #[n(37)]
+    DisputeOpened {
+        /// The dispute's id.
+        #[n(0)]
+        id: ObjectId,
+        /// Of which charge.
+        #[n(1)]
+        charge: ObjectId,
+        /// What kind.
+        #[n(2)]
+        kind: DisputeKind,
+        /// How much.
+        #[n(3)]
+        amount: Centavos,
+        /// Where it came from.
+        #[n(4)]
+        drawn: Drawn,
+        /// When the charge's own money falls due; none for PIX.
+        #[n(5)]
+        seller_due: Option<Minute>,
+    },
+    /// Merchant: a dispute was accepted; the seller bears it.
+    #[n(38)]
+    DisputeAccepted {
+        /// Which.
+        #[n(0)]
+        id: ObjectId,
+        /// Of which charge.
+        #[n(1)]
+        charge: ObjectId,
+        /// How the charge was paid.
+        #[n(2)]
+        method: PaymentMethod,
+        /// How much.
+        #[n(3)]
+        amount: Centavos,
+    },
+    /// Merchant: a dispute was released; the money goes back where it was drawn from.
+    #[n(39)]
+    DisputeReleased {
+        /// Which.
+        #[n(0)]
+        id: ObjectId,
+        /// Of which charge.
+        #[n(1)]
+        charge: ObjectId,
+        /// How much.
+        #[n(2)]
+        amount: Centavos,
+        /// To the charge's Pending, while that is not due.
+        #[n(3)]
+        to_pending: Centavos,
+        /// When the charge's own money falls due; none for PIX.
+        #[n(4)]
+        seller_due: Option<Minute>,
+        /// To Available.
+        #[n(5)]
+        to_available: Centavos,
+    },
+    /// Merchant: the payer paid a code that had ended. The money is the payer's.
+    #[n(40)]
+    LatePixReceived {
+        /// Of which charge.
+        #[n(0)]
+        charge: ObjectId,
+        /// How much.
+        #[n(1)]
+        amount: Centavos,
+        /// End-to-end id of the payment.
+        #[n(2)]
+        end_to_end_id: String,
     },
 }

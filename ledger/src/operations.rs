@@ -1,11 +1,11 @@
 //! What a merchant sees of its own money, Record by Record: the lines of its account statement. The books say the same with debits
 //! and credits: for each account, the operations of a Record add up to what its entries post there.
 
-use crate::event::{Event, SellerPart, Terms};
+use crate::event::{Drawn, Event, SellerPart, Terms};
 use crate::id::{LedgerId, ObjectId};
 use crate::money::Centavos;
 use crate::record::Record;
-use crate::time::Timestamp;
+use crate::time::{Minute, Timestamp};
 
 /// Which of the merchant's money an operation moves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -64,8 +64,9 @@ pub struct Operation {
 /// after a line if it was not before.
 pub fn operations(record: &Record) -> Vec<Operation> {
     let mut lines = Vec::new();
-    let LedgerId::Merchant(_) = record.owner else { return lines };
-    for event in &record.events {
+    let by_merchant = matches!(record.owner, LedgerId::Merchant(_));
+    // Of what a recipient decides, only a debt that it pays back moves its merchant's money.
+    for event in record.events.iter().filter(|event| by_merchant || matches!(event, Event::ClawbackRecovered { .. })) {
         of_event(event, record.effective_at, &mut lines);
     }
     lines.retain(|line| !line.amount.is_zero());
@@ -101,7 +102,58 @@ fn of_event(event: &Event, at: Timestamp, lines: &mut Vec<Operation>) {
             source: None,
             available_at: Some(at),
         }),
-        Event::AcquirerPaid { .. }
+        Event::CashoutCreated { id, amount, .. } => {
+            lines.push(moved(OperationKind::Cashout, OperationAccount::Available, -*amount, *id, at));
+            lines.push(moved(OperationKind::Cashout, OperationAccount::Reserved, *amount, *id, at));
+        }
+        Event::CashoutProcessed { id, amount, fee, .. } => {
+            lines.push(moved(OperationKind::Cashout, OperationAccount::Reserved, *fee - *amount, *id, at));
+            lines.push(moved(OperationKind::CashoutFee, OperationAccount::Reserved, -*fee, *id, at));
+        }
+        Event::CashoutFailed { id, amount, .. } => {
+            lines.push(moved(OperationKind::CashoutReturned, OperationAccount::Reserved, -*amount, *id, at));
+            lines.push(moved(OperationKind::CashoutReturned, OperationAccount::Available, *amount, *id, at));
+        }
+        Event::RefundApproved { id, drawn, seller_due, commission, commission_pending, .. } => {
+            draw(OperationKind::Refund, *id, drawn, *seller_due, at, lines);
+            let (account, due) = match seller_due {
+                Some(due) if *commission_pending => (OperationAccount::Pending, due.start()),
+                _ => (OperationAccount::Available, at),
+            };
+            lines.push(moved(OperationKind::Fee, account, commission.total(), *id, due));
+        }
+        Event::DisputeOpened { id, amount, drawn, seller_due, .. } => {
+            draw(OperationKind::Dispute, *id, drawn, *seller_due, at, lines);
+            lines.push(moved(OperationKind::Dispute, OperationAccount::Reserved, *amount, *id, at));
+        }
+        Event::DisputeAccepted { id, amount, .. } => {
+            lines.push(moved(OperationKind::Dispute, OperationAccount::Reserved, -*amount, *id, at));
+        }
+        Event::DisputeReleased { id, amount, to_pending, seller_due, to_available, .. } => {
+            lines.push(moved(OperationKind::Dispute, OperationAccount::Reserved, -*amount, *id, at));
+            let due = seller_due.map_or(at, Minute::start);
+            lines.push(moved(OperationKind::Dispute, OperationAccount::Pending, *to_pending, *id, due));
+            lines.push(moved(OperationKind::Dispute, OperationAccount::Available, *to_available, *id, at));
+        }
+        Event::ClawbackRecovered { debts } => {
+            for debt in debts {
+                let due = debt.seller_due.map_or(at, Minute::start);
+                let kind = OperationKind::TakeBack;
+                lines.push(moved(kind, OperationAccount::Pending, debt.to_pending, debt.refund, due));
+                lines.push(moved(kind, OperationAccount::Available, debt.to_available, debt.refund, at));
+            }
+        }
+        Event::WithdrawalRequested { .. }
+        | Event::WithdrawalApproved { .. }
+        | Event::WithdrawalPaid { .. }
+        | Event::WithdrawalRejected { .. }
+        | Event::WithdrawalReturned { .. }
+        | Event::SplitsAnticipated { .. }
+        | Event::RefundRequested { .. }
+        | Event::RefundRejected { .. }
+        | Event::PayerRepaid { .. }
+        | Event::LatePixReceived { .. }
+        | Event::AcquirerPaid { .. }
         | Event::MerchantOpened { .. }
         | Event::MerchantChanged { .. }
         | Event::ApiKeyCreated { .. }
@@ -117,6 +169,32 @@ fn of_event(event: &Event, at: Timestamp, lines: &mut Vec<Operation>) {
         | Event::PixCancelled { .. }
         | Event::ClockMoved { .. } => {}
     }
+}
+
+fn moved(
+    kind: OperationKind,
+    account: OperationAccount,
+    amount: Centavos,
+    source: ObjectId,
+    available_at: Timestamp,
+) -> Operation {
+    Operation { kind, amount, account, source: Some(source), available_at: Some(available_at) }
+}
+
+/// What the seller's money of one charge gives: its Pending, then Available, where the platform stands in for what is missing.
+fn draw(
+    kind: OperationKind,
+    source: ObjectId,
+    drawn: &Drawn,
+    seller_due: Option<Minute>,
+    at: Timestamp,
+    lines: &mut Vec<Operation>,
+) {
+    let due = seller_due.map_or(at, Minute::start);
+    let shortfall = drawn.from_available + drawn.to_deficit;
+    lines.push(moved(kind, OperationAccount::Pending, -drawn.from_pending, source, due));
+    lines.push(moved(OperationKind::Deficit, OperationAccount::Available, drawn.to_deficit, source, at));
+    lines.push(moved(kind, OperationAccount::Available, -shortfall, source, at));
 }
 
 /// A paid charge. What its own money does not cover of the fees is drawn from Available, where the platform stands in for what is

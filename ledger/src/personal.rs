@@ -145,3 +145,47 @@ pub struct BankAccount {
     #[n(7)]
     pub document: String,
 }
+
+/// Where a cashout goes (interface 2.6).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
+pub struct PixDestination {
+    /// What kind of key.
+    #[n(0)]
+    pub kind: PixKeyKind,
+    /// The key, as stored: digits, lower case, `+55…`.
+    #[n(1)]
+    pub key: String,
+    /// The caller's description of the transfer.
+    #[n(2)]
+    pub info: Option<String>,
+}
+
+/// The kinds of PIX keys.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode)]
+#[cbor(index_only)]
+pub enum PixKeyKind {
+    /// A person's CPF.
+    #[default]
+    #[n(0)]
+    Cpf,
+    /// A company's CNPJ.
+    #[n(1)]
+    Cnpj,
+    /// An e-mail address.
+    #[n(2)]
+    Email,
+    /// A telephone number with `+55`.
+    #[n(3)]
+    Phone,
+    /// A random key: a UUID.
+    #[n(4)]
+    Evp,
+}
+
+/// What somebody wrote: the reason of a refund or of a dispute. Free text is treated as personal.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
+pub struct FreeText {
+    /// The text.
+    #[n(0)]
+    pub text: String,
+}

@@ -6,12 +6,17 @@ use minicbor::decode::Error;
 
 use minicbor::{Decode, Encode};
 
-use crate::event::{Event, Split};
+use crate::event::{Cut, Event, Split};
 use crate::id::{LedgerId, RecipientNumber};
 use crate::money::Centavos;
 use crate::record::{Decision, Record};
+use crate::rejection::Rejection;
 use crate::section::{Section, Sums, unknown};
 use crate::time::{Minute, Timestamp};
+
+/// What can be asked of a recipient. Shapes and ranges are checked at the door; rules are checked here.
+#[derive(Clone, Debug)]
+pub enum RecipientCommand {}
 
 /// All that a recipient's decisions need. It grows with the minutes that wait to fall due, never with history.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -48,6 +53,11 @@ impl RecipientState {
         let later = Minute(now.minute().0.saturating_add(1));
         let next_due = self.pending.next_from(later);
         Some(Decision::of(Event::Matured { dues, foreign_through, next_due }))
+    }
+
+    /// Decides a command; changes nothing. `cut` is how far this state has come.
+    pub fn decide(&self, command: RecipientCommand, _now: Timestamp, _cut: Cut) -> Result<Decision, Rejection> {
+        match command {}
     }
 
     /// Applies one of the recipient's own Records. From here on it must succeed.

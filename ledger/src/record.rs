@@ -97,22 +97,29 @@ impl Record {
         self.entries.iter().filter(move |entry| entry.ledger() == ledger)
     }
 
-    /// The recipients that this Record concerns besides its owner: those with an entry, and those that are only told (an unpaid
-    /// PIX split, a cancelled one). Each once, in order.
-    pub fn recipients_told(&self) -> Vec<RecipientNumber> {
+    /// The ledgers that this Record concerns besides its owner's: those with an entry, and those that are only told (an unpaid PIX
+    /// split, a cancelled one). Each once, in order.
+    pub fn told(&self) -> Vec<LedgerId> {
         let mut numbers = Vec::new();
+        let mut merchant = None;
         for event in &self.events {
             match event {
                 Event::ChargeOpened { terms, expires_at: Some(_), .. }
                 | Event::CardCaptured { terms, .. }
                 | Event::PixPaid { terms, .. } => numbers.extend(terms.splits.iter().map(|split| split.recipient)),
                 Event::PixCancelled { recipients, .. } => numbers.extend(recipients),
+                Event::RefundApproved { take_backs, .. } => {
+                    numbers.extend(take_backs.iter().map(|take_back| take_back.recipient));
+                }
+                Event::ClawbackRecovered { .. } => merchant = self.owner.group().map(LedgerId::Merchant),
                 _ => {}
             }
         }
         numbers.sort_unstable();
         numbers.dedup();
-        numbers
+        let Some(group) = self.owner.group() else { return Vec::new() };
+        let recipients = numbers.into_iter().map(|number| LedgerId::Recipient(group, number));
+        merchant.into_iter().chain(recipients).collect()
     }
 
     /// Appends the encoding of this Record.

@@ -1,3 +1,4 @@
 //! The rails that this release has.
 
+mod payouts;
 pub mod sandbox;

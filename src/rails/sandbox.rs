@@ -1,7 +1,9 @@
 //! The sandbox's rails: they play the acquirer and the PIX institution. What a card does is told by its number, so that the
 //! acquirer gives the same answer however often it is asked, and whatever crashed in between.
 
-use actors::rails::{Call, CardAnswer, CardOrder, CardRail, PixFate, PixRail, RailError, Rails};
+use std::path::Path;
+
+use actors::rails::{Call, CardAnswer, CardOrder, CardRail, PixFate, PixRail, RailError, Rails, RepayOrder};
 use chrono::DateTime;
 use ledger::event::{CardFace, CardRefusal};
 use ledger::fees::{Fees, PaymentMethod};
@@ -10,9 +12,11 @@ use ledger::merchant::OpenCharge;
 use ledger::money::Centavos;
 use ledger::time::Timestamp;
 
-/// The rails of a sandbox.
-pub fn rails() -> Rails {
-    Rails { card: Box::new(SandboxAcquirer), pix: Box::new(SandboxPix) }
+use super::payouts::SandboxPayouts;
+
+/// The rails of a sandbox. What its institutions keep for themselves is in `folder`.
+pub fn rails(folder: &Path) -> Rails {
+    Rails { card: Box::new(SandboxAcquirer), pix: Box::new(SandboxPix), payout: Box::new(SandboxPayouts::new(folder)) }
 }
 
 /// Plays the card acquirer.
@@ -70,6 +74,10 @@ impl CardRail for SandboxAcquirer {
         };
         Box::pin(std::future::ready(Ok(Some(answer))))
     }
+
+    fn repay(&self, _order: RepayOrder) -> Call<'_, ()> {
+        Box::pin(std::future::ready(Ok(())))
+    }
 }
 
 impl PixRail for SandboxPix {
@@ -80,6 +88,10 @@ impl PixRail for SandboxPix {
     /// A code that was paid is not pending any more, so one that is asked about is unpaid.
     fn cancel(&self, _charge: ObjectId) -> Call<'_, PixFate> {
         Box::pin(std::future::ready(Ok(PixFate::Cancelled)))
+    }
+
+    fn repay(&self, _order: RepayOrder) -> Call<'_, ()> {
+        Box::pin(std::future::ready(Ok(())))
     }
 }
 

@@ -77,8 +77,8 @@ impl World {
 
     /// A sandbox whose PIX institution is the test's own.
     pub(crate) async fn with_institution(pix: impl PixRail) -> Self {
-        let rails = Rails { pix: Box::new(pix), ..sandbox::rails() };
         let folder = tempfile::tempdir().unwrap();
+        let rails = Rails { pix: Box::new(pix), ..sandbox::rails(&folder.path().join("sandbox")) };
         let running = serve::start_with(Some(rails), settings(folder.path(), true), |_, _| {}).await.unwrap();
         Self::of(running, folder)
     }

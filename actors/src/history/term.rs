@@ -37,6 +37,11 @@ const SPLITS_REMOVED: u8 = 6;
 const OPERATIONS: u8 = 7;
 const BALANCES: u8 = 8;
 const CHARGES: u8 = 32;
+/// What the merchant's and the recipients' lists show, by its opening.
+const CASHOUTS: u8 = 10;
+const REFUNDS: u8 = 11;
+const DISPUTES: u8 = 12;
+const WITHDRAWALS: u8 = 13;
 
 impl Term {
     /// Sequences of the Records that a ledger's owner decided; the n-th is its Record of ordinal n.
@@ -44,9 +49,9 @@ impl Term {
         Self::of_ledger(OWN, ledger)
     }
 
-    /// Sequences of the Records of others that a recipient is told of.
-    pub fn told(recipient: LedgerId) -> Self {
-        Self::of_ledger(TOLD, recipient)
+    /// Sequences of the Records of others that a ledger's owner is told of.
+    pub fn told(ledger: LedgerId) -> Self {
+        Self::of_ledger(TOLD, ledger)
     }
 
     /// Sequences of the Records with an entry of a ledger. A merchant's come with its balances after each (see [`Balances`]).
@@ -82,6 +87,26 @@ impl Term {
     /// Sequences of the Records with operations on a merchant's balance, once for each operation.
     pub fn operations(merchant: LedgerId) -> Self {
         Self::of_ledger(OPERATIONS, merchant)
+    }
+
+    /// Sequences of the Records that created a merchant's cashouts.
+    pub fn cashouts(merchant: LedgerId) -> Self {
+        Self::of_ledger(CASHOUTS, merchant)
+    }
+
+    /// Sequences of the Records that asked for a merchant's refunds.
+    pub fn refunds(merchant: LedgerId) -> Self {
+        Self::of_ledger(REFUNDS, merchant)
+    }
+
+    /// Sequences of the Records that opened disputes on a merchant's charges.
+    pub fn disputes(merchant: LedgerId) -> Self {
+        Self::of_ledger(DISPUTES, merchant)
+    }
+
+    /// Sequences of the Records that asked for a recipient's withdrawals.
+    pub fn withdrawals(recipient: LedgerId) -> Self {
+        Self::of_ledger(WITHDRAWALS, recipient)
     }
 
     /// Ordinals of the merchant's Records that opened its charges.
@@ -145,9 +170,7 @@ pub(super) fn postings(
         post(Term::key(idempotency.key), sequence);
     }
     let Some(group) = record.owner.group() else { return };
-    for number in record.recipients_told() {
-        post(Term::told(LedgerId::Recipient(group, number)), sequence);
-    }
+    record.told().into_iter().for_each(|ledger| post(Term::told(ledger), sequence));
     let mut with_entries: Vec<LedgerId> = record.entries.iter().map(|entry| entry.ledger()).collect();
     with_entries.sort_unstable();
     with_entries.dedup();
@@ -157,6 +180,17 @@ pub(super) fn postings(
         post(Term::operations(LedgerId::Merchant(group)), sequence);
     }
     for event in &record.events {
+        about(event, |id| post(Term::object(id), sequence));
+        match event {
+            Event::CashoutCreated { transaction_key, .. } => {
+                post(Term::cashouts(record.owner), sequence);
+                post(Term::key(*transaction_key), sequence);
+            }
+            Event::RefundRequested { .. } => post(Term::refunds(record.owner), sequence),
+            Event::DisputeOpened { .. } => post(Term::disputes(record.owner), sequence),
+            Event::WithdrawalRequested { .. } => post(Term::withdrawals(record.owner), sequence),
+            _ => {}
+        }
         let named = |ordinal: &Option<u64>, method| ordinal.map(|ordinal| Opened { ordinal, method });
         let (charge, list, opening) = match event {
             Event::ChargeOpened { charge, terms, .. } => {
@@ -172,13 +206,8 @@ pub(super) fn postings(
             Event::PixCancelled { charge, opened, .. } => {
                 (*charge, ChargeList::Cancelled, named(opened, PaymentMethod::Pix))
             }
-            Event::CardUnanswered { charge } => {
-                post(Term::object(*charge), sequence);
-                continue;
-            }
             _ => continue,
         };
-        post(Term::object(charge), sequence);
         let Some(opening) = opening.or_else(|| opened(charge)) else { continue };
         post(Term::charges(group, opening.method, list), opening.ordinal);
         let recipient = |number| LedgerId::Recipient(group, number);
@@ -194,6 +223,63 @@ pub(super) fn postings(
             _ => {}
         }
     }
+}
+
+/// Calls `name` for every object that an event is about: a Record is found under each of them.
+fn about(event: &Event, mut name: impl FnMut(ObjectId)) {
+    match event {
+        Event::ChargeOpened { charge, .. }
+        | Event::CardCaptured { charge, .. }
+        | Event::CardRefused { charge, .. }
+        | Event::CardUnanswered { charge }
+        | Event::PixPaid { charge, .. }
+        | Event::PixCancelled { charge, .. }
+        | Event::LatePixReceived { charge, .. } => name(*charge),
+        Event::WithdrawalRequested { id, .. }
+        | Event::WithdrawalApproved { id }
+        | Event::WithdrawalPaid { id, .. }
+        | Event::WithdrawalRejected { id, .. }
+        | Event::WithdrawalReturned { id, .. }
+        | Event::CashoutCreated { id, .. }
+        | Event::CashoutProcessed { id, .. }
+        | Event::CashoutFailed { id, .. } => name(*id),
+        Event::RefundRequested { id, charge, .. }
+        | Event::RefundRejected { id, charge, .. }
+        | Event::RefundApproved { id, charge, .. }
+        | Event::DisputeOpened { id, charge, .. }
+        | Event::DisputeAccepted { id, charge, .. }
+        | Event::DisputeReleased { id, charge, .. }
+        | Event::PayerRepaid { id, charge, .. } => {
+            name(*id);
+            if charge != id {
+                name(*charge);
+            }
+        }
+        Event::SplitsAnticipated { id, splits, .. } => {
+            name(*id);
+            each_once(splits.iter().map(|split| split.split.charge), name);
+        }
+        Event::ClawbackRecovered { debts } => {
+            each_once(debts.iter().flat_map(|debt| [debt.refund, debt.split.charge]), name);
+        }
+        Event::MerchantOpened { .. }
+        | Event::MerchantChanged { .. }
+        | Event::ApiKeyCreated { .. }
+        | Event::ApiKeyRevoked { .. }
+        | Event::RecipientRegistered { .. }
+        | Event::RecipientRegisteredAgain { .. }
+        | Event::RecipientSubmitted { .. }
+        | Event::RecipientApproved { .. }
+        | Event::RecipientRejected { .. }
+        | Event::Matured { .. }
+        | Event::AcquirerPaid { .. }
+        | Event::DeficitRecovered { .. }
+        | Event::ClockMoved { .. } => {}
+    }
+}
+
+fn each_once(ids: impl Iterator<Item = ObjectId>, mut name: impl FnMut(ObjectId)) {
+    ids.collect::<std::collections::BTreeSet<_>>().into_iter().for_each(&mut name);
 }
 
 /// Scatters a word (the finalizer of SplitMix64).

@@ -228,9 +228,7 @@ impl<A, I: Clone> Machine<A, I> {
     fn deliveries(&self, records: &[(Sequence, Arc<Record>)]) -> Vec<Output<A, I>> {
         let mut foreign: BTreeMap<LedgerId, Vec<(Sequence, Arc<Record>)>> = BTreeMap::new();
         for (sequence, record) in records {
-            let Some(group) = record.owner.group() else { continue };
-            for number in record.recipients_told() {
-                let ledger = LedgerId::Recipient(group, number);
+            for ledger in record.told() {
                 if ledger != record.owner && self.inboxes.contains_key(&ledger) {
                     foreign.entry(ledger).or_default().push((*sequence, Arc::clone(record)));
                 }

@@ -76,7 +76,11 @@ impl Projector {
     /// An idempotency key of an owner.
     pub fn find_key(&self, owner: LedgerId, key: Fingerprint) -> Result<KeyFound, LoadError> {
         // First the ordinal: the keys of the Records through it are in the index.
-        let looked_up_through = self.books.read().ordinals.get(&owner).copied().unwrap_or_default();
+        let looked_up_through = match owner {
+            // The n-th of its Records is that of ordinal n.
+            LedgerId::Recipient(..) => self.history.page(&[Term::own(owner)], &[], 0..u64::MAX, 0, 0)?.0,
+            _ => self.books.read().ordinals.get(&owner).copied().unwrap_or_default(),
+        };
         let kept_since = self.clock_at().plus_ms(-IDEMPOTENCY_KEPT_MS);
         for sequence in self.history.since(Term::key(key), kept_since)?.into_iter().rev() {
             let record = self.record(sequence)?;

@@ -148,9 +148,14 @@ impl Projector {
             }
         }
         {
+            let books = self.books.read();
+            let owes = |ledger| {
+                let debt = books.ledgers.get(&ledger).and_then(|balances| balances.get(&Account::Clawback));
+                debt.is_some_and(|debt| debt.net() != 0)
+            };
             let mut dues = self.dues.lock();
             for (sequence, record) in records {
-                dues.count(*sequence, record, |ledger| folding.is_new(ledger, *sequence));
+                dues.count(*sequence, record, |ledger| folding.is_new(ledger, *sequence), owes);
             }
         }
         let latest_ms = records.iter().map(|(_, record)| record.effective_at.0).max();

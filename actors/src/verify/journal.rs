@@ -202,9 +202,8 @@ impl Journal {
 
     fn concern(&mut self, at: Sequence, record: &Record) {
         self.concerning.entry(record.owner).or_default().own.push(at.0);
-        let Some(group) = record.owner.group() else { return };
-        for number in record.recipients_told() {
-            self.concerning.entry(LedgerId::Recipient(group, number)).or_default().told.push(at.0);
+        for ledger in record.told() {
+            self.concerning.entry(ledger).or_default().told.push(at.0);
         }
     }
 

@@ -239,8 +239,7 @@ impl Audit {
         }
         self.ordinals.insert(record.owner, record.ordinal);
         self.places.entry(record.owner).or_default().push(sequence);
-        for number in record.recipients_told() {
-            let ledger = LedgerId::Recipient(group, number);
+        for ledger in record.told() {
             if ledger != record.owner {
                 self.places.entry(ledger).or_default().push(sequence);
             }

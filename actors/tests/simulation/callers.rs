@@ -268,10 +268,9 @@ impl Callers {
         let number = self.callers[at].group;
         self.groups.entry(number).or_default().learn(&intent.action, charge, record)?;
         record.events.iter().for_each(|event| count(event, world));
-        let told = record.recipients_told();
+        let told = record.told();
         if matches!(intent.action, Action::Capture { .. } | Action::Confirm { .. }) && world.chance.percent(75) {
-            let recipient = world.chance.pick(&told).map(|recipient| LedgerId::Recipient(number, recipient));
-            let ledger = recipient.unwrap_or(LedgerId::Merchant(number));
+            let ledger = world.chance.pick(&told).unwrap_or(LedgerId::Merchant(number));
             if !self.is_stopping {
                 world.coverage.saw("read by its writer right after the answer");
                 self.callers[at].next = Some(Intent { action: Action::Read(ledger), key: None });

@@ -379,7 +379,27 @@ impl MerchantState {
                 self.draw(seller);
             }
             Event::CardRefused { charge, .. } | Event::PixCancelled { charge, .. } => self.open_charges.remove(*charge),
-            Event::CardUnanswered { .. } | Event::ClockMoved { .. } => {}
+            Event::CardUnanswered { .. }
+            | Event::ClockMoved { .. }
+            | Event::CashoutCreated { .. }
+            | Event::CashoutProcessed { .. }
+            | Event::CashoutFailed { .. }
+            | Event::RefundRequested { .. }
+            | Event::RefundRejected { .. }
+            | Event::RefundApproved { .. }
+            | Event::PayerRepaid { .. }
+            | Event::DisputeOpened { .. }
+            | Event::DisputeAccepted { .. }
+            | Event::DisputeReleased { .. }
+            | Event::LatePixReceived { .. } => {}
+            // Decided by recipients.
+            Event::WithdrawalRequested { .. }
+            | Event::WithdrawalApproved { .. }
+            | Event::WithdrawalPaid { .. }
+            | Event::WithdrawalRejected { .. }
+            | Event::WithdrawalReturned { .. }
+            | Event::SplitsAnticipated { .. }
+            | Event::ClawbackRecovered { .. } => {}
             Event::PixPaid { charge, seller, .. } => {
                 self.open_charges.remove(*charge);
                 self.available += seller.raised;

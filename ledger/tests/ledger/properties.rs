@@ -78,8 +78,8 @@ impl Group {
     fn apply(&mut self, record: &ledger::record::Record) {
         let LedgerId::Recipient(_, number) = record.owner else {
             self.merchant.evolve(record);
-            for number in record.recipients_told() {
-                let ledger = LedgerId::Recipient(record.owner.group().expect("a merchant has a group"), number);
+            for ledger in record.told() {
+                let LedgerId::Recipient(_, number) = ledger else { continue };
                 self.recipients.entry(number).or_default().receive(record, ledger);
             }
             return;

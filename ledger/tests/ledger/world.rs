@@ -272,9 +272,9 @@ impl World {
             }
             _ => {
                 self.merchant.evolve(record);
-                for number in record.recipients_told() {
-                    let state = self.recipients.entry(number).or_default();
-                    state.receive(record, LedgerId::Recipient(GROUP, number));
+                for ledger in record.told() {
+                    let LedgerId::Recipient(_, number) = ledger else { continue };
+                    self.recipients.entry(number).or_default().receive(record, ledger);
                 }
             }
         }

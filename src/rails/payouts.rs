@@ -1,0 +1,136 @@
+//! The sandbox's institution that sends money out. It keeps a record of its own of what it carried out, as an institution would,
+//! one line a transfer: `id amount end_to_end_id`. What a key does is told by its text, so that the institution gives the same answer
+//! however often it is asked, and whatever crashed in between.
+
+use std::collections::BTreeSet;
+use std::fs::{File, OpenOptions, create_dir_all, read_to_string};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use actors::rails::{Call, Destination, PayoutAnswer, PayoutOrder, PayoutRail, RailError};
+use ledger::id::ObjectId;
+use ledger::time::Timestamp;
+
+use super::sandbox::end_to_end_id;
+
+/// How long a transfer whose sender got no answer stays under way, milliseconds of the sandbox clock.
+const SILENCE_MS: i64 = 60_000;
+
+/// See the module.
+pub(super) struct SandboxPayouts {
+    path: PathBuf,
+    carried_out: Mutex<Option<CarriedOut>>,
+}
+
+struct CarriedOut {
+    file: File,
+    ids: BTreeSet<ObjectId>,
+}
+
+/// What the institution does with a transfer.
+enum Script {
+    Process,
+    Fail,
+    /// Takes it, answers nobody for a minute, and has carried it out.
+    Silence,
+    /// Is down: takes nothing.
+    Refuse,
+}
+
+fn script(to: &Destination) -> Script {
+    let Destination::PixKey(destination) = to else { return Script::Process };
+    match destination.key.split_once('@') {
+        Some(("fail", _)) => Script::Fail,
+        Some(("timeout", _)) => Script::Silence,
+        Some(("down", _)) => Script::Refuse,
+        _ => Script::Process,
+    }
+}
+
+impl SandboxPayouts {
+    /// The institution whose record is kept in `folder`.
+    pub(super) fn new(folder: &Path) -> Self {
+        Self { path: folder.join("payouts"), carried_out: Mutex::default() }
+    }
+
+    /// Carries a transfer out, once.
+    fn carry_out(&self, order: &PayoutOrder) -> io::Result<()> {
+        let mut carried_out = self.carried_out.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = match &mut *carried_out {
+            Some(known) => known,
+            none => none.insert(CarriedOut::open(&self.path)?),
+        };
+        if known.ids.insert(order.id) {
+            writeln!(known.file, "{} {} {}", order.id.uuid(), order.amount, transfer_end_to_end_id(order.id))?;
+            known.file.sync_data()?;
+        }
+        Ok(())
+    }
+
+    fn answer(&self, order: &PayoutOrder) -> Result<PayoutAnswer, RailError> {
+        self.carry_out(order).map_err(|error| {
+            tracing::error!(%error, "the sandbox's record of payouts cannot be written");
+            RailError::NoAnswer
+        })?;
+        Ok(PayoutAnswer::Processed {
+            transfer_id: transfer_id(order.id),
+            end_to_end_id: transfer_end_to_end_id(order.id),
+        })
+    }
+}
+
+impl CarriedOut {
+    /// A last line that was cut off by a crash is of a transfer that was not answered: it is written again.
+    fn open(path: &Path) -> io::Result<Self> {
+        if let Some(folder) = path.parent() {
+            create_dir_all(folder)?;
+        }
+        let mut file = OpenOptions::new().create(true).append(true).open(path)?;
+        let text = read_to_string(path)?;
+        if !text.is_empty() && !text.ends_with('\n') {
+            writeln!(file)?;
+        }
+        let whole = text.lines().filter(|line| line.split(' ').count() == 3);
+        let ids = whole.filter_map(|line| ObjectId::parse(line.split(' ').next()?)).collect();
+        Ok(Self { file, ids })
+    }
+}
+
+impl PayoutRail for SandboxPayouts {
+    fn send(&self, order: PayoutOrder) -> Call<'_, PayoutAnswer> {
+        let answer = match (script(&order.to), &order.to) {
+            (Script::Refuse, _) => Ok(PayoutAnswer::NotTaken),
+            (Script::Silence, _) => return Box::pin(std::future::pending()),
+            // A bank transfer is carried out at once; a PIX is taken, and its result is asked for.
+            (_, Destination::Account(_)) => self.answer(&order),
+            (_, Destination::PixKey(_)) => Ok(PayoutAnswer::Taken { transfer_id: transfer_id(order.id) }),
+        };
+        Box::pin(std::future::ready(answer))
+    }
+
+    fn find(&self, order: PayoutOrder, now: Timestamp) -> Call<'_, PayoutAnswer> {
+        let answer = match script(&order.to) {
+            Script::Refuse => Ok(PayoutAnswer::NotTaken),
+            Script::Fail => Ok(PayoutAnswer::Failed { reason: "the key's account is closed".to_owned() }),
+            Script::Silence if now.0 < order.id.created_at().0 + SILENCE_MS => Err(RailError::NoAnswer),
+            Script::Silence | Script::Process => self.answer(&order),
+        };
+        Box::pin(std::future::ready(answer))
+    }
+
+    /// What the sandbox was ordered it knows at once.
+    fn horizon(&self) -> Duration {
+        Duration::ZERO
+    }
+}
+
+fn transfer_id(id: ObjectId) -> String {
+    format!("sandbox-{}", id.txid())
+}
+
+/// Made of the transfer's own id, so that it is the same however often the institution is asked.
+fn transfer_end_to_end_id(id: ObjectId) -> String {
+    end_to_end_id(id.created_at(), id.0 as u64)
+}
