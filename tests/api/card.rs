@@ -5,6 +5,9 @@ use serde_json::{Value, json};
 
 use crate::world::*;
 
+/// Shows: 2.1.splits, 2.2.success, 2.2.txid, 2.2.status, 2.2.cardStatus, 2.2.breakdown, 2.4.sub_recipient_id, 2.4.split-amount,
+/// 2.4.breakdown.amount, 2.4.breakdown.sellerAmount, 2.4.breakdown.commission, 2.4.breakdown.feePercent, 2.13.rule-2,
+/// 2.13.rule-3, 3.1.CONCLUIDA, 3.3.paid-charge, 4.POST./api/card.
 #[tokio::test]
 async fn a_card_charge_with_splits_is_answered_as_the_interface_says() {
     let world = World::sandbox().await;
@@ -30,6 +33,7 @@ async fn a_card_charge_with_splits_is_answered_as_the_interface_says() {
     world.check_books().await;
 }
 
+/// Shows: 2.2.breakdown.
 #[tokio::test]
 async fn a_charge_without_splits_has_no_breakdown() {
     let world = World::sandbox().await;
@@ -42,6 +46,7 @@ async fn a_charge_without_splits_has_no_breakdown() {
     world.check_books().await;
 }
 
+/// Shows: 2.1.description, 2.1.installments.
 #[tokio::test]
 async fn a_card_charge_is_read_in_every_field() {
     let world = World::sandbox().await;
@@ -90,6 +95,7 @@ async fn a_card_charge_is_read_in_every_field() {
     assert_eq!(read, expected);
 }
 
+/// Shows: 2.1.variant.
 #[tokio::test]
 async fn both_names_of_the_card_and_both_types_of_its_expiry_are_taken() {
     let world = World::sandbox().await;
@@ -110,6 +116,7 @@ async fn both_names_of_the_card_and_both_types_of_its_expiry_are_taken() {
     merchant.post("/api/card", &one_is_null).await.expect(201);
 }
 
+/// Shows: 2.13.rule-2.
 #[tokio::test]
 async fn fees_follow_the_installments_and_debit_is_one() {
     let world = World::sandbox().await;
@@ -132,6 +139,7 @@ async fn fees_follow_the_installments_and_debit_is_one() {
     world.check_books().await;
 }
 
+/// Shows: 2.2.status, 3.1.RECUSADA, 7.402.
 #[tokio::test]
 async fn refused_cards_are_charges_without_money() {
     let world = World::sandbox().await;
@@ -151,6 +159,7 @@ async fn refused_cards_are_charges_without_money() {
     assert!(world.accounts().await.is_empty());
 }
 
+/// Shows: 3.1.pending, 2.2.status.
 #[tokio::test]
 async fn a_silent_acquirer_is_asked_again_after_60_seconds() {
     let world = World::sandbox().await;
@@ -178,6 +187,7 @@ async fn a_silent_acquirer_is_asked_again_after_60_seconds() {
     world.check_books().await;
 }
 
+/// Shows: 2.13.rule-4, 3.3.30-days, 8.card-split-settlement.
 #[tokio::test]
 async fn splits_and_seller_wait_30_days_and_then_the_acquirer_pays() {
     let world = World::sandbox().await;
@@ -309,6 +319,7 @@ async fn mdr_may_be_taken_of_the_sellers_part() {
     world.check_books().await;
 }
 
+/// Shows: 2.4.rule-3.
 #[tokio::test]
 async fn ten_thousand_splits_fit_one_charge() {
     let world = World::sandbox().await;
@@ -322,6 +333,8 @@ async fn ten_thousand_splits_fit_one_charge() {
     world.check_books().await;
 }
 
+/// Shows: 2.1.credit_card.number, 2.1.credit_card.holder_name, 2.1.credit_card.exp_month, 2.1.credit_card.exp_year,
+/// 2.1.credit_card.cvv, 7.400-card, 8.expiry-month.
 #[tokio::test]
 async fn card_data_is_checked() {
     let world = World::sandbox().await;
@@ -366,6 +379,8 @@ async fn card_data_is_checked() {
     assert_eq!(world.trace(&[&merchant]).await, before);
 }
 
+/// Shows: 2.1.customer.name, 2.1.customer.email, 2.1.customer.document, 2.1.customer.phone, 2.1.installments, 2.1.description,
+/// 8.installments, 8.description.
 #[tokio::test]
 async fn the_rest_of_a_card_charge_is_checked() {
     let world = World::sandbox().await;

@@ -75,6 +75,7 @@ impl<'w> Furnished<'w> {
     }
 }
 
+/// Shows: 2.1.amount, 2.4.split-amount, 7.400-amount.
 #[tokio::test]
 async fn amounts_are_integers_in_centavos() {
     let world = World::sandbox().await;
@@ -102,6 +103,7 @@ async fn amounts_are_integers_in_centavos() {
     world.check_books().await;
 }
 
+/// Shows: 2.4.rule-1, 2.4.rule-2, 7.400-recipient-unknown, 7.400-recipient-inactive, 7.400-splits-sum, 8.split-sum.
 #[tokio::test]
 async fn splits_that_cannot_be_are_refused() {
     let world = World::sandbox().await;
@@ -287,6 +289,7 @@ async fn oversized(furnished: &Furnished<'_>, method: &str, path: &str, head: &s
     tokio::task::spawn_blocking(exchange).await.unwrap()
 }
 
+/// Shows: 5.1, 9.paths.
 #[tokio::test]
 async fn credentials_come_in_two_forms_and_agree() {
     let world = World::sandbox().await;

@@ -5,6 +5,8 @@ use serde_json::{Value, json};
 
 use crate::world::*;
 
+/// Shows: 2.3.splits, 2.3.response, 2.3.breakdown, 2.5.lookup, 2.13.rule-1, 2.13.rule-4, 3.1.CONCLUIDA, 3.3.pix,
+/// 4.POST./api/pix.payer, 4.POST./api/pix.txid.
 #[tokio::test]
 async fn a_pix_charge_is_created_looked_up_and_paid() {
     let world = World::sandbox().await;
@@ -110,6 +112,7 @@ async fn concurrent_payments_of_one_code_pay_it_once() {
     world.check_books().await;
 }
 
+/// Shows: 3.1.cancelled, 3.1.pending, 2.5.lookup.
 #[tokio::test]
 async fn an_expired_code_is_cancelled_and_leaves_the_statement() {
     let world = World::sandbox().await;
@@ -163,6 +166,7 @@ async fn a_look_up_is_alone_and_stays_within_the_account() {
     assert_eq!(world.trace(&[&merchant, &other]).await, before);
 }
 
+/// Shows: 2.3.valor, 2.3.nome, 2.3.cpf, 2.3.descricao.
 #[tokio::test]
 async fn what_a_pix_charge_says_is_checked() {
     let world = World::sandbox().await;

@@ -4,6 +4,8 @@ use serde_json::{Value, json};
 
 use crate::world::*;
 
+/// Shows: 2.8.id, 2.8.payment_id, 2.8.amount_cents, 2.8.status, 2.8.paid_at, 2.8.created_at, 2.8.payment.nome, 2.8.payment.cpf,
+/// 2.8.payment.gross_amount, 2.8.payment.payment_method, 2.8.payment.balance_available_at, 2.8.wrapper, 4.GET./splits.
 #[tokio::test]
 async fn every_field_of_a_split_is_there() {
     let world = World::sandbox().await;
@@ -64,6 +66,7 @@ async fn a_recipient_named_twice_has_two_splits() {
     world.check_books().await;
 }
 
+/// Shows: 2.8.wrapper.
 #[tokio::test]
 async fn a_long_statement_is_read_in_pages() {
     let world = World::sandbox().await;

@@ -30,6 +30,8 @@ fn corporation(name: &str, document: &str) -> Value {
     })
 }
 
+/// Shows: 2.7.response.id, 2.7.response.status, 2.7.response.document_type, 2.7.response.document, 2.7.response.name,
+/// 2.7.response.created_at, 2.7.response.already_exists, 3.4.draft, 4.POST./api/sub-recipients.
 #[tokio::test]
 async fn a_registration_answers_as_the_interface_says() {
     let world = World::sandbox().await;
@@ -56,6 +58,7 @@ async fn a_registration_answers_as_the_interface_says() {
     assert_eq!(merchant.get(LIST).await.expect(200)["total"], 3);
 }
 
+/// Shows: 2.7.response.already_exists.
 #[tokio::test]
 async fn one_document_is_one_recipient_of_each_account() {
     let world = World::sandbox().await;
@@ -72,6 +75,7 @@ async fn one_document_is_one_recipient_of_each_account() {
     assert!(answers.iter().all(|answer| answer.body["id"] == answers[0].body["id"]));
 }
 
+/// Shows: 3.4.pending, 3.4.active, 3.4.rejected.
 #[tokio::test]
 async fn a_recipient_goes_through_its_review() {
     let world = World::sandbox().await;
@@ -107,6 +111,7 @@ async fn a_recipient_goes_through_its_review() {
     assert_eq!(items(&merchant.get(LIST).await.expect(200))[0], approved);
 }
 
+/// Shows: 4.GET./api/dashboard/sub-recipients.
 #[tokio::test]
 async fn the_list_is_searched_without_case_and_accents_and_paged() {
     let world = World::sandbox().await;
@@ -147,6 +152,8 @@ async fn the_list_is_searched_without_case_and_accents_and_paged() {
     assert_eq!((&unpaged["page"], &unpaged["per_page"]), (&json!(1), &json!(20)));
 }
 
+/// Shows: 2.7.type, 2.7.document_number, 2.7.name, 2.7.birthdate, 2.7.mother_name, 2.7.company_name, 2.7.address,
+/// 2.7.phone_numbers, 2.7.managing_partners, 2.7.bank_code, 2.7.agencia, 2.7.conta.
 #[tokio::test]
 async fn a_registration_is_checked() {
     let world = World::sandbox().await;
@@ -207,6 +214,7 @@ async fn a_registration_is_checked() {
     assert_eq!(world.trace(&[&merchant]).await, before);
 }
 
+/// Shows: 5.4, 7.422-split.
 #[tokio::test]
 async fn an_account_without_split_is_told_so_and_may_get_it() {
     let world = World::sandbox().await;
