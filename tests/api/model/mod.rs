@@ -1,0 +1,540 @@
+//! Mixed commands of all kinds, with moves of the clock and restarts in between, held against a plain model after every step:
+//! balances, statuses and every split's amount agree. A run that fails names its seed; `CENTAVO_MODEL_SEED` runs that one alone, and
+//! `CENTAVO_MODEL_RUNS` says how many runs there are.
+
+mod plain;
+
+use std::collections::BTreeMap;
+
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::world::*;
+use plain::{CASHOUT_FEE, DAY, Part, Plain, Status, Will};
+
+const STEPS: usize = 60;
+const RUNS: u64 = 6;
+const RECIPIENTS: u32 = 3;
+
+/// Pseudo-random numbers (SplitMix64).
+struct Chance(u64);
+
+impl Chance {
+    fn below(&mut self, end: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        usize::try_from((z ^ (z >> 31)) % end as u64).unwrap()
+    }
+
+    fn amount(&mut self, least: i64, most: i64) -> i64 {
+        least + i64::try_from(self.below(usize::try_from(most - least + 1).unwrap())).unwrap()
+    }
+
+    fn percent(&mut self, percent: usize) -> bool {
+        self.below(100) < percent
+    }
+
+    fn pick(&mut self, from: &[usize]) -> Option<usize> {
+        (!from.is_empty()).then(|| from[self.below(from.len())])
+    }
+}
+
+/// A server, its one merchant, and the model of both.
+struct Run {
+    world: Option<World>,
+    key: String,
+    plain: Plain,
+    chance: Chance,
+    /// What was done, for the story of a failure.
+    story: Vec<String>,
+}
+
+impl Run {
+    async fn begin(seed: u64) -> Self {
+        let mut chance = Chance(seed);
+        let world = World::sandbox().await;
+        let refund_commission = chance.percent(50);
+        let settlement_days = [30, 30, 0, 2][chance.below(4)];
+        let options = json!({"refund_commission": refund_commission, "card_settlement_days": settlement_days});
+        let body = json!({"name": "Loja", "document": cnpj(1), "split_enabled": true, "cashout_enabled": true,
+            "options": options});
+        let (key, recipients) = {
+            let merchant = world.open(body).await;
+            let mut recipients = Vec::new();
+            for number in 1..=RECIPIENTS {
+                let id = merchant.recipient(&format!("Recebedor {number}"), number).await;
+                recipients.push(plain::Recipient::of(id));
+            }
+            (merchant.key.clone(), recipients)
+        };
+        let now = world.advance(0).await.timestamp_millis();
+        let plain = Plain { now, refund_commission, settlement_days, recipients, ..Plain::default() };
+        Self { world: Some(world), key, plain, chance, story: Vec::new() }
+    }
+
+    fn world(&self) -> &World {
+        self.world.as_ref().expect("the server runs")
+    }
+
+    async fn get(&self, path: &str) -> Value {
+        self.world().send(Method::GET, path, &[("token", &self.key)], "").await.expect(200)
+    }
+
+    async fn post(&self, path: &str, body: Value) -> Answer {
+        let headers = [("token", self.key.as_str()), ("content-type", "application/json")];
+        self.world().send(Method::POST, path, &headers, body.to_string()).await
+    }
+
+    async fn ops(&self, path: &str, body: Value) -> Answer {
+        self.world().ops_post(path, &body).await
+    }
+
+    fn tell(&mut self, what: String) {
+        self.story.push(what);
+    }
+
+    /// Everything that follows by itself has happened, in the service and in the model.
+    async fn settle(&mut self, seconds: i64) {
+        let now = self.world().advance(seconds).await.timestamp_millis();
+        self.plain.advance(now);
+    }
+
+    async fn step(&mut self) {
+        match self.chance.below(100) {
+            0..18 => self.card().await,
+            18..36 => self.pix().await,
+            36..42 => self.withdraw().await,
+            42..49 => self.decide_withdrawal().await,
+            49..57 => self.anticipate().await,
+            57..65 => self.cash_out().await,
+            65..74 => self.request_refund().await,
+            74..82 => self.decide_refund().await,
+            82..86 => self.open_dispute().await,
+            86..89 => self.decide_dispute().await,
+            89..97 => self.wait().await,
+            _ => self.restart().await,
+        }
+        self.settle(0).await;
+    }
+
+    fn splits(&mut self, amount: i64) -> Vec<(usize, i64)> {
+        let count = [0, 1, 1, 2, 3][self.chance.below(5)];
+        let mut rest = amount - 1;
+        let mut splits = Vec::new();
+        for _ in 0..count {
+            if rest > 0 {
+                let most = if self.chance.percent(15) { rest } else { (rest / 3).max(1) };
+                let part = self.chance.amount(1, most);
+                rest -= part;
+                splits.push((self.chance.below(RECIPIENTS as usize), part));
+            }
+        }
+        splits
+    }
+
+    fn wire(&self, splits: &[(usize, i64)]) -> Value {
+        let of = |(recipient, amount): &(usize, i64)| json!({"sub_recipient_id": self.plain.recipients[*recipient].id, "amount": amount});
+        splits.iter().map(of).collect()
+    }
+
+    async fn card(&mut self) {
+        let amount = self.chance.amount(300, 30_000);
+        let splits = self.splits(amount);
+        let installments = self.chance.amount(1, 12);
+        let refused = self.chance.percent(10);
+        self.tell(format!("card {amount} {installments}x {splits:?} refused {refused}"));
+        let mut body =
+            with(&card(amount, if refused { REFUSED } else { APPROVED }), "/installments", json!(installments));
+        body["splits"] = self.wire(&splits);
+        let answer = self.post("/api/card", body).await;
+        let answer = answer.expect(if refused { 402 } else { 201 });
+        let txid = text(&answer["txid"]);
+        self.plain.open(txid.clone(), true, amount, installments, &splits);
+        let place = self.plain.charges.len() - 1;
+        if refused {
+            self.plain.charges[place].status = Status::Refused;
+            return;
+        }
+        let paid_at = time(&self.get(&format!("/api/charges/{txid}")).await["paid_at"]).timestamp_millis();
+        self.plain.now = self.plain.now.max(paid_at);
+        self.plain.pay(place, paid_at);
+        if !splits.is_empty() {
+            let charge = &self.plain.charges[place];
+            let fees: i64 = charge.commission.iter().sum();
+            let gross = amount - splits.iter().map(|(_, part)| part).sum::<i64>();
+            assert_eq!(answer["breakdown"]["sellerAmount"], gross - fees, "{:#?}", self.story);
+        }
+    }
+
+    async fn pix(&mut self) {
+        let waiting = self.places_of_charges(|charge| charge.status == Status::Waiting);
+        if let Some(place) = self.chance.pick(&waiting).filter(|_| self.chance.percent(60)) {
+            let txid = self.plain.charges[place].txid.clone();
+            if self.chance.percent(80) {
+                self.tell(format!("pay {place}"));
+                let paid = self.post(&format!("/api/sandbox/pix/{txid}/pay"), json!({})).await.expect(200);
+                let paid_at = time(&paid["paid_at"]).timestamp_millis();
+                self.plain.now = self.plain.now.max(paid_at);
+                self.plain.pay(place, paid_at);
+            } else {
+                self.tell(format!("cancel {place}"));
+                self.post(&format!("/api/charges/{txid}/cancel"), json!({})).await.expect(200);
+                self.plain.cancel(place);
+            }
+            return;
+        }
+        let amount = self.chance.amount(2, 30_000);
+        let splits = self.splits(amount);
+        self.tell(format!("pix {amount} {splits:?}"));
+        let mut body = pix(&format!("{}.{:02}", amount / 100, amount % 100));
+        body["splits"] = self.wire(&splits);
+        let answer = self.post("/api/pix", body).await.expect(201);
+        self.plain.open(text(&answer["txid"]), false, amount, 1, &splits);
+        let charge = self.plain.charges.last_mut().expect("it was opened");
+        charge.expires_at = time(&answer["expires_at"]).timestamp_millis();
+    }
+
+    fn places_of_charges(&self, wanted: impl Fn(&plain::Charge) -> bool) -> Vec<usize> {
+        (0..self.plain.charges.len()).filter(|place| wanted(&self.plain.charges[*place])).collect()
+    }
+
+    async fn withdraw(&mut self) {
+        let recipient = self.chance.below(RECIPIENTS as usize);
+        self.tell(format!("withdraw {recipient}"));
+        let owner = &self.plain.recipients[recipient];
+        let (available, id) = (owner.balance()[0], owner.id.clone());
+        let is_pending = owner.withdrawals.iter().any(|withdrawal| withdrawal.status == "pending");
+        let answer = self.post(&format!("/api/dashboard/sub-recipients/{id}/withdraw"), json!({})).await;
+        let expected = if is_pending {
+            409
+        } else if available == 0 {
+            422
+        } else {
+            201
+        };
+        let answer = answer.expect(expected);
+        if expected == 201 {
+            let amount = self.plain.withdraw(recipient, text(&answer["withdrawal_id"]));
+            assert_eq!(answer["amount_cents"], amount, "{:#?}", self.story);
+        }
+    }
+
+    async fn decide_withdrawal(&mut self) {
+        let recipient = self.chance.below(RECIPIENTS as usize);
+        let withdrawals = &self.plain.recipients[recipient].withdrawals;
+        if withdrawals.is_empty() {
+            return;
+        }
+        let place = withdrawals.len() - 1 - self.chance.below(withdrawals.len().min(2));
+        let approve = self.chance.percent(60);
+        self.tell(format!("withdrawal {recipient}/{place} approve {approve}"));
+        let withdrawal = &self.plain.recipients[recipient].withdrawals[place];
+        let expected = if withdrawal.status == "pending" { 200 } else { 409 };
+        let verb = if approve { "approve" } else { "reject" };
+        let path = format!("/ops/withdrawals/{}/{verb}", withdrawal.id);
+        let answer = self.ops(&path, if approve { json!({}) } else { json!({"notes": "Conta divergente"}) }).await;
+        let answer = answer.expect(expected);
+        if expected == 200 {
+            assert_eq!(answer["status"], if approve { "approved" } else { "rejected" }, "{:#?}", self.story);
+            self.plain.decide_withdrawal(recipient, place, approve);
+        }
+    }
+
+    async fn anticipate(&mut self) {
+        let recipient = self.chance.below(RECIPIENTS as usize);
+        let (days, rate) = [(2, 238), (7, 200), (15, 150)][self.chance.below(3)];
+        let owner = self.plain.recipients[recipient].clone();
+        let open: Vec<usize> = (0..owner.splits.len())
+            .filter(|place| owner.splits[*place].part == Part::Pending && owner.splits[*place].left > 0)
+            .collect();
+        let mut chosen: Vec<usize> = open.into_iter().filter(|_| self.chance.percent(50)).collect();
+        let others: Vec<usize> = (0..owner.splits.len())
+            .filter(|place| !matches!(owner.splits[*place].part, Part::Pending | Part::Gone | Part::Announced))
+            .collect();
+        let spoiled = self.chance.pick(&others).filter(|_| self.chance.percent(15));
+        chosen.extend(spoiled);
+        self.tell(format!("anticipate {recipient} {chosen:?} d{days} spoiled {spoiled:?}"));
+        let name = |place: &usize| {
+            let split = &owner.splits[*place];
+            format!("{}-{}", self.plain.charges[split.charge].txid, split.index)
+        };
+        let ids: Vec<String> = chosen.iter().map(name).collect();
+        let body = json!({"split_ids": ids, "target_days": days});
+        let path = format!("/api/dashboard/sub-recipients/{}/anticipate", owner.id);
+        let simulated = self.post(&format!("{path}/simulate"), body.clone()).await;
+        let answer = self.post(&path, body).await;
+        let expected = if chosen.is_empty() {
+            400
+        } else if spoiled.is_some() {
+            409
+        } else {
+            200
+        };
+        let (simulated, answer) = (simulated.expect(expected), answer.expect(expected));
+        if expected == 200 {
+            let [original, fee, net] = self.plain.anticipate(recipient, &chosen, rate);
+            for answer in [simulated, answer] {
+                let said = ["anticipated_count", "original_cents", "fee_cents", "net_cents", "target_days"];
+                let said = said.map(|name| answer[name].as_i64().unwrap());
+                let count = i64::try_from(chosen.len()).unwrap();
+                assert_eq!(said, [count, original, fee, net, days], "{:#?}", self.story);
+            }
+        }
+    }
+
+    async fn cash_out(&mut self) {
+        let (will, key) = [
+            (Will::Process, "ok@example.com"),
+            (Will::Process, "also-ok@example.com"),
+            (Will::Fail, "fail@example.com"),
+            (Will::AnswerLate, "timeout@example.com"),
+            (Will::BeRefused, "down@example.com"),
+        ][self.chance.below(5)];
+        let most = (self.plain.available + 2_000).min(20_000);
+        let amount = self.chance.amount(50, most);
+        self.tell(format!("cash out {amount} {will:?}"));
+        let body = json!({"amount": amount, "pix_key": key, "pix_key_type": "email"});
+        let answer = self.post("/api/cashout", body).await;
+        if amount <= CASHOUT_FEE || amount > self.plain.available {
+            answer.expect(400);
+            return;
+        }
+        let answer = answer.expect(if will == Will::BeRefused { 502 } else { 201 });
+        let id = text(&answer["id"]);
+        let record = self.get(&format!("/api/cashout/{id}")).await;
+        assert_eq!(record["amount"], amount - CASHOUT_FEE, "{:#?}", self.story);
+        let created_at = text(&record["date_created"]);
+        let created_at = chrono::DateTime::parse_from_rfc3339(&created_at).unwrap().timestamp_millis();
+        self.plain.cash_out(id, amount, will, created_at);
+    }
+
+    async fn request_refund(&mut self) {
+        if self.plain.charges.is_empty() {
+            return;
+        }
+        let paid = self.places_of_charges(|charge| charge.status == Status::Paid);
+        let any = self.chance.below(self.plain.charges.len());
+        let place = self.chance.pick(&paid).filter(|_| self.chance.percent(90)).unwrap_or(any);
+        let charge = self.plain.charges[place].clone();
+        let free = charge.amount - charge.refunded - charge.requested - charge.disputed - charge.lost;
+        let amount = if self.chance.percent(80) && free > 0 {
+            self.chance.amount(1, free)
+        } else {
+            self.chance.amount(1, charge.amount + 10)
+        };
+        let is_eligible = charge.status == Status::Paid
+            && charge.refunded < charge.amount
+            && self.plain.now < self.plain.window_ends(place);
+        let mut take_back = Vec::new();
+        if is_eligible && amount <= free && self.chance.percent(50) {
+            let mut rest = amount;
+            for recipient in 0..RECIPIENTS as usize {
+                let most = rest.min(self.plain.returnable(place, recipient));
+                if most > 0 && self.chance.percent(70) {
+                    let part = self.chance.amount(1, most);
+                    take_back.push((recipient, part));
+                    rest -= part;
+                }
+            }
+        }
+        self.tell(format!("refund of {place}: {amount}, take back {take_back:?}"));
+        let mut body = json!({"payment_id": charge.txid, "amount": amount, "reason": "Devolução"});
+        if !take_back.is_empty() {
+            body["splits"] = self.wire(&take_back);
+        }
+        let answer = self.post("/api/refunds", body).await;
+        if !is_eligible {
+            answer.expect(422);
+        } else if amount > free {
+            // A part that is disputed is not eligible; what was never there is too much.
+            assert!([409, 422].contains(&answer.status), "{} {:#?}", answer.text, self.story);
+            if charge.disputed + charge.lost == 0 {
+                answer.expect(409);
+            }
+        } else {
+            let answer = answer.expect(201);
+            self.plain.request_refund(text(&answer["id"]), place, amount, &take_back);
+        }
+    }
+
+    async fn decide_refund(&mut self) {
+        if self.plain.refunds.is_empty() {
+            return;
+        }
+        let pending: Vec<usize> =
+            (0..self.plain.refunds.len()).filter(|place| self.plain.refunds[*place].status == "pending").collect();
+        let any = self.chance.below(self.plain.refunds.len());
+        let place = self.chance.pick(&pending).filter(|_| self.chance.percent(90)).unwrap_or(any);
+        let approve = self.chance.percent(75);
+        self.tell(format!("refund {place} approve {approve}"));
+        let refund = &self.plain.refunds[place];
+        let expected = if refund.status == "pending" { 200 } else { 409 };
+        let verb = if approve { "approve" } else { "reject" };
+        let path = format!("/ops/refunds/{}/{verb}", refund.id);
+        let body = if approve { json!({}) } else { json!({"notes": "Fora da política"}) };
+        self.ops(&path, body).await.expect(expected);
+        if expected == 200 && approve {
+            self.plain.approve_refund(place);
+        } else if expected == 200 {
+            self.plain.reject_refund(place);
+        }
+    }
+
+    async fn open_dispute(&mut self) {
+        let paid = self.places_of_charges(|charge| charge.status == Status::Paid);
+        let Some(place) = self.chance.pick(&paid) else { return };
+        let charge = &self.plain.charges[place];
+        let free = charge.amount - charge.refunded - charge.requested - charge.disputed - charge.lost;
+        if free == 0 {
+            return;
+        }
+        let amount = self.chance.amount(1, free);
+        let kind = if charge.is_card { "chargeback" } else { "med" };
+        let txid = charge.txid.clone();
+        self.tell(format!("dispute of {place}: {amount}"));
+        let body = json!({"amount": amount, "kind": kind, "reason": "Não reconhecida"});
+        let answer = self.ops(&format!("/ops/charges/{txid}/disputes"), body).await.expect(201);
+        self.plain.open_dispute(text(&answer["id"]), place, amount);
+    }
+
+    async fn decide_dispute(&mut self) {
+        let open: Vec<usize> =
+            (0..self.plain.disputes.len()).filter(|place| self.plain.disputes[*place].status == "open").collect();
+        let Some(place) = self.chance.pick(&open) else { return };
+        let accept = self.chance.percent(50);
+        self.tell(format!("dispute {place} accept {accept}"));
+        let verb = if accept { "accept" } else { "release" };
+        let id = self.plain.disputes[place].id.clone();
+        self.ops(&format!("/ops/disputes/{id}/{verb}"), json!({})).await.expect(200);
+        self.plain.decide_dispute(place, accept);
+    }
+
+    async fn wait(&mut self) {
+        let day = DAY / 1_000;
+        let seconds = [90, 3_600, day, 3 * day, 31 * day, 100 * day][self.chance.below(6)];
+        self.tell(format!("wait {seconds} s"));
+        self.settle(seconds).await;
+    }
+
+    async fn restart(&mut self) {
+        self.tell("restart".to_owned());
+        let world = self.world.take().expect("the server runs");
+        self.world = Some(world.restarted().await);
+    }
+
+    /// Balances, statuses and amounts: the service says what the model says.
+    async fn compare(&self) {
+        let story = || format!("{:#?}", self.story);
+        let balance = self.get("/api/balance").await;
+        let found = ["available", "pending", "reserved", "deficit"].map(|name| balance[name].as_i64().unwrap());
+        assert_eq!(found, self.plain.balance(), "available, pending, reserved, deficit {}", story());
+        for recipient in &self.plain.recipients {
+            self.compare_recipient(recipient, &story).await;
+        }
+        let charges = self.all("/api/charges").await;
+        let found: BTreeMap<_, _> = charges
+            .iter()
+            .map(|charge| {
+                (text(&charge["txid"]), (text(&charge["status"]), charge["refunded_amount"].as_i64().unwrap()))
+            })
+            .collect();
+        let expected = self.plain.charges.iter().map(|charge| {
+            let status = match charge.status {
+                Status::Waiting => "pending",
+                Status::Paid => "CONCLUIDA",
+                Status::Refused => "RECUSADA",
+                Status::Cancelled => "cancelled",
+            };
+            (charge.txid.clone(), (status.to_owned(), charge.refunded))
+        });
+        assert_eq!(found, expected.collect(), "charges {}", story());
+        let statuses = |list: &[Value]| -> BTreeMap<String, String> {
+            list.iter().map(|item| (text(&item["id"]), text(&item["status"]))).collect()
+        };
+        let refunds = self.get("/api/refunds").await;
+        let expected = self.plain.refunds.iter().map(|refund| (refund.id.clone(), refund.status.to_owned()));
+        assert_eq!(statuses(items(&refunds)), expected.collect(), "refunds {}", story());
+        let cashouts = self.get("/api/cashout").await;
+        let last = self.plain.cashouts.iter().rev().take(50);
+        let expected = last.map(|cashout| (cashout.id.clone(), cashout.status.to_owned()));
+        assert_eq!(statuses(items(&cashouts)), expected.collect(), "cashouts {}", story());
+        let disputes = self.all("/api/disputes").await;
+        let expected = self.plain.disputes.iter().map(|dispute| (dispute.id.clone(), dispute.status.to_owned()));
+        assert_eq!(statuses(&disputes), expected.collect(), "disputes {}", story());
+    }
+
+    async fn compare_recipient(&self, recipient: &plain::Recipient, story: &impl Fn() -> String) {
+        let path = format!("/api/dashboard/sub-recipients/{}/splits", recipient.id);
+        let first = self.get(&path).await;
+        let found = ["available", "pending", "paid", "reserved"].map(|name| first["balance"][name].as_i64().unwrap());
+        assert_eq!(found, recipient.balance(), "available, pending, paid, reserved of {} {}", recipient.id, story());
+        let found: BTreeMap<_, _> = self
+            .all(&path)
+            .await
+            .iter()
+            .map(|split| (text(&split["id"]), (split["amount_cents"].as_i64().unwrap(), text(&split["status"]))))
+            .collect();
+        let listed = recipient.splits.iter().filter(|split| split.part != Part::Gone);
+        let expected: BTreeMap<_, _> = listed
+            .map(|split| {
+                let status = match split.part {
+                    Part::Announced | Part::Pending => "pending",
+                    Part::Available | Part::Pinned(_) => "available",
+                    Part::Withdrawn => "paid",
+                    Part::Gone => "gone",
+                };
+                let id = format!("{}-{}", self.plain.charges[split.charge].txid, split.index);
+                (id, (split.left, status.to_owned()))
+            })
+            .collect();
+        assert_eq!(found, expected, "splits of {} {}", recipient.id, story());
+        let withdrawals = self.get(&format!("/api/dashboard/sub-recipients/{}/withdraw", recipient.id)).await;
+        let found: Vec<_> = items(&withdrawals)
+            .iter()
+            .map(|one| (text(&one["id"]), one["amount_cents"].as_i64().unwrap(), text(&one["status"])))
+            .collect();
+        let newest_first = recipient.withdrawals.iter().rev();
+        let expected: Vec<_> = newest_first.map(|one| (one.id.clone(), one.amount, one.status.to_owned())).collect();
+        assert_eq!(found, expected, "withdrawals of {} {}", recipient.id, story());
+        let books = self.world().ops_get(&format!("/ops/ledgers/R-{}/accounts", recipient.id)).await.expect(200);
+        let owed: i64 = items(&books)
+            .iter()
+            .filter(|row| text(&row["account"]).starts_with("Liabilities:Clawback"))
+            .map(|row| -row["balance"].as_i64().unwrap())
+            .sum();
+        assert_eq!(owed, recipient.owes(), "what {} owes {}", recipient.id, story());
+    }
+
+    /// The items of all pages of a list.
+    async fn all(&self, path: &str) -> Vec<Value> {
+        let mut gathered = Vec::new();
+        for page in 1.. {
+            let list = self.get(&format!("{path}?per_page=100&page={page}")).await;
+            gathered.extend(items(&list).clone());
+            if list["pages"].as_u64().unwrap() <= page {
+                break;
+            }
+        }
+        gathered
+    }
+}
+
+#[tokio::test]
+async fn the_service_agrees_with_a_plain_model_after_every_step() {
+    let number = |name: &str| std::env::var(name).ok().map(|value| value.parse::<u64>().expect("a number"));
+    let seeds = match number("CENTAVO_MODEL_SEED") {
+        Some(seed) => seed..seed + 1,
+        None => 1..number("CENTAVO_MODEL_RUNS").unwrap_or(RUNS) + 1,
+    };
+    for seed in seeds {
+        let mut run = Run::begin(seed).await;
+        run.tell(format!("CENTAVO_MODEL_SEED={seed}"));
+        for _ in 0..STEPS {
+            run.step().await;
+            run.compare().await;
+        }
+        run.world().check_books().await;
+    }
+}
