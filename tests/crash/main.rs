@@ -9,17 +9,22 @@
 
 #[path = "../harness/mod.rs"]
 mod harness;
+mod mixed;
 
 use std::path::Path;
 use std::time::Duration;
 
-use harness::callers::Callers;
+use harness::callers::{Callers, client, operate};
 use harness::cut::{Chance, Disk, Shim};
 use harness::server::{Launch, Server, must_verify};
 use harness::setting;
+use mixed::{Mixed, Receiver};
+use serde_json::json;
 
 /// Callers that charge at once.
 const CALLERS: usize = 24;
+/// Callers that do everything at once.
+const MIXED_CALLERS: u64 = 12;
 /// One request in so many has ten thousand splits.
 const LARGE_EVERY: u64 = 100;
 
@@ -39,6 +44,50 @@ async fn nothing_acknowledged_is_lost_or_doubled_by_power_cuts() {
     let told =
         crash_again_and_again(folder.path(), Some(&shim), rounds).await.unwrap_or_else(|failure| panic!("{failure}"));
     println!("{rounds} power cuts: {told}");
+}
+
+/// Payouts, cycles of a subscription and webhooks are at stake as well as charges: kills and power cuts by turns.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_payout_is_sent_twice_and_no_event_lost() {
+    let folder = tempfile::tempdir().unwrap();
+    let rounds = setting("CENTAVO_KILLS").unwrap_or(12);
+    let shim = Shim::build();
+    let told = mix_and_crash(folder.path(), &shim, rounds).await.unwrap_or_else(|failure| panic!("{failure}"));
+    println!("{rounds} crashes: {told}");
+}
+
+async fn mix_and_crash(folder: &Path, shim: &Shim, rounds: u64) -> Result<String, String> {
+    let data = folder.join("data");
+    std::fs::create_dir_all(&data).map_err(|error| error.to_string())?;
+    let launch = Launch::on(&data).with_shim(Some(shim)).with("CENTAVO_WEBHOOK_ALLOW", "127.0.0.0/8");
+    let mut server = Server::start(&launch).await?;
+    let mut mixed = Mixed::open(&server, Receiver::start().await).await?;
+    let first_seed = setting("CENTAVO_CRASH_SEED").unwrap_or(1);
+    for seed in first_seed..first_seed + rounds {
+        let mut chance = Chance(seed);
+        let life = Duration::from_millis(100 + chance.below(900));
+        mixed.call_until(&server, MIXED_CALLERS, life, || server.kill()).await;
+        server.wait();
+        if seed.is_multiple_of(2) {
+            shim.cut(&data, seed);
+        }
+        server = Server::start(&launch).await.map_err(|error| format!("seed {seed}: it does not open: {error}"))?;
+        // A day goes by for the subscription; every other time the end comes while it does.
+        let day = json!({"advance_seconds": 86_400});
+        if seed.is_multiple_of(3) {
+            let client = client();
+            let moving = operate(&client, &server, "/ops/sandbox/clock", &day);
+            let _cut_short = tokio::time::timeout(Duration::from_millis(chance.below(60)), moving).await;
+            server.kill();
+            server.wait();
+            server = Server::start(&launch).await.map_err(|error| format!("seed {seed}: it does not open: {error}"))?;
+        }
+        operate(&client(), &server, "/ops/sandbox/clock", &day).await?;
+        mixed.reckon(&server, &data).await.map_err(|error| format!("seed {seed}: {error}"))?;
+    }
+    server.stop()?;
+    must_verify(&data)?;
+    Ok(mixed.summary())
 }
 
 /// Under a disk that says that it has written, and has not, the same rounds must fail: this harness can see a lost charge.
