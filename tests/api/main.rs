@@ -9,6 +9,7 @@ mod charges;
 mod errors;
 mod idempotency;
 mod lifecycle;
+mod matrix;
 mod model;
 mod operations;
 mod pix;
