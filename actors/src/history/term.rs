@@ -36,6 +36,7 @@ const SPLITS_LISTED: u8 = 5;
 const SPLITS_REMOVED: u8 = 6;
 const OPERATIONS: u8 = 7;
 const BALANCES: u8 = 8;
+const AUDIT: u8 = 9;
 const CHARGES: u8 = 32;
 
 impl Term {
@@ -82,6 +83,11 @@ impl Term {
     /// Sequences of the Records with operations on a merchant's balance, once for each operation.
     pub fn operations(merchant: LedgerId) -> Self {
         Self::of_ledger(OPERATIONS, merchant)
+    }
+
+    /// Sequences of the Records that an operator asked for: of all of them, or of a group's.
+    pub fn audit(group: Option<GroupNumber>) -> Self {
+        Self { kind: AUDIT, whose: group.map_or(0, |group| u64::from(group.0) + 1) }
     }
 
     /// Ordinals of the merchant's Records that opened its charges.
@@ -143,6 +149,10 @@ pub(super) fn postings(
     post(Term::own(record.owner), sequence);
     if let Some(idempotency) = record.idempotency {
         post(Term::key(idempotency.key), sequence);
+    }
+    if record.operator.is_some() {
+        post(Term::audit(None), sequence);
+        record.owner.group().into_iter().for_each(|group| post(Term::audit(Some(group)), sequence));
     }
     let Some(group) = record.owner.group() else { return };
     for number in record.recipients_told() {
