@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that finds nothing to unwrap has failed, and says where")]
 
+mod audit;
 mod balance;
 mod card;
 mod charges;
@@ -11,6 +12,9 @@ mod idempotency;
 mod lifecycle;
 mod operations;
 mod pix;
+mod queue;
+mod rate_limits;
+mod registration;
 mod statement;
 mod sub_recipients;
 mod world;

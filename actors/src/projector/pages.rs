@@ -274,7 +274,8 @@ impl Projector {
             let waiting = accounts.waiting.of(ledger).collect();
             LedgerPart { ledger, balances: balances.collect(), due: dues.hint(ledger), waiting }
         };
-        let is_needed = |part: &LedgerPart| !(part.balances.is_empty() && part.due.is_none() && part.waiting.is_empty());
+        let is_needed =
+            |part: &LedgerPart| !(part.balances.is_empty() && part.due.is_none() && part.waiting.is_empty());
         let parts = id.ledgers().into_iter().map(part).filter(is_needed);
         let merchant = row.filter(|_| id.page == 0).map(|row| MerchantPart {
             id: row.id,

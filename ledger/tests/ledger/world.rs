@@ -168,9 +168,11 @@ impl World {
                 let standing = self.merchant.find_recipient(id, &self.ids).map(|(_, known)| known.profile.clone());
                 MerchantCommand::ChangeRecipient { id, standing: standing.unwrap_or_default(), profile }
             }
-            ("change", [name, data, standing]) => {
-                MerchantCommand::ChangeRecipient { id: self.id(name), standing: sealed(standing), profile: sealed(data) }
-            }
+            ("change", [name, data, standing]) => MerchantCommand::ChangeRecipient {
+                id: self.id(name),
+                standing: sealed(standing),
+                profile: sealed(data),
+            },
             ("submit", [name]) => MerchantCommand::SubmitRecipient { id: self.id(name) },
             ("approve", [name]) => MerchantCommand::ApproveRecipient { id: self.id(name) },
             ("reject", [name]) => {

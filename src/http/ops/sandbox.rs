@@ -54,6 +54,7 @@ pub async fn advance_clock(
     let seconds = check.integer("advance_seconds", wire.advance_seconds, 0..=315_576_000);
     let seconds = check.finish_with(seconds)?;
     let idempotency = lookup.map(|lookup| lookup.idempotency);
-    let now = app.engine.advance_clock(Duration::from_secs(seconds.unsigned_abs()), idempotency, Some(operator)).await?;
+    let now =
+        app.engine.advance_clock(Duration::from_secs(seconds.unsigned_abs()), idempotency, Some(operator)).await?;
     Ok(ok(ClockResponse { now: time(now) }))
 }
