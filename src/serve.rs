@@ -21,6 +21,7 @@ use crate::folding::search_key;
 use crate::http::app::App;
 use crate::http::front::{Front, Measures};
 use crate::http::ops::health::Exposition;
+use crate::http::rate_limits::RateLimits;
 use crate::http::{routes, server};
 use crate::rails::sandbox;
 
@@ -95,6 +96,7 @@ pub async fn start_with(
         engine,
         ops_tokens: settings.ops_tokens,
         sandbox: settings.sandbox,
+        rate_limits: settings.rate_limit.then(RateLimits::default),
         opening: tokio::sync::Mutex::default(),
         backing_up: Arc::new(Semaphore::new(1)),
         exposition: Exposition(registry),

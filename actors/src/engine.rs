@@ -505,6 +505,7 @@ impl Engine {
         &self,
         by: Duration,
         idempotency: Option<Idempotency>,
+        operator: Option<String>,
     ) -> Result<Timestamp, Unavailable> {
         let _one_at_a_time = self.falling_due.lock().await;
         let by_ms = i64::try_from(by.as_millis()).unwrap_or(i64::MAX);
@@ -520,7 +521,7 @@ impl Engine {
             self.fall_due(self.now()).await;
         }
         self.shared.clock.advance_to(target);
-        self.record_clock(idempotency).await
+        self.record_clock(idempotency, operator).await
     }
 
     /// Puts every actor to sleep, with its snapshot, and ends the journal after all that was queued.
@@ -635,7 +636,11 @@ impl Engine {
     }
 
     /// Keeps the sandbox clock's offset.
-    async fn record_clock(&self, idempotency: Option<Idempotency>) -> Result<Timestamp, Unavailable> {
+    async fn record_clock(
+        &self,
+        idempotency: Option<Idempotency>,
+        operator: Option<String>,
+    ) -> Result<Timestamp, Unavailable> {
         let permit = self.room.take(INSIDE_BYTES).await;
         let now = self.now();
         let (sender, durable) = oneshot::channel();
@@ -645,6 +650,7 @@ impl Engine {
             let decision = Decision::of(Event::ClockMoved { offset_ms: self.shared.clock.offset_ms() });
             let mut record = decision.into_record(LedgerId::System, *ordinal, now);
             record.idempotency = idempotency;
+            record.operator = operator;
             let mut bytes = Vec::new();
             record.encode(&mut bytes);
             self.shared.journal.send(Input::Submit(Submission { record: Arc::new(record), bytes, permit }));

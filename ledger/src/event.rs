@@ -508,6 +508,14 @@ pub enum Event {
         #[n(0)]
         offset_ms: i64,
     },
+    /// Merchant: a recipient's registration was changed; its status stays. Personal part: the whole new
+    /// [`crate::personal::RecipientProfile`].
+    #[n(19)]
+    RecipientChanged {
+        /// Its number in the group.
+        #[n(0)]
+        number: RecipientNumber,
+    },
     /// Recipient: it asked for all that is available. The splits in it are pinned until the withdrawal is decided.
     #[n(20)]
     WithdrawalRequested {

@@ -163,6 +163,7 @@ fn of_event(event: &Event, at: Timestamp, lines: &mut Vec<Operation>) {
         | Event::RecipientSubmitted { .. }
         | Event::RecipientApproved { .. }
         | Event::RecipientRejected { .. }
+        | Event::RecipientChanged { .. }
         | Event::ChargeOpened { .. }
         | Event::CardRefused { .. }
         | Event::CardUnanswered { .. }

@@ -179,6 +179,7 @@ fn of_event(owner: LedgerId, event: &Event, entries: &mut Vec<Entry>) {
         | Event::RecipientSubmitted { .. }
         | Event::RecipientApproved { .. }
         | Event::RecipientRejected { .. }
+        | Event::RecipientChanged { .. }
         | Event::ChargeOpened { .. }
         | Event::CardRefused { .. }
         | Event::CardUnanswered { .. }

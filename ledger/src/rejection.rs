@@ -30,6 +30,12 @@ pub enum Rejection {
     /// The recipient was approved or rejected before.
     #[error("the sub-recipient was decided before")]
     RecipientAlreadyDecided,
+    /// The recipient was rejected: it registers again (interface 3.4).
+    #[error("the sub-recipient was rejected and must be registered again")]
+    RecipientIsRejected,
+    /// The registration is no longer the one that the change was made from: read it and merge again.
+    #[error("the sub-recipient was changed meanwhile")]
+    RecipientChangedMeanwhile,
     /// No such charge, or no longer pending.
     #[error("the charge is not pending")]
     ChargeNotPending,

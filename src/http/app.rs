@@ -7,6 +7,7 @@ use actors::load::LoadError;
 use actors::resident::Outcome;
 use actors::store::StoreError;
 use axum::extract::{FromRequestParts, Path};
+use axum::http::HeaderMap;
 use axum::http::request::Parts;
 use ledger::id::{GroupNumber, LedgerId, ObjectId};
 use ledger::record::Record;
@@ -18,6 +19,7 @@ use tokio::sync::Semaphore;
 use super::credential::{OpsTokens, api_key};
 use super::ops::health::Exposition;
 use super::problem::{Code, FieldError, Problem};
+use super::rate_limits::RateLimits;
 
 /// What the handlers share.
 pub struct App {
@@ -27,6 +29,8 @@ pub struct App {
     pub ops_tokens: OpsTokens,
     /// True when money is fake and the clock can be moved.
     pub sandbox: bool,
+    /// How often a caller may ask; none when that is switched off.
+    pub rate_limits: Option<RateLimits>,
     /// Held while a merchant is opened or changed: one at a time.
     pub opening: tokio::sync::Mutex<()>,
     /// Taken while a backup is read: one at a time.
@@ -35,7 +39,8 @@ pub struct App {
     pub exposition: Exposition,
 }
 
-/// The merchant whose live API key the request carries (interface section 5).
+/// The merchant whose live API key the request carries (interface section 5). [`super::rate_limits::admit`] stands before every route
+/// that has a caller, and finds out who it is.
 #[derive(Clone, Copy, Debug)]
 pub struct Caller {
     /// Its account group.
@@ -85,12 +90,18 @@ impl ApiKeyText {
 impl FromRequestParts<Arc<App>> for Caller {
     type Rejection = Problem;
 
-    async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self, Problem> {
-        let text = api_key(&parts.headers)?;
-        let row = ApiKeyText::id(app.sandbox, text).and_then(|id| app.engine.projector().api_key(id));
-        let row = row.filter(|row| bool::from(row.digest.ct_eq(&ApiKeyText::digest(text))) && !row.revoked);
-        row.map(|row| Self { group: row.group }).ok_or_else(|| Problem::new(Code::Unauthorized))
+    async fn from_request_parts(parts: &mut Parts, _: &Arc<App>) -> Result<Self, Problem> {
+        parts.extensions.get().copied().ok_or_else(|| Problem::new(Code::Unauthorized))
     }
+}
+
+/// Who is calling, and the id of the API key.
+pub fn authenticated(app: &App, headers: &HeaderMap) -> Result<(Caller, ObjectId), Problem> {
+    let text = api_key(headers)?;
+    let id = ApiKeyText::id(app.sandbox, text).ok_or_else(|| Problem::new(Code::Unauthorized))?;
+    let row = app.engine.projector().api_key(id);
+    let row = row.filter(|row| bool::from(row.digest.ct_eq(&ApiKeyText::digest(text))) && !row.revoked);
+    row.map(|row| (Caller { group: row.group }, id)).ok_or_else(|| Problem::new(Code::Unauthorized))
 }
 
 impl FromRequestParts<Arc<App>> for Operator {
@@ -175,7 +186,9 @@ impl From<Rejection> for Problem {
             }
             Rejection::RecipientAlreadyDecided => Problem::new(Code::AlreadyDecided),
             Rejection::ChargeNotPending => Problem::new(Code::ChargeNotPending),
-            Rejection::MerchantExists => Problem::new(Code::StateConflict),
+            Rejection::MerchantExists | Rejection::RecipientIsRejected | Rejection::RecipientChangedMeanwhile => {
+                Problem::new(Code::StateConflict)
+            }
         };
         problem.detail(detail)
     }

@@ -143,7 +143,7 @@ struct Checked {
 /// Charges a card.
 #[utoipa::path(post, path = "/api/card", request_body = CardRequest,
     responses((status = 201, body = CardResponse), (status = 400), (status = 401), (status = 402), (status = 422),
-        (status = 503)))]
+        (status = 429), (status = 503)))]
 pub async fn charge(
     State(app): State<Arc<App>>,
     caller: Caller,
@@ -163,6 +163,10 @@ pub async fn charge(
         if app.engine.rails().is_none() {
             return Err(Problem::new(Code::RailNotConfigured));
         }
+        let number = app.engine.keyring().fingerprint("card-number", &[card.number.as_bytes()]);
+        if let Some(limits) = &app.rate_limits {
+            limits.admit_card(number)?;
+        }
         let id = app.new_id(caller.group)?;
         let command = MerchantCommand::OpenCard {
             charge: id,
@@ -174,9 +178,11 @@ pub async fn charge(
             payer: app.engine.keyring().seal_value(app.engine.now(), &payer)?,
         };
         let call = CardCall { id, amount, method, installments, card };
-        if let Some(response) = open_and_charge(&app, caller, command, lookup, call, permit).await? {
-            return Ok(response);
+        let Some(charge) = open_and_charge(&app, caller, command, lookup, call, permit).await? else { continue };
+        if let (Some(limits), Fate::Refused(_)) = (&app.rate_limits, &charge.first_fate) {
+            limits.count_refused_card(number);
         }
+        return answer(&charge);
     }
     Err(Problem::new(Code::IdempotencyKeyInProgress).retry_after(1))
 }
@@ -198,7 +204,7 @@ async fn open_and_charge(
     lookup: Option<actors::resident::KeyLookup>,
     call: CardCall,
     permit: Arc<Permit>,
-) -> Result<Option<Response>, Problem> {
+) -> Result<Option<Charge>, Problem> {
     let outcome = app.engine.command(caller.group, command, lookup, None, Arc::clone(&permit)).await?;
     let opened = match settled(outcome)? {
         Settled::Recorded(record) => record,
@@ -215,7 +221,7 @@ async fn open_and_charge(
         _ => Charge::find(app, caller, id)?.map(|found| found.first_fate),
     };
     charge.first_fate = fate.ok_or_else(|| Problem::new(Code::Internal))?;
-    answer(&charge).map(Some)
+    Ok(Some(charge))
 }
 
 /// The answer that the charge of a Record was given: 201, or 402 as a problem.

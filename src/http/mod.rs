@@ -1,6 +1,6 @@
 //! The HTTP interface: how a request is taken in, checked and answered.
 //!
-//! A request passes [`server`] (the connection), [`front`] (what every route shares), a credential, [`body`] and
+//! A request passes [`server`] (the connection), [`front`] (what every route shares), a credential, [`rate_limits`], [`body`] and
 //! [`json`] before a handler sees it. Whatever goes wrong on the way is a [`problem::Problem`].
 
 pub mod app;
@@ -15,6 +15,8 @@ pub mod json;
 pub mod ops;
 pub mod pix;
 pub mod problem;
+pub mod rate_limits;
+pub mod registration;
 pub mod reply;
 pub mod routes;
 pub mod server;

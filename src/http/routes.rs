@@ -2,33 +2,39 @@
 
 use std::sync::{Arc, LazyLock};
 
+use axum::middleware::from_fn_with_state;
 use axum::routing::{delete, get, post};
 use axum::{Json, Router};
 use utoipa::OpenApi;
 
 use super::app::App;
-use super::ops::{api_keys, backup, books, health, merchants, sandbox, sub_recipients as review};
+use super::ops::{api_keys, audit, backup, books, health, merchants, queue, sandbox, sub_recipients as review};
+use super::rate_limits::{Policy, admit};
 use super::{balance, card, charges, pix, statement, sub_recipients};
 
 static DOCUMENT: LazyLock<utoipa::openapi::OpenApi> = LazyLock::new(Document::openapi);
 
-/// What merchants call.
+/// What merchants call: everything but the description has a caller, and a limit.
 pub fn public(app: &Arc<App>) -> Router {
-    let mut router = Router::new()
-        .route("/api/card", post(card::charge))
+    let limited =
+        |router: Router<Arc<App>>, policy| router.route_layer(from_fn_with_state((Arc::clone(app), policy), admit));
+    let cards = Router::new().route("/api/card", post(card::charge));
+    let mut others = Router::new()
         .route("/api/pix", post(pix::create_or_look_up))
         .route("/api/charges", get(charges::list))
         .route("/api/charges/{txid}", get(charges::get))
         .route("/api/charges/{txid}/cancel", post(charges::cancel))
         .route("/api/sub-recipients", post(sub_recipients::register))
+        .route("/api/sub-recipients/{id}", get(sub_recipients::get).patch(sub_recipients::change))
         .route("/api/dashboard/sub-recipients", get(sub_recipients::list))
         .route("/api/dashboard/sub-recipients/{id}/splits", get(statement::splits))
         .route("/api/balance", get(balance::get))
-        .route("/api/balance/operations", get(balance::list_operations))
-        .route("/openapi.json", get(|| async { Json(&*DOCUMENT) }));
+        .route("/api/balance/operations", get(balance::list_operations));
     if app.sandbox {
-        router = router.route("/api/sandbox/pix/{txid}/pay", post(pix::sandbox_pay));
+        others = others.route("/api/sandbox/pix/{txid}/pay", post(pix::sandbox_pay));
     }
+    let description = Router::new().route("/openapi.json", get(|| async { Json(&*DOCUMENT) }));
+    let router = limited(cards, Policy::Card).merge(limited(others, Policy::Default)).merge(description);
     router.with_state(Arc::clone(app))
 }
 
@@ -41,6 +47,8 @@ pub fn operations(app: &Arc<App>) -> Router {
         .route("/ops/api-keys/{id}", delete(api_keys::revoke))
         .route("/ops/sub-recipients/{id}/approve", post(review::approve))
         .route("/ops/sub-recipients/{id}/reject", post(review::reject))
+        .route("/ops/queue", get(queue::get))
+        .route("/ops/audit", get(audit::list))
         .route("/ops/trial-balance", get(books::trial_balance))
         .route("/ops/ledgers/{id}/accounts", get(books::accounts))
         .route("/ops/ledgers/{id}/entries", get(books::entries))
@@ -70,6 +78,8 @@ pub fn operations(app: &Arc<App>) -> Router {
         charges::cancel,
         sub_recipients::register,
         sub_recipients::list,
+        sub_recipients::get,
+        sub_recipients::change,
         statement::splits,
         balance::get,
         balance::list_operations,
@@ -80,6 +90,8 @@ pub fn operations(app: &Arc<App>) -> Router {
         api_keys::revoke,
         review::approve,
         review::reject,
+        queue::get,
+        audit::list,
         books::trial_balance,
         books::accounts,
         books::entries,

@@ -19,7 +19,7 @@ use super::app::{App, Caller, PathId};
 use super::charges::{Charge, Fate};
 use super::problem::{Code, Problem};
 use super::reply::{PageQuery, ok, time};
-use super::sub_recipients::{RecipientBalance, find_recipient};
+use super::sub_recipients::{RecipientBalance, find_own};
 use crate::mask;
 
 /// A page of a statement.
@@ -83,9 +83,7 @@ pub async fn splits(
     PathId(id): PathId,
     PageQuery { page, .. }: PageQuery,
 ) -> Result<Response, Problem> {
-    let found = ObjectId::parse(&id).and_then(|id| find_recipient(&app, id));
-    let ledger = found.map(|(ledger, _)| ledger).filter(|ledger| ledger.group() == Some(caller.group));
-    let ledger = ledger.ok_or_else(|| Problem::new(Code::NotFound))?;
+    let (ledger, _) = find_own(&app, caller, &id)?;
     let look = |books: &RecipientState, now: Timestamp| (books.available().0, books.pending().0, now);
     let (available, pending, now) = app.engine.read_recipient(ledger, look).await?;
     let (total, listed) = app.engine.projector().splits_page(ledger, page.skip(), page.count())?;

@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that finds nothing to unwrap has failed, and says where")]
 
+mod audit;
 mod balance;
 mod card;
 mod charges;
@@ -13,6 +14,9 @@ mod matrix;
 mod model;
 mod operations;
 mod pix;
+mod queue;
+mod rate_limits;
+mod registration;
 mod statement;
 mod sub_recipients;
 mod world;

@@ -7,29 +7,6 @@ use crate::world::*;
 const PATH: &str = "/api/sub-recipients";
 const LIST: &str = "/api/dashboard/sub-recipients";
 
-fn corporation(name: &str, document: &str) -> Value {
-    let partner_address = json!({"street": "Rua Direita", "street_number": "10", "neighborhood": "Sé", "city": "São Paulo",
-        "state": "SP", "zipcode": "01002000"});
-    json!({
-        "register_information": {
-            "type": "corporation",
-            "document_number": document,
-            "company_name": name,
-            "address": address(),
-            "phone_numbers": [{"ddd": "11", "number": "33334444"}],
-            "email": "contato@example.com",
-            "annual_revenue": 100_000_000,
-            "managing_partners": [{
-                "name": "Ana Prado", "document_number": "123.456.789-09", "birthdate": "01/02/1980",
-                "mother_name": "Rita Prado", "email": "ana@example.com",
-                "phone_numbers": [{"ddd": "11", "number": "987654321"}], "address": partner_address,
-            }],
-        },
-        "bank_account": {"bank_code": "001", "agencia": "1", "agencia_dv": "X", "conta": "2", "type": "conta_poupanca",
-            "legal_name": name, "document_number": document},
-    })
-}
-
 /// Shows: 2.7.response.id, 2.7.response.status, 2.7.response.document_type, 2.7.response.document, 2.7.response.name,
 /// 2.7.response.created_at, 2.7.response.already_exists, 3.4.draft, 4.POST./api/sub-recipients.
 #[tokio::test]

@@ -88,6 +88,14 @@ impl World {
         Self::start(tempfile::tempdir().unwrap(), false).await
     }
 
+    /// A sandbox with other settings than the tests' own.
+    pub(crate) async fn with_settings(change: impl FnOnce(&mut Settings)) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let mut settings = settings(folder.path(), true);
+        change(&mut settings);
+        Self::of(serve::start(settings, |_, _| {}).await.unwrap(), folder)
+    }
+
     async fn start(folder: TempDir, sandbox: bool) -> Self {
         let running = serve::start(settings(folder.path(), sandbox), |_, _| {}).await.unwrap();
         Self::of(running, folder)
@@ -149,6 +157,10 @@ impl World {
         let authorization = bearer(OPS_TOKEN);
         let own = [("authorization", authorization.as_str()), ("content-type", "application/json")];
         self.send(method, path, &[&own, headers].concat(), body).await
+    }
+
+    pub(crate) async fn ops_patch(&self, path: &str, body: &Value) -> Answer {
+        self.ops_send(Method::PATCH, path, &[], body.to_string()).await
     }
 
     /// A merchant that may split.
@@ -289,6 +301,11 @@ impl Merchant<'_> {
 
     pub(crate) async fn post(&self, path: &str, body: &Value) -> Answer {
         self.post_raw(path, &[], body.to_string()).await
+    }
+
+    pub(crate) async fn patch(&self, path: &str, body: &Value) -> Answer {
+        let headers = [("token", self.key.as_str()), ("content-type", "application/json")];
+        self.world.send(Method::PATCH, path, &headers, body.to_string()).await
     }
 
     pub(crate) async fn post_keyed(&self, path: &str, key: &str, body: &Value) -> Answer {
@@ -441,6 +458,30 @@ pub(crate) fn pix(valor: &str) -> Value {
 pub(crate) fn with_splits(charge: Value, splits: &[(&str, i64)]) -> Value {
     let splits = splits.iter().map(|(id, amount)| json!({"sub_recipient_id": id, "amount": amount}));
     with(&charge, "/splits", splits.collect())
+}
+
+/// The registration of a corporation.
+pub(crate) fn corporation(name: &str, document: &str) -> Value {
+    let partner_address = json!({"street": "Rua Direita", "street_number": "10", "neighborhood": "Sé", "city": "São Paulo",
+        "state": "SP", "zipcode": "01002000"});
+    json!({
+        "register_information": {
+            "type": "corporation",
+            "document_number": document,
+            "company_name": name,
+            "address": address(),
+            "phone_numbers": [{"ddd": "11", "number": "33334444"}],
+            "email": "contato@example.com",
+            "annual_revenue": 100_000_000,
+            "managing_partners": [{
+                "name": "Ana Prado", "document_number": "123.456.789-09", "birthdate": "01/02/1980",
+                "mother_name": "Rita Prado", "email": "ana@example.com",
+                "phone_numbers": [{"ddd": "11", "number": "987654321"}], "address": partner_address,
+            }],
+        },
+        "bank_account": {"bank_code": "001", "agencia": "1", "agencia_dv": "X", "conta": "2", "type": "conta_poupanca",
+            "legal_name": name, "document_number": document},
+    })
 }
 
 /// The registration of an individual.

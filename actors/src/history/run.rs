@@ -1,6 +1,6 @@
 //! A run: the lists of a range of Records, sorted by term and packed into one file that is never changed.
 //!
-//! # Format 1
+//! # Format 2
 //! ```text
 //! pages      4 KiB each: groups (u16), how many postings of the first group's term stand in pages before (u32), the groups,
 //!            zeros, CRC32C of the run's first sequence, the page's number and all bytes before (u32)
@@ -11,16 +11,16 @@
 //! footer     64 bytes, see [`Footer`]
 //! ```
 //! All numbers are big-endian. The bytes follow from the Records alone, so that a run can be checked against the journal, and one
-//! that is lost or damaged is written again as it was. A change of this format takes another number; a release reads the formats up to
-//! its own, and names a newer one instead of reading it.
+//! that is lost or damaged is written again as it was. A change of this format, or of which lists there are of Records that earlier releases
+//! write too, takes another number: a run of an earlier format is written again, a newer one is named and not read.
 
 use std::ops::Range;
 
 use super::term::Term;
 use crate::store::{Store, StoreError};
 
-/// The format that this release writes and reads.
-const FORMAT: u8 = 1;
+/// The format that this release writes and reads. Runs of format 1 have no list of what operators asked for; they are written again.
+const FORMAT: u8 = 2;
 const MAGIC: [u8; 7] = *b"centavo";
 const PAGE_BYTES: usize = 4096;
 const PAGE_END: usize = PAGE_BYTES - 4;
@@ -38,7 +38,7 @@ const FILTER_PROBES: u32 = 6;
 /// Why a run cannot be used.
 #[derive(Debug)]
 pub(super) enum RunError {
-    /// It is not what was written; it can be written again from the journal.
+    /// It is not what was written, or an earlier release wrote it; it can be written again from the journal.
     Damaged,
     /// The store failed, or the run was written by a newer release.
     Store(StoreError),
@@ -222,6 +222,9 @@ impl Footer {
         }
         let (rest, [magic @ .., format]) = covered.split_last_chunk::<8>().ok_or(RunError::Damaged)?;
         if *magic != MAGIC {
+            return Err(RunError::Damaged);
+        }
+        if *format < FORMAT {
             return Err(RunError::Damaged);
         }
         if *format > FORMAT {
@@ -560,7 +563,7 @@ mod tests {
 
     /// Written down so that a change of the format does not pass unnoticed: runs of earlier builds are read as they are.
     #[test]
-    fn the_bytes_of_format_1_stay_as_they_are() {
+    fn the_bytes_of_format_2_stay_as_they_are() {
         let mut builder = Builder::new(5);
         for number in 0..3_000 {
             builder.push(Term { kind: 0, whose: 7 }, &[number * number]);
@@ -572,18 +575,23 @@ mod tests {
     }
 
     #[test]
-    fn a_newer_format_is_named() {
+    fn a_newer_format_is_named_and_an_earlier_one_is_written_again() {
         let cover = Cover { first: 1, last: 2, latest_ms: 0 };
-        let mut bytes = Builder::new(1).finish(cover);
-        let format_at = bytes.len() - 5;
-        bytes[format_at] = FORMAT + 1;
-        let covered = bytes.len() - FOOTER_BYTES..bytes.len() - 4;
-        let checksum = crc32c::crc32c(&bytes[covered]);
-        let end = bytes.len() - 4;
-        bytes[end..].copy_from_slice(&checksum.to_be_bytes());
-        let store = MemoryStore::new();
-        store.put_file(&cover.file_name(), &bytes).unwrap();
-        let refused = Run::open(&store, &cover.file_name(), bytes.len() as u64).unwrap_err();
-        assert!(matches!(refused, RunError::Store(StoreError::NewerFormat { found: 2, known: 1, .. })), "{refused:?}");
+        let of_format = |format: u8| {
+            let mut bytes = Builder::new(1).finish(cover);
+            let format_at = bytes.len() - 5;
+            bytes[format_at] = format;
+            let covered = bytes.len() - FOOTER_BYTES..bytes.len() - 4;
+            let checksum = crc32c::crc32c(&bytes[covered]);
+            let end = bytes.len() - 4;
+            bytes[end..].copy_from_slice(&checksum.to_be_bytes());
+            let store = MemoryStore::new();
+            store.put_file(&cover.file_name(), &bytes).unwrap();
+            Run::open(&store, &cover.file_name(), bytes.len() as u64)
+        };
+        assert!(of_format(FORMAT).is_ok());
+        assert!(matches!(of_format(FORMAT - 1), Err(RunError::Damaged)));
+        let refused = of_format(FORMAT + 1).unwrap_err();
+        assert!(matches!(refused, RunError::Store(StoreError::NewerFormat { found: 3, known: 2, .. })), "{refused:?}");
     }
 }

@@ -36,6 +36,7 @@ const SPLITS_LISTED: u8 = 5;
 const SPLITS_REMOVED: u8 = 6;
 const OPERATIONS: u8 = 7;
 const BALANCES: u8 = 8;
+const AUDIT: u8 = 9;
 const CHARGES: u8 = 32;
 /// What the merchant's and the recipients' lists show, by its opening.
 const CASHOUTS: u8 = 10;
@@ -109,6 +110,11 @@ impl Term {
         Self::of_ledger(WITHDRAWALS, recipient)
     }
 
+    /// Sequences of the Records that an operator asked for: of all of them, or of a group's.
+    pub fn audit(group: Option<GroupNumber>) -> Self {
+        Self { kind: AUDIT, whose: group.map_or(0, |group| u64::from(group.0) + 1) }
+    }
+
     /// Ordinals of the merchant's Records that opened its charges.
     pub fn charges(group: GroupNumber, method: PaymentMethod, list: ChargeList) -> Self {
         let method = match method {
@@ -168,6 +174,10 @@ pub(super) fn postings(
     post(Term::own(record.owner), sequence);
     if let Some(idempotency) = record.idempotency {
         post(Term::key(idempotency.key), sequence);
+    }
+    if record.operator.is_some() {
+        post(Term::audit(None), sequence);
+        record.owner.group().into_iter().for_each(|group| post(Term::audit(Some(group)), sequence));
     }
     let Some(group) = record.owner.group() else { return };
     record.told().into_iter().for_each(|ledger| post(Term::told(ledger), sequence));
@@ -271,6 +281,7 @@ fn about(event: &Event, mut name: impl FnMut(ObjectId)) {
         | Event::RecipientSubmitted { .. }
         | Event::RecipientApproved { .. }
         | Event::RecipientRejected { .. }
+        | Event::RecipientChanged { .. }
         | Event::Matured { .. }
         | Event::AcquirerPaid { .. }
         | Event::DeficitRecovered { .. }

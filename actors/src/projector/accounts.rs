@@ -5,12 +5,14 @@ use std::sync::OnceLock;
 
 use ledger::event::Event;
 use ledger::fees::Settings;
-use ledger::id::{GroupNumber, ObjectId, RecipientNumber};
+use ledger::id::{GroupNumber, LedgerId, ObjectId, RecipientNumber};
 use ledger::merchant::RecipientStatus;
 use ledger::personal::Sealed;
 use ledger::record::Record;
 use ledger::time::Timestamp;
 use minicbor::{Decode, Encode};
+
+use super::waiting::WaitingSet;
 
 /// A merchant, as published.
 #[derive(Clone, Debug)]
@@ -53,14 +55,21 @@ impl Versions {
         self.0.last().map(|(_, sealed)| sealed)
     }
 
-    /// The version that was in force once the owner's Record of this ordinal had taken effect.
+    /// The version that was in force once the owner's Record of this ordinal had taken effect; the oldest that is kept when that one
+    /// is forgotten.
     pub fn at(&self, ordinal: u64) -> Option<&Sealed> {
         let known = self.0.partition_point(|(since, _)| *since <= ordinal);
-        self.0[..known].last().map(|(_, sealed)| sealed)
+        self.0.get(known.saturating_sub(1)).map(|(_, sealed)| sealed)
     }
 
     fn count(&mut self, record: &Record) {
         self.0.extend(record.personal.clone().map(|sealed| (record.ordinal, sealed)));
+    }
+
+    /// Counts a Record and forgets all but the newest [`RECIPIENT_VERSIONS_MAX`]: what may be changed without end must not grow with it.
+    fn count_newest(&mut self, record: &Record) {
+        self.count(record);
+        self.0.drain(..self.0.len().saturating_sub(RECIPIENT_VERSIONS_MAX));
     }
 
     fn of(record: &Record) -> Self {
@@ -70,6 +79,9 @@ impl Versions {
     }
 }
 
+/// Versions of a recipient's registration that are kept, for answers that are given again.
+const RECIPIENT_VERSIONS_MAX: usize = 16;
+
 /// A recipient, as published.
 #[derive(Clone, Debug)]
 pub struct RecipientRow {
@@ -77,7 +89,7 @@ pub struct RecipientRow {
     pub id: ObjectId,
     /// Where its registration stands.
     pub status: RecipientStatus,
-    /// Its registration, in every version.
+    /// Its registration, in its last versions.
     pub profiles: Versions,
     /// When it was registered.
     pub created_at: Timestamp,
@@ -88,6 +100,12 @@ pub struct RecipientRow {
 impl RecipientRow {
     pub(super) fn new(id: ObjectId, status: RecipientStatus, profiles: Versions, created_at: Timestamp) -> Self {
         Self { id, status, profiles, created_at, search_key: OnceLock::new() }
+    }
+
+    /// Takes the registration that a Record brought.
+    fn change(&mut self, record: &Record) {
+        self.profiles.count_newest(record);
+        self.search_key = OnceLock::new();
     }
 
     /// Its name, folded for search; `fold` makes it of its registration.
@@ -114,6 +132,7 @@ pub(super) struct Accounts {
     pub(super) keys: HashMap<ObjectId, ApiKeyRow>,
     keys_of: HashMap<GroupNumber, Vec<ObjectId>>,
     pub(super) drafts: BTreeSet<(GroupNumber, ObjectId)>,
+    pub(super) waiting: WaitingSet,
     pub(super) clock_offset_ms: i64,
 }
 
@@ -129,8 +148,8 @@ impl Accounts {
         ids.filter_map(|id| self.keys.get(id).map(|row| (*id, row)))
     }
 
-    /// Counts an event of a Record.
-    pub(super) fn count(&mut self, event: &Event, record: &Record) {
+    /// Counts an event of a Record that is about a ledger.
+    pub(super) fn count(&mut self, event: &Event, about: LedgerId, record: &Record) {
         if let Event::ClockMoved { offset_ms } = event {
             self.clock_offset_ms = *offset_ms;
         }
@@ -156,12 +175,13 @@ impl Accounts {
             }
             event => {
                 let Some(merchant) = self.merchants.get_mut(&group) else { return };
-                let Some(recipient) = count_merchant(merchant, event, record) else { return };
-                if recipient.status == RecipientStatus::Draft {
-                    self.drafts.insert((group, recipient.id));
-                } else {
-                    self.drafts.remove(&(group, recipient.id));
+                let recipient = count_merchant(merchant, event, record).map(|row| (row.id, row.status));
+                match recipient {
+                    Some((id, RecipientStatus::Draft)) => drop(self.drafts.insert((group, id))),
+                    Some((id, _)) => drop(self.drafts.remove(&(group, id))),
+                    None => {}
                 }
+                self.waiting.count(event, about, recipient.map(|(id, _)| id));
             }
         }
     }
@@ -181,10 +201,13 @@ fn count_merchant<'a>(merchant: &'a mut MerchantRow, event: &Event, record: &Rec
             return Some(merchant.put_recipient(*number, row));
         }
         Event::RecipientRegisteredAgain { number } => {
-            let recipient = recipient_row(merchant, *number)?;
-            recipient.profiles.count(record);
-            recipient.search_key = OnceLock::new();
+            recipient_row(merchant, *number)?.change(record);
             (number, RecipientStatus::Draft)
+        }
+        Event::RecipientChanged { number } => {
+            let recipient = recipient_row(merchant, *number)?;
+            recipient.change(record);
+            return Some(recipient);
         }
         Event::RecipientSubmitted { number } => (number, RecipientStatus::Pending),
         Event::RecipientApproved { number } => (number, RecipientStatus::Active),
@@ -213,6 +236,7 @@ pub(super) fn is_about_accounts(event: &Event) -> bool {
             | Event::RecipientSubmitted { .. }
             | Event::RecipientApproved { .. }
             | Event::RecipientRejected { .. }
+            | Event::RecipientChanged { .. }
             | Event::ClockMoved { .. }
     )
 }

@@ -119,6 +119,17 @@ impl Projector {
         Ok((total, listed.into_iter().map(|listed| Sequence(listed.number)).collect()))
     }
 
+    /// How many Records operators asked for, of all groups or of one, and the page of them that begins `skip` from the newest.
+    pub fn audit_page(
+        &self,
+        group: Option<GroupNumber>,
+        skip: u64,
+        count: usize,
+    ) -> Result<(u64, Vec<Sequence>), LoadError> {
+        let (total, listed) = self.history.page(&[Term::audit(group)], &[], 0..u64::MAX, skip, count)?;
+        Ok((total, listed.into_iter().map(|listed| Sequence(listed.number)).collect()))
+    }
+
     /// How many splits a recipient's statement has, and the page of them that begins `skip` from the newest.
     pub fn splits_page(
         &self,

@@ -7,6 +7,7 @@
 mod accounts;
 mod listings;
 mod pages;
+mod waiting;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -32,6 +33,7 @@ use pages::PageId;
 pub use accounts::{ApiKeyRow, MerchantRow, RecipientRow, Versions};
 pub use listings::{ChargeFilter, ChargeStatus, KeyFound, ListedOperation, ListedSplit};
 pub use pages::{KeptPage, kept};
+pub use waiting::{Waiting, WaitingItem};
 
 /// See the module.
 pub struct Projector {
@@ -143,7 +145,7 @@ impl Projector {
             for event in record.events.iter().filter(|event| is_about_accounts(event)) {
                 let about = pages::registered_by(record, event).unwrap_or(record.owner);
                 if folding.is_new(about, *sequence) {
-                    self.accounts.write().count(event, record);
+                    self.accounts.write().count(event, about, record);
                 }
             }
         }
@@ -223,6 +225,18 @@ impl Projector {
     /// Some of the drafts that are to be submitted; they are off the list once they have been.
     pub fn drafts(&self, most: usize) -> Vec<(GroupNumber, ObjectId)> {
         self.accounts.read().drafts.iter().take(most).copied().collect()
+    }
+
+    /// How many of the things that wait for an operator are wanted, and the oldest `most` of those.
+    pub fn waiting(&self, is_wanted: impl Fn(&WaitingItem) -> bool, most: usize) -> (usize, Vec<WaitingItem>) {
+        let accounts = self.accounts.read();
+        let mut oldest = Vec::new();
+        let wanted = accounts.waiting.iter().filter(is_wanted).inspect(|item| {
+            if oldest.len() < most {
+                oldest.push(item.clone());
+            }
+        });
+        (wanted.count(), oldest)
     }
 
     /// The sandbox clock's offset.

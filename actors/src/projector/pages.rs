@@ -19,13 +19,14 @@ use minicbor::bytes::ByteArray;
 use minicbor::{Decode, Encode};
 
 use super::accounts::{ApiKeyRow, MerchantRow, RecipientRow, Versions};
+use super::waiting::Waiting;
 use super::{Accounts, Books, Projector};
 use crate::dues::Hint;
 use crate::load::LoadError;
 use crate::store::{Partition, Sequence, Store, StoreError};
 
 /// The version of the pages' encoding.
-const VERSION: u16 = 1;
+const VERSION: u16 = 2;
 /// Recipients of one page.
 const RECIPIENTS_A_PAGE: u32 = 32;
 /// The pages are kept after this many Records, or after more when many pages changed.
@@ -85,6 +86,7 @@ pub(super) fn registered_by(record: &Record, event: &Event) -> Option<LedgerId> 
         | Event::RecipientRegisteredAgain { number }
         | Event::RecipientSubmitted { number }
         | Event::RecipientApproved { number }
+        | Event::RecipientChanged { number }
         | Event::RecipientRejected { number, .. } => Some(LedgerId::Recipient(record.owner.group()?, *number)),
         _ => None,
     }
@@ -139,6 +141,9 @@ struct LedgerPart {
     balances: Vec<KeptBalance>,
     #[n(2)]
     due: Option<Hint>,
+    /// What waits for an operator.
+    #[n(3)]
+    waiting: Vec<(ObjectId, Waiting)>,
 }
 
 #[derive(Encode, Decode)]
@@ -266,9 +271,12 @@ impl Projector {
                 let words = (balance.debits.to_be_bytes().into(), balance.credits.to_be_bytes().into());
                 (code, number.map_or(0, |number| number.0), words.0, words.1)
             });
-            LedgerPart { ledger, balances: balances.collect(), due: dues.hint(ledger) }
+            let waiting = accounts.waiting.of(ledger).collect();
+            LedgerPart { ledger, balances: balances.collect(), due: dues.hint(ledger), waiting }
         };
-        let parts = id.ledgers().into_iter().map(part).filter(|part| !part.balances.is_empty() || part.due.is_some());
+        let is_needed =
+            |part: &LedgerPart| !(part.balances.is_empty() && part.due.is_none() && part.waiting.is_empty());
+        let parts = id.ledgers().into_iter().map(part).filter(is_needed);
         let merchant = row.filter(|_| id.page == 0).map(|row| MerchantPart {
             id: row.id,
             settings: row.settings,
@@ -344,6 +352,7 @@ impl Projector {
 /// Puts a page in its place.
 fn put(id: PageId, page: Page, accounts: &mut Accounts, books: &mut Books) {
     for part in page.ledgers {
+        part.waiting.into_iter().for_each(|(id, what)| accounts.waiting.put(part.ledger, id, what));
         books.ledgers.insert(part.ledger, balances(part.balances));
     }
     if let Some(merchant) = page.merchant {

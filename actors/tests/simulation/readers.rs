@@ -7,11 +7,13 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, OnceLock, Weak};
 
 use actors::history::HistoryOptions;
-use actors::projector::{ChargeFilter, ChargeStatus, KeyFound, ListedOperation, ListedSplit, Projector};
+use actors::projector::{
+    ChargeFilter, ChargeStatus, KeyFound, ListedOperation, ListedSplit, Projector, Waiting, WaitingItem,
+};
 use actors::seal::Keyring;
 use actors::store::{Block, Head, MemoryStore, Partition, Sequence, Store, StoreError, StoredRecord};
 use ledger::event::Event;
-use ledger::id::{GroupNumber, LedgerId, ObjectId};
+use ledger::id::{GroupNumber, LedgerId, ObjectId, RecipientNumber};
 use ledger::money::Centavos;
 use ledger::operations::{OperationAccount, operations};
 use ledger::record::{IDEMPOTENCY_KEPT_MS, Record};
@@ -84,6 +86,17 @@ impl Readers {
         }
         let expected = Expected::of(audit);
         let latest_ms = audit.records().map(|(_, record)| record.effective_at.0).max().unwrap_or_default();
+        let waiting: Vec<_> = expected.waiting.into_values().collect();
+        same("what waits for", &"operators", &self.projector.waiting(|_| true, usize::MAX), &(waiting.len(), waiting))?;
+        let by_operators = |of: Option<GroupNumber>| -> Vec<_> {
+            let asked = expected.by_operators.iter().rev();
+            asked.filter(|(group, _)| of.is_none() || of == *group).map(|(_, sequence)| *sequence).collect()
+        };
+        for group in [None].into_iter().chain(audit.groups().map(|(group, _)| Some(*group))) {
+            paged("what operators did to", &group, &by_operators(group), |skip, count| {
+                self.projector.audit_page(group, skip, count).map_err(told)
+            })?;
+        }
         for (group, books) in audit.groups() {
             for (ledger, balances) in books.ledgers() {
                 same("the balances of", ledger, &self.projector.balances(*ledger), balances)?;
@@ -177,6 +190,10 @@ struct Expected {
     /// In the order of their opening.
     charges: Vec<Charge>,
     operations: BTreeMap<GroupNumber, Vec<ListedOperation>>,
+    /// Oldest first.
+    waiting: BTreeMap<ObjectId, WaitingItem>,
+    recipients: BTreeMap<LedgerId, ObjectId>,
+    by_operators: Vec<(Option<GroupNumber>, Sequence)>,
 }
 
 impl Expected {
@@ -184,6 +201,9 @@ impl Expected {
         let mut expected = Self::default();
         let mut balances: BTreeMap<(GroupNumber, OperationAccount), Centavos> = BTreeMap::new();
         for (sequence, record) in audit.records() {
+            if record.operator.is_some() {
+                expected.by_operators.push((record.owner.group(), sequence));
+            }
             let Some(group) = record.owner.group() else { continue };
             for (index, line) in (0..).zip(operations(record)) {
                 let balance = balances.entry((group, line.account)).or_default();
@@ -193,9 +213,30 @@ impl Expected {
             }
             for event in &record.events {
                 expected.count(sequence, group, event);
+                expected.count_review(group, event);
             }
         }
         expected
+    }
+
+    fn count_review(&mut self, group: GroupNumber, event: &Event) {
+        let ledger = |number: &RecipientNumber| LedgerId::Recipient(group, *number);
+        match event {
+            Event::RecipientRegistered { number, id, .. } => {
+                self.recipients.insert(ledger(number), *id);
+                self.wait_for_review(ledger(number));
+            }
+            Event::RecipientRegisteredAgain { number } => self.wait_for_review(ledger(number)),
+            Event::RecipientApproved { number } | Event::RecipientRejected { number, .. } => {
+                self.waiting.remove(&self.recipients[&ledger(number)]);
+            }
+            _ => {}
+        }
+    }
+
+    fn wait_for_review(&mut self, ledger: LedgerId) {
+        let id = self.recipients[&ledger];
+        self.waiting.insert(id, WaitingItem { id, ledger, what: Waiting::Recipient });
     }
 
     fn count(&mut self, sequence: Sequence, group: GroupNumber, event: &Event) {

@@ -17,6 +17,7 @@ use actors::snapshots::{self, Kept, Snapshot};
 use actors::store::{Block, Damage, MemoryStore, Partition, PowerCut, Reached, Sequence, Store, StoreError};
 use ledger::event::Event;
 use ledger::id::{IdKey, LedgerId};
+use ledger::merchant::MerchantCommand;
 use ledger::record::Record;
 use ledger::time::Timestamp;
 
@@ -762,7 +763,8 @@ impl World {
         let reply = match ask {
             Ask::Command(command) => {
                 let was_due = actor.core.is_due(self.now);
-                let order = Order { command, key, operator: None, permit };
+                let operator = is_operators(&command).then(|| "operator".to_owned());
+                let order = Order { command, key, operator, permit };
                 let outcome = actor.core.command(order, self.now, &self.ids, &mut effects);
                 let is_recorded = matches!(outcome, Outcome::Recorded(_));
                 if effects.submissions.len() > usize::from(is_recorded) {
@@ -1167,6 +1169,12 @@ impl World {
             println!("{:>5} {}", self.coverage.steps, what(self));
         }
     }
+}
+
+/// True for what an operator asks for.
+fn is_operators(command: &MerchantCommand) -> bool {
+    use MerchantCommand as Command;
+    matches!(command, Command::Open { .. } | Command::ApproveRecipient { .. } | Command::RejectRecipient { .. })
 }
 
 /// True for the Record that books what fell due.

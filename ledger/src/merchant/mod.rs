@@ -98,6 +98,15 @@ pub enum MerchantCommand {
         /// Why.
         notes: String,
     },
+    /// Replace a recipient's profile by one that was merged from the standing one and what was sent.
+    ChangeRecipient {
+        /// The recipient.
+        id: ObjectId,
+        /// The profile that was merged into. No two are sealed to the same bytes, so that a change that came between is noticed.
+        standing: Sealed,
+        /// The new profile, whole.
+        profile: Sealed,
+    },
     /// Create a card charge (interface 2.1): the intent, before the acquirer is called.
     OpenCard {
         /// Its id.
@@ -227,6 +236,7 @@ impl MerchantState {
             Command::SubmitRecipient { id } => self.submit_recipient(id, ids),
             Command::ApproveRecipient { id } => self.approve_recipient(id, ids),
             Command::RejectRecipient { id, notes } => self.reject_recipient(id, notes, ids),
+            Command::ChangeRecipient { id, standing, profile } => self.change_recipient(id, &standing, profile, ids),
             Command::OpenCard { charge, amount, method, installments, splits, card, payer } => {
                 let terms = self.terms(amount, method, installments, &splits, ids)?;
                 Ok(Decision {
@@ -363,6 +373,10 @@ impl MerchantState {
                     recipient.status = RecipientStatus::Draft;
                     recipient.profile = profile;
                 });
+            }
+            Event::RecipientChanged { number } => {
+                let profile = record.personal.clone().unwrap_or_default();
+                self.recipients.change(*number, |recipient| recipient.profile = profile);
             }
             Event::RecipientSubmitted { number } => self.set_recipient_status(*number, RecipientStatus::Pending),
             Event::RecipientApproved { number } => self.set_recipient_status(*number, RecipientStatus::Active),

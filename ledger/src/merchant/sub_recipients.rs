@@ -1,4 +1,4 @@
-//! Registration of sub-recipients and its review (interface 2.7, 3.4).
+//! Registration of sub-recipients, its changes and its review (interface 2.7, 3.4).
 
 use minicbor::{Decode, Encode};
 
@@ -98,6 +98,24 @@ impl MerchantState {
     pub(super) fn reject_recipient(&self, id: ObjectId, notes: String, ids: &IdKey) -> Result<Decision, Rejection> {
         let number = self.undecided_recipient(id, ids)?;
         Ok(Decision::of(Event::RecipientRejected { number, notes }))
+    }
+
+    /// A rejected recipient is not changed but registered again. `standing` is the profile that the new one was merged from.
+    pub(super) fn change_recipient(
+        &self,
+        id: ObjectId,
+        standing: &Sealed,
+        profile: Sealed,
+        ids: &IdKey,
+    ) -> Result<Decision, Rejection> {
+        let (number, recipient) = self.find_recipient(id, ids).ok_or(Rejection::RecipientNotFound)?;
+        if recipient.status == RecipientStatus::Rejected {
+            return Err(Rejection::RecipientIsRejected);
+        }
+        if recipient.profile != *standing {
+            return Err(Rejection::RecipientChangedMeanwhile);
+        }
+        Ok(Decision { events: vec![Event::RecipientChanged { number }], personal: Some(profile) })
     }
 
     pub(super) fn set_recipient_status(&mut self, number: RecipientNumber, status: RecipientStatus) {

@@ -315,6 +315,7 @@ pub(crate) fn samples() -> Vec<(&'static str, Record)> {
         ("matured-recipient", one(recipient, matured(Some(Timestamp(1_769_860_800_000))))),
         ("acquirer-paid", one(merchant, Event::AcquirerPaid { dues: vec![due(29_497_680, 9_701)] })),
         ("deficit-recovered", one(merchant, Event::DeficitRecovered { amount: Centavos(496) })),
+        ("recipient-changed", with_person(one(merchant, Event::RecipientChanged { number }))),
         ("clock-moved", by_operator(one(LedgerId::System, Event::ClockMoved { offset_ms: 2_592_000_000 }))),
     ]
 }

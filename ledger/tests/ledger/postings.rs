@@ -59,7 +59,7 @@ const LESSONS: &[(&str, &[&str], &[&str])] = &[
     (
         "Registration and review of recipients",
         &[],
-        &["register zoe", "submit zoe", "approve zoe", "reject dora", "register dora"],
+        &["register zoe", "submit zoe", "approve zoe", "reject dora", "register dora", "change zoe new"],
     ),
     ("Settings and keys", &[], &["set antifraud 0", "make-key k", "revoke-key k"]),
 ];

@@ -163,6 +163,16 @@ impl World {
             ("revoke-key", [name]) => MerchantCommand::RevokeApiKey { id: self.id(name) },
             ("register", [name]) => self.registration_of(name, sealed(name)),
             ("register", [name, data]) => self.registration_of(name, sealed(data)),
+            ("change", [name, data]) => {
+                let (id, profile) = (self.id(name), sealed(data));
+                let standing = self.merchant.find_recipient(id, &self.ids).map(|(_, known)| known.profile.clone());
+                MerchantCommand::ChangeRecipient { id, standing: standing.unwrap_or_default(), profile }
+            }
+            ("change", [name, data, standing]) => MerchantCommand::ChangeRecipient {
+                id: self.id(name),
+                standing: sealed(standing),
+                profile: sealed(data),
+            },
             ("submit", [name]) => MerchantCommand::SubmitRecipient { id: self.id(name) },
             ("approve", [name]) => MerchantCommand::ApproveRecipient { id: self.id(name) },
             ("reject", [name]) => {

@@ -38,7 +38,7 @@ pub struct ClockResponse {
     responses((status = 200, body = ClockResponse), (status = 404)))]
 pub async fn advance_clock(
     State(app): State<Arc<App>>,
-    _: Operator,
+    Operator(operator): Operator,
     headers: HeaderMap,
     JsonBody { bytes: body, .. }: JsonBody,
 ) -> Result<Response, Problem> {
@@ -54,6 +54,7 @@ pub async fn advance_clock(
     let seconds = check.integer("advance_seconds", wire.advance_seconds, 0..=315_576_000);
     let seconds = check.finish_with(seconds)?;
     let idempotency = lookup.map(|lookup| lookup.idempotency);
-    let now = app.engine.advance_clock(Duration::from_secs(seconds.unsigned_abs()), idempotency).await?;
+    let now =
+        app.engine.advance_clock(Duration::from_secs(seconds.unsigned_abs()), idempotency, Some(operator)).await?;
     Ok(ok(ClockResponse { now: time(now) }))
 }

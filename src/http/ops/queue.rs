@@ -1,0 +1,121 @@
+//! What waits for an operator's decision, oldest first, of all merchants.
+
+use std::sync::Arc;
+
+use actors::projector::{Waiting, WaitingItem};
+use axum::extract::{FromRequestParts, State};
+use axum::http::request::Parts;
+use axum::response::Response;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::audit::OfMerchant;
+use crate::http::app::{App, Operator};
+use crate::http::json::Checker;
+use crate::http::problem::{Code, Problem};
+use crate::http::reply::{ok, query, single, time};
+use crate::http::sub_recipients::{find_recipient, open, status_name};
+use crate::mask;
+
+/// Items of one answer; `total` counts all.
+const ITEMS_MAX: usize = 1_000;
+
+/// What waits.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Queue {
+    /// The oldest 1,000 at most, oldest first.
+    items: Vec<QueueItem>,
+    /// How many there are.
+    total: usize,
+}
+
+/// One thing to decide on.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct QueueItem {
+    /// `recipient`.
+    kind: &'static str,
+    /// Of what is to be decided on.
+    id: String,
+    /// Whose it is.
+    merchant_id: String,
+    /// Centavos, where it is about money.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    amount: Option<i64>,
+    /// When it was asked for.
+    created_at: String,
+    /// Where it stands.
+    status: &'static str,
+    /// The recipient's name.
+    name: String,
+    /// The recipient's document, masked.
+    document: String,
+}
+
+/// The kind that is asked for, if one is.
+#[derive(Clone, Copy, Debug)]
+pub struct OfKind(Option<&'static str>);
+
+const KINDS: [&str; 1] = ["recipient"];
+
+impl<S: Sync> FromRequestParts<S> for OfKind {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        let pairs = query(parts)?;
+        let mut check = Checker::new();
+        let kind = single(&pairs, "kind")?.and_then(|text| {
+            let known = KINDS.into_iter().find(|kind| *kind == text);
+            known.or_else(|| check.refuse("kind", "unknown", format!("kind deve ser {}", KINDS.join(" ou "))))
+        });
+        check.finish()?;
+        Ok(Self(kind))
+    }
+}
+
+/// What waits for a decision, oldest first.
+#[utoipa::path(get, path = "/ops/queue", operation_id = "get_queue",
+    params(("merchant_id" = Option<String>, Query, description = "Only of this merchant"),
+        ("kind" = Option<String>, Query, description = "Only of this kind: `recipient`")),
+    responses((status = 200, body = Queue), (status = 400), (status = 401), (status = 404)))]
+pub async fn get(
+    State(app): State<Arc<App>>,
+    _: Operator,
+    OfMerchant(group): OfMerchant,
+    OfKind(kind): OfKind,
+) -> Result<Response, Problem> {
+    let is_wanted = |item: &WaitingItem| {
+        group.is_none_or(|group| item.ledger.group() == Some(group))
+            && kind.is_none_or(|kind| kind == kind_name(&item.what))
+    };
+    let (total, oldest) = app.engine.projector().waiting(is_wanted, ITEMS_MAX);
+    let items = oldest.into_iter().map(|item| view(&app, &item)).collect::<Result<_, _>>()?;
+    Ok(ok(Queue { items, total }))
+}
+
+fn kind_name(what: &Waiting) -> &'static str {
+    match what {
+        Waiting::Recipient => "recipient",
+    }
+}
+
+fn view(app: &App, item: &WaitingItem) -> Result<QueueItem, Problem> {
+    let failed = || Problem::new(Code::Internal);
+    let group = item.ledger.group().ok_or_else(failed)?;
+    let merchant = app.engine.projector().merchant(group, |row| row.id).ok_or_else(failed)?;
+    match item.what {
+        Waiting::Recipient => {
+            let (_, row) = find_recipient(app, item.id).ok_or_else(failed)?;
+            let profile = open(app, row.profiles.current());
+            Ok(QueueItem {
+                kind: kind_name(&item.what),
+                id: item.id.uuid().to_string(),
+                merchant_id: merchant.uuid().to_string(),
+                amount: None,
+                created_at: time(row.created_at),
+                status: status_name(row.status),
+                document: mask::document(&profile.document),
+                name: profile.name,
+            })
+        }
+    }
+}

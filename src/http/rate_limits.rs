@@ -1,0 +1,246 @@
+//! How often a caller may ask (interface 7, 8): so many requests of an API key, and so many refused tries of a card, within a minute.
+//!
+//! The minute is a sliding one and is counted exactly: a request is let through when fewer than the limit were let through in the 60
+//! seconds before it. What is refused is not counted, so that whoever waits a minute always comes through. A card is counted when the
+//! acquirer has refused it, and is known by a keyed digest of its number; the tries of a card that are under way together are all let
+//! through. Time is wall time, whatever the sandbox clock says.
+
+use std::collections::{HashMap, VecDeque};
+use std::hash::Hash;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, HeaderName, HeaderValue};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use ledger::id::{Fingerprint, ObjectId};
+use parking_lot::Mutex;
+
+use super::app::{App, authenticated};
+use super::problem::{Code, Problem};
+
+const WINDOW: Duration = Duration::from_secs(60);
+/// Refused tries of one card in a window.
+const REFUSED_CARDS_MAX: usize = 10;
+/// Keys that are held at least before those without a request in the window are dropped.
+const KEYS_MIN: usize = 1_024;
+
+const RATE_LIMIT: HeaderName = HeaderName::from_static("ratelimit");
+const RATE_LIMIT_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
+
+/// Which limit a route is under; each is counted by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Policy {
+    /// Card charges.
+    Card,
+    /// Everything else.
+    Default,
+}
+
+impl Policy {
+    /// Requests of one API key in a window.
+    fn limit(self) -> usize {
+        match self {
+            Self::Card => 120,
+            Self::Default => 600,
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Card => "card",
+            Self::Default => "default",
+        }
+    }
+}
+
+/// What was let through within the last minute. Its memory is bounded by that: 8 bytes a request, and keys that fell silent are dropped.
+pub struct RateLimits {
+    origin: Instant,
+    requests: Mutex<Windows<(Policy, ObjectId)>>,
+    refused_cards: Mutex<Windows<Fingerprint>>,
+}
+
+impl Default for RateLimits {
+    fn default() -> Self {
+        Self { origin: Instant::now(), requests: Mutex::default(), refused_cards: Mutex::default() }
+    }
+}
+
+impl RateLimits {
+    /// Refuses a card that was refused too often; asked before the acquirer is called.
+    pub fn admit_card(&self, card: Fingerprint) -> Result<(), Problem> {
+        let standing = self.refused_cards.lock().standing(card, REFUSED_CARDS_MAX, self.now_ms());
+        if standing.remaining == 0 { Err(standing.refusal()) } else { Ok(()) }
+    }
+
+    /// Counts a card that the acquirer refused.
+    pub fn count_refused_card(&self, card: Fingerprint) {
+        self.refused_cards.lock().count(card, self.now_ms());
+    }
+
+    fn admit(&self, policy: Policy, key: ObjectId) -> (bool, Standing) {
+        self.requests.lock().admit((policy, key), policy.limit(), self.now_ms())
+    }
+
+    fn now_ms(&self) -> u64 {
+        self.origin.elapsed().as_millis() as u64
+    }
+}
+
+/// Lets a request through to its handler when its API key is live and has not asked too often: 401 comes before 429, and both before
+/// anything else is looked at. Says on every answer how often the key may still ask.
+pub async fn admit(
+    State((app, policy)): State<(Arc<App>, Policy)>,
+    mut request: Request,
+    next: Next,
+) -> Result<Response, Problem> {
+    let (caller, key) = authenticated(&app, request.headers())?;
+    request.extensions_mut().insert(caller);
+    let Some(limits) = &app.rate_limits else { return Ok(next.run(request).await) };
+    let (is_admitted, standing) = limits.admit(policy, key);
+    let mut response = if is_admitted { next.run(request).await } else { standing.refusal().into_response() };
+    standing.tell(policy, response.headers_mut());
+    Ok(response)
+}
+
+/// How a key stands to its limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Standing {
+    /// How many requests are left.
+    remaining: usize,
+    /// Until there is one more again, milliseconds; the whole window when none was let through.
+    more_in_ms: u64,
+}
+
+impl Standing {
+    fn more_in_seconds(self) -> u64 {
+        self.more_in_ms.div_ceil(1_000)
+    }
+
+    fn refusal(self) -> Problem {
+        let seconds = self.more_in_seconds();
+        let detail = format!("Try again in {seconds} seconds.");
+        Problem::new(Code::RateLimited).detail(detail).retry_after(u32::try_from(seconds).unwrap_or(u32::MAX))
+    }
+
+    /// The headers of the IETF's draft (draft-ietf-httpapi-ratelimit-headers).
+    fn tell(self, policy: Policy, headers: &mut HeaderMap) {
+        let name = policy.name();
+        let policy = format!("\"{name}\";q={};w={}", policy.limit(), WINDOW.as_secs());
+        let standing = format!("\"{name}\";r={};t={}", self.remaining, self.more_in_seconds());
+        for (header, value) in [(RATE_LIMIT_POLICY, policy), (RATE_LIMIT, standing)] {
+            headers.extend(HeaderValue::try_from(value).ok().map(|value| (header, value)));
+        }
+    }
+}
+
+/// When what was counted happened, milliseconds, key by key.
+struct Windows<K> {
+    by_key: HashMap<K, VecDeque<u64>>,
+    /// Silent keys are dropped when there are so many.
+    dropped_at: usize,
+}
+
+impl<K> Default for Windows<K> {
+    fn default() -> Self {
+        Self { by_key: HashMap::new(), dropped_at: KEYS_MIN }
+    }
+}
+
+impl<K: Copy + Eq + Hash> Windows<K> {
+    /// Counts what the limit lets through; says whether it does, and how the key stands then.
+    fn admit(&mut self, key: K, limit: usize, now_ms: u64) -> (bool, Standing) {
+        let is_admitted = self.standing(key, limit, now_ms).remaining > 0;
+        if is_admitted {
+            self.count(key, now_ms);
+        }
+        (is_admitted, self.standing(key, limit, now_ms))
+    }
+
+    fn standing(&mut self, key: K, limit: usize, now_ms: u64) -> Standing {
+        let counted = self.by_key.get_mut(&key);
+        if let Some(counted) = counted {
+            let past = counted.partition_point(|at| is_past(*at, now_ms));
+            counted.drain(..past);
+            let more_in_ms = counted.front().map_or(WINDOW_MS, |oldest| oldest + WINDOW_MS - now_ms);
+            return Standing { remaining: limit.saturating_sub(counted.len()), more_in_ms };
+        }
+        Standing { remaining: limit, more_in_ms: WINDOW_MS }
+    }
+
+    fn count(&mut self, key: K, now_ms: u64) {
+        if self.by_key.len() >= self.dropped_at {
+            self.by_key.retain(|_, counted| counted.back().is_some_and(|newest| !is_past(*newest, now_ms)));
+            self.dropped_at = KEYS_MIN.max(2 * self.by_key.len());
+        }
+        self.by_key.entry(key).or_default().push_back(now_ms);
+    }
+}
+
+const WINDOW_MS: u64 = WINDOW.as_millis() as u64;
+
+fn is_past(at_ms: u64, now_ms: u64) -> bool {
+    at_ms + WINDOW_MS <= now_ms
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_minute_is_counted_exactly_and_refusals_do_not_lengthen_it() {
+        let mut windows = Windows::default();
+        // When, whether it is let through, what is left, and in how many milliseconds there is one more.
+        let cases = [
+            (0, true, 2, 60_000),
+            (1_000, true, 1, 59_000),
+            (59_000, true, 0, 1_000),
+            (59_001, false, 0, 999),
+            (59_999, false, 0, 1),
+            (60_000, true, 0, 1_000),
+            (60_999, false, 0, 1),
+            (61_000, true, 0, 58_000),
+            (118_999, false, 0, 1),
+            (119_000, true, 0, 1_000),
+            (300_000, true, 2, 60_000),
+        ];
+        for (now_ms, is_admitted, remaining, more_in_ms) in cases {
+            let standing = Standing { remaining, more_in_ms };
+            assert_eq!(windows.admit("a", 3, now_ms), (is_admitted, standing), "at {now_ms}");
+        }
+        assert_eq!(windows.admit("b", 3, 300_000).1.remaining, 2, "keys are counted apart");
+    }
+
+    #[test]
+    fn waiting_is_told_in_whole_seconds_that_suffice() {
+        for (more_in_ms, seconds) in [(60_000, 60), (59_001, 60), (1_000, 1), (999, 1), (1, 1)] {
+            assert_eq!(Standing { remaining: 0, more_in_ms }.more_in_seconds(), seconds, "{more_in_ms}");
+        }
+    }
+
+    #[test]
+    fn only_refused_cards_count_and_only_for_a_minute() {
+        let mut cards = Windows::default();
+        let card = Fingerprint([7; 16]);
+        for now_ms in 0..10 {
+            assert_ne!(cards.standing(card, REFUSED_CARDS_MAX, now_ms).remaining, 0);
+            cards.count(card, now_ms);
+        }
+        assert_eq!(cards.standing(card, REFUSED_CARDS_MAX, 59_999).remaining, 0);
+        assert_eq!(cards.standing(card, REFUSED_CARDS_MAX, 60_000).remaining, 1);
+        assert_eq!(cards.standing(Fingerprint([8; 16]), REFUSED_CARDS_MAX, 10).remaining, 10);
+    }
+
+    #[test]
+    fn keys_that_fell_silent_are_dropped() {
+        let mut windows = Windows::default();
+        for minute in 0..100_u64 {
+            for key in 0..KEYS_MIN as u64 {
+                windows.count((minute, key), minute * WINDOW_MS + key);
+            }
+        }
+        assert!(windows.by_key.len() <= 2 * KEYS_MIN, "{} keys are held", windows.by_key.len());
+    }
+}

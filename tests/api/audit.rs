@@ -1,0 +1,80 @@
+//! The audit trail: every Record that an operator asked for, and nothing else.
+
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::world::*;
+
+/// The rows without what changes from run to run, newest first.
+fn told(list: &Value) -> Vec<Value> {
+    let rows = items(list).iter().map(|row| {
+        time(&row["at"]);
+        assert!(row["sequence"].as_u64().is_some_and(|sequence| sequence > 0), "{row}");
+        without(&without(row, "/at"), "/sequence")
+    });
+    rows.collect()
+}
+
+#[tokio::test]
+async fn what_operators_do_is_listed_newest_first() {
+    let world = World::with_settings(|settings| {
+        settings.ops_tokens = format!("ana:{OPS_TOKEN},rui:of-rui").parse().unwrap();
+    })
+    .await;
+    let (merchant, other) = (world.merchant().await, world.merchant().await);
+    let (first, second) = (merchant.draft("Ana", 1).await, merchant.draft("Bia", 2).await);
+    let body = json!({"split_enabled": true});
+    world.ops_patch(&format!("/ops/merchants/{}", merchant.id), &body).await.expect(200);
+    world.ops_post(&format!("/ops/sub-recipients/{first}/approve"), &json!({})).await.expect(200);
+    let rui = bearer("of-rui");
+    let by_rui = async |method: Method, path: &str, body: &Value| {
+        let headers = [("authorization", rui.as_str()), ("content-type", "application/json")];
+        world.send(method, path, &headers, body.to_string()).await
+    };
+    let notes = json!({"notes": "Documento ilegível"});
+    by_rui(Method::POST, &format!("/ops/sub-recipients/{second}/reject"), &notes).await.expect(200);
+    by_rui(Method::DELETE, &format!("/ops/api-keys/{}", other.key_id), &json!({})).await.expect(200);
+    by_rui(Method::POST, "/ops/sandbox/clock", &json!({"advance_seconds": 60})).await.expect(200);
+    // What was refused, changed nothing, was only read, or was asked for by a merchant is not there.
+    by_rui(Method::DELETE, &format!("/ops/api-keys/{}", other.key_id), &json!({})).await.expect(200);
+    world.ops_post(&format!("/ops/sub-recipients/{first}/approve"), &json!({})).await.refused(409, "already_decided");
+    world.ops_get(&format!("/ops/merchants/{}", merchant.id)).await.expect(200);
+    merchant.patch(&format!("/api/sub-recipients/{first}"), &json!({"bank_account": {"conta": "1"}})).await.expect(200);
+    merchant.post("/api/card", &card(10_000, APPROVED)).await.expect(201);
+
+    let row = |operator: &str, action: &str, kind: &str, id: &str, merchant: &Names| json!({"operator": operator, "action": action, "kind": kind, "id": id, "merchant_id": merchant.id});
+    let clock = json!({"operator": "rui", "action": "advance", "kind": "clock", "id": null, "merchant_id": null});
+    let expected = [
+        clock,
+        row("rui", "revoke", "api_key", &other.key_id, &other),
+        with(&row("rui", "reject", "recipient", &second, &merchant), "/notes", notes["notes"].clone()),
+        row("ana", "approve", "recipient", &first, &merchant),
+        row("ana", "change", "merchant", &merchant.id, &merchant),
+        row("ana", "create", "api_key", &other.key_id, &other),
+        row("ana", "create", "merchant", &other.id, &other),
+        row("ana", "create", "api_key", &merchant.key_id, &merchant),
+        row("ana", "create", "merchant", &merchant.id, &merchant),
+    ];
+    let list = world.ops_get("/ops/audit").await.expect(200);
+    has_exactly(&list, &["items", "total", "page", "pages", "per_page"]);
+    assert_eq!(told(&list), expected);
+    assert_eq!([&list["total"], &list["per_page"]], [9, 20]);
+    let sequences: Vec<u64> = items(&list).iter().map(|row| row["sequence"].as_u64().unwrap()).collect();
+    assert!(sequences.is_sorted_by(|newer, older| newer > older), "{sequences:?}");
+    for (query, range) in
+        [("per_page=4", 0..4), ("per_page=4&page=2", 4..8), ("per_page=4&page=3", 8..9), ("page=2", 9..9)]
+    {
+        let page = world.ops_get(&format!("/ops/audit?{query}")).await.expect(200);
+        assert_eq!((told(&page).as_slice(), &page["total"]), (&expected[range], &json!(9)), "{query}");
+    }
+    for names in [&*merchant, &*other] {
+        let page = world.ops_get(&format!("/ops/audit?merchant_id={}", names.id)).await.expect(200);
+        let of_merchant: Vec<_> = expected.iter().filter(|row| row["merchant_id"] == names.id).cloned().collect();
+        assert_eq!((told(&page), &page["total"]), (of_merchant.clone(), &json!(of_merchant.len())));
+    }
+    for unknown in ["x", "01890000-0000-8000-8000-000000000000", first.as_str()] {
+        world.ops_get(&format!("/ops/audit?merchant_id={unknown}")).await.refused(404, "not_found");
+    }
+    let world = world.restarted().await;
+    assert_eq!(world.ops_get("/ops/audit").await.expect(200), list, "it outlives the process");
+}

@@ -1,0 +1,135 @@
+//! How often a caller may ask (interface 7, 8). That a minute passes is tried beside the counting itself: nothing sleeps here.
+
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::world::*;
+
+async fn limited() -> World {
+    World::with_settings(|settings| settings.rate_limit = true).await
+}
+
+/// The number of a parameter, such as `r` of `"card";r=119;t=60`.
+#[track_caller]
+fn parameter(answer: &Answer, header: &str, name: &str) -> u64 {
+    let value = answer.header(header).unwrap_or_else(|| panic!("no {header}"));
+    let found = value.split(';').find_map(|part| part.strip_prefix(name)?.strip_prefix('='));
+    found.unwrap_or_else(|| panic!("no {name} in {value}")).parse().unwrap()
+}
+
+#[track_caller]
+fn refused(answer: Answer, limit: u64) -> Value {
+    let seconds: u64 = answer.header("retry-after").unwrap().parse().unwrap();
+    assert!((1..=60).contains(&seconds), "{seconds}");
+    assert_eq!(parameter(&answer, "ratelimit", "t"), seconds);
+    assert_eq!([parameter(&answer, "ratelimit", "r"), parameter(&answer, "ratelimit-policy", "q")], [0, limit]);
+    let body = answer.refused(429, "rate_limited");
+    assert_eq!(body["message"], "Limite de requisições atingido");
+    body
+}
+
+#[tokio::test]
+async fn a_key_may_ask_so_often_in_a_minute() {
+    let world = limited().await;
+    let merchant = world.merchant().await;
+    let second = world.ops_post(&format!("/ops/merchants/{}/api-keys", merchant.id), &json!({})).await.expect(201);
+    let second = text(&second["api_key"]);
+    let card_charge = card(10_000, APPROVED).to_string();
+    let cases = [
+        (Method::POST, "/api/card", "{}", 400, "card", 120, card_charge.as_str(), 201),
+        (Method::GET, "/api/balance", "", 200, "default", 600, "", 200),
+    ];
+    for (method, path, body, status, name, limit, second_body, second_status) in cases {
+        let json_type = ("content-type", "application/json");
+        let own = [("token", merchant.key.as_str()), json_type];
+        for left in (0..limit).rev() {
+            let answer = world.send(method.clone(), path, &own, body).await;
+            assert_eq!(answer.header("ratelimit-policy"), Some(format!("\"{name}\";q={limit};w=60").as_str()));
+            assert!(answer.header("ratelimit").unwrap().starts_with(&format!("\"{name}\";r={left};t=")));
+            assert!((1..=60).contains(&parameter(&answer, "ratelimit", "t")));
+            assert_eq!((answer.status, answer.header("retry-after")), (status, None), "{path}: {left} left");
+        }
+        for _ in 0..3 {
+            refused(world.send(method.clone(), path, &own, body).await, limit);
+        }
+        // Whose key it is comes first, what is asked comes after.
+        let unknown = world.send(method.clone(), path, &[("token", "test_x"), json_type], body).await;
+        assert_eq!((unknown.header("ratelimit"), unknown.header("ratelimit-policy")), (None, None));
+        unknown.refused(401, "unauthorized");
+        if method == Method::POST {
+            refused(world.send(Method::POST, path, &[own[0], ("content-type", "text/plain")], "{").await, limit);
+        }
+        let other = world.send(method, path, &[("token", &second), json_type], second_body.to_owned()).await;
+        assert_eq!(parameter(&other, "ratelimit", "r"), limit - 1, "keys are counted apart");
+        other.expect(second_status);
+    }
+    // What has no caller has no limit.
+    let described = world.send(Method::GET, "/openapi.json", &[], "").await;
+    assert_eq!(described.header("ratelimit"), None);
+    described.expect(200);
+}
+
+#[tokio::test]
+async fn a_route_is_counted_with_the_others_of_its_limit() {
+    let world = limited().await;
+    let merchant = world.merchant().await;
+    let left = |answer: &Answer| parameter(answer, "ratelimit", "r");
+    for (expected, path) in
+        [(599, "/api/balance"), (598, "/api/charges"), (597, "/api/charges/x"), (596, "/api/balance")]
+    {
+        assert_eq!(left(&merchant.get(path).await), expected, "{path}");
+    }
+    assert_eq!(left(&merchant.post("/api/pix", &pix("1.00")).await), 595);
+    assert_eq!(left(&merchant.post("/api/card", &card(100, APPROVED)).await), 119);
+    assert_eq!(left(&merchant.patch("/api/sub-recipients/x", &json!({})).await), 594);
+    let nowhere = merchant.get("/api/nowhere").await;
+    assert_eq!(nowhere.header("ratelimit"), None);
+    nowhere.refused(404, "not_found");
+}
+
+#[tokio::test]
+async fn a_card_that_was_refused_ten_times_is_not_tried_again() {
+    let world = limited().await;
+    let (merchant, other) = (world.merchant().await, world.merchant().await);
+    let first = merchant.post_keyed("/api/card", "try-1", &card(10_000, REFUSED)).await.refused(402, "card_declined");
+    // What the acquirer never saw, or did not refuse, does not count.
+    for _ in 0..10 {
+        merchant.post("/api/card", &card(0, REFUSED)).await.refused(400, "validation_failed");
+        merchant.post_keyed("/api/card", "try-1", &card(10_000, REFUSED)).await.refused(402, "card_declined");
+        merchant.post("/api/card", &card(10_000, APPROVED)).await.expect(201);
+    }
+    for _ in 1..10 {
+        merchant.post("/api/card", &card(10_000, REFUSED)).await.refused(402, "card_declined");
+    }
+    let charges = async |merchant: &Merchant<'_>| merchant.get("/api/charges").await.expect(200)["total"].clone();
+    let before = (charges(&merchant).await, charges(&other).await);
+    for caller in [&merchant, &other] {
+        let answer = caller.post("/api/card", &card(10_000, REFUSED)).await;
+        let seconds: u64 = answer.header("retry-after").unwrap().parse().unwrap();
+        assert!((1..=60).contains(&seconds), "{seconds}");
+        assert_eq!(answer.refused(429, "rate_limited")["message"], "Limite de requisições atingido");
+    }
+    assert_eq!((charges(&merchant).await, charges(&other).await), before, "no charge was opened");
+    // Its shape is looked at before; another card is another matter; what was answered is answered again.
+    merchant.post("/api/card", &card(0, REFUSED)).await.refused(400, "validation_failed");
+    other.post("/api/card", &card(10_000, WITHOUT_FUNDS)).await.refused(402, "card_declined");
+    merchant.post("/api/card", &card(10_000, APPROVED)).await.expect(201);
+    let again = merchant.post_keyed("/api/card", "try-1", &card(10_000, REFUSED)).await;
+    assert_eq!(again.header("idempotent-replayed"), Some("true"));
+    assert_eq!(again.refused(402, "card_declined")["txid"], first["txid"]);
+    world.check_books().await;
+}
+
+#[tokio::test]
+async fn limits_that_are_off_limit_nothing() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    for _ in 0..121 {
+        let answer = merchant.post("/api/card", &json!({})).await;
+        assert_eq!((answer.header("ratelimit"), answer.header("ratelimit-policy")), (None, None));
+        answer.refused(400, "validation_failed");
+    }
+    for _ in 0..12 {
+        merchant.post("/api/card", &card(10_000, REFUSED)).await.refused(402, "card_declined");
+    }
+}
