@@ -6,7 +6,8 @@ use ledger::id::GroupNumber;
 use ledger::invariants::GroupBooks;
 use ledger::record::Record;
 
-use super::{Names, Promise, VerifyError, broken};
+use super::{Promise, VerifyError, broken};
+use crate::names::Names;
 use crate::history::RunCheck;
 use crate::projector::{self, KeptPage};
 use crate::store::{Sequence, Store, StoreError};
