@@ -625,7 +625,8 @@ mod tests {
         let settings = export(&["--format", "csv"]).unwrap().unwrap();
         let whole = Request { ledger: None, format: Format::Csv, from: None, to: None };
         assert_eq!((settings.request, settings.at, settings.out.as_path()), (whole, None, Path::new("books")));
-        let flags = ["--format", "beancount", "--ledger", "M-1", "--from", "2026-07-01", "--to", "2026-07-31", "--at", "7"];
+        let flags =
+            ["--format", "beancount", "--ledger", "M-1", "--from", "2026-07-01", "--to", "2026-07-31", "--at", "7"];
         let settings = export(&flags).unwrap().unwrap();
         assert_eq!(settings.request.file_name(), "M-1_2026-07-01_2026-07-31.beancount");
         assert_eq!(settings.at, Some(Sequence(7)));
@@ -640,7 +641,9 @@ mod tests {
         let days = ["--format", "csv", "--from", "2026-07-02", "--to", "2026-07-01"];
         let error = export(&days).unwrap().unwrap_err().to_string();
         assert!(error.contains("no day from 2026-07-02 to 2026-07-01"), "{error}");
-        for flags in [&["--format", "pdf"][..], &["--format", "csv", "--from", "2026-7-1"], &["--format", "csv", "--at", "0"]] {
+        for flags in
+            [&["--format", "pdf"][..], &["--format", "csv", "--from", "2026-7-1"], &["--format", "csv", "--at", "0"]]
+        {
             assert!(export(flags).is_err(), "{flags:?}");
         }
         assert!(Args::try_parse_from(["centavo", "export", "--format", "csv"]).is_err(), "it must say where to");

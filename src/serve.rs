@@ -21,6 +21,7 @@ use crate::folding::search_key;
 use crate::http::app::App;
 use crate::http::front::{Front, Measures};
 use crate::http::ops::health::Exposition;
+use crate::http::reports::Reporting;
 use crate::http::{routes, server};
 use crate::rails::sandbox;
 
@@ -97,6 +98,8 @@ pub async fn start_with(
         sandbox: settings.sandbox,
         opening: tokio::sync::Mutex::default(),
         backing_up: Arc::new(Semaphore::new(1)),
+        exporting: Arc::new(Semaphore::new(1)),
+        reporting: Reporting::default(),
         exposition: Exposition(registry),
     });
     let (shutdown, told) = watch::channel(false);

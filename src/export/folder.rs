@@ -52,7 +52,8 @@ impl Folder {
         for path in files.keys() {
             File::open(unfinished(path))?.sync_all()?;
         }
-        let (heads, others): (Vec<_>, Vec<_>) = files.keys().partition(|path| path.file_stem() == Some("main".as_ref()));
+        let (heads, others): (Vec<_>, Vec<_>) =
+            files.keys().partition(|path| path.file_stem() == Some("main".as_ref()));
         for path in others.into_iter().chain(heads) {
             fs::rename(unfinished(path), path)?;
         }

@@ -29,7 +29,8 @@ pub(super) fn begin(format: Format, books: &mut LedgerBooks, day: NaiveDate, tex
             ),
         ),
     }
-    let forward: Vec<_> = books.accounts.iter().filter(|(_, account)| account.balance != 0).map(|(key, _)| *key).collect();
+    let forward: Vec<_> =
+        books.accounts.iter().filter(|(_, account)| account.balance != 0).map(|(key, _)| *key).collect();
     if forward.is_empty() {
         return;
     }

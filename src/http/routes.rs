@@ -7,8 +7,8 @@ use axum::{Json, Router};
 use utoipa::OpenApi;
 
 use super::app::App;
-use super::ops::{api_keys, backup, books, health, merchants, sandbox, sub_recipients as review};
-use super::{balance, card, charges, pix, statement, sub_recipients};
+use super::ops::{api_keys, backup, books, export, health, merchants, sandbox, sub_recipients as review};
+use super::{balance, card, charges, pix, reports, statement, sub_recipients};
 
 static DOCUMENT: LazyLock<utoipa::openapi::OpenApi> = LazyLock::new(Document::openapi);
 
@@ -25,6 +25,7 @@ pub fn public(app: &Arc<App>) -> Router {
         .route("/api/dashboard/sub-recipients/{id}/splits", get(statement::splits))
         .route("/api/balance", get(balance::get))
         .route("/api/balance/operations", get(balance::list_operations))
+        .route("/api/reports/ledger", get(reports::ledger_report))
         .route("/openapi.json", get(|| async { Json(&*DOCUMENT) }));
     if app.sandbox {
         router = router.route("/api/sandbox/pix/{txid}/pay", post(pix::sandbox_pay));
@@ -44,6 +45,7 @@ pub fn operations(app: &Arc<App>) -> Router {
         .route("/ops/trial-balance", get(books::trial_balance))
         .route("/ops/ledgers/{id}/accounts", get(books::accounts))
         .route("/ops/ledgers/{id}/entries", get(books::entries))
+        .route("/ops/export", get(export::export))
         .route("/ops/backup", get(backup::backup))
         .route("/healthz", get(health::healthz))
         .route("/readyz", get(health::readyz))
@@ -73,6 +75,7 @@ pub fn operations(app: &Arc<App>) -> Router {
         statement::splits,
         balance::get,
         balance::list_operations,
+        reports::ledger_report,
         merchants::create,
         merchants::get,
         merchants::change,
@@ -83,6 +86,7 @@ pub fn operations(app: &Arc<App>) -> Router {
         books::trial_balance,
         books::accounts,
         books::entries,
+        export::export,
         backup::backup,
         sandbox::advance_clock,
         health::healthz,

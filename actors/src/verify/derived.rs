@@ -7,8 +7,8 @@ use ledger::invariants::GroupBooks;
 use ledger::record::Record;
 
 use super::{Promise, VerifyError, broken};
-use crate::names::Names;
 use crate::history::RunCheck;
+use crate::names::Names;
 use crate::projector::{self, KeptPage};
 use crate::store::{Sequence, Store, StoreError};
 

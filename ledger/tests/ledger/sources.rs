@@ -22,7 +22,8 @@ fn each_entry_of_a_record_has_the_source_of_its_own_event() {
     let sources = source::of_entries(record);
     let [paid @ .., of_merchant, of_platform] = &sources[..] else { panic!("{sources:?}") };
     assert!(paid.iter().all(|source| source.event == "pix_paid"), "{paid:?}");
-    let expected = [("txid", "019b796e4d2480008000000000000003"), ("end_to_end_id", "E0000000020260101120000000000001")];
+    let expected =
+        [("txid", "019b796e4d2480008000000000000003"), ("end_to_end_id", "E0000000020260101120000000000001")];
     assert_eq!(paid[0].objects, expected.map(|(name, id)| (name, id.to_owned())));
     assert_eq!([of_merchant, of_platform].map(|source| source.event), ["deficit_recovered"; 2]);
 }

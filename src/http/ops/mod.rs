@@ -1,8 +1,9 @@
-//! Operations: their own listener and credential. Merchants and their keys, reviews, the books, backups, the sandbox clock.
+//! Operations: their own listener and credential. Merchants and their keys, reviews, the books, exports, backups, the sandbox clock.
 
 pub mod api_keys;
 pub mod backup;
 pub mod books;
+pub mod export;
 pub mod health;
 pub mod merchants;
 pub mod sandbox;
