@@ -9,12 +9,15 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use actors::history::HistoryOptions;
-use actors::store::SledOptions;
+use actors::store::{Sequence, SledOptions};
+use chrono::NaiveDate;
 use clap::builder::BoolishValueParser;
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use serde::Deserialize;
 
+use crate::export::{Format, Request};
 use crate::http::credential::{OpsTokens, OpsTokensError, Secret};
+use crate::http::timestamp::day;
 use crate::network::{Network, NetworkError};
 
 /// The command line, as typed.
@@ -33,6 +36,8 @@ pub enum Command {
     Serve(ServeArgs),
     /// Serve a sandbox and show what it can do.
     Demo(DemoArgs),
+    /// Write the books, or those of one ledger, as files for other programs, while the server runs or not.
+    Export(ExportArgs),
     /// Copy what is new in the journal to a backup, while the server runs or not.
     Backup(BackupArgs),
     /// Make a data directory from a backup, and verify it.
@@ -100,9 +105,9 @@ pub struct DemoArgs {
     pub charges: u32,
 }
 
-/// The flags of `backup`. Where the data is, and how its server is called, comes from where `serve` takes it.
+/// The flags of the commands that read a journal. Where the data is, and how its server is called, comes from where `serve` takes it.
 #[derive(Debug, ClapArgs)]
-pub struct BackupArgs {
+pub struct JournalArgs {
     /// The TOML file of the server.
     #[arg(long, env = "CENTAVO_CONFIG", value_name = "FILE")]
     pub config: Option<PathBuf>,
@@ -115,7 +120,41 @@ pub struct BackupArgs {
     /// The server's token, or name:token,name:token, of which the first is used.
     #[arg(long, env = "CENTAVO_OPS_TOKEN", hide_env_values = true, value_name = "TOKENS", value_parser = secret)]
     pub ops_token: Option<Secret>,
+}
+
+/// The flags of `backup`.
+#[derive(Debug, ClapArgs)]
+pub struct BackupArgs {
+    /// Whose journal.
+    #[command(flatten)]
+    pub journal: JournalArgs,
     /// The directory of the backup, made when there is none, continued when there is one.
+    #[arg(long, value_name = "DIR")]
+    pub out: PathBuf,
+}
+
+/// The flags of `export`.
+#[derive(Debug, ClapArgs)]
+pub struct ExportArgs {
+    /// Whose journal.
+    #[command(flatten)]
+    pub journal: JournalArgs,
+    /// M-…, R-… or P-…, or all of them.
+    #[arg(long, value_name = "ID|all", default_value = "all")]
+    pub ledger: String,
+    /// What to write; this release makes jsonl, csv, beancount, hledger and ledger.
+    #[arg(long, value_enum)]
+    pub format: Format,
+    /// The first day, in America/Sao_Paulo [default: from the beginning].
+    #[arg(long, value_name = "DATE", value_parser = date)]
+    pub from: Option<NaiveDate>,
+    /// The last day [default: all through the cut].
+    #[arg(long, value_name = "DATE", value_parser = date)]
+    pub to: Option<NaiveDate>,
+    /// The last Record that counts [default: the last one there is].
+    #[arg(long, value_name = "SEQUENCE", value_parser = clap::value_parser!(u64).range(1..))]
+    pub at: Option<u64>,
+    /// The directory of the files, made when there is none.
     #[arg(long, value_name = "DIR")]
     pub out: PathBuf,
 }
@@ -225,6 +264,17 @@ pub enum ConfigError {
     /// A network of the webhooks can't be read.
     #[error("the networks of webhooks are wrong: {0}")]
     WebhookAllow(#[from] NetworkError),
+    /// A format that a later release makes.
+    #[error("this release does not make {0} yet; it makes jsonl, csv, beancount, hledger and ledger")]
+    FormatNotMade(&'static str),
+    /// There is no day from the first to the last.
+    #[error("there is no day from {from} to {to}")]
+    NoDays {
+        /// The first.
+        from: NaiveDate,
+        /// The last.
+        to: NaiveDate,
+    },
     /// The system has no randomness for a token.
     #[error("no operator's token can be made: {0}")]
     Randomness(#[from] getrandom::Error),
@@ -274,30 +324,73 @@ impl ServeArgs {
     }
 }
 
-/// What to copy, whom to ask for it, and where it goes.
+/// Where a journal is, and whom to ask for it.
 #[derive(Debug)]
-pub struct BackupSettings {
+pub struct JournalSettings {
     /// The directory of the journal.
     pub data: PathBuf,
     /// Where its server listens to operators, if it has one.
     pub ops_listen: SocketAddr,
     /// One token of the server.
     pub ops_token: Option<Secret>,
+}
+
+/// What to copy, and where it goes.
+#[derive(Debug)]
+pub struct BackupSettings {
+    /// The journal.
+    pub journal: JournalSettings,
     /// The directory of the backup.
     pub out: PathBuf,
 }
 
-impl BackupArgs {
+/// What to export, and where it goes.
+#[derive(Debug)]
+pub struct ExportSettings {
+    /// The journal.
+    pub journal: JournalSettings,
+    /// What of it, and as what.
+    pub request: Request,
+    /// The last Record that counts; the last one there is when absent.
+    pub at: Option<Sequence>,
+    /// The directory of the files.
+    pub out: PathBuf,
+}
+
+impl JournalArgs {
     /// Reads the file, if one is named, and checks what all of it means.
-    pub fn settings(self) -> Result<BackupSettings, ConfigError> {
+    pub fn settings(self) -> Result<JournalSettings, ConfigError> {
         let file = self.config.as_deref().map_or_else(|| Ok(File::default()), File::read)?;
         let tokens = self.ops_token.or(file.ops_token);
-        Ok(BackupSettings {
+        Ok(JournalSettings {
             data: self.data.or(file.data).unwrap_or_else(|| PathBuf::from(DATA_DEFAULT)),
             ops_listen: self.ops_listen.or(file.ops_listen).unwrap_or(OPS_LISTEN_DEFAULT),
             ops_token: tokens.map(|tokens| OpsTokens::first(tokens.reveal())).transpose()?,
-            out: self.out,
         })
+    }
+}
+
+impl BackupArgs {
+    /// Checks what all of it means.
+    pub fn settings(self) -> Result<BackupSettings, ConfigError> {
+        Ok(BackupSettings { journal: self.journal.settings()?, out: self.out })
+    }
+}
+
+impl ExportArgs {
+    /// Checks what all of it means.
+    pub fn settings(self) -> Result<ExportSettings, ConfigError> {
+        let Self { journal, ledger, format, from, to, at, out } = self;
+        if Format::made(format.name()).is_none() {
+            return Err(ConfigError::FormatNotMade(format.name()));
+        }
+        if let (Some(from), Some(to)) = (from, to)
+            && from > to
+        {
+            return Err(ConfigError::NoDays { from, to });
+        }
+        let request = Request { ledger: Some(ledger).filter(|ledger| ledger != "all"), format, from, to };
+        Ok(ExportSettings { journal: journal.settings()?, request, at: at.map(Sequence), out })
     }
 }
 
@@ -374,6 +467,10 @@ fn store(name: Option<&str>) -> Result<Store, ConfigError> {
 
 fn networks(list: &str) -> Result<Vec<Network>, NetworkError> {
     list.split(',').map(str::trim).filter(|network| !network.is_empty()).map(str::parse).collect()
+}
+
+fn date(text: &str) -> Result<NaiveDate, &'static str> {
+    day(text).ok_or("a day is written like 2026-07-01")
 }
 
 fn secret(text: &str) -> Result<Secret, std::convert::Infallible> {
@@ -509,14 +606,47 @@ mod tests {
         let args = Args::try_parse_from(["centavo", "backup", "--out", "/srv/backup", "--config", &config]).unwrap();
         let Command::Backup(args) = args.command else { panic!("{args:?}") };
         let settings = args.settings().unwrap();
-        assert_eq!(
-            (settings.data.as_path(), settings.out.as_path()),
-            (Path::new("/srv/books"), Path::new("/srv/backup"))
-        );
-        assert_eq!(settings.ops_listen.to_string(), "0.0.0.0:9001");
-        assert_eq!(settings.ops_token.as_ref().map(Secret::reveal), Some("one"));
-        assert!(!format!("{settings:?}").contains("one"));
+        let BackupSettings { journal, out } = settings;
+        assert_eq!((journal.data.as_path(), out.as_path()), (Path::new("/srv/books"), Path::new("/srv/backup")));
+        assert_eq!(journal.ops_listen.to_string(), "0.0.0.0:9001");
+        assert_eq!(journal.ops_token.as_ref().map(Secret::reveal), Some("one"));
+        assert!(!format!("{journal:?}").contains("one"));
         assert!(Args::try_parse_from(["centavo", "backup", "--data", "/srv/books"]).is_err(), "it must say where to");
+    }
+
+    fn export(flags: &[&str]) -> Result<Result<ExportSettings, ConfigError>, clap::Error> {
+        let args = Args::try_parse_from(["centavo", "export", "--out", "books"].iter().chain(flags))?;
+        let Command::Export(args) = args.command else { panic!("{args:?}") };
+        Ok(args.settings())
+    }
+
+    #[test]
+    fn an_export_names_a_ledger_a_format_and_days() {
+        let settings = export(&["--format", "csv"]).unwrap().unwrap();
+        let whole = Request { ledger: None, format: Format::Csv, from: None, to: None };
+        assert_eq!((settings.request, settings.at, settings.out.as_path()), (whole, None, Path::new("books")));
+        let flags =
+            ["--format", "beancount", "--ledger", "M-1", "--from", "2026-07-01", "--to", "2026-07-31", "--at", "7"];
+        let settings = export(&flags).unwrap().unwrap();
+        assert_eq!(settings.request.file_name(), "M-1_2026-07-01_2026-07-31.beancount");
+        assert_eq!(settings.at, Some(Sequence(7)));
+    }
+
+    #[test]
+    fn an_export_that_cannot_be_made_is_refused_before_anything_is_read() {
+        for format in ["csv-ptbr", "parquet", "xlsx", "quickbooks", "netsuite"] {
+            let error = export(&["--format", format]).unwrap().unwrap_err().to_string();
+            assert!(error.contains(&format!("does not make {format} yet")), "{error}");
+        }
+        let days = ["--format", "csv", "--from", "2026-07-02", "--to", "2026-07-01"];
+        let error = export(&days).unwrap().unwrap_err().to_string();
+        assert!(error.contains("no day from 2026-07-02 to 2026-07-01"), "{error}");
+        for flags in
+            [&["--format", "pdf"][..], &["--format", "csv", "--from", "2026-7-1"], &["--format", "csv", "--at", "0"]]
+        {
+            assert!(export(flags).is_err(), "{flags:?}");
+        }
+        assert!(Args::try_parse_from(["centavo", "export", "--format", "csv"]).is_err(), "it must say where to");
     }
 
     #[test]

@@ -4,8 +4,8 @@ use std::backtrace::Backtrace;
 use std::panic::{self, PanicHookInfo};
 use std::process::ExitCode;
 
-use centavo::config::{Args, BackupArgs, Command, DemoArgs, LogFormat, ServeArgs, Settings};
-use centavo::{backup, demo, restore, serve, terminal, verify};
+use centavo::config::{Args, BackupArgs, Command, DemoArgs, ExportArgs, LogFormat, ServeArgs, Settings};
+use centavo::{backup, demo, export, restore, serve, terminal, verify};
 use clap::Parser;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing_subscriber::EnvFilter;
@@ -15,6 +15,7 @@ async fn main() -> ExitCode {
     let done = match Args::parse().command {
         Command::Serve(args) => run_server(args).await,
         Command::Demo(args) => run_demo(args).await,
+        Command::Export(args) => run_export(args).await,
         Command::Backup(args) => run_backup(args).await,
         Command::Restore(args) => restore::run(&args).map(|()| ExitCode::SUCCESS).map_err(Into::into),
         Command::Verify(args) => verify::run(&args.data).map(|()| ExitCode::SUCCESS).map_err(Into::into),
@@ -68,6 +69,11 @@ async fn run_demo(args: DemoArgs) -> Done {
 
 async fn run_backup(args: BackupArgs) -> Done {
     backup::run(args.settings()?).await?;
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn run_export(args: ExportArgs) -> Done {
+    export::command::run(args.settings()?).await?;
     Ok(ExitCode::SUCCESS)
 }
 

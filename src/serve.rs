@@ -22,6 +22,7 @@ use crate::http::app::App;
 use crate::http::front::{Front, Measures};
 use crate::http::ops::health::Exposition;
 use crate::http::rate_limits::RateLimits;
+use crate::http::reports::Reporting;
 use crate::http::{routes, server};
 use crate::rails::sandbox;
 
@@ -99,6 +100,8 @@ pub async fn start_with(
         rate_limits: settings.rate_limit.then(RateLimits::default),
         opening: tokio::sync::Mutex::default(),
         backing_up: Arc::new(Semaphore::new(1)),
+        exporting: Arc::new(Semaphore::new(1)),
+        reporting: Reporting::default(),
         exposition: Exposition(registry),
     });
     let (shutdown, told) = watch::channel(false);

@@ -56,6 +56,12 @@ pub fn bar(label: &str, unit: &str) -> ProgressBar {
     bar
 }
 
+/// Shows on a bar how much of how much is done.
+pub fn advance(bar: &ProgressBar, done: u64, total: u64) {
+    bar.set_length(total);
+    bar.set_position(done);
+}
+
 fn grouped(digits: &str, mark: char) -> String {
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
     for (place, digit) in digits.char_indices() {

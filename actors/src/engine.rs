@@ -373,6 +373,11 @@ impl Engine {
         load::record(&*self.shared.store, sequence)
     }
 
+    /// One Record of the journal, and when it was booked.
+    pub fn booked_record(&self, sequence: Sequence) -> Result<(Timestamp, Record), LoadError> {
+        load::booked_record(&*self.shared.store, sequence)
+    }
+
     /// What a backup lacks that has all before `from`; see [`backup::frames`]. For a thread that may wait.
     pub fn backup(&self, from: Sequence) -> Result<impl Iterator<Item = Result<Frame, BackupError>> + '_, BackupError> {
         backup::frames(&*self.shared.store, from)

@@ -6,6 +6,7 @@ use std::sync::atomic::AtomicU64;
 
 use ledger::id::{GroupNumber, LedgerId};
 use ledger::record::{DecodeError, Record};
+use ledger::time::Timestamp;
 use parking_lot::Mutex;
 
 use crate::projector::Projector;
@@ -34,8 +35,14 @@ pub enum LoadError {
 
 /// One Record of the journal.
 pub fn record(store: &dyn Store, sequence: Sequence) -> Result<Record, LoadError> {
+    booked_record(store, sequence).map(|(_, record)| record)
+}
+
+/// One Record of the journal, and when it was booked.
+pub fn booked_record(store: &dyn Store, sequence: Sequence) -> Result<(Timestamp, Record), LoadError> {
     let stored = store.record(Partition(0), sequence)?.ok_or(LoadError::Missing(sequence.0))?;
-    Record::decode(&stored.bytes).map_err(|error| LoadError::Decode { sequence: sequence.0, error })
+    let record = Record::decode(&stored.bytes).map_err(|error| LoadError::Decode { sequence: sequence.0, error })?;
+    Ok((Timestamp(stored.booked_at_ms), record))
 }
 
 /// The large Records that were read last. A charge with ten thousand splits is in the tail of ten thousand recipients, who are often

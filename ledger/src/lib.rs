@@ -26,4 +26,5 @@ pub mod recipient;
 pub mod record;
 pub mod rejection;
 pub mod section;
+pub mod source;
 pub mod time;

@@ -20,6 +20,7 @@ use super::credential::{OpsTokens, api_key};
 use super::ops::health::Exposition;
 use super::problem::{Code, FieldError, Problem};
 use super::rate_limits::RateLimits;
+use super::reports::Reporting;
 
 /// What the handlers share.
 pub struct App {
@@ -35,6 +36,10 @@ pub struct App {
     pub opening: tokio::sync::Mutex<()>,
     /// Taken while a backup is read: one at a time.
     pub backing_up: Arc<Semaphore>,
+    /// Taken while an export is made: one at a time.
+    pub exporting: Arc<Semaphore>,
+    /// The reports that are being made.
+    pub reporting: Reporting,
     /// The metrics.
     pub exposition: Exposition,
 }

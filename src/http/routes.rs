@@ -8,9 +8,9 @@ use axum::{Json, Router};
 use utoipa::OpenApi;
 
 use super::app::App;
-use super::ops::{api_keys, audit, backup, books, health, merchants, queue, sandbox, sub_recipients as review};
+use super::ops::{api_keys, audit, backup, books, export, health, merchants, queue, sandbox, sub_recipients as review};
 use super::rate_limits::{Policy, admit};
-use super::{balance, card, charges, pix, statement, sub_recipients};
+use super::{balance, card, charges, pix, reports, statement, sub_recipients};
 
 static DOCUMENT: LazyLock<utoipa::openapi::OpenApi> = LazyLock::new(Document::openapi);
 
@@ -29,7 +29,8 @@ pub fn public(app: &Arc<App>) -> Router {
         .route("/api/dashboard/sub-recipients", get(sub_recipients::list))
         .route("/api/dashboard/sub-recipients/{id}/splits", get(statement::splits))
         .route("/api/balance", get(balance::get))
-        .route("/api/balance/operations", get(balance::list_operations));
+        .route("/api/balance/operations", get(balance::list_operations))
+        .route("/api/reports/ledger", get(reports::ledger_report));
     if app.sandbox {
         others = others.route("/api/sandbox/pix/{txid}/pay", post(pix::sandbox_pay));
     }
@@ -52,6 +53,7 @@ pub fn operations(app: &Arc<App>) -> Router {
         .route("/ops/trial-balance", get(books::trial_balance))
         .route("/ops/ledgers/{id}/accounts", get(books::accounts))
         .route("/ops/ledgers/{id}/entries", get(books::entries))
+        .route("/ops/export", get(export::export))
         .route("/ops/backup", get(backup::backup))
         .route("/healthz", get(health::healthz))
         .route("/readyz", get(health::readyz))
@@ -83,6 +85,7 @@ pub fn operations(app: &Arc<App>) -> Router {
         statement::splits,
         balance::get,
         balance::list_operations,
+        reports::ledger_report,
         merchants::create,
         merchants::get,
         merchants::change,
@@ -95,6 +98,7 @@ pub fn operations(app: &Arc<App>) -> Router {
         books::trial_balance,
         books::accounts,
         books::entries,
+        export::export,
         backup::backup,
         sandbox::advance_clock,
         health::healthz,

@@ -38,11 +38,21 @@ impl Named {
             let at = instant.timestamp_millis() + part;
             return Some(Self { begin: at, end: at });
         }
-        let is_date = text.len() == 10 && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-');
-        let day = NaiveDate::parse_from_str(text, "%Y-%m-%d").ok().filter(|_| is_date)?;
-        let begin = day.and_time(NaiveTime::MIN).checked_add_signed(BEHIND_UTC)?.and_utc().timestamp_millis();
+        let begin = day(text)?.and_time(NaiveTime::MIN).checked_add_signed(BEHIND_UTC)?.and_utc().timestamp_millis();
         Some(Self { begin, end: begin + DAY_MILLISECONDS })
     }
+}
+
+/// The day in Sao Paulo that an instant lies in. One beyond the calendar lies in the nearest day that it can express.
+pub fn day_of(epoch_milliseconds: i64) -> NaiveDate {
+    let at = instant(epoch_milliseconds);
+    at.checked_sub_signed(BEHIND_UTC).unwrap_or(at).date_naive()
+}
+
+/// Reads a day, such as `2026-07-01`.
+pub fn day(text: &str) -> Option<NaiveDate> {
+    let is_date = text.len() == 10 && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-');
+    NaiveDate::parse_from_str(text, "%Y-%m-%d").ok().filter(|_| is_date)
 }
 
 /// How much later midnight comes in Sao Paulo.
@@ -92,6 +102,17 @@ mod tests {
         ] {
             assert_eq!(Named::parse(text), expected, "{text}");
         }
+    }
+
+    #[test]
+    fn a_day_begins_at_midnight_in_sao_paulo() {
+        for text in ["2026-07-01", "2028-02-29", "1970-01-01"] {
+            let Named { begin, end } = Named::parse(text).unwrap();
+            let day = day(text).unwrap();
+            assert_eq!([begin, end - 1].map(day_of), [day; 2], "{text}");
+            assert_eq!([begin - 1, end].map(day_of), [day.pred_opt().unwrap(), day.succ_opt().unwrap()], "{text}");
+        }
+        assert!(day_of(i64::MIN) < day_of(0) && day_of(0) < day_of(i64::MAX));
     }
 
     #[test]

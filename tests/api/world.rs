@@ -109,8 +109,13 @@ impl World {
     /// Ends the server in good order and starts it again on the same folder.
     pub(crate) async fn restarted(self) -> Self {
         let sandbox = self.running.app.sandbox;
+        Self::start(self.stopped().await, sandbox).await
+    }
+
+    /// Ends the server in good order and gives its folder.
+    pub(crate) async fn stopped(self) -> TempDir {
         self.running.stop().await;
-        Self::start(self.folder, sandbox).await
+        self.folder
     }
 
     /// Where the books are.

@@ -130,6 +130,17 @@ impl Projector {
         Ok((total, listed.into_iter().map(|listed| Sequence(listed.number)).collect()))
     }
 
+    /// The Records after `after`, through `through`, that have an entry of a ledger, in order.
+    pub fn entries_between(
+        &self,
+        ledger: LedgerId,
+        after: Sequence,
+        through: Sequence,
+    ) -> Result<Vec<Sequence>, LoadError> {
+        let sequences = self.history.numbers(&[Term::entries(ledger)], after.0 + 1..through.0 + 1)?;
+        Ok(sequences.into_iter().map(Sequence).collect())
+    }
+
     /// How many splits a recipient's statement has, and the page of them that begins `skip` from the newest.
     pub fn splits_page(
         &self,

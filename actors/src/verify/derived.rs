@@ -6,8 +6,9 @@ use ledger::id::GroupNumber;
 use ledger::invariants::GroupBooks;
 use ledger::record::Record;
 
-use super::{Names, Promise, VerifyError, broken};
+use super::{Promise, VerifyError, broken};
 use crate::history::RunCheck;
+use crate::names::Names;
 use crate::projector::{self, KeptPage};
 use crate::store::{Sequence, Store, StoreError};
 

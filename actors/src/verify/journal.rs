@@ -13,7 +13,8 @@ use ledger::record::{IDEMPOTENCY_KEPT_MS, Record};
 use ledger::time::Timestamp;
 
 use super::derived::{Derived, DerivedParts};
-use super::{Names, Progress, Promise, SealedParts, VerifyError, broken};
+use super::{Progress, Promise, SealedParts, VerifyError, broken};
+use crate::names::Names;
 use crate::seal::{Keyring, SealedState};
 use crate::store::{Block, Head, Partition, Sequence, Store};
 

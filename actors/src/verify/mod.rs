@@ -16,12 +16,7 @@ mod derived;
 mod journal;
 mod states;
 
-use std::collections::HashMap;
 use std::fmt;
-
-use ledger::event::Event;
-use ledger::id::{LedgerId, ObjectId};
-use ledger::record::Record;
 
 use crate::load::LoadError;
 use crate::seal::{Keyring, SealError};
@@ -194,40 +189,6 @@ impl fmt::Display for Promise {
             Self::Snapshot => "a snapshot equals a replay",
             Self::State => "a state says what the books say",
         })
-    }
-}
-
-/// The outside names of ledgers, learned from the Records that open them.
-#[derive(Debug, Default)]
-struct Names(HashMap<LedgerId, ObjectId>);
-
-impl Names {
-    fn learn(&mut self, record: &Record) {
-        let Some(group) = record.owner.group() else { return };
-        for event in &record.events {
-            match event {
-                Event::MerchantOpened { id, .. } => self.0.insert(LedgerId::Merchant(group), *id),
-                Event::RecipientRegistered { number, id, .. } => {
-                    self.0.insert(LedgerId::Recipient(group, *number), *id)
-                }
-                _ => None,
-            };
-        }
-    }
-
-    fn of(&self, ledger: LedgerId) -> String {
-        let id = |ledger| self.0.get(&ledger).map(|id| id.uuid());
-        match ledger {
-            LedgerId::System => "the operator's Records".to_owned(),
-            LedgerId::Merchant(group) => {
-                id(ledger).map_or(format!("the merchant of group {}", group.0), |id| format!("M-{id}"))
-            }
-            LedgerId::Recipient(group, number) => {
-                id(ledger).map_or(format!("recipient {} of group {}", number.0, group.0), |id| format!("R-{id}"))
-            }
-            LedgerId::Platform(group) => id(LedgerId::Merchant(group))
-                .map_or(format!("the platform's shard of group {}", group.0), |id| format!("P-{id}")),
-        }
     }
 }
 

@@ -12,4 +12,5 @@ mod operations;
 mod postings;
 mod properties;
 mod shelf;
+mod sources;
 mod world;

@@ -100,6 +100,13 @@ fn told(app: &App, record: &Record) -> Option<Told> {
         Event::RecipientRejected { number, notes } => {
             Some(("reject", "recipient", recipient(*number), Some(notes.clone())))
         }
+        Event::WithdrawalApproved { id } => Some(("approve", "withdrawal", Some(*id), None)),
+        Event::WithdrawalRejected { id, notes, .. } => Some(("reject", "withdrawal", Some(*id), Some(notes.clone()))),
+        Event::RefundApproved { id, .. } => Some(("approve", "refund", Some(*id), None)),
+        Event::RefundRejected { id, notes, .. } => Some(("reject", "refund", Some(*id), Some(notes.clone()))),
+        Event::DisputeOpened { id, .. } => Some(("open", "dispute", Some(*id), None)),
+        Event::DisputeAccepted { id, .. } => Some(("accept", "dispute", Some(*id), None)),
+        Event::DisputeReleased { id, .. } => Some(("release", "dispute", Some(*id), None)),
         Event::ClockMoved { .. } => Some(("advance", "clock", None, None)),
         Event::RecipientRegistered { .. }
         | Event::RecipientRegisteredAgain { .. }
@@ -113,6 +120,17 @@ fn told(app: &App, record: &Record) -> Option<Told> {
         | Event::PixCancelled { .. }
         | Event::Matured { .. }
         | Event::AcquirerPaid { .. }
-        | Event::DeficitRecovered { .. } => None,
+        | Event::DeficitRecovered { .. }
+        | Event::WithdrawalRequested { .. }
+        | Event::WithdrawalPaid { .. }
+        | Event::WithdrawalReturned { .. }
+        | Event::SplitsAnticipated { .. }
+        | Event::ClawbackRecovered { .. }
+        | Event::CashoutCreated { .. }
+        | Event::CashoutProcessed { .. }
+        | Event::CashoutFailed { .. }
+        | Event::RefundRequested { .. }
+        | Event::PayerRepaid { .. }
+        | Event::LatePixReceived { .. } => None,
     })
 }

@@ -137,7 +137,7 @@ fn entry_row(app: &App, ledger: LedgerId, sequence: Sequence) -> Result<EntryRow
 }
 
 /// The ledger of an outside name.
-fn find(app: &App, name: &str) -> Result<LedgerId, Problem> {
+pub(super) fn find(app: &App, name: &str) -> Result<LedgerId, Problem> {
     let not_found = || Problem::new(Code::NotFound);
     let (kind, id) = name.split_once('-').ok_or_else(not_found)?;
     match kind {

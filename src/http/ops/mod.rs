@@ -1,9 +1,11 @@
-//! Operations: their own listener and credential. Merchants and their keys, the queue and its reviews, the audit trail, the books, backups, the sandbox clock.
+//! Operations: their own listener and credential. Merchants and their keys, the queue and its reviews, the audit trail, the books,
+//! exports, backups, the sandbox clock.
 
 pub mod api_keys;
 pub mod audit;
 pub mod backup;
 pub mod books;
+pub mod export;
 pub mod health;
 pub mod merchants;
 pub mod queue;

@@ -1,0 +1,135 @@
+//! An export in a folder. Rows are one file; the books of plain text are a folder for each ledger, with a file for each month, and
+//! `main`, which has their head and includes them.
+//!
+//! A file is written under another name, synced, and renamed when all are written: those that others include first.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use chrono::NaiveDate;
+
+use super::{Format, Out, Part, Request};
+
+/// See the module.
+pub struct Folder {
+    path: PathBuf,
+    format: Format,
+    /// What a file of rows is called.
+    rows: String,
+    files: BTreeMap<PathBuf, Unfinished>,
+    /// Bytes that are not written yet.
+    waiting: usize,
+}
+
+/// A file that has not got its name yet.
+#[derive(Default)]
+struct Unfinished {
+    waiting: Vec<u8>,
+    /// Whether it is on the disk, in part.
+    has_begun: bool,
+}
+
+/// Bytes that wait to be written, over all files.
+const WAITING_MAX: usize = 8 << 20;
+/// The ending of a file that is being written.
+const UNFINISHED: &str = "~";
+
+impl Folder {
+    /// Makes the folder, if there is none.
+    pub fn open(path: &Path, request: &Request) -> io::Result<Self> {
+        fs::create_dir_all(path)?;
+        let rows = format!("{}.{}", request.ledger.as_deref().unwrap_or("all"), request.format.name());
+        let (path, format) = (path.to_path_buf(), request.format);
+        Ok(Self { path, format, rows, files: BTreeMap::new(), waiting: 0 })
+    }
+
+    /// Gives all files their names, durably; gives how many there are.
+    pub fn finish(mut self) -> io::Result<usize> {
+        self.write_waiting()?;
+        let files = std::mem::take(&mut self.files);
+        for path in files.keys() {
+            File::open(unfinished(path))?.sync_all()?;
+        }
+        let (heads, others): (Vec<_>, Vec<_>) =
+            files.keys().partition(|path| path.file_stem() == Some("main".as_ref()));
+        for path in others.into_iter().chain(heads) {
+            fs::rename(unfinished(path), path)?;
+        }
+        let mut folders: Vec<_> = files.keys().filter_map(|path| path.parent()).collect();
+        folders.dedup();
+        folders.into_iter().chain([self.path.as_path()]).try_for_each(|folder| File::open(folder)?.sync_all())?;
+        Ok(files.len())
+    }
+
+    fn put(&mut self, path: PathBuf, text: &[u8]) -> io::Result<()> {
+        self.files.entry(path).or_default().waiting.extend_from_slice(text);
+        self.waiting += text.len();
+        if self.waiting < WAITING_MAX { Ok(()) } else { self.write_waiting() }
+    }
+
+    /// One file after the other is opened: there may be more of them than a process may have open.
+    fn write_waiting(&mut self) -> io::Result<()> {
+        for (path, file) in &mut self.files {
+            if file.has_begun && file.waiting.is_empty() {
+                continue;
+            }
+            let mut options = OpenOptions::new();
+            if std::mem::replace(&mut file.has_begun, true) {
+                options.append(true);
+            } else {
+                path.parent().map_or(Ok(()), fs::create_dir_all)?;
+                options.write(true).create(true).truncate(true);
+            }
+            options.open(unfinished(path))?.write_all(&file.waiting)?;
+            file.waiting = Vec::new();
+        }
+        self.waiting = 0;
+        Ok(())
+    }
+
+    fn head_of(&self, ledger: &str) -> PathBuf {
+        self.path.join(ledger).join(format!("main.{}", self.format.name()))
+    }
+
+    fn month_of(&self, ledger: &str, month: NaiveDate) -> PathBuf {
+        self.path.join(ledger).join(format!("{}.{}", month.format("%Y-%m"), self.format.name()))
+    }
+}
+
+impl Out for Folder {
+    fn write(&mut self, part: Part<'_>, text: &[u8]) -> io::Result<()> {
+        match part {
+            Part::Rows => self.put(self.path.join(&self.rows), text),
+            Part::Begin(ledger) => self.put(self.head_of(ledger), text),
+            Part::Month(ledger, month) => {
+                let path = self.month_of(ledger, month);
+                if !self.files.contains_key(&path) {
+                    let name = path.file_name().unwrap_or_default().to_string_lossy();
+                    let include = match self.format {
+                        Format::Beancount => format!("\ninclude \"{name}\"\n"),
+                        _ => format!("\ninclude {name}\n"),
+                    };
+                    self.put(self.head_of(ledger), include.as_bytes())?;
+                }
+                self.put(path, text)
+            }
+        }
+    }
+}
+
+/// An export that did not come to its end leaves nothing behind.
+impl Drop for Folder {
+    fn drop(&mut self) {
+        for path in self.files.iter().filter(|(_, file)| file.has_begun).map(|(path, _)| path) {
+            let _there_was_none = fs::remove_file(unfinished(path));
+        }
+    }
+}
+
+fn unfinished(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(UNFINISHED);
+    name.into()
+}

@@ -1,0 +1,111 @@
+//! Answers that are made while they are taken: by a thread of their own, with a few parts in memory. Nobody else waits for their caller.
+
+use std::error::Error;
+use std::io::{self, Write};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use axum::body::{Body, Bytes};
+use tokio::runtime::Handle;
+use tokio::sync::mpsc::{Receiver, Sender, channel};
+
+/// Bytes that are gathered before they are sent.
+const PART_BYTES: usize = 64 * 1024;
+/// Parts that wait for the caller.
+const PARTS_MAX: usize = 4;
+/// How long a caller may take nothing before the answer is broken off.
+const STALL_MAX: Duration = Duration::from_secs(60);
+
+/// What ends an answer before its time.
+pub type BoxError = Box<dyn Error + Send + Sync>;
+
+/// A body that `work` writes. `what` names it in the log. One that fails, or whose caller takes nothing for a minute, is broken off, so
+/// that nobody takes a part of it for the whole.
+pub fn streamed(
+    what: &'static str,
+    work: impl FnOnce(&mut dyn Write) -> Result<(), BoxError> + Send + 'static,
+) -> Body {
+    let (sender, receiver) = channel(PARTS_MAX);
+    tokio::task::spawn_blocking(move || {
+        let mut parts = Parts { part: Vec::new(), sender, is_taken: true };
+        let work = AssertUnwindSafe(|| work(&mut parts).and_then(|()| Ok(parts.flush()?)));
+        let done = catch_unwind(work).unwrap_or_else(|_| Err("it panicked".into()));
+        let Err(error) = done else { return };
+        if !parts.is_taken {
+            tracing::warn!(what, "an answer was broken off by its caller");
+            return;
+        }
+        tracing::error!(what, %error, "an answer could not be made");
+        let _the_caller_is_gone = Handle::current().block_on(parts.sender.send(Err(io::Error::other("broken off"))));
+    });
+    Body::new(Parted(receiver))
+}
+
+/// Gathers what is written and sends it part by part.
+struct Parts {
+    part: Vec<u8>,
+    sender: Sender<io::Result<Bytes>>,
+    /// False once the caller went away or stalled.
+    is_taken: bool,
+}
+
+impl Write for Parts {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.part.extend_from_slice(bytes);
+        if self.part.len() >= PART_BYTES {
+            self.flush()?;
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        if self.part.is_empty() {
+            return Ok(());
+        }
+        let part = Bytes::from(std::mem::take(&mut self.part));
+        let send = async { tokio::time::timeout(STALL_MAX, self.sender.send(Ok(part))).await };
+        self.is_taken = matches!(Handle::current().block_on(send), Ok(Ok(())));
+        if self.is_taken { Ok(()) } else { Err(io::ErrorKind::BrokenPipe.into()) }
+    }
+}
+
+/// A body in parts, as they come.
+struct Parted(Receiver<io::Result<Bytes>>);
+
+impl hyper::body::Body for Parted {
+    type Data = Bytes;
+    type Error = io::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<hyper::body::Frame<Bytes>, io::Error>>> {
+        self.0.poll_recv(context).map(|part| part.map(|part| part.map(hyper::body::Frame::data)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http_body_util::BodyExt;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn what_is_written_arrives_and_what_fails_breaks_off() {
+        let whole = vec![7; 3 * PART_BYTES + 1];
+        let written = whole.clone();
+        let body = streamed("a test", move |out| Ok(out.write_all(&written)?));
+        assert!(body.collect().await.unwrap().to_bytes() == whole);
+        let failing: [fn(&mut dyn Write) -> Result<(), BoxError>; 2] =
+            [|_| Err("no more".into()), |_| panic!("a defect, for the test")];
+        for work in failing {
+            let body = streamed("a test", move |out| {
+                out.write_all(&[7; 10])?;
+                work(out)
+            });
+            assert!(body.collect().await.is_err(), "a part is not taken for the whole");
+        }
+    }
+}

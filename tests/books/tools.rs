@@ -1,0 +1,131 @@
+//! The three programs that read the exports: what they accept, what they find wrong, and the balances that they come to.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use centavo::export::Format;
+
+/// Centavos by account; accounts at zero left out.
+pub(crate) type Balances = BTreeMap<String, i128>;
+
+/// A program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Tool {
+    program: &'static str,
+    install: &'static str,
+    pub(crate) format: Format,
+}
+
+const TOOLS: [Tool; 3] = [
+    Tool { program: "bean-check", install: "pip install beancount", format: Format::Beancount },
+    Tool { program: "hledger", install: "apt-get install hledger", format: Format::Hledger },
+    Tool { program: "ledger", install: "apt-get install ledger", format: Format::Ledger },
+];
+
+/// The programs that are here. One that is not is named; with `CENTAVO_CONFORMANCE=required` that is a failure.
+pub(crate) fn tools() -> Vec<Tool> {
+    let (here, missing): (Vec<_>, Vec<_>) = TOOLS.into_iter().partition(|tool| tool.found().is_some());
+    let missing: Vec<_> = missing.iter().map(|tool| format!("{} ({})", tool.program, tool.install)).collect();
+    if !missing.is_empty() {
+        println!("not checked, because it is not installed: {}", missing.join(", "));
+        let is_required = std::env::var("CENTAVO_CONFORMANCE").is_ok_and(|value| value == "required");
+        assert!(!is_required, "CENTAVO_CONFORMANCE=required, and there is no {}", missing.join(", "));
+    }
+    here
+}
+
+impl Tool {
+    fn found(self) -> Option<PathBuf> {
+        let path = std::env::var_os("PATH")?;
+        std::env::split_paths(&path).map(|folder| folder.join(self.program)).find(|file| file.is_file())
+    }
+
+    fn run(self, file: &Path, arguments: &[&str]) -> Output {
+        let mut command = Command::new(self.program);
+        if self.format != Format::Beancount {
+            command.arg("-f");
+        }
+        command.arg(file).args(arguments).env("LC_ALL", "C.UTF-8");
+        if self.format == Format::Ledger {
+            command.arg("--init-file").arg("/dev/null");
+        }
+        command.output().unwrap()
+    }
+
+    /// Has the program check a file, as strictly as it can; what it found wrong is the error.
+    pub(crate) fn check(self, file: &Path) -> Result<(), String> {
+        let output = match self.format {
+            Format::Beancount => self.run(file, &["--no-cache"]),
+            Format::Hledger => self.run(file, &["check", "-s"]),
+            _ => self.run(file, &["--pedantic", "balance"]),
+        };
+        let said = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        if output.status.success() { Ok(()) } else { Err(said) }
+    }
+
+    /// The balances that the program comes to. bean-check prints none: of a file that it accepts, the last ones that it was told to
+    /// compare with its own.
+    pub(crate) fn balances(self, file: &Path) -> Balances {
+        let output = match self.format {
+            Format::Beancount => return asserted(file),
+            Format::Hledger => self.run(file, &["balance", "--flat", "--no-total", "-E", "-O", "tsv"]),
+            _ => {
+                let format = "%(account)\t%(display_total)\n";
+                self.run(file, &["balance", "--flat", "--no-total", "--empty", "--format", format])
+            }
+        };
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let text = String::from_utf8(output.stdout).unwrap();
+        let rows = text.lines().filter_map(|line| line.split_once('\t'));
+        let rows = rows.map(|(account, amount)| (account.trim_matches('"'), amount.trim_matches('"')));
+        without_zeros(
+            rows.filter(|(account, _)| *account != "account").map(|(account, amount)| (account, centavos(amount))),
+        )
+    }
+}
+
+/// The closing balances of a beancount file and those that it includes: of each account the last.
+fn asserted(file: &Path) -> Balances {
+    let mut balances = BTreeMap::new();
+    for text in with_included(file) {
+        for line in text.lines() {
+            let words: Vec<_> = line.split_whitespace().collect();
+            if let [_, "balance", account, amount, "~", "0", "BRL"] = words[..] {
+                balances.insert(account.to_owned(), centavos(amount));
+            }
+        }
+    }
+    balances.retain(|_, balance| *balance != 0);
+    balances
+}
+
+/// A file's text and those of the files that it includes, in order.
+pub(crate) fn with_included(file: &Path) -> Vec<String> {
+    let main = std::fs::read_to_string(file).unwrap();
+    let names: Vec<_> = main.lines().filter_map(|line| line.strip_prefix("include ")).collect();
+    let included = names.iter().map(|name| file.with_file_name(name.trim_matches('"')));
+    let included: Vec<_> = included.map(|file| std::fs::read_to_string(file).unwrap()).collect();
+    [vec![main.clone()], included].concat()
+}
+
+pub(crate) fn without_zeros<'a>(rows: impl Iterator<Item = (&'a str, i128)>) -> Balances {
+    let mut balances = Balances::new();
+    for (account, centavos) in rows {
+        *balances.entry(account.to_owned()).or_default() += centavos;
+    }
+    balances.retain(|_, centavos| *centavos != 0);
+    balances
+}
+
+/// `-1234.50 BRL` in centavos; a plain `0` too.
+fn centavos(amount: &str) -> i128 {
+    let amount = amount.trim().trim_end_matches(" BRL");
+    match amount.split_once('.') {
+        Some((whole, cents)) if cents.len() == 2 => format!("{whole}{cents}").parse().unwrap(),
+        _ => {
+            assert_eq!(amount, "0", "an amount has two decimals");
+            0
+        }
+    }
+}
