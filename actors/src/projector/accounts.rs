@@ -238,5 +238,18 @@ pub(super) fn is_about_accounts(event: &Event) -> bool {
             | Event::RecipientRejected { .. }
             | Event::RecipientChanged { .. }
             | Event::ClockMoved { .. }
+            | Event::WithdrawalRequested { .. }
+            | Event::WithdrawalApproved { .. }
+            | Event::WithdrawalPaid { .. }
+            | Event::WithdrawalRejected { .. }
+            | Event::CashoutCreated { .. }
+            | Event::CashoutProcessed { .. }
+            | Event::CashoutFailed { .. }
+            | Event::RefundRequested { .. }
+            | Event::RefundApproved { .. }
+            | Event::RefundRejected { .. }
+            | Event::DisputeOpened { .. }
+            | Event::DisputeAccepted { .. }
+            | Event::DisputeReleased { .. }
     )
 }

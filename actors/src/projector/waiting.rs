@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use ledger::event::Event;
 use ledger::id::{LedgerId, ObjectId};
+use ledger::money::Centavos;
 use minicbor::{Decode, Encode};
 
 /// What an operator is to decide. The numbers are part of the pages' format.
@@ -15,6 +16,40 @@ pub enum Waiting {
     /// A draft or pending recipient is to be approved or rejected (interface 3.4).
     #[n(0)]
     Recipient,
+    /// A withdrawal is to be approved or rejected (interface 3.5).
+    #[n(1)]
+    Withdrawal {
+        /// How much.
+        #[n(0)]
+        amount: Centavos,
+    },
+    /// A refund is to be approved or rejected (interface 3.6).
+    #[n(2)]
+    Refund {
+        /// Of which charge.
+        #[n(0)]
+        charge: ObjectId,
+        /// How much.
+        #[n(1)]
+        amount: Centavos,
+    },
+    /// A dispute is to be accepted or released.
+    #[n(3)]
+    Dispute {
+        /// Of which charge.
+        #[n(0)]
+        charge: ObjectId,
+        /// How much.
+        #[n(1)]
+        amount: Centavos,
+    },
+    /// Money is on its way out, and the institution has not said yet what became of it.
+    #[n(4)]
+    Payout {
+        /// How much.
+        #[n(0)]
+        amount: Centavos,
+    },
 }
 
 /// One item of the queue.
@@ -44,6 +79,32 @@ impl WaitingSet {
                 self.put(about, id, Waiting::Recipient);
             }
             (Event::RecipientApproved { .. } | Event::RecipientRejected { .. }, Some(id)) => self.remove(about, id),
+            (Event::WithdrawalRequested { id, amount, .. }, _) => {
+                self.put(about, *id, Waiting::Withdrawal { amount: *amount });
+            }
+            (Event::WithdrawalApproved { id }, _) => {
+                if let Some(Waiting::Withdrawal { amount }) = self.by_ledger.get(&(about, *id)).cloned() {
+                    self.put(about, *id, Waiting::Payout { amount });
+                }
+            }
+            (Event::CashoutCreated { id, amount, .. }, _) => self.put(about, *id, Waiting::Payout { amount: *amount }),
+            (Event::RefundRequested { id, charge, amount, .. }, _) => {
+                self.put(about, *id, Waiting::Refund { charge: *charge, amount: *amount });
+            }
+            (Event::DisputeOpened { id, charge, amount, .. }, _) => {
+                self.put(about, *id, Waiting::Dispute { charge: *charge, amount: *amount });
+            }
+            (
+                Event::WithdrawalPaid { id, .. }
+                | Event::WithdrawalRejected { id, .. }
+                | Event::CashoutProcessed { id, .. }
+                | Event::CashoutFailed { id, .. }
+                | Event::RefundApproved { id, .. }
+                | Event::RefundRejected { id, .. }
+                | Event::DisputeAccepted { id, .. }
+                | Event::DisputeReleased { id, .. },
+                _,
+            ) => self.remove(about, *id),
             _ => {}
         }
     }

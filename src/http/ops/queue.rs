@@ -11,6 +11,7 @@ use utoipa::ToSchema;
 
 use super::audit::OfMerchant;
 use crate::http::app::{App, Operator};
+use crate::http::charges::recipient_id;
 use crate::http::json::Checker;
 use crate::http::problem::{Code, Problem};
 use crate::http::reply::{ok, query, single, time};
@@ -32,7 +33,7 @@ pub struct Queue {
 /// One thing to decide on.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct QueueItem {
-    /// `recipient`.
+    /// `recipient`, `withdrawal`, `refund`, `dispute`, or `payout`: money whose institution has not answered for ten minutes.
     kind: &'static str,
     /// Of what is to be decided on.
     id: String,
@@ -45,17 +46,28 @@ pub struct QueueItem {
     created_at: String,
     /// Where it stands.
     status: &'static str,
-    /// The recipient's name.
-    name: String,
-    /// The recipient's document, masked.
-    document: String,
+    /// The charge's txid; refunds and disputes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    payment_id: Option<String>,
+    /// The recipient; withdrawals and their transfers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    recipient_id: Option<String>,
+    /// The recipient's name; recipients.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<String>,
+    /// The recipient's document, masked; recipients.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    document: Option<String>,
 }
 
 /// The kind that is asked for, if one is.
 #[derive(Clone, Copy, Debug)]
 pub struct OfKind(Option<&'static str>);
 
-const KINDS: [&str; 1] = ["recipient"];
+const KINDS: [&str; 5] = ["recipient", "withdrawal", "refund", "dispute", "payout"];
+
+/// A transfer whose institution has not said for so long what became of it is shown, milliseconds.
+const PAYOUT_AGE_MS: i64 = 10 * 60_000;
 
 impl<S: Sync> FromRequestParts<S> for OfKind {
     type Rejection = Problem;
@@ -75,7 +87,7 @@ impl<S: Sync> FromRequestParts<S> for OfKind {
 /// What waits for a decision, oldest first.
 #[utoipa::path(get, path = "/ops/queue", operation_id = "get_queue",
     params(("merchant_id" = Option<String>, Query, description = "Only of this merchant"),
-        ("kind" = Option<String>, Query, description = "Only of this kind: `recipient`")),
+        ("kind" = Option<String>, Query, description = "Only of this kind: `recipient`, `withdrawal`, `refund`, `dispute` or `payout`")),
     responses((status = 200, body = Queue), (status = 400), (status = 401), (status = 404)))]
 pub async fn get(
     State(app): State<Arc<App>>,
@@ -83,8 +95,11 @@ pub async fn get(
     OfMerchant(group): OfMerchant,
     OfKind(kind): OfKind,
 ) -> Result<Response, Problem> {
+    let now = app.engine.now();
     let is_wanted = |item: &WaitingItem| {
-        group.is_none_or(|group| item.ledger.group() == Some(group))
+        let is_late = item.id.created_at().plus_ms(PAYOUT_AGE_MS) <= now;
+        (is_late || !matches!(item.what, Waiting::Payout { .. }))
+            && group.is_none_or(|group| item.ledger.group() == Some(group))
             && kind.is_none_or(|kind| kind == kind_name(&item.what))
     };
     let (total, oldest) = app.engine.projector().waiting(is_wanted, ITEMS_MAX);
@@ -95,6 +110,10 @@ pub async fn get(
 fn kind_name(what: &Waiting) -> &'static str {
     match what {
         Waiting::Recipient => "recipient",
+        Waiting::Withdrawal { .. } => "withdrawal",
+        Waiting::Refund { .. } => "refund",
+        Waiting::Dispute { .. } => "dispute",
+        Waiting::Payout { .. } => "payout",
     }
 }
 
@@ -102,20 +121,42 @@ fn view(app: &App, item: &WaitingItem) -> Result<QueueItem, Problem> {
     let failed = || Problem::new(Code::Internal);
     let group = item.ledger.group().ok_or_else(failed)?;
     let merchant = app.engine.projector().merchant(group, |row| row.id).ok_or_else(failed)?;
+    let mut view = QueueItem {
+        kind: kind_name(&item.what),
+        id: item.id.uuid().to_string(),
+        merchant_id: merchant.uuid().to_string(),
+        amount: None,
+        created_at: time(item.id.created_at()),
+        status: "pending",
+        payment_id: None,
+        recipient_id: recipient_id(app, item.ledger).map(|id| id.uuid().to_string()),
+        name: None,
+        document: None,
+    };
     match item.what {
         Waiting::Recipient => {
             let (_, row) = find_recipient(app, item.id).ok_or_else(failed)?;
             let profile = open(app, row.profiles.current());
-            Ok(QueueItem {
-                kind: kind_name(&item.what),
-                id: item.id.uuid().to_string(),
-                merchant_id: merchant.uuid().to_string(),
-                amount: None,
-                created_at: time(row.created_at),
-                status: status_name(row.status),
-                document: mask::document(&profile.document),
-                name: profile.name,
-            })
+            view.created_at = time(row.created_at);
+            view.status = status_name(row.status);
+            view.document = Some(mask::document(&profile.document));
+            view.name = Some(profile.name);
+            view.recipient_id = None;
+        }
+        Waiting::Withdrawal { amount } => view.amount = Some(amount.0),
+        Waiting::Payout { amount } => {
+            view.amount = Some(amount.0);
+            view.status = "in_processing";
+        }
+        Waiting::Refund { charge, amount } => {
+            view.amount = Some(amount.0);
+            view.payment_id = Some(charge.txid());
+        }
+        Waiting::Dispute { charge, amount } => {
+            view.amount = Some(amount.0);
+            view.payment_id = Some(charge.txid());
+            view.status = "open";
         }
     }
+    Ok(view)
 }
