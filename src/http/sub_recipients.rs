@@ -32,6 +32,22 @@ use crate::mask;
 
 /// A registration, as sent.
 #[derive(Deserialize, ToSchema)]
+#[schema(example = json!({
+    "register_information": {
+        "type": "individual",
+        "document_number": "123.456.789-09",
+        "name": "Ana Prado",
+        "birthdate": "29/02/2000",
+        "mother_name": "Rita Prado",
+        "address": {
+            "street": "Rua Direita", "number": "10", "neighborhood": "Sé", "city": "São Paulo", "state": "SP",
+            "zip_code": "01002-000",
+        },
+        "phone_numbers": [{"ddd": "11", "number": "987654321"}],
+        "email": "ana@example.com",
+    },
+    "bank_account": {"bank_code": "341", "agencia": "1234", "conta": "56789", "conta_dv": "0"},
+}))]
 pub struct RegistrationRequest<'a> {
     /// Who.
     #[serde(borrow)]
@@ -220,14 +236,19 @@ pub struct BankAccountRequest<'a> {
 #[derive(Debug, Serialize, ToSchema)]
 pub struct RegistrationResponse {
     /// Used in splits and in paths.
+    #[schema(format = "uuid")]
     id: String,
     /// `draft`, `pending`, `active` or `rejected`.
+    #[schema(pattern = "^(draft|pending|active|rejected)$")]
     status: &'static str,
     /// `CPF` or `CNPJ`.
+    #[schema(pattern = "^(CPF|CNPJ)$")]
     document_type: &'static str,
     /// Masked.
+    #[schema(example = "***.456.789-**")]
     document: String,
     /// Full or legal name.
+    #[schema(example = "Ana Prado")]
     name: String,
     /// When it was registered.
     created_at: String,
@@ -239,16 +260,22 @@ pub struct RegistrationResponse {
 #[derive(Debug, Serialize, ToSchema)]
 pub struct RecipientView {
     /// Used in splits and in paths.
+    #[schema(format = "uuid")]
     id: String,
     /// `draft`, `pending`, `active` or `rejected`.
+    #[schema(pattern = "^(draft|pending|active|rejected)$")]
     status: &'static str,
     /// `CPF` or `CNPJ`.
+    #[schema(pattern = "^(CPF|CNPJ)$")]
     document_type: &'static str,
     /// Masked.
+    #[schema(example = "***.456.789-**")]
     document: String,
     /// Full or legal name.
+    #[schema(example = "Ana Prado")]
     name: String,
     /// Contact e-mail.
+    #[schema(required, example = "ana@example.com")]
     email: Option<String>,
     /// When it was registered.
     created_at: String,
@@ -260,6 +287,7 @@ pub struct RecipientView {
 #[derive(Debug, Default, Serialize, ToSchema)]
 pub struct RecipientBalance {
     /// Can be withdrawn.
+    #[schema(example = 2000)]
     pub available: i64,
     /// Falls due later.
     pub pending: i64,
@@ -284,9 +312,9 @@ impl RecipientBalance {
 }
 
 /// Registers a sub-recipient; idempotent on its document.
-#[utoipa::path(post, path = "/api/sub-recipients", request_body = RegistrationRequest,
-    responses((status = 201, body = RegistrationResponse), (status = 200, body = RegistrationResponse), (status = 400),
-        (status = 401), (status = 422)))]
+#[utoipa::path(post, path = "/api/sub-recipients", operation_id = "register_recipient", request_body = RegistrationRequest,
+    responses((status = 201, body = RegistrationResponse, description = "A new recipient."),
+        (status = 200, body = RegistrationResponse, description = "Its document was registered before.")))]
 pub async fn register(
     State(app): State<Arc<App>>,
     caller: Caller,
@@ -330,7 +358,7 @@ pub async fn register(
 }
 
 /// The account's recipients, newest first; `search` looks in names, without regard to case and accents.
-#[utoipa::path(get, path = "/api/dashboard/sub-recipients",
+#[utoipa::path(get, path = "/api/dashboard/sub-recipients", operation_id = "list_recipients",
     params(("search" = Option<String>, Query), ("page" = Option<u64>, Query), ("per_page" = Option<u64>, Query)),
     responses((status = 200, body = List<RecipientView>)))]
 pub async fn list(

@@ -6,9 +6,13 @@
 mod balance;
 mod card;
 mod charges;
+mod description;
+mod document;
 mod errors;
 mod idempotency;
 mod lifecycle;
+mod makers;
+mod objects;
 mod operations;
 mod pix;
 mod statement;

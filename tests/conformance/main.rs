@@ -1,0 +1,12 @@
+//! The running server against what others wrote: a fuzzer that reads the description of the interface, and a parser of PIX codes.
+//!
+//! They are tools of other languages. `tests/conformance/README.md` says how to get them. A test whose tool is not there says so and
+//! passes, unless `CENTAVO_CONFORMANCE=required`.
+
+#![allow(clippy::unwrap_used)]
+
+#[path = "../harness/mod.rs"]
+mod harness;
+mod pix_codes;
+mod schemathesis;
+mod tool;
