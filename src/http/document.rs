@@ -47,7 +47,36 @@ pub fn complete(collected: OpenApi) -> Value {
             item["servers"][0]["variables"]["operators"] = listener;
         }
     }
+    link(&mut document);
     document
+}
+
+/// Links the answer that creates something to the operations that name it in their path: by its `txid`, or by its `id` where the
+/// segment before it is the last of the path that created it.
+fn link(document: &mut Value) {
+    let listener_of = |path: &str| path.split('/').nth(1).unwrap_or_default().to_owned();
+    let mut targets = Vec::new();
+    for (path, item) in document["paths"].as_object().into_iter().flatten() {
+        let Some((before, after)) = path.split_once("/{") else { continue };
+        let parameter = after.split('}').next().unwrap_or_default().to_owned();
+        let kind = before.rsplit('/').next().unwrap_or_default().to_owned();
+        let ids = METHODS.iter().filter_map(|method| item[method]["operationId"].as_str());
+        targets.extend(ids.map(|id| (listener_of(path), kind.clone(), parameter.clone(), id.to_owned())));
+    }
+    let schemas = document["components"]["schemas"].clone();
+    for (path, item) in document["paths"].as_object_mut().into_iter().flatten() {
+        let Some(created) = item.get_mut("post").and_then(|post| post["responses"].get_mut("201")) else { continue };
+        let schema = resolved(&created["content"]["application/json"]["schema"], &schemas);
+        let shows = |name: &str| schema["properties"].get(name).is_some();
+        let last = path.rsplit('/').next().unwrap_or_default();
+        let named = targets.iter().filter(|(listener, kind, parameter, _)| {
+            *listener == listener_of(path) && (parameter == "txid" || kind == last) && shows(parameter)
+        });
+        for (_, _, parameter, id) in named {
+            let value = format!("$response.body#/{parameter}");
+            created["links"][id] = json!({"operationId": id, "parameters": {parameter: value}});
+        }
+    }
 }
 
 const METHODS: [&str; 5] = ["get", "post", "patch", "put", "delete"];
@@ -113,7 +142,13 @@ fn complete_operation(path: &str, method: &str, operation: &mut Value, schemas: 
         if method == "patch" {
             let whole = resolved(&media["schema"], schemas).clone();
             media["schema"] = whole;
-            media["schema"].as_object_mut().map(|schema| schema.remove("required"));
+            let required = media["schema"].as_object_mut().and_then(|schema| schema.remove("required"));
+            for name in required.iter().flat_map(|names| names.as_array().into_iter().flatten()) {
+                let kind = &mut media["schema"]["properties"][name.as_str().unwrap_or_default()]["type"];
+                if kind.is_string() {
+                    *kind = json!([kind.clone(), "null"]);
+                }
+            }
         }
         give_example(media, schemas, Direction::Request);
     }
@@ -166,6 +201,9 @@ fn complete_parameter(parameter: &mut Value) {
     if let Some(kind) = schema["type"].as_array().and_then(|kinds| kinds.iter().find(|kind| **kind != "null")).cloned()
     {
         schema["type"] = kind;
+    }
+    if schema["type"] == "integer" {
+        schema.as_object_mut().map(|schema| schema.remove("format"));
     }
     enumerate(schema);
     let is_shaped = schema.get("pattern").or(schema.get("format")).or(schema.get("enum")).is_some();

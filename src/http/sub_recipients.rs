@@ -359,7 +359,7 @@ pub async fn register(
 
 /// The account's recipients, newest first; `search` looks in names, without regard to case and accents.
 #[utoipa::path(get, path = "/api/dashboard/sub-recipients", operation_id = "list_recipients",
-    params(("search" = Option<String>, Query), ("page" = Option<u64>, Query), ("per_page" = Option<u64>, Query)),
+    params(("search" = Option<String>, Query, description = "Part of a name; case and accents do not matter"), ("page" = Option<u64>, Query), ("per_page" = Option<u64>, Query)),
     responses((status = 200, body = List<RecipientView>)))]
 pub async fn list(
     State(app): State<Arc<App>>,
