@@ -69,12 +69,15 @@ fn link(document: &mut Value) {
         let schema = resolved(&created["content"]["application/json"]["schema"], &schemas);
         let shows = |name: &str| schema["properties"].get(name).is_some();
         let last = path.rsplit('/').next().unwrap_or_default();
-        let named = targets.iter().filter(|(listener, kind, parameter, _)| {
-            *listener == listener_of(path) && (parameter == "txid" || kind == last) && shows(parameter)
-        });
-        for (_, _, parameter, id) in named {
-            let value = format!("$response.body#/{parameter}");
-            created["links"][id] = json!({"operationId": id, "parameters": {parameter: value}});
+        let mut links = Map::new();
+        for (listener, kind, parameter, id) in &targets {
+            if *listener == listener_of(path) && (parameter == "txid" || kind == last) && shows(parameter) {
+                let value = format!("$response.body#/{parameter}");
+                links.insert(id.clone(), json!({"operationId": id, "parameters": {parameter: value}}));
+            }
+        }
+        if !links.is_empty() {
+            created["links"] = Value::Object(links);
         }
     }
 }

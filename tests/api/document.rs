@@ -37,6 +37,11 @@ async fn the_description_is_whole() {
         let is_keyed = parameters.iter().any(|parameter| parameter["name"] == "Idempotency-Key");
         assert_eq!(is_keyed, operation.method == "POST", "{at}");
     }
+    for operation in world.description.operations() {
+        for link in operation.described["responses"]["201"]["links"].as_object().into_iter().flatten() {
+            assert!(ids.contains(&text(&link.1["operationId"])), "{link:?} leads nowhere");
+        }
+    }
     let mut references = BTreeSet::new();
     references_in(document, &mut references);
     for reference in references {
@@ -141,4 +146,26 @@ async fn every_example_is_what_its_schema_says() {
         }
     }
     assert!(checked > 100, "{checked} examples");
+}
+
+#[tokio::test]
+async fn the_reference_page_shows_every_operation_and_loads_nothing() {
+    let world = World::sandbox().await;
+    let page = world.send(Method::GET, "/reference", &[], "").await;
+    let policy = page.header("content-security-policy").unwrap().to_owned();
+    assert!(policy.starts_with("default-src 'none'; style-src 'self';"), "{policy}");
+    assert_eq!(page.header("content-type"), Some("text/html; charset=utf-8"));
+    for operation in world.description.operations() {
+        let id = text(&operation.described["operationId"]);
+        let shown = [format!("<section id=\"{id}\">"), format!("href=\"#{id}\""), operation.path.clone()];
+        assert!(shown.iter().all(|part| page.text.contains(part)), "{id}");
+    }
+    for loading in ["<script", "<img", "<iframe", "style=", "url(", "@import"] {
+        assert!(!page.text.contains(loading), "{loading}");
+    }
+    let loaded: Vec<&str> = page.text.split("<link ").skip(1).collect();
+    assert!(loaded.len() == 1 && loaded[0].starts_with("rel=stylesheet href=\"/reference.css\""), "{loaded:?}");
+    let style = world.send(Method::GET, "/reference.css", &[], "").await;
+    assert_eq!((style.status, style.header("content-type")), (200, Some("text/css; charset=utf-8")));
+    assert!(!style.text.contains("url(") && !style.text.contains("@import"));
 }
