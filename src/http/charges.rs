@@ -262,6 +262,15 @@ impl Charge {
 
 /// A charge, as read.
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(example = json!({
+    "txid": "019b8c4e5f5d8a3e9c1d2f3a4b5c6d7e", "status": "CONCLUIDA", "payment_method": "credit_card", "amount": 10000,
+    "installments": 3, "description": "Pedido 1042", "cardStatus": "captured",
+    "card": {"bin": "411111", "last4": "1111", "brand": "visa"}, "paid_at": "2026-07-01T12:00:00.250Z",
+    "created_at": "2026-07-01T12:00:00.050Z", "refunded_amount": 0,
+    "payer": {"name": "João Ávila", "document": "***.456.789-**"},
+    "splits": [{"sub_recipient_id": "019b8c4e-5f5d-8a3e-9c1d-2f3a4b5c6d7f", "amount": 3500}],
+    "breakdown": {"amount": 10000, "sellerAmount": 5888, "commission": 612, "feePercent": 9.42},
+}))]
 pub struct ChargeView {
     /// The charge's id.
     pub txid: String,

@@ -141,10 +141,15 @@ fn complete_operation(path: &str, method: &str, operation: &mut Value, schemas: 
         operation["parameters"] = Value::Array(parameters);
     }
     for media in members_mut(&mut operation["requestBody"]["content"]) {
+        // A body that may be left out is not null.
+        if let Some(whole) = media["schema"]["oneOf"].get(0).cloned() {
+            media["schema"] = whole;
+        }
         // What a PATCH leaves out stays as it is.
         if method == "patch" {
             let whole = resolved(&media["schema"], schemas).clone();
             media["schema"] = whole;
+            media["schema"].as_object_mut().map(|schema| schema.remove("example"));
             let required = media["schema"].as_object_mut().and_then(|schema| schema.remove("required"));
             for name in required.iter().flat_map(|names| names.as_array().into_iter().flatten()) {
                 let kind = &mut media["schema"]["properties"][name.as_str().unwrap_or_default()]["type"];
@@ -173,8 +178,10 @@ fn complete_response(status: u16, response: &mut Value, of_merchants: bool, is_k
         let meaning = axum::http::StatusCode::from_u16(status).ok().and_then(|status| status.canonical_reason());
         response["description"] = json!(meaning.unwrap_or_default());
     }
-    for media in members_mut(&mut response["content"]) {
-        give_example(media, schemas, Direction::Response);
+    for (media_type, media) in response["content"].as_object_mut().into_iter().flatten() {
+        if media_type.ends_with("json") {
+            give_example(media, schemas, Direction::Response);
+        }
     }
     if response["content"].is_null() {
         response.as_object_mut().map(|response| response.remove("content"));
@@ -270,6 +277,9 @@ fn complete_schema(name: &str, schema: &mut Value) {
         schema["type"] == "string" || schema["type"].as_array().is_some_and(|kinds| kinds.contains(&json!("string")));
     if is_text && name.ends_with("_at") && schema.get("format").is_none() {
         schema["format"] = json!("date-time");
+    }
+    if is_text && matches!(name, "txid" | "payment_id") && schema.get("pattern").or(schema.get("minLength")).is_none() {
+        schema["pattern"] = json!(TXID);
     }
     for (name, property) in schema.get_mut("properties").and_then(Value::as_object_mut).into_iter().flatten() {
         complete_schema(name, property);

@@ -77,7 +77,7 @@ pub struct PixResponse {
     #[serde(rename = "pixCopiaECola")]
     #[schema(
         pattern = "^000201[ -~]+6304[0-9A-F]{4}$",
-        example = "00020101021226630014br.gov.bcb.pix2541pix.example.com/qr/019b8c4e5f5d8a3e9c1d2f520400005303986540580.005802BR5909Loja Azul6009SAO PAULO62070503***6304A1B2"
+        example = "00020101021226850014br.gov.bcb.pix2563sandbox.centavo.invalid/pix/v2/01a1fee6c96e820f9a20befd6a8511ee520400005303986540580.005802BR5909Loja Azul6009SAO PAULO62070503***6304BD91"
     )]
     pix_copia_e_cola: String,
     /// `pending`.
