@@ -21,6 +21,7 @@ use super::reply::{List, PageQuery, ok, time};
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Balance {
     /// Can be paid out.
+    #[schema(example = 593800)]
     available: i64,
     /// Falls due later.
     pending: i64,
@@ -31,7 +32,7 @@ pub struct Balance {
 }
 
 /// The account's balance, after booking what is due.
-#[utoipa::path(get, path = "/api/balance", responses((status = 200, body = Balance)))]
+#[utoipa::path(get, path = "/api/balance", operation_id = "get_balance", responses((status = 200, body = Balance)))]
 pub async fn get(State(app): State<Arc<App>>, caller: Caller) -> Result<Response, Problem> {
     let look = |books: &MerchantState, _: Timestamp| Balance {
         available: books.available().0,
@@ -46,26 +47,35 @@ pub async fn get(State(app): State<Arc<App>>, caller: Caller) -> Result<Response
 #[derive(Debug, Serialize, ToSchema)]
 pub struct OperationRow {
     /// The operation's id.
+    #[schema(format = "uuid")]
     id: String,
     /// `charge`, `fee`, `split`, `settlement`, `refund`, `take_back`, `cashout`, `cashout_fee`, `cashout_returned`, `deficit` or `dispute`.
     #[serde(rename = "type")]
+    #[schema(
+        pattern = "^(charge|fee|split|settlement|refund|take_back|cashout|cashout_fee|cashout_returned|deficit|dispute)$"
+    )]
     kind: &'static str,
     /// Above zero when the account rises, below when it falls.
+    #[schema(example = 10000)]
     amount: i64,
     /// `pending`, `available` or `reserved`.
+    #[schema(pattern = "^(pending|available|reserved)$")]
     account: &'static str,
     /// The charge that it comes from; null for what sums up many.
+    #[schema(required, example = "019b8c4e5f5d8a3e9c1d2f3a4b5c6d7e")]
     source_id: Option<String>,
     /// When the money is available, or since when it is.
+    #[schema(required)]
     available_at: Option<String>,
     /// When it happened.
     created_at: String,
     /// What stood on the account after it.
+    #[schema(example = 10000)]
     balance_after: i64,
 }
 
 /// The account's operations, newest first, after booking what is due.
-#[utoipa::path(get, path = "/api/balance/operations",
+#[utoipa::path(get, path = "/api/balance/operations", operation_id = "list_operations",
     params(("page" = Option<u64>, Query), ("per_page" = Option<u64>, Query)),
     responses((status = 200, body = List<OperationRow>)))]
 pub async fn list_operations(

@@ -20,6 +20,8 @@ use ledger::personal::Payer;
 use ledger::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
+use utoipa::openapi::RefOr;
+use utoipa::openapi::schema::{Object, OneOf, Schema, Type};
 
 use super::app::{App, Caller, Settled, settled};
 use super::body::ChargeBody;
@@ -32,6 +34,16 @@ use super::splits;
 
 /// A card charge, as sent.
 #[derive(Deserialize, ToSchema)]
+#[schema(example = json!({
+    "amount": 10000,
+    "customer": {"name": "João Ávila", "email": "joao@example.com", "document": "12345678909"},
+    "credit_card": {
+        "number": "4111111111111111", "holder_name": "JOAO AVILA", "exp_month": 12, "exp_year": 2039, "cvv": "737",
+    },
+    "installments": 3,
+    "description": "Pedido 1042",
+    "splits": [{"sub_recipient_id": "019b8c4e-5f5d-8a3e-9c1d-2f3a4b5c6d7e", "amount": 2000}],
+}))]
 pub struct CardRequest<'a> {
     /// Total, integer centavos.
     #[serde(borrow)]
@@ -53,9 +65,9 @@ pub struct CardRequest<'a> {
     #[serde(borrow)]
     #[schema(value_type = Option<u8>, minimum = 1, maximum = 12)]
     installments: Raw<'a>,
-    /// `credit` (default) or `debit`.
+    /// `credit` (default) or `debit`; debit takes no installments.
     #[serde(borrow)]
-    #[schema(value_type = Option<String>)]
+    #[schema(value_type = Option<String>, pattern = "^(credit|debit)$")]
     payment_type: Raw<'a>,
     /// At most 120 characters.
     #[serde(borrow)]
@@ -72,45 +84,60 @@ pub struct CardRequest<'a> {
 pub struct CustomerRequest<'a> {
     /// Full name.
     #[serde(borrow)]
-    #[schema(value_type = String)]
+    #[schema(value_type = String, min_length = 1, max_length = 140)]
     name: Raw<'a>,
     /// E-mail.
     #[serde(borrow)]
-    #[schema(value_type = String)]
+    #[schema(value_type = String, format = "email", min_length = 3, max_length = 254)]
     email: Raw<'a>,
     /// CPF, digits only.
     #[serde(borrow)]
-    #[schema(value_type = String)]
+    #[schema(value_type = String, pattern = "^[0-9]{11}$")]
     document: Raw<'a>,
     /// Digits only.
     #[serde(borrow)]
-    #[schema(value_type = Option<String>)]
+    #[schema(value_type = Option<String>, pattern = "^[0-9]{8,13}$")]
     phone: Raw<'a>,
 }
 
 /// A card, as sent; never kept.
 #[derive(Deserialize, ToSchema)]
 pub struct CardData<'a> {
-    /// Digits only.
+    /// Digits only, with its check digit.
     #[serde(borrow)]
-    #[schema(value_type = String)]
+    #[schema(value_type = String, pattern = "^[0-9]{13,19}$")]
     number: Raw<'a>,
     /// Name on the card.
     #[serde(borrow)]
-    #[schema(value_type = String)]
+    #[schema(value_type = String, min_length = 1, max_length = 100)]
     holder_name: Raw<'a>,
     /// 1 to 12, as an integer or a string.
     #[serde(borrow)]
-    #[schema(value_type = u8)]
+    #[schema(schema_with = month)]
     exp_month: Raw<'a>,
     /// Four digits, as an integer or a string.
     #[serde(borrow)]
-    #[schema(value_type = u16)]
+    #[schema(schema_with = year)]
     exp_year: Raw<'a>,
     /// Three or four digits.
     #[serde(borrow)]
-    #[schema(value_type = String)]
+    #[schema(value_type = String, pattern = "^[0-9]{3,4}$")]
     cvv: Raw<'a>,
+}
+
+fn month() -> RefOr<Schema> {
+    integer_or_string(1, 12, "^0*([1-9]|1[0-2])$")
+}
+
+fn year() -> RefOr<Schema> {
+    integer_or_string(2000, 9999, "^0*[2-9][0-9]{3}$")
+}
+
+/// An integer, or a string of its digits (interface 2.1: both appear).
+fn integer_or_string(minimum: i64, maximum: i64, pattern: &str) -> RefOr<Schema> {
+    let integer = Object::builder().schema_type(Type::Integer).minimum(Some(minimum)).maximum(Some(maximum));
+    let string = Object::builder().schema_type(Type::String).pattern(Some(pattern));
+    OneOf::builder().item(integer).item(string).into()
 }
 
 /// A card charge's answer (interface 2.2).
@@ -121,12 +148,15 @@ pub struct CardResponse {
     /// The charge's id.
     txid: String,
     /// `CONCLUIDA` or `pending`.
+    #[schema(pattern = "^(CONCLUIDA|pending)$")]
     status: &'static str,
-    /// The acquirer's status.
+    /// The acquirer's status; more may come.
     #[serde(rename = "cardStatus")]
+    #[schema(example = "captured")]
     card_status: &'static str,
     /// Only with splits.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     breakdown: Option<Breakdown>,
 }
 
@@ -141,9 +171,8 @@ struct Checked {
 }
 
 /// Charges a card.
-#[utoipa::path(post, path = "/api/card", request_body = CardRequest,
-    responses((status = 201, body = CardResponse), (status = 400), (status = 401), (status = 402), (status = 422),
-        (status = 429), (status = 503)))]
+#[utoipa::path(post, path = "/api/card", operation_id = "charge_card", request_body = CardRequest,
+    responses((status = 201, body = CardResponse), (status = 402)))]
 pub async fn charge(
     State(app): State<Arc<App>>,
     caller: Caller,

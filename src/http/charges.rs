@@ -37,15 +37,18 @@ use crate::mask;
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Breakdown {
     /// Total charged, centavos.
+    #[schema(example = 10000)]
     pub amount: i64,
     /// What the seller receives, centavos; negative when fees exceed its part.
     #[serde(rename = "sellerAmount")]
+    #[schema(example = 5938)]
     pub seller_amount: i64,
     /// Platform commission, centavos.
+    #[schema(example = 562)]
     pub commission: i64,
     /// Commission in percent of the seller's gross.
     #[serde(rename = "feePercent", serialize_with = "decimal")]
-    #[schema(value_type = f64)]
+    #[schema(value_type = f64, example = 8.65)]
     pub fee_percent: Decimal,
 }
 
@@ -259,36 +262,55 @@ impl Charge {
 
 /// A charge, as read.
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(example = json!({
+    "txid": "019b8c4e5f5d8a3e9c1d2f3a4b5c6d7e", "status": "CONCLUIDA", "payment_method": "credit_card", "amount": 10000,
+    "installments": 3, "description": "Pedido 1042", "cardStatus": "captured",
+    "card": {"bin": "411111", "last4": "1111", "brand": "visa"}, "paid_at": "2026-07-01T12:00:00.250Z",
+    "created_at": "2026-07-01T12:00:00.050Z", "refunded_amount": 0,
+    "payer": {"name": "João Ávila", "document": "***.456.789-**"},
+    "splits": [{"sub_recipient_id": "019b8c4e-5f5d-8a3e-9c1d-2f3a4b5c6d7f", "amount": 3500}],
+    "breakdown": {"amount": 10000, "sellerAmount": 5888, "commission": 612, "feePercent": 9.42},
+}))]
 pub struct ChargeView {
     /// The charge's id.
     pub txid: String,
     /// `pending`, `CONCLUIDA`, `RECUSADA` or `cancelled`.
-    #[schema(example = "CONCLUIDA")]
+    #[schema(pattern = "^(CONCLUIDA|pending|RECUSADA|cancelled)$")]
     pub status: &'static str,
     /// `pix`, `credit_card` or `debit_card`.
+    #[schema(pattern = "^(pix|credit_card|debit_card)$")]
     pub payment_method: &'static str,
     /// Total, centavos.
+    #[schema(example = 10000)]
     pub amount: i64,
     /// 1 to 12.
+    #[schema(minimum = 1, maximum = 12)]
     pub installments: u8,
     /// The caller's description.
+    #[schema(required, example = "Pedido 1042")]
     pub description: Option<String>,
     /// The acquirer's status; cards only.
     #[serde(rename = "cardStatus", skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = "captured")]
     pub card_status: Option<&'static str>,
     /// The card; cards only.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     pub card: Option<CardView>,
     /// The copy-and-paste payload; PIX only.
     #[serde(rename = "pixCopiaECola", skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     pub pix_copia_e_cola: Option<String>,
     /// When the code expires; PIX only.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     pub expires_at: Option<String>,
     /// When it was paid.
+    #[schema(required)]
     pub paid_at: Option<String>,
     /// The payment's end-to-end id; paid PIX only.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = "E00000000202607011200abcdef01234")]
     pub end_to_end_id: Option<String>,
     /// When it was created.
     pub created_at: String,
@@ -300,6 +322,7 @@ pub struct ChargeView {
     pub splits: Vec<SplitView>,
     /// What the seller receives; only with splits.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     pub breakdown: Option<Breakdown>,
 }
 
@@ -307,10 +330,13 @@ pub struct ChargeView {
 #[derive(Debug, Serialize, ToSchema)]
 pub struct CardView {
     /// The first six digits.
+    #[schema(pattern = "^[0-9]{6}$", example = "411111")]
     pub bin: String,
     /// The last four digits.
+    #[schema(pattern = "^[0-9]{4}$", example = "1111")]
     pub last4: String,
     /// The scheme.
+    #[schema(pattern = "^(visa|mastercard|amex|elo|hipercard|other)$")]
     pub brand: &'static str,
 }
 
@@ -324,8 +350,10 @@ impl CardView {
 #[derive(Debug, Serialize, ToSchema)]
 pub struct PayerView {
     /// Full name.
+    #[schema(example = "João Ávila")]
     pub name: String,
     /// CPF or CNPJ, masked.
+    #[schema(example = "***.456.789-**")]
     pub document: String,
 }
 
@@ -333,8 +361,10 @@ pub struct PayerView {
 #[derive(Debug, Serialize, ToSchema)]
 pub struct SplitView {
     /// The recipient.
+    #[schema(format = "uuid")]
     pub sub_recipient_id: String,
     /// Centavos.
+    #[schema(example = 2000)]
     pub amount: i64,
 }
 
@@ -378,8 +408,8 @@ fn expressible_or<'a>(text: &'a str, fallback: &'a str) -> &'a str {
 }
 
 /// One charge of the account.
-#[utoipa::path(get, path = "/api/charges/{txid}", params(("txid" = String, Path)),
-    responses((status = 200, body = ChargeView), (status = 404)))]
+#[utoipa::path(get, path = "/api/charges/{txid}", operation_id = "get_charge", params(("txid" = String, Path)),
+    responses((status = 200, body = ChargeView)))]
 pub async fn get(State(app): State<Arc<App>>, caller: Caller, PathId(txid): PathId) -> Result<Response, Problem> {
     Ok(ok(named(&app, caller, &txid)?.view(&app)?))
 }
@@ -405,13 +435,13 @@ impl<S: Sync> FromRequestParts<S> for ChargeQuery {
 
 /// The account's charges, newest first. A charge shows where it stands when it is read: one whose outcome comes while the page is
 /// being read is listed by where it stood, and shows its outcome.
-#[utoipa::path(get, path = "/api/charges",
-    params(("status" = Option<String>, Query, description = "`pending`, `CONCLUIDA`, `RECUSADA` or `cancelled`"),
-        ("payment_method" = Option<String>, Query, description = "`pix`, `credit_card` or `debit_card`"),
+#[utoipa::path(get, path = "/api/charges", operation_id = "list_charges",
+    params(("status" = Option<String>, Query, pattern = "^(CONCLUIDA|pending|RECUSADA|cancelled)$", description = "`pending`, `CONCLUIDA`, `RECUSADA` or `cancelled`"),
+        ("payment_method" = Option<String>, Query, pattern = "^(pix|credit_card|debit_card)$", description = "`pix`, `credit_card` or `debit_card`"),
         ("from" = Option<String>, Query, description = "Created at this instant (RFC 3339) or on this day (`YYYY-MM-DD`, Sao Paulo), or later"),
         ("to" = Option<String>, Query, description = "Created before this instant, or on this day at the latest"),
         ("page" = Option<u64>, Query), ("per_page" = Option<u64>, Query)),
-    responses((status = 200, body = List<ChargeView>), (status = 400)))]
+    responses((status = 200, body = List<ChargeView>)))]
 pub async fn list(
     State(app): State<Arc<App>>,
     caller: Caller,
@@ -455,8 +485,8 @@ fn filter(pairs: &[(String, String)]) -> Result<ChargeFilter, Problem> {
 }
 
 /// Ends a pending PIX charge. The institution is told and asked first: a payment that was faster is booked, and the answer is 409.
-#[utoipa::path(post, path = "/api/charges/{txid}/cancel", params(("txid" = String, Path)),
-    responses((status = 200, body = ChargeView), (status = 404), (status = 409), (status = 503)))]
+#[utoipa::path(post, path = "/api/charges/{txid}/cancel", operation_id = "cancel_charge", params(("txid" = String, Path)),
+    responses((status = 200, body = ChargeView)))]
 pub async fn cancel(
     State(app): State<Arc<App>>,
     caller: Caller,

@@ -28,26 +28,29 @@ use crate::rails::sandbox::end_to_end_id;
 
 /// A PIX charge, or a look-up, as sent.
 #[derive(Deserialize, ToSchema)]
+#[schema(example = json!({
+    "valor": "80.00", "nome": "Maria das Dores", "cpf": "12345678909", "descricao": "Pedido 1043", "expires_in": 3600,
+}))]
 pub struct PixRequest<'a> {
     /// Look-up: the charge's id, alone.
     #[serde(borrow)]
-    #[schema(value_type = Option<String>)]
+    #[schema(value_type = Option<String>, min_length = 1, max_length = 64)]
     txid: Raw<'a>,
-    /// Amount in reais with a dot, such as `"80.00"`.
+    /// Amount in reais with a dot, above zero, such as `"80.00"`. Required, unless it is a look-up.
     #[serde(borrow)]
     #[schema(value_type = Option<String>, pattern = r"^\d{1,10}(\.\d{1,2})?$")]
     valor: Raw<'a>,
-    /// Payer's name.
+    /// Payer's name. Required, unless it is a look-up.
     #[serde(borrow)]
-    #[schema(value_type = Option<String>)]
+    #[schema(value_type = Option<String>, min_length = 1, max_length = 140)]
     nome: Raw<'a>,
-    /// Payer's CPF; either this or `cnpj`.
+    /// Payer's CPF, with or without punctuation; either this or `cnpj`.
     #[serde(borrow)]
-    #[schema(value_type = Option<String>)]
+    #[schema(value_type = Option<String>, min_length = 11, max_length = 18)]
     cpf: Raw<'a>,
-    /// Payer's CNPJ; either this or `cpf`.
+    /// Payer's CNPJ, with or without punctuation; either this or `cpf`.
     #[serde(borrow)]
-    #[schema(value_type = Option<String>)]
+    #[schema(value_type = Option<String>, min_length = 11, max_length = 18)]
     cnpj: Raw<'a>,
     /// At most 140 characters.
     #[serde(borrow)]
@@ -70,14 +73,21 @@ pub struct PixResponse {
     success: bool,
     /// The charge's id.
     txid: String,
-    /// The copy-and-paste payload.
+    /// The copy-and-paste payload: a dynamic BR Code.
     #[serde(rename = "pixCopiaECola")]
+    #[schema(
+        pattern = "^000201[ -~]+6304[0-9A-F]{4}$",
+        example = "00020101021226850014br.gov.bcb.pix2563sandbox.centavo.invalid/pix/v2/01a1fee6c96e820f9a20befd6a8511ee520400005303986540580.005802BR5909Loja Azul6009SAO PAULO62070503***6304BD91"
+    )]
     pix_copia_e_cola: String,
     /// `pending`.
+    #[schema(pattern = "^(pending)$")]
     status: &'static str,
     /// Amount in reais, two decimals.
+    #[schema(pattern = r"^[0-9]{1,10}\.[0-9]{2}$", example = "80.00")]
     valor: String,
     /// Amount in centavos.
+    #[schema(example = 8000)]
     amount: i64,
     /// When the code expires.
     expires_at: String,
@@ -85,6 +95,7 @@ pub struct PixResponse {
     created_at: String,
     /// Only with splits.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     breakdown: Option<Breakdown>,
 }
 
@@ -96,12 +107,15 @@ pub struct StatusResponse {
     /// The charge's id.
     txid: String,
     /// `pending`, `CONCLUIDA`, `cancelled`, or `RECUSADA` for a card.
+    #[schema(pattern = "^(CONCLUIDA|pending|cancelled|RECUSADA)$")]
     status: &'static str,
     /// The payment's end-to-end id; paid PIX only.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = "E00000000202607011200abcdef01234")]
     end_to_end_id: Option<String>,
     /// When it was paid.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     paid_at: Option<String>,
 }
 
@@ -114,9 +128,9 @@ struct Checked {
 }
 
 /// Creates a PIX charge, or looks a charge up.
-#[utoipa::path(post, path = "/api/pix", request_body = PixRequest,
-    responses((status = 201, body = PixResponse), (status = 200, body = StatusResponse), (status = 400), (status = 401),
-        (status = 404), (status = 422), (status = 503)))]
+#[utoipa::path(post, path = "/api/pix", operation_id = "create_or_look_up_pix", request_body = PixRequest,
+    responses((status = 201, body = PixResponse, description = "The charge."),
+        (status = 200, body = StatusResponse, description = "Where the charge of `txid` stands."), (status = 404)))]
 pub async fn create_or_look_up(
     State(app): State<Arc<App>>,
     caller: Caller,
@@ -158,8 +172,8 @@ pub async fn create_or_look_up(
 }
 
 /// Plays the payer: pays a pending PIX charge. Sandbox only.
-#[utoipa::path(post, path = "/api/sandbox/pix/{txid}/pay", params(("txid" = String, Path)),
-    responses((status = 200, body = super::charges::ChargeView), (status = 404), (status = 409)))]
+#[utoipa::path(post, path = "/api/sandbox/pix/{txid}/pay", operation_id = "pay_pix_in_sandbox", params(("txid" = String, Path)),
+    responses((status = 200, body = super::charges::ChargeView)))]
 pub async fn sandbox_pay(
     State(app): State<Arc<App>>,
     caller: Caller,

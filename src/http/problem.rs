@@ -121,6 +121,53 @@ pub struct Row {
 }
 
 impl Code {
+    /// Every code, in order.
+    pub const ALL: &[Code] = &[
+        Code::InvalidJson,
+        Code::DuplicateKey,
+        Code::InvalidUtf8,
+        Code::IncompleteBody,
+        Code::ValidationFailed,
+        Code::InvalidCardData,
+        Code::RecipientNotFound,
+        Code::RecipientNotActive,
+        Code::SplitsReachTotal,
+        Code::FeesExceedSellerPart,
+        Code::AmountBelowMinimum,
+        Code::InsufficientBalance,
+        Code::Unauthorized,
+        Code::CardDeclined,
+        Code::CashoutNotEnabled,
+        Code::NotFound,
+        Code::ChargeNotFound,
+        Code::MethodNotAllowed,
+        Code::RequestTimeout,
+        Code::DuplicateTransaction,
+        Code::AlreadyDecided,
+        Code::ChargeNotPending,
+        Code::IdempotencyKeyInProgress,
+        Code::WithdrawalPending,
+        Code::SplitNotAnticipable,
+        Code::RefundExceedsAvailable,
+        Code::DisputeExceedsAvailable,
+        Code::TagTaken,
+        Code::PlanDisabled,
+        Code::StateConflict,
+        Code::PayloadTooLarge,
+        Code::UnsupportedMediaType,
+        Code::SplitNotEnabled,
+        Code::IdempotencyKeyReused,
+        Code::ChargeNotRefundable,
+        Code::NothingAvailable,
+        Code::RateLimited,
+        Code::Internal,
+        Code::RailUnavailable,
+        Code::Overloaded,
+        Code::StorageFull,
+        Code::RailNotConfigured,
+        Code::OutcomeUnknown,
+    ];
+
     /// The code's line in the table of problems (interface section 7).
     pub fn row(self) -> Row {
         use StatusCode as S;
@@ -448,6 +495,12 @@ mod tests {
         let found = [&body["status"], &body["txid"], &body["cardStatus"], &body["message"]];
         assert_eq!(found, ["RECUSADA", "0af1", "not_authorized", "Transação recusada"]);
         assert_eq!(problem.status(), StatusCode::PAYMENT_REQUIRED);
+    }
+
+    #[test]
+    fn every_code_is_listed_once() {
+        assert!(Code::ALL.iter().enumerate().all(|(place, code)| *code as usize == place));
+        assert_eq!(Code::ALL.len(), Code::OutcomeUnknown as usize + 1, "the last of the codes");
     }
 
     #[test]

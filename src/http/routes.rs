@@ -1,109 +1,122 @@
-//! The route table, on one page.
+//! The route table, on one page: what is served, and by the same lines what the description says is served.
+//!
+//! To add a route, give its handler a `#[utoipa::path(method, path = "…", operation_id = "…", …)]` and add one line
+//! `.routes(routes!(module::handler))` to the group it belongs to. Method and path stand only at the handler. What all routes have in
+//! common (credentials, headers, the problems that any request can meet) is written into the description by [`super::document`].
 
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
+use axum::Router;
+use axum::body::Bytes;
+use axum::http::header::CONTENT_TYPE;
 use axum::middleware::from_fn_with_state;
-use axum::routing::{delete, get, post};
-use axum::{Json, Router};
-use utoipa::OpenApi;
+use axum::routing::get;
+use utoipa::openapi::{OpenApi, PathItem};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 
 use super::app::App;
 use super::ops::{api_keys, audit, backup, books, export, health, merchants, queue, sandbox, sub_recipients as review};
 use super::rate_limits::{Policy, admit};
-use super::{balance, card, charges, pix, reports, statement, sub_recipients};
+use super::{balance, card, charges, document, pix, reference, reports, statement, sub_recipients};
 
-static DOCUMENT: LazyLock<utoipa::openapi::OpenApi> = LazyLock::new(Document::openapi);
+type Routes = OpenApiRouter<Arc<App>>;
 
-/// What merchants call: everything but the description has a caller, and a limit.
-pub fn public(app: &Arc<App>) -> Router {
-    let limited =
-        |router: Router<Arc<App>>, policy| router.route_layer(from_fn_with_state((Arc::clone(app), policy), admit));
-    let cards = Router::new().route("/api/card", post(card::charge));
-    let mut others = Router::new()
-        .route("/api/pix", post(pix::create_or_look_up))
-        .route("/api/charges", get(charges::list))
-        .route("/api/charges/{txid}", get(charges::get))
-        .route("/api/charges/{txid}/cancel", post(charges::cancel))
-        .route("/api/sub-recipients", post(sub_recipients::register))
-        .route("/api/sub-recipients/{id}", get(sub_recipients::get).patch(sub_recipients::change))
-        .route("/api/dashboard/sub-recipients", get(sub_recipients::list))
-        .route("/api/dashboard/sub-recipients/{id}/splits", get(statement::splits))
-        .route("/api/balance", get(balance::get))
-        .route("/api/balance/operations", get(balance::list_operations))
-        .route("/api/reports/ledger", get(reports::ledger_report));
-    if app.sandbox {
-        others = others.route("/api/sandbox/pix/{txid}/pay", post(pix::sandbox_pay));
-    }
-    let description = Router::new().route("/openapi.json", get(|| async { Json(&*DOCUMENT) }));
-    let router = limited(cards, Policy::Card).merge(limited(others, Policy::Default)).merge(description);
-    router.with_state(Arc::clone(app))
+/// The card charges, which have a limit of their own.
+fn cards() -> Routes {
+    tagged("Charges", Routes::new().routes(routes!(card::charge)))
+}
+
+/// The rest of what merchants call.
+fn for_merchants(in_sandbox: bool) -> Routes {
+    let charges = Routes::new()
+        .routes(routes!(pix::create_or_look_up))
+        .routes(routes!(charges::list))
+        .routes(routes!(charges::get))
+        .routes(routes!(charges::cancel));
+    let recipients = Routes::new()
+        .routes(routes!(sub_recipients::register))
+        .routes(routes!(sub_recipients::get, sub_recipients::change))
+        .routes(routes!(sub_recipients::list))
+        .routes(routes!(statement::splits));
+    let balance = Routes::new()
+        .routes(routes!(balance::get))
+        .routes(routes!(balance::list_operations))
+        .routes(routes!(reports::ledger_report));
+    let sandbox = Routes::new().routes(routes!(pix::sandbox_pay));
+
+    let table = Routes::new()
+        .merge(tagged("Charges", charges))
+        .merge(tagged("Sub-recipients", recipients))
+        .merge(tagged("Balance", balance));
+    if in_sandbox { table.merge(tagged("Sandbox", sandbox)) } else { table }
 }
 
 /// What operators call.
-pub fn operations(app: &Arc<App>) -> Router {
-    let mut router = Router::new()
-        .route("/ops/merchants", post(merchants::create))
-        .route("/ops/merchants/{id}", get(merchants::get).patch(merchants::change))
-        .route("/ops/merchants/{id}/api-keys", post(api_keys::create))
-        .route("/ops/api-keys/{id}", delete(api_keys::revoke))
-        .route("/ops/sub-recipients/{id}/approve", post(review::approve))
-        .route("/ops/sub-recipients/{id}/reject", post(review::reject))
-        .route("/ops/queue", get(queue::get))
-        .route("/ops/audit", get(audit::list))
-        .route("/ops/trial-balance", get(books::trial_balance))
-        .route("/ops/ledgers/{id}/accounts", get(books::accounts))
-        .route("/ops/ledgers/{id}/entries", get(books::entries))
-        .route("/ops/export", get(export::export))
-        .route("/ops/backup", get(backup::backup))
-        .route("/healthz", get(health::healthz))
-        .route("/readyz", get(health::readyz))
-        .route("/metrics", get(health::metrics));
-    if app.sandbox {
-        router = router.route("/ops/sandbox/clock", post(sandbox::advance_clock));
-    }
-    router.with_state(Arc::clone(app))
+fn for_operators(in_sandbox: bool) -> Routes {
+    let merchants = Routes::new()
+        .routes(routes!(merchants::create))
+        .routes(routes!(merchants::get, merchants::change))
+        .routes(routes!(api_keys::create))
+        .routes(routes!(api_keys::revoke));
+    let decisions = Routes::new()
+        .routes(routes!(queue::get))
+        .routes(routes!(review::approve))
+        .routes(routes!(review::reject))
+        .routes(routes!(audit::list));
+    let books = Routes::new()
+        .routes(routes!(books::trial_balance))
+        .routes(routes!(books::accounts))
+        .routes(routes!(books::entries))
+        .routes(routes!(export::export))
+        .routes(routes!(backup::backup));
+    let health =
+        Routes::new().routes(routes!(health::healthz)).routes(routes!(health::readyz)).routes(routes!(health::metrics));
+    let sandbox = Routes::new().routes(routes!(sandbox::advance_clock));
+
+    let table = Routes::new()
+        .merge(tagged("Merchants", merchants))
+        .merge(tagged("Decisions", decisions))
+        .merge(tagged("Books", books))
+        .merge(tagged("Health", health));
+    if in_sandbox { table.merge(tagged("Sandbox", sandbox)) } else { table }
 }
 
-/// The description of both listeners (OpenAPI 3.1).
-#[derive(OpenApi)]
-#[openapi(
-    info(
-        title = "Centavo",
-        description = "Merchant payments over a double-entry ledger. Amounts are integer centavos."
-    ),
-    paths(
-        card::charge,
-        pix::create_or_look_up,
-        pix::sandbox_pay,
-        charges::get,
-        charges::list,
-        charges::cancel,
-        sub_recipients::register,
-        sub_recipients::list,
-        sub_recipients::get,
-        sub_recipients::change,
-        statement::splits,
-        balance::get,
-        balance::list_operations,
-        reports::ledger_report,
-        merchants::create,
-        merchants::get,
-        merchants::change,
-        api_keys::create,
-        api_keys::revoke,
-        review::approve,
-        review::reject,
-        queue::get,
-        audit::list,
-        books::trial_balance,
-        books::accounts,
-        books::entries,
-        export::export,
-        backup::backup,
-        sandbox::advance_clock,
-        health::healthz,
-        health::readyz,
-        health::metrics,
-    )
-)]
-pub struct Document;
+/// The merchants' listener: their routes, and the description of both listeners for programs and for people.
+pub fn public(app: &Arc<App>) -> Router {
+    let document = document::complete(collected(app.sandbox));
+    let for_people = Bytes::from(reference::html(&document));
+    let for_programs = Bytes::from(document.to_string());
+    let limited =
+        |routes: Routes, policy| Router::from(routes).route_layer(from_fn_with_state((Arc::clone(app), policy), admit));
+    limited(cards(), Policy::Card)
+        .merge(limited(for_merchants(app.sandbox), Policy::Default))
+        .with_state(Arc::clone(app))
+        .route("/openapi.json", get(move || async { ([(CONTENT_TYPE, "application/json")], for_programs) }))
+        .route("/reference", get(move || async { reference::page(for_people) }))
+        .route(reference::STYLE_PATH, get(|| async { reference::style() }))
+}
+
+/// The operators' listener.
+pub fn operations(app: &Arc<App>) -> Router {
+    Router::from(for_operators(app.sandbox)).with_state(Arc::clone(app))
+}
+
+/// What the handlers of both listeners say of themselves.
+fn collected(in_sandbox: bool) -> OpenApi {
+    let mut collected = cards().into_openapi();
+    collected.merge(for_merchants(in_sandbox).into_openapi());
+    collected.merge(for_operators(in_sandbox).into_openapi());
+    collected
+}
+
+/// These routes under one heading of the description.
+fn tagged(heading: &str, mut routes: Routes) -> Routes {
+    for item in routes.get_openapi_mut().paths.paths.values_mut() {
+        let PathItem { get, put, post, delete, patch, .. } = item;
+        for operation in [get, put, post, delete, patch].into_iter().flatten() {
+            operation.tags = Some(vec![heading.to_owned()]);
+        }
+    }
+    routes
+}

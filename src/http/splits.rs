@@ -19,7 +19,7 @@ pub struct SplitItem<'a> {
     sub_recipient_id: Raw<'a>,
     /// Centavos that the recipient gets, exactly.
     #[serde(borrow)]
-    #[schema(value_type = i64, minimum = 1)]
+    #[schema(value_type = i64, minimum = 1, maximum = 1000000000000_i64)]
     amount: Raw<'a>,
 }
 

@@ -43,14 +43,18 @@ pub struct Statement {
 #[derive(Debug, Serialize, ToSchema)]
 pub struct SplitRecord {
     /// The split's id.
+    #[schema(example = "019b8c4e5f5d8a3e9c1d2f3a4b5c6d7e-0")]
     id: String,
     /// The charge's txid.
     payment_id: String,
     /// Centavos.
+    #[schema(example = 2000)]
     amount_cents: i64,
     /// `pending`, `available` or `paid`.
+    #[schema(pattern = "^(pending|available|paid)$")]
     status: &'static str,
     /// When it was paid to the recipient's bank account.
+    #[schema(required)]
     paid_at: Option<String>,
     /// When the charge was created.
     created_at: String,
@@ -62,21 +66,26 @@ pub struct SplitRecord {
 #[derive(Debug, Serialize, ToSchema)]
 pub struct SplitPayment {
     /// Payer's name.
+    #[schema(example = "João Ávila")]
     nome: String,
     /// Payer's CPF, formatted.
+    #[schema(example = "123.456.789-09")]
     cpf: String,
     /// Total charged, centavos.
+    #[schema(example = 10000)]
     gross_amount: i64,
     /// `pix` or `credit_card`.
+    #[schema(pattern = "^(credit_card|pix)$")]
     payment_method: &'static str,
     /// When the split becomes or became available; null while a PIX charge is unpaid.
+    #[schema(required)]
     balance_available_at: Option<String>,
 }
 
 /// A recipient's splits and balance.
-#[utoipa::path(get, path = "/api/dashboard/sub-recipients/{id}/splits",
+#[utoipa::path(get, path = "/api/dashboard/sub-recipients/{id}/splits", operation_id = "list_splits",
     params(("id" = String, Path), ("page" = Option<u64>, Query), ("per_page" = Option<u64>, Query)),
-    responses((status = 200, body = Statement), (status = 404)))]
+    responses((status = 200, body = Statement)))]
 pub async fn splits(
     State(app): State<Arc<App>>,
     caller: Caller,

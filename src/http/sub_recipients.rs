@@ -32,14 +32,19 @@ use crate::mask;
 #[derive(Debug, Serialize, ToSchema)]
 pub struct RegistrationResponse {
     /// Used in splits and in paths.
+    #[schema(format = "uuid")]
     id: String,
     /// `draft`, `pending`, `active` or `rejected`.
+    #[schema(pattern = "^(draft|pending|active|rejected)$")]
     status: &'static str,
     /// `CPF` or `CNPJ`.
+    #[schema(pattern = "^(CPF|CNPJ)$")]
     document_type: &'static str,
     /// Masked.
+    #[schema(example = "***.456.789-**")]
     document: String,
     /// Full or legal name.
+    #[schema(example = "Ana Prado")]
     name: String,
     /// When it was registered.
     created_at: String,
@@ -51,16 +56,22 @@ pub struct RegistrationResponse {
 #[derive(Debug, Serialize, ToSchema)]
 pub struct RecipientView {
     /// Used in splits and in paths.
+    #[schema(format = "uuid")]
     id: String,
     /// `draft`, `pending`, `active` or `rejected`.
+    #[schema(pattern = "^(draft|pending|active|rejected)$")]
     status: &'static str,
     /// `CPF` or `CNPJ`.
+    #[schema(pattern = "^(CPF|CNPJ)$")]
     document_type: &'static str,
     /// Masked.
+    #[schema(example = "***.456.789-**")]
     document: String,
     /// Full or legal name.
+    #[schema(example = "Ana Prado")]
     name: String,
     /// Contact e-mail.
+    #[schema(required, example = "ana@example.com")]
     email: Option<String>,
     /// When it was registered.
     created_at: String,
@@ -83,6 +94,7 @@ pub struct RecipientRecord {
 #[derive(Debug, Default, Serialize, ToSchema)]
 pub struct RecipientBalance {
     /// Can be withdrawn.
+    #[schema(example = 2000)]
     pub available: i64,
     /// Falls due later.
     pub pending: i64,
@@ -107,9 +119,9 @@ impl RecipientBalance {
 }
 
 /// Registers a sub-recipient; idempotent on its document.
-#[utoipa::path(post, path = "/api/sub-recipients", request_body = RegistrationRequest,
-    responses((status = 201, body = RegistrationResponse), (status = 200, body = RegistrationResponse), (status = 400),
-        (status = 401), (status = 422)))]
+#[utoipa::path(post, path = "/api/sub-recipients", operation_id = "register_recipient", request_body = RegistrationRequest,
+    responses((status = 201, body = RegistrationResponse, description = "A new recipient."),
+        (status = 200, body = RegistrationResponse, description = "Its document was registered before.")))]
 pub async fn register(
     State(app): State<Arc<App>>,
     caller: Caller,
@@ -153,8 +165,8 @@ pub async fn register(
 }
 
 /// The account's recipients, newest first; `search` looks in names, without regard to case and accents.
-#[utoipa::path(get, path = "/api/dashboard/sub-recipients",
-    params(("search" = Option<String>, Query), ("page" = Option<u64>, Query), ("per_page" = Option<u64>, Query)),
+#[utoipa::path(get, path = "/api/dashboard/sub-recipients", operation_id = "list_recipients",
+    params(("search" = Option<String>, Query, description = "Part of a name; case and accents do not matter"), ("page" = Option<u64>, Query), ("per_page" = Option<u64>, Query)),
     responses((status = 200, body = List<RecipientView>)))]
 pub async fn list(
     State(app): State<Arc<App>>,

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use actors::rails::{PixRail, Rails};
 use centavo::config::{ServeArgs, Settings};
@@ -13,6 +14,8 @@ use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, Method};
 use serde_json::{Value, json};
 use tempfile::TempDir;
+
+use crate::description::Description;
 
 /// The operators' tokens of every server of these tests.
 pub(crate) const OPS_TOKEN: &str = "operations-of-the-test";
@@ -33,6 +36,7 @@ pub(crate) const DAY: i64 = 24 * 60 * 60;
 pub(crate) struct World {
     running: Running,
     client: Client,
+    pub(crate) description: Arc<Description>,
     folder: TempDir,
 }
 
@@ -80,7 +84,7 @@ impl World {
         let folder = tempfile::tempdir().unwrap();
         let rails = Rails { pix: Box::new(pix), ..sandbox::rails(&folder.path().join("sandbox")) };
         let running = serve::start_with(Some(rails), settings(folder.path(), true), |_, _| {}).await.unwrap();
-        Self::of(running, folder)
+        Self::of(running, folder).await
     }
 
     /// A live server, which has no rail, on an empty folder.
@@ -93,17 +97,18 @@ impl World {
         let folder = tempfile::tempdir().unwrap();
         let mut settings = settings(folder.path(), true);
         change(&mut settings);
-        Self::of(serve::start(settings, |_, _| {}).await.unwrap(), folder)
+        Self::of(serve::start(settings, |_, _| {}).await.unwrap(), folder).await
     }
 
     async fn start(folder: TempDir, sandbox: bool) -> Self {
         let running = serve::start(settings(folder.path(), sandbox), |_, _| {}).await.unwrap();
-        Self::of(running, folder)
+        Self::of(running, folder).await
     }
 
-    fn of(running: Running, folder: TempDir) -> Self {
+    async fn of(running: Running, folder: TempDir) -> Self {
         let client = Client::builder().no_proxy().build().unwrap();
-        Self { running, client, folder }
+        let description = Description::of(&client, running.public, running.app.sandbox).await;
+        Self { running, client, description, folder }
     }
 
     /// Ends the server in good order and starts it again on the same folder.
@@ -125,11 +130,11 @@ impl World {
 
     /// The listener that serves a path.
     pub(crate) fn address_of(&self, path: &str) -> SocketAddr {
-        let of_merchants = path.starts_with("/api") || path.starts_with("/openapi");
+        let of_merchants = ["/api", "/openapi", "/reference"].iter().any(|start| path.starts_with(start));
         if of_merchants { self.running.public } else { self.running.operations }
     }
 
-    /// Sends a request as it is: to the operations' listener when the path is theirs.
+    /// Sends a request as it is: to the operations' listener when the path is theirs. The answer must be as it is described.
     pub(crate) async fn send(
         &self,
         method: Method,
@@ -142,12 +147,14 @@ impl World {
         for (name, value) in headers {
             map.append(HeaderName::try_from(*name).unwrap(), HeaderValue::try_from(*value).unwrap());
         }
-        let request = self.client.request(method, format!("http://{address}{path}")).headers(map).body(body);
+        let request = self.client.request(method.clone(), format!("http://{address}{path}")).headers(map).body(body);
         let response = request.send().await.unwrap();
         let (status, headers) = (response.status().as_u16(), response.headers().clone());
         let text = response.text().await.unwrap();
         let body = serde_json::from_str(&text).unwrap_or_default();
-        Answer { status, headers, text, body }
+        let answer = Answer { status, headers, text, body };
+        self.description.check(method.as_str(), path, &answer);
+        answer
     }
 
     pub(crate) async fn ops_get(&self, path: &str) -> Answer {

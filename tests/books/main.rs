@@ -8,6 +8,9 @@
 mod made;
 mod month;
 mod tools;
+#[path = "../api/description.rs"]
+#[allow(dead_code, reason = "it serves other tests too")]
+mod description;
 #[path = "../api/world.rs"]
 #[allow(dead_code, reason = "it serves other tests too")]
 mod world;

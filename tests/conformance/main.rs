@@ -1,8 +1,13 @@
-//! The product beside independent implementations of what it implements.
+//! The running server against what others wrote: a fuzzer that reads the description of the interface, and a parser of PIX codes.
 //!
-//! They are Python packages, and a machine need not have them: without them a test says what is missing and passes, unless
-//! `CENTAVO_CONFORMANCE=required`.
+//! They are tools of other languages. `tests/conformance/README.md` says how to get them. A test whose tool is not there says so and
+//! passes, unless `CENTAVO_CONFORMANCE=required`.
 
-#![allow(clippy::unwrap_used, reason = "a test that finds nothing to unwrap has failed, and says where")]
+#![allow(clippy::unwrap_used)]
 
 mod documents;
+#[path = "../harness/mod.rs"]
+mod harness;
+mod pix_codes;
+mod schemathesis;
+mod tool;

@@ -1,6 +1,7 @@
 //! The real binary on a data folder.
 
 use std::fmt;
+use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, ChildStderr, Command, ExitStatus, Output, Stdio};
@@ -29,6 +30,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub(crate) struct Launch<'a> {
     data: &'a Path,
     shim: Option<&'a Shim>,
+    stdout: Option<&'a Path>,
     environment: Vec<(String, String)>,
 }
 
@@ -62,7 +64,7 @@ impl<'a> Launch<'a> {
             ("CENTAVO_BALLAST_BYTES", BALLAST_BYTES),
         ];
         let environment = small.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
-        Self { data, shim: None, environment }
+        Self { data, shim: None, stdout: None, environment }
     }
 
     /// Lets the server's power be cut.
@@ -70,11 +72,18 @@ impl<'a> Launch<'a> {
         Self { shim, ..self }
     }
 
+    /// Keeps what the server writes on standard output.
+    pub(crate) fn with_stdout(self, stdout: &'a Path) -> Self {
+        Self { stdout: Some(stdout), ..self }
+    }
+
     fn command(&self) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_centavo"));
         command.args(["serve", "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0", "--log-format", "json"]);
         command.arg("--data").arg(self.data).args(["--sandbox", "on", "--rate-limit", "off"]);
-        command.env("CENTAVO_OPS_TOKEN", OPS_TOKEN).stdout(Stdio::null()).stderr(Stdio::piped());
+        command.env("CENTAVO_OPS_TOKEN", OPS_TOKEN).stderr(Stdio::piped());
+        let kept = self.stdout.map(|path| File::create(path).expect("a file for standard output"));
+        command.stdout(kept.map_or_else(Stdio::null, Stdio::from));
         if let Some(shim) = self.shim {
             shim.command(&mut command, self.data);
         }

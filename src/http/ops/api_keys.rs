@@ -23,10 +23,11 @@ use crate::http::reply::{created, ok};
 
 /// A new key, as asked for. The body may be left out.
 #[derive(Deserialize, ToSchema)]
+#[schema(example = json!({"webhook_url": "https://loja.example.com/webhooks"}))]
 pub struct ApiKeyRequest<'a> {
     /// Where webhooks go.
     #[serde(borrow)]
-    #[schema(value_type = Option<String>)]
+    #[schema(value_type = Option<String>, pattern = "^https?://", max_length = 2048)]
     webhook_url: Raw<'a>,
 }
 
@@ -34,10 +35,13 @@ pub struct ApiKeyRequest<'a> {
 #[derive(Debug, Serialize, ToSchema)]
 pub struct ApiKeyResponse {
     /// The key's id.
+    #[schema(format = "uuid")]
     id: String,
     /// The key; null in an idempotent replay, since it is kept nowhere.
+    #[schema(required, example = "test_019b8c4e5f5d8a3e9c1d2f3a4b5c6d7e0000…")]
     api_key: Option<String>,
     /// Signs the webhooks; null in an idempotent replay.
+    #[schema(required, example = "whsec_0000…")]
     webhook_secret: Option<String>,
 }
 
@@ -45,14 +49,15 @@ pub struct ApiKeyResponse {
 #[derive(Debug, Serialize, ToSchema)]
 pub struct RevokedResponse {
     /// The key's id.
+    #[schema(format = "uuid")]
     id: String,
     /// True.
     revoked: bool,
 }
 
 /// Makes a key. A replay names the key that was made and cannot show it again: one that was lost on the way is revoked.
-#[utoipa::path(post, path = "/ops/merchants/{id}/api-keys", params(("id" = String, Path)), request_body = ApiKeyRequest,
-    responses((status = 201, body = ApiKeyResponse), (status = 404)))]
+#[utoipa::path(post, path = "/ops/merchants/{id}/api-keys", operation_id = "create_api_key", params(("id" = String, Path)), request_body = Option<ApiKeyRequest>,
+    responses((status = 201, body = ApiKeyResponse)))]
 pub async fn create(
     State(app): State<Arc<App>>,
     Operator(operator): Operator,
@@ -110,8 +115,8 @@ fn made_before(record: &Record) -> Result<Response, Problem> {
 }
 
 /// Revokes a key, at once.
-#[utoipa::path(delete, path = "/ops/api-keys/{id}", params(("id" = String, Path)),
-    responses((status = 200, body = RevokedResponse), (status = 404)))]
+#[utoipa::path(delete, path = "/ops/api-keys/{id}", operation_id = "revoke_api_key", params(("id" = String, Path)),
+    responses((status = 200, body = RevokedResponse)))]
 pub async fn revoke(
     State(app): State<Arc<App>>,
     Operator(operator): Operator,

@@ -16,8 +16,8 @@ use crate::http::streamed::streamed;
 
 /// What a backup lacks that has all before `from`, in the frames of a backup's files, through the head of this moment. One at a time. It
 /// waits for the caller in a thread of its own, with a few parts in memory; nobody else waits for it.
-#[utoipa::path(get, path = "/ops/backup", params(("from" = Option<u64>, Query)),
-    responses((status = 200, content_type = "application/octet-stream"), (status = 400), (status = 503)))]
+#[utoipa::path(get, path = "/ops/backup", operation_id = "get_backup", params(("from" = Option<u64>, Query, minimum = 1, description = "The first Record that is lacking; 1 when absent.")),
+    responses((status = 200, body = String, content_type = "application/octet-stream")))]
 pub async fn backup(State(app): State<Arc<App>>, _: Operator, parts: Parts) -> Result<Response, Problem> {
     let from = Sequence(number(&query(&parts)?, "from", 1, u64::MAX)?);
     let one_at_a_time = Arc::clone(&app.backing_up).try_acquire_owned();

@@ -23,6 +23,7 @@ use crate::http::sub_recipients::find_recipient;
 #[derive(Debug, Serialize, ToSchema)]
 pub struct TrialBalance {
     /// The last Record counted, by partition of the journal.
+    #[schema(example = json!({"0": 42}))]
     cut: BTreeMap<&'static str, u64>,
     /// True when debits equal credits, in every ledger.
     balanced: bool,
@@ -34,8 +35,10 @@ pub struct TrialBalance {
 #[derive(Debug, Serialize, ToSchema)]
 pub struct AccountRow {
     /// `M-…`, `R-…` or `P-…`.
+    #[schema(example = "M-019b8c4e-5f5d-8a3e-9c1d-2f3a4b5c6d7e")]
     ledger: String,
     /// Its full name.
+    #[schema(example = "Assets:Platform:Available")]
     account: String,
     /// Sum of the debit side.
     #[schema(value_type = i64)]
@@ -63,15 +66,17 @@ pub struct EntryRow {
 #[derive(Debug, Serialize, ToSchema)]
 pub struct PostingRow {
     /// The account's full name.
+    #[schema(example = "Assets:Platform:Available")]
     account: String,
     /// `debit` or `credit`.
+    #[schema(pattern = "^(debit|credit)$")]
     side: &'static str,
     /// Centavos.
     amount: i64,
 }
 
 /// The trial balance.
-#[utoipa::path(get, path = "/ops/trial-balance", responses((status = 200, body = TrialBalance)))]
+#[utoipa::path(get, path = "/ops/trial-balance", operation_id = "get_trial_balance", responses((status = 200, body = TrialBalance)))]
 pub async fn trial_balance(State(app): State<Arc<App>>, _: Operator) -> Result<Response, Problem> {
     Ok(ok(trial_balance_of(&app)))
 }
@@ -91,8 +96,8 @@ pub fn trial_balance_of(app: &App) -> TrialBalance {
 }
 
 /// A ledger's accounts.
-#[utoipa::path(get, path = "/ops/ledgers/{id}/accounts", params(("id" = String, Path)),
-    responses((status = 200, body = Vec<AccountRow>), (status = 404)))]
+#[utoipa::path(get, path = "/ops/ledgers/{id}/accounts", operation_id = "list_accounts", params(("id" = String, Path, pattern = "^[MRP]-[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}$", example = "M-019b8c4e-5f5d-8a3e-9c1d-2f3a4b5c6d7e")),
+    responses((status = 200, body = Items<AccountRow>)))]
 pub async fn accounts(State(app): State<Arc<App>>, _: Operator, PathId(id): PathId) -> Result<Response, Problem> {
     let ledger = find(&app, &id)?;
     let balances = app.engine.projector().balances(ledger);
@@ -103,16 +108,18 @@ pub async fn accounts(State(app): State<Arc<App>>, _: Operator, PathId(id): Path
 }
 
 /// A list that fits one page.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 struct Items<T> {
+    /// The items.
     items: Vec<T>,
+    /// How many there are.
     total: usize,
 }
 
 /// A ledger's entries, newest first.
-#[utoipa::path(get, path = "/ops/ledgers/{id}/entries",
-    params(("id" = String, Path), ("page" = Option<u64>, Query), ("per_page" = Option<u64>, Query)),
-    responses((status = 200, body = List<EntryRow>), (status = 404)))]
+#[utoipa::path(get, path = "/ops/ledgers/{id}/entries", operation_id = "list_entries",
+    params(("id" = String, Path, pattern = "^[MRP]-[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}$", example = "M-019b8c4e-5f5d-8a3e-9c1d-2f3a4b5c6d7e"), ("page" = Option<u64>, Query), ("per_page" = Option<u64>, Query)),
+    responses((status = 200, body = List<EntryRow>)))]
 pub async fn entries(
     State(app): State<Arc<App>>,
     _: Operator,

@@ -14,19 +14,22 @@ use crate::http::reply::ok;
 /// The metrics' registry.
 pub struct Exposition(pub Registry);
 
-#[derive(serde::Serialize)]
+/// How the service is.
+#[derive(serde::Serialize, utoipa::ToSchema)]
 struct Status {
+    /// `ok` or `ready`.
+    #[schema(pattern = "^(ok|ready)$")]
     status: &'static str,
 }
 
 /// The process lives.
-#[utoipa::path(get, path = "/healthz", responses((status = 200)))]
+#[utoipa::path(get, path = "/healthz", operation_id = "get_health", responses((status = 200, body = Status)))]
 pub async fn healthz() -> Response {
     ok(Status { status: "ok" })
 }
 
 /// The service takes requests: the data is open, the journal has not failed, and there is space on the disk.
-#[utoipa::path(get, path = "/readyz", responses((status = 200), (status = 503)))]
+#[utoipa::path(get, path = "/readyz", operation_id = "get_readiness", responses((status = 200, body = Status)))]
 pub async fn readyz(State(app): State<Arc<App>>) -> Result<Response, Problem> {
     if app.engine.has_failed() {
         return Err(Problem::new(Code::Overloaded).retry_after(1).detail("The journal failed; the process is ending."));
@@ -38,7 +41,7 @@ pub async fn readyz(State(app): State<Arc<App>>) -> Result<Response, Problem> {
 }
 
 /// Metrics in the OpenMetrics text format.
-#[utoipa::path(get, path = "/metrics", responses((status = 200)))]
+#[utoipa::path(get, path = "/metrics", operation_id = "get_metrics", responses((status = 200, body = String, content_type = "application/openmetrics-text")))]
 pub async fn metrics(State(app): State<Arc<App>>) -> Result<Response, Problem> {
     let _refreshed = app.engine.metrics();
     let mut text = String::new();

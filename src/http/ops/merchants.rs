@@ -27,76 +27,113 @@ use crate::http::reply::{created, ok, time};
 
 /// A merchant, as sent. On PATCH, what is absent stays as it is.
 #[derive(Deserialize, ToSchema)]
+#[schema(example = json!({
+    "name": "Loja Azul", "document": "12.345.678/0001-95", "city": "São Paulo", "split_enabled": true, "cashout_enabled": true,
+    "fees": {"pix": "0.89"}, "options": {"split_guard": "net"},
+}))]
 pub struct MerchantRequest<'a> {
     /// Name, as shown to payers.
     #[serde(borrow)]
-    #[schema(value_type = String)]
+    #[schema(value_type = String, min_length = 1, max_length = 140)]
     name: Raw<'a>,
     /// CPF or CNPJ; cannot be changed.
     #[serde(borrow)]
-    #[schema(value_type = String)]
+    #[schema(value_type = String, min_length = 11, max_length = 18)]
     document: Raw<'a>,
     /// City, as shown in PIX codes.
     #[serde(borrow)]
-    #[schema(value_type = Option<String>)]
+    #[schema(value_type = Option<String>, max_length = 60)]
     city: Raw<'a>,
     /// May charge with splits and register recipients.
     #[serde(borrow)]
-    #[schema(value_type = bool)]
+    #[schema(value_type = Option<bool>)]
     split_enabled: Raw<'a>,
     /// May cash out.
     #[serde(borrow)]
-    #[schema(value_type = bool)]
+    #[schema(value_type = Option<bool>)]
     cashout_enabled: Raw<'a>,
     /// Rates that differ from the price list.
     #[serde(borrow)]
-    #[schema(value_type = Option<FeesBody>)]
+    #[schema(value_type = Option<FeesWire>)]
     fees: Raw<'a>,
     /// Choices that differ from the defaults.
     #[serde(borrow)]
-    #[schema(value_type = Option<OptionsBody>)]
+    #[schema(value_type = Option<OptionsWire>)]
     options: Raw<'a>,
 }
 
-#[derive(Deserialize)]
+/// Rates, as sent; what is absent stays as it is.
+#[derive(Deserialize, ToSchema)]
 struct FeesWire<'a> {
+    /// MDR, one installment and debit; percent.
     #[serde(borrow)]
+    #[schema(value_type = Option<String>, pattern = r"^[0-9]{1,3}(\.[0-9]{1,4})?$")]
     mdr_1x: Raw<'a>,
+    /// MDR, 2 to 6 installments; percent.
     #[serde(borrow)]
+    #[schema(value_type = Option<String>, pattern = r"^[0-9]{1,3}(\.[0-9]{1,4})?$")]
     mdr_2_6x: Raw<'a>,
+    /// MDR, 7 to 12 installments; percent.
     #[serde(borrow)]
+    #[schema(value_type = Option<String>, pattern = r"^[0-9]{1,3}(\.[0-9]{1,4})?$")]
     mdr_7_12x: Raw<'a>,
+    /// Platform margin; percent.
     #[serde(borrow)]
+    #[schema(value_type = Option<String>, pattern = r"^[0-9]{1,3}(\.[0-9]{1,4})?$")]
     margin: Raw<'a>,
+    /// PIX commission; percent.
     #[serde(borrow)]
+    #[schema(value_type = Option<String>, pattern = r"^[0-9]{1,3}(\.[0-9]{1,4})?$")]
     pix: Raw<'a>,
+    /// Antifraud fee, centavos.
     #[serde(borrow)]
+    #[schema(value_type = Option<i64>, minimum = 0, maximum = 100000000)]
     antifraud_cents: Raw<'a>,
+    /// Cashout fee, centavos.
     #[serde(borrow)]
+    #[schema(value_type = Option<i64>, minimum = 0, maximum = 100000000)]
     cashout_cents: Raw<'a>,
+    /// Anticipation.
     #[serde(borrow)]
+    #[schema(value_type = Option<AnticipationWire>)]
     anticipation: Raw<'a>,
 }
 
-#[derive(Deserialize)]
+/// Anticipation rates, as sent.
+#[derive(Deserialize, ToSchema)]
 struct AnticipationWire<'a> {
+    /// 2 days; percent.
     #[serde(borrow)]
+    #[schema(value_type = Option<String>, pattern = r"^[0-9]{1,3}(\.[0-9]{1,4})?$")]
     d2: Raw<'a>,
+    /// 7 days; percent.
     #[serde(borrow)]
+    #[schema(value_type = Option<String>, pattern = r"^[0-9]{1,3}(\.[0-9]{1,4})?$")]
     d7: Raw<'a>,
+    /// 15 days; percent.
     #[serde(borrow)]
+    #[schema(value_type = Option<String>, pattern = r"^[0-9]{1,3}(\.[0-9]{1,4})?$")]
     d15: Raw<'a>,
 }
 
-#[derive(Deserialize)]
+/// Choices, as sent; what is absent stays as it is.
+#[derive(Deserialize, ToSchema)]
 struct OptionsWire<'a> {
+    /// `none` lets charges through whose fees exceed the seller's part, `net` refuses them.
     #[serde(borrow)]
+    #[schema(value_type = Option<String>, pattern = "^(none|net)$")]
     split_guard: Raw<'a>,
+    /// What the MDR is taken of.
     #[serde(borrow)]
+    #[schema(value_type = Option<String>, pattern = "^(total|seller_gross)$")]
     mdr_base: Raw<'a>,
+    /// Return commission with refunds.
     #[serde(borrow)]
+    #[schema(value_type = Option<bool>)]
     refund_commission: Raw<'a>,
+    /// Days of 24 hours until the seller's card money is available.
     #[serde(borrow)]
+    #[schema(value_type = Option<u16>, maximum = 365)]
     card_settlement_days: Raw<'a>,
 }
 
@@ -104,12 +141,16 @@ struct OptionsWire<'a> {
 #[derive(Debug, Serialize, ToSchema)]
 pub struct MerchantView {
     /// The merchant's id.
+    #[schema(format = "uuid")]
     id: String,
     /// Name, as shown to payers.
+    #[schema(example = "Loja Azul")]
     name: String,
     /// CPF or CNPJ, masked.
+    #[schema(example = "**.345.678/0001-**")]
     document: String,
     /// City, as shown in PIX codes.
+    #[schema(required, example = "São Paulo")]
     city: Option<String>,
     /// May charge with splits and register recipients.
     split_enabled: bool,
@@ -130,16 +171,22 @@ pub struct FeesBody {
     #[schema(value_type = String, example = "2.99")]
     mdr_1x: String,
     /// MDR, 2 to 6 installments.
+    #[schema(example = "3.49")]
     mdr_2_6x: String,
     /// MDR, 7 to 12 installments.
+    #[schema(example = "3.99")]
     mdr_7_12x: String,
     /// Platform margin.
+    #[schema(example = "1.00")]
     margin: String,
     /// PIX commission.
+    #[schema(example = "0.99")]
     pix: String,
     /// Antifraud fee, centavos.
+    #[schema(example = 198)]
     antifraud_cents: i64,
     /// Cashout fee, centavos.
+    #[schema(example = 100)]
     cashout_cents: i64,
     /// Anticipation.
     anticipation: AnticipationBody,
@@ -149,10 +196,13 @@ pub struct FeesBody {
 #[derive(Debug, Serialize, ToSchema)]
 pub struct AnticipationBody {
     /// 2 days.
+    #[schema(example = "2.38")]
     d2: String,
     /// 7 days.
+    #[schema(example = "2.00")]
     d7: String,
     /// 15 days.
+    #[schema(example = "1.50")]
     d15: String,
 }
 
@@ -160,12 +210,15 @@ pub struct AnticipationBody {
 #[derive(Debug, Serialize, ToSchema)]
 pub struct OptionsBody {
     /// `none` or `net`.
+    #[schema(pattern = "^(none|net)$")]
     split_guard: &'static str,
     /// `total` or `seller_gross`.
+    #[schema(pattern = "^(total|seller_gross)$")]
     mdr_base: &'static str,
     /// Return commission with refunds.
     refund_commission: bool,
     /// Days of 24 hours until the seller's card money is available.
+    #[schema(maximum = 365, example = 30)]
     card_settlement_days: u16,
 }
 
@@ -217,8 +270,8 @@ impl OptionsBody {
 }
 
 /// Opens a merchant's account.
-#[utoipa::path(post, path = "/ops/merchants", request_body = MerchantRequest,
-    responses((status = 201, body = MerchantView), (status = 400), (status = 401)))]
+#[utoipa::path(post, path = "/ops/merchants", operation_id = "create_merchant", request_body = MerchantRequest,
+    responses((status = 201, body = MerchantView)))]
 pub async fn create(
     State(app): State<Arc<App>>,
     Operator(operator): Operator,
@@ -252,16 +305,17 @@ pub async fn create(
 }
 
 /// A merchant.
-#[utoipa::path(get, path = "/ops/merchants/{id}", params(("id" = String, Path)),
-    responses((status = 200, body = MerchantView), (status = 404)))]
+#[utoipa::path(get, path = "/ops/merchants/{id}", operation_id = "get_merchant", params(("id" = String, Path)),
+    responses((status = 200, body = MerchantView)))]
 pub async fn get(State(app): State<Arc<App>>, _: Operator, PathId(id): PathId) -> Result<Response, Problem> {
     let group = find(&app, &id)?;
     Ok(ok(view(&app, group)?))
 }
 
 /// Changes what is sent and leaves the rest.
-#[utoipa::path(patch, path = "/ops/merchants/{id}", params(("id" = String, Path)), request_body = MerchantRequest,
-    responses((status = 200, body = MerchantView), (status = 400), (status = 404)))]
+#[utoipa::path(patch, path = "/ops/merchants/{id}", operation_id = "change_merchant", params(("id" = String, Path)),
+    request_body(content = MerchantRequest, example = json!({"city": "Niterói", "fees": {"pix": "0.79"}})),
+    responses((status = 200, body = MerchantView)))]
 pub async fn change(
     State(app): State<Arc<App>>,
     Operator(operator): Operator,

@@ -19,6 +19,7 @@ use crate::http::reply::{ok, time};
 
 /// A move of the clock.
 #[derive(Deserialize, ToSchema)]
+#[schema(example = json!({"advance_seconds": 86400}))]
 pub struct ClockRequest<'a> {
     /// Seconds, from 0 to ten years.
     #[serde(borrow)]
@@ -30,12 +31,13 @@ pub struct ClockRequest<'a> {
 #[derive(Debug, Serialize, ToSchema)]
 pub struct ClockResponse {
     /// Now, on the sandbox clock.
+    #[schema(format = "date-time")]
     now: String,
 }
 
 /// Moves the clock forward; what falls due on the way has happened when this answers.
-#[utoipa::path(post, path = "/ops/sandbox/clock", request_body = ClockRequest,
-    responses((status = 200, body = ClockResponse), (status = 404)))]
+#[utoipa::path(post, path = "/ops/sandbox/clock", operation_id = "advance_clock", request_body = ClockRequest,
+    responses((status = 200, body = ClockResponse)))]
 pub async fn advance_clock(
     State(app): State<Arc<App>>,
     Operator(operator): Operator,

@@ -20,16 +20,17 @@ use crate::http::sub_recipients::{RecipientView, find_recipient, view, view_at_d
 
 /// Why a recipient is refused.
 #[derive(Deserialize, ToSchema)]
+#[schema(example = json!({"notes": "O documento não confere com o nome"}))]
 pub struct Notes<'a> {
     /// The reason, at most 500 characters.
     #[serde(borrow)]
-    #[schema(value_type = String, max_length = 500)]
+    #[schema(value_type = String, min_length = 1, max_length = 500)]
     notes: Raw<'a>,
 }
 
 /// Approves a draft or pending recipient; it is active at once.
-#[utoipa::path(post, path = "/ops/sub-recipients/{id}/approve", params(("id" = String, Path)),
-    responses((status = 200, body = RecipientView), (status = 404), (status = 409)))]
+#[utoipa::path(post, path = "/ops/sub-recipients/{id}/approve", operation_id = "approve_recipient", params(("id" = String, Path)),
+    responses((status = 200, body = RecipientView)))]
 pub async fn approve(
     State(app): State<Arc<App>>,
     operator: Operator,
@@ -44,8 +45,8 @@ pub async fn approve(
 }
 
 /// Refuses a draft or pending recipient.
-#[utoipa::path(post, path = "/ops/sub-recipients/{id}/reject", params(("id" = String, Path)), request_body = Notes,
-    responses((status = 200, body = RecipientView), (status = 400), (status = 404), (status = 409)))]
+#[utoipa::path(post, path = "/ops/sub-recipients/{id}/reject", operation_id = "reject_recipient", params(("id" = String, Path)), request_body = Notes,
+    responses((status = 200, body = RecipientView)))]
 pub async fn reject(
     State(app): State<Arc<App>>,
     operator: Operator,

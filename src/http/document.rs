@@ -1,0 +1,453 @@
+//! The description of both listeners (OpenAPI 3.1), as `GET /openapi.json` serves it.
+//!
+//! The handlers describe what is their own. What every route has in common is written here by rule, so that a new route has it too:
+//! credentials, the problems that any request can meet, the headers of answers, `Idempotency-Key`, the shape of ids and pages, and
+//! examples, which are put together from those of the fields.
+
+use serde_json::{Map, Value, json};
+use utoipa::openapi::OpenApi;
+
+use super::problem::{self, Code};
+
+/// The description, from what the handlers say of themselves.
+pub fn complete(collected: OpenApi) -> Value {
+    let mut document = serde_json::to_value(collected).expect("a description has only string keys and plain values");
+    document["info"] = json!({
+        "title": "Centavo",
+        "version": env!("CARGO_PKG_VERSION"),
+        "description": INTRODUCTION,
+    });
+    document["servers"] = json!([{"url": "/", "description": "The merchants' listener."}]);
+    for schema in members_mut(&mut document["components"]["schemas"]) {
+        complete_schema("", schema);
+    }
+    let components = &mut document["components"];
+    components["securitySchemes"] = json!({
+        "bearer": {"type": "http", "scheme": "bearer", "description": "A merchant's API key."},
+        "token": {"type": "apiKey", "in": "header", "name": "token", "description": "A merchant's API key."},
+        "operator": {"type": "http", "scheme": "bearer", "description": "An operator's token, on the operators' listener."},
+    });
+    components["headers"] = headers();
+    for (name, schema) in problem_schemas() {
+        components["schemas"][name] = schema;
+    }
+    let schemas = document["components"]["schemas"].clone();
+    let paths = document["paths"].as_object_mut().into_iter().flatten();
+    for (path, item) in paths {
+        for method in METHODS {
+            if let Some(operation) = item.get_mut(method) {
+                complete_operation(path, method, operation, &schemas);
+            }
+        }
+        if !path.starts_with("/api/") {
+            let listener =
+                json!({"default": "http://127.0.0.1:8081", "description": "As `CENTAVO_OPS_LISTEN` has it."});
+            let server = json!({"url": "{operators}", "description": "The operators' listener."});
+            item["servers"] = json!([server]);
+            item["servers"][0]["variables"]["operators"] = listener;
+        }
+    }
+    link(&mut document);
+    document
+}
+
+/// Links the answer that creates something to the operations that name it in their path: by its `txid`, or by its `id` where the
+/// segment before it is the last of the path that created it.
+fn link(document: &mut Value) {
+    let listener_of = |path: &str| path.split('/').nth(1).unwrap_or_default().to_owned();
+    let mut targets = Vec::new();
+    for (path, item) in document["paths"].as_object().into_iter().flatten() {
+        let Some((before, after)) = path.split_once("/{") else { continue };
+        let parameter = after.split('}').next().unwrap_or_default().to_owned();
+        let kind = before.rsplit('/').next().unwrap_or_default().to_owned();
+        let ids = METHODS.iter().filter_map(|method| item[method]["operationId"].as_str());
+        targets.extend(ids.map(|id| (listener_of(path), kind.clone(), parameter.clone(), id.to_owned())));
+    }
+    let schemas = document["components"]["schemas"].clone();
+    for (path, item) in document["paths"].as_object_mut().into_iter().flatten() {
+        let Some(created) = item.get_mut("post").and_then(|post| post["responses"].get_mut("201")) else { continue };
+        let schema = resolved(&created["content"]["application/json"]["schema"], &schemas);
+        let shows = |name: &str| schema["properties"].get(name).is_some();
+        let last = path.rsplit('/').next().unwrap_or_default();
+        let mut links = Map::new();
+        for (listener, kind, parameter, id) in &targets {
+            if *listener == listener_of(path) && (parameter == "txid" || kind == last) && shows(parameter) {
+                let value = format!("$response.body#/{parameter}");
+                links.insert(id.clone(), json!({"operationId": id, "parameters": {parameter: value}}));
+            }
+        }
+        if !links.is_empty() {
+            created["links"] = Value::Object(links);
+        }
+    }
+}
+
+const METHODS: [&str; 5] = ["get", "post", "patch", "put", "delete"];
+
+const INTRODUCTION: &str = "\
+Merchant payments over a double-entry ledger. Amounts are integer centavos unless a field says otherwise.
+
+Merchants call `/api`, operators call `/ops` on a listener of their own; each with a credential of their own. Fields that are not known \
+are ignored; a field that is null is as good as absent. Whatever is refused is answered with `application/problem+json` (RFC 9457), \
+whose `code` is stable and whose `message` is for people. A caller's `X-Request-Id` of 1 to 128 visible ASCII characters is kept.";
+
+/// The schema itself, or the one that it refers to.
+fn resolved<'a>(schema: &'a Value, schemas: &'a Value) -> &'a Value {
+    match schema["$ref"].as_str().and_then(|reference| reference.rsplit('/').next()) {
+        Some(name) => &schemas[name],
+        None => schema,
+    }
+}
+
+/// What an operation has by its place: its path and method.
+fn complete_operation(path: &str, method: &str, operation: &mut Value, schemas: &Value) {
+    let of_merchants = path.starts_with("/api/");
+    let needs_credential = of_merchants || path.starts_with("/ops/");
+    let takes_body = matches!(method, "post" | "patch" | "put");
+    operation["security"] = match (of_merchants, needs_credential) {
+        (true, _) => json!([{"bearer": []}, {"token": []}]),
+        (false, true) => json!([{"operator": []}]),
+        (false, false) => json!([]),
+    };
+    let mut parameters = operation["parameters"].as_array().cloned().unwrap_or_default();
+    for parameter in &mut parameters {
+        complete_parameter(parameter);
+    }
+    let named = |place: &str| parameters.iter().any(|parameter| parameter["in"] == place);
+    let mut problems = vec![500, 503];
+    if needs_credential {
+        problems.push(401);
+    }
+    if of_merchants {
+        problems.push(429);
+    }
+    if named("path") {
+        problems.push(404);
+    }
+    if named("query") {
+        problems.push(400);
+    }
+    if takes_body {
+        problems.extend([400, 408, 413, 415]);
+    }
+    if method == "post" {
+        problems.extend([409, 422]);
+        parameters.push(idempotency_key());
+    }
+    for status in problems {
+        operation["responses"][status.to_string()]["description"] = json!("");
+    }
+    if !parameters.is_empty() {
+        operation["parameters"] = Value::Array(parameters);
+    }
+    for media in members_mut(&mut operation["requestBody"]["content"]) {
+        // A body that may be left out is not null.
+        if let Some(whole) = media["schema"]["oneOf"].get(0).cloned() {
+            media["schema"] = whole;
+        }
+        // What a PATCH leaves out stays as it is.
+        if method == "patch" {
+            let whole = resolved(&media["schema"], schemas).clone();
+            media["schema"] = whole;
+            media["schema"].as_object_mut().map(|schema| schema.remove("example"));
+            let required = media["schema"].as_object_mut().and_then(|schema| schema.remove("required"));
+            for name in required.iter().flat_map(|names| names.as_array().into_iter().flatten()) {
+                let kind = &mut media["schema"]["properties"][name.as_str().unwrap_or_default()]["type"];
+                if kind.is_string() {
+                    *kind = json!([kind.clone(), "null"]);
+                }
+            }
+        }
+        give_example(media, schemas, Direction::Request);
+    }
+    if operation["requestBody"]["content"].is_null() {
+        operation.as_object_mut().map(|operation| operation.remove("requestBody"));
+    }
+    for (status, response) in operation["responses"].as_object_mut().into_iter().flatten() {
+        let number = status.parse().unwrap_or_default();
+        complete_response(number, response, of_merchants, method == "post", schemas);
+    }
+}
+
+fn complete_response(status: u16, response: &mut Value, of_merchants: bool, is_keyed: bool, schemas: &Value) {
+    if status >= 400 {
+        let schema = json!({"$ref": format!("#/components/schemas/{}", problem_name(status))});
+        response["content"] = json!({problem::MEDIA_TYPE: {"schema": schema}});
+    }
+    if response["description"].as_str().unwrap_or_default().is_empty() {
+        let meaning = axum::http::StatusCode::from_u16(status).ok().and_then(|status| status.canonical_reason());
+        response["description"] = json!(meaning.unwrap_or_default());
+    }
+    for (media_type, media) in response["content"].as_object_mut().into_iter().flatten() {
+        if media_type.ends_with("json") {
+            give_example(media, schemas, Direction::Response);
+        }
+    }
+    if response["content"].is_null() {
+        response.as_object_mut().map(|response| response.remove("content"));
+    }
+    let mut names = vec!["X-Request-Id", "Api-Version", "X-Sandbox"];
+    if is_keyed && matches!(status, 200..300 | 402 | 502) {
+        names.push("Idempotent-Replayed");
+    }
+    if of_merchants && status != 401 {
+        names.extend(["RateLimit", "RateLimit-Policy"]);
+    }
+    match status {
+        401 => names.push("WWW-Authenticate"),
+        409 | 429 | 503 => names.push("Retry-After"),
+        _ => {}
+    }
+    for name in names {
+        response["headers"][name] = json!({"$ref": format!("#/components/headers/{name}")});
+    }
+}
+
+/// A request's parameter is there or it is not: it is never null. Ids and pages look alike everywhere.
+fn complete_parameter(parameter: &mut Value) {
+    let name = parameter["name"].as_str().unwrap_or_default().to_owned();
+    let in_path = parameter["in"] == "path";
+    let schema = &mut parameter["schema"];
+    if let Some(kind) = schema["type"].as_array().and_then(|kinds| kinds.iter().find(|kind| **kind != "null")).cloned()
+    {
+        schema["type"] = kind;
+    }
+    if schema["type"] == "integer" {
+        schema.as_object_mut().map(|schema| schema.remove("format"));
+    }
+    enumerate(schema);
+    let is_shaped = schema.get("pattern").or(schema.get("format")).or(schema.get("enum")).is_some();
+    match name.as_str() {
+        "page" => *schema = json!({"type": "integer", "minimum": 1, "default": 1}),
+        "per_page" => *schema = json!({"type": "integer", "minimum": 1, "maximum": 100, "default": 20}),
+        "txid" if !is_shaped => *schema = json!({"type": "string", "pattern": TXID}),
+        _ if in_path && !is_shaped => *schema = json!({"type": "string", "format": "uuid"}),
+        _ => {}
+    }
+    let description = match name.as_str() {
+        "page" => "Which page, from 1; one past the end is empty.",
+        "per_page" => "Items a page.",
+        "txid" => "The charge's id.",
+        "id" => "The id of what the path names.",
+        _ => "",
+    };
+    if parameter.get("description").is_none() && !description.is_empty() {
+        parameter["description"] = json!(description);
+    }
+    if in_path && parameter.get("example").is_none() {
+        parameter["example"] = json!(if parameter["schema"]["pattern"] == TXID { A_TXID } else { A_UUID });
+    }
+}
+
+const TXID: &str = "^[0-9a-f]{32}$";
+const A_TXID: &str = "019b8c4e5f5d8a3e9c1d2f3a4b5c6d7e";
+const A_UUID: &str = "019b8c4e-5f5d-8a3e-9c1d-2f3a4b5c6d7e";
+const A_TIME: &str = "2026-07-01T12:00:00.250Z";
+
+fn idempotency_key() -> Value {
+    json!({
+        "name": "Idempotency-Key", "in": "header", "required": false,
+        "description": "The same key with the same body within 24 hours is carried out once, and answered as the first time.",
+        "schema": {"type": "string", "pattern": "^[ -~]{1,255}$"},
+        "example": "pedido-1042",
+    })
+}
+
+fn headers() -> Value {
+    let text = |description: &str| json!({"description": description, "schema": {"type": "string"}});
+    let always =
+        |description: &str| json!({"description": description, "required": true, "schema": {"type": "string"}});
+    let seconds = |description: &str| json!({"description": description, "schema": {"type": "integer", "minimum": 0}});
+    json!({
+        "X-Request-Id": always("The request's id: the caller's, or one made here."),
+        "Api-Version": always("The version of the interface."),
+        "X-Sandbox": text("`true` in the sandbox, where money is fake."),
+        "Idempotent-Replayed": text("`true` when the request was carried out before, and is answered as then."),
+        "RateLimit": text("What is left of the limit, and when it is full again."),
+        "RateLimit-Policy": text("The limit: how many requests in how many seconds."),
+        "Retry-After": seconds("When to try again, in seconds."),
+        "WWW-Authenticate": always("`Bearer`."),
+    })
+}
+
+/// What a name or a pattern of a schema's property says, down to the last.
+fn complete_schema(name: &str, schema: &mut Value) {
+    enumerate(schema);
+    let is_text =
+        schema["type"] == "string" || schema["type"].as_array().is_some_and(|kinds| kinds.contains(&json!("string")));
+    if is_text && name.ends_with("_at") && schema.get("format").is_none() {
+        schema["format"] = json!("date-time");
+    }
+    if is_text && matches!(name, "txid" | "payment_id") && schema.get("pattern").or(schema.get("minLength")).is_none() {
+        schema["pattern"] = json!(TXID);
+    }
+    for (name, property) in schema.get_mut("properties").and_then(Value::as_object_mut).into_iter().flatten() {
+        complete_schema(name, property);
+    }
+    for part in ["oneOf", "allOf", "anyOf"] {
+        for schema in schema.get_mut(part).and_then(Value::as_array_mut).into_iter().flatten() {
+            complete_schema(name, schema);
+        }
+    }
+    if let Some(items) = schema.get_mut("items") {
+        complete_schema("", items);
+    }
+}
+
+/// Writes a pattern that is a list of names, such as `^(pix|credit_card)$`, as the enumeration that it is.
+fn enumerate(schema: &mut Value) {
+    let pattern = schema["pattern"].as_str().and_then(|pattern| pattern.strip_prefix("^(")?.strip_suffix(")$"));
+    let is_name = |name: &str| {
+        !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte))
+    };
+    let Some(names) = pattern.map(|names| names.split('|').map(str::to_owned).collect::<Vec<_>>()) else { return };
+    if names.iter().all(|name| is_name(name)) {
+        let is_nullable = schema["type"].as_array().is_some_and(|kinds| kinds.contains(&json!("null")));
+        let null = is_nullable.then_some(Value::Null);
+        schema["enum"] = names.into_iter().map(Value::from).chain(null).collect();
+        schema.as_object_mut().map(|schema| schema.remove("pattern"));
+    }
+}
+
+fn problem_name(status: u16) -> String {
+    format!("Problem{status}")
+}
+
+/// The shape of every problem, and the codes of each status.
+fn problem_schemas() -> Vec<(String, Value)> {
+    let text = |description: &str| json!({"type": "string", "description": description});
+    let field = json!({
+        "type": "object",
+        "description": "What is wrong with one field.",
+        "required": ["field", "code", "message"],
+        "properties": {
+            "field": text("The field's path, such as `customer.document` or `splits[2].amount`."),
+            "code": text("What is wrong, as a stable name."),
+            "message": text("What is wrong, in Portuguese."),
+        },
+    });
+    let base = json!({
+        "type": "object",
+        "description": "Why a request was not carried out (RFC 9457). A problem may have members beside these.",
+        "required": ["type", "title", "status", "detail", "instance", "code", "message", "success", "request_id", "errors"],
+        "properties": {
+            "type": text("The kind of problem, as a reference."),
+            "title": text("The kind of problem, in English."),
+            "status": {"type": ["integer", "string"], "description": "The response's status; the charge's where a card was declined."},
+            "detail": text("What is wrong this time, for developers."),
+            "instance": text("The request's path."),
+            "code": text("The kind of problem, as a stable name."),
+            "message": text("What to tell a person, in Portuguese."),
+            "success": {"type": "boolean", "const": false, "description": "False."},
+            "request_id": text("The request's id."),
+            "errors": {"type": "array", "items": {"$ref": "#/components/schemas/FieldError"}, "description": "The fields that are wrong."},
+        },
+    });
+    let mut schemas = vec![("FieldError".to_owned(), field), ("Problem".to_owned(), base)];
+    let mut statuses: Vec<_> = Code::ALL.iter().map(|code| code.row().status.as_u16()).collect();
+    statuses.sort_unstable();
+    statuses.dedup();
+    for status in statuses {
+        let rows: Vec<_> =
+            Code::ALL.iter().map(|code| code.row()).filter(|row| row.status.as_u16() == status).collect();
+        let codes: Vec<_> = rows.iter().map(|row| row.code).collect();
+        let described: String =
+            rows.iter().map(|row| format!("\n- `{}`: {}. {}.", row.code, row.title, row.message)).collect();
+        let mut own = json!({"properties": {"code": {"enum": codes}, "status": {"const": status}}});
+        let row = rows[0];
+        let mut example = json!({
+            "type": format!("/problems/{}", row.code), "title": row.title, "status": status, "detail": row.title,
+            "instance": "/api/balance", "code": row.code, "message": row.message, "success": false,
+            "request_id": "5f0c2a9d8e7b461f0000000000000001", "errors": [],
+        });
+        if status == 402 {
+            // The interface has the charge's status there (sections 2.2 and 7).
+            own = json!({
+                "required": ["txid", "cardStatus"],
+                "properties": {
+                    "code": {"enum": codes}, "status": {"const": "RECUSADA"},
+                    "txid": {"type": "string", "pattern": TXID}, "cardStatus": {"type": "string"},
+                },
+            });
+            example["status"] = json!("RECUSADA");
+            example["txid"] = json!(A_TXID);
+            example["cardStatus"] = json!("not_authorized");
+        }
+        let schema = json!({
+            "description": format!("A problem of status {status}; its codes:{described}"),
+            "allOf": [{"$ref": "#/components/schemas/Problem"}, own],
+            "example": example,
+        });
+        schemas.push((problem_name(status), schema));
+    }
+    schemas
+}
+
+/// Whether a body comes or goes.
+#[derive(Clone, Copy, PartialEq)]
+enum Direction {
+    Request,
+    Response,
+}
+
+/// Gives a body an example, unless it has one.
+fn give_example(media: &mut Value, schemas: &Value, direction: Direction) {
+    let is_given = media.get("example").or(media.get("examples")).is_some();
+    if !is_given && let Some(schema) = media.get("schema") {
+        media["example"] = example(schema, schemas, direction);
+    }
+}
+
+/// An example put together from those of the fields. A request's optional field is in it only where it has an example of its own.
+fn example(schema: &Value, schemas: &Value, direction: Direction) -> Value {
+    if let Some(own) = schema.get("example").or(schema.get("const")).or(schema.get("default")) {
+        return own.clone();
+    }
+    if schema.get("$ref").is_some() {
+        return example(resolved(schema, schemas), schemas, direction);
+    }
+    if let Some(first) = schema["enum"].as_array().and_then(|names| names.first()) {
+        return first.clone();
+    }
+    if let Some(choice) =
+        schema["oneOf"].as_array().and_then(|choices| choices.iter().find(|choice| choice["type"] != "null"))
+    {
+        return example(choice, schemas, direction);
+    }
+    if let Some(parts) = schema["allOf"].as_array() {
+        let parts = parts.iter().filter_map(|part| example(part, schemas, direction).as_object().cloned());
+        return parts.flatten().collect::<Map<_, _>>().into();
+    }
+    let kind = match &schema["type"] {
+        Value::Array(kinds) => kinds.iter().find(|kind| **kind != "null").cloned().unwrap_or_default(),
+        kind => kind.clone(),
+    };
+    match kind.as_str() {
+        Some("object") => {
+            let required =
+                |name: &String| schema["required"].as_array().is_some_and(|names| names.contains(&json!(name)));
+            let properties = schema["properties"].as_object().into_iter().flatten();
+            let shown = properties.filter(|(name, property)| {
+                direction == Direction::Response || required(name) || property.get("example").is_some()
+            });
+            shown
+                .map(|(name, property)| (name.clone(), example(property, schemas, direction)))
+                .collect::<Map<_, _>>()
+                .into()
+        }
+        Some("array") => json!([example(&schema["items"], schemas, direction)]),
+        Some("string") => match (schema["format"].as_str(), schema["pattern"].as_str()) {
+            (Some("uuid"), _) => json!(A_UUID),
+            (Some("date-time"), _) => json!(A_TIME),
+            (_, Some(TXID)) => json!(A_TXID),
+            _ => json!("texto"),
+        },
+        Some("integer" | "number") => schema.get("minimum").cloned().unwrap_or(json!(1)),
+        Some("boolean") => json!(true),
+        _ => Value::Null,
+    }
+}
+
+fn members_mut(value: &mut Value) -> impl Iterator<Item = &mut Value> {
+    value.as_object_mut().into_iter().flat_map(|members| members.values_mut())
+}

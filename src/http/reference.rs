@@ -1,0 +1,381 @@
+//! The reference page, `GET /reference`: the description of both listeners for people. It is made by the server from the description
+//! itself, so it says of a route what the description says, and it needs nothing from elsewhere: no script, no font, no network.
+
+use std::fmt::{self, Display, Write};
+
+use axum::body::Bytes;
+use axum::http::HeaderValue;
+use axum::http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS};
+use axum::response::{IntoResponse, Response};
+use serde_json::Value;
+
+/// Where the page finds how it looks.
+pub const STYLE_PATH: &str = "/reference.css";
+
+/// Nothing is loaded but the style sheet, nothing is sent, nobody puts the page into theirs.
+const POLICY: &str =
+    "default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+/// How the page looks.
+pub fn style() -> Response {
+    answer("text/css; charset=utf-8", STYLE)
+}
+
+/// The page as it is answered.
+pub fn page(html: Bytes) -> Response {
+    answer("text/html; charset=utf-8", html)
+}
+
+fn answer(content_type: &'static str, body: impl IntoResponse) -> Response {
+    let mut response = body.into_response();
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
+    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    response
+}
+
+/// The page of a description.
+pub fn html(document: &Value) -> String {
+    let mut page = String::new();
+    write_page(&mut page, document).expect("a string takes whatever is written to it");
+    page
+}
+
+/// One operation and where it is.
+struct Operation<'a> {
+    method: &'a str,
+    path: &'a str,
+    described: &'a Value,
+}
+
+fn write_page(page: &mut String, document: &Value) -> fmt::Result {
+    let info = &document["info"];
+    let operations = operations_of(document);
+    let mut headings: Vec<&str> = Vec::new();
+    for operation in &operations {
+        let heading = operation.heading();
+        if !headings.contains(&heading) {
+            headings.push(heading);
+        }
+    }
+    write!(page, "<!doctype html><html lang=en><head><meta charset=utf-8>")?;
+    write!(
+        page,
+        "<meta name=viewport content=\"width=device-width\"><title>{} reference</title>",
+        Text(&info["title"])
+    )?;
+    write!(page, "<link rel=stylesheet href=\"{STYLE_PATH}\"></head><body><nav><h1>{}</h1>", Text(&info["title"]))?;
+    for heading in &headings {
+        write!(page, "<h2>{}</h2><ul>", Escaped(heading))?;
+        for operation in operations.iter().filter(|operation| operation.heading() == *heading) {
+            write!(page, "<li><a href=\"#{}\">{}</a>", operation.anchor(), Text(&operation.described["summary"]))?;
+        }
+        write!(page, "</ul>")?;
+    }
+    write!(page, "</nav><main><p class=version>Version {}. ", Text(&info["version"]))?;
+    write!(page, "The same for programs: <a href=\"/openapi.json\">/openapi.json</a> (OpenAPI).</p>")?;
+    write_prose(page, &info["description"])?;
+    write!(
+        page,
+        "<p>The examples are commands of a shell that has these variables:</p><pre>{}</pre>",
+        Escaped(VARIABLES)
+    )?;
+    for heading in &headings {
+        write!(page, "<h2>{}</h2>", Escaped(heading))?;
+        for operation in operations.iter().filter(|operation| operation.heading() == *heading) {
+            write_operation(page, operation, &document["components"]["schemas"])?;
+        }
+    }
+    write!(page, "</main></body></html>")
+}
+
+const VARIABLES: &str = "\
+CENTAVO=http://127.0.0.1:8080      # the merchants' listener
+CENTAVO_OPS=http://127.0.0.1:8081  # the operators' listener
+API_KEY=                           # from POST /ops/merchants/{id}/api-keys
+OPS_TOKEN=                         # as CENTAVO_OPS_TOKEN has it";
+
+fn operations_of(document: &Value) -> Vec<Operation<'_>> {
+    let paths = document["paths"].as_object().into_iter().flatten();
+    let mut operations = Vec::new();
+    for (path, item) in paths {
+        for (method, described) in item.as_object().into_iter().flatten() {
+            if described.get("responses").is_some() {
+                operations.push(Operation { method, path, described });
+            }
+        }
+    }
+    // The merchants' interface comes first.
+    operations.sort_by_key(|operation| !operation.path.starts_with("/api/"));
+    operations
+}
+
+impl Operation<'_> {
+    fn heading(&self) -> &str {
+        self.described["tags"][0].as_str().unwrap_or_default()
+    }
+
+    fn anchor(&self) -> &str {
+        self.described["operationId"].as_str().unwrap_or_default()
+    }
+
+    fn parameters(&self) -> impl Iterator<Item = &Value> {
+        self.described["parameters"].as_array().into_iter().flatten()
+    }
+
+    /// A command that calls it.
+    fn command(&self) -> String {
+        let (base, credential) = match self.path {
+            path if path.starts_with("/api/") => ("$CENTAVO", "$API_KEY"),
+            _ => ("$CENTAVO_OPS", "$OPS_TOKEN"),
+        };
+        let mut path = self.path.to_owned();
+        for parameter in self.parameters().filter(|parameter| parameter["in"] == "path") {
+            let (name, example) = (&parameter["name"], &parameter["example"]);
+            path = path
+                .replace(&format!("{{{}}}", name.as_str().unwrap_or_default()), example.as_str().unwrap_or_default());
+        }
+        let mut command = String::from("curl");
+        if self.method != "get" {
+            command.push_str(&format!(" -X {}", self.method.to_uppercase()));
+        }
+        command.push_str(&format!(" \"{base}{path}\""));
+        if self.described["security"].as_array().is_some_and(|ways| !ways.is_empty()) {
+            command.push_str(&format!(" \\\n  -H \"Authorization: Bearer {credential}\""));
+        }
+        if let Some(example) = self.described["requestBody"]["content"]["application/json"].get("example") {
+            let body = format!("{example:#}").replace('\'', r"'\''");
+            command.push_str(&format!(" \\\n  -H 'Content-Type: application/json' \\\n  -d '{body}'"));
+        }
+        command
+    }
+}
+
+fn write_operation(page: &mut String, operation: &Operation<'_>, schemas: &Value) -> fmt::Result {
+    let described = operation.described;
+    let method = operation.method.to_uppercase();
+    write!(page, "<section id=\"{}\"><h3>{}</h3>", operation.anchor(), Text(&described["summary"]))?;
+    write!(page, "<p><b class=method>{method}</b> <code>{}</code></p>", Escaped(operation.path))?;
+    write_prose(page, &described["description"])?;
+    if operation.parameters().next().is_some() {
+        write!(page, "<h4>Parameters</h4><table>")?;
+        for parameter in operation.parameters() {
+            let place = parameter["in"].as_str().unwrap_or_default();
+            let required = parameter["required"] == true;
+            write_row(
+                page,
+                &parameter["name"],
+                &format!("{place}, {}", kind_of(&parameter["schema"])),
+                required,
+                &parameter["description"],
+            )?;
+        }
+        write!(page, "</table>")?;
+    }
+    for media in described["requestBody"]["content"].as_object().into_iter().flat_map(|content| content.values()) {
+        write!(page, "<h4>Body</h4>")?;
+        write_fields(page, &media["schema"], schemas, 0)?;
+    }
+    write!(page, "<h4>Example</h4><pre>{}</pre>", Escaped(&operation.command()))?;
+    write!(page, "<h4>Answers</h4>")?;
+    let mut problems = Vec::new();
+    for (status, response) in described["responses"].as_object().into_iter().flatten() {
+        if response["content"].get("application/problem+json").is_some() {
+            problems.push((status, response));
+            continue;
+        }
+        write!(page, "<p><b>{}</b> {}</p>", Escaped(status), Text(&response["description"]))?;
+        for media in response["content"].as_object().into_iter().flat_map(|content| content.values()) {
+            write_fields(page, &media["schema"], schemas, 0)?;
+            if let Some(example) = media.get("example").filter(|example| example.is_object()) {
+                write!(page, "<pre>{}</pre>", Escaped(&format!("{example:#}")))?;
+            }
+        }
+    }
+    write!(page, "<details><summary>Problems</summary><table>")?;
+    for (status, response) in problems {
+        let codes = codes_of(response, schemas);
+        write!(page, "<tr><th>{}<td>{}<td>{}", Escaped(status), Text(&response["description"]), Prose(&codes))?;
+    }
+    write!(page, "</table></details></section>")
+}
+
+/// The codes that a problem of this answer can have.
+fn codes_of(response: &Value, schemas: &Value) -> String {
+    let schema = resolved(&response["content"]["application/problem+json"]["schema"], schemas);
+    let codes = schema["allOf"][1]["properties"]["code"]["enum"].as_array().into_iter().flatten();
+    codes.filter_map(Value::as_str).map(|code| format!("`{code}`")).collect::<Vec<_>>().join(", ")
+}
+
+/// How deep a body's objects are shown.
+const NESTING_MAX: usize = 5;
+
+/// The fields of an object, and of the objects in them.
+fn write_fields(page: &mut String, schema: &Value, schemas: &Value, nesting: usize) -> fmt::Result {
+    let schema = inner(schema, schemas);
+    let Some(fields) = schema["properties"].as_object().filter(|_| nesting < NESTING_MAX) else { return Ok(()) };
+    write!(page, "<table>")?;
+    for (name, field) in fields {
+        let required = schema["required"].as_array().is_some_and(|names| names.iter().any(|required| required == name));
+        let described = if field["description"].is_string() { field } else { resolved(field, schemas) };
+        write_row(page, &Value::from(name.as_str()), &kind_of(field), required, &described["description"])?;
+        if inner(field, schemas)["properties"].is_object() {
+            write!(page, "<tr><td colspan=4 class=inner>")?;
+            write_fields(page, field, schemas, nesting + 1)?;
+        }
+    }
+    write!(page, "</table>")
+}
+
+fn write_row(page: &mut String, name: &Value, kind: &str, required: bool, description: &Value) -> fmt::Result {
+    let need = if required { "required" } else { "" };
+    let prose = description.as_str().unwrap_or_default();
+    write!(page, "<tr><th>{}<td>{}<td>{need}<td>{}", Text(name), Escaped(kind), Prose(prose))
+}
+
+/// The schema of an object, or of the objects of a list, behind references and choices.
+fn inner<'a>(schema: &'a Value, schemas: &'a Value) -> &'a Value {
+    let schema = resolved(schema, schemas);
+    if let Some(items) = schema.get("items") {
+        return inner(items, schemas);
+    }
+    let choices = schema["oneOf"].as_array().into_iter().flatten();
+    match choices.clone().find(|choice| choice["type"] != "null") {
+        Some(choice) if choice.get("$ref").is_some() => inner(choice, schemas),
+        _ => schema,
+    }
+}
+
+fn resolved<'a>(schema: &'a Value, schemas: &'a Value) -> &'a Value {
+    match schema["$ref"].as_str().and_then(|reference| reference.rsplit('/').next()) {
+        Some(name) => &schemas[name],
+        None => schema,
+    }
+}
+
+/// What a value is, and within which limits.
+fn kind_of(schema: &Value) -> String {
+    let kinds = match &schema["type"] {
+        Value::String(kind) => kind.clone(),
+        Value::Array(kinds) => kinds.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" or "),
+        _ if schema.get("oneOf").is_some() => {
+            let choices = schema["oneOf"].as_array().into_iter().flatten();
+            choices.map(kind_of).collect::<Vec<_>>().join(" or ")
+        }
+        _ => "object".to_owned(),
+    };
+    let mut kind = kinds;
+    if let Some(names) = schema["enum"].as_array() {
+        let names: Vec<_> = names.iter().filter_map(Value::as_str).collect();
+        kind.push_str(&format!(": {}", names.join(", ")));
+    }
+    for (limit, words) in [
+        ("format", ""),
+        ("minimum", "from "),
+        ("maximum", "to "),
+        ("minLength", "min length "),
+        ("maxLength", "max length "),
+        ("pattern", "matching "),
+        ("default", "default "),
+    ] {
+        match schema.get(limit) {
+            Some(Value::String(text)) => kind.push_str(&format!(", {words}{text}")),
+            Some(value) => kind.push_str(&format!(", {words}{value}")),
+            None => {}
+        }
+    }
+    kind
+}
+
+fn write_prose(page: &mut String, prose: &Value) -> fmt::Result {
+    for paragraph in prose.as_str().unwrap_or_default().split("\n\n").filter(|paragraph| !paragraph.is_empty()) {
+        write!(page, "<p>{}</p>", Prose(paragraph))?;
+    }
+    Ok(())
+}
+
+/// Text without meaning to a browser.
+struct Escaped<'a>(&'a str);
+
+/// A JSON string, escaped; nothing for anything else.
+struct Text<'a>(&'a Value);
+
+/// Text in which code stands between backticks.
+struct Prose<'a>(&'a str);
+
+impl Display for Escaped<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.chars().try_for_each(|letter| match letter {
+            '<' => formatter.write_str("&lt;"),
+            '>' => formatter.write_str("&gt;"),
+            '&' => formatter.write_str("&amp;"),
+            '"' => formatter.write_str("&quot;"),
+            '\'' => formatter.write_str("&#39;"),
+            letter => formatter.write_char(letter),
+        })
+    }
+}
+
+impl Display for Text<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Prose(self.0.as_str().unwrap_or_default()).fmt(formatter)
+    }
+}
+
+impl Display for Prose<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (place, part) in self.0.split('`').enumerate() {
+            match place % 2 {
+                0 => write!(formatter, "{}", Escaped(part))?,
+                _ => write!(formatter, "<code>{}</code>", Escaped(part))?,
+            }
+        }
+        Ok(())
+    }
+}
+
+const STYLE: &str = "\
+:root { color-scheme: light dark }
+body { margin: 0; display: grid; grid-template-columns: 17rem minmax(0, 60rem); font: 15px/1.5 system-ui, sans-serif }
+nav { position: sticky; top: 0; height: 100vh; overflow: auto; padding: 1rem; box-sizing: border-box; border-right: 1px solid #8886 }
+nav ul { list-style: none; padding: 0; margin: 0 }
+nav h2 { font-size: 1rem; margin: 1rem 0 0.2rem }
+main { padding: 1rem 2rem }
+section { border-top: 1px solid #8886; margin-top: 2rem }
+code, pre { font: 13px/1.5 ui-monospace, monospace; background: #8882; border-radius: 4px }
+code { padding: 0 0.2em }
+pre { padding: 0.8rem; overflow: auto }
+table { border-collapse: collapse; width: 100% }
+th, td { text-align: left; vertical-align: top; padding: 0.2rem 0.6rem 0.2rem 0; font-weight: normal; overflow-wrap: anywhere }
+th { font-family: ui-monospace, monospace; font-size: 13px }
+tr + tr > * { border-top: 1px solid #8883 }
+.inner { padding-left: 1.5rem }
+.method { padding: 0.1rem 0.5rem; border: 1px solid #888; border-radius: 4px }
+@media (max-width: 50rem) { body { display: block } nav { position: static; height: auto; border: 0 } }
+";
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_a_description_says_is_no_markup() {
+        let document = json!({
+            "info": {"title": "<script>", "version": "1", "description": "a `<b>` & \"c\""},
+            "paths": {"/api/x": {"post": {
+                "tags": ["<i>"], "operationId": "x", "summary": "<u>", "security": [{"bearer": []}],
+                "requestBody": {"content": {"application/json": {"schema": {}, "example": {"a": "it's <p>"}}}},
+                "responses": {},
+            }}},
+        });
+        let html = html(&document);
+        for raw in ["<script>", "<b>", "<i>", "<u>", "it's <p>"] {
+            assert!(!html.contains(raw), "{raw} in {html}");
+        }
+        assert!(html.contains("a <code>&lt;b&gt;</code> &amp; &quot;c&quot;"));
+        assert!(html.contains(r"it&#39;\&#39;&#39;s"), "a body is quoted for the shell");
+    }
+}

@@ -1,0 +1,171 @@
+//! The description of the interface: it is complete, and its examples are accepted.
+
+use std::collections::BTreeSet;
+
+use reqwest::Method;
+use serde_json::Value;
+
+use crate::makers::make;
+use crate::world::*;
+
+#[tokio::test]
+async fn the_description_is_whole() {
+    let world = World::sandbox().await;
+    let document = &world.description.document;
+    assert!(text(&document["openapi"]).starts_with("3.1"));
+    let mut ids = BTreeSet::new();
+    for operation in world.description.operations() {
+        let at = format!("{} {}", operation.method, operation.path);
+        let described = &operation.described;
+        assert!(ids.insert(text(&described["operationId"])), "{at}: its operation_id is that of another");
+        assert!(described["summary"].as_str().is_some_and(|summary| !summary.is_empty()), "{at} says what it does");
+        assert!(described["tags"].as_array().is_some_and(|tags| tags.len() == 1), "{at} has a heading");
+        let parameters = described["parameters"].as_array().cloned().unwrap_or_default();
+        for parameter in &parameters {
+            assert!(parameter["description"].is_string(), "{at}: parameter {} is described", parameter["name"]);
+        }
+        let in_path = parameters.iter().filter(|parameter| parameter["in"] == "path").count();
+        assert_eq!(in_path, operation.path.matches('{').count(), "{at}: parameters of the path");
+        let responses = described["responses"].as_object().unwrap();
+        assert!(responses.keys().any(|status| status.starts_with('2')), "{at} can succeed");
+        for (status, response) in responses {
+            let media = response["content"].as_object().unwrap_or_else(|| panic!("{at} {status} has a body"));
+            for media in media.values() {
+                assert!(media["schema"].is_object(), "{at} {status} has a schema");
+            }
+        }
+        let is_keyed = parameters.iter().any(|parameter| parameter["name"] == "Idempotency-Key");
+        assert_eq!(is_keyed, operation.method == "POST", "{at}");
+    }
+    for operation in world.description.operations() {
+        for link in operation.described["responses"]["201"]["links"].as_object().into_iter().flatten() {
+            assert!(ids.contains(&text(&link.1["operationId"])), "{link:?} leads nowhere");
+        }
+    }
+    let mut references = BTreeSet::new();
+    references_in(document, &mut references);
+    for reference in references {
+        let pointer = reference.strip_prefix('#').unwrap_or_else(|| panic!("{reference} leads outside"));
+        assert!(document.pointer(pointer).is_some(), "{reference} leads nowhere");
+    }
+}
+
+fn references_in(value: &Value, references: &mut BTreeSet<String>) {
+    match value {
+        Value::Object(members) => {
+            references.extend(members.get("$ref").map(text));
+            members.values().for_each(|member| references_in(member, references));
+        }
+        Value::Array(elements) => elements.iter().for_each(|element| references_in(element, references)),
+        _ => {}
+    }
+}
+
+#[tokio::test]
+async fn what_is_described_is_served_to_whom_it_says() {
+    let world = World::sandbox().await;
+    for operation in world.description.operations() {
+        let method: Method = operation.method.parse().unwrap();
+        let answer = world.send(method, &operation.path_of("1"), &[], "").await;
+        assert_eq!(
+            answer.status,
+            if operation.needs_credential() { 401 } else { 200 },
+            "{}: {}",
+            operation.path,
+            answer.text
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_live_server_neither_serves_nor_describes_the_sandbox() {
+    let (live, sandbox) = (World::live().await, World::sandbox().await);
+    let of = |world: &World| {
+        world.description.operations().into_iter().map(|at| (at.method, at.path)).collect::<BTreeSet<_>>()
+    };
+    let (of_live, of_sandbox) = (of(&live), of(&sandbox));
+    let only_sandbox: Vec<_> = of_sandbox.difference(&of_live).collect();
+    assert!(
+        only_sandbox.len() >= 2 && only_sandbox.iter().all(|(_, path)| path.contains("/sandbox/")),
+        "{only_sandbox:?}"
+    );
+    assert!(of_live.is_subset(&of_sandbox) && of_live.iter().all(|(_, path)| !path.contains("/sandbox/")));
+    for (method, path) in only_sandbox {
+        live.send(method.parse().unwrap(), path, &[], "").await.refused(404, "not_found");
+    }
+}
+
+#[tokio::test]
+async fn every_example_of_a_request_is_accepted() {
+    let world = World::sandbox().await;
+    let mut sent = 0;
+    for operation in world.description.operations() {
+        let at = format!("{} {}", operation.method, operation.path);
+        let owner = world.merchant().await;
+        let body = operation.body_for(&owner).await;
+        let id = if operation.kind().is_some() { make(&owner, &operation).await } else { String::new() };
+        let credential = bearer(if operation.is_of_operators() { OPS_TOKEN } else { &owner.key });
+        let mut headers = vec![("authorization", credential.as_str())];
+        if body.is_some() {
+            sent += 1;
+            headers.push(("content-type", "application/json"));
+        }
+        let mut query = String::new();
+        for parameter in operation.described["parameters"].as_array().into_iter().flatten() {
+            let example = parameter.get("example").and_then(Value::as_str);
+            match (parameter["in"].as_str(), example) {
+                (Some("query"), Some(example)) => query.push_str(&format!("&{}={example}", text(&parameter["name"]))),
+                (Some("header"), Some(example)) => headers.push(("idempotency-key", example)),
+                _ => {}
+            }
+        }
+        let path = format!("{}?{query}", operation.path_of(&id));
+        let body = body.map(|body| body.to_string()).unwrap_or_default();
+        let answer = world.send(operation.method.parse().unwrap(), &path, &headers, body.clone()).await;
+        assert!((200..300).contains(&answer.status), "{at}: {body}\n{}", answer.text);
+    }
+    assert!(sent >= 8, "{sent} examples");
+}
+
+#[tokio::test]
+async fn every_example_is_what_its_schema_says() {
+    let world = World::sandbox().await;
+    let mut checked = 0;
+    for operation in world.description.operations() {
+        let at = format!("{} {}", operation.method, operation.path);
+        let responses = operation.described["responses"].as_object().unwrap().values();
+        for media in
+            responses.chain([&operation.described["requestBody"]]).filter_map(|body| body["content"].as_object())
+        {
+            for (media_type, media) in media.iter().filter(|(media_type, _)| media_type.ends_with("json")) {
+                let example = media.get("example").unwrap_or_else(|| panic!("{at} has no example of {media_type}"));
+                let wrong = world.description.wrong_in(&media["schema"], example);
+                assert!(wrong.is_empty(), "{at}: {example}\n{wrong:#?}");
+                checked += 1;
+            }
+        }
+    }
+    assert!(checked > 100, "{checked} examples");
+}
+
+#[tokio::test]
+async fn the_reference_page_shows_every_operation_and_loads_nothing() {
+    let world = World::sandbox().await;
+    let page = world.send(Method::GET, "/reference", &[], "").await;
+    let policy = page.header("content-security-policy").unwrap().to_owned();
+    assert!(policy.starts_with("default-src 'none'; style-src 'self';"), "{policy}");
+    assert_eq!(page.header("content-type"), Some("text/html; charset=utf-8"));
+    for operation in world.description.operations() {
+        let id = text(&operation.described["operationId"]);
+        let shown = [format!("<section id=\"{id}\">"), format!("href=\"#{id}\""), operation.path.clone()];
+        assert!(shown.iter().all(|part| page.text.contains(part)), "{id}");
+    }
+    for loading in ["<script", "<img", "<iframe", "style=", "url(", "@import"] {
+        assert!(!page.text.contains(loading), "{loading}");
+    }
+    let loaded: Vec<&str> = page.text.split("<link ").skip(1).collect();
+    assert!(loaded.len() == 1 && loaded[0].starts_with("rel=stylesheet href=\"/reference.css\""), "{loaded:?}");
+    let style = world.send(Method::GET, "/reference.css", &[], "").await;
+    assert_eq!((style.status, style.header("content-type")), (200, Some("text/css; charset=utf-8")));
+    assert!(!style.text.contains("url(") && !style.text.contains("@import"));
+}

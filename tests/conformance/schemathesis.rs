@@ -1,0 +1,66 @@
+//! A fuzzer reads the description of the interface and sends what it allows and what it forbids: nothing may fail inside, every answer
+//! must be as described, and what is forbidden must be refused.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::harness::server::{Launch, OPS_TOKEN, Server};
+use crate::harness::setting;
+use crate::tool;
+
+/// How long one listener may be tried.
+const PATIENCE: Duration = Duration::from_secs(240);
+
+/// What is not held against the service: the description can't say it all. Whether a document or a card number has its check digits,
+/// whether an id names an object, and whether its state allows what is asked stands in no schema, so a request that keeps to its
+/// schema may be refused.
+const EXCLUDED: &str = "positive_data_acceptance";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_merchants_call_is_as_described() {
+    let Some(command) = tool::python("schemathesis") else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(&Launch::on(folder.path())).await.unwrap();
+    let merchant =
+        json!({"name": "Loja Azul", "document": "12.345.678/0001-95", "split_enabled": true, "cashout_enabled": true});
+    let id = created(&server, "/ops/merchants", &merchant).await["id"].as_str().unwrap().to_owned();
+    let key = created(&server, &format!("/ops/merchants/{id}/api-keys"), &json!({})).await;
+    let key = key["api_key"].as_str().unwrap();
+    fuzz(command, &server, &server.public, "^/api/", key).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_operators_call_is_as_described() {
+    let Some(command) = tool::python("schemathesis") else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(&Launch::on(folder.path())).await.unwrap();
+    fuzz(command, &server, &server.operations, "^/(ops/|healthz|readyz|metrics)", OPS_TOKEN).await;
+}
+
+/// Tries the operations of these paths at this address.
+async fn fuzz(mut command: std::process::Command, server: &Server, base: &str, paths: &str, credential: &str) {
+    let examples = setting("CENTAVO_CONFORMANCE_EXAMPLES").unwrap_or(20);
+    let seed = setting("CENTAVO_CONFORMANCE_SEED").unwrap_or(1);
+    let folder = tempfile::tempdir().unwrap();
+    command.current_dir(folder.path()).args(["-c", "from schemathesis.cli import schemathesis; schemathesis()", "run"]);
+    command.arg(format!("{}/openapi.json", server.public)).args(["--url", base, "--include-path-regex", paths]);
+    command.args(["--header", &format!("Authorization: Bearer {credential}")]);
+    command.args(["--phases", "examples,coverage,fuzzing,stateful", "--checks", "all", "--exclude-checks", EXCLUDED]);
+    command.args(["--max-examples", &examples.to_string(), "--seed", &seed.to_string()]);
+    // The credential is the one given: another made up beside it would be refused before anything else is looked at.
+    command.args(["--generation-with-security-parameters", "false", "--generation-database", "none"]);
+    command.args(["--workers", "2", "--request-timeout", "20", "--continue-on-failure", "--no-color"]);
+    let done = tokio::task::spawn_blocking(move || tool::run(command, PATIENCE)).await.unwrap();
+    match done {
+        Ok(said) => println!("{said}"),
+        Err(said) => panic!("{said}"),
+    }
+    assert!(!server.said().contains("a panic"), "{}", server.said());
+}
+
+/// Creates something by the operators' interface.
+async fn created(server: &Server, path: &str, body: &Value) -> Value {
+    let request = reqwest::Client::new().post(format!("{}{path}", server.operations)).bearer_auth(OPS_TOKEN).json(body);
+    request.send().await.unwrap().error_for_status().unwrap().json().await.unwrap()
+}
