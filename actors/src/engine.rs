@@ -274,7 +274,7 @@ impl Engine {
         operator: Option<String>,
         permit: Arc<Permit>,
     ) -> Result<Outcome, Unavailable> {
-        let order = Order { command, key, operator, permit };
+        let order = Order { command, key, unique: None, operator, permit };
         self.order(&self.merchants, LedgerId::Merchant(group), order).await
     }
 
@@ -287,7 +287,7 @@ impl Engine {
         operator: Option<String>,
         permit: Arc<Permit>,
     ) -> Result<Outcome, Unavailable> {
-        let order = Order { command, key, operator, permit };
+        let order = Order { command, key, unique: None, operator, permit };
         self.order(&self.recipients, recipient, order).await
     }
 

@@ -762,7 +762,7 @@ impl World {
         let reply = match ask {
             Ask::Command(command) => {
                 let was_due = actor.core.is_due(self.now);
-                let order = Order { command, key, operator: None, permit };
+                let order = Order { command, key, unique: None, operator: None, permit };
                 let outcome = actor.core.command(order, self.now, &self.ids, &mut effects);
                 let is_recorded = matches!(outcome, Outcome::Recorded(_));
                 if effects.submissions.len() > usize::from(is_recorded) {

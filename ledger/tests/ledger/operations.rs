@@ -38,6 +38,23 @@ const CASES: &[(&str, &str, &str)] = &[
         "mature merchant",
         "Settlement Pending -9403; Settlement Available 9403; Settlement Pending -762; Settlement Available 762",
     ),
+    ("open-pix p 8000; pay p", "cash-out o 3000", "Cashout Available -3000; Cashout Reserved 3000"),
+    ("open-pix p 8000; pay p; cash-out o 3000", "carried-out o", "Cashout Reserved -2900; CashoutFee Reserved -100"),
+    (
+        "set cashout_fee 0; open-pix p 8000; pay p; cash-out o 3000",
+        "carried-out o",
+        "Cashout Reserved -3000",
+    ),
+    (
+        "open-pix p 8000; pay p; cash-out o 3000",
+        "not-taken o",
+        "CashoutReturned Reserved -3000; CashoutReturned Available 3000",
+    ),
+    (
+        "open-pix p 8000; pay p; cash-out o 7921; open-card c 10000 1x ana=9999; capture c",
+        "not-carried-out o",
+        "CashoutReturned Reserved -7921; CashoutReturned Available 7921; Deficit Available -496",
+    ),
     ("open-card c 10000 1x ana=2000; capture c; wait 30d", "mature ana", ""),
     ("open-pix p 8000 ana=1000", "cancel p", ""),
     ("open-card c 10000 1x", "refuse c", ""),
