@@ -3,8 +3,8 @@
 
 use minicbor::{Decode, Encode};
 
-use super::waiting::Waits;
 use super::MerchantState;
+use super::waiting::Waits;
 use crate::event::{CashoutFailure, Event};
 use crate::id::ObjectId;
 use crate::money::Centavos;

@@ -40,11 +40,7 @@ const CASES: &[(&str, &str, &str)] = &[
     ),
     ("open-pix p 8000; pay p", "cash-out o 3000", "Cashout Available -3000; Cashout Reserved 3000"),
     ("open-pix p 8000; pay p; cash-out o 3000", "carried-out o", "Cashout Reserved -2900; CashoutFee Reserved -100"),
-    (
-        "set cashout_fee 0; open-pix p 8000; pay p; cash-out o 3000",
-        "carried-out o",
-        "Cashout Reserved -3000",
-    ),
+    ("set cashout_fee 0; open-pix p 8000; pay p; cash-out o 3000", "carried-out o", "Cashout Reserved -3000"),
     (
         "open-pix p 8000; pay p; cash-out o 3000",
         "not-taken o",

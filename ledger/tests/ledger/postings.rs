@@ -53,7 +53,11 @@ const LESSONS: &[(&str, &[&str], &[&str])] = &[
         &["set mdr_1x 5", "open-card c 10000 1x"],
         &["capture c 299"],
     ),
-    ("A cashout of 3000 is created, and carried out", &["open-pix p 8000", "pay p"], &["cash-out o 3000", "carried-out o"]),
+    (
+        "A cashout of 3000 is created, and carried out",
+        &["open-pix p 8000", "pay p"],
+        &["cash-out o 3000", "carried-out o"],
+    ),
     ("A cashout comes back", &["open-pix p 8000", "pay p", "cash-out o 3000"], &["not-carried-out o"]),
     (
         "… and repays a deficit that arose meanwhile",
