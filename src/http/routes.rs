@@ -8,7 +8,7 @@ use utoipa::OpenApi;
 
 use super::app::App;
 use super::ops::{api_keys, backup, books, health, merchants, sandbox, sub_recipients as review};
-use super::{balance, card, charges, pix, statement, sub_recipients};
+use super::{balance, card, cashout, charges, pix, statement, sub_recipients};
 
 static DOCUMENT: LazyLock<utoipa::openapi::OpenApi> = LazyLock::new(Document::openapi);
 
@@ -20,6 +20,8 @@ pub fn public(app: &Arc<App>) -> Router {
         .route("/api/charges", get(charges::list))
         .route("/api/charges/{txid}", get(charges::get))
         .route("/api/charges/{txid}/cancel", post(charges::cancel))
+        .route("/api/cashout", post(cashout::create).get(cashout::list))
+        .route("/api/cashout/{id}", get(cashout::get))
         .route("/api/sub-recipients", post(sub_recipients::register))
         .route("/api/dashboard/sub-recipients", get(sub_recipients::list))
         .route("/api/dashboard/sub-recipients/{id}/splits", get(statement::splits))
@@ -68,6 +70,9 @@ pub fn operations(app: &Arc<App>) -> Router {
         charges::get,
         charges::list,
         charges::cancel,
+        cashout::create,
+        cashout::get,
+        cashout::list,
         sub_recipients::register,
         sub_recipients::list,
         statement::splits,

@@ -5,6 +5,7 @@
 
 mod balance;
 mod card;
+mod cashout;
 mod charges;
 mod errors;
 mod idempotency;
