@@ -1,5 +1,7 @@
 //! The engine as the door sees it: commands and reads by id, the flows that cross a rail, what falls due, opening and stopping.
 
+mod cashouts;
+
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
@@ -31,6 +33,10 @@ use crate::resident::{Books, KeyLookup, Order, Outcome};
 use crate::seal::{Keyring, SealError};
 use crate::snapshots;
 use crate::store::{Partition, Sequence, SledOptions, SledStore, Store, StoreError};
+
+use cashouts::CashoutsUnderWay;
+
+pub use cashouts::CashoutOrder;
 
 /// How the engine is set up.
 pub struct EngineOptions {
@@ -98,6 +104,7 @@ pub struct Engine {
     recipients: Arc<Directory<RecipientState>>,
     supervisor: ActorRef<Silence>,
     rails: Option<Rails>,
+    cashouts: CashoutsUnderWay,
     next_group: Mutex<u32>,
     system_ordinal: Mutex<u64>,
     /// One at a time: what falls due is booked in order, also while the sandbox clock is stepped.
@@ -193,6 +200,7 @@ impl Engine {
             keyring,
             supervisor,
             rails: options.rails,
+            cashouts: CashoutsUnderWay::default(),
             next_group: Mutex::new(next_group),
             system_ordinal: Mutex::new(system_ordinal),
             falling_due: AsyncMutex::new(()),
@@ -274,7 +282,7 @@ impl Engine {
         operator: Option<String>,
         permit: Arc<Permit>,
     ) -> Result<Outcome, Unavailable> {
-        let order = Order { command, key, operator, permit };
+        let order = Order { command, key, unique: None, operator, permit };
         self.order(&self.merchants, LedgerId::Merchant(group), order).await
     }
 
@@ -287,7 +295,7 @@ impl Engine {
         operator: Option<String>,
         permit: Arc<Permit>,
     ) -> Result<Outcome, Unavailable> {
-        let order = Order { command, key, operator, permit };
+        let order = Order { command, key, unique: None, operator, permit };
         self.order(&self.recipients, recipient, order).await
     }
 
@@ -564,8 +572,8 @@ impl Engine {
         }
     }
 
-    /// Lets one ledger's owner book what is due, asks the rails of its charges that have waited too long, and notes when to look
-    /// again.
+    /// Lets one ledger's owner book what is due, asks the rails of its charges and cashouts that have waited too long, and notes when to
+    /// look again.
     async fn attend(&self, ledger: LedgerId, now: Timestamp) {
         let permit = self.room.take(INSIDE_BYTES).await;
         let mut has_more = false;
@@ -581,10 +589,11 @@ impl Engine {
                 };
                 match read(&self.merchants, ledger, look, permit).await {
                     Ok(waiting) => {
-                        self.note_oldest_unknown(&waiting, now);
                         let asked = waiting.iter().map(|(charge, open)| self.reconcile(group, *charge, open));
                         let settled = join_all(asked).await.into_iter().filter(|settled| *settled).count();
                         has_more = settled == RECONCILED_AT_ONCE;
+                        has_more |= self.ask_about_cashouts(group, now).await;
+                        self.note_oldest_unknown(&waiting, now);
                         let permit = self.room.take(INSIDE_BYTES).await;
                         read(&self.merchants, ledger, |books: &MerchantState, _| books.next_due(), permit).await
                     }
@@ -635,9 +644,10 @@ impl Engine {
     }
 
     fn note_oldest_unknown(&self, waiting: &[(ObjectId, OpenCharge)], now: Timestamp) {
-        let cards = waiting.iter().filter(|(_, open)| open.terms.method.is_card());
-        let oldest = cards.map(|(id, _)| now.0 - id.created_at().0).max().unwrap_or_default();
-        self.shared.metrics.oldest_unknown_seconds.set(oldest / 1000);
+        let cards = waiting.iter().filter(|(_, open)| open.terms.method.is_card()).map(|(id, _)| id.created_at());
+        let oldest = cards.chain(self.cashouts.oldest_unknown()).min();
+        let age_ms = oldest.map_or(0, |oldest| (now.0 - oldest.0).max(0));
+        self.shared.metrics.oldest_unknown_seconds.set(age_ms / 1000);
     }
 
     /// Keeps the sandbox clock's offset.

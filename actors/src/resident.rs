@@ -191,6 +191,8 @@ pub struct Order<C> {
     pub command: C,
     /// The caller's idempotency key, if it sent one.
     pub key: Option<KeyLookup>,
+    /// A key that the command uses up for ever, if it has one.
+    pub unique: Option<UniqueLookup>,
     /// The operator who asks, for the audit trail.
     pub operator: Option<String>,
     /// Room in the journal for all that the command can cause.
@@ -206,6 +208,16 @@ pub struct KeyLookup {
     pub looked_up_through: u64,
 }
 
+/// A key that one Record of an owner may have, for ever, which was looked up in the published journal before the command was sent, and
+/// not found: the `merchant_transaction_id` of a cashout.
+#[derive(Clone, Copy, Debug)]
+pub struct UniqueLookup {
+    /// The key.
+    pub key: Fingerprint,
+    /// The look-up saw the owner's Records through this ordinal.
+    pub looked_up_through: u64,
+}
+
 /// What an actor says to a command.
 #[derive(Clone, Debug)]
 pub enum Outcome {
@@ -215,11 +227,11 @@ pub enum Outcome {
     Unchanged,
     /// The business says no.
     Refused(Rejection),
-    /// A Record with this idempotency key was decided since the key was looked up: look it up again.
+    /// A Record with one of the order's keys was decided since these were looked up: look them up again.
     KeyTaken,
 }
 
-/// The idempotency keys of recent own Records, so that a key that was looked up too early is noticed.
+/// The keys of recent own Records, so that a key that was looked up too early is noticed.
 #[derive(Clone, Debug, Default)]
 struct RecentKeys {
     by_key: HashMap<Fingerprint, u64>,
@@ -233,9 +245,9 @@ const RECENT_KEYS_MAX: usize = 4_096;
 
 impl RecentKeys {
     /// True when the look-up may have missed the key.
-    fn is_taken(&self, lookup: &KeyLookup) -> bool {
-        lookup.looked_up_through < self.forgotten_through
-            || self.by_key.get(&lookup.idempotency.key).is_some_and(|ordinal| *ordinal > lookup.looked_up_through)
+    fn is_taken(&self, key: Fingerprint, looked_up_through: u64) -> bool {
+        looked_up_through < self.forgotten_through
+            || self.by_key.get(&key).is_some_and(|ordinal| *ordinal > looked_up_through)
     }
 
     fn remember(&mut self, key: Fingerprint, ordinal: u64, durable: u64) {
@@ -358,7 +370,9 @@ impl<B: Books> Resident<B> {
 
     /// Takes a command: first what is due, then the decision. Both are applied at once.
     pub fn command(&mut self, order: Order<B::Command>, now: Timestamp, ids: &IdKey, effects: &mut Effects) -> Outcome {
-        if order.key.is_some_and(|lookup| self.keys.is_taken(&lookup)) {
+        let key = order.key.map(|lookup| (lookup.idempotency.key, lookup.looked_up_through));
+        let unique = order.unique.map(|lookup| (lookup.key, lookup.looked_up_through));
+        if [key, unique].into_iter().flatten().any(|(key, through)| self.keys.is_taken(key, through)) {
             return Outcome::KeyTaken;
         }
         self.mature(now, &order.permit, effects);
@@ -487,8 +501,8 @@ impl<B: Books> Resident<B> {
         debug_assert!(self.books.is_sound(), "{:?} drew more than it has: {:?}", self.ledger, record.events);
         self.own = record.ordinal;
         self.records_since_snapshot += 1;
-        if let Some(idempotency) = idempotency {
-            self.keys.remember(idempotency.key, record.ordinal, self.durable.load(Ordering::Acquire));
+        for key in record.keys() {
+            self.keys.remember(key, record.ordinal, self.durable.load(Ordering::Acquire));
         }
         let mut bytes = Vec::with_capacity(512);
         record.encode(&mut bytes);

@@ -256,10 +256,10 @@ impl Drawn {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 #[cbor(index_only)]
 pub enum CashoutFailure {
-    /// The institution surely did not take it: the caller was told so.
+    /// The institution surely did not take it, and the caller was told so: the answer to the request was 502.
     #[n(0)]
     NotTaken,
-    /// The institution took it, and could not carry it out.
+    /// It was not carried out, as turned out when the caller had been told that it was in processing.
     #[n(1)]
     NotCarriedOut,
 }

@@ -115,6 +115,13 @@ pub struct Settings {
     pub options: Options,
 }
 
+impl Settings {
+    /// The least that may be cashed out: something is left after the fee (interface 2.6).
+    pub fn cashout_minimum(&self) -> Centavos {
+        self.fees.cashout + Centavos(1)
+    }
+}
+
 /// How the payer pays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 #[cbor(index_only)]

@@ -129,6 +129,15 @@ impl Record {
         written.expect("writing into memory cannot fail");
     }
 
+    /// The keys under which it is found: that of the request that it answers, and those that it uses up for ever.
+    pub fn keys(&self) -> impl Iterator<Item = Fingerprint> {
+        let used_up = self.events.iter().filter_map(|event| match event {
+            Event::CashoutCreated { transaction_key, .. } => Some(*transaction_key),
+            _ => None,
+        });
+        self.idempotency.map(|idempotency| idempotency.key).into_iter().chain(used_up)
+    }
+
     /// Reads a Record.
     pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
         match bytes.split_first() {

@@ -1,5 +1,7 @@
 //! The refusals, whole on purpose: the support desk's page. A rejection is the business saying no; nothing has changed.
 
+use crate::money::Centavos;
+
 /// Why a command was refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Rejection {
@@ -39,6 +41,21 @@ pub enum Rejection {
     /// No such charge, or no longer pending.
     #[error("the charge is not pending")]
     ChargeNotPending,
+    /// The account is not enabled for cashout (interface 5.3).
+    #[error("the account is not enabled for cashout")]
+    CashoutNotEnabled,
+    /// Nothing, or less, would be left of the cashout after the fee (interface 2.6, 7).
+    #[error("a cashout is of {minimum} centavos at least")]
+    CashoutBelowMinimum {
+        /// The fee and one centavo.
+        minimum: Centavos,
+    },
+    /// The cashout is above the available balance (interface 7).
+    #[error("the cashout is above the available balance")]
+    CashoutAboveAvailable,
+    /// No such cashout, or no longer in processing.
+    #[error("the cashout is not in processing")]
+    CashoutNotInProcessing,
     /// The account group exists already.
     #[error("the merchant exists already")]
     MerchantExists,

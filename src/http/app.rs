@@ -180,6 +180,11 @@ impl From<Rejection> for Problem {
             let field = format!("splits[{index}].sub_recipient_id");
             Problem::new(code).errors(vec![FieldError { field, code: row.code, message: row.message.into() }])
         };
+        let of_amount = |code: Code, message: String| {
+            let error =
+                FieldError { field: "amount".to_owned(), code: code.row().code, message: message.clone().into() };
+            Problem::new(code).message(message).errors(vec![error])
+        };
         let problem = match rejection {
             Rejection::SplitNotEnabled => Problem::new(Code::SplitNotEnabled),
             Rejection::SplitRecipientNotFound { index } => of_split(Code::RecipientNotFound, index),
@@ -191,7 +196,17 @@ impl From<Rejection> for Problem {
             }
             Rejection::RecipientAlreadyDecided => Problem::new(Code::AlreadyDecided),
             Rejection::ChargeNotPending => Problem::new(Code::ChargeNotPending),
-            Rejection::MerchantExists | Rejection::RecipientIsRejected | Rejection::RecipientChangedMeanwhile => {
+            Rejection::CashoutNotEnabled => Problem::new(Code::CashoutNotEnabled),
+            Rejection::CashoutBelowMinimum { minimum } => {
+                let message = format!("Valor abaixo do mínimo de {minimum} centavos");
+                of_amount(Code::AmountBelowMinimum, message).member("minimum", minimum.0)
+            }
+            Rejection::CashoutAboveAvailable => {
+                of_amount(Code::InsufficientBalance, Code::InsufficientBalance.row().message.to_owned())
+            }
+            Rejection::MerchantExists
+            | Rejection::CashoutNotInProcessing
+            | Rejection::RecipientIsRejected | Rejection::RecipientChangedMeanwhile => {
                 Problem::new(Code::StateConflict)
             }
         };

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use actors::store::Sequence;
 use axum::extract::State;
 use axum::response::Response;
-use ledger::id::{Fingerprint, LedgerId, RecipientNumber};
+use ledger::event::Event;
+use ledger::id::{Fingerprint, LedgerId, ObjectId, RecipientNumber};
 use ledger::merchant::MerchantState;
 use ledger::operations::{Operation, OperationAccount, OperationKind, operations};
 use ledger::record::Record;
@@ -37,7 +38,7 @@ pub async fn get(State(app): State<Arc<App>>, caller: Caller) -> Result<Response
     let look = |books: &MerchantState, _: Timestamp| Balance {
         available: books.available().0,
         pending: books.pending().0,
-        reserved: 0,
+        reserved: books.reserved_cashout().0,
         deficit: books.deficit().0,
     };
     Ok(ok(app.engine.read_merchant(caller.group, look).await?))
@@ -61,7 +62,7 @@ pub struct OperationRow {
     /// `pending`, `available` or `reserved`.
     #[schema(pattern = "^(pending|available|reserved)$")]
     account: &'static str,
-    /// The charge that it comes from; null for what sums up many.
+    /// The charge, cashout or other object that it comes from; null for what sums up many.
     #[schema(required, example = "019b8c4e5f5d8a3e9c1d2f3a4b5c6d7e")]
     source_id: Option<String>,
     /// When the money is available, or since when it is.
@@ -104,7 +105,7 @@ pub async fn list_operations(
             kind: kind_name(operation.kind),
             amount: operation.amount.0,
             account: account_name(operation.account),
-            source_id: operation.source.map(|id| id.txid()),
+            source_id: operation.source.map(|id| source_id(&record, id)),
             available_at: operation.available_at.map(time),
             created_at: time(record.effective_at),
             balance_after: line.balance_after.0,
@@ -125,6 +126,15 @@ fn operation_id(app: &App, caller: Caller, record: &Record, index: u32) -> Strin
     let Fingerprint(digest) = app.engine.keyring().fingerprint("operation", &place);
     let random = digest.iter().fold(0, |sum: u64, byte| (sum << 8) | u64::from(*byte));
     app.engine.ids().object(caller.group, record.effective_at, random).uuid().to_string()
+}
+
+/// The id of what an operation comes from, in the shape in which it is given out: a charge's is its txid.
+fn source_id(record: &Record, id: ObjectId) -> String {
+    let is_charge = record.events.iter().any(|event| match event {
+        Event::CardCaptured { charge, .. } | Event::PixPaid { charge, .. } => *charge == id,
+        _ => false,
+    });
+    if is_charge { id.txid() } else { id.uuid().to_string() }
 }
 
 fn kind_name(kind: OperationKind) -> &'static str {

@@ -376,22 +376,26 @@ fn read_card(check: &mut Checker, wire: &CardRequest<'_>, now: Timestamp) -> Opt
     })
 }
 
-/// An e-mail address: one `@` with something before it and a domain with a dot after it, at most 254 characters.
+/// An e-mail address of at most 254 characters.
 pub fn email(check: &mut Checker, name: &'static str, raw: Raw<'_>) -> Option<String> {
     let text = check.text(name, raw, 3..=254)?;
-    let fits = text.split_once('@').is_some_and(|(local, domain)| {
+    if is_email(&text) {
+        Some(text.into_owned())
+    } else {
+        check.refuse(name, "invalid_email", format!("{name} deve ser um e-mail válido"))
+    }
+}
+
+/// True for one `@` with something before it and a domain with a dot after it.
+pub fn is_email(text: &str) -> bool {
+    text.split_once('@').is_some_and(|(local, domain)| {
         let labels = domain.split('.').all(|label| !label.is_empty());
         !local.is_empty()
             && !domain.contains('@')
             && domain.contains('.')
             && labels
             && !text.contains(char::is_whitespace)
-    });
-    if fits {
-        Some(text.into_owned())
-    } else {
-        check.refuse(name, "invalid_email", format!("{name} deve ser um e-mail válido"))
-    }
+    })
 }
 
 /// A card is good through the last day of its month, in São Paulo (UTC−3).

@@ -7,6 +7,7 @@ pub mod app;
 pub mod balance;
 pub mod body;
 pub mod card;
+pub mod cashout;
 pub mod charges;
 pub mod credential;
 pub mod document;

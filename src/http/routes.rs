@@ -18,7 +18,7 @@ use utoipa_axum::routes;
 use super::app::App;
 use super::ops::{api_keys, audit, backup, books, export, health, merchants, queue, sandbox, sub_recipients as review};
 use super::rate_limits::{Policy, admit};
-use super::{balance, card, charges, document, pix, reference, reports, statement, sub_recipients};
+use super::{balance, card, cashout, charges, document, pix, reference, reports, statement, sub_recipients};
 
 type Routes = OpenApiRouter<Arc<App>>;
 
@@ -39,6 +39,7 @@ fn for_merchants(in_sandbox: bool) -> Routes {
         .routes(routes!(sub_recipients::get, sub_recipients::change))
         .routes(routes!(sub_recipients::list))
         .routes(routes!(statement::splits));
+    let cashouts = Routes::new().routes(routes!(cashout::create, cashout::list)).routes(routes!(cashout::get));
     let balance = Routes::new()
         .routes(routes!(balance::get))
         .routes(routes!(balance::list_operations))
@@ -48,6 +49,7 @@ fn for_merchants(in_sandbox: bool) -> Routes {
     let table = Routes::new()
         .merge(tagged("Charges", charges))
         .merge(tagged("Sub-recipients", recipients))
+        .merge(tagged("Cashouts", cashouts))
         .merge(tagged("Balance", balance));
     if in_sandbox { table.merge(tagged("Sandbox", sandbox)) } else { table }
 }

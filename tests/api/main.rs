@@ -6,6 +6,7 @@
 mod audit;
 mod balance;
 mod card;
+mod cashout;
 mod charges;
 mod description;
 mod document;

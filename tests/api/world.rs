@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use actors::rails::{PixRail, Rails};
+use actors::rails::{PayoutRail, PixRail, Rails};
 use centavo::config::{ServeArgs, Settings};
 use centavo::rails::sandbox;
 use centavo::serve::{self, Running};
@@ -85,6 +85,14 @@ impl World {
         let rails = Rails { pix: Box::new(pix), ..sandbox::rails(&folder.path().join("sandbox")) };
         let running = serve::start_with(Some(rails), settings(folder.path(), true), |_, _| {}).await.unwrap();
         Self::of(running, folder).await
+    }
+
+    /// A sandbox whose institution for transfers out is the test's own.
+    pub(crate) async fn with_payouts(payout: impl PayoutRail) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let rails = Rails { payout: Box::new(payout), ..sandbox::rails(&folder.path().join("sandbox")) };
+        let running = serve::start_with(Some(rails), settings(folder.path(), true), |_, _| {}).await.unwrap();
+        Self::of(running, folder)
     }
 
     /// A live server, which has no rail, on an empty folder.

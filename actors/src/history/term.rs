@@ -69,7 +69,7 @@ impl Term {
         Self { kind: OBJECT, whose: mix((id.0 >> 64) as u64 ^ mix(id.0 as u64)) }
     }
 
-    /// Sequences of the Records under an idempotency key, or, hardly ever, another one.
+    /// Sequences of the Records under a key (see [`Record::keys`]), or, hardly ever, another one.
     pub fn key(key: Fingerprint) -> Self {
         let (first, _) = key.0.split_first_chunk().expect("a fingerprint has 16 bytes");
         Self { kind: KEY, whose: u64::from_be_bytes(*first) }
@@ -172,9 +172,7 @@ pub(super) fn postings(
     mut post: impl FnMut(Term, u64),
 ) {
     post(Term::own(record.owner), sequence);
-    if let Some(idempotency) = record.idempotency {
-        post(Term::key(idempotency.key), sequence);
-    }
+    record.keys().for_each(|key| post(Term::key(key), sequence));
     if record.operator.is_some() {
         post(Term::audit(None), sequence);
         record.owner.group().into_iter().for_each(|group| post(Term::audit(Some(group)), sequence));
@@ -192,10 +190,7 @@ pub(super) fn postings(
     for event in &record.events {
         about(event, |id| post(Term::object(id), sequence));
         match event {
-            Event::CashoutCreated { transaction_key, .. } => {
-                post(Term::cashouts(record.owner), sequence);
-                post(Term::key(*transaction_key), sequence);
-            }
+            Event::CashoutCreated { .. } => post(Term::cashouts(record.owner), sequence),
             Event::RefundRequested { .. } => post(Term::refunds(record.owner), sequence),
             Event::DisputeOpened { .. } => post(Term::disputes(record.owner), sequence),
             Event::WithdrawalRequested { .. } => post(Term::withdrawals(record.owner), sequence),

@@ -62,7 +62,7 @@ pub struct ListedOperation {
     pub balance_after: Centavos,
 }
 
-/// An idempotency key, looked up.
+/// A key, looked up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeyFound {
     /// The newest Record with this key.
@@ -76,11 +76,7 @@ impl Projector {
     /// An idempotency key of an owner.
     pub fn find_key(&self, owner: LedgerId, key: Fingerprint) -> Result<KeyFound, LoadError> {
         // First the ordinal: the keys of the Records through it are in the index.
-        let looked_up_through = match owner {
-            // The n-th of its Records is that of ordinal n.
-            LedgerId::Recipient(..) => self.history.page(&[Term::own(owner)], &[], 0..u64::MAX, 0, 0)?.0,
-            _ => self.books.read().ordinals.get(&owner).copied().unwrap_or_default(),
-        };
+        let looked_up_through = self.last_ordinal(owner)?;
         let kept_since = self.clock_at().plus_ms(-IDEMPOTENCY_KEPT_MS);
         for sequence in self.history.since(Term::key(key), kept_since)?.into_iter().rev() {
             let record = self.record(sequence)?;
@@ -90,6 +86,33 @@ impl Projector {
             }
         }
         Ok(KeyFound { sequence: None, looked_up_through })
+    }
+
+    /// A key that one Record of an owner may have, for ever.
+    pub fn find_unique(&self, owner: LedgerId, key: Fingerprint) -> Result<KeyFound, LoadError> {
+        let looked_up_through = self.last_ordinal(owner)?;
+        for sequence in self.history.since(Term::key(key), Timestamp(i64::MIN))? {
+            let record = self.record(sequence)?;
+            if record.owner == owner && record.keys().any(|known| known == key) {
+                return Ok(KeyFound { sequence: Some(sequence), looked_up_through });
+            }
+        }
+        Ok(KeyFound { sequence: None, looked_up_through })
+    }
+
+    /// The ordinal of an owner's last published Record.
+    fn last_ordinal(&self, owner: LedgerId) -> Result<u64, LoadError> {
+        match owner {
+            // The n-th of its Records is that of ordinal n.
+            LedgerId::Recipient(..) => Ok(self.history.page(&[Term::own(owner)], &[], 0..u64::MAX, 0, 0)?.0),
+            _ => Ok(self.books.read().ordinals.get(&owner).copied().unwrap_or_default()),
+        }
+    }
+
+    /// How many cashouts a merchant has, and the Records that created the last `count` of them, newest first.
+    pub fn last_cashouts(&self, merchant: LedgerId, count: usize) -> Result<(u64, Vec<Sequence>), LoadError> {
+        let (total, listed) = self.history.page(&[Term::cashouts(merchant)], &[], 0..u64::MAX, 0, count)?;
+        Ok((total, listed.into_iter().map(|listed| Sequence(listed.number)).collect()))
     }
 
     /// The Records about an object, oldest first.

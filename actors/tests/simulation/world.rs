@@ -764,7 +764,7 @@ impl World {
             Ask::Command(command) => {
                 let was_due = actor.core.is_due(self.now);
                 let operator = is_operators(&command).then(|| "operator".to_owned());
-                let order = Order { command, key, operator, permit };
+                let order = Order { command, key, unique: None, operator, permit };
                 let outcome = actor.core.command(order, self.now, &self.ids, &mut effects);
                 let is_recorded = matches!(outcome, Outcome::Recorded(_));
                 if effects.submissions.len() > usize::from(is_recorded) {

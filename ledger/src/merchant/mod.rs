@@ -2,11 +2,12 @@
 
 mod account;
 mod card;
+mod cashout;
 mod maturity;
-mod open_charges;
 mod pix;
 mod sections;
 mod sub_recipients;
+mod waiting;
 
 use std::collections::BTreeMap;
 
@@ -22,10 +23,11 @@ use crate::rejection::Rejection;
 use crate::section::Sums;
 use crate::time::Timestamp;
 
-use open_charges::OpenCharges;
 use sections::{ApiKeys, Recipients};
+use waiting::{Waiting, Waits};
 
 pub use account::ApiKey;
+pub use cashout::{CashoutOutcome, OpenCashout};
 pub use sub_recipients::{Recipient, RecipientStatus};
 
 /// A part of a charge as the caller names it.
@@ -168,6 +170,27 @@ pub enum MerchantCommand {
         /// Which.
         charge: ObjectId,
     },
+    /// Create a cashout (interface 2.6): the intent, before the institution is called. That the transaction is new is looked up
+    /// before.
+    CreateCashout {
+        /// Its id.
+        id: ObjectId,
+        /// `merchant_transaction_id`: a UUID.
+        transaction: [u8; 16],
+        /// Keyed digest of account and `merchant_transaction_id`.
+        transaction_key: Fingerprint,
+        /// Gross, centavos.
+        amount: Centavos,
+        /// Where it goes.
+        destination: Sealed,
+    },
+    /// The institution said what became of a cashout.
+    SettleCashout {
+        /// Which.
+        id: ObjectId,
+        /// What it said.
+        outcome: CashoutOutcome,
+    },
 }
 
 /// A charge that waits for its outcome.
@@ -187,11 +210,21 @@ pub struct OpenCharge {
     pub opened: Option<u64>,
 }
 
+impl Waits for OpenCharge {
+    fn attention_at(&self) -> Timestamp {
+        self.attention_at
+    }
+
+    fn opened(&self) -> Option<u64> {
+        self.opened
+    }
+}
+
 /// How long a card charge may wait for its acquirer before a reconciliation asks, milliseconds.
 pub const RECONCILE_AFTER_MS: i64 = 60_000;
 
-/// All that a merchant's decisions need. It grows with recipients, keys, open charges and the minutes that wait to fall due,
-/// never with history.
+/// All that a merchant's decisions need. It grows with recipients, keys, open charges and cashouts, and the minutes that wait to
+/// fall due, never with history.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MerchantState {
     id: Option<ObjectId>,
@@ -199,7 +232,8 @@ pub struct MerchantState {
     profile: Sealed,
     keys: ApiKeys,
     recipients: Recipients,
-    open_charges: OpenCharges,
+    open_charges: Waiting<OpenCharge>,
+    cashouts: Waiting<OpenCashout>,
     pending: Sums,
     acquirer_due: Sums,
     available: Centavos,
@@ -263,6 +297,12 @@ impl MerchantState {
             }
             Command::ConfirmPix { charge, end_to_end_id } => self.confirm_pix(charge, end_to_end_id),
             Command::CancelPix { charge } => self.cancel_pix(charge),
+            Command::CreateCashout { id, transaction, transaction_key, amount, destination } => {
+                let fee = self.cashout_fee(amount)?;
+                let events = vec![Event::CashoutCreated { id, transaction, transaction_key, amount, fee }];
+                Ok(Decision { events, personal: Some(destination) })
+            }
+            Command::SettleCashout { id, outcome } => self.settle_cashout(id, outcome),
         }
     }
 
@@ -393,11 +433,18 @@ impl MerchantState {
                 self.draw(seller);
             }
             Event::CardRefused { charge, .. } | Event::PixCancelled { charge, .. } => self.open_charges.remove(*charge),
+            Event::CashoutCreated { id, amount, fee, .. } => {
+                self.available -= *amount;
+                let (attention_at, opened) = (record.effective_at, record.ordinal);
+                self.cashouts.insert(*id, OpenCashout { amount: *amount, fee: *fee, attention_at, opened });
+            }
+            Event::CashoutProcessed { id, .. } => self.cashouts.remove(*id),
+            Event::CashoutFailed { id, amount, .. } => {
+                self.cashouts.remove(*id);
+                self.available += *amount;
+            }
             Event::CardUnanswered { .. }
             | Event::ClockMoved { .. }
-            | Event::CashoutCreated { .. }
-            | Event::CashoutProcessed { .. }
-            | Event::CashoutFailed { .. }
             | Event::RefundRequested { .. }
             | Event::RefundRejected { .. }
             | Event::RefundApproved { .. }

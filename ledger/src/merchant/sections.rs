@@ -1,4 +1,4 @@
-//! How a merchant's state is kept: its head, and sections of keys, recipients, open charges and sums. What is derived from these is
+//! How a merchant's state is kept: its head, and sections of keys, recipients, open charges, open cashouts and sums. What is derived from these is
 //! built again when they are read.
 //!
 //! This is version 2 of the states' encoding, with that of [`crate::recipient`]. Fields may be appended as options, as in events; any
@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use minicbor::decode::Error;
 use minicbor::{Decode, Encode};
 
-use super::open_charges::OpenCharges;
+use super::waiting::Waiting;
 use super::{ApiKey, MerchantState, OpenCharge, Recipient};
 use crate::fees::Settings;
 use crate::id::{Fingerprint, ObjectId, RecipientNumber};
@@ -23,6 +23,7 @@ const RECIPIENTS: u8 = 2;
 const OPEN_CHARGES: u8 = 3;
 const PENDING: u8 = 4;
 const ACQUIRER_DUE: u8 = 5;
+const CASHOUTS: u8 = 10;
 
 /// A registration with an address and a bank account takes about 350 bytes, sealed.
 const RECIPIENTS_PER_SECTION: usize = 16;
@@ -134,7 +135,8 @@ impl MerchantState {
         let recipients = self.recipients.touched.take(RECIPIENTS);
         let charges = self.open_charges.take_touched(OPEN_CHARGES);
         let sums = self.pending.take_touched(PENDING).chain(self.acquirer_due.take_touched(ACQUIRER_DUE));
-        keys.chain(recipients).chain(charges).chain(sums).collect()
+        let cashouts = self.cashouts.take_touched(CASHOUTS);
+        keys.chain(recipients).chain(charges).chain(sums).chain(cashouts).collect()
     }
 
     /// The encoding of a section; none when there is nothing in it.
@@ -148,6 +150,7 @@ impl MerchantState {
             OPEN_CHARGES => self.open_charges.section(section.number),
             PENDING => self.pending.section(section.number),
             ACQUIRER_DUE => self.acquirer_due.section(section.number),
+            CASHOUTS => self.cashouts.section(section.number),
             _ => None,
         }
     }
@@ -166,6 +169,7 @@ impl MerchantState {
                 OPEN_CHARGES => state.open_charges.read_section(bytes)?,
                 PENDING => state.pending.read_section(section.number, bytes)?,
                 ACQUIRER_DUE => state.acquirer_due.read_section(section.number, bytes)?,
+                CASHOUTS => state.cashouts.read_section(bytes)?,
                 _ => return Err(unknown(section)),
             }
         }
@@ -179,7 +183,7 @@ impl MerchantState {
             id: old.id,
             settings: old.settings,
             profile: old.profile,
-            open_charges: OpenCharges::of(old.open_charges),
+            open_charges: Waiting::of(old.open_charges),
             pending: Sums::of(old.pending),
             acquirer_due: Sums::of(old.acquirer_due),
             available: old.available,

@@ -50,6 +50,11 @@ fn a_group_is_opened_once() {
     check(include_str!("cases/merchant.txt"));
 }
 
+#[test]
+fn a_cashout_holds_its_gross_and_ends_once() {
+    check(include_str!("cases/cashout.txt"));
+}
+
 fn check(table: &str) {
     let cases = table.lines().enumerate().filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
     let cases: Vec<_> = cases.map(|(index, line)| (index + 1, line, failures_of(line))).collect();
@@ -111,9 +116,11 @@ fn seen(key: &str, world: &World, events: &[Event]) -> String {
         None if key == "events" => events.iter().map(event_name).collect::<Vec<_>>().join(","),
         None if key == "open" => world.merchant.open_charges().len().to_string(),
         None if key == "asked" => world.merchant.needing_attention(world.now).count().to_string(),
+        None if key == "cashouts" => world.merchant.cashouts_needing_attention(world.now).count().to_string(),
         None => term(key, world),
         Some(("merchant", "pending")) => world.merchant.pending().to_string(),
         Some(("merchant", "available")) => world.merchant.available().to_string(),
+        Some(("merchant", "reserved")) => world.merchant.reserved_cashout().to_string(),
         Some(("merchant", "deficit")) => world.merchant.deficit().to_string(),
         Some(("merchant", "next")) => since_start(world.merchant.next_due()),
         Some(("merchant", "profile")) => text(&world.merchant.profile().bytes),

@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 
 use crate::world::bytes;
-use ledger::event::{CardBrand, CardFace, CardRefusal, Due, Event, SellerPart, Split, Terms};
+use ledger::event::{CardBrand, CardFace, CardRefusal, CashoutFailure, Due, Event, SellerPart, Split, Terms};
 use ledger::fees::{Commission, Fees, Options, PaymentMethod, Settings};
 use ledger::id::{Fingerprint, GroupNumber, LedgerId, ObjectId, RecipientNumber};
 use ledger::money::{Centavos, Rate};
@@ -208,6 +208,7 @@ pub(crate) fn samples() -> Vec<(&'static str, Record)> {
         }
         event
     };
+    let cashout_failed = |failure| Event::CashoutFailed { id: id(5), amount: Centavos(3_000), failure };
     let matured = |next_due| Event::Matured {
         dues: vec![due(29_454_481, 1_000_000_000_000), due(29_454_482, 1)],
         foreign_through: 70_000,
@@ -316,6 +317,44 @@ pub(crate) fn samples() -> Vec<(&'static str, Record)> {
         ("acquirer-paid", one(merchant, Event::AcquirerPaid { dues: vec![due(29_497_680, 9_701)] })),
         ("deficit-recovered", one(merchant, Event::DeficitRecovered { amount: Centavos(496) })),
         ("recipient-changed", with_person(one(merchant, Event::RecipientChanged { number }))),
+        (
+            "cashout-created",
+            with_person(asked(one(
+                merchant,
+                Event::CashoutCreated {
+                    id: id(5),
+                    transaction: [0x11; 16],
+                    transaction_key: Fingerprint([0x22; 16]),
+                    amount: Centavos(3_000),
+                    fee: Centavos(100),
+                },
+            ))),
+        ),
+        (
+            "cashout-processed",
+            one(
+                merchant,
+                Event::CashoutProcessed {
+                    id: id(5),
+                    amount: Centavos(3_000),
+                    fee: Centavos(100),
+                    end_to_end_id: end_to_end_id.clone(),
+                    transfer_id: "t-1".to_owned(),
+                },
+            ),
+        ),
+        ("cashout-not-taken", one(merchant, cashout_failed(CashoutFailure::NotTaken))),
+        (
+            "cashout-not-carried-out-and-deficit-recovered",
+            Decision {
+                events: vec![
+                    cashout_failed(CashoutFailure::NotCarriedOut),
+                    Event::DeficitRecovered { amount: Centavos(496) },
+                ],
+                personal: None,
+            }
+            .into_record(merchant, 42, Timestamp(1_767_268_830_501)),
+        ),
         ("clock-moved", by_operator(one(LedgerId::System, Event::ClockMoved { offset_ms: 2_592_000_000 }))),
     ]
 }

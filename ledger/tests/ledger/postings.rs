@@ -53,6 +53,17 @@ const LESSONS: &[(&str, &[&str], &[&str])] = &[
         &["set mdr_1x 5", "open-card c 10000 1x"],
         &["capture c 299"],
     ),
+    (
+        "A cashout of 3000 is created, and carried out",
+        &["open-pix p 8000", "pay p"],
+        &["cash-out o 3000", "carried-out o"],
+    ),
+    ("A cashout comes back", &["open-pix p 8000", "pay p", "cash-out o 3000"], &["not-carried-out o"]),
+    (
+        "… and repays a deficit that arose meanwhile",
+        &["open-pix p 8000", "pay p", "cash-out o 7921", "open-card c 10000 1x ana=9999", "capture c"],
+        &["not-taken o"],
+    ),
     ("A charge is opened", &[], &["open-card c 10000 1x ana=2000", "open-pix p 8000 ana=1000"]),
     ("A card is left unanswered, then refused", &["open-card c 10000 1x ana=2000"], &["silent c", "refuse c"]),
     ("A PIX is cancelled", &["open-pix p 8000 ana=1000"], &["cancel p"]),

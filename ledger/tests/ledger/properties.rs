@@ -13,8 +13,9 @@ use ledger::recipient::RecipientState;
 use proptest::prelude::*;
 
 const CHARGES: [&str; 6] = ["c0", "c1", "c2", "c3", "c4", "c5"];
+const CASHOUTS: [&str; 4] = ["c0", "c1", "o0", "o1"];
 const RECIPIENTS: [&str; 6] = ["ana", "bia", "caio", "dora", "paulo", "rita"];
-const SETTINGS: [&str; 17] = [
+const SETTINGS: [&str; 21] = [
     "split off",
     "split on",
     "split on",
@@ -32,6 +33,10 @@ const SETTINGS: [&str; 17] = [
     "mdr_1x 2.99",
     "margin 0.0001",
     "pix 50",
+    "cashout off",
+    "cashout on",
+    "cashout_fee 0",
+    "cashout_fee 100",
 ];
 
 proptest! {
@@ -123,6 +128,9 @@ fn step() -> impl Strategy<Value = String> {
         1 => (charge(), -10_i64..30_000).prop_map(|(charge, kept)| format!("capture {charge} {kept}")),
         2 => (prop::sample::select(["refuse", "silent", "cancel"].as_slice()), charge())
             .prop_map(|(verb, charge)| format!("{verb} {charge}")),
+        3 => (cashout(), 90_i64..9_000).prop_map(|(name, amount)| format!("cash-out {name} {amount}")),
+        3 => (prop::sample::select(["carried-out", "not-carried-out", "not-taken"].as_slice()), cashout())
+            .prop_map(|(verb, name)| format!("{verb} {name}")),
         2 => duration().prop_map(|duration| format!("wait {duration}")),
         1 => Just("sweep".to_owned()),
         1 => recipient().prop_map(|name| format!("mature {name}")),
@@ -157,6 +165,11 @@ fn open() -> impl Strategy<Value = String> {
 
 fn charge() -> impl Strategy<Value = &'static str> {
     prop::sample::select(CHARGES.as_slice())
+}
+
+/// Some of them are names of charges too.
+fn cashout() -> impl Strategy<Value = &'static str> {
+    prop::sample::select(CASHOUTS.as_slice())
 }
 
 fn duration() -> impl Strategy<Value = String> {

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 
 use ledger::account::Account;
 use ledger::entry::Side;
-use ledger::event::{CardBrand, CardFace, CardRefusal, Event, Terms};
+use ledger::event::{CardBrand, CardFace, CardRefusal, CashoutFailure, Event, Terms};
 use ledger::fees::{PaymentMethod, Settings};
 use ledger::id::{Fingerprint, GroupNumber, IdKey, LedgerId, ObjectId, RecipientNumber};
 use ledger::invariants::GroupBooks;
-use ledger::merchant::{MerchantCommand, MerchantState, Recipient, RecipientStatus, SplitOrder};
+use ledger::merchant::{CashoutOutcome, MerchantCommand, MerchantState, Recipient, RecipientStatus, SplitOrder};
 use ledger::money::{Centavos, Rate};
 use ledger::operations::{OperationAccount, OperationKind, operations};
 use ledger::personal::Sealed;
@@ -74,8 +74,9 @@ impl World {
             ("twin".to_owned(), stranger(1, 1, 0xFFF)),
             ("foreign".to_owned(), stranger(2, 1, 5)),
         ]);
-        for unknown_charge in 0..6 {
-            names.insert(format!("c{unknown_charge}"), ids.object(GROUP, START, 1 << 40 | unknown_charge));
+        for unknown in 0..6 {
+            names.insert(format!("c{unknown}"), ids.object(GROUP, START, 1 << 40 | unknown));
+            names.insert(format!("o{unknown}"), ids.object(GROUP, START, 1 << 41 | unknown));
         }
         Self {
             now: START,
@@ -209,6 +210,24 @@ impl World {
                 end_to_end_id: "E0000000020260101120000000000001".to_owned(),
             },
             ("cancel", [name]) => MerchantCommand::CancelPix { charge: self.id(name) },
+            ("cash-out", [name, amount]) => MerchantCommand::CreateCashout {
+                id: self.name(name),
+                transaction: [5; 16],
+                transaction_key: Fingerprint([6; 16]),
+                amount: centavos(amount),
+                destination: sealed("destination"),
+            },
+            ("carried-out" | "not-carried-out" | "not-taken", [name]) => MerchantCommand::SettleCashout {
+                id: self.id(name),
+                outcome: match verb {
+                    "carried-out" => CashoutOutcome::Processed {
+                        transfer_id: "t-1".to_owned(),
+                        end_to_end_id: "E0000000020260101120000000000002".to_owned(),
+                    },
+                    "not-taken" => CashoutOutcome::Failed(CashoutFailure::NotTaken),
+                    _ => CashoutOutcome::Failed(CashoutFailure::NotCarriedOut),
+                },
+            },
             _ => panic!("no such step: {verb} {rest:?}"),
         }
     }
@@ -298,6 +317,8 @@ impl World {
         assert_eq!(balance(merchant, Account::Pending), i128::from(state.pending().0), "merchant's Pending");
         assert_eq!(balance(merchant, Account::Available), i128::from(state.available().0), "merchant's Available");
         assert_eq!(balance(merchant, Account::Deficit), -i128::from(state.deficit().0), "merchant's Deficit");
+        let reserved = i128::from(state.reserved_cashout().0);
+        assert_eq!(balance(merchant, Account::ReservedCashout), reserved, "merchant's Reserved:Cashout");
         assert!(state.available().is_zero() || state.deficit().is_zero(), "Available repays the Deficit first");
         assert!(state.deficit() >= Centavos::ZERO, "a Deficit is a debt");
         for (number, state) in &self.recipients {
@@ -354,7 +375,9 @@ impl World {
     pub(crate) fn assert_attention_comes_in_time(&self) {
         let has_come = |due: Option<Timestamp>| due.is_some_and(|due| due <= self.now);
         let merchant = &self.merchant;
-        let needed = merchant.mature(self.now, 0).is_some() || merchant.needing_attention(self.now).next().is_some();
+        let needed = merchant.mature(self.now, 0).is_some()
+            || merchant.needing_attention(self.now).next().is_some()
+            || merchant.cashouts_needing_attention(self.now).next().is_some();
         assert_eq!(has_come(merchant.next_due()), needed, "the merchant's attention");
         for (number, state) in &self.recipients {
             assert_eq!(has_come(state.next_due()), state.mature(self.now, 0).is_some(), "{number:?}'s attention");
@@ -426,6 +449,7 @@ fn changed(mut settings: Settings, key: &str, value: &str) -> Settings {
     let (fees, options) = (&mut settings.fees, &mut settings.options);
     match (key, value) {
         ("split", _) => settings.split_enabled = value == "on",
+        ("cashout", _) => settings.cashout_enabled = value == "on",
         ("split_guard", _) => options.split_guard_net = value == "net",
         ("mdr_base", _) => options.mdr_on_seller_gross = value == "seller_gross",
         ("card_settlement_days", days) => options.card_settlement_days = days.parse().expect("days are a number"),
@@ -435,6 +459,7 @@ fn changed(mut settings: Settings, key: &str, value: &str) -> Settings {
         ("margin", _) => fees.margin = rate(),
         ("pix", _) => fees.pix = rate(),
         ("antifraud", cents) => fees.antifraud = centavos(cents),
+        ("cashout_fee", cents) => fees.cashout = centavos(cents),
         _ => panic!("no such setting: {key}"),
     }
     settings

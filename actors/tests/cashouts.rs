@@ -1,0 +1,414 @@
+//! Cashouts at the edge of the institution's rail: whatever it answers, and wherever the process is cut off, a cashout has one outcome, and
+//! it is the one that the institution knows.
+
+#![allow(clippy::unwrap_used)]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use actors::engine::{CashoutOrder, Engine, EngineOptions};
+use actors::history::HistoryOptions;
+use actors::journal::RoomLimits;
+use actors::rails::{
+    Call, CardAnswer, CardOrder, CardRail, Destination, PayoutAnswer, PayoutOrder, PayoutRail, PixFate, PixRail,
+    RailError, Rails, RepayOrder,
+};
+use actors::resident::Outcome;
+use actors::store::{MemoryStore, PowerCut, Store};
+use actors::verify::verify;
+use ledger::event::{CashoutFailure, Event};
+use ledger::fees::Settings;
+use ledger::id::{GroupNumber, LedgerId, ObjectId};
+use ledger::merchant::{MerchantCommand, OpenCharge};
+use ledger::money::Centavos;
+use ledger::personal::{MerchantProfile, Payer, PixDestination, PixKeyKind};
+use ledger::record::Record;
+use ledger::time::Timestamp;
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+
+/// What the institution does with a transfer; it is told by the key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Script {
+    /// Takes it, and has carried it out when it is asked.
+    Process,
+    /// Carries it out at once.
+    AtOnce,
+    /// Takes it, and can't carry it out.
+    Fail,
+    /// Is down.
+    Refuse,
+    /// Takes it and carries it out, but the answer is lost.
+    LoseAnswer,
+    /// The first order does not reach it.
+    LoseOrder,
+    /// Takes it and answers nothing, ever.
+    Silence,
+}
+
+/// What the institution knows, whatever becomes of the process that calls it.
+#[derive(Default)]
+struct Book {
+    ordered: BTreeMap<ObjectId, u32>,
+    taken: BTreeSet<ObjectId>,
+    /// A transfer that is carried out is written down: twice would be seen.
+    carried_out: Vec<ObjectId>,
+    /// When it was asked, on the clock of who asks.
+    asked: BTreeMap<ObjectId, Vec<Timestamp>>,
+}
+
+impl Book {
+    fn carry_out(&mut self, id: ObjectId) -> PayoutAnswer {
+        if !self.carried_out.contains(&id) {
+            self.carried_out.push(id);
+        }
+        PayoutAnswer::Processed { transfer_id: "t".to_owned(), end_to_end_id: format!("E{}", id.txid()) }
+    }
+}
+
+/// The moment at which a process is cut off: before or after the institution does what it is called for.
+struct Cut {
+    at: u32,
+    passed: Mutex<u32>,
+    store: MemoryStore,
+    left: Mutex<Option<MemoryStore>>,
+    is_cut: Notify,
+}
+
+impl Cut {
+    /// True when the process is cut off here, or was before.
+    fn passes(&self) -> bool {
+        let mut passed = self.passed.lock();
+        *passed += 1;
+        if *passed == self.at {
+            *self.left.lock() = Some(self.store.after_power_cut(PowerCut::default()).unwrap());
+            self.is_cut.notify_one();
+        }
+        *passed >= self.at
+    }
+}
+
+struct Institution {
+    book: Arc<Mutex<Book>>,
+    cut: Option<Arc<Cut>>,
+}
+
+impl Institution {
+    fn is_cut(&self) -> bool {
+        self.cut.as_ref().is_some_and(|cut| cut.passes())
+    }
+
+    fn call(&self, act: impl FnOnce(&mut Book) -> Result<PayoutAnswer, RailError>) -> Call<'_, PayoutAnswer> {
+        if self.is_cut() {
+            return Box::pin(std::future::pending());
+        }
+        let answer = act(&mut self.book.lock());
+        if self.is_cut() { Box::pin(std::future::pending()) } else { Box::pin(std::future::ready(answer)) }
+    }
+}
+
+fn script(order: &PayoutOrder) -> Script {
+    let Destination::PixKey(destination) = &order.to else { panic!("a cashout goes to a PIX key") };
+    assert_eq!(order.amount, Centavos(900));
+    let scripts = [
+        Script::Process,
+        Script::AtOnce,
+        Script::Fail,
+        Script::Refuse,
+        Script::LoseAnswer,
+        Script::LoseOrder,
+        Script::Silence,
+    ];
+    scripts.into_iter().find(|script| destination.key == key(*script)).unwrap()
+}
+
+fn key(script: Script) -> String {
+    format!("{script:?}@example.com")
+}
+
+impl PayoutRail for Institution {
+    fn send(&self, order: PayoutOrder) -> Call<'_, PayoutAnswer> {
+        self.call(|book| {
+            let times = book.ordered.entry(order.id).or_default();
+            *times += 1;
+            let is_first = *times == 1;
+            let script = script(&order);
+            if script == Script::Refuse {
+                return Ok(PayoutAnswer::NotTaken);
+            }
+            if script == Script::LoseOrder && is_first {
+                return Err(RailError::NoAnswer);
+            }
+            book.taken.insert(order.id);
+            match script {
+                Script::AtOnce => Ok(book.carry_out(order.id)),
+                Script::LoseAnswer => {
+                    book.carry_out(order.id);
+                    Err(RailError::NoAnswer)
+                }
+                Script::Silence => Err(RailError::NoAnswer),
+                _ => Ok(PayoutAnswer::Taken { transfer_id: "t".to_owned() }),
+            }
+        })
+    }
+
+    fn find(&self, order: PayoutOrder, now: Timestamp) -> Call<'_, PayoutAnswer> {
+        self.call(|book| {
+            book.asked.entry(order.id).or_default().push(now);
+            if !book.taken.contains(&order.id) {
+                return Ok(PayoutAnswer::NotTaken);
+            }
+            match script(&order) {
+                Script::Fail => Ok(PayoutAnswer::Failed { reason: "closed".to_owned() }),
+                Script::Silence => Err(RailError::NoAnswer),
+                _ => Ok(book.carry_out(order.id)),
+            }
+        })
+    }
+
+    fn horizon(&self) -> Duration {
+        Duration::from_secs(30)
+    }
+}
+
+struct Unused;
+
+impl CardRail for Unused {
+    fn charge(&self, _: CardOrder) -> Call<'_, CardAnswer> {
+        Box::pin(std::future::ready(Err(RailError::NoAnswer)))
+    }
+
+    fn find<'a>(&'a self, _: ObjectId, _: &'a OpenCharge) -> Call<'a, Option<CardAnswer>> {
+        Box::pin(std::future::ready(Err(RailError::NoAnswer)))
+    }
+
+    fn repay(&self, _: RepayOrder) -> Call<'_, ()> {
+        Box::pin(std::future::ready(Err(RailError::NoAnswer)))
+    }
+}
+
+impl PixRail for Unused {
+    fn location(&self, _: ObjectId) -> String {
+        String::new()
+    }
+
+    fn cancel(&self, _: ObjectId) -> Call<'_, PixFate> {
+        Box::pin(std::future::ready(Err(RailError::NoAnswer)))
+    }
+
+    fn repay(&self, _: RepayOrder) -> Call<'_, ()> {
+        Box::pin(std::future::ready(Err(RailError::NoAnswer)))
+    }
+}
+
+async fn open(store: &MemoryStore, payout: Institution) -> Arc<Engine> {
+    let options = EngineOptions {
+        sandbox: true,
+        master_key: [7; 32],
+        room: RoomLimits::default(),
+        idle: Duration::from_secs(60),
+        rails: Some(Rails { payout: Box::new(payout), card: Box::new(Unused), pix: Box::new(Unused) }),
+        fold_name: str::to_lowercase,
+        history: HistoryOptions::default(),
+    };
+    let store: Arc<dyn Store> = Arc::new(store.clone());
+    Engine::open_store(store, options, |_, _| {}).await.unwrap()
+}
+
+async fn record(engine: &Engine, group: GroupNumber, command: MerchantCommand) {
+    let permit = engine.permit(1_024).unwrap();
+    let outcome = engine.command(group, command, None, None, permit).await.unwrap();
+    assert!(matches!(outcome, Outcome::Recorded(_)), "{outcome:?}");
+}
+
+/// A merchant with so much available: PIX charges cost it nothing.
+async fn open_shop(engine: &Engine, available: i64) -> GroupNumber {
+    let (group, now) = (engine.new_group(), engine.now());
+    let mut settings = Settings { cashout_enabled: true, ..Settings::default() };
+    settings.fees.pix = ledger::money::Rate::basis_points(0);
+    let profile = engine.keyring().seal_value(now, &MerchantProfile::default()).unwrap();
+    record(engine, group, MerchantCommand::Open { id: engine.ids().object(group, now, 1), settings, profile }).await;
+    let charge = engine.ids().object(group, now, 2);
+    let (amount, payer) = (Centavos(available), engine.keyring().seal_value(now, &Payer::default()).unwrap());
+    let expires_at = now.plus_days(1);
+    record(engine, group, MerchantCommand::OpenPix { charge, amount, splits: Vec::new(), expires_at, payer }).await;
+    let end_to_end_id = "E0000000020260701120012345678901".to_owned();
+    record(engine, group, MerchantCommand::ConfirmPix { charge, end_to_end_id }).await;
+    group
+}
+
+/// Asks for a cashout of 1000, which costs 100.
+async fn cash_out(engine: &Engine, group: GroupNumber, script: Script, number: u64) -> ObjectId {
+    let id = engine.ids().object(group, engine.now(), number);
+    let destination = PixDestination { kind: PixKeyKind::Email, key: key(script), info: None };
+    let transaction = u128::from(number).to_be_bytes();
+    let order = CashoutOrder {
+        id,
+        transaction,
+        transaction_key: engine.keyring().fingerprint("merchant-transaction", &[&transaction]),
+        amount: Centavos(1_000),
+        sealed: engine.keyring().seal_value(engine.now(), &destination).unwrap(),
+        destination,
+    };
+    let permit = engine.permit(1_024).unwrap();
+    let outcome = engine.cash_out(group, order, None, None, permit).await.unwrap();
+    assert!(matches!(outcome, Outcome::Recorded(_)), "{outcome:?}");
+    id
+}
+
+fn records(engine: &Engine, id: ObjectId) -> Vec<Record> {
+    let about = engine.projector().about(id).unwrap();
+    about.into_iter().map(|sequence| engine.record(sequence).unwrap()).collect()
+}
+
+/// Available, and held.
+async fn money(engine: &Engine, group: GroupNumber) -> (i64, i64) {
+    engine.read_merchant(group, |books, _| (books.available().0, books.reserved_cashout().0)).await.unwrap()
+}
+
+async fn advance(engine: &Engine, seconds: u64) {
+    engine.advance_clock(Duration::from_secs(seconds), None).await.unwrap();
+}
+
+const GROUP: GroupNumber = GroupNumber(1);
+const SHOP: i64 = 10_000;
+
+/// The first process: it is cut off at some point, or ends in good order. Gives what it leaves.
+async fn first_process(script: Script, book: &Arc<Mutex<Book>>, at: u32) -> (MemoryStore, bool) {
+    let store = MemoryStore::new();
+    let cut = Arc::new(Cut {
+        at,
+        passed: Mutex::default(),
+        store: store.clone(),
+        left: Mutex::default(),
+        is_cut: Notify::new(),
+    });
+    let engine = open(&store, Institution { book: Arc::clone(book), cut: Some(Arc::clone(&cut)) }).await;
+    assert_eq!(open_shop(&engine, SHOP).await, GROUP);
+    let life = async {
+        cash_out(&engine, GROUP, script, 7).await;
+        advance(&engine, 0).await;
+        advance(&engine, 60).await;
+    };
+    tokio::select! {
+        () = cut.is_cut.notified() => {}
+        () = life => {}
+    }
+    engine.stop().await;
+    let left = cut.left.lock().take();
+    let was_cut = left.is_some();
+    (left.unwrap_or(store), was_cut)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn wherever_the_process_is_cut_off_a_cashout_has_the_outcome_that_the_institution_knows() {
+    let mut cuts = 0;
+    for script in [Script::Process, Script::AtOnce, Script::Fail, Script::Refuse, Script::LoseAnswer, Script::LoseOrder]
+    {
+        for at in 1.. {
+            let book = Arc::new(Mutex::new(Book::default()));
+            let (store, was_cut) = first_process(script, &book, at).await;
+            cuts += u32::from(was_cut);
+            let engine = open(&store, Institution { book: Arc::clone(&book), cut: None }).await;
+            advance(&engine, 0).await;
+            advance(&engine, 120).await;
+            let is_processed = only_outcome(&engine, &book.lock(), &format!("{script:?} {at}"));
+            let left = if is_processed { SHOP - 1_000 } else { SHOP };
+            assert_eq!(money(&engine, GROUP).await, (left, 0), "{script:?} {at}");
+            engine.stop().await;
+            verify(&store, Some(engine.keyring()), &mut |_| {}).unwrap();
+            if !was_cut {
+                break;
+            }
+        }
+    }
+    assert!(cuts >= 20, "{cuts} cuts prove little");
+}
+
+/// True when the one cashout of the shop was processed, false when it failed; the institution knows it so too.
+fn only_outcome(engine: &Engine, book: &Book, case: &str) -> bool {
+    let (total, created) = engine.projector().last_cashouts(LedgerId::Merchant(GROUP), 2).unwrap();
+    assert_eq!(total, 1, "{case}: the intent is durable before the institution is called");
+    let Event::CashoutCreated { id, .. } = engine.record(created[0]).unwrap().events[0] else { panic!("{case}") };
+    let events: Vec<Event> = records(engine, id).into_iter().flat_map(|record| record.events).collect();
+    let is_carried_out = book.carried_out == [id];
+    assert!(is_carried_out || book.carried_out.is_empty(), "{case}: {:?}", book.carried_out);
+    assert!(book.ordered.keys().chain(book.asked.keys()).all(|known| *known == id), "{case}");
+    let is_processed = match &events[1..] {
+        [Event::CashoutProcessed { .. }] => true,
+        [Event::CashoutFailed { .. }] => false,
+        others => panic!("{case}: {others:?}"),
+    };
+    assert_eq!(is_processed, is_carried_out, "{case}");
+    is_processed
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn only_a_caller_who_waits_is_told_that_it_was_not_taken() {
+    let book = Arc::new(Mutex::new(Book::default()));
+    let engine = open(&MemoryStore::new(), Institution { book: Arc::clone(&book), cut: None }).await;
+    let group = open_shop(&engine, SHOP).await;
+    let refused = cash_out(&engine, group, Script::Refuse, 1).await;
+    let failure = |id| {
+        records(&engine, id).iter().flat_map(|record| record.events.clone()).find_map(|event| match event {
+            Event::CashoutFailed { failure, .. } => Some(failure),
+            _ => None,
+        })
+    };
+    assert_eq!(failure(refused), Some(CashoutFailure::NotTaken));
+    assert_eq!(book.lock().ordered[&refused], 1);
+    assert!(!engine.is_being_sent(refused));
+    engine.stop().await;
+}
+
+/// The schedule and the caller at the same time: one order, one outcome, and the caller's.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_schedule_does_not_overtake_a_first_try() {
+    let engine = open(&MemoryStore::new(), Institution { book: Arc::default(), cut: None }).await;
+    let group = open_shop(&engine, 1_000_000).await;
+    for number in 0..100 {
+        let (id, ()) = tokio::join!(cash_out(&engine, group, Script::Refuse, number), advance(&engine, 0));
+        let events: Vec<Event> = records(&engine, id).into_iter().flat_map(|record| record.events).collect();
+        let is_the_callers = matches!(
+            events[..],
+            [Event::CashoutCreated { .. }, Event::CashoutFailed { failure: CashoutFailure::NotTaken, .. }]
+        );
+        assert!(is_the_callers, "{events:?}");
+    }
+    engine.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn silent_transfers_hold_up_no_other_and_are_asked_about_every_five_seconds() {
+    const SILENT: u64 = 150;
+    let book = Arc::new(Mutex::new(Book::default()));
+    let store = MemoryStore::new();
+    let engine = open(&store, Institution { book: Arc::clone(&book), cut: None }).await;
+    let group = open_shop(&engine, 1_000_000).await;
+    for number in 0..SILENT {
+        cash_out(&engine, group, Script::Silence, number).await;
+    }
+    let last = cash_out(&engine, group, Script::Process, SILENT).await;
+    advance(&engine, 0).await;
+    assert_eq!(records(&engine, last).len(), 2, "its result comes before the clock call answers");
+    let next = cash_out(&engine, group, Script::Process, SILENT + 1).await;
+    advance(&engine, 0).await;
+    assert_eq!(records(&engine, next).len(), 2);
+    advance(&engine, 5).await;
+    let asked = book.lock().asked.clone();
+    assert_eq!(asked.len() as u64, SILENT + 2);
+    for (id, times) in asked.iter().filter(|(id, _)| ![last, next].contains(id)) {
+        assert!(times.len() > 1, "{id:?} is asked about again: {times:?}");
+        assert!(times.windows(2).all(|pair| pair[1].0 - pair[0].0 >= 5_000), "{times:?}");
+    }
+    assert_eq!(money(&engine, group).await.1, 1_000 * SILENT as i64);
+    assert!(book.lock().ordered.values().all(|times| *times == 1), "what may be under way is not ordered again");
+    let before = money(&engine, group).await;
+    engine.stop().await;
+    let verified = verify(&store, Some(engine.keyring()), &mut |_| {}).unwrap();
+    assert!(verified.snapshots > 0, "the cashouts that wait are in a snapshot");
+    let again = open(&store, Institution { book: Arc::clone(&book), cut: None }).await;
+    assert_eq!(money(&again, group).await, before);
+    again.stop().await;
+}

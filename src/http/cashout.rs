@@ -1,0 +1,502 @@
+//! Cashouts (interface 2.6, 3.2, 7): a transfer from the merchant's balance to any PIX key.
+
+use std::sync::Arc;
+
+use actors::engine::CashoutOrder;
+use actors::resident::UniqueLookup;
+use actors::store::Sequence;
+use axum::extract::State;
+use axum::http::HeaderMap;
+use axum::response::{IntoResponse, Response};
+use ledger::document::{is_cnpj, is_cpf};
+use ledger::event::{CashoutFailure, Event};
+use ledger::fees::Settings;
+use ledger::id::{Fingerprint, GroupNumber, ObjectId};
+use ledger::money::{AMOUNT_MAX, Centavos};
+use ledger::personal::{PixDestination, PixKeyKind};
+use ledger::record::Record;
+use ledger::rejection::Rejection;
+use ledger::time::Timestamp;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use super::app::{App, Caller, PathId, Settled, settled};
+use super::body::JsonBody;
+use super::card::is_email;
+use super::idempotency::{Key, Keyed, LOOK_UPS_MAX, replayed};
+use super::json::{Checker, Raw, parse};
+use super::problem::{Code, Problem};
+use super::reply::{created, ok};
+use super::timestamp::with_microseconds;
+
+/// A cashout, as sent.
+#[derive(Deserialize, ToSchema)]
+pub struct CashoutRequest<'a> {
+    /// Gross centavos, debited from the balance; at least the account's cashout fee and one centavo.
+    #[serde(borrow)]
+    #[schema(value_type = i64, minimum = 1)]
+    amount: Raw<'a>,
+    /// The receiver's PIX key, in the form of its type.
+    #[serde(borrow)]
+    #[schema(value_type = String, max_length = 77)]
+    pix_key: Raw<'a>,
+    /// `cpf`, `cnpj`, `email`, `phone` or `evp`.
+    #[serde(borrow)]
+    #[schema(value_type = String)]
+    pix_key_type: Raw<'a>,
+    /// Description of the transfer, at most 140 characters.
+    #[serde(borrow)]
+    #[schema(value_type = Option<String>, max_length = 140)]
+    info: Raw<'a>,
+    /// A UUID that the account has not used before; made when absent.
+    #[serde(borrow)]
+    #[schema(value_type = Option<String>, format = "uuid")]
+    merchant_transaction_id: Raw<'a>,
+}
+
+/// A cashout, as created and as listed.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct CashoutItem {
+    /// `cashout`.
+    object: &'static str,
+    /// The cashout's id.
+    id: String,
+    /// The caller's id of the transfer, or the one that was made.
+    merchant_transaction_id: String,
+    /// Net centavos that the receiver gets: gross minus fee.
+    amount: i64,
+    /// `in_processing`, `processed` or `failed`.
+    status: &'static str,
+    /// When it was created.
+    date_created: String,
+}
+
+/// A cashout, as read.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct CashoutView {
+    #[serde(flatten)]
+    item: CashoutItem,
+    /// The transfer's id at the institution; null until it was processed.
+    picpay_transfer_id: Option<String>,
+    /// The receiver's PIX key; telephone numbers with `+55`.
+    pix_key: String,
+    /// `cpf`, `cnpj`, `email`, `phone` or `evp`.
+    pix_key_type: &'static str,
+    /// The PIX end-to-end id; null until it was processed.
+    end_to_end_id: Option<String>,
+    /// When it last changed.
+    date_updated: String,
+}
+
+/// The last cashouts.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct CashoutList {
+    /// The last 50, newest first.
+    items: Vec<CashoutItem>,
+    /// All cashouts of the account.
+    total: u64,
+}
+
+/// How many cashouts are listed (interface 8).
+const LISTED_MAX: usize = 50;
+
+/// Where a cashout stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Fate {
+    InProcessing,
+    Processed { transfer_id: String, end_to_end_id: String },
+    Failed(CashoutFailure),
+}
+
+impl Fate {
+    fn status(&self) -> &'static str {
+        match self {
+            Self::InProcessing => "in_processing",
+            Self::Processed { .. } => "processed",
+            Self::Failed(_) => "failed",
+        }
+    }
+}
+
+/// A cashout, from its Records.
+pub struct Cashout {
+    id: ObjectId,
+    transaction: Uuid,
+    net: Centavos,
+    destination: PixDestination,
+    fate: Fate,
+    updated_at: Timestamp,
+}
+
+impl Cashout {
+    /// Finds an account's cashout; none when there is none of this id.
+    pub fn find(app: &App, group: GroupNumber, id: ObjectId) -> Result<Option<Self>, Problem> {
+        if app.engine.ids().group(id) != group {
+            return Ok(None);
+        }
+        let about = app.engine.projector().about(id)?;
+        for (place, sequence) in about.iter().enumerate() {
+            let created = Self::created_by(app, &app.engine.record(*sequence)?);
+            if let Some(mut cashout) = created.filter(|cashout| cashout.id == id) {
+                cashout.follow(app, &about[place + 1..])?;
+                return Ok(Some(cashout));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The cashout that a Record creates, as it stands then.
+    fn created_by(app: &App, record: &Record) -> Option<Self> {
+        record.events.iter().find_map(|event| match event {
+            Event::CashoutCreated { id, transaction, amount, fee, .. } => {
+                let sealed = record.personal.as_ref();
+                let destination = sealed.and_then(|sealed| app.engine.keyring().open_value(sealed));
+                Some(Self {
+                    id: *id,
+                    transaction: Uuid::from_bytes(*transaction),
+                    net: *amount - *fee,
+                    destination: destination.unwrap_or_default(),
+                    fate: Fate::InProcessing,
+                    updated_at: id.created_at(),
+                })
+            }
+            _ => None,
+        })
+    }
+
+    /// The cashout that the Record of this sequence created, as it stands now.
+    fn created_at(app: &App, sequence: Sequence) -> Result<Self, Problem> {
+        let created = Self::created_by(app, &app.engine.record(sequence)?);
+        let mut cashout = created.ok_or_else(|| Problem::new(Code::Internal))?;
+        let about = app.engine.projector().about(cashout.id)?;
+        cashout.follow(app, &about)?;
+        Ok(cashout)
+    }
+
+    /// Takes in what the Records about it say of its end.
+    fn follow(&mut self, app: &App, about: &[Sequence]) -> Result<(), Problem> {
+        for sequence in about {
+            let record = app.engine.record(*sequence)?;
+            for event in &record.events {
+                self.fate = match event {
+                    Event::CashoutProcessed { id, transfer_id, end_to_end_id, .. } if *id == self.id => {
+                        let (transfer_id, end_to_end_id) = (transfer_id.clone(), end_to_end_id.clone());
+                        Fate::Processed { transfer_id, end_to_end_id }
+                    }
+                    Event::CashoutFailed { id, failure, .. } if *id == self.id => Fate::Failed(*failure),
+                    _ => continue,
+                };
+                self.updated_at = record.effective_at;
+            }
+        }
+        Ok(())
+    }
+
+    /// The cashout as `GET /api/cashout/:id` shows it.
+    pub fn view(&self) -> CashoutView {
+        let (picpay_transfer_id, end_to_end_id) = match &self.fate {
+            Fate::Processed { transfer_id, end_to_end_id } => (Some(transfer_id.clone()), Some(end_to_end_id.clone())),
+            _ => (None, None),
+        };
+        CashoutView {
+            item: self.item(self.fate.status()),
+            picpay_transfer_id,
+            pix_key: self.destination.key.clone(),
+            pix_key_type: kind_name(self.destination.kind),
+            end_to_end_id,
+            date_updated: with_microseconds(self.updated_at.0),
+        }
+    }
+
+    fn item(&self, status: &'static str) -> CashoutItem {
+        CashoutItem {
+            object: "cashout",
+            id: self.id.uuid().to_string(),
+            merchant_transaction_id: self.transaction.hyphenated().to_string(),
+            amount: self.net.0,
+            status,
+            date_created: with_microseconds(self.id.created_at().0),
+        }
+    }
+
+    /// The answer that its creation was given: 201, or 502 as a problem.
+    fn first_answer(&self) -> Result<Response, Problem> {
+        if self.fate == Fate::Failed(CashoutFailure::NotTaken) {
+            let problem = Problem::new(Code::RailUnavailable);
+            let problem =
+                problem.detail("The institution did not take the transfer; the whole amount is available again.");
+            return Err(problem.member("id", self.id.uuid().to_string()));
+        }
+        Ok(created(self.item(Fate::InProcessing.status())))
+    }
+}
+
+/// A checked request.
+struct Checked {
+    amount: Centavos,
+    destination: PixDestination,
+    /// None when the caller gave none.
+    transaction: Option<Uuid>,
+}
+
+/// Creates a cashout: the gross amount is debited at once, and the transfer is ordered.
+#[utoipa::path(post, path = "/api/cashout", operation_id = "create_cashout", request_body = CashoutRequest,
+    responses((status = 201, body = CashoutItem), (status = 400), (status = 401), (status = 403), (status = 409),
+        (status = 502), (status = 503)))]
+pub async fn create(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    headers: HeaderMap,
+    JsonBody { bytes: body, .. }: JsonBody,
+) -> Result<Response, Problem> {
+    let wire: CashoutRequest<'_> = parse(&body)?;
+    let key = Key::of(&app, &headers, &caller.group.0.to_string(), "POST /api/cashout", &body, None)?;
+    let checked = check(&wire);
+    let given = checked.as_ref().ok().and_then(|checked| checked.transaction);
+    for _ in 0..LOOK_UPS_MAX {
+        // Before the idempotency key is: whoever sees the Record that used the transaction up finds the key of that Record too, and a
+        // replay is no duplicate.
+        let transaction = Transaction::look_up(&app, caller, given)?;
+        let lookup = match key.look_up(&app, caller.ledger())? {
+            Keyed::Replay(record, _) => return replay(&app, caller, &record),
+            Keyed::Fresh(lookup) => lookup,
+        };
+        let permit = app.engine.permit(body.len())?;
+        let settings = require_cashout(&app, caller)?;
+        let checked = checked.as_ref().map_err(Clone::clone)?;
+        if app.engine.rails().is_none() {
+            return Err(Problem::new(Code::RailNotConfigured));
+        }
+        let minimum = settings.cashout_minimum();
+        if checked.amount < minimum {
+            return Err(Rejection::CashoutBelowMinimum { minimum }.into());
+        }
+        if transaction.is_used {
+            return Err(Problem::new(Code::DuplicateTransaction));
+        }
+        let order = order(&app, caller, checked, &transaction)?;
+        let id = order.id;
+        let outcome = app.engine.cash_out(caller.group, order, lookup, transaction.lookup, permit).await?;
+        match settled(outcome)? {
+            Settled::Recorded(_) => return named(&app, caller, id)?.first_answer(),
+            Settled::KeyTaken => {}
+            Settled::Unchanged => return Err(Problem::new(Code::Internal)),
+        }
+    }
+    Err(Problem::new(Code::IdempotencyKeyInProgress).retry_after(1))
+}
+
+/// A `merchant_transaction_id`, looked up.
+struct Transaction {
+    id: Uuid,
+    key: Fingerprint,
+    is_used: bool,
+    /// None for one that was made here: nobody can have used it.
+    lookup: Option<UniqueLookup>,
+}
+
+impl Transaction {
+    fn look_up(app: &App, caller: Caller, given: Option<Uuid>) -> Result<Self, Problem> {
+        let id = match given {
+            Some(id) => id,
+            None => {
+                let [high, low] = [app.random()?, app.random()?];
+                uuid::Builder::from_random_bytes((u128::from(high) << 64 | u128::from(low)).to_be_bytes()).into_uuid()
+            }
+        };
+        let account = caller.group.0.to_be_bytes();
+        let key = app.engine.keyring().fingerprint("merchant-transaction", &[&account, id.as_bytes()]);
+        if given.is_none() {
+            return Ok(Self { id, key, is_used: false, lookup: None });
+        }
+        let found = app.engine.projector().find_unique(caller.ledger(), key)?;
+        let lookup = Some(UniqueLookup { key, looked_up_through: found.looked_up_through });
+        Ok(Self { id, key, is_used: found.sequence.is_some(), lookup })
+    }
+}
+
+fn order(app: &App, caller: Caller, checked: &Checked, transaction: &Transaction) -> Result<CashoutOrder, Problem> {
+    let destination = checked.destination.clone();
+    Ok(CashoutOrder {
+        id: app.new_id(caller.group)?,
+        transaction: transaction.id.into_bytes(),
+        transaction_key: transaction.key,
+        amount: checked.amount,
+        sealed: app.engine.keyring().seal_value(app.engine.now(), &destination)?,
+        destination,
+    })
+}
+
+fn replay(app: &App, caller: Caller, record: &Record) -> Result<Response, Problem> {
+    let cashout = Cashout::created_by(app, record).ok_or_else(|| Problem::new(Code::Internal))?;
+    // Asked before its Records are read: once the first try is over, they say what its caller was told.
+    if app.engine.is_being_sent(cashout.id) {
+        return Err(Problem::new(Code::IdempotencyKeyInProgress).retry_after(1));
+    }
+    let answer = named(app, caller, cashout.id)?.first_answer();
+    Ok(replayed(answer.unwrap_or_else(IntoResponse::into_response)))
+}
+
+/// One cashout of the account.
+#[utoipa::path(get, path = "/api/cashout/{id}", operation_id = "get_cashout", params(("id" = String, Path)),
+    responses((status = 200, body = CashoutView), (status = 401), (status = 403), (status = 404)))]
+pub async fn get(State(app): State<Arc<App>>, caller: Caller, PathId(id): PathId) -> Result<Response, Problem> {
+    require_cashout(&app, caller)?;
+    let id = ObjectId::parse(&id).ok_or_else(|| Problem::new(Code::NotFound))?;
+    Ok(ok(named(&app, caller, id)?.view()))
+}
+
+/// The account's last 50 cashouts, newest first.
+#[utoipa::path(get, path = "/api/cashout", operation_id = "list_cashouts",
+    responses((status = 200, body = CashoutList), (status = 401), (status = 403)))]
+pub async fn list(State(app): State<Arc<App>>, caller: Caller) -> Result<Response, Problem> {
+    require_cashout(&app, caller)?;
+    let (total, created) = app.engine.projector().last_cashouts(caller.ledger(), LISTED_MAX)?;
+    let items = created.into_iter().map(|sequence| {
+        let cashout = Cashout::created_at(&app, sequence)?;
+        Ok(cashout.item(cashout.fate.status()))
+    });
+    Ok(ok(CashoutList { items: items.collect::<Result<_, Problem>>()?, total }))
+}
+
+fn named(app: &App, caller: Caller, id: ObjectId) -> Result<Cashout, Problem> {
+    Cashout::find(app, caller.group, id)?.ok_or_else(|| Problem::new(Code::NotFound))
+}
+
+/// Refuses an account that is not enabled for cashout (interface 5.3).
+fn require_cashout(app: &App, caller: Caller) -> Result<Settings, Problem> {
+    let settings = app.engine.projector().merchant(caller.group, |row| row.settings);
+    settings.filter(|settings| settings.cashout_enabled).ok_or_else(|| Problem::new(Code::CashoutNotEnabled))
+}
+
+fn check(wire: &CashoutRequest<'_>) -> Result<Checked, Problem> {
+    let mut check = Checker::new();
+    let amount = check.centavos("amount", wire.amount, 0..=AMOUNT_MAX.0);
+    let kind = check.text("pix_key_type", wire.pix_key_type, 1..=20);
+    let kind = kind.and_then(|name| {
+        let known = KINDS.into_iter().find(|kind| kind_name(*kind) == name);
+        let message = "pix_key_type deve ser cpf, cnpj, email, phone ou evp";
+        known.or_else(|| check.refuse("pix_key_type", "unknown", message))
+    });
+    let key = check.text("pix_key", wire.pix_key, 1..=140);
+    let key = key.zip(kind).and_then(|(text, kind)| {
+        let message = || format!("pix_key não é uma chave do tipo {}", kind_name(kind));
+        pix_key(kind, &text).or_else(|| check.refuse("pix_key", "invalid_pix_key", message()))
+    });
+    let info = check.optional_text("info", wire.info, 0..=140);
+    let transaction =
+        check.optional(wire.merchant_transaction_id, |check, raw| check.uuid("merchant_transaction_id", raw));
+    let checked = (|| {
+        Some(Checked {
+            amount: Centavos(amount?),
+            destination: PixDestination { kind: kind?, key: key?, info: info.map(std::borrow::Cow::into_owned) },
+            transaction,
+        })
+    })();
+    check.finish_with(checked)
+}
+
+const KINDS: [PixKeyKind; 5] =
+    [PixKeyKind::Cpf, PixKeyKind::Cnpj, PixKeyKind::Email, PixKeyKind::Phone, PixKeyKind::Evp];
+
+fn kind_name(kind: PixKeyKind) -> &'static str {
+    match kind {
+        PixKeyKind::Cpf => "cpf",
+        PixKeyKind::Cnpj => "cnpj",
+        PixKeyKind::Email => "email",
+        PixKeyKind::Phone => "phone",
+        PixKeyKind::Evp => "evp",
+    }
+}
+
+/// The characters that a key may have when it is an e-mail address.
+const EMAIL_KEY_LEN_MAX: usize = 77;
+
+/// A key of a kind as it is stored; none when the text is no key of that kind. The kind is never guessed.
+fn pix_key(kind: PixKeyKind, text: &str) -> Option<String> {
+    match kind {
+        PixKeyKind::Cpf => is_cpf(text).then(|| text.to_owned()),
+        PixKeyKind::Cnpj => Some(text.to_ascii_uppercase()).filter(|key| is_cnpj(key)),
+        PixKeyKind::Email => {
+            let fits = is_email(text) && text.chars().count() <= EMAIL_KEY_LEN_MAX;
+            fits.then(|| text.to_lowercase())
+        }
+        PixKeyKind::Phone => phone(text),
+        PixKeyKind::Evp => {
+            let is_hyphenated = text.len() == 36;
+            Uuid::try_parse(text).ok().filter(|_| is_hyphenated).map(|key| key.hyphenated().to_string())
+        }
+    }
+}
+
+/// A telephone number with `+55`. 10 and 11 digits are an area code and a number; 12 and 13 begin with the country's code.
+fn phone(text: &str) -> Option<String> {
+    let (has_plus, digits) = text.strip_prefix('+').map_or((false, text), |digits| (true, digits));
+    let national = match digits.len() {
+        10 | 11 if !has_plus => digits,
+        12 | 13 => digits.strip_prefix("55")?,
+        _ => return None,
+    };
+    let fits = national.bytes().all(|byte| byte.is_ascii_digit()) && !national.starts_with('0');
+    fits.then(|| format!("+55{national}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_stored_in_one_form_or_refused() {
+        use PixKeyKind::*;
+        let longest = format!("{}@loja.com.br", "a".repeat(EMAIL_KEY_LEN_MAX - 12));
+        let too_long = format!("a{longest}");
+        for (kind, text, expected) in [
+            (Cpf, "12345678909", Some("12345678909")),
+            (Cpf, "123.456.789-09", None),
+            (Cpf, "12345678900", None),
+            (Cpf, "11111111111", None),
+            (Cpf, "1234567890", None),
+            (Cpf, "11222333000181", None),
+            (Cnpj, "11222333000181", Some("11222333000181")),
+            (Cnpj, "12ABC34501DE35", Some("12ABC34501DE35")),
+            (Cnpj, "12abc34501de35", Some("12ABC34501DE35")),
+            (Cnpj, "11.222.333/0001-81", None),
+            (Cnpj, "11222333000182", None),
+            (Cnpj, "12345678909", None),
+            (Email, "Ana@Loja.com.br", Some("ana@loja.com.br")),
+            (Email, &longest, Some(&longest)),
+            (Email, &too_long, None),
+            (Email, "ana@loja", None),
+            (Email, "ana.loja.com.br", None),
+            (Email, "ana@@loja.com.br", None),
+            (Email, "ana maria@loja.com.br", None),
+            (Phone, "11987654321", Some("+5511987654321")),
+            (Phone, "1133334444", Some("+551133334444")),
+            (Phone, "5511987654321", Some("+5511987654321")),
+            (Phone, "551133334444", Some("+551133334444")),
+            (Phone, "+5511987654321", Some("+5511987654321")),
+            (Phone, "+551133334444", Some("+551133334444")),
+            (Phone, "55987654321", Some("+5555987654321")),
+            (Phone, "5533334444", Some("+555533334444")),
+            (Phone, "+11987654321", None),
+            (Phone, "+55987654321", None),
+            (Phone, "4411987654321", None),
+            (Phone, "441133334444", None),
+            (Phone, "01133334444", None),
+            (Phone, "+5501133334444", None),
+            (Phone, "987654321", None),
+            (Phone, "55119876543210", None),
+            (Phone, "(11) 98765-4321", None),
+            (Phone, "++551133334444", None),
+            (Phone, "1198765432a", None),
+            (Evp, "123e4567-E89B-12d3-a456-426614174000", Some("123e4567-e89b-12d3-a456-426614174000")),
+            (Evp, "123e4567e89b12d3a456426614174000", None),
+            (Evp, "{123e4567-e89b-12d3-a456-426614174000}", None),
+            (Evp, "123e4567-e89b-12d3-a456-42661417400", None),
+            (Evp, "12345678909", None),
+        ] {
+            assert_eq!(pix_key(kind, text).as_deref(), expected, "{kind:?} {text}");
+        }
+    }
+}
