@@ -41,6 +41,21 @@ fn money_falls_due_by_the_minute() {
 }
 
 #[test]
+fn a_recipient_withdraws_all_that_is_available() {
+    check(include_str!("cases/withdrawals.txt"));
+}
+
+#[test]
+fn card_splits_are_anticipated_for_a_fee() {
+    check(include_str!("cases/anticipation.txt"));
+}
+
+#[test]
+fn a_recipient_pays_back_what_was_taken_back() {
+    check(include_str!("cases/debts.txt"));
+}
+
+#[test]
 fn a_recipient_is_registered_and_reviewed() {
     check(include_str!("cases/recipients.txt"));
 }
@@ -104,6 +119,7 @@ fn difference(fact: &str, world: &World, events: &[Event]) -> Option<String> {
 
 fn seen(key: &str, world: &World, events: &[Event]) -> String {
     let since_start = |due: Option<ledger::time::Timestamp>| match due {
+        Some(ledger::time::Timestamp(0)) => "at-once".to_owned(),
         Some(due) => readable(due.0 - START.0),
         None => "never".to_owned(),
     };
@@ -124,6 +140,16 @@ fn seen(key: &str, world: &World, events: &[Event]) -> String {
         Some((name, "pending")) => world.recipient(name).pending().to_string(),
         Some((name, "available")) => world.recipient(name).available().to_string(),
         Some((name, "next")) => since_start(world.recipient(name).next_due()),
+        Some((name, "reserved")) => world.recipient(name).reserved().to_string(),
+        Some((name, "paid")) => world.recipient(name).paid().to_string(),
+        Some((name, "owed")) => world.recipient(name).owed().to_string(),
+        Some((name, "sends")) => world.recipient(name).to_send(world.now).is_some().to_string(),
+        Some((name, "settles")) => {
+            let withdrawal = world.recipient(name).standing().withdrawal.expect("a withdrawal is pending");
+            let today = (world.now.0 / milliseconds("1d")) as u32;
+            let days = withdrawal.settlements.iter().map(|part| format!("{}:{}", part.day - today, part.amount));
+            days.collect::<Vec<_>>().join(",")
+        }
         Some((name, "status")) => status_name(world.registration(name).status),
         Some((name, "data")) => text(&world.registration(name).profile.bytes),
         Some((name, "count")) => {
