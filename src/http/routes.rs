@@ -7,8 +7,10 @@ use axum::{Json, Router};
 use utoipa::OpenApi;
 
 use super::app::App;
-use super::ops::{api_keys, backup, books, health, merchants, sandbox, sub_recipients as review};
-use super::{balance, card, charges, pix, statement, sub_recipients};
+use super::ops::{
+    api_keys, backup, books, health, merchants, sandbox, sub_recipients as review, withdrawals as outflow,
+};
+use super::{anticipation, balance, card, charges, pix, statement, sub_recipients, withdrawals};
 
 static DOCUMENT: LazyLock<utoipa::openapi::OpenApi> = LazyLock::new(Document::openapi);
 
@@ -23,6 +25,9 @@ pub fn public(app: &Arc<App>) -> Router {
         .route("/api/sub-recipients", post(sub_recipients::register))
         .route("/api/dashboard/sub-recipients", get(sub_recipients::list))
         .route("/api/dashboard/sub-recipients/{id}/splits", get(statement::splits))
+        .route("/api/dashboard/sub-recipients/{id}/withdraw", get(withdrawals::list).post(withdrawals::withdraw))
+        .route("/api/dashboard/sub-recipients/{id}/anticipate", get(anticipation::list).post(anticipation::anticipate))
+        .route("/api/dashboard/sub-recipients/{id}/anticipate/simulate", post(anticipation::simulate))
         .route("/api/balance", get(balance::get))
         .route("/api/balance/operations", get(balance::list_operations))
         .route("/openapi.json", get(|| async { Json(&*DOCUMENT) }));
@@ -41,6 +46,8 @@ pub fn operations(app: &Arc<App>) -> Router {
         .route("/ops/api-keys/{id}", delete(api_keys::revoke))
         .route("/ops/sub-recipients/{id}/approve", post(review::approve))
         .route("/ops/sub-recipients/{id}/reject", post(review::reject))
+        .route("/ops/withdrawals/{id}/approve", post(outflow::approve))
+        .route("/ops/withdrawals/{id}/reject", post(outflow::reject))
         .route("/ops/trial-balance", get(books::trial_balance))
         .route("/ops/ledgers/{id}/accounts", get(books::accounts))
         .route("/ops/ledgers/{id}/entries", get(books::entries))
@@ -71,6 +78,11 @@ pub fn operations(app: &Arc<App>) -> Router {
         sub_recipients::register,
         sub_recipients::list,
         statement::splits,
+        withdrawals::withdraw,
+        withdrawals::list,
+        anticipation::list,
+        anticipation::anticipate,
+        anticipation::simulate,
         balance::get,
         balance::list_operations,
         merchants::create,
@@ -80,6 +92,8 @@ pub fn operations(app: &Arc<App>) -> Router {
         api_keys::revoke,
         review::approve,
         review::reject,
+        outflow::approve,
+        outflow::reject,
         books::trial_balance,
         books::accounts,
         books::entries,

@@ -13,6 +13,7 @@ use ledger::id::{LedgerId, ObjectId, RecipientNumber};
 use ledger::merchant::{MerchantCommand, RecipientStatus};
 use ledger::money::AMOUNT_MAX;
 use ledger::personal::{Address, BankAccount, Phone, RecipientProfile, Sealed};
+use ledger::recipient::coverage::Standing;
 use ledger::record::Record;
 use ledger::time::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -270,6 +271,12 @@ pub struct RecipientBalance {
 }
 
 impl RecipientBalance {
+    /// The balance as the recipient's own state has it.
+    pub fn of(standing: &Standing) -> Self {
+        let Standing { available, pending, paid, reserved, .. } = standing;
+        Self { available: available.0, pending: pending.0, paid: paid.0, reserved: reserved.0 }
+    }
+
     /// The balance as the books have it.
     pub fn of_books(app: &App, ledger: LedgerId) -> Self {
         let projector = app.engine.projector();
@@ -361,6 +368,12 @@ pub fn find_recipient(app: &App, id: ObjectId) -> Option<(LedgerId, RecipientRow
     };
     let row = app.engine.projector().merchant(group, find).flatten()?;
     Some((LedgerId::Recipient(group, number), row))
+}
+
+/// The caller's recipient of this id.
+pub fn own_recipient(app: &App, caller: Caller, id: &str) -> Option<(LedgerId, RecipientRow)> {
+    let found = ObjectId::parse(id).and_then(|id| find_recipient(app, id));
+    found.filter(|(ledger, _)| ledger.group() == Some(caller.group))
 }
 
 /// A recipient as lists and decisions show it.

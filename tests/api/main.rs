@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that finds nothing to unwrap has failed, and says where")]
 
+mod anticipation;
 mod balance;
 mod card;
 mod charges;
@@ -13,4 +14,5 @@ mod operations;
 mod pix;
 mod statement;
 mod sub_recipients;
+mod withdrawals;
 mod world;

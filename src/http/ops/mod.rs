@@ -7,3 +7,4 @@ pub mod health;
 pub mod merchants;
 pub mod sandbox;
 pub mod sub_recipients;
+pub mod withdrawals;
