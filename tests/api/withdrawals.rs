@@ -261,7 +261,8 @@ async fn a_silent_institution_is_asked_again_by_the_same_id() {
     assert_eq!(merchant.recipient_money(&ana).await, [0, 0, 1_000, 0]);
     // That it does not have the transfer counts for nothing within its horizon.
     world.advance(12).await;
-    assert_eq!((institution.0.lock().unwrap().sent.len(), merchant.recipient_money(&ana).await), (1, [0, 0, 1_000, 0]));
+    assert_eq!(merchant.recipient_money(&ana).await, [0, 0, 1_000, 0]);
+    assert_eq!(institution.0.lock().unwrap().sent.len(), 1);
     world.advance(600).await;
     assert_eq!(merchant.recipient_money(&ana).await, [0, 0, 0, 1_000]);
     assert_eq!(merchant.withdrawals(&ana).await[0]["status"], "approved");

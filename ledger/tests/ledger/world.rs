@@ -39,6 +39,16 @@ pub(crate) struct World {
     statement: BTreeMap<OperationAccount, Centavos>,
 }
 
+/// One split as history tells it.
+struct ToldSplit {
+    /// Where it became available.
+    place: Option<Place>,
+    /// What was left of it.
+    amount: Centavos,
+    /// The capture's sequence, and when it falls due.
+    due: Option<(u64, Minute)>,
+}
+
 impl World {
     /// A merchant with every default, configured for split, and recipients in every status: ana, bia and caio are active, dora
     /// is a draft, paulo is pending, rita is rejected. `nobody`, `twin` (ana's number, another id) and `foreign` (another
@@ -463,7 +473,7 @@ impl World {
     /// The single splits, told from history and from where the state says they are, add up to the state's figures.
     fn assert_splits_add_up(&self, number: RecipientNumber, state: &RecipientState) {
         let ledger = LedgerId::Recipient(GROUP, number);
-        let mut splits: BTreeMap<SplitKey, (Option<Place>, Centavos, Option<(u64, Minute)>)> = BTreeMap::new();
+        let mut splits: BTreeMap<SplitKey, ToldSplit> = BTreeMap::new();
         let (mut asked, mut lost_when_paid) = (BTreeMap::new(), Centavos::ZERO);
         for (sequence, record) in (1..).zip(&self.journal) {
             for event in &record.events {
@@ -471,35 +481,37 @@ impl World {
                     Event::CardCaptured { charge, terms, splits_due, .. } => {
                         for (index, split) in (0..).zip(&terms.splits).filter(|(_, split)| split.recipient == number) {
                             let due = Some((sequence, *splits_due));
-                            splits.insert(SplitKey { charge: *charge, index }, (None, split.amount, due));
+                            let told = ToldSplit { place: None, amount: split.amount, due };
+                            splits.insert(SplitKey { charge: *charge, index }, told);
                         }
                     }
                     Event::PixPaid { charge, terms, .. } => {
                         for (index, split) in (0..).zip(&terms.splits).filter(|(_, split)| split.recipient == number) {
                             let place = Some(Place::Paid { sequence });
-                            splits.insert(SplitKey { charge: *charge, index }, (place, split.amount, None));
+                            let told = ToldSplit { place, amount: split.amount, due: None };
+                            splits.insert(SplitKey { charge: *charge, index }, told);
                         }
                     }
                     Event::Matured { .. } if record.owner == ledger => {
-                        for (place, _, due) in splits.values_mut() {
-                            if let (None, Some((sequence, minute))) = (*place, *due)
+                        for split in splits.values_mut() {
+                            if let (None, Some((sequence, minute))) = (split.place, split.due)
                                 && minute <= record.effective_at.minute()
                             {
-                                *place = Some(Place::Due { sequence, minute });
+                                split.place = Some(Place::Due { sequence, minute });
                             }
                         }
                     }
                     Event::SplitsAnticipated { splits: anticipated, .. } if record.owner == ledger => {
                         for part in anticipated {
                             let split = splits.get_mut(&part.split).expect("a captured split");
-                            assert_eq!(split.1, part.amount, "what was left of it");
-                            *split =
-                                (Some(Place::Anticipated { ordinal: record.ordinal }), part.amount - part.fee, None);
+                            assert_eq!(split.amount, part.amount, "what was left of it");
+                            split.place = Some(Place::Anticipated { ordinal: record.ordinal });
+                            split.amount = part.amount - part.fee;
                         }
                     }
                     Event::ClawbackRecovered { debts } if record.owner == ledger => {
                         for debt in debts.iter().filter(|debt| debt.from_pending.is_positive()) {
-                            splits.get_mut(&debt.split).expect("a captured split").1 -= debt.from_pending;
+                            splits.get_mut(&debt.split).expect("a captured split").amount -= debt.from_pending;
                         }
                     }
                     Event::WithdrawalRequested { id, consumed, .. } if record.owner == ledger => {
@@ -513,10 +525,10 @@ impl World {
         }
         let standing = state.standing();
         let held = |holder| {
-            let at = |place: &Option<Place>| place.is_some_and(|place| standing.holder(place) == holder);
-            splits.values().filter(|(place, ..)| at(place)).map(|(_, amount, _)| *amount).sum::<Centavos>()
+            let is_held = |split: &&ToldSplit| split.place.is_some_and(|place| standing.holder(place) == holder);
+            splits.values().filter(is_held).map(|split| split.amount).sum::<Centavos>()
         };
-        let waiting: Centavos = splits.values().filter(|split| split.0.is_none()).map(|split| split.1).sum();
+        let waiting: Centavos = splits.values().filter(|split| split.place.is_none()).map(|split| split.amount).sum();
         let lost_when_asked = standing.withdrawal.as_ref().map_or(Centavos::ZERO, |withdrawal| withdrawal.consumed);
         assert_eq!(waiting, state.pending(), "{number:?} pending splits");
         assert_eq!(held(Holder::Nobody), state.available() + standing.consumed, "{number:?} available splits");
