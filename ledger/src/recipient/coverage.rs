@@ -106,3 +106,36 @@ impl RecipientState {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_lies_in_one_span() {
+        let cut = |foreign, minute, own| Cut { foreign, minute: Minute(minute), own };
+        let (first, second) = (cut(10, 100, 5), cut(20, 200, 8));
+        let early = Span { after: Cut::default(), through: first };
+        let late = Span { after: first, through: second };
+        let paid = |sequence| Place::Paid { sequence };
+        let due = |sequence, minute| Place::Due { sequence, minute: Minute(minute) };
+        let anticipated = |ordinal| Place::Anticipated { ordinal };
+        for (place, expected) in [
+            (paid(1), (true, false)),
+            (paid(10), (true, false)),
+            (paid(11), (false, true)),
+            (paid(21), (false, false)),
+            (due(10, 100), (true, false)),
+            (due(10, 101), (false, true)),
+            // It came with its minute already passed.
+            (due(11, 100), (false, true)),
+            (due(21, 100), (false, false)),
+            (due(20, 201), (false, false)),
+            (anticipated(5), (true, false)),
+            (anticipated(6), (false, true)),
+            (anticipated(9), (false, false)),
+        ] {
+            assert_eq!((early.covers(place), late.covers(place)), expected, "{place:?}");
+        }
+    }
+}

@@ -55,6 +55,27 @@ fn a_recipient_pays_back_what_was_taken_back() {
     check(include_str!("cases/debts.txt"));
 }
 
+/// The state does not grow with history.
+#[test]
+fn nothing_is_kept_of_splits_that_are_over() {
+    let mut world = World::new();
+    let steps = [
+        "open-card c 10000 1x ana=2000 ana=300",
+        "capture c",
+        "anticipate ana d2 c.0",
+        "take-back c 1=0+100",
+        "mature ana",
+        "wait 31d",
+        "withdraw ana w",
+    ];
+    steps.iter().for_each(|step| drop(world.step(step).unwrap()));
+    let mut state = world.recipient("ana");
+    let sections = state.take_touched();
+    assert!(sections.len() > 2, "{sections:?}");
+    let kept: Vec<_> = sections.into_iter().filter(|section| state.section(*section).is_some()).collect();
+    assert!(kept.is_empty(), "{kept:?}");
+}
+
 #[test]
 fn a_recipient_is_registered_and_reviewed() {
     check(include_str!("cases/recipients.txt"));
