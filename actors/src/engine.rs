@@ -1,6 +1,7 @@
 //! The engine as the door sees it: commands and reads by id, the flows that cross a rail, what falls due, opening and stopping.
 
 mod cashouts;
+mod withdrawals;
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -578,9 +579,7 @@ impl Engine {
         let permit = self.room.take(INSIDE_BYTES).await;
         let mut has_more = false;
         let next_due = match ledger {
-            LedgerId::Recipient(..) => {
-                read(&self.recipients, ledger, |books: &RecipientState, _| books.next_due(), permit).await
-            }
+            LedgerId::Recipient(..) => self.attend_recipient(ledger, now, permit).await,
             LedgerId::Merchant(group) => {
                 let look = move |books: &MerchantState, now: Timestamp| {
                     let waiting = books.needing_attention(now).take(RECONCILED_AT_ONCE);

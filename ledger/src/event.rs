@@ -162,6 +162,17 @@ pub struct Span {
     pub through: Cut,
 }
 
+/// Anticipated money, and when it can be sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct Settlement {
+    /// The day, in days since 1970-01-01.
+    #[n(0)]
+    pub day: u32,
+    /// How much, after the fee.
+    #[n(1)]
+    pub amount: Centavos,
+}
+
 /// A split that was anticipated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct AnticipatedSplit {
@@ -531,6 +542,9 @@ pub enum Event {
         /// What these splits had lost before to debts, oldest first.
         #[n(3)]
         consumed: Centavos,
+        /// What of them was anticipated, and when that can be sent.
+        #[n(4)]
+        settlements: Vec<Settlement>,
     },
     /// Recipient: an administrator approved; the money is to be sent.
     #[n(21)]
@@ -583,6 +597,9 @@ pub enum Event {
         /// Why.
         #[n(4)]
         notes: String,
+        /// What of them was anticipated, and when that could be sent.
+        #[n(5)]
+        settlements: Vec<Settlement>,
     },
     /// Recipient: pending card splits became available before their time, less a fee.
     #[n(25)]

@@ -56,6 +56,21 @@ pub enum Rejection {
     /// No such cashout, or no longer in processing.
     #[error("the cashout is not in processing")]
     CashoutNotInProcessing,
+    /// The recipient has a withdrawal that is not settled yet (interface 3.5).
+    #[error("the sub-recipient has a pending withdrawal")]
+    WithdrawalPending,
+    /// The recipient has nothing to withdraw.
+    #[error("nothing is available")]
+    NothingAvailable,
+    /// The withdrawal was approved or rejected before.
+    #[error("the withdrawal was decided before")]
+    WithdrawalAlreadyDecided,
+    /// A split is not a pending card split, or nothing is left of it (interface 3.3).
+    #[error("split {index}: not a pending card split")]
+    SplitNotAnticipable {
+        /// Position in `split_ids`, from 0.
+        index: usize,
+    },
     /// The account group exists already.
     #[error("the merchant exists already")]
     MerchantExists,

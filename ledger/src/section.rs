@@ -92,6 +92,17 @@ impl Sums {
         self.by_minute.range(minute..).next().map(|(minute, _)| minute.start())
     }
 
+    /// The same, of the minutes of which something is left when this is taken from them.
+    pub(crate) fn next_besides(&self, minute: Minute, taken: &BTreeMap<Minute, Centavos>) -> Option<Timestamp> {
+        let mut left = self.by_minute.range(minute..).filter(|(minute, sum)| taken.get(minute) != Some(sum));
+        left.next().map(|(minute, _)| minute.start())
+    }
+
+    /// True when a minute has a sum.
+    pub(crate) fn has(&self, minute: Minute) -> bool {
+        self.by_minute.contains_key(&minute)
+    }
+
     /// All of them, centavos.
     pub(crate) fn total(&self) -> Centavos {
         self.by_minute.values().copied().sum()

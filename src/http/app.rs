@@ -195,6 +195,15 @@ impl From<Rejection> for Problem {
                 Problem::new(Code::NotFound)
             }
             Rejection::RecipientAlreadyDecided => Problem::new(Code::AlreadyDecided),
+            Rejection::WithdrawalAlreadyDecided => Problem::new(Code::AlreadyDecided),
+            Rejection::WithdrawalPending => Problem::new(Code::WithdrawalPending),
+            Rejection::NothingAvailable => Problem::new(Code::NothingAvailable),
+            Rejection::SplitNotAnticipable { index } => {
+                let row = Code::SplitNotAnticipable.row();
+                let field = format!("split_ids[{index}]");
+                let error = FieldError { field, code: row.code, message: row.message.into() };
+                Problem::new(Code::SplitNotAnticipable).errors(vec![error])
+            }
             Rejection::ChargeNotPending => Problem::new(Code::ChargeNotPending),
             Rejection::CashoutNotEnabled => Problem::new(Code::CashoutNotEnabled),
             Rejection::CashoutBelowMinimum { minimum } => {

@@ -3,6 +3,7 @@
 //! A request passes [`server`] (the connection), [`front`] (what every route shares), a credential, [`rate_limits`], [`body`] and
 //! [`json`] before a handler sees it. Whatever goes wrong on the way is a [`problem::Problem`].
 
+pub mod anticipation;
 pub mod app;
 pub mod balance;
 pub mod body;
@@ -24,8 +25,10 @@ pub mod reply;
 pub mod reports;
 pub mod routes;
 pub mod server;
+pub mod split_history;
 pub mod splits;
 pub mod statement;
 pub mod streamed;
 pub mod sub_recipients;
 pub mod timestamp;
+pub mod withdrawals;

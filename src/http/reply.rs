@@ -36,6 +36,25 @@ pub fn list_of<T: Serialize>(
     page: Page,
     items: impl Iterator<Item = Result<T, Problem>> + Send + Unpin + 'static,
 ) -> Result<Response, Problem> {
+    let Page { page: number, per_page } = page;
+    let pages = page.pages(total);
+    in_parts(items, format!(r#"],"total":{total},"page":{number},"pages":{pages},"per_page":{per_page}}}"#))
+}
+
+/// 200 with all items of a list that has no pages, written as those of [`list_of`], and what else its wrapper has: an object.
+pub fn items_of<T: Serialize>(
+    items: impl Iterator<Item = Result<T, Problem>> + Send + Unpin + 'static,
+    others: &impl Serialize,
+) -> Result<Response, Problem> {
+    let others = serde_json::to_string(others).unwrap_or_default();
+    let others = others.trim_start_matches('{');
+    in_parts(items, format!("]{}{others}", if others == "}" { "" } else { "," }))
+}
+
+fn in_parts<T: Serialize>(
+    items: impl Iterator<Item = Result<T, Problem>> + Send + Unpin + 'static,
+    end: String,
+) -> Result<Response, Problem> {
     let mut items = items.map(|item| {
         serde_json::to_vec(&item?).map_err(|error| {
             tracing::error!(%error, "an item of a list could not be written");
@@ -49,9 +68,6 @@ pub fn list_of<T: Serialize>(
         begin.push(b',');
         begin.extend_from_slice(&item);
     }
-    let Page { page: number, per_page } = page;
-    let pages = page.pages(total);
-    let end = format!(r#"],"total":{total},"page":{number},"pages":{pages},"per_page":{per_page}}}"#);
     let others = items.map(|item| item.map(|item| [b",", item.as_slice()].concat()));
     let parts = iter::once(Ok(begin)).chain(others).chain(iter::once(Ok(end.into_bytes())));
     Ok(([(CONTENT_TYPE, "application/json")], Body::new(Parted(parts))).into_response())

@@ -16,9 +16,9 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::app::App;
-use super::ops::{api_keys, audit, backup, books, export, health, merchants, queue, sandbox, sub_recipients as review};
+use super::ops::{api_keys, audit, backup, books, export, health, merchants, queue, sandbox, sub_recipients as review, withdrawals as outflow};
 use super::rate_limits::{Policy, admit};
-use super::{balance, card, cashout, charges, document, pix, reference, reports, statement, sub_recipients};
+use super::{anticipation, balance, card, cashout, charges, document, pix, reference, reports, statement, sub_recipients, withdrawals};
 
 type Routes = OpenApiRouter<Arc<App>>;
 
@@ -38,7 +38,10 @@ fn for_merchants(in_sandbox: bool) -> Routes {
         .routes(routes!(sub_recipients::register))
         .routes(routes!(sub_recipients::get, sub_recipients::change))
         .routes(routes!(sub_recipients::list))
-        .routes(routes!(statement::splits));
+        .routes(routes!(statement::splits))
+        .routes(routes!(withdrawals::withdraw, withdrawals::list))
+        .routes(routes!(anticipation::list, anticipation::anticipate))
+        .routes(routes!(anticipation::simulate));
     let cashouts = Routes::new().routes(routes!(cashout::create, cashout::list)).routes(routes!(cashout::get));
     let balance = Routes::new()
         .routes(routes!(balance::get))
@@ -65,6 +68,8 @@ fn for_operators(in_sandbox: bool) -> Routes {
         .routes(routes!(queue::get))
         .routes(routes!(review::approve))
         .routes(routes!(review::reject))
+        .routes(routes!(outflow::approve))
+        .routes(routes!(outflow::reject))
         .routes(routes!(audit::list));
     let books = Routes::new()
         .routes(routes!(books::trial_balance))

@@ -1,25 +1,32 @@
 //! `GET /api/dashboard/sub-recipients/{id}/splits`: a recipient's statement (interface 2.8).
 //!
-//! What is pending and what is available is told by the recipient's own state; the splits themselves are history, read a page at
-//! a time. A PIX split is listed as pending from the charge's creation, and is money only once it is paid.
+//! What the recipient has, and how far its withdrawals have come, is told by its own state; the splits themselves are history, read a
+//! page at a time. A PIX split is listed as pending from the charge's creation, and is money only once it is paid.
+//!
+//! What debts took of available money is taken of the oldest splits that were available together: of the splits that one withdrawal
+//! holds, or that none does, the newest add up to what is left.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
+use actors::projector::ListedSplit;
 use actors::store::Sequence;
 use axum::extract::State;
 use axum::response::Response;
-use ledger::event::Event;
-use ledger::id::ObjectId;
+use ledger::id::LedgerId;
+use ledger::money::Centavos;
 use ledger::recipient::RecipientState;
-use ledger::time::{Minute, Timestamp};
+use ledger::recipient::coverage::{Holder, Place, Standing};
+use ledger::time::Timestamp;
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::app::{App, Caller, PathId};
-use super::charges::{Charge, Fate};
 use super::problem::{Code, Problem};
 use super::reply::{PageQuery, ok, time};
+use super::split_history::{SplitHistory, split_id};
 use super::sub_recipients::{RecipientBalance, find_own};
+use super::withdrawals::Withdrawal;
 use crate::mask;
 
 /// A page of a statement.
@@ -92,70 +99,202 @@ pub async fn splits(
     PathId(id): PathId,
     PageQuery { page, .. }: PageQuery,
 ) -> Result<Response, Problem> {
-    let (ledger, _) = find_own(&app, caller, &id)?;
-    let look = |books: &RecipientState, now: Timestamp| (books.available().0, books.pending().0, now);
-    let (available, pending, now) = app.engine.read_recipient(ledger, look).await?;
-    let (total, listed) = app.engine.projector().splits_page(ledger, page.skip(), page.count())?;
-    let mut items = Vec::with_capacity(listed.len());
-    let mut read: Option<(Sequence, Listed)> = None;
+    let (recipient, _) = find_own(&app, caller, &id)?;
+    let look = |books: &RecipientState, now: Timestamp| (books.standing(), now);
+    let (standing, now) = app.engine.read_recipient(recipient, look).await?;
+    let mut reader = Reader::new(&app, recipient, standing, now)?;
+    let (total, listed) = app.engine.projector().splits_page(recipient, page.skip(), page.count())?;
+    let mut found = Vec::with_capacity(listed.len());
     for split in listed {
-        // A charge's splits stand together: it is read once.
-        let charge = match read.take().filter(|(sequence, _)| *sequence == split.sequence) {
-            Some((_, known)) => known,
-            None => listed_charge(&app, caller, split.sequence)?,
-        };
-        items.push(split_record(&charge, split.index, now)?);
-        read = Some((split.sequence, charge));
+        found.push(reader.find(split)?);
     }
-    let books = RecipientBalance::of_books(&app, ledger);
-    let balance = RecipientBalance { available, pending, ..books };
+    let items = reader.records(&found, page.skip())?;
+    let balance = RecipientBalance::of(&reader.standing);
     let (page_number, per_page, pages) = (page.page, page.per_page, page.pages(total));
     Ok(ok(Statement { items, total, page: page_number, pages, per_page, balance }))
 }
 
-/// A charge, and when its card splits fall due.
-type Listed = (Charge, Option<Minute>);
+/// Splits that are looked through at once.
+const READ_AT_ONCE: usize = 256;
 
-fn split_record((charge, due): &Listed, index: u32, now: Timestamp) -> Result<SplitRecord, Problem> {
-    let (id, terms) = (charge.id, &charge.terms);
-    let split = terms.splits.get(index as usize).ok_or_else(|| Problem::new(Code::Internal))?;
-    let available_at = match (due, &charge.fate) {
-        (Some(minute), _) => Some(minute.start()),
-        (None, Fate::Paid { at, .. }) => Some(*at),
-        (None, _) => None,
-    };
-    let is_available = available_at.is_some_and(|at| at <= now);
-    Ok(SplitRecord {
-        id: split_id(id, index),
-        payment_id: id.txid(),
-        amount_cents: split.amount.0,
-        status: if is_available { "available" } else { "pending" },
-        paid_at: None,
-        created_at: time(charge.created_at),
-        payment: SplitPayment {
-            cpf: mask::formatted_cpf(&charge.payer.document),
-            nome: charge.payer.name.clone(),
-            gross_amount: terms.amount.0,
-            payment_method: if charge.card.is_some() { "credit_card" } else { "pix" },
-            balance_available_at: available_at.map(time),
-        },
-    })
+/// Reads the splits of one statement.
+struct Reader<'a> {
+    app: &'a App,
+    recipient: LedgerId,
+    standing: Standing,
+    now: Timestamp,
+    /// The charge that was read last: a charge's splits stand together.
+    charge: Option<(Sequence, Arc<SplitHistory>)>,
+    /// How many withdrawals there were, and those that were read, by their place from the oldest.
+    withdrawals: u64,
+    read: HashMap<u64, Withdrawal>,
 }
 
-/// The charge of the Record that made a split.
-fn listed_charge(app: &App, caller: Caller, sequence: Sequence) -> Result<Listed, Problem> {
-    let record = app.engine.record(sequence)?;
-    let made = record.events.iter().find_map(|event| match event {
-        Event::ChargeOpened { charge, .. } => Some((*charge, None)),
-        Event::CardCaptured { charge, splits_due, .. } => Some((*charge, Some(*splits_due))),
-        _ => None,
-    });
-    let (id, due) = made.ok_or_else(|| Problem::new(Code::Internal))?;
-    let charge = Charge::find(app, caller, id)?.ok_or_else(|| Problem::new(Code::Internal))?;
-    Ok((charge, due))
+/// One split, and who has it.
+struct Found {
+    charge: Arc<SplitHistory>,
+    index: u32,
+    held: Option<Held>,
 }
 
-/// A split's id: its charge and its place in it. It names its group as the charge does.
-fn split_id(charge: ObjectId, index: u32) -> String {
-    format!("{}-{index}", charge.txid())
+/// Who has a split that became available.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Held {
+    /// It can be withdrawn.
+    ByNobody,
+    /// The withdrawal that is not settled yet.
+    Pending,
+    /// The withdrawal at this place, which was paid.
+    Paid(u64),
+}
+
+impl<'a> Reader<'a> {
+    fn new(app: &'a App, recipient: LedgerId, standing: Standing, now: Timestamp) -> Result<Self, Problem> {
+        let (withdrawals, _) = app.engine.projector().withdrawals_page(recipient, Sequence(u64::MAX), 0, 0)?;
+        Ok(Self { app, recipient, standing, now, charge: None, withdrawals, read: HashMap::new() })
+    }
+
+    fn find(&mut self, split: ListedSplit) -> Result<Found, Problem> {
+        let known = self.charge.as_ref().filter(|(sequence, _)| *sequence == split.sequence);
+        let charge = match known {
+            Some((_, charge)) => Arc::clone(charge),
+            None => Arc::new(SplitHistory::listed(self.app, self.recipient, split)?),
+        };
+        self.charge = Some((split.sequence, Arc::clone(&charge)));
+        let held = charge.place(split.index, self.now).map(|place| self.held(place)).transpose()?;
+        Ok(Found { charge, index: split.index, held })
+    }
+
+    fn held(&mut self, place: Place) -> Result<Held, Problem> {
+        Ok(match self.standing.holder(place) {
+            Holder::Nobody => Held::ByNobody,
+            Holder::Pending => Held::Pending,
+            Holder::Paid => Held::Paid(self.paid_by(place)?),
+        })
+    }
+
+    /// The withdrawal by which the splits of a place were paid: the first that has them and was not rejected. Every withdrawal came
+    /// further than those before it.
+    fn paid_by(&mut self, place: Place) -> Result<u64, Problem> {
+        let (mut low, mut high) = (0, self.withdrawals);
+        while low < high {
+            let middle = low.midpoint(high);
+            let came_so_far = self.withdrawal(middle)?.spans.last().is_some_and(|span| span.through.covers(place));
+            if came_so_far { high = middle } else { low = middle + 1 }
+        }
+        for number in low..self.withdrawals {
+            let withdrawal = self.withdrawal(number)?;
+            if withdrawal.paid_at.is_some() && withdrawal.spans.iter().any(|span| span.covers(place)) {
+                return Ok(number);
+            }
+        }
+        Err(Problem::new(Code::Internal))
+    }
+
+    /// The withdrawal at a place, counted from the oldest.
+    fn withdrawal(&mut self, number: u64) -> Result<&Withdrawal, Problem> {
+        if !self.read.contains_key(&number) {
+            // Those that came since stand before them.
+            let projector = self.app.engine.projector();
+            let (total, _) = projector.withdrawals_page(self.recipient, Sequence(u64::MAX), 0, 0)?;
+            let (_, at) = projector.withdrawals_page(self.recipient, Sequence(u64::MAX), total - 1 - number, 1)?;
+            let sequence = at.first().copied().ok_or_else(|| Problem::new(Code::Internal))?;
+            self.read.insert(number, Withdrawal::requested_at(self.app, sequence)?);
+        }
+        self.read.get(&number).ok_or_else(|| Problem::new(Code::Internal))
+    }
+
+    /// What debts have left of all the splits that somebody has; none when they took nothing.
+    fn left_of(&mut self, held: Held) -> Result<Option<Centavos>, Problem> {
+        let (left, consumed) = match (held, &self.standing.withdrawal) {
+            (Held::ByNobody, _) => (self.standing.available, self.standing.consumed),
+            (Held::Pending, Some(withdrawal)) => (withdrawal.amount, withdrawal.consumed),
+            (Held::Pending, None) => return Ok(None),
+            (Held::Paid(number), _) => {
+                let withdrawal = self.withdrawal(number)?;
+                (withdrawal.amount, withdrawal.consumed)
+            }
+        };
+        Ok(consumed.is_positive().then_some(left))
+    }
+
+    /// A page of the statement, of which `skip` splits stand before it.
+    fn records(&mut self, found: &[Found], skip: u64) -> Result<Vec<SplitRecord>, Problem> {
+        let mut left: HashMap<Held, Centavos> = HashMap::new();
+        for held in found.iter().filter_map(|split| split.held) {
+            if !left.contains_key(&held)
+                && let Some(amount) = self.left_of(held)?
+            {
+                left.insert(held, amount);
+            }
+        }
+        if !left.is_empty() {
+            self.take_newer(&mut left, skip)?;
+        }
+        let mut records = Vec::with_capacity(found.len());
+        for split in found {
+            // A PIX charge may have been cancelled since the page was found: its split shows as it was.
+            let given = split.charge.terms.splits.get(split.index as usize).map(|split| split.amount);
+            let nominal = split.charge.left(split.index).or(given).ok_or_else(|| Problem::new(Code::Internal))?;
+            let amount = match split.held.and_then(|held| left.get_mut(&held)) {
+                Some(left) => {
+                    let amount = nominal.min(*left);
+                    *left -= amount;
+                    amount
+                }
+                None => nominal,
+            };
+            records.push(self.record(split, amount)?);
+        }
+        Ok(records)
+    }
+
+    /// Takes what the splits on the pages before have of what is left.
+    fn take_newer(&mut self, left: &mut HashMap<Held, Centavos>, skip: u64) -> Result<(), Problem> {
+        let mut passed = 0;
+        while passed < skip && left.values().any(|left| left.is_positive()) {
+            let count = usize::try_from(skip - passed).unwrap_or(usize::MAX).min(READ_AT_ONCE);
+            let (_, listed) = self.app.engine.projector().splits_page(self.recipient, passed, count)?;
+            if listed.is_empty() {
+                break;
+            }
+            passed += listed.len() as u64;
+            for split in listed {
+                let newer = self.find(split)?;
+                let amount = newer.charge.left(newer.index).unwrap_or_default();
+                if let Some(left) = newer.held.and_then(|held| left.get_mut(&held)) {
+                    *left -= amount.min(*left);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn record(&mut self, found: &Found, amount: Centavos) -> Result<SplitRecord, Problem> {
+        let (charge, index) = (&found.charge, found.index);
+        let paid_at = match found.held {
+            Some(Held::Paid(number)) => self.withdrawal(number)?.paid_at,
+            _ => None,
+        };
+        Ok(SplitRecord {
+            id: split_id(charge.charge, index),
+            payment_id: charge.charge.txid(),
+            amount_cents: amount.0,
+            status: match found.held {
+                None => "pending",
+                // The interface has no word for a split under a withdrawal.
+                Some(Held::ByNobody | Held::Pending) => "available",
+                Some(Held::Paid(_)) => "paid",
+            },
+            paid_at: paid_at.map(time),
+            created_at: time(charge.charge.created_at()),
+            payment: SplitPayment {
+                cpf: mask::formatted_cpf(&charge.payer.document),
+                nome: charge.payer.name.clone(),
+                gross_amount: charge.terms.amount.0,
+                payment_method: if charge.terms.method.is_card() { "credit_card" } else { "pix" },
+                balance_available_at: charge.available_at(index).map(time),
+            },
+        })
+    }
 }

@@ -12,6 +12,7 @@ use ledger::event::Event;
 use ledger::id::{LedgerId, ObjectId, RecipientNumber};
 use ledger::merchant::{MerchantCommand, RecipientStatus};
 use ledger::personal::{RecipientProfile, Sealed};
+use ledger::recipient::coverage::Standing;
 use ledger::record::Record;
 use ledger::rejection::Rejection;
 use serde::Serialize;
@@ -105,6 +106,12 @@ pub struct RecipientBalance {
 }
 
 impl RecipientBalance {
+    /// The balance as the recipient's own state has it.
+    pub fn of(standing: &Standing) -> Self {
+        let Standing { available, pending, paid, reserved, .. } = standing;
+        Self { available: available.0, pending: pending.0, paid: paid.0, reserved: reserved.0 }
+    }
+
     /// The balance as the books have it.
     pub fn of_books(app: &App, ledger: LedgerId) -> Self {
         let projector = app.engine.projector();
@@ -249,6 +256,12 @@ pub fn find_recipient(app: &App, id: ObjectId) -> Option<(LedgerId, RecipientRow
     };
     let row = app.engine.projector().merchant(group, find).flatten()?;
     Some((LedgerId::Recipient(group, number), row))
+}
+
+/// The caller's recipient of this id.
+pub fn own_recipient(app: &App, caller: Caller, id: &str) -> Option<(LedgerId, RecipientRow)> {
+    let found = ObjectId::parse(id).and_then(|id| find_recipient(app, id));
+    found.filter(|(ledger, _)| ledger.group() == Some(caller.group))
 }
 
 /// A recipient as lists and decisions show it.

@@ -4,7 +4,7 @@
 //! milliseconds and `Z`. Instants come in as milliseconds since the Unix epoch. Callers name them in RFC 3339 with any offset, or as a
 //! day: a business date is a date in America/Sao_Paulo, three hours behind UTC all year.
 
-use chrono::{DateTime, NaiveDate, NaiveTime, SecondsFormat, TimeDelta, Utc};
+use chrono::{DateTime, Days, NaiveDate, NaiveTime, SecondsFormat, TimeDelta, Utc};
 
 /// An instant with milliseconds and `Z`, such as `2026-07-01T12:00:00.250Z`.
 ///
@@ -18,6 +18,18 @@ pub fn with_milliseconds(epoch_milliseconds: i64) -> String {
 /// An instant beyond what the calendar can express is written as the nearest one that it can.
 pub fn with_microseconds(epoch_milliseconds: i64) -> String {
     instant(epoch_milliseconds).to_rfc3339_opts(SecondsFormat::Micros, false)
+}
+
+/// The day of an instant in Sao Paulo, in days since 1970-01-01.
+pub fn business_day(epoch_milliseconds: i64) -> u32 {
+    let day = (epoch_milliseconds - BEHIND_UTC.num_milliseconds()).div_euclid(DAY_MILLISECONDS);
+    u32::try_from(day).unwrap_or_default()
+}
+
+/// A day counted from 1970-01-01, such as `2026-07-01`.
+pub fn date(day: u32) -> String {
+    let date = NaiveDate::default().checked_add_days(Days::new(u64::from(day))).unwrap_or(NaiveDate::MAX);
+    date.format("%Y-%m-%d").to_string()
 }
 
 /// A time as a caller names it, in milliseconds since the Unix epoch: what is asked for from it on is asked for from its beginning,
@@ -67,6 +79,18 @@ fn instant(epoch_milliseconds: i64) -> DateTime<Utc> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_business_day_begins_at_three_in_utc() {
+        for (instant, expected) in [
+            ("2026-07-01T02:59:59.999Z", "2026-06-30"),
+            ("2026-07-01T03:00:00.000Z", "2026-07-01"),
+            ("2026-07-02T02:59:59.999Z", "2026-07-01"),
+        ] {
+            let at = Named::parse(instant).unwrap().begin;
+            assert_eq!(date(business_day(at)), expected, "{instant}");
+        }
+    }
 
     #[test]
     fn instants_are_written_in_utc() {

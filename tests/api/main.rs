@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that finds nothing to unwrap has failed, and says where")]
 
 mod audit;
+mod anticipation;
 mod balance;
 mod card;
 mod cashout;
@@ -24,4 +25,5 @@ mod rate_limits;
 mod registration;
 mod statement;
 mod sub_recipients;
+mod withdrawals;
 mod world;

@@ -81,8 +81,17 @@ impl World {
 
     /// A sandbox whose PIX institution is the test's own.
     pub(crate) async fn with_institution(pix: impl PixRail) -> Self {
+        Self::with_rails(|rails| Rails { pix: Box::new(pix), ..rails }).await
+    }
+
+    /// A sandbox whose transfers out go through the test's own institution.
+    pub(crate) async fn with_payouts(payout: impl PayoutRail) -> Self {
+        Self::with_rails(|rails| Rails { payout: Box::new(payout), ..rails }).await
+    }
+
+    async fn with_rails(change: impl FnOnce(Rails) -> Rails) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let rails = Rails { pix: Box::new(pix), ..sandbox::rails(&folder.path().join("sandbox")) };
+        let rails = change(sandbox::rails(&folder.path().join("sandbox")));
         let running = serve::start_with(Some(rails), settings(folder.path(), true), |_, _| {}).await.unwrap();
         Self::of(running, folder).await
     }
@@ -209,6 +218,16 @@ impl World {
         let missing = (target - now).num_milliseconds();
         assert!(missing > 0, "the clock stands at {now}, past {target}");
         assert!(self.advance(missing / 1000 + 1).await >= target);
+    }
+
+    /// An administrator approves a withdrawal.
+    pub(crate) async fn approve(&self, withdrawal: &str) -> Answer {
+        self.ops_send(Method::POST, &format!("/ops/withdrawals/{withdrawal}/approve"), &[], String::new()).await
+    }
+
+    /// An administrator rejects a withdrawal.
+    pub(crate) async fn reject(&self, withdrawal: &str, notes: &str) -> Answer {
+        self.ops_post(&format!("/ops/withdrawals/{withdrawal}/reject"), &json!({"notes": notes})).await
     }
 
     /// The sequence of the last published Record.
@@ -374,6 +393,24 @@ impl Merchant<'_> {
     pub(crate) async fn recipient_balance(&self, recipient: &str) -> [i64; 2] {
         let statement = self.statement(recipient).await;
         ["available", "pending"].map(|name| statement["balance"][name].as_i64().unwrap())
+    }
+
+    /// Available, pending, reserved and paid money of a recipient.
+    pub(crate) async fn recipient_money(&self, recipient: &str) -> [i64; 4] {
+        let statement = self.statement(recipient).await;
+        ["available", "pending", "reserved", "paid"].map(|name| statement["balance"][name].as_i64().unwrap())
+    }
+
+    /// Asks for a withdrawal of all that a recipient has available.
+    pub(crate) async fn withdraw(&self, recipient: &str) -> Answer {
+        self.post_raw(&format!("/api/dashboard/sub-recipients/{recipient}/withdraw"), &[], "").await
+    }
+
+    /// A recipient's withdrawals, newest first.
+    pub(crate) async fn withdrawals(&self, recipient: &str) -> Vec<Value> {
+        let list = self.get(&format!("/api/dashboard/sub-recipients/{recipient}/withdraw")).await.expect(200);
+        has_exactly(&list, &["items"]);
+        items(&list).clone()
     }
 
     /// The ledger's name in the books.

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use ledger::event::Event;
 use ledger::fees::PaymentMethod;
-use ledger::id::{Fingerprint, GroupNumber, LedgerId, ObjectId};
+use ledger::id::{Fingerprint, GroupNumber, LedgerId, ObjectId, RecipientNumber};
 use ledger::money::Centavos;
 use ledger::operations::{OperationAccount, operations};
 use ledger::record::{IDEMPOTENCY_KEPT_MS, Record};
@@ -50,6 +50,9 @@ pub struct ChargeFilter {
     /// Created before this time.
     pub to: Option<Timestamp>,
 }
+
+/// A Record by its ordinal: its sequence, and the places of some of its splits.
+type Made = (u64, (Sequence, Vec<u32>));
 
 /// One line of a merchant's account statement: where its Record is, and which of the Record's [`operations`] it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -177,18 +180,7 @@ impl Projector {
         // A charge with many splits for one recipient is read once a page.
         let mut ordinals: Vec<u64> = listed.iter().map(|split| split.number).collect();
         ordinals.dedup();
-        let sequences = self.history.own(LedgerId::Merchant(group), &ordinals)?;
-        let mut known = HashMap::with_capacity(ordinals.len());
-        for (ordinal, sequence) in ordinals.into_iter().zip(sequences) {
-            let record = self.record(sequence)?;
-            let splits = record.events.iter().find_map(|event| match event {
-                Event::ChargeOpened { terms, .. } | Event::CardCaptured { terms, .. } => Some(&terms.splits),
-                _ => None,
-            });
-            let places = (0_u32..).zip(splits.into_iter().flatten());
-            let of_recipient = places.filter(|(_, split)| split.recipient == number).map(|(place, _)| place);
-            known.insert(ordinal, (sequence, of_recipient.collect::<Vec<_>>()));
-        }
+        let known: HashMap<_, _> = self.splits_made(group, number, &ordinals)?.into_iter().collect();
         let mut page = Vec::with_capacity(listed.len());
         for split in listed {
             let (sequence, places) = &known[&split.number];
@@ -196,6 +188,61 @@ impl Projector {
             page.push(ListedSplit { sequence: *sequence, index });
         }
         Ok((total, page))
+    }
+
+    /// The next splits of a recipient's statement, newest first, that the merchant's Records of ordinals below `before` made: about
+    /// `count`, and where to go on; none at the end. What is added or taken off meanwhile does not shift them.
+    pub fn splits_before(
+        &self,
+        recipient: LedgerId,
+        before: u64,
+        count: usize,
+    ) -> Result<(Vec<ListedSplit>, Option<u64>), LoadError> {
+        let LedgerId::Recipient(group, number) = recipient else { return Ok((Vec::new(), None)) };
+        let (plus, minus) = ([Term::splits_listed(recipient)], [Term::splits_removed(recipient)]);
+        let (_, listed) = self.history.page(&plus, &minus, 0..before, 0, count)?;
+        let mut ordinals: Vec<u64> = listed.iter().map(|split| split.number).collect();
+        ordinals.dedup();
+        let mut splits = Vec::with_capacity(listed.len());
+        for (_, (sequence, places)) in self.splits_made(group, number, &ordinals)? {
+            splits.extend(places.into_iter().rev().map(|index| ListedSplit { sequence, index }));
+        }
+        Ok((splits, ordinals.last().copied()))
+    }
+
+    /// Of these of the merchant's Records, by ordinal: the sequence, and the places of a recipient's splits in the charge.
+    fn splits_made(
+        &self,
+        group: GroupNumber,
+        number: RecipientNumber,
+        ordinals: &[u64],
+    ) -> Result<Vec<Made>, LoadError> {
+        let sequences = self.history.own(LedgerId::Merchant(group), ordinals)?;
+        let mut made = Vec::with_capacity(ordinals.len());
+        for (ordinal, sequence) in ordinals.iter().zip(sequences) {
+            let record = self.record(sequence)?;
+            let splits = record.events.iter().find_map(|event| match event {
+                Event::ChargeOpened { terms, .. } | Event::CardCaptured { terms, .. } => Some(&terms.splits),
+                _ => None,
+            });
+            let places = (0_u32..).zip(splits.into_iter().flatten());
+            let of_recipient = places.filter(|(_, split)| split.recipient == number).map(|(place, _)| place);
+            made.push((*ordinal, (sequence, of_recipient.collect())));
+        }
+        Ok(made)
+    }
+
+    /// How many withdrawals a recipient asked for by Records before `before`, and the Records of a page of them that begins `skip` from
+    /// the newest.
+    pub fn withdrawals_page(
+        &self,
+        recipient: LedgerId,
+        before: Sequence,
+        skip: u64,
+        count: usize,
+    ) -> Result<(u64, Vec<Sequence>), LoadError> {
+        let (total, listed) = self.history.page(&[Term::withdrawals(recipient)], &[], 0..before.0, skip, count)?;
+        Ok((total, listed.into_iter().map(|listed| Sequence(listed.number)).collect()))
     }
 
     /// How many charges of a merchant meet the filter, and the Records that opened those on the page that begins `skip` from the

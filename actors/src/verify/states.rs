@@ -75,7 +75,13 @@ impl Claims for MerchantState {
 
 impl Claims for RecipientState {
     fn claims(&self) -> Vec<(Account, i128)> {
-        vec![(Account::Pending, i128::from(self.pending().0)), (Account::Available, i128::from(self.available().0))]
+        vec![
+            (Account::Pending, i128::from(self.pending().0)),
+            (Account::Available, i128::from(self.available().0)),
+            (Account::ReservedWithdrawal, i128::from(self.reserved().0)),
+            (Account::TransitWithdrawal, i128::from(self.paid().0)),
+            (Account::Clawback, -i128::from(self.owed().0)),
+        ]
     }
 }
 

@@ -7,25 +7,28 @@ use crate::record::Decision;
 use crate::time::{Minute, Timestamp};
 
 impl MerchantState {
-    /// The Record of all that is due at `now`; none when nothing is. The acquirer's payment is booked on its due day.
+    /// The Record of all that is due at `now`, and of the Deficit that Available can repay; none when there is neither. The acquirer's
+    /// payment is booked on its due day. Available and a Deficit stand side by side only after a recipient has paid something back.
     pub fn mature(&self, now: Timestamp, foreign_through: u64) -> Option<Decision> {
         let (dues, owed) = (self.pending.due(now), self.acquirer_due.due(now));
         let mut events = Vec::new();
         if !owed.is_empty() {
             events.push(Event::AcquirerPaid { dues: owed });
         }
+        let raised = dues.iter().map(|due| due.amount).sum::<Centavos>();
         if !dues.is_empty() {
-            let raised = dues.iter().map(|due| due.amount).sum();
             let next_due = self.next_due_from(Minute(now.minute().0.saturating_add(1)));
             events.push(Event::Matured { dues, foreign_through, next_due });
-            events.extend(self.recovery(raised));
         }
+        events.extend(self.recovery(self.available + raised));
         (!events.is_empty()).then_some(Decision { events, personal: None })
     }
 
-    /// When this merchant needs attention next: money falls due, or the rail of an open charge or cashout is to be asked.
+    /// When this merchant needs attention next: money falls due, the rail of an open charge or cashout is to be asked, or at once when the Deficit
+    /// can be repaid.
     pub fn next_due(&self) -> Option<Timestamp> {
-        self.next_due_from(Minute(0))
+        let at_once = self.recovery(self.available).map(|_| Timestamp(0));
+        at_once.or_else(|| self.next_due_from(Minute(0)))
     }
 
     /// The event by which a rise of Available repays the Deficit.

@@ -313,8 +313,16 @@ impl MerchantState {
         }
     }
 
-    /// Counts a recipient's Record. In this release no Record of a recipient raises an account of the merchant.
-    pub fn receive(&mut self, _record: &Record) {}
+    /// Counts a recipient's Record: what it paid back of its debts. It only adds, so it does not matter which own Records came before.
+    pub fn receive(&mut self, record: &Record) {
+        for event in &record.events {
+            let Event::ClawbackRecovered { debts } = event else { continue };
+            for debt in debts {
+                self.available += debt.to_available;
+                self.pending.add(debt.seller_due.unwrap_or_default(), debt.to_pending);
+            }
+        }
+    }
 
     /// The merchant's id; none before it was opened.
     pub fn id(&self) -> Option<ObjectId> {

@@ -41,6 +41,42 @@ fn money_falls_due_by_the_minute() {
 }
 
 #[test]
+fn a_recipient_withdraws_all_that_is_available() {
+    check(include_str!("cases/withdrawals.txt"));
+}
+
+#[test]
+fn card_splits_are_anticipated_for_a_fee() {
+    check(include_str!("cases/anticipation.txt"));
+}
+
+#[test]
+fn a_recipient_pays_back_what_was_taken_back() {
+    check(include_str!("cases/debts.txt"));
+}
+
+/// The state does not grow with history.
+#[test]
+fn nothing_is_kept_of_splits_that_are_over() {
+    let mut world = World::new();
+    let steps = [
+        "open-card c 10000 1x ana=2000 ana=300",
+        "capture c",
+        "anticipate ana d2 c.0",
+        "take-back c 1=0+100",
+        "mature ana",
+        "wait 31d",
+        "withdraw ana w",
+    ];
+    steps.iter().for_each(|step| drop(world.step(step).unwrap()));
+    let mut state = world.recipient("ana");
+    let sections = state.take_touched();
+    assert!(sections.len() > 2, "{sections:?}");
+    let kept: Vec<_> = sections.into_iter().filter(|section| state.section(*section).is_some()).collect();
+    assert!(kept.is_empty(), "{kept:?}");
+}
+
+#[test]
 fn a_recipient_is_registered_and_reviewed() {
     check(include_str!("cases/recipients.txt"));
 }
@@ -109,6 +145,7 @@ fn difference(fact: &str, world: &World, events: &[Event]) -> Option<String> {
 
 fn seen(key: &str, world: &World, events: &[Event]) -> String {
     let since_start = |due: Option<ledger::time::Timestamp>| match due {
+        Some(ledger::time::Timestamp(0)) => "at-once".to_owned(),
         Some(due) => readable(due.0 - START.0),
         None => "never".to_owned(),
     };
@@ -131,6 +168,16 @@ fn seen(key: &str, world: &World, events: &[Event]) -> String {
         Some((name, "pending")) => world.recipient(name).pending().to_string(),
         Some((name, "available")) => world.recipient(name).available().to_string(),
         Some((name, "next")) => since_start(world.recipient(name).next_due()),
+        Some((name, "reserved")) => world.recipient(name).reserved().to_string(),
+        Some((name, "paid")) => world.recipient(name).paid().to_string(),
+        Some((name, "owed")) => world.recipient(name).owed().to_string(),
+        Some((name, "sends")) => world.recipient(name).to_send(world.now).is_some().to_string(),
+        Some((name, "settles")) => {
+            let withdrawal = world.recipient(name).standing().withdrawal.expect("a withdrawal is pending");
+            let today = (world.now.0 / milliseconds("1d")) as u32;
+            let days = withdrawal.settlements.iter().map(|part| format!("{}:{}", part.day - today, part.amount));
+            days.collect::<Vec<_>>().join(",")
+        }
         Some((name, "status")) => status_name(world.registration(name).status),
         Some((name, "data")) => text(&world.registration(name).profile.bytes),
         Some((name, "count")) => {

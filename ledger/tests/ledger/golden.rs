@@ -4,7 +4,10 @@
 use std::path::PathBuf;
 
 use crate::world::bytes;
-use ledger::event::{CardBrand, CardFace, CardRefusal, CashoutFailure, Due, Event, SellerPart, Split, Terms};
+use ledger::event::{
+    AnticipatedSplit, CardBrand, CardFace, CardRefusal, CashoutFailure, Cut, Due, Event, PaidBack, SellerPart, Settlement, Span,
+    Split, SplitKey, Terms,
+};
 use ledger::fees::{Commission, Fees, Options, PaymentMethod, Settings};
 use ledger::id::{Fingerprint, GroupNumber, LedgerId, ObjectId, RecipientNumber};
 use ledger::money::{Centavos, Rate};
@@ -209,6 +212,11 @@ pub(crate) fn samples() -> Vec<(&'static str, Record)> {
         event
     };
     let cashout_failed = |failure| Event::CashoutFailed { id: id(5), amount: Centavos(3_000), failure };
+    let cut = Cut { foreign: 70_000, minute: Minute(29_454_481), own: 41 };
+    let later = Cut { foreign: 70_001, minute: Minute(29_454_482), own: 300 };
+    let split = SplitKey { charge: id(3), index: 1 };
+    let settlements =
+        vec![Settlement { day: 20_456, amount: Centavos(1_952) }, Settlement { day: 20_461, amount: Centavos(1) }];
     let matured = |next_due| Event::Matured {
         dues: vec![due(29_454_481, 1_000_000_000_000), due(29_454_482, 1)],
         foreign_through: 70_000,
@@ -354,6 +362,94 @@ pub(crate) fn samples() -> Vec<(&'static str, Record)> {
                 personal: None,
             }
             .into_record(merchant, 42, Timestamp(1_767_268_830_501)),
+        ),
+        (
+            "withdrawal-requested",
+            asked(one(
+                recipient,
+                Event::WithdrawalRequested {
+                    id: id(5),
+                    amount: Centavos(1_952),
+                    spans: vec![Span { after: Cut::default(), through: cut }, Span { after: cut, through: later }],
+                    consumed: Centavos(48),
+                    settlements: settlements.clone(),
+                },
+            )),
+        ),
+        ("withdrawal-approved", by_operator(asked(one(recipient, Event::WithdrawalApproved { id: id(5) })))),
+        (
+            "withdrawal-paid",
+            one(
+                recipient,
+                Event::WithdrawalPaid { id: id(5), amount: Centavos(1_952), transfer_id: "transfer-1".to_owned() },
+            ),
+        ),
+        (
+            "withdrawal-rejected",
+            by_operator(one(
+                recipient,
+                Event::WithdrawalRejected { id: id(5), amount: Centavos(1_952), notes: "conta encerrada".to_owned() },
+            )),
+        ),
+        (
+            "withdrawal-returned",
+            one(
+                recipient,
+                Event::WithdrawalReturned {
+                    id: id(5),
+                    amount: Centavos(1_952),
+                    spans: vec![Span { after: cut, through: later }],
+                    consumed: Centavos(48),
+                    notes: "conta encerrada".to_owned(),
+                    settlements,
+                },
+            ),
+        ),
+        (
+            "splits-anticipated",
+            asked(one(
+                recipient,
+                Event::SplitsAnticipated {
+                    id: id(6),
+                    splits: vec![
+                        AnticipatedSplit { split, due: Minute(29_497_680), amount: Centavos(2_000), fee: Centavos(48) },
+                        AnticipatedSplit { split, due: Minute(29_497_681), amount: Centavos(1), fee: Centavos(0) },
+                    ],
+                    target_days: 2,
+                    rate: Rate::basis_points(238),
+                    settlement_day: 20_456,
+                },
+            )),
+        ),
+        (
+            "clawback-recovered",
+            one(
+                recipient,
+                Event::ClawbackRecovered {
+                    debts: vec![
+                        PaidBack {
+                            split,
+                            refund: id(7),
+                            from_pending: Centavos(500),
+                            due: Some(Minute(29_497_680)),
+                            from_available: Centavos(300),
+                            to_available: Centavos(300),
+                            to_pending: Centavos(500),
+                            seller_due: Some(Minute(29_454_481)),
+                        },
+                        PaidBack {
+                            split,
+                            refund: id(8),
+                            from_pending: Centavos(0),
+                            due: None,
+                            from_available: Centavos(1),
+                            to_available: Centavos(1),
+                            to_pending: Centavos(0),
+                            seller_due: None,
+                        },
+                    ],
+                },
+            ),
         ),
         ("clock-moved", by_operator(one(LedgerId::System, Event::ClockMoved { offset_ms: 2_592_000_000 }))),
     ]

@@ -72,6 +72,46 @@ const LESSONS: &[(&str, &[&str], &[&str])] = &[
         &[],
         &["register zoe", "submit zoe", "approve zoe", "reject dora", "register dora", "change zoe new"],
     ),
+    (
+        "A withdrawal is asked for, approved, and taken by the institution",
+        &["open-pix p 8000 ana=1000", "pay p"],
+        &["withdraw ana w", "approve-withdrawal ana w", "settle ana w taken"],
+    ),
+    (
+        "A withdrawal is rejected",
+        &["open-pix p 8000 ana=1000", "pay p", "withdraw ana w"],
+        &["reject-withdrawal ana w"],
+    ),
+    (
+        "A withdrawal is returned by the bank",
+        &["open-pix p 8000 ana=1000", "pay p", "withdraw ana w", "approve-withdrawal ana w", "settle ana w taken"],
+        &["return ana w"],
+    ),
+    (
+        "An anticipation of 2000, to be sent in 2 days",
+        &["open-card c 10000 1x ana=2000", "capture c"],
+        &["anticipate ana d2 c.0"],
+    ),
+    (
+        "A take-back of 800 is paid back from what is pending of the split",
+        &["open-card c 10000 1x ana=2000", "capture c"],
+        &["take-back c 0=300+500", "mature ana"],
+    ),
+    (
+        "… from Available, as far as that goes",
+        &["open-pix p 8000 ana=1000", "pay p", "withdraw ana w", "open-pix q 8000 ana=600", "pay q"],
+        &["take-back p 0=800+0", "mature ana"],
+    ),
+    (
+        "… and from the next rise of it, here a rejected withdrawal",
+        &["open-pix p 8000 ana=1000", "pay p", "withdraw ana w", "take-back p 0=800+0"],
+        &["reject-withdrawal ana w"],
+    ),
+    (
+        "What is paid back repays the merchant's Deficit",
+        &["open-card d 10000 1x bia=9999", "capture d", "open-pix p 300 ana=200", "pay p", "take-back p 0=200+0"],
+        &["mature ana", "mature merchant"],
+    ),
     ("Settings and keys", &[], &["set antifraud 0", "make-key k", "revoke-key k"]),
 ];
 

@@ -5,18 +5,19 @@ use std::collections::BTreeMap;
 
 use ledger::account::Account;
 use ledger::entry::Side;
-use ledger::event::{CardBrand, CardFace, CardRefusal, CashoutFailure, Event, Terms};
-use ledger::fees::{PaymentMethod, Settings};
+use ledger::event::{CardBrand, CardFace, CardRefusal, CashoutFailure, Cut, Drawn, Event, SplitKey, TakeBack, Terms};
+use ledger::fees::{Commission, PaymentMethod, Settings};
 use ledger::id::{Fingerprint, GroupNumber, IdKey, LedgerId, ObjectId, RecipientNumber};
 use ledger::invariants::GroupBooks;
 use ledger::merchant::{CashoutOutcome, MerchantCommand, MerchantState, Recipient, RecipientStatus, SplitOrder};
 use ledger::money::{Centavos, Rate};
 use ledger::operations::{OperationAccount, OperationKind, operations};
 use ledger::personal::Sealed;
-use ledger::recipient::RecipientState;
+use ledger::recipient::coverage::{Holder, Place};
+use ledger::recipient::{CardSplit, RecipientCommand, RecipientState, TransferOutcome};
 use ledger::record::{Decision, Record};
 use ledger::rejection::Rejection;
-use ledger::time::Timestamp;
+use ledger::time::{Minute, Timestamp};
 
 /// 2026-01-01T12:00:30.500Z: every world begins half a minute into a minute, so that rounding down shows.
 pub(crate) const START: Timestamp = Timestamp(1_767_268_830_500);
@@ -36,6 +37,16 @@ pub(crate) struct World {
     made: u64,
     /// What stands on the merchant's accounts after the last line of its account statement.
     statement: BTreeMap<OperationAccount, Centavos>,
+}
+
+/// One split as history tells it.
+struct ToldSplit {
+    /// Where it became available.
+    place: Option<Place>,
+    /// What was left of it.
+    amount: Centavos,
+    /// The capture's sequence, and when it falls due.
+    due: Option<(u64, Minute)>,
 }
 
 impl World {
@@ -77,6 +88,9 @@ impl World {
         for unknown in 0..6 {
             names.insert(format!("c{unknown}"), ids.object(GROUP, START, 1 << 40 | unknown));
             names.insert(format!("o{unknown}"), ids.object(GROUP, START, 1 << 41 | unknown));
+        for (unknown_withdrawal, name) in (100..).zip(["w-ana", "w-bia"]) {
+            names.insert(name.to_owned(), ids.object(GROUP, START, 1 << 40 | unknown_withdrawal));
+        }
         }
         Self {
             now: START,
@@ -106,6 +120,13 @@ impl World {
             ("mature", [name]) => {
                 let number = self.number(name);
                 Ok(self.mature_recipient(number))
+            }
+            ("take-back", [charge, part]) => Ok(self.take_back(charge, part)),
+            ("return", [name, withdrawal]) => Ok(self.return_withdrawal(name, withdrawal)),
+            ("withdraw" | "approve-withdrawal" | "reject-withdrawal" | "settle" | "anticipate", [name, rest @ ..]) => {
+                let number = self.number(name);
+                let command = self.recipient_command(verb, number, rest);
+                self.decide_recipient(number, command)
             }
             _ => {
                 let command = self.command(verb, rest);
@@ -141,6 +162,144 @@ impl World {
             "platform" => LedgerId::Platform(GROUP),
             name => LedgerId::Recipient(GROUP, self.number(name)),
         }
+    }
+
+    /// Withdrawals, and `anticipate ana d2 c.0 c.1`: a split reads as its charge and its place in it.
+    fn recipient_command(&mut self, verb: &str, number: RecipientNumber, rest: &[&str]) -> RecipientCommand {
+        match (verb, rest) {
+            ("withdraw", [name]) => RecipientCommand::Withdraw { id: self.name(name) },
+            ("approve-withdrawal", [name]) => RecipientCommand::ApproveWithdrawal { id: self.id(name) },
+            ("reject-withdrawal", [name]) => {
+                RecipientCommand::RejectWithdrawal { id: self.id(name), notes: "another account".to_owned() }
+            }
+            ("settle", [name, "taken"]) => {
+                let outcome = TransferOutcome::Taken { transfer_id: "transfer-1".to_owned() };
+                RecipientCommand::SettleWithdrawal { id: self.id(name), outcome }
+            }
+            ("settle", [name, "refused"]) => {
+                let outcome = TransferOutcome::Refused { notes: "the account is closed".to_owned() };
+                RecipientCommand::SettleWithdrawal { id: self.id(name), outcome }
+            }
+            ("anticipate", [days, splits @ ..]) => {
+                let (target_days, rate) = match *days {
+                    "d2" => (2, self.settings.fees.anticipation_d2),
+                    "d7" => (7, self.settings.fees.anticipation_d7),
+                    "d15" => (15, self.settings.fees.anticipation_d15),
+                    days => panic!("no such target: {days}"),
+                };
+                let splits = splits.iter().map(|split| self.card_split(split, number)).collect();
+                let today = (self.now.0 / milliseconds("1d")) as u32;
+                let settlement_day = today + u32::from(target_days);
+                RecipientCommand::Anticipate { id: self.new_id(), splits, target_days, rate, settlement_day }
+            }
+            _ => panic!("no such step: {verb} {rest:?}"),
+        }
+    }
+
+    /// The facts of a split as the journal has them; made-up ones for a split that is not there.
+    fn card_split(&self, name: &str, number: RecipientNumber) -> CardSplit {
+        let (charge, index) = name.split_once('.').expect("a split reads charge.place");
+        let (charge, index) = (self.id(charge), index.parse().expect("a place is a number"));
+        let split = SplitKey { charge, index };
+        let found = self.journal.iter().enumerate().find_map(|(at, record)| match &record.events[0] {
+            Event::CardCaptured { charge: captured, terms, splits_due, .. } if *captured == charge => {
+                let part = terms.splits.get(index as usize).filter(|part| part.recipient == number)?;
+                Some(CardSplit { split, sequence: at as u64 + 1, due: *splits_due, nominal: part.amount })
+            }
+            _ => None,
+        });
+        found.unwrap_or(CardSplit { split, sequence: u64::MAX, due: Minute(u32::MAX), nominal: Centavos(1) })
+    }
+
+    /// `take-back c 0=300+500`: the merchant takes back of the charge's first split 300 for its Available and 500 for its Pending. The
+    /// Record is that of a refund that draws nothing, so that only the recipient is concerned. What the split does not have is left.
+    fn take_back(&mut self, charge: &str, part: &str) -> Vec<Event> {
+        let charge = self.id(charge);
+        let (index, parts) = part.split_once('=').expect("a part reads place=available+pending");
+        let (to_available, to_pending) = parts.split_once('+').expect("a part reads place=available+pending");
+        let index: u32 = index.parse().expect("a place is a number");
+        let events = self.journal.iter().flat_map(|record| &record.events);
+        let paid = events.clone().find_map(|event| match event {
+            Event::CardCaptured { charge: id, terms, seller_due, splits_due, .. } if *id == charge => {
+                Some((terms, Some((*seller_due, *splits_due))))
+            }
+            Event::PixPaid { charge: id, terms, .. } if *id == charge => Some((terms, None)),
+            _ => None,
+        });
+        let Some((terms, dues)) = paid else { return Vec::new() };
+        let Some(split) = terms.splits.get(index as usize) else { return Vec::new() };
+        let taken = events.filter_map(|event| match event {
+            Event::RefundApproved { charge: id, take_backs, .. } if *id == charge => Some(take_backs),
+            _ => None,
+        });
+        let taken: Centavos = taken.flatten().filter(|known| known.index == index).map(|known| known.amount).sum();
+        let left = split.amount - taken;
+        let to_available = centavos(to_available).min(left);
+        // The seller's money of a PIX charge is Available.
+        let to_pending = if dues.is_some() { centavos(to_pending).min(left - to_available) } else { Centavos::ZERO };
+        let amount = to_available + to_pending;
+        if amount.is_zero() {
+            return Vec::new();
+        }
+        let (recipient, method) = (split.recipient, terms.method);
+        let due = dues.map(|(_, due)| due);
+        let event = Event::RefundApproved {
+            id: self.new_id(),
+            charge,
+            method,
+            amount: Centavos::ZERO,
+            drawn: Drawn::default(),
+            seller_due: dues.map(|(due, _)| due),
+            commission: Commission::default(),
+            commission_pending: false,
+            take_backs: vec![TakeBack { recipient, index, amount, due, to_available, to_pending }],
+        };
+        self.commit(LedgerId::Merchant(GROUP), Decision::of(event))
+    }
+
+    /// The bank sends the money of a withdrawal back that was paid; nothing when it was not, or came back before.
+    fn return_withdrawal(&mut self, name: &str, withdrawal: &str) -> Vec<Event> {
+        let (number, id) = (self.number(name), self.id(withdrawal));
+        let owner = LedgerId::Recipient(GROUP, number);
+        let own = self.journal.iter().filter(|record| record.owner == owner).flat_map(|record| &record.events);
+        let mut was_paid = false;
+        let mut returned = None;
+        for event in own {
+            match event {
+                Event::WithdrawalRequested { id: asked, amount, spans, consumed, settlements } if *asked == id => {
+                    returned = Some(Event::WithdrawalReturned {
+                        id,
+                        amount: *amount,
+                        spans: spans.clone(),
+                        consumed: *consumed,
+                        notes: "no such account".to_owned(),
+                        settlements: settlements.clone(),
+                    });
+                }
+                Event::WithdrawalPaid { id: paid, .. } if *paid == id => was_paid = true,
+                Event::WithdrawalReturned { id: back, .. } if *back == id => was_paid = false,
+                _ => {}
+            }
+        }
+        let returned = returned.filter(|_| was_paid);
+        returned.map_or_else(Vec::new, |event| self.commit(owner, Decision::of(event)))
+    }
+
+    /// As its actor would: what is due and what is owed comes before the decision; the decision changes nothing; its Record does.
+    fn decide_recipient(
+        &mut self,
+        number: RecipientNumber,
+        command: RecipientCommand,
+    ) -> Result<Vec<Event>, Rejection> {
+        self.mature_recipient(number);
+        let owner = LedgerId::Recipient(GROUP, number);
+        let own = self.journal.iter().filter(|record| record.owner == owner).count() as u64;
+        let cut = Cut { foreign: self.journal.len() as u64, minute: self.now.minute(), own };
+        let state = self.recipients.get(&number).cloned().unwrap_or_default();
+        let before = state.clone();
+        let decision = state.decide(command, self.now, cut);
+        assert!(before == state, "decide changed the state");
+        Ok(self.commit(owner, decision?))
     }
 
     fn command(&mut self, verb: &str, rest: &[&str]) -> MerchantCommand {
@@ -319,13 +478,93 @@ impl World {
         assert_eq!(balance(merchant, Account::Deficit), -i128::from(state.deficit().0), "merchant's Deficit");
         let reserved = i128::from(state.reserved_cashout().0);
         assert_eq!(balance(merchant, Account::ReservedCashout), reserved, "merchant's Reserved:Cashout");
-        assert!(state.available().is_zero() || state.deficit().is_zero(), "Available repays the Deficit first");
+        let repays = state.available().is_positive() && state.deficit().is_positive();
+        let was_paid_back = self.journal.last().is_some_and(|record| matches!(record.owner, LedgerId::Recipient(..)));
+        assert!(
+            !repays || was_paid_back && state.next_due() == Some(Timestamp(0)),
+            "Available repays the Deficit first"
+        );
         assert!(state.deficit() >= Centavos::ZERO, "a Deficit is a debt");
         for (number, state) in &self.recipients {
             let ledger = LedgerId::Recipient(GROUP, *number);
             assert_eq!(balance(ledger, Account::Pending), i128::from(state.pending().0), "{ledger:?} Pending");
             assert_eq!(balance(ledger, Account::Available), i128::from(state.available().0), "{ledger:?} Available");
+            let outside = [
+                (Account::ReservedWithdrawal, state.reserved()),
+                (Account::TransitWithdrawal, state.paid()),
+                (Account::Clawback, -state.owed()),
+            ];
+            for (account, amount) in outside {
+                assert_eq!(balance(ledger, account), i128::from(amount.0), "{ledger:?} {account:?}");
+            }
+            self.assert_splits_add_up(*number, state);
         }
+    }
+
+    /// The single splits, told from history and from where the state says they are, add up to the state's figures.
+    fn assert_splits_add_up(&self, number: RecipientNumber, state: &RecipientState) {
+        let ledger = LedgerId::Recipient(GROUP, number);
+        let mut splits: BTreeMap<SplitKey, ToldSplit> = BTreeMap::new();
+        let (mut asked, mut lost_when_paid) = (BTreeMap::new(), Centavos::ZERO);
+        for (sequence, record) in (1..).zip(&self.journal) {
+            for event in &record.events {
+                match event {
+                    Event::CardCaptured { charge, terms, splits_due, .. } => {
+                        for (index, split) in (0..).zip(&terms.splits).filter(|(_, split)| split.recipient == number) {
+                            let due = Some((sequence, *splits_due));
+                            let told = ToldSplit { place: None, amount: split.amount, due };
+                            splits.insert(SplitKey { charge: *charge, index }, told);
+                        }
+                    }
+                    Event::PixPaid { charge, terms, .. } => {
+                        for (index, split) in (0..).zip(&terms.splits).filter(|(_, split)| split.recipient == number) {
+                            let place = Some(Place::Paid { sequence });
+                            let told = ToldSplit { place, amount: split.amount, due: None };
+                            splits.insert(SplitKey { charge: *charge, index }, told);
+                        }
+                    }
+                    Event::Matured { .. } if record.owner == ledger => {
+                        for split in splits.values_mut() {
+                            if let (None, Some((sequence, minute))) = (split.place, split.due)
+                                && minute <= record.effective_at.minute()
+                            {
+                                split.place = Some(Place::Due { sequence, minute });
+                            }
+                        }
+                    }
+                    Event::SplitsAnticipated { splits: anticipated, .. } if record.owner == ledger => {
+                        for part in anticipated {
+                            let split = splits.get_mut(&part.split).expect("a captured split");
+                            assert_eq!(split.amount, part.amount, "what was left of it");
+                            split.place = Some(Place::Anticipated { ordinal: record.ordinal });
+                            split.amount = part.amount - part.fee;
+                        }
+                    }
+                    Event::ClawbackRecovered { debts } if record.owner == ledger => {
+                        for debt in debts.iter().filter(|debt| debt.from_pending.is_positive()) {
+                            splits.get_mut(&debt.split).expect("a captured split").amount -= debt.from_pending;
+                        }
+                    }
+                    Event::WithdrawalRequested { id, consumed, .. } if record.owner == ledger => {
+                        asked.insert(*id, *consumed);
+                    }
+                    Event::WithdrawalPaid { id, .. } if record.owner == ledger => lost_when_paid += asked[id],
+                    Event::WithdrawalReturned { consumed, .. } if record.owner == ledger => lost_when_paid -= *consumed,
+                    _ => {}
+                }
+            }
+        }
+        let standing = state.standing();
+        let held = |holder| {
+            let is_held = |split: &&ToldSplit| split.place.is_some_and(|place| standing.holder(place) == holder);
+            splits.values().filter(is_held).map(|split| split.amount).sum::<Centavos>()
+        };
+        let waiting: Centavos = splits.values().filter(|split| split.place.is_none()).map(|split| split.amount).sum();
+        let lost_when_asked = standing.withdrawal.as_ref().map_or(Centavos::ZERO, |withdrawal| withdrawal.consumed);
+        assert_eq!(waiting, state.pending(), "{number:?} pending splits");
+        assert_eq!(held(Holder::Nobody), state.available() + standing.consumed, "{number:?} available splits");
+        assert_eq!(held(Holder::Pending), state.reserved() + lost_when_asked, "{number:?} pinned splits");
+        assert_eq!(held(Holder::Paid), state.paid() + lost_when_paid, "{number:?} paid splits");
     }
 
     /// The merchant's account statement and its books are two views of the same money, Record by Record and account by account.
@@ -380,7 +619,8 @@ impl World {
             || merchant.cashouts_needing_attention(self.now).next().is_some();
         assert_eq!(has_come(merchant.next_due()), needed, "the merchant's attention");
         for (number, state) in &self.recipients {
-            assert_eq!(has_come(state.next_due()), state.mature(self.now, 0).is_some(), "{number:?}'s attention");
+            let needed = state.mature(self.now, 0).is_some() || state.to_send(self.now).is_some();
+            assert_eq!(has_come(state.next_due()), needed, "{number:?}'s attention");
         }
     }
 
@@ -460,6 +700,7 @@ fn changed(mut settings: Settings, key: &str, value: &str) -> Settings {
         ("pix", _) => fees.pix = rate(),
         ("antifraud", cents) => fees.antifraud = centavos(cents),
         ("cashout_fee", cents) => fees.cashout = centavos(cents),
+        ("anticipation_d2", _) => fees.anticipation_d2 = rate(),
         _ => panic!("no such setting: {key}"),
     }
     settings

@@ -11,3 +11,4 @@ pub mod merchants;
 pub mod queue;
 pub mod sandbox;
 pub mod sub_recipients;
+pub mod withdrawals;

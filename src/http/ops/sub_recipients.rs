@@ -18,7 +18,7 @@ use crate::http::problem::{Code, Problem};
 use crate::http::reply::ok;
 use crate::http::sub_recipients::{RecipientView, find_recipient, view, view_at_decision};
 
-/// Why a recipient is refused.
+/// Why a recipient or a withdrawal is refused.
 #[derive(Deserialize, ToSchema)]
 #[schema(example = json!({"notes": "O documento não confere com o nome"}))]
 pub struct Notes<'a> {
@@ -26,6 +26,15 @@ pub struct Notes<'a> {
     #[serde(borrow)]
     #[schema(value_type = String, min_length = 1, max_length = 500)]
     notes: Raw<'a>,
+}
+
+impl Notes<'_> {
+    /// The reason.
+    pub fn check(&self) -> Result<String, Problem> {
+        let mut check = Checker::new();
+        let notes = check.text("notes", self.notes, 1..=500);
+        Ok(check.finish_with(notes)?.into_owned())
+    }
 }
 
 /// Approves a draft or pending recipient; it is active at once.
@@ -55,12 +64,7 @@ pub async fn reject(
     JsonBody { bytes: body, .. }: JsonBody,
 ) -> Result<Response, Problem> {
     let wire: Notes<'_> = parse(&body)?;
-    let command = |id| {
-        let mut check = Checker::new();
-        let notes = check.text("notes", wire.notes, 1..=500);
-        let notes = check.finish_with(notes)?.into_owned();
-        Ok(MerchantCommand::RejectRecipient { id, notes })
-    };
+    let command = |id| Ok(MerchantCommand::RejectRecipient { id, notes: wire.check()? });
     decide(&app, operator, &id, &headers, &body, "reject", command).await
 }
 

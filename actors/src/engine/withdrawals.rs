@@ -1,0 +1,121 @@
+//! Withdrawals on their way out (interface 3.5): the approval is durable before the institution is called. Whoever approves sends the
+//! money at once; what was not settled then, for whatever reason, is asked about by the schedule, by the withdrawal's own id, until the
+//! institution has said what became of it.
+
+use std::sync::Arc;
+
+use ledger::id::{LedgerId, ObjectId};
+use ledger::money::Centavos;
+use ledger::personal::RecipientProfile;
+use ledger::recipient::{RecipientCommand, RecipientState, TransferOutcome, Withdrawal};
+use ledger::time::Timestamp;
+
+use super::{CARD_ANSWER_MAX, Engine, INSIDE_BYTES, RAIL_ANSWER_MAX, TRY_AGAIN_AFTER_MS, Unavailable, read};
+use crate::journal::Permit;
+use crate::rails::{Call, Destination, PayoutAnswer, PayoutOrder, Rails};
+use crate::resident::{KeyLookup, Outcome};
+
+/// A silent institution is asked less and less often, but at least this often, milliseconds.
+const ASK_EVERY_MAX_MS: i64 = 60 * 60 * 1000;
+
+/// What the recipient is told when the institution surely does not have the transfer.
+const NOT_TAKEN: &str = "A instituição de pagamento não aceitou a transferência";
+/// What the recipient is told when there is no account to send to.
+const NO_ACCOUNT: &str = "O recebedor não tem conta bancária";
+
+impl Engine {
+    /// Approves a pending withdrawal and sends its money. The outcome is that of the approval; the institution's answer, if it came in
+    /// time, is durable too.
+    pub async fn approve_withdrawal(
+        &self,
+        recipient: LedgerId,
+        (id, amount): (ObjectId, Centavos),
+        key: Option<KeyLookup>,
+        operator: String,
+        permit: Arc<Permit>,
+    ) -> Result<Outcome, Unavailable> {
+        let rails = self.rails.as_ref().ok_or(Unavailable::NoRail)?;
+        let command = RecipientCommand::ApproveWithdrawal { id };
+        let approved = self.command_recipient(recipient, command, key, Some(operator), Arc::clone(&permit)).await?;
+        if matches!(approved, Outcome::Recorded(_)) {
+            let outcome = match self.transfer(recipient, id, amount) {
+                Some(order) => settled(in_time(CARD_ANSWER_MAX, rails.payout.send(order)).await),
+                None => Some(TransferOutcome::Refused { notes: NO_ACCOUNT.to_owned() }),
+            };
+            if let Some(outcome) = outcome {
+                let command = RecipientCommand::SettleWithdrawal { id, outcome };
+                let _asked_about_by_the_schedule = self.command_recipient(recipient, command, None, None, permit).await;
+            }
+        }
+        Ok(approved)
+    }
+
+    /// Lets a recipient book what is due, asks about its transfer, and tells when to look again.
+    pub(super) async fn attend_recipient(
+        &self,
+        recipient: LedgerId,
+        now: Timestamp,
+        permit: Arc<Permit>,
+    ) -> Result<Option<Timestamp>, Unavailable> {
+        let look = |books: &RecipientState, now: Timestamp| (books.next_due(), books.to_send(now).cloned());
+        let (next_due, waiting) = read(&self.recipients, recipient, look, permit).await?;
+        let (Some(withdrawal), Some(rails)) = (waiting, &self.rails) else { return Ok(next_due) };
+        let approved_at = withdrawal.approved_at.unwrap_or(now);
+        let Some(outcome) = self.ask_about(rails, recipient, &withdrawal, now).await else {
+            let wait_ms = ((now.0 - approved_at.0) / 8).clamp(TRY_AGAIN_AFTER_MS, ASK_EVERY_MAX_MS);
+            return Ok(Some(now.plus_ms(wait_ms)));
+        };
+        let command = RecipientCommand::SettleWithdrawal { id: withdrawal.id, outcome };
+        let permit = self.room.take(INSIDE_BYTES).await;
+        self.command_recipient(recipient, command, None, None, permit).await?;
+        let permit = self.room.take(INSIDE_BYTES).await;
+        read(&self.recipients, recipient, |books: &RecipientState, _| books.next_due(), permit).await
+    }
+
+    /// What became of a transfer; none while that is not known. One that the institution does not have is sent again once it cannot
+    /// turn up any more.
+    async fn ask_about(
+        &self,
+        rails: &Rails,
+        recipient: LedgerId,
+        withdrawal: &Withdrawal,
+        now: Timestamp,
+    ) -> Option<TransferOutcome> {
+        let Some(order) = self.transfer(recipient, withdrawal.id, withdrawal.amount) else {
+            tracing::error!(withdrawal = %withdrawal.id.uuid(), "a transfer cannot be asked about: there is no account");
+            return None;
+        };
+        let found = in_time(RAIL_ANSWER_MAX, rails.payout.find(order.clone(), now)).await;
+        if found != Some(PayoutAnswer::NotTaken) {
+            return settled(found);
+        }
+        let horizon_ms = i64::try_from(rails.payout.horizon().as_millis()).unwrap_or(i64::MAX);
+        let is_known = withdrawal.approved_at.is_some_and(|at| at.plus_ms(horizon_ms) <= now);
+        if is_known { settled(in_time(RAIL_ANSWER_MAX, rails.payout.send(order)).await) } else { None }
+    }
+
+    /// The order of a withdrawal's transfer to the recipient's bank account; none when its data was erased.
+    fn transfer(&self, recipient: LedgerId, id: ObjectId, amount: Centavos) -> Option<PayoutOrder> {
+        let LedgerId::Recipient(group, number) = recipient else { return None };
+        let place = (number.0 as usize).checked_sub(1)?;
+        let profile =
+            self.shared.projector.merchant(group, |row| row.recipients.get(place)?.profiles.current().cloned());
+        let profile: RecipientProfile = self.keyring.open_value(&profile.flatten()?)?;
+        Some(PayoutOrder { id, amount, to: Destination::Account(profile.bank?) })
+    }
+}
+
+/// The answer of a call that may take so long; none when it is not known.
+async fn in_time(most: std::time::Duration, call: Call<'_, PayoutAnswer>) -> Option<PayoutAnswer> {
+    tokio::time::timeout(most, call).await.ok()?.ok()
+}
+
+fn settled(answer: Option<PayoutAnswer>) -> Option<TransferOutcome> {
+    Some(match answer? {
+        PayoutAnswer::Taken { transfer_id } | PayoutAnswer::Processed { transfer_id, .. } => {
+            TransferOutcome::Taken { transfer_id }
+        }
+        PayoutAnswer::NotTaken => TransferOutcome::Refused { notes: NOT_TAKEN.to_owned() },
+        PayoutAnswer::Failed { reason } => TransferOutcome::Refused { notes: reason },
+    })
+}

@@ -1,0 +1,30 @@
+//! Anticipation (interface 2.10): pending card splits become available at once, less a fee for each, rounded by itself.
+
+use super::{CardSplit, RecipientState};
+use crate::event::{AnticipatedSplit, Cut};
+use crate::money::{Centavos, Rate};
+use crate::rejection::Rejection;
+use crate::time::Timestamp;
+
+impl RecipientState {
+    /// What is left of a card split while it is pending; none when it is not, or when nothing is left.
+    pub fn anticipable(&self, split: &CardSplit, now: Timestamp, cut: Cut) -> Option<Centavos> {
+        let exception = self.exceptions.get(split.due, split.split);
+        let is_pending = split.due > now.minute() && split.sequence <= cut.foreign && !exception.anticipated;
+        Some(split.nominal - exception.taken).filter(|left| is_pending && left.is_positive())
+    }
+
+    pub(super) fn anticipated(
+        &self,
+        splits: &[CardSplit],
+        rate: Rate,
+        now: Timestamp,
+        cut: Cut,
+    ) -> Result<Vec<AnticipatedSplit>, Rejection> {
+        let anticipated = splits.iter().enumerate().map(|(index, split)| {
+            let amount = self.anticipable(split, now, cut).ok_or(Rejection::SplitNotAnticipable { index })?;
+            Ok(AnticipatedSplit { split: split.split, due: split.due, amount, fee: rate.of(amount) })
+        });
+        anticipated.collect()
+    }
+}

@@ -1,0 +1,146 @@
+//! What a recipient owes for splits that its merchant took back (the Clawback), oldest first. The merchant raises a debt, only the
+//! recipient lowers it: from what is still pending of that split, then from Available, then from every later rise of Available. Money
+//! under a withdrawal, or paid out, is not touched.
+
+use std::collections::BTreeMap;
+
+use minicbor::decode::Error;
+use minicbor::{Decode, Encode};
+
+use crate::event::{PaidBack, SplitKey, TakeBack};
+use crate::id::ObjectId;
+use crate::money::Centavos;
+use crate::section::{Section, Touched};
+use crate::time::Minute;
+
+/// A debt takes up to 80 bytes.
+const DEBTS_PER_SECTION: u64 = 64;
+
+/// What is left of one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+pub(super) struct Debt {
+    /// The refund that took back.
+    #[n(0)]
+    pub(super) refund: ObjectId,
+    /// Of which split.
+    #[n(1)]
+    pub(super) split: SplitKey,
+    /// When the split falls due; none for PIX.
+    #[n(2)]
+    pub(super) due: Option<Minute>,
+    /// What of the debt goes to the merchant's Available: first this, then the rest.
+    #[n(3)]
+    pub(super) to_available: Centavos,
+    /// What of it goes to the merchant's Pending.
+    #[n(4)]
+    pub(super) to_pending: Centavos,
+    /// When the charge's own money falls due; none for PIX.
+    #[n(5)]
+    pub(super) seller_due: Option<Minute>,
+}
+
+impl Debt {
+    pub(super) fn left(&self) -> Centavos {
+        self.to_available + self.to_pending
+    }
+}
+
+/// See the module.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Debts {
+    /// By the order in which they were raised.
+    open: BTreeMap<u64, Debt>,
+    raised: u64,
+    touched: Touched,
+}
+
+impl Debts {
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Debt> {
+        self.open.values()
+    }
+
+    pub(super) fn are_positive(&self) -> bool {
+        let zero = Centavos::ZERO;
+        self.iter().all(|debt| debt.left().is_positive() && debt.to_available >= zero && debt.to_pending >= zero)
+    }
+
+    /// How many were ever raised.
+    pub(super) fn raised(&self) -> u64 {
+        self.raised
+    }
+
+    /// The merchant took back a part of a split.
+    pub(super) fn raise(&mut self, refund: ObjectId, charge: ObjectId, part: &TakeBack, seller_due: Option<Minute>) {
+        let split = SplitKey { charge, index: part.index };
+        let (due, to_available, to_pending) = (part.due, part.to_available, part.to_pending);
+        self.open.insert(self.raised, Debt { refund, split, due, to_available, to_pending, seller_due });
+        self.touched.touch(self.raised / DEBTS_PER_SECTION);
+        self.raised += 1;
+    }
+
+    /// What can be paid back with so much of Available and with what `pending` says is pending of each debt's own split.
+    pub(super) fn repaid(&self, available: Centavos, pending: impl Fn(&Debt) -> Centavos) -> Vec<PaidBack> {
+        let mut available = available;
+        let mut repaid = Vec::new();
+        for debt in self.iter() {
+            let from_pending = pending(debt);
+            let from_available = available.min(debt.left() - from_pending);
+            available -= from_available;
+            let paid = from_pending + from_available;
+            if paid.is_positive() {
+                let to_available = paid.min(debt.to_available);
+                repaid.push(PaidBack {
+                    split: debt.split,
+                    refund: debt.refund,
+                    from_pending,
+                    due: debt.due,
+                    from_available,
+                    to_available,
+                    to_pending: paid - to_available,
+                    seller_due: debt.seller_due,
+                });
+            }
+        }
+        repaid
+    }
+
+    /// Debts were paid back, wholly or in part; they come in the order of the debts.
+    pub(super) fn lower(&mut self, repaid: &[PaidBack]) {
+        let mut from = 0;
+        for part in repaid {
+            let is_of = |debt: &Debt| debt.refund == part.refund && debt.split == part.split;
+            let Some((number, debt)) = self.open.range_mut(from..).find(|(_, debt)| is_of(debt)) else { continue };
+            let number = *number;
+            debt.to_available -= part.to_available;
+            debt.to_pending -= part.to_pending;
+            if debt.left().is_zero() {
+                self.open.remove(&number);
+            }
+            self.touched.touch(number / DEBTS_PER_SECTION);
+            from = number;
+        }
+    }
+
+    pub(super) fn take_touched(&mut self, kind: u8) -> impl Iterator<Item = Section> + use<> {
+        self.touched.take(kind)
+    }
+
+    /// The encoding of one section, `[[number, debt], …]`; none when there is nothing in it.
+    pub(super) fn section(&self, number: u64) -> Option<Vec<u8>> {
+        let first = number.checked_mul(DEBTS_PER_SECTION)?;
+        let there: Vec<_> = self.open.range(first..first.saturating_add(DEBTS_PER_SECTION)).collect();
+        (!there.is_empty()).then(|| minicbor::to_vec(there).expect("writing into memory cannot fail"))
+    }
+
+    /// Adds what the encoding of one section says.
+    pub(super) fn read_section(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        let there: Vec<(u64, Debt)> = minicbor::decode(bytes)?;
+        self.open.extend(there);
+        Ok(())
+    }
+
+    /// So many were ever raised.
+    pub(super) fn set_raised(&mut self, raised: u64) {
+        self.raised = raised;
+    }
+}

@@ -1,0 +1,89 @@
+//! How a recipient's state is kept: its head, and sections of sums, of exceptions to them, and of debts. How a section may change is told
+//! at a merchant's sections.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use minicbor::decode::Error;
+use minicbor::{Decode, Encode};
+
+use super::RecipientState;
+use super::withdrawals::Outflow;
+use crate::money::Centavos;
+use crate::section::{Section, Sums, unknown};
+use crate::time::Minute;
+
+const PENDING: u8 = 1;
+const EXCEPTIONS: u8 = 2;
+const DEBTS: u8 = 3;
+
+#[derive(Encode, Decode)]
+struct Head {
+    #[n(0)]
+    available: Centavos,
+    /// None before the first withdrawal or anticipation.
+    #[n(1)]
+    outflow: Option<Outflow>,
+    /// None before the first debt.
+    #[n(2)]
+    debts_raised: Option<u64>,
+}
+
+/// The encoding of version 1, which was one value.
+#[derive(Decode)]
+struct Version1 {
+    #[n(0)]
+    pending: BTreeMap<Minute, Centavos>,
+    #[n(1)]
+    available: Centavos,
+}
+
+impl RecipientState {
+    /// The encoding of what belongs to no section.
+    pub fn head(&self) -> Vec<u8> {
+        let outflow = (self.outflow != Outflow::default()).then(|| self.outflow.clone());
+        let debts_raised = Some(self.debts.raised()).filter(|raised| *raised > 0);
+        let head = Head { available: self.available, outflow, debts_raised };
+        minicbor::to_vec(head).expect("writing into memory cannot fail")
+    }
+
+    /// The sections that were touched since they were taken last, or since the state was read.
+    pub fn take_touched(&mut self) -> BTreeSet<Section> {
+        let unlike = self.exceptions.take_touched(EXCEPTIONS).chain(self.debts.take_touched(DEBTS));
+        self.pending.take_touched(PENDING).chain(unlike).collect()
+    }
+
+    /// The encoding of a section; none when there is nothing in it.
+    pub fn section(&self, section: Section) -> Option<Vec<u8>> {
+        match section.kind {
+            PENDING => self.pending.section(section.number),
+            EXCEPTIONS => self.exceptions.section(section.number),
+            DEBTS => self.debts.section(section.number),
+            _ => None,
+        }
+    }
+
+    /// Reads a state from its head and all of its sections.
+    pub fn from_sections<'a>(
+        head: &[u8],
+        sections: impl IntoIterator<Item = (Section, &'a [u8])>,
+    ) -> Result<Self, Error> {
+        let Head { available, outflow, debts_raised } = minicbor::decode(head)?;
+        let mut state = Self { available, outflow: outflow.unwrap_or_default(), ..Self::default() };
+        state.debts.set_raised(debts_raised.unwrap_or_default());
+        for (section, bytes) in sections {
+            match section.kind {
+                PENDING => state.pending.read_section(section.number, bytes)?,
+                EXCEPTIONS => state.exceptions.read_section(bytes)?,
+                DEBTS => state.debts.read_section(bytes)?,
+                _ => return Err(unknown(section)),
+            }
+        }
+        Ok(state)
+    }
+
+    /// Reads a state in the encoding of version 1. Every section counts as touched.
+    pub fn from_version_1(bytes: &[u8]) -> Result<Self, Error> {
+        let Version1 { pending, available } = minicbor::decode(bytes)?;
+        Ok(Self { pending: Sums::of(pending), available, ..Self::default() })
+    }
+}

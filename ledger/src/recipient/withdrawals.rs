@@ -1,0 +1,173 @@
+//! Withdrawals (interface 2.9, 3.5): one at a time takes all that is available and pins it until an administrator has decided and the
+//! institution has taken the transfer.
+
+use minicbor::{Decode, Encode};
+
+use super::RecipientState;
+use crate::event::{Cut, Event, Settlement, Span};
+use crate::id::ObjectId;
+use crate::money::Centavos;
+use crate::record::Decision;
+use crate::rejection::Rejection;
+use crate::time::Timestamp;
+
+/// What became of a transfer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TransferOutcome {
+    /// The institution has it.
+    Taken {
+        /// Its own id of the transfer.
+        transfer_id: String,
+    },
+    /// It surely does not have it, or could not carry it out: no money has moved.
+    Refused {
+        /// Why.
+        notes: String,
+    },
+}
+
+/// A withdrawal that is not settled yet.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct Withdrawal {
+    /// Its id.
+    #[n(0)]
+    pub id: ObjectId,
+    /// How much.
+    #[n(1)]
+    pub amount: Centavos,
+    /// The splits in it.
+    #[n(2)]
+    pub spans: Vec<Span>,
+    /// What these had lost to debts, oldest first.
+    #[n(3)]
+    pub consumed: Centavos,
+    /// What of it was anticipated, and when that can be sent.
+    #[n(4)]
+    pub settlements: Vec<Settlement>,
+    /// When an administrator approved it.
+    #[n(5)]
+    pub approved_at: Option<Timestamp>,
+}
+
+/// How long after the approval a transfer that is not settled is asked about, milliseconds: whoever approves sends it at once.
+pub const SEND_AGAIN_AFTER_MS: i64 = 10_000;
+
+/// How far the money has gone out.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
+pub(super) struct Outflow {
+    /// All splits in this cut are in some withdrawal that was not rejected, or in a hole.
+    #[n(0)]
+    pub(super) covered: Cut,
+    /// The splits of rejected and returned withdrawals: they are available again.
+    #[n(1)]
+    pub(super) holes: Vec<Span>,
+    /// What the splits that are available lost to debts, oldest first.
+    #[n(2)]
+    pub(super) consumed: Centavos,
+    /// What of Available was anticipated, and when that can be sent, by day.
+    #[n(3)]
+    pub(super) settlements: Vec<Settlement>,
+    /// The one that is not settled yet.
+    #[n(4)]
+    pub(super) withdrawal: Option<Withdrawal>,
+    /// All that was sent and did not come back.
+    #[n(5)]
+    pub(super) paid: Centavos,
+}
+
+impl Outflow {
+    /// When the institution is to be asked.
+    pub(super) fn attention_at(&self) -> Option<Timestamp> {
+        let approved_at = self.withdrawal.as_ref().and_then(|withdrawal| withdrawal.approved_at);
+        approved_at.map(|at| at.plus_ms(SEND_AGAIN_AFTER_MS))
+    }
+
+    /// All that is available goes into a withdrawal.
+    pub(super) fn pin(&mut self, withdrawal: Withdrawal) {
+        self.covered = withdrawal.spans.last().map_or(self.covered, |span| span.through);
+        self.holes.clear();
+        self.consumed -= withdrawal.consumed;
+        self.settlements.clear();
+        self.withdrawal = Some(withdrawal);
+    }
+
+    pub(super) fn approve(&mut self, at: Timestamp) {
+        if let Some(withdrawal) = &mut self.withdrawal {
+            withdrawal.approved_at = Some(at);
+        }
+    }
+
+    /// The splits of a withdrawal are available again.
+    pub(super) fn put_back(&mut self, spans: &[Span], consumed: Centavos, settlements: &[Settlement]) {
+        self.holes = joined(self.holes.iter().chain(spans).copied().collect());
+        self.consumed += consumed;
+        self.settle_on(settlements);
+    }
+
+    /// Notes when anticipated money can be sent.
+    pub(super) fn settle_on(&mut self, settlements: &[Settlement]) {
+        for settlement in settlements {
+            match self.settlements.binary_search_by_key(&settlement.day, |known| known.day) {
+                Ok(place) => self.settlements[place].amount += settlement.amount,
+                Err(place) => self.settlements.insert(place, *settlement),
+            }
+        }
+    }
+}
+
+impl RecipientState {
+    pub(super) fn withdraw(&self, id: ObjectId, cut: Cut) -> Result<Decision, Rejection> {
+        let outflow = &self.outflow;
+        if outflow.withdrawal.is_some() {
+            return Err(Rejection::WithdrawalPending);
+        }
+        if !self.available.is_positive() {
+            return Err(Rejection::NothingAvailable);
+        }
+        let new = Span { after: outflow.covered, through: cut };
+        Ok(Decision::of(Event::WithdrawalRequested {
+            id,
+            amount: self.available,
+            spans: joined(outflow.holes.iter().copied().chain([new]).collect()),
+            consumed: outflow.consumed,
+            settlements: outflow.settlements.clone(),
+        }))
+    }
+
+    /// The pending withdrawal, if it is this one and nobody has decided on it.
+    pub(super) fn undecided(&self, id: ObjectId) -> Result<&Withdrawal, Rejection> {
+        let pending = self.outflow.withdrawal.as_ref().filter(|pending| pending.id == id);
+        pending.filter(|pending| pending.approved_at.is_none()).ok_or(Rejection::WithdrawalAlreadyDecided)
+    }
+
+    /// What the institution said counts once: whoever comes later with the same news changes nothing.
+    pub(super) fn settle_withdrawal(&self, id: ObjectId, outcome: TransferOutcome) -> Result<Decision, Rejection> {
+        let approved = self.outflow.withdrawal.as_ref().filter(|pending| pending.id == id);
+        let approved = approved.filter(|pending| pending.approved_at.is_some());
+        let withdrawal = approved.ok_or(Rejection::WithdrawalAlreadyDecided)?;
+        Ok(match outcome {
+            TransferOutcome::Taken { transfer_id } => {
+                Decision::of(Event::WithdrawalPaid { id, amount: withdrawal.amount, transfer_id })
+            }
+            TransferOutcome::Refused { notes } => self.rejected(withdrawal, notes),
+        })
+    }
+
+    pub(super) fn rejected(&self, withdrawal: &Withdrawal, notes: String) -> Decision {
+        let (id, amount) = (withdrawal.id, withdrawal.amount);
+        self.with_recovery(Event::WithdrawalRejected { id, amount, notes }, amount)
+    }
+}
+
+/// The spans in order, those that follow each other as one.
+fn joined(mut spans: Vec<Span>) -> Vec<Span> {
+    spans.sort_unstable_by_key(|span| (span.through.foreign, span.through.minute, span.through.own));
+    let mut joined: Vec<Span> = Vec::with_capacity(spans.len());
+    for span in spans {
+        match joined.last_mut() {
+            Some(last) if last.through == span.after => last.through = span.through,
+            _ => joined.push(span),
+        }
+    }
+    joined
+}

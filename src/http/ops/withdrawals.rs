@@ -1,0 +1,87 @@
+//! The review of withdrawals (interface 3.5).
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::HeaderMap;
+use axum::response::Response;
+use ledger::id::ObjectId;
+use ledger::recipient::RecipientCommand;
+
+use super::sub_recipients::Notes;
+use crate::http::app::{App, Operator, PathId, Settled, settled};
+use crate::http::body::JsonBody;
+use crate::http::idempotency::{Key, Keyed, LOOK_UPS_MAX, replayed};
+use crate::http::json::parse;
+use crate::http::problem::{Code, Problem};
+use crate::http::reply::ok;
+use crate::http::withdrawals::{ReviewedWithdrawal, Withdrawal};
+
+/// Approves a pending withdrawal and sends its money. It reads `pending` until the institution has taken that.
+#[utoipa::path(post, path = "/ops/withdrawals/{id}/approve", operation_id = "approve_withdrawal",
+    params(("id" = String, Path)),
+    responses((status = 200, body = ReviewedWithdrawal), (status = 404), (status = 409), (status = 503)))]
+pub async fn approve(
+    State(app): State<Arc<App>>,
+    operator: Operator,
+    PathId(id): PathId,
+    headers: HeaderMap,
+    JsonBody { bytes: body, .. }: JsonBody,
+) -> Result<Response, Problem> {
+    if !body.is_empty() {
+        parse::<serde::de::IgnoredAny>(&body)?;
+    }
+    decide(&app, operator, &id, &headers, &body, None).await
+}
+
+/// Rejects a pending withdrawal: the money and the splits are available again.
+#[utoipa::path(post, path = "/ops/withdrawals/{id}/reject", operation_id = "reject_withdrawal",
+    params(("id" = String, Path)), request_body = Notes,
+    responses((status = 200, body = ReviewedWithdrawal), (status = 400), (status = 404), (status = 409)))]
+pub async fn reject(
+    State(app): State<Arc<App>>,
+    operator: Operator,
+    PathId(id): PathId,
+    headers: HeaderMap,
+    JsonBody { bytes: body, .. }: JsonBody,
+) -> Result<Response, Problem> {
+    let notes: Notes<'_> = parse(&body)?;
+    decide(&app, operator, &id, &headers, &body, Some(notes)).await
+}
+
+/// Rejects for the reason given, or approves when there is none.
+async fn decide(
+    app: &App,
+    Operator(operator): Operator,
+    id: &str,
+    headers: &HeaderMap,
+    body: &[u8],
+    reason: Option<Notes<'_>>,
+) -> Result<Response, Problem> {
+    let id = ObjectId::parse(id).ok_or_else(|| Problem::new(Code::NotFound))?;
+    let find = || Withdrawal::find(app, id)?.ok_or_else(|| Problem::new(Code::NotFound));
+    let withdrawal = find()?;
+    let verb = if reason.is_some() { "reject" } else { "approve" };
+    let route = format!("POST /ops/withdrawals/{}/{verb}", id.txid());
+    let key = Key::of(app, headers, "operations", &route, body, None)?;
+    for _ in 0..LOOK_UPS_MAX {
+        let lookup = match key.look_up(app, withdrawal.recipient)? {
+            Keyed::Replay(..) => return Ok(replayed(ok(find()?.review(app)))),
+            Keyed::Fresh(lookup) => lookup,
+        };
+        let permit = app.engine.permit(body.len())?;
+        let (recipient, operator) = (withdrawal.recipient, operator.clone());
+        let outcome = match &reason {
+            None => app.engine.approve_withdrawal(recipient, (id, withdrawal.amount), lookup, operator, permit).await?,
+            Some(notes) => {
+                let command = RecipientCommand::RejectWithdrawal { id, notes: notes.check()? };
+                app.engine.command_recipient(recipient, command, lookup, Some(operator), permit).await?
+            }
+        };
+        match settled(outcome)? {
+            Settled::KeyTaken => {}
+            Settled::Recorded(_) | Settled::Unchanged => return Ok(ok(find()?.review(app))),
+        }
+    }
+    Err(Problem::new(Code::IdempotencyKeyInProgress).retry_after(1))
+}

@@ -1,0 +1,338 @@
+//! Withdrawals: asked for by the merchant, decided by an administrator, carried out by the institution that sends money out.
+
+use std::collections::VecDeque;
+use std::future::ready;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use actors::rails::{Call, Destination, PayoutAnswer, PayoutOrder, PayoutRail, RailError};
+use ledger::time::Timestamp;
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::world::*;
+
+fn path(recipient: &str) -> String {
+    format!("/api/dashboard/sub-recipients/{recipient}/withdraw")
+}
+
+fn statuses(statement: &Value) -> Vec<&str> {
+    items(statement).iter().map(|item| item["status"].as_str().unwrap()).collect()
+}
+
+#[tokio::test]
+async fn a_withdrawal_takes_all_that_is_available_and_is_paid_once_approved() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    let ana = merchant.recipient("Ana", 1).await;
+    merchant.withdraw(&ana).await.refused(422, "nothing_available");
+    merchant.paid_pix(&with_splits(pix("80.00"), &[(&ana, 1_000), (&ana, 200)])).await;
+    merchant.post("/api/card", &with_splits(card(10_000, APPROVED), &[(&ana, 2_000)])).await.expect(201);
+
+    let asked = merchant.withdraw(&ana).await.expect(201);
+    has_exactly(&asked, &["success", "withdrawal_id", "amount_cents", "status"]);
+    assert_eq!(
+        [&asked["success"], &asked["amount_cents"], &asked["status"]],
+        [&json!(true), &json!(1_200), &json!("pending")]
+    );
+    let id = text(&asked["withdrawal_id"]);
+    assert_eq!(merchant.recipient_money(&ana).await, [0, 2_000, 1_200, 0]);
+    let statement = merchant.statement(&ana).await;
+    assert_eq!(statuses(&statement), ["pending", "available", "available"], "{statement}");
+    merchant.withdraw(&ana).await.refused(409, "withdrawal_pending");
+    // What comes now is not in it.
+    merchant.paid_pix(&with_splits(pix("80.00"), &[(&ana, 50)])).await;
+    merchant.withdraw(&ana).await.refused(409, "withdrawal_pending");
+    let listed = merchant.withdrawals(&ana).await;
+    assert_eq!(listed.len(), 1);
+    has_exactly(&listed[0], &["id", "amount_cents", "status", "created_at", "approved_at", "notes"]);
+    time(&listed[0]["created_at"]);
+    let pending = json!({"id": id, "amount_cents": 1_200, "status": "pending", "approved_at": null, "notes": null});
+    assert_eq!(without(&listed[0], "/created_at"), pending);
+
+    let approved = world.approve(&id).await.expect(200);
+    let names = ["id", "amount_cents", "status", "created_at", "approved_at", "notes", "recipient_id", "settlements"];
+    has_exactly(&approved, &names);
+    assert_eq!([&approved["status"], &approved["recipient_id"]], ["approved", &ana]);
+    assert_eq!((&approved["settlements"], &approved["notes"]), (&json!([]), &Value::Null));
+    assert_eq!(merchant.recipient_money(&ana).await, [50, 2_000, 0, 1_200]);
+    let statement = merchant.statement(&ana).await;
+    assert_eq!(statuses(&statement), ["available", "pending", "paid", "paid"]);
+    let paid_at: Vec<_> = items(&statement).iter().map(|item| item["paid_at"].clone()).collect();
+    assert_eq!(paid_at[..2], [Value::Null, Value::Null]);
+    assert!(time(&paid_at[2]) >= time(&approved["approved_at"]) && paid_at[2] == paid_at[3], "{paid_at:?}");
+    let shown = &merchant.withdrawals(&ana).await[0];
+    assert_eq!([&shown["status"], &shown["approved_at"]], [&approved["status"], &approved["approved_at"]]);
+    let recipients = merchant.get("/api/dashboard/sub-recipients").await.expect(200);
+    let balance = &items(&recipients)[0]["balance"];
+    assert_eq!(balance, &json!({"available": 50, "pending": 2_000, "paid": 1_200, "reserved": 0}));
+
+    // The next one has what came since.
+    let next = merchant.withdraw(&ana).await.expect(201);
+    assert_eq!(next["amount_cents"], 50);
+    world.approve(&text(&next["withdrawal_id"])).await.expect(200);
+    let statement = merchant.statement(&ana).await;
+    assert_eq!(statuses(&statement), ["paid", "pending", "paid", "paid"]);
+    assert!(time(&items(&statement)[0]["paid_at"]) > time(&paid_at[2]), "by the withdrawal that it is in");
+    assert_eq!(merchant.withdrawals(&ana).await.len(), 2);
+    world.check_books().await;
+}
+
+#[tokio::test]
+async fn a_rejected_withdrawal_gives_the_money_and_the_splits_back() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    let ana = merchant.recipient("Ana", 1).await;
+    merchant.paid_pix(&with_splits(pix("80.00"), &[(&ana, 1_000)])).await;
+    let id = text(&merchant.withdraw(&ana).await.expect(201)["withdrawal_id"]);
+    world.ops_post(&format!("/ops/withdrawals/{id}/reject"), &json!({})).await.refused(400, "validation_failed");
+    world.reject(&id, "").await.refused(400, "validation_failed");
+    let rejected = world.reject(&id, "conta de outra pessoa").await.expect(200);
+    assert_eq!([&rejected["status"], &rejected["notes"]], ["rejected", "conta de outra pessoa"]);
+    assert_eq!(rejected["approved_at"], Value::Null);
+    assert_eq!(merchant.recipient_money(&ana).await, [1_000, 0, 0, 0]);
+    assert_eq!(statuses(&merchant.statement(&ana).await), ["available"]);
+    world.reject(&id, "again").await.refused(409, "already_decided");
+    world.approve(&id).await.refused(409, "already_decided");
+
+    merchant.paid_pix(&with_splits(pix("80.00"), &[(&ana, 5)])).await;
+    let again = merchant.withdraw(&ana).await.expect(201);
+    assert_eq!(again["amount_cents"], 1_005);
+    world.approve(&text(&again["withdrawal_id"])).await.expect(200);
+    let statement = merchant.statement(&ana).await;
+    assert_eq!(statuses(&statement), ["paid", "paid"]);
+    let listed = merchant.withdrawals(&ana).await;
+    let found: Vec<_> = listed.iter().map(|one| (&one["status"], &one["notes"])).collect();
+    assert_eq!(found, [(&json!("approved"), &Value::Null), (&json!("rejected"), &json!("conta de outra pessoa"))]);
+    world.check_books().await;
+}
+
+#[tokio::test]
+async fn what_may_not_be_is_refused_in_order() {
+    let world = World::sandbox().await;
+    let (merchant, other) = (world.merchant().await, world.merchant().await);
+    let plain = world
+        .open(json!({"name": "Loja Verde", "document": cnpj(2), "split_enabled": false, "cashout_enabled": true}))
+        .await;
+    let ana = merchant.recipient("Ana", 1).await;
+    merchant.paid_pix(&with_splits(pix("80.00"), &[(&ana, 1_000)])).await;
+    let before = world.trace(&[&merchant, &other]).await;
+    merchant.post_raw(&path(&ana), &[], "{").await.refused(400, "invalid_json");
+    plain.withdraw(&ana).await.refused(422, "split_not_enabled");
+    other.withdraw(&ana).await.refused(404, "not_found");
+    other.get(&path(&ana)).await.refused(404, "not_found");
+    merchant.withdraw("nobody").await.refused(404, "not_found");
+    merchant.withdraw(&merchant.id).await.refused(404, "not_found");
+    for id in [ana.as_str(), "nobody"] {
+        world.approve(id).await.refused(404, "not_found");
+        world.reject(id, "why").await.refused(404, "not_found");
+    }
+    assert_eq!(world.trace(&[&merchant, &other]).await, before);
+    // An empty object is as good as no body.
+    merchant.post_raw(&path(&ana), &[], "{}").await.expect(201);
+}
+
+#[tokio::test]
+async fn of_a_hundred_requests_one_withdraws() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    let ana = merchant.recipient("Ana", 1).await;
+    merchant.paid_pix(&with_splits(pix("80.00"), &[(&ana, 1_000)])).await;
+    let answers = futures_of(100, |_| merchant.withdraw(&ana)).await;
+    let (taken, refused): (Vec<_>, Vec<_>) = answers.into_iter().partition(|answer| answer.status == 201);
+    assert_eq!(taken.len(), 1);
+    refused.into_iter().for_each(|answer| drop(answer.refused(409, "withdrawal_pending")));
+    let id = text(&taken[0].body["withdrawal_id"]);
+    // Approvals against rejections: one of all of them decides.
+    let answers = futures_of(100, |index| {
+        let (world, id) = (&world, &id);
+        async move { if index % 2 == 0 { world.approve(id).await } else { world.reject(id, "why").await } }
+    })
+    .await;
+    let (decided, late): (Vec<_>, Vec<_>) = answers.into_iter().partition(|answer| answer.status == 200);
+    assert_eq!(decided.len(), 1);
+    late.into_iter().for_each(|answer| drop(answer.refused(409, "already_decided")));
+    let paid = decided[0].body["status"] == "approved";
+    assert_eq!(merchant.recipient_money(&ana).await, if paid { [0, 0, 0, 1_000] } else { [1_000, 0, 0, 0] });
+    world.check_books().await;
+}
+
+#[tokio::test]
+async fn a_key_makes_one_withdrawal_and_one_decision() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    let ana = merchant.recipient("Ana", 1).await;
+    merchant.paid_pix(&with_splits(pix("80.00"), &[(&ana, 1_000)])).await;
+    let key = [("idempotency-key", "saque-1")];
+    let withdraw = path(&ana);
+    let answers = futures_of(20, |_| merchant.post_raw(&withdraw, &key, "")).await;
+    let done: Vec<_> = answers.iter().filter(|answer| answer.status == 201).collect();
+    let first = done.iter().filter(|answer| !answer.headers.contains_key("idempotent-replayed")).count();
+    assert!(first == 1 && done.iter().all(|answer| answer.body == done[0].body), "{done:?}");
+    merchant.post_raw(&path(&ana), &key, "{}").await.refused(422, "idempotency_key_reused");
+    let id = text(&done[0].body["withdrawal_id"]);
+    let approve = format!("/ops/withdrawals/{id}/approve");
+    let approved = world.ops_send(Method::POST, &approve, &key, String::new()).await.expect(200);
+    let again = world.ops_send(Method::POST, &approve, &key, String::new()).await;
+    assert_eq!(again.headers["idempotent-replayed"], "true");
+    assert_eq!(again.expect(200), approved);
+    world.approve(&id).await.refused(409, "already_decided");
+    // The answer is kept, whatever became of the withdrawal.
+    let replayed = merchant.post_raw(&path(&ana), &key, "").await;
+    assert_eq!(replayed.headers["idempotent-replayed"], "true");
+    assert_eq!(replayed.expect(201), done[0].body);
+}
+
+#[tokio::test]
+async fn a_long_list_of_withdrawals_is_whole() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    let ana = merchant.recipient("Ana", 1).await;
+    assert!(merchant.withdrawals(&ana).await.is_empty());
+    merchant.paid_pix(&with_splits(pix("80.00"), &[(&ana, 1_000)])).await;
+    let mut asked = Vec::new();
+    for _ in 0..205 {
+        let id = text(&merchant.withdraw(&ana).await.expect(201)["withdrawal_id"]);
+        world.reject(&id, "why").await.expect(200);
+        asked.push(id);
+    }
+    asked.reverse();
+    let listed: Vec<_> = merchant.withdrawals(&ana).await.iter().map(|one| text(&one["id"])).collect();
+    assert_eq!(listed, asked);
+}
+
+/// An institution that says what the test has laid ready, and is silent when nothing is left; it keeps what it was asked.
+#[derive(Clone, Default)]
+struct Institution(Arc<Mutex<Desk>>);
+
+#[derive(Default)]
+struct Desk {
+    sends: VecDeque<PayoutAnswer>,
+    finds: VecDeque<PayoutAnswer>,
+    sent: Vec<PayoutOrder>,
+    asked: usize,
+}
+
+impl Institution {
+    fn of(sends: &[PayoutAnswer], finds: &[PayoutAnswer]) -> Self {
+        let desk = Desk { sends: sends.to_vec().into(), finds: finds.to_vec().into(), ..Desk::default() };
+        Self(Arc::new(Mutex::new(desk)))
+    }
+}
+
+impl PayoutRail for Institution {
+    fn send(&self, order: PayoutOrder) -> Call<'_, PayoutAnswer> {
+        let mut desk = self.0.lock().unwrap();
+        desk.sent.push(order);
+        match desk.sends.pop_front() {
+            Some(answer) => Box::pin(ready(Ok(answer))),
+            None => Box::pin(std::future::pending()),
+        }
+    }
+
+    fn find(&self, _order: PayoutOrder, _now: Timestamp) -> Call<'_, PayoutAnswer> {
+        let mut desk = self.0.lock().unwrap();
+        desk.asked += 1;
+        Box::pin(ready(desk.finds.pop_front().ok_or(RailError::NoAnswer)))
+    }
+
+    fn horizon(&self) -> Duration {
+        Duration::from_secs(60)
+    }
+}
+
+fn taken() -> PayoutAnswer {
+    PayoutAnswer::Taken { transfer_id: "t-1".to_owned() }
+}
+
+#[tokio::test]
+async fn a_silent_institution_is_asked_again_by_the_same_id() {
+    let institution = Institution::of(&[], &[PayoutAnswer::NotTaken, PayoutAnswer::NotTaken, taken()]);
+    let world = World::with_payouts(institution.clone()).await;
+    let merchant = world.merchant().await;
+    let ana = merchant.recipient("Ana", 1).await;
+    merchant.paid_pix(&with_splits(pix("80.00"), &[(&ana, 1_000)])).await;
+    let id = text(&merchant.withdraw(&ana).await.expect(201)["withdrawal_id"]);
+    let approved = world.approve(&id).await.expect(200);
+    assert_eq!([&approved["status"], &approved["approved_at"]], [&json!("pending"), &Value::Null]);
+    world.approve(&id).await.refused(409, "already_decided");
+    world.reject(&id, "why").await.refused(409, "already_decided");
+    merchant.withdraw(&ana).await.refused(409, "withdrawal_pending");
+    assert_eq!(merchant.recipient_money(&ana).await, [0, 0, 1_000, 0]);
+    // That it does not have the transfer counts for nothing within its horizon.
+    world.advance(12).await;
+    assert_eq!(merchant.recipient_money(&ana).await, [0, 0, 1_000, 0]);
+    assert_eq!(institution.0.lock().unwrap().sent.len(), 1);
+    world.advance(600).await;
+    assert_eq!(merchant.recipient_money(&ana).await, [0, 0, 0, 1_000]);
+    assert_eq!(merchant.withdrawals(&ana).await[0]["status"], "approved");
+    let desk = institution.0.lock().unwrap();
+    assert!(desk.asked >= 3, "{}", desk.asked);
+    for order in &desk.sent {
+        assert_eq!((order.id.uuid().to_string(), order.amount.0), (id.clone(), 1_000));
+        let Destination::Account(account) = &order.to else { panic!("{order:?} goes to no account") };
+        assert_eq!(account.bank_code, "341");
+    }
+}
+
+#[tokio::test]
+async fn a_transfer_that_got_lost_is_sent_again_after_the_horizon() {
+    let finds = vec![PayoutAnswer::NotTaken; 40];
+    let institution = Institution::of(&[], &finds);
+    let world = World::with_payouts(institution.clone()).await;
+    let merchant = world.merchant().await;
+    let ana = merchant.recipient("Ana", 1).await;
+    merchant.paid_pix(&with_splits(pix("80.00"), &[(&ana, 1_000)])).await;
+    let id = text(&merchant.withdraw(&ana).await.expect(201)["withdrawal_id"]);
+    assert_eq!(world.approve(&id).await.expect(200)["status"], "pending");
+    world.advance(50).await;
+    assert_eq!(institution.0.lock().unwrap().sent.len(), 1);
+    institution.0.lock().unwrap().sends.push_back(taken());
+    world.advance(30).await;
+    assert_eq!(merchant.recipient_money(&ana).await, [0, 0, 0, 1_000]);
+    let desk = institution.0.lock().unwrap();
+    assert_eq!(desk.sent.len(), 2);
+    assert_eq!(desk.sent[0].id, desk.sent[1].id);
+}
+
+#[tokio::test]
+async fn what_the_institution_refuses_is_rejected_with_its_reason() {
+    let failed = PayoutAnswer::Failed { reason: "conta encerrada".to_owned() };
+    let institution = Institution::of(&[PayoutAnswer::NotTaken, failed], &[]);
+    let world = World::with_payouts(institution).await;
+    let merchant = world.merchant().await;
+    let ana = merchant.recipient("Ana", 1).await;
+    merchant.paid_pix(&with_splits(pix("80.00"), &[(&ana, 1_000)])).await;
+    for notes in ["A instituição de pagamento não aceitou a transferência", "conta encerrada"] {
+        let id = text(&merchant.withdraw(&ana).await.expect(201)["withdrawal_id"]);
+        let rejected = world.approve(&id).await.expect(200);
+        assert_eq!([&rejected["status"], &rejected["notes"]], ["rejected", notes]);
+        assert_eq!(merchant.recipient_money(&ana).await, [1_000, 0, 0, 0]);
+    }
+    world.check_books().await;
+}
+
+#[tokio::test]
+async fn a_restart_loses_no_withdrawal() {
+    let world = World::with_payouts(Institution::default()).await;
+    let (names, ana, id) = {
+        let merchant = world.merchant().await;
+        let ana = merchant.recipient("Ana", 1).await;
+        merchant.paid_pix(&with_splits(pix("80.00"), &[(&ana, 1_000)])).await;
+        let id = text(&merchant.withdraw(&ana).await.expect(201)["withdrawal_id"]);
+        assert_eq!(world.approve(&id).await.expect(200)["status"], "pending", "the institution is silent");
+        (merchant.names, ana, id)
+    };
+    let world = world.restarted().await;
+    let merchant = Merchant { world: &world, names };
+    assert_eq!(merchant.recipient_money(&ana).await[0], 0);
+    world.reject(&id, "why").await.refused(409, "already_decided");
+    world.advance(60).await;
+    assert_eq!(merchant.recipient_money(&ana).await, [0, 0, 0, 1_000], "the schedule finished it");
+    let names = merchant.names;
+    let world = world.restarted().await;
+    let merchant = Merchant { world: &world, names };
+    assert_eq!(merchant.recipient_money(&ana).await, [0, 0, 0, 1_000]);
+    assert_eq!(statuses(&merchant.statement(&ana).await), ["paid"]);
+    world.check_books().await;
+}
