@@ -14,18 +14,20 @@ impl MerchantState {
         if !owed.is_empty() {
             events.push(Event::AcquirerPaid { dues: owed });
         }
+        let raised: Centavos = dues.iter().map(|due| due.amount).sum();
         if !dues.is_empty() {
-            let raised = dues.iter().map(|due| due.amount).sum();
             let next_due = self.next_due_from(Minute(now.minute().0.saturating_add(1)));
             events.push(Event::Matured { dues, foreign_through, next_due });
-            events.extend(self.recovery(raised));
         }
+        // What a recipient's Record raised repays the Deficit too.
+        events.extend(self.recovery(self.available + raised));
         (!events.is_empty()).then_some(Decision { events, personal: None })
     }
 
-    /// When this merchant needs attention next: money falls due, or the rail of an open charge is to be asked.
+    /// When this merchant needs attention next: money falls due, a Deficit can be repaid, the rail of an open charge is to be asked, or
+    /// a payer is to be repaid.
     pub fn next_due(&self) -> Option<Timestamp> {
-        self.next_due_from(Minute(0))
+        if self.recovery(self.available).is_some() { Some(Timestamp(0)) } else { self.next_due_from(Minute(0)) }
     }
 
     /// The event by which a rise of Available repays the Deficit.
@@ -37,6 +39,6 @@ impl MerchantState {
     /// The same, when the money of earlier minutes is booked.
     fn next_due_from(&self, minute: Minute) -> Option<Timestamp> {
         let sums = [&self.pending, &self.acquirer_due].into_iter().filter_map(|sums| sums.next_from(minute));
-        sums.chain(self.open_charges.first_attention()).min()
+        sums.chain(self.open_charges.first_attention()).chain(self.adjustments.first_attention()).min()
     }
 }

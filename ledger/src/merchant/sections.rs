@@ -23,6 +23,8 @@ const RECIPIENTS: u8 = 2;
 const OPEN_CHARGES: u8 = 3;
 const PENDING: u8 = 4;
 const ACQUIRER_DUE: u8 = 5;
+const ADJUSTED_CHARGES: u8 = 10;
+const OPEN_ADJUSTMENTS: u8 = 11;
 
 /// A registration with an address and a bank account takes about 350 bytes, sealed.
 const RECIPIENTS_PER_SECTION: usize = 16;
@@ -134,7 +136,8 @@ impl MerchantState {
         let recipients = self.recipients.touched.take(RECIPIENTS);
         let charges = self.open_charges.take_touched(OPEN_CHARGES);
         let sums = self.pending.take_touched(PENDING).chain(self.acquirer_due.take_touched(ACQUIRER_DUE));
-        keys.chain(recipients).chain(charges).chain(sums).collect()
+        let adjustments = self.adjustments.take_touched(ADJUSTED_CHARGES, OPEN_ADJUSTMENTS);
+        keys.chain(recipients).chain(charges).chain(sums).chain(adjustments).collect()
     }
 
     /// The encoding of a section; none when there is nothing in it.
@@ -148,6 +151,8 @@ impl MerchantState {
             OPEN_CHARGES => self.open_charges.section(section.number),
             PENDING => self.pending.section(section.number),
             ACQUIRER_DUE => self.acquirer_due.section(section.number),
+            ADJUSTED_CHARGES => self.adjustments.charges_section(section.number),
+            OPEN_ADJUSTMENTS => self.adjustments.open_section(section.number),
             _ => None,
         }
     }
@@ -166,9 +171,12 @@ impl MerchantState {
                 OPEN_CHARGES => state.open_charges.read_section(bytes)?,
                 PENDING => state.pending.read_section(section.number, bytes)?,
                 ACQUIRER_DUE => state.acquirer_due.read_section(section.number, bytes)?,
+                ADJUSTED_CHARGES => state.adjustments.read_charges(bytes)?,
+                OPEN_ADJUSTMENTS => state.adjustments.read_open(bytes)?,
                 _ => return Err(unknown(section)),
             }
         }
+        state.adjustments.index();
         Ok(state)
     }
 
