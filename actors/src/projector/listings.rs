@@ -217,6 +217,39 @@ impl Projector {
         Ok((total, page))
     }
 
+    /// How many refunds a merchant asked for in Records before `end`, and the Records of a page of them, newest first.
+    pub fn refunds_page(
+        &self,
+        merchant: LedgerId,
+        end: Sequence,
+        skip: u64,
+        count: usize,
+    ) -> Result<(u64, Vec<Sequence>), LoadError> {
+        self.sequences_page(Term::refunds(merchant), end, skip, count)
+    }
+
+    /// The same, of the disputes of a merchant's charges.
+    pub fn disputes_page(
+        &self,
+        merchant: LedgerId,
+        end: Sequence,
+        skip: u64,
+        count: usize,
+    ) -> Result<(u64, Vec<Sequence>), LoadError> {
+        self.sequences_page(Term::disputes(merchant), end, skip, count)
+    }
+
+    fn sequences_page(
+        &self,
+        term: Term,
+        end: Sequence,
+        skip: u64,
+        count: usize,
+    ) -> Result<(u64, Vec<Sequence>), LoadError> {
+        let (total, listed) = self.history.page(&[term], &[], 0..end.0, skip, count)?;
+        Ok((total, listed.into_iter().map(|listed| Sequence(listed.number)).collect()))
+    }
+
     /// The ordinal of the first Record that opened a charge created at `time` or later; past the last one when there is none. Charges
     /// are opened in the order of their creation, but for milliseconds.
     fn first_charge_since(&self, group: GroupNumber, time: Timestamp, opened: &[Term]) -> Result<u64, LoadError> {

@@ -68,6 +68,7 @@ impl Claims for MerchantState {
             (Account::Pending, i128::from(self.pending().0)),
             (Account::Available, i128::from(self.available().0)),
             (Account::Deficit, -i128::from(self.deficit().0)),
+            (Account::ReservedDispute, i128::from(self.reserved_for_disputes().0)),
         ]
     }
 }

@@ -116,6 +116,16 @@ pub(super) enum Open {
     Repayment(#[n(0)] Repayment),
 }
 
+impl Open {
+    /// The charge that it is about.
+    pub(super) fn charge(&self) -> ObjectId {
+        match self {
+            Self::Refund { charge, .. } | Self::Dispute { charge, .. } => *charge,
+            Self::Repayment(repayment) => repayment.charge,
+        }
+    }
+}
+
 /// Money that is decided to go back to a payer, and that the rail has not surely sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct Repayment {
@@ -134,6 +144,28 @@ pub struct Repayment {
     /// Since when it is to be sent.
     #[n(4)]
     pub since: Timestamp,
+}
+
+impl Repayment {
+    /// The repayments that a Record decides, each under its id: a refund's, a dispute's, or that of a charge that was paid too late.
+    pub fn decided_by(record: &Record) -> impl Iterator<Item = (ObjectId, Self)> + '_ {
+        record.events.iter().filter_map(|event| Self::of(event, record.effective_at))
+    }
+
+    fn of(event: &Event, since: Timestamp) -> Option<(ObjectId, Self)> {
+        match event {
+            Event::RefundApproved { id, charge, method, amount, acquirer_due, .. }
+            | Event::DisputeAccepted { id, charge, method, amount, acquirer_due } => {
+                let (charge, method, amount, acquirer_due) = (*charge, *method, *amount, *acquirer_due);
+                Some((*id, Self { charge, method, amount, acquirer_due, since }))
+            }
+            Event::LatePixReceived { charge, amount, .. } => {
+                let (method, acquirer_due) = (PaymentMethod::Pix, None);
+                Some((*charge, Self { charge: *charge, method, amount: *amount, acquirer_due, since }))
+            }
+            _ => None,
+        }
+    }
 }
 
 /// See the module.
@@ -208,11 +240,11 @@ impl Adjustments {
     pub(super) fn approve(
         &mut self,
         ordinal: u64,
-        id: ObjectId,
-        repayment: Repayment,
+        repayment: Option<(ObjectId, Repayment)>,
         drawn_pending: Centavos,
         commission_through: Centavos,
     ) {
+        let Some((id, repayment)) = repayment else { return };
         let Some(Open::Refund { charge, amount, take_back }) = self.remove(id) else { return };
         self.insert(id, ordinal, Open::Repayment(repayment));
         self.change(charge, |adjusted| {
@@ -245,7 +277,8 @@ impl Adjustments {
     }
 
     /// A dispute was accepted by the Record of this ordinal; its money is to be sent.
-    pub(super) fn accept(&mut self, ordinal: u64, id: ObjectId, repayment: Repayment) {
+    pub(super) fn accept(&mut self, ordinal: u64, repayment: Option<(ObjectId, Repayment)>) {
+        let Some((id, repayment)) = repayment else { return };
         let Some(Open::Dispute { charge, amount, .. }) = self.remove(id) else { return };
         self.insert(id, ordinal, Open::Repayment(repayment));
         self.change(charge, |adjusted| {
@@ -265,7 +298,13 @@ impl Adjustments {
 
     /// A payment came too late, and is to be sent back. Its charge is remembered through `window_ends`, so that the same payment is
     /// not booked again.
-    pub(super) fn receive_late(&mut self, ordinal: u64, repayment: Repayment, window_ends: Timestamp) {
+    pub(super) fn receive_late(
+        &mut self,
+        ordinal: u64,
+        repayment: Option<(ObjectId, Repayment)>,
+        window_ends: Timestamp,
+    ) {
+        let Some((_, repayment)) = repayment else { return };
         self.touch(repayment.charge, ordinal, window_ends);
         self.insert(repayment.charge, ordinal, Open::Repayment(repayment));
     }
@@ -310,18 +349,11 @@ impl Adjustments {
 
     /// Builds again what is derived, once all sections are read.
     pub(super) fn index(&mut self) {
-        for (id, adjusted) in self.charges.iter().filter(|(_, adjusted)| adjusted.open == 0) {
-            self.expiring.insert((adjusted.window_ends, id));
-        }
-        for (id, open) in self.open.iter() {
-            match open {
-                Open::Refund { .. } => {}
-                Open::Dispute { amount, .. } => self.held += *amount,
-                Open::Repayment(repayment) => {
-                    self.attention.insert((repayment.since, id));
-                }
-            }
-        }
+        let closed = self.charges.iter().filter(|(_, adjusted)| adjusted.open == 0);
+        self.expiring = closed.map(|(id, adjusted)| (adjusted.window_ends, id)).collect();
+        let open = std::mem::take(&mut self.open);
+        open.iter().for_each(|(id, open)| self.index_open(id, open));
+        self.open = open;
     }
 
     /// Makes a charge's entry, if it has none.
@@ -345,69 +377,52 @@ impl Adjustments {
     }
 
     fn insert(&mut self, id: ObjectId, ordinal: u64, open: Open) {
-        let charge = match &open {
-            Open::Refund { charge, .. } => *charge,
-            Open::Dispute { charge, amount, .. } => {
-                self.held += *amount;
-                *charge
-            }
-            Open::Repayment(repayment) => {
-                self.attention.insert((repayment.since, id));
-                repayment.charge
-            }
-        };
+        self.index_open(id, &open);
+        self.change(open.charge(), |adjusted| adjusted.open += 1);
         self.open.insert(id, ordinal, open);
-        self.change(charge, |adjusted| adjusted.open += 1);
     }
 
     fn remove(&mut self, id: ObjectId) -> Option<Open> {
         let open = self.open.remove(id)?;
-        let charge = match &open {
-            Open::Refund { charge, .. } => *charge,
-            Open::Dispute { charge, amount, .. } => {
-                self.held -= *amount;
-                *charge
-            }
+        match &open {
+            Open::Refund { .. } => {}
+            Open::Dispute { amount, .. } => self.held -= *amount,
             Open::Repayment(repayment) => {
                 self.attention.remove(&(repayment.since, id));
-                repayment.charge
             }
-        };
-        self.change(charge, |adjusted| adjusted.open -= 1);
+        }
+        self.change(open.charge(), |adjusted| adjusted.open -= 1);
         Some(open)
+    }
+
+    fn index_open(&mut self, id: ObjectId, open: &Open) {
+        match open {
+            Open::Refund { .. } => {}
+            Open::Dispute { amount, .. } => self.held += *amount,
+            Open::Repayment(repayment) => {
+                self.attention.insert((repayment.since, id));
+            }
+        }
     }
 }
 
 impl MerchantState {
     /// Applies an event of a refund, a dispute or a late payment.
     pub(super) fn adjust(&mut self, event: &Event, record: &Record) {
-        let (ordinal, since) = (record.ordinal, record.effective_at);
+        let ordinal = record.ordinal;
+        let repayment = Repayment::of(event, record.effective_at);
         match event {
             Event::RefundRequested { id, charge, amount, take_back, window_ends } => {
                 self.adjustments.ask(ordinal, *id, (*charge, *window_ends), *amount, take_back);
             }
             Event::RefundRejected { id, .. } => self.adjustments.reject(*id),
-            Event::RefundApproved {
-                id,
-                charge,
-                method,
-                amount,
-                drawn,
-                seller_due,
-                commission,
-                commission_pending,
-                commission_through,
-                acquirer_due,
-                ..
-            } => {
-                let (charge, method, amount, acquirer_due) = (*charge, *method, *amount, *acquirer_due);
-                let repayment = Repayment { charge, method, amount, acquirer_due, since };
-                self.give(drawn, *seller_due);
+            Event::RefundApproved { drawn, seller_due, commission, commission_pending, commission_through, .. } => {
                 let back = commission.total();
                 let to_pending = if *commission_pending { back } else { Centavos::ZERO };
                 self.take_in(to_pending, *seller_due, back - to_pending);
+                self.give(drawn, *seller_due);
                 let drawn_pending = drawn.from_pending - to_pending;
-                self.adjustments.approve(ordinal, *id, repayment, drawn_pending, *commission_through);
+                self.adjustments.approve(ordinal, repayment, drawn_pending, *commission_through);
             }
             Event::PayerRepaid { id, acquirer_keeps, .. } => {
                 if let Some(kept) = acquirer_keeps {
@@ -419,19 +434,13 @@ impl MerchantState {
                 self.give(drawn, *seller_due);
                 self.adjustments.hold(ordinal, *id, (*charge, *window_ends), *amount, *drawn);
             }
-            Event::DisputeAccepted { id, charge, method, amount, acquirer_due } => {
-                let (charge, method, amount, acquirer_due) = (*charge, *method, *amount, *acquirer_due);
-                let repayment = Repayment { charge, method, amount, acquirer_due, since };
-                self.adjustments.accept(ordinal, *id, repayment);
-            }
+            Event::DisputeAccepted { .. } => self.adjustments.accept(ordinal, repayment),
             Event::DisputeReleased { id, to_pending, seller_due, to_available, .. } => {
                 self.take_in(*to_pending, *seller_due, *to_available);
                 self.adjustments.release(*id, *to_pending);
             }
-            Event::LatePixReceived { charge, amount, .. } => {
-                let (charge, method, amount) = (*charge, PaymentMethod::Pix, *amount);
-                let repayment = Repayment { charge, method, amount, acquirer_due: None, since };
-                self.adjustments.receive_late(ordinal, repayment, since.plus_days(PIX_WINDOW_DAYS));
+            Event::LatePixReceived { .. } => {
+                self.adjustments.receive_late(ordinal, repayment, record.effective_at.plus_days(PIX_WINDOW_DAYS));
             }
             _ => {}
         }

@@ -3,7 +3,7 @@
 
 use super::MerchantState;
 use super::adjustments::Open;
-use super::refund::{ChargeFacts, is_pending};
+use super::refund::{ChargeFacts, drawn, is_pending};
 use crate::event::{DisputeKind, Event};
 use crate::id::ObjectId;
 use crate::money::Centavos;
@@ -39,7 +39,7 @@ impl MerchantState {
             charge: facts.charge,
             kind,
             amount,
-            drawn: self.drawn(&facts, amount, now),
+            drawn: drawn(amount, self.pending_of(&facts, now), self.available),
             seller_due: facts.seller_due,
             window_ends: facts.window_ends(),
         };
@@ -47,7 +47,7 @@ impl MerchantState {
     }
 
     pub(super) fn accept_dispute(&self, id: ObjectId, facts: &ChargeFacts) -> Result<Decision, Rejection> {
-        let Some(Open::Dispute { charge, amount, .. }) = self.adjustments.open(id) else {
+        let Some(Open::Dispute { charge, amount, .. }) = self.open_of(id, facts) else {
             return Err(Rejection::DisputeAlreadyDecided);
         };
         Ok(Decision::of(Event::DisputeAccepted {
@@ -66,7 +66,7 @@ impl MerchantState {
         facts: &ChargeFacts,
         now: Timestamp,
     ) -> Result<Decision, Rejection> {
-        let Some(Open::Dispute { charge, amount, drawn }) = self.adjustments.open(id) else {
+        let Some(Open::Dispute { charge, amount, drawn }) = self.open_of(id, facts) else {
             return Err(Rejection::DisputeAlreadyDecided);
         };
         let to_pending = if is_pending(facts, now) { drawn.from_pending } else { Centavos::ZERO };
@@ -81,5 +81,10 @@ impl MerchantState {
         }];
         events.extend(self.recovery(to_available));
         Ok(Decision { events, personal: None })
+    }
+
+    /// What is open under an id, if it is of this charge.
+    pub(super) fn open_of(&self, id: ObjectId, facts: &ChargeFacts) -> Option<&Open> {
+        self.adjustments.open(id).filter(|open| open.charge() == facts.charge)
     }
 }

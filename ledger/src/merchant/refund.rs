@@ -122,21 +122,24 @@ impl MerchantState {
         Ok(Decision { events: vec![requested], personal: reason })
     }
 
-    /// The money moves: from the charge's own Pending, then Available, then Deficit.
+    /// The money moves: from the charge's own Pending, then Available, then Deficit. Commission that comes back is there to be drawn on.
     pub(super) fn approve_refund(
         &self,
         id: ObjectId,
         facts: &ChargeFacts,
         now: Timestamp,
     ) -> Result<Decision, Rejection> {
-        let Some(Open::Refund { charge, amount, take_back }) = self.adjustments.open(id) else {
+        let Some(Open::Refund { charge, amount, take_back }) = self.open_of(id, facts) else {
             return Err(Rejection::RefundAlreadyDecided);
         };
         let adjusted = self.adjusted(*charge);
-        let drawn = self.drawn(facts, *amount, now);
         let (commission, commission_through) = self.commission_back(facts, &adjusted, *amount);
         let commission_pending = is_pending(facts, now);
-        let raised = if commission_pending { Centavos::ZERO } else { commission.total() };
+        let back = commission.total();
+        let (to_pending, to_available) =
+            if commission_pending { (back, Centavos::ZERO) } else { (Centavos::ZERO, back) };
+        let available = self.available + to_available;
+        let drawn = drawn(*amount, self.pending_of(facts, now) + to_pending, available);
         let approved = Event::RefundApproved {
             id,
             charge: *charge,
@@ -150,9 +153,9 @@ impl MerchantState {
             commission_through,
             acquirer_due: facts.splits_due,
         };
-        let recovered = raised.min(self.deficit + drawn.to_deficit);
-        let recovery = recovered.is_positive().then_some(Event::DeficitRecovered { amount: recovered });
-        Ok(Decision { events: [Some(approved), recovery].into_iter().flatten().collect(), personal: None })
+        let mut events = vec![approved];
+        events.extend(self.recovery(available - drawn.from_available));
+        Ok(Decision { events, personal: None })
     }
 
     pub(super) fn reject_refund(&self, id: ObjectId, notes: String) -> Result<Decision, Rejection> {
@@ -196,17 +199,12 @@ impl MerchantState {
         self.adjustments.come_back(debt.split.charge, debt.to_pending);
     }
 
-    /// What the seller's money of a charge gives now: the charge's own Pending, never another's, while that is not due; then Available;
-    /// what is missing becomes a Deficit.
-    pub(super) fn drawn(&self, facts: &ChargeFacts, amount: Centavos, now: Timestamp) -> Drawn {
-        let pending = if is_pending(facts, now) {
-            facts.pending - self.adjusted(facts.charge).drawn_pending
-        } else {
-            Centavos::ZERO
-        };
-        let from_pending = amount.min(pending);
-        let from_available = (amount - from_pending).min(self.available);
-        Drawn { from_pending, from_available, to_deficit: amount - from_pending - from_available }
+    /// What is pending of a charge's own money.
+    pub(super) fn pending_of(&self, facts: &ChargeFacts, now: Timestamp) -> Centavos {
+        if !is_pending(facts, now) {
+            return Centavos::ZERO;
+        }
+        facts.pending - self.adjusted(facts.charge).drawn_pending
     }
 
     /// How much of a charge is spoken for, if it is not too old.
@@ -267,6 +265,14 @@ struct Wanted {
     nominal: Centavos,
     /// Where the request mentions it first.
     index: usize,
+}
+
+/// What the seller's money of a charge gives: the charge's own Pending, never another's; then Available; what is missing becomes a
+/// Deficit.
+pub(super) fn drawn(amount: Centavos, pending: Centavos, available: Centavos) -> Drawn {
+    let from_pending = amount.min(pending);
+    let from_available = (amount - from_pending).min(available);
+    Drawn { from_pending, from_available, to_deficit: amount - from_pending - from_available }
 }
 
 /// True while the charge's own money is pending.

@@ -121,6 +121,14 @@ impl World {
         }
     }
 
+    /// What the merchant would decide now on a refund's or a dispute's step; nothing comes of it.
+    pub(crate) fn decision(&mut self, line: &str) -> Result<Decision, Rejection> {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let (verb, rest) = words.split_first().expect("a step has a verb");
+        let command = self.adjustment(verb, rest).flatten().expect("a refund or a dispute of a paid charge");
+        self.merchant.decide(command, GROUP, self.now, &self.ids)
+    }
+
     /// The terms of the charge that was opened last.
     pub(crate) fn last_terms(&self) -> &Terms {
         let events = self.journal.iter().rev().flat_map(|record| &record.events);
