@@ -175,6 +175,14 @@ impl From<Rejection> for Problem {
             }
             Rejection::RecipientAlreadyDecided => Problem::new(Code::AlreadyDecided),
             Rejection::ChargeNotPending => Problem::new(Code::ChargeNotPending),
+            Rejection::ChargeTooOld | Rejection::ChargeRefunded | Rejection::ChargeDisputed => {
+                Problem::new(Code::ChargeNotRefundable)
+            }
+            Rejection::RefundExceedsCharge
+            | Rejection::TakeBackExceedsRefund
+            | Rejection::TakeBackExceedsSplit { .. } => Problem::new(Code::RefundExceedsAvailable),
+            Rejection::DisputeExceedsCharge => Problem::new(Code::DisputeExceedsAvailable),
+            Rejection::RefundAlreadyDecided | Rejection::DisputeAlreadyDecided => Problem::new(Code::AlreadyDecided),
             Rejection::MerchantExists => Problem::new(Code::StateConflict),
         };
         problem.detail(detail)

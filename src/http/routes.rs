@@ -7,8 +7,11 @@ use axum::{Json, Router};
 use utoipa::OpenApi;
 
 use super::app::App;
-use super::ops::{api_keys, backup, books, health, merchants, sandbox, sub_recipients as review};
-use super::{balance, card, charges, pix, statement, sub_recipients};
+use super::ops::{
+    api_keys, backup, books, disputes as disputes_review, health, merchants, refunds as refunds_review, sandbox,
+    sub_recipients as review,
+};
+use super::{balance, card, charges, disputes, pix, refunds, statement, sub_recipients};
 
 static DOCUMENT: LazyLock<utoipa::openapi::OpenApi> = LazyLock::new(Document::openapi);
 
@@ -23,6 +26,9 @@ pub fn public(app: &Arc<App>) -> Router {
         .route("/api/sub-recipients", post(sub_recipients::register))
         .route("/api/dashboard/sub-recipients", get(sub_recipients::list))
         .route("/api/dashboard/sub-recipients/{id}/splits", get(statement::splits))
+        .route("/api/refunds", get(refunds::list).post(refunds::request))
+        .route("/api/refunds/{id}", get(refunds::get))
+        .route("/api/disputes", get(disputes::list))
         .route("/api/balance", get(balance::get))
         .route("/api/balance/operations", get(balance::list_operations))
         .route("/openapi.json", get(|| async { Json(&*DOCUMENT) }));
@@ -41,6 +47,11 @@ pub fn operations(app: &Arc<App>) -> Router {
         .route("/ops/api-keys/{id}", delete(api_keys::revoke))
         .route("/ops/sub-recipients/{id}/approve", post(review::approve))
         .route("/ops/sub-recipients/{id}/reject", post(review::reject))
+        .route("/ops/refunds/{id}/approve", post(refunds_review::approve))
+        .route("/ops/refunds/{id}/reject", post(refunds_review::reject))
+        .route("/ops/charges/{txid}/disputes", post(disputes_review::open))
+        .route("/ops/disputes/{id}/accept", post(disputes_review::accept))
+        .route("/ops/disputes/{id}/release", post(disputes_review::release))
         .route("/ops/trial-balance", get(books::trial_balance))
         .route("/ops/ledgers/{id}/accounts", get(books::accounts))
         .route("/ops/ledgers/{id}/entries", get(books::entries))
@@ -71,6 +82,10 @@ pub fn operations(app: &Arc<App>) -> Router {
         sub_recipients::register,
         sub_recipients::list,
         statement::splits,
+        refunds::request,
+        refunds::get,
+        refunds::list,
+        disputes::list,
         balance::get,
         balance::list_operations,
         merchants::create,
@@ -80,6 +95,11 @@ pub fn operations(app: &Arc<App>) -> Router {
         api_keys::revoke,
         review::approve,
         review::reject,
+        refunds_review::approve,
+        refunds_review::reject,
+        disputes_review::open,
+        disputes_review::accept,
+        disputes_review::release,
         books::trial_balance,
         books::accounts,
         books::entries,

@@ -6,11 +6,13 @@
 mod balance;
 mod card;
 mod charges;
+mod disputes;
 mod errors;
 mod idempotency;
 mod lifecycle;
 mod operations;
 mod pix;
+mod refunds;
 mod statement;
 mod sub_recipients;
 mod world;

@@ -217,36 +217,26 @@ impl Projector {
         Ok((total, page))
     }
 
-    /// How many refunds a merchant asked for in Records before `end`, and the Records of a page of them, newest first.
-    pub fn refunds_page(
+    /// How many refunds a merchant asked for in Records before `end`, and the newest of these Records, newest first.
+    pub fn refunds_before(
         &self,
         merchant: LedgerId,
         end: Sequence,
-        skip: u64,
         count: usize,
     ) -> Result<(u64, Vec<Sequence>), LoadError> {
-        self.sequences_page(Term::refunds(merchant), end, skip, count)
+        let (total, listed) = self.history.page(&[Term::refunds(merchant)], &[], 0..end.0, 0, count)?;
+        Ok((total, listed.into_iter().map(|listed| Sequence(listed.number)).collect()))
     }
 
-    /// The same, of the disputes of a merchant's charges.
+    /// How many disputes of a merchant's charges there are, and the Records that opened those on the page that begins `skip` from the
+    /// newest.
     pub fn disputes_page(
         &self,
         merchant: LedgerId,
-        end: Sequence,
         skip: u64,
         count: usize,
     ) -> Result<(u64, Vec<Sequence>), LoadError> {
-        self.sequences_page(Term::disputes(merchant), end, skip, count)
-    }
-
-    fn sequences_page(
-        &self,
-        term: Term,
-        end: Sequence,
-        skip: u64,
-        count: usize,
-    ) -> Result<(u64, Vec<Sequence>), LoadError> {
-        let (total, listed) = self.history.page(&[term], &[], 0..end.0, skip, count)?;
+        let (total, listed) = self.history.page(&[Term::disputes(merchant)], &[], 0..u64::MAX, skip, count)?;
         Ok((total, listed.into_iter().map(|listed| Sequence(listed.number)).collect()))
     }
 

@@ -61,6 +61,11 @@ impl ChargeFacts {
         })
     }
 
+    /// True when an event is the payment of this charge.
+    pub fn is_payment_of(event: &Event, id: ObjectId) -> bool {
+        matches!(event, Event::CardCaptured { charge, .. } | Event::PixPaid { charge, .. } if *charge == id)
+    }
+
     /// Until when it can be refunded or disputed.
     pub fn window_ends(&self) -> Timestamp {
         self.paid_at.plus_days(if self.terms.method.is_card() { CARD_WINDOW_DAYS } else { PIX_WINDOW_DAYS })

@@ -18,13 +18,22 @@ use crate::http::problem::{Code, Problem};
 use crate::http::reply::ok;
 use crate::http::sub_recipients::{RecipientView, find_recipient, view, view_at_decision};
 
-/// Why a recipient is refused.
+/// Why something is refused.
 #[derive(Deserialize, ToSchema)]
 pub struct Notes<'a> {
     /// The reason, at most 500 characters.
     #[serde(borrow)]
     #[schema(value_type = String, max_length = 500)]
     notes: Raw<'a>,
+}
+
+impl Notes<'_> {
+    /// The checked reason.
+    pub fn read(&self) -> Result<String, Problem> {
+        let mut check = Checker::new();
+        let notes = check.text("notes", self.notes, 1..=500);
+        Ok(check.finish_with(notes)?.into_owned())
+    }
 }
 
 /// Approves a draft or pending recipient; it is active at once.
@@ -54,12 +63,7 @@ pub async fn reject(
     JsonBody { bytes: body, .. }: JsonBody,
 ) -> Result<Response, Problem> {
     let wire: Notes<'_> = parse(&body)?;
-    let command = |id| {
-        let mut check = Checker::new();
-        let notes = check.text("notes", wire.notes, 1..=500);
-        let notes = check.finish_with(notes)?.into_owned();
-        Ok(MerchantCommand::RejectRecipient { id, notes })
-    };
+    let command = |id| Ok(MerchantCommand::RejectRecipient { id, notes: wire.read()? });
     decide(&app, operator, &id, &headers, &body, "reject", command).await
 }
 
