@@ -228,8 +228,8 @@ async fn commission_comes_back_where_the_account_says_so() {
     let (card, pix) = (captured(&merchant, 10_000).await, paid_pix(&merchant, "80.00").await);
     for (txid, amount, balance) in [
         (&card, 3_333, [7_921, 6_269, 0, 0]),
-        (&card, 3_333, [7_921, 3_134, 0, 0]),
-        (&pix, 8_000, [0, 3_134, 0, 0]),
+        (&card, 3_333, [7_921, 3_135, 0, 0]),
+        (&pix, 8_000, [0, 3_135, 0, 0]),
         (&card, 3_334, [0, 0, 0, 0]),
     ] {
         approve(&world, &asked(&merchant, txid, amount).await).await.expect(200);
