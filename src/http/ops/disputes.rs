@@ -63,9 +63,14 @@ pub async fn open(
             Keyed::Fresh(lookup) => lookup,
         };
         let permit = app.engine.permit(body.len())?;
+        // What the path names comes before what the body says, and that before what the charge allows.
+        let facts = match Charge::facts(&app, Caller { group }, charge) {
+            Err(problem) if problem.code() == Code::ChargeNotFound => return Err(problem),
+            facts => facts,
+        };
         let (kind, amount, reason) = check(&wire)?;
         let order = DisputeOrder {
-            facts: Charge::facts(&app, Caller { group }, charge)?,
+            facts: facts?,
             id: app.new_id(group)?,
             kind,
             amount,
