@@ -444,7 +444,8 @@ async fn ids_that_name_nothing_are_not_found() {
     let world = World::sandbox().await;
     let furnished = Furnished::on(&world).await;
     let other = world.merchant().await;
-    let others = Furnished { recipient: other.recipient("Rui", 1).await, txid: String::new(), merchant: other };
+    let (recipient, none) = (other.recipient("Rui", 1).await, String::new);
+    let others = Furnished { merchant: other, recipient, txid: none(), refund: none(), dispute: none() };
     let unknown = "01890000-0000-8000-8000-000000000000";
     let long = "a".repeat(4_000);
     let garbage = [
