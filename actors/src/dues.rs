@@ -72,6 +72,9 @@ impl Dues {
                 Event::ClawbackRecovered { .. } => {
                     self.lower(LedgerId::Merchant(group), record.effective_at, sequence, &is_new);
                 }
+                Event::DisputeReleased { to_pending, seller_due: Some(due), .. } if to_pending.is_positive() => {
+                    self.lower(record.owner, due.start(), sequence, &is_new);
+                }
                 // Money is on its way out, or to be sent.
                 Event::WithdrawalApproved { .. }
                 | Event::CashoutCreated { .. }

@@ -1,6 +1,7 @@
 //! The engine as the door sees it: commands and reads by id, the flows that cross a rail, what falls due, opening and stopping.
 
 mod cashouts;
+mod refunds;
 mod withdrawals;
 
 use std::path::Path;
@@ -584,13 +585,15 @@ impl Engine {
                 let look = move |books: &MerchantState, now: Timestamp| {
                     let waiting = books.needing_attention(now).take(RECONCILED_AT_ONCE);
                     let waiting = waiting.map(|(id, charge)| (id, charge.clone()));
-                    waiting.collect::<Vec<_>>()
+                    let repayments = books.repayments(now).take(RECONCILED_AT_ONCE);
+                    (waiting.collect::<Vec<_>>(), repayments.collect::<Vec<_>>())
                 };
                 match read(&self.merchants, ledger, look, permit).await {
-                    Ok(waiting) => {
+                    Ok((waiting, repayments)) => {
+                        let repaid = self.repay_all(group, &repayments).await;
                         let asked = waiting.iter().map(|(charge, open)| self.reconcile(group, *charge, open));
                         let settled = join_all(asked).await.into_iter().filter(|settled| *settled).count();
-                        has_more = settled == RECONCILED_AT_ONCE;
+                        has_more = settled == RECONCILED_AT_ONCE || repaid == RECONCILED_AT_ONCE;
                         has_more |= self.ask_about_cashouts(group, now).await;
                         self.note_oldest_unknown(&waiting, now);
                         let permit = self.room.take(INSIDE_BYTES).await;

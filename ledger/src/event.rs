@@ -690,9 +690,12 @@ pub enum Event {
         /// How much.
         #[n(2)]
         amount: Centavos,
-        /// What it is to take back of recipients' splits.
+        /// What it is to take back of recipients' splits: once for each recipient.
         #[n(3)]
         take_back: Vec<Split>,
+        /// Until when the charge can be refunded or disputed.
+        #[n(4)]
+        window_ends: Timestamp,
     },
     /// Merchant: the operations team rejected a refund.
     #[n(34)]
@@ -740,6 +743,13 @@ pub enum Event {
         /// What recipients owe from here on.
         #[n(8)]
         take_backs: Vec<TakeBack>,
+        /// The refunds of this charge for which commission was given back, this one too if it was: the next part is rounded on their
+        /// sum.
+        #[n(9)]
+        commission_through: Centavos,
+        /// When the acquirer pays for the charge; none for PIX.
+        #[n(10)]
+        acquirer_due: Option<Minute>,
     },
     /// Merchant: the rail sent a refund, an accepted dispute or a late payment back to the payer.
     #[n(36)]
@@ -756,6 +766,9 @@ pub enum Event {
         /// How much.
         #[n(3)]
         amount: Centavos,
+        /// What of it the acquirer keeps from a payment to us that is still to come, and in which minute that is due.
+        #[n(4)]
+        acquirer_keeps: Option<Due>,
     },
     /// Merchant: a payer's bank wants a charge back; the money is held. Personal part: [`crate::personal::FreeText`].
     #[n(37)]
@@ -778,6 +791,9 @@ pub enum Event {
         /// When the charge's own money falls due; none for PIX.
         #[n(5)]
         seller_due: Option<Minute>,
+        /// Until when the charge can be refunded or disputed.
+        #[n(6)]
+        window_ends: Timestamp,
     },
     /// Merchant: a dispute was accepted; the seller bears it.
     #[n(38)]
@@ -794,6 +810,9 @@ pub enum Event {
         /// How much.
         #[n(3)]
         amount: Centavos,
+        /// When the acquirer pays for the charge; none for PIX.
+        #[n(4)]
+        acquirer_due: Option<Minute>,
     },
     /// Merchant: a dispute was released; the money goes back where it was drawn from.
     #[n(39)]

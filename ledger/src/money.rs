@@ -33,6 +33,13 @@ impl Centavos {
         self.0 == 0
     }
 
+    /// This amount in the proportion of `part` to `whole`, which is above zero, rounded half up to the centavo.
+    pub fn share(self, part: Self, whole: Self) -> Self {
+        let (amount, part, whole) = (i128::from(self.0), i128::from(part.0), i128::from(whole.0));
+        let rounded = (2 * amount * part + whole).div_euclid(2 * whole);
+        Self(i64::try_from(rounded).expect("a part of an amount fits where the amount fits"))
+    }
+
     /// The amount, or zero when it is negative.
     pub fn or_zero(self) -> Self {
         self.max(Self::ZERO)
@@ -176,6 +183,21 @@ mod tests {
             assert_eq!(Rate::percent(percent).is_ok(), expected, "{text}");
         }
         assert_eq!(Rate::percent("2.38".parse().unwrap()).unwrap().as_percent().to_string(), "2.38");
+    }
+
+    #[test]
+    fn a_share_is_rounded_half_up() {
+        for (amount, part, whole, expected) in [
+            (597, 4_000, 10_000, 239),
+            (299, 1, 2, 150),
+            (299, 10_000, 10_000, 299),
+            (1, 1, 3, 0),
+            (1, 2, 3, 1),
+            (0, 1, 1, 0),
+            (1_000_000_000_000, 999_999_999_999, 1_000_000_000_000, 999_999_999_999),
+        ] {
+            assert_eq!(Centavos(amount).share(Centavos(part), Centavos(whole)), Centavos(expected), "{amount} {part}");
+        }
     }
 
     #[test]

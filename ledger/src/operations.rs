@@ -115,12 +115,13 @@ fn of_event(event: &Event, at: Timestamp, lines: &mut Vec<Operation>) {
             lines.push(moved(OperationKind::CashoutReturned, OperationAccount::Available, *amount, *id, at));
         }
         Event::RefundApproved { id, drawn, seller_due, commission, commission_pending, .. } => {
-            draw(OperationKind::Refund, *id, drawn, *seller_due, at, lines);
             let (account, due) = match seller_due {
                 Some(due) if *commission_pending => (OperationAccount::Pending, due.start()),
                 _ => (OperationAccount::Available, at),
             };
+            // What comes back is there to be drawn on.
             lines.push(moved(OperationKind::Fee, account, commission.total(), *id, due));
+            draw(OperationKind::Refund, *id, drawn, *seller_due, at, lines);
         }
         Event::DisputeOpened { id, amount, drawn, seller_due, .. } => {
             draw(OperationKind::Dispute, *id, drawn, *seller_due, at, lines);

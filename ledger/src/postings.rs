@@ -123,9 +123,9 @@ fn of_event(owner: LedgerId, event: &Event, entries: &mut Vec<Entry>) {
             entries.extend([merchant, platform].into_iter().filter_map(Draft::finish));
         }
         Event::RefundApproved { amount, drawn, commission, commission_pending, take_backs, .. } => {
-            refund(group, *amount, drawn, take_backs, entries);
             let raised = if *commission_pending { Account::Pending } else { Account::Available };
             commission_returned(group, commission, raised, entries);
+            refund(group, *amount, drawn, take_backs, entries);
         }
         Event::PayerRepaid { method, amount, .. } => {
             let from = if method.is_card() { Account::AcquirerReceivable } else { Account::BankPix };

@@ -71,6 +71,36 @@ pub enum Rejection {
         /// Position in `split_ids`, from 0.
         index: usize,
     },
+    /// The charge was paid longer ago than it can be refunded or disputed.
+    #[error("the charge is older than the time in which it can be refunded or disputed")]
+    ChargeTooOld,
+    /// All of the charge was given back (interface 7).
+    #[error("the charge is wholly refunded")]
+    ChargeRefunded,
+    /// What would be refunded is held for a dispute, or lost to one.
+    #[error("the part of the charge that is left is under a dispute or lost to one")]
+    ChargeDisputed,
+    /// The refunds would sum to more than was charged (interface 7).
+    #[error("the charge's refunds, with those that wait for their decision, would sum to more than was charged")]
+    RefundExceedsCharge,
+    /// More would be taken back than the refund gives.
+    #[error("more would be taken back from the splits than is refunded")]
+    TakeBackExceedsRefund,
+    /// More would be taken back of a split than it has.
+    #[error("split {index}: more would be taken back than the recipient got of this charge")]
+    TakeBackExceedsSplit {
+        /// Position in `splits`, from 0.
+        index: usize,
+    },
+    /// The refund was approved or rejected before.
+    #[error("the refund was decided before")]
+    RefundAlreadyDecided,
+    /// The disputes and refunds would sum to more than was charged.
+    #[error("the charge's disputes and refunds would sum to more than was charged")]
+    DisputeExceedsCharge,
+    /// The dispute was accepted or released before.
+    #[error("the dispute was decided before")]
+    DisputeAlreadyDecided,
     /// The account group exists already.
     #[error("the merchant exists already")]
     MerchantExists,

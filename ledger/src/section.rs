@@ -6,9 +6,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use minicbor::decode::Error;
-use minicbor::{Decoder, Encoder};
+use minicbor::{Decode, Decoder, Encode, Encoder};
 
 use crate::event::Due;
+use crate::id::ObjectId;
 use crate::money::Centavos;
 use crate::time::{Minute, Timestamp};
 
@@ -41,6 +42,82 @@ impl Touched {
 
     pub(crate) fn take(&mut self, kind: u8) -> impl Iterator<Item = Section> + use<> {
         std::mem::take(&mut self.0).into_iter().map(move |number| Section { kind, number })
+    }
+}
+
+/// Objects that came one after the other are kept together: most of them go together too.
+const ORDINALS_PER_SECTION: u64 = 64;
+
+/// Objects by id, each with the ordinal of the Record that brought it, which tells its section.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Objects<T> {
+    by_id: BTreeMap<ObjectId, (u64, T)>,
+    by_section: BTreeSet<(u64, ObjectId)>,
+    touched: Touched,
+}
+
+impl<T> Default for Objects<T> {
+    fn default() -> Self {
+        Self { by_id: BTreeMap::new(), by_section: BTreeSet::new(), touched: Touched::default() }
+    }
+}
+
+impl<T> Objects<T> {
+    pub(crate) fn get(&self, id: ObjectId) -> Option<&T> {
+        self.by_id.get(&id).map(|(_, object)| object)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (ObjectId, &T)> {
+        self.by_id.iter().map(|(id, (_, object))| (*id, object))
+    }
+
+    /// Puts an object in its place; one that is there already is replaced.
+    pub(crate) fn insert(&mut self, id: ObjectId, ordinal: u64, object: T) {
+        self.remove(id);
+        self.touched.touch(ordinal / ORDINALS_PER_SECTION);
+        self.place(id, ordinal, object);
+    }
+
+    /// Changes an object that is there.
+    pub(crate) fn change(&mut self, id: ObjectId, change: impl FnOnce(&mut T)) {
+        if let Some((ordinal, object)) = self.by_id.get_mut(&id) {
+            change(object);
+            self.touched.touch(*ordinal / ORDINALS_PER_SECTION);
+        }
+    }
+
+    pub(crate) fn remove(&mut self, id: ObjectId) -> Option<T> {
+        let (ordinal, object) = self.by_id.remove(&id)?;
+        let section = ordinal / ORDINALS_PER_SECTION;
+        self.by_section.remove(&(section, id));
+        self.touched.touch(section);
+        Some(object)
+    }
+
+    pub(crate) fn take_touched(&mut self, kind: u8) -> impl Iterator<Item = Section> + use<T> {
+        self.touched.take(kind)
+    }
+
+    fn place(&mut self, id: ObjectId, ordinal: u64, object: T) {
+        self.by_section.insert((ordinal / ORDINALS_PER_SECTION, id));
+        self.by_id.insert(id, (ordinal, object));
+    }
+}
+
+impl<T: Encode<()> + for<'b> Decode<'b, ()>> Objects<T> {
+    /// The encoding of one section, `[[id, ordinal, object], …]`; none when there is nothing in it.
+    pub(crate) fn section(&self, number: u64) -> Option<Vec<u8>> {
+        let ids = self.by_section.range((number, ObjectId(0))..=(number, ObjectId(u128::MAX))).map(|(_, id)| id);
+        let objects = ids.filter_map(|id| self.by_id.get(id).map(|(ordinal, object)| (id, ordinal, object)));
+        let objects: Vec<_> = objects.collect();
+        (!objects.is_empty()).then(|| minicbor::to_vec(objects).expect("writing into memory cannot fail"))
+    }
+
+    /// Adds what the encoding of one section says.
+    pub(crate) fn read_section(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        let objects: Vec<(ObjectId, u64, T)> = minicbor::decode(bytes)?;
+        objects.into_iter().for_each(|(id, ordinal, object)| self.place(id, ordinal, object));
+        Ok(())
     }
 }
 
@@ -79,6 +156,11 @@ impl Sums {
             self.by_minute.insert(minute, left);
         }
         self.touched.touch(section_of(minute));
+    }
+
+    /// A minute's sum.
+    pub(crate) fn at(&self, minute: Minute) -> Centavos {
+        self.by_minute.get(&minute).copied().unwrap_or_default()
     }
 
     /// The sums whose minute has begun at `now`.

@@ -25,7 +25,7 @@ use super::problem::{Code, FieldError, Problem};
 use super::reply::{decimal, items_of, ok, time};
 use super::split_history::{SplitHistory, parse_split_id, split_id};
 use super::splits::require_split;
-use super::sub_recipients::own_recipient;
+use super::sub_recipients::find_own;
 use super::timestamp::business_day;
 
 /// What is to be anticipated.
@@ -159,7 +159,7 @@ pub async fn anticipate(
     JsonBody { bytes: body, .. }: JsonBody,
 ) -> Result<Response, Problem> {
     let wire: AnticipationRequest<'_> = parse(&body)?;
-    let Some((recipient, row)) = own_recipient(&app, caller, &id) else {
+    let Ok((recipient, row)) = find_own(&app, caller, &id) else {
         require_split(&app, caller)?;
         wire.check()?;
         return Err(Problem::new(Code::NotFound));
@@ -196,7 +196,7 @@ pub async fn simulate(
     let wire: AnticipationRequest<'_> = parse(&body)?;
     require_split(&app, caller)?;
     let wanted = wire.check()?;
-    let (recipient, _) = own_recipient(&app, caller, &id).ok_or_else(|| Problem::new(Code::NotFound))?;
+    let (recipient, _) = find_own(&app, caller, &id)?;
     let command = command(&app, caller, recipient, &wanted)?;
     let decide = |books: &RecipientState, now: Timestamp| {
         // What was published has been received.
@@ -305,7 +305,7 @@ fn result(events: &[Event]) -> Result<AnticipationResult, Problem> {
 #[utoipa::path(get, path = "/api/dashboard/sub-recipients/{id}/anticipate", operation_id = "list_anticipable",
     params(("id" = String, Path)), responses((status = 200, body = Anticipable), (status = 404)))]
 pub async fn list(State(app): State<Arc<App>>, caller: Caller, PathId(id): PathId) -> Result<Response, Problem> {
-    let (recipient, _) = own_recipient(&app, caller, &id).ok_or_else(|| Problem::new(Code::NotFound))?;
+    let (recipient, _) = find_own(&app, caller, &id)?;
     let now = app.engine.read_recipient(recipient, |_, now| now).await?;
     let fees = fees(&app, caller)?;
     let rates = Rates {

@@ -218,6 +218,14 @@ impl From<Rejection> for Problem {
             | Rejection::RecipientIsRejected | Rejection::RecipientChangedMeanwhile => {
                 Problem::new(Code::StateConflict)
             }
+            Rejection::ChargeTooOld | Rejection::ChargeRefunded | Rejection::ChargeDisputed => {
+                Problem::new(Code::ChargeNotRefundable)
+            }
+            Rejection::RefundExceedsCharge
+            | Rejection::TakeBackExceedsRefund
+            | Rejection::TakeBackExceedsSplit { .. } => Problem::new(Code::RefundExceedsAvailable),
+            Rejection::DisputeExceedsCharge => Problem::new(Code::DisputeExceedsAvailable),
+            Rejection::RefundAlreadyDecided | Rejection::DisputeAlreadyDecided => Problem::new(Code::AlreadyDecided),
         };
         problem.detail(detail)
     }

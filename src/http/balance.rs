@@ -7,7 +7,7 @@ use axum::extract::State;
 use axum::response::Response;
 use ledger::event::Event;
 use ledger::id::{Fingerprint, LedgerId, ObjectId, RecipientNumber};
-use ledger::merchant::MerchantState;
+use ledger::merchant::{ChargeFacts, MerchantState};
 use ledger::operations::{Operation, OperationAccount, OperationKind, operations};
 use ledger::record::Record;
 use ledger::time::Timestamp;
@@ -38,7 +38,7 @@ pub async fn get(State(app): State<Arc<App>>, caller: Caller) -> Result<Response
     let look = |books: &MerchantState, _: Timestamp| Balance {
         available: books.available().0,
         pending: books.pending().0,
-        reserved: books.reserved_cashout().0,
+        reserved: (books.reserved_cashout() + books.reserved_for_disputes()).0,
         deficit: books.deficit().0,
     };
     Ok(ok(app.engine.read_merchant(caller.group, look).await?))
@@ -62,7 +62,7 @@ pub struct OperationRow {
     /// `pending`, `available` or `reserved`.
     #[schema(pattern = "^(pending|available|reserved)$")]
     account: &'static str,
-    /// The charge, cashout or other object that it comes from; null for what sums up many.
+    /// The charge, cashout, refund or other object that it comes from; null for what sums up many.
     #[schema(required, example = "019b8c4e5f5d8a3e9c1d2f3a4b5c6d7e")]
     source_id: Option<String>,
     /// When the money is available, or since when it is.
@@ -105,7 +105,7 @@ pub async fn list_operations(
             kind: kind_name(operation.kind),
             amount: operation.amount.0,
             account: account_name(operation.account),
-            source_id: operation.source.map(|id| source_id(&record, id)),
+            source_id: operation.source.map(|id| name_of_source(&record, id)),
             available_at: operation.available_at.map(time),
             created_at: time(record.effective_at),
             balance_after: line.balance_after.0,
@@ -113,6 +113,12 @@ pub async fn list_operations(
         read = Some((sequence, record, operations));
     }
     Ok(ok(List::new(items, total, page)))
+}
+
+/// A charge is named by its txid, everything else by its UUID, as where it is read.
+fn name_of_source(record: &Record, id: ObjectId) -> String {
+    let is_charge = record.events.iter().any(|event| ChargeFacts::is_payment_of(event, id));
+    if is_charge { id.txid() } else { id.uuid().to_string() }
 }
 
 /// An operation's id is made from what never changes: its time, and a keyed digest of its place among its owner's Records. It tells

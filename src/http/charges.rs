@@ -13,7 +13,8 @@ use axum::response::Response;
 use ledger::event::{CardBrand, CardFace, CardRefusal, Event, Split, Terms};
 use ledger::fees::PaymentMethod;
 use ledger::id::{LedgerId, ObjectId};
-use ledger::money::percent_of;
+use ledger::merchant::ChargeFacts;
+use ledger::money::{Centavos, percent_of};
 use ledger::personal::Payer;
 use ledger::record::Record;
 use ledger::rejection::Rejection;
@@ -145,6 +146,10 @@ pub struct Charge {
     pub ordinal: u64,
     /// Where it stands.
     pub fate: Fate,
+    /// What was given back of it so far, centavos.
+    pub refunded: Centavos,
+    /// True when its code was paid after it had ended.
+    pub was_paid_late: bool,
     /// What it said first: the answer that an idempotent replay gives again.
     pub first_fate: Fate,
 }
@@ -179,7 +184,10 @@ impl Charge {
     /// Takes in what the Records about it say of its outcome.
     fn follow(&mut self, app: &App, about: &[Sequence]) -> Result<(), Problem> {
         for sequence in about {
-            if let Some(fate) = Fate::told_by(&app.engine.record(*sequence)?, self.id) {
+            let record = app.engine.record(*sequence)?;
+            self.refunded += record.events.iter().filter_map(|event| refunded_by(event, self.id)).sum();
+            self.was_paid_late |= record.events.iter().any(|event| is_late_payment(event, self.id));
+            if let Some(fate) = Fate::told_by(&record, self.id) {
                 if self.first_fate == Fate::Pending {
                     self.first_fate = fate.clone();
                 }
@@ -187,6 +195,21 @@ impl Charge {
             }
         }
         Ok(())
+    }
+
+    /// What the Record of a merchant's charge's payment says; a problem when there is no such charge, or it was not paid.
+    pub fn facts(app: &App, caller: Caller, id: ObjectId) -> Result<ChargeFacts, Problem> {
+        if app.engine.ids().group(id) != caller.group {
+            return Err(Problem::new(Code::ChargeNotFound));
+        }
+        for sequence in app.engine.projector().about(id)? {
+            if let Some(facts) = ChargeFacts::told_by(&app.engine.record(sequence)?, id) {
+                return Ok(facts);
+            }
+        }
+        let charge = Self::find(app, caller, id)?.ok_or_else(|| Problem::new(Code::ChargeNotFound))?;
+        let detail = format!("The charge is {}.", charge.fate.status());
+        Err(Problem::new(Code::ChargeNotRefundable).detail(detail))
     }
 
     /// The charge that a Record opens.
@@ -202,6 +225,8 @@ impl Charge {
                 created_at: charge.created_at(),
                 ordinal: record.ordinal,
                 fate: Fate::Pending,
+                refunded: Centavos::ZERO,
+                was_paid_late: false,
                 first_fate: Fate::Pending,
             }),
             _ => None,
@@ -252,12 +277,24 @@ impl Charge {
                 _ => None,
             },
             created_at: time(self.created_at),
-            refunded_amount: 0,
+            refunded_amount: self.refunded.0,
             payer: PayerView { name: self.payer.name.clone(), document: mask::document(&self.payer.document) },
             splits: self.terms.splits.iter().map(|split| SplitView::of(app, group, split)).collect(),
             breakdown: Breakdown::of(&self.terms),
         })
     }
+}
+
+/// What an event gives back of a charge.
+fn refunded_by(event: &Event, id: ObjectId) -> Option<Centavos> {
+    match event {
+        Event::RefundApproved { charge, amount, .. } if *charge == id => Some(*amount),
+        _ => None,
+    }
+}
+
+fn is_late_payment(event: &Event, id: ObjectId) -> bool {
+    matches!(event, Event::LatePixReceived { charge, .. } if *charge == id)
 }
 
 /// A charge, as read.
@@ -369,7 +406,8 @@ pub struct SplitView {
 }
 
 impl SplitView {
-    fn of(app: &App, group: ledger::id::GroupNumber, split: &Split) -> Self {
+    /// The view of a recipient's part.
+    pub fn of(app: &App, group: ledger::id::GroupNumber, split: &Split) -> Self {
         let id = recipient_id(app, LedgerId::Recipient(group, split.recipient)).unwrap_or_default();
         Self { sub_recipient_id: id.uuid().to_string(), amount: split.amount.0 }
     }
@@ -526,7 +564,7 @@ pub async fn cancel(
 }
 
 /// Tells where a charge stands that can't be cancelled.
-fn not_pending(charge: &Charge) -> Problem {
+pub fn not_pending(charge: &Charge) -> Problem {
     let problem = Problem::new(Code::ChargeNotPending).detail(format!("The charge is {}.", charge.fate.status()));
     problem.member("txid", charge.id.txid()).member("charge_status", charge.fate.status())
 }

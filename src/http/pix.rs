@@ -3,6 +3,8 @@
 
 use std::sync::Arc;
 
+use actors::journal::Permit;
+use actors::resident::Outcome;
 use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::Response;
@@ -12,12 +14,13 @@ use ledger::merchant::{MerchantCommand, SplitOrder};
 use ledger::money::Centavos;
 use ledger::personal::Payer;
 use ledger::record::Record;
+use ledger::rejection::Rejection;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::app::{App, Caller, PathId, Settled, settled};
 use super::body::{ChargeBody, JsonBody};
-use super::charges::{Breakdown, Charge, Fate};
+use super::charges::{Breakdown, Charge, Fate, not_pending};
 use super::idempotency::{Key, Keyed, LOOK_UPS_MAX, replayed};
 use super::json::{Checker, Raw, parse};
 use super::problem::{Code, Problem};
@@ -171,9 +174,10 @@ pub async fn create_or_look_up(
     Err(Problem::new(Code::IdempotencyKeyInProgress).retry_after(1))
 }
 
-/// Plays the payer: pays a pending PIX charge. Sandbox only.
+/// Plays the payer: pays a pending PIX charge. One that is cancelled is paid too late: 409, and the money goes back to the payer.
+/// Sandbox only.
 #[utoipa::path(post, path = "/api/sandbox/pix/{txid}/pay", operation_id = "pay_pix_in_sandbox", params(("txid" = String, Path)),
-    responses((status = 200, body = super::charges::ChargeView)))]
+    responses((status = 200, body = super::charges::ChargeView), (status = 409)))]
 pub async fn sandbox_pay(
     State(app): State<Arc<App>>,
     caller: Caller,
@@ -198,14 +202,36 @@ pub async fn sandbox_pay(
         }
         let permit = app.engine.permit(body.len())?;
         let end_to_end_id = end_to_end_id(app.engine.now(), app.random()?);
+        if charge.fate == Fate::Cancelled {
+            return Err(pay_too_late(&app, caller, &charge, end_to_end_id, permit).await?);
+        }
         let command = MerchantCommand::ConfirmPix { charge: id, end_to_end_id };
-        let outcome = app.engine.command(caller.group, command, lookup, None, permit).await?;
-        match settled(outcome)? {
-            Settled::KeyTaken => {}
-            Settled::Recorded(_) | Settled::Unchanged => return Ok(ok(find(&app, caller, id)?.view(&app)?)),
+        match app.engine.command(caller.group, command, lookup, None, permit).await? {
+            // It may have ended since it was read.
+            Outcome::Refused(Rejection::ChargeNotPending) if find(&app, caller, id)?.fate == Fate::Cancelled => {}
+            outcome => match settled(outcome)? {
+                Settled::KeyTaken => {}
+                Settled::Recorded(_) | Settled::Unchanged => return Ok(ok(find(&app, caller, id)?.view(&app)?)),
+            },
         }
     }
     Err(Problem::new(Code::IdempotencyKeyInProgress).retry_after(1))
+}
+
+/// A code that has ended was paid: the money goes back to the payer. A code is paid once: a second time changes nothing.
+async fn pay_too_late(
+    app: &App,
+    caller: Caller,
+    charge: &Charge,
+    end_to_end_id: String,
+    permit: Arc<Permit>,
+) -> Result<Problem, Problem> {
+    if !charge.was_paid_late {
+        let (charge, amount) = (charge.id, charge.terms.amount);
+        let command = MerchantCommand::ReceiveLatePix { charge, amount, end_to_end_id };
+        settled(app.engine.command_and_repay(caller.group, command, None, None, permit).await?)?;
+    }
+    Ok(not_pending(charge).detail("The charge is cancelled: the payment came too late and goes back to the payer."))
 }
 
 fn find(app: &App, caller: Caller, id: ObjectId) -> Result<Charge, Problem> {

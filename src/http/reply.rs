@@ -28,9 +28,7 @@ pub fn ok(body: impl Serialize) -> Response {
     Json(body).into_response()
 }
 
-/// 200 with a page of a list whose items may be large, such as charges of ten thousand splits. What is beyond [`AT_ONCE`] is read and
-/// written an item at a time, when the connection has room for it, so that a page does not take the memory of all its items. An item
-/// that can't be read is a failure, or, in that part, breaks the answer off.
+/// 200 with a page of a list whose items may be large, such as charges of ten thousand splits; see [`in_parts`].
 pub fn list_of<T: Serialize>(
     total: u64,
     page: Page,
@@ -51,6 +49,17 @@ pub fn items_of<T: Serialize>(
     in_parts(items, format!("]{}{others}", if others == "}" { "" } else { "," }))
 }
 
+/// 200 with all items of a list, however many: `{items, total}`; see [`in_parts`].
+pub fn all_of<T: Serialize>(
+    total: u64,
+    items: impl Iterator<Item = Result<T, Problem>> + Send + Unpin + 'static,
+) -> Result<Response, Problem> {
+    in_parts(items, format!(r#"],"total":{total}}}"#))
+}
+
+/// A list and what stands behind it. What is beyond [`AT_ONCE`] is read and written an item at a time, when the connection has room for
+/// it, so that a list does not take the memory of all its items. An item that can't be read is a failure, or, in that part, breaks
+/// the answer off.
 fn in_parts<T: Serialize>(
     items: impl Iterator<Item = Result<T, Problem>> + Send + Unpin + 'static,
     end: String,
@@ -200,6 +209,15 @@ impl<T> List<T> {
     pub fn new(items: Vec<T>, total: u64, page: Page) -> Self {
         Self { items, total, page: page.page, pages: page.pages(total), per_page: page.per_page }
     }
+}
+
+/// All items of a list, in one answer.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub struct All<T> {
+    /// The items, newest first.
+    pub items: Vec<T>,
+    /// How many there are.
+    pub total: u64,
 }
 
 #[cfg(test)]

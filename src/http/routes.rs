@@ -16,9 +16,9 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::app::App;
-use super::ops::{api_keys, audit, backup, books, export, health, merchants, queue, sandbox, sub_recipients as review, withdrawals as outflow};
+use super::ops::{api_keys, audit, backup, books, export, health, merchants, queue, sandbox, sub_recipients as review, withdrawals as outflow, refunds as refunds_review, disputes as disputes_review};
 use super::rate_limits::{Policy, admit};
-use super::{anticipation, balance, card, cashout, charges, document, pix, reference, reports, statement, sub_recipients, withdrawals};
+use super::{anticipation, balance, card, cashout, charges, document, disputes, pix, reference, refunds, reports, statement, sub_recipients, withdrawals};
 
 type Routes = OpenApiRouter<Arc<App>>;
 
@@ -43,6 +43,10 @@ fn for_merchants(in_sandbox: bool) -> Routes {
         .routes(routes!(anticipation::list, anticipation::anticipate))
         .routes(routes!(anticipation::simulate));
     let cashouts = Routes::new().routes(routes!(cashout::create, cashout::list)).routes(routes!(cashout::get));
+    let refunds = Routes::new()
+        .routes(routes!(refunds::request, refunds::list))
+        .routes(routes!(refunds::get))
+        .routes(routes!(disputes::list));
     let balance = Routes::new()
         .routes(routes!(balance::get))
         .routes(routes!(balance::list_operations))
@@ -53,6 +57,7 @@ fn for_merchants(in_sandbox: bool) -> Routes {
         .merge(tagged("Charges", charges))
         .merge(tagged("Sub-recipients", recipients))
         .merge(tagged("Cashouts", cashouts))
+        .merge(tagged("Refunds", refunds))
         .merge(tagged("Balance", balance));
     if in_sandbox { table.merge(tagged("Sandbox", sandbox)) } else { table }
 }
@@ -70,6 +75,11 @@ fn for_operators(in_sandbox: bool) -> Routes {
         .routes(routes!(review::reject))
         .routes(routes!(outflow::approve))
         .routes(routes!(outflow::reject))
+        .routes(routes!(refunds_review::approve))
+        .routes(routes!(refunds_review::reject))
+        .routes(routes!(disputes_review::open))
+        .routes(routes!(disputes_review::accept))
+        .routes(routes!(disputes_review::release))
         .routes(routes!(audit::list));
     let books = Routes::new()
         .routes(routes!(books::trial_balance))

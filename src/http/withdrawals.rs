@@ -24,7 +24,7 @@ use super::json::parse;
 use super::problem::{Code, Problem};
 use super::reply::{created, items_of, time};
 use super::splits::require_split;
-use super::sub_recipients::own_recipient;
+use super::sub_recipients::find_own;
 use super::timestamp::date;
 
 /// A withdrawal that was asked for.
@@ -207,7 +207,7 @@ pub async fn withdraw(
     if !body.is_empty() {
         parse::<serde::de::IgnoredAny>(&body)?;
     }
-    let Some((recipient, row)) = own_recipient(&app, caller, &id) else {
+    let Ok((recipient, row)) = find_own(&app, caller, &id) else {
         require_split(&app, caller)?;
         return Err(Problem::new(Code::NotFound));
     };
@@ -245,7 +245,7 @@ fn answer(record: &Record) -> Result<Response, Problem> {
 #[utoipa::path(get, path = "/api/dashboard/sub-recipients/{id}/withdraw", operation_id = "list_withdrawals",
     params(("id" = String, Path)), responses((status = 200, body = Withdrawals), (status = 404)))]
 pub async fn list(State(app): State<Arc<App>>, caller: Caller, PathId(id): PathId) -> Result<Response, Problem> {
-    let (recipient, _) = own_recipient(&app, caller, &id).ok_or_else(|| Problem::new(Code::NotFound))?;
+    let (recipient, _) = find_own(&app, caller, &id)?;
     let walk = Walk { app, recipient, before: Sequence(u64::MAX), read: VecDeque::new() };
     items_of(walk, &serde_json::Map::new())
 }

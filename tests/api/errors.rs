@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::world::*;
 
-/// What a caller may call, with a body that would pass as JSON where one is taken. `{M}`, `{K}`, `{R}` and `{T}` stand for ids.
+/// What a caller may call, with a body that would pass as JSON where one is taken. `{M}`, `{K}`, `{R}`, `{T}`, `{F}` and `{D}` stand for ids.
 const ENDPOINTS: &[(&str, &str, bool)] = &[
     ("POST", "/api/card", true),
     ("POST", "/api/pix", true),
@@ -24,6 +24,15 @@ const ENDPOINTS: &[(&str, &str, bool)] = &[
     ("GET", "/api/balance/operations", false),
     ("POST", "/api/sandbox/pix/{T}/pay", true),
     ("POST", "/api/charges/{T}/cancel", true),
+    ("POST", "/api/refunds", true),
+    ("GET", "/api/refunds", false),
+    ("GET", "/api/refunds/{F}", false),
+    ("GET", "/api/disputes", false),
+    ("POST", "/ops/refunds/{F}/approve", true),
+    ("POST", "/ops/refunds/{F}/reject", true),
+    ("POST", "/ops/charges/{T}/disputes", true),
+    ("POST", "/ops/disputes/{D}/accept", true),
+    ("POST", "/ops/disputes/{D}/release", true),
     ("POST", "/ops/merchants", true),
     ("GET", "/ops/merchants/{M}", false),
     ("PATCH", "/ops/merchants/{M}", true),
@@ -39,11 +48,14 @@ const ENDPOINTS: &[(&str, &str, bool)] = &[
     ("POST", "/ops/sandbox/clock", true),
 ];
 
-/// A server with a merchant, an active recipient and a pending charge: something for every path to name.
+/// A server with a merchant, an active recipient, a pending charge, and of a paid one a refund and a dispute that wait: something for
+/// every path to name.
 struct Furnished<'w> {
     merchant: Merchant<'w>,
     recipient: String,
     txid: String,
+    refund: String,
+    dispute: String,
 }
 
 impl<'w> Furnished<'w> {
@@ -51,12 +63,23 @@ impl<'w> Furnished<'w> {
         let merchant = world.merchant().await;
         let recipient = merchant.recipient("Ana", 1).await;
         let txid = text(&merchant.post("/api/pix", &pix("80.00")).await.expect(201)["txid"]);
-        Self { merchant, recipient, txid }
+        let paid = text(&merchant.paid_pix(&pix("10.00")).await["txid"]);
+        let refund = json!({"payment_id": paid, "amount": 100});
+        let refund = text(&merchant.post("/api/refunds", &refund).await.expect(201)["id"]);
+        let dispute = json!({"amount": 100, "kind": "med", "reason": "x"});
+        let dispute = world.ops_post(&format!("/ops/charges/{paid}/disputes"), &dispute).await.expect(201);
+        Self { merchant, recipient, txid, refund, dispute: text(&dispute["id"]) }
     }
 
     fn path(&self, template: &str) -> String {
-        let ids =
-            [("{M}", &self.merchant.id), ("{K}", &self.merchant.key_id), ("{R}", &self.recipient), ("{T}", &self.txid)];
+        let ids = [
+            ("{M}", &self.merchant.id),
+            ("{K}", &self.merchant.key_id),
+            ("{R}", &self.recipient),
+            ("{T}", &self.txid),
+            ("{F}", &self.refund),
+            ("{D}", &self.dispute),
+        ];
         ids.iter().fold(template.to_owned(), |path, (name, id)| path.replace(name, id))
     }
 
@@ -202,8 +225,9 @@ async fn a_body_may_be_left_out_where_nothing_is_asked_in_it() {
             let answer = furnished.send(method, &path, content_type, "").await;
             let status = match path.rsplit('/').next().unwrap() {
                 "api-keys" => 201,
-                "approve" | "cancel" => 409,
-                "pay" => {
+                "approve" if path.contains("/sub-recipients/") => 409,
+                "cancel" | "release" => 409,
+                "pay" | "approve" | "accept" => {
                     if content_type.is_none() {
                         200
                     } else {
@@ -427,7 +451,8 @@ async fn ids_that_name_nothing_are_not_found() {
     let world = World::sandbox().await;
     let furnished = Furnished::on(&world).await;
     let other = world.merchant().await;
-    let others = Furnished { recipient: other.recipient("Rui", 1).await, txid: String::new(), merchant: other };
+    let (recipient, none) = (other.recipient("Rui", 1).await, String::new);
+    let others = Furnished { merchant: other, recipient, txid: none(), refund: none(), dispute: none() };
     let unknown = "01890000-0000-8000-8000-000000000000";
     let long = "a".repeat(4_000);
     let garbage = [
@@ -452,7 +477,8 @@ async fn ids_that_name_nothing_are_not_found() {
         let (from, to) = (template.find('{').unwrap(), template.find('}').unwrap() + 1);
         let body = if *takes_body { r#"{"notes":"x"}"# } else { "" };
         // An id of another kind is as unknown as any.
-        let of_other_kinds = ["{M}", "{K}", "{R}", "{T}"].into_iter().filter(|name| !template.contains(name));
+        let of_other_kinds =
+            ["{M}", "{K}", "{R}", "{T}", "{F}", "{D}"].into_iter().filter(|name| !template.contains(name));
         let of_other_kinds: Vec<String> = of_other_kinds.map(|name| furnished.path(name)).collect();
         for id in garbage.into_iter().chain(of_other_kinds.iter().map(String::as_str)) {
             let path = format!("{}{id}{}", &template[..from], &template[to..]);

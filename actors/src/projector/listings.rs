@@ -309,6 +309,29 @@ impl Projector {
         Ok((total, page))
     }
 
+    /// How many refunds a merchant asked for in Records before `end`, and the newest of these Records, newest first.
+    pub fn refunds_before(
+        &self,
+        merchant: LedgerId,
+        end: Sequence,
+        count: usize,
+    ) -> Result<(u64, Vec<Sequence>), LoadError> {
+        let (total, listed) = self.history.page(&[Term::refunds(merchant)], &[], 0..end.0, 0, count)?;
+        Ok((total, listed.into_iter().map(|listed| Sequence(listed.number)).collect()))
+    }
+
+    /// How many disputes of a merchant's charges there are, and the Records that opened those on the page that begins `skip` from the
+    /// newest.
+    pub fn disputes_page(
+        &self,
+        merchant: LedgerId,
+        skip: u64,
+        count: usize,
+    ) -> Result<(u64, Vec<Sequence>), LoadError> {
+        let (total, listed) = self.history.page(&[Term::disputes(merchant)], &[], 0..u64::MAX, skip, count)?;
+        Ok((total, listed.into_iter().map(|listed| Sequence(listed.number)).collect()))
+    }
+
     /// The ordinal of the first Record that opened a charge created at `time` or later; past the last one when there is none. Charges
     /// are opened in the order of their creation, but for milliseconds.
     fn first_charge_since(&self, group: GroupNumber, time: Timestamp, opened: &[Term]) -> Result<u64, LoadError> {

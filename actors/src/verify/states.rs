@@ -69,6 +69,7 @@ impl Claims for MerchantState {
             (Account::Available, i128::from(self.available().0)),
             (Account::Deficit, -i128::from(self.deficit().0)),
             (Account::ReservedCashout, i128::from(self.reserved_cashout().0)),
+            (Account::ReservedDispute, i128::from(self.reserved_for_disputes().0)),
         ]
     }
 }

@@ -20,12 +20,13 @@ impl MerchantState {
             let next_due = self.next_due_from(Minute(now.minute().0.saturating_add(1)));
             events.push(Event::Matured { dues, foreign_through, next_due });
         }
+        // What a recipient's Record raised repays the Deficit too.
         events.extend(self.recovery(self.available + raised));
         (!events.is_empty()).then_some(Decision { events, personal: None })
     }
 
-    /// When this merchant needs attention next: money falls due, the rail of an open charge or cashout is to be asked, or at once when the Deficit
-    /// can be repaid.
+    /// When this merchant needs attention next: money falls due, a Deficit can be repaid, the rail of an open charge or cashout is to be
+    /// asked, or a payer is to be repaid.
     pub fn next_due(&self) -> Option<Timestamp> {
         let at_once = self.recovery(self.available).map(|_| Timestamp(0));
         at_once.or_else(|| self.next_due_from(Minute(0)))
@@ -40,6 +41,7 @@ impl MerchantState {
     /// The same, when the money of earlier minutes is booked.
     fn next_due_from(&self, minute: Minute) -> Option<Timestamp> {
         let sums = [&self.pending, &self.acquirer_due].into_iter().filter_map(|sums| sums.next_from(minute));
-        sums.chain(self.open_charges.first_attention()).chain(self.cashouts.first_attention()).min()
+        let rails = self.open_charges.first_attention().into_iter().chain(self.cashouts.first_attention());
+        sums.chain(rails).chain(self.adjustments.first_attention()).min()
     }
 }

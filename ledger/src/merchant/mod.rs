@@ -1,10 +1,13 @@
 //! A merchant's books: its commands, its state, and the two matches that lead to the leaves.
 
 mod account;
+mod adjustments;
 mod card;
 mod cashout;
+mod dispute;
 mod maturity;
 mod pix;
+mod refund;
 mod sections;
 mod sub_recipients;
 mod waiting;
@@ -23,11 +26,15 @@ use crate::rejection::Rejection;
 use crate::section::Sums;
 use crate::time::Timestamp;
 
+use adjustments::Adjustments;
 use sections::{ApiKeys, Recipients};
 use waiting::{Waiting, Waits};
 
 pub use account::ApiKey;
+pub use adjustments::Repayment;
 pub use cashout::{CashoutOutcome, OpenCashout};
+pub use dispute::DisputeOrder;
+pub use refund::{CARD_WINDOW_DAYS, ChargeFacts, PIX_WINDOW_DAYS, RefundOrder};
 pub use sub_recipients::{Recipient, RecipientStatus};
 
 /// A part of a charge as the caller names it.
@@ -191,6 +198,52 @@ pub enum MerchantCommand {
         /// What it said.
         outcome: CashoutOutcome,
     },
+    /// The payer paid a PIX charge that had ended.
+    ReceiveLatePix {
+        /// Which.
+        charge: ObjectId,
+        /// How much, centavos.
+        amount: Centavos,
+        /// End-to-end id of the payment.
+        end_to_end_id: String,
+    },
+    /// Ask for a refund (interface 2.11).
+    RequestRefund(RefundOrder),
+    /// Approve a refund.
+    ApproveRefund {
+        /// The refund.
+        id: ObjectId,
+        /// Its charge.
+        facts: ChargeFacts,
+    },
+    /// Reject a refund.
+    RejectRefund {
+        /// The refund.
+        id: ObjectId,
+        /// Why.
+        notes: String,
+    },
+    /// The rail sent a refund, an accepted dispute or a late payment back to the payer.
+    ConfirmRepayment {
+        /// Which; a late payment has its charge's id.
+        id: ObjectId,
+    },
+    /// A payer's bank wants a charge back.
+    OpenDispute(DisputeOrder),
+    /// Accept a dispute: the seller bears it.
+    AcceptDispute {
+        /// The dispute.
+        id: ObjectId,
+        /// Its charge.
+        facts: ChargeFacts,
+    },
+    /// Release a dispute: the seller keeps the money.
+    ReleaseDispute {
+        /// The dispute.
+        id: ObjectId,
+        /// Its charge.
+        facts: ChargeFacts,
+    },
 }
 
 /// A charge that waits for its outcome.
@@ -238,6 +291,7 @@ pub struct MerchantState {
     acquirer_due: Sums,
     available: Centavos,
     deficit: Centavos,
+    adjustments: Adjustments,
 }
 
 impl MerchantState {
@@ -303,6 +357,16 @@ impl MerchantState {
                 Ok(Decision { events, personal: Some(destination) })
             }
             Command::SettleCashout { id, outcome } => self.settle_cashout(id, outcome),
+            Command::ReceiveLatePix { charge, amount, end_to_end_id } => {
+                self.receive_late_pix(charge, amount, end_to_end_id)
+            }
+            Command::RequestRefund(order) => self.request_refund(order, now, ids),
+            Command::ApproveRefund { id, facts } => self.approve_refund(id, &facts, now),
+            Command::RejectRefund { id, notes } => self.reject_refund(id, notes),
+            Command::ConfirmRepayment { id } => Ok(self.repaid(id)),
+            Command::OpenDispute(order) => self.open_dispute(order, now),
+            Command::AcceptDispute { id, facts } => self.accept_dispute(id, &facts),
+            Command::ReleaseDispute { id, facts } => self.release_dispute(id, &facts, now),
         }
     }
 
@@ -311,15 +375,14 @@ impl MerchantState {
         for event in &record.events {
             self.apply(event, record);
         }
+        self.adjustments.forget_before(record.effective_at);
     }
 
-    /// Counts a recipient's Record: what it paid back of its debts. It only adds, so it does not matter which own Records came before.
+    /// Counts a recipient's Record: what it paid back of a debt.
     pub fn receive(&mut self, record: &Record) {
         for event in &record.events {
-            let Event::ClawbackRecovered { debts } = event else { continue };
-            for debt in debts {
-                self.available += debt.to_available;
-                self.pending.add(debt.seller_due.unwrap_or_default(), debt.to_pending);
+            if let Event::ClawbackRecovered { debts } = event {
+                debts.iter().for_each(|debt| self.come_back(debt));
             }
         }
     }
@@ -354,11 +417,22 @@ impl MerchantState {
         self.deficit
     }
 
+    /// Money that is held for disputes, centavos.
+    pub fn reserved_for_disputes(&self) -> Centavos {
+        self.adjustments.held()
+    }
+
+    /// What is to be sent back to payers by `now`, oldest first, each under the id of its refund, its dispute, or the charge that was paid
+    /// too late.
+    pub fn repayments(&self, now: Timestamp) -> impl Iterator<Item = (ObjectId, Repayment)> {
+        self.adjustments.repayments(now)
+    }
+
     /// True when no claim on the platform is negative, and no debt either.
     pub fn is_sound(&self) -> bool {
         let zero = Centavos::ZERO;
         let are_positive = self.pending.are_positive() && self.acquirer_due.are_positive();
-        self.available >= zero && self.deficit >= zero && are_positive
+        self.available >= zero && self.deficit >= zero && self.adjustments.held() >= zero && are_positive
     }
 
     /// The API keys, by id.
@@ -453,14 +527,14 @@ impl MerchantState {
             }
             Event::CardUnanswered { .. }
             | Event::ClockMoved { .. }
-            | Event::RefundRequested { .. }
+            Event::RefundRequested { .. }
             | Event::RefundRejected { .. }
             | Event::RefundApproved { .. }
             | Event::PayerRepaid { .. }
             | Event::DisputeOpened { .. }
             | Event::DisputeAccepted { .. }
             | Event::DisputeReleased { .. }
-            | Event::LatePixReceived { .. } => {}
+            | Event::LatePixReceived { .. } => self.adjust(event, record),
             // Decided by recipients.
             Event::WithdrawalRequested { .. }
             | Event::WithdrawalApproved { .. }

@@ -24,6 +24,8 @@ const OPEN_CHARGES: u8 = 3;
 const PENDING: u8 = 4;
 const ACQUIRER_DUE: u8 = 5;
 const CASHOUTS: u8 = 10;
+const ADJUSTED_CHARGES: u8 = 20;
+const OPEN_ADJUSTMENTS: u8 = 21;
 
 /// A registration with an address and a bank account takes about 350 bytes, sealed.
 const RECIPIENTS_PER_SECTION: usize = 16;
@@ -136,7 +138,8 @@ impl MerchantState {
         let charges = self.open_charges.take_touched(OPEN_CHARGES);
         let sums = self.pending.take_touched(PENDING).chain(self.acquirer_due.take_touched(ACQUIRER_DUE));
         let cashouts = self.cashouts.take_touched(CASHOUTS);
-        keys.chain(recipients).chain(charges).chain(sums).chain(cashouts).collect()
+        let adjustments = self.adjustments.take_touched(ADJUSTED_CHARGES, OPEN_ADJUSTMENTS);
+        keys.chain(recipients).chain(charges).chain(sums).chain(cashouts).chain(adjustments).collect()
     }
 
     /// The encoding of a section; none when there is nothing in it.
@@ -151,6 +154,8 @@ impl MerchantState {
             PENDING => self.pending.section(section.number),
             ACQUIRER_DUE => self.acquirer_due.section(section.number),
             CASHOUTS => self.cashouts.section(section.number),
+            ADJUSTED_CHARGES => self.adjustments.charges_section(section.number),
+            OPEN_ADJUSTMENTS => self.adjustments.open_section(section.number),
             _ => None,
         }
     }
@@ -170,9 +175,12 @@ impl MerchantState {
                 PENDING => state.pending.read_section(section.number, bytes)?,
                 ACQUIRER_DUE => state.acquirer_due.read_section(section.number, bytes)?,
                 CASHOUTS => state.cashouts.read_section(bytes)?,
+                ADJUSTED_CHARGES => state.adjustments.read_charges(bytes)?,
+                OPEN_ADJUSTMENTS => state.adjustments.read_open(bytes)?,
                 _ => return Err(unknown(section)),
             }
         }
+        state.adjustments.index();
         Ok(state)
     }
 

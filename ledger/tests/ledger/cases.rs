@@ -82,6 +82,16 @@ fn a_recipient_is_registered_and_reviewed() {
 }
 
 #[test]
+fn refunds_are_borne_by_the_seller() {
+    check(include_str!("cases/refunds.txt"));
+}
+
+#[test]
+fn disputes_hold_what_they_claim() {
+    check(include_str!("cases/disputes.txt"));
+}
+
+#[test]
 fn a_group_is_opened_once() {
     check(include_str!("cases/merchant.txt"));
 }
@@ -159,6 +169,12 @@ fn seen(key: &str, world: &World, events: &[Event]) -> String {
         Some(("merchant", "available")) => world.merchant.available().to_string(),
         Some(("merchant", "reserved")) => world.merchant.reserved_cashout().to_string(),
         Some(("merchant", "deficit")) => world.merchant.deficit().to_string(),
+        Some(("merchant", "held")) => world.merchant.reserved_for_disputes().to_string(),
+        Some(("merchant", "unsent")) => world.merchant.repayments(world.now).count().to_string(),
+        Some(("acquirer", "owes")) => {
+            world.books.balance(world.ledger("platform"), ledger::account::Account::AcquirerReceivable).to_string()
+        }
+        Some(("drawn", part)) => adjusted(part, events),
         Some(("merchant", "next")) => since_start(world.merchant.next_due()),
         Some(("merchant", "profile")) => text(&world.merchant.profile().bytes),
         Some(("merchant", "keys")) => {
@@ -187,6 +203,27 @@ fn seen(key: &str, world: &World, events: &[Event]) -> String {
         }
         Some((owner, what)) => panic!("nothing to see: {owner}.{what}"),
     }
+}
+
+/// What a refund or a dispute did: where its money came from or went to, the commission that came back, what is taken back as
+/// `index:to_available+to_pending`.
+fn adjusted(part: &str, events: &[Event]) -> String {
+    let first = events.iter().find_map(|event| match (event, part) {
+        (Event::RefundApproved { drawn, .. } | Event::DisputeOpened { drawn, .. }, "from") => {
+            Some(format!("{}+{}+{}", drawn.from_pending, drawn.from_available, drawn.to_deficit))
+        }
+        (Event::DisputeReleased { to_pending, to_available, .. }, "to") => Some(format!("{to_pending}+{to_available}")),
+        (Event::RefundApproved { commission: c, .. }, "commission") => {
+            Some(format!("{}+{}+{}+{}", c.mdr, c.antifraud, c.margin, c.pix))
+        }
+        (Event::RefundApproved { take_backs, .. }, "back") => {
+            let debts =
+                take_backs.iter().map(|debt| format!("{}:{}+{}", debt.index, debt.to_available, debt.to_pending));
+            Some(debts.collect::<Vec<_>>().join(","))
+        }
+        _ => None,
+    });
+    first.unwrap_or_else(|| panic!("nothing to see: {part} of {events:?}"))
 }
 
 fn term(key: &str, world: &World) -> String {

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use crate::world::bytes;
 use ledger::event::{
-    AnticipatedSplit, CardBrand, CardFace, CardRefusal, CashoutFailure, Cut, Due, Event, PaidBack, SellerPart, Settlement, Span,
-    Split, SplitKey, Terms,
+    AnticipatedSplit, CardBrand, CardFace, CardRefusal, CashoutFailure, Cut, DisputeKind, Drawn, Due, Event, PaidBack, SellerPart,
+    Settlement, Span, Split, SplitKey, TakeBack, Terms,
 };
 use ledger::fees::{Commission, Fees, Options, PaymentMethod, Settings};
 use ledger::id::{Fingerprint, GroupNumber, LedgerId, ObjectId, RecipientNumber};
@@ -214,7 +214,7 @@ pub(crate) fn samples() -> Vec<(&'static str, Record)> {
     let cashout_failed = |failure| Event::CashoutFailed { id: id(5), amount: Centavos(3_000), failure };
     let cut = Cut { foreign: 70_000, minute: Minute(29_454_481), own: 41 };
     let later = Cut { foreign: 70_001, minute: Minute(29_454_482), own: 300 };
-    let split = SplitKey { charge: id(3), index: 1 };
+    let key = SplitKey { charge: id(3), index: 1 };
     let settlements =
         vec![Settlement { day: 20_456, amount: Centavos(1_952) }, Settlement { day: 20_461, amount: Centavos(1) }];
     let matured = |next_due| Event::Matured {
@@ -412,8 +412,8 @@ pub(crate) fn samples() -> Vec<(&'static str, Record)> {
                 Event::SplitsAnticipated {
                     id: id(6),
                     splits: vec![
-                        AnticipatedSplit { split, due: Minute(29_497_680), amount: Centavos(2_000), fee: Centavos(48) },
-                        AnticipatedSplit { split, due: Minute(29_497_681), amount: Centavos(1), fee: Centavos(0) },
+                        AnticipatedSplit { split: key, due: Minute(29_497_680), amount: Centavos(2_000), fee: Centavos(48) },
+                        AnticipatedSplit { split: key, due: Minute(29_497_681), amount: Centavos(1), fee: Centavos(0) },
                     ],
                     target_days: 2,
                     rate: Rate::basis_points(238),
@@ -428,7 +428,7 @@ pub(crate) fn samples() -> Vec<(&'static str, Record)> {
                 Event::ClawbackRecovered {
                     debts: vec![
                         PaidBack {
-                            split,
+                            split: key,
                             refund: id(7),
                             from_pending: Centavos(500),
                             due: Some(Minute(29_497_680)),
@@ -438,7 +438,7 @@ pub(crate) fn samples() -> Vec<(&'static str, Record)> {
                             seller_due: Some(Minute(29_454_481)),
                         },
                         PaidBack {
-                            split,
+                            split: key,
                             refund: id(8),
                             from_pending: Centavos(0),
                             due: None,
@@ -452,7 +452,149 @@ pub(crate) fn samples() -> Vec<(&'static str, Record)> {
             ),
         ),
         ("clock-moved", by_operator(one(LedgerId::System, Event::ClockMoved { offset_ms: 2_592_000_000 }))),
+        (
+            "refund-requested",
+            with_person(asked(one(
+                merchant,
+                Event::RefundRequested {
+                    id: id(5),
+                    charge: id(3),
+                    amount: Centavos(4_000),
+                    take_back: vec![split(1, 800)],
+                    window_ends: Timestamp(1_782_820_830_500),
+                },
+            ))),
+        ),
+        (
+            "refund-rejected",
+            by_operator(one(
+                merchant,
+                Event::RefundRejected {
+                    id: id(5),
+                    charge: id(3),
+                    amount: Centavos(4_000),
+                    notes: "sem comprovante".to_owned(),
+                },
+            )),
+        ),
+        ("refund-approved", by_operator(one(merchant, refund_approved()))),
+        (
+            "payer-repaid",
+            one(
+                merchant,
+                Event::PayerRepaid {
+                    id: id(5),
+                    charge: id(3),
+                    method: PaymentMethod::CreditCard,
+                    amount: Centavos(4_000),
+                    acquirer_keeps: Some(due(29_497_680, 3_800)),
+                },
+            ),
+        ),
+        (
+            "late-pix-repaid",
+            one(
+                merchant,
+                Event::PayerRepaid {
+                    id: id(3),
+                    charge: id(3),
+                    method: PaymentMethod::Pix,
+                    amount: Centavos(10_000),
+                    acquirer_keeps: None,
+                },
+            ),
+        ),
+        (
+            "dispute-opened",
+            with_person(by_operator(one(
+                merchant,
+                Event::DisputeOpened {
+                    id: id(6),
+                    charge: id(3),
+                    kind: DisputeKind::Med,
+                    amount: Centavos(3_000),
+                    drawn: drawn_of(0, 2_000, 1_000),
+                    seller_due: None,
+                    window_ends: Timestamp(1_775_044_830_500),
+                },
+            ))),
+        ),
+        (
+            "dispute-accepted",
+            by_operator(one(
+                merchant,
+                Event::DisputeAccepted {
+                    id: id(6),
+                    charge: id(3),
+                    method: PaymentMethod::DebitCard,
+                    amount: Centavos(3_000),
+                    acquirer_due: Some(Minute(29_497_680)),
+                },
+            )),
+        ),
+        (
+            "dispute-released",
+            by_operator(
+                Decision {
+                    events: vec![
+                        Event::DisputeReleased {
+                            id: id(6),
+                            charge: id(3),
+                            amount: Centavos(3_000),
+                            to_pending: Centavos(1_500),
+                            seller_due: Some(Minute(29_497_680)),
+                            to_available: Centavos(1_500),
+                        },
+                        Event::DeficitRecovered { amount: Centavos(5) },
+                    ],
+                    personal: None,
+                }
+                .into_record(merchant, 42, Timestamp(1_767_268_830_501)),
+            ),
+        ),
+        (
+            "late-pix-received",
+            one(
+                merchant,
+                Event::LatePixReceived {
+                    charge: id(3),
+                    amount: Centavos(10_000),
+                    end_to_end_id: "E0000000020260101120000000000002".to_owned(),
+                },
+            ),
+        ),
     ]
+}
+
+fn refund_approved() -> Event {
+    Event::RefundApproved {
+        id: ObjectId(5),
+        charge: ObjectId(3),
+        method: PaymentMethod::CreditCard,
+        amount: Centavos(4_000),
+        drawn: drawn_of(3_000, 700, 300),
+        seller_due: Some(Minute(29_497_680)),
+        commission: Commission { mdr: Centavos(120), antifraud: Centavos(79), margin: Centavos(40), pix: Centavos(0) },
+        commission_pending: true,
+        take_backs: vec![TakeBack {
+            recipient: RecipientNumber(2),
+            index: 1,
+            amount: Centavos(1_500),
+            due: Some(Minute(29_497_680)),
+            to_available: Centavos(1_000),
+            to_pending: Centavos(500),
+        }],
+        commission_through: Centavos(4_000),
+        acquirer_due: Some(Minute(29_497_681)),
+    }
+}
+
+fn drawn_of(from_pending: i64, from_available: i64, to_deficit: i64) -> Drawn {
+    Drawn {
+        from_pending: Centavos(from_pending),
+        from_available: Centavos(from_available),
+        to_deficit: Centavos(to_deficit),
+    }
 }
 
 fn settings_changed() -> Settings {

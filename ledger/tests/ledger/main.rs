@@ -5,6 +5,7 @@
 //! `UPDATE_SNAPSHOTS=1` writes `postings.txt` anew, and golden files that do not exist yet; it never changes a golden file.
 #![allow(clippy::disallowed_methods, reason = "tests read their tables and are told when to write them anew")]
 
+mod adjustments;
 mod cases;
 mod golden;
 mod interleavings;

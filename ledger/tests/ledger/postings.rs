@@ -112,6 +112,57 @@ const LESSONS: &[(&str, &[&str], &[&str])] = &[
         &["open-card d 10000 1x bia=9999", "capture d", "open-pix p 300 ana=200", "pay p", "take-back p 0=200+0"],
         &["mature ana", "mature merchant"],
     ),
+    (
+        "A refund of 4000 of a card with splits is approved: the charge's own Pending gives it; then it is sent",
+        &["open-card c 10000 1x ana=2000 bia=1500", "capture c", "refund r c 4000"],
+        &["approve-refund r c", "send r"],
+    ),
+    (
+        "… with a take-back of 800 of a split",
+        &["open-card c 10000 1x ana=2000 bia=1500", "capture c", "refund r c 4000 ana=800"],
+        &["approve-refund r c"],
+    ),
+    (
+        "A refund draws on the charge's Pending, then Available, then Deficit, and takes back from two recipients",
+        &[
+            "open-pix p 1000",
+            "pay p",
+            "open-card c 10000 1x ana=2000 bia=1500",
+            "capture c",
+            "refund r c 8000 ana=2000 bia=500",
+        ],
+        &["approve-refund r c"],
+    ),
+    (
+        "A refund of a PIX, with a take-back; then it is sent",
+        &["open-pix p 8000 ana=1000", "pay p", "refund r p 4000 ana=800"],
+        &["approve-refund r p", "send r"],
+    ),
+    (
+        "A refund that gives commission back, of a charge that is not due and of one that is",
+        &[
+            "set refund_commission on",
+            "open-card c 10000 1x",
+            "capture c",
+            "refund r c 4000",
+            "open-pix p 8000",
+            "pay p",
+            "refund s p 4000",
+        ],
+        &["approve-refund r c", "approve-refund s p"],
+    ),
+    ("A refund is asked for and rejected", &["open-pix p 8000", "pay p"], &["refund r p 4000", "reject-refund r"]),
+    (
+        "A dispute is opened and accepted, and the payer repaid",
+        &["open-card c 10000 1x", "capture c"],
+        &["dispute d c 3000", "accept d c", "send d"],
+    ),
+    (
+        "A dispute that took more than there was is released: the Deficit is repaid in the same Record",
+        &["open-card c 10000 1x", "capture c", "dispute d c 10000"],
+        &["release d c"],
+    ),
+    ("A PIX is paid too late, and sent back", &["open-pix p 8000", "cancel p"], &["pay-late p 8000", "send p"]),
     ("Settings and keys", &[], &["set antifraud 0", "make-key k", "revoke-key k"]),
 ];
 

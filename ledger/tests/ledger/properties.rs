@@ -7,15 +7,21 @@ use std::collections::BTreeMap;
 use crate::shelf::Shelf;
 use crate::world::World;
 use ledger::account::Account;
-use ledger::id::{LedgerId, RecipientNumber};
-use ledger::merchant::MerchantState;
+use ledger::event::{Event, Split};
+use ledger::id::{LedgerId, ObjectId, RecipientNumber};
+use ledger::merchant::{ChargeFacts, MerchantState};
+use ledger::money::Centavos;
 use ledger::recipient::RecipientState;
 use proptest::prelude::*;
 
 const CHARGES: [&str; 6] = ["c0", "c1", "c2", "c3", "c4", "c5"];
 const CASHOUTS: [&str; 4] = ["c0", "c1", "o0", "o1"];
 const RECIPIENTS: [&str; 6] = ["ana", "bia", "caio", "dora", "paulo", "rita"];
-const SETTINGS: [&str; 21] = [
+const REFUNDS: [&str; 6] = ["r0", "r1", "r2", "r3", "r4", "r5"];
+const DISPUTES: [&str; 6] = ["d0", "d1", "d2", "d3", "d4", "d5"];
+const SETTINGS: [&str; 23] = [
+    "refund_commission on",
+    "refund_commission off",
     "split off",
     "split on",
     "split on",
@@ -54,6 +60,34 @@ proptest! {
         when_all_is_due_nothing_is_pending(&mut world);
     }
 
+    /// Refunds, those that wait too, and disputes never take more of a charge than was charged, nor more of a recipient than it got of it.
+    #[test]
+    fn a_charge_gives_no_more_than_was_charged(steps in prop::collection::vec(prop_oneof![1 => step(), 3 => adjustment()], 1..80)) {
+        let mut world = World::new();
+        for step in ["open-card c0 9000 1x ana=900 bia=50 ana=30", "capture c0", "open-pix c1 700 ana=300", "pay c1"] {
+            world.step(step).expect("the charges are allowed");
+        }
+        steps.iter().for_each(|step| drop(world.step(step)));
+        let mut taken: BTreeMap<_, Taken> = BTreeMap::new();
+        for event in world.journal.iter().flat_map(|record| &record.events) {
+            count(event, &mut taken);
+        }
+        for (charge, taken) in taken {
+            let facts = world.journal.iter().find_map(|record| ChargeFacts::told_by(record, charge));
+            let terms = facts.expect("only what was paid is given back").terms;
+            prop_assert!(taken.spoken_for <= terms.amount, "{:?} of {:?}", taken.spoken_for, terms.amount);
+            for (recipient, back) in taken.back {
+                let got: Centavos = terms.splits.iter().filter(|split| split.recipient == recipient).map(|split| split.amount).sum();
+                prop_assert!(back <= got, "{:?} of {:?}", back, got);
+            }
+            for (index, back) in taken.back_of_split {
+                prop_assert!(back <= terms.splits[index as usize].amount, "split {}: {:?}", index, back);
+            }
+            let returned = taken.commission;
+            prop_assert!(returned <= terms.commission.total(), "{:?} of {:?}", returned, terms.commission.total());
+        }
+    }
+
     #[test]
     fn replay_from_any_snapshot_leads_to_the_live_state(steps in prop::collection::vec(step(), 1..40)) {
         let mut world = World::new();
@@ -67,6 +101,42 @@ proptest! {
             replayed.apply(record);
         }
         prop_assert!(replayed.kept_and_read().is_live(&world));
+    }
+}
+
+/// What the events say is spoken for of a charge.
+#[derive(Default)]
+struct Taken {
+    spoken_for: Centavos,
+    back: BTreeMap<RecipientNumber, Centavos>,
+    back_of_split: BTreeMap<u32, Centavos>,
+    commission: Centavos,
+    asked: BTreeMap<ObjectId, Vec<Split>>,
+}
+
+fn count(event: &Event, taken: &mut BTreeMap<ObjectId, Taken>) {
+    match event {
+        Event::RefundRequested { id, charge, amount, take_back, .. } => {
+            let taken = taken.entry(*charge).or_default();
+            taken.spoken_for += *amount;
+            take_back.iter().for_each(|part| *taken.back.entry(part.recipient).or_default() += part.amount);
+            taken.asked.insert(*id, take_back.clone());
+        }
+        Event::RefundRejected { id, charge, amount, .. } => {
+            let taken = taken.entry(*charge).or_default();
+            taken.spoken_for -= *amount;
+            for part in taken.asked.remove(id).unwrap_or_default() {
+                *taken.back.entry(part.recipient).or_default() -= part.amount;
+            }
+        }
+        Event::RefundApproved { charge, commission, take_backs, .. } => {
+            let taken = taken.entry(*charge).or_default();
+            taken.commission += commission.total();
+            take_backs.iter().for_each(|debt| *taken.back_of_split.entry(debt.index).or_default() += debt.amount);
+        }
+        Event::DisputeOpened { charge, amount, .. } => taken.entry(*charge).or_default().spoken_for += *amount,
+        Event::DisputeReleased { charge, amount, .. } => taken.entry(*charge).or_default().spoken_for -= *amount,
+        _ => {}
     }
 }
 
@@ -121,7 +191,16 @@ fn when_all_is_due_nothing_is_pending(world: &mut World) {
         );
     }
     let platform = world.ledger("platform");
-    assert_eq!(world.books.balance(platform, Account::AcquirerReceivable), 0, "the acquirer owes nothing any more");
+    let events = world.journal.iter().flat_map(|record| &record.events);
+    let sent_for_us = events.map(|event| match event {
+        Event::PayerRepaid { method, amount, acquirer_keeps, .. } if method.is_card() => {
+            i128::from((*amount - acquirer_keeps.map_or(Centavos::ZERO, |kept| kept.amount)).0)
+        }
+        _ => 0,
+    });
+    let sent_for_us: i128 = sent_for_us.sum();
+    let acquirer = world.books.balance(platform, Account::AcquirerReceivable);
+    assert_eq!(acquirer, -sent_for_us, "the acquirer owes nothing any more but what it sent back for us");
     let all: i128 = world.books.ledgers().values().flat_map(|balances| balances.values()).map(|one| one.net()).sum();
     assert_eq!(all, 0, "the books balance");
 }
@@ -147,6 +226,29 @@ fn step() -> impl Strategy<Value = String> {
         1 => (charge(), 0_u8..3, 0_i64..3_000, 0_i64..3_000)
             .prop_map(|(charge, index, first, rest)| format!("take-back {charge} {index}={first}+{rest}")),
         2 => (anticipating(), charge(), 0_u8..3).prop_map(|(name, charge, index)| format!("anticipate {name} d2 {charge}.{index}")),
+        6 => adjustment(),
+    ]
+}
+
+/// A refund, a dispute, or a payment that came too late; and what is decided about one.
+fn adjustment() -> impl Strategy<Value = String> {
+    let refund = || prop::sample::select(REFUNDS.as_slice());
+    let dispute = || prop::sample::select(DISPUTES.as_slice());
+    let amount = || prop_oneof![4 => 1_i64..2_000, 1 => 1_i64..20_000];
+    let back = prop::collection::vec((prop::sample::select(["ana", "bia"].as_slice()), 1_i64..500), 0..3);
+    prop_oneof![
+        3 => (refund(), charge(), amount(), back).prop_map(|(refund, charge, amount, back)| {
+            let back: String = back.iter().map(|(name, part)| format!(" {name}={part}")).collect();
+            format!("refund {refund} {charge} {amount}{back}")
+        }),
+        3 => (refund(), charge()).prop_map(|(refund, charge)| format!("approve-refund {refund} {charge}")),
+        1 => refund().prop_map(|refund| format!("reject-refund {refund}")),
+        2 => (dispute(), charge(), amount())
+            .prop_map(|(dispute, charge, amount)| format!("dispute {dispute} {charge} {amount}")),
+        2 => (prop::sample::select(["accept", "release"].as_slice()), dispute(), charge())
+            .prop_map(|(verb, dispute, charge)| format!("{verb} {dispute} {charge}")),
+        2 => prop_oneof![refund(), dispute(), charge()].prop_map(|id| format!("send {id}")),
+        1 => (charge(), 1_i64..20_000).prop_map(|(charge, amount)| format!("pay-late {charge} {amount}")),
     ]
 }
 

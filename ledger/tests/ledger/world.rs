@@ -5,11 +5,15 @@ use std::collections::BTreeMap;
 
 use ledger::account::Account;
 use ledger::entry::Side;
-use ledger::event::{CardBrand, CardFace, CardRefusal, CashoutFailure, Cut, Drawn, Event, SplitKey, TakeBack, Terms};
+use ledger::event::{
+    CardBrand, CardFace, CardRefusal, CashoutFailure, Cut, DisputeKind, Drawn, Event, SplitKey, TakeBack, Terms,
+};
 use ledger::fees::{Commission, PaymentMethod, Settings};
 use ledger::id::{Fingerprint, GroupNumber, IdKey, LedgerId, ObjectId, RecipientNumber};
 use ledger::invariants::GroupBooks;
-use ledger::merchant::{CashoutOutcome, MerchantCommand, MerchantState, Recipient, RecipientStatus, SplitOrder};
+use ledger::merchant::{
+    CashoutOutcome, ChargeFacts, DisputeOrder, MerchantCommand, MerchantState, Recipient, RecipientStatus, RefundOrder, SplitOrder,
+};
 use ledger::money::{Centavos, Rate};
 use ledger::operations::{OperationAccount, OperationKind, operations};
 use ledger::personal::Sealed;
@@ -86,11 +90,13 @@ impl World {
             ("foreign".to_owned(), stranger(2, 1, 5)),
         ]);
         for unknown in 0..6 {
-            names.insert(format!("c{unknown}"), ids.object(GROUP, START, 1 << 40 | unknown));
             names.insert(format!("o{unknown}"), ids.object(GROUP, START, 1 << 41 | unknown));
+            for (of, kind) in [(0, "c"), (8, "r"), (16, "d")] {
+                names.insert(format!("{kind}{unknown}"), ids.object(GROUP, START, 1 << 40 | (of + unknown)));
+            }
+        }
         for (unknown_withdrawal, name) in (100..).zip(["w-ana", "w-bia"]) {
             names.insert(name.to_owned(), ids.object(GROUP, START, 1 << 40 | unknown_withdrawal));
-        }
         }
         Self {
             now: START,
@@ -128,11 +134,23 @@ impl World {
                 let command = self.recipient_command(verb, number, rest);
                 self.decide_recipient(number, command)
             }
-            _ => {
-                let command = self.command(verb, rest);
-                self.decide(command)
-            }
+            _ => match self.adjustment(verb, rest) {
+                Some(Some(command)) => self.decide(command),
+                Some(None) => Ok(Vec::new()),
+                None => {
+                    let command = self.command(verb, rest);
+                    self.decide(command)
+                }
+            },
         }
+    }
+
+    /// What the merchant would decide now on a refund's or a dispute's step; nothing comes of it.
+    pub(crate) fn decision(&mut self, line: &str) -> Result<Decision, Rejection> {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let (verb, rest) = words.split_first().expect("a step has a verb");
+        let command = self.adjustment(verb, rest).flatten().expect("a refund or a dispute of a paid charge");
+        self.merchant.decide(command, GROUP, self.now, &self.ids)
     }
 
     /// The terms of the charge that was opened last.
@@ -391,6 +409,48 @@ impl World {
         }
     }
 
+    /// The command of a refund, a dispute or a repayment. Nothing comes of one for a charge that was never paid: the door, which reads the
+    /// facts, refuses it.
+    fn adjustment(&mut self, verb: &str, rest: &[&str]) -> Option<Option<MerchantCommand>> {
+        let sealed = |text: &str| Sealed { month: 672, bytes: text.as_bytes().to_vec() };
+        Some(match (verb, rest) {
+            ("refund", [name, charge, amount, splits @ ..]) => self.facts(charge).map(|facts| {
+                let (take_back, amount) = (self.splits(splits), centavos(amount));
+                let reason = Some(sealed("reason"));
+                MerchantCommand::RequestRefund(RefundOrder { id: self.name(name), facts, amount, take_back, reason })
+            }),
+            ("approve-refund", [name, charge]) => {
+                self.facts(charge).map(|facts| MerchantCommand::ApproveRefund { id: self.id(name), facts })
+            }
+            ("reject-refund", [name]) => {
+                Some(MerchantCommand::RejectRefund { id: self.id(name), notes: "no proof".to_owned() })
+            }
+            ("send", [name]) => Some(MerchantCommand::ConfirmRepayment { id: self.id(name) }),
+            ("dispute", [name, charge, amount]) => self.facts(charge).map(|facts| {
+                let kind = if facts.terms.method.is_card() { DisputeKind::Chargeback } else { DisputeKind::Med };
+                let (amount, reason) = (centavos(amount), sealed("reason"));
+                MerchantCommand::OpenDispute(DisputeOrder { id: self.name(name), facts, kind, amount, reason })
+            }),
+            ("accept", [name, charge]) => {
+                self.facts(charge).map(|facts| MerchantCommand::AcceptDispute { id: self.id(name), facts })
+            }
+            ("release", [name, charge]) => {
+                self.facts(charge).map(|facts| MerchantCommand::ReleaseDispute { id: self.id(name), facts })
+            }
+            ("pay-late", [charge, amount]) => Some(MerchantCommand::ReceiveLatePix {
+                charge: self.id(charge),
+                amount: centavos(amount),
+                end_to_end_id: "E0000000020260101120000000000002".to_owned(),
+            }),
+            _ => return None,
+        })
+    }
+
+    fn facts(&self, charge: &str) -> Option<ChargeFacts> {
+        let id = self.id(charge);
+        self.journal.iter().find_map(|record| ChargeFacts::told_by(record, id))
+    }
+
     /// Registers a name; the document is the name's, so that the same name is the same document.
     fn registration_of(&mut self, name: &str, profile: Sealed) -> MerchantCommand {
         let mut document = Fingerprint::default();
@@ -476,6 +536,11 @@ impl World {
         assert_eq!(balance(merchant, Account::Pending), i128::from(state.pending().0), "merchant's Pending");
         assert_eq!(balance(merchant, Account::Available), i128::from(state.available().0), "merchant's Available");
         assert_eq!(balance(merchant, Account::Deficit), -i128::from(state.deficit().0), "merchant's Deficit");
+        let held = i128::from(state.reserved_for_disputes().0);
+        assert_eq!(balance(merchant, Account::ReservedDispute), held, "what is held for disputes");
+        let unsent =
+            state.repayments(Timestamp(i64::MAX)).map(|(_, repayment)| i128::from(repayment.amount.0)).sum::<i128>();
+        assert_eq!(balance(LedgerId::Platform(GROUP), Account::PayersRefunds), -unsent, "what is owed to payers");
         let reserved = i128::from(state.reserved_cashout().0);
         assert_eq!(balance(merchant, Account::ReservedCashout), reserved, "merchant's Reserved:Cashout");
         let repays = state.available().is_positive() && state.deficit().is_positive();
@@ -616,7 +681,8 @@ impl World {
         let merchant = &self.merchant;
         let needed = merchant.mature(self.now, 0).is_some()
             || merchant.needing_attention(self.now).next().is_some()
-            || merchant.cashouts_needing_attention(self.now).next().is_some();
+            || merchant.cashouts_needing_attention(self.now).next().is_some()
+            || merchant.repayments(self.now).next().is_some();
         assert_eq!(has_come(merchant.next_due()), needed, "the merchant's attention");
         for (number, state) in &self.recipients {
             let needed = state.mature(self.now, 0).is_some() || state.to_send(self.now).is_some();
@@ -692,6 +758,7 @@ fn changed(mut settings: Settings, key: &str, value: &str) -> Settings {
         ("cashout", _) => settings.cashout_enabled = value == "on",
         ("split_guard", _) => options.split_guard_net = value == "net",
         ("mdr_base", _) => options.mdr_on_seller_gross = value == "seller_gross",
+        ("refund_commission", _) => options.refund_commission = value == "on",
         ("card_settlement_days", days) => options.card_settlement_days = days.parse().expect("days are a number"),
         ("mdr_1x", _) => fees.mdr_1x = rate(),
         ("mdr_2_6x", _) => fees.mdr_2_6x = rate(),

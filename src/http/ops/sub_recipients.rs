@@ -18,7 +18,7 @@ use crate::http::problem::{Code, Problem};
 use crate::http::reply::ok;
 use crate::http::sub_recipients::{RecipientView, find_recipient, view, view_at_decision};
 
-/// Why a recipient or a withdrawal is refused.
+/// Why something is refused.
 #[derive(Deserialize, ToSchema)]
 #[schema(example = json!({"notes": "O documento não confere com o nome"}))]
 pub struct Notes<'a> {

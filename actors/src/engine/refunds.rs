@@ -1,0 +1,64 @@
+//! Money that goes back to payers: approved refunds, accepted disputes, payments that came too late. The decision is durable before the
+//! rail is told; the rail is told under the decision's own id until it surely has it, and that is a Record of its own.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use ledger::id::{GroupNumber, ObjectId};
+use ledger::merchant::{MerchantCommand, Repayment};
+
+use super::{Engine, INSIDE_BYTES, RAIL_ANSWER_MAX, Unavailable};
+use crate::journal::Permit;
+use crate::rails::{RailError, RepayOrder};
+use crate::resident::{KeyLookup, Outcome};
+
+/// How long the caller of a decision waits for the rail; the schedule asks again.
+const REPAY_ANSWER_MAX: Duration = Duration::from_millis(1_500);
+
+impl Engine {
+    /// Sends a command that may decide to give money back, and, if it does, tells the rail.
+    pub async fn command_and_repay(
+        &self,
+        group: GroupNumber,
+        command: MerchantCommand,
+        key: Option<KeyLookup>,
+        operator: Option<String>,
+        permit: Arc<Permit>,
+    ) -> Result<Outcome, Unavailable> {
+        let outcome = self.command(group, command, key, operator, Arc::clone(&permit)).await?;
+        if let Outcome::Recorded(record) = &outcome {
+            for (id, repayment) in Repayment::decided_by(record) {
+                self.repay(group, id, &repayment, REPAY_ANSWER_MAX, Arc::clone(&permit)).await;
+            }
+        }
+        Ok(outcome)
+    }
+
+    /// Tells the rails of payments that are to go back; gives how many of them they have.
+    pub(super) async fn repay_all(&self, group: GroupNumber, repayments: &[(ObjectId, Repayment)]) -> usize {
+        let told = repayments.iter().map(|(id, repayment)| async move {
+            let permit = self.room.take(INSIDE_BYTES).await;
+            self.repay(group, *id, repayment, RAIL_ANSWER_MAX, permit).await
+        });
+        join_all(told).await.into_iter().filter(|sent| *sent).count()
+    }
+
+    /// Tells the rail of one payment that is to go back; true when that is settled. No answer changes nothing.
+    async fn repay(
+        &self,
+        group: GroupNumber,
+        id: ObjectId,
+        repayment: &Repayment,
+        patience: Duration,
+        permit: Arc<Permit>,
+    ) -> bool {
+        let Some(rails) = &self.rails else { return false };
+        let order = RepayOrder { id, charge: repayment.charge, amount: repayment.amount };
+        let call = if repayment.method.is_card() { rails.card.repay(order) } else { rails.pix.repay(order) };
+        match tokio::time::timeout(patience, call).await.unwrap_or(Err(RailError::NoAnswer)) {
+            Ok(()) => self.command(group, MerchantCommand::ConfirmRepayment { id }, None, None, permit).await.is_ok(),
+            Err(RailError::NoAnswer) => false,
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! Disputes: a payer's bank wants a charge back, by a chargeback (card) or by the special return mechanism, MED (PIX). The money is held
+//! while a dispute is open; accepted, the seller bears it; released, it goes back where it was drawn from.
+
+use super::MerchantState;
+use super::adjustments::Open;
+use super::refund::{ChargeFacts, drawn, is_pending};
+use crate::event::{DisputeKind, Event};
+use crate::id::ObjectId;
+use crate::money::Centavos;
+use crate::personal::Sealed;
+use crate::record::Decision;
+use crate::rejection::Rejection;
+use crate::time::Timestamp;
+
+/// A dispute, as told by the payer's bank.
+#[derive(Clone, Debug)]
+pub struct DisputeOrder {
+    /// Its id.
+    pub id: ObjectId,
+    /// Of which charge.
+    pub facts: ChargeFacts,
+    /// What kind.
+    pub kind: DisputeKind,
+    /// How much, centavos.
+    pub amount: Centavos,
+    /// Why, sealed.
+    pub reason: Sealed,
+}
+
+impl MerchantState {
+    /// Disputes and refunds, those that wait for their decision too, are at most what was charged.
+    pub(super) fn open_dispute(&self, order: DisputeOrder, now: Timestamp) -> Result<Decision, Rejection> {
+        let DisputeOrder { id, facts, kind, amount, reason } = order;
+        if amount > self.in_window(&facts, now)?.free(facts.terms.amount) {
+            return Err(Rejection::DisputeExceedsCharge);
+        }
+        let opened = Event::DisputeOpened {
+            id,
+            charge: facts.charge,
+            kind,
+            amount,
+            drawn: drawn(amount, self.pending_of(&facts, now), self.available),
+            seller_due: facts.seller_due,
+            window_ends: facts.window_ends(),
+        };
+        Ok(Decision { events: vec![opened], personal: Some(reason) })
+    }
+
+    pub(super) fn accept_dispute(&self, id: ObjectId, facts: &ChargeFacts) -> Result<Decision, Rejection> {
+        let Some(Open::Dispute { charge, amount, .. }) = self.open_of(id, facts) else {
+            return Err(Rejection::DisputeAlreadyDecided);
+        };
+        Ok(Decision::of(Event::DisputeAccepted {
+            id,
+            charge: *charge,
+            method: facts.terms.method,
+            amount: *amount,
+            acquirer_due: facts.splits_due,
+        }))
+    }
+
+    /// What came from the charge's Pending goes back there while that is not due, the rest to Available, which repays the Deficit.
+    pub(super) fn release_dispute(
+        &self,
+        id: ObjectId,
+        facts: &ChargeFacts,
+        now: Timestamp,
+    ) -> Result<Decision, Rejection> {
+        let Some(Open::Dispute { charge, amount, drawn }) = self.open_of(id, facts) else {
+            return Err(Rejection::DisputeAlreadyDecided);
+        };
+        let to_pending = if is_pending(facts, now) { drawn.from_pending } else { Centavos::ZERO };
+        let to_available = *amount - to_pending;
+        let mut events = vec![Event::DisputeReleased {
+            id,
+            charge: *charge,
+            amount: *amount,
+            to_pending,
+            seller_due: facts.seller_due,
+            to_available,
+        }];
+        events.extend(self.recovery(to_available));
+        Ok(Decision { events, personal: None })
+    }
+
+    /// What is open under an id, if it is of this charge.
+    pub(super) fn open_of(&self, id: ObjectId, facts: &ChargeFacts) -> Option<&Open> {
+        self.adjustments.open(id).filter(|open| open.charge() == facts.charge)
+    }
+}

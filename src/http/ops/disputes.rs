@@ -1,0 +1,158 @@
+//! Disputes: what a payer's bank says is entered here, and decided.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::HeaderMap;
+use axum::response::Response;
+use ledger::event::DisputeKind;
+use ledger::id::{LedgerId, ObjectId};
+use ledger::merchant::{ChargeFacts, DisputeOrder, MerchantCommand};
+use ledger::money::{AMOUNT_MAX, Centavos};
+use ledger::personal::FreeText;
+use ledger::record::Record;
+use serde::Deserialize;
+use utoipa::ToSchema;
+
+use super::refunds::decide;
+use crate::http::app::{App, Caller, Operator, PathId, Settled, settled};
+use crate::http::body::JsonBody;
+use crate::http::charges::Charge;
+use crate::http::disputes::{Dispute, DisputeView};
+use crate::http::idempotency::{Key, Keyed, LOOK_UPS_MAX, replayed};
+use crate::http::json::{Checker, Raw, parse};
+use crate::http::problem::{Code, Problem};
+use crate::http::reply::{created, ok};
+
+/// A dispute, as a payer's bank tells it.
+#[derive(Deserialize, ToSchema)]
+pub struct DisputeRequest<'a> {
+    /// What is disputed, centavos.
+    #[serde(borrow)]
+    #[schema(value_type = i64, minimum = 1)]
+    amount: Raw<'a>,
+    /// `chargeback` or `med`.
+    #[serde(borrow)]
+    #[schema(value_type = String)]
+    kind: Raw<'a>,
+    /// Why, at most 500 characters.
+    #[serde(borrow)]
+    #[schema(value_type = String, max_length = 500)]
+    reason: Raw<'a>,
+}
+
+/// Opens a dispute of a paid charge: the money is held.
+#[utoipa::path(post, path = "/ops/charges/{txid}/disputes", operation_id = "open_dispute",
+    params(("txid" = String, Path)), request_body = DisputeRequest,
+    responses((status = 201, body = DisputeView), (status = 400), (status = 404), (status = 409), (status = 422)))]
+pub async fn open(
+    State(app): State<Arc<App>>,
+    Operator(operator): Operator,
+    PathId(txid): PathId,
+    headers: HeaderMap,
+    JsonBody { bytes: body, .. }: JsonBody,
+) -> Result<Response, Problem> {
+    let wire: DisputeRequest<'_> = parse(&body)?;
+    let charge = ObjectId::parse(&txid).ok_or_else(|| Problem::new(Code::ChargeNotFound))?;
+    let group = app.engine.ids().group(charge);
+    let route = format!("POST /ops/charges/{}/disputes", charge.txid());
+    let key = Key::of(&app, &headers, "operations", &route, &body, None)?;
+    for _ in 0..LOOK_UPS_MAX {
+        let lookup = match key.look_up(&app, LedgerId::Merchant(group))? {
+            Keyed::Replay(record, _) => return Ok(replayed(answer(&app, &record)?)),
+            Keyed::Fresh(lookup) => lookup,
+        };
+        let permit = app.engine.permit(body.len())?;
+        // What the path names comes before what the body says, and that before what the charge allows.
+        let facts = match Charge::facts(&app, Caller { group }, charge) {
+            Err(problem) if problem.code() == Code::ChargeNotFound => return Err(problem),
+            facts => facts,
+        };
+        let (kind, amount, reason) = check(&wire)?;
+        let order = DisputeOrder {
+            facts: facts?,
+            id: app.new_id(group)?,
+            kind,
+            amount,
+            reason: app.engine.keyring().seal_value(app.engine.now(), &reason)?,
+        };
+        let command = MerchantCommand::OpenDispute(order);
+        match settled(app.engine.command(group, command, lookup, Some(operator.clone()), permit).await?)? {
+            Settled::Recorded(record) => return answer(&app, &record),
+            Settled::KeyTaken => {}
+            Settled::Unchanged => return Err(Problem::new(Code::Internal)),
+        }
+    }
+    Err(Problem::new(Code::IdempotencyKeyInProgress).retry_after(1))
+}
+
+fn check(wire: &DisputeRequest<'_>) -> Result<(DisputeKind, Centavos, FreeText), Problem> {
+    let mut check = Checker::new();
+    let amount = check.centavos("amount", wire.amount, 1..=AMOUNT_MAX.0);
+    let kind = check.text("kind", wire.kind, 1..=20).and_then(|kind| match &*kind {
+        "chargeback" => Some(DisputeKind::Chargeback),
+        "med" => Some(DisputeKind::Med),
+        _ => check.refuse("kind", "unknown", "kind deve ser chargeback ou med"),
+    });
+    let reason = check.text("reason", wire.reason, 1..=500);
+    let checked = (|| Some((kind?, Centavos(amount?), FreeText { text: reason?.into_owned() })))();
+    check.finish_with(checked)
+}
+
+/// The answer of the request that a Record carried out.
+fn answer(app: &App, record: &Record) -> Result<Response, Problem> {
+    let dispute = Dispute::opened_by(app, record).ok_or_else(|| Problem::new(Code::Internal))?;
+    Ok(created(dispute.view()))
+}
+
+/// Accepts a dispute: the seller bears it, and the money goes back to the payer.
+#[utoipa::path(post, path = "/ops/disputes/{id}/accept", operation_id = "accept_dispute", params(("id" = String, Path)),
+    responses((status = 200, body = DisputeView), (status = 404), (status = 409)))]
+pub async fn accept(
+    State(app): State<Arc<App>>,
+    operator: Operator,
+    PathId(id): PathId,
+    headers: HeaderMap,
+    JsonBody { bytes: body, .. }: JsonBody,
+) -> Result<Response, Problem> {
+    let command = |id, facts| MerchantCommand::AcceptDispute { id, facts };
+    conclude(&app, operator, &id, &headers, &body, ("accept", command)).await
+}
+
+/// Releases a dispute: the seller has its money again.
+#[utoipa::path(post, path = "/ops/disputes/{id}/release", operation_id = "release_dispute",
+    params(("id" = String, Path)),
+    responses((status = 200, body = DisputeView), (status = 404), (status = 409)))]
+pub async fn release(
+    State(app): State<Arc<App>>,
+    operator: Operator,
+    PathId(id): PathId,
+    headers: HeaderMap,
+    JsonBody { bytes: body, .. }: JsonBody,
+) -> Result<Response, Problem> {
+    let command = |id, facts| MerchantCommand::ReleaseDispute { id, facts };
+    conclude(&app, operator, &id, &headers, &body, ("release", command)).await
+}
+
+async fn conclude(
+    app: &App,
+    operator: Operator,
+    id: &str,
+    headers: &HeaderMap,
+    body: &[u8],
+    (verb, command): (&str, impl Fn(ObjectId, ChargeFacts) -> MerchantCommand),
+) -> Result<Response, Problem> {
+    if !body.is_empty() {
+        parse::<serde::de::IgnoredAny>(body)?;
+    }
+    let Dispute { id, charge, group, .. } = named(app, id)?;
+    let command = || Ok(command(id, Charge::facts(app, Caller { group }, charge)?));
+    let route = format!("POST /ops/disputes/{}/{verb}", id.txid());
+    let decided = decide(app, operator, group, &route, headers, body, command).await?;
+    Ok(decided.shown(ok(named(app, &id.txid())?.view())))
+}
+
+fn named(app: &App, id: &str) -> Result<Dispute, Problem> {
+    let found = ObjectId::parse(id).map(|id| Dispute::find(app, id)).transpose()?.flatten();
+    found.ok_or_else(|| Problem::new(Code::NotFound))
+}

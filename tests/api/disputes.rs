@@ -1,0 +1,192 @@
+//! Disputes: the money is held while one is open, gone when it is accepted, back when it is released.
+
+use serde_json::{Value, json};
+
+use crate::world::*;
+
+fn body(amount: i64, kind: &str) -> Value {
+    json!({"amount": amount, "kind": kind, "reason": "Compra não reconhecida"})
+}
+
+async fn open(world: &World, txid: &str, amount: i64) -> Answer {
+    world.ops_post(&format!("/ops/charges/{txid}/disputes"), &body(amount, "chargeback")).await
+}
+
+async fn opened(world: &World, txid: &str, amount: i64) -> String {
+    text(&open(world, txid, amount).await.expect(201)["id"])
+}
+
+async fn decide(world: &World, id: &str, verb: &str) -> Answer {
+    world.ops_send(reqwest::Method::POST, &format!("/ops/disputes/{id}/{verb}"), &[], String::new()).await
+}
+
+async fn captured(merchant: &Merchant<'_>, amount: i64) -> String {
+    text(&merchant.post("/api/card", &card(amount, APPROVED)).await.expect(201)["txid"])
+}
+
+async fn paid_pix(merchant: &Merchant<'_>, valor: &str) -> String {
+    text(&merchant.paid_pix(&pix(valor)).await["txid"])
+}
+
+#[tokio::test]
+async fn a_dispute_holds_the_money_until_it_is_decided() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    let (first, second) = (captured(&merchant, 10_000).await, paid_pix(&merchant, "80.00").await);
+    assert_eq!(merchant.balance().await, [7_921, 9_403, 0, 0]);
+
+    let dispute = open(&world, &first, 3_000).await.expect(201);
+    has_exactly(&dispute, &["id", "payment_id", "kind", "amount", "status", "reason", "created_at", "decided_at"]);
+    is_uuid(&dispute["id"]);
+    time(&dispute["created_at"]);
+    let said = ["payment_id", "kind", "amount", "status", "reason", "decided_at"].map(|name| dispute[name].clone());
+    let reason = json!("Compra não reconhecida");
+    assert_eq!(said, [json!(first), json!("chargeback"), json!(3_000), json!("open"), reason, json!(null)]);
+    assert_eq!(merchant.balance().await, [7_921, 6_403, 3_000, 0]);
+    let path = format!("/ops/charges/{second}/disputes");
+    let other = world.ops_post(&path, &body(8_000, "med")).await.expect(201);
+    assert_eq!(merchant.balance().await, [0, 6_403, 11_000, 79]);
+    let list = merchant.get("/api/disputes").await.expect(200);
+    assert_eq!(items(&list), &[other.clone(), dispute.clone()]);
+    assert_eq!(
+        (&list["total"], &list["page"], &list["pages"], &list["per_page"]),
+        (&json!(2), &json!(1), &json!(1), &json!(20))
+    );
+    let line = merchant.get("/api/balance/operations").await.expect(200)["items"][0].clone();
+    let shown = ["type", "account", "amount", "source_id", "balance_after"].map(|name| line[name].clone());
+    assert_eq!(shown, [json!("dispute"), json!("reserved"), json!(8_000), other["id"].clone(), json!(11_000)]);
+
+    let accepted = decide(&world, &text(&dispute["id"]), "accept").await.expect(200);
+    assert_eq!(accepted["status"], "accepted");
+    time(&accepted["decided_at"]);
+    assert_eq!(merchant.balance().await, [0, 6_403, 8_000, 79]);
+    let released = decide(&world, &text(&other["id"]), "release").await.expect(200);
+    assert_eq!(released["status"], "released");
+    assert_eq!(merchant.balance().await, [7_921, 6_403, 0, 0], "the Deficit is repaid at once");
+    assert_eq!(items(&merchant.get("/api/disputes").await.expect(200)), &[released, accepted]);
+    let accounts = world.accounts().await;
+    let of = |ledger: String, account: &str| accounts.get(&(ledger, account.to_owned())).copied().unwrap_or_default();
+    assert_eq!(of(merchant.ledger(), "Income:Contra:Chargebacks"), 3_000);
+    assert_eq!(of(format!("P-{}", merchant.id), "Liabilities:Payers:Refunds"), 0, "the payer has it");
+    let charge = merchant.get(&format!("/api/charges/{first}")).await.expect(200);
+    assert_eq!((&charge["status"], &charge["refunded_amount"]), (&json!("CONCLUIDA"), &json!(0)));
+    world.check_books().await;
+}
+
+#[tokio::test]
+async fn what_is_disputed_is_not_refunded_too() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    let txid = captured(&merchant, 10_000).await;
+    let refund = |amount: i64| json!({"payment_id": txid, "amount": amount});
+    let dispute = opened(&world, &txid, 6_000).await;
+    merchant.post("/api/refunds", &refund(4_001)).await.refused(422, "charge_not_refundable");
+    merchant.post("/api/refunds", &refund(10_001)).await.refused(409, "refund_exceeds_available");
+    let waiting = text(&merchant.post("/api/refunds", &refund(4_000)).await.expect(201)["id"]);
+    open(&world, &txid, 1).await.refused(409, "dispute_exceeds_available");
+    decide(&world, &dispute, "release").await.expect(200);
+    open(&world, &txid, 6_001).await.refused(409, "dispute_exceeds_available");
+    world.ops_post(&format!("/ops/refunds/{waiting}/reject"), &json!({"notes": "não"})).await.expect(200);
+    let whole = opened(&world, &txid, 10_000).await;
+    decide(&world, &whole, "accept").await.expect(200);
+    merchant.post("/api/refunds", &refund(1)).await.refused(422, "charge_not_refundable");
+    open(&world, &txid, 1).await.refused(409, "dispute_exceeds_available");
+    assert_eq!(merchant.balance().await, [0, 0, 0, 597]);
+    world.check_books().await;
+}
+
+#[tokio::test]
+async fn a_dispute_must_be_of_a_paid_charge_and_well_formed() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    let paid = captured(&merchant, 10_000).await;
+    let unpaid = text(&merchant.post("/api/pix", &pix("80.00")).await.expect(201)["txid"]);
+    let before = world.trace(&[&merchant]).await;
+    for nothing in ["x", "00000000000040008000000000000000"] {
+        open(&world, nothing, 1).await.refused(404, "charge_not_found");
+    }
+    open(&world, &unpaid, 1).await.refused(422, "charge_not_refundable");
+    open(&world, &paid, 10_001).await.refused(409, "dispute_exceeds_available");
+    let path = format!("/ops/charges/{paid}/disputes");
+    for (pointer, wrong) in [
+        ("/amount", json!("3000")),
+        ("/amount", json!(0)),
+        ("/kind", json!("fraud")),
+        ("/kind", json!(null)),
+        ("/reason", json!(null)),
+        ("/reason", json!("x".repeat(501))),
+    ] {
+        let refused = world.ops_post(&path, &with(&body(3_000, "med"), pointer, wrong)).await;
+        assert_eq!(refused.refused(400, "validation_failed")["errors"][0]["field"], pointer[1..]);
+    }
+    for verb in ["accept", "release"] {
+        for nobody in ["x", "00000000-0000-4000-8000-000000000000", &paid] {
+            decide(&world, nobody, verb).await.refused(404, "not_found");
+        }
+    }
+    merchant.post_raw(&path, &[], body(1, "med").to_string()).await.refused(401, "unauthorized");
+    assert_eq!(world.trace(&[&merchant]).await, before);
+}
+
+#[tokio::test]
+async fn what_is_released_goes_back_where_it_was_drawn_from() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    let txid = captured(&merchant, 10_000).await;
+    let (early, late) = (opened(&world, &txid, 5_000).await, opened(&world, &txid, 4_403).await);
+    assert_eq!(merchant.balance().await, [0, 0, 9_403, 0]);
+    decide(&world, &early, "release").await.expect(200);
+    assert_eq!(merchant.balance().await, [0, 5_000, 4_403, 0]);
+    // Nobody reads the balance or calls: the schedule knows when the released money falls due.
+    world.advance(30 * DAY).await;
+    let accounts = world.accounts().await;
+    let available = accounts[&(merchant.ledger(), "Assets:Platform:Available".to_owned())];
+    assert_eq!(available, 5_000);
+    let names = merchant.names;
+    let world = world.restarted().await;
+    let merchant = Merchant { world: &world, names };
+    decide(&world, &late, "release").await.expect(200);
+    assert_eq!(merchant.balance().await, [9_403, 0, 0, 0]);
+    world.check_books().await;
+}
+
+#[tokio::test]
+async fn a_dispute_is_decided_once_whoever_decides() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    let mut expected = 0;
+    for _ in 0..6 {
+        let txid = paid_pix(&merchant, "10.00").await;
+        let id = opened(&world, &txid, 990).await;
+        let (accepted, released) = tokio::join!(
+            futures_of(5, |_| decide(&world, &id, "accept")),
+            futures_of(5, |_| decide(&world, &id, "release"))
+        );
+        let answers: Vec<_> = accepted.into_iter().chain(released).collect();
+        let winners: Vec<_> = answers.iter().filter(|answer| answer.status == 200).collect();
+        assert_eq!(winners.len(), 1);
+        expected += if winners[0].body["status"] == "released" { 990 } else { 0 };
+        for late in answers.into_iter().filter(|answer| answer.status != 200) {
+            late.refused(409, "already_decided");
+        }
+    }
+    assert_eq!(merchant.balance().await, [expected, 0, 0, 0]);
+    let txid = captured(&merchant, 1_000).await;
+    let answers = futures_of(40, |_| open(&world, &txid, 90)).await;
+    assert_eq!(answers.iter().filter(|answer| answer.status == 201).count(), 11);
+    assert_eq!(merchant.balance().await[2], 990);
+    world.check_books().await;
+}
+
+#[tokio::test]
+async fn a_key_makes_one_dispute_of_several_requests() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    let txid = captured(&merchant, 10_000).await;
+    let (path, request) = (format!("/ops/charges/{txid}/disputes"), body(3_000, "chargeback").to_string());
+    let key = [("idempotency-key", "dispute 1")];
+    let answers = futures_of(6, |_| world.ops_send(reqwest::Method::POST, &path, &key, request.clone())).await;
+    assert!(answers.iter().all(|answer| answer.status == 201 && answer.body == answers[0].body));
+    assert_eq!(merchant.get("/api/disputes").await.expect(200)["total"], 1);
+    assert_eq!(merchant.balance().await[2], 3_000);
+}

@@ -1,0 +1,496 @@
+//! Refunds, from asking to the payer's money: what they answer, what they refuse in which order, what they move, and what happens when
+//! many come at once, the rail is silent, or the server ends in between.
+
+use std::collections::BTreeMap;
+use std::future::{pending, ready};
+use std::sync::{Arc, Mutex};
+
+use actors::rails::{Call, PixFate, PixRail, RailError, RepayOrder};
+use ledger::id::ObjectId;
+use serde_json::{Value, json};
+
+use crate::world::*;
+
+const PATH: &str = "/api/refunds";
+
+fn body(payment: &str, amount: i64) -> Value {
+    json!({"payment_id": payment, "amount": amount})
+}
+
+async fn asked(merchant: &Merchant<'_>, payment: &str, amount: i64) -> String {
+    text(&merchant.post(PATH, &body(payment, amount)).await.expect(201)["id"])
+}
+
+async fn approve(world: &World, id: &str) -> Answer {
+    world.ops_send(reqwest::Method::POST, &format!("/ops/refunds/{id}/approve"), &[], String::new()).await
+}
+
+async fn reject(world: &World, id: &str) -> Answer {
+    world.ops_post(&format!("/ops/refunds/{id}/reject"), &json!({"notes": "Sem comprovante"})).await
+}
+
+async fn paid_pix(merchant: &Merchant<'_>, valor: &str) -> String {
+    text(&merchant.paid_pix(&pix(valor)).await["txid"])
+}
+
+async fn captured(merchant: &Merchant<'_>, amount: i64) -> String {
+    text(&merchant.post("/api/card", &card(amount, APPROVED)).await.expect(201)["txid"])
+}
+
+async fn refunded(merchant: &Merchant<'_>, txid: &str) -> Value {
+    let charge = merchant.get(&format!("/api/charges/{txid}")).await.expect(200);
+    assert_eq!(charge["status"], "CONCLUIDA", "a refunded charge stays paid");
+    charge["refunded_amount"].clone()
+}
+
+async fn owed_to_payers(merchant: &Merchant<'_>) -> i64 {
+    of(merchant, &format!("P-{}", merchant.id), "Liabilities:Payers:Refunds").await
+}
+
+async fn of(merchant: &Merchant<'_>, ledger: &str, account: &str) -> i64 {
+    let accounts = merchant.world.accounts().await;
+    accounts.get(&(ledger.to_owned(), account.to_owned())).copied().unwrap_or_default()
+}
+
+#[tokio::test]
+async fn a_refund_answers_as_the_interface_says() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    let txid = paid_pix(&merchant, "80.00").await;
+    assert_eq!(merchant.balance().await, [7_921, 0, 0, 0]);
+
+    let asked = merchant.post(PATH, &body(&txid, 4_000)).await.expect(201);
+    has_exactly(&asked, &["id", "payment_id", "amount", "status", "created_at"]);
+    is_uuid(&asked["id"]);
+    time(&asked["created_at"]);
+    assert_eq!(
+        (&asked["payment_id"], &asked["amount"], &asked["status"]),
+        (&json!(txid), &json!(4_000), &json!("pending"))
+    );
+    let one = format!("{PATH}/{}", text(&asked["id"]));
+    assert_eq!(merchant.get(&one).await.expect(200), asked);
+    assert_eq!(merchant.get(PATH).await.expect(200), json!({"items": [asked], "total": 1}));
+    assert_eq!(merchant.balance().await, [7_921, 0, 0, 0], "money moves on approval");
+    assert_eq!(refunded(&merchant, &txid).await, 0);
+
+    let approved = approve(&world, &text(&asked["id"])).await.expect(200);
+    assert_eq!(approved, with(&asked, "/status", json!("approved")));
+    assert_eq!(merchant.get(&one).await.expect(200), approved);
+    assert_eq!(merchant.balance().await, [3_921, 0, 0, 0]);
+    assert_eq!(refunded(&merchant, &txid).await, 4_000);
+    assert_eq!(of(&merchant, &merchant.ledger(), "Income:Contra:Refunds").await, 4_000);
+    assert_eq!(owed_to_payers(&merchant).await, 0, "the rail has sent it");
+    assert_eq!(of(&merchant, &format!("P-{}", merchant.id), "Assets:Bank:Pix").await, 4_000);
+
+    let second = merchant.post(PATH, &with(&body(&txid, 1), "/reason", json!("  Tamanho errado "))).await.expect(201);
+    has_exactly(&second, &["id", "payment_id", "amount", "status", "created_at", "reason"]);
+    assert_eq!(second["reason"], "Tamanho errado");
+    let rejected = reject(&world, &text(&second["id"])).await.expect(200);
+    assert_eq!(rejected, with(&with(&second, "/status", json!("rejected")), "/notes", json!("Sem comprovante")));
+    assert_eq!(
+        merchant.get(PATH).await.expect(200),
+        json!({"items": [rejected, approved], "total": 2}),
+        "newest first"
+    );
+    assert_eq!(merchant.balance().await, [3_921, 0, 0, 0]);
+
+    let lines = merchant.get("/api/balance/operations").await.expect(200);
+    let line = &items(&lines)[0];
+    let shown = ["type", "account", "amount", "source_id", "balance_after"].map(|name| line[name].clone());
+    assert_eq!(shown, [json!("refund"), json!("available"), json!(-4_000), asked["id"].clone(), json!(3_921)]);
+    assert_eq!(items(&lines)[1]["source_id"], txid, "a charge is named by its txid");
+    world.check_books().await;
+}
+
+#[tokio::test]
+async fn a_refund_must_be_well_formed() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    let txid = paid_pix(&merchant, "80.00").await;
+    let before = world.trace(&[&merchant]).await;
+    let good = body(&txid, 4_000);
+    let split = |amount: Value| json!([{"sub_recipient_id": "00000000-0000-4000-8000-000000000000", "amount": amount}]);
+    for (wrong, field) in [
+        (without(&good, "/payment_id"), "payment_id"),
+        (with(&good, "/payment_id", json!(7)), "payment_id"),
+        (without(&good, "/amount"), "amount"),
+        (with(&good, "/amount", json!("4000")), "amount"),
+        (with(&good, "/amount", json!(40.0)), "amount"),
+        (with(&good, "/amount", json!(0)), "amount"),
+        (with(&good, "/amount", json!(-1)), "amount"),
+        (with(&good, "/amount", json!(1_000_000_000_001_i64)), "amount"),
+        (with(&good, "/reason", json!("x".repeat(501))), "reason"),
+        (with(&good, "/reason", json!(1)), "reason"),
+        (with(&good, "/splits", json!({})), "splits"),
+        (with(&good, "/splits", split(json!(0))), "splits[0].amount"),
+    ] {
+        let refused = merchant.post(PATH, &wrong).await.refused(400, "validation_failed");
+        assert_eq!(refused["errors"][0]["field"], field, "{wrong}");
+    }
+    let refused = merchant.post(PATH, &with(&good, "/amount", json!("4000"))).await.refused(400, "validation_failed");
+    assert_eq!(refused["message"], "amount deve ser inteiro em centavos");
+    merchant.post(PATH, &with(&good, "/splits", split(json!(1)))).await.refused(400, "recipient_not_found");
+    assert_eq!(world.trace(&[&merchant]).await, before);
+    merchant.post(PATH, &with(&good, "/reason", json!("ç".repeat(500)))).await.expect(201);
+    merchant.post(PATH, &with(&with(&good, "/reason", json!(null)), "/splits", json!([]))).await.expect(201);
+}
+
+#[tokio::test]
+async fn only_what_was_paid_can_be_refunded_and_the_order_of_refusals_is_fixed() {
+    let world = World::sandbox().await;
+    let (merchant, other) = (world.merchant().await, world.merchant().await);
+    let paid = paid_pix(&merchant, "80.00").await;
+    let foreign = paid_pix(&other, "80.00").await;
+    let unpaid = text(&merchant.post("/api/pix", &pix("80.00")).await.expect(201)["txid"]);
+    let cancelled = text(&merchant.post("/api/pix", &pix("80.00")).await.expect(201)["txid"]);
+    merchant.post_raw(&format!("/api/charges/{cancelled}/cancel"), &[], "").await.expect(200);
+    let silent = text(&merchant.post("/api/card", &card(8_000, SILENT)).await.expect(201)["txid"]);
+    let refused = text(&merchant.post("/api/card", &card(8_000, REFUSED)).await.refused(402, "card_declined")["txid"]);
+    let before = world.trace(&[&merchant]).await;
+    for nothing in ["x", &foreign, "00000000000040008000000000000000", &paid.to_uppercase()] {
+        let refused = merchant.post(PATH, &body(nothing, 99_999)).await.refused(404, "charge_not_found");
+        assert_eq!(refused["message"], "Pagamento não encontrado");
+    }
+    for ineligible in [&unpaid, &cancelled, &silent, &refused] {
+        let refused = merchant.post(PATH, &body(ineligible, 99_999)).await.refused(422, "charge_not_refundable");
+        assert_eq!(refused["message"], "Pagamento não elegível");
+    }
+    let refused = merchant.post(PATH, &body(&paid, 8_001)).await.refused(409, "refund_exceeds_available");
+    assert_eq!(refused["message"], "Valor maior que o disponível");
+    assert_eq!(world.trace(&[&merchant]).await, before);
+
+    // Wholly asked for is 409; wholly refunded is 422, before the amount is looked at.
+    let whole = asked(&merchant, &paid, 8_000).await;
+    merchant.post(PATH, &body(&paid, 1)).await.refused(409, "refund_exceeds_available");
+    approve(&world, &whole).await.expect(200);
+    merchant.post(PATH, &body(&paid, 99_999)).await.refused(422, "charge_not_refundable");
+    assert_eq!(merchant.balance().await, [0, 0, 0, 79], "the commission is kept");
+
+    // Ids of nobody, of another kind and of another account.
+    for nobody in ["x", "00000000-0000-4000-8000-000000000000", &paid] {
+        merchant.get(&format!("{PATH}/{nobody}")).await.refused(404, "not_found");
+        approve(&world, nobody).await.refused(404, "not_found");
+        reject(&world, nobody).await.refused(404, "not_found");
+    }
+    other.get(&format!("{PATH}/{whole}")).await.refused(404, "not_found");
+    assert_eq!(other.get(PATH).await.expect(200), json!({"items": [], "total": 0}));
+    let path = format!("/ops/refunds/{whole}/reject");
+    world.ops_post(&path, &json!({})).await.refused(400, "validation_failed");
+    world.ops_post(&path, &json!({"notes": "x".repeat(501)})).await.refused(400, "validation_failed");
+    world.check_books().await;
+}
+
+#[tokio::test]
+async fn a_charge_can_be_refunded_as_long_as_its_window_lasts() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    let (by_pix, by_card) = (paid_pix(&merchant, "80.00").await, captured(&merchant, 8_000).await);
+    let charge = merchant.get(&format!("/api/charges/{by_pix}")).await.expect(200);
+    world.advance_to(time(&charge["paid_at"]) + chrono::Duration::days(90) - chrono::Duration::seconds(3)).await;
+    let in_time = asked(&merchant, &by_pix, 1_000).await;
+    world.advance(5).await;
+    merchant.post(PATH, &body(&by_pix, 1)).await.refused(422, "charge_not_refundable");
+    asked(&merchant, &by_card, 1_000).await;
+    world.advance(90 * DAY).await;
+    merchant.post(PATH, &body(&by_card, 1)).await.refused(422, "charge_not_refundable");
+    // What was asked for in time is decided when the operations team comes to it.
+    approve(&world, &in_time).await.expect(200);
+    assert_eq!(refunded(&merchant, &by_pix).await, 1_000);
+    world.check_books().await;
+}
+
+#[tokio::test]
+async fn the_seller_bears_it_from_pending_then_available_then_deficit() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    let (card, pix) = (captured(&merchant, 10_000).await, paid_pix(&merchant, "5.00").await);
+    assert_eq!(merchant.balance().await, [495, 9_403, 0, 0]);
+    approve(&world, &asked(&merchant, &card, 4_000).await).await.expect(200);
+    assert_eq!(merchant.balance().await, [495, 5_403, 0, 0]);
+    approve(&world, &asked(&merchant, &card, 6_000).await).await.expect(200);
+    assert_eq!(merchant.balance().await, [0, 0, 0, 102]);
+    approve(&world, &asked(&merchant, &pix, 500).await).await.expect(200);
+    assert_eq!(merchant.balance().await, [0, 0, 0, 602]);
+    paid_pix(&merchant, "10.00").await;
+    assert_eq!(merchant.balance().await, [388, 0, 0, 0], "a rise of Available repays the Deficit first");
+    world.advance(31 * DAY).await;
+    assert_eq!(merchant.balance().await, [388, 0, 0, 0], "nothing of the refunded charge falls due");
+    world.check_books().await;
+}
+
+#[tokio::test]
+async fn commission_comes_back_where_the_account_says_so() {
+    let world = World::sandbox().await;
+    let merchant = world
+        .open(json!({"name": "Loja", "document": cnpj(1), "split_enabled": true, "cashout_enabled": false,
+            "options": {"refund_commission": true}}))
+        .await;
+    let (card, pix) = (captured(&merchant, 10_000).await, paid_pix(&merchant, "80.00").await);
+    for (txid, amount, balance) in [
+        (&card, 3_333, [7_921, 6_269, 0, 0]),
+        (&card, 3_333, [7_921, 3_135, 0, 0]),
+        (&pix, 8_000, [0, 3_135, 0, 0]),
+        (&card, 3_334, [0, 0, 0, 0]),
+    ] {
+        approve(&world, &asked(&merchant, txid, amount).await).await.expect(200);
+        assert_eq!(merchant.balance().await, balance, "{amount}");
+    }
+    let accounts = world.accounts().await;
+    let fees = accounts.iter().filter(|((_, account), _)| account.starts_with("Expenses:Fees:"));
+    assert!(fees.clone().count() >= 4 && fees.into_iter().all(|(_, balance)| *balance == 0), "{accounts:?}");
+    world.check_books().await;
+}
+
+#[tokio::test]
+async fn a_take_back_makes_the_recipients_owe() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    let (ana, bia) = (merchant.recipient("Ana", 1).await, merchant.recipient("Bia", 2).await);
+    let charge = with_splits(card(10_000, APPROVED), &[(&ana, 2_000), (&bia, 1_500)]);
+    let txid = text(&merchant.post("/api/card", &charge).await.expect(201)["txid"]);
+    let ask = |amount, splits: &[(&str, i64)]| with_splits(body(&txid, amount), splits);
+    for (refund, status, code) in [
+        (ask(799, &[(&ana, 800)]), 409, "refund_exceeds_available"),
+        (ask(4_000, &[(&ana, 2_001)]), 409, "refund_exceeds_available"),
+        (ask(4_000, &[(&ana, 1_000), (&ana, 1_001)]), 409, "refund_exceeds_available"),
+        (ask(4_000, &[(&ana, 1), ("00000000-0000-4000-8000-000000000000", 1)]), 400, "recipient_not_found"),
+    ] {
+        merchant.post(PATH, &refund).await.refused(status, code);
+    }
+    let asked = merchant.post(PATH, &ask(4_000, &[(&ana, 800), (&bia, 500)])).await.expect(201);
+    let taken = json!([{"sub_recipient_id": ana, "amount": 800}, {"sub_recipient_id": bia, "amount": 500}]);
+    assert_eq!(asked["splits"], taken);
+    assert_eq!(merchant.recipient_balance(&ana).await, [0, 2_000], "nothing moves before it is approved");
+    merchant.post(PATH, &ask(2_000, &[(&ana, 1_201)])).await.refused(409, "refund_exceeds_available");
+    let approved = approve(&world, &text(&asked["id"])).await.expect(200);
+    assert_eq!(approved["splits"], taken);
+    merchant.post(PATH, &ask(2_000, &[(&ana, 1_201)])).await.refused(409, "refund_exceeds_available");
+    for (recipient, amount) in [(&ana, 800), (&bia, 500)] {
+        let reversed = of(&merchant, &format!("R-{recipient}"), "Income:Contra:SplitReversals").await;
+        assert_eq!(reversed, amount);
+        let owed = of(&merchant, &format!("R-{recipient}"), &format!("Liabilities:Clawback:M-{}", merchant.id)).await;
+        let due = of(&merchant, &merchant.ledger(), &format!("Assets:Receivable:Recipients:R-{recipient}")).await;
+        assert_eq!(owed + due, 0, "what one owes is what the other is owed");
+    }
+    assert_eq!(of(&merchant, &merchant.ledger(), "Income:Contra:Splits").await, 2_200);
+    world.check_books().await;
+}
+
+#[tokio::test]
+async fn of_a_hundred_refunds_as_many_win_as_the_charge_has() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    let txid = paid_pix(&merchant, "10.00").await;
+    let request = body(&txid, 130);
+    let answers = futures_of(100, |_| merchant.post(PATH, &request)).await;
+    let won: Vec<_> =
+        answers.iter().filter(|answer| answer.status == 201).map(|answer| text(&answer.body["id"])).collect();
+    assert_eq!(won.len(), 7);
+    assert!(answers.iter().all(|answer| matches!(answer.status, 201 | 409)));
+    // Each is approved by one of several operators, and rejected by none after that, or the reverse.
+    let mut approved = 0;
+    for id in &won {
+        let (approvals, rejections) =
+            tokio::join!(futures_of(6, |_| approve(&world, id)), futures_of(6, |_| reject(&world, id)));
+        let decided: Vec<_> = approvals.into_iter().chain(rejections).collect();
+        let mut winners = decided.iter().filter(|answer| answer.status == 200);
+        let winner = winners.next().expect("somebody decides").body["status"].clone();
+        assert!(winners.next().is_none(), "decided twice");
+        for late in decided.into_iter().filter(|answer| answer.status != 200) {
+            late.refused(409, "already_decided");
+        }
+        assert_eq!(merchant.get(&format!("{PATH}/{id}")).await.expect(200)["status"], winner);
+        approved += i64::from(winner == "approved");
+    }
+    assert_eq!(refunded(&merchant, &txid).await, approved * 130);
+    assert_eq!(merchant.balance().await[0], 990 - approved * 130);
+    // What was rejected is free again.
+    let left = 1_000 - approved * 130;
+    merchant.post(PATH, &body(&txid, left + 1)).await.refused(409, "refund_exceeds_available");
+    asked(&merchant, &txid, left).await;
+    world.check_books().await;
+}
+
+#[tokio::test]
+async fn a_key_makes_requests_and_decisions_one() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    let txid = paid_pix(&merchant, "80.00").await;
+    let request = body(&txid, 4_000);
+    let answers = futures_of(8, |_| merchant.post_keyed(PATH, "refund 1", &request)).await;
+    let id = text(&answers[0].body["id"]);
+    assert!(answers.iter().all(|answer| answer.status == 201 && answer.body["id"] == id.as_str()));
+    merchant.post_keyed(PATH, "refund 1", &body(&txid, 4_001)).await.refused(422, "idempotency_key_reused");
+    let path = format!("/ops/refunds/{id}/approve");
+    let key = [("idempotency-key", "decision 1")];
+    let send = || world.ops_send(reqwest::Method::POST, &path, &key, String::new());
+    let first = send().await;
+    assert_eq!(first.header("idempotent-replayed"), None);
+    let first = first.expect(200);
+    let again = send().await;
+    assert_eq!(again.header("idempotent-replayed"), Some("true"));
+    assert_eq!(again.expect(200), first);
+    approve(&world, &id).await.refused(409, "already_decided");
+    let replayed = merchant.post_keyed(PATH, "refund 1", &request).await;
+    assert_eq!(replayed.header("idempotent-replayed"), Some("true"));
+    assert_eq!(replayed.expect(201)["status"], "pending", "the answer that was given");
+    assert_eq!(merchant.get(PATH).await.expect(200)["total"], 1);
+}
+
+#[tokio::test]
+async fn a_restart_forgets_nothing() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    let txid = captured(&merchant, 10_000).await;
+    approve(&world, &asked(&merchant, &txid, 1_000).await).await.expect(200);
+    let waiting = merchant.post(PATH, &with(&body(&txid, 2_000), "/reason", json!("Arrependimento"))).await.expect(201);
+    let (list, names) = (merchant.get(PATH).await.expect(200), merchant.names);
+    let world = world.restarted().await;
+    let merchant = Merchant { world: &world, names };
+    assert_eq!(merchant.get(PATH).await.expect(200), list);
+    merchant.post(PATH, &body(&txid, 7_001)).await.refused(409, "refund_exceeds_available");
+    approve(&world, &text(&waiting["id"])).await.expect(200);
+    assert_eq!(refunded(&merchant, &txid).await, 3_000);
+    assert_eq!(merchant.balance().await, [0, 6_403, 0, 0]);
+    let names = merchant.names;
+    let world = world.restarted().await;
+    let merchant = Merchant { world: &world, names };
+    world.advance(31 * DAY).await;
+    assert_eq!(merchant.balance().await, [6_403, 0, 0, 0]);
+    world.check_books().await;
+}
+
+/// A PIX institution that has the orders to repay, and does not say so at first.
+#[derive(Clone, Default)]
+struct Institution {
+    silent: Arc<Mutex<bool>>,
+    orders: Arc<Mutex<BTreeMap<ObjectId, Vec<i64>>>>,
+}
+
+impl Institution {
+    fn is_silent(&self, silent: bool) {
+        *self.silent.lock().unwrap() = silent;
+    }
+
+    fn orders(&self) -> Vec<Vec<i64>> {
+        self.orders.lock().unwrap().values().cloned().collect()
+    }
+}
+
+impl PixRail for Institution {
+    fn location(&self, charge: ObjectId) -> String {
+        format!("institution.example/{}", charge.txid())
+    }
+
+    fn cancel(&self, _charge: ObjectId) -> Call<'_, PixFate> {
+        Box::pin(ready(Ok(PixFate::Cancelled)))
+    }
+
+    fn repay(&self, order: RepayOrder) -> Call<'_, ()> {
+        self.orders.lock().unwrap().entry(order.id).or_default().push(order.amount.0);
+        if *self.silent.lock().unwrap() { Box::pin(ready(Err(RailError::NoAnswer))) } else { Box::pin(ready(Ok(()))) }
+    }
+}
+
+#[tokio::test]
+async fn a_silent_rail_is_told_again_under_the_same_id() {
+    let institution = Institution::default();
+    let world = World::with_institution(institution.clone()).await;
+    let merchant = world.merchant().await;
+    let txid = paid_pix(&merchant, "80.00").await;
+    institution.is_silent(true);
+    let id = asked(&merchant, &txid, 4_000).await;
+    assert_eq!(approve(&world, &id).await.expect(200)["status"], "approved", "the decision stands");
+    assert_eq!((merchant.balance().await[0], owed_to_payers(&merchant).await), (3_921, -4_000));
+    world.advance(60).await;
+    assert_eq!(owed_to_payers(&merchant).await, -4_000);
+    institution.is_silent(false);
+    world.advance(60).await;
+    assert_eq!(owed_to_payers(&merchant).await, 0);
+    let told = institution.orders();
+    assert!(told.len() == 1 && told[0].len() > 2 && told[0].iter().all(|amount| *amount == 4_000), "{told:?}");
+    let told = told[0].len();
+    world.advance(DAY).await;
+    assert_eq!(institution.orders()[0].len(), told, "what is sent is not sent again");
+    world.check_books().await;
+}
+
+/// A PIX institution that never comes back.
+struct Abyss;
+
+impl PixRail for Abyss {
+    fn location(&self, charge: ObjectId) -> String {
+        format!("institution.example/{}", charge.txid())
+    }
+
+    fn cancel(&self, _charge: ObjectId) -> Call<'_, PixFate> {
+        Box::pin(ready(Ok(PixFate::Cancelled)))
+    }
+
+    fn repay(&self, _order: RepayOrder) -> Call<'_, ()> {
+        Box::pin(pending())
+    }
+}
+
+#[tokio::test]
+async fn what_a_server_did_not_send_the_next_one_sends() {
+    let world = World::with_institution(Abyss).await;
+    let merchant = world.merchant().await;
+    let txid = paid_pix(&merchant, "80.00").await;
+    approve(&world, &asked(&merchant, &txid, 4_000).await).await.expect(200);
+    assert_eq!(owed_to_payers(&merchant).await, -4_000);
+    let names = merchant.names;
+    let world = world.restarted().await;
+    let merchant = Merchant { world: &world, names };
+    world.advance(1).await;
+    assert_eq!(owed_to_payers(&merchant).await, 0);
+    assert_eq!(of(&merchant, &format!("P-{}", merchant.id), "Assets:Bank:Pix").await, 4_000);
+    world.check_books().await;
+}
+
+#[tokio::test]
+async fn a_code_that_is_paid_too_late_is_paid_back_once() {
+    let institution = Institution::default();
+    let world = World::with_institution(institution.clone()).await;
+    let merchant = world.merchant().await;
+    let txid =
+        text(&merchant.post("/api/pix", &with(&pix("80.00"), "/expires_in", json!(60))).await.expect(201)["txid"]);
+    world.advance(61).await;
+    let before = merchant.get(&format!("/api/charges/{txid}")).await.expect(200);
+    assert_eq!(before["status"], "cancelled");
+    let answers = futures_of(20, |_| merchant.pay(&txid)).await;
+    for answer in answers {
+        let refused = answer.refused(409, "charge_not_pending");
+        assert_eq!(refused["charge_status"], "cancelled");
+        assert!(text(&refused["detail"]).contains("goes back to the payer"), "{refused}");
+    }
+    merchant.pay(&txid).await.refused(409, "charge_not_pending");
+    assert_eq!(institution.orders(), [[8_000]]);
+    assert_eq!(merchant.get(&format!("/api/charges/{txid}")).await.expect(200), before);
+    assert_eq!(merchant.balance().await, [0, 0, 0, 0]);
+    let entries = world.ops_get(&format!("/ops/ledgers/P-{}/entries", merchant.id)).await.expect(200);
+    assert_eq!(entries["total"], 2, "received, and sent back: {entries}");
+    assert_eq!(
+        (owed_to_payers(&merchant).await, of(&merchant, &format!("P-{}", merchant.id), "Assets:Bank:Pix").await),
+        (0, 0)
+    );
+    world.advance(91 * DAY).await;
+    merchant.pay(&txid).await.refused(409, "charge_not_pending");
+    assert_eq!(institution.orders(), [[8_000]]);
+    world.check_books().await;
+}
+
+#[tokio::test]
+async fn the_list_has_all_of_them() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    let txid = paid_pix(&merchant, "80.00").await;
+    let mut ids = Vec::new();
+    for _ in 0..205 {
+        ids.push(asked(&merchant, &txid, 1).await);
+    }
+    let list = merchant.get(PATH).await.expect(200);
+    let listed: Vec<_> = items(&list).iter().rev().map(|refund| text(&refund["id"])).collect();
+    assert_eq!((listed, &list["total"]), (ids, &json!(205)));
+    has_exactly(&list, &["items", "total"]);
+}
