@@ -60,7 +60,7 @@ pub(super) fn transaction(format: Format, books: &mut LedgerBooks, movement: &Mo
     if format == Format::Ledger {
         for (name, _) in &metadata {
             if !books.tags.contains(name) {
-                books.tags.push(name);
+                books.tags.push(*name);
                 push(text, &format!("\ntag {name}\n"));
             }
         }

@@ -69,7 +69,7 @@ impl Tool {
     pub(crate) fn balances(self, file: &Path) -> Balances {
         let output = match self.format {
             Format::Beancount => return asserted(file),
-            Format::Hledger => self.run(file, &["balance", "--flat", "--no-total", "-E", "-O", "tsv"]),
+            Format::Hledger => self.run(file, &["balance", "--flat", "--no-total", "-E", "-O", "csv"]),
             _ => {
                 let format = "%(account)\t%(display_total)\n";
                 self.run(file, &["balance", "--flat", "--no-total", "--empty", "--format", format])
@@ -77,7 +77,7 @@ impl Tool {
         };
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         let text = String::from_utf8(output.stdout).unwrap();
-        let rows = text.lines().filter_map(|line| line.split_once('\t'));
+        let rows = text.lines().filter_map(|line| line.split_once('\t').or(line.split_once(',')));
         let rows = rows.map(|(account, amount)| (account.trim_matches('"'), amount.trim_matches('"')));
         without_zeros(
             rows.filter(|(account, _)| *account != "account").map(|(account, amount)| (account, centavos(amount))),
