@@ -215,9 +215,8 @@ impl From<Rejection> for Problem {
             }
             Rejection::MerchantExists
             | Rejection::CashoutNotInProcessing
-            | Rejection::RecipientIsRejected | Rejection::RecipientChangedMeanwhile => {
-                Problem::new(Code::StateConflict)
-            }
+            | Rejection::RecipientIsRejected
+            | Rejection::RecipientChangedMeanwhile => Problem::new(Code::StateConflict),
             Rejection::ChargeTooOld | Rejection::ChargeRefunded | Rejection::ChargeDisputed => {
                 Problem::new(Code::ChargeNotRefundable)
             }

@@ -16,9 +16,15 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::app::App;
-use super::ops::{api_keys, audit, backup, books, export, health, merchants, queue, sandbox, sub_recipients as review, withdrawals as outflow, refunds as refunds_review, disputes as disputes_review};
+use super::ops::{
+    api_keys, audit, backup, books, disputes as disputes_review, export, health, merchants, queue,
+    refunds as refunds_review, sandbox, sub_recipients as review, withdrawals as outflow,
+};
 use super::rate_limits::{Policy, admit};
-use super::{anticipation, balance, card, cashout, charges, document, disputes, pix, reference, refunds, reports, statement, sub_recipients, withdrawals};
+use super::{
+    anticipation, balance, card, cashout, charges, disputes, document, pix, reference, refunds, reports, statement,
+    sub_recipients, withdrawals,
+};
 
 type Routes = OpenApiRouter<Arc<App>>;
 

@@ -258,12 +258,6 @@ pub fn find_recipient(app: &App, id: ObjectId) -> Option<(LedgerId, RecipientRow
     Some((LedgerId::Recipient(group, number), row))
 }
 
-/// The caller's recipient of this id.
-pub fn own_recipient(app: &App, caller: Caller, id: &str) -> Option<(LedgerId, RecipientRow)> {
-    let found = ObjectId::parse(id).and_then(|id| find_recipient(app, id));
-    found.filter(|(ledger, _)| ledger.group() == Some(caller.group))
-}
-
 /// A recipient as lists and decisions show it.
 pub fn view(app: &App, ledger: LedgerId, row: &RecipientRow) -> RecipientView {
     let profile = open(app, row.profiles.current());

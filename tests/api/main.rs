@@ -3,8 +3,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that finds nothing to unwrap has failed, and says where")]
 
-mod audit;
 mod anticipation;
+mod audit;
 mod balance;
 mod card;
 mod cashout;
@@ -23,8 +23,8 @@ mod operations;
 mod pix;
 mod queue;
 mod rate_limits;
-mod registration;
 mod refunds;
+mod registration;
 mod statement;
 mod sub_recipients;
 mod withdrawals;

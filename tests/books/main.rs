@@ -5,12 +5,12 @@
 
 #![allow(clippy::unwrap_used)]
 
-mod made;
-mod month;
-mod tools;
 #[path = "../api/description.rs"]
 #[allow(dead_code, reason = "it serves other tests too")]
 mod description;
+mod made;
+mod month;
+mod tools;
 #[path = "../api/world.rs"]
 #[allow(dead_code, reason = "it serves other tests too")]
 mod world;

@@ -525,8 +525,7 @@ impl MerchantState {
                 self.cashouts.remove(*id);
                 self.available += *amount;
             }
-            Event::CardUnanswered { .. }
-            | Event::ClockMoved { .. }
+            Event::CardUnanswered { .. } | Event::ClockMoved { .. } => {}
             Event::RefundRequested { .. }
             | Event::RefundRejected { .. }
             | Event::RefundApproved { .. }

@@ -110,7 +110,7 @@ fn money_that_comes_back_commutes_with_what_the_merchant_decides() {
         "open-pix p 5000",
         "pay p",
         "wait 31d",
-        "sweep",
+        "mature merchant",
         "release d c",
         "wait 200d",
         "set pix 1",
@@ -147,10 +147,10 @@ fn every_order(state: &MerchantState, own: &[Record], foreign: &[Record], expect
     orders
 }
 
-/// The sections of what can still change: kinds 10 and 11 of a merchant's.
+/// The sections of what can still change: kinds 20 and 21 of a merchant's.
 fn kept(world: &World) -> usize {
     let mut state = world.merchant.clone();
-    let sections = state.take_touched().into_iter().filter(|section| matches!(section.kind, 10 | 11));
+    let sections = state.take_touched().into_iter().filter(|section| matches!(section.kind, 20 | 21));
     sections.filter_map(|section| state.section(section)).count()
 }
 

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use crate::world::bytes;
 use ledger::event::{
-    AnticipatedSplit, CardBrand, CardFace, CardRefusal, CashoutFailure, Cut, DisputeKind, Drawn, Due, Event, PaidBack, SellerPart,
-    Settlement, Span, Split, SplitKey, TakeBack, Terms,
+    AnticipatedSplit, CardBrand, CardFace, CardRefusal, CashoutFailure, Cut, DisputeKind, Drawn, Due, Event, PaidBack,
+    SellerPart, Settlement, Span, Split, SplitKey, TakeBack, Terms,
 };
 use ledger::fees::{Commission, Fees, Options, PaymentMethod, Settings};
 use ledger::id::{Fingerprint, GroupNumber, LedgerId, ObjectId, RecipientNumber};
@@ -412,7 +412,12 @@ pub(crate) fn samples() -> Vec<(&'static str, Record)> {
                 Event::SplitsAnticipated {
                     id: id(6),
                     splits: vec![
-                        AnticipatedSplit { split: key, due: Minute(29_497_680), amount: Centavos(2_000), fee: Centavos(48) },
+                        AnticipatedSplit {
+                            split: key,
+                            due: Minute(29_497_680),
+                            amount: Centavos(2_000),
+                            fee: Centavos(48),
+                        },
                         AnticipatedSplit { split: key, due: Minute(29_497_681), amount: Centavos(1), fee: Centavos(0) },
                     ],
                     target_days: 2,

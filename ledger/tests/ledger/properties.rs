@@ -223,8 +223,6 @@ fn step() -> impl Strategy<Value = String> {
             .prop_map(|(verb, name)| format!("{verb} {name}")),
         1 => setting().prop_map(|setting| format!("set {setting}")),
         3 => withdrawal(),
-        1 => (charge(), 0_u8..3, 0_i64..3_000, 0_i64..3_000)
-            .prop_map(|(charge, index, first, rest)| format!("take-back {charge} {index}={first}+{rest}")),
         2 => (anticipating(), charge(), 0_u8..3).prop_map(|(name, charge, index)| format!("anticipate {name} d2 {charge}.{index}")),
         6 => adjustment(),
     ]

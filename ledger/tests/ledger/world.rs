@@ -12,7 +12,8 @@ use ledger::fees::{Commission, PaymentMethod, Settings};
 use ledger::id::{Fingerprint, GroupNumber, IdKey, LedgerId, ObjectId, RecipientNumber};
 use ledger::invariants::GroupBooks;
 use ledger::merchant::{
-    CashoutOutcome, ChargeFacts, DisputeOrder, MerchantCommand, MerchantState, Recipient, RecipientStatus, RefundOrder, SplitOrder,
+    CashoutOutcome, ChargeFacts, DisputeOrder, MerchantCommand, MerchantState, Recipient, RecipientStatus, RefundOrder,
+    SplitOrder,
 };
 use ledger::money::{Centavos, Rate};
 use ledger::operations::{OperationAccount, OperationKind, operations};
@@ -271,6 +272,8 @@ impl World {
             commission: Commission::default(),
             commission_pending: false,
             take_backs: vec![TakeBack { recipient, index, amount, due, to_available, to_pending }],
+            commission_through: Centavos::ZERO,
+            acquirer_due: None,
         };
         self.commit(LedgerId::Merchant(GROUP), Decision::of(event))
     }
