@@ -134,15 +134,6 @@ fn operation_id(app: &App, caller: Caller, record: &Record, index: u32) -> Strin
     app.engine.ids().object(caller.group, record.effective_at, random).uuid().to_string()
 }
 
-/// The id of what an operation comes from, in the shape in which it is given out: a charge's is its txid.
-fn source_id(record: &Record, id: ObjectId) -> String {
-    let is_charge = record.events.iter().any(|event| match event {
-        Event::CardCaptured { charge, .. } | Event::PixPaid { charge, .. } => *charge == id,
-        _ => false,
-    });
-    if is_charge { id.txid() } else { id.uuid().to_string() }
-}
-
 fn kind_name(kind: OperationKind) -> &'static str {
     match kind {
         OperationKind::Charge => "charge",

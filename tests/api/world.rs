@@ -96,14 +96,6 @@ impl World {
         Self::of(running, folder).await
     }
 
-    /// A sandbox whose institution for transfers out is the test's own.
-    pub(crate) async fn with_payouts(payout: impl PayoutRail) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let rails = Rails { payout: Box::new(payout), ..sandbox::rails(&folder.path().join("sandbox")) };
-        let running = serve::start_with(Some(rails), settings(folder.path(), true), |_, _| {}).await.unwrap();
-        Self::of(running, folder)
-    }
-
     /// A live server, which has no rail, on an empty folder.
     pub(crate) async fn live() -> Self {
         Self::start(tempfile::tempdir().unwrap(), false).await
