@@ -101,6 +101,9 @@ async fn a_rejected_withdrawal_gives_the_money_and_the_splits_back() {
     world.approve(&text(&again["withdrawal_id"])).await.expect(200);
     let statement = merchant.statement(&ana).await;
     assert_eq!(statuses(&statement), ["paid", "paid"]);
+    for item in items(&statement) {
+        assert!(time(&item["paid_at"]) >= time(&item["created_at"]), "by the withdrawal that was approved: {item}");
+    }
     let listed = merchant.withdrawals(&ana).await;
     let found: Vec<_> = listed.iter().map(|one| (&one["status"], &one["notes"])).collect();
     assert_eq!(found, [(&json!("approved"), &Value::Null), (&json!("rejected"), &json!("conta de outra pessoa"))]);
