@@ -397,7 +397,7 @@ async fn the_schedule_does_not_overtake_a_first_try() {
         let engine = Arc::clone(&engine);
         tokio::spawn(async move { advance(&engine, 0).await })
     };
-    for _ in 0..50 {
+    for _ in 0..500 {
         assert_eq!(money(&engine, group).await, (SHOP - 1_000, 1_000));
     }
     assert!(
