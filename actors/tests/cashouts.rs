@@ -89,9 +89,17 @@ impl Cut {
     }
 }
 
+/// An order that is answered when the test says so.
+#[derive(Default)]
+struct Held {
+    called: Notify,
+    released: Notify,
+}
+
 struct Institution {
     book: Arc<Mutex<Book>>,
     cut: Option<Arc<Cut>>,
+    held: Option<Arc<Held>>,
 }
 
 impl Institution {
@@ -104,7 +112,17 @@ impl Institution {
             return Box::pin(std::future::pending());
         }
         let answer = act(&mut self.book.lock());
-        if self.is_cut() { Box::pin(std::future::pending()) } else { Box::pin(std::future::ready(answer)) }
+        if self.is_cut() {
+            return Box::pin(std::future::pending());
+        }
+        let held = self.held.clone();
+        Box::pin(async move {
+            if let Some(held) = held {
+                held.called.notify_one();
+                held.released.notified().await;
+            }
+            answer
+        })
     }
 }
 
@@ -284,7 +302,7 @@ async fn first_process(script: Script, book: &Arc<Mutex<Book>>, at: u32) -> (Mem
         left: Mutex::default(),
         is_cut: Notify::new(),
     });
-    let engine = open(&store, Institution { book: Arc::clone(book), cut: Some(Arc::clone(&cut)) }).await;
+    let engine = open(&store, Institution { book: Arc::clone(book), cut: Some(Arc::clone(&cut)), held: None }).await;
     assert_eq!(open_shop(&engine, SHOP).await, GROUP);
     let life = async {
         cash_out(&engine, GROUP, script, 7).await;
@@ -310,7 +328,7 @@ async fn wherever_the_process_is_cut_off_a_cashout_has_the_outcome_that_the_inst
             let book = Arc::new(Mutex::new(Book::default()));
             let (store, was_cut) = first_process(script, &book, at).await;
             cuts += u32::from(was_cut);
-            let engine = open(&store, Institution { book: Arc::clone(&book), cut: None }).await;
+            let engine = open(&store, Institution { book: Arc::clone(&book), cut: None, held: None }).await;
             advance(&engine, 0).await;
             advance(&engine, 120).await;
             let is_processed = only_outcome(&engine, &book.lock(), &format!("{script:?} {at}"));
@@ -347,7 +365,7 @@ fn only_outcome(engine: &Engine, book: &Book, case: &str) -> bool {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn only_a_caller_who_waits_is_told_that_it_was_not_taken() {
     let book = Arc::new(Mutex::new(Book::default()));
-    let engine = open(&MemoryStore::new(), Institution { book: Arc::clone(&book), cut: None }).await;
+    let engine = open(&MemoryStore::new(), Institution { book: Arc::clone(&book), cut: None, held: None }).await;
     let group = open_shop(&engine, SHOP).await;
     let refused = cash_out(&engine, group, Script::Refuse, 1).await;
     let failure = |id| {
@@ -362,20 +380,40 @@ async fn only_a_caller_who_waits_is_told_that_it_was_not_taken() {
     engine.stop().await;
 }
 
-/// The schedule and the caller at the same time: one order, one outcome, and the caller's.
+/// The schedule comes while the institution has not answered the caller yet: it waits, and the outcome is the caller's.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_schedule_does_not_overtake_a_first_try() {
-    let engine = open(&MemoryStore::new(), Institution { book: Arc::default(), cut: None }).await;
-    let group = open_shop(&engine, 1_000_000).await;
-    for number in 0..100 {
-        let (id, ()) = tokio::join!(cash_out(&engine, group, Script::Refuse, number), advance(&engine, 0));
-        let events: Vec<Event> = records(&engine, id).into_iter().flat_map(|record| record.events).collect();
-        let is_the_callers = matches!(
-            events[..],
-            [Event::CashoutCreated { .. }, Event::CashoutFailed { failure: CashoutFailure::NotTaken, .. }]
-        );
-        assert!(is_the_callers, "{events:?}");
+    let book = Arc::new(Mutex::new(Book::default()));
+    let held = Arc::new(Held::default());
+    let institution = Institution { book: Arc::clone(&book), cut: None, held: Some(Arc::clone(&held)) };
+    let engine = open(&MemoryStore::new(), institution).await;
+    let group = open_shop(&engine, SHOP).await;
+    let caller = {
+        let engine = Arc::clone(&engine);
+        tokio::spawn(async move { cash_out(&engine, group, Script::Refuse, 1).await })
+    };
+    held.called.notified().await;
+    let schedule = {
+        let engine = Arc::clone(&engine);
+        tokio::spawn(async move { advance(&engine, 0).await })
+    };
+    for _ in 0..500 {
+        assert_eq!(money(&engine, group).await, (SHOP - 1_000, 1_000));
     }
+    assert!(
+        book.lock().asked.is_empty() && !schedule.is_finished(),
+        "the schedule asked before the caller was answered"
+    );
+    held.released.notify_one();
+    let id = caller.await.unwrap();
+    schedule.await.unwrap();
+    let events: Vec<Event> = records(&engine, id).into_iter().flat_map(|record| record.events).collect();
+    let is_the_callers = matches!(
+        events[..],
+        [Event::CashoutCreated { .. }, Event::CashoutFailed { failure: CashoutFailure::NotTaken, .. }]
+    );
+    assert!(is_the_callers, "{events:?}");
+    assert!(book.lock().asked.is_empty(), "what has ended is not asked about");
     engine.stop().await;
 }
 
@@ -384,7 +422,7 @@ async fn silent_transfers_hold_up_no_other_and_are_asked_about_every_five_second
     const SILENT: u64 = 150;
     let book = Arc::new(Mutex::new(Book::default()));
     let store = MemoryStore::new();
-    let engine = open(&store, Institution { book: Arc::clone(&book), cut: None }).await;
+    let engine = open(&store, Institution { book: Arc::clone(&book), cut: None, held: None }).await;
     let group = open_shop(&engine, 1_000_000).await;
     for number in 0..SILENT {
         cash_out(&engine, group, Script::Silence, number).await;
@@ -408,7 +446,7 @@ async fn silent_transfers_hold_up_no_other_and_are_asked_about_every_five_second
     engine.stop().await;
     let verified = verify(&store, Some(engine.keyring()), &mut |_| {}).unwrap();
     assert!(verified.snapshots > 0, "the cashouts that wait are in a snapshot");
-    let again = open(&store, Institution { book: Arc::clone(&book), cut: None }).await;
+    let again = open(&store, Institution { book: Arc::clone(&book), cut: None, held: None }).await;
     assert_eq!(money(&again, group).await, before);
     again.stop().await;
 }

@@ -9,6 +9,7 @@ use actors::rails::{Call, PayoutAnswer, PayoutOrder, PayoutRail, RailError};
 use chrono::DateTime;
 use ledger::time::Timestamp;
 use serde_json::{Value, json};
+use tokio::sync::Notify;
 
 use crate::world::*;
 
@@ -392,6 +393,50 @@ async fn what_is_in_processing_survives_a_restart() {
     assert_eq!(again, silent, "the answer stays what it was");
     assert_eq!(carried_out(&world), [(text(&silent["id"]), 900)]);
     world.check_books().await;
+}
+
+/// An institution that is down, and says so when the test lets it.
+#[derive(Clone, Default)]
+struct Slow {
+    called: Arc<Notify>,
+    released: Arc<Notify>,
+}
+
+impl PayoutRail for Slow {
+    fn send(&self, _: PayoutOrder) -> Call<'_, PayoutAnswer> {
+        Box::pin(async {
+            self.called.notify_one();
+            self.released.notified().await;
+            Ok(PayoutAnswer::NotTaken)
+        })
+    }
+
+    fn find(&self, _: PayoutOrder, _: Timestamp) -> Call<'_, PayoutAnswer> {
+        Box::pin(std::future::ready(Err(RailError::NoAnswer)))
+    }
+
+    fn horizon(&self) -> Duration {
+        Duration::ZERO
+    }
+}
+
+#[tokio::test]
+async fn while_the_institution_is_called_a_repeated_request_waits_for_its_answer() {
+    let institution = Slow::default();
+    let world = World::with_payouts(institution.clone()).await;
+    let merchant = funded(&world).await;
+    let body = numbered(&cashout(1_000, "ana@loja.com.br"), 1);
+    let send = || merchant.post_keyed("/api/cashout", "k", &body);
+    let meanwhile = async {
+        institution.called.notified().await;
+        let repeated = send().await;
+        institution.released.notify_one();
+        repeated
+    };
+    let (first, repeated) = tokio::join!(send(), meanwhile);
+    repeated.refused(409, "idempotency_key_in_progress");
+    let id = first.refused(502, "rail_unavailable")["id"].clone();
+    assert_eq!(send().await.refused(502, "rail_unavailable")["id"], id);
 }
 
 #[tokio::test]

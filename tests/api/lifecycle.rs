@@ -338,7 +338,7 @@ async fn people_and_cards_stand_nowhere_in_the_clear() {
     let world = World::sandbox().await;
     let folder = world.folder();
     let merchant = world
-        .open(json!({"name": "Nome Da Loja", "document": cnpj(1), "split_enabled": true, "cashout_enabled": false}))
+        .open(json!({"name": "Nome Da Loja", "document": cnpj(1), "split_enabled": true, "cashout_enabled": true}))
         .await;
     let ana = merchant.recipient("Recebedora Sigilosa", 1).await;
     let charge = with_splits(card(10_000, "5555555555554444"), &[(&ana, 100)]);
@@ -347,6 +347,10 @@ async fn people_and_cards_stand_nowhere_in_the_clear() {
         .await
         .expect(201);
     merchant.paid_pix(&with(&pix("10.00"), "/nome", json!("Pagadora Sigilosa"))).await;
+    let cashout =
+        json!({"amount": 200, "pix_key": "destino@example.com", "pix_key_type": "email", "info": "Motivo Sigiloso"});
+    merchant.post("/api/cashout", &cashout).await.expect(201);
+    world.advance(0).await;
     let in_the_clear = "https://example.com/no-secret";
     let path = format!("/ops/merchants/{}/api-keys", merchant.id);
     let made = world.ops_post(&path, &json!({"webhook_url": in_the_clear})).await.expect(201);
@@ -365,6 +369,7 @@ async fn people_and_cards_stand_nowhere_in_the_clear() {
         &key,
         &webhook_secret,
         "joao@example.com",
+        "destino@example.com",
         "chave-idempotente",
     ] {
         assert!(!stands(secret), "{secret} stands in the data folder");
