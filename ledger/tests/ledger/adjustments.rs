@@ -24,7 +24,9 @@ fn paid_back(world: &World, name: &str, ordinal: u64, shares: impl Fn(&TakeBack)
     });
     let (refund, charge, seller_due, take_backs) = approved.expect("a refund was approved");
     let ledger = world.ledger(name);
-    let own = take_backs.iter().filter(|debt| LedgerId::Recipient(ledger.group().unwrap(), debt.recipient) == ledger);
+    let own = take_backs
+        .iter()
+        .filter(|debt| LedgerId::Recipient(ledger.group().expect("a recipient has a group"), debt.recipient) == ledger);
     let debts = own.map(|debt| {
         let (to_available, to_pending) = shares(debt);
         PaidBack {
