@@ -59,7 +59,7 @@ impl Dispute {
         for sequence in app.engine.projector().about(id)? {
             let opened = Self::opened_by(app, &app.engine.record(sequence)?);
             if let Some(dispute) = opened.filter(|dispute| dispute.id == id) {
-                return Ok(Some(dispute.as_it_stands(app)?));
+                return Ok(Some(dispute.followed(app)?));
             }
         }
         Ok(None)
@@ -85,7 +85,7 @@ impl Dispute {
     }
 
     /// Takes in what the Records about it say of its decision.
-    fn as_it_stands(mut self, app: &App) -> Result<Self, Problem> {
+    fn followed(mut self, app: &App) -> Result<Self, Problem> {
         for sequence in app.engine.projector().about(self.id)? {
             let record = app.engine.record(sequence)?;
             let status = record.events.iter().find_map(|event| match event {
@@ -131,7 +131,7 @@ pub async fn list(
     let (total, opened) = projector.disputes_page(caller.ledger(), page.skip(), page.count())?;
     let items = opened.into_iter().map(move |sequence| {
         let dispute = Dispute::opened_by(&app, &app.engine.record(sequence)?);
-        Ok(dispute.ok_or_else(|| Problem::new(Code::Internal))?.as_it_stands(&app)?.view())
+        Ok(dispute.ok_or_else(|| Problem::new(Code::Internal))?.followed(&app)?.view())
     });
     list_of(total, page, items)
 }

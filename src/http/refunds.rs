@@ -96,7 +96,7 @@ impl Refund {
         for sequence in app.engine.projector().about(id)? {
             let asked = Self::asked_by(app, &app.engine.record(sequence)?);
             if let Some(refund) = asked.filter(|refund| refund.id == id) {
-                return Ok(Some(refund.as_it_stands(app)?));
+                return Ok(Some(refund.followed(app)?));
             }
         }
         Ok(None)
@@ -121,7 +121,7 @@ impl Refund {
     }
 
     /// Takes in what the Records about it say of its decision.
-    fn as_it_stands(mut self, app: &App) -> Result<Self, Problem> {
+    fn followed(mut self, app: &App) -> Result<Self, Problem> {
         for sequence in app.engine.projector().about(self.id)? {
             for event in app.engine.record(sequence)?.events {
                 match event {
@@ -252,7 +252,7 @@ impl AllRefunds {
 
     fn read(&self, sequence: Sequence) -> Result<RefundView, Problem> {
         let refund = Refund::asked_by(&self.app, &self.app.engine.record(sequence)?);
-        let refund = refund.ok_or_else(|| Problem::new(Code::Internal))?.as_it_stands(&self.app)?;
+        let refund = refund.ok_or_else(|| Problem::new(Code::Internal))?.followed(&self.app)?;
         Ok(refund.view(&self.app))
     }
 }
