@@ -86,7 +86,7 @@ impl Readers {
         }
         let expected = Expected::of(audit);
         let latest_ms = audit.records().map(|(_, record)| record.effective_at.0).max().unwrap_or_default();
-        let waiting: Vec<_> = expected.waiting.into_values().collect();
+        let waiting: Vec<_> = expected.waiting.values().cloned().collect();
         same("what waits for", &"operators", &self.projector.waiting(|_| true, usize::MAX), &(waiting.len(), waiting))?;
         let by_operators = |of: Option<GroupNumber>| -> Vec<_> {
             let asked = expected.by_operators.iter().rev();
