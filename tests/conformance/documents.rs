@@ -24,7 +24,10 @@ fn documents_are_judged_as_by_python_stdnum() {
             None => ("neither", 2),
         };
         counts[place] += 1;
-        assert_eq!(ours, verdict, "{document}");
+        // The one difference: characters that are all equal have right check digits, and are nobody's document.
+        let is_one_character = document.bytes().all(|byte| byte == document.as_bytes()[0]);
+        let expected = if is_one_character { "neither" } else { verdict };
+        assert_eq!(ours, expected, "{document}");
     }
     assert!(counts.iter().all(|count| *count > DOCUMENTS / 10), "too few of a kind to prove anything: {counts:?}");
 }
