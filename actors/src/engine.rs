@@ -1,5 +1,7 @@
 //! The engine as the door sees it: commands and reads by id, the flows that cross a rail, what falls due, opening and stopping.
 
+mod subscriptions;
+
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
@@ -558,8 +560,8 @@ impl Engine {
         }
     }
 
-    /// Lets one ledger's owner book what is due, asks the rails of its charges that have waited too long, and notes when to look
-    /// again.
+    /// Lets one ledger's owner book what is due, asks the rails of its charges that have waited too long, charges its subscriptions, and
+    /// notes when to look again.
     async fn attend(&self, ledger: LedgerId, now: Timestamp) {
         let permit = self.room.take(INSIDE_BYTES).await;
         let mut has_more = false;
@@ -579,8 +581,9 @@ impl Engine {
                         let asked = waiting.iter().map(|(charge, open)| self.reconcile(group, *charge, open));
                         let settled = join_all(asked).await.into_iter().filter(|settled| *settled).count();
                         has_more = settled == RECONCILED_AT_ONCE;
-                        let permit = self.room.take(INSIDE_BYTES).await;
-                        read(&self.merchants, ledger, |books: &MerchantState, _| books.next_due(), permit).await
+                        let billed = self.bill_due(group).await;
+                        has_more |= billed.is_ok_and(|(_, has_billed)| has_billed);
+                        billed.map(|(next_due, _)| next_due)
                     }
                     Err(unavailable) => Err(unavailable),
                 }

@@ -170,12 +170,15 @@ impl From<Rejection> for Problem {
             Rejection::SplitRecipientNotActive { index } => of_split(Code::RecipientNotActive, index),
             Rejection::SplitsReachTotal => Problem::new(Code::SplitsReachTotal),
             Rejection::SplitsExceedNet => Problem::new(Code::FeesExceedSellerPart),
-            Rejection::RecipientNotFound | Rejection::MerchantNotFound | Rejection::ApiKeyNotFound => {
-                Problem::new(Code::NotFound)
-            }
+            Rejection::RecipientNotFound
+            | Rejection::MerchantNotFound
+            | Rejection::ApiKeyNotFound
+            | Rejection::PlanNotFound => Problem::new(Code::NotFound),
+            Rejection::TagTaken => Problem::new(Code::TagTaken),
+            Rejection::PlanDisabled => Problem::new(Code::PlanDisabled),
             Rejection::RecipientAlreadyDecided => Problem::new(Code::AlreadyDecided),
             Rejection::ChargeNotPending => Problem::new(Code::ChargeNotPending),
-            Rejection::MerchantExists => Problem::new(Code::StateConflict),
+            Rejection::MerchantExists | Rejection::SubscriptionEnded => Problem::new(Code::StateConflict),
         };
         problem.detail(detail)
     }

@@ -8,7 +8,7 @@ use utoipa::OpenApi;
 
 use super::app::App;
 use super::ops::{api_keys, backup, books, health, merchants, sandbox, sub_recipients as review};
-use super::{balance, card, charges, pix, statement, sub_recipients};
+use super::{balance, card, cards, charges, pix, plans, statement, sub_recipients, subscriptions};
 
 static DOCUMENT: LazyLock<utoipa::openapi::OpenApi> = LazyLock::new(Document::openapi);
 
@@ -23,6 +23,15 @@ pub fn public(app: &Arc<App>) -> Router {
         .route("/api/sub-recipients", post(sub_recipients::register))
         .route("/api/dashboard/sub-recipients", get(sub_recipients::list))
         .route("/api/dashboard/sub-recipients/{id}/splits", get(statement::splits))
+        .route("/api/cards", post(cards::store))
+        .route("/api/recurrency/plans", post(plans::create).get(plans::list))
+        .route("/api/recurrency/plans/{id}", get(plans::get).delete(plans::disable))
+        .route("/api/recurrency/subscriptions", post(subscriptions::create).get(subscriptions::list))
+        .route("/api/recurrency/subscriptions/{id}", get(subscriptions::get))
+        .route("/api/recurrency/subscriptions/{id}/cancel", post(subscriptions::cancel))
+        .route("/api/recurrency/subscriptions/{id}/pause", post(subscriptions::pause))
+        .route("/api/recurrency/subscriptions/{id}/resume", post(subscriptions::resume))
+        .route("/api/recurrency/subscriptions/{id}/charges", get(subscriptions::charges))
         .route("/api/balance", get(balance::get))
         .route("/api/balance/operations", get(balance::list_operations))
         .route("/openapi.json", get(|| async { Json(&*DOCUMENT) }));
@@ -71,6 +80,18 @@ pub fn operations(app: &Arc<App>) -> Router {
         sub_recipients::register,
         sub_recipients::list,
         statement::splits,
+        cards::store,
+        plans::create,
+        plans::list,
+        plans::get,
+        plans::disable,
+        subscriptions::create,
+        subscriptions::list,
+        subscriptions::get,
+        subscriptions::cancel,
+        subscriptions::pause,
+        subscriptions::resume,
+        subscriptions::charges,
         balance::get,
         balance::list_operations,
         merchants::create,

@@ -7,6 +7,7 @@
 mod accounts;
 mod listings;
 mod pages;
+mod subscriptions;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -32,6 +33,7 @@ use pages::PageId;
 pub use accounts::{ApiKeyRow, MerchantRow, RecipientRow, Versions};
 pub use listings::{ChargeFilter, ChargeStatus, KeyFound, ListedOperation, ListedSplit};
 pub use pages::{KeptPage, kept};
+pub use subscriptions::{CardRow, SubscriptionRow};
 
 /// See the module.
 pub struct Projector {

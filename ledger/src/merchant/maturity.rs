@@ -23,7 +23,8 @@ impl MerchantState {
         (!events.is_empty()).then_some(Decision { events, personal: None })
     }
 
-    /// When this merchant needs attention next: money falls due, or the rail of an open charge is to be asked.
+    /// When this merchant needs attention next: money falls due, the rail of an open charge is to be asked, or a subscription is to be
+    /// charged.
     pub fn next_due(&self) -> Option<Timestamp> {
         self.next_due_from(Minute(0))
     }
@@ -37,6 +38,6 @@ impl MerchantState {
     /// The same, when the money of earlier minutes is booked.
     fn next_due_from(&self, minute: Minute) -> Option<Timestamp> {
         let sums = [&self.pending, &self.acquirer_due].into_iter().filter_map(|sums| sums.next_from(minute));
-        sums.chain(self.open_charges.first_attention()).min()
+        sums.chain(self.open_charges.first_attention()).chain(self.subscriptions.first_due()).min()
     }
 }

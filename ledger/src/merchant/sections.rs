@@ -1,4 +1,4 @@
-//! How a merchant's state is kept: its head, and sections of keys, recipients, open charges and sums. What is derived from these is
+//! How a merchant's state is kept: its head, and sections of keys, recipients, open charges, sums, plans and subscriptions. What is derived from these is
 //! built again when they are read.
 //!
 //! This is version 2 of the states' encoding, with that of [`crate::recipient`]. Fields may be appended as options, as in events; any
@@ -23,6 +23,8 @@ const RECIPIENTS: u8 = 2;
 const OPEN_CHARGES: u8 = 3;
 const PENDING: u8 = 4;
 const ACQUIRER_DUE: u8 = 5;
+const PLANS: u8 = 16;
+const SUBSCRIPTIONS: u8 = 17;
 
 /// A registration with an address and a bank account takes about 350 bytes, sealed.
 const RECIPIENTS_PER_SECTION: usize = 16;
@@ -134,7 +136,8 @@ impl MerchantState {
         let recipients = self.recipients.touched.take(RECIPIENTS);
         let charges = self.open_charges.take_touched(OPEN_CHARGES);
         let sums = self.pending.take_touched(PENDING).chain(self.acquirer_due.take_touched(ACQUIRER_DUE));
-        keys.chain(recipients).chain(charges).chain(sums).collect()
+        let plans = self.plans.take_touched(PLANS).chain(self.subscriptions.take_touched(SUBSCRIPTIONS));
+        keys.chain(recipients).chain(charges).chain(sums).chain(plans).collect()
     }
 
     /// The encoding of a section; none when there is nothing in it.
@@ -148,6 +151,8 @@ impl MerchantState {
             OPEN_CHARGES => self.open_charges.section(section.number),
             PENDING => self.pending.section(section.number),
             ACQUIRER_DUE => self.acquirer_due.section(section.number),
+            PLANS => self.plans.section(section.number),
+            SUBSCRIPTIONS => self.subscriptions.section(section.number),
             _ => None,
         }
     }
@@ -166,6 +171,8 @@ impl MerchantState {
                 OPEN_CHARGES => state.open_charges.read_section(bytes)?,
                 PENDING => state.pending.read_section(section.number, bytes)?,
                 ACQUIRER_DUE => state.acquirer_due.read_section(section.number, bytes)?,
+                PLANS => state.plans.read_section(section.number, bytes)?,
+                SUBSCRIPTIONS => state.subscriptions.read_section(bytes)?,
                 _ => return Err(unknown(section)),
             }
         }

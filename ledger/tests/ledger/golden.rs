@@ -367,7 +367,7 @@ fn pix_terms() -> Terms {
 }
 
 fn terms(method: PaymentMethod, installments: u8, splits: Vec<Split>, commission: Commission) -> Terms {
-    Terms { amount: Centavos(10_000), method, installments, splits, commission, settlement_days: 30 }
+    Terms { amount: Centavos(10_000), method, installments, splits, commission, settlement_days: 30, initial_fee: None }
 }
 
 fn split(number: u32, amount: i64) -> Split {
