@@ -11,6 +11,8 @@ mod idempotency;
 mod lifecycle;
 mod operations;
 mod pix;
+mod plans;
 mod statement;
 mod sub_recipients;
+mod subscriptions;
 mod world;

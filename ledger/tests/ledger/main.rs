@@ -11,5 +11,6 @@ mod interleavings;
 mod operations;
 mod postings;
 mod properties;
+mod recurrence;
 mod shelf;
 mod world;

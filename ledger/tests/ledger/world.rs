@@ -9,12 +9,15 @@ use ledger::event::{CardBrand, CardFace, CardRefusal, Event, Terms};
 use ledger::fees::{PaymentMethod, Settings};
 use ledger::id::{Fingerprint, GroupNumber, IdKey, LedgerId, ObjectId, RecipientNumber};
 use ledger::invariants::GroupBooks;
-use ledger::merchant::{MerchantCommand, MerchantState, Recipient, RecipientStatus, SplitOrder};
+use ledger::merchant::{
+    MerchantCommand, MerchantState, Recipient, RecipientStatus, SplitOrder, SubscriptionChange, SubscriptionOrder,
+};
 use ledger::money::{Centavos, Rate};
 use ledger::operations::{OperationAccount, OperationKind, operations};
 use ledger::personal::Sealed;
 use ledger::recipient::RecipientState;
 use ledger::record::{Decision, Record};
+use ledger::recurrence::{BillingCycle, InitialFee, PlanTerms, Standing, StoredCard};
 use ledger::rejection::Rejection;
 use ledger::time::Timestamp;
 
@@ -22,6 +25,8 @@ use ledger::time::Timestamp;
 pub(crate) const START: Timestamp = Timestamp(1_767_268_830_500);
 
 const GROUP: GroupNumber = GroupNumber(1);
+
+const FACE: CardFace = CardFace { bin: 411_111, last4: 1111, brand: CardBrand::Visa };
 
 /// The group at one moment, and all that led to it.
 pub(crate) struct World {
@@ -74,8 +79,8 @@ impl World {
             ("twin".to_owned(), stranger(1, 1, 0xFFF)),
             ("foreign".to_owned(), stranger(2, 1, 5)),
         ]);
-        for unknown_charge in 0..6 {
-            names.insert(format!("c{unknown_charge}"), ids.object(GROUP, START, 1 << 40 | unknown_charge));
+        for (made, name) in (0_u64..).zip(["c0", "c1", "c2", "c3", "c4", "c5", "p0", "p1", "s0", "s1"]) {
+            names.insert(name.to_owned(), ids.object(GROUP, START, 1 << 40 | made));
         }
         Self {
             now: START,
@@ -133,6 +138,17 @@ impl World {
         self.recipients.get(&self.number(name)).cloned().unwrap_or_default()
     }
 
+    /// Where a subscription that goes on stands.
+    pub(crate) fn standing(&self, name: &str) -> Option<Standing> {
+        self.merchant.subscriptions().get(&self.id(name)).map(|subscription| subscription.standing)
+    }
+
+    /// True for a name under which a subscription was begun.
+    pub(crate) fn is_subscription(&self, name: &str) -> bool {
+        let id = self.id(name);
+        self.journal.iter().any(|record| Standing::told_by(record, id).is_some())
+    }
+
     /// The ledger that the tables call `merchant`, `platform`, or by a recipient's name.
     pub(crate) fn ledger(&self, name: &str) -> LedgerId {
         match name {
@@ -174,7 +190,7 @@ impl World {
                 method: if verb == "open-card" { PaymentMethod::CreditCard } else { PaymentMethod::DebitCard },
                 installments: installments.trim_end_matches('x').parse().expect("installments read 3x"),
                 splits: self.splits(splits),
-                card: CardFace { bin: 411_111, last4: 1111, brand: CardBrand::Visa },
+                card: FACE,
                 payer: sealed("payer"),
             },
             ("open-pix", [name, amount, splits @ ..]) => MerchantCommand::OpenPix {
@@ -199,8 +215,41 @@ impl World {
                 end_to_end_id: "E0000000020260101120000000000001".to_owned(),
             },
             ("cancel", [name]) => MerchantCommand::CancelPix { charge: self.id(name) },
+            ("plan", [name, tag, amount, cycle, total, rest @ ..]) => {
+                MerchantCommand::CreatePlan { id: self.name(name), plan: plan(tag, amount, cycle, total, rest) }
+            }
+            ("disable", [name]) => MerchantCommand::DisablePlan { id: self.id(name) },
+            ("store-card", [name]) => MerchantCommand::StoreCard {
+                id: self.name(name),
+                face: FACE,
+                token: b"token".to_vec(),
+                customer: sealed("customer"),
+            },
+            ("subscribe", [name, plan, kind, splits @ ..]) => {
+                let is_card = *kind == "card";
+                MerchantCommand::Subscribe(SubscriptionOrder {
+                    plan: self.id(plan),
+                    method: if is_card { PaymentMethod::CreditCard } else { PaymentMethod::Pix },
+                    card: is_card.then(|| StoredCard { id: self.new_id(), face: FACE }),
+                    splits: self.splits(splits),
+                    customer: sealed("customer"),
+                    id: self.name(name),
+                })
+            }
+            ("bill", [name, charge]) => MerchantCommand::BillSubscription {
+                id: self.id(name),
+                charge: self.name(charge),
+                payer: sealed("payer"),
+            },
+            ("pause", [name]) => self.change(name, SubscriptionChange::Pause),
+            ("resume", [name]) => self.change(name, SubscriptionChange::Resume),
+            ("cancel-subscription", [name]) => self.change(name, SubscriptionChange::Cancel),
             _ => panic!("no such step: {verb} {rest:?}"),
         }
+    }
+
+    fn change(&self, name: &str, change: SubscriptionChange) -> MerchantCommand {
+        MerchantCommand::ChangeSubscription { id: self.id(name), change }
     }
 
     /// Registers a name; the document is the name's, so that the same name is the same document.
@@ -344,7 +393,9 @@ impl World {
     pub(crate) fn assert_attention_comes_in_time(&self) {
         let has_come = |due: Option<Timestamp>| due.is_some_and(|due| due <= self.now);
         let merchant = &self.merchant;
-        let needed = merchant.mature(self.now, 0).is_some() || merchant.needing_attention(self.now).next().is_some();
+        let needed = merchant.mature(self.now, 0).is_some()
+            || merchant.needing_attention(self.now).next().is_some()
+            || merchant.subscriptions_due(self.now).next().is_some();
         assert_eq!(has_come(merchant.next_due()), needed, "the merchant's attention");
         for (number, state) in &self.recipients {
             assert_eq!(has_come(state.next_due()), state.mature(self.now, 0).is_some(), "{number:?}'s attention");
@@ -405,6 +456,36 @@ pub(crate) fn milliseconds(duration: &str) -> i64 {
 /// The name by which the tables call a status.
 pub(crate) fn status_name(status: RecipientStatus) -> String {
     format!("{status:?}").to_lowercase()
+}
+
+/// A plan as the tables write it.
+fn plan(tag: &str, amount: &str, cycle: &str, total: &str, rest: &[&str]) -> PlanTerms {
+    let number = |text: &str| text.parse().expect("a count is a number");
+    let mut plan = PlanTerms {
+        tag: tag.to_owned(),
+        amount: centavos(amount),
+        billing_cycle: match cycle {
+            "DAILY" => BillingCycle::Daily,
+            "WEEKLY" => BillingCycle::Weekly,
+            "MONTHLY" => BillingCycle::Monthly,
+            _ => panic!("no such cycle: {cycle}"),
+        },
+        total_cycles: number(total),
+        grace_cycles: 0,
+        initial_fee: None,
+    };
+    for word in rest {
+        match word.split_once('=') {
+            Some(("grace", count)) => plan.grace_cycles = number(count),
+            Some(("fee", fee)) => {
+                let (amount, cycles) = fee.split_once('x').expect("a fee reads amountxcycles");
+                let description = "enrolment".to_owned();
+                plan.initial_fee = Some(InitialFee { description, amount: centavos(amount), cycles: number(cycles) });
+            }
+            _ => panic!("no such word of a plan: {word}"),
+        }
+    }
+    plan
 }
 
 fn centavos(text: &str) -> Centavos {
