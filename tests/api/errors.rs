@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 
 use crate::world::*;
 
-/// What a caller may call, with a body that would pass as JSON where one is taken. `{M}`, `{K}`, `{R}` and `{T}` stand for ids.
+/// What a caller may call, with a body that would pass as JSON where one is taken. `{M}`, `{K}`, `{R}`,
+/// `{T}`, `{P}` and `{S}` stand for ids.
 const ENDPOINTS: &[(&str, &str, bool)] = &[
     ("POST", "/api/card", true),
     ("POST", "/api/pix", true),
@@ -22,6 +23,18 @@ const ENDPOINTS: &[(&str, &str, bool)] = &[
     ("GET", "/api/balance/operations", false),
     ("POST", "/api/sandbox/pix/{T}/pay", true),
     ("POST", "/api/charges/{T}/cancel", true),
+    ("POST", "/api/cards", true),
+    ("POST", "/api/recurrency/plans", true),
+    ("GET", "/api/recurrency/plans", false),
+    ("GET", "/api/recurrency/plans/{P}", false),
+    ("DELETE", "/api/recurrency/plans/{P}", false),
+    ("POST", "/api/recurrency/subscriptions", true),
+    ("GET", "/api/recurrency/subscriptions", false),
+    ("GET", "/api/recurrency/subscriptions/{S}", false),
+    ("GET", "/api/recurrency/subscriptions/{S}/charges", false),
+    ("POST", "/api/recurrency/subscriptions/{S}/pause", true),
+    ("POST", "/api/recurrency/subscriptions/{S}/resume", true),
+    ("POST", "/api/recurrency/subscriptions/{S}/cancel", true),
     ("POST", "/ops/merchants", true),
     ("GET", "/ops/merchants/{M}", false),
     ("PATCH", "/ops/merchants/{M}", true),
@@ -35,11 +48,14 @@ const ENDPOINTS: &[(&str, &str, bool)] = &[
     ("POST", "/ops/sandbox/clock", true),
 ];
 
-/// A server with a merchant, an active recipient and a pending charge: something for every path to name.
+/// A server with a merchant, an active recipient, a pending charge, a plan and a subscription that is not due: something for every
+/// path to name.
 struct Furnished<'w> {
     merchant: Merchant<'w>,
     recipient: String,
     txid: String,
+    plan: String,
+    subscription: String,
 }
 
 impl<'w> Furnished<'w> {
@@ -47,12 +63,23 @@ impl<'w> Furnished<'w> {
         let merchant = world.merchant().await;
         let recipient = merchant.recipient("Ana", 1).await;
         let txid = text(&merchant.post("/api/pix", &pix("80.00")).await.expect(201)["txid"]);
-        Self { merchant, recipient, txid }
+        let plan = json!({"tag": "ouro", "amount": 1, "billingCycle": "ANNUAL", "totalBillingCycles": 1,
+            "initialGraceCycles": 1});
+        let plan = text(&merchant.post("/api/recurrency/plans", &plan).await.expect(201)["id"]);
+        let subscription = json!({"plan_id": plan, "payment_method": "pix", "customer": card(1, APPROVED)["customer"]});
+        let subscription = merchant.post("/api/recurrency/subscriptions", &subscription).await.expect(201);
+        Self { merchant, recipient, txid, plan, subscription: text(&subscription["id"]) }
     }
 
     fn path(&self, template: &str) -> String {
-        let ids =
-            [("{M}", &self.merchant.id), ("{K}", &self.merchant.key_id), ("{R}", &self.recipient), ("{T}", &self.txid)];
+        let ids = [
+            ("{M}", &self.merchant.id),
+            ("{K}", &self.merchant.key_id),
+            ("{R}", &self.recipient),
+            ("{T}", &self.txid),
+            ("{P}", &self.plan),
+            ("{S}", &self.subscription),
+        ];
         ids.iter().fold(template.to_owned(), |path, (name, id)| path.replace(name, id))
     }
 
@@ -196,6 +223,8 @@ async fn a_body_may_be_left_out_where_nothing_is_asked_in_it() {
             let answer = furnished.send(method, &path, content_type, "").await;
             let status = match path.rsplit('/').next().unwrap() {
                 "api-keys" => 201,
+                "pause" | "resume" => 200,
+                "cancel" if path.contains("/subscriptions/") => 200,
                 "approve" | "cancel" => 409,
                 "pay" => {
                     if content_type.is_none() {
@@ -420,7 +449,13 @@ async fn ids_that_name_nothing_are_not_found() {
     let world = World::sandbox().await;
     let furnished = Furnished::on(&world).await;
     let other = world.merchant().await;
-    let others = Furnished { recipient: other.recipient("Rui", 1).await, txid: String::new(), merchant: other };
+    let others = Furnished {
+        recipient: other.recipient("Rui", 1).await,
+        txid: String::new(),
+        plan: String::new(),
+        subscription: String::new(),
+        merchant: other,
+    };
     let unknown = "01890000-0000-8000-8000-000000000000";
     let long = "a".repeat(4_000);
     let garbage = [
@@ -445,7 +480,7 @@ async fn ids_that_name_nothing_are_not_found() {
         let (from, to) = (template.find('{').unwrap(), template.find('}').unwrap() + 1);
         let body = if *takes_body { r#"{"notes":"x"}"# } else { "" };
         // An id of another kind is as unknown as any.
-        let of_other_kinds = ["{M}", "{K}", "{R}", "{T}"].into_iter().filter(|name| !template.contains(name));
+        let of_other_kinds = ["{M}", "{K}", "{R}", "{T}", "{P}", "{S}"].into_iter().filter(|name| !template.contains(name));
         let of_other_kinds: Vec<String> = of_other_kinds.map(|name| furnished.path(name)).collect();
         for id in garbage.into_iter().chain(of_other_kinds.iter().map(String::as_str)) {
             let path = format!("{}{id}{}", &template[..from], &template[to..]);
@@ -474,6 +509,8 @@ async fn queries_are_checked() {
         "/api/dashboard/sub-recipients".to_owned(),
         furnished.path("/api/dashboard/sub-recipients/{R}/splits"),
         furnished.path("/ops/ledgers/M-{M}/entries"),
+        "/api/recurrency/subscriptions".to_owned(),
+        furnished.path("/api/recurrency/subscriptions/{S}/charges"),
     ];
     let cases = [
         ("page=0", "page"),

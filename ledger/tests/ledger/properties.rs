@@ -137,6 +137,7 @@ fn step() -> impl Strategy<Value = String> {
         4 => (subscription(), charge()).prop_map(|(name, charge)| format!("bill {name} {charge}")),
         1 => (prop::sample::select(["pause", "resume", "cancel-subscription"].as_slice()), subscription())
             .prop_map(|(verb, name)| format!("{verb} {name}")),
+        1 => plan().prop_map(|name| format!("disable {name}")),
         1 => setting().prop_map(|setting| format!("set {setting}")),
     ]
 }
