@@ -480,7 +480,8 @@ async fn ids_that_name_nothing_are_not_found() {
         let (from, to) = (template.find('{').unwrap(), template.find('}').unwrap() + 1);
         let body = if *takes_body { r#"{"notes":"x"}"# } else { "" };
         // An id of another kind is as unknown as any.
-        let of_other_kinds = ["{M}", "{K}", "{R}", "{T}", "{P}", "{S}"].into_iter().filter(|name| !template.contains(name));
+        let of_other_kinds =
+            ["{M}", "{K}", "{R}", "{T}", "{P}", "{S}"].into_iter().filter(|name| !template.contains(name));
         let of_other_kinds: Vec<String> = of_other_kinds.map(|name| furnished.path(name)).collect();
         for id in garbage.into_iter().chain(of_other_kinds.iter().map(String::as_str)) {
             let path = format!("{}{id}{}", &template[..from], &template[to..]);

@@ -305,7 +305,7 @@ async fn a_pix_subscription_has_one_code_a_cycle() {
     assert_eq!(of(&first, "status"), ["pending"]);
     assert!(first[0]["pixCopiaECola"].is_string());
     assert_eq!(time(&first[0]["expires_at"]), started + TimeDelta::days(7));
-    let week = |weeks| Some(day(started + TimeDelta::days(7 * weeks)));
+    let week = |weeks: i64| Some(day(started + TimeDelta::days(7 * weeks)));
     assert_eq!(merchant.standing(&id).await, ("pending".to_owned(), 1, week(1)));
     merchant.pay(&text(&first[0]["txid"])).await.expect(200);
     assert_eq!(merchant.standing(&id).await, ("active".to_owned(), 1, week(1)));
