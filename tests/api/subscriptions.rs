@@ -115,6 +115,7 @@ async fn a_subscription_answers_and_is_checked() {
     let token = merchant.token(APPROVED).await;
     let plan = merchant.plan(with(&plan("ouro", 4_990, 12), "/initialGraceCycles", json!(1))).await;
     let valid = with_splits(card_of(&plan, &token), &[(&ana, 1_000)]);
+    let foreign = other.plan(crate::plans::plan("ouro", 1, 1)).await;
     let before = world.trace(&[&merchant]).await;
     for (pointer, value, code, field) in [
         ("/plan_id", json!("x"), "validation_failed", "plan_id"),
@@ -138,7 +139,6 @@ async fn a_subscription_answers_and_is_checked() {
         .await
         .refused(400, "splits_reach_total");
     merchant.post(SUBSCRIPTIONS, &with(&valid, "/plan_id", json!(ana))).await.refused(404, "not_found");
-    let foreign = other.plan(crate::plans::plan("ouro", 1, 1)).await;
     merchant.post(SUBSCRIPTIONS, &with(&valid, "/plan_id", foreign["id"].clone())).await.refused(404, "not_found");
     assert_eq!(world.trace(&[&merchant]).await, before);
     assert_eq!(merchant.get(SUBSCRIPTIONS).await.expect(200)["total"], 0);
