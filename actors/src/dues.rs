@@ -7,6 +7,7 @@ use ledger::event::Event;
 use ledger::id::LedgerId;
 use ledger::merchant::RECONCILE_AFTER_MS;
 use ledger::record::Record;
+use ledger::recurrence::Standing;
 use ledger::time::Timestamp;
 use minicbor::{Decode, Encode};
 
@@ -85,7 +86,11 @@ impl Dues {
                 Event::Matured { foreign_through, next_due, .. } if is_new(record.owner) => {
                     self.matured(record.owner, *next_due, *foreign_through);
                 }
-                _ => {}
+                event => {
+                    if let Some(at) = Standing::in_event(event).and_then(|(_, standing)| standing.due_at()) {
+                        self.lower(record.owner, at, sequence, &is_new);
+                    }
+                }
             }
         }
     }

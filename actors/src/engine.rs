@@ -2,6 +2,7 @@
 
 mod cashouts;
 mod refunds;
+mod subscriptions;
 mod withdrawals;
 
 use std::path::Path;
@@ -574,8 +575,8 @@ impl Engine {
         }
     }
 
-    /// Lets one ledger's owner book what is due, asks the rails of its charges and cashouts that have waited too long, and notes when to
-    /// look again.
+    /// Lets one ledger's owner book what is due, asks the rails of its charges and cashouts that have waited too long, charges its
+    /// subscriptions, and notes when to look again.
     async fn attend(&self, ledger: LedgerId, now: Timestamp) {
         let permit = self.room.take(INSIDE_BYTES).await;
         let mut has_more = false;
@@ -595,9 +596,10 @@ impl Engine {
                         let settled = join_all(asked).await.into_iter().filter(|settled| *settled).count();
                         has_more = settled == RECONCILED_AT_ONCE || repaid == RECONCILED_AT_ONCE;
                         has_more |= self.ask_about_cashouts(group, now).await;
+                        let billed = self.bill_due(group).await;
+                        has_more |= billed.is_ok_and(|(_, has_billed)| has_billed);
                         self.note_oldest_unknown(&waiting, now);
-                        let permit = self.room.take(INSIDE_BYTES).await;
-                        read(&self.merchants, ledger, |books: &MerchantState, _| books.next_due(), permit).await
+                        billed.map(|(next_due, _)| next_due)
                     }
                     Err(unavailable) => Err(unavailable),
                 }

@@ -46,6 +46,25 @@ impl std::fmt::Debug for CardSecrets {
     }
 }
 
+/// What the acquirer calls a card that it keeps for us.
+#[derive(Clone, PartialEq, Eq)]
+pub struct CardToken(pub String);
+
+impl std::fmt::Debug for CardToken {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("CardToken")
+    }
+}
+
+/// The card of a charge: as the payer gave it, or one that the acquirer keeps.
+#[derive(Debug)]
+pub enum ChargedCard {
+    /// Given for this charge.
+    Given(CardSecrets),
+    /// Kept by the acquirer.
+    Kept(CardToken),
+}
+
 /// A card charge, as told to the acquirer.
 #[derive(Debug)]
 pub struct CardOrder {
@@ -58,7 +77,7 @@ pub struct CardOrder {
     /// Credit or debit.
     pub method: PaymentMethod,
     /// The card.
-    pub card: CardSecrets,
+    pub card: ChargedCard,
 }
 
 /// What the acquirer says of a charge.
@@ -77,6 +96,9 @@ pub enum CardAnswer {
 pub trait CardRail: Send + Sync + 'static {
     /// Authorizes and captures.
     fn charge(&self, order: CardOrder) -> Call<'_, CardAnswer>;
+
+    /// Has the acquirer keep a card, and gives what it calls it. Nothing is charged.
+    fn tokenize(&self, card: CardSecrets) -> Call<'_, CardToken>;
 
     /// What became of a charge. `None`: the acquirer never had it.
     fn find<'a>(&'a self, charge: ObjectId, open: &'a OpenCharge) -> Call<'a, Option<CardAnswer>>;

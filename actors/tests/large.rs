@@ -109,7 +109,7 @@ fn captured(ordinal: u64, at: Timestamp, splits: Vec<Split>) -> Record {
     let total: Centavos = splits.iter().map(|split| split.amount).sum();
     let (amount, method) = (total + Centavos(100), PaymentMethod::CreditCard);
     let commission = Commission::default();
-    let terms = Terms { amount, method, installments: 1, splits, commission, settlement_days: 30 };
+    let terms = Terms { amount, method, installments: 1, splits, commission, settlement_days: 30, initial_fee: None };
     let event = Event::CardCaptured {
         charge: ObjectId(u128::from(ordinal)),
         acquirer_mdr: Centavos(0),
@@ -151,7 +151,8 @@ fn sections_stay_a_small_part_of_the_work() {
         let splits = vec![Split { recipient: RecipientNumber(1), amount: Centavos(400) }];
         let commission = Commission::default();
         let (amount, method) = (Centavos(1_000), PaymentMethod::Pix);
-        let terms = Terms { amount, method, installments: 1, splits, commission, settlement_days: 30 };
+        let terms =
+            Terms { amount, method, installments: 1, splits, commission, settlement_days: 30, initial_fee: None };
         let expires_at = Some(BEGIN.plus_days(30));
         Event::ChargeOpened { charge: id(number), terms, card: None, expires_at }
     };

@@ -6,6 +6,7 @@ use minicbor::{Decode, Encode};
 use crate::fees::{Commission, PaymentMethod, Settings};
 use crate::id::{Fingerprint, ObjectId, RecipientNumber};
 use crate::money::{Centavos, Rate};
+use crate::recurrence::{CycleOutcome, PlanTerms, Standing, SubscriptionTerms};
 use crate::time::{Minute, Timestamp};
 
 /// One part of a charge that belongs to a recipient.
@@ -40,6 +41,9 @@ pub struct Terms {
     /// Days of 24 hours until the seller's part of a card charge is available.
     #[n(5)]
     pub settlement_days: u16,
+    /// The part of the total that is a plan's initial fee.
+    #[n(6)]
+    pub initial_fee: Option<Centavos>,
 }
 
 impl Terms {
@@ -848,5 +852,107 @@ pub enum Event {
         /// End-to-end id of the payment.
         #[n(2)]
         end_to_end_id: String,
+    },
+    /// Merchant: a plan was created.
+    #[n(50)]
+    PlanCreated {
+        /// Its id.
+        #[n(0)]
+        id: ObjectId,
+        /// What it says.
+        #[n(1)]
+        plan: PlanTerms,
+    },
+    /// Merchant: a plan takes no subscriptions any more; those that it has go on.
+    #[n(51)]
+    PlanDisabled {
+        /// Which.
+        #[n(0)]
+        id: ObjectId,
+    },
+    /// Merchant: a card was stored with the acquirer. Personal part: [`crate::personal::Payer`].
+    #[n(52)]
+    CardStored {
+        /// The `card_token`.
+        #[n(0)]
+        id: ObjectId,
+        /// What may be known of it.
+        #[n(1)]
+        face: CardFace,
+        /// What the acquirer calls it, sealed under the master key.
+        #[cbor(n(2), with = "minicbor::bytes")]
+        token: Vec<u8>,
+    },
+    /// Merchant: a subscription began. Personal part: [`crate::personal::Payer`].
+    #[n(53)]
+    SubscriptionCreated {
+        /// Its id.
+        #[n(0)]
+        id: ObjectId,
+        /// What it charges.
+        #[n(1)]
+        terms: SubscriptionTerms,
+        /// Where it stands.
+        #[n(2)]
+        standing: Standing,
+    },
+    /// Merchant: the charge that the same Record opened is one of a subscription.
+    #[n(54)]
+    SubscriptionBilled {
+        /// Which.
+        #[n(0)]
+        id: ObjectId,
+        /// The charge.
+        #[n(1)]
+        charge: ObjectId,
+        /// Where it stands: the cycle, and which charge of the cycle this is.
+        #[n(2)]
+        standing: Standing,
+    },
+    /// Merchant: a charge of a subscription ended, or a cycle passed without one.
+    #[n(55)]
+    SubscriptionAdvanced {
+        /// Which.
+        #[n(0)]
+        id: ObjectId,
+        /// The charge.
+        #[n(1)]
+        charge: Option<ObjectId>,
+        /// How it ended.
+        #[n(2)]
+        outcome: CycleOutcome,
+        /// Where it stands.
+        #[n(3)]
+        standing: Standing,
+    },
+    /// Merchant: a subscription was paused.
+    #[n(56)]
+    SubscriptionPaused {
+        /// Which.
+        #[n(0)]
+        id: ObjectId,
+        /// Where it stands.
+        #[n(1)]
+        standing: Standing,
+    },
+    /// Merchant: a paused subscription goes on.
+    #[n(57)]
+    SubscriptionResumed {
+        /// Which.
+        #[n(0)]
+        id: ObjectId,
+        /// Where it stands.
+        #[n(1)]
+        standing: Standing,
+    },
+    /// Merchant: a subscription was cancelled.
+    #[n(58)]
+    SubscriptionCancelled {
+        /// Which.
+        #[n(0)]
+        id: ObjectId,
+        /// Where it stands.
+        #[n(1)]
+        standing: Standing,
     },
 }

@@ -24,6 +24,7 @@ pub mod personal;
 pub mod postings;
 pub mod recipient;
 pub mod record;
+pub mod recurrence;
 pub mod rejection;
 pub mod section;
 pub mod source;

@@ -169,6 +169,15 @@ fn of_event(event: &Event, at: Timestamp, lines: &mut Vec<Operation>) {
         | Event::CardRefused { .. }
         | Event::CardUnanswered { .. }
         | Event::PixCancelled { .. }
+        | Event::PlanCreated { .. }
+        | Event::PlanDisabled { .. }
+        | Event::CardStored { .. }
+        | Event::SubscriptionCreated { .. }
+        | Event::SubscriptionBilled { .. }
+        | Event::SubscriptionAdvanced { .. }
+        | Event::SubscriptionPaused { .. }
+        | Event::SubscriptionResumed { .. }
+        | Event::SubscriptionCancelled { .. }
         | Event::ClockMoved { .. } => {}
     }
 }

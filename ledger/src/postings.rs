@@ -184,6 +184,15 @@ fn of_event(owner: LedgerId, event: &Event, entries: &mut Vec<Entry>) {
         | Event::CardRefused { .. }
         | Event::CardUnanswered { .. }
         | Event::PixCancelled { .. }
+        | Event::PlanCreated { .. }
+        | Event::PlanDisabled { .. }
+        | Event::CardStored { .. }
+        | Event::SubscriptionCreated { .. }
+        | Event::SubscriptionBilled { .. }
+        | Event::SubscriptionAdvanced { .. }
+        | Event::SubscriptionPaused { .. }
+        | Event::SubscriptionResumed { .. }
+        | Event::SubscriptionCancelled { .. }
         | Event::ClockMoved { .. } => {}
     }
 }
@@ -194,7 +203,8 @@ fn sale(group: GroupNumber, terms: &Terms, seller: &SellerPart, raised: Account,
         PaymentMethod::Pix => (Account::SalesPix, Account::SplitsPix),
         PaymentMethod::CreditCard | PaymentMethod::DebitCard => (Account::SalesCard, Account::SplitsCard),
     };
-    let mut merchant = Draft::of(LedgerId::Merchant(group), 9);
+    let initial_fee = terms.initial_fee.unwrap_or_default();
+    let mut merchant = Draft::of(LedgerId::Merchant(group), 10);
     merchant
         .debit(raised, seller.raised)
         .debit(Account::FeeMdr, terms.commission.mdr)
@@ -202,7 +212,8 @@ fn sale(group: GroupNumber, terms: &Terms, seller: &SellerPart, raised: Account,
         .debit(Account::FeeMargin, terms.commission.margin)
         .debit(Account::FeePix, terms.commission.pix)
         .debit(Account::ContraSplits, terms.splits_total())
-        .credit(sales, terms.amount)
+        .credit(sales, terms.amount - initial_fee)
+        .credit(Account::SalesInitialFee, initial_fee)
         .credit(Account::Available, seller.from_available)
         .credit(Account::Deficit, seller.to_deficit);
     entries.extend(merchant.finish());

@@ -107,6 +107,18 @@ pub enum Rejection {
     /// The account group does not exist.
     #[error("no such merchant")]
     MerchantNotFound,
+    /// The account has used this tag for a plan before (interface 2.12).
+    #[error("the tag is another plan's, or was")]
+    TagTaken,
+    /// No such plan.
+    #[error("no such plan")]
+    PlanNotFound,
+    /// The plan takes no subscriptions any more (interface 3.7).
+    #[error("the plan is disabled")]
+    PlanDisabled,
+    /// The subscription was cancelled or is completed.
+    #[error("the subscription has ended")]
+    SubscriptionEnded,
     /// No such API key.
     #[error("no such API key")]
     ApiKeyNotFound,

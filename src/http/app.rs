@@ -191,9 +191,12 @@ impl From<Rejection> for Problem {
             Rejection::SplitRecipientNotActive { index } => of_split(Code::RecipientNotActive, index),
             Rejection::SplitsReachTotal => Problem::new(Code::SplitsReachTotal),
             Rejection::SplitsExceedNet => Problem::new(Code::FeesExceedSellerPart),
-            Rejection::RecipientNotFound | Rejection::MerchantNotFound | Rejection::ApiKeyNotFound => {
-                Problem::new(Code::NotFound)
-            }
+            Rejection::RecipientNotFound
+            | Rejection::MerchantNotFound
+            | Rejection::ApiKeyNotFound
+            | Rejection::PlanNotFound => Problem::new(Code::NotFound),
+            Rejection::TagTaken => Problem::new(Code::TagTaken),
+            Rejection::PlanDisabled => Problem::new(Code::PlanDisabled),
             Rejection::RecipientAlreadyDecided => Problem::new(Code::AlreadyDecided),
             Rejection::WithdrawalAlreadyDecided => Problem::new(Code::AlreadyDecided),
             Rejection::WithdrawalPending => Problem::new(Code::WithdrawalPending),
@@ -214,6 +217,7 @@ impl From<Rejection> for Problem {
                 of_amount(Code::InsufficientBalance, Code::InsufficientBalance.row().message.to_owned())
             }
             Rejection::MerchantExists
+            | Rejection::SubscriptionEnded
             | Rejection::CashoutNotInProcessing
             | Rejection::RecipientIsRejected
             | Rejection::RecipientChangedMeanwhile => Problem::new(Code::StateConflict),

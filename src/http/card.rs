@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use actors::journal::Permit;
-use actors::rails::{CardOrder, CardSecrets};
+use actors::rails::{CardOrder, CardSecrets, ChargedCard};
 use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response};
@@ -180,7 +180,14 @@ pub async fn charge(
     ChargeBody { bytes: body, .. }: ChargeBody,
 ) -> Result<Response, Problem> {
     let wire: CardRequest<'_> = parse(&body)?;
-    let key = Key::of(&app, &headers, &caller.group.0.to_string(), "POST /api/card", &body, security_code(&wire))?;
+    let key = Key::of(
+        &app,
+        &headers,
+        &caller.group.0.to_string(),
+        "POST /api/card",
+        &body,
+        security_code(wire.credit_card, wire.card),
+    )?;
     for _ in 0..LOOK_UPS_MAX {
         let lookup = match key.look_up(&app, caller.ledger())? {
             Keyed::Replay(record, _) => return replay(&app, caller, &record),
@@ -241,7 +248,7 @@ async fn open_and_charge(
         Settled::Unchanged => return Err(Problem::new(Code::Internal)),
     };
     let CardCall { id, amount, method, installments, card } = call;
-    let order = CardOrder { charge: id, amount, installments, method, card };
+    let order = CardOrder { charge: id, amount, installments, method, card: ChargedCard::Given(card) };
     let outcome = app.engine.charge_card(caller.group, order, permit).await?;
     let mut charge = Charge::opened_by(app, &opened).ok_or_else(|| Problem::new(Code::Internal))?;
     let fate = match settled(outcome) {
@@ -282,34 +289,17 @@ fn replay(app: &App, caller: Caller, record: &ledger::record::Record) -> Result<
     Ok(replayed(answer(&charge).unwrap_or_else(IntoResponse::into_response)))
 }
 
-fn security_code<'a>(wire: &CardRequest<'a>) -> Raw<'a> {
-    let card = wire.credit_card.or(wire.card)?;
+/// The part of a body that must not be kept.
+pub fn security_code<'a>(credit_card: Raw<'a>, card: Raw<'a>) -> Raw<'a> {
+    let card = credit_card.or(card)?;
     serde_json::from_str::<CardData<'a>>(card.get()).ok()?.cvv
 }
 
 fn check(wire: &CardRequest<'_>, now: Timestamp) -> Result<Checked, Problem> {
     let mut check = Checker::new();
     let amount = check.centavos("amount", wire.amount, 1..=AMOUNT_MAX.0);
-    let payer = check.object("customer", wire.customer, |check, customer: CustomerRequest<'_>| {
-        let name = check.text("name", customer.name, 1..=140);
-        let email = email(check, "email", customer.email);
-        let document = check.digits("document", customer.document, 11..=11);
-        let document = document.filter(|document| {
-            is_cpf(document) || {
-                check.refuse::<()>("document", "invalid_document", "customer.document deve ser um CPF válido");
-                false
-            }
-        });
-        let phone = check.optional(customer.phone, |check, raw| check.digits("phone", raw, 8..=13));
-        Some(Payer {
-            name: name?.into_owned(),
-            document: document?.into_owned(),
-            email: Some(email?),
-            phone: phone.map(std::borrow::Cow::into_owned),
-            description: None,
-        })
-    });
-    let card = check.reporting(Code::InvalidCardData, |check| read_card(check, wire, now));
+    let payer = read_customer(&mut check, wire.customer);
+    let card = read_card(&mut check, wire.credit_card, wire.card, now);
     let installments = match wire.installments {
         None => Some(1),
         raw => check.integer("installments", raw, 1..=12),
@@ -330,6 +320,29 @@ fn check(wire: &CardRequest<'_>, now: Timestamp) -> Result<Checked, Problem> {
     check.finish_with(checked)
 }
 
+/// Who pays: name, e-mail and CPF.
+pub fn read_customer(check: &mut Checker, raw: Raw<'_>) -> Option<Payer> {
+    check.object("customer", raw, |check, customer: CustomerRequest<'_>| {
+        let name = check.text("name", customer.name, 1..=140);
+        let email = email(check, "email", customer.email);
+        let document = check.digits("document", customer.document, 11..=11);
+        let document = document.filter(|document| {
+            is_cpf(document) || {
+                check.refuse::<()>("document", "invalid_document", "customer.document deve ser um CPF válido");
+                false
+            }
+        });
+        let phone = check.optional(customer.phone, |check, raw| check.digits("phone", raw, 8..=13));
+        Some(Payer {
+            name: name?.into_owned(),
+            document: document?.into_owned(),
+            email: Some(email?),
+            phone: phone.map(std::borrow::Cow::into_owned),
+            description: None,
+        })
+    })
+}
+
 fn read_method(check: &mut Checker, raw: Raw<'_>, installments: Option<i64>) -> Option<PaymentMethod> {
     let name = check.optional_text("payment_type", raw, 0..=20);
     match name.as_deref() {
@@ -343,8 +356,13 @@ fn read_method(check: &mut Checker, raw: Raw<'_>, installments: Option<i64>) -> 
     }
 }
 
-fn read_card(check: &mut Checker, wire: &CardRequest<'_>, now: Timestamp) -> Option<CardSecrets> {
-    let (name, raw) = match (wire.credit_card, wire.card) {
+/// The card, under either of its names. What is wrong with it is reported as invalid card data.
+pub fn read_card(check: &mut Checker, credit_card: Raw<'_>, card: Raw<'_>, now: Timestamp) -> Option<CardSecrets> {
+    check.reporting(Code::InvalidCardData, |check| read_either_card(check, credit_card, card, now))
+}
+
+fn read_either_card(check: &mut Checker, credit_card: Raw<'_>, card: Raw<'_>, now: Timestamp) -> Option<CardSecrets> {
+    let (name, raw) = match (credit_card, card) {
         (Some(_), Some(_)) => {
             return check.refuse("card", "ambiguous", "envie credit_card ou card, não os dois");
         }
@@ -420,7 +438,7 @@ fn passes_luhn(number: &str) -> bool {
 }
 
 /// What may be kept of a card's number.
-fn face(number: &str) -> CardFace {
+pub fn face(number: &str) -> CardFace {
     let digits = |part: Option<&str>| part.and_then(|part| part.parse::<u32>().ok()).unwrap_or_default();
     CardFace {
         bin: digits(number.get(..6)),

@@ -173,7 +173,7 @@ impl Charge {
     }
 
     /// The charge that the Record of this sequence opened, as it stands now.
-    fn opened_at(app: &App, sequence: Sequence) -> Result<Self, Problem> {
+    pub fn opened_at(app: &App, sequence: Sequence) -> Result<Self, Problem> {
         let opened = Self::opened_by(app, &app.engine.record(sequence)?);
         let mut charge = opened.ok_or_else(|| Problem::new(Code::Internal))?;
         let about = app.engine.projector().about(charge.id)?;
@@ -378,7 +378,8 @@ pub struct CardView {
 }
 
 impl CardView {
-    fn of(card: &CardFace) -> Self {
+    /// What is shown of a card.
+    pub fn of(card: &CardFace) -> Self {
         Self { bin: format!("{:06}", card.bin), last4: format!("{:04}", card.last4), brand: brand_name(card.brand) }
     }
 }
@@ -406,7 +407,7 @@ pub struct SplitView {
 }
 
 impl SplitView {
-    /// The view of a recipient's part.
+    /// What is shown of a split.
     pub fn of(app: &App, group: ledger::id::GroupNumber, split: &Split) -> Self {
         let id = recipient_id(app, LedgerId::Recipient(group, split.recipient)).unwrap_or_default();
         Self { sub_recipient_id: id.uuid().to_string(), amount: split.amount.0 }

@@ -253,7 +253,7 @@ impl Code {
                 "Dispute exceeds what is available",
                 "Valor maior que o disponível",
             ),
-            Code::TagTaken => row("tag_taken", S::CONFLICT, "Tag taken", "Já existe um plano com esta tag"),
+            Code::TagTaken => row("duplicate_tag", S::CONFLICT, "Duplicate tag", "Já existe um plano com esta tag"),
             Code::PlanDisabled => row("plan_disabled", S::CONFLICT, "Plan disabled", "Plano desativado"),
             Code::StateConflict => {
                 row("state_conflict", S::CONFLICT, "State conflict", "Operação não permitida no estado atual")

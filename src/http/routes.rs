@@ -22,8 +22,8 @@ use super::ops::{
 };
 use super::rate_limits::{Policy, admit};
 use super::{
-    anticipation, balance, card, cashout, charges, disputes, document, pix, reference, refunds, reports, statement,
-    sub_recipients, withdrawals,
+    anticipation, balance, card, cards, cashout, charges, disputes, document, pix, plans, reference, refunds, reports,
+    statement, sub_recipients, subscriptions, withdrawals,
 };
 
 type Routes = OpenApiRouter<Arc<App>>;
@@ -53,6 +53,16 @@ fn for_merchants(in_sandbox: bool) -> Routes {
         .routes(routes!(refunds::request, refunds::list))
         .routes(routes!(refunds::get))
         .routes(routes!(disputes::list));
+    let recurrency = Routes::new()
+        .routes(routes!(cards::store))
+        .routes(routes!(plans::create, plans::list))
+        .routes(routes!(plans::get, plans::disable))
+        .routes(routes!(subscriptions::create, subscriptions::list))
+        .routes(routes!(subscriptions::get))
+        .routes(routes!(subscriptions::cancel))
+        .routes(routes!(subscriptions::pause))
+        .routes(routes!(subscriptions::resume))
+        .routes(routes!(subscriptions::charges));
     let balance = Routes::new()
         .routes(routes!(balance::get))
         .routes(routes!(balance::list_operations))
@@ -64,6 +74,7 @@ fn for_merchants(in_sandbox: bool) -> Routes {
         .merge(tagged("Sub-recipients", recipients))
         .merge(tagged("Cashouts", cashouts))
         .merge(tagged("Refunds", refunds))
+        .merge(tagged("Plans and subscriptions", recurrency))
         .merge(tagged("Balance", balance));
     if in_sandbox { table.merge(tagged("Sandbox", sandbox)) } else { table }
 }

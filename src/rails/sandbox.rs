@@ -3,7 +3,10 @@
 
 use std::path::Path;
 
-use actors::rails::{Call, CardAnswer, CardOrder, CardRail, PixFate, PixRail, RailError, Rails, RepayOrder};
+use actors::rails::{
+    Call, CardAnswer, CardOrder, CardRail, CardSecrets, CardToken, ChargedCard, PixFate, PixRail, RailError, Rails,
+    RepayOrder,
+};
 use chrono::DateTime;
 use ledger::event::{CardFace, CardRefusal};
 use ledger::fees::{Fees, PaymentMethod};
@@ -49,17 +52,32 @@ fn captured(amount: Centavos, method: PaymentMethod, installments: u8) -> CardAn
     CardAnswer::Captured { acquirer_mdr: Fees::default().mdr(installments).of(amount) }
 }
 
+/// What the acquirer calls a card that it keeps: this, then the first six digits and the last four, which tell what it does.
+const TOKEN_PREFIX: &str = "sandbox-card-";
+
+/// The first six digits of a number, and the last four.
+fn face(number: &str) -> (u32, u16) {
+    let last4 = number.get(number.len().saturating_sub(4)..).and_then(|part| part.parse().ok());
+    (number.get(..6).and_then(|part| part.parse().ok()).unwrap_or_default(), last4.unwrap_or_default())
+}
+
 impl CardRail for SandboxAcquirer {
     fn charge(&self, order: CardOrder) -> Call<'_, CardAnswer> {
-        let digits = |part: Option<&str>| part.and_then(|part| part.parse::<u32>().ok()).unwrap_or_default();
-        let number = &order.card.number;
-        let (bin, last4) = (digits(number.get(..6)), digits(number.get(number.len().saturating_sub(4)..)));
-        let answer = match script(bin, u16::try_from(last4).unwrap_or_default()) {
+        let (bin, last4) = match &order.card {
+            ChargedCard::Given(card) => face(&card.number),
+            ChargedCard::Kept(CardToken(token)) => face(token.strip_prefix(TOKEN_PREFIX).unwrap_or_default()),
+        };
+        let answer = match script(bin, last4) {
             Script::Approve => Ok(captured(order.amount, order.method, order.installments)),
             Script::Refuse(refusal) => Ok(CardAnswer::Refused(refusal)),
             Script::Silence => return Box::pin(std::future::pending()),
         };
         Box::pin(std::future::ready(answer))
+    }
+
+    fn tokenize(&self, card: CardSecrets) -> Call<'_, CardToken> {
+        let (bin, last4) = face(&card.number);
+        Box::pin(std::future::ready(Ok(CardToken(format!("{TOKEN_PREFIX}{bin:06}{last4:04}")))))
     }
 
     fn find<'a>(&'a self, _charge: ObjectId, open: &'a OpenCharge) -> Call<'a, Option<CardAnswer>> {

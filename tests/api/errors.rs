@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 
 use crate::world::*;
 
-/// What a caller may call, with a body that would pass as JSON where one is taken. `{M}`, `{K}`, `{R}`, `{T}`, `{F}` and `{D}` stand for ids.
+/// What a caller may call, with a body that would pass as JSON where one is taken. `{M}`, `{K}`, `{R}`, `{T}`, `{F}`, `{D}`, `{P}` and
+/// `{S}` stand for ids.
 const ENDPOINTS: &[(&str, &str, bool)] = &[
     ("POST", "/api/card", true),
     ("POST", "/api/pix", true),
@@ -33,6 +34,18 @@ const ENDPOINTS: &[(&str, &str, bool)] = &[
     ("POST", "/ops/charges/{T}/disputes", true),
     ("POST", "/ops/disputes/{D}/accept", true),
     ("POST", "/ops/disputes/{D}/release", true),
+    ("POST", "/api/cards", true),
+    ("POST", "/api/recurrency/plans", true),
+    ("GET", "/api/recurrency/plans", false),
+    ("GET", "/api/recurrency/plans/{P}", false),
+    ("DELETE", "/api/recurrency/plans/{P}", false),
+    ("POST", "/api/recurrency/subscriptions", true),
+    ("GET", "/api/recurrency/subscriptions", false),
+    ("GET", "/api/recurrency/subscriptions/{S}", false),
+    ("GET", "/api/recurrency/subscriptions/{S}/charges", false),
+    ("POST", "/api/recurrency/subscriptions/{S}/pause", true),
+    ("POST", "/api/recurrency/subscriptions/{S}/resume", true),
+    ("POST", "/api/recurrency/subscriptions/{S}/cancel", true),
     ("POST", "/ops/merchants", true),
     ("GET", "/ops/merchants/{M}", false),
     ("PATCH", "/ops/merchants/{M}", true),
@@ -48,14 +61,16 @@ const ENDPOINTS: &[(&str, &str, bool)] = &[
     ("POST", "/ops/sandbox/clock", true),
 ];
 
-/// A server with a merchant, an active recipient, a pending charge, and of a paid one a refund and a dispute that wait: something for
-/// every path to name.
+/// A server with a merchant, an active recipient, a pending charge, of a paid one a refund and a dispute that wait, a plan and a
+/// subscription that is not due: something for every path to name.
 struct Furnished<'w> {
     merchant: Merchant<'w>,
     recipient: String,
     txid: String,
     refund: String,
     dispute: String,
+    plan: String,
+    subscription: String,
 }
 
 impl<'w> Furnished<'w> {
@@ -68,7 +83,20 @@ impl<'w> Furnished<'w> {
         let refund = text(&merchant.post("/api/refunds", &refund).await.expect(201)["id"]);
         let dispute = json!({"amount": 100, "kind": "med", "reason": "x"});
         let dispute = world.ops_post(&format!("/ops/charges/{paid}/disputes"), &dispute).await.expect(201);
-        Self { merchant, recipient, txid, refund, dispute: text(&dispute["id"]) }
+        let plan = json!({"tag": "ouro", "amount": 1, "billingCycle": "ANNUAL", "totalBillingCycles": 1,
+            "initialGraceCycles": 1});
+        let plan = text(&merchant.post("/api/recurrency/plans", &plan).await.expect(201)["id"]);
+        let subscription = json!({"plan_id": plan, "payment_method": "pix", "customer": card(1, APPROVED)["customer"]});
+        let subscription = merchant.post("/api/recurrency/subscriptions", &subscription).await.expect(201);
+        Self {
+            merchant,
+            recipient,
+            txid,
+            refund,
+            dispute: text(&dispute["id"]),
+            plan,
+            subscription: text(&subscription["id"]),
+        }
     }
 
     fn path(&self, template: &str) -> String {
@@ -79,6 +107,8 @@ impl<'w> Furnished<'w> {
             ("{T}", &self.txid),
             ("{F}", &self.refund),
             ("{D}", &self.dispute),
+            ("{P}", &self.plan),
+            ("{S}", &self.subscription),
         ];
         ids.iter().fold(template.to_owned(), |path, (name, id)| path.replace(name, id))
     }
@@ -225,6 +255,8 @@ async fn a_body_may_be_left_out_where_nothing_is_asked_in_it() {
             let answer = furnished.send(method, &path, content_type, "").await;
             let status = match path.rsplit('/').next().unwrap() {
                 "api-keys" => 201,
+                "pause" | "resume" => 200,
+                "cancel" if path.contains("/subscriptions/") => 200,
                 "approve" if path.contains("/sub-recipients/") => 409,
                 "cancel" | "release" => 409,
                 "pay" | "approve" | "accept" => {
@@ -451,8 +483,13 @@ async fn ids_that_name_nothing_are_not_found() {
     let world = World::sandbox().await;
     let furnished = Furnished::on(&world).await;
     let other = world.merchant().await;
-    let (recipient, none) = (other.recipient("Rui", 1).await, String::new);
-    let others = Furnished { merchant: other, recipient, txid: none(), refund: none(), dispute: none() };
+    let others = Furnished {
+        recipient: other.recipient("Rui", 1).await,
+        txid: String::new(),
+        plan: String::new(),
+        subscription: String::new(),
+        merchant: other,
+    };
     let unknown = "01890000-0000-8000-8000-000000000000";
     let long = "a".repeat(4_000);
     let garbage = [
@@ -477,8 +514,9 @@ async fn ids_that_name_nothing_are_not_found() {
         let (from, to) = (template.find('{').unwrap(), template.find('}').unwrap() + 1);
         let body = if *takes_body { r#"{"notes":"x"}"# } else { "" };
         // An id of another kind is as unknown as any.
-        let of_other_kinds =
-            ["{M}", "{K}", "{R}", "{T}", "{F}", "{D}"].into_iter().filter(|name| !template.contains(name));
+        let of_other_kinds = ["{M}", "{K}", "{R}", "{T}", "{F}", "{D}", "{P}", "{S}"]
+            .into_iter()
+            .filter(|name| !template.contains(name));
         let of_other_kinds: Vec<String> = of_other_kinds.map(|name| furnished.path(name)).collect();
         for id in garbage.into_iter().chain(of_other_kinds.iter().map(String::as_str)) {
             let path = format!("{}{id}{}", &template[..from], &template[to..]);
@@ -508,6 +546,8 @@ async fn queries_are_checked() {
         "/ops/audit".to_owned(),
         furnished.path("/api/dashboard/sub-recipients/{R}/splits"),
         furnished.path("/ops/ledgers/M-{M}/entries"),
+        "/api/recurrency/subscriptions".to_owned(),
+        furnished.path("/api/recurrency/subscriptions/{S}/charges"),
     ];
     let cases = [
         ("page=0", "page"),

@@ -43,6 +43,8 @@ const CASHOUTS: u8 = 10;
 const REFUNDS: u8 = 11;
 const DISPUTES: u8 = 12;
 const WITHDRAWALS: u8 = 13;
+const SUBSCRIPTIONS: u8 = 16;
+const SUBSCRIPTION_CHARGES: u8 = 17;
 
 impl Term {
     /// Sequences of the Records that a ledger's owner decided; the n-th is its Record of ordinal n.
@@ -66,7 +68,7 @@ impl Term {
     /// Sequences of the Records about an object. Another object's may be among them, by chance or because somebody chose an id for
     /// it: the Record says whose it is.
     pub fn object(id: ObjectId) -> Self {
-        Self { kind: OBJECT, whose: mix((id.0 >> 64) as u64 ^ mix(id.0 as u64)) }
+        Self { kind: OBJECT, whose: scattered(id) }
     }
 
     /// Sequences of the Records under a key (see [`Record::keys`]), or, hardly ever, another one.
@@ -115,6 +117,16 @@ impl Term {
         Self { kind: AUDIT, whose: group.map_or(0, |group| u64::from(group.0) + 1) }
     }
 
+    /// Sequences of the Records that began a merchant's subscriptions.
+    pub fn subscriptions(merchant: LedgerId) -> Self {
+        Self::of_ledger(SUBSCRIPTIONS, merchant)
+    }
+
+    /// Sequences of the Records that opened a subscription's charges. The id must be known to be a subscription's, as for an object.
+    pub fn subscription_charges(id: ObjectId) -> Self {
+        Self { kind: SUBSCRIPTION_CHARGES, whose: scattered(id) }
+    }
+
     /// Ordinals of the merchant's Records that opened its charges.
     pub fn charges(group: GroupNumber, method: PaymentMethod, list: ChargeList) -> Self {
         let method = match method {
@@ -138,7 +150,7 @@ impl Term {
 
     /// True for terms that few Records have and that are looked up in every run.
     pub(super) fn is_rare(self) -> bool {
-        matches!(self.kind, OBJECT | KEY)
+        matches!(self.kind, OBJECT | KEY | SUBSCRIPTION_CHARGES)
     }
 
     fn of_ledger(kind: u8, ledger: LedgerId) -> Self {
@@ -194,6 +206,8 @@ pub(super) fn postings(
             Event::RefundRequested { .. } => post(Term::refunds(record.owner), sequence),
             Event::DisputeOpened { .. } => post(Term::disputes(record.owner), sequence),
             Event::WithdrawalRequested { .. } => post(Term::withdrawals(record.owner), sequence),
+            Event::SubscriptionCreated { .. } => post(Term::subscriptions(record.owner), sequence),
+            Event::SubscriptionBilled { id, .. } => post(Term::subscription_charges(*id), sequence),
             _ => {}
         }
         let named = |ordinal: &Option<u64>, method| ordinal.map(|ordinal| Opened { ordinal, method });
@@ -247,7 +261,14 @@ fn about(event: &Event, mut name: impl FnMut(ObjectId)) {
         | Event::WithdrawalReturned { id, .. }
         | Event::CashoutCreated { id, .. }
         | Event::CashoutProcessed { id, .. }
-        | Event::CashoutFailed { id, .. } => name(*id),
+        | Event::CashoutFailed { id, .. }
+        | Event::CardStored { id, .. }
+        | Event::SubscriptionCreated { id, .. }
+        | Event::SubscriptionBilled { id, .. }
+        | Event::SubscriptionAdvanced { id, .. }
+        | Event::SubscriptionPaused { id, .. }
+        | Event::SubscriptionResumed { id, .. }
+        | Event::SubscriptionCancelled { id, .. } => name(*id),
         Event::RefundRequested { id, charge, .. }
         | Event::RefundRejected { id, charge, .. }
         | Event::RefundApproved { id, charge, .. }
@@ -280,12 +301,19 @@ fn about(event: &Event, mut name: impl FnMut(ObjectId)) {
         | Event::Matured { .. }
         | Event::AcquirerPaid { .. }
         | Event::DeficitRecovered { .. }
+        | Event::PlanCreated { .. }
+        | Event::PlanDisabled { .. }
         | Event::ClockMoved { .. } => {}
     }
 }
 
 fn each_once(ids: impl Iterator<Item = ObjectId>, mut name: impl FnMut(ObjectId)) {
     ids.collect::<std::collections::BTreeSet<_>>().into_iter().for_each(&mut name);
+}
+
+/// An id as one word.
+fn scattered(id: ObjectId) -> u64 {
+    mix((id.0 >> 64) as u64 ^ mix(id.0 as u64))
 }
 
 /// Scatters a word (the finalizer of SplitMix64).

@@ -45,6 +45,7 @@ impl Script {
             splits: splits.collect(),
             commission: Commission::default(),
             settlement_days: 30,
+            initial_fee: None,
         };
         let is_opening = what % 2 == 0 || self.open.is_empty();
         let (group, event) = if is_opening {

@@ -359,7 +359,7 @@ impl Projector {
         Ok(found)
     }
 
-    fn record(&self, sequence: Sequence) -> Result<Record, LoadError> {
+    pub(super) fn record(&self, sequence: Sequence) -> Result<Record, LoadError> {
         load::record(&*self.store, sequence)
     }
 }

@@ -7,6 +7,7 @@
 mod accounts;
 mod listings;
 mod pages;
+mod subscriptions;
 mod waiting;
 
 use std::collections::{HashMap, HashSet};
@@ -33,6 +34,7 @@ use pages::PageId;
 pub use accounts::{ApiKeyRow, MerchantRow, RecipientRow, Versions};
 pub use listings::{ChargeFilter, ChargeStatus, KeyFound, ListedOperation, ListedSplit};
 pub use pages::{KeptPage, kept};
+pub use subscriptions::{CardRow, SubscriptionRow};
 pub use waiting::{Waiting, WaitingItem};
 
 /// See the module.

@@ -26,7 +26,7 @@ impl MerchantState {
     }
 
     /// When this merchant needs attention next: money falls due, a Deficit can be repaid, the rail of an open charge or cashout is to be
-    /// asked, or a payer is to be repaid.
+    /// asked, a payer is to be repaid, or a subscription is to be charged.
     pub fn next_due(&self) -> Option<Timestamp> {
         let at_once = self.recovery(self.available).map(|_| Timestamp(0));
         at_once.or_else(|| self.next_due_from(Minute(0)))
@@ -42,6 +42,6 @@ impl MerchantState {
     fn next_due_from(&self, minute: Minute) -> Option<Timestamp> {
         let sums = [&self.pending, &self.acquirer_due].into_iter().filter_map(|sums| sums.next_from(minute));
         let rails = self.open_charges.first_attention().into_iter().chain(self.cashouts.first_attention());
-        sums.chain(rails).chain(self.adjustments.first_attention()).min()
+        sums.chain(rails).chain(self.adjustments.first_attention()).chain(self.subscriptions.first_due()).min()
     }
 }

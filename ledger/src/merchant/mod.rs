@@ -7,9 +7,11 @@ mod cashout;
 mod dispute;
 mod maturity;
 mod pix;
+mod plans;
 mod refund;
 mod sections;
 mod sub_recipients;
+mod subscriptions;
 mod waiting;
 
 use std::collections::BTreeMap;
@@ -22,20 +24,25 @@ use crate::id::{Fingerprint, GroupNumber, IdKey, ObjectId};
 use crate::money::Centavos;
 use crate::personal::Sealed;
 use crate::record::{Decision, Record};
+use crate::recurrence::{CycleOutcome, PlanTerms};
 use crate::rejection::Rejection;
 use crate::section::Sums;
 use crate::time::Timestamp;
 
 use adjustments::Adjustments;
+use plans::Plans;
 use sections::{ApiKeys, Recipients};
+use subscriptions::Subscriptions;
 use waiting::{Waiting, Waits};
 
 pub use account::ApiKey;
 pub use adjustments::Repayment;
 pub use cashout::{CashoutOutcome, OpenCashout};
 pub use dispute::DisputeOrder;
+pub use plans::Plan;
 pub use refund::{CARD_WINDOW_DAYS, ChargeFacts, PIX_WINDOW_DAYS, RefundOrder};
 pub use sub_recipients::{Recipient, RecipientStatus};
+pub use subscriptions::{Subscription, SubscriptionChange, SubscriptionOrder};
 
 /// A part of a charge as the caller names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -244,6 +251,47 @@ pub enum MerchantCommand {
         /// Its charge.
         facts: ChargeFacts,
     },
+    /// Create a plan (interface 2.12).
+    CreatePlan {
+        /// Its id.
+        id: ObjectId,
+        /// What it says.
+        plan: PlanTerms,
+    },
+    /// Take no subscriptions of a plan any more; doing it again changes nothing.
+    DisablePlan {
+        /// Which.
+        id: ObjectId,
+    },
+    /// Keep what the acquirer calls a card.
+    StoreCard {
+        /// The `card_token`.
+        id: ObjectId,
+        /// What may be known of the card.
+        face: CardFace,
+        /// What the acquirer calls it, sealed under the master key.
+        token: Vec<u8>,
+        /// Whose it is.
+        customer: Sealed,
+    },
+    /// Begin a subscription of a plan.
+    Subscribe(SubscriptionOrder),
+    /// Charge a subscription, if it is due: the intent, before the acquirer is called.
+    BillSubscription {
+        /// Which.
+        id: ObjectId,
+        /// The id of the charge.
+        charge: ObjectId,
+        /// Who pays.
+        payer: Sealed,
+    },
+    /// Pause, resume or cancel a subscription.
+    ChangeSubscription {
+        /// Which.
+        id: ObjectId,
+        /// What is wanted.
+        change: SubscriptionChange,
+    },
 }
 
 /// A charge that waits for its outcome.
@@ -276,8 +324,8 @@ impl Waits for OpenCharge {
 /// How long a card charge may wait for its acquirer before a reconciliation asks, milliseconds.
 pub const RECONCILE_AFTER_MS: i64 = 60_000;
 
-/// All that a merchant's decisions need. It grows with recipients, keys, open charges and cashouts, and the minutes that wait to
-/// fall due, never with history.
+/// All that a merchant's decisions need. It grows with recipients, keys, plans, open charges and cashouts, subscriptions that go on, what
+/// can still change of paid charges, and the minutes that wait to fall due, never with history.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MerchantState {
     id: Option<ObjectId>,
@@ -287,6 +335,8 @@ pub struct MerchantState {
     recipients: Recipients,
     open_charges: Waiting<OpenCharge>,
     cashouts: Waiting<OpenCashout>,
+    plans: Plans,
+    subscriptions: Subscriptions,
     pending: Sums,
     acquirer_due: Sums,
     available: Centavos,
@@ -332,11 +382,15 @@ impl MerchantState {
                     personal: Some(payer),
                 })
             }
-            Command::CaptureCard { charge, acquirer_mdr } => self.capture_card(charge, acquirer_mdr, now),
+            Command::CaptureCard { charge, acquirer_mdr } => {
+                let captured = self.capture_card(charge, acquirer_mdr, now)?;
+                Ok(self.advancing(captured, charge, CycleOutcome::Paid))
+            }
             Command::RefuseCard { charge, refusal } => {
                 let open = self.open_charge(charge, true)?;
                 let (opened, method) = (open.opened, Some(open.terms.method));
-                Ok(Decision::of(Event::CardRefused { charge, refusal, opened, method }))
+                let refused = Decision::of(Event::CardRefused { charge, refusal, opened, method });
+                Ok(self.advancing(refused, charge, CycleOutcome::Refused))
             }
             Command::LeaveUnanswered { charge } => {
                 self.open_charge(charge, true)?;
@@ -349,8 +403,22 @@ impl MerchantState {
                     personal: Some(payer),
                 })
             }
-            Command::ConfirmPix { charge, end_to_end_id } => self.confirm_pix(charge, end_to_end_id),
-            Command::CancelPix { charge } => self.cancel_pix(charge),
+            Command::ConfirmPix { charge, end_to_end_id } => {
+                let paid = self.confirm_pix(charge, end_to_end_id)?;
+                Ok(self.advancing(paid, charge, CycleOutcome::Paid))
+            }
+            Command::CancelPix { charge } => {
+                let cancelled = self.cancel_pix(charge)?;
+                Ok(self.advancing(cancelled, charge, CycleOutcome::Unpaid))
+            }
+            Command::CreatePlan { id, plan } => self.create_plan(id, plan),
+            Command::DisablePlan { id } => self.disable_plan(id),
+            Command::StoreCard { id, face, token, customer } => {
+                Ok(Decision { events: vec![Event::CardStored { id, face, token }], personal: Some(customer) })
+            }
+            Command::Subscribe(order) => self.subscribe(order, now, ids),
+            Command::BillSubscription { id, charge, payer } => self.bill_subscription(id, charge, payer, now),
+            Command::ChangeSubscription { id, change } => self.change_subscription(id, change, now),
             Command::CreateCashout { id, transaction, transaction_key, amount, destination } => {
                 let fee = self.cashout_fee(amount)?;
                 let events = vec![Event::CashoutCreated { id, transaction, transaction_key, amount, fee }];
@@ -515,6 +583,19 @@ impl MerchantState {
                 self.draw(seller);
             }
             Event::CardRefused { charge, .. } | Event::PixCancelled { charge, .. } => self.open_charges.remove(*charge),
+            Event::PlanCreated { id, plan } => {
+                self.plans.push(Plan { id: *id, terms: plan.clone(), enabled: true });
+            }
+            Event::PlanDisabled { id } => self.plans.disable(*id),
+            Event::SubscriptionCreated { id, terms, standing } => {
+                let (terms, standing, begun) = (terms.clone(), *standing, record.ordinal);
+                self.subscriptions.insert(*id, Subscription { terms, standing, begun });
+            }
+            Event::SubscriptionBilled { id, standing, .. }
+            | Event::SubscriptionAdvanced { id, standing, .. }
+            | Event::SubscriptionPaused { id, standing }
+            | Event::SubscriptionResumed { id, standing }
+            | Event::SubscriptionCancelled { id, standing } => self.subscriptions.set(*id, *standing),
             Event::CashoutCreated { id, amount, fee, .. } => {
                 self.available -= *amount;
                 let (attention_at, opened) = (record.effective_at, record.ordinal);
@@ -525,7 +606,7 @@ impl MerchantState {
                 self.cashouts.remove(*id);
                 self.available += *amount;
             }
-            Event::CardUnanswered { .. } | Event::ClockMoved { .. } => {}
+            Event::CardUnanswered { .. } | Event::CardStored { .. } | Event::ClockMoved { .. } => {}
             Event::RefundRequested { .. }
             | Event::RefundRejected { .. }
             | Event::RefundApproved { .. }
@@ -585,14 +666,27 @@ impl MerchantState {
         let parts = found.iter().zip(orders);
         let splits: Vec<_> =
             parts.map(|((number, _), order)| Split { recipient: *number, amount: order.amount }).collect();
+        self.quote(amount, None, method, installments, splits)
+    }
+
+    /// What a charge of these splits costs now. An initial fee comes on top of `amount`.
+    fn quote(
+        &self,
+        amount: Centavos,
+        initial_fee: Option<Centavos>,
+        method: PaymentMethod,
+        installments: u8,
+        splits: Vec<Split>,
+    ) -> Result<Terms, Rejection> {
         let splits_total = splits.iter().map(|split| split.amount).sum::<Centavos>();
         if splits_total >= amount {
             return Err(Rejection::SplitsReachTotal);
         }
+        let amount = amount + initial_fee.unwrap_or_default();
         let commission = Commission::quote(&self.settings, method, installments, amount, amount - splits_total);
         let settlement_days = self.settings.options.card_settlement_days;
-        let terms = Terms { amount, method, installments, splits, commission, settlement_days };
-        if self.settings.options.split_guard_net && !orders.is_empty() && terms.seller_net() < Centavos::ZERO {
+        let terms = Terms { amount, method, installments, splits, commission, settlement_days, initial_fee };
+        if self.settings.options.split_guard_net && !terms.splits.is_empty() && terms.seller_net() < Centavos::ZERO {
             return Err(Rejection::SplitsExceedNet);
         }
         Ok(terms)

@@ -1,4 +1,5 @@
-//! How a merchant's state is kept: its head, and sections of keys, recipients, open charges, open cashouts and sums. What is derived from these is
+//! How a merchant's state is kept: its head, and sections of keys, recipients, open charges, open cashouts, sums, plans, subscriptions and
+//! what can still change of paid charges. What is derived from these is
 //! built again when they are read.
 //!
 //! This is version 2 of the states' encoding, with that of [`crate::recipient`]. Fields may be appended as options, as in events; any
@@ -26,6 +27,8 @@ const ACQUIRER_DUE: u8 = 5;
 const CASHOUTS: u8 = 10;
 const ADJUSTED_CHARGES: u8 = 20;
 const OPEN_ADJUSTMENTS: u8 = 21;
+const PLANS: u8 = 16;
+const SUBSCRIPTIONS: u8 = 17;
 
 /// A registration with an address and a bank account takes about 350 bytes, sealed.
 const RECIPIENTS_PER_SECTION: usize = 16;
@@ -139,7 +142,9 @@ impl MerchantState {
         let sums = self.pending.take_touched(PENDING).chain(self.acquirer_due.take_touched(ACQUIRER_DUE));
         let cashouts = self.cashouts.take_touched(CASHOUTS);
         let adjustments = self.adjustments.take_touched(ADJUSTED_CHARGES, OPEN_ADJUSTMENTS);
-        keys.chain(recipients).chain(charges).chain(sums).chain(cashouts).chain(adjustments).collect()
+        let plans = self.plans.take_touched(PLANS).chain(self.subscriptions.take_touched(SUBSCRIPTIONS));
+        let adjusted = cashouts.chain(adjustments);
+        keys.chain(recipients).chain(charges).chain(sums).chain(plans).chain(adjusted).collect()
     }
 
     /// The encoding of a section; none when there is nothing in it.
@@ -156,6 +161,8 @@ impl MerchantState {
             CASHOUTS => self.cashouts.section(section.number),
             ADJUSTED_CHARGES => self.adjustments.charges_section(section.number),
             OPEN_ADJUSTMENTS => self.adjustments.open_section(section.number),
+            PLANS => self.plans.section(section.number),
+            SUBSCRIPTIONS => self.subscriptions.section(section.number),
             _ => None,
         }
     }
@@ -177,6 +184,8 @@ impl MerchantState {
                 CASHOUTS => state.cashouts.read_section(bytes)?,
                 ADJUSTED_CHARGES => state.adjustments.read_charges(bytes)?,
                 OPEN_ADJUSTMENTS => state.adjustments.read_open(bytes)?,
+                PLANS => state.plans.read_section(section.number, bytes)?,
+                SUBSCRIPTIONS => state.subscriptions.read_section(bytes)?,
                 _ => return Err(unknown(section)),
             }
         }

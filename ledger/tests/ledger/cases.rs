@@ -101,6 +101,11 @@ fn a_cashout_holds_its_gross_and_ends_once() {
     check(include_str!("cases/cashout.txt"));
 }
 
+#[test]
+fn subscriptions_are_charged_on_their_dates() {
+    check(include_str!("cases/plans.txt"));
+}
+
 fn check(table: &str) {
     let cases = table.lines().enumerate().filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
     let cases: Vec<_> = cases.map(|(index, line)| (index + 1, line, failures_of(line))).collect();
@@ -162,6 +167,14 @@ fn seen(key: &str, world: &World, events: &[Event]) -> String {
     match key.split_once('.') {
         None if key == "events" => events.iter().map(event_name).collect::<Vec<_>>().join(","),
         None if key == "open" => world.merchant.open_charges().len().to_string(),
+        None if key == "plans" => {
+            let enabled = world.merchant.plans().iter().filter(|plan| plan.enabled).count();
+            format!("{enabled}/{}", world.merchant.plans().len())
+        }
+        None if key == "expires" => since_start(events.iter().find_map(|event| match event {
+            Event::ChargeOpened { expires_at, .. } => *expires_at,
+            _ => None,
+        })),
         None if key == "asked" => world.merchant.needing_attention(world.now).count().to_string(),
         None if key == "cashouts" => world.merchant.cashouts_needing_attention(world.now).count().to_string(),
         None => term(key, world),
@@ -181,6 +194,15 @@ fn seen(key: &str, world: &World, events: &[Event]) -> String {
             let live = world.merchant.api_keys().values().filter(|key| !key.revoked).count();
             format!("{live}/{}", world.merchant.api_keys().len())
         }
+        Some((name, "cycle")) => world.standing(name).map_or("none".to_owned(), |standing| standing.cycle.to_string()),
+        Some((name, "next")) if world.is_subscription(name) => {
+            since_start(world.standing(name).and_then(|standing| standing.next_charge_at()))
+        }
+        Some((name, "status")) if world.is_subscription(name) => match world.standing(name) {
+            None => "ended".to_owned(),
+            Some(standing) if standing.is_paused => "paused".to_owned(),
+            Some(standing) => format!("{:?}", standing.status).to_lowercase(),
+        },
         Some((name, "pending")) => world.recipient(name).pending().to_string(),
         Some((name, "available")) => world.recipient(name).available().to_string(),
         Some((name, "next")) => since_start(world.recipient(name).next_due()),
@@ -236,6 +258,8 @@ fn term(key: &str, world: &World) -> String {
         "pix" => terms.commission.pix,
         "commission" => terms.commission.total(),
         "seller" => terms.seller_net(),
+        "total" => terms.amount,
+        "initial" => terms.initial_fee.unwrap_or_default(),
         "percent" => return percent_of(terms.commission.total(), terms.seller_gross()).to_string(),
         "splits" => return terms.splits.iter().map(|split| split.amount.to_string()).collect::<Vec<_>>().join(","),
         _ => panic!("nothing to see: {key}"),

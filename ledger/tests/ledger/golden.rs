@@ -13,6 +13,9 @@ use ledger::id::{Fingerprint, GroupNumber, LedgerId, ObjectId, RecipientNumber};
 use ledger::money::{Centavos, Rate};
 use ledger::personal::Sealed;
 use ledger::record::{Decision, DecodeError, Idempotency, Record};
+use ledger::recurrence::{
+    BillingCycle, CycleOutcome, InitialFee, PlanTerms, Standing, StoredCard, SubscriptionStatus, SubscriptionTerms,
+};
 use ledger::time::{Minute, Timestamp};
 use proptest::prelude::*;
 
@@ -222,6 +225,38 @@ pub(crate) fn samples() -> Vec<(&'static str, Record)> {
         foreign_through: 70_000,
         next_due,
     };
+    let plan = PlanTerms {
+        tag: "ouro".to_owned(),
+        amount: Centavos(4_990),
+        billing_cycle: BillingCycle::Biannual,
+        total_cycles: 12,
+        grace_cycles: 1,
+        initial_fee: Some(InitialFee { description: "adesão".to_owned(), amount: Centavos(2_000), cycles: 2 }),
+    };
+    let stored_face = CardFace { bin: 400_000, last4: 2, brand: CardBrand::Visa };
+    let card_subscription = SubscriptionTerms {
+        plan: id(5),
+        method: PaymentMethod::CreditCard,
+        card: Some(StoredCard { id: id(6), face: stored_face.clone() }),
+        splits: vec![split(1, 2_000), split(2, 500)],
+        anchor: Timestamp(1_767_268_830_500),
+    };
+    let pix_subscription =
+        SubscriptionTerms { method: PaymentMethod::Pix, card: None, splits: Vec::new(), ..card_subscription.clone() };
+    let standing = Standing {
+        status: SubscriptionStatus::PastDue,
+        is_paused: true,
+        cycle: 3,
+        attempts: 2,
+        cycle_at: Some(Timestamp(1_767_268_830_501)),
+        place: 4,
+        next_cycle_at: Some(Timestamp(1_769_947_230_500)),
+        retry_at: Some(Timestamp(1_767_528_030_501)),
+        open: Some(id(3)),
+        cancelled_at: None,
+    };
+    let subscribed = |terms, standing| Event::SubscriptionCreated { id: id(7), terms, standing };
+    let advanced = |charge, outcome| Event::SubscriptionAdvanced { id: id(7), charge, outcome, standing };
     vec![
         (
             "merchant-opened",
@@ -456,6 +491,58 @@ pub(crate) fn samples() -> Vec<(&'static str, Record)> {
                 },
             ),
         ),
+        ("plan-created", asked(one(merchant, Event::PlanCreated { id: id(5), plan: plan.clone() }))),
+        (
+            "plan-created-without-fee",
+            one(merchant, Event::PlanCreated { id: id(5), plan: PlanTerms { initial_fee: None, ..plan.clone() } }),
+        ),
+        ("plan-disabled", one(merchant, Event::PlanDisabled { id: id(5) })),
+        (
+            "card-stored",
+            with_person(asked(one(
+                merchant,
+                Event::CardStored { id: id(6), face: stored_face.clone(), token: vec![0xEF; 48] },
+            ))),
+        ),
+        ("subscription-created", with_person(asked(one(merchant, subscribed(card_subscription, Standing::default()))))),
+        ("subscription-created-pix", with_person(one(merchant, subscribed(pix_subscription, standing)))),
+        (
+            "subscription-billed",
+            with_person(
+                Decision {
+                    events: vec![
+                        opened(
+                            Terms { initial_fee: Some(Centavos(2_000)), ..card_terms() },
+                            Some(stored_face.clone()),
+                            None,
+                        ),
+                        Event::SubscriptionBilled { id: id(7), charge: id(3), standing },
+                    ],
+                    personal: None,
+                }
+                .into_record(merchant, 43, Timestamp(1_767_268_830_500)),
+            ),
+        ),
+        ("subscription-advanced", one(merchant, advanced(Some(id(3)), CycleOutcome::Refused))),
+        ("subscription-advanced-paid", one(merchant, advanced(Some(id(3)), CycleOutcome::Paid))),
+        ("subscription-advanced-unpaid", one(merchant, advanced(Some(id(3)), CycleOutcome::Unpaid))),
+        ("subscription-advanced-without-charge", one(merchant, advanced(None, CycleOutcome::NotBillable))),
+        ("subscription-paused", asked(one(merchant, Event::SubscriptionPaused { id: id(7), standing }))),
+        ("subscription-resumed", one(merchant, Event::SubscriptionResumed { id: id(7), standing })),
+        (
+            "subscription-cancelled",
+            one(
+                merchant,
+                Event::SubscriptionCancelled {
+                    id: id(7),
+                    standing: Standing {
+                        status: SubscriptionStatus::Cancelled,
+                        cancelled_at: Some(Timestamp(1_767_268_830_500)),
+                        ..Standing::default()
+                    },
+                },
+            ),
+        ),
         ("clock-moved", by_operator(one(LedgerId::System, Event::ClockMoved { offset_ms: 2_592_000_000 }))),
         (
             "refund-requested",
@@ -650,7 +737,7 @@ fn pix_terms() -> Terms {
 }
 
 fn terms(method: PaymentMethod, installments: u8, splits: Vec<Split>, commission: Commission) -> Terms {
-    Terms { amount: Centavos(10_000), method, installments, splits, commission, settlement_days: 30 }
+    Terms { amount: Centavos(10_000), method, installments, splits, commission, settlement_days: 30, initial_fee: None }
 }
 
 fn split(number: u32, amount: i64) -> Split {

@@ -12,6 +12,7 @@ mod interleavings;
 mod operations;
 mod postings;
 mod properties;
+mod recurrence;
 mod shelf;
 mod sources;
 mod world;

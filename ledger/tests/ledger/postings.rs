@@ -163,6 +163,27 @@ const LESSONS: &[(&str, &[&str], &[&str])] = &[
         &["release d c"],
     ),
     ("A PIX is paid too late, and sent back", &["open-pix p 8000", "cancel p"], &["pay-late p 8000", "send p"]),
+    (
+        "A recurring cycle of 4990 with an initial fee of 2000, captured",
+        &["plan p gold 4990 MONTHLY 12 fee=2000x1", "subscribe s p card", "bill s c"],
+        &["capture c"],
+    ),
+    (
+        "A plan, a stored card, and a subscription of two cycles",
+        &[],
+        &[
+            "plan p gold 8000 MONTHLY 2",
+            "store-card k",
+            "subscribe s p pix ana=1000",
+            "bill s c",
+            "pay c",
+            "pause s",
+            "resume s",
+            "subscribe t p card",
+            "cancel-subscription t",
+            "disable p",
+        ],
+    ),
     ("Settings and keys", &[], &["set antifraud 0", "make-key k", "revoke-key k"]),
 ];
 

@@ -221,6 +221,16 @@ fn step() -> impl Strategy<Value = String> {
         1 => recipient().prop_map(|name| format!("mature {name}")),
         2 => (prop::sample::select(["register", "submit", "approve", "reject"].as_slice()), recipient())
             .prop_map(|(verb, name)| format!("{verb} {name}")),
+        1 => (plan(), 1_i64..20_000, prop::sample::select(["DAILY", "WEEKLY", "MONTHLY"].as_slice()), 1_u8..5, 0_u8..3, 1_u8..3)
+            .prop_map(|(name, amount, cycle, total, grace, fee)| {
+                format!("plan {name} {name} {amount} {cycle} {total} grace={grace} fee=700x{}", fee.min(total))
+            }),
+        2 => (subscription(), plan(), prop::sample::select(["card", "pix", "card ana=1", "pix bia=90"].as_slice()))
+            .prop_map(|(name, plan, how)| format!("subscribe {name} {plan} {how}")),
+        4 => (subscription(), charge()).prop_map(|(name, charge)| format!("bill {name} {charge}")),
+        1 => (prop::sample::select(["pause", "resume", "cancel-subscription"].as_slice()), subscription())
+            .prop_map(|(verb, name)| format!("{verb} {name}")),
+        1 => plan().prop_map(|name| format!("disable {name}")),
         1 => setting().prop_map(|setting| format!("set {setting}")),
         3 => withdrawal(),
         2 => (anticipating(), charge(), 0_u8..3).prop_map(|(name, charge, index)| format!("anticipate {name} d2 {charge}.{index}")),
@@ -305,6 +315,14 @@ fn charge() -> impl Strategy<Value = &'static str> {
 /// Some of them are names of charges too.
 fn cashout() -> impl Strategy<Value = &'static str> {
     prop::sample::select(CASHOUTS.as_slice())
+}
+
+fn plan() -> impl Strategy<Value = &'static str> {
+    prop::sample::select(["p0", "p1"].as_slice())
+}
+
+fn subscription() -> impl Strategy<Value = &'static str> {
+    prop::sample::select(["s0", "s1"].as_slice())
 }
 
 fn duration() -> impl Strategy<Value = String> {

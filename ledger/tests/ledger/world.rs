@@ -13,7 +13,7 @@ use ledger::id::{Fingerprint, GroupNumber, IdKey, LedgerId, ObjectId, RecipientN
 use ledger::invariants::GroupBooks;
 use ledger::merchant::{
     CashoutOutcome, ChargeFacts, DisputeOrder, MerchantCommand, MerchantState, Recipient, RecipientStatus, RefundOrder,
-    SplitOrder,
+    SplitOrder, SubscriptionChange, SubscriptionOrder,
 };
 use ledger::money::{Centavos, Rate};
 use ledger::operations::{OperationAccount, OperationKind, operations};
@@ -21,6 +21,7 @@ use ledger::personal::Sealed;
 use ledger::recipient::coverage::{Holder, Place};
 use ledger::recipient::{CardSplit, RecipientCommand, RecipientState, TransferOutcome};
 use ledger::record::{Decision, Record};
+use ledger::recurrence::{BillingCycle, InitialFee, PlanTerms, Standing, StoredCard};
 use ledger::rejection::Rejection;
 use ledger::time::{Minute, Timestamp};
 
@@ -28,6 +29,8 @@ use ledger::time::{Minute, Timestamp};
 pub(crate) const START: Timestamp = Timestamp(1_767_268_830_500);
 
 const GROUP: GroupNumber = GroupNumber(1);
+
+const FACE: CardFace = CardFace { bin: 411_111, last4: 1111, brand: CardBrand::Visa };
 
 /// The group at one moment, and all that led to it.
 pub(crate) struct World {
@@ -98,6 +101,9 @@ impl World {
         }
         for (unknown_withdrawal, name) in (100..).zip(["w-ana", "w-bia"]) {
             names.insert(name.to_owned(), ids.object(GROUP, START, 1 << 40 | unknown_withdrawal));
+        }
+        for (made, name) in (200_u64..).zip(["p0", "p1", "s0", "s1"]) {
+            names.insert(name.to_owned(), ids.object(GROUP, START, 1 << 40 | made));
         }
         Self {
             now: START,
@@ -172,6 +178,17 @@ impl World {
     /// A recipient's own books.
     pub(crate) fn recipient(&self, name: &str) -> RecipientState {
         self.recipients.get(&self.number(name)).cloned().unwrap_or_default()
+    }
+
+    /// Where a subscription that goes on stands.
+    pub(crate) fn standing(&self, name: &str) -> Option<Standing> {
+        self.merchant.subscriptions().get(&self.id(name)).map(|subscription| subscription.standing)
+    }
+
+    /// True for a name under which a subscription was begun.
+    pub(crate) fn is_subscription(&self, name: &str) -> bool {
+        let id = self.id(name);
+        self.journal.iter().any(|record| Standing::told_by(record, id).is_some())
     }
 
     /// The ledger that the tables call `merchant`, `platform`, or by a recipient's name.
@@ -365,7 +382,7 @@ impl World {
                 method: if verb == "open-card" { PaymentMethod::CreditCard } else { PaymentMethod::DebitCard },
                 installments: installments.trim_end_matches('x').parse().expect("installments read 3x"),
                 splits: self.splits(splits),
-                card: CardFace { bin: 411_111, last4: 1111, brand: CardBrand::Visa },
+                card: FACE,
                 payer: sealed("payer"),
             },
             ("open-pix", [name, amount, splits @ ..]) => MerchantCommand::OpenPix {
@@ -408,6 +425,35 @@ impl World {
                     _ => CashoutOutcome::Failed(CashoutFailure::NotCarriedOut),
                 },
             },
+            ("plan", [name, tag, amount, cycle, total, rest @ ..]) => {
+                MerchantCommand::CreatePlan { id: self.name(name), plan: plan(tag, amount, cycle, total, rest) }
+            }
+            ("disable", [name]) => MerchantCommand::DisablePlan { id: self.id(name) },
+            ("store-card", [name]) => MerchantCommand::StoreCard {
+                id: self.name(name),
+                face: FACE,
+                token: b"token".to_vec(),
+                customer: sealed("customer"),
+            },
+            ("subscribe", [name, plan, kind, splits @ ..]) => {
+                let is_card = *kind == "card";
+                MerchantCommand::Subscribe(SubscriptionOrder {
+                    plan: self.id(plan),
+                    method: if is_card { PaymentMethod::CreditCard } else { PaymentMethod::Pix },
+                    card: is_card.then(|| StoredCard { id: self.new_id(), face: FACE }),
+                    splits: self.splits(splits),
+                    customer: sealed("customer"),
+                    id: self.name(name),
+                })
+            }
+            ("bill", [name, charge]) => MerchantCommand::BillSubscription {
+                id: self.id(name),
+                charge: self.name(charge),
+                payer: sealed("payer"),
+            },
+            ("pause", [name]) => self.change(name, SubscriptionChange::Pause),
+            ("resume", [name]) => self.change(name, SubscriptionChange::Resume),
+            ("cancel-subscription", [name]) => self.change(name, SubscriptionChange::Cancel),
             _ => panic!("no such step: {verb} {rest:?}"),
         }
     }
@@ -452,6 +498,10 @@ impl World {
     fn facts(&self, charge: &str) -> Option<ChargeFacts> {
         let id = self.id(charge);
         self.journal.iter().find_map(|record| ChargeFacts::told_by(record, id))
+    }
+
+    fn change(&self, name: &str, change: SubscriptionChange) -> MerchantCommand {
+        MerchantCommand::ChangeSubscription { id: self.id(name), change }
     }
 
     /// Registers a name; the document is the name's, so that the same name is the same document.
@@ -686,6 +736,7 @@ impl World {
             || merchant.needing_attention(self.now).next().is_some()
             || merchant.cashouts_needing_attention(self.now).next().is_some()
             || merchant.repayments(self.now).next().is_some();
+        || merchant.subscriptions_due(self.now).next().is_some();
         assert_eq!(has_come(merchant.next_due()), needed, "the merchant's attention");
         for (number, state) in &self.recipients {
             let needed = state.mature(self.now, 0).is_some() || state.to_send(self.now).is_some();
@@ -747,6 +798,36 @@ pub(crate) fn milliseconds(duration: &str) -> i64 {
 /// The name by which the tables call a status.
 pub(crate) fn status_name(status: RecipientStatus) -> String {
     format!("{status:?}").to_lowercase()
+}
+
+/// A plan as the tables write it.
+fn plan(tag: &str, amount: &str, cycle: &str, total: &str, rest: &[&str]) -> PlanTerms {
+    let number = |text: &str| text.parse().expect("a count is a number");
+    let mut plan = PlanTerms {
+        tag: tag.to_owned(),
+        amount: centavos(amount),
+        billing_cycle: match cycle {
+            "DAILY" => BillingCycle::Daily,
+            "WEEKLY" => BillingCycle::Weekly,
+            "MONTHLY" => BillingCycle::Monthly,
+            _ => panic!("no such cycle: {cycle}"),
+        },
+        total_cycles: number(total),
+        grace_cycles: 0,
+        initial_fee: None,
+    };
+    for word in rest {
+        match word.split_once('=') {
+            Some(("grace", count)) => plan.grace_cycles = number(count),
+            Some(("fee", fee)) => {
+                let (amount, cycles) = fee.split_once('x').expect("a fee reads amountxcycles");
+                let description = "enrolment".to_owned();
+                plan.initial_fee = Some(InitialFee { description, amount: centavos(amount), cycles: number(cycles) });
+            }
+            _ => panic!("no such word of a plan: {word}"),
+        }
+    }
+    plan
 }
 
 fn centavos(text: &str) -> Centavos {

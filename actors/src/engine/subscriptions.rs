@@ -1,0 +1,108 @@
+//! The charges of subscriptions, made when they are due. The intent, which says what subscription and cycle a charge is for, is durable
+//! before the acquirer is called; an answer that is lost is asked for by the charge's own reconciliation, whose Record moves the
+//! subscription on.
+
+use futures_util::future::join_all;
+use ledger::event::Event;
+use ledger::fees::PaymentMethod;
+use ledger::id::{GroupNumber, LedgerId, ObjectId};
+use ledger::merchant::{MerchantCommand, MerchantState};
+use ledger::personal::Payer;
+use ledger::time::Timestamp;
+
+use super::{Engine, INSIDE_BYTES, RAIL_ANSWER_MAX, RailError, Unavailable, read};
+use crate::load::LoadError;
+use crate::rails::{CardOrder, CardSecrets, CardToken, ChargedCard};
+use crate::resident::Outcome;
+use crate::seal::{SealError, random_bytes};
+
+/// How many subscriptions of one merchant are charged at once.
+const BILLED_AT_ONCE: usize = 64;
+
+/// A subscription that is to be charged.
+struct Due {
+    id: ObjectId,
+    /// What the payer is told the charge is for.
+    tag: String,
+}
+
+/// Why a subscription was not charged; it is tried again later.
+#[derive(Debug, thiserror::Error)]
+enum NotBilled {
+    #[error(transparent)]
+    Unavailable(#[from] Unavailable),
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    #[error(transparent)]
+    Seal(#[from] SealError),
+    #[error("what began the subscription is not in the journal")]
+    Missing,
+    #[error("the card's token cannot be opened")]
+    Token,
+}
+
+impl Engine {
+    /// Has the acquirer keep a card, and gives what it calls it, sealed.
+    pub async fn tokenize(&self, card: CardSecrets) -> Result<Vec<u8>, Unavailable> {
+        let rails = self.rails.as_ref().ok_or(Unavailable::NoRail)?;
+        let token = tokio::time::timeout(RAIL_ANSWER_MAX, rails.card.tokenize(card)).await;
+        let CardToken(token) = token.unwrap_or(Err(RailError::NoAnswer)).map_err(|_| Unavailable::OutcomeUnknown)?;
+        self.keyring.seal_secret(token.as_bytes()).map_err(|_| Unavailable::OutcomeUnknown)
+    }
+
+    /// Charges a merchant's subscriptions that are due. Gives when the merchant needs attention next, and whether any charge was made.
+    pub(super) async fn bill_due(&self, group: GroupNumber) -> Result<(Option<Timestamp>, bool), Unavailable> {
+        let look = |books: &MerchantState, now: Timestamp| {
+            let due = books.subscriptions_due(now).take(BILLED_AT_ONCE).map(|(id, subscription)| {
+                let tag = books.plan(subscription.terms.plan).map(|plan| plan.terms.tag.clone()).unwrap_or_default();
+                Due { id, tag }
+            });
+            (due.collect::<Vec<_>>(), books.next_due())
+        };
+        let merchant = LedgerId::Merchant(group);
+        let (due, next_due) = read(&self.merchants, merchant, look, self.room.take(INSIDE_BYTES).await).await?;
+        if due.is_empty() || self.rails.is_none() {
+            return Ok((next_due, false));
+        }
+        let billed = join_all(due.into_iter().map(|due| self.bill(group, due))).await;
+        for failure in billed.iter().filter_map(|billed| billed.as_ref().err()) {
+            tracing::warn!(error = %failure, "a subscription was not charged; it is tried again");
+        }
+        let permit = self.room.take(INSIDE_BYTES).await;
+        let next_due = read(&self.merchants, merchant, |books: &MerchantState, _| books.next_due(), permit).await?;
+        Ok((next_due, billed.iter().any(|billed| matches!(billed, Ok(true)))))
+    }
+
+    /// Charges one subscription; true when that was decided now.
+    async fn bill(&self, group: GroupNumber, due: Due) -> Result<bool, NotBilled> {
+        let merchant = LedgerId::Merchant(group);
+        let row = self.shared.projector.subscription(merchant, due.id)?.ok_or(NotBilled::Missing)?;
+        let card = match &row.terms.card {
+            None => None,
+            Some(card) => {
+                let stored = self.shared.projector.stored_card(merchant, card.id)?.ok_or(NotBilled::Missing)?;
+                let token = self.keyring.open_secret(&stored.token).and_then(|token| String::from_utf8(token).ok());
+                Some(ChargedCard::Kept(CardToken(token.ok_or(NotBilled::Token)?)))
+            }
+        };
+        let now = self.now();
+        let customer: Payer = self.keyring.open_value(&row.customer).unwrap_or_default();
+        let payer = self.keyring.seal_value(now, &Payer { description: Some(due.tag), ..customer })?;
+        let charge = self.shared.ids.object(group, now, u64::from_le_bytes(random_bytes()?));
+        let command = MerchantCommand::BillSubscription { id: due.id, charge, payer };
+        let permit = self.room.take(INSIDE_BYTES).await;
+        let Outcome::Recorded(record) = self.command(group, command, None, None, permit).await? else {
+            return Ok(false);
+        };
+        let opened = record.events.iter().find_map(|event| match event {
+            Event::ChargeOpened { terms, .. } => Some(terms.amount),
+            _ => None,
+        });
+        if let (Some(amount), Some(card)) = (opened, card) {
+            let order = CardOrder { charge, amount, installments: 1, method: PaymentMethod::CreditCard, card };
+            let permit = self.room.take(INSIDE_BYTES).await;
+            self.charge_card(group, order, permit).await?;
+        }
+        Ok(true)
+    }
+}

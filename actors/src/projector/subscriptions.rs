@@ -1,0 +1,118 @@
+//! Subscriptions and stored cards, as the journal has them: what began them, and what the last Record about them says. So those that have
+//! ended are read like those that go on.
+
+use ledger::event::{CardFace, Event};
+use ledger::id::{LedgerId, ObjectId};
+use ledger::personal::Sealed;
+use ledger::record::Record;
+use ledger::recurrence::{Standing, SubscriptionTerms};
+
+use super::Projector;
+use crate::history::Term;
+use crate::load::LoadError;
+use crate::store::Sequence;
+
+/// A subscription, as published.
+#[derive(Clone, Debug)]
+pub struct SubscriptionRow {
+    /// Its id.
+    pub id: ObjectId,
+    /// What it charges.
+    pub terms: SubscriptionTerms,
+    /// Where it stands.
+    pub standing: Standing,
+    /// Who pays.
+    pub customer: Sealed,
+}
+
+/// A stored card, as published.
+#[derive(Clone, Debug)]
+pub struct CardRow {
+    /// What may be known of it.
+    pub face: CardFace,
+    /// What the acquirer calls it, sealed under the master key.
+    pub token: Vec<u8>,
+}
+
+impl SubscriptionRow {
+    /// The subscription that a Record began, as it stood then.
+    pub fn begun_by(record: &Record) -> Option<Self> {
+        record.events.iter().find_map(|event| match event {
+            Event::SubscriptionCreated { id, terms, standing } => Some(Self {
+                id: *id,
+                terms: terms.clone(),
+                standing: *standing,
+                customer: record.personal.clone().unwrap_or_default(),
+            }),
+            _ => None,
+        })
+    }
+}
+
+impl Projector {
+    /// A merchant's subscription; none when it has none of this id.
+    pub fn subscription(&self, merchant: LedgerId, id: ObjectId) -> Result<Option<SubscriptionRow>, LoadError> {
+        let about = self.about(id)?;
+        // The index may name Records about another object too: only the Record says whose it is.
+        for (place, sequence) in about.iter().enumerate() {
+            let record = self.record(*sequence)?;
+            let begun = SubscriptionRow::begun_by(&record).filter(|row| row.id == id && record.owner == merchant);
+            if let Some(mut row) = begun {
+                for later in about[place + 1..].iter().rev() {
+                    if let Some(standing) = Standing::told_by(&self.record(*later)?, id) {
+                        row.standing = standing;
+                        break;
+                    }
+                }
+                return Ok(Some(row));
+            }
+        }
+        Ok(None)
+    }
+
+    /// How many subscriptions a merchant has had, and those on the page that begins `skip` from the newest.
+    pub fn subscriptions_page(
+        &self,
+        merchant: LedgerId,
+        skip: u64,
+        count: usize,
+    ) -> Result<(u64, Vec<SubscriptionRow>), LoadError> {
+        let (total, listed) = self.history.page(&[Term::subscriptions(merchant)], &[], 0..u64::MAX, skip, count)?;
+        let mut page = Vec::with_capacity(listed.len());
+        for listed in listed {
+            let begun = SubscriptionRow::begun_by(&self.record(Sequence(listed.number))?);
+            let begun = begun.ok_or(LoadError::Missing(listed.number))?;
+            page.push(self.subscription(merchant, begun.id)?.ok_or(LoadError::Missing(listed.number))?);
+        }
+        Ok((total, page))
+    }
+
+    /// How many charges a subscription has had, and the Records that opened those on the page that begins `skip` from the newest.
+    pub fn subscription_charges_page(
+        &self,
+        id: ObjectId,
+        skip: u64,
+        count: usize,
+    ) -> Result<(u64, Vec<Sequence>), LoadError> {
+        let term = Term::subscription_charges(id);
+        let (total, listed) = self.history.page(&[term], &[], 0..u64::MAX, skip, count)?;
+        Ok((total, listed.into_iter().map(|listed| Sequence(listed.number)).collect()))
+    }
+
+    /// A card that a merchant stored; none when it has none of this id.
+    pub fn stored_card(&self, merchant: LedgerId, id: ObjectId) -> Result<Option<CardRow>, LoadError> {
+        for sequence in self.about(id)? {
+            let record = self.record(sequence)?;
+            let stored = record.events.iter().find_map(|event| match event {
+                Event::CardStored { id: stored, face, token } if *stored == id && record.owner == merchant => {
+                    Some(CardRow { face: face.clone(), token: token.clone() })
+                }
+                _ => None,
+            });
+            if stored.is_some() {
+                return Ok(stored);
+            }
+        }
+        Ok(None)
+    }
+}

@@ -1,0 +1,257 @@
+//! Subscriptions: a plan's charges, made by the schedule on their dates. Those that go on are state; those that have ended are history.
+//!
+//! One charge at most waits for its outcome, and a cycle's charges are counted in the Record that opens them, so that whatever crashes
+//! there is one charge for each subscription, cycle and attempt. The outcome's own Record moves the subscription on.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use minicbor::decode::Error;
+use minicbor::{Decode, Encode};
+
+use super::{MerchantState, SplitOrder};
+use crate::event::{Event, Split, Terms};
+use crate::fees::PaymentMethod;
+use crate::id::{IdKey, ObjectId};
+use crate::merchant::RecipientStatus;
+use crate::personal::Sealed;
+use crate::record::Decision;
+use crate::recurrence::{CycleOutcome, PlanTerms, Standing, StoredCard, SubscriptionTerms};
+use crate::rejection::Rejection;
+use crate::section::{Section, Touched};
+use crate::time::Timestamp;
+
+/// A PIX code of a cycle is good until the next cycle's date, but no longer than this many days; one that is made after that date is
+/// good for a day.
+const PIX_DAYS: (u16, u16) = (1, 30);
+
+/// What a merchant wants of a subscription.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SubscriptionChange {
+    /// Charge nothing for now.
+    Pause,
+    /// Go on with the next date to come.
+    Resume,
+    /// End it.
+    Cancel,
+}
+
+/// What is asked for when a subscription is begun.
+#[derive(Clone, Debug)]
+pub struct SubscriptionOrder {
+    /// Its id.
+    pub id: ObjectId,
+    /// The plan.
+    pub plan: ObjectId,
+    /// Credit card or PIX.
+    pub method: PaymentMethod,
+    /// The card, as it was found in the journal: none for PIX.
+    pub card: Option<StoredCard>,
+    /// Recipients' parts of every cycle's charge.
+    pub splits: Vec<SplitOrder>,
+    /// Who pays.
+    pub customer: Sealed,
+}
+
+/// A subscription that goes on.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct Subscription {
+    /// What it charges.
+    #[n(0)]
+    pub terms: SubscriptionTerms,
+    /// Where it stands.
+    #[n(1)]
+    pub standing: Standing,
+    /// The ordinal of the merchant's Record that began it.
+    #[n(2)]
+    pub begun: u64,
+}
+
+impl MerchantState {
+    /// The subscriptions that go on, by id.
+    pub fn subscriptions(&self) -> &BTreeMap<ObjectId, Subscription> {
+        &self.subscriptions.by_id
+    }
+
+    /// The subscriptions that are to be charged by `now`, oldest date first.
+    pub fn subscriptions_due(&self, now: Timestamp) -> impl Iterator<Item = (ObjectId, &Subscription)> {
+        let due = self.subscriptions.due.iter().take_while(move |(at, _)| *at <= now);
+        due.filter_map(|(_, id)| self.subscriptions.by_id.get(id).map(|subscription| (*id, subscription)))
+    }
+
+    /// The splits are held against the plan's amount, the least that a cycle charges.
+    pub(super) fn subscribe(
+        &self,
+        order: SubscriptionOrder,
+        now: Timestamp,
+        ids: &IdKey,
+    ) -> Result<Decision, Rejection> {
+        let SubscriptionOrder { id, plan: plan_id, method, card, splits, customer } = order;
+        let plan = self.plan(plan_id).ok_or(Rejection::PlanNotFound)?;
+        let charge = self.terms(plan.terms.amount, method, 1, &splits, ids)?;
+        if !plan.enabled {
+            return Err(Rejection::PlanDisabled);
+        }
+        let terms = SubscriptionTerms { plan: plan_id, method, card, splits: charge.splits, anchor: now };
+        let standing = Standing::begun(&plan.terms, now);
+        let created = Event::SubscriptionCreated { id, terms, standing };
+        Ok(Decision { events: vec![created], personal: Some(customer) })
+    }
+
+    /// The intent of the next charge, if one is due: the charge and what it is for stand in one Record. A cycle that the account may not
+    /// charge any more, because of its splits, passes without a charge.
+    pub(super) fn bill_subscription(
+        &self,
+        id: ObjectId,
+        charge: ObjectId,
+        payer: Sealed,
+        now: Timestamp,
+    ) -> Result<Decision, Rejection> {
+        let Some(Subscription { terms, standing, .. }) = self.subscriptions.by_id.get(&id) else {
+            return Ok(Decision::default());
+        };
+        let Some(plan) = self.plan(terms.plan).map(|plan| &plan.terms) else { return Err(Rejection::PlanNotFound) };
+        if standing.due_at().is_none_or(|at| at > now) {
+            return Ok(Decision::default());
+        }
+        let standing = standing.charged(plan, terms.anchor, now);
+        let Ok(charged) = self.cycle_terms(terms, plan, standing.cycle) else {
+            let outcome = CycleOutcome::NotBillable;
+            let standing = standing.after(outcome);
+            return Ok(Decision::of(Event::SubscriptionAdvanced { id, charge: None, outcome, standing }));
+        };
+        let card = terms.card.as_ref().map(|card| card.face.clone());
+        let next = plan.billing_cycle.date(terms.anchor, standing.place);
+        let (shortest, longest) = (now.plus_days(PIX_DAYS.0), now.plus_days(PIX_DAYS.1));
+        let expires_at = card.is_none().then(|| next.max(shortest).min(longest));
+        let standing = Standing { open: Some(charge), ..standing };
+        let opened = Event::ChargeOpened { charge, terms: charged, card, expires_at };
+        let billed = Event::SubscriptionBilled { id, charge, standing };
+        Ok(Decision { events: vec![opened, billed], personal: Some(payer) })
+    }
+
+    /// What the outcome of a charge means for the subscription that waits for it, in the same Record.
+    pub(super) fn advancing(&self, mut decision: Decision, charge: ObjectId, outcome: CycleOutcome) -> Decision {
+        if let Some((id, subscription)) = self.subscriptions.of_charge(charge) {
+            let standing = subscription.standing.after(outcome);
+            decision.events.push(Event::SubscriptionAdvanced { id, charge: Some(charge), outcome, standing });
+        }
+        decision
+    }
+
+    /// Asking for what is so already changes nothing. A charge that waits for its outcome is left to it.
+    pub(super) fn change_subscription(
+        &self,
+        id: ObjectId,
+        change: SubscriptionChange,
+        now: Timestamp,
+    ) -> Result<Decision, Rejection> {
+        let subscription = self.subscriptions.by_id.get(&id).ok_or(Rejection::SubscriptionEnded)?;
+        let (terms, standing) = (&subscription.terms, subscription.standing);
+        let plan = self.plan(terms.plan).ok_or(Rejection::PlanNotFound)?;
+        Ok(match change {
+            SubscriptionChange::Pause if standing.is_paused => Decision::default(),
+            SubscriptionChange::Pause => {
+                Decision::of(Event::SubscriptionPaused { id, standing: Standing { is_paused: true, ..standing } })
+            }
+            SubscriptionChange::Resume if !standing.is_paused => Decision::default(),
+            SubscriptionChange::Resume => {
+                let standing = standing.resumed(&plan.terms, terms.anchor, now);
+                Decision::of(Event::SubscriptionResumed { id, standing })
+            }
+            SubscriptionChange::Cancel => {
+                Decision::of(Event::SubscriptionCancelled { id, standing: standing.cancelled(now) })
+            }
+        })
+    }
+
+    /// The terms of one cycle's charge, at the fees of now.
+    fn cycle_terms(&self, terms: &SubscriptionTerms, plan: &PlanTerms, cycle: u32) -> Result<Terms, Rejection> {
+        if !terms.splits.is_empty() && !self.settings.split_enabled {
+            return Err(Rejection::SplitNotEnabled);
+        }
+        let is_active = |split: &Split| {
+            self.recipient(split.recipient).is_some_and(|recipient| recipient.status == RecipientStatus::Active)
+        };
+        if let Some(index) = terms.splits.iter().position(|split| !is_active(split)) {
+            return Err(Rejection::SplitRecipientNotActive { index });
+        }
+        self.quote(plan.amount, plan.fee_of(cycle), terms.method, 1, terms.splits.clone())
+    }
+}
+
+/// The subscriptions that go on: by id, by their next date, by the charge that they wait for, and by section.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Subscriptions {
+    by_id: BTreeMap<ObjectId, Subscription>,
+    due: BTreeSet<(Timestamp, ObjectId)>,
+    by_charge: BTreeMap<ObjectId, ObjectId>,
+    by_section: BTreeSet<(u64, ObjectId)>,
+    touched: Touched,
+}
+
+/// Those that were begun one after the other are kept together. One without splits takes about 120 bytes.
+const ORDINALS_PER_SECTION: u64 = 32;
+
+impl Subscriptions {
+    pub(super) fn insert(&mut self, id: ObjectId, subscription: Subscription) {
+        self.touched.touch(section_of(&subscription));
+        self.index(id, subscription);
+    }
+
+    /// Where one stands from here on; one that has ended is forgotten.
+    pub(super) fn set(&mut self, id: ObjectId, standing: Standing) {
+        let Some(mut subscription) = self.by_id.remove(&id) else { return };
+        self.touched.touch(section_of(&subscription));
+        self.by_section.remove(&(section_of(&subscription), id));
+        if let Some(at) = subscription.standing.due_at() {
+            self.due.remove(&(at, id));
+        }
+        if let Some(charge) = subscription.standing.open {
+            self.by_charge.remove(&charge);
+        }
+        subscription.standing = standing;
+        if !standing.has_ended() {
+            self.index(id, subscription);
+        }
+    }
+
+    /// When the first one is to be charged.
+    pub(super) fn first_due(&self) -> Option<Timestamp> {
+        self.due.first().map(|(at, _)| *at)
+    }
+
+    pub(super) fn take_touched(&mut self, kind: u8) -> impl Iterator<Item = Section> + use<> {
+        self.touched.take(kind)
+    }
+
+    /// The encoding of one section, `[[id, subscription], …]`; none when there is nothing in it.
+    pub(super) fn section(&self, number: u64) -> Option<Vec<u8>> {
+        let (first, last) = ((number, ObjectId(0)), (number, ObjectId(u128::MAX)));
+        let ids = self.by_section.range(first..=last).map(|(_, id)| id);
+        let all: Vec<_> = ids.filter_map(|id| self.by_id.get(id).map(|subscription| (id, subscription))).collect();
+        (!all.is_empty()).then(|| minicbor::to_vec(all).expect("writing into memory cannot fail"))
+    }
+
+    /// Adds what the encoding of one section says.
+    pub(super) fn read_section(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        let all: Vec<(ObjectId, Subscription)> = minicbor::decode(bytes)?;
+        all.into_iter().for_each(|(id, subscription)| self.index(id, subscription));
+        Ok(())
+    }
+
+    fn of_charge(&self, charge: ObjectId) -> Option<(ObjectId, &Subscription)> {
+        let id = self.by_charge.get(&charge)?;
+        self.by_id.get(id).map(|subscription| (*id, subscription))
+    }
+
+    fn index(&mut self, id: ObjectId, subscription: Subscription) {
+        self.due.extend(subscription.standing.due_at().map(|at| (at, id)));
+        self.by_charge.extend(subscription.standing.open.map(|charge| (charge, id)));
+        self.by_section.insert((section_of(&subscription), id));
+        self.by_id.insert(id, subscription);
+    }
+}
+
+fn section_of(subscription: &Subscription) -> u64 {
+    subscription.begun / ORDINALS_PER_SECTION
+}

@@ -1,0 +1,98 @@
+//! `POST /api/cards`: has the acquirer keep a card, so that a subscription can charge it. Neither the number nor the security code is
+//! kept here: what is kept is the acquirer's name for the card, sealed.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::HeaderMap;
+use axum::response::Response;
+use ledger::event::Event;
+use ledger::merchant::MerchantCommand;
+use ledger::record::Record;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::app::{App, Caller, Settled, settled};
+use super::body::JsonBody;
+use super::card::{CardData, CustomerRequest, face, read_card, read_customer, security_code};
+use super::charges::CardView;
+use super::idempotency::{Key, Keyed, LOOK_UPS_MAX, replayed};
+use super::json::{Checker, Raw, parse};
+use super::problem::{Code, Problem};
+use super::reply::created;
+
+/// A card to be kept, as sent.
+#[derive(Deserialize, ToSchema)]
+pub struct StoreCardRequest<'a> {
+    /// The card; either this or `card`.
+    #[serde(borrow)]
+    #[schema(value_type = Option<CardData>)]
+    credit_card: Raw<'a>,
+    /// The card; either this or `credit_card`.
+    #[serde(borrow)]
+    #[schema(value_type = Option<CardData>)]
+    card: Raw<'a>,
+    /// Whose it is.
+    #[serde(borrow)]
+    #[schema(value_type = CustomerRequest)]
+    customer: Raw<'a>,
+}
+
+/// A card that the acquirer keeps.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct StoredCardView {
+    /// By this a subscription names the card.
+    card_token: String,
+    /// What may be shown of it.
+    #[serde(flatten)]
+    face: CardView,
+}
+
+/// Keeps a card.
+#[utoipa::path(post, path = "/api/cards", operation_id = "store_card", request_body = StoreCardRequest,
+    responses((status = 201, body = StoredCardView), (status = 400), (status = 401), (status = 422), (status = 503)))]
+pub async fn store(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    headers: HeaderMap,
+    JsonBody { bytes: body, .. }: JsonBody,
+) -> Result<Response, Problem> {
+    let wire: StoreCardRequest<'_> = parse(&body)?;
+    let secret = security_code(wire.credit_card, wire.card);
+    let key = Key::of(&app, &headers, &caller.group.0.to_string(), "POST /api/cards", &body, secret)?;
+    for _ in 0..LOOK_UPS_MAX {
+        let lookup = match key.look_up(&app, caller.ledger())? {
+            Keyed::Replay(record, _) => return Ok(replayed(answer(&record)?)),
+            Keyed::Fresh(lookup) => lookup,
+        };
+        let permit = app.engine.permit(body.len())?;
+        let now = app.engine.now();
+        let mut check = Checker::new();
+        let customer = read_customer(&mut check, wire.customer);
+        let card = read_card(&mut check, wire.credit_card, wire.card, now);
+        let (customer, card) = check.finish_with(customer.zip(card))?;
+        let face = face(&card.number);
+        let command = MerchantCommand::StoreCard {
+            id: app.new_id(caller.group)?,
+            face,
+            token: app.engine.tokenize(card).await?,
+            customer: app.engine.keyring().seal_value(now, &customer)?,
+        };
+        match settled(app.engine.command(caller.group, command, lookup, None, permit).await?)? {
+            Settled::Recorded(record) => return answer(&record),
+            Settled::KeyTaken => {}
+            Settled::Unchanged => return Err(Problem::new(Code::Internal)),
+        }
+    }
+    Err(Problem::new(Code::IdempotencyKeyInProgress).retry_after(1))
+}
+
+/// The answer of the request that a Record carried out.
+fn answer(record: &Record) -> Result<Response, Problem> {
+    let stored = record.events.iter().find_map(|event| match event {
+        Event::CardStored { id, face, .. } => Some((id, face)),
+        _ => None,
+    });
+    let (id, face) = stored.ok_or_else(|| Problem::new(Code::Internal))?;
+    Ok(created(StoredCardView { card_token: id.uuid().to_string(), face: CardView::of(face) }))
+}

@@ -1,0 +1,266 @@
+//! Plans (interface 2.12, 3.7): `POST` and `GET /api/recurrency/plans`, `GET` and `DELETE /api/recurrency/plans/{id}`.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::HeaderMap;
+use axum::response::Response;
+use ledger::event::Event;
+use ledger::id::ObjectId;
+use ledger::merchant::MerchantCommand;
+use ledger::money::{AMOUNT_MAX, Centavos};
+use ledger::record::Record;
+use ledger::recurrence::{BillingCycle, CYCLES_MAX, InitialFee, PlanTerms};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::app::{App, Caller, PathId, Settled, settled};
+use super::body::JsonBody;
+use super::idempotency::{Key, Keyed, LOOK_UPS_MAX, replayed};
+use super::json::{Checker, Raw, parse};
+use super::problem::{Code, Problem};
+use super::reply::{created, ok, time};
+
+/// A plan, as sent.
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PlanRequest<'a> {
+    /// Name of the plan, of which the account has one; 1 to 100 characters.
+    #[serde(borrow)]
+    #[schema(value_type = String, max_length = 100)]
+    tag: Raw<'a>,
+    /// Centavos a cycle.
+    #[serde(borrow)]
+    #[schema(value_type = i64, minimum = 1, maximum = 1000000000000_i64)]
+    amount: Raw<'a>,
+    /// `DAILY`, `WEEKLY`, `MONTHLY`, `QUARTERLY`, `BIANNUAL` or `ANNUAL`.
+    #[serde(borrow)]
+    #[schema(value_type = String)]
+    billing_cycle: Raw<'a>,
+    /// Total number of charges.
+    #[serde(borrow)]
+    #[schema(value_type = u32, minimum = 1, maximum = 3650)]
+    total_billing_cycles: Raw<'a>,
+    /// Cycles before the first charge; 0 when absent.
+    #[serde(borrow)]
+    #[schema(value_type = Option<u32>, minimum = 0, maximum = 3650)]
+    initial_grace_cycles: Raw<'a>,
+    /// What the first charges cost in addition.
+    #[serde(borrow)]
+    #[schema(value_type = Option<InitialFeeRequest>)]
+    initial_fee: Raw<'a>,
+}
+
+/// An initial fee, as sent.
+#[derive(Deserialize, ToSchema)]
+pub struct InitialFeeRequest<'a> {
+    /// What it is for; 1 to 120 characters.
+    #[serde(borrow)]
+    #[schema(value_type = String, max_length = 120)]
+    description: Raw<'a>,
+    /// Centavos; with the plan's amount at most 10^12.
+    #[serde(borrow)]
+    #[schema(value_type = i64, minimum = 1)]
+    amount: Raw<'a>,
+    /// How many initial charges carry it; at most `totalBillingCycles`.
+    #[serde(borrow)]
+    #[schema(value_type = u32, minimum = 1)]
+    cycles: Raw<'a>,
+}
+
+/// A plan (interface 2.12).
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PlanView {
+    /// Its id.
+    id: String,
+    /// Its name.
+    tag: String,
+    /// Centavos a cycle.
+    amount: i64,
+    /// How often it charges.
+    billing_cycle: &'static str,
+    /// Total number of charges.
+    total_billing_cycles: u32,
+    /// Cycles before the first charge.
+    initial_grace_cycles: u32,
+    /// What the first charges cost in addition.
+    initial_fee: Option<InitialFeeView>,
+    /// True while it takes subscriptions.
+    enabled: bool,
+    /// When it was created.
+    #[serde(rename = "created_at")]
+    created_at: String,
+}
+
+/// An initial fee.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct InitialFeeView {
+    /// What it is for.
+    description: String,
+    /// Centavos.
+    amount: i64,
+    /// How many initial charges carry it.
+    cycles: u32,
+}
+
+/// The plans that take subscriptions.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct PlanList {
+    /// All of them, newest first.
+    plans: Vec<PlanView>,
+}
+
+/// A plan that takes no subscriptions any more.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct DisabledPlan {
+    /// Its id.
+    id: String,
+    /// False.
+    enabled: bool,
+}
+
+const CYCLES: [(BillingCycle, &str); 6] = [
+    (BillingCycle::Daily, "DAILY"),
+    (BillingCycle::Weekly, "WEEKLY"),
+    (BillingCycle::Monthly, "MONTHLY"),
+    (BillingCycle::Quarterly, "QUARTERLY"),
+    (BillingCycle::Biannual, "BIANNUAL"),
+    (BillingCycle::Annual, "ANNUAL"),
+];
+
+impl PlanView {
+    fn of(id: ObjectId, terms: &PlanTerms, enabled: bool) -> Self {
+        let known = CYCLES.iter().find(|(cycle, _)| *cycle == terms.billing_cycle);
+        Self {
+            id: id.uuid().to_string(),
+            tag: terms.tag.clone(),
+            amount: terms.amount.0,
+            billing_cycle: known.map_or("", |(_, name)| name),
+            total_billing_cycles: terms.total_cycles,
+            initial_grace_cycles: terms.grace_cycles,
+            initial_fee: terms.initial_fee.as_ref().map(|fee| InitialFeeView {
+                description: fee.description.clone(),
+                amount: fee.amount.0,
+                cycles: fee.cycles,
+            }),
+            enabled,
+            created_at: time(id.created_at()),
+        }
+    }
+}
+
+/// Creates a plan.
+#[utoipa::path(post, path = "/api/recurrency/plans", operation_id = "create_plan", request_body = PlanRequest,
+    responses((status = 201, body = PlanView), (status = 400), (status = 401), (status = 409), (status = 503)))]
+pub async fn create(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    headers: HeaderMap,
+    JsonBody { bytes: body, .. }: JsonBody,
+) -> Result<Response, Problem> {
+    let wire: PlanRequest<'_> = parse(&body)?;
+    let key = Key::of(&app, &headers, &caller.group.0.to_string(), "POST /api/recurrency/plans", &body, None)?;
+    for _ in 0..LOOK_UPS_MAX {
+        let lookup = match key.look_up(&app, caller.ledger())? {
+            Keyed::Replay(record, _) => return Ok(replayed(answer(&record)?)),
+            Keyed::Fresh(lookup) => lookup,
+        };
+        let permit = app.engine.permit(body.len())?;
+        let command = MerchantCommand::CreatePlan { id: app.new_id(caller.group)?, plan: check(&wire)? };
+        match settled(app.engine.command(caller.group, command, lookup, None, permit).await?)? {
+            Settled::Recorded(record) => return answer(&record),
+            Settled::KeyTaken => {}
+            Settled::Unchanged => return Err(Problem::new(Code::Internal)),
+        }
+    }
+    Err(Problem::new(Code::IdempotencyKeyInProgress).retry_after(1))
+}
+
+/// The account's plans that take subscriptions, newest first.
+#[utoipa::path(get, path = "/api/recurrency/plans", operation_id = "list_plans",
+    responses((status = 200, body = PlanList), (status = 401)))]
+pub async fn list(State(app): State<Arc<App>>, caller: Caller) -> Result<Response, Problem> {
+    let plans = app.engine.read_merchant(caller.group, |books, _| {
+        let enabled = books.plans().iter().rev().filter(|plan| plan.enabled);
+        enabled.map(|plan| PlanView::of(plan.id, &plan.terms, plan.enabled)).collect()
+    });
+    Ok(ok(PlanList { plans: plans.await? }))
+}
+
+/// One plan of the account, also one that takes no subscriptions any more.
+#[utoipa::path(get, path = "/api/recurrency/plans/{id}", operation_id = "get_plan", params(("id" = String, Path)),
+    responses((status = 200, body = PlanView), (status = 404)))]
+pub async fn get(State(app): State<Arc<App>>, caller: Caller, PathId(id): PathId) -> Result<Response, Problem> {
+    let not_found = || Problem::new(Code::NotFound);
+    let id = ObjectId::parse(&id).ok_or_else(not_found)?;
+    let plan = app.engine.read_merchant(caller.group, move |books, _| {
+        books.plan(id).map(|plan| PlanView::of(plan.id, &plan.terms, plan.enabled))
+    });
+    plan.await?.map(ok).ok_or_else(not_found)
+}
+
+/// Takes no subscriptions of a plan any more. Those that it has go on; doing it again changes nothing.
+#[utoipa::path(delete, path = "/api/recurrency/plans/{id}", operation_id = "disable_plan", params(("id" = String, Path)),
+    responses((status = 200, body = DisabledPlan), (status = 404), (status = 503)))]
+pub async fn disable(State(app): State<Arc<App>>, caller: Caller, PathId(id): PathId) -> Result<Response, Problem> {
+    let id = ObjectId::parse(&id).ok_or_else(|| Problem::new(Code::NotFound))?;
+    let permit = app.engine.permit(0)?;
+    let command = MerchantCommand::DisablePlan { id };
+    settled(app.engine.command(caller.group, command, None, None, permit).await?)?;
+    Ok(ok(DisabledPlan { id: id.uuid().to_string(), enabled: false }))
+}
+
+/// The answer of the request that a Record carried out.
+fn answer(record: &Record) -> Result<Response, Problem> {
+    let created_plan = record.events.iter().find_map(|event| match event {
+        Event::PlanCreated { id, plan } => Some(PlanView::of(*id, plan, true)),
+        _ => None,
+    });
+    created_plan.map(created).ok_or_else(|| Problem::new(Code::Internal))
+}
+
+fn check(wire: &PlanRequest<'_>) -> Result<PlanTerms, Problem> {
+    let mut check = Checker::new();
+    let tag = check.text("tag", wire.tag, 1..=100);
+    let amount = check.centavos("amount", wire.amount, 1..=AMOUNT_MAX.0);
+    let billing_cycle = read_cycle(&mut check, wire.billing_cycle);
+    let total = check.integer("totalBillingCycles", wire.total_billing_cycles, 1..=i64::from(CYCLES_MAX));
+    let grace = match wire.initial_grace_cycles {
+        None => Some(0),
+        raw => check.integer("initialGraceCycles", raw, 0..=i64::from(CYCLES_MAX)),
+    };
+    let initial_fee = check.optional(wire.initial_fee, |check, raw| {
+        check.object("initialFee", raw, |check, fee: InitialFeeRequest<'_>| {
+            let description = check.text("description", fee.description, 1..=120);
+            let most = (AMOUNT_MAX.0 - amount.unwrap_or_default()).max(0);
+            let amount = check.centavos("amount", fee.amount, 1..=most);
+            let cycles = check.integer("cycles", fee.cycles, 1..=total.unwrap_or(i64::from(CYCLES_MAX)));
+            Some(InitialFee {
+                description: description?.into_owned(),
+                amount: Centavos(amount?),
+                cycles: u32::try_from(cycles?).ok()?,
+            })
+        })
+    });
+    let plan = (|| {
+        Some(PlanTerms {
+            tag: tag?.into_owned(),
+            amount: Centavos(amount?),
+            billing_cycle: billing_cycle?,
+            total_cycles: u32::try_from(total?).ok()?,
+            grace_cycles: u32::try_from(grace?).ok()?,
+            initial_fee,
+        })
+    })();
+    check.finish_with(plan)
+}
+
+fn read_cycle(check: &mut Checker, raw: Raw<'_>) -> Option<BillingCycle> {
+    let name = check.text("billingCycle", raw, 1..=20)?;
+    let known = CYCLES.iter().find(|(_, known)| *known == name).map(|(cycle, _)| *cycle);
+    known.or_else(|| {
+        let message = "billingCycle deve ser DAILY, WEEKLY, MONTHLY, QUARTERLY, BIANNUAL ou ANNUAL";
+        check.refuse("billingCycle", "unknown_value", message)
+    })
+}

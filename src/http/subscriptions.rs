@@ -1,0 +1,354 @@
+//! Subscriptions of plans (interface 3.7): they are begun, read, paused, resumed and cancelled here; the schedule charges them.
+
+use std::sync::Arc;
+
+use actors::projector::SubscriptionRow;
+use actors::resident::Outcome;
+use axum::extract::State;
+use axum::http::HeaderMap;
+use axum::response::Response;
+use ledger::fees::PaymentMethod;
+use ledger::id::ObjectId;
+use ledger::merchant::{MerchantCommand, SplitOrder, SubscriptionChange, SubscriptionOrder};
+use ledger::personal::Payer;
+use ledger::record::Record;
+use ledger::recurrence::{Standing, StoredCard, SubscriptionStatus};
+use ledger::rejection::Rejection;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::app::{App, Caller, PathId, Settled, settled};
+use super::body::JsonBody;
+use super::card::{CustomerRequest, read_customer};
+use super::charges::{Charge, ChargeView, SplitView, method_name};
+use super::idempotency::{Key, Keyed, LOOK_UPS_MAX, replayed};
+use super::json::{Checker, Raw, parse};
+use super::problem::{Code, FieldError, Problem};
+use super::reply::{List, PageQuery, created, list_of, ok, time};
+use super::splits;
+use crate::mask;
+
+/// A subscription, as sent.
+#[derive(Deserialize, ToSchema)]
+pub struct SubscriptionRequest<'a> {
+    /// The plan.
+    #[serde(borrow)]
+    #[schema(value_type = String, format = "uuid")]
+    plan_id: Raw<'a>,
+    /// Who pays.
+    #[serde(borrow)]
+    #[schema(value_type = CustomerRequest)]
+    customer: Raw<'a>,
+    /// `credit_card` or `pix`.
+    #[serde(borrow)]
+    #[schema(value_type = String)]
+    payment_method: Raw<'a>,
+    /// A stored card; for `credit_card` only, and required there.
+    #[serde(borrow)]
+    #[schema(value_type = Option<String>)]
+    card_token: Raw<'a>,
+    /// The recipients' parts of every cycle's charge.
+    #[serde(borrow)]
+    #[schema(value_type = Option<Vec<splits::SplitItem>>)]
+    splits: Raw<'a>,
+}
+
+/// A subscription.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct SubscriptionView {
+    /// Its id.
+    id: String,
+    /// Its plan.
+    plan_id: String,
+    /// Who pays.
+    customer: CustomerView,
+    /// `credit_card` or `pix`.
+    payment_method: &'static str,
+    /// The stored card; null for PIX.
+    card_token: Option<String>,
+    /// The recipients' parts of every cycle's charge.
+    splits: Vec<SplitView>,
+    /// `pending` (no cycle was paid yet), `active`, `past_due`, `paused`, `cancelled` or `completed`.
+    #[schema(example = "active")]
+    status: &'static str,
+    /// The last cycle that was charged, from 1; 0 before the first.
+    cycle: u32,
+    /// When it is charged next; null when it is not.
+    next_charge_at: Option<String>,
+    /// When it began: dates are counted from here.
+    started_at: String,
+    /// When it was cancelled.
+    cancelled_at: Option<String>,
+}
+
+/// Who pays a subscription.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct CustomerView {
+    /// Full name.
+    name: String,
+    /// E-mail.
+    email: Option<String>,
+    /// CPF, masked.
+    document: String,
+    /// Digits only.
+    phone: Option<String>,
+}
+
+impl SubscriptionView {
+    fn of(app: &App, row: &SubscriptionRow) -> Self {
+        let SubscriptionRow { id, terms, standing, customer } = row;
+        let group = app.engine.ids().group(*id);
+        let customer: Payer = app.engine.keyring().open_value(customer).unwrap_or_default();
+        Self {
+            id: id.uuid().to_string(),
+            plan_id: terms.plan.uuid().to_string(),
+            customer: CustomerView {
+                name: customer.name,
+                email: customer.email,
+                document: mask::document(&customer.document),
+                phone: customer.phone,
+            },
+            payment_method: method_name(terms.method),
+            card_token: terms.card.as_ref().map(|card| card.id.uuid().to_string()),
+            splits: terms.splits.iter().map(|split| SplitView::of(app, group, split)).collect(),
+            status: status_name(standing),
+            cycle: standing.cycle,
+            next_charge_at: standing.next_charge_at().map(time),
+            started_at: time(terms.anchor),
+            cancelled_at: standing.cancelled_at.map(time),
+        }
+    }
+}
+
+/// What a caller is told of where a subscription stands.
+pub fn status_name(standing: &Standing) -> &'static str {
+    match standing.status {
+        SubscriptionStatus::Cancelled => "cancelled",
+        SubscriptionStatus::Completed => "completed",
+        _ if standing.is_paused => "paused",
+        SubscriptionStatus::Pending => "pending",
+        SubscriptionStatus::Active => "active",
+        SubscriptionStatus::PastDue => "past_due",
+    }
+}
+
+/// A checked request.
+struct Checked {
+    plan: ObjectId,
+    method: PaymentMethod,
+    card: Option<StoredCard>,
+    splits: Vec<SplitOrder>,
+    customer: Payer,
+}
+
+/// Begins a subscription. Its first charge is due after the plan's grace cycles, at once when there are none; the schedule makes it.
+#[utoipa::path(post, path = "/api/recurrency/subscriptions", operation_id = "create_subscription",
+    request_body = SubscriptionRequest,
+    responses((status = 201, body = SubscriptionView), (status = 400), (status = 401), (status = 404), (status = 409),
+        (status = 422), (status = 503)))]
+pub async fn create(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    headers: HeaderMap,
+    JsonBody { bytes: body, .. }: JsonBody,
+) -> Result<Response, Problem> {
+    let wire: SubscriptionRequest<'_> = parse(&body)?;
+    let route = "POST /api/recurrency/subscriptions";
+    let key = Key::of(&app, &headers, &caller.group.0.to_string(), route, &body, None)?;
+    for _ in 0..LOOK_UPS_MAX {
+        let lookup = match key.look_up(&app, caller.ledger())? {
+            Keyed::Replay(record, _) => return Ok(replayed(answer(&app, &record)?)),
+            Keyed::Fresh(lookup) => lookup,
+        };
+        let permit = app.engine.permit(body.len())?;
+        splits::admit(&app, caller, wire.splits)?;
+        let Checked { plan, method, card, splits, customer } = check(&app, caller, &wire)?;
+        if app.engine.rails().is_none() {
+            return Err(Problem::new(Code::RailNotConfigured));
+        }
+        let id = app.new_id(caller.group)?;
+        let customer = app.engine.keyring().seal_value(app.engine.now(), &customer)?;
+        let command = MerchantCommand::Subscribe(SubscriptionOrder { id, plan, method, card, splits, customer });
+        match settled(app.engine.command(caller.group, command, lookup, None, permit).await?)? {
+            Settled::Recorded(record) => return answer(&app, &record),
+            Settled::KeyTaken => {}
+            Settled::Unchanged => return Err(Problem::new(Code::Internal)),
+        }
+    }
+    Err(Problem::new(Code::IdempotencyKeyInProgress).retry_after(1))
+}
+
+/// The account's subscriptions, newest first.
+#[utoipa::path(get, path = "/api/recurrency/subscriptions", operation_id = "list_subscriptions",
+    params(("page" = Option<u64>, Query), ("per_page" = Option<u64>, Query)),
+    responses((status = 200, body = List<SubscriptionView>), (status = 400)))]
+pub async fn list(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    PageQuery { page, .. }: PageQuery,
+) -> Result<Response, Problem> {
+    let (total, rows) = app.engine.projector().subscriptions_page(caller.ledger(), page.skip(), page.count())?;
+    list_of(total, page, rows.into_iter().map(move |row| Ok(SubscriptionView::of(&app, &row))))
+}
+
+/// One subscription of the account.
+#[utoipa::path(get, path = "/api/recurrency/subscriptions/{id}", operation_id = "get_subscription",
+    params(("id" = String, Path)), responses((status = 200, body = SubscriptionView), (status = 404)))]
+pub async fn get(State(app): State<Arc<App>>, caller: Caller, PathId(id): PathId) -> Result<Response, Problem> {
+    Ok(ok(SubscriptionView::of(&app, &named(&app, caller, &id)?)))
+}
+
+/// The charges of a subscription, newest first: one for each time that a cycle was charged.
+#[utoipa::path(get, path = "/api/recurrency/subscriptions/{id}/charges", operation_id = "list_subscription_charges",
+    params(("id" = String, Path), ("page" = Option<u64>, Query), ("per_page" = Option<u64>, Query)),
+    responses((status = 200, body = List<ChargeView>), (status = 400), (status = 404)))]
+pub async fn charges(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    PathId(id): PathId,
+    PageQuery { page, .. }: PageQuery,
+) -> Result<Response, Problem> {
+    let id = named(&app, caller, &id)?.id;
+    let (total, opened) = app.engine.projector().subscription_charges_page(id, page.skip(), page.count())?;
+    list_of(total, page, opened.into_iter().map(move |sequence| Charge::opened_at(&app, sequence)?.view(&app)))
+}
+
+/// Ends a subscription for good. A charge that waits for its outcome is left to it.
+#[utoipa::path(post, path = "/api/recurrency/subscriptions/{id}/cancel", operation_id = "cancel_subscription",
+    params(("id" = String, Path)),
+    responses((status = 200, body = SubscriptionView), (status = 404), (status = 409), (status = 503)))]
+pub async fn cancel(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    PathId(id): PathId,
+    headers: HeaderMap,
+    JsonBody { bytes: body, .. }: JsonBody,
+) -> Result<Response, Problem> {
+    change(&app, caller, &id, &headers, &body, SubscriptionChange::Cancel).await
+}
+
+/// Charges nothing until the subscription is resumed.
+#[utoipa::path(post, path = "/api/recurrency/subscriptions/{id}/pause", operation_id = "pause_subscription",
+    params(("id" = String, Path)),
+    responses((status = 200, body = SubscriptionView), (status = 404), (status = 409), (status = 503)))]
+pub async fn pause(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    PathId(id): PathId,
+    headers: HeaderMap,
+    JsonBody { bytes: body, .. }: JsonBody,
+) -> Result<Response, Problem> {
+    change(&app, caller, &id, &headers, &body, SubscriptionChange::Pause).await
+}
+
+/// Goes on with the next date to come. Dates that passed meanwhile are neither charged nor counted.
+#[utoipa::path(post, path = "/api/recurrency/subscriptions/{id}/resume", operation_id = "resume_subscription",
+    params(("id" = String, Path)),
+    responses((status = 200, body = SubscriptionView), (status = 404), (status = 409), (status = 503)))]
+pub async fn resume(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    PathId(id): PathId,
+    headers: HeaderMap,
+    JsonBody { bytes: body, .. }: JsonBody,
+) -> Result<Response, Problem> {
+    change(&app, caller, &id, &headers, &body, SubscriptionChange::Resume).await
+}
+
+/// What is so already is answered as it is; a subscription that has ended can't be changed.
+async fn change(
+    app: &App,
+    caller: Caller,
+    id: &str,
+    headers: &HeaderMap,
+    body: &[u8],
+    change: SubscriptionChange,
+) -> Result<Response, Problem> {
+    if !body.is_empty() {
+        parse::<serde::de::IgnoredAny>(body)?;
+    }
+    let row = named(app, caller, id)?;
+    let verb = match change {
+        SubscriptionChange::Pause => "pause",
+        SubscriptionChange::Resume => "resume",
+        SubscriptionChange::Cancel => "cancel",
+    };
+    let route = format!("POST /api/recurrency/subscriptions/{}/{verb}", row.id.uuid());
+    let key = Key::of(app, headers, &caller.group.0.to_string(), &route, body, None)?;
+    let at = |record: &Record| {
+        let standing = Standing::told_by(record, row.id).ok_or_else(|| Problem::new(Code::Internal))?;
+        Ok::<_, Problem>(ok(SubscriptionView::of(app, &SubscriptionRow { standing, ..row.clone() })))
+    };
+    for _ in 0..LOOK_UPS_MAX {
+        let lookup = match key.look_up(app, caller.ledger())? {
+            Keyed::Replay(record, _) => return Ok(replayed(at(&record)?)),
+            Keyed::Fresh(lookup) => lookup,
+        };
+        let permit = app.engine.permit(body.len())?;
+        let command = MerchantCommand::ChangeSubscription { id: row.id, change };
+        match app.engine.command(caller.group, command, lookup, None, permit).await? {
+            Outcome::KeyTaken => {}
+            Outcome::Recorded(record) => return at(&record),
+            Outcome::Unchanged => return Ok(ok(SubscriptionView::of(app, &named(app, caller, id)?))),
+            Outcome::Refused(Rejection::SubscriptionEnded) => {
+                let ended = SubscriptionView::of(app, &named(app, caller, id)?);
+                let is_wanted = change == SubscriptionChange::Cancel && ended.status == "cancelled";
+                let refusal =
+                    || Problem::new(Code::StateConflict).detail(format!("The subscription is {}.", ended.status));
+                return if is_wanted { Ok(ok(ended)) } else { Err(refusal()) };
+            }
+            Outcome::Refused(rejection) => return Err(rejection.into()),
+        }
+    }
+    Err(Problem::new(Code::IdempotencyKeyInProgress).retry_after(1))
+}
+
+/// The account's subscription of this id.
+fn named(app: &App, caller: Caller, id: &str) -> Result<SubscriptionRow, Problem> {
+    let not_found = || Problem::new(Code::NotFound);
+    let id = ObjectId::parse(id).ok_or_else(not_found)?;
+    app.engine.projector().subscription(caller.ledger(), id)?.ok_or_else(not_found)
+}
+
+/// The answer of the request that a Record carried out.
+fn answer(app: &App, record: &Record) -> Result<Response, Problem> {
+    let row = SubscriptionRow::begun_by(record).ok_or_else(|| Problem::new(Code::Internal))?;
+    Ok(created(SubscriptionView::of(app, &row)))
+}
+
+fn check(app: &App, caller: Caller, wire: &SubscriptionRequest<'_>) -> Result<Checked, Problem> {
+    let mut check = Checker::new();
+    let plan = check.uuid("plan_id", wire.plan_id);
+    let customer = read_customer(&mut check, wire.customer);
+    let name = check.text("payment_method", wire.payment_method, 1..=20);
+    let method = name.and_then(|name| match &*name {
+        "credit_card" => Some(PaymentMethod::CreditCard),
+        "pix" => Some(PaymentMethod::Pix),
+        _ => check.refuse("payment_method", "unknown_value", "payment_method deve ser credit_card ou pix"),
+    });
+    let token = match (method, wire.card_token) {
+        (Some(PaymentMethod::Pix), Some(_)) => check.refuse("card_token", "ambiguous", "pix não usa card_token"),
+        (Some(PaymentMethod::Pix) | None, _) => None,
+        (Some(_), raw) => check.text("card_token", raw, 1..=64),
+    };
+    let splits = splits::read(&mut check, wire.splits);
+    let checked = (|| Some((ObjectId(plan?.as_u128()), method?, splits?, customer?)))();
+    let (plan, method, splits, customer) = check.finish_with(checked)?;
+    let card = token.map(|token| stored_card(app, caller, &token)).transpose()?;
+    Ok(Checked { plan, method, card, splits, customer })
+}
+
+/// The account's stored card of this token.
+fn stored_card(app: &App, caller: Caller, token: &str) -> Result<StoredCard, Problem> {
+    let stored = match ObjectId::parse(token) {
+        Some(id) => {
+            app.engine.projector().stored_card(caller.ledger(), id)?.map(|row| StoredCard { id, face: row.face })
+        }
+        None => None,
+    };
+    stored.ok_or_else(|| {
+        let message = "card_token não encontrado";
+        let error = FieldError { field: "card_token".to_owned(), code: "not_found", message: message.into() };
+        Problem::new(Code::ValidationFailed).message(message).detail("No such stored card.").errors(vec![error])
+    })
+}
