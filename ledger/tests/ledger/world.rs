@@ -735,8 +735,8 @@ impl World {
         let needed = merchant.mature(self.now, 0).is_some()
             || merchant.needing_attention(self.now).next().is_some()
             || merchant.cashouts_needing_attention(self.now).next().is_some()
-            || merchant.repayments(self.now).next().is_some();
-        || merchant.subscriptions_due(self.now).next().is_some();
+            || merchant.repayments(self.now).next().is_some()
+            || merchant.subscriptions_due(self.now).next().is_some();
         assert_eq!(has_come(merchant.next_due()), needed, "the merchant's attention");
         for (number, state) in &self.recipients {
             let needed = state.mature(self.now, 0).is_some() || state.to_send(self.now).is_some();
