@@ -30,6 +30,7 @@ async fn an_object_is_there_for_its_owner_only() {
         send(&[("authorization", &bearer(OPS_TOKEN))]).await.refused(401, "unauthorized");
         send(&[("token", OPS_TOKEN)]).await.refused(401, "unauthorized");
         let of_other = send(&[("token", &other.key)]).await;
+        assert_eq!(of_other.status, 404, "{method} {path} with another's key: {}", of_other.text);
         let code = text(&of_other.body["code"]);
         let refused = of_other.refused(404, &code);
         assert!(code.ends_with("not_found"), "{path}: {refused}");
