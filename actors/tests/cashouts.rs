@@ -11,8 +11,8 @@ use actors::engine::{CashoutOrder, Engine, EngineOptions};
 use actors::history::HistoryOptions;
 use actors::journal::RoomLimits;
 use actors::rails::{
-    Call, CardAnswer, CardOrder, CardRail, Destination, PayoutAnswer, PayoutOrder, PayoutRail, PixFate, PixRail,
-    RailError, Rails, RepayOrder,
+    Call, CardAnswer, CardOrder, CardRail, CardSecrets, CardToken, Destination, PayoutAnswer, PayoutOrder, PayoutRail,
+    PixFate, PixRail, RailError, Rails, RepayOrder,
 };
 use actors::resident::Outcome;
 use actors::store::{MemoryStore, PowerCut, Store};
@@ -204,6 +204,10 @@ impl CardRail for Unused {
     fn repay(&self, _: RepayOrder) -> Call<'_, ()> {
         Box::pin(std::future::ready(Err(RailError::NoAnswer)))
     }
+
+    fn tokenize(&self, _: CardSecrets) -> Call<'_, CardToken> {
+        Box::pin(std::future::ready(Err(RailError::NoAnswer)))
+    }
 }
 
 impl PixRail for Unused {
@@ -286,7 +290,7 @@ async fn money(engine: &Engine, group: GroupNumber) -> (i64, i64) {
 }
 
 async fn advance(engine: &Engine, seconds: u64) {
-    engine.advance_clock(Duration::from_secs(seconds), None).await.unwrap();
+    engine.advance_clock(Duration::from_secs(seconds), None, None).await.unwrap();
 }
 
 const GROUP: GroupNumber = GroupNumber(1);

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use actors::store::Sequence;
 use axum::extract::State;
 use axum::response::Response;
-use ledger::event::Event;
 use ledger::id::{Fingerprint, LedgerId, ObjectId, RecipientNumber};
 use ledger::merchant::{ChargeFacts, MerchantState};
 use ledger::operations::{Operation, OperationAccount, OperationKind, operations};

@@ -156,6 +156,7 @@ fn posted(place: i64, entries: Entries) -> Record {
             splits: Vec::new(),
             commission: ledger::fees::Commission::default(),
             settlement_days: 0,
+            initial_fee: None,
         },
         seller: ledger::event::SellerPart::default(),
         end_to_end_id: "E1\"\n  include \"/etc/passwd\"".to_owned(),

@@ -131,6 +131,15 @@ fn told(app: &App, record: &Record) -> Option<Told> {
         | Event::CashoutFailed { .. }
         | Event::RefundRequested { .. }
         | Event::PayerRepaid { .. }
-        | Event::LatePixReceived { .. } => None,
+        | Event::LatePixReceived { .. }
+        | Event::PlanCreated { .. }
+        | Event::PlanDisabled { .. }
+        | Event::CardStored { .. }
+        | Event::SubscriptionCreated { .. }
+        | Event::SubscriptionBilled { .. }
+        | Event::SubscriptionAdvanced { .. }
+        | Event::SubscriptionPaused { .. }
+        | Event::SubscriptionResumed { .. }
+        | Event::SubscriptionCancelled { .. } => None,
     })
 }
