@@ -131,14 +131,20 @@ async fn a_dispute_must_be_of_a_paid_charge_and_well_formed() {
 #[tokio::test]
 async fn what_is_released_goes_back_where_it_was_drawn_from() {
     let world = World::sandbox().await;
-    let merchant = world.merchant().await;
+    let merchant = world
+        .open(json!({"name": "Loja", "document": cnpj(1), "split_enabled": true, "cashout_enabled": false,
+            "options": {"card_settlement_days": 10}}))
+        .await;
     let txid = captured(&merchant, 10_000).await;
     let (early, late) = (opened(&world, &txid, 5_000).await, opened(&world, &txid, 4_403).await);
     assert_eq!(merchant.balance().await, [0, 0, 9_403, 0]);
+    // Something else falls due meanwhile, and the schedule learns that after it only the acquirer's payment does.
+    merchant.post("/api/pix", &with(&pix("80.00"), "/expires_in", json!(60))).await.expect(201);
+    world.advance(61).await;
     decide(&world, &early, "release").await.expect(200);
     assert_eq!(merchant.balance().await, [0, 5_000, 4_403, 0]);
     // Nobody reads the balance or calls: the schedule knows when the released money falls due.
-    world.advance(30 * DAY).await;
+    world.advance(10 * DAY).await;
     let accounts = world.accounts().await;
     let available = accounts[&(merchant.ledger(), "Assets:Platform:Available".to_owned())];
     assert_eq!(available, 5_000);

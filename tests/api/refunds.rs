@@ -474,7 +474,9 @@ async fn a_code_that_is_paid_too_late_is_paid_back_once() {
         (owed_to_payers(&merchant).await, of(&merchant, &format!("P-{}", merchant.id), "Assets:Bank:Pix").await),
         (0, 0)
     );
+    // Long after, when the account has other things on its mind.
     world.advance(91 * DAY).await;
+    merchant.post("/api/pix", &pix("1.00")).await.expect(201);
     merchant.pay(&txid).await.refused(409, "charge_not_pending");
     assert_eq!(institution.orders(), [[8_000]]);
     world.check_books().await;

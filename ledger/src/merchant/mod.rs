@@ -215,13 +215,13 @@ pub enum MerchantCommand {
         end_to_end_id: String,
     },
     /// Ask for a refund (interface 2.11).
-    RequestRefund(RefundOrder),
+    RequestRefund(Box<RefundOrder>),
     /// Approve a refund.
     ApproveRefund {
         /// The refund.
         id: ObjectId,
         /// Its charge.
-        facts: ChargeFacts,
+        facts: Box<ChargeFacts>,
     },
     /// Reject a refund.
     RejectRefund {
@@ -236,20 +236,20 @@ pub enum MerchantCommand {
         id: ObjectId,
     },
     /// A payer's bank wants a charge back.
-    OpenDispute(DisputeOrder),
+    OpenDispute(Box<DisputeOrder>),
     /// Accept a dispute: the seller bears it.
     AcceptDispute {
         /// The dispute.
         id: ObjectId,
         /// Its charge.
-        facts: ChargeFacts,
+        facts: Box<ChargeFacts>,
     },
     /// Release a dispute: the seller keeps the money.
     ReleaseDispute {
         /// The dispute.
         id: ObjectId,
         /// Its charge.
-        facts: ChargeFacts,
+        facts: Box<ChargeFacts>,
     },
     /// Create a plan (interface 2.12).
     CreatePlan {
@@ -428,11 +428,11 @@ impl MerchantState {
             Command::ReceiveLatePix { charge, amount, end_to_end_id } => {
                 self.receive_late_pix(charge, amount, end_to_end_id)
             }
-            Command::RequestRefund(order) => self.request_refund(order, now, ids),
+            Command::RequestRefund(order) => self.request_refund(*order, now, ids),
             Command::ApproveRefund { id, facts } => self.approve_refund(id, &facts, now),
             Command::RejectRefund { id, notes } => self.reject_refund(id, notes),
             Command::ConfirmRepayment { id } => Ok(self.repaid(id)),
-            Command::OpenDispute(order) => self.open_dispute(order, now),
+            Command::OpenDispute(order) => self.open_dispute(*order, now),
             Command::AcceptDispute { id, facts } => self.accept_dispute(id, &facts),
             Command::ReleaseDispute { id, facts } => self.release_dispute(id, &facts, now),
         }

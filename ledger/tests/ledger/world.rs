@@ -466,11 +466,12 @@ impl World {
             ("refund", [name, charge, amount, splits @ ..]) => self.facts(charge).map(|facts| {
                 let (take_back, amount) = (self.splits(splits), centavos(amount));
                 let reason = Some(sealed("reason"));
-                MerchantCommand::RequestRefund(RefundOrder { id: self.name(name), facts, amount, take_back, reason })
+                let order = RefundOrder { id: self.name(name), facts, amount, take_back, reason };
+                MerchantCommand::RequestRefund(Box::new(order))
             }),
-            ("approve-refund", [name, charge]) => {
-                self.facts(charge).map(|facts| MerchantCommand::ApproveRefund { id: self.id(name), facts })
-            }
+            ("approve-refund", [name, charge]) => self
+                .facts(charge)
+                .map(|facts| MerchantCommand::ApproveRefund { id: self.id(name), facts: Box::new(facts) }),
             ("reject-refund", [name]) => {
                 Some(MerchantCommand::RejectRefund { id: self.id(name), notes: "no proof".to_owned() })
             }
@@ -478,14 +479,15 @@ impl World {
             ("dispute", [name, charge, amount]) => self.facts(charge).map(|facts| {
                 let kind = if facts.terms.method.is_card() { DisputeKind::Chargeback } else { DisputeKind::Med };
                 let (amount, reason) = (centavos(amount), sealed("reason"));
-                MerchantCommand::OpenDispute(DisputeOrder { id: self.name(name), facts, kind, amount, reason })
+                let order = DisputeOrder { id: self.name(name), facts, kind, amount, reason };
+                MerchantCommand::OpenDispute(Box::new(order))
             }),
-            ("accept", [name, charge]) => {
-                self.facts(charge).map(|facts| MerchantCommand::AcceptDispute { id: self.id(name), facts })
-            }
-            ("release", [name, charge]) => {
-                self.facts(charge).map(|facts| MerchantCommand::ReleaseDispute { id: self.id(name), facts })
-            }
+            ("accept", [name, charge]) => self
+                .facts(charge)
+                .map(|facts| MerchantCommand::AcceptDispute { id: self.id(name), facts: Box::new(facts) }),
+            ("release", [name, charge]) => self
+                .facts(charge)
+                .map(|facts| MerchantCommand::ReleaseDispute { id: self.id(name), facts: Box::new(facts) }),
             ("pay-late", [charge, amount]) => Some(MerchantCommand::ReceiveLatePix {
                 charge: self.id(charge),
                 amount: centavos(amount),

@@ -76,7 +76,7 @@ pub async fn open(
             amount,
             reason: app.engine.keyring().seal_value(app.engine.now(), &reason)?,
         };
-        let command = MerchantCommand::OpenDispute(order);
+        let command = MerchantCommand::OpenDispute(Box::new(order));
         match settled(app.engine.command(group, command, lookup, Some(operator.clone()), permit).await?)? {
             Settled::Recorded(record) => return answer(&app, &record),
             Settled::KeyTaken => {}
@@ -115,7 +115,7 @@ pub async fn accept(
     headers: HeaderMap,
     JsonBody { bytes: body, .. }: JsonBody,
 ) -> Result<Response, Problem> {
-    let command = |id, facts| MerchantCommand::AcceptDispute { id, facts };
+    let command = |id, facts: ChargeFacts| MerchantCommand::AcceptDispute { id, facts: Box::new(facts) };
     conclude(&app, operator, &id, &headers, &body, ("accept", command)).await
 }
 
@@ -130,7 +130,7 @@ pub async fn release(
     headers: HeaderMap,
     JsonBody { bytes: body, .. }: JsonBody,
 ) -> Result<Response, Problem> {
-    let command = |id, facts| MerchantCommand::ReleaseDispute { id, facts };
+    let command = |id, facts: ChargeFacts| MerchantCommand::ReleaseDispute { id, facts: Box::new(facts) };
     conclude(&app, operator, &id, &headers, &body, ("release", command)).await
 }
 

@@ -33,7 +33,7 @@ pub async fn approve(
     }
     let Refund { id, charge, group, .. } = named(&app, &id)?;
     let command = || {
-        let facts = Charge::facts(&app, Caller { group }, charge)?;
+        let facts = Box::new(Charge::facts(&app, Caller { group }, charge)?);
         Ok(MerchantCommand::ApproveRefund { id, facts })
     };
     let route = format!("POST /ops/refunds/{}/approve", id.txid());
