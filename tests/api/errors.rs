@@ -486,6 +486,8 @@ async fn ids_that_name_nothing_are_not_found() {
     let others = Furnished {
         recipient: other.recipient("Rui", 1).await,
         txid: String::new(),
+        refund: String::new(),
+        dispute: String::new(),
         plan: String::new(),
         subscription: String::new(),
         merchant: other,

@@ -434,10 +434,10 @@ impl Plain {
     pub(super) fn approve_refund(&mut self, place: usize) {
         self.refunds[place].status = "approved";
         let Refund { charge: at, amount, take_back, .. } = self.refunds[place].clone();
-        let from_pending = self.draw(at, amount);
         let charge = &mut self.charges[at];
         charge.requested -= amount;
         charge.refunded += amount;
+        // What comes back of the commission is there before the refund is taken from the seller.
         if self.refund_commission {
             let mut returned = 0;
             for component in 0..4 {
@@ -451,6 +451,8 @@ impl Plain {
                 self.available += returned;
             }
         }
+        let from_pending = self.draw(at, amount);
+        let charge = &self.charges[at];
         let mut undone = amount - from_pending;
         for (index, part) in take_back {
             let to_available = part.min(undone);
