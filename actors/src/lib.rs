@@ -17,6 +17,7 @@ pub mod history;
 pub mod journal;
 pub mod load;
 pub mod metrics;
+pub mod outbox;
 pub mod projector;
 pub mod rails;
 pub mod resident;

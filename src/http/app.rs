@@ -18,6 +18,7 @@ use tokio::sync::Semaphore;
 use super::credential::{OpsTokens, api_key};
 use super::ops::health::Exposition;
 use super::problem::{Code, FieldError, Problem};
+use crate::webhooks::Webhooks;
 
 /// What the handlers share.
 pub struct App {
@@ -33,6 +34,8 @@ pub struct App {
     pub backing_up: Arc<Semaphore>,
     /// The metrics.
     pub exposition: Exposition,
+    /// Where webhooks go, and how far they have come.
+    pub webhooks: Webhooks,
 }
 
 /// The merchant whose live API key the request carries (interface section 5).
@@ -175,7 +178,7 @@ impl From<Rejection> for Problem {
             }
             Rejection::RecipientAlreadyDecided => Problem::new(Code::AlreadyDecided),
             Rejection::ChargeNotPending => Problem::new(Code::ChargeNotPending),
-            Rejection::MerchantExists => Problem::new(Code::StateConflict),
+            Rejection::MerchantExists | Rejection::ApiKeyIsRevoked => Problem::new(Code::StateConflict),
         };
         problem.detail(detail)
     }

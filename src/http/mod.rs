@@ -9,6 +9,7 @@ pub mod body;
 pub mod card;
 pub mod charges;
 pub mod credential;
+pub mod events;
 pub mod front;
 pub mod idempotency;
 pub mod json;

@@ -8,7 +8,7 @@ use utoipa::OpenApi;
 
 use super::app::App;
 use super::ops::{api_keys, backup, books, health, merchants, sandbox, sub_recipients as review};
-use super::{balance, card, charges, pix, statement, sub_recipients};
+use super::{balance, card, charges, events, pix, statement, sub_recipients};
 
 static DOCUMENT: LazyLock<utoipa::openapi::OpenApi> = LazyLock::new(Document::openapi);
 
@@ -25,6 +25,9 @@ pub fn public(app: &Arc<App>) -> Router {
         .route("/api/dashboard/sub-recipients/{id}/splits", get(statement::splits))
         .route("/api/balance", get(balance::get))
         .route("/api/balance/operations", get(balance::list_operations))
+        .route("/api/events", get(events::list))
+        .route("/api/events/{id}", get(events::get))
+        .route("/api/events/{id}/redeliver", post(events::redeliver))
         .route("/openapi.json", get(|| async { Json(&*DOCUMENT) }));
     if app.sandbox {
         router = router.route("/api/sandbox/pix/{txid}/pay", post(pix::sandbox_pay));
@@ -38,7 +41,8 @@ pub fn operations(app: &Arc<App>) -> Router {
         .route("/ops/merchants", post(merchants::create))
         .route("/ops/merchants/{id}", get(merchants::get).patch(merchants::change))
         .route("/ops/merchants/{id}/api-keys", post(api_keys::create))
-        .route("/ops/api-keys/{id}", delete(api_keys::revoke))
+        .route("/ops/api-keys/{id}", delete(api_keys::revoke).patch(api_keys::change))
+        .route("/ops/api-keys/{id}/rotate-secret", post(api_keys::rotate_secret))
         .route("/ops/sub-recipients/{id}/approve", post(review::approve))
         .route("/ops/sub-recipients/{id}/reject", post(review::reject))
         .route("/ops/trial-balance", get(books::trial_balance))
@@ -73,11 +77,16 @@ pub fn operations(app: &Arc<App>) -> Router {
         statement::splits,
         balance::get,
         balance::list_operations,
+        events::list,
+        events::get,
+        events::redeliver,
         merchants::create,
         merchants::get,
         merchants::change,
         api_keys::create,
         api_keys::revoke,
+        api_keys::change,
+        api_keys::rotate_secret,
         review::approve,
         review::reject,
         books::trial_balance,

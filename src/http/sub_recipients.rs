@@ -438,7 +438,8 @@ fn status_name(status: RecipientStatus) -> &'static str {
     }
 }
 
-fn document_type(document: &str) -> &'static str {
+/// `CPF` or `CNPJ`.
+pub fn document_type(document: &str) -> &'static str {
     if document.len() == 14 { "CNPJ" } else { "CPF" }
 }
 

@@ -20,6 +20,9 @@ const ENDPOINTS: &[(&str, &str, bool)] = &[
     ("GET", "/api/dashboard/sub-recipients/{R}/splits", false),
     ("GET", "/api/balance", false),
     ("GET", "/api/balance/operations", false),
+    ("GET", "/api/events", false),
+    ("GET", "/api/events/{E}", false),
+    ("POST", "/api/events/{E}/redeliver", true),
     ("POST", "/api/sandbox/pix/{T}/pay", true),
     ("POST", "/api/charges/{T}/cancel", true),
     ("POST", "/ops/merchants", true),
@@ -27,6 +30,8 @@ const ENDPOINTS: &[(&str, &str, bool)] = &[
     ("PATCH", "/ops/merchants/{M}", true),
     ("POST", "/ops/merchants/{M}/api-keys", true),
     ("DELETE", "/ops/api-keys/{K}", false),
+    ("PATCH", "/ops/api-keys/{K}", true),
+    ("POST", "/ops/api-keys/{K}/rotate-secret", true),
     ("POST", "/ops/sub-recipients/{R}/approve", true),
     ("POST", "/ops/sub-recipients/{R}/reject", true),
     ("GET", "/ops/trial-balance", false),
@@ -40,6 +45,7 @@ struct Furnished<'w> {
     merchant: Merchant<'w>,
     recipient: String,
     txid: String,
+    event: String,
 }
 
 impl<'w> Furnished<'w> {
@@ -47,12 +53,18 @@ impl<'w> Furnished<'w> {
         let merchant = world.merchant().await;
         let recipient = merchant.recipient("Ana", 1).await;
         let txid = text(&merchant.post("/api/pix", &pix("80.00")).await.expect(201)["txid"]);
-        Self { merchant, recipient, txid }
+        let event = text(&items(&merchant.get("/api/events").await.expect(200))[0]["id"]);
+        Self { merchant, recipient, txid, event }
     }
 
     fn path(&self, template: &str) -> String {
-        let ids =
-            [("{M}", &self.merchant.id), ("{K}", &self.merchant.key_id), ("{R}", &self.recipient), ("{T}", &self.txid)];
+        let ids = [
+            ("{M}", &self.merchant.id),
+            ("{K}", &self.merchant.key_id),
+            ("{R}", &self.recipient),
+            ("{T}", &self.txid),
+            ("{E}", &self.event),
+        ];
         ids.iter().fold(template.to_owned(), |path, (name, id)| path.replace(name, id))
     }
 
@@ -196,6 +208,7 @@ async fn a_body_may_be_left_out_where_nothing_is_asked_in_it() {
             let answer = furnished.send(method, &path, content_type, "").await;
             let status = match path.rsplit('/').next().unwrap() {
                 "api-keys" => 201,
+                "redeliver" | "rotate-secret" => 200,
                 "approve" | "cancel" => 409,
                 "pay" => {
                     if content_type.is_none() {
@@ -420,7 +433,12 @@ async fn ids_that_name_nothing_are_not_found() {
     let world = World::sandbox().await;
     let furnished = Furnished::on(&world).await;
     let other = world.merchant().await;
-    let others = Furnished { recipient: other.recipient("Rui", 1).await, txid: String::new(), merchant: other };
+    let others = Furnished {
+        recipient: other.recipient("Rui", 1).await,
+        txid: String::new(),
+        event: String::new(),
+        merchant: other,
+    };
     let unknown = "01890000-0000-8000-8000-000000000000";
     let long = "a".repeat(4_000);
     let garbage = [
@@ -445,7 +463,7 @@ async fn ids_that_name_nothing_are_not_found() {
         let (from, to) = (template.find('{').unwrap(), template.find('}').unwrap() + 1);
         let body = if *takes_body { r#"{"notes":"x"}"# } else { "" };
         // An id of another kind is as unknown as any.
-        let of_other_kinds = ["{M}", "{K}", "{R}", "{T}"].into_iter().filter(|name| !template.contains(name));
+        let of_other_kinds = ["{M}", "{K}", "{R}", "{T}", "{E}"].into_iter().filter(|name| !template.contains(name));
         let of_other_kinds: Vec<String> = of_other_kinds.map(|name| furnished.path(name)).collect();
         for id in garbage.into_iter().chain(of_other_kinds.iter().map(String::as_str)) {
             let path = format!("{}{id}{}", &template[..from], &template[to..]);
@@ -471,6 +489,7 @@ async fn queries_are_checked() {
     let lists = [
         "/api/charges".to_owned(),
         "/api/balance/operations".to_owned(),
+        "/api/events".to_owned(),
         "/api/dashboard/sub-recipients".to_owned(),
         furnished.path("/api/dashboard/sub-recipients/{R}/splits"),
         furnished.path("/ops/ledgers/M-{M}/entries"),

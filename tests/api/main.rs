@@ -13,4 +13,5 @@ mod operations;
 mod pix;
 mod statement;
 mod sub_recipients;
+mod webhooks;
 mod world;

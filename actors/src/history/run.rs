@@ -1,6 +1,6 @@
 //! A run: the lists of a range of Records, sorted by term and packed into one file that is never changed.
 //!
-//! # Format 1
+//! # Format 2
 //! ```text
 //! pages      4 KiB each: groups (u16), how many postings of the first group's term stand in pages before (u32), the groups,
 //!            zeros, CRC32C of the run's first sequence, the page's number and all bytes before (u32)
@@ -12,7 +12,8 @@
 //! ```
 //! All numbers are big-endian. The bytes follow from the Records alone, so that a run can be checked against the journal, and one
 //! that is lost or damaged is written again as it was. A change of this format takes another number; a release reads the formats up to
-//! its own, and names a newer one instead of reading it.
+//! its own, and names a newer one instead of reading it. Format 1 had the same bytes without the lists of notices: such a run is written
+//! again.
 
 use std::ops::Range;
 
@@ -20,7 +21,7 @@ use super::term::Term;
 use crate::store::{Store, StoreError};
 
 /// The format that this release writes and reads.
-const FORMAT: u8 = 1;
+const FORMAT: u8 = 2;
 const MAGIC: [u8; 7] = *b"centavo";
 const PAGE_BYTES: usize = 4096;
 const PAGE_END: usize = PAGE_BYTES - 4;
@@ -230,6 +231,9 @@ impl Footer {
                 found: *format,
                 known: FORMAT,
             }));
+        }
+        if *format < FORMAT {
+            return Err(RunError::Damaged);
         }
         let word = |at: usize| u64::from_be_bytes(rest[at..at + 8].try_into().expect("eight bytes"));
         let half = |at: usize| u32::from_be_bytes(rest[at..at + 4].try_into().expect("four bytes"));
@@ -558,9 +562,9 @@ mod tests {
         assert!(!filter_may_hold(&[], 7));
     }
 
-    /// Written down so that a change of the format does not pass unnoticed: runs of earlier builds are read as they are.
+    /// Written down so that a change of the format does not pass unnoticed: runs of other builds are read as they are.
     #[test]
-    fn the_bytes_of_format_1_stay_as_they_are() {
+    fn the_bytes_of_format_2_stay_as_they_are() {
         let mut builder = Builder::new(5);
         for number in 0..3_000 {
             builder.push(Term { kind: 0, whose: 7 }, &[number * number]);
@@ -584,6 +588,6 @@ mod tests {
         let store = MemoryStore::new();
         store.put_file(&cover.file_name(), &bytes).unwrap();
         let refused = Run::open(&store, &cover.file_name(), bytes.len() as u64).unwrap_err();
-        assert!(matches!(refused, RunError::Store(StoreError::NewerFormat { found: 2, known: 1, .. })), "{refused:?}");
+        assert!(matches!(refused, RunError::Store(StoreError::NewerFormat { found: 3, known: 2, .. })), "{refused:?}");
     }
 }

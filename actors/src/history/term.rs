@@ -3,6 +3,7 @@
 use ledger::event::Event;
 use ledger::fees::PaymentMethod;
 use ledger::id::{Fingerprint, GroupNumber, LedgerId, ObjectId};
+use ledger::notices::notices;
 use ledger::operations::operations;
 use ledger::record::Record;
 
@@ -42,6 +43,7 @@ const CASHOUTS: u8 = 10;
 const REFUNDS: u8 = 11;
 const DISPUTES: u8 = 12;
 const WITHDRAWALS: u8 = 13;
+const NOTICES: u8 = 14;
 
 impl Term {
     /// Sequences of the Records that a ledger's owner decided; the n-th is its Record of ordinal n.
@@ -107,6 +109,11 @@ impl Term {
     /// Sequences of the Records that asked for a recipient's withdrawals.
     pub fn withdrawals(recipient: LedgerId) -> Self {
         Self::of_ledger(WITHDRAWALS, recipient)
+    }
+
+    /// Sequences of the Records of a group with notices for the outside, once for each notice: the n-th is its notice of number n.
+    pub fn notices(group: GroupNumber) -> Self {
+        Self::of_ledger(NOTICES, LedgerId::Merchant(group))
     }
 
     /// Ordinals of the merchant's Records that opened its charges.
@@ -178,6 +185,9 @@ pub(super) fn postings(
     with_entries.into_iter().for_each(|ledger| post(Term::entries(ledger), sequence));
     for _ in operations(record) {
         post(Term::operations(LedgerId::Merchant(group)), sequence);
+    }
+    for _ in notices(record) {
+        post(Term::notices(group), sequence);
     }
     for event in &record.events {
         about(event, |id| post(Term::object(id), sequence));
@@ -266,6 +276,8 @@ fn about(event: &Event, mut name: impl FnMut(ObjectId)) {
         | Event::MerchantChanged { .. }
         | Event::ApiKeyCreated { .. }
         | Event::ApiKeyRevoked { .. }
+        | Event::ApiKeyChanged { .. }
+        | Event::WebhookSecretRotated { .. }
         | Event::RecipientRegistered { .. }
         | Event::RecipientRegisteredAgain { .. }
         | Event::RecipientSubmitted { .. }

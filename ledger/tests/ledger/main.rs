@@ -8,6 +8,7 @@
 mod cases;
 mod golden;
 mod interleavings;
+mod notices;
 mod operations;
 mod postings;
 mod properties;

@@ -1,0 +1,67 @@
+//! A program of another language, and what is to be done where it is missing.
+
+use std::path::PathBuf;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+/// Python with the packages of `requirements.txt`: `CENTAVO_PYTHON`, or what the system has. None when it can't load a package.
+pub(crate) fn python(package: &str) -> Option<Command> {
+    let program = std::env::var_os("CENTAVO_PYTHON").map_or_else(|| "python3".into(), PathBuf::from);
+    // A relative path is of the folder that the tests run in, wherever the program is started.
+    let program = if program.components().count() > 1 { std::path::absolute(program).unwrap() } else { program };
+    let command = || Command::new(&program);
+    let loaded = command().args(["-c", &format!("import {package}")]).output();
+    found(loaded, &format!("Python with {package}")).then(command)
+}
+
+/// Node with the modules of `CENTAVO_NODE_MODULES`. None when it can't load a module.
+pub(crate) fn node(module: &str) -> Option<Command> {
+    let command = || {
+        let mut command = Command::new("node");
+        if let Some(modules) = std::env::var_os("CENTAVO_NODE_MODULES") {
+            command.env("NODE_PATH", std::path::absolute(modules).unwrap());
+        }
+        command
+    };
+    let loaded = command().args(["-e", &format!("require('{module}')")]).output();
+    found(loaded, &format!("Node with {module}")).then(command)
+}
+
+fn found(loaded: std::io::Result<Output>, what: &str) -> bool {
+    let is_there = loaded.is_ok_and(|output| output.status.success());
+    if !is_there {
+        let missing = format!("{what} is missing; tests/conformance/README.md says how to get it");
+        assert!(std::env::var("CENTAVO_CONFORMANCE").as_deref() != Ok("required"), "{missing}");
+        println!("Nothing was tested: {missing}");
+    }
+    is_there
+}
+
+/// Runs a program; what it wrote on both streams, and whether it was content. One that takes longer than this is killed, and failed.
+pub(crate) fn run(mut command: Command, within: Duration) -> Result<String, String> {
+    let log = tempfile::NamedTempFile::new().unwrap();
+    let both = std::fs::OpenOptions::new().append(true).open(log.path()).unwrap();
+    command.stdin(Stdio::null()).stdout(both.try_clone().unwrap()).stderr(both);
+    let mut child = command.spawn().unwrap();
+    let status = ended(&mut child, within);
+    let said = std::fs::read(log.path()).unwrap();
+    let said = String::from_utf8_lossy(&said).into_owned();
+    match status {
+        Some(true) => Ok(said),
+        Some(false) => Err(said),
+        None => Err(format!("{said}\nIt was killed after {} seconds.", within.as_secs())),
+    }
+}
+
+fn ended(child: &mut Child, within: Duration) -> Option<bool> {
+    let deadline = Instant::now() + within;
+    while Instant::now() < deadline {
+        if let Some(status) = child.try_wait().unwrap() {
+            return Some(status.success());
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    None
+}
