@@ -61,7 +61,11 @@ const LESSONS: &[(&str, &[&str], &[&str])] = &[
         &[],
         &["register zoe", "submit zoe", "approve zoe", "reject dora", "register dora"],
     ),
-    ("Settings and keys", &[], &["set antifraud 0", "make-key k", "revoke-key k"]),
+    (
+        "Settings and keys",
+        &[],
+        &["set antifraud 0", "make-key k", "point-key k https://example.com", "rotate-key k new", "revoke-key k"],
+    ),
 ];
 
 #[test]
