@@ -81,15 +81,16 @@ impl Endpoint {
         self.is_changed = true;
     }
 
-    /// Takes a notice that somebody asked for again: it is tried at once, and waits for no other. One that was not taken yet comes anyway.
+    /// Takes a notice that somebody asked for again: it is tried at once, and waits for no other. One that waits in its order is tried
+    /// as soon as that allows, and one that was not taken yet comes anyway.
     pub(super) fn add_again(&mut self, number: u64, subject: u64, told_at: Timestamp, now: Timestamp) {
         if number > self.progress.through {
             return;
         }
-        let again = Waiting { number, tries: 0, next_at: now, again: true, subject, told_at };
         match self.progress.waiting.iter_mut().find(|waiting| waiting.number == number) {
-            Some(waiting) => *waiting = again,
+            Some(waiting) => (waiting.tries, waiting.next_at) = (0, now),
             None => {
+                let again = Waiting { number, tries: 0, next_at: now, again: true, subject, told_at };
                 let place = self.progress.waiting.partition_point(|waiting| waiting.number < number);
                 self.progress.waiting.insert(place, again);
             }

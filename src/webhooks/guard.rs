@@ -62,13 +62,14 @@ impl Target {
         }
         let host = authority.host().trim_start_matches('[').trim_end_matches(']').to_owned();
         let is_bracketed = authority.host().starts_with('[');
-        let port = match (authority.port_u16(), authority.port()) {
-            (Some(0), _) | (None, Some(_)) => return Err(Refusal::NotAUrl),
-            (Some(port), _) => port,
-            (None, None) if authority.as_str().ends_with(':') => return Err(Refusal::NotAUrl),
-            (None, None) if is_https => 443,
-            (None, None) => 80,
+        let port = match authority.as_str().strip_prefix(authority.host()).unwrap_or_default() {
+            "" if is_https => 443,
+            "" => 80,
+            text => text.strip_prefix(':').and_then(|port| port.parse().ok()).ok_or(Refusal::NotAUrl)?,
         };
+        if port == 0 {
+            return Err(Refusal::NotAUrl);
+        }
         if host.is_empty() || is_bracketed && host.parse::<Ipv6Addr>().is_err() {
             return Err(Refusal::NotAUrl);
         }

@@ -260,11 +260,10 @@ impl Deliverer {
             }
             if without_room {
                 self.ready.insert(id);
-            } else if let Some(at) = self.app.webhooks.endpoints().get(&id).and_then(Endpoint::next_at) {
-                if at > now {
-                    self.later.insert((at, id));
-                }
+                continue;
             }
+            let next_at = self.app.webhooks.endpoints().get(&id).and_then(Endpoint::next_at);
+            self.later.extend(next_at.filter(|at| *at > now).map(|at| (at, id)));
         }
     }
 

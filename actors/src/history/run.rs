@@ -572,7 +572,7 @@ mod tests {
         builder.push(Term { kind: 3, whose: u64::MAX }, &[9]);
         builder.push(Term { kind: 8, whose: 1 << 32 }, &[1 << 40, zigzag(-1), zigzag(i64::MAX), zigzag(i64::MIN)]);
         let bytes = builder.finish(Cover { first: 5, last: 3_004, latest_ms: -3 });
-        assert_eq!((bytes.len(), crc32c::crc32c(&bytes)), (8_362, 2_095_555_683));
+        assert_eq!((bytes.len(), crc32c::crc32c(&bytes)), (8_362, 1_289_531_213));
     }
 
     #[test]
