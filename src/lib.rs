@@ -18,3 +18,4 @@ pub mod restore;
 pub mod serve;
 pub mod terminal;
 pub mod verify;
+pub mod webhooks;

@@ -25,6 +25,7 @@ use crate::http::rate_limits::RateLimits;
 use crate::http::reports::Reporting;
 use crate::http::{routes, server};
 use crate::rails::sandbox;
+use crate::webhooks::{self, Webhooks};
 
 /// Why the program does not start.
 #[derive(Debug, thiserror::Error)]
@@ -43,6 +44,9 @@ pub enum StartError {
     /// The master key cannot be read or made.
     #[error("the master key: {0}")]
     MasterKey(String),
+    /// Webhooks could not be sent over https.
+    #[error("https for webhooks: {0}")]
+    Https(#[from] tokio_rustls::rustls::Error),
     /// The operating system gives no random bytes.
     #[error("the operating system gives no random bytes: {0}")]
     Random(#[from] getrandom::Error),
@@ -66,6 +70,7 @@ pub struct Running {
     shutdown: watch::Sender<bool>,
     listeners: [JoinHandle<server::Drained>; 2],
     schedule: JoinHandle<()>,
+    deliverer: JoinHandle<()>,
 }
 
 /// Opens the data and begins to serve. `progress` is told how many Records of how many have been read.
@@ -93,6 +98,7 @@ pub async fn start_with(
     let engine = Engine::open(&settings.data, &settings.sled, options, progress).await?;
     let mut registry = Registry::default();
     engine.metrics().register(&mut registry);
+    let webhooks = Webhooks::new(settings.webhook_allow, &mut registry)?;
     let app = Arc::new(App {
         engine,
         ops_tokens: settings.ops_tokens,
@@ -103,6 +109,7 @@ pub async fn start_with(
         exporting: Arc::new(Semaphore::new(1)),
         reporting: Reporting::default(),
         exposition: Exposition(registry),
+        webhooks,
     });
     let (shutdown, told) = watch::channel(false);
     let serve = |socket: TcpSocket, asked: SocketAddr, router: axum::Router| -> Result<_, StartError> {
@@ -129,7 +136,17 @@ pub async fn start_with(
             tracing::error!(?ended, "the schedule failed, and begins again");
         }
     });
-    Ok(Running { app, public, operations, shutdown, listeners: [merchants, operators], schedule })
+    let delivered = Arc::clone(&app);
+    let deliverer = tokio::spawn(async move {
+        while JoinSet::from_iter([webhooks::run(Arc::clone(&delivered), told.clone())])
+            .join_next()
+            .await
+            .is_some_and(|ended| ended.is_err())
+        {
+            tracing::error!("the deliverer of webhooks failed, and begins again");
+        }
+    });
+    Ok(Running { app, public, operations, shutdown, listeners: [merchants, operators], schedule, deliverer })
 }
 
 impl Running {
@@ -144,6 +161,7 @@ impl Running {
         for listener in self.listeners {
             let _ended = listener.await;
         }
+        let _ended = self.deliverer.await;
         self.schedule.abort();
         let _aborted = self.schedule.await;
         self.app.engine.stop().await;

@@ -30,6 +30,7 @@ use crate::history::HistoryOptions;
 use crate::journal::{Input, Journal, JournalParts, Permit, Room, RoomLimits, Sender, Submission};
 use crate::load::{self, LoadError};
 use crate::metrics::Metrics;
+use crate::outbox::Outbox;
 use crate::projector::Projector;
 use crate::rails::{CardAnswer, CardOrder, PixFate, RailError, Rails};
 use crate::resident::{Books, KeyLookup, Order, Outcome};
@@ -405,6 +406,11 @@ impl Engine {
     /// The readers' view.
     pub fn projector(&self) -> &Projector {
         &self.shared.projector
+    }
+
+    /// How far the notices of the journal were delivered.
+    pub fn outbox(&self) -> Outbox {
+        Outbox::new(Arc::clone(&self.shared.store))
     }
 
     /// The keys.

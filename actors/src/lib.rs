@@ -18,6 +18,7 @@ pub mod journal;
 pub mod load;
 pub mod metrics;
 pub mod names;
+pub mod outbox;
 pub mod projector;
 pub mod rails;
 pub mod resident;

@@ -955,4 +955,27 @@ pub enum Event {
         #[n(1)]
         standing: Standing,
     },
+    /// Merchant: the operator said where webhooks of an API key go.
+    #[n(70)]
+    ApiKeyChanged {
+        /// The key's id.
+        #[n(0)]
+        id: ObjectId,
+        /// Where webhooks go from here on; none for nowhere.
+        #[n(1)]
+        webhook_url: Option<String>,
+    },
+    /// Merchant: an API key has a new webhook secret; the one before signs beside it for a while.
+    #[n(71)]
+    WebhookSecretRotated {
+        /// The key's id.
+        #[n(0)]
+        id: ObjectId,
+        /// The new secret, sealed under the master key.
+        #[cbor(n(1), with = "minicbor::bytes")]
+        webhook_secret: Vec<u8>,
+        /// The one before signs until then.
+        #[n(2)]
+        previous_until: Timestamp,
+    },
 }

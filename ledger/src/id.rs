@@ -123,6 +123,11 @@ impl IdKey {
         self.assemble(group, now, random, (number.0 ^ self.mask(group, now)) & NUMBER_MASK)
     }
 
+    /// The bits that [`IdKey::object`] was given as `random`: an id can carry a number of 42 bits.
+    pub fn object_number(&self, id: ObjectId) -> u64 {
+        (((id.0 >> 64) as u64 & 0x0FFF) << NUMBER_BITS) | ((id.0 >> 32) as u64 & u64::from(NUMBER_MASK))
+    }
+
     /// The group that an id names. A made-up id names some group too: what it reaches is checked there.
     pub fn group(&self, id: ObjectId) -> GroupNumber {
         GroupNumber(self.unpermute(id.0 as u32))
@@ -210,6 +215,7 @@ mod tests {
             let now = Timestamp(at);
             let charge = ids.object(GroupNumber(group), now, random);
             prop_assert_eq!(ids.group(charge), GroupNumber(group));
+            prop_assert_eq!(ids.object_number(charge), random & ((1 << 42) - 1));
             prop_assert_eq!(charge.created_at(), now);
             prop_assert_eq!(ObjectId::parse(&charge.txid()), Some(charge));
             prop_assert_eq!(ObjectId::parse(&charge.uuid().to_string()), Some(charge));

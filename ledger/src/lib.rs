@@ -19,6 +19,7 @@ pub mod id;
 pub mod invariants;
 pub mod merchant;
 pub mod money;
+pub mod notices;
 pub mod operations;
 pub mod personal;
 pub mod postings;

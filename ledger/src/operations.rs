@@ -159,6 +159,8 @@ fn of_event(event: &Event, at: Timestamp, lines: &mut Vec<Operation>) {
         | Event::MerchantChanged { .. }
         | Event::ApiKeyCreated { .. }
         | Event::ApiKeyRevoked { .. }
+        | Event::ApiKeyChanged { .. }
+        | Event::WebhookSecretRotated { .. }
         | Event::RecipientRegistered { .. }
         | Event::RecipientRegisteredAgain { .. }
         | Event::RecipientSubmitted { .. }

@@ -174,6 +174,8 @@ fn of_event(owner: LedgerId, event: &Event, entries: &mut Vec<Entry>) {
         | Event::MerchantChanged { .. }
         | Event::ApiKeyCreated { .. }
         | Event::ApiKeyRevoked { .. }
+        | Event::ApiKeyChanged { .. }
+        | Event::WebhookSecretRotated { .. }
         | Event::RecipientRegistered { .. }
         | Event::RecipientRegisteredAgain { .. }
         | Event::RecipientSubmitted { .. }

@@ -122,4 +122,7 @@ pub enum Rejection {
     /// No such API key.
     #[error("no such API key")]
     ApiKeyNotFound,
+    /// The API key was revoked: nothing of it can be changed any more.
+    #[error("the API key is revoked")]
+    ApiKeyIsRevoked,
 }

@@ -21,6 +21,7 @@ use super::ops::health::Exposition;
 use super::problem::{Code, FieldError, Problem};
 use super::rate_limits::RateLimits;
 use super::reports::Reporting;
+use crate::webhooks::Webhooks;
 
 /// What the handlers share.
 pub struct App {
@@ -42,6 +43,8 @@ pub struct App {
     pub reporting: Reporting,
     /// The metrics.
     pub exposition: Exposition,
+    /// Where webhooks go, and how far they have come.
+    pub webhooks: Webhooks,
 }
 
 /// The merchant whose live API key the request carries (interface section 5). [`super::rate_limits::admit`] stands before every route
@@ -217,6 +220,7 @@ impl From<Rejection> for Problem {
                 of_amount(Code::InsufficientBalance, Code::InsufficientBalance.row().message.to_owned())
             }
             Rejection::MerchantExists
+            | Rejection::ApiKeyIsRevoked
             | Rejection::SubscriptionEnded
             | Rejection::CashoutNotInProcessing
             | Rejection::RecipientIsRejected

@@ -157,10 +157,16 @@ pub struct Charge {
 impl Charge {
     /// Finds a merchant's charge; none when there is none of this id.
     pub fn find(app: &App, caller: Caller, id: ObjectId) -> Result<Option<Self>, Problem> {
+        Self::find_through(app, caller, id, Sequence(u64::MAX))
+    }
+
+    /// Finds a merchant's charge as it was once the Record of this sequence had taken effect.
+    pub fn find_through(app: &App, caller: Caller, id: ObjectId, through: Sequence) -> Result<Option<Self>, Problem> {
         if app.engine.ids().group(id) != caller.group {
             return Ok(None);
         }
-        let about = app.engine.projector().about(id)?;
+        let mut about = app.engine.projector().about(id)?;
+        about.retain(|sequence| *sequence <= through);
         // The index may name Records about another object, even one that somebody chose: only the Record says whose it is.
         for (place, sequence) in about.iter().enumerate() {
             let opened = Self::opened_by(app, &app.engine.record(*sequence)?);

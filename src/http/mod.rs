@@ -14,6 +14,7 @@ pub mod charges;
 pub mod credential;
 pub mod disputes;
 pub mod document;
+pub mod events;
 pub mod front;
 pub mod idempotency;
 pub mod json;

@@ -22,8 +22,8 @@ use super::ops::{
 };
 use super::rate_limits::{Policy, admit};
 use super::{
-    anticipation, balance, card, cards, cashout, charges, disputes, document, pix, plans, reference, refunds, reports,
-    statement, sub_recipients, subscriptions, withdrawals,
+    anticipation, balance, card, cards, cashout, charges, disputes, document, events, pix, plans, reference, refunds,
+    reports, statement, sub_recipients, subscriptions, withdrawals,
 };
 
 type Routes = OpenApiRouter<Arc<App>>;
@@ -63,6 +63,8 @@ fn for_merchants(in_sandbox: bool) -> Routes {
         .routes(routes!(subscriptions::pause))
         .routes(routes!(subscriptions::resume))
         .routes(routes!(subscriptions::charges));
+    let events =
+        Routes::new().routes(routes!(events::list)).routes(routes!(events::get)).routes(routes!(events::redeliver));
     let balance = Routes::new()
         .routes(routes!(balance::get))
         .routes(routes!(balance::list_operations))
@@ -74,6 +76,7 @@ fn for_merchants(in_sandbox: bool) -> Routes {
         .merge(tagged("Sub-recipients", recipients))
         .merge(tagged("Cashouts", cashouts))
         .merge(tagged("Refunds", refunds))
+        .merge(tagged("Events", events))
         .merge(tagged("Plans and subscriptions", recurrency))
         .merge(tagged("Balance", balance));
     if in_sandbox { table.merge(tagged("Sandbox", sandbox)) } else { table }
@@ -85,7 +88,8 @@ fn for_operators(in_sandbox: bool) -> Routes {
         .routes(routes!(merchants::create))
         .routes(routes!(merchants::get, merchants::change))
         .routes(routes!(api_keys::create))
-        .routes(routes!(api_keys::revoke));
+        .routes(routes!(api_keys::revoke, api_keys::change))
+        .routes(routes!(api_keys::rotate_secret));
     let decisions = Routes::new()
         .routes(routes!(queue::get))
         .routes(routes!(review::approve))

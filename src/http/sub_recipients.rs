@@ -342,6 +342,7 @@ pub fn status_name(status: RecipientStatus) -> &'static str {
     }
 }
 
-fn document_type(document: &str) -> &'static str {
+/// `CPF` or `CNPJ`.
+pub fn document_type(document: &str) -> &'static str {
     if registration::is_corporation(document) { "CNPJ" } else { "CPF" }
 }

@@ -111,7 +111,8 @@ pub struct CustomerView {
 }
 
 impl SubscriptionView {
-    fn of(app: &App, row: &SubscriptionRow) -> Self {
+    /// What is shown of a subscription.
+    pub fn of(app: &App, row: &SubscriptionRow) -> Self {
         let SubscriptionRow { id, terms, standing, customer } = row;
         let group = app.engine.ids().group(*id);
         let customer: Payer = app.engine.keyring().open_value(customer).unwrap_or_default();

@@ -23,6 +23,9 @@ const ENDPOINTS: &[(&str, &str, bool)] = &[
     ("GET", "/api/dashboard/sub-recipients/{R}/splits", false),
     ("GET", "/api/balance", false),
     ("GET", "/api/balance/operations", false),
+    ("GET", "/api/events", false),
+    ("GET", "/api/events/{E}", false),
+    ("POST", "/api/events/{E}/redeliver", true),
     ("POST", "/api/sandbox/pix/{T}/pay", true),
     ("POST", "/api/charges/{T}/cancel", true),
     ("POST", "/api/refunds", true),
@@ -51,6 +54,8 @@ const ENDPOINTS: &[(&str, &str, bool)] = &[
     ("PATCH", "/ops/merchants/{M}", true),
     ("POST", "/ops/merchants/{M}/api-keys", true),
     ("DELETE", "/ops/api-keys/{K}", false),
+    ("PATCH", "/ops/api-keys/{K}", true),
+    ("POST", "/ops/api-keys/{K}/rotate-secret", true),
     ("POST", "/ops/sub-recipients/{R}/approve", true),
     ("POST", "/ops/sub-recipients/{R}/reject", true),
     ("GET", "/ops/queue", false),
@@ -71,6 +76,7 @@ struct Furnished<'w> {
     dispute: String,
     plan: String,
     subscription: String,
+    event: String,
 }
 
 impl<'w> Furnished<'w> {
@@ -88,6 +94,7 @@ impl<'w> Furnished<'w> {
         let plan = text(&merchant.post("/api/recurrency/plans", &plan).await.expect(201)["id"]);
         let subscription = json!({"plan_id": plan, "payment_method": "pix", "customer": card(1, APPROVED)["customer"]});
         let subscription = merchant.post("/api/recurrency/subscriptions", &subscription).await.expect(201);
+        let event = text(&items(&merchant.get("/api/events").await.expect(200))[0]["id"]);
         Self {
             merchant,
             recipient,
@@ -95,6 +102,7 @@ impl<'w> Furnished<'w> {
             refund,
             dispute: text(&dispute["id"]),
             plan,
+            event,
             subscription: text(&subscription["id"]),
         }
     }
@@ -109,6 +117,7 @@ impl<'w> Furnished<'w> {
             ("{D}", &self.dispute),
             ("{P}", &self.plan),
             ("{S}", &self.subscription),
+            ("{E}", &self.event),
         ];
         ids.iter().fold(template.to_owned(), |path, (name, id)| path.replace(name, id))
     }
@@ -255,6 +264,7 @@ async fn a_body_may_be_left_out_where_nothing_is_asked_in_it() {
             let answer = furnished.send(method, &path, content_type, "").await;
             let status = match path.rsplit('/').next().unwrap() {
                 "api-keys" => 201,
+                "redeliver" | "rotate-secret" => 200,
                 "pause" | "resume" => 200,
                 "cancel" if path.contains("/subscriptions/") => 200,
                 "approve" if path.contains("/sub-recipients/") => 409,
@@ -490,6 +500,7 @@ async fn ids_that_name_nothing_are_not_found() {
         dispute: String::new(),
         plan: String::new(),
         subscription: String::new(),
+        event: String::new(),
         merchant: other,
     };
     let unknown = "01890000-0000-8000-8000-000000000000";
@@ -516,7 +527,7 @@ async fn ids_that_name_nothing_are_not_found() {
         let (from, to) = (template.find('{').unwrap(), template.find('}').unwrap() + 1);
         let body = if *takes_body { r#"{"notes":"x"}"# } else { "" };
         // An id of another kind is as unknown as any.
-        let of_other_kinds = ["{M}", "{K}", "{R}", "{T}", "{F}", "{D}", "{P}", "{S}"]
+        let of_other_kinds = ["{M}", "{K}", "{R}", "{T}", "{F}", "{D}", "{P}", "{S}", "{E}"]
             .into_iter()
             .filter(|name| !template.contains(name));
         let of_other_kinds: Vec<String> = of_other_kinds.map(|name| furnished.path(name)).collect();
@@ -544,6 +555,7 @@ async fn queries_are_checked() {
     let lists = [
         "/api/charges".to_owned(),
         "/api/balance/operations".to_owned(),
+        "/api/events".to_owned(),
         "/api/dashboard/sub-recipients".to_owned(),
         "/ops/audit".to_owned(),
         furnished.path("/api/dashboard/sub-recipients/{R}/splits"),

@@ -29,5 +29,6 @@ mod registration;
 mod statement;
 mod sub_recipients;
 mod subscriptions;
+mod webhooks;
 mod withdrawals;
 mod world;

@@ -454,6 +454,7 @@ fn settings(data: &Path, sandbox: bool) -> Settings {
         ops_token: Some(OPS_TOKEN.to_owned().into()),
         sandbox: Some(sandbox),
         rate_limit: Some(false),
+        webhook_allow: Some("127.0.0.0/8".to_owned()),
         ..ServeArgs::default()
     };
     args.settings().unwrap()

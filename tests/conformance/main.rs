@@ -1,4 +1,5 @@
-//! The running server against what others wrote: a fuzzer that reads the description of the interface, and a parser of PIX codes.
+//! The running server against what others wrote: a fuzzer that reads the description of the interface, a parser of PIX codes, verifiers of
+//! signatures, and a judge of documents.
 //!
 //! They are tools of other languages. `tests/conformance/README.md` says how to get them. A test whose tool is not there says so and
 //! passes, unless `CENTAVO_CONFORMANCE=required`.
@@ -11,3 +12,4 @@ mod harness;
 mod pix_codes;
 mod schemathesis;
 mod tool;
+mod webhooks;

@@ -51,8 +51,9 @@ pub use frame::{Frame, FrameReader, write_magic};
 /// The newest format that this release writes and reads.
 pub const FORMAT: u8 = 1;
 
-/// What the keys of durable values begin with: all that is kept in the state area and can't be derived from the journal.
-const DURABLE_PREFIXES: [&[u8]; 2] = [b"keys/", b"stamp/"];
+/// What the keys of durable values begin with: all that is kept in the state area and can't be derived from the journal. How far
+/// webhooks were delivered is among them, so that a restored server does not deliver those of years again.
+const DURABLE_PREFIXES: [&[u8]; 3] = [b"keys/", b"stamp/", crate::outbox::PREFIX];
 
 /// The partition that is copied. This release has one.
 const PARTITION: Partition = Partition(0);

@@ -319,6 +319,14 @@ impl History {
         found.map(|(found, ordinal)| found.map(Sequence).ok_or(LoadError::Missing(*ordinal))).collect()
     }
 
+    /// The numbers at these places of a list, counted from 0; none past its end.
+    pub fn places(&self, term: Term, places: Range<u64>) -> Result<Vec<u64>, LoadError> {
+        let found = self.shared.read(&[term], &[], i64::MIN, u64::MAX, |lists| {
+            places.clone().map(|place| lists.nth(place)).collect::<Result<Vec<_>, _>>()
+        })?;
+        Ok(found.into_iter().flatten().collect())
+    }
+
     /// A merchant's balances after its last Record with an entry before each of these sequences.
     pub fn balances_before(&self, group: GroupNumber, sequences: &[Sequence]) -> Result<Vec<Balances>, LoadError> {
         let sequences: Vec<u64> = sequences.iter().map(|sequence| sequence.0).collect();

@@ -19,7 +19,7 @@ use std::ops::Range;
 use super::term::Term;
 use crate::store::{Store, StoreError};
 
-/// The format that this release writes and reads. Runs of format 1 have no list of what operators asked for; they are written again.
+/// The format that this release writes and reads. Runs of format 1 have neither a list of what operators asked for nor one of notices; they are written again.
 const FORMAT: u8 = 2;
 const MAGIC: [u8; 7] = *b"centavo";
 const PAGE_BYTES: usize = 4096;
@@ -233,6 +233,9 @@ impl Footer {
                 found: *format,
                 known: FORMAT,
             }));
+        }
+        if *format < FORMAT {
+            return Err(RunError::Damaged);
         }
         let word = |at: usize| u64::from_be_bytes(rest[at..at + 8].try_into().expect("eight bytes"));
         let half = |at: usize| u32::from_be_bytes(rest[at..at + 4].try_into().expect("four bytes"));
@@ -561,7 +564,7 @@ mod tests {
         assert!(!filter_may_hold(&[], 7));
     }
 
-    /// Written down so that a change of the format does not pass unnoticed: runs of earlier builds are read as they are.
+    /// Written down so that a change of the format does not pass unnoticed: runs of other builds are read as they are.
     #[test]
     fn the_bytes_of_format_2_stay_as_they_are() {
         let mut builder = Builder::new(5);

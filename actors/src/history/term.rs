@@ -3,6 +3,7 @@
 use ledger::event::Event;
 use ledger::fees::PaymentMethod;
 use ledger::id::{Fingerprint, GroupNumber, LedgerId, ObjectId};
+use ledger::notices::notices;
 use ledger::operations::operations;
 use ledger::record::Record;
 
@@ -43,6 +44,7 @@ const CASHOUTS: u8 = 10;
 const REFUNDS: u8 = 11;
 const DISPUTES: u8 = 12;
 const WITHDRAWALS: u8 = 13;
+const NOTICES: u8 = 14;
 const SUBSCRIPTIONS: u8 = 16;
 const SUBSCRIPTION_CHARGES: u8 = 17;
 
@@ -127,6 +129,11 @@ impl Term {
         Self { kind: SUBSCRIPTION_CHARGES, whose: scattered(id) }
     }
 
+    /// Sequences of the Records of a group with notices for the outside, once for each notice: the n-th is its notice of number n.
+    pub fn notices(group: GroupNumber) -> Self {
+        Self::of_ledger(NOTICES, LedgerId::Merchant(group))
+    }
+
     /// Ordinals of the merchant's Records that opened its charges.
     pub fn charges(group: GroupNumber, method: PaymentMethod, list: ChargeList) -> Self {
         let method = match method {
@@ -198,6 +205,9 @@ pub(super) fn postings(
     with_entries.into_iter().for_each(|ledger| post(Term::entries(ledger), sequence));
     for _ in operations(record) {
         post(Term::operations(LedgerId::Merchant(group)), sequence);
+    }
+    for _ in notices(record) {
+        post(Term::notices(group), sequence);
     }
     for event in &record.events {
         about(event, |id| post(Term::object(id), sequence));
@@ -292,6 +302,8 @@ fn about(event: &Event, mut name: impl FnMut(ObjectId)) {
         | Event::MerchantChanged { .. }
         | Event::ApiKeyCreated { .. }
         | Event::ApiKeyRevoked { .. }
+        | Event::ApiKeyChanged { .. }
+        | Event::WebhookSecretRotated { .. }
         | Event::RecipientRegistered { .. }
         | Event::RecipientRegisteredAgain { .. }
         | Event::RecipientSubmitted { .. }

@@ -215,6 +215,10 @@ impl Script {
             }
             prop_assert_eq!(history.numbers(&[Term::own(merchant)], 0..u64::MAX).unwrap(), own);
             let group = merchant.group().unwrap();
+            let notices = self.lists.get(&Term::notices(group)).cloned().unwrap_or_default();
+            let from = notices.len() / 2;
+            let places = from as u64..notices.len() as u64 + 3;
+            prop_assert_eq!(history.places(Term::notices(group), places).unwrap(), &notices[from..]);
             let balances = self.balances.get(&group).cloned().unwrap_or_default();
             let sequences: Vec<_> = (1..end).step_by(5).map(Sequence).collect();
             let expected: Vec<_> = sequences

@@ -6,13 +6,14 @@ use std::sync::OnceLock;
 use ledger::event::Event;
 use ledger::fees::Settings;
 use ledger::id::{GroupNumber, LedgerId, ObjectId, RecipientNumber};
-use ledger::merchant::RecipientStatus;
+use ledger::merchant::{PreviousSecret, RecipientStatus};
 use ledger::personal::Sealed;
 use ledger::record::Record;
 use ledger::time::Timestamp;
 use minicbor::{Decode, Encode};
 
 use super::waiting::WaitingSet;
+use crate::store::Sequence;
 
 /// A merchant, as published.
 #[derive(Clone, Debug)]
@@ -123,6 +124,25 @@ pub struct ApiKeyRow {
     pub digest: [u8; 32],
     /// True once revoked.
     pub revoked: bool,
+    /// Where its webhooks go, and how they are signed.
+    pub webhook: WebhookRow,
+}
+
+/// Where an API key's webhooks go, and how they are signed.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct WebhookRow {
+    /// Where they go; none for nowhere.
+    #[n(0)]
+    pub url: Option<String>,
+    /// The Record since which they go anywhere: it told the first of the addresses without a break.
+    #[n(1)]
+    pub since: u64,
+    /// The secret that signs them, sealed under the master key.
+    #[cbor(n(2), with = "minicbor::bytes")]
+    pub secret: Vec<u8>,
+    /// The secret before that, which signs beside it for a while.
+    #[n(3)]
+    pub previous: Option<PreviousSecret>,
 }
 
 /// Merchants, keys, and what follows from them.
@@ -149,7 +169,7 @@ impl Accounts {
     }
 
     /// Counts an event of a Record that is about a ledger.
-    pub(super) fn count(&mut self, event: &Event, about: LedgerId, record: &Record) {
+    pub(super) fn count(&mut self, event: &Event, about: LedgerId, record: &Record, sequence: Sequence) {
         if let Event::ClockMoved { offset_ms } = event {
             self.clock_offset_ms = *offset_ms;
         }
@@ -165,8 +185,24 @@ impl Accounts {
                 };
                 self.merchants.insert(group, row);
             }
-            Event::ApiKeyCreated { id, digest, .. } => {
-                self.put_key(*id, ApiKeyRow { group, digest: *digest, revoked: false });
+            Event::ApiKeyCreated { id, digest, webhook_url, webhook_secret } => {
+                let (url, secret) = (webhook_url.clone(), webhook_secret.clone());
+                let webhook = WebhookRow { url, since: sequence.0, secret, previous: None };
+                self.put_key(*id, ApiKeyRow { group, digest: *digest, revoked: false, webhook });
+            }
+            Event::ApiKeyChanged { id, webhook_url } => {
+                if let Some(key) = self.keys.get_mut(id) {
+                    if key.webhook.url.is_none() {
+                        key.webhook.since = sequence.0;
+                    }
+                    key.webhook.url.clone_from(webhook_url);
+                }
+            }
+            Event::WebhookSecretRotated { id, webhook_secret, previous_until } => {
+                if let Some(key) = self.keys.get_mut(id) {
+                    let sealed = std::mem::replace(&mut key.webhook.secret, webhook_secret.clone());
+                    key.webhook.previous = Some(PreviousSecret { sealed, until: *previous_until });
+                }
             }
             Event::ApiKeyRevoked { id } => {
                 if let Some(key) = self.keys.get_mut(id) {
@@ -231,6 +267,8 @@ pub(super) fn is_about_accounts(event: &Event) -> bool {
             | Event::MerchantChanged { .. }
             | Event::ApiKeyCreated { .. }
             | Event::ApiKeyRevoked { .. }
+            | Event::ApiKeyChanged { .. }
+            | Event::WebhookSecretRotated { .. }
             | Event::RecipientRegistered { .. }
             | Event::RecipientRegisteredAgain { .. }
             | Event::RecipientSubmitted { .. }

@@ -3,13 +3,14 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use ledger::event::Event;
+use ledger::event::{Event, SplitKey};
 use ledger::fees::PaymentMethod;
+use ledger::fees::SPLIT_SETTLEMENT_DAYS;
 use ledger::id::{Fingerprint, GroupNumber, LedgerId, ObjectId, RecipientNumber};
 use ledger::money::Centavos;
 use ledger::operations::{OperationAccount, operations};
 use ledger::record::{IDEMPOTENCY_KEPT_MS, Record};
-use ledger::time::Timestamp;
+use ledger::time::{Minute, Timestamp};
 
 use super::Projector;
 use crate::history::{ChargeList, Term};
@@ -63,6 +64,17 @@ pub struct ListedOperation {
     pub index: u32,
     /// What stands on the operation's account after it.
     pub balance_after: Centavos,
+}
+
+/// One notice of a group: where its Record is, and which of the Record's [`ledger::notices::notices`] it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ListedNotice {
+    /// Its number among those of the group, from 1.
+    pub number: u64,
+    /// The Record.
+    pub sequence: Sequence,
+    /// Position in the Record's notices, from 0.
+    pub index: usize,
 }
 
 /// A key, looked up.
@@ -330,6 +342,80 @@ impl Projector {
     ) -> Result<(u64, Vec<Sequence>), LoadError> {
         let (total, listed) = self.history.page(&[Term::disputes(merchant)], &[], 0..u64::MAX, skip, count)?;
         Ok((total, listed.into_iter().map(|listed| Sequence(listed.number)).collect()))
+    }
+
+    /// How many notices a group has in the Records before `end`.
+    pub fn notices_count(&self, group: GroupNumber, end: Sequence) -> Result<u64, LoadError> {
+        Ok(self.history.page(&[Term::notices(group)], &[], 0..end.0, 0, 0)?.0)
+    }
+
+    /// The notices of a group with these numbers, in order; those that there are not yet are left out.
+    pub fn notices(&self, group: GroupNumber, numbers: Range<u64>) -> Result<Vec<ListedNotice>, LoadError> {
+        let places = numbers.start.saturating_sub(1)..numbers.end.saturating_sub(1);
+        let sequences = self.history.places(Term::notices(group), places)?;
+        let mut listed: Vec<ListedNotice> = Vec::with_capacity(sequences.len());
+        for (number, sequence) in (numbers.start..).zip(sequences.into_iter().map(Sequence)) {
+            let index = match listed.last() {
+                Some(before) if before.sequence == sequence => before.index + 1,
+                Some(_) => 0,
+                None => (number - 1 - self.notices_count(group, sequence)?) as usize,
+            };
+            listed.push(ListedNotice { number, sequence, index });
+        }
+        Ok(listed)
+    }
+
+    /// How many card splits of a recipient fell due in a minute, as the Records before `end` say: those captured so long before,
+    /// less what was anticipated.
+    pub fn splits_fallen_due(&self, recipient: LedgerId, minute: Minute, end: Sequence) -> Result<u64, LoadError> {
+        let LedgerId::Recipient(group, number) = recipient else { return Ok(0) };
+        let (list, merchant) = (Term::splits_listed(recipient), LedgerId::Merchant(group));
+        let captured_from = minute.start().plus_ms(-Timestamp(0).plus_days(SPLIT_SETTLEMENT_DAYS).0);
+        let record_at = |place: u64| -> Result<Option<(u64, Record)>, LoadError> {
+            let Some(ordinal) = self.history.places(list, place..place + 1)?.first().copied() else { return Ok(None) };
+            Ok(Some((ordinal, self.record(self.history.own(merchant, &[ordinal])?[0])?)))
+        };
+        let (mut low, mut high) = (0, self.history.page(&[list], &[], 0..u64::MAX, 0, 0)?.0);
+        while low < high {
+            let middle = low.midpoint(high);
+            match record_at(middle)? {
+                Some((_, record)) if record.effective_at < captured_from => low = middle + 1,
+                _ => high = middle,
+            }
+        }
+        let (mut count, mut seen) = (0, None);
+        while let Some((ordinal, record)) = record_at(low)? {
+            low += 1;
+            if record.effective_at >= captured_from.plus_ms(60_000) {
+                break;
+            }
+            if seen.replace(ordinal) == Some(ordinal) {
+                continue;
+            }
+            for event in &record.events {
+                let Event::CardCaptured { charge, terms, splits_due, .. } = event else { continue };
+                let places = (0_u32..).zip(&terms.splits).filter(|(_, split)| split.recipient == number);
+                let fell_due = places.filter(|_| *splits_due == minute).map(|(index, _)| index);
+                let anticipated = self.anticipated(*charge, end)?;
+                count += fell_due
+                    .filter(|index| !anticipated.contains(&SplitKey { charge: *charge, index: *index }))
+                    .count() as u64;
+            }
+        }
+        Ok(count)
+    }
+
+    /// The splits of a charge that were anticipated in the Records before `end`.
+    fn anticipated(&self, charge: ObjectId, end: Sequence) -> Result<Vec<SplitKey>, LoadError> {
+        let mut found = Vec::new();
+        for sequence in self.about(charge)?.into_iter().filter(|sequence| *sequence < end) {
+            for event in self.record(sequence)?.events {
+                if let Event::SplitsAnticipated { splits, .. } = event {
+                    found.extend(splits.into_iter().map(|split| split.split));
+                }
+            }
+        }
+        Ok(found)
     }
 
     /// The ordinal of the first Record that opened a charge created at `time` or later; past the last one when there is none. Charges

@@ -25,14 +25,15 @@ use parking_lot::{Mutex, RwLock};
 use crate::dues::Dues;
 use crate::history::{self, History, HistoryOptions};
 use crate::load::LoadError;
+use crate::outbox::News;
 use crate::seal::Keyring;
 use crate::store::{Partition, Sequence, Store};
 
 use accounts::{Accounts, is_about_accounts};
 use pages::PageId;
 
-pub use accounts::{ApiKeyRow, MerchantRow, RecipientRow, Versions};
-pub use listings::{ChargeFilter, ChargeStatus, KeyFound, ListedOperation, ListedSplit};
+pub use accounts::{ApiKeyRow, MerchantRow, RecipientRow, Versions, WebhookRow};
+pub use listings::{ChargeFilter, ChargeStatus, KeyFound, ListedNotice, ListedOperation, ListedSplit};
 pub use pages::{KeptPage, kept};
 pub use subscriptions::{CardRow, SubscriptionRow};
 pub use waiting::{Waiting, WaitingItem};
@@ -50,6 +51,7 @@ pub struct Projector {
     accounts: RwLock<Accounts>,
     books: RwLock<Books>,
     dues: Mutex<Dues>,
+    news: News,
     published: AtomicU64,
     /// The latest time at which a published Record took effect, milliseconds.
     latest_ms: AtomicI64,
@@ -101,6 +103,7 @@ impl Projector {
             accounts: RwLock::default(),
             books: RwLock::default(),
             dues: Mutex::default(),
+            news: News::default(),
             published: AtomicU64::new(0),
             latest_ms: AtomicI64::new(i64::MIN),
         };
@@ -119,6 +122,7 @@ impl Projector {
             Ok(history::Balances::of(net))
         })?;
         self.fold(&mut folding, records);
+        self.news.note(records);
         Ok(())
     }
 
@@ -147,7 +151,7 @@ impl Projector {
             for event in record.events.iter().filter(|event| is_about_accounts(event)) {
                 let about = pages::registered_by(record, event).unwrap_or(record.owner);
                 if folding.is_new(about, *sequence) {
-                    self.accounts.write().count(event, about, record);
+                    self.accounts.write().count(event, about, record, *sequence);
                 }
             }
         }
@@ -222,6 +226,17 @@ impl Projector {
     /// An API key by its id.
     pub fn api_key(&self, id: ObjectId) -> Option<ApiKeyRow> {
         self.accounts.read().keys.get(&id).cloned()
+    }
+
+    /// The API keys of a group that are not revoked, oldest first.
+    pub fn live_keys(&self, group: GroupNumber) -> Vec<(ObjectId, ApiKeyRow)> {
+        let accounts = self.accounts.read();
+        accounts.keys_of(group).filter(|(_, row)| !row.revoked).map(|(id, row)| (id, row.clone())).collect()
+    }
+
+    /// Which groups have something to tell outside.
+    pub fn news(&self) -> &News {
+        &self.news
     }
 
     /// Some of the drafts that are to be submitted; they are off the list once they have been.

@@ -18,7 +18,7 @@ use ledger::time::Timestamp;
 use minicbor::bytes::ByteArray;
 use minicbor::{Decode, Encode};
 
-use super::accounts::{ApiKeyRow, MerchantRow, RecipientRow, Versions};
+use super::accounts::{ApiKeyRow, MerchantRow, RecipientRow, Versions, WebhookRow};
 use super::waiting::Waiting;
 use super::{Accounts, Books, Projector};
 use crate::dues::Hint;
@@ -158,10 +158,13 @@ struct MerchantPart {
     created_at: Timestamp,
     #[n(4)]
     ordinal: u64,
-    /// Id, digest, whether it was revoked.
-    #[n(5)]
-    keys: Vec<(ObjectId, ByteArray<32>, bool)>,
+    /// Number 5 was the keys of version 1.
+    #[n(6)]
+    keys: Vec<KeyPart>,
 }
+
+/// Id, digest, whether it was revoked, and where its webhooks go.
+type KeyPart = (ObjectId, ByteArray<32>, bool, WebhookRow);
 
 #[derive(Encode, Decode)]
 struct RecipientPart {
@@ -283,7 +286,10 @@ impl Projector {
             profiles: row.profiles.clone(),
             created_at: row.created_at,
             ordinal: books.ordinals.get(&LedgerId::Merchant(id.group)).copied().unwrap_or_default(),
-            keys: accounts.keys_of(id.group).map(|(key, row)| (key, row.digest.into(), row.revoked)).collect(),
+            keys: accounts
+                .keys_of(id.group)
+                .map(|(key, row)| (key, row.digest.into(), row.revoked, row.webhook.clone()))
+                .collect(),
         });
         let recipients = id.ledgers().into_iter().filter_map(|ledger| match ledger {
             LedgerId::Recipient(_, number) => {
@@ -357,8 +363,8 @@ fn put(id: PageId, page: Page, accounts: &mut Accounts, books: &mut Books) {
     }
     if let Some(merchant) = page.merchant {
         books.ordinals.insert(LedgerId::Merchant(id.group), merchant.ordinal);
-        for (key, digest, revoked) in merchant.keys {
-            accounts.put_key(key, ApiKeyRow { group: id.group, digest: *digest, revoked });
+        for (key, digest, revoked, webhook) in merchant.keys {
+            accounts.put_key(key, ApiKeyRow { group: id.group, digest: *digest, revoked, webhook });
         }
         let MerchantPart { id: merchant_id, settings, profiles, created_at, .. } = merchant;
         let row = MerchantRow { id: merchant_id, settings, profiles, recipients: Vec::new(), created_at };

@@ -153,7 +153,9 @@ impl Checker<'_> {
             self.count_sealed(at, record, state, "personal data")?;
         }
         for event in &record.events {
-            if let Event::ApiKeyCreated { webhook_secret, .. } = event {
+            if let Event::ApiKeyCreated { webhook_secret, .. } | Event::WebhookSecretRotated { webhook_secret, .. } =
+                event
+            {
                 let opens = self.keyring.map(|keyring| keyring.open_secret(webhook_secret).is_some());
                 let state = opens.map(|opens| if opens { SealedState::Opens } else { SealedState::Damaged });
                 self.count_sealed(at, record, state, "a webhook secret")?;

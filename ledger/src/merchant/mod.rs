@@ -35,7 +35,7 @@ use sections::{ApiKeys, Recipients};
 use subscriptions::Subscriptions;
 use waiting::{Waiting, Waits};
 
-pub use account::ApiKey;
+pub use account::{ApiKey, PreviousSecret, SECRET_OVERLAP_MS};
 pub use adjustments::Repayment;
 pub use cashout::{CashoutOutcome, OpenCashout};
 pub use dispute::DisputeOrder;
@@ -87,6 +87,20 @@ pub enum MerchantCommand {
     RevokeApiKey {
         /// The key's id.
         id: ObjectId,
+    },
+    /// Say where an API key's webhooks go; none for nowhere.
+    ChangeApiKey {
+        /// The key's id.
+        id: ObjectId,
+        /// Where webhooks go.
+        webhook_url: Option<String>,
+    },
+    /// Replace an API key's webhook secret; the one before signs beside it for 24 hours.
+    RotateWebhookSecret {
+        /// The key's id.
+        id: ObjectId,
+        /// The new secret, sealed.
+        webhook_secret: Vec<u8>,
     },
     /// Register a sub-recipient (interface 2.7); idempotent on the document.
     RegisterRecipient {
@@ -368,6 +382,8 @@ impl MerchantState {
                 Ok(Decision::of(Event::ApiKeyCreated { id, digest, webhook_url, webhook_secret }))
             }
             Command::RevokeApiKey { id } => self.revoke_api_key(id),
+            Command::ChangeApiKey { id, webhook_url } => self.change_api_key(id, webhook_url),
+            Command::RotateWebhookSecret { id, webhook_secret } => self.rotate_webhook_secret(id, webhook_secret, now),
             Command::RegisterRecipient { random, document, profile } => {
                 self.register_recipient(document, profile, |number| ids.recipient(group, number, now, random))
             }
@@ -547,10 +563,18 @@ impl MerchantState {
                     webhook_url: webhook_url.clone(),
                     webhook_secret: webhook_secret.clone(),
                     revoked: false,
+                    previous_secret: None,
                 };
                 self.keys.insert(*id, key);
             }
-            Event::ApiKeyRevoked { id } => self.keys.revoke(*id),
+            Event::ApiKeyRevoked { id } => self.keys.change(*id, |key| key.revoked = true),
+            Event::ApiKeyChanged { id, webhook_url } => {
+                self.keys.change(*id, |key| key.webhook_url.clone_from(webhook_url));
+            }
+            Event::WebhookSecretRotated { id, webhook_secret, previous_until } => self.keys.change(*id, |key| {
+                let sealed = std::mem::replace(&mut key.webhook_secret, webhook_secret.clone());
+                key.previous_secret = Some(PreviousSecret { sealed, until: *previous_until });
+            }),
             Event::RecipientRegistered { id, document, .. } => self.recipients.push(Recipient {
                 id: *id,
                 status: RecipientStatus::Draft,

@@ -118,9 +118,9 @@ impl ApiKeys {
         self.touched.touch(0);
     }
 
-    pub(super) fn revoke(&mut self, id: ObjectId) {
+    pub(super) fn change(&mut self, id: ObjectId, change: impl FnOnce(&mut ApiKey)) {
         if let Some(key) = self.by_id.get_mut(&id) {
-            key.revoked = true;
+            change(key);
             self.touched.touch(0);
         }
     }

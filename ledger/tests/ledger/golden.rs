@@ -284,6 +284,25 @@ pub(crate) fn samples() -> Vec<(&'static str, Record)> {
         ),
         ("api-key-revoked", one(merchant, Event::ApiKeyRevoked { id: id(2) })),
         (
+            "api-key-changed",
+            one(
+                merchant,
+                Event::ApiKeyChanged { id: id(2), webhook_url: Some("https://example.com/webhooks".to_owned()) },
+            ),
+        ),
+        ("api-key-changed-to-nowhere", one(merchant, Event::ApiKeyChanged { id: id(2), webhook_url: None })),
+        (
+            "webhook-secret-rotated",
+            one(
+                merchant,
+                Event::WebhookSecretRotated {
+                    id: id(2),
+                    webhook_secret: b"sealed anew".to_vec(),
+                    previous_until: Timestamp(1_767_225_600_000),
+                },
+            ),
+        ),
+        (
             "recipient-registered",
             with_person(asked(one(
                 merchant,

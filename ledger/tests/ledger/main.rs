@@ -9,6 +9,7 @@ mod adjustments;
 mod cases;
 mod golden;
 mod interleavings;
+mod notices;
 mod operations;
 mod postings;
 mod properties;

@@ -184,7 +184,11 @@ const LESSONS: &[(&str, &[&str], &[&str])] = &[
             "disable p",
         ],
     ),
-    ("Settings and keys", &[], &["set antifraud 0", "make-key k", "revoke-key k"]),
+    (
+        "Settings and keys",
+        &[],
+        &["set antifraud 0", "make-key k", "point-key k https://example.com", "rotate-key k new", "revoke-key k"],
+    ),
 ];
 
 #[test]

@@ -359,6 +359,13 @@ impl World {
                 webhook_secret: b"secret".to_vec(),
             },
             ("revoke-key", [name]) => MerchantCommand::RevokeApiKey { id: self.id(name) },
+            ("point-key", [name, url]) => MerchantCommand::ChangeApiKey {
+                id: self.id(name),
+                webhook_url: (*url != "nowhere").then(|| (*url).to_owned()),
+            },
+            ("rotate-key", [name, secret]) => {
+                MerchantCommand::RotateWebhookSecret { id: self.id(name), webhook_secret: secret.as_bytes().to_vec() }
+            }
             ("register", [name]) => self.registration_of(name, sealed(name)),
             ("register", [name, data]) => self.registration_of(name, sealed(data)),
             ("change", [name, data]) => {

@@ -1,4 +1,4 @@
-//! API keys: create and revoke. A key is shown once and kept as a digest.
+//! API keys: create, change, revoke, and rotate the webhook secret. A key is shown once and kept as a digest.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::Response;
 use ledger::event::Event;
-use ledger::id::{LedgerId, ObjectId};
+use ledger::id::{GroupNumber, LedgerId, ObjectId};
 use ledger::merchant::MerchantCommand;
 use ledger::record::Record;
 use serde::{Deserialize, Serialize};
@@ -20,6 +20,7 @@ use crate::http::idempotency::{Key, Keyed, LOOK_UPS_MAX, replayed};
 use crate::http::json::{Checker, Raw, parse};
 use crate::http::problem::{Code, Problem};
 use crate::http::reply::{created, ok};
+use crate::webhooks::{Refusal, new_secret};
 
 /// A new key, as asked for. The body may be left out.
 #[derive(Deserialize, ToSchema)]
@@ -29,6 +30,36 @@ pub struct ApiKeyRequest<'a> {
     #[serde(borrow)]
     #[schema(value_type = Option<String>, pattern = "^https?://", max_length = 2048)]
     webhook_url: Raw<'a>,
+}
+
+/// What is to change of a key.
+#[derive(Deserialize, ToSchema)]
+pub struct ApiKeyChange<'a> {
+    /// Where webhooks go from here on; null for nowhere. What is left out stays.
+    #[serde(borrow, default, deserialize_with = "present")]
+    #[schema(value_type = Option<String>)]
+    webhook_url: Option<Raw<'a>>,
+}
+
+/// A field that was sent, also as null.
+fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Raw<'de>>, D::Error> {
+    Raw::deserialize(deserializer).map(Some)
+}
+
+/// A key, as far as it can be shown.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ApiKeyView {
+    /// The key's id.
+    id: String,
+    /// Where webhooks go; null for nowhere.
+    webhook_url: Option<String>,
+}
+
+/// A new webhook secret. The one before signs beside it for 24 hours.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct SecretResponse {
+    /// Signs the webhooks from here on.
+    webhook_secret: String,
 }
 
 /// A new key; the only time that its text and its secret are shown.
@@ -75,11 +106,10 @@ pub async fn create(
             Keyed::Fresh(lookup) => lookup,
         };
         let permit = app.engine.permit(body.len())?;
-        let webhook_url = check(&wire)?;
+        let webhook_url = check(&app, wire.webhook_url).await?;
         let id = app.new_id(group)?;
         let text = ApiKeyText::of(app.sandbox, id, random_bytes()?);
-        let secret: String = random_bytes::<24>()?.iter().map(|byte| format!("{byte:02x}")).collect();
-        let secret = format!("whsec_{secret}");
+        let secret = new_secret()?;
         let command = MerchantCommand::CreateApiKey {
             id,
             digest: ApiKeyText::digest(&text),
@@ -95,14 +125,20 @@ pub async fn create(
     Err(Problem::new(Code::IdempotencyKeyInProgress).retry_after(1))
 }
 
-fn check(wire: &ApiKeyRequest<'_>) -> Result<Option<String>, Problem> {
+async fn check(app: &App, webhook_url: Raw<'_>) -> Result<Option<String>, Problem> {
     let mut check = Checker::new();
-    let webhook_url = check.optional_text("webhook_url", wire.webhook_url, 1..=2_048);
-    if webhook_url.as_deref().is_some_and(|url| !url.starts_with("https://") && !url.starts_with("http://")) {
-        check.refuse::<()>("webhook_url", "invalid_url", "webhook_url deve ser uma URL https");
+    let webhook_url = check.optional_text("webhook_url", webhook_url, 1..=2_048).map(std::borrow::Cow::into_owned);
+    if let Some(url) = &webhook_url
+        && let Err(refusal) = app.webhooks.check(url).await
+    {
+        let (code, message) = match refusal {
+            Refusal::NotPublic => ("not_public", "webhook_url deve apontar para um endereço público"),
+            _ => ("invalid_url", "webhook_url deve ser uma URL https"),
+        };
+        check.refuse::<()>("webhook_url", code, message);
     }
     check.finish()?;
-    Ok(webhook_url.map(std::borrow::Cow::into_owned))
+    Ok(webhook_url)
 }
 
 fn made_before(record: &Record) -> Result<Response, Problem> {
@@ -122,10 +158,80 @@ pub async fn revoke(
     Operator(operator): Operator,
     PathId(id): PathId,
 ) -> Result<Response, Problem> {
-    let id = ObjectId::parse(&id).ok_or_else(|| Problem::new(Code::NotFound))?;
-    let row = app.engine.projector().api_key(id).ok_or_else(|| Problem::new(Code::NotFound))?;
+    let (id, group) = known(&app, &id)?;
     let permit = app.engine.permit(0)?;
     let command = MerchantCommand::RevokeApiKey { id };
-    settled(app.engine.command(row.group, command, None, Some(operator), permit).await?)?;
+    settled(app.engine.command(group, command, None, Some(operator), permit).await?)?;
     Ok(ok(RevokedResponse { id: id.uuid().to_string(), revoked: true }))
+}
+
+/// Says where a key's webhooks go. A key that had no address gets the events from here on.
+#[utoipa::path(patch, path = "/ops/api-keys/{id}", operation_id = "change_api_key", params(("id" = String, Path)),
+    request_body = ApiKeyChange,
+    responses((status = 200, body = ApiKeyView), (status = 400), (status = 404), (status = 409)))]
+pub async fn change(
+    State(app): State<Arc<App>>,
+    Operator(operator): Operator,
+    PathId(id): PathId,
+    JsonBody { bytes: body, .. }: JsonBody,
+) -> Result<Response, Problem> {
+    let wire: ApiKeyChange<'_> = parse(&body)?;
+    let (id, group) = known(&app, &id)?;
+    if let Some(webhook_url) = wire.webhook_url {
+        let permit = app.engine.permit(body.len())?;
+        let command = MerchantCommand::ChangeApiKey { id, webhook_url: check(&app, webhook_url).await? };
+        settled(app.engine.command(group, command, None, Some(operator), permit).await?)?;
+    }
+    let row = app.engine.projector().api_key(id).ok_or_else(|| Problem::new(Code::Internal))?;
+    Ok(ok(ApiKeyView { id: id.uuid().to_string(), webhook_url: row.webhook.url }))
+}
+
+/// Makes a new webhook secret. Both it and the one before sign for 24 hours.
+#[utoipa::path(post, path = "/ops/api-keys/{id}/rotate-secret", operation_id = "rotate_webhook_secret",
+    params(("id" = String, Path)), responses((status = 200, body = SecretResponse), (status = 404), (status = 409)))]
+pub async fn rotate_secret(
+    State(app): State<Arc<App>>,
+    Operator(operator): Operator,
+    PathId(id): PathId,
+    headers: HeaderMap,
+    JsonBody { bytes: body, .. }: JsonBody,
+) -> Result<Response, Problem> {
+    if !body.is_empty() {
+        parse::<serde::de::IgnoredAny>(&body)?;
+    }
+    let (id, group) = known(&app, &id)?;
+    let route = format!("POST /ops/api-keys/{}/rotate-secret", id.txid());
+    let key = Key::of(&app, &headers, "operations", &route, &body, None)?;
+    for _ in 0..LOOK_UPS_MAX {
+        let lookup = match key.look_up(&app, LedgerId::Merchant(group))? {
+            Keyed::Replay(record, _) => return rotated(&app, &record).map(replayed),
+            Keyed::Fresh(lookup) => lookup,
+        };
+        let permit = app.engine.permit(body.len())?;
+        let webhook_secret = app.engine.keyring().seal_secret(new_secret()?.as_bytes())?;
+        let command = MerchantCommand::RotateWebhookSecret { id, webhook_secret };
+        let outcome = app.engine.command(group, command, lookup, Some(operator.clone()), permit).await?;
+        if let Settled::Recorded(record) = settled(outcome)? {
+            return rotated(&app, &record);
+        }
+    }
+    Err(Problem::new(Code::IdempotencyKeyInProgress).retry_after(1))
+}
+
+/// The secret that a Record made.
+fn rotated(app: &App, record: &Record) -> Result<Response, Problem> {
+    let secret = record.events.iter().find_map(|event| match event {
+        Event::WebhookSecretRotated { webhook_secret, .. } => app.engine.keyring().open_secret(webhook_secret),
+        _ => None,
+    });
+    let webhook_secret = secret.and_then(|secret| String::from_utf8(secret).ok());
+    let webhook_secret = webhook_secret.ok_or_else(|| Problem::new(Code::Internal))?;
+    Ok(ok(SecretResponse { webhook_secret }))
+}
+
+/// A key and its group.
+fn known(app: &App, id: &str) -> Result<(ObjectId, GroupNumber), Problem> {
+    let id = ObjectId::parse(id).ok_or_else(|| Problem::new(Code::NotFound))?;
+    let row = app.engine.projector().api_key(id).ok_or_else(|| Problem::new(Code::NotFound))?;
+    Ok((id, row.group))
 }

@@ -103,6 +103,8 @@ fn told(app: &App, record: &Record) -> Option<Told> {
         Event::MerchantOpened { id, .. } => Some(("create", "merchant", Some(*id), None)),
         Event::MerchantChanged { .. } => Some(("change", "merchant", merchant(), None)),
         Event::ApiKeyCreated { id, .. } => Some(("create", "api_key", Some(*id), None)),
+        Event::ApiKeyChanged { id, .. } => Some(("change", "api_key", Some(*id), None)),
+        Event::WebhookSecretRotated { id, .. } => Some(("rotate_secret", "api_key", Some(*id), None)),
         Event::ApiKeyRevoked { id } => Some(("revoke", "api_key", Some(*id), None)),
         Event::RecipientApproved { number } => Some(("approve", "recipient", recipient(*number), None)),
         Event::RecipientRejected { number, notes } => {

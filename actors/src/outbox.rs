@@ -1,0 +1,189 @@
+//! The outbox of webhooks. What is to be told stands in the journal ([`ledger::notices`]) and is found in the index; here is who wakes the
+//! deliverer, and how far each endpoint has come.
+//!
+//! Progress is kept lazily, beside the journal: after a crash it may be a little behind, and what was delivered meanwhile is delivered
+//! again. It is never ahead, so nothing is lost. An endpoint whose progress is gone begins at the Record that told its address.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use ledger::event::Event;
+use ledger::id::{GroupNumber, LedgerId, ObjectId};
+use ledger::notices::{Subject, notices};
+use ledger::record::Record;
+use ledger::time::Timestamp;
+use minicbor::{Decode, Encode};
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+
+use crate::store::{Sequence, Store, StoreError};
+
+/// What the keys of progress begin with: the group's number and the API key's id follow.
+pub const PREFIX: &[u8] = b"webhooks/";
+
+/// Which groups have something to tell outside since somebody looked. The journal's thread notes it and goes on.
+#[derive(Debug, Default)]
+pub struct News {
+    groups: Mutex<HashSet<GroupNumber>>,
+    came: Notify,
+}
+
+impl News {
+    /// Notes the groups of published Records that have notices, or whose keys changed. A move of the clock wakes too: it may be time
+    /// to try again.
+    pub(crate) fn note(&self, records: &[(Sequence, Arc<Record>)]) {
+        let is_news = |record: &Record| !notices(record).is_empty() || record.events.iter().any(is_about_keys);
+        let groups =
+            records.iter().filter(|(_, record)| is_news(record)).filter_map(|(_, record)| record.owner.group());
+        let clock_moved = records.iter().any(|(_, record)| record.owner == LedgerId::System);
+        let has_news = {
+            let mut noted = self.groups.lock();
+            noted.extend(groups);
+            !noted.is_empty()
+        };
+        if has_news || clock_moved {
+            self.came.notify_one();
+        }
+    }
+
+    /// Waits until something was noted, or until it is time to look at the clock.
+    pub async fn came(&self) {
+        self.came.notified().await;
+    }
+
+    /// The groups that were noted; they are forgotten.
+    pub fn take(&self) -> HashSet<GroupNumber> {
+        std::mem::take(&mut self.groups.lock())
+    }
+}
+
+fn is_about_keys(event: &Event) -> bool {
+    matches!(
+        event,
+        Event::ApiKeyCreated { .. }
+            | Event::ApiKeyRevoked { .. }
+            | Event::ApiKeyChanged { .. }
+            | Event::WebhookSecretRotated { .. }
+    )
+}
+
+/// How far one endpoint has come.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
+pub struct Progress {
+    /// The Record since which the endpoint gets notices.
+    #[n(0)]
+    pub since: u64,
+    /// Every notice of the group through this number was delivered, waits, or was given up.
+    #[n(1)]
+    pub through: u64,
+    /// Those that wait, in the order of their numbers.
+    #[n(2)]
+    pub waiting: Vec<Waiting>,
+    /// Those that were given up, oldest first; the oldest of many are forgotten.
+    #[n(3)]
+    pub given_up: Vec<u64>,
+}
+
+/// A notice that waits to be delivered to one endpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct Waiting {
+    /// Its number in the group.
+    #[n(0)]
+    pub number: u64,
+    /// How often it was tried in vain.
+    #[n(1)]
+    pub tries: u32,
+    /// When it is tried next.
+    #[n(2)]
+    pub next_at: Timestamp,
+    /// True when it was asked for again: then it waits for no other.
+    #[n(3)]
+    pub again: bool,
+    /// A digest of what it is about: those with the same wait for each other.
+    #[n(4)]
+    pub subject: u64,
+    /// When the notice's Record took effect.
+    #[n(5)]
+    pub told_at: Timestamp,
+}
+
+/// A digest of what a notice is about. Two things with the same one wait for each other in vain, and nothing else.
+pub fn subject_digest(subject: Subject) -> u64 {
+    match subject {
+        Subject::Object(id) => (id.0 >> 64) as u64 ^ (id.0 as u64).rotate_left(17),
+        Subject::Recipient(number) => u64::from(number.0),
+    }
+}
+
+/// Keeps progress.
+pub struct Outbox {
+    store: Arc<dyn Store>,
+}
+
+impl Outbox {
+    pub(crate) fn new(store: Arc<dyn Store>) -> Self {
+        Self { store }
+    }
+
+    /// What was kept of an endpoint; none when nothing was, or nothing that can be read.
+    pub fn progress(&self, group: GroupNumber, key: ObjectId) -> Result<Option<Progress>, StoreError> {
+        Ok(self.store.state(&name(group, key))?.and_then(|bytes| minicbor::decode(&bytes).ok()))
+    }
+
+    /// Keeps an endpoint's progress, without waiting for the disk.
+    pub fn keep(&self, group: GroupNumber, key: ObjectId, progress: &Progress) -> Result<(), StoreError> {
+        let bytes = minicbor::to_vec(progress).expect("writing into memory cannot fail");
+        self.store.put_state_lazily(&name(group, key), &bytes)
+    }
+
+    /// Forgets an endpoint that gets nothing any more.
+    pub fn forget(&self, group: GroupNumber, key: ObjectId) -> Result<(), StoreError> {
+        self.store.delete_state_lazily(&name(group, key))
+    }
+}
+
+fn name(group: GroupNumber, key: ObjectId) -> Vec<u8> {
+    [PREFIX, &group.0.to_be_bytes(), &key.0.to_be_bytes()].concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::MemoryStore;
+
+    #[test]
+    fn progress_is_kept_apart_for_each_key_and_survives() {
+        let outbox = Outbox::new(Arc::new(MemoryStore::default()));
+        let waiting = vec![Waiting {
+            number: 7,
+            tries: 3,
+            next_at: Timestamp(1_800_000_000_000),
+            again: true,
+            subject: u64::MAX,
+            told_at: Timestamp(4),
+        }];
+        let progress = Progress { since: 5, through: 9, waiting, given_up: vec![6] };
+        let (group, key) = (GroupNumber(3), ObjectId(11));
+        outbox.keep(group, key, &progress).unwrap();
+        assert_eq!(outbox.progress(group, key).unwrap(), Some(progress));
+        assert_eq!(outbox.progress(group, ObjectId(12)).unwrap(), None);
+        assert_eq!(outbox.progress(GroupNumber(4), key).unwrap(), None);
+        outbox.forget(group, key).unwrap();
+        assert_eq!(outbox.progress(group, key).unwrap(), None);
+    }
+
+    /// Written down so that a change of the format does not pass unnoticed: the progress of other builds is read as it is.
+    #[test]
+    fn the_bytes_of_progress_stay_as_they_are() {
+        let waiting = vec![Waiting {
+            number: 2,
+            tries: 1,
+            next_at: Timestamp(5),
+            again: false,
+            subject: 6,
+            told_at: Timestamp(4),
+        }];
+        let progress = Progress { since: 1, through: 3, waiting, given_up: vec![1] };
+        assert_eq!(minicbor::to_vec(&progress).unwrap(), [0x84, 1, 3, 0x81, 0x86, 2, 1, 5, 0xf4, 6, 4, 0x81, 1]);
+    }
+}

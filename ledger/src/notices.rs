@@ -1,0 +1,256 @@
+//! What a Record gives to tell outside: the webhook events of section 6 of the interface and those that the decisions add. The journal
+//! is the outbox: a notice follows from a Record alone, so it is durable with the money, and every try tells the same.
+
+use std::collections::BTreeMap;
+
+use crate::event::Event;
+use crate::id::{LedgerId, ObjectId, RecipientNumber};
+use crate::money::Centavos;
+use crate::record::Record;
+use crate::recurrence::{CycleOutcome, Standing, SubscriptionStatus};
+use crate::time::Timestamp;
+
+/// What happened, as told outside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum NoticeKind {
+    /// A charge was captured or its PIX confirmed.
+    ChargePaid,
+    /// The acquirer refused a card charge.
+    ChargeRefused,
+    /// A PIX charge expired or was cancelled, unpaid.
+    ChargeCancelled,
+    /// A part of a charge, or all of it, was given back to its payer.
+    ChargeRefunded,
+    /// A recipient became active.
+    RecipientApproved,
+    /// A recipient was refused.
+    RecipientRejected,
+    /// The rail took the transfer of a withdrawal.
+    WithdrawalApproved,
+    /// A withdrawal was rejected, or its money came back.
+    WithdrawalRejected,
+    /// The operations team approved a refund.
+    RefundApproved,
+    /// The operations team rejected a refund.
+    RefundRejected,
+    /// The institution carried a cashout out.
+    CashoutProcessed,
+    /// A cashout came back.
+    CashoutFailed,
+    /// Money of splits became available to a recipient.
+    SplitAvailable,
+    /// A recipient anticipated card splits.
+    AnticipationCompleted,
+    /// A payer's bank wants a charge back.
+    DisputeOpened,
+    /// A dispute was accepted.
+    DisputeAccepted,
+    /// A dispute was released.
+    DisputeReleased,
+    /// A subscription began.
+    SubscriptionCreated,
+    /// A charge of a subscription was opened: a PIX code is told here.
+    SubscriptionChargeCreated,
+    /// A cycle of a subscription was paid.
+    SubscriptionRenewed,
+    /// A charge of a subscription came to nothing, and is tried again.
+    SubscriptionChargeFailed,
+    /// A cycle of a subscription came to nothing.
+    SubscriptionPastDue,
+    /// The last cycle of a subscription has ended.
+    SubscriptionCompleted,
+    /// A subscription was paused.
+    SubscriptionPaused,
+    /// A paused subscription goes on.
+    SubscriptionResumed,
+    /// A subscription was cancelled.
+    SubscriptionCancelled,
+}
+
+impl NoticeKind {
+    /// Its name on the wire.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::ChargePaid => "charge.paid",
+            Self::ChargeRefused => "charge.refused",
+            Self::ChargeCancelled => "charge.cancelled",
+            Self::ChargeRefunded => "charge.refunded",
+            Self::RecipientApproved => "recipient.approved",
+            Self::RecipientRejected => "recipient.rejected",
+            Self::WithdrawalApproved => "withdrawal.approved",
+            Self::WithdrawalRejected => "withdrawal.rejected",
+            Self::RefundApproved => "refund.approved",
+            Self::RefundRejected => "refund.rejected",
+            Self::CashoutProcessed => "cashout.processed",
+            Self::CashoutFailed => "cashout.failed",
+            Self::SplitAvailable => "split.available",
+            Self::AnticipationCompleted => "anticipation.completed",
+            Self::DisputeOpened => "dispute.opened",
+            Self::DisputeAccepted => "dispute.accepted",
+            Self::DisputeReleased => "dispute.released",
+            Self::SubscriptionCreated => "subscription.created",
+            Self::SubscriptionChargeCreated => "subscription.charge_created",
+            Self::SubscriptionRenewed => "subscription.renewed",
+            Self::SubscriptionChargeFailed => "subscription.charge_failed",
+            Self::SubscriptionPastDue => "subscription.past_due",
+            Self::SubscriptionCompleted => "subscription.completed",
+            Self::SubscriptionPaused => "subscription.paused",
+            Self::SubscriptionResumed => "subscription.resumed",
+            Self::SubscriptionCancelled => "subscription.cancelled",
+        }
+    }
+}
+
+/// The thing that a notice is about. Notices about the same thing are delivered in their order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Subject {
+    /// A charge, a withdrawal, a refund, …: whatever has an id of its own.
+    Object(ObjectId),
+    /// A recipient.
+    Recipient(RecipientNumber),
+}
+
+/// One notice.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Notice {
+    /// What happened.
+    pub kind: NoticeKind,
+    /// To what.
+    pub subject: Subject,
+    /// What became available, with [`NoticeKind::SplitAvailable`] only.
+    pub available: Option<AvailableSplits>,
+}
+
+/// Splits of one recipient that one Record made available.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AvailableSplits {
+    /// How many; none where the Record says only how much: of splits that fell due.
+    pub count: Option<u64>,
+    /// How much, centavos.
+    pub amount: Centavos,
+    /// The charge, when they are all of one that was just paid.
+    pub charge: Option<ObjectId>,
+    /// Since when.
+    pub at: Timestamp,
+}
+
+/// The notices of a Record, in the order in which they are told.
+pub fn notices(record: &Record) -> Vec<Notice> {
+    let mut notices = Vec::new();
+    for event in &record.events {
+        of_event(event, record, &mut notices);
+    }
+    notices
+}
+
+fn of_event(event: &Event, record: &Record, notices: &mut Vec<Notice>) {
+    let about = |kind, id: &ObjectId| Notice { kind, subject: Subject::Object(*id), available: None };
+    let of_recipient =
+        |kind, number: &RecipientNumber| Notice { kind, subject: Subject::Recipient(*number), available: None };
+    match event {
+        Event::CardCaptured { charge, .. } => notices.push(about(NoticeKind::ChargePaid, charge)),
+        Event::PixPaid { charge, terms, .. } => {
+            notices.push(about(NoticeKind::ChargePaid, charge));
+            let mut by_recipient: BTreeMap<RecipientNumber, (u64, Centavos)> = BTreeMap::new();
+            for split in &terms.splits {
+                let (count, amount) = by_recipient.entry(split.recipient).or_default();
+                *count += 1;
+                *amount += split.amount;
+            }
+            for (number, (count, amount)) in by_recipient {
+                notices.push(available(number, Some(count), amount, Some(*charge), record.effective_at));
+            }
+        }
+        Event::CardRefused { charge, .. } => notices.push(about(NoticeKind::ChargeRefused, charge)),
+        Event::PixCancelled { charge, .. } => notices.push(about(NoticeKind::ChargeCancelled, charge)),
+        Event::RecipientApproved { number } => notices.push(of_recipient(NoticeKind::RecipientApproved, number)),
+        Event::RecipientRejected { number, .. } => notices.push(of_recipient(NoticeKind::RecipientRejected, number)),
+        Event::WithdrawalPaid { id, .. } => notices.push(about(NoticeKind::WithdrawalApproved, id)),
+        Event::WithdrawalRejected { id, .. } | Event::WithdrawalReturned { id, .. } => {
+            notices.push(about(NoticeKind::WithdrawalRejected, id));
+        }
+        Event::SplitsAnticipated { id, splits, .. } => {
+            notices.push(about(NoticeKind::AnticipationCompleted, id));
+            if let LedgerId::Recipient(_, number) = record.owner {
+                let (count, net) = (splits.len() as u64, splits.iter().map(|split| split.amount - split.fee).sum());
+                notices.push(available(number, Some(count), net, None, record.effective_at));
+            }
+        }
+        // What falls due of the seller's own money is no split.
+        Event::Matured { dues, .. } => {
+            let amount = dues.iter().map(|due| due.amount).sum::<Centavos>();
+            if let LedgerId::Recipient(_, number) = record.owner
+                && amount.is_positive()
+            {
+                notices.push(available(number, None, amount, None, record.effective_at));
+            }
+        }
+        Event::CashoutProcessed { id, .. } => notices.push(about(NoticeKind::CashoutProcessed, id)),
+        Event::CashoutFailed { id, .. } => notices.push(about(NoticeKind::CashoutFailed, id)),
+        Event::RefundApproved { id, charge, .. } => {
+            notices.push(about(NoticeKind::RefundApproved, id));
+            notices.push(about(NoticeKind::ChargeRefunded, charge));
+        }
+        Event::RefundRejected { id, .. } => notices.push(about(NoticeKind::RefundRejected, id)),
+        Event::DisputeOpened { id, .. } => notices.push(about(NoticeKind::DisputeOpened, id)),
+        Event::DisputeAccepted { id, .. } => notices.push(about(NoticeKind::DisputeAccepted, id)),
+        Event::DisputeReleased { id, .. } => notices.push(about(NoticeKind::DisputeReleased, id)),
+        Event::SubscriptionCreated { id, .. } => notices.push(about(NoticeKind::SubscriptionCreated, id)),
+        Event::SubscriptionBilled { id, .. } => notices.push(about(NoticeKind::SubscriptionChargeCreated, id)),
+        Event::SubscriptionAdvanced { id, outcome, standing, .. } => {
+            notices.push(about(advanced(*outcome, standing), id));
+        }
+        Event::SubscriptionPaused { id, .. } => notices.push(about(NoticeKind::SubscriptionPaused, id)),
+        Event::SubscriptionResumed { id, .. } => notices.push(about(NoticeKind::SubscriptionResumed, id)),
+        Event::SubscriptionCancelled { id, .. } => notices.push(about(NoticeKind::SubscriptionCancelled, id)),
+        Event::MerchantOpened { .. }
+        | Event::MerchantChanged { .. }
+        | Event::ApiKeyCreated { .. }
+        | Event::ApiKeyRevoked { .. }
+        | Event::ApiKeyChanged { .. }
+        | Event::WebhookSecretRotated { .. }
+        | Event::RecipientRegistered { .. }
+        | Event::RecipientRegisteredAgain { .. }
+        | Event::RecipientSubmitted { .. }
+        | Event::RecipientChanged { .. }
+        | Event::PlanCreated { .. }
+        | Event::PlanDisabled { .. }
+        | Event::CardStored { .. }
+        | Event::ChargeOpened { .. }
+        | Event::CardUnanswered { .. }
+        | Event::LatePixReceived { .. }
+        | Event::PayerRepaid { .. }
+        | Event::AcquirerPaid { .. }
+        | Event::DeficitRecovered { .. }
+        | Event::ClawbackRecovered { .. }
+        | Event::WithdrawalRequested { .. }
+        | Event::WithdrawalApproved { .. }
+        | Event::CashoutCreated { .. }
+        | Event::RefundRequested { .. }
+        | Event::ClockMoved { .. } => {}
+    }
+}
+
+/// What the end of a charge says of its subscription.
+fn advanced(outcome: CycleOutcome, standing: &Standing) -> NoticeKind {
+    if standing.status == SubscriptionStatus::Completed {
+        NoticeKind::SubscriptionCompleted
+    } else if outcome == CycleOutcome::Paid {
+        NoticeKind::SubscriptionRenewed
+    } else if standing.retry_at.is_some() {
+        NoticeKind::SubscriptionChargeFailed
+    } else {
+        NoticeKind::SubscriptionPastDue
+    }
+}
+
+fn available(
+    number: RecipientNumber,
+    count: Option<u64>,
+    amount: Centavos,
+    charge: Option<ObjectId>,
+    at: Timestamp,
+) -> Notice {
+    let available = Some(AvailableSplits { count, amount, charge, at });
+    Notice { kind: NoticeKind::SplitAvailable, subject: Subject::Recipient(number), available }
+}

@@ -1,0 +1,205 @@
+//! What is told outside of each Record.
+
+use crate::world::World;
+use ledger::event::{AnticipatedSplit, CashoutFailure, DisputeKind, Drawn, Event, SplitKey};
+use ledger::fees::{Commission, PaymentMethod};
+use ledger::id::{GroupNumber, LedgerId, ObjectId, RecipientNumber};
+use ledger::merchant::{PreviousSecret, SECRET_OVERLAP_MS};
+use ledger::money::{Centavos, Rate};
+use ledger::notices::{Notice, Subject, notices};
+use ledger::record::Decision;
+use ledger::recurrence::{CycleOutcome, Standing, SubscriptionStatus};
+use ledger::time::{Minute, Timestamp};
+
+fn told(notices: &[Notice]) -> String {
+    let told = notices.iter().map(|notice| {
+        let about = match notice.subject {
+            Subject::Object(_) => String::new(),
+            Subject::Recipient(number) => format!(" {}", number.0),
+        };
+        let sums = notice.available.map_or(String::new(), |available| {
+            let count = available.count.map_or("?".to_owned(), |count| count.to_string());
+            format!(" {count} {}{}", available.amount, if available.charge.is_some() { " of a charge" } else { "" })
+        });
+        format!("{}{about}{sums}", notice.kind.name())
+    });
+    told.collect::<Vec<_>>().join("; ")
+}
+
+#[test]
+fn what_a_step_tells() {
+    let cases = [
+        ("", "open-pix p 8000 ana=1000", ""),
+        (
+            "open-pix p 8000 bia=700 ana=1000 bia=300",
+            "pay p",
+            "charge.paid; split.available 1 1 1000 of a charge; split.available 2 2 1000 of a charge",
+        ),
+        ("open-pix p 8000 ana=1000", "cancel p", "charge.cancelled"),
+        ("open-card c 10000 1x ana=2000", "capture c", "charge.paid"),
+        ("open-card c 10000 1x ana=2000", "silent c", ""),
+        ("open-card c 10000 1x ana=2000", "refuse c", "charge.refused"),
+        ("open-card c 10000 1x ana=2000; capture c; wait 30d", "mature merchant", ""),
+        ("open-card c 10000 1x ana=2000; capture c; wait 30d", "mature ana", "split.available 1 ? 2000"),
+        ("register eva", "submit eva", ""),
+        ("register eva; submit eva", "approve eva", "recipient.approved 7"),
+        ("register eva", "reject eva", "recipient.rejected 7"),
+        ("register eva; reject eva", "register eva", ""),
+        ("make-key k", "point-key k https://example.com", ""),
+        ("make-key k", "rotate-key k new", ""),
+    ];
+    for (given, step, expected) in cases {
+        let mut world = World::new();
+        for step in given.split("; ").filter(|step| !step.is_empty()) {
+            world.step(step).unwrap_or_else(|refusal| panic!("{given}: {step}: {refusal}"));
+        }
+        let before = world.journal.len();
+        world.step(step).unwrap_or_else(|refusal| panic!("{given}: {step}: {refusal}"));
+        let found: Vec<Notice> = world.journal[before..].iter().flat_map(notices).collect();
+        assert_eq!(told(&found), expected, "{given}; {step}");
+    }
+}
+
+#[test]
+fn what_moves_money_out_is_told() {
+    let (id, charge) = (ObjectId(7), ObjectId(9));
+    let (merchant, ana) = (LedgerId::Merchant(GroupNumber(1)), LedgerId::Recipient(GroupNumber(1), RecipientNumber(2)));
+    let (amount, notes, drawn) = (Centavos(500), || "x".to_owned(), Drawn::default());
+    let split = |index| AnticipatedSplit {
+        split: SplitKey { charge, index },
+        due: Minute(5),
+        amount: Centavos(1_000),
+        fee: Centavos(24),
+    };
+    let cases = [
+        (ana, Event::WithdrawalApproved { id }, ""),
+        (ana, Event::WithdrawalPaid { id, amount, transfer_id: notes() }, "withdrawal.approved"),
+        (ana, Event::WithdrawalRejected { id, amount, notes: notes() }, "withdrawal.rejected"),
+        (
+            ana,
+            Event::WithdrawalReturned {
+                id,
+                amount,
+                spans: vec![],
+                consumed: Centavos(0),
+                notes: notes(),
+                settlements: vec![],
+            },
+            "withdrawal.rejected",
+        ),
+        (
+            ana,
+            Event::SplitsAnticipated {
+                id,
+                splits: vec![split(0), split(1)],
+                target_days: 2,
+                rate: Rate::basis_points(238),
+                settlement_day: 20_000,
+            },
+            "anticipation.completed; split.available 2 2 1952",
+        ),
+        (
+            merchant,
+            Event::CashoutProcessed { id, amount, fee: Centavos(100), end_to_end_id: notes(), transfer_id: notes() },
+            "cashout.processed",
+        ),
+        (merchant, Event::CashoutFailed { id, amount, failure: CashoutFailure::NotTaken }, "cashout.failed"),
+        (
+            merchant,
+            Event::RefundApproved {
+                id,
+                charge,
+                method: PaymentMethod::Pix,
+                amount,
+                drawn,
+                seller_due: None,
+                commission: Commission::default(),
+                commission_pending: false,
+                take_backs: vec![],
+                commission_through: Centavos(0),
+                acquirer_due: None,
+            },
+            "refund.approved; charge.refunded",
+        ),
+        (merchant, Event::RefundRejected { id, charge, amount, notes: notes() }, "refund.rejected"),
+        (
+            merchant,
+            Event::DisputeOpened {
+                id,
+                charge,
+                kind: DisputeKind::Med,
+                amount,
+                drawn,
+                seller_due: None,
+                window_ends: Timestamp(0),
+            },
+            "dispute.opened",
+        ),
+        (
+            merchant,
+            Event::DisputeAccepted { id, charge, method: PaymentMethod::Pix, amount, acquirer_due: None },
+            "dispute.accepted",
+        ),
+        (
+            merchant,
+            Event::DisputeReleased {
+                id,
+                charge,
+                amount,
+                to_pending: Centavos(0),
+                seller_due: None,
+                to_available: amount,
+            },
+            "dispute.released",
+        ),
+        (merchant, Event::PayerRepaid { id, charge, method: PaymentMethod::Pix, amount, acquirer_keeps: None }, ""),
+        (merchant, Event::LatePixReceived { charge, amount, end_to_end_id: notes() }, ""),
+    ];
+    for (owner, event, expected) in cases {
+        let mut record = Decision::default().into_record(owner, 1, Timestamp(1_800_000_000_000));
+        record.events.push(event);
+        let found = notices(&record);
+        assert_eq!(told(&found), expected);
+        let of_charge = expected.ends_with("charge.refunded");
+        let subjects: Vec<_> = found.iter().map(|notice| notice.subject).collect();
+        match subjects.as_slice() {
+            [] => assert_eq!(expected, ""),
+            [first, rest @ ..] => {
+                assert_eq!(*first, Subject::Object(id), "{expected}");
+                let second = if of_charge { Subject::Object(charge) } else { Subject::Recipient(RecipientNumber(2)) };
+                assert!(rest.iter().all(|subject| *subject == second), "{expected}");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_turns_of_a_subscription_are_told() {
+    let standing = |status, retry_at| Standing { status, retry_at, ..Standing::default() };
+    let again = Some(Timestamp(1));
+    let id = ObjectId(7);
+    for (outcome, standing, expected) in [
+        (CycleOutcome::Paid, standing(SubscriptionStatus::Active, None), "subscription.renewed"),
+        (CycleOutcome::Paid, standing(SubscriptionStatus::Completed, None), "subscription.completed"),
+        (CycleOutcome::Refused, standing(SubscriptionStatus::Active, again), "subscription.charge_failed"),
+        (CycleOutcome::Refused, standing(SubscriptionStatus::PastDue, None), "subscription.past_due"),
+        (CycleOutcome::Unpaid, standing(SubscriptionStatus::PastDue, None), "subscription.past_due"),
+        (CycleOutcome::NotBillable, standing(SubscriptionStatus::Completed, None), "subscription.completed"),
+    ] {
+        let event = Event::SubscriptionAdvanced { id, charge: None, outcome, standing };
+        let record = Decision::of(event).into_record(LedgerId::Merchant(GroupNumber(1)), 1, Timestamp(0));
+        assert_eq!(told(&notices(&record)), expected, "{outcome:?}");
+    }
+}
+
+#[test]
+fn the_secret_before_signs_for_a_day() {
+    let mut world = World::new();
+    for step in ["make-key k", "rotate-key k new", "wait 1h", "rotate-key k newer"] {
+        world.step(step).expect("every step is allowed");
+    }
+    let key = world.merchant.api_keys().values().next().expect("a key");
+    let until = world.now.plus_ms(SECRET_OVERLAP_MS);
+    assert_eq!(key.webhook_secret, b"newer");
+    assert_eq!(key.previous_secret, Some(PreviousSecret { sealed: b"new".to_vec(), until }));
+}

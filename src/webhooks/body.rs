@@ -1,0 +1,430 @@
+//! What a webhook says: `{event, <object>, timestamp, sequence}` (interface section 6). It is written from the journal as of the Record that
+//! it tells of, so every try and every look at it later say the same.
+
+use std::collections::BTreeMap;
+
+use actors::projector::ListedNotice;
+use actors::store::Sequence;
+use ledger::event::{CashoutFailure, Event};
+use ledger::id::{GroupNumber, LedgerId, ObjectId};
+use ledger::money::Centavos;
+use ledger::notices::{Notice, NoticeKind, Subject, notices};
+use ledger::personal::{PixDestination, PixKeyKind, RecipientProfile};
+use ledger::record::Record;
+use ledger::recurrence::Standing;
+use serde::Serialize;
+use serde_json::value::{RawValue, to_raw_value};
+use serde_json::{Value, json};
+use utoipa::ToSchema;
+
+use crate::http::app::{App, Caller};
+use crate::http::charges::{Breakdown, Charge, PayerView, recipient_id};
+use crate::http::disputes::Dispute;
+use crate::http::problem::{Code, Problem};
+use crate::http::reply::time;
+use crate::http::sub_recipients::document_type;
+use crate::http::subscriptions::SubscriptionView;
+use crate::http::timestamp::with_microseconds;
+
+/// The body of a webhook.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct WebhookBody {
+    /// What happened, such as `charge.paid`.
+    #[schema(example = "charge.paid")]
+    pub event: &'static str,
+    /// The thing itself, under its own name, as it was then.
+    #[serde(flatten)]
+    #[schema(value_type = std::collections::HashMap<String, serde_json::Value>)]
+    pub object: BTreeMap<&'static str, Box<RawValue>>,
+    /// When it happened.
+    pub timestamp: String,
+    /// Its number among the account's events, from 1.
+    pub sequence: u64,
+}
+
+/// A notice, read from the journal.
+pub struct Told {
+    /// The event's id: the same on every try.
+    pub id: ObjectId,
+    /// Where it stands.
+    pub listed: ListedNotice,
+    /// What it is.
+    pub notice: Notice,
+    record: Record,
+    group: GroupNumber,
+}
+
+impl Told {
+    /// Reads a notice of a group.
+    pub fn read(app: &App, group: GroupNumber, listed: ListedNotice) -> Result<Self, Problem> {
+        let record = app.engine.record(listed.sequence)?;
+        let notice = notices(&record).into_iter().nth(listed.index).ok_or_else(|| Problem::new(Code::Internal))?;
+        let id = app.engine.ids().object(group, record.effective_at, listed.number);
+        Ok(Self { id, listed, notice, record, group })
+    }
+
+    /// The group's notice of this id.
+    pub fn find(app: &App, group: GroupNumber, id: ObjectId) -> Result<Option<Self>, Problem> {
+        if app.engine.ids().group(id) != group {
+            return Ok(None);
+        }
+        let number = app.engine.ids().object_number(id);
+        let listed = app.engine.projector().notices(group, number..number + 1)?;
+        let Some(listed) = listed.first().filter(|_| number > 0) else { return Ok(None) };
+        let told = Self::read(app, group, *listed)?;
+        Ok((told.id == id).then_some(told))
+    }
+
+    /// When it happened.
+    pub fn at(&self) -> ledger::time::Timestamp {
+        self.record.effective_at
+    }
+
+    /// The body.
+    pub fn body(&self, app: &App) -> Result<WebhookBody, Problem> {
+        let mut object = BTreeMap::from([self.object_body(app)?]);
+        if self.notice.kind == NoticeKind::SubscriptionChargeCreated {
+            object.insert("charge", self.charge_of_subscription(app)?);
+        }
+        Ok(WebhookBody {
+            event: self.notice.kind.name(),
+            object,
+            timestamp: time(self.record.effective_at),
+            sequence: self.listed.number,
+        })
+    }
+
+    /// The thing that it is about, as it was once the Record had taken effect: its name in the body, and what a GET of it shows.
+    fn object_body(&self, app: &App) -> Result<(&'static str, Box<RawValue>), Problem> {
+        use NoticeKind as Kind;
+        match self.notice.kind {
+            Kind::ChargePaid | Kind::ChargeRefused | Kind::ChargeCancelled | Kind::ChargeRefunded => {
+                self.charge(app).map(|charge| ("charge", charge))
+            }
+            Kind::RecipientApproved | Kind::RecipientRejected => raw("recipient", self.recipient(app)?),
+            Kind::RefundApproved | Kind::RefundRejected => raw("refund", self.refund()?),
+            Kind::WithdrawalApproved | Kind::WithdrawalRejected => raw("withdrawal", self.withdrawal(app)?),
+            Kind::CashoutProcessed | Kind::CashoutFailed => raw("cashout", self.cashout(app)?),
+            Kind::DisputeOpened | Kind::DisputeAccepted | Kind::DisputeReleased => raw("dispute", self.dispute(app)?),
+            Kind::SubscriptionCreated
+            | Kind::SubscriptionChargeCreated
+            | Kind::SubscriptionRenewed
+            | Kind::SubscriptionChargeFailed
+            | Kind::SubscriptionPastDue
+            | Kind::SubscriptionCompleted
+            | Kind::SubscriptionPaused
+            | Kind::SubscriptionResumed
+            | Kind::SubscriptionCancelled => raw("subscription", self.subscription(app)?),
+            Kind::SplitAvailable => raw("split", self.splits(app)?),
+            Kind::AnticipationCompleted => raw("anticipation", self.anticipation(app)?),
+        }
+    }
+
+    fn charge(&self, app: &App) -> Result<Box<RawValue>, Problem> {
+        let id = self.object_id()?;
+        let caller = Caller { group: self.group };
+        let charge = Charge::find_through(app, caller, id, self.listed.sequence)?.ok_or_else(broken)?;
+        let mut view = charge.view(app)?;
+        if charge.card.is_none() && self.notice.kind == NoticeKind::ChargePaid {
+            return written(&PixConfirmation {
+                id: view.txid.clone(),
+                txid: view.txid,
+                status: view.status,
+                payment_method: view.payment_method,
+                amount: view.amount,
+                valor: format!("{}.{:02}", view.amount / 100, view.amount % 100),
+                end_to_end_id: view.end_to_end_id,
+                paid_at: view.paid_at,
+                payer: view.payer,
+                breakdown: view.breakdown,
+            });
+        }
+        view.refunded_amount = self.refunded(app, id)?.0;
+        written(&view)
+    }
+
+    /// What had been refunded of a charge by then.
+    fn refunded(&self, app: &App, id: ObjectId) -> Result<Centavos, Problem> {
+        let mut refunded = Centavos::ZERO;
+        for event in self.events_about(app, id)? {
+            match event {
+                Event::RefundApproved { charge, amount, .. } if charge == id => refunded += amount,
+                _ => {}
+            }
+        }
+        Ok(refunded)
+    }
+
+    /// The shape of the interface, exactly.
+    fn recipient(&self, app: &App) -> Result<impl Serialize + use<>, Problem> {
+        #[derive(Serialize)]
+        struct RecipientTold {
+            id: String,
+            status: &'static str,
+            name: String,
+            document_type: &'static str,
+        }
+        let Subject::Recipient(number) = self.notice.subject else { return Err(broken()) };
+        let find = |row: &actors::projector::MerchantRow| {
+            let recipient = row.recipients.get((number.0 as usize).checked_sub(1)?)?;
+            Some((recipient.id, recipient.profiles.at(self.record.ordinal).cloned()))
+        };
+        let (id, profile) = app.engine.projector().merchant(self.group, find).flatten().ok_or_else(broken)?;
+        let profile: RecipientProfile =
+            profile.and_then(|sealed| app.engine.keyring().open_value(&sealed)).unwrap_or_default();
+        let is_approved = self.notice.kind == NoticeKind::RecipientApproved;
+        Ok(RecipientTold {
+            id: id.uuid().to_string(),
+            status: if is_approved { "active" } else { "rejected" },
+            document_type: document_type(&profile.document),
+            name: profile.name,
+        })
+    }
+
+    /// The shape of the interface, exactly.
+    fn refund(&self) -> Result<impl Serialize + use<>, Problem> {
+        #[derive(Serialize)]
+        struct RefundTold {
+            id: String,
+            charge_id: String,
+            amount: i64,
+            status: &'static str,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            notes: Option<String>,
+        }
+        let told = self.record.events.iter().find_map(|event| match event {
+            Event::RefundApproved { id, charge, amount, .. } => Some((id, charge, amount, "approved", None)),
+            Event::RefundRejected { id, charge, amount, notes } => {
+                Some((id, charge, amount, "rejected", Some(notes.clone())))
+            }
+            _ => None,
+        });
+        let (id, charge, amount, status, notes) = told.ok_or_else(broken)?;
+        let (id, charge_id) = (id.uuid().to_string(), charge.txid());
+        Ok(RefundTold { id, charge_id, amount: amount.0, status, notes })
+    }
+
+    fn withdrawal(&self, app: &App) -> Result<Value, Problem> {
+        let id = self.object_id()?;
+        let (amount, status, approved_at, notes) = match self.decisive(id)? {
+            Event::WithdrawalPaid { amount, .. } => (amount, "approved", Some(time(self.at())), None),
+            Event::WithdrawalRejected { amount, notes, .. } | Event::WithdrawalReturned { amount, notes, .. } => {
+                (amount, "rejected", None, Some(notes))
+            }
+            _ => return Err(broken()),
+        };
+        Ok(json!({
+            "id": id.uuid().to_string(),
+            "recipient_id": self.recipient_id(app),
+            "amount_cents": amount.0,
+            "status": status,
+            "created_at": time(id.created_at()),
+            "approved_at": approved_at,
+            "notes": notes,
+        }))
+    }
+
+    fn cashout(&self, app: &App) -> Result<Value, Problem> {
+        let id = self.object_id()?;
+        let mut created = None;
+        for sequence in app.engine.projector().about(id)? {
+            let record = app.engine.record(sequence)?;
+            let transaction = record.events.iter().find_map(|event| match event {
+                Event::CashoutCreated { id: made, transaction, fee, .. } if *made == id => Some((*transaction, *fee)),
+                _ => None,
+            });
+            if let Some(found) = transaction {
+                created = Some((found, record));
+                break;
+            }
+        }
+        let ((transaction, fee), created) = created.ok_or_else(broken)?;
+        let sealed = created.personal.as_ref();
+        let destination: PixDestination =
+            sealed.and_then(|sealed| app.engine.keyring().open_value(sealed)).unwrap_or_default();
+        let (amount, status, transfer_id, end_to_end_id) = match self.decisive(id)? {
+            Event::CashoutProcessed { amount, transfer_id, end_to_end_id, .. } => {
+                (*amount, "processed", Some(transfer_id), Some(end_to_end_id))
+            }
+            Event::CashoutFailed {
+                amount, failure: CashoutFailure::NotTaken | CashoutFailure::NotCarriedOut, ..
+            } => (*amount, "failed", None, None),
+            _ => return Err(broken()),
+        };
+        Ok(json!({
+            "object": "cashout",
+            "id": id.uuid().to_string(),
+            "merchant_transaction_id": uuid::Uuid::from_bytes(transaction).to_string(),
+            "picpay_transfer_id": transfer_id,
+            "amount": (amount - fee).0,
+            "status": status,
+            "pix_key": destination.key,
+            "pix_key_type": pix_key_name(destination.kind),
+            "end_to_end_id": end_to_end_id,
+            "date_created": with_microseconds(created.effective_at.0),
+            "date_updated": with_microseconds(self.at().0),
+        }))
+    }
+
+    fn dispute(&self, app: &App) -> Result<impl Serialize + use<>, Problem> {
+        let (status, decided_at) = match self.notice.kind {
+            NoticeKind::DisputeAccepted => ("accepted", Some(self.at())),
+            NoticeKind::DisputeReleased => ("released", Some(self.at())),
+            _ => ("open", None),
+        };
+        Ok(Dispute::find(app, self.object_id()?)?.ok_or_else(broken)?.view_as(status, decided_at))
+    }
+
+    /// A subscription as it stood after the Record.
+    fn subscription(&self, app: &App) -> Result<impl Serialize + use<>, Problem> {
+        let id = self.object_id()?;
+        let mut row = app.engine.projector().subscription(self.record.owner, id)?.ok_or_else(broken)?;
+        row.standing = Standing::told_by(&self.record, id).ok_or_else(broken)?;
+        Ok(SubscriptionView::of(app, &row))
+    }
+
+    /// The charge that the Record opened for a subscription, a PIX code with it.
+    fn charge_of_subscription(&self, app: &App) -> Result<Box<RawValue>, Problem> {
+        let charge = Charge::opened_by(app, &self.record).ok_or_else(broken)?;
+        written(&charge.view(app)?)
+    }
+
+    fn splits(&self, app: &App) -> Result<impl Serialize + use<>, Problem> {
+        #[derive(Serialize)]
+        struct SplitsTold {
+            recipient_id: Option<String>,
+            count: u64,
+            amount_cents: i64,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            payment_id: Option<String>,
+            available_at: String,
+        }
+        let (Subject::Recipient(number), Some(available)) = (self.notice.subject, self.notice.available) else {
+            return Err(broken());
+        };
+        let recipient = LedgerId::Recipient(self.group, number);
+        let count = match available.count {
+            Some(count) => count,
+            None => self.fallen_due(app, recipient)?,
+        };
+        Ok(SplitsTold {
+            recipient_id: recipient_id(app, recipient).map(|id| id.uuid().to_string()),
+            count,
+            amount_cents: available.amount.0,
+            payment_id: available.charge.map(|charge| charge.txid()),
+            available_at: time(available.at),
+        })
+    }
+
+    /// How many splits fell due with this Record.
+    fn fallen_due(&self, app: &App, recipient: LedgerId) -> Result<u64, Problem> {
+        let mut count = 0;
+        for event in &self.record.events {
+            let Event::Matured { dues, .. } = event else { continue };
+            for due in dues {
+                count += app.engine.projector().splits_fallen_due(recipient, due.minute, self.listed.sequence)?;
+            }
+        }
+        Ok(count)
+    }
+
+    fn anticipation(&self, app: &App) -> Result<Value, Problem> {
+        let told = self.record.events.iter().find_map(|event| match event {
+            Event::SplitsAnticipated { id, splits, target_days, rate, .. } => Some((id, splits, target_days, rate)),
+            _ => None,
+        });
+        let (id, splits, target_days, rate) = told.ok_or_else(broken)?;
+        let original: Centavos = splits.iter().map(|split| split.amount).sum();
+        let fee: Centavos = splits.iter().map(|split| split.fee).sum();
+        let rate: serde_json::Number =
+            rate.as_percent().normalize().to_string().parse().map_err(|_| Problem::new(Code::Internal))?;
+        Ok(json!({
+            "id": id.uuid().to_string(),
+            "recipient_id": self.recipient_id(app),
+            "anticipated_count": splits.len(),
+            "original_cents": original.0,
+            "fee_cents": fee.0,
+            "net_cents": (original - fee).0,
+            "target_days": target_days,
+            "rate_percent": rate,
+        }))
+    }
+
+    fn object_id(&self) -> Result<ObjectId, Problem> {
+        match self.notice.subject {
+            Subject::Object(id) => Ok(id),
+            Subject::Recipient(_) => Err(broken()),
+        }
+    }
+
+    /// The recipient who decided the Record.
+    fn recipient_id(&self, app: &App) -> Option<String> {
+        recipient_id(app, self.record.owner).map(|id| id.uuid().to_string())
+    }
+
+    /// What the Record says of a withdrawal or a cashout.
+    fn decisive(&self, wanted: ObjectId) -> Result<&Event, Problem> {
+        let of_wanted = self.record.events.iter().find(|event| match event {
+            Event::WithdrawalPaid { id, .. }
+            | Event::WithdrawalRejected { id, .. }
+            | Event::WithdrawalReturned { id, .. }
+            | Event::CashoutProcessed { id, .. }
+            | Event::CashoutFailed { id, .. } => *id == wanted,
+            _ => false,
+        });
+        of_wanted.ok_or_else(broken)
+    }
+
+    /// The events of the Records about an object through this one.
+    fn events_about(&self, app: &App, id: ObjectId) -> Result<Vec<Event>, Problem> {
+        let mut events = Vec::new();
+        let through: Sequence = self.listed.sequence;
+        for sequence in app.engine.projector().about(id)?.into_iter().filter(|sequence| *sequence <= through) {
+            events.extend(app.engine.record(sequence)?.events);
+        }
+        Ok(events)
+    }
+}
+
+/// `charge.paid` of a PIX charge, as the decisions write it.
+#[derive(Serialize)]
+struct PixConfirmation {
+    id: String,
+    txid: String,
+    status: &'static str,
+    payment_method: &'static str,
+    amount: i64,
+    valor: String,
+    end_to_end_id: Option<String>,
+    paid_at: Option<String>,
+    payer: PayerView,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    breakdown: Option<Breakdown>,
+}
+
+fn pix_key_name(kind: PixKeyKind) -> &'static str {
+    match kind {
+        PixKeyKind::Cpf => "cpf",
+        PixKeyKind::Cnpj => "cnpj",
+        PixKeyKind::Email => "email",
+        PixKeyKind::Phone => "phone",
+        PixKeyKind::Evp => "evp",
+    }
+}
+
+fn raw(name: &'static str, object: impl Serialize) -> Result<(&'static str, Box<RawValue>), Problem> {
+    written(&object).map(|object| (name, object))
+}
+
+fn written(object: &impl Serialize) -> Result<Box<RawValue>, Problem> {
+    to_raw_value(object).map_err(|error| {
+        tracing::error!(%error, "the object of a webhook could not be written");
+        Problem::new(Code::Internal)
+    })
+}
+
+/// The journal says that there is something, and does not have it.
+fn broken() -> Problem {
+    tracing::error!("a notice tells of something that the journal does not have");
+    Problem::new(Code::Internal)
+}

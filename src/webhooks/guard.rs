@@ -1,0 +1,294 @@
+//! Where webhooks may go: https, to public addresses, by a name that is looked up once for each try, so that the address that was
+//! checked is the one that is called. Otherwise whoever may set an address could have this server call its neighbors.
+//!
+//! Networks that the operator allows (`CENTAVO_WEBHOOK_ALLOW`) may be private and plain http. Any port may be named: what is spoken there
+//! first is TLS, of which the caller chooses nothing that another protocol would take as a command.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::time::Duration;
+
+use axum::http::Uri;
+use axum::http::uri::Scheme;
+
+use crate::network::Network;
+
+/// Why an address is not called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// It is no address such as `https://example.com/hook`.
+    #[error("it is no URL of http or https with a host")]
+    NotAUrl,
+    /// It has a user's name or a password in it.
+    #[error("it names a user")]
+    NamesAUser,
+    /// The scheme is not https, and the network is not allowed by name.
+    #[error("it is not https")]
+    NotHttps,
+    /// None of the host's addresses is public or allowed.
+    #[error("it is no public address")]
+    NotPublic,
+    /// The host has no address.
+    #[error("the host has no address")]
+    Unknown,
+}
+
+/// Where one webhook goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Target {
+    /// Whether it is https.
+    pub(super) is_https: bool,
+    /// A name, or an address without brackets.
+    pub(super) host: String,
+    /// The port, also where it is the scheme's own.
+    pub(super) port: u16,
+    /// The `Host` header.
+    pub(super) authority: String,
+    /// Path and query.
+    pub(super) path: String,
+}
+
+impl Target {
+    /// Reads a URL.
+    pub(super) fn parse(url: &str) -> Result<Self, Refusal> {
+        let uri: Uri = url.parse().map_err(|_| Refusal::NotAUrl)?;
+        let is_https = match uri.scheme() {
+            Some(scheme) if *scheme == Scheme::HTTPS => true,
+            Some(scheme) if *scheme == Scheme::HTTP => false,
+            _ => return Err(Refusal::NotAUrl),
+        };
+        let authority = uri.authority().ok_or(Refusal::NotAUrl)?;
+        if authority.as_str().contains('@') {
+            return Err(Refusal::NamesAUser);
+        }
+        let host = authority.host().trim_start_matches('[').trim_end_matches(']').to_owned();
+        let is_bracketed = authority.host().starts_with('[');
+        let port = match authority.as_str().strip_prefix(authority.host()).unwrap_or_default() {
+            "" if is_https => 443,
+            "" => 80,
+            text => text.strip_prefix(':').and_then(|port| port.parse().ok()).ok_or(Refusal::NotAUrl)?,
+        };
+        if port == 0 {
+            return Err(Refusal::NotAUrl);
+        }
+        if host.is_empty() || is_bracketed && host.parse::<Ipv6Addr>().is_err() {
+            return Err(Refusal::NotAUrl);
+        }
+        let path = uri.path_and_query().map_or("/", |path| path.as_str()).to_owned();
+        Ok(Self { is_https, host, port, authority: authority.as_str().to_owned(), path })
+    }
+}
+
+/// How long a look-up may take when an address is set. One that takes longer is looked at when it is called.
+const LOOK_UP_MAX: Duration = Duration::from_secs(2);
+
+/// See the module.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Guard {
+    allowed: Vec<Network>,
+}
+
+impl Guard {
+    /// A guard that allows these networks beside the public ones.
+    pub(super) fn new(allowed: Vec<Network>) -> Self {
+        Self { allowed }
+    }
+
+    /// Checks an address that is being set. A name that can't be looked up now is taken: every try looks again.
+    pub(super) async fn check(&self, url: &str) -> Result<(), Refusal> {
+        let target = Target::parse(url)?;
+        if !target.is_https && self.allowed.is_empty() {
+            return Err(Refusal::NotHttps);
+        }
+        match tokio::time::timeout(LOOK_UP_MAX, self.look_up(&target)).await {
+            Ok(Ok(_)) | Ok(Err(Refusal::Unknown)) | Err(_) => Ok(()),
+            Ok(Err(refusal)) => Err(refusal),
+        }
+    }
+
+    /// The addresses of a target that may be called.
+    pub(super) async fn look_up(&self, target: &Target) -> Result<Vec<SocketAddr>, Refusal> {
+        let found: Vec<_> = match target.host.parse::<IpAddr>() {
+            Ok(address) => vec![SocketAddr::new(address, target.port)],
+            Err(_) => {
+                let found = tokio::net::lookup_host((target.host.as_str(), target.port)).await;
+                found.map_err(|_| Refusal::Unknown)?.collect()
+            }
+        };
+        if found.is_empty() {
+            return Err(Refusal::Unknown);
+        }
+        let admitted: Vec<_> =
+            found.iter().copied().filter(|address| self.admits(address.ip(), target.is_https)).collect();
+        let is_public = found.iter().any(|address| is_public(address.ip()));
+        match admitted.is_empty() {
+            false => Ok(admitted),
+            true if is_public => Err(Refusal::NotHttps),
+            true => Err(Refusal::NotPublic),
+        }
+    }
+
+    fn admits(&self, address: IpAddr, is_https: bool) -> bool {
+        self.allowed.iter().any(|network| network.contains(address)) || is_https && is_public(address)
+    }
+}
+
+/// True for addresses of the public internet: none that the registries of special purposes (RFC 6890 and after) keep for something else,
+/// and none that carries another address in it (6to4, Teredo, NAT64).
+pub(super) fn is_public(address: IpAddr) -> bool {
+    match address.to_canonical() {
+        IpAddr::V4(address) => is_public_v4(address),
+        IpAddr::V6(address) => is_public_v6(address),
+    }
+}
+
+fn is_public_v4(address: Ipv4Addr) -> bool {
+    let [a, b, c, _] = address.octets();
+    let is_special = matches!(
+        (a, b, c),
+        (0 | 10 | 127, ..)
+            | (100, 64..=127, _)
+            | (169, 254, _)
+            | (172, 16..=31, _)
+            | (192, 0, 0 | 2)
+            | (192, 88, 99)
+            | (192, 168, _)
+            | (198, 18..=19, _)
+            | (198, 51, 100)
+            | (203, 0, 113)
+            | (224.., ..)
+    );
+    !is_special
+}
+
+fn is_public_v6(address: Ipv6Addr) -> bool {
+    let [a, b, _, _, e, f, ..] = address.segments();
+    let is_global_unicast = a & 0xE000 == 0x2000;
+    let is_special = matches!((a, b), (0x2001, 0..=0x01FF) | (0x2001, 0x0DB8) | (0x2002, _) | (0x3FFF, 0..=0x0FFF));
+    // ISATAP: an IPv4 address in the lower half.
+    let is_tunnel = matches!((e, f), (0 | 0x0200, 0x5EFE));
+    is_global_unicast && !is_special && !is_tunnel
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_public_internet_is_public() {
+        let cases = [
+            ("1.1.1.1", true),
+            ("8.8.8.8", true),
+            ("100.63.255.255", true),
+            ("100.128.0.1", true),
+            ("172.15.0.1", true),
+            ("172.32.0.1", true),
+            ("192.0.1.1", true),
+            ("198.17.0.1", true),
+            ("198.20.0.1", true),
+            ("223.255.255.255", true),
+            ("0.0.0.0", false),
+            ("0.1.2.3", false),
+            ("10.0.0.1", false),
+            ("100.64.0.1", false),
+            ("100.127.255.255", false),
+            ("127.0.0.1", false),
+            ("127.1.2.3", false),
+            ("169.254.169.254", false),
+            ("172.16.0.1", false),
+            ("172.31.255.255", false),
+            ("192.0.0.8", false),
+            ("192.0.2.1", false),
+            ("192.88.99.1", false),
+            ("192.168.1.1", false),
+            ("198.18.0.1", false),
+            ("198.19.255.255", false),
+            ("198.51.100.7", false),
+            ("203.0.113.7", false),
+            ("224.0.0.1", false),
+            ("240.0.0.1", false),
+            ("255.255.255.255", false),
+            ("2606:4700::1111", true),
+            ("2a00:1450:4001::1", true),
+            ("::", false),
+            ("::1", false),
+            ("::127.0.0.1", false),
+            ("::ffff:127.0.0.1", false),
+            ("::ffff:10.0.0.1", false),
+            ("::ffff:8.8.8.8", true),
+            ("64:ff9b::7f00:1", false),
+            ("64:ff9b::808:808", false),
+            ("64:ff9b:1::1", false),
+            ("100::1", false),
+            ("2001::1", false),
+            ("2001:2::1", false),
+            ("2001:20::1", false),
+            ("2001:db8::1", false),
+            ("2002:7f00:1::", false),
+            ("2002:808:808::", false),
+            ("3fff::1", false),
+            ("2a00::5efe:7f00:1", false),
+            ("2a00::200:5efe:7f00:1", false),
+            ("5f00::1", false),
+            ("fc00::1", false),
+            ("fd12:3456::1", false),
+            ("fe80::1", false),
+            ("fec0::1", false),
+            ("ff02::1", false),
+        ];
+        for (address, expected) in cases {
+            assert_eq!(is_public(address.parse().unwrap()), expected, "{address}");
+        }
+    }
+
+    #[test]
+    fn a_target_is_read_or_refused() {
+        let target = Target::parse("https://example.com/hook?a=1").unwrap();
+        let expected = (true, "example.com", 443, "example.com", "/hook?a=1");
+        let Target { is_https, host, port, authority, path } = &target;
+        assert_eq!((*is_https, host.as_str(), *port, authority.as_str(), path.as_str()), expected);
+        let target = Target::parse("http://[::1]:8080").unwrap();
+        assert_eq!((target.host.as_str(), target.port, target.path.as_str()), ("::1", 8080, "/"));
+        for (url, refusal) in [
+            ("", Refusal::NotAUrl),
+            ("example.com", Refusal::NotAUrl),
+            ("/hook", Refusal::NotAUrl),
+            ("ftp://example.com", Refusal::NotAUrl),
+            ("file:///etc/passwd", Refusal::NotAUrl),
+            ("https://", Refusal::NotAUrl),
+            ("https:///hook", Refusal::NotAUrl),
+            ("https://example.com:0/", Refusal::NotAUrl),
+            ("https://example.com:99999/", Refusal::NotAUrl),
+            ("https://[::1%25eth0]/", Refusal::NotAUrl),
+            ("https://user@example.com/", Refusal::NamesAUser),
+            ("https://user:secret@example.com/", Refusal::NamesAUser),
+            ("https://127.0.0.1@example.com/", Refusal::NamesAUser),
+        ] {
+            assert_eq!(Target::parse(url).unwrap_err(), refusal, "{url}");
+        }
+    }
+
+    #[tokio::test]
+    async fn what_may_be_set_follows_from_scheme_and_address() {
+        let allowing =
+            |networks: &[&str]| Guard::new(networks.iter().map(|network| network.parse().unwrap()).collect());
+        let cases: [(&[&str], &str, Result<(), Refusal>); 14] = [
+            (&[], "https://1.1.1.1/hook", Ok(())),
+            (&[], "https://[2606:4700::1111]/hook", Ok(())),
+            (&[], "http://1.1.1.1/hook", Err(Refusal::NotHttps)),
+            (&[], "https://127.0.0.1/", Err(Refusal::NotPublic)),
+            (&[], "https://localhost/", Err(Refusal::NotPublic)),
+            (&[], "https://2130706433/", Err(Refusal::NotPublic)),
+            (&[], "https://0x7f.1/", Err(Refusal::NotPublic)),
+            (&[], "https://[::ffff:169.254.169.254]/", Err(Refusal::NotPublic)),
+            (&["127.0.0.0/8"], "http://127.0.0.1:9000/", Ok(())),
+            (&["127.0.0.0/8"], "https://127.0.0.1:9000/", Ok(())),
+            (&["127.0.0.0/8"], "http://[::ffff:127.0.0.1]:9000/", Ok(())),
+            (&["127.0.0.0/8"], "http://10.0.0.1/", Err(Refusal::NotPublic)),
+            (&["127.0.0.0/8"], "http://1.1.1.1/", Err(Refusal::NotHttps)),
+            (&["10.0.0.0/8"], "http://127.0.0.1/", Err(Refusal::NotPublic)),
+        ];
+        for (networks, url, expected) in cases {
+            assert_eq!(allowing(networks).check(url).await, expected, "{url} with {networks:?}");
+        }
+    }
+}

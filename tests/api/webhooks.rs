@@ -1,0 +1,454 @@
+//! Webhooks (interface section 6): what is told, to whom, in which order, how it is signed, and what happens while nobody listens.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicU16, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode, Uri};
+use axum::response::IntoResponse;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use hmac::{Hmac, KeyInit, Mac};
+use reqwest::Method;
+use serde_json::{Value, json};
+use sha2::Sha256;
+use tokio::sync::Notify;
+
+use crate::world::*;
+
+/// Somebody who listens for webhooks on this machine.
+struct Receiver {
+    url: String,
+    heard: Arc<Heard>,
+}
+
+#[derive(Default)]
+struct Heard {
+    tries: Mutex<Vec<Try>>,
+    came: Notify,
+    /// The status of every answer; 0 for no answer at all.
+    status: AtomicU16,
+    /// The event that gets 500 instead.
+    refused: Mutex<Option<&'static str>>,
+    at_once: AtomicUsize,
+    at_once_max: AtomicUsize,
+}
+
+/// Counts those that are under way.
+struct UnderWay<'a>(&'a Heard);
+
+impl<'a> UnderWay<'a> {
+    fn begin(heard: &'a Heard) -> Self {
+        let at_once = heard.at_once.fetch_add(1, Ordering::SeqCst) + 1;
+        heard.at_once_max.fetch_max(at_once, Ordering::SeqCst);
+        Self(heard)
+    }
+}
+
+impl Drop for UnderWay<'_> {
+    fn drop(&mut self) {
+        self.0.at_once.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+#[derive(Clone, Debug)]
+struct Try {
+    path: String,
+    headers: HeaderMap,
+    bytes: Bytes,
+    body: Value,
+    answered: u16,
+}
+
+impl Try {
+    fn event(&self) -> &str {
+        self.body["event"].as_str().unwrap()
+    }
+
+    fn header(&self, name: &str) -> &str {
+        self.headers[name].to_str().unwrap()
+    }
+}
+
+impl Receiver {
+    async fn listen() -> Self {
+        let heard = Arc::new(Heard::default());
+        heard.status.store(204, Ordering::SeqCst);
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}/hook", listener.local_addr().unwrap());
+        let router = Router::new().fallback(hear).with_state(Arc::clone(&heard));
+        tokio::spawn(async move { axum::serve(listener, router).await });
+        Self { url, heard }
+    }
+
+    fn answers(&self, status: u16) {
+        self.heard.status.store(status, Ordering::SeqCst);
+    }
+
+    fn tries(&self) -> Vec<Try> {
+        self.heard.tries.lock().unwrap().clone()
+    }
+
+    /// Waits until the tries that came are what was waited for.
+    async fn until(&self, is_so: impl Fn(&[Try]) -> bool) -> Vec<Try> {
+        let waited = async {
+            while !is_so(&self.tries()) {
+                self.heard.came.notified().await;
+            }
+        };
+        let ended = tokio::time::timeout(Duration::from_secs(60), waited).await;
+        let tries = self.tries();
+        assert!(ended.is_ok(), "others are expected: {tries:#?}");
+        tries
+    }
+
+    /// Waits until so many tries came; there must be no more.
+    async fn heard(&self, count: usize) -> Vec<Try> {
+        let tries = self.until(|tries| tries.len() >= count).await;
+        assert_eq!(tries.len(), count, "{tries:#?}");
+        tries
+    }
+}
+
+async fn hear(State(heard): State<Arc<Heard>>, uri: Uri, headers: HeaderMap, bytes: Bytes) -> impl IntoResponse {
+    let _until_answered = UnderWay::begin(&heard);
+    let body: Value = serde_json::from_slice(&bytes).unwrap_or_default();
+    let is_refused = heard.refused.lock().unwrap().is_some_and(|event| body["event"] == event);
+    let answered = if is_refused { 500 } else { heard.status.load(Ordering::SeqCst) };
+    heard.tries.lock().unwrap().push(Try { path: uri.to_string(), headers, bytes, body, answered });
+    heard.came.notify_one();
+    match answered {
+        0 => std::future::pending().await,
+        status => (StatusCode::from_u16(status).unwrap(), [("location", "/elsewhere")]),
+    }
+}
+
+/// A key of the merchant with an address; gives its id and its secret.
+async fn key_with(merchant: &Merchant<'_>, url: &str) -> (String, String) {
+    let path = format!("/ops/merchants/{}/api-keys", merchant.id);
+    let key = merchant.world.ops_post(&path, &json!({"webhook_url": url})).await.expect(201);
+    (text(&key["id"]), text(&key["webhook_secret"]))
+}
+
+async fn patch(world: &World, key: &str, body: &Value) -> Answer {
+    world.ops_send(Method::PATCH, &format!("/ops/api-keys/{key}"), &[], body.to_string()).await
+}
+
+/// Asks until what it answers is so.
+async fn until<F: Future<Output = Value>>(ask: impl Fn() -> F, is_so: impl Fn(&Value) -> bool) -> Value {
+    let asked = async {
+        loop {
+            let answer = ask().await;
+            if is_so(&answer) {
+                return answer;
+            }
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), asked).await.unwrap()
+}
+
+/// Waits until an event's delivery to its one endpoint stands so.
+async fn until_delivery(merchant: &Merchant<'_>, event: &str, is_so: impl Fn(&Value) -> bool) -> Value {
+    let path = format!("/api/events/{event}");
+    let ask = || async { merchant.get(&path).await.expect(200)["deliveries"][0].clone() };
+    until(ask, is_so).await
+}
+
+fn mac(key: &[u8], text: &[u8]) -> Vec<u8> {
+    let mut mac = <Hmac<Sha256> as KeyInit>::new_from_slice(key).unwrap();
+    mac.update(text);
+    mac.finalize().into_bytes().to_vec()
+}
+
+fn service_signature(secret: &str, one: &Try) -> String {
+    mac(secret.as_bytes(), &one.bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn standard_signature(secret: &str, one: &Try) -> String {
+    let key = STANDARD.decode(secret.strip_prefix("whsec_").unwrap()).unwrap();
+    let head = format!("{}.{}.", one.header("webhook-id"), one.header("webhook-timestamp"));
+    format!("v1,{}", STANDARD.encode(mac(&key, &[head.as_bytes(), &one.bytes].concat())))
+}
+
+fn service_signatures(one: &Try) -> Vec<&str> {
+    one.headers.get_all("x-service-signature").iter().map(|value| value.to_str().unwrap()).collect()
+}
+
+#[tokio::test]
+async fn what_happens_is_told_in_the_documented_shapes_and_signed() {
+    let (world, receiver) = (World::sandbox().await, Receiver::listen().await);
+    let merchant = world.merchant().await;
+    let (_, secret) = key_with(&merchant, &receiver.url).await;
+    let ana = merchant.recipient("Ana Prado", 1).await;
+    let bia = merchant.draft("Bia Lima", 2).await;
+    world.ops_post(&format!("/ops/sub-recipients/{bia}/reject"), &json!({"notes": "ilegível"})).await.expect(200);
+    let paid = merchant.paid_pix(&with_splits(pix("80.00"), &[(&ana, 1_000), (&ana, 500)])).await;
+    let ended = merchant.post("/api/pix", &pix("9.90")).await.expect(201);
+    merchant.post_raw(&format!("/api/charges/{}/cancel", text(&ended["txid"])), &[], "").await.expect(200);
+    let captured =
+        merchant.post("/api/card", &with_splits(card(10_000, APPROVED), &[(&ana, 700), (&ana, 300)])).await.expect(201);
+    let refused = merchant.post("/api/card", &card(10_000, REFUSED)).await.refused(402, "card_declined");
+    world.advance(30 * DAY).await;
+    let mut tries = receiver.heard(8).await;
+    tries.sort_by_key(|one| one.body["sequence"].as_u64());
+    let events: Vec<_> = tries.iter().map(Try::event).collect();
+    assert_eq!(
+        events,
+        [
+            "recipient.approved",
+            "recipient.rejected",
+            "charge.paid",
+            "split.available",
+            "charge.cancelled",
+            "charge.paid",
+            "charge.refused",
+            "split.available"
+        ]
+    );
+    let charge = |value: &Value| format!("/api/charges/{}", text(&value["txid"]));
+    let mut objects = vec![
+        json!({"recipient": {"id": ana, "status": "active", "name": "Ana Prado", "document_type": "CPF"}}),
+        json!({"recipient": {"id": bia, "status": "rejected", "name": "Bia Lima", "document_type": "CPF"}}),
+        json!({"charge": {
+            "id": paid["txid"], "txid": paid["txid"], "status": "CONCLUIDA", "payment_method": "pix", "amount": 8_000,
+            "valor": "80.00", "end_to_end_id": paid["end_to_end_id"], "paid_at": paid["paid_at"],
+            "payer": {"name": "Maria das Dores", "document": "***.456.789-**"}, "breakdown": paid["breakdown"],
+        }}),
+        json!({"split": {"recipient_id": ana, "count": 2, "amount_cents": 1_500, "payment_id": paid["txid"],
+            "available_at": paid["paid_at"]}}),
+    ];
+    for shown in [charge(&ended), charge(&captured), charge(&refused)] {
+        objects.push(json!({"charge": merchant.get(&shown).await.expect(200)}));
+    }
+    let available_at = &tries[7].body["split"]["available_at"];
+    objects
+        .push(json!({"split": {"recipient_id": ana, "count": 2, "amount_cents": 1_000, "available_at": available_at}}));
+    let listed = merchant.get("/api/events").await.expect(200);
+    assert_eq!((&listed["total"], &listed["pages"]), (&json!(8), &json!(1)));
+    for (place, (one, object)) in tries.iter().zip(&objects).enumerate() {
+        let mut expected = object.clone();
+        expected["event"] = json!(one.event());
+        expected["timestamp"] = one.body["timestamp"].clone();
+        expected["sequence"] = json!(place + 1);
+        time(&one.body["timestamp"]);
+        assert_eq!(one.body, expected);
+        assert_eq!(service_signatures(one), [service_signature(&secret, one)]);
+        assert_eq!(one.header("webhook-signature"), standard_signature(&secret, one));
+        assert_eq!((one.path.as_str(), one.header("content-type")), ("/hook", "application/json"));
+        let wall = one.header("webhook-timestamp").parse::<i64>().unwrap() - chrono::Utc::now().timestamp();
+        assert!(wall.abs() <= 120, "wall time, not the sandbox's: {wall}");
+        let id = one.header("webhook-id");
+        let ask = || async { merchant.get(&format!("/api/events/{id}")).await.expect(200) };
+        let event = until(ask, |event| event["deliveries"][0]["status"] == "delivered").await;
+        assert_eq!((&event["id"], &event["created_at"]), (&json!(id), &one.body["timestamp"]));
+        for (name, value) in one.body.as_object().unwrap() {
+            assert_eq!(&event[name], value, "{name}");
+        }
+        assert_eq!(items(&merchant.get("/api/events").await.expect(200))[7 - place], event);
+    }
+    let page = merchant.get("/api/events?page=2&per_page=3").await.expect(200);
+    let page: Vec<_> = items(&page).iter().map(|event| event["sequence"].as_u64().unwrap()).collect();
+    assert_eq!(page, [5, 4, 3]);
+    assert_eq!(items(&merchant.get("/api/events?page=4&per_page=3").await.expect(200)).len(), 0);
+}
+
+#[tokio::test]
+async fn events_of_another_account_are_not_there() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    merchant.recipient("Ana", 1).await;
+    let id = text(&items(&merchant.get("/api/events").await.expect(200))[0]["id"]);
+    let other = world
+        .open(json!({"name": "Outra", "document": cnpj(2), "split_enabled": true, "cashout_enabled": false}))
+        .await;
+    other.recipient("Eva", 3).await;
+    for id in [id.as_str(), "x", &merchant.id, &other.id] {
+        other.get(&format!("/api/events/{id}")).await.refused(404, "not_found");
+        other.post_raw(&format!("/api/events/{id}/redeliver"), &[], "").await.refused(404, "not_found");
+    }
+    assert_eq!(merchant.get(&format!("/api/events/{id}")).await.expect(200)["deliveries"], json!([]));
+    assert_eq!(items(&other.get("/api/events").await.expect(200)).len(), 1);
+}
+
+#[tokio::test]
+async fn a_failure_is_tried_again_by_the_clock_ten_times_and_once_more_when_asked() {
+    let (world, receiver) = (World::sandbox().await, Receiver::listen().await);
+    let merchant = world.merchant().await;
+    receiver.answers(302);
+    key_with(&merchant, &receiver.url).await;
+    merchant.paid_pix(&pix("1.00")).await;
+    let id = receiver.heard(1).await[0].header("webhook-id").to_owned();
+    for (tries, seconds) in (1..).zip([5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400]) {
+        let has_failed =
+            |delivery: &Value| delivery["failed_tries"].as_u64().is_some_and(|failed| failed >= tries as u64);
+        let pending = until_delivery(&merchant, &id, has_failed).await;
+        assert_eq!(pending["status"], "pending");
+        // The clock goes on while the test runs: five seconds may be over.
+        if seconds > 5 {
+            assert!(time(&pending["next_try_at"]) > world.advance(seconds - 200).await, "{seconds} s are not over");
+            receiver.heard(tries).await;
+            world.advance(200).await;
+        } else {
+            world.advance(seconds).await;
+        }
+        receiver.heard(tries + 1).await;
+    }
+    until_delivery(&merchant, &id, |delivery| delivery["status"] == "failed").await;
+    world.advance(10 * DAY).await;
+    receiver.answers(200);
+    let path = format!("/api/events/{id}/redeliver");
+    assert_eq!(merchant.post_keyed(&path, "again", &json!({})).await.expect(200)["id"], id.as_str());
+    let tries = receiver.heard(11).await;
+    assert!(tries.iter().all(|one| one.path == "/hook"), "a redirect is not followed");
+    assert!(tries.iter().all(|one| one.header("webhook-id") == id && one.bytes == tries[0].bytes));
+    until_delivery(&merchant, &id, |delivery| delivery["status"] == "delivered").await;
+    merchant.post_raw(&path, &[], "").await.expect(200);
+    receiver.heard(12).await;
+}
+
+#[tokio::test]
+async fn events_about_one_thing_come_in_order_and_others_do_not_wait() {
+    let (world, receiver) = (World::sandbox().await, Receiver::listen().await);
+    let merchant = world.merchant().await;
+    *receiver.heard.refused.lock().unwrap() = Some("recipient.rejected");
+    key_with(&merchant, &receiver.url).await;
+    let ana = merchant.draft("Ana", 1).await;
+    let reject = format!("/ops/sub-recipients/{ana}/reject");
+    world.ops_post(&reject, &json!({"notes": "ilegível"})).await.expect(200);
+    receiver.until(|tries| !tries.is_empty()).await;
+    merchant.post("/api/sub-recipients", &individual("Ana", &cpf(1))).await.expect(200);
+    world.ops_post(&format!("/ops/sub-recipients/{ana}/approve"), &json!({})).await.expect(200);
+    merchant.paid_pix(&with_splits(pix("10.00"), &[(&ana, 100)])).await;
+    let tries = receiver.until(|tries| tries.iter().any(|one| one.event() == "charge.paid")).await;
+    assert!(tries.iter().all(|one| ["recipient.rejected", "charge.paid"].contains(&one.event())), "{tries:#?}");
+    *receiver.heard.refused.lock().unwrap() = None;
+    world.advance(300).await;
+    let tries = receiver.until(|tries| tries.iter().any(|one| one.event() == "split.available")).await;
+    let taken: Vec<_> = tries.iter().filter(|one| one.answered == 204).map(Try::event).collect();
+    assert_eq!(taken, ["charge.paid", "recipient.rejected", "recipient.approved", "split.available"]);
+}
+
+#[tokio::test]
+async fn an_endpoint_that_never_answers_delays_no_other() {
+    let world = World::sandbox().await;
+    let (dead, live) = (Receiver::listen().await, Receiver::listen().await);
+    let merchant = world.merchant().await;
+    dead.answers(0);
+    key_with(&merchant, &dead.url).await;
+    key_with(&merchant, &live.url).await;
+    for _ in 0..12 {
+        merchant.paid_pix(&pix("1.00")).await;
+    }
+    live.heard(12).await;
+    dead.until(|tries| !tries.is_empty()).await;
+    let at_once = dead.heard.at_once_max.load(Ordering::SeqCst);
+    assert!((1..=4).contains(&at_once), "{at_once} at once");
+}
+
+#[tokio::test]
+async fn a_restart_loses_no_event_and_a_new_address_gets_what_comes_after_it() {
+    let (world, receiver, late) = (World::sandbox().await, Receiver::listen().await, Receiver::listen().await);
+    let merchant = world.merchant().await;
+    receiver.answers(503);
+    key_with(&merchant, &receiver.url).await;
+    for _ in 0..3 {
+        merchant.paid_pix(&pix("1.00")).await;
+    }
+    let numbers = |tries: &[Try], answered: u16| -> BTreeSet<u64> {
+        let with_answer = tries.iter().filter(|one| one.answered == answered);
+        with_answer.map(|one| one.body["sequence"].as_u64().unwrap()).collect()
+    };
+    receiver.until(|tries| numbers(tries, 503).len() == 3).await;
+    let names = merchant.names;
+    let world = world.restarted().await;
+    let merchant = Merchant { world: &world, names };
+    receiver.answers(200);
+    let (key, _) = key_with(&merchant, &late.url).await;
+    merchant.paid_pix(&pix("1.00")).await;
+    world.advance(300).await;
+    receiver.until(|tries| numbers(tries, 200) == BTreeSet::from([1, 2, 3, 4])).await;
+    assert_eq!(late.heard(1).await[0].body["sequence"], 4);
+    patch(&world, &key, &json!({"webhook_url": null})).await.expect(200);
+    merchant.paid_pix(&pix("1.00")).await;
+    assert_eq!(patch(&world, &key, &json!({})).await.expect(200), json!({"id": key, "webhook_url": null}));
+    let set = patch(&world, &key, &json!({"webhook_url": late.url})).await.expect(200);
+    assert_eq!(set, json!({"id": key, "webhook_url": late.url}));
+    merchant.paid_pix(&pix("1.00")).await;
+    assert_eq!(late.heard(2).await[1].body["sequence"], 6, "not the one of the time without an address");
+    world.ops_send(Method::DELETE, &format!("/ops/api-keys/{key}"), &[], String::new()).await.expect(200);
+    merchant.paid_pix(&pix("1.00")).await;
+    receiver.until(|tries| numbers(tries, 200).contains(&7)).await;
+    late.heard(2).await;
+    for refused in [
+        patch(&world, &key, &json!({"webhook_url": late.url})).await,
+        world.ops_post(&format!("/ops/api-keys/{key}/rotate-secret"), &json!({})).await,
+    ] {
+        refused.refused(409, "state_conflict");
+    }
+}
+
+#[tokio::test]
+async fn two_secrets_sign_for_a_day_after_a_rotation() {
+    let (world, receiver) = (World::sandbox().await, Receiver::listen().await);
+    let merchant = world.merchant().await;
+    let (key, old) = key_with(&merchant, &receiver.url).await;
+    let path = format!("/ops/api-keys/{key}/rotate-secret");
+    let rotated = world.ops_send(Method::POST, &path, &[("idempotency-key", "k")], "{}".to_owned()).await.expect(200);
+    has_exactly(&rotated, &["webhook_secret"]);
+    let new = text(&rotated["webhook_secret"]);
+    assert_ne!(old, new);
+    let again = world.ops_send(Method::POST, &path, &[("idempotency-key", "k")], "{}".to_owned()).await;
+    assert_eq!(again.header("idempotent-replayed"), Some("true"));
+    assert_eq!(again.expect(200), rotated);
+    merchant.paid_pix(&pix("1.00")).await;
+    let both = receiver.heard(1).await.remove(0);
+    assert_eq!(service_signatures(&both), [service_signature(&new, &both), service_signature(&old, &both)]);
+    let standard = format!("{} {}", standard_signature(&new, &both), standard_signature(&old, &both));
+    assert_eq!(both.header("webhook-signature"), standard);
+    world.advance(DAY).await;
+    merchant.paid_pix(&pix("1.00")).await;
+    let one = receiver.heard(2).await.remove(1);
+    assert_eq!(service_signatures(&one), [service_signature(&new, &one)]);
+    assert_eq!(one.header("webhook-signature"), standard_signature(&new, &one));
+    for id in ["x", &merchant.id] {
+        world.ops_post(&format!("/ops/api-keys/{id}/rotate-secret"), &json!({})).await.refused(404, "not_found");
+        patch(&world, id, &json!({"webhook_url": null})).await.refused(404, "not_found");
+    }
+}
+
+#[tokio::test]
+async fn addresses_that_are_not_public_are_refused() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    let (key, _) = key_with(&merchant, "https://1.1.1.1/hook").await;
+    let create = format!("/ops/merchants/{}/api-keys", merchant.id);
+    for url in [
+        "http://1.1.1.1/",
+        "http://10.0.0.1/",
+        "https://10.0.0.1/",
+        "https://192.168.0.1:8443/",
+        "https://169.254.169.254/latest/meta-data",
+        "https://[::1]/",
+        "https://[::ffff:10.0.0.1]/",
+        "https://[fd00::1]/",
+        "https://167772161/",
+        "https://0xa.1/",
+        "https://user:pass@1.1.1.1/",
+        "ftp://1.1.1.1/",
+        "1.1.1.1",
+        "",
+    ] {
+        let body = json!({"webhook_url": url});
+        for answer in [world.ops_post(&create, &body).await, patch(&world, &key, &body).await] {
+            let refused = answer.refused(400, "validation_failed");
+            assert_eq!(refused["errors"][0]["field"], "webhook_url", "{url}");
+        }
+    }
+    let kept = patch(&world, &key, &json!({})).await.expect(200);
+    assert_eq!(kept["webhook_url"], "https://1.1.1.1/hook");
+}
