@@ -76,6 +76,10 @@ pub(crate) async fn make(merchant: &Merchant<'_>, operation: &Operation) -> Stri
             let body = json!({"plan_id": make_plan(merchant).await, "customer": customer, "payment_method": "pix"});
             text(&merchant.post("/api/recurrency/subscriptions", &body).await.expect(201)["id"])
         }
+        "events" => {
+            paid_pix(merchant).await;
+            text(&items(&merchant.get("/api/events").await.expect(200))[0]["id"])
+        }
         "merchants" => merchant.id.clone(),
         "api-keys" => merchant.key_id.clone(),
         "ledgers" => merchant.ledger(),

@@ -28,7 +28,7 @@ pub struct AuditRow {
     #[schema(example = "ana")]
     operator: String,
     /// What was done.
-    #[schema(pattern = "^(create|change|revoke|approve|reject|open|accept|release|advance)$")]
+    #[schema(pattern = "^(create|change|revoke|rotate_secret|approve|reject|open|accept|release|advance)$")]
     action: &'static str,
     /// The merchant that it concerns; null when it concerns none.
     #[schema(required, format = "uuid")]
