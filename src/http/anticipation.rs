@@ -16,6 +16,7 @@ use ledger::time::Timestamp;
 use rust_decimal::Decimal;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
+use utoipa::openapi::schema::{Object, Type};
 
 use super::app::{App, Caller, PathId, Settled, settled};
 use super::body::JsonBody;
@@ -30,14 +31,15 @@ use super::timestamp::business_day;
 
 /// What is to be anticipated.
 #[derive(Deserialize, ToSchema)]
+#[schema(example = json!({"split_ids": ["019b8c4e5f5d8a3e9c1d2f3a4b5c6d7e-0"], "target_days": 2}))]
 pub struct AnticipationRequest<'a> {
     /// Ids of pending card splits, each once.
     #[serde(borrow)]
-    #[schema(value_type = Vec<String>)]
+    #[schema(value_type = Vec<String>, min_items = 1)]
     split_ids: Raw<'a>,
     /// 2, 7 or 15.
     #[serde(borrow)]
-    #[schema(value_type = u8)]
+    #[schema(schema_with = target_days)]
     target_days: Raw<'a>,
 }
 
@@ -47,18 +49,23 @@ pub struct AnticipationResult {
     /// Always true.
     success: bool,
     /// How many splits.
+    #[schema(example = 1)]
     anticipated_count: usize,
     /// What was left of them, centavos.
+    #[schema(example = 2000)]
     original_cents: i64,
     /// The fees, each rounded by itself, centavos.
+    #[schema(example = 48)]
     fee_cents: i64,
     /// What becomes available, centavos.
+    #[schema(example = 1952)]
     net_cents: i64,
     /// 2, 7 or 15.
+    #[schema(schema_with = target_days)]
     target_days: u8,
     /// The account's rate, percent.
     #[serde(serialize_with = "decimal")]
-    #[schema(value_type = f64)]
+    #[schema(value_type = f64, example = 2.38)]
     rate_percent: Decimal,
 }
 
@@ -75,14 +82,18 @@ pub struct Anticipable {
 #[derive(Debug, Serialize, ToSchema)]
 pub struct AnticipableSplit {
     /// The split's id.
+    #[schema(example = "019b8c4e5f5d8a3e9c1d2f3a4b5c6d7e-0")]
     id: String,
     /// What is left of it, centavos.
+    #[schema(example = 2000)]
     amount_cents: i64,
     /// `credit_card`.
+    #[schema(pattern = "^(credit_card)$")]
     payment_method: &'static str,
     /// When it becomes available unless anticipated.
     balance_available_at: String,
     /// Payer's name.
+    #[schema(example = "João Ávila")]
     payment_nome: String,
     /// The price for each number of days.
     fees: Quotes,
@@ -93,15 +104,15 @@ pub struct AnticipableSplit {
 pub struct Rates {
     /// For 2 days.
     #[serde(serialize_with = "decimal")]
-    #[schema(value_type = f64)]
+    #[schema(value_type = f64, example = 2.38)]
     d2: Decimal,
     /// For 7 days.
     #[serde(serialize_with = "decimal")]
-    #[schema(value_type = f64)]
+    #[schema(value_type = f64, example = 2.0)]
     d7: Decimal,
     /// For 15 days.
     #[serde(serialize_with = "decimal")]
-    #[schema(value_type = f64)]
+    #[schema(value_type = f64, example = 1.5)]
     d15: Decimal,
 }
 
@@ -120,15 +131,23 @@ pub struct Quotes {
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Quote {
     /// 2, 7 or 15.
+    #[schema(schema_with = target_days)]
     target_days: u8,
     /// Percent.
     #[serde(serialize_with = "decimal")]
-    #[schema(value_type = f64)]
+    #[schema(value_type = f64, example = 2.38)]
     rate_percent: Decimal,
     /// Centavos.
+    #[schema(example = 48)]
     fee_cents: i64,
     /// What becomes available, centavos.
+    #[schema(example = 1952)]
     net_cents: i64,
+}
+
+/// The numbers of days that an anticipation may name.
+fn target_days() -> Object {
+    Object::builder().schema_type(Type::Integer).enum_values(Some([2, 7, 15])).build()
 }
 
 impl Quote {
@@ -150,7 +169,7 @@ const SPLITS_MAX: usize = 100_000;
 /// Anticipates card splits, all or none: what is left of them after the fee is available at once.
 #[utoipa::path(post, path = "/api/dashboard/sub-recipients/{id}/anticipate", operation_id = "anticipate",
     params(("id" = String, Path)), request_body = AnticipationRequest,
-    responses((status = 200, body = AnticipationResult), (status = 400), (status = 404), (status = 409), (status = 422)))]
+    responses((status = 200, body = AnticipationResult)))]
 pub async fn anticipate(
     State(app): State<Arc<App>>,
     caller: Caller,
@@ -186,7 +205,7 @@ pub async fn anticipate(
 /// Tells what an anticipation would do, and keeps nothing.
 #[utoipa::path(post, path = "/api/dashboard/sub-recipients/{id}/anticipate/simulate",
     operation_id = "simulate_anticipation", params(("id" = String, Path)), request_body = AnticipationRequest,
-    responses((status = 200, body = AnticipationResult), (status = 400), (status = 404), (status = 409), (status = 422)))]
+    responses((status = 200, body = AnticipationResult)))]
 pub async fn simulate(
     State(app): State<Arc<App>>,
     caller: Caller,
@@ -303,7 +322,7 @@ fn result(events: &[Event]) -> Result<AnticipationResult, Problem> {
 
 /// The card splits of a recipient that can be anticipated, and the account's rates.
 #[utoipa::path(get, path = "/api/dashboard/sub-recipients/{id}/anticipate", operation_id = "list_anticipable",
-    params(("id" = String, Path)), responses((status = 200, body = Anticipable), (status = 404)))]
+    params(("id" = String, Path)), responses((status = 200, body = Anticipable)))]
 pub async fn list(State(app): State<Arc<App>>, caller: Caller, PathId(id): PathId) -> Result<Response, Problem> {
     let (recipient, _) = find_own(&app, caller, &id)?;
     let now = app.engine.read_recipient(recipient, |_, now| now).await?;

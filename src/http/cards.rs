@@ -23,6 +23,12 @@ use super::reply::created;
 
 /// A card to be kept, as sent.
 #[derive(Deserialize, ToSchema)]
+#[schema(example = json!({
+    "credit_card": {
+        "number": "4111111111111111", "holder_name": "JOAO AVILA", "exp_month": 12, "exp_year": 2039, "cvv": "737",
+    },
+    "customer": {"name": "João Ávila", "email": "joao@example.com", "document": "12345678909"},
+}))]
 pub struct StoreCardRequest<'a> {
     /// The card; either this or `card`.
     #[serde(borrow)]
@@ -42,6 +48,7 @@ pub struct StoreCardRequest<'a> {
 #[derive(Debug, Serialize, ToSchema)]
 pub struct StoredCardView {
     /// By this a subscription names the card.
+    #[schema(format = "uuid")]
     card_token: String,
     /// What may be shown of it.
     #[serde(flatten)]
@@ -50,7 +57,7 @@ pub struct StoredCardView {
 
 /// Keeps a card.
 #[utoipa::path(post, path = "/api/cards", operation_id = "store_card", request_body = StoreCardRequest,
-    responses((status = 201, body = StoredCardView), (status = 400), (status = 401), (status = 422), (status = 503)))]
+    responses((status = 201, body = StoredCardView)))]
 pub async fn store(
     State(app): State<Arc<App>>,
     caller: Caller,

@@ -32,18 +32,22 @@ use super::timestamp::with_microseconds;
 
 /// A cashout, as sent.
 #[derive(Deserialize, ToSchema)]
+#[schema(example = json!({
+    "amount": 3000, "pix_key": "ana@example.com", "pix_key_type": "email", "info": "Fornecedor",
+    "merchant_transaction_id": "5f0c2a9d-8e7b-461f-9a3c-0d1e2f3a4b5c",
+}))]
 pub struct CashoutRequest<'a> {
     /// Gross centavos, debited from the balance; at least the account's cashout fee and one centavo.
     #[serde(borrow)]
-    #[schema(value_type = i64, minimum = 1)]
+    #[schema(value_type = i64, minimum = 1, maximum = 1000000000000_i64)]
     amount: Raw<'a>,
     /// The receiver's PIX key, in the form of its type.
     #[serde(borrow)]
-    #[schema(value_type = String, max_length = 77)]
+    #[schema(value_type = String, min_length = 1, max_length = 77)]
     pix_key: Raw<'a>,
     /// `cpf`, `cnpj`, `email`, `phone` or `evp`.
     #[serde(borrow)]
-    #[schema(value_type = String)]
+    #[schema(value_type = String, pattern = "^(cpf|cnpj|email|phone|evp)$")]
     pix_key_type: Raw<'a>,
     /// Description of the transfer, at most 140 characters.
     #[serde(borrow)]
@@ -59,16 +63,22 @@ pub struct CashoutRequest<'a> {
 #[derive(Debug, Serialize, ToSchema)]
 pub struct CashoutItem {
     /// `cashout`.
+    #[schema(pattern = "^(cashout)$")]
     object: &'static str,
     /// The cashout's id.
+    #[schema(format = "uuid")]
     id: String,
     /// The caller's id of the transfer, or the one that was made.
+    #[schema(format = "uuid")]
     merchant_transaction_id: String,
     /// Net centavos that the receiver gets: gross minus fee.
+    #[schema(example = 2900)]
     amount: i64,
     /// `in_processing`, `processed` or `failed`.
+    #[schema(pattern = "^(in_processing|processed|failed)$")]
     status: &'static str,
-    /// When it was created.
+    /// When it was created, with microseconds.
+    #[schema(format = "date-time", example = "2026-07-01T12:00:00.250000+00:00")]
     date_created: String,
 }
 
@@ -78,14 +88,19 @@ pub struct CashoutView {
     #[serde(flatten)]
     item: CashoutItem,
     /// The transfer's id at the institution; null until it was processed.
+    #[schema(required, example = "019b8c4e5f5d8a3e9c1d2f3a4b5c6d7e")]
     picpay_transfer_id: Option<String>,
     /// The receiver's PIX key; telephone numbers with `+55`.
+    #[schema(example = "ana@example.com")]
     pix_key: String,
     /// `cpf`, `cnpj`, `email`, `phone` or `evp`.
+    #[schema(pattern = "^(cpf|cnpj|email|phone|evp)$")]
     pix_key_type: &'static str,
     /// The PIX end-to-end id; null until it was processed.
+    #[schema(required, example = "E00000000202607011200abcdef01234")]
     end_to_end_id: Option<String>,
-    /// When it last changed.
+    /// When it last changed, with microseconds.
+    #[schema(format = "date-time", example = "2026-07-01T12:00:00.250000+00:00")]
     date_updated: String,
 }
 
@@ -242,8 +257,7 @@ struct Checked {
 
 /// Creates a cashout: the gross amount is debited at once, and the transfer is ordered.
 #[utoipa::path(post, path = "/api/cashout", operation_id = "create_cashout", request_body = CashoutRequest,
-    responses((status = 201, body = CashoutItem), (status = 400), (status = 401), (status = 403), (status = 409),
-        (status = 502), (status = 503)))]
+    responses((status = 201, body = CashoutItem), (status = 403), (status = 502)))]
 pub async fn create(
     State(app): State<Arc<App>>,
     caller: Caller,
@@ -340,7 +354,7 @@ fn replay(app: &App, caller: Caller, record: &Record) -> Result<Response, Proble
 
 /// One cashout of the account.
 #[utoipa::path(get, path = "/api/cashout/{id}", operation_id = "get_cashout", params(("id" = String, Path)),
-    responses((status = 200, body = CashoutView), (status = 401), (status = 403), (status = 404)))]
+    responses((status = 200, body = CashoutView), (status = 403)))]
 pub async fn get(State(app): State<Arc<App>>, caller: Caller, PathId(id): PathId) -> Result<Response, Problem> {
     require_cashout(&app, caller)?;
     let id = ObjectId::parse(&id).ok_or_else(|| Problem::new(Code::NotFound))?;
@@ -349,7 +363,7 @@ pub async fn get(State(app): State<Arc<App>>, caller: Caller, PathId(id): PathId
 
 /// The account's last 50 cashouts, newest first.
 #[utoipa::path(get, path = "/api/cashout", operation_id = "list_cashouts",
-    responses((status = 200, body = CashoutList), (status = 401), (status = 403)))]
+    responses((status = 200, body = CashoutList), (status = 403)))]
 pub async fn list(State(app): State<Arc<App>>, caller: Caller) -> Result<Response, Problem> {
     require_cashout(&app, caller)?;
     let (total, created) = app.engine.projector().last_cashouts(caller.ledger(), LISTED_MAX)?;

@@ -21,20 +21,26 @@ use super::reply::{List, PageQuery, list_of, time};
 #[derive(Debug, Serialize, ToSchema)]
 pub struct DisputeView {
     /// The dispute's id.
+    #[schema(format = "uuid")]
     id: String,
     /// The charge: its txid.
     payment_id: String,
     /// `chargeback` or `med`.
+    #[schema(pattern = "^(chargeback|med)$")]
     kind: &'static str,
     /// What is disputed, centavos.
+    #[schema(example = 3000)]
     amount: i64,
     /// `open`, `accepted` (the money went back to the payer) or `released` (the seller keeps it).
+    #[schema(pattern = "^(open|accepted|released)$")]
     status: &'static str,
-    /// Why, as the payer's bank says.
+    /// Why, as the payer's bank says; null when the personal data was erased.
+    #[schema(required, example = "Compra não reconhecida")]
     reason: Option<String>,
     /// When it was opened.
     created_at: String,
     /// When it was accepted or released.
+    #[schema(required)]
     decided_at: Option<String>,
 }
 

@@ -23,6 +23,7 @@ use actors::store::Sequence;
 #[derive(Debug, Serialize, ToSchema)]
 pub struct EventView {
     /// The event's id: `webhook-id` of every try.
+    #[schema(format = "uuid")]
     id: String,
     /// The body of its webhooks, member by member.
     #[serde(flatten)]
@@ -37,14 +38,18 @@ pub struct EventView {
 #[derive(Debug, Serialize, ToSchema)]
 pub struct DeliveryView {
     /// The API key whose address it is.
+    #[schema(format = "uuid")]
     api_key_id: String,
     /// `pending`, `delivered`, or `failed` after the last try.
+    #[schema(pattern = "^(pending|delivered|failed)$")]
     status: &'static str,
     /// Tries in vain, while it is pending.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     failed_tries: Option<u32>,
-    /// When it is tried next, on the service's clock; null while it waits for an earlier event about the same thing.
+    /// When it is tried next, on the service's clock; absent while it waits for an earlier event about the same thing.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     next_try_at: Option<String>,
 }
 
@@ -92,14 +97,14 @@ pub async fn list(
 
 /// One event of the account.
 #[utoipa::path(get, path = "/api/events/{id}", operation_id = "get_event", params(("id" = String, Path)),
-    responses((status = 200, body = EventView), (status = 404)))]
+    responses((status = 200, body = EventView)))]
 pub async fn get(State(app): State<Arc<App>>, caller: Caller, PathId(id): PathId) -> Result<Response, Problem> {
     Ok(ok(EventView::of(&app, caller, &find(&app, caller, &id)?)?))
 }
 
 /// Sends an event once more, at once, to every API key of the account that has an address. Its id and body are the same.
 #[utoipa::path(post, path = "/api/events/{id}/redeliver", operation_id = "redeliver_event", params(("id" = String, Path)),
-    responses((status = 200, body = EventView), (status = 404)))]
+    responses((status = 200, body = EventView)))]
 pub async fn redeliver(
     State(app): State<Arc<App>>,
     caller: Caller,

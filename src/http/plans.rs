@@ -23,11 +23,15 @@ use super::reply::{created, ok, time};
 
 /// A plan, as sent.
 #[derive(Deserialize, ToSchema)]
+#[schema(example = json!({
+    "tag": "Mensal", "amount": 4990, "billingCycle": "MONTHLY", "totalBillingCycles": 12, "initialGraceCycles": 1,
+    "initialFee": {"description": "Adesão", "amount": 1000, "cycles": 1},
+}))]
 #[serde(rename_all = "camelCase")]
 pub struct PlanRequest<'a> {
     /// Name of the plan, of which the account has one; 1 to 100 characters.
     #[serde(borrow)]
-    #[schema(value_type = String, max_length = 100)]
+    #[schema(value_type = String, min_length = 1, max_length = 100)]
     tag: Raw<'a>,
     /// Centavos a cycle.
     #[serde(borrow)]
@@ -35,7 +39,7 @@ pub struct PlanRequest<'a> {
     amount: Raw<'a>,
     /// `DAILY`, `WEEKLY`, `MONTHLY`, `QUARTERLY`, `BIANNUAL` or `ANNUAL`.
     #[serde(borrow)]
-    #[schema(value_type = String)]
+    #[schema(value_type = String, pattern = "^(DAILY|WEEKLY|MONTHLY|QUARTERLY|BIANNUAL|ANNUAL)$")]
     billing_cycle: Raw<'a>,
     /// Total number of charges.
     #[serde(borrow)]
@@ -56,15 +60,15 @@ pub struct PlanRequest<'a> {
 pub struct InitialFeeRequest<'a> {
     /// What it is for; 1 to 120 characters.
     #[serde(borrow)]
-    #[schema(value_type = String, max_length = 120)]
+    #[schema(value_type = String, min_length = 1, max_length = 120)]
     description: Raw<'a>,
     /// Centavos; with the plan's amount at most 10^12.
     #[serde(borrow)]
-    #[schema(value_type = i64, minimum = 1)]
+    #[schema(value_type = i64, minimum = 1, maximum = 1000000000000_i64)]
     amount: Raw<'a>,
     /// How many initial charges carry it; at most `totalBillingCycles`.
     #[serde(borrow)]
-    #[schema(value_type = u32, minimum = 1)]
+    #[schema(value_type = u32, minimum = 1, maximum = 3650)]
     cycles: Raw<'a>,
 }
 
@@ -73,18 +77,24 @@ pub struct InitialFeeRequest<'a> {
 #[serde(rename_all = "camelCase")]
 pub struct PlanView {
     /// Its id.
+    #[schema(format = "uuid")]
     id: String,
     /// Its name.
+    #[schema(example = "Mensal")]
     tag: String,
     /// Centavos a cycle.
+    #[schema(example = 4990)]
     amount: i64,
     /// How often it charges.
+    #[schema(pattern = "^(DAILY|WEEKLY|MONTHLY|QUARTERLY|BIANNUAL|ANNUAL)$")]
     billing_cycle: &'static str,
     /// Total number of charges.
+    #[schema(example = 12)]
     total_billing_cycles: u32,
     /// Cycles before the first charge.
     initial_grace_cycles: u32,
     /// What the first charges cost in addition.
+    #[schema(required)]
     initial_fee: Option<InitialFeeView>,
     /// True while it takes subscriptions.
     enabled: bool,
@@ -97,10 +107,13 @@ pub struct PlanView {
 #[derive(Debug, Serialize, ToSchema)]
 pub struct InitialFeeView {
     /// What it is for.
+    #[schema(example = "Adesão")]
     description: String,
     /// Centavos.
+    #[schema(example = 1000)]
     amount: i64,
     /// How many initial charges carry it.
+    #[schema(example = 1)]
     cycles: u32,
 }
 
@@ -115,8 +128,10 @@ pub struct PlanList {
 #[derive(Debug, Serialize, ToSchema)]
 pub struct DisabledPlan {
     /// Its id.
+    #[schema(format = "uuid")]
     id: String,
     /// False.
+    #[schema(example = false)]
     enabled: bool,
 }
 
@@ -152,7 +167,7 @@ impl PlanView {
 
 /// Creates a plan.
 #[utoipa::path(post, path = "/api/recurrency/plans", operation_id = "create_plan", request_body = PlanRequest,
-    responses((status = 201, body = PlanView), (status = 400), (status = 401), (status = 409), (status = 503)))]
+    responses((status = 201, body = PlanView)))]
 pub async fn create(
     State(app): State<Arc<App>>,
     caller: Caller,
@@ -179,7 +194,7 @@ pub async fn create(
 
 /// The account's plans that take subscriptions, newest first.
 #[utoipa::path(get, path = "/api/recurrency/plans", operation_id = "list_plans",
-    responses((status = 200, body = PlanList), (status = 401)))]
+    responses((status = 200, body = PlanList)))]
 pub async fn list(State(app): State<Arc<App>>, caller: Caller) -> Result<Response, Problem> {
     let plans = app.engine.read_merchant(caller.group, |books, _| {
         let enabled = books.plans().iter().rev().filter(|plan| plan.enabled);
@@ -190,7 +205,7 @@ pub async fn list(State(app): State<Arc<App>>, caller: Caller) -> Result<Respons
 
 /// One plan of the account, also one that takes no subscriptions any more.
 #[utoipa::path(get, path = "/api/recurrency/plans/{id}", operation_id = "get_plan", params(("id" = String, Path)),
-    responses((status = 200, body = PlanView), (status = 404)))]
+    responses((status = 200, body = PlanView)))]
 pub async fn get(State(app): State<Arc<App>>, caller: Caller, PathId(id): PathId) -> Result<Response, Problem> {
     let not_found = || Problem::new(Code::NotFound);
     let id = ObjectId::parse(&id).ok_or_else(not_found)?;
@@ -202,7 +217,7 @@ pub async fn get(State(app): State<Arc<App>>, caller: Caller, PathId(id): PathId
 
 /// Takes no subscriptions of a plan any more. Those that it has go on; doing it again changes nothing.
 #[utoipa::path(delete, path = "/api/recurrency/plans/{id}", operation_id = "disable_plan", params(("id" = String, Path)),
-    responses((status = 200, body = DisabledPlan), (status = 404), (status = 503)))]
+    responses((status = 200, body = DisabledPlan)))]
 pub async fn disable(State(app): State<Arc<App>>, caller: Caller, PathId(id): PathId) -> Result<Response, Problem> {
     let id = ObjectId::parse(&id).ok_or_else(|| Problem::new(Code::NotFound))?;
     let permit = app.engine.permit(0)?;

@@ -26,14 +26,17 @@ use super::splits;
 
 /// A refund, as asked for.
 #[derive(Deserialize, ToSchema)]
+#[schema(example = json!({
+    "payment_id": "019b8c4e5f5d8a3e9c1d2f3a4b5c6d7e", "amount": 3000, "reason": "Produto devolvido",
+}))]
 pub struct RefundRequest<'a> {
     /// The charge: its txid.
     #[serde(borrow)]
-    #[schema(value_type = String)]
+    #[schema(value_type = String, min_length = 1, max_length = 64)]
     payment_id: Raw<'a>,
     /// Centavos; may be a part of the charge.
     #[serde(borrow)]
-    #[schema(value_type = i64, minimum = 1)]
+    #[schema(value_type = i64, minimum = 1, maximum = 1000000000000_i64)]
     amount: Raw<'a>,
     /// Why, at most 500 characters.
     #[serde(borrow)]
@@ -49,23 +52,28 @@ pub struct RefundRequest<'a> {
 #[derive(Debug, Serialize, ToSchema)]
 pub struct RefundView {
     /// The refund's id.
+    #[schema(format = "uuid")]
     id: String,
     /// The charge: its txid.
     payment_id: String,
     /// Centavos.
+    #[schema(example = 3000)]
     amount: i64,
     /// `pending`, `approved` or `rejected`.
+    #[schema(pattern = "^(pending|approved|rejected)$")]
     status: &'static str,
     /// When it was asked for.
     created_at: String,
-    /// Why, as the merchant said.
+    /// Why, as the merchant said; where it said so.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = "Produto devolvido")]
     reason: Option<String>,
-    /// What it takes back of recipients' splits.
+    /// What it takes back of recipients' splits; where it does.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     splits: Vec<SplitView>,
-    /// Why it was rejected.
+    /// Why it was rejected; rejected ones only.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = "Sem comprovante")]
     notes: Option<String>,
 }
 
@@ -156,7 +164,7 @@ impl Refund {
 
 /// Asks for a refund of a paid charge. The operations team decides; money moves when it approves.
 #[utoipa::path(post, path = "/api/refunds", operation_id = "request_refund", request_body = RefundRequest,
-    responses((status = 201, body = RefundView), (status = 400), (status = 404), (status = 409), (status = 422)))]
+    responses((status = 201, body = RefundView), (status = 404)))]
 pub async fn request(
     State(app): State<Arc<App>>,
     caller: Caller,
@@ -210,7 +218,7 @@ fn answer(app: &App, record: &Record) -> Result<Response, Problem> {
 
 /// One refund of the account.
 #[utoipa::path(get, path = "/api/refunds/{id}", operation_id = "get_refund", params(("id" = String, Path)),
-    responses((status = 200, body = RefundView), (status = 404)))]
+    responses((status = 200, body = RefundView)))]
 pub async fn get(State(app): State<Arc<App>>, caller: Caller, PathId(id): PathId) -> Result<Response, Problem> {
     let found = ObjectId::parse(&id).map(|id| Refund::find(&app, id)).transpose()?.flatten();
     let refund = found.filter(|refund| refund.group == caller.group).ok_or_else(|| Problem::new(Code::NotFound))?;

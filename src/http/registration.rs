@@ -16,6 +16,18 @@ use super::problem::{Code, Problem};
 
 /// A registration, as sent.
 #[derive(Deserialize, ToSchema)]
+#[schema(example = json!({
+    "register_information": {
+        "type": "individual", "document_number": "123.456.789-09", "name": "Ana Prado", "birthdate": "29/02/2000",
+        "mother_name": "Rita Prado", "email": "ana@example.com",
+        "address": {
+            "street": "Rua Direita", "number": "10", "neighborhood": "Sé", "city": "São Paulo", "state": "SP",
+            "zip_code": "01002-000",
+        },
+        "phone_numbers": [{"ddd": "11", "number": "987654321"}],
+    },
+    "bank_account": {"bank_code": "341", "agencia": "1234", "conta": "56789", "conta_dv": "0", "type": "conta_corrente"},
+}))]
 pub struct RegistrationRequest<'a> {
     /// Who.
     #[serde(borrow)]
@@ -202,6 +214,7 @@ pub struct BankAccountRequest<'a> {
 
 /// What is changed of a registration. The rest stays as it is; null takes an optional field away (RFC 7396).
 #[derive(Deserialize, ToSchema)]
+#[schema(example = json!({"register_information": {"email": "ana@example.com"}, "bank_account": {"conta": "56789", "conta_dv": "0"}}))]
 pub struct ChangeRequest<'a> {
     /// Any fields of `RegisterInformation` but `type` and `document_number`. A list, such as `managing_partners`, is replaced whole.
     #[serde(borrow)]
@@ -219,6 +232,7 @@ pub struct Registration {
     /// Who is registered.
     register_information: RegisterInformationView,
     /// Where withdrawals go; null when the personal data was erased.
+    #[schema(required)]
     bank_account: Option<BankAccountView>,
 }
 
@@ -227,35 +241,46 @@ pub struct Registration {
 pub struct RegisterInformationView {
     /// `individual` or `corporation`.
     #[serde(rename = "type")]
+    #[schema(pattern = "^(individual|corporation)$")]
     kind: &'static str,
     /// CPF or CNPJ, masked.
+    #[schema(example = "***.456.789-**")]
     document_number: String,
     /// Full name; individuals.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = "Ana Prado")]
     name: Option<String>,
     /// Legal name; corporations.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = "Padaria Sol")]
     company_name: Option<String>,
     /// DD/MM/YYYY; individuals.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = "29/02/2000")]
     birthdate: Option<String>,
     /// Individuals.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = "Rita Prado")]
     mother_name: Option<String>,
     /// Where they live or trade.
+    #[schema(required)]
     address: Option<AddressView>,
     /// At least one.
     phone_numbers: Vec<PhoneView>,
     /// Corporations.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     managing_partners: Option<Vec<PartnerView>>,
     /// Contact e-mail.
+    #[schema(required, example = "ana@example.com")]
     email: Option<String>,
     /// Centavos; individuals.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = 500000)]
     monthly_income: Option<i64>,
     /// Centavos; corporations.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = 100000000)]
     annual_revenue: Option<i64>,
 }
 
@@ -263,18 +288,24 @@ pub struct RegisterInformationView {
 #[derive(Debug, Serialize, ToSchema)]
 pub struct PartnerView {
     /// Full name.
+    #[schema(example = "Ana Prado")]
     name: String,
     /// CPF, masked.
+    #[schema(example = "***.456.789-**")]
     document_number: String,
     /// DD/MM/YYYY.
+    #[schema(required, example = "29/02/2000")]
     birthdate: Option<String>,
     /// Mother's name.
+    #[schema(required, example = "Rita Prado")]
     mother_name: Option<String>,
     /// E-mail.
+    #[schema(required, example = "ana@example.com")]
     email: Option<String>,
     /// At least one.
     phone_numbers: Vec<PhoneView>,
     /// Here with `street_number` and `zipcode`.
+    #[schema(required)]
     address: Option<AddressView>,
 }
 
@@ -282,24 +313,32 @@ pub struct PartnerView {
 #[derive(Debug, Serialize, ToSchema)]
 pub struct AddressView {
     /// Street.
+    #[schema(example = "Rua Direita")]
     street: String,
     /// House number.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = "10")]
     number: Option<String>,
     /// House number, in a partner's address.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = "10")]
     street_number: Option<String>,
     /// Neighborhood.
+    #[schema(example = "Sé")]
     neighborhood: String,
     /// City.
+    #[schema(example = "São Paulo")]
     city: String,
     /// Two letters.
+    #[schema(example = "SP")]
     state: String,
     /// CEP, 8 digits.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = "01002000")]
     zip_code: Option<String>,
     /// CEP, 8 digits, in a partner's address.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = "01002000")]
     zipcode: Option<String>,
 }
 
@@ -307,8 +346,10 @@ pub struct AddressView {
 #[derive(Debug, Serialize, ToSchema)]
 pub struct PhoneView {
     /// Area code.
+    #[schema(example = "11")]
     ddd: String,
     /// Number without area code.
+    #[schema(example = "987654321")]
     number: String,
 }
 
@@ -316,21 +357,29 @@ pub struct PhoneView {
 #[derive(Debug, Serialize, ToSchema)]
 pub struct BankAccountView {
     /// 3 digits.
+    #[schema(example = "341")]
     bank_code: String,
     /// Branch.
+    #[schema(example = "1234")]
     agencia: String,
     /// Branch check digit.
+    #[schema(required, example = "X")]
     agencia_dv: Option<String>,
     /// Account.
+    #[schema(example = "56789")]
     conta: String,
     /// Account check digit.
+    #[schema(required, example = "0")]
     conta_dv: Option<String>,
     /// `conta_corrente` or `conta_poupanca`.
     #[serde(rename = "type")]
+    #[schema(pattern = "^(conta_corrente|conta_poupanca)$")]
     kind: &'static str,
     /// Holder's name.
+    #[schema(required, example = "Ana Prado")]
     legal_name: Option<String>,
     /// Holder's CPF or CNPJ, masked.
+    #[schema(example = "***.456.789-**")]
     document_number: String,
 }
 

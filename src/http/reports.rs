@@ -38,9 +38,10 @@ const LOOKED_UP_AT_ONCE: u64 = 1 << 18;
 
 /// The caller's ledger from one day to another, both included, after booking what is due. Days are days in America/Sao_Paulo.
 #[utoipa::path(get, path = "/api/reports/ledger",
-    params(("format" = Option<String>, Query, description = "`jsonl` when absent; `csv`, `beancount`, `hledger`, `ledger`"),
-        ("from" = Option<String>, Query, description = "The first day"), ("to" = Option<String>, Query, description = "The last day")),
-    responses((status = 200, content_type = "application/jsonl"), (status = 400), (status = 503)))]
+    params(("format" = Option<String>, Query, pattern = "^(jsonl|csv|beancount|hledger|ledger)$", description = "`jsonl` when absent; `csv`, or the text of `beancount`, `hledger` or `ledger`."),
+        ("from" = Option<String>, Query, format = Date, example = "2026-01-01", description = "The first day; the first of the books when absent."),
+        ("to" = Option<String>, Query, format = Date, example = "2099-12-31", description = "The last day; the last of the books when absent.")),
+    responses((status = 200, content((String = "application/jsonl"), (String = "text/csv"), (String = "text/plain")))))]
 pub async fn ledger_report(State(app): State<Arc<App>>, caller: Caller, parts: Parts) -> Result<Response, Problem> {
     let ledger = ledger_name(&app, caller.ledger());
     let request = request(&query(&parts)?, Some(ledger))?;

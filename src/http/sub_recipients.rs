@@ -197,7 +197,7 @@ pub async fn list(
 
 /// A recipient's full record.
 #[utoipa::path(get, path = "/api/sub-recipients/{id}", operation_id = "get_recipient", params(("id" = String, Path)),
-    responses((status = 200, body = RecipientRecord), (status = 404)))]
+    responses((status = 200, body = RecipientRecord)))]
 pub async fn get(State(app): State<Arc<App>>, caller: Caller, PathId(id): PathId) -> Result<Response, Problem> {
     let (ledger, row) = find_own(&app, caller, &id)?;
     let profile = open(&app, row.profiles.current());
@@ -207,7 +207,7 @@ pub async fn get(State(app): State<Arc<App>>, caller: Caller, PathId(id): PathId
 /// Changes what is sent of a registration and leaves the rest; the status stays. A rejected recipient registers again instead.
 #[utoipa::path(patch, path = "/api/sub-recipients/{id}", operation_id = "change_recipient", params(("id" = String, Path)),
     request_body = ChangeRequest,
-    responses((status = 200, body = RecipientRecord), (status = 400), (status = 404), (status = 409)))]
+    responses((status = 200, body = RecipientRecord), (status = 409)))]
 pub async fn change(
     State(app): State<Arc<App>>,
     caller: Caller,

@@ -30,6 +30,12 @@ use crate::mask;
 
 /// A subscription, as sent.
 #[derive(Deserialize, ToSchema)]
+#[schema(example = json!({
+    "plan_id": "019b8c4e-5f5d-8a3e-9c1d-2f3a4b5c6d7e",
+    "customer": {"name": "João Ávila", "email": "joao@example.com", "document": "12345678909"},
+    "payment_method": "credit_card",
+    "card_token": "019b8c4e-5f5d-8a3e-9c1d-2f3a4b5c6d7e",
+}))]
 pub struct SubscriptionRequest<'a> {
     /// The plan.
     #[serde(borrow)]
@@ -41,11 +47,11 @@ pub struct SubscriptionRequest<'a> {
     customer: Raw<'a>,
     /// `credit_card` or `pix`.
     #[serde(borrow)]
-    #[schema(value_type = String)]
+    #[schema(value_type = String, pattern = "^(credit_card|pix)$")]
     payment_method: Raw<'a>,
     /// A stored card; for `credit_card` only, and required there.
     #[serde(borrow)]
-    #[schema(value_type = Option<String>)]
+    #[schema(value_type = Option<String>, min_length = 1, max_length = 64)]
     card_token: Raw<'a>,
     /// The recipients' parts of every cycle's charge.
     #[serde(borrow)]
@@ -57,27 +63,33 @@ pub struct SubscriptionRequest<'a> {
 #[derive(Debug, Serialize, ToSchema)]
 pub struct SubscriptionView {
     /// Its id.
+    #[schema(format = "uuid")]
     id: String,
     /// Its plan.
+    #[schema(format = "uuid")]
     plan_id: String,
     /// Who pays.
     customer: CustomerView,
     /// `credit_card` or `pix`.
+    #[schema(pattern = "^(credit_card|pix)$")]
     payment_method: &'static str,
     /// The stored card; null for PIX.
+    #[schema(required, format = "uuid")]
     card_token: Option<String>,
     /// The recipients' parts of every cycle's charge.
     splits: Vec<SplitView>,
     /// `pending` (no cycle was paid yet), `active`, `past_due`, `paused`, `cancelled` or `completed`.
-    #[schema(example = "active")]
+    #[schema(pattern = "^(active|pending|past_due|paused|cancelled|completed)$")]
     status: &'static str,
     /// The last cycle that was charged, from 1; 0 before the first.
     cycle: u32,
     /// When it is charged next; null when it is not.
+    #[schema(required)]
     next_charge_at: Option<String>,
     /// When it began: dates are counted from here.
     started_at: String,
     /// When it was cancelled.
+    #[schema(required)]
     cancelled_at: Option<String>,
 }
 
@@ -85,12 +97,16 @@ pub struct SubscriptionView {
 #[derive(Debug, Serialize, ToSchema)]
 pub struct CustomerView {
     /// Full name.
+    #[schema(example = "João Ávila")]
     name: String,
     /// E-mail.
+    #[schema(required, example = "joao@example.com")]
     email: Option<String>,
     /// CPF, masked.
+    #[schema(example = "***.456.789-**")]
     document: String,
     /// Digits only.
+    #[schema(required, example = "11987654321")]
     phone: Option<String>,
 }
 
@@ -145,8 +161,7 @@ struct Checked {
 /// Begins a subscription. Its first charge is due after the plan's grace cycles, at once when there are none; the schedule makes it.
 #[utoipa::path(post, path = "/api/recurrency/subscriptions", operation_id = "create_subscription",
     request_body = SubscriptionRequest,
-    responses((status = 201, body = SubscriptionView), (status = 400), (status = 401), (status = 404), (status = 409),
-        (status = 422), (status = 503)))]
+    responses((status = 201, body = SubscriptionView), (status = 404)))]
 pub async fn create(
     State(app): State<Arc<App>>,
     caller: Caller,
@@ -182,7 +197,7 @@ pub async fn create(
 /// The account's subscriptions, newest first.
 #[utoipa::path(get, path = "/api/recurrency/subscriptions", operation_id = "list_subscriptions",
     params(("page" = Option<u64>, Query), ("per_page" = Option<u64>, Query)),
-    responses((status = 200, body = List<SubscriptionView>), (status = 400)))]
+    responses((status = 200, body = List<SubscriptionView>)))]
 pub async fn list(
     State(app): State<Arc<App>>,
     caller: Caller,
@@ -194,7 +209,7 @@ pub async fn list(
 
 /// One subscription of the account.
 #[utoipa::path(get, path = "/api/recurrency/subscriptions/{id}", operation_id = "get_subscription",
-    params(("id" = String, Path)), responses((status = 200, body = SubscriptionView), (status = 404)))]
+    params(("id" = String, Path)), responses((status = 200, body = SubscriptionView)))]
 pub async fn get(State(app): State<Arc<App>>, caller: Caller, PathId(id): PathId) -> Result<Response, Problem> {
     Ok(ok(SubscriptionView::of(&app, &named(&app, caller, &id)?)))
 }
@@ -202,7 +217,7 @@ pub async fn get(State(app): State<Arc<App>>, caller: Caller, PathId(id): PathId
 /// The charges of a subscription, newest first: one for each time that a cycle was charged.
 #[utoipa::path(get, path = "/api/recurrency/subscriptions/{id}/charges", operation_id = "list_subscription_charges",
     params(("id" = String, Path), ("page" = Option<u64>, Query), ("per_page" = Option<u64>, Query)),
-    responses((status = 200, body = List<ChargeView>), (status = 400), (status = 404)))]
+    responses((status = 200, body = List<ChargeView>)))]
 pub async fn charges(
     State(app): State<Arc<App>>,
     caller: Caller,
@@ -217,7 +232,7 @@ pub async fn charges(
 /// Ends a subscription for good. A charge that waits for its outcome is left to it.
 #[utoipa::path(post, path = "/api/recurrency/subscriptions/{id}/cancel", operation_id = "cancel_subscription",
     params(("id" = String, Path)),
-    responses((status = 200, body = SubscriptionView), (status = 404), (status = 409), (status = 503)))]
+    responses((status = 200, body = SubscriptionView)))]
 pub async fn cancel(
     State(app): State<Arc<App>>,
     caller: Caller,
@@ -231,7 +246,7 @@ pub async fn cancel(
 /// Charges nothing until the subscription is resumed.
 #[utoipa::path(post, path = "/api/recurrency/subscriptions/{id}/pause", operation_id = "pause_subscription",
     params(("id" = String, Path)),
-    responses((status = 200, body = SubscriptionView), (status = 404), (status = 409), (status = 503)))]
+    responses((status = 200, body = SubscriptionView)))]
 pub async fn pause(
     State(app): State<Arc<App>>,
     caller: Caller,
@@ -245,7 +260,7 @@ pub async fn pause(
 /// Goes on with the next date to come. Dates that passed meanwhile are neither charged nor counted.
 #[utoipa::path(post, path = "/api/recurrency/subscriptions/{id}/resume", operation_id = "resume_subscription",
     params(("id" = String, Path)),
-    responses((status = 200, body = SubscriptionView), (status = 404), (status = 409), (status = 503)))]
+    responses((status = 200, body = SubscriptionView)))]
 pub async fn resume(
     State(app): State<Arc<App>>,
     caller: Caller,

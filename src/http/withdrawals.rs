@@ -33,10 +33,13 @@ pub struct WithdrawalRequested {
     /// Always true.
     success: bool,
     /// The withdrawal's id.
+    #[schema(format = "uuid")]
     withdrawal_id: String,
     /// All that was available, centavos.
+    #[schema(example = 1200)]
     amount_cents: i64,
     /// `pending`.
+    #[schema(pattern = "^(pending)$")]
     status: &'static str,
 }
 
@@ -44,16 +47,21 @@ pub struct WithdrawalRequested {
 #[derive(Debug, Serialize, ToSchema)]
 pub struct WithdrawalView {
     /// The withdrawal's id.
+    #[schema(format = "uuid")]
     pub id: String,
     /// Centavos.
+    #[schema(example = 1200)]
     pub amount_cents: i64,
     /// `pending`, `approved` or `rejected`.
+    #[schema(pattern = "^(pending|approved|rejected)$")]
     pub status: &'static str,
     /// When it was asked for.
     pub created_at: String,
-    /// When an administrator approved it.
+    /// When an administrator approved it; null until the money is sent.
+    #[schema(required)]
     pub approved_at: Option<String>,
     /// Why it was rejected.
+    #[schema(required, example = json!(null))]
     pub notes: Option<String>,
 }
 
@@ -70,6 +78,7 @@ pub struct ReviewedWithdrawal {
     #[serde(flatten)]
     withdrawal: WithdrawalView,
     /// Whose.
+    #[schema(format = "uuid")]
     recipient_id: String,
     /// What of it was anticipated, and when that can be sent.
     settlements: Vec<SettlementView>,
@@ -79,8 +88,10 @@ pub struct ReviewedWithdrawal {
 #[derive(Debug, Serialize, ToSchema)]
 pub struct SettlementView {
     /// Day on which it can be sent (`YYYY-MM-DD`, Sao Paulo).
+    #[schema(format = "date", example = "2026-07-08")]
     settlement_date: String,
     /// After the fee, centavos.
+    #[schema(example = 1952)]
     amount_cents: i64,
 }
 
@@ -196,7 +207,7 @@ impl Withdrawal {
 /// Asks for a withdrawal of all that is available.
 #[utoipa::path(post, path = "/api/dashboard/sub-recipients/{id}/withdraw", operation_id = "withdraw",
     params(("id" = String, Path)),
-    responses((status = 201, body = WithdrawalRequested), (status = 404), (status = 409), (status = 422)))]
+    responses((status = 201, body = WithdrawalRequested)))]
 pub async fn withdraw(
     State(app): State<Arc<App>>,
     caller: Caller,
@@ -243,7 +254,7 @@ fn answer(record: &Record) -> Result<Response, Problem> {
 
 /// All withdrawals of a recipient, newest first.
 #[utoipa::path(get, path = "/api/dashboard/sub-recipients/{id}/withdraw", operation_id = "list_withdrawals",
-    params(("id" = String, Path)), responses((status = 200, body = Withdrawals), (status = 404)))]
+    params(("id" = String, Path)), responses((status = 200, body = Withdrawals)))]
 pub async fn list(State(app): State<Arc<App>>, caller: Caller, PathId(id): PathId) -> Result<Response, Problem> {
     let (recipient, _) = find_own(&app, caller, &id)?;
     let walk = Walk { app, recipient, before: Sequence(u64::MAX), read: VecDeque::new() };

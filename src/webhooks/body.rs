@@ -28,18 +28,65 @@ use crate::http::timestamp::with_microseconds;
 
 /// The body of a webhook.
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(example = json!({
+    "event": "refund.approved",
+    "refund": {
+        "id": "019b8c4e-5f5d-8a3e-9c1d-2f3a4b5c6d7e", "charge_id": "019b8c4e5f5d8a3e9c1d2f3a4b5c6d7e", "amount": 3000,
+        "status": "approved",
+    },
+    "timestamp": "2026-07-01T12:00:00.250Z",
+    "sequence": 7,
+}))]
 pub struct WebhookBody {
     /// What happened, such as `charge.paid`.
-    #[schema(example = "charge.paid")]
+    #[schema(
+        pattern = "^(charge.paid|charge.refused|charge.cancelled|charge.refunded|recipient.approved|recipient.rejected|withdrawal.approved|withdrawal.rejected|refund.approved|refund.rejected|cashout.processed|cashout.failed|split.available|anticipation.completed|dispute.opened|dispute.accepted|dispute.released|subscription.created|subscription.charge_created|subscription.renewed|subscription.charge_failed|subscription.past_due|subscription.completed|subscription.paused|subscription.resumed|subscription.cancelled)$",
+        example = "charge.paid"
+    )]
     pub event: &'static str,
     /// The thing itself, under its own name, as it was then.
     #[serde(flatten)]
-    #[schema(value_type = std::collections::HashMap<String, serde_json::Value>)]
+    #[schema(value_type = Things)]
     pub object: BTreeMap<&'static str, Box<RawValue>>,
     /// When it happened.
+    #[schema(format = "date-time")]
     pub timestamp: String,
     /// Its number among the account's events, from 1.
+    #[schema(minimum = 1)]
     pub sequence: u64,
+}
+
+/// What webhooks can be about, as they are described: the one that the event's name begins with is there.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "it is never made: the body has one of these under its name")]
+struct Things {
+    /// A charge as `GET /api/charges/{txid}` shows it; a PIX payment with its `valor`.
+    #[schema(value_type = Option<Object>, nullable = false)]
+    charge: Option<Value>,
+    /// A sub-recipient: `id`, `status`, `name`, `document_type`.
+    #[schema(value_type = Option<Object>, nullable = false)]
+    recipient: Option<Value>,
+    /// A refund: `id`, `charge_id`, `amount`, `status`, and `notes` if it was rejected.
+    #[schema(value_type = Option<Object>, nullable = false)]
+    refund: Option<Value>,
+    /// A withdrawal, with its `recipient_id`.
+    #[schema(value_type = Option<Object>, nullable = false)]
+    withdrawal: Option<Value>,
+    /// A cashout as `GET /api/cashout/{id}` shows it.
+    #[schema(value_type = Option<Object>, nullable = false)]
+    cashout: Option<Value>,
+    /// A dispute as `GET /api/disputes` shows it.
+    #[schema(value_type = Option<Object>, nullable = false)]
+    dispute: Option<Value>,
+    /// A subscription; one whose charge was created comes with that `charge`.
+    #[schema(value_type = Option<Object>, nullable = false)]
+    subscription: Option<Value>,
+    /// Splits that became available: `recipient_id`, `count`, `amount_cents`, `payment_id` if they are of one charge, `available_at`.
+    #[schema(value_type = Option<Object>, nullable = false)]
+    split: Option<Value>,
+    /// An anticipation's result, with its `id` and `recipient_id`.
+    #[schema(value_type = Option<Object>, nullable = false)]
+    anticipation: Option<Value>,
 }
 
 /// A notice, read from the journal.

@@ -102,8 +102,8 @@ async fn every_example_of_a_request_is_accepted() {
     for operation in world.description.operations() {
         let at = format!("{} {}", operation.method, operation.path);
         let owner = world.merchant().await;
-        let body = operation.body_for(&owner).await;
         let id = if operation.kind().is_some() { make(&owner, &operation).await } else { String::new() };
+        let body = operation.body_for(&owner, &id).await;
         let credential = bearer(if operation.is_of_operators() { OPS_TOKEN } else { &owner.key });
         let mut headers = vec![("authorization", credential.as_str())];
         if body.is_some() {

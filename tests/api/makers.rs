@@ -31,54 +31,124 @@ impl Operation {
         self.described["security"].as_array().is_some_and(|ways| !ways.is_empty())
     }
 
-    /// The example of its body, with the ids of objects that exist; none when it takes none.
-    pub(crate) async fn body_for(&self, merchant: &Merchant<'_>) -> Option<Value> {
+    /// The example of its body, with the ids of objects that exist; none when it takes none. `named` is what the path names.
+    pub(crate) async fn body_for(&self, merchant: &Merchant<'_>, named: &str) -> Option<Value> {
         let mut example = self.described["requestBody"]["content"]["application/json"].get("example")?.clone();
         // In a registration the document of the example is a new one each time.
         if let Some(document) = example.pointer_mut("/register_information/document_number") {
             *document = json!(cpf(next()));
         }
-        name_objects(merchant, &mut example).await;
+        name_objects(merchant, named, &mut example).await;
         Some(example)
     }
 }
 
 /// Makes an object that an operation's path can name, in a state in which the operation can be carried out; gives its id.
 pub(crate) async fn make(merchant: &Merchant<'_>, operation: &Operation) -> String {
-    let kind = operation.kind().unwrap();
-    match kind {
+    let path = operation.path.as_str();
+    let id = match operation.kind().unwrap() {
+        "charges" if operation.is_of_operators() => paid_pix(merchant).await,
         "charges" | "pix" => make_pix(merchant).await,
+        "sub-recipients" if path.ends_with("/withdraw") => with_money(merchant).await,
+        "sub-recipients" if path.contains("/anticipate") => merchant.recipient("Ana Prado", next()).await,
         "sub-recipients" => merchant.draft("Ana Prado", next()).await,
+        "cashout" => {
+            paid_pix(merchant).await;
+            let body = json!({"amount": 3_000, "pix_key": "ana.prado@example.com", "pix_key_type": "email"});
+            text(&merchant.post("/api/cashout", &body).await.expect(201)["id"])
+        }
+        "withdrawals" => {
+            let recipient = with_money(merchant).await;
+            text(&merchant.withdraw(&recipient).await.expect(201)["withdrawal_id"])
+        }
+        "refunds" => {
+            let body = json!({"payment_id": paid_pix(merchant).await, "amount": 3_000});
+            text(&merchant.post("/api/refunds", &body).await.expect(201)["id"])
+        }
+        "disputes" => {
+            let path = format!("/ops/charges/{}/disputes", paid_pix(merchant).await);
+            let body = json!({"amount": 3_000, "kind": "med", "reason": "Golpe"});
+            text(&merchant.world.ops_post(&path, &body).await.expect(201)["id"])
+        }
+        "plans" => make_plan(merchant).await,
+        "subscriptions" => {
+            let customer = card(1, APPROVED)["customer"].clone();
+            let body = json!({"plan_id": make_plan(merchant).await, "customer": customer, "payment_method": "pix"});
+            text(&merchant.post("/api/recurrency/subscriptions", &body).await.expect(201)["id"])
+        }
+        "events" => {
+            paid_pix(merchant).await;
+            text(&items(&merchant.get("/api/events").await.expect(200))[0]["id"])
+        }
         "merchants" => merchant.id.clone(),
         "api-keys" => merchant.key_id.clone(),
         "ledgers" => merchant.ledger(),
-        _ => panic!("{} {}: add a maker of {kind} here", operation.method, operation.path),
-    }
+        kind => panic!("{} {path}: add a maker of {kind} here", operation.method),
+    };
+    // What follows of it by itself has followed.
+    merchant.world.advance(0).await;
+    id
 }
 
 async fn make_pix(merchant: &Merchant<'_>) -> String {
     text(&merchant.post("/api/pix", &pix("80.00")).await.expect(201)["txid"])
 }
 
-/// Puts ids of objects that exist where an example names some.
-async fn name_objects(merchant: &Merchant<'_>, example: &mut Value) {
+async fn paid_pix(merchant: &Merchant<'_>) -> String {
+    text(&merchant.paid_pix(&pix("80.00")).await["txid"])
+}
+
+/// A recipient who can withdraw something.
+async fn with_money(merchant: &Merchant<'_>) -> String {
+    let recipient = merchant.recipient("Ana Prado", next()).await;
+    merchant.paid_pix(&with_splits(pix("80.00"), &[(&recipient, 1_000)])).await;
+    recipient
+}
+
+/// A plan whose first charge is a month away.
+async fn make_plan(merchant: &Merchant<'_>) -> String {
+    let body = json!({"tag": format!("Plano {}", next()), "amount": 4_990, "billingCycle": "MONTHLY", "totalBillingCycles": 12,
+        "initialGraceCycles": 1});
+    text(&merchant.post("/api/recurrency/plans", &body).await.expect(201)["id"])
+}
+
+/// The id of a card split of a recipient that waits.
+async fn make_card_split(merchant: &Merchant<'_>, recipient: &str) -> String {
+    merchant.post("/api/card", &with_splits(card(10_000, APPROVED), &[(recipient, 2_000)])).await.expect(201);
+    text(&items(&merchant.statement(recipient).await)[0]["id"])
+}
+
+async fn store_card(merchant: &Merchant<'_>) -> String {
+    let body = without(&card(1, APPROVED), "/amount");
+    text(&merchant.post("/api/cards", &body).await.expect(201)["card_token"])
+}
+
+/// Puts ids of objects that exist where an example names some, and has money there for what it sends away.
+async fn name_objects(merchant: &Merchant<'_>, named: &str, example: &mut Value) {
     match example {
         Value::Object(members) => {
             for (name, value) in members {
                 match name.as_str() {
                     "sub_recipient_id" => *value = json!(merchant.recipient("Rui Prado", next()).await),
-                    "txid" | "payment_id" => *value = json!(make_pix(merchant).await),
+                    "txid" => *value = json!(make_pix(merchant).await),
+                    "payment_id" => *value = json!(paid_pix(merchant).await),
+                    "plan_id" => *value = json!(make_plan(merchant).await),
+                    "card_token" => *value = json!(store_card(merchant).await),
+                    "split_ids" => *value = json!([make_card_split(merchant, named).await]),
+                    "pix_key" => drop(paid_pix(merchant).await),
+                    // The caller's own: the first of the account.
+                    "merchant_transaction_id" => {}
                     name => {
                         let names_another = name.ends_with("_id") || name.ends_with("_ids") || name.ends_with("_token");
                         assert!(!names_another, "add a maker for {name} of a body here");
-                        Box::pin(name_objects(merchant, value)).await;
+                        Box::pin(name_objects(merchant, named, value)).await;
                     }
                 }
             }
         }
         Value::Array(elements) => {
             for element in elements {
-                Box::pin(name_objects(merchant, element)).await;
+                Box::pin(name_objects(merchant, named, element)).await;
             }
         }
         _ => {}

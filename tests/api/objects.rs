@@ -20,7 +20,7 @@ async fn an_object_is_there_for_its_owner_only() {
     for operation in naming.iter().filter(|operation| !operation.is_of_operators()) {
         let (method, id) = (operation.method.parse::<Method>().unwrap(), make(&owner, operation).await);
         let path = operation.path_of(&id);
-        let body = operation.body_for(&owner).await.map(|body| body.to_string()).unwrap_or_default();
+        let body = operation.body_for(&owner, &id).await.map(|body| body.to_string()).unwrap_or_default();
         let send = async |credential: Headers<'_>| {
             let json_type = [("content-type", "application/json")];
             world.send(method.clone(), &path, &[credential, &json_type].concat(), body.clone()).await
@@ -57,8 +57,10 @@ async fn no_merchant_reaches_what_is_the_operators() {
         }
         if operation.kind().is_some() {
             let unknown = operation.path_of("01890000-0000-8000-8000-000000000000");
-            let body = operation.body_for(&merchant).await.map(|body| body.to_string()).unwrap_or_default();
-            world.ops_send(method, &unknown, &[], body).await.refused(404, "not_found");
+            let body = operation.body_for(&merchant, &id).await.map(|body| body.to_string()).unwrap_or_default();
+            let answer = world.ops_send(method, &unknown, &[], body).await;
+            let code = if path.starts_with("/ops/charges/") { "charge_not_found" } else { "not_found" };
+            answer.refused(404, code);
         }
     }
 }

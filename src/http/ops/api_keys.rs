@@ -34,10 +34,11 @@ pub struct ApiKeyRequest<'a> {
 
 /// What is to change of a key.
 #[derive(Deserialize, ToSchema)]
+#[schema(example = json!({"webhook_url": "https://loja.example.com/webhooks"}))]
 pub struct ApiKeyChange<'a> {
     /// Where webhooks go from here on; null for nowhere. What is left out stays.
     #[serde(borrow, default, deserialize_with = "present")]
-    #[schema(value_type = Option<String>)]
+    #[schema(value_type = Option<String>, pattern = "^https?://", max_length = 2048)]
     webhook_url: Option<Raw<'a>>,
 }
 
@@ -50,8 +51,10 @@ fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<R
 #[derive(Debug, Serialize, ToSchema)]
 pub struct ApiKeyView {
     /// The key's id.
+    #[schema(format = "uuid")]
     id: String,
     /// Where webhooks go; null for nowhere.
+    #[schema(required, example = "https://loja.example.com/webhooks")]
     webhook_url: Option<String>,
 }
 
@@ -59,6 +62,7 @@ pub struct ApiKeyView {
 #[derive(Debug, Serialize, ToSchema)]
 pub struct SecretResponse {
     /// Signs the webhooks from here on.
+    #[schema(example = "whsec_0000…")]
     webhook_secret: String,
 }
 
@@ -168,7 +172,7 @@ pub async fn revoke(
 /// Says where a key's webhooks go. A key that had no address gets the events from here on.
 #[utoipa::path(patch, path = "/ops/api-keys/{id}", operation_id = "change_api_key", params(("id" = String, Path)),
     request_body = ApiKeyChange,
-    responses((status = 200, body = ApiKeyView), (status = 400), (status = 404), (status = 409)))]
+    responses((status = 200, body = ApiKeyView), (status = 409)))]
 pub async fn change(
     State(app): State<Arc<App>>,
     Operator(operator): Operator,
@@ -188,7 +192,7 @@ pub async fn change(
 
 /// Makes a new webhook secret. Both it and the one before sign for 24 hours.
 #[utoipa::path(post, path = "/ops/api-keys/{id}/rotate-secret", operation_id = "rotate_webhook_secret",
-    params(("id" = String, Path)), responses((status = 200, body = SecretResponse), (status = 404), (status = 409)))]
+    params(("id" = String, Path)), responses((status = 200, body = SecretResponse)))]
 pub async fn rotate_secret(
     State(app): State<Arc<App>>,
     Operator(operator): Operator,

@@ -22,21 +22,29 @@ use crate::http::reply::{List, PageQuery, list_of, query, single, time};
 #[derive(Debug, Serialize, ToSchema)]
 pub struct AuditRow {
     /// When it took effect.
+    #[schema(format = "date-time")]
     at: String,
     /// The operator's name, as configured with the token.
+    #[schema(example = "ana")]
     operator: String,
-    /// `create`, `change`, `revoke`, `approve`, `reject` or `advance`.
+    /// What was done.
+    #[schema(pattern = "^(create|change|revoke|rotate_secret|approve|reject|open|accept|release|advance)$")]
     action: &'static str,
     /// The merchant that it concerns; null when it concerns none.
+    #[schema(required, format = "uuid")]
     merchant_id: Option<String>,
-    /// `merchant`, `api_key`, `recipient` or `clock`.
+    /// To what it was done.
+    #[schema(pattern = "^(merchant|api_key|recipient|withdrawal|refund|dispute|clock)$")]
     kind: &'static str,
     /// Of what it was done to; null for the clock.
+    #[schema(required, format = "uuid")]
     id: Option<String>,
     /// The reason, where one was given.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = "Sem comprovante")]
     notes: Option<String>,
     /// Its place in the journal.
+    #[schema(minimum = 1, example = 42)]
     sequence: u64,
 }
 
@@ -56,9 +64,9 @@ impl FromRequestParts<Arc<App>> for OfMerchant {
 
 /// What operators did, newest first.
 #[utoipa::path(get, path = "/ops/audit", operation_id = "list_audit",
-    params(("merchant_id" = Option<String>, Query, description = "Only what concerns this merchant"),
+    params(("merchant_id" = Option<String>, Query, format = "uuid", description = "Only what concerns this merchant."),
         ("page" = Option<u64>, Query), ("per_page" = Option<u64>, Query)),
-    responses((status = 200, body = List<AuditRow>), (status = 400), (status = 401), (status = 404)))]
+    responses((status = 200, body = List<AuditRow>), (status = 404)))]
 pub async fn list(
     State(app): State<Arc<App>>,
     _: Operator,

@@ -26,25 +26,26 @@ use crate::http::reply::{created, ok};
 
 /// A dispute, as a payer's bank tells it.
 #[derive(Deserialize, ToSchema)]
+#[schema(example = json!({"amount": 3000, "kind": "chargeback", "reason": "Compra não reconhecida"}))]
 pub struct DisputeRequest<'a> {
     /// What is disputed, centavos.
     #[serde(borrow)]
-    #[schema(value_type = i64, minimum = 1)]
+    #[schema(value_type = i64, minimum = 1, maximum = 1000000000000_i64)]
     amount: Raw<'a>,
     /// `chargeback` or `med`.
     #[serde(borrow)]
-    #[schema(value_type = String)]
+    #[schema(value_type = String, pattern = "^(chargeback|med)$")]
     kind: Raw<'a>,
     /// Why, at most 500 characters.
     #[serde(borrow)]
-    #[schema(value_type = String, max_length = 500)]
+    #[schema(value_type = String, min_length = 1, max_length = 500)]
     reason: Raw<'a>,
 }
 
 /// Opens a dispute of a paid charge: the money is held.
 #[utoipa::path(post, path = "/ops/charges/{txid}/disputes", operation_id = "open_dispute",
     params(("txid" = String, Path)), request_body = DisputeRequest,
-    responses((status = 201, body = DisputeView), (status = 400), (status = 404), (status = 409), (status = 422)))]
+    responses((status = 201, body = DisputeView)))]
 pub async fn open(
     State(app): State<Arc<App>>,
     Operator(operator): Operator,
@@ -107,7 +108,7 @@ fn answer(app: &App, record: &Record) -> Result<Response, Problem> {
 
 /// Accepts a dispute: the seller bears it, and the money goes back to the payer.
 #[utoipa::path(post, path = "/ops/disputes/{id}/accept", operation_id = "accept_dispute", params(("id" = String, Path)),
-    responses((status = 200, body = DisputeView), (status = 404), (status = 409)))]
+    responses((status = 200, body = DisputeView)))]
 pub async fn accept(
     State(app): State<Arc<App>>,
     operator: Operator,
@@ -122,7 +123,7 @@ pub async fn accept(
 /// Releases a dispute: the seller has its money again.
 #[utoipa::path(post, path = "/ops/disputes/{id}/release", operation_id = "release_dispute",
     params(("id" = String, Path)),
-    responses((status = 200, body = DisputeView), (status = 404), (status = 409)))]
+    responses((status = 200, body = DisputeView)))]
 pub async fn release(
     State(app): State<Arc<App>>,
     operator: Operator,

@@ -19,11 +19,12 @@ use crate::http::streamed::streamed;
 /// A ledger, or the rows of all, from one day to another, both included, through the Record `at`. Days are days in
 /// America/Sao_Paulo. One at a time; it reads the journal from its beginning.
 #[utoipa::path(get, path = "/ops/export",
-    params(("ledger" = Option<String>, Query, description = "`M-…`, `R-…` or `P-…`; `all` when absent"),
-        ("format" = Option<String>, Query, description = "`jsonl` when absent; `csv`; of one ledger `beancount`, `hledger`, `ledger`"),
-        ("from" = Option<String>, Query, description = "The first day"), ("to" = Option<String>, Query, description = "The last day"),
-        ("at" = Option<u64>, Query, description = "The last Record that counts")),
-    responses((status = 200, content_type = "application/jsonl"), (status = 400), (status = 404), (status = 503)))]
+    params(("ledger" = Option<String>, Query, pattern = "^(all|[MRP]-[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12})$", description = "`M-…`, `R-…` or `P-…`; `all` when absent."),
+        ("format" = Option<String>, Query, pattern = "^(jsonl|csv|beancount|hledger|ledger)$", description = "`jsonl` when absent; `csv`; of one ledger the text of `beancount`, `hledger` or `ledger`."),
+        ("from" = Option<String>, Query, format = Date, example = "2026-01-01", description = "The first day; the first of the books when absent."),
+        ("to" = Option<String>, Query, format = Date, example = "2099-12-31", description = "The last day; the last of the books when absent."),
+        ("at" = Option<u64>, Query, minimum = 1, description = "The last Record that counts; the last of all when absent.")),
+    responses((status = 200, content((String = "application/jsonl"), (String = "text/csv"), (String = "text/plain"))), (status = 404)))]
 pub async fn export(State(app): State<Arc<App>>, _: Operator, parts: Parts) -> Result<Response, Problem> {
     let pairs = query(&parts)?;
     let ledger = single(&pairs, "ledger")?.filter(|ledger| *ledger != "all");

@@ -34,29 +34,38 @@ pub struct Queue {
 #[derive(Debug, Serialize, ToSchema)]
 pub struct QueueItem {
     /// `recipient`, `withdrawal`, `refund`, `dispute`, or `payout`: money whose institution has not answered for ten minutes.
+    #[schema(pattern = "^(recipient|withdrawal|refund|dispute|payout)$")]
     kind: &'static str,
     /// Of what is to be decided on.
+    #[schema(format = "uuid")]
     id: String,
     /// Whose it is.
+    #[schema(format = "uuid")]
     merchant_id: String,
     /// Centavos, where it is about money.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = 1200)]
     amount: Option<i64>,
     /// When it was asked for.
     created_at: String,
-    /// Where it stands.
+    /// Where it stands: a recipient is `draft` or `pending`, a dispute `open`, a transfer `in_processing`, all else `pending`.
+    #[schema(pattern = "^(draft|pending|open|in_processing)$")]
     status: &'static str,
     /// The charge's txid; refunds and disputes.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     payment_id: Option<String>,
     /// The recipient; withdrawals and their transfers.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, format = "uuid")]
     recipient_id: Option<String>,
     /// The recipient's name; recipients.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = "Ana Prado")]
     name: Option<String>,
     /// The recipient's document, masked; recipients.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = "***.456.789-**")]
     document: Option<String>,
 }
 
@@ -86,9 +95,9 @@ impl<S: Sync> FromRequestParts<S> for OfKind {
 
 /// What waits for a decision, oldest first.
 #[utoipa::path(get, path = "/ops/queue", operation_id = "get_queue",
-    params(("merchant_id" = Option<String>, Query, description = "Only of this merchant"),
-        ("kind" = Option<String>, Query, description = "Only of this kind: `recipient`, `withdrawal`, `refund`, `dispute` or `payout`")),
-    responses((status = 200, body = Queue), (status = 400), (status = 401), (status = 404)))]
+    params(("merchant_id" = Option<String>, Query, format = "uuid", description = "Only of this merchant."),
+        ("kind" = Option<String>, Query, pattern = "^(recipient|withdrawal|refund|dispute|payout)$", description = "Only of this kind.")),
+    responses((status = 200, body = Queue), (status = 404)))]
 pub async fn get(
     State(app): State<Arc<App>>,
     _: Operator,

@@ -20,7 +20,7 @@ use crate::http::reply::ok;
 
 /// Approves a refund: the money moves at once, and goes back to the payer.
 #[utoipa::path(post, path = "/ops/refunds/{id}/approve", operation_id = "approve_refund", params(("id" = String, Path)),
-    responses((status = 200, body = RefundView), (status = 404), (status = 409)))]
+    responses((status = 200, body = RefundView)))]
 pub async fn approve(
     State(app): State<Arc<App>>,
     operator: Operator,
@@ -44,7 +44,7 @@ pub async fn approve(
 /// Rejects a refund.
 #[utoipa::path(post, path = "/ops/refunds/{id}/reject", operation_id = "reject_refund", params(("id" = String, Path)),
     request_body = Notes,
-    responses((status = 200, body = RefundView), (status = 400), (status = 404), (status = 409)))]
+    responses((status = 200, body = RefundView)))]
 pub async fn reject(
     State(app): State<Arc<App>>,
     operator: Operator,

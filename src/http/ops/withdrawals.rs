@@ -20,7 +20,7 @@ use crate::http::withdrawals::{ReviewedWithdrawal, Withdrawal};
 /// Approves a pending withdrawal and sends its money. It reads `pending` until the institution has taken that.
 #[utoipa::path(post, path = "/ops/withdrawals/{id}/approve", operation_id = "approve_withdrawal",
     params(("id" = String, Path)),
-    responses((status = 200, body = ReviewedWithdrawal), (status = 404), (status = 409), (status = 503)))]
+    responses((status = 200, body = ReviewedWithdrawal)))]
 pub async fn approve(
     State(app): State<Arc<App>>,
     operator: Operator,
@@ -37,7 +37,7 @@ pub async fn approve(
 /// Rejects a pending withdrawal: the money and the splits are available again.
 #[utoipa::path(post, path = "/ops/withdrawals/{id}/reject", operation_id = "reject_withdrawal",
     params(("id" = String, Path)), request_body = Notes,
-    responses((status = 200, body = ReviewedWithdrawal), (status = 400), (status = 404), (status = 409)))]
+    responses((status = 200, body = ReviewedWithdrawal)))]
 pub async fn reject(
     State(app): State<Arc<App>>,
     operator: Operator,
