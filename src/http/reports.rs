@@ -40,7 +40,7 @@ const LOOKED_UP_AT_ONCE: u64 = 1 << 18;
 #[utoipa::path(get, path = "/api/reports/ledger",
     params(("format" = Option<String>, Query, description = "`jsonl` when absent; `csv`, `beancount`, `hledger`, `ledger`"),
         ("from" = Option<String>, Query, description = "The first day"), ("to" = Option<String>, Query, description = "The last day")),
-    responses((status = 200, content_type = "application/jsonl"), (status = 400), (status = 503)))]
+    responses((status = 200, content((String = "application/jsonl"), (String = "text/csv"), (String = "text/plain"))), (status = 400), (status = 503)))]
 pub async fn ledger_report(State(app): State<Arc<App>>, caller: Caller, parts: Parts) -> Result<Response, Problem> {
     let ledger = ledger_name(&app, caller.ledger());
     let request = request(&query(&parts)?, Some(ledger))?;

@@ -23,7 +23,7 @@ use crate::http::streamed::streamed;
         ("format" = Option<String>, Query, description = "`jsonl` when absent; `csv`; of one ledger `beancount`, `hledger`, `ledger`"),
         ("from" = Option<String>, Query, description = "The first day"), ("to" = Option<String>, Query, description = "The last day"),
         ("at" = Option<u64>, Query, description = "The last Record that counts")),
-    responses((status = 200, content_type = "application/jsonl"), (status = 400), (status = 404), (status = 503)))]
+    responses((status = 200, content((String = "application/jsonl"), (String = "text/csv"), (String = "text/plain"))), (status = 400), (status = 404), (status = 503)))]
 pub async fn export(State(app): State<Arc<App>>, _: Operator, parts: Parts) -> Result<Response, Problem> {
     let pairs = query(&parts)?;
     let ledger = single(&pairs, "ledger")?.filter(|ledger| *ledger != "all");
