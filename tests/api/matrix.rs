@@ -322,8 +322,14 @@ async fn every_state_answers_every_command_as_documented() {
                 let answer = tell(&world, machine.name, command, &thing).await;
                 let where_ = format!("{} in {state}, {command}: {}", machine.name, answer.text);
                 assert_eq!(answer.status, answers[place], "{where_}");
-                if answer.status >= 400 {
+                let is_late = [machine.name, state, command] == ["pix", "cancelled", "pay"];
+                if is_late {
+                    // The payer's money passed through the platform's bank, and nobody else saw it.
+                    assert!(world.accounts().await.values().all(|balance| *balance == 0), "{where_}");
+                } else if answer.status >= 400 {
                     assert_eq!(world.trace(&[&merchant]).await, before, "{where_}");
+                }
+                if answer.status >= 400 {
                     assert_eq!(answer.headers["content-type"], "application/problem+json", "{where_}");
                 }
                 world.check_books().await;
