@@ -180,3 +180,45 @@ async fn what_comes_back_first_repays_the_deficit_of_its_refund() {
     assert_eq!(listed(&merchant, &ana).await, ["available 2999"]);
     world.check_books().await;
 }
+
+#[tokio::test]
+async fn pages_of_a_statement_with_debts_are_parts_of_one_list() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    let ana = merchant.recipient("Ana", 1).await;
+    let five = [(ana.as_str(), 10); 5];
+    let mut charges = Vec::new();
+    for round in 0..4 {
+        charges.push(text(&merchant.paid_pix(&with_splits(pix("80.00"), &five)).await["txid"]));
+        merchant.post("/api/card", &with_splits(card(10_000, APPROVED), &[(&ana, 7)])).await.expect(201);
+        // The first ten are under a withdrawal, and lost 15 centavos before.
+        if round == 1 {
+            take_back(&merchant, &charges[0], &ana, 10).await;
+            take_back(&merchant, &charges[0], &ana, 5).await;
+            merchant.withdraw(&ana).await.expect(201);
+        }
+    }
+    take_back(&merchant, &charges[3], &ana, 10).await;
+    take_back(&merchant, &charges[2], &ana, 8).await;
+    let whole = listed(&merchant, &ana).await;
+    // What the splits of a charge show among each other is in any order; the card's is the seven that are pending.
+    for (shown, expected) in whole.chunks(6).zip([[0, 5, 10, 10, 10], [10; 5], [0, 2, 10, 10, 10], [10; 5]]) {
+        let mut shown = shown.to_vec();
+        shown.sort_by_key(|line| (line.len(), line.clone()));
+        let expected = expected.map(|amount| format!("available {amount}")).into_iter();
+        let mut expected: Vec<_> = expected.chain(["pending 7".to_owned()]).collect();
+        expected.sort_by_key(|line| (line.len(), line.clone()));
+        assert_eq!(shown, expected, "{whole:?}");
+    }
+    let path = format!("/api/dashboard/sub-recipients/{ana}/splits?per_page=");
+    let all = merchant.get(&format!("{path}100")).await.expect(200);
+    for per_page in [1, 5, 7] {
+        let mut gathered = Vec::new();
+        for page in 1..=24_usize.div_ceil(per_page) {
+            let part = merchant.get(&format!("{path}{per_page}&page={page}")).await.expect(200);
+            gathered.extend(items(&part).clone());
+        }
+        assert_eq!(&gathered, items(&all), "{per_page} a page");
+    }
+    world.check_books().await;
+}

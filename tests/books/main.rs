@@ -102,6 +102,10 @@ async fn the_month_holds_every_event_of_the_accounting_manual() {
     let named: BTreeSet<_> = month::EVENTS.iter().map(|(_, event, _)| (*event).to_owned()).collect();
     let played: BTreeSet<_> = rows.iter().map(|row| text(&row["event"])).collect();
     assert_eq!(played, named, "whatever posts has its line in the list");
+    let charges = |event: &str| -> BTreeSet<String> {
+        rows.iter().filter(|row| row["event"] == event).map(|row| text(&row["objects"]["txid"])).collect()
+    };
+    assert!(charges("late_pix_received").is_subset(&charges("payer_repaid")), "what came too late is sent back");
 
     // What posts nothing.
     for (path, statuses) in [
