@@ -40,7 +40,12 @@ use crate::http::timestamp::with_microseconds;
 pub struct WebhookBody {
     /// What happened, such as `charge.paid`.
     #[schema(
-        pattern = "^(charge.paid|charge.refused|charge.cancelled|charge.refunded|recipient.approved|recipient.rejected|withdrawal.approved|withdrawal.rejected|refund.approved|refund.rejected|cashout.processed|cashout.failed|split.available|anticipation.completed|dispute.opened|dispute.accepted|dispute.released|subscription.created|subscription.charge_created|subscription.renewed|subscription.charge_failed|subscription.past_due|subscription.completed|subscription.paused|subscription.resumed|subscription.cancelled)$",
+        pattern = "^(charge.paid|charge.refused|charge.cancelled|charge.refunded|recipient.approved|\
+            recipient.rejected|withdrawal.approved|withdrawal.rejected|refund.approved|refund.rejected|\
+            cashout.processed|cashout.failed|split.available|anticipation.completed|dispute.opened|dispute.accepted|\
+            dispute.released|subscription.created|subscription.charge_created|subscription.renewed|\
+            subscription.charge_failed|subscription.past_due|subscription.completed|subscription.paused|\
+            subscription.resumed|subscription.cancelled)$",
         example = "charge.paid"
     )]
     pub event: &'static str,
