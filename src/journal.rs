@@ -78,7 +78,7 @@ pub enum Journal {
         /// The data directory.
         data: PathBuf,
         /// What is in it.
-        store: SledStore,
+        store: Box<SledStore>,
     },
     /// A server has it open.
     Served {
@@ -98,7 +98,7 @@ impl Journal {
         // Whoever has it open is asked at once.
         let options = SledOptions { lock_wait: Duration::ZERO, ..SledOptions::default() };
         match SledStore::open_existing(&data, &options) {
-            Ok(store) => Ok(Self::Stopped { data, store }),
+            Ok(store) => Ok(Self::Stopped { data, store: Box::new(store) }),
             Err(StoreError::InUse { .. }) => {
                 let address = reachable(settings.ops_listen);
                 let token = settings.ops_token.clone().ok_or(Failure::NoToken { data: data.clone() })?;
@@ -112,7 +112,7 @@ impl Journal {
     /// a thread of a runtime that may wait.
     pub fn frames(&self, from: Sequence) -> Result<Frames<'_>, Failure> {
         match self {
-            Self::Stopped { store, .. } => Ok(Box::new(frames(store, from)?)),
+            Self::Stopped { store, .. } => Ok(Box::new(frames(&**store, from)?)),
             Self::Served { data, address, token } => {
                 let body = Handle::current().block_on(ask(data, *address, token, from))?;
                 let name = PathBuf::from(format!("the answer of the server at {address}"));
