@@ -1,6 +1,8 @@
 //! Every row of the interface is shown by a test. The rows are named in `rows.txt`; a test says in its doc comment which of them it
 //! shows, and this one looks for a row that no test shows, and for a test that shows what is no row. Nothing is marked by hand.
 
+#![allow(clippy::unwrap_used, reason = "a test that finds nothing to unwrap has failed, and says where")]
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
