@@ -26,6 +26,8 @@ async fn charge(merchant: &Merchant<'_>, amount: i64, splits: &[(&str, i64)]) {
     merchant.post("/api/card", &with_splits(card(amount, APPROVED), splits)).await.expect(201);
 }
 
+/// Shows: 2.10.item, 2.10.fees, 2.10.rates, 2.10.result, 2.13.rule-5, 3.3.anticipated, 4.GET./anticipate,
+/// 4.POST./anticipate.
 #[tokio::test]
 async fn a_card_split_is_had_at_once_for_a_fee() {
     let world = World::sandbox().await;
@@ -104,6 +106,7 @@ async fn whoever_approves_sees_when_anticipated_money_can_be_sent() {
     world.check_books().await;
 }
 
+/// Shows: 8.target_days.
 #[tokio::test]
 async fn all_or_nothing_and_every_refusal_in_its_place() {
     let world = World::sandbox().await;
@@ -239,6 +242,7 @@ async fn withdrawals_and_anticipations_at_once_lose_nothing() {
     world.check_books().await;
 }
 
+/// Shows: 2.13.rule-5, 8.target_days.
 #[tokio::test]
 async fn an_account_has_its_own_rates() {
     let world = World::sandbox().await;

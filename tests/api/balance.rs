@@ -29,7 +29,7 @@ async fn operations(merchant: &Merchant<'_>, per_page: u64) -> Vec<Value> {
 
 /// The statement adds up: each balance follows from the one before on its account, the newest are what the account's balance
 /// says, and the lines of the deficit add up to it. Gives it, newest first.
-async fn checked(merchant: &Merchant<'_>) -> Vec<Value> {
+pub(crate) async fn checked(merchant: &Merchant<'_>) -> Vec<Value> {
     let newest_first = operations(merchant, 100).await;
     assert_eq!(operations(merchant, 7).await, newest_first, "pages are parts of one list");
     let mut balances: BTreeMap<String, i64> = BTreeMap::new();
@@ -55,7 +55,7 @@ async fn checked(merchant: &Merchant<'_>) -> Vec<Value> {
 }
 
 /// `charge pending 10000 10000`: type, account, amount, balance after it; oldest first.
-fn lines(newest_first: &[Value]) -> Vec<String> {
+pub(crate) fn lines(newest_first: &[Value]) -> Vec<String> {
     let line = |row: &Value| {
         format!("{} {} {} {}", text(&row["type"]), text(&row["account"]), row["amount"], row["balance_after"])
     };

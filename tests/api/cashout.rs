@@ -64,6 +64,10 @@ fn instant(value: &Value) -> DateTime<chrono::Utc> {
     DateTime::parse_from_rfc3339(&text).unwrap().to_utc()
 }
 
+/// Shows: 2.6.amount, 2.6.pix_key, 2.6.charging, 2.6.record.object, 2.6.record.id, 2.6.record.picpay_transfer_id,
+/// 2.6.record.amount, 2.6.record.status, 2.6.record.pix_key, 2.6.record.pix_key_type, 2.6.record.end_to_end_id,
+/// 2.6.record.date_created, 2.6.record.date_updated, 3.2.created, 3.2.processed, 4.POST./api/cashout,
+/// 4.GET./api/cashout/:id.
 #[tokio::test]
 async fn a_cashout_is_in_processing_and_then_processed() {
     let world = World::sandbox().await;
@@ -75,6 +79,7 @@ async fn a_cashout_is_in_processing_and_then_processed() {
     assert_eq!(created["merchant_transaction_id"], body["merchant_transaction_id"]);
     let told = [&created["object"], &created["amount"], &created["status"]];
     assert_eq!(told, [&json!("cashout"), &json!(2_900), &json!("in_processing")]);
+    assert_eq!(merchant.balance().await[0], 6_901, "the gross is debited at once");
     world.advance(0).await;
 
     let view = found(&merchant, &created["id"]).await;
@@ -109,6 +114,7 @@ async fn a_cashout_is_in_processing_and_then_processed() {
     world.check_books().await;
 }
 
+/// Shows: 2.6.record.status, 3.2.failed.
 #[tokio::test]
 async fn the_results_of_the_sandbox_follow_its_keys() {
     let world = World::sandbox().await;
@@ -149,6 +155,7 @@ async fn a_result_comes_without_a_clock_call() {
     }
 }
 
+/// Shows: 7.502-cashout.
 #[tokio::test]
 async fn an_institution_that_did_not_take_it_is_a_502_and_the_money_is_back() {
     let world = World::sandbox().await;
@@ -172,6 +179,8 @@ async fn an_institution_that_did_not_take_it_is_a_502_and_the_money_is_back() {
     world.check_books().await;
 }
 
+/// Shows: 2.6.pix_key, 2.6.pix_key_type, 2.6.format.cpf, 2.6.format.cnpj, 2.6.format.email, 2.6.format.phone,
+/// 2.6.format.evp, 2.6.record.pix_key, 2.6.record.pix_key_type.
 #[tokio::test]
 async fn keys_are_taken_in_the_form_of_their_type() {
     let world = World::sandbox().await;
@@ -210,6 +219,7 @@ async fn keys_are_taken_in_the_form_of_their_type() {
     }
 }
 
+/// Shows: 2.6.amount, 2.6.pix_key, 2.6.pix_key_type, 2.6.info, 7.400-cashout-amount, 8.info.
 #[tokio::test]
 async fn a_bad_request_moves_nothing() {
     let world = World::sandbox().await;
@@ -244,6 +254,7 @@ async fn a_bad_request_moves_nothing() {
     assert_eq!(merchant.balance().await[0], 0);
 }
 
+/// Shows: 5.3, 7.403-cashout.
 #[tokio::test]
 async fn refusals_come_in_their_order() {
     let world = World::sandbox().await;
@@ -272,6 +283,7 @@ async fn refusals_come_in_their_order() {
     assert_eq!(carried_out(&world), [(text(&first["id"]), 100)]);
 }
 
+/// Shows: 2.6.record.merchant_transaction_id, 7.409-cashout.
 #[tokio::test]
 async fn a_transaction_id_is_used_up_for_ever_and_a_replay_is_no_duplicate() {
     let world = World::sandbox().await;
@@ -356,6 +368,7 @@ async fn of_a_hundred_clients_one_gets_the_transaction_id() {
     assert_eq!(merchant.balance().await[0], 9_501);
 }
 
+/// Shows: 4.GET./api/cashout, 8.cashouts-listed.
 #[tokio::test]
 async fn the_last_fifty_are_listed_newest_first() {
     let world = World::sandbox().await;

@@ -359,7 +359,7 @@ async fn oversized(furnished: &Furnished<'_>, method: &str, path: &str, head: &s
     tokio::task::spawn_blocking(exchange).await.unwrap()
 }
 
-/// Shows: 5.1, 9.paths.
+/// Shows: 5.1, 5.2, 9.paths.
 #[tokio::test]
 async fn credentials_come_in_two_forms_and_agree() {
     let world = World::sandbox().await;

@@ -9,6 +9,7 @@ mod balance;
 mod card;
 mod cashout;
 mod charges;
+mod debts;
 mod description;
 mod disputes;
 mod document;

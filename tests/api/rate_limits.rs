@@ -28,6 +28,7 @@ fn refused(answer: Answer, limit: u64) -> Value {
     body
 }
 
+/// Shows: 7.429, 8.rate-limiting.
 #[tokio::test]
 async fn a_key_may_ask_so_often_in_a_minute() {
     let world = limited().await;

@@ -52,6 +52,8 @@ async fn of(merchant: &Merchant<'_>, ledger: &str, account: &str) -> i64 {
     accounts.get(&(ledger.to_owned(), account.to_owned())).copied().unwrap_or_default()
 }
 
+/// Shows: 2.11.id, 2.11.payment_id, 2.11.amount, 2.11.status, 2.11.created_at, 3.6.requested, 3.6.approved,
+/// 3.6.rejected, 4.POST./api/refunds, 4.GET./api/refunds.
 #[tokio::test]
 async fn a_refund_answers_as_the_interface_says() {
     let world = World::sandbox().await;
@@ -102,6 +104,7 @@ async fn a_refund_answers_as_the_interface_says() {
     world.check_books().await;
 }
 
+/// Shows: 4.POST./api/refunds, 8.reason.
 #[tokio::test]
 async fn a_refund_must_be_well_formed() {
     let world = World::sandbox().await;
@@ -135,6 +138,7 @@ async fn a_refund_must_be_well_formed() {
     merchant.post(PATH, &with(&with(&good, "/reason", json!(null)), "/splits", json!([]))).await.expect(201);
 }
 
+/// Shows: 5.5, 7.404-refund, 7.409-refund, 7.422-refund.
 #[tokio::test]
 async fn only_what_was_paid_can_be_refunded_and_the_order_of_refusals_is_fixed() {
     let world = World::sandbox().await;
@@ -482,6 +486,7 @@ async fn a_code_that_is_paid_too_late_is_paid_back_once() {
     world.check_books().await;
 }
 
+/// Shows: 4.GET./api/refunds.
 #[tokio::test]
 async fn the_list_has_all_of_them() {
     let world = World::sandbox().await;

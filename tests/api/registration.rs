@@ -21,6 +21,8 @@ fn with_all(body: &Value, changes: &[(&str, Value)]) -> Value {
     changes.iter().fold(body.clone(), |body, (pointer, value)| with(&body, pointer, value.clone()))
 }
 
+/// Shows: 2.7.email, 2.7.monthly_income, 2.7.annual_revenue, 2.7.conta_dv, 2.7.agencia_dv, 2.7.bank-type,
+/// 2.7.legal_name, 2.7.bank-document.
 #[tokio::test]
 async fn the_full_record_shows_what_was_registered() {
     let world = World::sandbox().await;
@@ -78,6 +80,7 @@ async fn the_full_record_shows_what_was_registered() {
     }
 }
 
+/// Shows: 2.7.address, 2.7.managing_partners.
 #[tokio::test]
 async fn either_spelling_of_an_address_will_do() {
     let world = World::sandbox().await;
@@ -173,6 +176,7 @@ async fn every_text_has_a_length_and_the_description_says_so() {
     }
 }
 
+/// Shows: 2.7.birthdate, 2.7.monthly_income, 2.7.annual_revenue, 2.7.bank_code, 2.7.bank-type, 2.7.bank-document.
 #[tokio::test]
 async fn formats_are_as_the_interface_says() {
     let world = World::sandbox().await;

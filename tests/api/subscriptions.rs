@@ -106,6 +106,7 @@ async fn a_card_is_stored_without_its_number() {
     assert_eq!(refused["errors"][0]["field"], "card_token");
 }
 
+/// Shows: 3.7.disabled.
 #[tokio::test]
 async fn a_subscription_answers_and_is_checked() {
     let world = World::sandbox().await;
@@ -199,6 +200,7 @@ async fn a_subscription_answers_and_is_checked() {
     closed.post(SUBSCRIPTIONS, &valid).await.refused(422, "split_not_enabled");
 }
 
+/// Shows: 2.12.initial-fee-rule.
 #[tokio::test]
 async fn twelve_months_in_one_step_are_twelve_charges_each_on_its_date() {
     let world = World::sandbox().await;

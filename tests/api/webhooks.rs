@@ -179,6 +179,7 @@ fn service_signatures(one: &Try) -> Vec<&str> {
     one.headers.get_all("x-service-signature").iter().map(|value| value.to_str().unwrap()).collect()
 }
 
+/// Shows: 5.6, 6.delivery, 6.pix-paid, 6.recipient.approved, 6.recipient.rejected.
 #[tokio::test]
 async fn what_happens_is_told_in_the_documented_shapes_and_signed() {
     let (world, receiver) = (World::sandbox().await, Receiver::listen().await);
@@ -255,6 +256,103 @@ async fn what_happens_is_told_in_the_documented_shapes_and_signed() {
     let page: Vec<_> = items(&page).iter().map(|event| event["sequence"].as_u64().unwrap()).collect();
     assert_eq!(page, [5, 4, 3]);
     assert_eq!(items(&merchant.get("/api/events?page=4&per_page=3").await.expect(200)).len(), 0);
+}
+
+/// Every thing is told as it is read, as it was then.
+///
+/// Shows: 6.refund.approved, 6.refund.rejected, 6.withdrawals.
+#[tokio::test]
+async fn money_that_leaves_and_what_recurs_is_told_as_it_is_read() {
+    let (world, receiver) = (World::sandbox().await, Receiver::listen().await);
+    let merchant = world.merchant().await;
+    key_with(&merchant, &receiver.url).await;
+    let ana = merchant.recipient("Ana Prado", 1).await;
+    let paid = merchant.paid_pix(&with_splits(pix("80.00"), &[(&ana, 1_000)])).await;
+    let captured = merchant.post("/api/card", &with_splits(card(10_000, APPROVED), &[(&ana, 2_000)])).await.expect(201);
+    let recipient = format!("/api/dashboard/sub-recipients/{ana}");
+    let split = format!("{}-0", text(&captured["txid"]));
+    let body = json!({"split_ids": [split], "target_days": 2});
+    merchant.post(&format!("{recipient}/anticipate"), &body).await.expect(200);
+    for verb in ["reject", "approve"] {
+        let withdrawal = merchant.post(&format!("{recipient}/withdraw"), &json!({})).await.expect(201);
+        let path = format!("/ops/withdrawals/{}/{verb}", text(&withdrawal["withdrawal_id"]));
+        world.ops_post(&path, &json!({"notes": "Conta divergente"})).await.expect(200);
+        let refund = json!({"payment_id": paid["txid"], "amount": 300, "reason": "Devolução"});
+        let refund = merchant.post("/api/refunds", &refund).await.expect(201);
+        let path = format!("/ops/refunds/{}/{verb}", text(&refund["id"]));
+        world.ops_post(&path, &json!({"notes": "Fora da política"})).await.expect(200);
+    }
+    let mut cashouts = Vec::new();
+    for key in ["ok@example.com", "fail@example.com"] {
+        let cashout = json!({"amount": 1_000, "pix_key": key, "pix_key_type": "email"});
+        cashouts.push(text(&merchant.post("/api/cashout", &cashout).await.expect(201)["id"]));
+        world.advance(0).await;
+    }
+    let dispute = json!({"amount": 100, "kind": "med", "reason": "Não reconhecida"});
+    let path = format!("/ops/charges/{}/disputes", text(&paid["txid"]));
+    let dispute = world.ops_post(&path, &dispute).await.expect(201);
+    world.ops_post(&format!("/ops/disputes/{}/release", text(&dispute["id"])), &json!({})).await.expect(200);
+    let plan = json!({"tag": "mensal", "amount": 4_990, "billingCycle": "MONTHLY", "totalBillingCycles": 1});
+    let plan = merchant.post("/api/recurrency/plans", &plan).await.expect(201);
+    let subscription =
+        json!({"plan_id": plan["id"], "customer": card(1, APPROVED)["customer"], "payment_method": "pix"});
+    let subscription = merchant.post("/api/recurrency/subscriptions", &subscription).await.expect(201);
+    world.advance(1).await;
+    let path = format!("/api/recurrency/subscriptions/{}", text(&subscription["id"]));
+    let charges = merchant.get(&format!("{path}/charges")).await.expect(200);
+    merchant.pay(&text(&items(&charges)[0]["txid"])).await.expect(200);
+
+    let expected = [
+        "recipient.approved",
+        "charge.paid",
+        "split.available",
+        "charge.paid",
+        "anticipation.completed",
+        "split.available",
+        "withdrawal.rejected",
+        "refund.rejected",
+        "withdrawal.approved",
+        "refund.approved",
+        "charge.refunded",
+        "cashout.processed",
+        "cashout.failed",
+        "dispute.opened",
+        "dispute.released",
+        "subscription.created",
+        "subscription.charge_created",
+        "charge.paid",
+        "subscription.completed",
+    ];
+    let mut tries = receiver.heard(expected.len()).await;
+    tries.sort_by_key(|one| one.body["sequence"].as_u64());
+    assert_eq!(tries.iter().map(Try::event).collect::<Vec<_>>(), expected);
+    let told = |event: &str| tries.iter().find(|one| one.event() == event).unwrap().body.clone();
+
+    let refunds = merchant.get("/api/refunds").await.expect(200);
+    for (event, refund) in ["refund.approved", "refund.rejected"].into_iter().zip(items(&refunds)) {
+        let mut expected = json!({"id": refund["id"], "charge_id": paid["txid"], "amount": 300,
+            "status": event.trim_start_matches("refund.")});
+        if event == "refund.rejected" {
+            expected["notes"] = json!("Fora da política");
+        }
+        assert_eq!(told(event)["refund"], expected);
+    }
+    let withdrawals = merchant.get(&format!("{recipient}/withdraw")).await.expect(200);
+    for (event, withdrawal) in ["withdrawal.approved", "withdrawal.rejected"].into_iter().zip(items(&withdrawals)) {
+        let mut expected = withdrawal.clone();
+        expected["recipient_id"] = json!(ana);
+        assert_eq!(told(event)["withdrawal"], expected);
+    }
+    for (event, id) in ["cashout.processed", "cashout.failed"].into_iter().zip(&cashouts) {
+        assert_eq!(told(event)["cashout"], merchant.get(&format!("/api/cashout/{id}")).await.expect(200));
+    }
+    let disputes = merchant.get("/api/disputes").await.expect(200);
+    assert_eq!(told("dispute.released")["dispute"], items(&disputes)[0]);
+    assert_eq!(told("dispute.opened")["dispute"], dispute);
+    assert_eq!(told("charge.refunded")["charge"]["refunded_amount"], 300);
+    assert_eq!(told("subscription.completed")["subscription"], merchant.get(&path).await.expect(200));
+    let code = &told("subscription.charge_created")["charge"]["pixCopiaECola"];
+    assert!(text(code).starts_with("000201"), "{code}");
 }
 
 #[tokio::test]

@@ -20,6 +20,8 @@ fn statuses(statement: &Value) -> Vec<&str> {
     items(statement).iter().map(|item| item["status"].as_str().unwrap()).collect()
 }
 
+/// Shows: 2.9.id, 2.9.amount_cents, 2.9.status, 2.9.created_at, 2.9.approved_at, 3.3.paid, 3.5.requested, 3.5.approved,
+/// 3.5.one-pending, 4.POST./withdraw, 4.GET./withdraw, 8.pending-withdrawals.
 #[tokio::test]
 async fn a_withdrawal_takes_all_that_is_available_and_is_paid_once_approved() {
     let world = World::sandbox().await;
@@ -78,6 +80,7 @@ async fn a_withdrawal_takes_all_that_is_available_and_is_paid_once_approved() {
     world.check_books().await;
 }
 
+/// Shows: 2.9.status, 2.9.notes, 3.5.rejected.
 #[tokio::test]
 async fn a_rejected_withdrawal_gives_the_money_and_the_splits_back() {
     let world = World::sandbox().await;

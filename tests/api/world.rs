@@ -475,7 +475,7 @@ fn accounts_of(balance: &Value) -> BTreeMap<(String, String), i64> {
         .collect()
 }
 
-/// One name for both accounts of a mirrored pair: the owner's and the platform's.
+/// One name for both accounts of a mirrored pair: the owner's and the platform's, or what one owes and what the other is owed.
 fn mirror_of(ledger: &str, account: &str) -> Option<String> {
     let of_platform = |prefix: &str| {
         let (owner, part) = account.strip_prefix(prefix)?.split_once(':')?;
@@ -485,6 +485,12 @@ fn mirror_of(ledger: &str, account: &str) -> Option<String> {
         return ["Liabilities:Merchants:", "Liabilities:Recipients:", "Assets:Merchants:"]
             .iter()
             .find_map(|prefix| of_platform(prefix));
+    }
+    if let Some(recipient) = account.strip_prefix("Assets:Receivable:Recipients:") {
+        return Some(format!("{recipient} owes {ledger}"));
+    }
+    if let Some(merchant) = account.strip_prefix("Liabilities:Clawback:") {
+        return Some(format!("{ledger} owes {merchant}"));
     }
     let part = account.strip_prefix("Assets:Platform:").or(account.strip_prefix("Liabilities:Platform:"))?;
     Some(format!("{ledger} {part}"))

@@ -1,4 +1,4 @@
-//! Records made by hand, for what the engine may not do yet: every line of the accounting manual, and so every account.
+//! Records made by hand, also for what has no way from outside: every line of the accounting manual, and so every account.
 
 use actors::store::Sequence;
 use centavo::export::{Exporter, Out, Request};
@@ -128,7 +128,21 @@ pub(crate) fn id(low: u128) -> ObjectId {
 pub(crate) fn manual() -> Vec<(i64, Record)> {
     let mut records: Vec<_> = opened().into_iter().map(|record| (BEGIN_MS, record)).collect();
     records.extend((0..).zip(MANUAL).map(|(place, entries)| (BEGIN_MS + place * STEP_MS, posted(place, entries))));
+    records.push((BEGIN_MS + MANUAL.len() as i64 * STEP_MS, returned()));
     records
+}
+
+/// The bank sends a withdrawal back. Nobody outside can say so yet: no month that is played has it.
+fn returned() -> Record {
+    let event = Event::WithdrawalReturned {
+        id: id(200),
+        amount: Centavos(2_952),
+        spans: Vec::new(),
+        consumed: Centavos::ZERO,
+        notes: "\"; include \"/etc/passwd".to_owned(),
+        settlements: Vec::new(),
+    };
+    Decision::of(event).into_record(R, 3, Timestamp(BEGIN_MS + MANUAL.len() as i64 * STEP_MS))
 }
 
 /// The Records that open the merchant and the recipient.

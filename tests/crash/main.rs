@@ -72,6 +72,7 @@ async fn mix_and_crash(folder: &Path, shim: &Shim, rounds: u64) -> Result<String
             shim.cut(&data, seed);
         }
         server = Server::start(&launch).await.map_err(|error| format!("seed {seed}: it does not open: {error}"))?;
+        mixed.recall(&server).await.map_err(|error| format!("seed {seed}: {error}"))?;
         // A day goes by for the subscription; every other time the end comes while it does.
         let day = json!({"advance_seconds": 86_400});
         if seed.is_multiple_of(3) {
