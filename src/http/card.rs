@@ -3,6 +3,7 @@
 //! The intent becomes durable before the acquirer is called; the charge and its outcome are two Records. Once sent, the command
 //! runs to its end: a caller that hangs up cancels nothing ([`super::front`]).
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use actors::journal::Permit;
@@ -289,10 +290,16 @@ fn replay(app: &App, caller: Caller, record: &ledger::record::Record) -> Result<
     Ok(replayed(answer(&charge).unwrap_or_else(IntoResponse::into_response)))
 }
 
-/// The part of a body that must not be kept.
+/// The part of a body that must not be kept. What is no security code is a part like others: a body that has it is not the same body, and
+/// is refused, so nothing of it is kept either.
 pub fn security_code<'a>(credit_card: Raw<'a>, card: Raw<'a>) -> Raw<'a> {
     let card = credit_card.or(card)?;
-    serde_json::from_str::<CardData<'a>>(card.get()).ok()?.cvv
+    let code = serde_json::from_str::<CardData<'a>>(card.get()).ok()?.cvv;
+    code.filter(|code| read_code(&mut Checker::new(), Some(code)).is_some())
+}
+
+fn read_code<'a>(check: &mut Checker, code: Raw<'a>) -> Option<Cow<'a, str>> {
+    check.digits("cvv", code, 3..=4)
 }
 
 fn check(wire: &CardRequest<'_>, now: Timestamp) -> Result<Checked, Problem> {
@@ -313,7 +320,7 @@ fn check(wire: &CardRequest<'_>, now: Timestamp) -> Result<Checked, Problem> {
             method: method?,
             installments: u8::try_from(installments?).ok()?,
             splits: splits?,
-            payer: Payer { description: description.map(std::borrow::Cow::into_owned), ..payer? },
+            payer: Payer { description: description.map(Cow::into_owned), ..payer? },
             card: card?,
         })
     })();
@@ -337,7 +344,7 @@ pub fn read_customer(check: &mut Checker, raw: Raw<'_>) -> Option<Payer> {
             name: name?.into_owned(),
             document: document?.into_owned(),
             email: Some(email?),
-            phone: phone.map(std::borrow::Cow::into_owned),
+            phone: phone.map(Cow::into_owned),
             description: None,
         })
     })
@@ -379,7 +386,7 @@ fn read_either_card(check: &mut Checker, credit_card: Raw<'_>, card: Raw<'_>, no
         let holder_name = check.text("holder_name", card.holder_name, 1..=100);
         let month = check.integer_or_string("exp_month", card.exp_month, 1..=12);
         let year = check.integer_or_string("exp_year", card.exp_year, 2000..=9999);
-        let cvv = check.digits("cvv", card.cvv, 3..=4);
+        let cvv = read_code(check, card.cvv);
         let (month, year) = (u8::try_from(month?).ok()?, u16::try_from(year?).ok()?);
         if is_expired(month, year, now) {
             return check.refuse("exp_year", "expired", "cartão vencido");

@@ -119,8 +119,13 @@ pub struct Withdrawal {
 impl Withdrawal {
     /// Finds a withdrawal by its id, whoever's it is.
     pub fn find(app: &App, id: ObjectId) -> Result<Option<Self>, Problem> {
+        Self::find_through(app, id, Sequence(u64::MAX))
+    }
+
+    /// Finds a withdrawal as it was once the Record of this sequence had taken effect.
+    pub fn find_through(app: &App, id: ObjectId, through: Sequence) -> Result<Option<Self>, Problem> {
         let mut found = None;
-        for sequence in app.engine.projector().about(id)? {
+        for sequence in app.engine.projector().about(id)?.into_iter().filter(|sequence| *sequence <= through) {
             let record = app.engine.record(sequence)?;
             match &mut found {
                 None => found = Self::requested_by(&record).filter(|withdrawal| withdrawal.id == id),

@@ -25,6 +25,7 @@ use crate::http::reply::time;
 use crate::http::sub_recipients::document_type;
 use crate::http::subscriptions::SubscriptionView;
 use crate::http::timestamp::with_microseconds;
+use crate::http::withdrawals::{Withdrawal, WithdrawalView};
 
 /// The body of a webhook.
 #[derive(Debug, Serialize, ToSchema)]
@@ -256,24 +257,15 @@ impl Told {
         Ok(RefundTold { id, charge_id, amount: amount.0, status, notes })
     }
 
-    fn withdrawal(&self, app: &App) -> Result<Value, Problem> {
-        let id = self.object_id()?;
-        let (amount, status, approved_at, notes) = match self.decisive(id)? {
-            Event::WithdrawalPaid { amount, .. } => (amount, "approved", Some(time(self.at())), None),
-            Event::WithdrawalRejected { amount, notes, .. } | Event::WithdrawalReturned { amount, notes, .. } => {
-                (amount, "rejected", None, Some(notes))
-            }
-            _ => return Err(broken()),
-        };
-        Ok(json!({
-            "id": id.uuid().to_string(),
-            "recipient_id": self.recipient_id(app),
-            "amount_cents": amount.0,
-            "status": status,
-            "created_at": time(id.created_at()),
-            "approved_at": approved_at,
-            "notes": notes,
-        }))
+    fn withdrawal(&self, app: &App) -> Result<impl Serialize + use<>, Problem> {
+        #[derive(Serialize)]
+        struct WithdrawalTold {
+            #[serde(flatten)]
+            withdrawal: WithdrawalView,
+            recipient_id: Option<String>,
+        }
+        let found = Withdrawal::find_through(app, self.object_id()?, self.listed.sequence)?.ok_or_else(broken)?;
+        Ok(WithdrawalTold { withdrawal: found.view(), recipient_id: self.recipient_id(app) })
     }
 
     fn cashout(&self, app: &App) -> Result<Value, Problem> {
@@ -414,14 +406,10 @@ impl Told {
         recipient_id(app, self.record.owner).map(|id| id.uuid().to_string())
     }
 
-    /// What the Record says of a withdrawal or a cashout.
+    /// What the Record says of a cashout.
     fn decisive(&self, wanted: ObjectId) -> Result<&Event, Problem> {
         let of_wanted = self.record.events.iter().find(|event| match event {
-            Event::WithdrawalPaid { id, .. }
-            | Event::WithdrawalRejected { id, .. }
-            | Event::WithdrawalReturned { id, .. }
-            | Event::CashoutProcessed { id, .. }
-            | Event::CashoutFailed { id, .. } => *id == wanted,
+            Event::CashoutProcessed { id, .. } | Event::CashoutFailed { id, .. } => *id == wanted,
             _ => false,
         });
         of_wanted.ok_or_else(broken)

@@ -116,6 +116,10 @@ async fn the_security_code_is_not_part_of_the_request() {
     let first = merchant.post_keyed("/api/card", "k", &charge).await.expect(201);
     let other_code = with(&charge, "/credit_card/cvv", json!("1234"));
     assert_eq!(merchant.post_keyed("/api/card", "k", &other_code).await.expect(201), first);
+    for no_code in [json!({}), json!(737), json!("12"), json!("12345"), json!("12a"), Value::Null] {
+        let other = with(&charge, "/credit_card/cvv", no_code);
+        merchant.post_keyed("/api/card", "k", &other).await.refused(422, "idempotency_key_reused");
+    }
     let other_number = with(&charge, "/credit_card/number", json!("5555555555554444"));
     merchant.post_keyed("/api/card", "k", &other_number).await.refused(422, "idempotency_key_reused");
     let named = with(&without(&charge, "/credit_card"), "/card", charge["credit_card"].clone());
