@@ -98,8 +98,8 @@ mod tests {
         let written = whole.clone();
         let body = streamed("a test", move |out| Ok(out.write_all(&written)?));
         assert!(body.collect().await.unwrap().to_bytes() == whole);
-        let failing: [fn(&mut dyn Write) -> Result<(), BoxError>; 2] =
-            [|_| Err("no more".into()), |_| panic!("a defect, for the test")];
+        type Work = fn(&mut dyn Write) -> Result<(), BoxError>;
+        let failing: [Work; 2] = [|_| Err("no more".into()), |_| panic!("a defect, for the test")];
         for work in failing {
             let body = streamed("a test", move |out| {
                 out.write_all(&[7; 10])?;

@@ -191,10 +191,8 @@ impl Mixed {
         operate(&self.client, server, "/ops/sandbox/clock", &json!({"advance_seconds": 130})).await?;
         for ask in std::mem::take(&mut self.unknown) {
             let answer = send(&self.client, &server.public, &server.operations, &self.api_key, &ask).await;
-            match answer.map_err(|why| format!("{ask:?} has no answer after the restart: {why}"))? {
-                Some((status, body)) => self.told.push(Told { ask, status, body }),
-                None => {}
-            }
+            let answer = answer.map_err(|why| format!("{ask:?} has no answer after the restart: {why}"))?;
+            self.told.extend(answer.map(|(status, body)| Told { ask, status, body }));
         }
         self.check_log(server).await?;
         self.recalled = self.told.len();
