@@ -147,10 +147,21 @@ pub struct Cashout {
 impl Cashout {
     /// Finds an account's cashout; none when there is none of this id.
     pub fn find(app: &App, group: GroupNumber, id: ObjectId) -> Result<Option<Self>, Problem> {
+        Self::find_through(app, group, id, Sequence(u64::MAX))
+    }
+
+    /// Finds an account's cashout as it was once the Record of this sequence had taken effect.
+    pub fn find_through(
+        app: &App,
+        group: GroupNumber,
+        id: ObjectId,
+        through: Sequence,
+    ) -> Result<Option<Self>, Problem> {
         if app.engine.ids().group(id) != group {
             return Ok(None);
         }
-        let about = app.engine.projector().about(id)?;
+        let mut about = app.engine.projector().about(id)?;
+        about.retain(|sequence| *sequence <= through);
         for (place, sequence) in about.iter().enumerate() {
             let created = Self::created_by(app, &app.engine.record(*sequence)?);
             if let Some(mut cashout) = created.filter(|cashout| cashout.id == id) {

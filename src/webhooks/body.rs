@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 
 use actors::projector::ListedNotice;
 use actors::store::Sequence;
-use ledger::event::{CashoutFailure, Event};
+use ledger::event::Event;
 use ledger::id::{GroupNumber, LedgerId, ObjectId};
 use ledger::money::Centavos;
 use ledger::notices::{Notice, NoticeKind, Subject, notices};
-use ledger::personal::{PixDestination, PixKeyKind, RecipientProfile};
+use ledger::personal::RecipientProfile;
 use ledger::record::Record;
 use ledger::recurrence::Standing;
 use serde::Serialize;
@@ -18,13 +18,13 @@ use serde_json::{Value, json};
 use utoipa::ToSchema;
 
 use crate::http::app::{App, Caller};
+use crate::http::cashout::Cashout;
 use crate::http::charges::{Breakdown, Charge, PayerView, recipient_id};
 use crate::http::disputes::Dispute;
 use crate::http::problem::{Code, Problem};
 use crate::http::reply::time;
 use crate::http::sub_recipients::document_type;
 use crate::http::subscriptions::SubscriptionView;
-use crate::http::timestamp::with_microseconds;
 use crate::http::withdrawals::{Withdrawal, WithdrawalView};
 
 /// The body of a webhook.
@@ -268,46 +268,9 @@ impl Told {
         Ok(WithdrawalTold { withdrawal: found.view(), recipient_id: self.recipient_id(app) })
     }
 
-    fn cashout(&self, app: &App) -> Result<Value, Problem> {
-        let id = self.object_id()?;
-        let mut created = None;
-        for sequence in app.engine.projector().about(id)? {
-            let record = app.engine.record(sequence)?;
-            let transaction = record.events.iter().find_map(|event| match event {
-                Event::CashoutCreated { id: made, transaction, fee, .. } if *made == id => Some((*transaction, *fee)),
-                _ => None,
-            });
-            if let Some(found) = transaction {
-                created = Some((found, record));
-                break;
-            }
-        }
-        let ((transaction, fee), created) = created.ok_or_else(broken)?;
-        let sealed = created.personal.as_ref();
-        let destination: PixDestination =
-            sealed.and_then(|sealed| app.engine.keyring().open_value(sealed)).unwrap_or_default();
-        let (amount, status, transfer_id, end_to_end_id) = match self.decisive(id)? {
-            Event::CashoutProcessed { amount, transfer_id, end_to_end_id, .. } => {
-                (*amount, "processed", Some(transfer_id), Some(end_to_end_id))
-            }
-            Event::CashoutFailed {
-                amount, failure: CashoutFailure::NotTaken | CashoutFailure::NotCarriedOut, ..
-            } => (*amount, "failed", None, None),
-            _ => return Err(broken()),
-        };
-        Ok(json!({
-            "object": "cashout",
-            "id": id.uuid().to_string(),
-            "merchant_transaction_id": uuid::Uuid::from_bytes(transaction).to_string(),
-            "picpay_transfer_id": transfer_id,
-            "amount": (amount - fee).0,
-            "status": status,
-            "pix_key": destination.key,
-            "pix_key_type": pix_key_name(destination.kind),
-            "end_to_end_id": end_to_end_id,
-            "date_created": with_microseconds(created.effective_at.0),
-            "date_updated": with_microseconds(self.at().0),
-        }))
+    fn cashout(&self, app: &App) -> Result<impl Serialize + use<>, Problem> {
+        let found = Cashout::find_through(app, self.group, self.object_id()?, self.listed.sequence)?;
+        Ok(found.ok_or_else(broken)?.view())
     }
 
     fn dispute(&self, app: &App) -> Result<impl Serialize + use<>, Problem> {
@@ -406,15 +369,6 @@ impl Told {
         recipient_id(app, self.record.owner).map(|id| id.uuid().to_string())
     }
 
-    /// What the Record says of a cashout.
-    fn decisive(&self, wanted: ObjectId) -> Result<&Event, Problem> {
-        let of_wanted = self.record.events.iter().find(|event| match event {
-            Event::CashoutProcessed { id, .. } | Event::CashoutFailed { id, .. } => *id == wanted,
-            _ => false,
-        });
-        of_wanted.ok_or_else(broken)
-    }
-
     /// The events of the Records about an object through this one.
     fn events_about(&self, app: &App, id: ObjectId) -> Result<Vec<Event>, Problem> {
         let mut events = Vec::new();
@@ -440,16 +394,6 @@ struct PixConfirmation {
     payer: PayerView,
     #[serde(skip_serializing_if = "Option::is_none")]
     breakdown: Option<Breakdown>,
-}
-
-fn pix_key_name(kind: PixKeyKind) -> &'static str {
-    match kind {
-        PixKeyKind::Cpf => "cpf",
-        PixKeyKind::Cnpj => "cnpj",
-        PixKeyKind::Email => "email",
-        PixKeyKind::Phone => "phone",
-        PixKeyKind::Evp => "evp",
-    }
 }
 
 fn raw(name: &'static str, object: impl Serialize) -> Result<(&'static str, Box<RawValue>), Problem> {
