@@ -395,7 +395,12 @@ impl Run {
         let txid = charge.txid.clone();
         self.tell(format!("dispute of {place}: {amount}"));
         let body = json!({"amount": amount, "kind": kind, "reason": "Não reconhecida"});
-        let answer = self.ops(&format!("/ops/charges/{txid}/disputes"), body).await.expect(201);
+        let answer = self.ops(&format!("/ops/charges/{txid}/disputes"), body).await;
+        if self.plain.now >= self.plain.window_ends(place) {
+            answer.expect(422);
+            return;
+        }
+        let answer = answer.expect(201);
         self.plain.open_dispute(text(&answer["id"]), place, amount);
     }
 
@@ -476,13 +481,14 @@ impl Run {
             .iter()
             .map(|split| (text(&split["id"]), (split["amount_cents"].as_i64().unwrap(), text(&split["status"]))))
             .collect();
-        let listed = recipient.splits.iter().filter(|split| split.part != Part::Gone);
-        let expected: BTreeMap<_, _> = listed
+        let expected: BTreeMap<_, _> = recipient
+            .listed()
+            .iter()
             .map(|split| {
                 let status = match split.part {
                     Part::Announced | Part::Pending => "pending",
                     Part::Available | Part::Pinned(_) => "available",
-                    Part::Withdrawn => "paid",
+                    Part::Withdrawn(_) => "paid",
                     Part::Gone => "gone",
                 };
                 let id = format!("{}-{}", self.plain.charges[split.charge].txid, split.index);

@@ -66,7 +66,8 @@ pub(super) enum Part {
     Available,
     /// In the withdrawal of this place.
     Pinned(usize),
-    Withdrawn,
+    /// Paid out by the withdrawal of this place.
+    Withdrawn(usize),
     Gone,
 }
 
@@ -83,6 +84,8 @@ pub(super) struct Withdrawal {
     pub(super) id: String,
     pub(super) amount: i64,
     pub(super) status: &'static str,
+    /// What its splits had lost to debts.
+    consumed: i64,
 }
 
 #[derive(Clone, Debug)]
@@ -100,6 +103,8 @@ pub(super) struct Recipient {
     pub(super) splits: Vec<Split>,
     pub(super) withdrawals: Vec<Withdrawal>,
     debts: Vec<Debt>,
+    /// What the splits that are available lost to debts.
+    consumed: i64,
 }
 
 impl Recipient {
@@ -114,11 +119,37 @@ impl Recipient {
     /// Available, pending, paid, reserved.
     pub(super) fn balance(&self) -> [i64; 4] {
         [
-            self.sum(|part| part == Part::Available),
+            self.sum(|part| part == Part::Available) - self.consumed,
             self.sum(|part| part == Part::Pending),
-            self.sum(|part| part == Part::Withdrawn),
-            self.sum(|part| matches!(part, Part::Pinned(_))),
+            self.withdrawn("approved"),
+            self.withdrawn("pending"),
         ]
+    }
+
+    fn withdrawn(&self, status: &str) -> i64 {
+        self.withdrawals
+            .iter()
+            .filter(|withdrawal| withdrawal.status == status)
+            .map(|withdrawal| withdrawal.amount)
+            .sum()
+    }
+
+    /// The splits as they are listed: what debts took is laid on the oldest of those that are available, or were withdrawn, together.
+    pub(super) fn listed(&self) -> Vec<Split> {
+        let mut free = self.consumed;
+        let mut withdrawn: Vec<i64> = self.withdrawals.iter().map(|withdrawal| withdrawal.consumed).collect();
+        let mut listed: Vec<Split> = self.splits.iter().filter(|split| split.part != Part::Gone).cloned().collect();
+        for split in &mut listed {
+            let consumed = match split.part {
+                Part::Available => &mut free,
+                Part::Pinned(place) | Part::Withdrawn(place) => &mut withdrawn[place],
+                Part::Announced | Part::Pending | Part::Gone => continue,
+            };
+            let part = split.left.min(*consumed);
+            split.left -= part;
+            *consumed -= part;
+        }
+        listed
     }
 
     pub(super) fn owes(&self) -> i64 {
@@ -319,7 +350,7 @@ impl Plain {
         }
     }
 
-    /// A recipient's debts are paid back, oldest first: of the split itself while it is pending, then of what is available, oldest first.
+    /// A recipient's debts are paid back, oldest first: of the split itself while it is pending, then of what is available.
     fn recover(&mut self, recipient: usize) {
         let owner = &mut self.recipients[recipient];
         for debt in &mut owner.debts {
@@ -332,11 +363,10 @@ impl Plain {
                 split.left -= part;
                 paid += part;
             }
-            for split in owner.splits.iter_mut().filter(|split| split.part == Part::Available) {
-                let part = split.left.min(owed - paid);
-                split.left -= part;
-                paid += part;
-            }
+            let available = owner.splits.iter().filter(|split| split.part == Part::Available);
+            let part = (available.map(|split| split.left).sum::<i64>() - owner.consumed).min(owed - paid);
+            owner.consumed += part;
+            paid += part;
             let to_available = paid.min(debt.to_available);
             debt.to_available -= to_available;
             debt.to_pending -= paid - to_available;
@@ -356,14 +386,18 @@ impl Plain {
         let (place, amount) = (owner.withdrawals.len(), owner.balance()[0]);
         let available = owner.splits.iter_mut().filter(|split| split.part == Part::Available);
         available.for_each(|split| split.part = Part::Pinned(place));
-        owner.withdrawals.push(Withdrawal { id, amount, status: "pending" });
+        let consumed = std::mem::take(&mut owner.consumed);
+        owner.withdrawals.push(Withdrawal { id, amount, status: "pending", consumed });
         amount
     }
 
     pub(super) fn decide_withdrawal(&mut self, recipient: usize, place: usize, approved: bool) {
         let owner = &mut self.recipients[recipient];
         owner.withdrawals[place].status = if approved { "approved" } else { "rejected" };
-        let then = if approved { Part::Withdrawn } else { Part::Available };
+        let then = if approved { Part::Withdrawn(place) } else { Part::Available };
+        if !approved {
+            owner.consumed += owner.withdrawals[place].consumed;
+        }
         let pinned = owner.splits.iter_mut().filter(|split| split.part == Part::Pinned(place));
         pinned.for_each(|split| split.part = then);
         self.settle();
