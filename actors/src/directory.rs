@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use ledger::id::LedgerId;
+use ledger::id::{IdMap, LedgerId};
 use parking_lot::Mutex;
 use ractor::{Actor, ActorCell, ActorId, ActorProcessingErr, ActorRef, ActorRuntime, SupervisionEvent};
 
@@ -22,7 +22,7 @@ pub struct Directory<B: Books> {
 }
 
 struct Slots<B: Books> {
-    by_ledger: HashMap<LedgerId, Slot<B>>,
+    by_ledger: IdMap<LedgerId, Slot<B>>,
     by_actor: HashMap<ActorId, LedgerId>,
 }
 
@@ -41,7 +41,7 @@ enum Slot<B: Books> {
 impl<B: Books> Directory<B> {
     /// An empty directory whose actors are linked to `supervisor`.
     pub fn new(shared: Arc<Shared>, supervisor: ActorCell) -> Arc<Self> {
-        let slots = Slots { by_ledger: HashMap::new(), by_actor: HashMap::new() };
+        let slots = Slots { by_ledger: IdMap::default(), by_actor: HashMap::new() };
         Arc::new(Self { shared, large: Arc::default(), supervisor, slots: Mutex::new(slots) })
     }
 

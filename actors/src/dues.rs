@@ -1,10 +1,10 @@
 //! Who needs attention when: one time a ledger, no more. Credits lower it; only the owner, who knows exactly, raises it. A time
 //! that is too early costs one needless look; a time that is too late cannot be.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::BTreeSet;
 
 use ledger::event::Event;
-use ledger::id::LedgerId;
+use ledger::id::{IdMap, IdSet, LedgerId};
 use ledger::merchant::RECONCILE_AFTER_MS;
 use ledger::record::Record;
 use ledger::recurrence::Standing;
@@ -16,10 +16,10 @@ use crate::store::Sequence;
 /// See the module.
 #[derive(Debug, Default)]
 pub struct Dues {
-    at: HashMap<LedgerId, Hint>,
+    at: IdMap<LedgerId, Hint>,
     in_order: BTreeSet<(Timestamp, LedgerId)>,
     /// Who is being asked: off the list, but not forgotten.
-    asked: HashSet<LedgerId>,
+    asked: IdSet<LedgerId>,
 }
 
 /// When a ledger needs attention.

@@ -4,12 +4,11 @@
 //! Progress is kept lazily, beside the journal: after a crash it may be a little behind, and what was delivered meanwhile is delivered
 //! again. It is never ahead, so nothing is lost. An endpoint whose progress is gone begins at the Record that told its address.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
 use ledger::event::Event;
-use ledger::id::{GroupNumber, LedgerId, ObjectId};
-use ledger::notices::{Subject, notices};
+use ledger::id::{GroupNumber, IdSet, LedgerId, ObjectId};
+use ledger::notices::{Subject, each_notice};
 use ledger::record::Record;
 use ledger::time::Timestamp;
 use minicbor::{Decode, Encode};
@@ -24,7 +23,7 @@ pub const PREFIX: &[u8] = b"webhooks/";
 /// Which groups have something to tell outside since somebody looked. The journal's thread notes it and goes on.
 #[derive(Debug, Default)]
 pub struct News {
-    groups: Mutex<HashSet<GroupNumber>>,
+    groups: Mutex<IdSet<GroupNumber>>,
     came: Notify,
 }
 
@@ -32,13 +31,22 @@ impl News {
     /// Notes the groups of published Records that have notices, or whose keys changed. A move of the clock wakes too: it may be time
     /// to try again.
     pub(crate) fn note(&self, records: &[(Sequence, Arc<Record>)]) {
-        let is_news = |record: &Record| !notices(record).is_empty() || record.events.iter().any(is_about_keys);
-        let groups =
-            records.iter().filter(|(_, record)| is_news(record)).filter_map(|(_, record)| record.owner.group());
+        let is_news = |record: &Record| {
+            let mut has_notices = false;
+            each_notice(record, |_| has_notices = true);
+            has_notices || record.events.iter().any(is_about_keys)
+        };
         let clock_moved = records.iter().any(|(_, record)| record.owner == LedgerId::System);
         let has_news = {
             let mut noted = self.groups.lock();
-            noted.extend(groups);
+            for (_, record) in records {
+                // Most Records of a block are of few groups: one that is noted need not be looked at.
+                if let Some(group) = record.owner.group().filter(|group| !noted.contains(group))
+                    && is_news(record)
+                {
+                    noted.insert(group);
+                }
+            }
             !noted.is_empty()
         };
         if has_news || clock_moved {
@@ -52,7 +60,7 @@ impl News {
     }
 
     /// The groups that were noted; they are forgotten.
-    pub fn take(&self) -> HashSet<GroupNumber> {
+    pub fn take(&self) -> IdSet<GroupNumber> {
         std::mem::take(&mut self.groups.lock())
     }
 }

@@ -4,7 +4,9 @@
 //! that any id finds its actor without a global index. Group and number pass through a keyed permutation: it hides how many
 //! merchants there are. It is no secret and proves nothing; what an id may reach is decided by the caller's key.
 
+use std::collections::{HashMap, HashSet};
 use std::fmt;
+use std::hash::{BuildHasherDefault, Hasher};
 
 use minicbor::{Decode, Encode};
 use uuid::Uuid;
@@ -73,6 +75,48 @@ impl ObjectId {
     /// When the id was made, to the millisecond.
     pub fn created_at(self) -> Timestamp {
         Timestamp((self.0 >> 80) as i64)
+    }
+}
+
+/// A map by ids, ledgers, groups and what is made of them.
+pub type IdMap<K, V> = HashMap<K, V, BuildHasherDefault<IdHasher>>;
+
+/// A set of ids, ledgers, groups and what is made of them.
+pub type IdSet<K> = HashSet<K, BuildHasherDefault<IdHasher>>;
+
+/// Scatters ids. They are short, and nobody outside chooses them: what is unlike in them is counted, keyed or scattered already.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct IdHasher(u64);
+
+impl Hasher for IdHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.write_u8(*byte));
+    }
+
+    fn write_u8(&mut self, byte: u8) {
+        self.write_u64(u64::from(byte));
+    }
+
+    fn write_u32(&mut self, word: u32) {
+        self.write_u64(u64::from(word));
+    }
+
+    fn write_u64(&mut self, word: u64) {
+        let mixed = (self.0 ^ word).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        self.0 = mixed ^ (mixed >> 32);
+    }
+
+    fn write_u128(&mut self, word: u128) {
+        self.write_u64((word >> 64) as u64);
+        self.write_u64(word as u64);
+    }
+
+    fn write_isize(&mut self, word: isize) {
+        self.write_u64(word as u64);
     }
 }
 

@@ -1,8 +1,6 @@
 //! What a Record gives to tell outside: the webhook events of section 6 of the interface and those that the decisions add. The journal
 //! is the outbox: a notice follows from a Record alone, so it is durable with the money, and every try tells the same.
 
-use std::collections::BTreeMap;
-
 use crate::event::Event;
 use crate::id::{LedgerId, ObjectId, RecipientNumber};
 use crate::money::Centavos;
@@ -137,43 +135,46 @@ pub struct AvailableSplits {
 /// The notices of a Record, in the order in which they are told.
 pub fn notices(record: &Record) -> Vec<Notice> {
     let mut notices = Vec::new();
-    for event in &record.events {
-        of_event(event, record, &mut notices);
-    }
+    each_notice(record, |notice| notices.push(notice));
     notices
 }
 
-fn of_event(event: &Event, record: &Record, notices: &mut Vec<Notice>) {
+/// Calls `tell` for each of [`notices`], without a list of them.
+pub fn each_notice(record: &Record, mut tell: impl FnMut(Notice)) {
+    for event in &record.events {
+        of_event(event, record, &mut tell);
+    }
+}
+
+fn of_event(event: &Event, record: &Record, tell: &mut impl FnMut(Notice)) {
     let about = |kind, id: &ObjectId| Notice { kind, subject: Subject::Object(*id), available: None };
     let of_recipient =
         |kind, number: &RecipientNumber| Notice { kind, subject: Subject::Recipient(*number), available: None };
     match event {
-        Event::CardCaptured { charge, .. } => notices.push(about(NoticeKind::ChargePaid, charge)),
+        Event::CardCaptured { charge, .. } => tell(about(NoticeKind::ChargePaid, charge)),
         Event::PixPaid { charge, terms, .. } => {
-            notices.push(about(NoticeKind::ChargePaid, charge));
-            let mut by_recipient: BTreeMap<RecipientNumber, (u64, Centavos)> = BTreeMap::new();
-            for split in &terms.splits {
-                let (count, amount) = by_recipient.entry(split.recipient).or_default();
-                *count += 1;
-                *amount += split.amount;
-            }
-            for (number, (count, amount)) in by_recipient {
-                notices.push(available(number, Some(count), amount, Some(*charge), record.effective_at));
+            tell(about(NoticeKind::ChargePaid, charge));
+            let mut splits: Vec<_> = terms.splits.iter().map(|split| (split.recipient, split.amount)).collect();
+            splits.sort_unstable_by_key(|(number, _)| *number);
+            for of_recipient in splits.chunk_by(|(one, _), (other, _)| one == other) {
+                let amount = of_recipient.iter().map(|(_, amount)| *amount).sum();
+                let (number, count) = (of_recipient[0].0, of_recipient.len() as u64);
+                tell(available(number, Some(count), amount, Some(*charge), record.effective_at));
             }
         }
-        Event::CardRefused { charge, .. } => notices.push(about(NoticeKind::ChargeRefused, charge)),
-        Event::PixCancelled { charge, .. } => notices.push(about(NoticeKind::ChargeCancelled, charge)),
-        Event::RecipientApproved { number } => notices.push(of_recipient(NoticeKind::RecipientApproved, number)),
-        Event::RecipientRejected { number, .. } => notices.push(of_recipient(NoticeKind::RecipientRejected, number)),
-        Event::WithdrawalPaid { id, .. } => notices.push(about(NoticeKind::WithdrawalApproved, id)),
+        Event::CardRefused { charge, .. } => tell(about(NoticeKind::ChargeRefused, charge)),
+        Event::PixCancelled { charge, .. } => tell(about(NoticeKind::ChargeCancelled, charge)),
+        Event::RecipientApproved { number } => tell(of_recipient(NoticeKind::RecipientApproved, number)),
+        Event::RecipientRejected { number, .. } => tell(of_recipient(NoticeKind::RecipientRejected, number)),
+        Event::WithdrawalPaid { id, .. } => tell(about(NoticeKind::WithdrawalApproved, id)),
         Event::WithdrawalRejected { id, .. } | Event::WithdrawalReturned { id, .. } => {
-            notices.push(about(NoticeKind::WithdrawalRejected, id));
+            tell(about(NoticeKind::WithdrawalRejected, id));
         }
         Event::SplitsAnticipated { id, splits, .. } => {
-            notices.push(about(NoticeKind::AnticipationCompleted, id));
+            tell(about(NoticeKind::AnticipationCompleted, id));
             if let LedgerId::Recipient(_, number) = record.owner {
                 let (count, net) = (splits.len() as u64, splits.iter().map(|split| split.amount - split.fee).sum());
-                notices.push(available(number, Some(count), net, None, record.effective_at));
+                tell(available(number, Some(count), net, None, record.effective_at));
             }
         }
         // What falls due of the seller's own money is no split.
@@ -182,27 +183,27 @@ fn of_event(event: &Event, record: &Record, notices: &mut Vec<Notice>) {
             if let LedgerId::Recipient(_, number) = record.owner
                 && amount.is_positive()
             {
-                notices.push(available(number, None, amount, None, record.effective_at));
+                tell(available(number, None, amount, None, record.effective_at));
             }
         }
-        Event::CashoutProcessed { id, .. } => notices.push(about(NoticeKind::CashoutProcessed, id)),
-        Event::CashoutFailed { id, .. } => notices.push(about(NoticeKind::CashoutFailed, id)),
+        Event::CashoutProcessed { id, .. } => tell(about(NoticeKind::CashoutProcessed, id)),
+        Event::CashoutFailed { id, .. } => tell(about(NoticeKind::CashoutFailed, id)),
         Event::RefundApproved { id, charge, .. } => {
-            notices.push(about(NoticeKind::RefundApproved, id));
-            notices.push(about(NoticeKind::ChargeRefunded, charge));
+            tell(about(NoticeKind::RefundApproved, id));
+            tell(about(NoticeKind::ChargeRefunded, charge));
         }
-        Event::RefundRejected { id, .. } => notices.push(about(NoticeKind::RefundRejected, id)),
-        Event::DisputeOpened { id, .. } => notices.push(about(NoticeKind::DisputeOpened, id)),
-        Event::DisputeAccepted { id, .. } => notices.push(about(NoticeKind::DisputeAccepted, id)),
-        Event::DisputeReleased { id, .. } => notices.push(about(NoticeKind::DisputeReleased, id)),
-        Event::SubscriptionCreated { id, .. } => notices.push(about(NoticeKind::SubscriptionCreated, id)),
-        Event::SubscriptionBilled { id, .. } => notices.push(about(NoticeKind::SubscriptionChargeCreated, id)),
+        Event::RefundRejected { id, .. } => tell(about(NoticeKind::RefundRejected, id)),
+        Event::DisputeOpened { id, .. } => tell(about(NoticeKind::DisputeOpened, id)),
+        Event::DisputeAccepted { id, .. } => tell(about(NoticeKind::DisputeAccepted, id)),
+        Event::DisputeReleased { id, .. } => tell(about(NoticeKind::DisputeReleased, id)),
+        Event::SubscriptionCreated { id, .. } => tell(about(NoticeKind::SubscriptionCreated, id)),
+        Event::SubscriptionBilled { id, .. } => tell(about(NoticeKind::SubscriptionChargeCreated, id)),
         Event::SubscriptionAdvanced { id, outcome, standing, .. } => {
-            notices.push(about(advanced(*outcome, standing), id));
+            tell(about(advanced(*outcome, standing), id));
         }
-        Event::SubscriptionPaused { id, .. } => notices.push(about(NoticeKind::SubscriptionPaused, id)),
-        Event::SubscriptionResumed { id, .. } => notices.push(about(NoticeKind::SubscriptionResumed, id)),
-        Event::SubscriptionCancelled { id, .. } => notices.push(about(NoticeKind::SubscriptionCancelled, id)),
+        Event::SubscriptionPaused { id, .. } => tell(about(NoticeKind::SubscriptionPaused, id)),
+        Event::SubscriptionResumed { id, .. } => tell(about(NoticeKind::SubscriptionResumed, id)),
+        Event::SubscriptionCancelled { id, .. } => tell(about(NoticeKind::SubscriptionCancelled, id)),
         Event::MerchantOpened { .. }
         | Event::MerchantChanged { .. }
         | Event::ApiKeyCreated { .. }

@@ -64,16 +64,25 @@ pub struct Operation {
 /// after a line if it was not before.
 pub fn operations(record: &Record) -> Vec<Operation> {
     let mut lines = Vec::new();
-    let by_merchant = matches!(record.owner, LedgerId::Merchant(_));
-    // Of what a recipient decides, only a debt that it pays back moves its merchant's money.
-    for event in record.events.iter().filter(|event| by_merchant || matches!(event, Event::ClawbackRecovered { .. })) {
-        of_event(event, record.effective_at, &mut lines);
-    }
-    lines.retain(|line| !line.amount.is_zero());
+    each_operation(record, |line| lines.push(line));
     lines
 }
 
-fn of_event(event: &Event, at: Timestamp, lines: &mut Vec<Operation>) {
+/// Calls `tell` for each of [`operations`], without a list of them.
+pub fn each_operation(record: &Record, mut tell: impl FnMut(Operation)) {
+    let by_merchant = matches!(record.owner, LedgerId::Merchant(_));
+    let lines = &mut |line: Operation| {
+        if !line.amount.is_zero() {
+            tell(line);
+        }
+    };
+    // Of what a recipient decides, only a debt that it pays back moves its merchant's money.
+    for event in record.events.iter().filter(|event| by_merchant || matches!(event, Event::ClawbackRecovered { .. })) {
+        of_event(event, record.effective_at, lines);
+    }
+}
+
+fn of_event(event: &Event, at: Timestamp, lines: &mut impl FnMut(Operation)) {
     match event {
         Event::CardCaptured { charge, terms, seller, seller_due, .. } => {
             sale(*charge, terms, seller, (OperationAccount::Pending, seller_due.start()), at, lines);
@@ -91,11 +100,11 @@ fn of_event(event: &Event, at: Timestamp, lines: &mut Vec<Operation>) {
                     source: None,
                     available_at,
                 };
-                lines.push(line(OperationAccount::Pending, -due.amount));
-                lines.push(line(OperationAccount::Available, due.amount));
+                lines(line(OperationAccount::Pending, -due.amount));
+                lines(line(OperationAccount::Available, due.amount));
             }
         }
-        Event::DeficitRecovered { amount } => lines.push(Operation {
+        Event::DeficitRecovered { amount } => lines(Operation {
             kind: OperationKind::Deficit,
             amount: -*amount,
             account: OperationAccount::Available,
@@ -103,16 +112,16 @@ fn of_event(event: &Event, at: Timestamp, lines: &mut Vec<Operation>) {
             available_at: Some(at),
         }),
         Event::CashoutCreated { id, amount, .. } => {
-            lines.push(moved(OperationKind::Cashout, OperationAccount::Available, -*amount, *id, at));
-            lines.push(moved(OperationKind::Cashout, OperationAccount::Reserved, *amount, *id, at));
+            lines(moved(OperationKind::Cashout, OperationAccount::Available, -*amount, *id, at));
+            lines(moved(OperationKind::Cashout, OperationAccount::Reserved, *amount, *id, at));
         }
         Event::CashoutProcessed { id, amount, fee, .. } => {
-            lines.push(moved(OperationKind::Cashout, OperationAccount::Reserved, *fee - *amount, *id, at));
-            lines.push(moved(OperationKind::CashoutFee, OperationAccount::Reserved, -*fee, *id, at));
+            lines(moved(OperationKind::Cashout, OperationAccount::Reserved, *fee - *amount, *id, at));
+            lines(moved(OperationKind::CashoutFee, OperationAccount::Reserved, -*fee, *id, at));
         }
         Event::CashoutFailed { id, amount, .. } => {
-            lines.push(moved(OperationKind::CashoutReturned, OperationAccount::Reserved, -*amount, *id, at));
-            lines.push(moved(OperationKind::CashoutReturned, OperationAccount::Available, *amount, *id, at));
+            lines(moved(OperationKind::CashoutReturned, OperationAccount::Reserved, -*amount, *id, at));
+            lines(moved(OperationKind::CashoutReturned, OperationAccount::Available, *amount, *id, at));
         }
         Event::RefundApproved { id, drawn, seller_due, commission, commission_pending, .. } => {
             let (account, due) = match seller_due {
@@ -120,28 +129,28 @@ fn of_event(event: &Event, at: Timestamp, lines: &mut Vec<Operation>) {
                 _ => (OperationAccount::Available, at),
             };
             // What comes back is there to be drawn on.
-            lines.push(moved(OperationKind::Fee, account, commission.total(), *id, due));
+            lines(moved(OperationKind::Fee, account, commission.total(), *id, due));
             draw(OperationKind::Refund, *id, drawn, *seller_due, at, lines);
         }
         Event::DisputeOpened { id, amount, drawn, seller_due, .. } => {
             draw(OperationKind::Dispute, *id, drawn, *seller_due, at, lines);
-            lines.push(moved(OperationKind::Dispute, OperationAccount::Reserved, *amount, *id, at));
+            lines(moved(OperationKind::Dispute, OperationAccount::Reserved, *amount, *id, at));
         }
         Event::DisputeAccepted { id, amount, .. } => {
-            lines.push(moved(OperationKind::Dispute, OperationAccount::Reserved, -*amount, *id, at));
+            lines(moved(OperationKind::Dispute, OperationAccount::Reserved, -*amount, *id, at));
         }
         Event::DisputeReleased { id, amount, to_pending, seller_due, to_available, .. } => {
-            lines.push(moved(OperationKind::Dispute, OperationAccount::Reserved, -*amount, *id, at));
+            lines(moved(OperationKind::Dispute, OperationAccount::Reserved, -*amount, *id, at));
             let due = seller_due.map_or(at, Minute::start);
-            lines.push(moved(OperationKind::Dispute, OperationAccount::Pending, *to_pending, *id, due));
-            lines.push(moved(OperationKind::Dispute, OperationAccount::Available, *to_available, *id, at));
+            lines(moved(OperationKind::Dispute, OperationAccount::Pending, *to_pending, *id, due));
+            lines(moved(OperationKind::Dispute, OperationAccount::Available, *to_available, *id, at));
         }
         Event::ClawbackRecovered { debts } => {
             for debt in debts {
                 let due = debt.seller_due.map_or(at, Minute::start);
                 let kind = OperationKind::TakeBack;
-                lines.push(moved(kind, OperationAccount::Pending, debt.to_pending, debt.refund, due));
-                lines.push(moved(kind, OperationAccount::Available, debt.to_available, debt.refund, at));
+                lines(moved(kind, OperationAccount::Pending, debt.to_pending, debt.refund, due));
+                lines(moved(kind, OperationAccount::Available, debt.to_available, debt.refund, at));
             }
         }
         Event::WithdrawalRequested { .. }
@@ -201,13 +210,13 @@ fn draw(
     drawn: &Drawn,
     seller_due: Option<Minute>,
     at: Timestamp,
-    lines: &mut Vec<Operation>,
+    lines: &mut impl FnMut(Operation),
 ) {
     let due = seller_due.map_or(at, Minute::start);
     let shortfall = drawn.from_available + drawn.to_deficit;
-    lines.push(moved(kind, OperationAccount::Pending, -drawn.from_pending, source, due));
-    lines.push(moved(OperationKind::Deficit, OperationAccount::Available, drawn.to_deficit, source, at));
-    lines.push(moved(kind, OperationAccount::Available, -shortfall, source, at));
+    lines(moved(kind, OperationAccount::Pending, -drawn.from_pending, source, due));
+    lines(moved(OperationKind::Deficit, OperationAccount::Available, drawn.to_deficit, source, at));
+    lines(moved(kind, OperationAccount::Available, -shortfall, source, at));
 }
 
 /// A paid charge. What its own money does not cover of the fees is drawn from Available, where the platform stands in for what is
@@ -218,7 +227,7 @@ fn sale(
     seller: &SellerPart,
     (raised, due): (OperationAccount, Timestamp),
     at: Timestamp,
-    lines: &mut Vec<Operation>,
+    lines: &mut impl FnMut(Operation),
 ) {
     let shortfall = seller.from_available + seller.to_deficit;
     let of_charge =
@@ -228,11 +237,13 @@ fn sale(
         available_at: Some(at),
         ..of_charge(kind, amount)
     };
-    lines.extend([
+    [
         of_charge(OperationKind::Charge, terms.amount),
         of_charge(OperationKind::Split, -terms.splits_total()),
         of_charge(OperationKind::Fee, shortfall - terms.commission.total()),
         drawn(OperationKind::Deficit, seller.to_deficit),
         drawn(OperationKind::Fee, -shortfall),
-    ]);
+    ]
+    .into_iter()
+    .for_each(lines);
 }

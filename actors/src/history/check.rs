@@ -1,9 +1,9 @@
 //! The runs against the journal, for those who read all of it anyway.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 
 use ledger::event::Event;
-use ledger::id::{GroupNumber, ObjectId};
+use ledger::id::{GroupNumber, IdMap, ObjectId};
 use ledger::record::Record;
 
 use super::run::{Cover, Run, RunError};
@@ -17,8 +17,8 @@ pub struct RunCheck<'a> {
     /// The runs that are to come, in order: first and last Record, name, length.
     files: VecDeque<(u64, u64, String, u64)>,
     recent: Recent,
-    balances: HashMap<GroupNumber, Balances>,
-    open: HashMap<ObjectId, Opened>,
+    balances: IdMap<GroupNumber, Balances>,
+    open: IdMap<ObjectId, Opened>,
     whole: u64,
     unusable: u64,
 }

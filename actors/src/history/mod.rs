@@ -16,8 +16,7 @@ mod term;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{HashMap, VecDeque};
-use std::hash::{BuildHasherDefault, Hasher};
+use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 use std::thread;
@@ -25,7 +24,7 @@ use std::thread;
 use ledger::account::Account;
 use ledger::entry::Entry;
 use ledger::event::Event;
-use ledger::id::{GroupNumber, LedgerId, ObjectId};
+use ledger::id::{GroupNumber, IdMap, IdSet, LedgerId, ObjectId};
 use ledger::record::Record;
 use ledger::time::Timestamp;
 use parking_lot::{Condvar, Mutex, ReentrantMutex, RwLock};
@@ -92,7 +91,7 @@ struct State {
     /// What came after those.
     recent: Recent,
     /// The balances after the last counted Record of each merchant that was seen in this process.
-    balances: HashMap<GroupNumber, Balances>,
+    balances: IdMap<GroupNumber, Balances>,
 }
 
 /// The lists of a range of Records, in memory.
@@ -100,29 +99,41 @@ struct State {
 struct Recent {
     cover: Option<Cover>,
     postings: usize,
-    lists: HashMap<Term, Vec<u64>, BuildHasherDefault<TermHasher>>,
+    lists: IdMap<Term, Numbers>,
 }
 
-/// Terms are many, short, and nobody outside chooses them: what is unlike in them is keyed or scattered already.
-#[derive(Debug, Default)]
-struct TermHasher(u64);
+/// The numbers of one list. Most lists have a single one: the Record about an object.
+#[derive(Debug)]
+enum Numbers {
+    One(u64),
+    Many(Vec<u64>),
+}
 
-impl Hasher for TermHasher {
-    fn finish(&self) -> u64 {
-        self.0
+impl Numbers {
+    fn as_slice(&self) -> &[u64] {
+        match self {
+            Self::One(number) => std::slice::from_ref(number),
+            Self::Many(numbers) => numbers,
+        }
     }
 
-    fn write(&mut self, bytes: &[u8]) {
-        bytes.iter().for_each(|byte| self.write_u8(*byte));
+    fn many(&mut self) -> &mut Vec<u64> {
+        if let Self::One(number) = self {
+            *self = Self::Many(vec![*number]);
+        }
+        match self {
+            Self::Many(numbers) => numbers,
+            Self::One(_) => unreachable!("it was just made many"),
+        }
     }
 
-    fn write_u8(&mut self, byte: u8) {
-        self.write_u64(u64::from(byte));
-    }
-
-    fn write_u64(&mut self, word: u64) {
-        let mixed = (self.0 ^ word).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        self.0 = mixed ^ (mixed >> 32);
+    fn add(&mut self, number: u64) {
+        let numbers = self.many();
+        if numbers.last().is_none_or(|last| *last <= number) {
+            numbers.push(number);
+        } else {
+            numbers.insert(numbers.partition_point(|known| *known <= number), number);
+        }
     }
 }
 
@@ -135,8 +146,8 @@ impl Recent {
         &mut self,
         sequence: u64,
         record: &Record,
-        balances: &mut HashMap<GroupNumber, Balances>,
-        openings: &HashMap<ObjectId, Opened>,
+        balances: &mut IdMap<GroupNumber, Balances>,
+        openings: &IdMap<ObjectId, Opened>,
     ) {
         let at_ms = record.effective_at.0;
         let cover = self.cover.get_or_insert(Cover { first: sequence, last: sequence, latest_ms: at_ms });
@@ -149,19 +160,14 @@ impl Recent {
             |charge| openings.get(&charge).copied(),
             |term, number| {
                 *counted += 1;
-                let list = lists.entry(term).or_default();
-                if list.last().is_none_or(|last| *last <= number) {
-                    list.push(number);
-                } else {
-                    list.insert(list.partition_point(|known| *known <= number), number);
-                }
+                lists.entry(term).and_modify(|list| list.add(number)).or_insert(Numbers::One(number));
             },
         );
         if let Some(group) = moves_money_of(record) {
             let merchant = LedgerId::Merchant(group);
             let balances = balances.entry(group).or_default();
             record.entries_of(merchant).for_each(|entry| balances.post(entry));
-            let list = self.lists.entry(Term::entries(merchant)).or_default();
+            let list = self.lists.entry(Term::entries(merchant)).or_insert_with(|| Numbers::Many(Vec::new())).many();
             list.push(sequence);
             list.extend(balances.0.map(zigzag));
         }
@@ -174,7 +180,7 @@ impl Recent {
         let mut terms: Vec<_> = self.lists.iter().collect();
         terms.sort_unstable_by_key(|(term, _)| **term);
         for (term, list) in terms {
-            list.chunks(term.width()).for_each(|posting| builder.push(*term, posting));
+            list.as_slice().chunks(term.width()).for_each(|posting| builder.push(*term, posting));
         }
         Some((cover, builder.finish(cover)))
     }
@@ -240,7 +246,7 @@ impl History {
         records: &[(Sequence, Arc<Record>)],
         before: impl Fn(GroupNumber) -> Result<Balances, LoadError>,
     ) -> Result<(), LoadError> {
-        let mut openings = HashMap::new();
+        let mut openings = IdMap::default();
         for (sequence, record) in records {
             for charge in unnamed(record) {
                 let earlier = records.iter().take_while(|(earlier, _)| earlier < sequence);
@@ -249,13 +255,12 @@ impl History {
                 openings.extend(found.map(|opening| (charge, opening)));
             }
         }
-        let is_known = |group: &GroupNumber| self.shared.state.read().balances.contains_key(group);
-        let mut unknown = HashMap::new();
-        for group in records.iter().filter_map(|(_, record)| moves_money_of(record)) {
-            if !unknown.contains_key(&group) && !is_known(&group) {
-                unknown.insert(group, before(group)?);
-            }
+        let mut groups: IdSet<_> = records.iter().filter_map(|(_, record)| moves_money_of(record)).collect();
+        {
+            let state = self.shared.state.read();
+            groups.retain(|group| !state.balances.contains_key(group));
         }
+        let unknown = groups.into_iter().map(|group| Ok((group, before(group)?))).collect::<Result<Vec<_>, LoadError>>()?;
         let is_full = {
             let mut state = self.shared.state.write();
             let State { recent, balances, .. } = &mut *state;
@@ -266,7 +271,12 @@ impl History {
             let is_full = state.recent.records() >= self.shared.options.records_per_run
                 || state.recent.postings >= POSTINGS_PER_RUN_MAX;
             if is_full {
-                let full = std::mem::take(&mut state.recent);
+                // The next range is about like this one.
+                let next = Recent {
+                    lists: IdMap::with_capacity_and_hasher(state.recent.lists.len(), Default::default()),
+                    ..Recent::default()
+                };
+                let full = std::mem::replace(&mut state.recent, next);
                 state.full.push_back(Arc::new(full));
             }
             is_full
@@ -398,7 +408,7 @@ impl Shared {
             let lists = recents
                 .iter()
                 .flat_map(|recent| terms.iter().filter_map(|term| Some((*term, recent.lists.get(term)?))));
-            lists.map(|(term, postings)| Source::Memory { term, postings: postings.clone() }).collect()
+            lists.map(|(term, postings)| Source::Memory { term, postings: postings.as_slice().to_vec() }).collect()
         });
         (runs, memory)
     }
@@ -469,7 +479,7 @@ impl Shared {
             "a part of the index is lost, damaged or of an earlier release; it is written again from the journal"
         );
         let mut recent = Recent::default();
-        let mut balances = HashMap::new();
+        let mut balances = IdMap::default();
         for block in self.store.blocks(Partition(0), Sequence(first)) {
             let block = block?;
             if block.first.0 > last {
@@ -478,9 +488,9 @@ impl Shared {
             for (sequence, bytes) in (block.first.0..).zip(&block.records) {
                 if (first..=last).contains(&sequence) {
                     let record = Record::decode(bytes).map_err(|error| LoadError::Decode { sequence, error })?;
-                    let mut openings = HashMap::new();
+                    let mut openings = IdMap::default();
                     for charge in unnamed(&record) {
-                        let here = recent.lists.get(&Term::object(charge)).map_or(&[][..], Vec::as_slice);
+                        let here = recent.lists.get(&Term::object(charge)).map_or(&[][..], Numbers::as_slice);
                         let here = self.opening_among(charge, here)?;
                         let found = here.map_or_else(|| self.opening(charge, first), |here| Ok(Some(here)))?;
                         openings.extend(found.map(|opening| (charge, opening)));

@@ -3,8 +3,8 @@
 use ledger::event::Event;
 use ledger::fees::PaymentMethod;
 use ledger::id::{Fingerprint, GroupNumber, LedgerId, ObjectId};
-use ledger::notices::notices;
-use ledger::operations::operations;
+use ledger::notices::each_notice;
+use ledger::operations::each_operation;
 use ledger::record::Record;
 
 /// A list of numbers: a kind and whose it is. The order of terms is their order in a run.
@@ -203,12 +203,8 @@ pub(super) fn postings(
     with_entries.dedup();
     with_entries.retain(|ledger| !matches!(ledger, LedgerId::Merchant(_)));
     with_entries.into_iter().for_each(|ledger| post(Term::entries(ledger), sequence));
-    for _ in operations(record) {
-        post(Term::operations(LedgerId::Merchant(group)), sequence);
-    }
-    for _ in notices(record) {
-        post(Term::notices(group), sequence);
-    }
+    each_operation(record, |_| post(Term::operations(LedgerId::Merchant(group)), sequence));
+    each_notice(record, |_| post(Term::notices(group), sequence));
     for event in &record.events {
         about(event, |id| post(Term::object(id), sequence));
         match event {

@@ -1,5 +1,7 @@
 //! The index against a plain list of everything, for any sequence of Records, over runs, merges, restarts, losses and damage.
 
+use std::collections::HashMap;
+
 use ledger::event::{CardRefusal, SellerPart, Split, Terms};
 use ledger::fees::{Commission, PaymentMethod};
 use ledger::id::RecipientNumber;
@@ -113,7 +115,7 @@ impl Script {
 
     /// The plain list of everything.
     fn count(&mut self, sequence: u64, record: &Record) {
-        let openings: HashMap<ObjectId, Opened> = (self.records.iter().flat_map(|(_, record)| {
+        let openings: IdMap<ObjectId, Opened> = (self.records.iter().flat_map(|(_, record)| {
             record.events.iter().filter_map(|event| match event {
                 Event::ChargeOpened { charge, terms, .. } => {
                     Some((*charge, Opened { ordinal: record.ordinal, method: terms.method }))
@@ -331,7 +333,7 @@ fn a_run_that_says_something_else_than_the_journal_is_found() {
     let mut forged = Recent::default();
     for (sequence, record) in &script.records[first as usize - 1..last as usize] {
         let record = Record { idempotency: None, ..Record::clone(record) };
-        forged.count(sequence.0, &record, &mut HashMap::new(), &HashMap::new());
+        forged.count(sequence.0, &record, &mut IdMap::default(), &IdMap::default());
     }
     script.store.put_file(&name, &forged.to_run().unwrap().1).unwrap();
     let mut check = RunCheck::new(&script.store).unwrap();

@@ -10,10 +10,10 @@
 //! - A reply queued behind a Record leaves with that Record's block or a later one: nobody hears of a fact before it is durable.
 //! - An open is answered with a sequence S after everything up to S was published, and its inbox gets everything from S + 1.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 
-use ledger::id::LedgerId;
+use ledger::id::{IdMap, IdSet, LedgerId};
 use ledger::record::Record;
 use ledger::time::Timestamp;
 
@@ -126,13 +126,13 @@ pub struct Machine<A, I> {
     head: Head,
     queue: VecDeque<Item<A, I>>,
     flight: Option<Flight<A, I>>,
-    inboxes: BTreeMap<LedgerId, I>,
+    inboxes: IdMap<LedgerId, I>,
 }
 
 impl<A, I: Clone> Machine<A, I> {
     /// A machine that continues a journal.
     pub fn new(head: Head) -> Self {
-        Self { head, queue: VecDeque::new(), flight: None, inboxes: BTreeMap::new() }
+        Self { head, queue: VecDeque::new(), flight: None, inboxes: IdMap::default() }
     }
 
     /// Takes one message; `outputs` grows by what is to be done at once.
@@ -224,27 +224,35 @@ impl<A, I: Clone> Machine<A, I> {
         in_flight.map_or(self.head.next.0, |(first, _)| first.0)
     }
 
-    /// One delivery per foreign owner that is awake.
-    fn deliveries(&self, records: &[(Sequence, Arc<Record>)]) -> Vec<Output<A, I>> {
-        let mut foreign: BTreeMap<LedgerId, Vec<(Sequence, Arc<Record>)>> = BTreeMap::new();
+    /// One delivery per foreign owner that is awake, in the order in which each is first told.
+    fn deliveries(&self, records: &[(Sequence, Arc<Record>)]) -> impl Iterator<Item = Output<A, I>> + use<A, I> {
+        let mut places: IdMap<LedgerId, usize> = IdMap::default();
+        let mut foreign: Vec<(I, Vec<(Sequence, Arc<Record>)>)> = Vec::new();
         for (sequence, record) in records {
             for ledger in record.told() {
-                if ledger != record.owner && self.inboxes.contains_key(&ledger) {
-                    foreign.entry(ledger).or_default().push((*sequence, Arc::clone(record)));
-                }
+                let place = match places.get(&ledger) {
+                    Some(place) => *place,
+                    None => {
+                        let Some(inbox) = self.inboxes.get(&ledger).filter(|_| ledger != record.owner) else { continue };
+                        foreign.push((inbox.clone(), Vec::new()));
+                        places.insert(ledger, foreign.len() - 1);
+                        foreign.len() - 1
+                    }
+                };
+                foreign[place].1.push((*sequence, Arc::clone(record)));
             }
         }
-        let deliveries = foreign.into_iter().filter_map(|(ledger, records)| {
-            self.inboxes.get(&ledger).map(|inbox| Output::Deliver { inbox: inbox.clone(), records })
-        });
-        deliveries.collect()
+        foreign.into_iter().map(|(inbox, records)| Output::Deliver { inbox, records })
     }
 
     /// One word per owner that is awake: its Records are durable.
     fn durable(&self, records: &[(Sequence, Arc<Record>)]) -> Vec<Output<A, I>> {
-        let own: BTreeMap<LedgerId, u64> = records.iter().map(|(_, record)| (record.owner, record.ordinal)).collect();
-        let durable = own.into_iter().filter_map(|(ledger, ordinal)| {
-            self.inboxes.get(&ledger).map(|inbox| Output::Durable { inbox: inbox.clone(), ordinal })
+        let mut told: IdSet<LedgerId> = IdSet::default();
+        // The last Record of each is the newest.
+        let newest = records.iter().rev().filter(|(_, record)| told.insert(record.owner));
+        let durable = newest.filter_map(|(_, record)| {
+            let inbox = self.inboxes.get(&record.owner)?.clone();
+            Some(Output::Durable { inbox, ordinal: record.ordinal })
         });
         durable.collect()
     }

@@ -1,11 +1,11 @@
 //! Who there is: merchants, recipients and API keys, as published.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::sync::OnceLock;
 
 use ledger::event::Event;
 use ledger::fees::Settings;
-use ledger::id::{GroupNumber, LedgerId, ObjectId, RecipientNumber};
+use ledger::id::{GroupNumber, IdMap, LedgerId, ObjectId, RecipientNumber};
 use ledger::merchant::{PreviousSecret, RecipientStatus};
 use ledger::personal::Sealed;
 use ledger::record::Record;
@@ -148,9 +148,9 @@ pub struct WebhookRow {
 /// Merchants, keys, and what follows from them.
 #[derive(Default)]
 pub(super) struct Accounts {
-    pub(super) merchants: HashMap<GroupNumber, MerchantRow>,
-    pub(super) keys: HashMap<ObjectId, ApiKeyRow>,
-    keys_of: HashMap<GroupNumber, Vec<ObjectId>>,
+    pub(super) merchants: IdMap<GroupNumber, MerchantRow>,
+    pub(super) keys: IdMap<ObjectId, ApiKeyRow>,
+    keys_of: IdMap<GroupNumber, Vec<ObjectId>>,
     pub(super) drafts: BTreeSet<(GroupNumber, ObjectId)>,
     pub(super) waiting: WaitingSet,
     pub(super) clock_offset_ms: i64,

@@ -10,13 +10,12 @@ mod pages;
 mod subscriptions;
 mod waiting;
 
-use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 use ledger::account::Account;
 use ledger::entry::{Balance, Balances};
-use ledger::id::{GroupNumber, LedgerId, ObjectId};
+use ledger::id::{GroupNumber, IdMap, IdSet, LedgerId, ObjectId};
 use ledger::personal::{RecipientProfile, Sealed};
 use ledger::record::Record;
 use ledger::time::Timestamp;
@@ -60,10 +59,10 @@ pub struct Projector {
 /// What changed since the pages were kept.
 #[derive(Default)]
 struct Folding {
-    changed: HashSet<PageId>,
+    changed: IdSet<PageId>,
     kept_through: u64,
     /// While the journal's tail is read again: what each page has already.
-    loaded: HashMap<PageId, u64>,
+    loaded: IdMap<PageId, u64>,
 }
 
 impl Folding {
@@ -78,9 +77,9 @@ impl Folding {
 #[derive(Default)]
 struct Books {
     through: Option<Sequence>,
-    ledgers: HashMap<LedgerId, Balances>,
+    ledgers: IdMap<LedgerId, Balances>,
     /// The last published Record of each merchant and of the operator.
-    ordinals: HashMap<LedgerId, u64>,
+    ordinals: IdMap<LedgerId, u64>,
 }
 
 impl Projector {

@@ -20,7 +20,7 @@ use minicbor::{Decode, Encode};
 
 use crate::event::{CardFace, CardRefusal, Event, SellerPart, Split, Terms};
 use crate::fees::{Commission, PaymentMethod, Settings};
-use crate::id::{Fingerprint, GroupNumber, IdKey, ObjectId};
+use crate::id::{Fingerprint, GroupNumber, IdKey, IdMap, ObjectId};
 use crate::money::Centavos;
 use crate::personal::Sealed;
 use crate::record::{Decision, Record};
@@ -535,11 +535,11 @@ impl MerchantState {
     }
 
     /// The charges that wait for their outcome, by txid.
-    pub fn open_charges(&self) -> &BTreeMap<ObjectId, OpenCharge> {
+    pub fn open_charges(&self) -> &IdMap<ObjectId, OpenCharge> {
         self.open_charges.by_id()
     }
 
-    /// The open charges whose rail is to be asked by `now`, oldest first.
+    /// The open charges whose rail is to be asked by `now`, about the oldest first.
     pub fn needing_attention(&self, now: Timestamp) -> impl Iterator<Item = (ObjectId, &OpenCharge)> {
         self.open_charges.needing_attention(now)
     }

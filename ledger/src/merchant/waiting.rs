@@ -1,12 +1,12 @@
-//! What waits for the outcome of a rail, charges and cashouts: by id, by the time at which the rail is asked, and by the section in
-//! which it is kept.
+//! What waits for the outcome of a rail, charges and cashouts: by id, and by the section in which it is kept; the sections by the time at
+//! which a rail is to be asked.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use minicbor::decode::Error;
 use minicbor::{Decode, Encode};
 
-use crate::id::ObjectId;
+use crate::id::{IdMap, ObjectId};
 use crate::section::{Section, Touched};
 use crate::time::Timestamp;
 
@@ -26,18 +26,42 @@ pub(super) trait Waits {
 /// See the module.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Waiting<T> {
-    by_id: BTreeMap<ObjectId, T>,
-    attention: BTreeSet<(Timestamp, ObjectId)>,
-    by_section: BTreeSet<(u64, ObjectId)>,
+    by_id: IdMap<ObjectId, T>,
+    sections: BTreeMap<u64, Kept>,
+    /// The sections by the time at which the first rail of each is to be asked.
+    attention: BTreeSet<(Timestamp, u64)>,
     touched: Touched,
+}
+
+/// What is in a section: the ids, in order, and when the rail of each is to be asked.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Kept(Vec<(ObjectId, Timestamp)>);
+
+impl Kept {
+    fn first_attention(&self) -> Option<Timestamp> {
+        self.0.iter().map(|(_, at)| *at).min()
+    }
+
+    fn insert(&mut self, id: ObjectId, at: Timestamp) {
+        match self.0.binary_search_by_key(&id, |(id, _)| *id) {
+            Ok(place) => self.0[place].1 = at,
+            Err(place) => self.0.insert(place, (id, at)),
+        }
+    }
+
+    fn remove(&mut self, id: ObjectId) {
+        if let Ok(place) = self.0.binary_search_by_key(&id, |(id, _)| *id) {
+            self.0.remove(place);
+        }
+    }
 }
 
 impl<T> Default for Waiting<T> {
     fn default() -> Self {
         Self {
-            by_id: BTreeMap::new(),
+            by_id: IdMap::default(),
+            sections: BTreeMap::new(),
             attention: BTreeSet::new(),
-            by_section: BTreeSet::new(),
             touched: Touched::default(),
         }
     }
@@ -51,7 +75,7 @@ impl<T: Waits + Encode<()> + for<'b> Decode<'b, ()>> Waiting<T> {
         waiting
     }
 
-    pub(super) fn by_id(&self) -> &BTreeMap<ObjectId, T> {
+    pub(super) fn by_id(&self) -> &IdMap<ObjectId, T> {
         &self.by_id
     }
 
@@ -66,9 +90,8 @@ impl<T: Waits + Encode<()> + for<'b> Decode<'b, ()>> Waiting<T> {
 
     pub(super) fn remove(&mut self, id: ObjectId) {
         if let Some(one) = self.by_id.remove(&id) {
-            self.attention.remove(&(one.attention_at(), id));
-            self.by_section.remove(&(section_of(&one), id));
             self.touched.touch(section_of(&one));
+            self.change_section(section_of(&one), |kept| kept.remove(id));
         }
     }
 
@@ -77,9 +100,11 @@ impl<T: Waits + Encode<()> + for<'b> Decode<'b, ()>> Waiting<T> {
         self.attention.first().map(|(at, _)| *at)
     }
 
-    /// Those whose rail is to be asked by `now`, oldest first.
+    /// Those whose rail is to be asked by `now`. Of the sections the one comes first in which something has waited longest.
     pub(super) fn needing_attention(&self, now: Timestamp) -> impl Iterator<Item = (ObjectId, &T)> {
-        let ids = self.attention.iter().take_while(move |(at, _)| *at <= now).map(|(_, id)| *id);
+        let sections = self.attention.iter().take_while(move |(at, _)| *at <= now);
+        let kept = sections.filter_map(|(_, number)| self.sections.get(number)).flat_map(|kept| &kept.0);
+        let ids = kept.filter(move |(_, at)| *at <= now).map(|(id, _)| *id);
         ids.filter_map(|id| self.by_id.get(&id).map(|one| (id, one)))
     }
 
@@ -89,8 +114,7 @@ impl<T: Waits + Encode<()> + for<'b> Decode<'b, ()>> Waiting<T> {
 
     /// The encoding of one section, `[[id, what waits], …]`; none when there is nothing in it.
     pub(super) fn section(&self, number: u64) -> Option<Vec<u8>> {
-        let (first, last) = ((number, ObjectId(0)), (number, ObjectId(u128::MAX)));
-        let ids = self.by_section.range(first..=last).map(|(_, id)| id);
+        let ids = self.sections.get(&number)?.0.iter().map(|(id, _)| id);
         let waiting: Vec<_> = ids.filter_map(|id| self.by_id.get(id).map(|one| (id, one))).collect();
         (!waiting.is_empty()).then(|| minicbor::to_vec(waiting).expect("writing into memory cannot fail"))
     }
@@ -103,9 +127,24 @@ impl<T: Waits + Encode<()> + for<'b> Decode<'b, ()>> Waiting<T> {
     }
 
     fn index(&mut self, id: ObjectId, one: T) {
-        self.attention.insert((one.attention_at(), id));
-        self.by_section.insert((section_of(&one), id));
+        self.change_section(section_of(&one), |kept| kept.insert(id, one.attention_at()));
         self.by_id.insert(id, one);
+    }
+
+    fn change_section(&mut self, number: u64, change: impl FnOnce(&mut Kept)) {
+        let kept = self.sections.entry(number).or_default();
+        let before = kept.first_attention();
+        change(kept);
+        let after = kept.first_attention();
+        if after.is_none() {
+            self.sections.remove(&number);
+        }
+        if before != after {
+            before.into_iter().for_each(|at| {
+                self.attention.remove(&(at, number));
+            });
+            self.attention.extend(after.map(|at| (at, number)));
+        }
     }
 }
 
