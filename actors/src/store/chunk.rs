@@ -20,7 +20,7 @@ pub(super) const FORMAT: u8 = 1;
 pub(super) const VALUE_BYTES_MAX: usize = 7 * 1024 - 16;
 
 /// Cuts a block whose hash is `hash` into chunks, in order. The block was admitted: it has Records, each below 4 GiB.
-pub(super) fn cut(block: &Block, hash: BlockHash) -> Vec<(Key, Vec<u8>)> {
+pub fn cut(block: &Block, hash: BlockHash) -> Vec<(Key, Vec<u8>)> {
     let stream_bytes: usize = block.records.iter().map(|record| LENGTH_BYTES + record.len()).sum();
     let beyond_first = stream_bytes.saturating_sub(payload_bytes_max(0));
     let count = 1 + beyond_first.div_ceil(payload_bytes_max(1));
@@ -37,7 +37,7 @@ pub(super) fn cut(block: &Block, hash: BlockHash) -> Vec<(Key, Vec<u8>)> {
 
 /// The place of a chunk among all others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Key {
+pub struct Key {
     pub(super) partition: Partition,
     /// The Record to which the chunk's first byte belongs: it starts there, or is continued there.
     pub(super) at: Sequence,

@@ -26,6 +26,7 @@ use std::path::PathBuf;
 
 use sha2::{Digest, Sha256};
 
+pub use self::chunk::{Key as ChunkKey, cut};
 pub use self::disk::{SledOptions, SledStore};
 pub use self::durable_sync::durable_syncs;
 pub use self::memory::{Damage, MemoryStore, PowerCut, Reached};

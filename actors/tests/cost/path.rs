@@ -1,0 +1,392 @@
+//! The way of a split charge from its command to what readers see: the real machines, one step after the other on one thread, without
+//! a disk. Each stage is a function of its own that is never inlined, so that an allocator and callgrind count the same.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use actors::history::HistoryOptions;
+use actors::journal::{Input, Machine, Output, Room, RoomLimits, Sender, Submission};
+use actors::projector::Projector;
+use actors::resident::{Effects, KeyLookup, Order, Outcome, Resident};
+use actors::seal::Keyring;
+use actors::store::{Block, ChunkKey, Head, MemoryStore, Sequence, Store, cut};
+use ledger::account::Account;
+use ledger::event::{CardBrand, CardFace};
+use ledger::fees::{PaymentMethod, Settings};
+use ledger::id::{Fingerprint, GroupNumber, IdKey, LedgerId, ObjectId, RecipientNumber};
+use ledger::merchant::{MerchantCommand, MerchantState, SplitOrder};
+use ledger::money::Centavos;
+use ledger::personal::Sealed;
+use ledger::recipient::RecipientState;
+use ledger::record::{Idempotency, Record};
+use ledger::time::Timestamp;
+
+use crate::allocations::{Asked, asked};
+
+/// Charges that go the way before the count, and as many again that are counted. What doubles as it grows does so once meanwhile,
+/// wherever it stood: its growth is counted whole, and spread over the charges.
+pub(crate) const CHARGES: u64 = 1_024;
+/// Charges whose Records share a block: as many callers wait.
+const CHARGES_PER_BLOCK: u64 = 64;
+/// Merchants, with three recipients each, that take the charges in turn.
+const MERCHANTS: u32 = 8;
+/// What each recipient gets of a charge, centavos.
+const PARTS: [i64; 3] = [1_000, 2_000, 500];
+/// Between one charge and the next, milliseconds: a minute passes while they are counted.
+const CHARGE_EVERY_MS: i64 = 60;
+
+/// How the payer pays. Either charge is two Records.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Kind {
+    /// The intent, and what the acquirer captured.
+    Card,
+    /// A code, and its payment.
+    Pix,
+}
+
+/// A part of the way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Stage {
+    Decide,
+    Encode,
+    Command,
+    Block,
+    Chunks,
+    Land,
+    Deliver,
+    Publish,
+}
+
+impl Stage {
+    pub(crate) const ALL: [Self; 8] = [
+        Self::Decide,
+        Self::Encode,
+        Self::Command,
+        Self::Block,
+        Self::Chunks,
+        Self::Land,
+        Self::Deliver,
+        Self::Publish,
+    ];
+
+    /// Its name: that of its function.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Decide => "decide",
+            Self::Encode => "encode",
+            Self::Command => "command",
+            Self::Block => "block",
+            Self::Chunks => "chunks",
+            Self::Land => "land",
+            Self::Deliver => "deliver",
+            Self::Publish => "publish",
+        }
+    }
+}
+
+/// The law alone: decides, makes the entries, applies. What the actor does is more of the same, so its books come to the same.
+#[inline(never)]
+fn decide(law: &mut MerchantState, command: MerchantCommand, at: &At, ordinal: u64, ids: &IdKey) -> Record {
+    let decision = law.decide(command, at.group, at.now, ids).expect("nothing is wrong with it");
+    let record = decision.into_record(LedgerId::Merchant(at.group), ordinal, at.now);
+    law.evolve(&record);
+    record
+}
+
+/// Encodes into memory that is there already.
+#[inline(never)]
+fn encode(record: &Record, into: &mut Vec<u8>) {
+    record.encode(into);
+}
+
+/// The actor with a command: the two above, and what it does besides.
+#[inline(never)]
+fn command(
+    merchant: &mut Resident<MerchantState>,
+    command: MerchantCommand,
+    key: Option<KeyLookup>,
+    now: Timestamp,
+    room: &Arc<Room>,
+    ids: &IdKey,
+) -> Vec<Submission> {
+    let permit = room.try_take(Sender::Door, 1_024).expect("there is room");
+    let mut effects = Effects::default();
+    let order = Order { command, key, unique: None, operator: None, permit };
+    let outcome = merchant.command(order, now, ids, &mut effects);
+    assert!(matches!(outcome, Outcome::Recorded(_)), "{outcome:?}");
+    effects.submissions
+}
+
+/// The journal takes Records and the replies behind them, and makes a block of what waits.
+#[inline(never)]
+fn block(journal: &mut Journal, submissions: Vec<Submission>, now: Timestamp) -> Block {
+    let mut outputs = Vec::new();
+    for submission in submissions {
+        journal.step(Input::Submit(submission), &mut outputs);
+        journal.step(Input::Answer(()), &mut outputs);
+    }
+    journal.gather(now, &mut outputs);
+    match <[Output<(), LedgerId>; 1]>::try_from(outputs) {
+        Ok([Output::Write(block)]) => block,
+        other => panic!("one block, not {other:?}"),
+    }
+}
+
+/// The store cuts a block.
+#[inline(never)]
+fn chunks(block: &Block) -> Vec<(ChunkKey, Vec<u8>)> {
+    cut(block, block.hash())
+}
+
+/// The block is durable: who is told what.
+#[inline(never)]
+fn land(journal: &mut Journal) -> Vec<Output<(), LedgerId>> {
+    let mut outputs = Vec::new();
+    journal.step(Input::Written, &mut outputs);
+    outputs
+}
+
+/// A recipient's actor counts what it is credited.
+#[inline(never)]
+fn deliver(recipient: &mut Resident<RecipientState>, records: &[(Sequence, Arc<Record>)]) {
+    recipient.deliver(records);
+}
+
+/// The readers' view and the index.
+#[inline(never)]
+fn publish(projector: &Projector, records: &[(Sequence, Arc<Record>)]) {
+    projector.publish(records).expect("the index has room");
+}
+
+type Journal = Machine<(), LedgerId>;
+
+/// Whose command, and when.
+struct At {
+    group: GroupNumber,
+    now: Timestamp,
+}
+
+/// Counts nothing until it is told to.
+#[derive(Default)]
+struct Meter(Option<BTreeMap<Stage, Asked>>);
+
+impl Meter {
+    fn count<T>(&mut self, stage: Stage, work: impl FnOnce() -> T) -> T {
+        let before = asked();
+        let done = work();
+        let here = asked() - before;
+        if let Some(counted) = &mut self.0 {
+            *counted.entry(stage).or_default() += here;
+        }
+        done
+    }
+}
+
+/// A merchant and its recipients.
+struct Shop {
+    group: GroupNumber,
+    law: MerchantState,
+    merchant: Resident<MerchantState>,
+    durable: Arc<AtomicU64>,
+    recipients: Vec<Resident<RecipientState>>,
+    ids: Vec<ObjectId>,
+}
+
+impl Shop {
+    fn splits(&self) -> Vec<SplitOrder> {
+        let parts = self.ids.iter().zip(PARTS);
+        parts.map(|(id, amount)| SplitOrder { recipient: *id, amount: Centavos(amount) }).collect()
+    }
+}
+
+/// Everything that a charge passes.
+pub(crate) struct World {
+    ids: IdKey,
+    room: Arc<Room>,
+    journal: Journal,
+    projector: Projector,
+    shops: Vec<Shop>,
+    now: Timestamp,
+    charges: u64,
+    meter: Meter,
+}
+
+impl World {
+    /// Merchants with their recipients, all awake.
+    pub(crate) fn open() -> Self {
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+        let keyring = Arc::new(Keyring::open([7; 32], Arc::clone(&store)).unwrap());
+        let projector =
+            Projector::open(store, keyring, str::to_lowercase, HistoryOptions::default(), |_, _| {}).unwrap();
+        let mut world = Self {
+            ids: IdKey::new([3; 16]),
+            room: Room::new(RoomLimits::default()),
+            journal: Machine::new(Head::EMPTY),
+            projector,
+            shops: Vec::new(),
+            now: Timestamp(1_790_000_000_000),
+            charges: 0,
+            meter: Meter::default(),
+        };
+        (0..MERCHANTS).for_each(|number| world.open_shop(GroupNumber(number)));
+        world
+    }
+
+    fn open_shop(&mut self, group: GroupNumber) {
+        let ledger = LedgerId::Merchant(group);
+        let durable = Arc::new(AtomicU64::new(0));
+        let merchant = Resident::new(ledger, group, Arc::clone(&durable));
+        let law = MerchantState::default();
+        self.shops.push(Shop { group, law, merchant, durable, recipients: Vec::new(), ids: Vec::new() });
+        let shop = self.shops.len() - 1;
+        self.register(ledger);
+        let settings = Settings { split_enabled: true, ..Settings::default() };
+        let id = self.ids.object(group, self.now, 1);
+        self.pass(vec![(shop, MerchantCommand::Open { id, settings, profile: sealed() }, None)]);
+        for number in (1..=PARTS.len() as u32).map(RecipientNumber) {
+            let document = Fingerprint(u128::from(number.0).to_be_bytes());
+            let command = MerchantCommand::RegisterRecipient { random: 1, document, profile: sealed() };
+            self.pass(vec![(shop, command, None)]);
+            let id = self.ids.recipient(group, number, self.now, 1);
+            self.pass(vec![(shop, MerchantCommand::ApproveRecipient { id }, None)]);
+            let ledger = LedgerId::Recipient(group, number);
+            self.shops[shop].ids.push(id);
+            self.shops[shop].recipients.push(Resident::new(ledger, group, Arc::default()));
+            self.register(ledger);
+        }
+    }
+
+    /// An actor wakes: the journal hears of it. Nothing waits, so it is answered at once.
+    fn register(&mut self, ledger: LedgerId) {
+        let mut outputs = Vec::new();
+        self.journal.step(Input::Open { ledger, inbox: ledger }, &mut outputs);
+        self.journal.gather(self.now, &mut outputs);
+        match (outputs.as_slice(), ledger) {
+            ([Output::Opened { through, .. }], LedgerId::Recipient(group, number)) => {
+                self.shops[group.0 as usize].recipients[number.0 as usize - 1].opened(*through);
+            }
+            ([Output::Opened { through, .. }], _) => {
+                self.shops.last_mut().expect("it was just made").merchant.opened(*through);
+            }
+            other => panic!("it is open, not {other:?}"),
+        }
+    }
+
+    /// So many charges go the whole way.
+    pub(crate) fn charge(&mut self, kind: Kind, count: u64) {
+        for _ in 0..count / CHARGES_PER_BLOCK {
+            let (mut first, mut second) = (Vec::new(), Vec::new());
+            for _ in 0..CHARGES_PER_BLOCK {
+                self.now = self.now.plus_ms(CHARGE_EVERY_MS);
+                self.charges += 1;
+                let shop = (self.charges % self.shops.len() as u64) as usize;
+                let [opening, paying] = self.commands(kind, shop);
+                let digest = Fingerprint(u128::from(self.charges).to_le_bytes());
+                first.push((shop, opening, Some(Idempotency { key: digest, body: digest })));
+                second.push((shop, paying, None));
+            }
+            self.pass(first);
+            self.pass(second);
+        }
+    }
+
+    /// What opens a charge, and what pays it.
+    fn commands(&self, kind: Kind, shop: usize) -> [MerchantCommand; 2] {
+        let shop = &self.shops[shop];
+        let random = self.charges.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        let charge = self.ids.object(shop.group, self.now, random);
+        let (amount, splits, payer) = (Centavos(10_000), shop.splits(), sealed());
+        match kind {
+            Kind::Card => {
+                let (method, installments) = (PaymentMethod::CreditCard, 1);
+                let card = CardFace { bin: 411_111, last4: 1_111, brand: CardBrand::Visa };
+                [
+                    MerchantCommand::OpenCard { charge, amount, method, installments, splits, card, payer },
+                    MerchantCommand::CaptureCard { charge, acquirer_mdr: Centavos(200) },
+                ]
+            }
+            Kind::Pix => {
+                let (expires_at, end_to_end_id) =
+                    (self.now.plus_days(1), "E0000000020260701120012345678901".to_owned());
+                [
+                    MerchantCommand::OpenPix { charge, amount, splits, expires_at, payer },
+                    MerchantCommand::ConfirmPix { charge, end_to_end_id },
+                ]
+            }
+        }
+    }
+
+    /// Commands of merchants become one block, which is told to everybody, as the journal's thread does it.
+    fn pass(&mut self, commands: Vec<(usize, MerchantCommand, Option<Idempotency>)>) {
+        let Self { ids, room, journal, projector, shops, now, meter, .. } = self;
+        let (mut submissions, mut bytes) = (Vec::new(), Vec::with_capacity(4_096));
+        for (shop, asked, idempotency) in commands {
+            let Shop { group, law, merchant, .. } = &mut shops[shop];
+            let (at, ordinal) = (At { group: *group, now: *now }, merchant.own() + 1);
+            let (again, key) =
+                (asked.clone(), idempotency.map(|idempotency| KeyLookup { idempotency, looked_up_through: ordinal }));
+            let mut record = meter.count(Stage::Decide, || decide(law, again, &at, ordinal, ids));
+            record.idempotency = idempotency;
+            bytes.clear();
+            meter.count(Stage::Encode, || encode(&record, &mut bytes));
+            let made = meter.count(Stage::Command, || command(merchant, asked, key, *now, room, ids));
+            assert!(made.len() == 1 && made[0].bytes == bytes, "the actor decides what the law does");
+            submissions.extend(made);
+        }
+        let written = meter.count(Stage::Block, || block(journal, submissions, *now));
+        let cut = meter.count(Stage::Chunks, || chunks(&written));
+        assert!(cut.iter().map(|(_, value)| value.len()).sum::<usize>() > written.records.iter().map(Vec::len).sum());
+        for output in meter.count(Stage::Land, || land(journal)) {
+            match output {
+                Output::Deliver { inbox: LedgerId::Recipient(group, number), records } => {
+                    let recipient = &mut shops[group.0 as usize].recipients[number.0 as usize - 1];
+                    meter.count(Stage::Deliver, || deliver(recipient, &records));
+                }
+                Output::Publish(records) => meter.count(Stage::Publish, || publish(projector, &records)),
+                Output::Durable { inbox: LedgerId::Merchant(group), ordinal } => {
+                    shops[group.0 as usize].durable.store(ordinal, Ordering::Release);
+                }
+                Output::Release(()) => {}
+                other => panic!("nobody asked for {other:?}"),
+            }
+        }
+    }
+
+    /// Every centavo has arrived: with its recipient, and in what readers see of it.
+    pub(crate) fn check(&self) {
+        for (at, shop) in (0..).zip(&self.shops) {
+            let charges = (1..=self.charges).filter(|charge| charge % self.shops.len() as u64 == at).count() as i64;
+            for (recipient, amount) in shop.recipients.iter().zip(PARTS) {
+                let (books, total) = (recipient.books(), charges * amount);
+                assert_eq!(books.pending() + books.available(), Centavos(total), "{:?}", recipient.ledger());
+                let seen = |account| self.projector.balance(recipient.ledger(), account);
+                assert_eq!(seen(Account::Pending) + seen(Account::Available), i128::from(total));
+            }
+            assert!(shop.merchant.books() == &shop.law && shop.merchant.is_settled());
+            assert_eq!(shop.merchant.own(), 1 + 2 * PARTS.len() as u64 + 2 * charges as u64);
+        }
+        assert_eq!(self.room.commands(), 0, "every permit came back");
+    }
+}
+
+/// Personal data of the usual length.
+fn sealed() -> Sealed {
+    Sealed { month: 680, bytes: vec![7; 96] }
+}
+
+/// Charges go the way, then as many more, of which each stage is counted.
+pub(crate) fn measure(kind: Kind) -> BTreeMap<Stage, Asked> {
+    let mut world = World::open();
+    world.charge(kind, CHARGES);
+    world.meter = Meter(Some(BTreeMap::new()));
+    counted(&mut world, kind);
+    world.check();
+    world.meter.0.take().expect("it was just told to count")
+}
+
+/// Callgrind counts while this runs.
+#[inline(never)]
+fn counted(world: &mut World, kind: Kind) {
+    world.charge(kind, CHARGES);
+}
