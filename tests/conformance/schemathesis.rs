@@ -10,7 +10,7 @@ use crate::harness::setting;
 use crate::tool;
 
 /// How long one listener may be tried; both are tried at once.
-const PATIENCE: Duration = Duration::from_secs(600);
+const PATIENCE: Duration = Duration::from_secs(1_800);
 
 /// What is not held against the service: the description can't say it all. Whether a document or a card number has its check digits,
 /// whether an id names an object, and whether its state allows what is asked stands in no schema, so a request that keeps to its

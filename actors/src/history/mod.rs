@@ -260,7 +260,8 @@ impl History {
             let state = self.shared.state.read();
             groups.retain(|group| !state.balances.contains_key(group));
         }
-        let unknown = groups.into_iter().map(|group| Ok((group, before(group)?))).collect::<Result<Vec<_>, LoadError>>()?;
+        let unknown =
+            groups.into_iter().map(|group| Ok((group, before(group)?))).collect::<Result<Vec<_>, LoadError>>()?;
         let is_full = {
             let mut state = self.shared.state.write();
             let State { recent, balances, .. } = &mut *state;

@@ -233,7 +233,9 @@ impl<A, I: Clone> Machine<A, I> {
                 let place = match places.get(&ledger) {
                     Some(place) => *place,
                     None => {
-                        let Some(inbox) = self.inboxes.get(&ledger).filter(|_| ledger != record.owner) else { continue };
+                        let Some(inbox) = self.inboxes.get(&ledger).filter(|_| ledger != record.owner) else {
+                            continue;
+                        };
                         foreign.push((inbox.clone(), Vec::new()));
                         places.insert(ledger, foreign.len() - 1);
                         foreign.len() - 1
