@@ -68,6 +68,22 @@ pub enum DecodeError {
     Malformed(#[from] minicbor::decode::Error),
 }
 
+/// Memory to write into. CBOR comes in pieces of one to nine bytes: in line, each is a store or two.
+struct Memory<'a>(&'a mut Vec<u8>);
+
+impl minicbor::encode::Write for Memory<'_> {
+    type Error = Infallible;
+
+    #[inline(always)]
+    fn write_all(&mut self, bytes: &[u8]) -> Result<(), Infallible> {
+        match bytes {
+            [byte] => self.0.push(*byte),
+            bytes => self.0.extend_from_slice(bytes),
+        }
+        Ok(())
+    }
+}
+
 /// What a command decided, before its owner numbers it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Decision {
@@ -125,7 +141,7 @@ impl Record {
     /// Appends the encoding of this Record.
     pub fn encode(&self, into: &mut Vec<u8>) {
         into.push(FORMAT);
-        let written: Result<(), minicbor::encode::Error<Infallible>> = self.write(&mut Encoder::new(into));
+        let written: Result<(), minicbor::encode::Error<Infallible>> = self.write(&mut Encoder::new(Memory(into)));
         written.expect("writing into memory cannot fail");
     }
 
