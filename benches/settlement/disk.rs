@@ -1,0 +1,42 @@
+//! Row 11: bytes on the disk for a charge, all in: journal, index, snapshots and readers' view, when it is settled and the server has stopped.
+
+use std::time::Duration;
+
+use crate::Plan;
+use crate::load::closed;
+use crate::report::{Report, Row, thousands};
+use crate::server::Shopfront;
+use crate::settlements::settle;
+use crate::shop::create_pix_charges;
+
+/// PIX charges that are made and paid.
+const PIX_CHARGES: usize = 200_000;
+/// How long cards are charged, at most; at least a second.
+const CARDS_LASTING: Duration = Duration::from_secs(10);
+
+/// Measures the row.
+pub(crate) fn measure(plan: &Plan, report: &mut Report) {
+    let mut add = |what, before, after, charges: u64, target, most| {
+        let each = (after - before) as f64 / charges as f64;
+        report.add(Row {
+            number: "11",
+            what,
+            load: format!("{} charges, 100 merchants", thousands(charges as f64)),
+            figure: format!("{each:.0} bytes"),
+            cpu: None,
+            target: Some((target, each <= most)),
+        });
+    };
+    let front = Shopfront::open(100);
+    let before = front.engine().size_bytes().expect("a size");
+    let paid = front.runtime.block_on(async {
+        let charges = create_pix_charges(front.engine(), &front.shops, plan.count(PIX_CHARGES)).await;
+        settle(front.engine(), charges, 1_024).await.times.len()
+    });
+    add("disk for a PIX charge with 3 splits, created and paid", before, front.stop(), paid, "≤ 600 bytes", 600.0);
+    let front = Shopfront::open(100);
+    let before = front.engine().size_bytes().expect("a size");
+    let requests = front.charges(0..100, false);
+    let charged = closed(front.address(), &requests, 256, CARDS_LASTING.min(2 * plan.lasting())).times.len();
+    add("disk for a card charge with 3 splits", before, front.stop(), charged, "≤ 900 bytes", 900.0);
+}

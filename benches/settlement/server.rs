@@ -1,0 +1,153 @@
+//! The server that is measured, with its merchants, and the requests that they send.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use actors::engine::Engine;
+use axum::Router;
+use axum::body::Bytes;
+use axum::http::StatusCode;
+use axum::http::header::CONTENT_TYPE;
+use axum::routing::post;
+use centavo::config::{Args, Command, Settings};
+use centavo::http::app::ApiKeyText;
+use centavo::http::server;
+use centavo::serve::{self, Running};
+use clap::Parser;
+use ledger::id::{GroupNumber, ObjectId};
+use ledger::merchant::MerchantCommand;
+use ledger::money::Centavos;
+use tempfile::TempDir;
+use tokio::net::TcpListener;
+use tokio::runtime::Runtime;
+use tokio::sync::watch;
+
+use crate::load::{Connection, KEYED, Measured, Requests, closed, generator};
+use crate::shop::{Shop, new_id, open_shops, record};
+
+/// A server with its merchants, on a folder of its own.
+pub(crate) struct Shopfront {
+    /// What it runs on.
+    pub(crate) runtime: Runtime,
+    /// Its merchants.
+    pub(crate) shops: Arc<Vec<Shop>>,
+    /// An API key of each.
+    pub(crate) keys: Vec<String>,
+    running: Running,
+    folder: TempDir,
+}
+
+impl Shopfront {
+    /// Starts a server, and opens so many merchants.
+    pub(crate) fn open(merchants: usize) -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let runtime = Runtime::new().expect("a runtime");
+        let running = runtime.block_on(serve::start(settings(folder.path()), |_, _| {})).expect("a server");
+        let engine = &running.app.engine;
+        let (shops, keys) = runtime.block_on(async {
+            let shops = open_shops(engine, merchants).await;
+            let mut keys = Vec::with_capacity(merchants);
+            for shop in &shops {
+                keys.push(make_key(engine, shop.group).await);
+            }
+            (Arc::new(shops), keys)
+        });
+        Self { runtime, shops, keys, running, folder }
+    }
+
+    /// Where merchants call.
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.running.public
+    }
+
+    /// The engine below.
+    pub(crate) fn engine(&self) -> &Arc<Engine> {
+        &self.running.app.engine
+    }
+
+    /// Requests for a card charge with a split for each recipient, one for each of these merchants.
+    pub(crate) fn charges(&self, merchants: std::ops::Range<usize>, keyed: bool) -> Rc<Requests> {
+        let texts = merchants.map(|number| {
+            let splits: Vec<_> =
+                self.shops[number].splits().iter().map(|split| (split.recipient, split.amount)).collect();
+            charge(&self.keys[number], Centavos(10_000), &splits, keyed)
+        });
+        Rc::new(Requests { texts: texts.collect(), keyed })
+    }
+
+    /// Ends the server in good order, and gives the bytes that its data takes then.
+    pub(crate) fn stop(self) -> u64 {
+        let engine = Arc::clone(self.engine());
+        self.runtime.block_on(self.running.stop());
+        let bytes = engine.size_bytes().expect("a size");
+        drop(engine);
+        drop(self.folder);
+        bytes
+    }
+}
+
+fn settings(data: &Path) -> Settings {
+    let data = data.to_string_lossy();
+    let sandbox = ["--sandbox", "on", "--rate-limit", "off"];
+    let fixed =
+        ["centavo", "serve", "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0"].into_iter().chain(sandbox);
+    match Args::parse_from(fixed.chain(["--data", &data])).command {
+        Command::Serve(args) => args.settings().expect("settings"),
+        _ => unreachable!("serve was asked for"),
+    }
+}
+
+async fn make_key(engine: &Engine, group: GroupNumber) -> String {
+    let id = new_id(engine, group);
+    let text = ApiKeyText::of(true, id, [7; 24]);
+    let digest = ApiKeyText::digest(&text);
+    let command = MerchantCommand::CreateApiKey { id, digest, webhook_url: None, webhook_secret: Vec::new() };
+    record(engine, group, command).await;
+    text
+}
+
+/// The request for a card charge.
+pub(crate) fn charge(key: &str, amount: Centavos, splits: &[(ObjectId, Centavos)], keyed: bool) -> Vec<u8> {
+    let item =
+        |(id, amount): &(ObjectId, Centavos)| format!(r#"{{"sub_recipient_id":"{}","amount":{}}}"#, id.uuid(), amount);
+    let splits: Vec<String> = splits.iter().map(item).collect();
+    let body = format!(
+        concat!(
+            r#"{{"amount":{},"customer":{{"name":"Pedro da Silva","email":"pedro@example.com","#,
+            r#""document":"12345678909"}},"credit_card":{{"number":"4111111111111111","#,
+            r#""holder_name":"PEDRO DA SILVA","exp_month":12,"exp_year":2039,"cvv":"123"}},"#,
+            r#""installments":1,"splits":[{}]}}"#
+        ),
+        amount,
+        splits.join(",")
+    );
+    let first = if keyed { KEYED } else { "POST /api/card HTTP/1.1\r\n" };
+    let head = format!("{first}host: bench\r\nauthorization: Bearer {key}\r\ncontent-type: application/json\r\n");
+    format!("{head}content-length: {}\r\n\r\n{body}", body.len()).into_bytes()
+}
+
+/// How fast the load generator is by itself: the same requests, to a handler that does nothing but read them and answer what a charge is
+/// answered with, behind the same code for connections.
+pub(crate) fn ceiling(front: &Shopfront, connections: usize, lasting: Duration) -> Measured {
+    let requests = front.charges(0..1, false);
+    let answer = generator().block_on(async {
+        let mut connection = Connection::open(front.address()).await;
+        connection.call(&requests.texts[0]).await;
+        Bytes::copy_from_slice(connection.body())
+    });
+    let runtime = Runtime::new().expect("a runtime");
+    let (stop, stopped) = watch::channel(false);
+    let handler =
+        move |_body: Bytes| async move { (StatusCode::CREATED, [(CONTENT_TYPE, "application/json")], answer) };
+    let router = Router::new().route("/api/card", post(handler));
+    let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).expect("an address");
+    let address = listener.local_addr().expect("an address");
+    let served = runtime.spawn(server::run(listener, router, stopped, server::Limits::default()));
+    let measured = closed(address, &requests, connections, lasting);
+    stop.send(true).expect("a server that listens");
+    runtime.block_on(served).expect("a server that ends");
+    measured
+}
