@@ -19,7 +19,7 @@ case $load in
     *) echo "the load is hot or uniform, not $load" >&2; exit 2 ;;
 esac
 
-programs=$(find /usr/lib/postgresql -maxdepth 2 -name bin 2>/dev/null | sort -V | tail -n 1)
+programs=$(find /usr/lib/postgresql -maxdepth 2 -name bin 2>/dev/null | sort -V | tail -n 1 || true)
 if [ ! -x "$programs/pgbench" ]; then
     echo "PostgreSQL is not installed (apt-get install postgresql)" >&2
     exit 3

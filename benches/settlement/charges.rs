@@ -1,16 +1,12 @@
-//! Rows 1, 1b, 2, 5 and 15: card charges over HTTP, each client with one request in flight. Then the rows that need the rate of row 1.
+//! Rows 1, 1b, 2, 5 and 15: card charges over HTTP, each client with one request in flight.
 
 use std::rc::Rc;
-use std::time::Duration;
 
 use crate::load::{Measured, Requests, closed};
 use crate::peer::{self, Peer};
-use crate::report::{CEILING, Report, Row, latency, median, percent, rate_and_latency, thousands};
-use crate::server::{Shopfront, ceiling};
-use crate::{Plan, ROUNDS, open_loop};
-
-/// How many merchants there are where it is not one.
-const MERCHANTS: usize = 100;
+use crate::report::{Report, Row, latency, median, percent, rate_and_latency, thousands};
+use crate::server::Shopfront;
+use crate::{Plan, ROUNDS};
 
 /// A closed load, and what each round of it showed.
 struct Load {
@@ -21,10 +17,10 @@ struct Load {
 }
 
 /// Measures what is wanted of these rows.
-pub(crate) fn measure(plan: &Plan, report: &mut Report) {
-    let front = Shopfront::open(MERCHANTS);
+pub(crate) fn measure(plan: &Plan, report: &mut Report, front: &Shopfront) {
+    let merchants = front.shops.len();
     let (all, hot, keyed) =
-        (front.charges(0..MERCHANTS, false), front.charges(0..1, false), front.charges(0..MERCHANTS, true));
+        (front.charges(0..merchants, false), front.charges(0..1, false), front.charges(0..merchants, true));
     let load = |rows, requests: &Rc<Requests>, connections| Load {
         rows,
         requests: Rc::clone(requests),
@@ -32,15 +28,13 @@ pub(crate) fn measure(plan: &Plan, report: &mut Report) {
         rounds: Vec::new(),
     };
     let mut loads = [
-        load(&["1", "2", "3", "5", "13", "14", "15"], &all, 64),
+        load(&["1", "2", "5", "15"], &all, 64),
         load(&["2", "5"], &hot, 64),
         load(&["15"], &keyed, 64),
         load(&["1b", "5"], &all, 256),
         load(&["5"], &hot, 256),
     ];
     let mut peers: [Vec<Result<Peer, String>>; 2] = Default::default();
-    // The first load wakes every actor.
-    closed(front.address(), &all, 64, Duration::from_millis(500));
     for _ in 0..ROUNDS {
         for load in loads.iter_mut().filter(|load| plan.wants(load.rows)) {
             load.rounds.push(closed(front.address(), &load.requests, load.connections, plan.lasting()));
@@ -64,37 +58,22 @@ pub(crate) fn measure(plan: &Plan, report: &mut Report) {
         if plan.wants(&["2"]) {
             add_peers(report, all, hot, peers);
         }
-        add_hot(report, "over HTTP, 64 connections: one merchant against 100", all, hot);
+        add_hot(report, "HTTP, 64 connections", all, hot);
     }
     if let (Some(all), Some(hot)) = (&all_256, &hot_256) {
-        add_hot(report, "over HTTP, 256 connections: one merchant against 100", all, hot);
+        add_hot(report, "HTTP, 256 connections", all, hot);
     }
     if let (Some(all), Some(keyed)) = (&all_64, &keyed_64) {
         let met = keyed.rate() >= 0.8 * all.rate();
         report.add(Row {
             number: "15",
-            what: "an Idempotency-Key on every charge, against row 1",
+            what: "with an Idempotency-Key, of row 1",
             load: "64 connections, 100 merchants".to_owned(),
             figure: format!("{}: {}", percent(keyed.rate(), all.rate()), rate_and_latency(keyed)),
             cpu: Some(keyed.cpu_each()),
             target: Some(("≥ 80 %", met)),
         });
     }
-    if let Some(all) = all_64 {
-        open_loop::measure(plan, report, &front, all.rate());
-    }
-    for connections in [64, 256] {
-        let measured = ceiling(&front, connections, plan.lasting().min(Duration::from_secs(2)));
-        report.add(Row {
-            number: CEILING,
-            what: "the load generator's own ceiling: an empty handler",
-            load: format!("{connections} connections"),
-            figure: rate_and_latency(&measured),
-            cpu: Some(measured.cpu_each()),
-            target: None,
-        });
-    }
-    front.stop();
 }
 
 fn add_rate(
@@ -106,7 +85,7 @@ fn add_rate(
 ) {
     report.add(Row {
         number,
-        what: "split charges over HTTP: POST /api/card, 3 splits",
+        what: "POST /api/card, 3 splits",
         load: load.to_owned(),
         figure: rate_and_latency(measured),
         cpu: Some(measured.cpu_each()),
@@ -118,7 +97,7 @@ fn add_rate(
 pub(crate) fn add_hot(report: &mut Report, load: &str, all: &Measured, hot: &Measured) {
     report.add(Row {
         number: "5",
-        what: "one hot merchant against 100 merchants",
+        what: "one hot merchant, of the rate of 100",
         load: load.to_owned(),
         figure: format!("{}: {}/s, {}", percent(hot.rate(), all.rate()), thousands(hot.rate()), latency(hot)),
         cpu: Some(hot.cpu_each()),
@@ -142,7 +121,7 @@ fn add_peers(report: &mut Report, all: &Measured, hot: &Measured, peers: [Vec<Re
         };
         report.add(Row {
             number: "2",
-            what: "row 1 against PostgreSQL, one function call a charge",
+            what: "against PostgreSQL, one function call a charge",
             load: format!("64 clients, {merchants}"),
             figure,
             cpu: Some(ours.cpu_each()),

@@ -33,7 +33,7 @@ pub(crate) fn measure(plan: &Plan, report: &mut Report) {
         let charges = create_pix_charges(front.engine(), &front.shops, plan.count(PIX_CHARGES)).await;
         settle(front.engine(), charges, 1_024).await.times.len()
     });
-    add("disk for a PIX charge with 3 splits, created and paid", before, front.stop(), paid, "≤ 600 bytes", 600.0);
+    add("disk for a PIX charge with 3 splits, paid", before, front.stop(), paid, "≤ 600 bytes", 600.0);
     let front = Shopfront::open(100);
     let before = front.engine().size_bytes().expect("a size");
     let requests = front.charges(0..100, false);

@@ -19,7 +19,7 @@ use tokio::sync::Semaphore;
 use tokio::task::{JoinHandle, LocalSet};
 use tokio::time::{MissedTickBehavior, interval};
 
-use crate::machine::cpu_time;
+use crate::machine::CpuTime;
 
 /// What a request for a charge begins with when it carries a key; the digits are written over with a number never used before.
 pub(crate) const KEYED: &str = "POST /api/card HTTP/1.1\r\nidempotency-key: 0000000000000000\r\n";
@@ -50,14 +50,14 @@ pub(crate) struct Measured {
     pub(crate) unsent: u64,
     /// How long the load lasted.
     pub(crate) lasted: Duration,
-    /// CPU time of the whole process meanwhile.
-    pub(crate) cpu: Duration,
+    /// CPU time meanwhile.
+    pub(crate) cpu: CpuTime,
 }
 
 impl Default for Measured {
     fn default() -> Self {
         let histogram = || Histogram::new_with_bounds(1, 120_000_000, 3).expect("two minutes, to three digits");
-        let (lasted, cpu) = (Duration::ZERO, Duration::ZERO);
+        let (lasted, cpu) = Default::default();
         Self { times: histogram(), refused: histogram(), in_time: 0, unsent: 0, lasted, cpu }
     }
 }
@@ -68,14 +68,30 @@ impl Measured {
         self.in_time as f64 / self.lasted.as_secs_f64()
     }
 
+    /// Answers of all kinds.
+    pub(crate) fn answers(&self) -> u64 {
+        self.times.len() + self.refused.len()
+    }
+
     /// The latency of a charge that only this part of all is faster than, milliseconds.
     pub(crate) fn ms_at(&self, quantile: f64) -> f64 {
         self.times.value_at_quantile(quantile) as f64 / 1_000.0
     }
 
-    /// CPU time for one charge.
-    pub(crate) fn cpu_each(&self) -> Duration {
-        self.cpu / u32::try_from(self.times.len().max(1)).unwrap_or(u32::MAX)
+    /// CPU time for one answer.
+    pub(crate) fn cpu_each(&self) -> CpuTime {
+        self.cpu.each(self.answers())
+    }
+
+    /// Takes in what the same load showed at another time.
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.times.add(&other.times).expect("equal histograms");
+        self.refused.add(&other.refused).expect("equal histograms");
+        self.in_time += other.in_time;
+        self.unsent += other.unsent;
+        self.lasted += other.lasted;
+        self.cpu.process += other.cpu.process;
+        self.cpu.generator += other.cpu.generator;
     }
 
     /// Notes an answer to a request that was due then.
@@ -177,7 +193,7 @@ pub(crate) fn generator() -> Runtime {
 pub(crate) fn closed(address: SocketAddr, requests: &Rc<Requests>, connections: usize, lasting: Duration) -> Measured {
     LocalSet::new().block_on(&generator(), async {
         let opened = open(address, connections).await;
-        let (cpu, begun) = (cpu_time(), Instant::now());
+        let (cpu, begun) = (CpuTime::now(), Instant::now());
         let ends = begun + lasting;
         let measured = Rc::<RefCell<Measured>>::default();
         let clients = opened.into_iter().enumerate().map(|(first, mut connection)| {
@@ -195,7 +211,7 @@ pub(crate) fn closed(address: SocketAddr, requests: &Rc<Requests>, connections: 
             })
         });
         all_of(clients.collect()).await;
-        Measured { lasted: lasting, cpu: cpu_time().saturating_sub(cpu), ..measured.take() }
+        Measured { lasted: lasting, cpu: CpuTime::since(cpu), ..measured.take() }
     })
 }
 
@@ -210,7 +226,7 @@ pub(crate) fn open_loads(
         for (requests, rate, connections) in loads {
             opened.push((Rc::clone(requests), *rate, open(address, *connections).await));
         }
-        let cpu = cpu_time();
+        let cpu = CpuTime::now();
         let running: Vec<_> = opened
             .into_iter()
             .map(|(requests, rate, connections)| {
@@ -221,7 +237,7 @@ pub(crate) fn open_loads(
         for load in running {
             all.push(load.await.expect("a load"));
         }
-        let cpu = cpu_time().saturating_sub(cpu);
+        let cpu = CpuTime::since(cpu);
         all.into_iter().map(|measured| Measured { cpu, ..measured }).collect()
     })
 }

@@ -64,37 +64,86 @@ fn timed_sync(file: &File, offset: usize, bytes: usize) -> Duration {
     begun.elapsed()
 }
 
-/// How often a second the disk makes a write durable, one after the other.
-pub(crate) struct SyncRates {
-    /// At the end of a growing file.
-    pub(crate) growing: f64,
+/// A file that small writes are made durable in, one after the other: what one client could see at best.
+pub(crate) struct Disk {
+    file: File,
+    write: usize,
+    /// At the end of the growing file.
+    pub(crate) growing: Syncs,
     /// Over what was written before.
-    pub(crate) written: f64,
+    pub(crate) again: Syncs,
 }
 
-/// Writes this many bytes (at most a page) after each other, synced each time, for this long; then over them again.
-pub(crate) fn sync_rates(bytes: usize, lasting: Duration) -> SyncRates {
-    let file = tempfile::tempfile().expect("a file");
-    let (begun, mut count) = (Instant::now(), 0);
-    while begun.elapsed() < lasting {
-        timed_sync(&file, count * bytes, bytes);
-        count += 1;
-    }
-    let growing = count as f64 / begun.elapsed().as_secs_f64();
-    let begun = Instant::now();
-    for number in 0..count {
-        timed_sync(&file, number * bytes, bytes);
-    }
-    SyncRates { growing, written: count as f64 / begun.elapsed().as_secs_f64() }
+/// Writes that were made durable one after the other.
+#[derive(Default)]
+pub(crate) struct Syncs {
+    count: usize,
+    took: Duration,
 }
 
-/// CPU time of this process so far, its own and the kernel's for it.
-pub(crate) fn cpu_time() -> Duration {
-    /// What the kernel counts in here, whatever its own clock (`sysconf(_SC_CLK_TCK)` on Linux).
-    const TICKS_PER_SECOND: u64 = 100;
-    let text = fs::read_to_string("/proc/self/stat").expect("Linux");
-    // The name, in parentheses, may hold blanks; `utime` and `stime` are the 14th and 15th field.
-    let fields = text.rsplit_once(')').map(|(_, rest)| rest.split_whitespace()).expect("a name in parentheses");
-    let ticks: u64 = fields.skip(11).take(2).map(|ticks| ticks.parse::<u64>().expect("a number of ticks")).sum();
-    Duration::from_millis(ticks * 1_000 / TICKS_PER_SECOND)
+impl Disk {
+    /// An empty file, for writes of so many bytes, at most a page.
+    pub(crate) fn new(write: usize) -> Self {
+        let (growing, again) = Default::default();
+        Self { file: tempfile::tempfile().expect("a file"), write, growing, again }
+    }
+
+    /// Writes at the end for this long; then over the same again.
+    pub(crate) fn sync_for(&mut self, lasting: Duration) {
+        let first = self.growing.count;
+        let begun = Instant::now();
+        while begun.elapsed() < lasting {
+            self.growing.took += timed_sync(&self.file, self.growing.count * self.write, self.write);
+            self.growing.count += 1;
+        }
+        for number in first..self.growing.count {
+            self.again.took += timed_sync(&self.file, number * self.write, self.write);
+            self.again.count += 1;
+        }
+    }
+}
+
+impl Syncs {
+    /// So many a second.
+    pub(crate) fn rate(&self) -> f64 {
+        self.count as f64 / self.took.as_secs_f64()
+    }
+}
+
+/// CPU time, a program's own and the kernel's for it.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct CpuTime {
+    /// Of this process.
+    pub(crate) process: Duration,
+    /// Of this thread, on which the load generator runs.
+    pub(crate) generator: Duration,
+}
+
+impl CpuTime {
+    /// So far.
+    pub(crate) fn now() -> Self {
+        /// What the kernel counts in here, whatever its own clock (`sysconf(_SC_CLK_TCK)` on Linux).
+        const TICKS_PER_SECOND: u64 = 100;
+        let text = fs::read_to_string("/proc/self/stat").expect("Linux");
+        // The name, in parentheses, may hold blanks; `utime` and `stime` are the 14th and 15th field.
+        let fields = text.rsplit_once(')').map(|(_, rest)| rest.split_whitespace()).expect("a name in parentheses");
+        let ticks: u64 = fields.skip(11).take(2).map(|ticks| ticks.parse::<u64>().expect("a number of ticks")).sum();
+        let text = fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+        let ns = text.split_whitespace().next().and_then(|ns| ns.parse().ok()).unwrap_or_default();
+        let process = Duration::from_millis(ticks * 1_000 / TICKS_PER_SECOND);
+        Self { process, generator: Duration::from_nanos(ns) }
+    }
+
+    /// What was used since then.
+    pub(crate) fn since(then: Self) -> Self {
+        let now = Self::now();
+        let process = now.process.saturating_sub(then.process);
+        Self { process, generator: now.generator.saturating_sub(then.generator) }
+    }
+
+    /// A part of it.
+    pub(crate) fn each(self, count: u64) -> Self {
+        let count = u32::try_from(count.max(1)).unwrap_or(u32::MAX);
+        Self { process: self.process / count, generator: self.generator / count }
+    }
 }

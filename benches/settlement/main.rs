@@ -1,7 +1,7 @@
 //! How fast split charges become durable: one table, a row for each thing that this project is measured by, with its target, and the
 //! machine that it was measured on. It measures and prints; it judges nothing by its exit code.
 //!
-//! `cargo bench --bench settlement` takes about seven minutes; `-- --quick` less than two; `-- --only 14` measures one row.
+//! `cargo bench --bench settlement` takes about six minutes; `-- --quick` less than two; `-- --only 14` measures one row.
 //!
 //! Where two things are compared they take turns within one run, three times, and the run of the median rate is shown. The load generator
 //! ([`load`]) shares process and cores with the server, so every figure is of both; its own ceiling is printed too.
@@ -9,6 +9,7 @@
 #[path = "../shop/mod.rs"]
 mod shop;
 
+mod ceiling;
 mod charges;
 mod disk;
 mod large;
@@ -24,6 +25,7 @@ mod single;
 use std::time::Duration;
 
 use report::Report;
+use server::Shopfront;
 
 /// How often each thing is measured; the median counts.
 const ROUNDS: usize = 3;
@@ -68,7 +70,11 @@ fn main() {
     let mut report = Report::default();
     let facts = machine::facts();
     if plan.wants(&["1", "1b", "2", "3", "5", "13", "14", "15"]) {
-        charges::measure(&plan, &mut report);
+        let front = Shopfront::open(100);
+        charges::measure(&plan, &mut report, &front);
+        open_loop::measure(&plan, &mut report, &front);
+        ceiling::measure(&plan, &mut report, &front);
+        front.stop();
     }
     if plan.wants(&["4", "5"]) {
         settlements::measure(&plan, &mut report);

@@ -1,6 +1,6 @@
 //! Rows 3, 13 and 14: charges that come at a fixed rate, whatever the server does.
 
-use crate::load::{Measured, open_loads};
+use crate::load::{Measured, closed, open_loads};
 use crate::report::{Report, Row, latency, median, percent, rate_and_latency, thousands};
 use crate::server::Shopfront;
 use crate::{Plan, ROUNDS};
@@ -10,16 +10,22 @@ const CONNECTIONS: usize = 256;
 /// Connections of one that it cannot: nearly all that a listener takes, so that it is the server that has to refuse.
 const CONNECTIONS_OVERLOADED: usize = 4_000;
 
-/// Measures what is wanted of these rows, where `maximum` is the rate of row 1.
-pub(crate) fn measure(plan: &Plan, report: &mut Report, front: &Shopfront, maximum: f64) {
+/// A load at a fixed rate, and what closed loads could do just before it, charges a second.
+struct Round {
+    maximum: f64,
+    measured: Measured,
+}
+
+/// Measures what is wanted of these rows.
+pub(crate) fn measure(plan: &Plan, report: &mut Report, front: &Shopfront) {
     if plan.wants(&["3"]) {
-        at_seventy_percent(plan, report, front, maximum);
+        at_seventy_percent(plan, report, front);
     }
     if plan.wants(&["13"]) {
-        beside_a_loud_merchant(plan, report, front, maximum);
+        beside_a_loud_merchant(plan, report, front);
     }
     if plan.wants(&["14"]) {
-        at_twice_the_maximum(plan, report, front, maximum);
+        at_twice_the_maximum(plan, report, front);
     }
 }
 
@@ -27,28 +33,40 @@ fn p99(measured: &Measured) -> f64 {
     measured.ms_at(0.99)
 }
 
-fn at_seventy_percent(plan: &Plan, report: &mut Report, front: &Shopfront, maximum: f64) {
-    let (requests, rate) = (front.charges(0..front.shops.len(), false), 0.7 * maximum);
-    let run = || open_loads(front.address(), &[(&requests, rate, CONNECTIONS)], plan.lasting()).swap_remove(0);
-    let middle = median((0..ROUNDS).map(|_| run()).collect(), p99);
+/// The rate of row 1 at this moment.
+fn maximum(plan: &Plan, front: &Shopfront) -> f64 {
+    closed(front.address(), &front.charges(0..front.shops.len(), false), 64, plan.lasting() / 2).rate()
+}
+
+/// A part of the maximum, or more than that, by all merchants.
+fn rounds(plan: &Plan, front: &Shopfront, part: f64, connections: usize) -> Vec<Round> {
+    let requests = front.charges(0..front.shops.len(), false);
+    let round = |_| {
+        let maximum = maximum(plan, front);
+        let load = (&requests, part * maximum, connections);
+        Round { maximum, measured: open_loads(front.address(), &[load], plan.lasting()).swap_remove(0) }
+    };
+    (0..ROUNDS).map(round).collect()
+}
+
+fn at_seventy_percent(plan: &Plan, report: &mut Report, front: &Shopfront) {
+    let rounds = rounds(plan, front, 0.7, CONNECTIONS);
+    let Round { maximum, measured } = median(rounds, |round| p99(&round.measured));
+    let (done, p99_9) = (thousands(measured.rate()), measured.ms_at(0.999));
     report.add(Row {
         number: "3",
-        what: "latency at 70 % of row 1's rate, open loop",
-        load: format!("{}/s, 100 merchants", thousands(rate)),
-        figure: format!(
-            "{}, p99.9 {:.2} ms, {}/s done",
-            latency(&middle),
-            middle.ms_at(0.999),
-            thousands(middle.rate())
-        ),
-        cpu: Some(middle.cpu_each()),
-        target: Some(("p99 ≤ 10 ms", p99(&middle) <= 10.0)),
+        what: "at 70 % of row 1, open loop",
+        load: format!("{}/s, 100 merchants", thousands(0.7 * maximum)),
+        figure: format!("{done}/s, {}, p99.9 {p99_9:.2} ms", latency(&measured)),
+        cpu: Some(measured.cpu_each()),
+        target: Some(("p99 ≤ 10 ms", p99(&measured) <= 10.0)),
     });
 }
 
 /// The others send a twentieth of the maximum, with and without one merchant that sends nine times that.
-fn beside_a_loud_merchant(plan: &Plan, report: &mut Report, front: &Shopfront, maximum: f64) {
+fn beside_a_loud_merchant(plan: &Plan, report: &mut Report, front: &Shopfront) {
     let (others, loud) = (front.charges(1..front.shops.len(), false), front.charges(0..1, false));
+    let maximum = maximum(plan, front);
     let (of_others, of_loud) = (0.05 * maximum, 0.45 * maximum);
     let (mut without, mut with) = (Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
@@ -61,44 +79,42 @@ fn beside_a_loud_merchant(plan: &Plan, report: &mut Report, front: &Shopfront, m
     let times = p99(&with) / p99(&without);
     report.add(Row {
         number: "13",
-        what: "everybody else's p99 while one merchant takes 90 % of the load",
+        what: "the others' p99 beside one with 90 % of the load",
         load: format!("99 merchants {}/s, one {}/s", thousands(of_others), thousands(of_loud)),
-        figure: format!("{times:.2} ×: p99 {:.2} ms without it, {:.2} with", p99(&without), p99(&with)),
+        figure: format!("{times:.2} ×: {:.2} ms without it, {:.2} with", p99(&without), p99(&with)),
         cpu: None,
         target: Some(("≤ 1.5 ×", times <= 1.5)),
     });
 }
 
-fn at_twice_the_maximum(plan: &Plan, report: &mut Report, front: &Shopfront, maximum: f64) {
-    let (requests, rate) = (front.charges(0..front.shops.len(), false), 2.0 * maximum);
-    let load = (&requests, rate, CONNECTIONS_OVERLOADED);
-    let run = || open_loads(front.address(), &[load], plan.lasting()).swap_remove(0);
-    let middle = median((0..ROUNDS).map(|_| run()).collect(), Measured::rate);
-    let answered = (middle.times.len() + middle.refused.len()) as f64;
-    let refused_ms = |quantile| middle.refused.value_at_quantile(quantile) as f64 / 1_000.0;
+fn at_twice_the_maximum(plan: &Plan, report: &mut Report, front: &Shopfront) {
+    let rounds = rounds(plan, front, 2.0, CONNECTIONS_OVERLOADED);
+    let Round { maximum, measured } = median(rounds, |round| round.measured.rate() / round.maximum);
     let line = |what, figure, target| Row {
         number: "14",
         what,
-        load: format!("{}/s, {CONNECTIONS_OVERLOADED} connections", thousands(rate)),
+        load: format!("{}/s, {CONNECTIONS_OVERLOADED} connections", thousands(2.0 * maximum)),
         figure,
-        cpu: Some(middle.cpu_each()),
+        cpu: Some(measured.cpu_each()),
         target,
     };
     report.add(line(
-        "twice row 1's rate, open loop: goodput, of row 1's rate",
-        format!("{}: {}", percent(middle.rate(), maximum), rate_and_latency(&middle)),
-        Some(("≥ 60 %", middle.rate() >= 0.6 * maximum)),
+        "at twice row 1, open loop: goodput, of row 1",
+        format!("{}: {}", percent(measured.rate(), maximum), rate_and_latency(&measured)),
+        Some(("≥ 60 %", measured.rate() >= 0.6 * maximum)),
     ));
     report.add(line(
-        "… p99 of what is accepted",
-        format!("{:.2} ms", p99(&middle)),
-        Some(("≤ 50 ms", p99(&middle) <= 50.0)),
+        "… what is accepted",
+        format!("p99 {:.2} ms", p99(&measured)),
+        Some(("p99 ≤ 50 ms", p99(&measured) <= 50.0)),
     ));
-    let refused = percent(middle.refused.len() as f64, answered);
-    let (p50, p99) = (refused_ms(0.5), refused_ms(0.99));
+    let refused_ms = |quantile| measured.refused.value_at_quantile(quantile) as f64 / 1_000.0;
+    let (share, p50, p99) =
+        (percent(measured.refused.len() as f64, measured.answers() as f64), refused_ms(0.5), refused_ms(0.99));
+    report.add(line("… answered 503", format!("{share} of all answers, p50 {p50:.2}, p99 {p99:.2} ms"), None));
     report.add(line(
-        "… answered 503; never sent, as no connection was free",
-        format!("{refused}, p50 {p50:.2}, p99 {p99:.2} ms; {}", thousands(middle.unsent as f64)),
+        "… never sent, as no connection was free",
+        format!("{} requests", thousands(measured.unsent as f64)),
         None,
     ));
 }

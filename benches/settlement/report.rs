@@ -1,8 +1,7 @@
 //! The table: its rows are gathered in any order and printed in that of their numbers.
 
-use std::time::Duration;
-
 use crate::load::Measured;
+use crate::machine::CpuTime;
 
 /// The rows as they are numbered, in their order; the last one shows what the load generator can do by itself.
 const ORDER: [&str; 13] = ["1", "1b", "2", "3", "4", "5", "6", "11", "12", "13", "14", "15", CEILING];
@@ -20,8 +19,8 @@ pub(crate) struct Row {
     pub(crate) load: String,
     /// What came out.
     pub(crate) figure: String,
-    /// CPU time of the whole process for one charge.
-    pub(crate) cpu: Option<Duration>,
+    /// CPU time for one answer.
+    pub(crate) cpu: Option<CpuTime>,
     /// What it should be, and whether it is; nothing where a line is there for comparison only.
     pub(crate) target: Option<(&'static str, bool)>,
 }
@@ -35,13 +34,13 @@ pub(crate) struct Report {
 impl Report {
     /// Adds a line.
     pub(crate) fn add(&mut self, row: Row) {
-        eprintln!("row {}, {}: {}", row.number, row.load, row.figure);
+        eprintln!("measured row {}: {}, {}", row.number, row.what, row.load);
         self.rows.push(row);
     }
 
     /// Prints the lines of the rows that are wanted.
     pub(crate) fn print(&self, wanted: impl Fn(&str) -> bool) {
-        let head = ["row", "what", "load", "figure", "CPU µs/charge", "target", "met"].map(str::to_owned);
+        let head = ["row", "what", "load", "figure", "CPU µs", "target", "met"].map(str::to_owned);
         let mut lines = vec![head];
         for number in ORDER.into_iter().filter(|number| *number == CEILING || wanted(number)) {
             lines.extend(self.rows.iter().filter(|row| row.number == number).map(Row::cells));
@@ -58,7 +57,11 @@ impl Report {
 
 impl Row {
     fn cells(&self) -> [String; 7] {
-        let cpu = self.cpu.map_or_else(String::new, |cpu| format!("{:.0}", cpu.as_secs_f64() * 1e6));
+        let cpu =
+            self.cpu.map_or_else(String::new, |cpu| match [cpu.process, cpu.generator].map(|time| time.as_micros()) {
+                [process, 0] => process.to_string(),
+                [process, generator] => format!("{process} ({generator})"),
+            });
         let (target, met) = self.target.map_or(("", ""), |(target, met)| (target, if met { "yes" } else { "no" }));
         let [number, what, target, met] = [self.number, self.what, target, met].map(str::to_owned);
         [number, what, self.load.clone(), self.figure.clone(), cpu, target, met]

@@ -4,28 +4,19 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Duration;
 
 use actors::engine::Engine;
-use axum::Router;
-use axum::body::Bytes;
-use axum::http::StatusCode;
-use axum::http::header::CONTENT_TYPE;
-use axum::routing::post;
 use centavo::config::{Args, Command, Settings};
 use centavo::http::app::ApiKeyText;
-use centavo::http::server;
 use centavo::serve::{self, Running};
 use clap::Parser;
 use ledger::id::{GroupNumber, ObjectId};
 use ledger::merchant::MerchantCommand;
 use ledger::money::Centavos;
 use tempfile::TempDir;
-use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
-use tokio::sync::watch;
 
-use crate::load::{Connection, KEYED, Measured, Requests, closed, generator};
+use crate::load::{KEYED, Requests};
 use crate::shop::{Shop, new_id, open_shops, record};
 
 /// A server with its merchants, on a folder of its own.
@@ -127,27 +118,4 @@ pub(crate) fn charge(key: &str, amount: Centavos, splits: &[(ObjectId, Centavos)
     let first = if keyed { KEYED } else { "POST /api/card HTTP/1.1\r\n" };
     let head = format!("{first}host: bench\r\nauthorization: Bearer {key}\r\ncontent-type: application/json\r\n");
     format!("{head}content-length: {}\r\n\r\n{body}", body.len()).into_bytes()
-}
-
-/// How fast the load generator is by itself: the same requests, to a handler that does nothing but read them and answer what a charge is
-/// answered with, behind the same code for connections.
-pub(crate) fn ceiling(front: &Shopfront, connections: usize, lasting: Duration) -> Measured {
-    let requests = front.charges(0..1, false);
-    let answer = generator().block_on(async {
-        let mut connection = Connection::open(front.address()).await;
-        connection.call(&requests.texts[0]).await;
-        Bytes::copy_from_slice(connection.body())
-    });
-    let runtime = Runtime::new().expect("a runtime");
-    let (stop, stopped) = watch::channel(false);
-    let handler =
-        move |_body: Bytes| async move { (StatusCode::CREATED, [(CONTENT_TYPE, "application/json")], answer) };
-    let router = Router::new().route("/api/card", post(handler));
-    let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).expect("an address");
-    let address = listener.local_addr().expect("an address");
-    let served = runtime.spawn(server::run(listener, router, stopped, server::Limits::default()));
-    let measured = closed(address, &requests, connections, lasting);
-    stop.send(true).expect("a server that listens");
-    runtime.block_on(served).expect("a server that ends");
-    measured
 }
