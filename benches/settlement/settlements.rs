@@ -35,7 +35,7 @@ pub(crate) fn measure(plan: &Plan, report: &mut Report) {
         for _ in 0..ROUNDS {
             for ((shops, in_flight), rounds) in &mut loads {
                 let charges = create_pix_charges(&engine, shops, plan.count(CHARGES)).await;
-                rounds.push(settle(&engine, charges, *in_flight).await);
+                rounds.push(settle(&engine, charges, *in_flight, LASTING_MAX).await);
             }
         }
         let record_bytes = {
@@ -73,11 +73,16 @@ pub(crate) fn measure(plan: &Plan, report: &mut Report) {
     });
 }
 
-/// Pays all charges, so many at a time.
-pub(crate) async fn settle(engine: &Arc<Engine>, charges: Vec<(GroupNumber, ObjectId)>, in_flight: usize) -> Measured {
+/// Pays all charges, so many at a time, or as many as can be in this time.
+pub(crate) async fn settle(
+    engine: &Arc<Engine>,
+    charges: Vec<(GroupNumber, ObjectId)>,
+    in_flight: usize,
+    lasting_max: Duration,
+) -> Measured {
     let (charges, next) = (Arc::new(charges), Arc::new(AtomicUsize::new(0)));
     let (cpu, begun) = (CpuTime::now(), Instant::now());
-    let ends = begun + LASTING_MAX;
+    let ends = begun + lasting_max;
     let workers = (0..in_flight).map(|_| {
         let (engine, charges, next) = (Arc::clone(engine), Arc::clone(&charges), Arc::clone(&next));
         tokio::spawn(async move {
@@ -95,12 +100,12 @@ pub(crate) async fn settle(engine: &Arc<Engine>, charges: Vec<(GroupNumber, Obje
         })
     });
     let workers: Vec<_> = workers.collect();
-    let mut measured = Measured::default();
+    let mut micros = Vec::with_capacity(in_flight);
     for worker in workers {
-        for micros in worker.await.expect("a worker") {
-            measured.times.saturating_record(micros);
-        }
+        micros.push(worker.await.expect("a worker"));
     }
-    let in_time = measured.times.len();
-    Measured { in_time, lasted: begun.elapsed(), cpu: CpuTime::since(cpu), ..measured }
+    let mut measured = Measured { lasted: begun.elapsed(), cpu: CpuTime::since(cpu), ..Measured::default() };
+    micros.into_iter().flatten().for_each(|micros| measured.times.saturating_record(micros));
+    measured.in_time = measured.times.len();
+    measured
 }
