@@ -37,7 +37,10 @@ pub(crate) fn measure(plan: &Plan, report: &mut Report, front: &Shopfront) {
     let mut peers: [Vec<Result<Peer, String>>; 2] = Default::default();
     for _ in 0..ROUNDS {
         for load in loads.iter_mut().filter(|load| plan.wants(load.rows)) {
-            load.rounds.push(closed(front.address(), &load.requests, load.connections, plan.lasting()));
+            let before = front.records();
+            let measured = closed(front.address(), &load.requests, load.connections, plan.lasting());
+            assert!(front.records() >= before + 2 * measured.times.len(), "each charge is two Records of its own");
+            load.rounds.push(measured);
         }
         if plan.wants(&["2"]) {
             peers[0].push(peer::postgres(plan, 64, "hot"));

@@ -73,7 +73,7 @@ impl Measured {
         self.times.len() + self.refused.len()
     }
 
-    /// The latency of a charge that only this part of all is faster than, milliseconds.
+    /// The latency that this part of all charges stays within, milliseconds.
     pub(crate) fn ms_at(&self, quantile: f64) -> f64 {
         self.times.value_at_quantile(quantile) as f64 / 1_000.0
     }

@@ -1,7 +1,7 @@
 //! How fast split charges become durable: one table, a row for each thing that this project is measured by, with its target, and the
 //! machine that it was measured on. It measures and prints; it judges nothing by its exit code.
 //!
-//! `cargo bench --bench settlement` takes about six minutes; `-- --quick` less than two; `-- --only 14` measures one row.
+//! `cargo bench --bench settlement` takes about six minutes; `-- --quick` less than two; `-- --only 14` measures one row, `-- --only 3,14` two.
 //!
 //! Where two things are compared they take turns within one run, three times, and the run of the median rate is shown. The load generator
 //! ([`load`]) shares process and cores with the server, so every figure is of both; its own ceiling is printed too.
@@ -24,7 +24,7 @@ mod single;
 
 use std::time::Duration;
 
-use report::Report;
+use report::{ROWS, Report};
 use server::Shopfront;
 
 /// How often each thing is measured; the median counts.
@@ -33,7 +33,7 @@ const ROUNDS: usize = 3;
 /// What to measure, and how long.
 pub(crate) struct Plan {
     quick: bool,
-    only: Option<String>,
+    only: Vec<String>,
 }
 
 impl Plan {
@@ -41,7 +41,13 @@ impl Plan {
         let arguments: Vec<String> = std::env::args().collect();
         let quick = arguments.iter().any(|argument| argument == "--quick");
         let only = arguments.iter().position(|argument| argument == "--only");
-        Self { quick, only: only.and_then(|at| arguments.get(at + 1)).cloned() }
+        let only = only.and_then(|at| arguments.get(at + 1)).map_or("", String::as_str);
+        let only: Vec<String> = only.split(',').filter(|row| !row.is_empty()).map(str::to_owned).collect();
+        if let Some(unknown) = only.iter().find(|row| !ROWS.contains(&row.as_str())) {
+            eprintln!("there is no row {unknown}; the rows are {}", ROWS.join(", "));
+            std::process::exit(2);
+        }
+        Self { quick, only }
     }
 
     /// How long one load lasts.
@@ -61,7 +67,7 @@ impl Plan {
 
     /// True when one of these rows is asked for.
     pub(crate) fn wants(&self, rows: &[&str]) -> bool {
-        self.only.as_deref().is_none_or(|only| rows.contains(&only))
+        self.only.is_empty() || self.only.iter().any(|only| rows.contains(&only.as_str()))
     }
 }
 

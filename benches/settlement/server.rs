@@ -59,6 +59,11 @@ impl Shopfront {
         &self.running.app.engine
     }
 
+    /// How many Records its journal has.
+    pub(crate) fn records(&self) -> u64 {
+        self.engine().projector().published().0
+    }
+
     /// Requests for a card charge with a split for each recipient, one for each of these merchants.
     pub(crate) fn charges(&self, merchants: std::ops::Range<usize>, keyed: bool) -> Rc<Requests> {
         let texts = merchants.map(|number| {
