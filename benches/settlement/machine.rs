@@ -64,6 +64,13 @@ fn timed_sync(file: &File, offset: usize, bytes: usize) -> Duration {
     begun.elapsed()
 }
 
+/// How many files and connections this process may have open at a time.
+pub(crate) fn open_files_max() -> usize {
+    let limits = fs::read_to_string("/proc/self/limits").unwrap_or_default();
+    let line = limits.lines().find_map(|line| line.strip_prefix("Max open files"));
+    line.and_then(|line| line.split_whitespace().next()?.parse().ok()).unwrap_or(usize::MAX)
+}
+
 /// A file that small writes are made durable in, one after the other: what one client could see at best.
 pub(crate) struct Disk {
     file: File,
