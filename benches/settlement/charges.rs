@@ -1,0 +1,134 @@
+//! Rows 1, 1b, 2, 5 and 15: card charges over HTTP, each client with one request in flight.
+
+use std::rc::Rc;
+
+use crate::load::{Measured, Requests, closed};
+use crate::peer::{self, Peer};
+use crate::report::{Report, Row, latency, median, percent, rate_and_latency, thousands};
+use crate::server::Shopfront;
+use crate::{Plan, ROUNDS};
+
+/// A closed load, and what each round of it showed.
+struct Load {
+    rows: &'static [&'static str],
+    requests: Rc<Requests>,
+    connections: usize,
+    rounds: Vec<Measured>,
+}
+
+/// Measures what is wanted of these rows.
+pub(crate) fn measure(plan: &Plan, report: &mut Report, front: &Shopfront) {
+    let merchants = front.shops.len();
+    let (all, hot, keyed) =
+        (front.charges(0..merchants, false), front.charges(0..1, false), front.charges(0..merchants, true));
+    let load = |rows, requests: &Rc<Requests>, connections| Load {
+        rows,
+        requests: Rc::clone(requests),
+        connections,
+        rounds: Vec::new(),
+    };
+    let mut loads = [
+        load(&["1", "2", "5", "15"], &all, 64),
+        load(&["2", "5"], &hot, 64),
+        load(&["15"], &keyed, 64),
+        load(&["1b", "5"], &all, 256),
+        load(&["5"], &hot, 256),
+    ];
+    let mut peers: [Vec<Result<Peer, String>>; 2] = Default::default();
+    for _ in 0..ROUNDS {
+        for load in loads.iter_mut().filter(|load| plan.wants(load.rows)) {
+            let before = front.records();
+            let measured = closed(front.address(), &load.requests, load.connections, plan.lasting());
+            assert!(front.records() >= before + 2 * measured.times.len(), "each charge is two Records of its own");
+            load.rounds.push(measured);
+        }
+        if plan.wants(&["2"]) {
+            peers[0].push(peer::postgres(plan, 64, "hot"));
+            if plan.is_thorough() {
+                peers[1].push(peer::postgres(plan, 64, "uniform"));
+            }
+        }
+    }
+    let [all_64, hot_64, keyed_64, all_256, hot_256] =
+        loads.map(|load| (!load.rounds.is_empty()).then(|| median(load.rounds, Measured::rate)));
+    if let Some(all) = &all_64 {
+        add_rate(report, "1", "64 connections, 100 merchants", all, ("≥ 20,000/s", 20_000.0));
+    }
+    if let Some(all) = &all_256 {
+        add_rate(report, "1b", "256 connections, 100 merchants", all, ("≥ 28,000/s", 28_000.0));
+    }
+    if let (Some(all), Some(hot)) = (&all_64, &hot_64) {
+        if plan.wants(&["2"]) {
+            add_peers(report, all, hot, peers);
+        }
+        add_hot(report, "HTTP, 64 connections", all, hot);
+    }
+    if let (Some(all), Some(hot)) = (&all_256, &hot_256) {
+        add_hot(report, "HTTP, 256 connections", all, hot);
+    }
+    if let (Some(all), Some(keyed)) = (&all_64, &keyed_64) {
+        let met = keyed.rate() >= 0.8 * all.rate();
+        report.add(Row {
+            number: "15",
+            what: "with an Idempotency-Key, of row 1",
+            load: "64 connections, 100 merchants".to_owned(),
+            figure: format!("{}: {}", percent(keyed.rate(), all.rate()), rate_and_latency(keyed)),
+            cpu: Some(keyed.cpu_each()),
+            target: Some(("≥ 80 %", met)),
+        });
+    }
+}
+
+fn add_rate(
+    report: &mut Report,
+    number: &'static str,
+    load: &str,
+    measured: &Measured,
+    (target, least): (&'static str, f64),
+) {
+    report.add(Row {
+        number,
+        what: "POST /api/card, 3 splits",
+        load: load.to_owned(),
+        figure: rate_and_latency(measured),
+        cpu: Some(measured.cpu_each()),
+        target: Some((target, measured.rate() >= least)),
+    });
+}
+
+/// Row 5.
+pub(crate) fn add_hot(report: &mut Report, load: &str, all: &Measured, hot: &Measured) {
+    report.add(Row {
+        number: "5",
+        what: "one hot merchant, of the rate of 100",
+        load: load.to_owned(),
+        figure: format!("{}: {}/s, {}", percent(hot.rate(), all.rate()), thousands(hot.rate()), latency(hot)),
+        cpu: Some(hot.cpu_each()),
+        target: Some(("≥ 90 %", hot.rate() >= 0.9 * all.rate())),
+    });
+}
+
+fn add_peers(report: &mut Report, all: &Measured, hot: &Measured, peers: [Vec<Result<Peer, String>>; 2]) {
+    let [on_hot, on_all] = peers.map(|rounds| rounds.into_iter().collect::<Result<Vec<Peer>, String>>());
+    let compared = [("one merchant", hot, on_hot, true), ("100 merchants", all, on_all, false)];
+    for (merchants, ours, theirs, has_target) in compared {
+        let (figure, times) = match theirs {
+            Ok(rounds) if rounds.is_empty() => continue,
+            Ok(rounds) => {
+                let peer = median(rounds, |peer| peer.rate);
+                let times = ours.rate() / peer.rate;
+                let rates = format!("{} against {}/s", thousands(ours.rate()), thousands(peer.rate));
+                (format!("{times:.1} ×: {rates}, p50 {:.2}, p99 {:.2} ms", peer.p50_ms, peer.p99_ms), Some(times))
+            }
+            Err(missing) => (missing, None),
+        };
+        report.add(Row {
+            number: "2",
+            what: "against PostgreSQL, one function call a charge",
+            load: format!("64 clients, {merchants}"),
+            figure,
+            cpu: Some(ours.cpu_each()),
+            target: times.filter(|_| has_target).map(|times| ("≥ 15 ×", times >= 15.0)),
+        });
+    }
+}

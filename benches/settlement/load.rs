@@ -1,0 +1,301 @@
+//! The load generator: keep-alive connections on one thread, requests that were written out before, one in flight on each connection. A
+//! request costs one write and one read; of an answer, only the status is looked at once its length is known.
+//!
+//! A closed load sends the next request when the answer of the last one is there. An open load sends at a fixed rate whatever the server does, and
+//! a time is counted from when the request *should* have been sent, so that waiting for a free connection is not hidden.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use hdrhistogram::Histogram;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::runtime::{Builder, Runtime};
+use tokio::sync::Semaphore;
+use tokio::task::{JoinHandle, LocalSet};
+use tokio::time::{MissedTickBehavior, interval};
+
+use crate::machine::CpuTime;
+
+/// What a request for a charge begins with when it carries a key; the digits are written over with a number never used before.
+pub(crate) const KEYED: &str = "POST /api/card HTTP/1.1\r\nidempotency-key: 0000000000000000\r\n";
+/// Where the digits are.
+const DIGITS: std::ops::Range<usize> = KEYED.len() - 18..KEYED.len() - 2;
+/// How often an open load looks at the clock. What has come due since is sent at once, as a burst.
+const TICK: Duration = Duration::from_millis(1);
+
+static NEXT_KEY: AtomicU64 = AtomicU64::new(1);
+
+/// Requests, taken in turn, and the status that each is answered with when all is well.
+pub(crate) struct Requests {
+    /// The text of each.
+    pub(crate) texts: Vec<Vec<u8>>,
+    /// True when each begins with [`KEYED`], and gets a key of its own.
+    pub(crate) keyed: bool,
+}
+
+/// What a load showed.
+pub(crate) struct Measured {
+    /// Microseconds until the charge was made, of each one that was.
+    pub(crate) times: Histogram<u64>,
+    /// Microseconds until the answer 503, of each request that got it.
+    pub(crate) refused: Histogram<u64>,
+    /// Charges made before the load ended: without those of its last moments.
+    pub(crate) in_time: u64,
+    /// Requests that no connection was free for until the load ended.
+    pub(crate) unsent: u64,
+    /// How long the load lasted.
+    pub(crate) lasted: Duration,
+    /// CPU time meanwhile.
+    pub(crate) cpu: CpuTime,
+}
+
+impl Default for Measured {
+    fn default() -> Self {
+        let histogram = || Histogram::new_with_bounds(1, 120_000_000, 3).expect("two minutes, to three digits");
+        let (lasted, cpu) = Default::default();
+        Self { times: histogram(), refused: histogram(), in_time: 0, unsent: 0, lasted, cpu }
+    }
+}
+
+impl Measured {
+    /// Charges a second.
+    pub(crate) fn rate(&self) -> f64 {
+        self.in_time as f64 / self.lasted.as_secs_f64()
+    }
+
+    /// Answers of all kinds.
+    pub(crate) fn answers(&self) -> u64 {
+        self.times.len() + self.refused.len()
+    }
+
+    /// The latency that this part of all charges stays within, milliseconds.
+    pub(crate) fn ms_at(&self, quantile: f64) -> f64 {
+        self.times.value_at_quantile(quantile) as f64 / 1_000.0
+    }
+
+    /// CPU time for one answer.
+    pub(crate) fn cpu_each(&self) -> CpuTime {
+        self.cpu.each(self.answers())
+    }
+
+    /// Takes in what the same load showed at another time.
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.times.add(&other.times).expect("equal histograms");
+        self.refused.add(&other.refused).expect("equal histograms");
+        self.in_time += other.in_time;
+        self.unsent += other.unsent;
+        self.lasted += other.lasted;
+        self.cpu.process += other.cpu.process;
+        self.cpu.generator += other.cpu.generator;
+    }
+
+    /// Notes an answer to a request that was due then.
+    pub(crate) fn note(&mut self, status: u16, due: Instant, ends: Instant) {
+        let now = Instant::now();
+        let micros = now.duration_since(due).as_micros() as u64;
+        match status {
+            503 => self.refused.saturating_record(micros),
+            _ => self.times.saturating_record(micros),
+        }
+        self.in_time += u64::from(status != 503 && now <= ends);
+    }
+}
+
+/// A connection with at most one request in flight.
+pub(crate) struct Connection {
+    stream: TcpStream,
+    outgoing: Vec<u8>,
+    answer: Vec<u8>,
+    usual_len: usize,
+}
+
+impl Connection {
+    /// Connects.
+    pub(crate) async fn open(address: SocketAddr) -> Self {
+        let stream = TcpStream::connect(address).await.expect("a connection");
+        stream.set_nodelay(true).expect("no delay");
+        Self { stream, outgoing: Vec::new(), answer: vec![0; 2_048], usual_len: 0 }
+    }
+
+    /// Sends the request whose turn it is and reads its answer; gives the status, which must be one of success, or 503.
+    async fn call_in_turn(&mut self, requests: &Requests, turn: usize) -> u16 {
+        let text = &requests.texts[turn % requests.texts.len()];
+        if !requests.keyed {
+            return self.call(text).await;
+        }
+        let mut outgoing = std::mem::take(&mut self.outgoing);
+        outgoing.clear();
+        outgoing.extend_from_slice(text);
+        let mut number = NEXT_KEY.fetch_add(1, Ordering::Relaxed);
+        for digit in outgoing[DIGITS].iter_mut().rev() {
+            (*digit, number) = (b'0' + (number % 10) as u8, number / 10);
+        }
+        let status = self.call(&outgoing).await;
+        self.outgoing = outgoing;
+        status
+    }
+
+    /// Sends a request and reads its answer; gives the status, which must be one of success, or 503.
+    pub(crate) async fn call(&mut self, request: &[u8]) -> u16 {
+        self.stream.write_all(request).await.expect("a request");
+        let mut filled = 0;
+        loop {
+            if filled == self.answer.len() {
+                self.answer.resize(2 * filled, 0);
+            }
+            let read = self.stream.read(&mut self.answer[filled..]).await.expect("an answer");
+            assert!(read > 0, "the server closed the connection");
+            filled += read;
+            let is_usual = filled == self.usual_len && self.answer[filled - 1] == b'}';
+            if is_usual || whole_len(&self.answer[..filled]) == Some(filled) {
+                self.usual_len = filled;
+                return self.status();
+            }
+        }
+    }
+
+    /// The body of the last answer.
+    pub(crate) fn body(&self) -> &[u8] {
+        let head = head_len(&self.answer).expect("an answer");
+        &self.answer[head..self.usual_len]
+    }
+
+    fn status(&self) -> u16 {
+        let status: u16 = self.answer[9..12].iter().fold(0, |status, digit| status * 10 + u16::from(digit - b'0'));
+        let text = || String::from_utf8_lossy(&self.answer[..self.usual_len]);
+        assert!(matches!(status, 200 | 201 | 503), "{}", text());
+        status
+    }
+}
+
+fn head_len(answer: &[u8]) -> Option<usize> {
+    answer.windows(4).position(|window| window == b"\r\n\r\n").map(|end| end + 4)
+}
+
+/// The length of an answer whose head is there.
+fn whole_len(answer: &[u8]) -> Option<usize> {
+    let head = std::str::from_utf8(&answer[..head_len(answer)?]).expect("a head in ASCII");
+    let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")).expect("a length");
+    Some(head.len() + length.parse::<usize>().expect("a number"))
+}
+
+/// Where the generator runs: on one thread, so that it wakes no other.
+pub(crate) fn generator() -> Runtime {
+    Builder::new_current_thread().enable_all().build().expect("a runtime")
+}
+
+/// The next request on each connection when the last one is answered.
+pub(crate) fn closed(address: SocketAddr, requests: &Rc<Requests>, connections: usize, lasting: Duration) -> Measured {
+    LocalSet::new().block_on(&generator(), async {
+        let opened = open(address, connections).await;
+        let (cpu, begun) = (CpuTime::now(), Instant::now());
+        let ends = begun + lasting;
+        let measured = Rc::<RefCell<Measured>>::default();
+        let clients = opened.into_iter().enumerate().map(|(first, mut connection)| {
+            let (requests, measured) = (Rc::clone(requests), Rc::clone(&measured));
+            tokio::task::spawn_local(async move {
+                let mut due = Instant::now();
+                for turn in first.. {
+                    let status = connection.call_in_turn(&requests, turn).await;
+                    measured.borrow_mut().note(status, due, ends);
+                    due = Instant::now();
+                    if due >= ends {
+                        break;
+                    }
+                }
+            })
+        });
+        all_of(clients.collect()).await;
+        Measured { lasted: lasting, cpu: CpuTime::since(cpu), ..measured.take() }
+    })
+}
+
+/// Several open loads beside each other, each at its rate (requests a second) on so many connections.
+pub(crate) fn open_loads(
+    address: SocketAddr,
+    loads: &[(&Rc<Requests>, f64, usize)],
+    lasting: Duration,
+) -> Vec<Measured> {
+    LocalSet::new().block_on(&generator(), async {
+        let mut opened = Vec::with_capacity(loads.len());
+        for (requests, rate, connections) in loads {
+            opened.push((Rc::clone(requests), *rate, open(address, *connections).await));
+        }
+        let cpu = CpuTime::now();
+        let running: Vec<_> = opened
+            .into_iter()
+            .map(|(requests, rate, connections)| {
+                tokio::task::spawn_local(open_load(requests, rate, connections, lasting))
+            })
+            .collect();
+        let mut all = Vec::with_capacity(loads.len());
+        for load in running {
+            all.push(load.await.expect("a load"));
+        }
+        let cpu = CpuTime::since(cpu);
+        all.into_iter().map(|measured| Measured { cpu, ..measured }).collect()
+    })
+}
+
+/// Requests that are due and were not sent yet, oldest first.
+struct Due {
+    since: RefCell<VecDeque<Instant>>,
+    /// As many permits as there are requests.
+    count: Semaphore,
+}
+
+async fn open_load(requests: Rc<Requests>, rate: f64, connections: Vec<Connection>, lasting: Duration) -> Measured {
+    let due = Rc::new(Due { since: RefCell::default(), count: Semaphore::new(0) });
+    let begun = Instant::now();
+    let measured = Rc::<RefCell<Measured>>::default();
+    let clients = connections.into_iter().enumerate().map(|(first, mut connection)| {
+        let (due, requests, measured) = (Rc::clone(&due), Rc::clone(&requests), Rc::clone(&measured));
+        tokio::task::spawn_local(async move {
+            for turn in first.. {
+                let Ok(taken) = due.count.acquire().await else { break };
+                taken.forget();
+                let since = due.since.borrow_mut().pop_front().expect("one for each permit");
+                let status = connection.call_in_turn(&requests, turn).await;
+                measured.borrow_mut().note(status, since, begun + lasting);
+            }
+        })
+    });
+    let clients = clients.collect();
+    let mut ticks = interval(TICK);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Burst);
+    let (first, mut sent) = (ticks.tick().await.into_std(), 0);
+    loop {
+        let at = ticks.tick().await.into_std();
+        let elapsed = at.duration_since(first);
+        if elapsed > lasting {
+            break;
+        }
+        let now_due = (rate * elapsed.as_secs_f64()) as usize - sent;
+        due.since.borrow_mut().extend(std::iter::repeat_n(at, now_due));
+        due.count.add_permits(now_due);
+        sent += now_due;
+    }
+    due.count.close();
+    all_of(clients).await;
+    let unsent = due.since.borrow().len() as u64;
+    Measured { lasted: lasting, unsent, ..measured.take() }
+}
+
+async fn open(address: SocketAddr, connections: usize) -> Vec<Connection> {
+    let mut opened = Vec::with_capacity(connections);
+    for _ in 0..connections {
+        opened.push(Connection::open(address).await);
+    }
+    opened
+}
+
+async fn all_of(clients: Vec<JoinHandle<()>>) {
+    for client in clients {
+        client.await.expect("a client");
+    }
+}

@@ -1,0 +1,142 @@
+//! The server that is measured, with its merchants, and the requests that they send.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use actors::engine::Engine;
+use centavo::config::{Args, Command, Settings};
+use centavo::http::app::ApiKeyText;
+use centavo::serve::{self, Running};
+use clap::Parser;
+use ledger::id::{GroupNumber, ObjectId};
+use ledger::merchant::MerchantCommand;
+use ledger::money::Centavos;
+use tempfile::TempDir;
+use tokio::runtime::Runtime;
+
+use crate::load::{KEYED, Requests};
+use crate::shop::{Shop, new_id, open_shops, record};
+
+/// The journal, the index, and what is kept of states, keys and readers' view.
+pub(crate) const PARTS: [&str; 3] = ["journal", "files", "state"];
+
+/// A server with its merchants, on a folder of its own.
+pub(crate) struct Shopfront {
+    /// What it runs on.
+    pub(crate) runtime: Runtime,
+    /// Its merchants.
+    pub(crate) shops: Arc<Vec<Shop>>,
+    /// An API key of each.
+    pub(crate) keys: Vec<String>,
+    running: Running,
+    folder: TempDir,
+}
+
+impl Shopfront {
+    /// Starts a server, and opens so many merchants.
+    pub(crate) fn open(merchants: usize) -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let runtime = Runtime::new().expect("a runtime");
+        let running = runtime.block_on(serve::start(settings(folder.path()), |_, _| {})).expect("a server");
+        let engine = &running.app.engine;
+        let (shops, keys) = runtime.block_on(async {
+            let shops = open_shops(engine, merchants).await;
+            let mut keys = Vec::with_capacity(merchants);
+            for shop in &shops {
+                keys.push(make_key(engine, shop.group).await);
+            }
+            (Arc::new(shops), keys)
+        });
+        Self { runtime, shops, keys, running, folder }
+    }
+
+    /// Where merchants call.
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.running.public
+    }
+
+    /// The engine below.
+    pub(crate) fn engine(&self) -> &Arc<Engine> {
+        &self.running.app.engine
+    }
+
+    /// How many Records its journal has.
+    pub(crate) fn records(&self) -> u64 {
+        self.engine().projector().published().0
+    }
+
+    /// Requests for a card charge with a split for each recipient, one for each of these merchants.
+    pub(crate) fn charges(&self, merchants: std::ops::Range<usize>, keyed: bool) -> Rc<Requests> {
+        let texts = merchants.map(|number| {
+            let splits: Vec<_> =
+                self.shops[number].splits().iter().map(|split| (split.recipient, split.amount)).collect();
+            charge(&self.keys[number], Centavos(10_000), &splits, keyed)
+        });
+        Rc::new(Requests { texts: texts.collect(), keyed })
+    }
+
+    /// The bytes that its data takes in each part of the folder: [`PARTS`].
+    pub(crate) fn bytes(&self) -> [u64; 3] {
+        PARTS.map(|part| bytes_below(&self.folder.path().join(part)))
+    }
+
+    /// Ends the server in good order, and gives the bytes that its data takes then.
+    pub(crate) fn stop(self) -> [u64; 3] {
+        self.runtime.block_on(self.running.stop());
+        PARTS.map(|part| bytes_below(&self.folder.path().join(part)))
+    }
+}
+
+fn bytes_below(folder: &Path) -> u64 {
+    let entries = fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry"));
+    let bytes = entries.map(|entry| match entry.metadata() {
+        Ok(data) if data.is_dir() => bytes_below(&entry.path()),
+        Ok(data) => data.len(),
+        // It was replaced meanwhile.
+        Err(_) => 0,
+    });
+    bytes.sum()
+}
+
+fn settings(data: &Path) -> Settings {
+    let data = data.to_string_lossy();
+    let sandbox = ["--sandbox", "on", "--rate-limit", "off"];
+    let fixed =
+        ["centavo", "serve", "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0"].into_iter().chain(sandbox);
+    match Args::parse_from(fixed.chain(["--data", &data])).command {
+        Command::Serve(args) => args.settings().expect("settings"),
+        _ => unreachable!("serve was asked for"),
+    }
+}
+
+async fn make_key(engine: &Engine, group: GroupNumber) -> String {
+    let id = new_id(engine, group);
+    let text = ApiKeyText::of(true, id, [7; 24]);
+    let digest = ApiKeyText::digest(&text);
+    let command = MerchantCommand::CreateApiKey { id, digest, webhook_url: None, webhook_secret: Vec::new() };
+    record(engine, group, command).await;
+    text
+}
+
+/// The request for a card charge.
+pub(crate) fn charge(key: &str, amount: Centavos, splits: &[(ObjectId, Centavos)], keyed: bool) -> Vec<u8> {
+    let item =
+        |(id, amount): &(ObjectId, Centavos)| format!(r#"{{"sub_recipient_id":"{}","amount":{}}}"#, id.uuid(), amount);
+    let splits: Vec<String> = splits.iter().map(item).collect();
+    let body = format!(
+        concat!(
+            r#"{{"amount":{},"customer":{{"name":"Pedro da Silva","email":"pedro@example.com","#,
+            r#""document":"12345678909"}},"credit_card":{{"number":"4111111111111111","#,
+            r#""holder_name":"PEDRO DA SILVA","exp_month":12,"exp_year":2039,"cvv":"123"}},"#,
+            r#""installments":1,"splits":[{}]}}"#
+        ),
+        amount,
+        splits.join(",")
+    );
+    let first = if keyed { KEYED } else { "POST /api/card HTTP/1.1\r\n" };
+    let head = format!("{first}host: bench\r\nauthorization: Bearer {key}\r\ncontent-type: application/json\r\n");
+    format!("{head}content-length: {}\r\n\r\n{body}", body.len()).into_bytes()
+}

@@ -1,0 +1,96 @@
+//! Row 6: one client with one request in flight, against what the disk could do at best in the same seconds: as many writes of a Record's
+//! size, one after the other, each synced.
+
+use std::time::{Duration, Instant};
+
+use crate::load::{Connection, Measured, generator};
+use crate::machine::{CpuTime, Disk};
+use crate::report::{Report, Row, latency, median, percent, thousands};
+use crate::server::Shopfront;
+use crate::shop::create_pix_charges;
+use crate::{Plan, ROUNDS};
+
+/// About what the journal writes for a Record with three splits, bytes.
+const WRITE: usize = 512;
+/// Disk and server take turns so often in a round, as the disk of a shared machine is another one from second to second.
+const TURNS: u32 = 10;
+/// Confirmations that are ready for each second.
+const PER_SECOND_MAX: usize = 5_000;
+
+/// A load, and what the disk could do in the same seconds.
+struct Round {
+    measured: Measured,
+    disk: Disk,
+}
+
+impl Round {
+    /// Lets the disk and a load take turns.
+    fn of<'a>(front: &Shopfront, mut requests: impl Iterator<Item = &'a Vec<u8>>, lasting: Duration) -> Self {
+        let (mut measured, mut disk) = (Measured::default(), Disk::new(WRITE));
+        for _ in 0..TURNS {
+            disk.sync_for(lasting / TURNS / 2);
+            measured.add(&one_by_one(front, &mut requests, lasting / TURNS));
+        }
+        Self { measured, disk }
+    }
+
+    /// The part of the disk's own rate.
+    fn part(&self) -> f64 {
+        self.measured.rate() / self.disk.growing.rate()
+    }
+}
+
+/// Measures the row.
+pub(crate) fn measure(plan: &Plan, report: &mut Report) {
+    let front = Shopfront::open(1);
+    let lasting = plan.lasting().min(Duration::from_secs(3));
+    let count = ROUNDS * PER_SECOND_MAX * lasting.as_secs() as usize;
+    let charges = front.runtime.block_on(create_pix_charges(front.engine(), &front.shops, count));
+    let confirmations: Vec<Vec<u8>> = charges.iter().map(|(_, id)| confirmation(&front.keys[0], &id.txid())).collect();
+    let cards = front.charges(0..1, false);
+    let (mut pix, mut card) = (Vec::new(), Vec::new());
+    for confirmations in confirmations.chunks(confirmations.len().div_ceil(ROUNDS)) {
+        pix.push(Round::of(&front, confirmations.iter(), lasting));
+        card.push(Round::of(&front, cards.texts.iter().cycle(), lasting));
+    }
+    let mut add = |what, rounds, target, least| {
+        let round = median(rounds, Round::part);
+        let Round { measured, disk } = &round;
+        let of = |syncs: f64| format!("{} of {}", percent(measured.rate(), syncs), thousands(syncs));
+        let disks = format!("{} syncs/s ({} rewriting)", of(disk.growing.rate()), of(disk.again.rate()));
+        report.add(Row {
+            number: "6",
+            what,
+            load: "1 connection".to_owned(),
+            figure: format!("{disks}: {}/s, {}", thousands(measured.rate()), latency(measured)),
+            cpu: Some(measured.cpu_each()),
+            target: Some((target, round.part() >= least)),
+        });
+    };
+    add("PIX confirmation, of the disk's own rate", pix, "≥ 40 %", 0.4);
+    add("POST /api/card, of the disk's own rate", card, "≥ 22 %", 0.22);
+    front.stop();
+}
+
+/// The request by which the sandbox's payer pays a charge.
+fn confirmation(key: &str, txid: &str) -> Vec<u8> {
+    let head = format!("POST /api/sandbox/pix/{txid}/pay HTTP/1.1\r\nhost: bench\r\nauthorization: Bearer {key}\r\n");
+    format!("{head}content-length: 0\r\n\r\n").into_bytes()
+}
+
+/// One request after the other on one connection, for this long or as many as there are.
+fn one_by_one<'a>(front: &Shopfront, requests: &mut impl Iterator<Item = &'a Vec<u8>>, lasting: Duration) -> Measured {
+    generator().block_on(async {
+        let mut connection = Connection::open(front.address()).await;
+        let mut measured = Measured::default();
+        let (cpu, begun) = (CpuTime::now(), Instant::now());
+        while begun.elapsed() < lasting {
+            let Some(request) = requests.next() else { break };
+            let sent = Instant::now();
+            let status = connection.call(request).await;
+            assert!(status < 300, "a charge that should be made: {status}");
+            measured.note(status, sent, begun + 2 * lasting);
+        }
+        Measured { lasted: begun.elapsed(), cpu: CpuTime::since(cpu), ..measured }
+    })
+}
