@@ -47,7 +47,7 @@ pub struct App {
     pub webhooks: Webhooks,
 }
 
-/// The merchant whose live API key the request carries (interface section 5). [`super::rate_limits::admit`] stands before every route
+/// The merchant whose live API key the request carries (interface section 5). [`super::rate_limits::Admission`] stands before every route
 /// that has a caller, and finds out who it is.
 #[derive(Clone, Copy, Debug)]
 pub struct Caller {
