@@ -5,6 +5,7 @@ use std::sync::Arc;
 use actors::engine::{Engine, Unavailable};
 use actors::load::LoadError;
 use actors::resident::Outcome;
+use actors::seal::stocked_random_bytes;
 use actors::store::StoreError;
 use axum::extract::{FromRequestParts, Path};
 use axum::http::HeaderMap;
@@ -132,10 +133,7 @@ impl<S: Send + Sync> FromRequestParts<S> for PathId {
 impl App {
     /// Random bits for an id.
     pub fn random(&self) -> Result<u64, Problem> {
-        getrandom::u64().map_err(|error| {
-            tracing::error!(%error, "the operating system gives no random bytes");
-            Problem::new(Code::Internal)
-        })
+        Ok(u64::from_le_bytes(stocked_random_bytes()?))
     }
 
     /// A new id of a group.
