@@ -1,10 +1,11 @@
 //! Keys. One master key seals all others; personal data is sealed under a key of its month, kept apart from the journal, so that
 //! dropping the month's key erases the people and leaves the books. Fingerprints are keyed digests under keys of their own.
 
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use aes_gcm::aead::{Aead, KeyInit};
+use aes_gcm::aead::{Aead, AeadInOut, KeyInit};
 use aes_gcm::{Aes256Gcm, Key, Nonce};
 use hmac::{Hmac, Mac};
 use ledger::id::{Fingerprint, IdKey};
@@ -16,6 +17,7 @@ use sha2::Sha256;
 use crate::store::{Store, StoreError};
 
 const NONCE_BYTES: usize = 12;
+const TAG_BYTES: usize = 16;
 const PROOF: &[u8] = b"keys/proof";
 
 /// What became of personal data.
@@ -175,6 +177,31 @@ impl Keyring {
     }
 }
 
+/// Random bytes from the operating system, for what may become known: the random part of an id, a nonce. A thread asks for many at a
+/// time; none is given twice. A secret is made of [`random_bytes`].
+pub fn stocked_random_bytes<const N: usize>() -> Result<[u8; N], SealError> {
+    thread_local!(static STOCK: RefCell<RandomStock> = const { RefCell::new(RandomStock { bytes: [0; _], left: 0 }) });
+    STOCK.with_borrow_mut(RandomStock::take)
+}
+
+struct RandomStock {
+    bytes: [u8; 512],
+    left: usize,
+}
+
+impl RandomStock {
+    fn take<const N: usize>(&mut self) -> Result<[u8; N], SealError> {
+        const { assert!(N <= 512, "more than a stock holds") };
+        if self.left < N {
+            self.left = 0;
+            getrandom::fill(&mut self.bytes).map_err(SealError::Random)?;
+            self.left = self.bytes.len();
+        }
+        self.left -= N;
+        Ok(std::array::from_fn(|index| self.bytes[self.left + index]))
+    }
+}
+
 /// Random bytes from the operating system.
 pub fn random_bytes<const N: usize>() -> Result<[u8; N], SealError> {
     let mut bytes = [0; N];
@@ -187,11 +214,12 @@ fn cipher(key: &[u8; 32]) -> Aes256Gcm {
 }
 
 fn encrypt(key: &Aes256Gcm, plain: &[u8]) -> Result<Vec<u8>, SealError> {
-    let nonce = random_bytes::<NONCE_BYTES>()?;
-    let sealed = key.encrypt(&Nonce::from(nonce), plain).expect("AES-GCM takes any text below 64 GiB");
-    let mut bytes = Vec::with_capacity(NONCE_BYTES + sealed.len());
+    let nonce = stocked_random_bytes::<NONCE_BYTES>()?;
+    let mut bytes = Vec::with_capacity(NONCE_BYTES + plain.len() + TAG_BYTES);
     bytes.extend_from_slice(&nonce);
-    bytes.extend_from_slice(&sealed);
+    bytes.extend_from_slice(plain);
+    let sealed = key.encrypt_inout_detached(&Nonce::from(nonce), &[], (&mut bytes[NONCE_BYTES..]).into());
+    bytes.extend_from_slice(&sealed.expect("AES-GCM takes any text below 64 GiB"));
     Ok(bytes)
 }
 

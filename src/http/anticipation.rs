@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use actors::projector::ListedSplit;
 use axum::extract::State;
-use axum::http::HeaderMap;
 use axum::response::Response;
 use ledger::event::{Cut, Event, SplitKey};
 use ledger::fees::Fees;
@@ -20,7 +19,7 @@ use utoipa::openapi::schema::{Object, Type};
 
 use super::app::{App, Caller, PathId, Settled, settled};
 use super::body::JsonBody;
-use super::idempotency::{Key, Keyed, LOOK_UPS_MAX, replayed};
+use super::idempotency::{Key, Keyed, LOOK_UPS_MAX, SentKey, replayed};
 use super::json::{Checker, ITSELF, Raw, parse};
 use super::problem::{Code, FieldError, Problem};
 use super::reply::{decimal, items_of, ok, time};
@@ -174,7 +173,7 @@ pub async fn anticipate(
     State(app): State<Arc<App>>,
     caller: Caller,
     PathId(id): PathId,
-    headers: HeaderMap,
+    sent_key: SentKey,
     JsonBody { bytes: body, .. }: JsonBody,
 ) -> Result<Response, Problem> {
     let wire: AnticipationRequest<'_> = parse(&body)?;
@@ -184,7 +183,7 @@ pub async fn anticipate(
         return Err(Problem::new(Code::NotFound));
     };
     let route = format!("POST /api/dashboard/sub-recipients/{}/anticipate", row.id.txid());
-    let key = Key::of(&app, &headers, &caller.group.0.to_string(), &route, &body, None)?;
+    let key = Key::of(&app, &sent_key, &caller.group.0.to_string(), &route, &body, None)?;
     for _ in 0..LOOK_UPS_MAX {
         let lookup = match key.look_up(&app, recipient)? {
             Keyed::Replay(record, _) => return result(&record.events).map(ok).map(replayed),

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use actors::engine::{Engine, Unavailable};
 use actors::load::LoadError;
 use actors::resident::Outcome;
+use actors::seal::stocked_random_bytes;
 use actors::store::StoreError;
 use axum::extract::{FromRequestParts, Path};
 use axum::http::HeaderMap;
@@ -47,7 +48,7 @@ pub struct App {
     pub webhooks: Webhooks,
 }
 
-/// The merchant whose live API key the request carries (interface section 5). [`super::rate_limits::admit`] stands before every route
+/// The merchant whose live API key the request carries (interface section 5). [`super::rate_limits::Admission`] stands before every route
 /// that has a caller, and finds out who it is.
 #[derive(Clone, Copy, Debug)]
 pub struct Caller {
@@ -132,10 +133,7 @@ impl<S: Send + Sync> FromRequestParts<S> for PathId {
 impl App {
     /// Random bits for an id.
     pub fn random(&self) -> Result<u64, Problem> {
-        getrandom::u64().map_err(|error| {
-            tracing::error!(%error, "the operating system gives no random bytes");
-            Problem::new(Code::Internal)
-        })
+        Ok(u64::from_le_bytes(stocked_random_bytes()?))
     }
 
     /// A new id of a group.

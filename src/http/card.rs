@@ -9,15 +9,15 @@ use std::sync::Arc;
 use actors::journal::Permit;
 use actors::rails::{CardOrder, CardSecrets, ChargedCard};
 use axum::extract::State;
-use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response};
 use ledger::document::is_cpf;
-use ledger::event::{CardBrand, CardFace};
+use ledger::event::{CardBrand, CardFace, Terms};
 use ledger::fees::PaymentMethod;
 use ledger::id::ObjectId;
 use ledger::merchant::{MerchantCommand, SplitOrder};
 use ledger::money::{AMOUNT_MAX, Centavos};
 use ledger::personal::Payer;
+use ledger::record::Record;
 use ledger::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -27,7 +27,7 @@ use utoipa::openapi::schema::{Object, OneOf, Schema, Type};
 use super::app::{App, Caller, Settled, settled};
 use super::body::ChargeBody;
 use super::charges::{Breakdown, Charge, Fate};
-use super::idempotency::{Key, Keyed, LOOK_UPS_MAX, replayed};
+use super::idempotency::{Key, Keyed, LOOK_UPS_MAX, SentKey, replayed};
 use super::json::{Checker, Raw, parse};
 use super::problem::{Code, Problem};
 use super::reply::created;
@@ -177,18 +177,12 @@ struct Checked {
 pub async fn charge(
     State(app): State<Arc<App>>,
     caller: Caller,
-    headers: HeaderMap,
+    sent_key: SentKey,
     ChargeBody { bytes: body, .. }: ChargeBody,
 ) -> Result<Response, Problem> {
     let wire: CardRequest<'_> = parse(&body)?;
-    let key = Key::of(
-        &app,
-        &headers,
-        &caller.group.0.to_string(),
-        "POST /api/card",
-        &body,
-        security_code(wire.credit_card, wire.card),
-    )?;
+    let secret = sent_key.is_given().then(|| security_code(wire.credit_card, wire.card)).flatten();
+    let key = Key::of(&app, &sent_key, &caller.group.0.to_string(), "POST /api/card", &body, secret)?;
     for _ in 0..LOOK_UPS_MAX {
         let lookup = match key.look_up(&app, caller.ledger())? {
             Keyed::Replay(record, _) => return replay(&app, caller, &record),
@@ -200,8 +194,11 @@ pub async fn charge(
         if app.engine.rails().is_none() {
             return Err(Problem::new(Code::RailNotConfigured));
         }
-        let number = app.engine.keyring().fingerprint("card-number", &[card.number.as_bytes()]);
-        if let Some(limits) = &app.rate_limits {
+        let limited = app
+            .rate_limits
+            .as_ref()
+            .map(|limits| (limits, app.engine.keyring().fingerprint("card-number", &[card.number.as_bytes()])));
+        if let Some((limits, number)) = limited {
             limits.admit_card(number)?;
         }
         let id = app.new_id(caller.group)?;
@@ -215,11 +212,13 @@ pub async fn charge(
             payer: app.engine.keyring().seal_value(app.engine.now(), &payer)?,
         };
         let call = CardCall { id, amount, method, installments, card };
-        let Some(charge) = open_and_charge(&app, caller, command, lookup, call, permit).await? else { continue };
-        if let (Some(limits), Fate::Refused(_)) = (&app.rate_limits, &charge.first_fate) {
+        let charged = open_and_charge(&app, caller, command, lookup, call, permit).await?;
+        let Some((opened, fate)) = charged else { continue };
+        if let (Some((limits, number)), Fate::Refused(_)) = (limited, &fate) {
             limits.count_refused_card(number);
         }
-        return answer(&charge);
+        let terms = Charge::terms_in(&opened).ok_or_else(|| Problem::new(Code::Internal))?;
+        return answer(id, terms, &fate);
     }
     Err(Problem::new(Code::IdempotencyKeyInProgress).retry_after(1))
 }
@@ -233,7 +232,8 @@ struct CardCall {
     card: CardSecrets,
 }
 
-/// The intent, then the acquirer, then the outcome; nothing when the idempotency key was used a moment ago.
+/// The intent, then the acquirer, then the outcome: the Record that opened the charge, and its first fate. Nothing when the idempotency
+/// key was used a moment ago.
 async fn open_and_charge(
     app: &App,
     caller: Caller,
@@ -241,7 +241,7 @@ async fn open_and_charge(
     lookup: Option<actors::resident::KeyLookup>,
     call: CardCall,
     permit: Arc<Permit>,
-) -> Result<Option<Charge>, Problem> {
+) -> Result<Option<(Arc<Record>, Fate)>, Problem> {
     let outcome = app.engine.command(caller.group, command, lookup, None, Arc::clone(&permit)).await?;
     let opened = match settled(outcome)? {
         Settled::Recorded(record) => record,
@@ -251,20 +251,17 @@ async fn open_and_charge(
     let CardCall { id, amount, method, installments, card } = call;
     let order = CardOrder { charge: id, amount, installments, method, card: ChargedCard::Given(card) };
     let outcome = app.engine.charge_card(caller.group, order, permit).await?;
-    let mut charge = Charge::opened_by(app, &opened).ok_or_else(|| Problem::new(Code::Internal))?;
     let fate = match settled(outcome) {
         Ok(Settled::Recorded(record)) => Fate::told_by(&record, id),
         // A reconciliation was faster: its outcome stands in the journal.
         _ => Charge::find(app, caller, id)?.map(|found| found.first_fate),
     };
-    charge.first_fate = fate.ok_or_else(|| Problem::new(Code::Internal))?;
-    Ok(Some(charge))
+    Ok(Some((opened, fate.ok_or_else(|| Problem::new(Code::Internal))?)))
 }
 
-/// The answer that the charge of a Record was given: 201, or 402 as a problem.
-fn answer(charge: &Charge) -> Result<Response, Problem> {
-    let fate = &charge.first_fate;
-    let txid = charge.id.txid();
+/// The answer that a charge with this first fate was given: 201, or 402 as a problem.
+fn answer(id: ObjectId, terms: &Terms, fate: &Fate) -> Result<Response, Problem> {
+    let txid = id.txid();
     if let Fate::Refused(_) = fate {
         let declined = Problem::new(Code::CardDeclined).detail("The acquirer refused the card.");
         return Err(declined
@@ -277,17 +274,18 @@ fn answer(charge: &Charge) -> Result<Response, Problem> {
         txid,
         status: fate.status(),
         card_status: fate.card_status(),
-        breakdown: Breakdown::of(&charge.terms),
+        breakdown: Breakdown::of(terms),
     }))
 }
 
-fn replay(app: &App, caller: Caller, record: &ledger::record::Record) -> Result<Response, Problem> {
+fn replay(app: &App, caller: Caller, record: &Record) -> Result<Response, Problem> {
     let opened = Charge::opened_by(app, record).ok_or_else(|| Problem::new(Code::Internal))?;
     let charge = Charge::find(app, caller, opened.id)?.ok_or_else(|| Problem::new(Code::Internal))?;
     if charge.first_fate == Fate::Pending {
         return Err(Problem::new(Code::IdempotencyKeyInProgress).retry_after(1));
     }
-    Ok(replayed(answer(&charge).unwrap_or_else(IntoResponse::into_response)))
+    let answered = answer(charge.id, &charge.terms, &charge.first_fate);
+    Ok(replayed(answered.unwrap_or_else(IntoResponse::into_response)))
 }
 
 /// The part of a body that must not be kept. What is no security code is a part like others: a body that has it is not the same body, and

@@ -4,7 +4,6 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use axum::http::HeaderMap;
 use axum::response::Response;
 use ledger::event::Event;
 use ledger::merchant::MerchantCommand;
@@ -16,7 +15,7 @@ use super::app::{App, Caller, Settled, settled};
 use super::body::JsonBody;
 use super::card::{CardData, CustomerRequest, face, read_card, read_customer, security_code};
 use super::charges::CardView;
-use super::idempotency::{Key, Keyed, LOOK_UPS_MAX, replayed};
+use super::idempotency::{Key, Keyed, LOOK_UPS_MAX, SentKey, replayed};
 use super::json::{Checker, Raw, parse};
 use super::problem::{Code, Problem};
 use super::reply::created;
@@ -61,12 +60,12 @@ pub struct StoredCardView {
 pub async fn store(
     State(app): State<Arc<App>>,
     caller: Caller,
-    headers: HeaderMap,
+    sent_key: SentKey,
     JsonBody { bytes: body, .. }: JsonBody,
 ) -> Result<Response, Problem> {
     let wire: StoreCardRequest<'_> = parse(&body)?;
-    let secret = security_code(wire.credit_card, wire.card);
-    let key = Key::of(&app, &headers, &caller.group.0.to_string(), "POST /api/cards", &body, secret)?;
+    let secret = sent_key.is_given().then(|| security_code(wire.credit_card, wire.card)).flatten();
+    let key = Key::of(&app, &sent_key, &caller.group.0.to_string(), "POST /api/cards", &body, secret)?;
     for _ in 0..LOOK_UPS_MAX {
         let lookup = match key.look_up(&app, caller.ledger())? {
             Keyed::Replay(record, _) => return Ok(replayed(answer(&record)?)),

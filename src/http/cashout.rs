@@ -6,7 +6,6 @@ use actors::engine::CashoutOrder;
 use actors::resident::UniqueLookup;
 use actors::store::Sequence;
 use axum::extract::State;
-use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response};
 use ledger::document::{is_cnpj, is_cpf};
 use ledger::event::{CashoutFailure, Event};
@@ -24,7 +23,7 @@ use uuid::Uuid;
 use super::app::{App, Caller, PathId, Settled, settled};
 use super::body::JsonBody;
 use super::card::is_email;
-use super::idempotency::{Key, Keyed, LOOK_UPS_MAX, replayed};
+use super::idempotency::{Key, Keyed, LOOK_UPS_MAX, SentKey, replayed};
 use super::json::{Checker, Raw, parse};
 use super::problem::{Code, Problem};
 use super::reply::{created, ok};
@@ -272,11 +271,11 @@ struct Checked {
 pub async fn create(
     State(app): State<Arc<App>>,
     caller: Caller,
-    headers: HeaderMap,
+    sent_key: SentKey,
     JsonBody { bytes: body, .. }: JsonBody,
 ) -> Result<Response, Problem> {
     let wire: CashoutRequest<'_> = parse(&body)?;
-    let key = Key::of(&app, &headers, &caller.group.0.to_string(), "POST /api/cashout", &body, None)?;
+    let key = Key::of(&app, &sent_key, &caller.group.0.to_string(), "POST /api/cashout", &body, None)?;
     let checked = check(&wire);
     let given = checked.as_ref().ok().and_then(|checked| checked.transaction);
     for _ in 0..LOOK_UPS_MAX {

@@ -7,7 +7,6 @@ use actors::projector::{ChargeFilter, ChargeStatus};
 use actors::resident::Outcome;
 use actors::store::Sequence;
 use axum::extract::{FromRequestParts, State};
-use axum::http::HeaderMap;
 use axum::http::request::Parts;
 use axum::response::Response;
 use ledger::event::{CardBrand, CardFace, CardRefusal, Event, Split, Terms};
@@ -25,7 +24,7 @@ use utoipa::ToSchema;
 
 use super::app::{App, Caller, PathId};
 use super::body::JsonBody;
-use super::idempotency::{Key, Keyed, LOOK_UPS_MAX, replayed};
+use super::idempotency::{Key, Keyed, LOOK_UPS_MAX, SentKey, replayed};
 use super::json::{Checker, parse};
 use super::problem::{Code, Problem};
 use super::reply::{List, PageQuery, decimal, list_of, ok, query, single, time};
@@ -216,6 +215,14 @@ impl Charge {
         let charge = Self::find(app, caller, id)?.ok_or_else(|| Problem::new(Code::ChargeNotFound))?;
         let detail = format!("The charge is {}.", charge.fate.status());
         Err(Problem::new(Code::ChargeNotRefundable).detail(detail))
+    }
+
+    /// The terms of the charge that a Record opens.
+    pub fn terms_in(record: &Record) -> Option<&Terms> {
+        record.events.iter().find_map(|event| match event {
+            Event::ChargeOpened { terms, .. } => Some(terms),
+            _ => None,
+        })
     }
 
     /// The charge that a Record opens.
@@ -536,7 +543,7 @@ pub async fn cancel(
     State(app): State<Arc<App>>,
     caller: Caller,
     PathId(txid): PathId,
-    headers: HeaderMap,
+    sent_key: SentKey,
     JsonBody { bytes: body, .. }: JsonBody,
 ) -> Result<Response, Problem> {
     if !body.is_empty() {
@@ -544,7 +551,7 @@ pub async fn cancel(
     }
     let id = named(&app, caller, &txid)?.id;
     let route = format!("POST /api/charges/{}/cancel", id.txid());
-    let key = Key::of(&app, &headers, &caller.group.0.to_string(), &route, &body, None)?;
+    let key = Key::of(&app, &sent_key, &caller.group.0.to_string(), &route, &body, None)?;
     for _ in 0..LOOK_UPS_MAX {
         // Read before the key is looked up: whoever sees the Record that ended the charge finds the key of that Record too.
         let charge = named(&app, caller, &txid)?;

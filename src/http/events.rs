@@ -4,7 +4,6 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use axum::http::HeaderMap;
 use axum::response::Response;
 use ledger::id::ObjectId;
 use serde::Serialize;
@@ -12,7 +11,7 @@ use utoipa::ToSchema;
 
 use super::app::{App, Caller, PathId};
 use super::body::JsonBody;
-use super::idempotency::Key;
+use super::idempotency::{Key, SentKey};
 use super::json::parse;
 use super::problem::{Code, Problem};
 use super::reply::{List, PageQuery, list_of, ok, time};
@@ -109,7 +108,7 @@ pub async fn redeliver(
     State(app): State<Arc<App>>,
     caller: Caller,
     PathId(id): PathId,
-    headers: HeaderMap,
+    sent_key: SentKey,
     JsonBody { bytes: body, .. }: JsonBody,
 ) -> Result<Response, Problem> {
     if !body.is_empty() {
@@ -117,7 +116,7 @@ pub async fn redeliver(
     }
     // It commits no Record, so there is no answer to keep: a key is checked and not kept.
     let route = format!("POST /api/events/{id}/redeliver");
-    Key::of(&app, &headers, &caller.group.0.to_string(), &route, &body, None)?;
+    Key::of(&app, &sent_key, &caller.group.0.to_string(), &route, &body, None)?;
     let told = find(&app, caller, &id)?;
     app.webhooks.deliver_again(caller.group, &told, app.engine.now());
     Ok(ok(EventView::of(&app, caller, &told)?))

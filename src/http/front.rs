@@ -4,6 +4,7 @@
 //! handler, writes the body of a [`Problem`], and stamps the response. It never cancels a handler: a command that was
 //! sent can't be taken back, and its answer is worth waiting for.
 
+use std::any::Any;
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
@@ -20,6 +21,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, Method};
 use axum::response::{IntoResponse, Response};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::histogram::Histogram;
+use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 use tower::{Layer, Service};
 
@@ -34,23 +36,24 @@ const X_SANDBOX: HeaderName = HeaderName::from_static("x-sandbox");
 const REQUEST_ID_LEN_MAX: usize = 128;
 const RETRY_AFTER_SECONDS: u32 = 1;
 
-/// The id by which a request is known in answers, logs and Records: the caller's, or one made here.
-///
-/// Handlers find it among the request's extensions.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RequestId(HeaderValue);
+/// The id by which a request is known in answers and logs: the caller's, or one made here.
+#[derive(Debug)]
+struct RequestId(HeaderValue);
 
 /// The layer of what every route shares.
 #[derive(Debug, Clone)]
-pub struct Front {
+pub struct Front(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
     sandbox: bool,
     in_flight: Arc<Semaphore>,
-    ids: Arc<RequestIds>,
+    ids: RequestIds,
     measures: Measures,
 }
 
 /// What is measured of every request.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct Measures {
     /// How long answers took, seconds.
     pub seconds: Histogram,
@@ -64,7 +67,7 @@ impl Front {
     /// Fails only when the system has no randomness for the ids.
     pub fn new(in_flight_max: usize, sandbox: bool, measures: Measures) -> Result<Self, getrandom::Error> {
         let ids = RequestIds { origin: getrandom::u64()?, next: AtomicU64::new(0) };
-        Ok(Front { sandbox, in_flight: Arc::new(Semaphore::new(in_flight_max)), ids: Arc::new(ids), measures })
+        Ok(Front(Arc::new(Shared { sandbox, in_flight: Arc::new(Semaphore::new(in_flight_max)), ids, measures })))
     }
 
     /// The router with this front, and with problems for unknown paths and methods.
@@ -77,8 +80,7 @@ impl Front {
 }
 
 impl RequestId {
-    /// The id as text.
-    pub fn as_str(&self) -> &str {
+    fn as_str(&self) -> &str {
         self.0.to_str().expect("a request id is made of visible ASCII only")
     }
 }
@@ -112,22 +114,19 @@ where
         self.inner.poll_ready(context)
     }
 
-    fn call(&mut self, mut request: Request) -> Self::Future {
-        let id = self.front.ids.of(request.headers());
-        let seen = Seen::by(&request, id.clone());
-        request.extensions_mut().insert(id);
-        let admitted = self.front.in_flight.clone().try_acquire_owned().ok().map(|permit| {
+    fn call(&mut self, request: Request) -> Self::Future {
+        let front = Arc::clone(&self.front.0);
+        let seen = Seen::by(&request, front.ids.of(request.headers()));
+        let admitted = Arc::clone(&front.in_flight).try_acquire_owned().ok().map(|permit| {
             let handling = catch_unwind(AssertUnwindSafe(|| self.inner.call(request)));
-            // A task of its own: a caller that hangs up cancels nothing. It gives the permit back when it is done.
             handling.map(|handling| {
-                tokio::spawn(async move {
-                    let handled = handling.await;
-                    drop(permit);
-                    handled
+                // It gives the permit back when it is done, whoever still waits for it.
+                Unstoppable::new(async move {
+                    let _permit = permit;
+                    handling.await
                 })
             })
         });
-        let (sandbox, measures) = (self.front.sandbox, self.front.measures.clone());
         Box::pin(async move {
             let response = match admitted {
                 Some(Ok(handling)) => match handling.await {
@@ -137,12 +136,46 @@ where
                 Some(Err(_panicked)) => Problem::new(Code::Internal).into_response(),
                 None => Problem::new(Code::Overloaded).retry_after(RETRY_AFTER_SECONDS).into_response(),
             };
-            measures.seconds.observe(seen.since.elapsed().as_secs_f64());
+            front.measures.seconds.observe(seen.since.elapsed().as_secs_f64());
             if response.status().is_server_error() {
-                measures.failures.inc();
+                front.measures.failures.inc();
             }
-            Ok(seen.stamp(response, sandbox))
+            Ok(seen.stamp(response, front.sandbox))
         })
+    }
+}
+
+/// What a handler does, which nobody's hanging up ends: dropped unfinished, it goes on as a task of its own. Gives what the handler
+/// gives, or what it panicked with.
+struct Unstoppable<T: Send + 'static>(Option<Pin<Box<dyn Future<Output = T> + Send>>>);
+
+impl<T: Send + 'static> Unstoppable<T> {
+    fn new(handling: impl Future<Output = T> + Send + 'static) -> Self {
+        Unstoppable(Some(Box::pin(handling)))
+    }
+}
+
+impl<T: Send + 'static> Future for Unstoppable<T> {
+    type Output = Result<T, Box<dyn Any + Send>>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let handling = self.0.as_mut().expect("a future is not polled after its end");
+        let ended = match catch_unwind(AssertUnwindSafe(|| handling.as_mut().poll(context))) {
+            Ok(Poll::Pending) => return Poll::Pending,
+            Ok(Poll::Ready(handled)) => Ok(handled),
+            Err(panicked) => Err(panicked),
+        };
+        self.0 = None;
+        Poll::Ready(ended)
+    }
+}
+
+impl<T: Send + 'static> Drop for Unstoppable<T> {
+    fn drop(&mut self) {
+        // Without a runtime the process is at its end, and nothing goes on.
+        if let (Some(handling), Ok(runtime)) = (self.0.take(), Handle::try_current()) {
+            runtime.spawn(handling);
+        }
     }
 }
 
@@ -234,7 +267,14 @@ mod tests {
         let routes = Router::new()
             .route("/things/{id}", get(|| async { "thing" }).delete(|| async { "gone" }))
             .route("/refused", post(|| async { Problem::new(Code::CardDeclined).member("txid", "0af1") }))
-            .route("/explode", get(explode));
+            .route("/explode", get(explode))
+            .route(
+                "/explode/late",
+                get(|| async {
+                    tokio::task::yield_now().await;
+                    explode().await
+                }),
+            );
         Front::new(in_flight_max, sandbox, measures()).unwrap().before(routes)
     }
 
@@ -254,6 +294,7 @@ mod tests {
             ("GET", "/nowhere", 404, "not_found", "/nowhere"),
             ("POST", "/things/7", 405, "method_not_allowed", "/things/7"),
             ("GET", "/explode", 500, "internal", "/explode"),
+            ("GET", "/explode/late", 500, "internal", "/explode/late"),
         ];
         for (method, path, status, code, instance) in cases {
             let response = ask(&router, method, path, Some("r-1")).await;
@@ -294,6 +335,32 @@ mod tests {
         let second = ask(&router, "GET", "/things/7", None).await.headers()["x-request-id"].clone();
         assert_eq!((first.len(), second.len()), (32, 32));
         assert_ne!(first, second);
+    }
+
+    #[tokio::test]
+    async fn hanging_up_cancels_nothing() {
+        let [entered, release, finished] = [(); 3].map(|()| Arc::new(Notify::new()));
+        let handler = {
+            let [entered, release, finished] = [&entered, &release, &finished].map(Arc::clone);
+            move || async move {
+                entered.notify_one();
+                release.notified().await;
+                finished.notify_one();
+            }
+        };
+        let router = Front::new(1, false, measures()).unwrap().before(Router::new().route("/slow", get(handler)));
+        let caller = tokio::spawn({
+            let router = router.clone();
+            async move { ask(&router, "GET", "/slow", None).await }
+        });
+        entered.notified().await;
+        caller.abort();
+        assert!(caller.await.unwrap_err().is_cancelled());
+        assert_eq!(ask(&router, "GET", "/slow", None).await.status(), 503, "it is still under way");
+        release.notify_one();
+        finished.notified().await;
+        release.notify_one();
+        assert_eq!(ask(&router, "GET", "/slow", None).await.status(), 200, "and has made room");
     }
 
     #[tokio::test]

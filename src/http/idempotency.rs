@@ -4,11 +4,14 @@
 //!
 //! The look-up comes before the command is sent; the actor knows the keys that were used since ([`KeyLookup`]).
 
+use std::convert::Infallible;
 use std::sync::Arc;
 
 use actors::resident::KeyLookup;
 use actors::store::Sequence;
-use axum::http::{HeaderMap, HeaderName, HeaderValue};
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
+use axum::http::{HeaderName, HeaderValue};
 use axum::response::Response;
 use ledger::id::LedgerId;
 use ledger::record::{IDEMPOTENCY_KEPT_MS, Idempotency, Record};
@@ -32,6 +35,28 @@ pub enum Keyed {
     Replay(Arc<Record>, Sequence),
 }
 
+/// The header as it was sent; not looked at yet, so that what is wrong with it is told after what comes before.
+pub struct SentKey {
+    first: Option<HeaderValue>,
+    has_more: bool,
+}
+
+impl<S: Sync> FromRequestParts<S> for SentKey {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
+        let mut keys = parts.headers.get_all(KEY).iter();
+        Ok(Self { first: keys.next().cloned(), has_more: keys.next().is_some() })
+    }
+}
+
+impl SentKey {
+    /// True when there was one, valid or not.
+    pub fn is_given(&self) -> bool {
+        self.first.is_some()
+    }
+}
+
 /// The key and body of a request, as kept.
 pub struct Key(Option<Idempotency>);
 
@@ -40,17 +65,16 @@ impl Key {
     /// code. `account` and `route` are the key's scope.
     pub fn of(
         app: &App,
-        headers: &HeaderMap,
+        sent: &SentKey,
         account: &str,
         route: &str,
         body: &[u8],
         secret: Option<&RawValue>,
     ) -> Result<Self, Problem> {
-        let mut keys = headers.get_all(KEY).iter();
-        let Some(key) = keys.next() else { return Ok(Self(None)) };
+        let Some(key) = &sent.first else { return Ok(Self(None)) };
         let fits =
             (1..=KEY_LEN_MAX).contains(&key.len()) && key.as_bytes().iter().all(|byte| (b' '..=b'~').contains(byte));
-        if !fits || keys.next().is_some() {
+        if !fits || sent.has_more {
             let problem = Problem::new(Code::ValidationFailed).message("Idempotency-Key inválida");
             return Err(problem.detail("Idempotency-Key must be one header of 1 to 255 visible ASCII characters."));
         }

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use actors::journal::Permit;
 use actors::resident::Outcome;
 use axum::extract::State;
-use axum::http::HeaderMap;
 use axum::response::Response;
 use ledger::document::{self, DocumentKind};
 use ledger::id::ObjectId;
@@ -21,7 +20,7 @@ use utoipa::ToSchema;
 use super::app::{App, Caller, PathId, Settled, settled};
 use super::body::{ChargeBody, JsonBody};
 use super::charges::{Breakdown, Charge, Fate, not_pending};
-use super::idempotency::{Key, Keyed, LOOK_UPS_MAX, replayed};
+use super::idempotency::{Key, Keyed, LOOK_UPS_MAX, SentKey, replayed};
 use super::json::{Checker, Raw, parse};
 use super::problem::{Code, Problem};
 use super::reply::{created, ok, time};
@@ -137,14 +136,14 @@ struct Checked {
 pub async fn create_or_look_up(
     State(app): State<Arc<App>>,
     caller: Caller,
-    headers: HeaderMap,
+    sent_key: SentKey,
     ChargeBody { bytes: body, .. }: ChargeBody,
 ) -> Result<Response, Problem> {
     let wire: PixRequest<'_> = parse(&body)?;
     if wire.txid.is_some() {
         return look_up(&app, caller, &wire);
     }
-    let key = Key::of(&app, &headers, &caller.group.0.to_string(), "POST /api/pix", &body, None)?;
+    let key = Key::of(&app, &sent_key, &caller.group.0.to_string(), "POST /api/pix", &body, None)?;
     for _ in 0..LOOK_UPS_MAX {
         let lookup = match key.look_up(&app, caller.ledger())? {
             Keyed::Replay(record, _) => return Ok(replayed(answer(&app, &record)?)),
@@ -182,7 +181,7 @@ pub async fn sandbox_pay(
     State(app): State<Arc<App>>,
     caller: Caller,
     PathId(txid): PathId,
-    headers: HeaderMap,
+    sent_key: SentKey,
     JsonBody { bytes: body, .. }: JsonBody,
 ) -> Result<Response, Problem> {
     if !body.is_empty() {
@@ -190,7 +189,7 @@ pub async fn sandbox_pay(
     }
     let id = ObjectId::parse(&txid).ok_or_else(|| Problem::new(Code::ChargeNotFound))?;
     let route = format!("POST /api/sandbox/pix/{}/pay", id.txid());
-    let key = Key::of(&app, &headers, &caller.group.0.to_string(), &route, &body, None)?;
+    let key = Key::of(&app, &sent_key, &caller.group.0.to_string(), &route, &body, None)?;
     for _ in 0..LOOK_UPS_MAX {
         let lookup = match key.look_up(&app, caller.ledger())? {
             Keyed::Replay(..) => return Ok(replayed(ok(find(&app, caller, id)?.view(&app)?))),

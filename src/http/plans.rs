@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use axum::http::HeaderMap;
 use axum::response::Response;
 use ledger::event::Event;
 use ledger::id::ObjectId;
@@ -16,7 +15,7 @@ use utoipa::ToSchema;
 
 use super::app::{App, Caller, PathId, Settled, settled};
 use super::body::JsonBody;
-use super::idempotency::{Key, Keyed, LOOK_UPS_MAX, replayed};
+use super::idempotency::{Key, Keyed, LOOK_UPS_MAX, SentKey, replayed};
 use super::json::{Checker, Raw, parse};
 use super::problem::{Code, Problem};
 use super::reply::{created, ok, time};
@@ -171,11 +170,11 @@ impl PlanView {
 pub async fn create(
     State(app): State<Arc<App>>,
     caller: Caller,
-    headers: HeaderMap,
+    sent_key: SentKey,
     JsonBody { bytes: body, .. }: JsonBody,
 ) -> Result<Response, Problem> {
     let wire: PlanRequest<'_> = parse(&body)?;
-    let key = Key::of(&app, &headers, &caller.group.0.to_string(), "POST /api/recurrency/plans", &body, None)?;
+    let key = Key::of(&app, &sent_key, &caller.group.0.to_string(), "POST /api/recurrency/plans", &body, None)?;
     for _ in 0..LOOK_UPS_MAX {
         let lookup = match key.look_up(&app, caller.ledger())? {
             Keyed::Replay(record, _) => return Ok(replayed(answer(&record)?)),

@@ -6,16 +6,19 @@
 //! through. Time is wall time, whatever the sandbox clock says.
 
 use std::collections::{HashMap, VecDeque};
+use std::future::{Future, ready};
 use std::hash::Hash;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use axum::extract::{Request, State};
+use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
-use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use ledger::id::{Fingerprint, ObjectId};
 use parking_lot::Mutex;
+use tower::{Layer, Service};
 
 use super::app::{App, authenticated};
 use super::problem::{Code, Problem};
@@ -89,20 +92,65 @@ impl RateLimits {
     }
 }
 
-/// Lets a request through to its handler when its API key is live and has not asked too often: 401 comes before 429, and both before
-/// anything else is looked at. Says on every answer how often the key may still ask.
-pub async fn admit(
-    State((app, policy)): State<(Arc<App>, Policy)>,
-    mut request: Request,
-    next: Next,
-) -> Result<Response, Problem> {
-    let (caller, key) = authenticated(&app, request.headers())?;
-    request.extensions_mut().insert(caller);
-    let Some(limits) = &app.rate_limits else { return Ok(next.run(request).await) };
-    let (is_admitted, standing) = limits.admit(policy, key);
-    let mut response = if is_admitted { next.run(request).await } else { standing.refusal().into_response() };
-    standing.tell(policy, response.headers_mut());
-    Ok(response)
+/// The layer that lets a request through to its handler when its API key is live and has not asked too often: 401 comes before 429,
+/// and both before anything else is looked at. Says on every answer how often the key may still ask.
+#[derive(Clone)]
+pub struct Admission {
+    /// Knows the keys.
+    pub app: Arc<App>,
+    /// What the routes behind it are under.
+    pub policy: Policy,
+}
+
+/// A service behind an [`Admission`].
+#[derive(Clone)]
+pub struct Admitting<S> {
+    admission: Admission,
+    inner: S,
+}
+
+impl<S> Layer<S> for Admission {
+    type Service = Admitting<S>;
+
+    fn layer(&self, inner: S) -> Admitting<S> {
+        Admitting { admission: self.clone(), inner }
+    }
+}
+
+impl<S> Service<Request> for Admitting<S>
+where
+    S: Service<Request, Response = Response>,
+    S::Future: Send + 'static,
+    S::Error: Send + 'static,
+{
+    type Response = Response;
+    type Error = S::Error;
+    type Future = Pin<Box<dyn Future<Output = Result<Response, S::Error>> + Send>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        self.inner.poll_ready(context)
+    }
+
+    fn call(&mut self, mut request: Request) -> Self::Future {
+        let Admission { app, policy } = &self.admission;
+        let policy = *policy;
+        let (caller, key) = match authenticated(app, request.headers()) {
+            Ok(known) => known,
+            Err(problem) => return Box::pin(ready(Ok(problem.into_response()))),
+        };
+        request.extensions_mut().insert(caller);
+        let Some(limits) = &app.rate_limits else { return Box::pin(self.inner.call(request)) };
+        let (is_admitted, standing) = limits.admit(policy, key);
+        let handling = is_admitted.then(|| self.inner.call(request));
+        Box::pin(async move {
+            let mut response = match handling {
+                Some(handling) => handling.await?,
+                None => standing.refusal().into_response(),
+            };
+            standing.tell(policy, response.headers_mut());
+            Ok(response)
+        })
+    }
 }
 
 /// How a key stands to its limit.

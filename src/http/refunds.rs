@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use actors::store::Sequence;
 use axum::extract::State;
-use axum::http::HeaderMap;
 use axum::response::Response;
 use ledger::event::{Event, Split};
 use ledger::id::{GroupNumber, LedgerId, ObjectId};
@@ -18,7 +17,7 @@ use utoipa::ToSchema;
 use super::app::{App, Caller, PathId, Settled, settled};
 use super::body::JsonBody;
 use super::charges::{Charge, SplitView};
-use super::idempotency::{Key, Keyed, LOOK_UPS_MAX, replayed};
+use super::idempotency::{Key, Keyed, LOOK_UPS_MAX, SentKey, replayed};
 use super::json::{Checker, Raw, parse};
 use super::problem::{Code, Problem};
 use super::reply::{All, all_of, created, ok, time};
@@ -168,11 +167,11 @@ impl Refund {
 pub async fn request(
     State(app): State<Arc<App>>,
     caller: Caller,
-    headers: HeaderMap,
+    sent_key: SentKey,
     JsonBody { bytes: body, .. }: JsonBody,
 ) -> Result<Response, Problem> {
     let wire: RefundRequest<'_> = parse(&body)?;
-    let key = Key::of(&app, &headers, &caller.group.0.to_string(), "POST /api/refunds", &body, None)?;
+    let key = Key::of(&app, &sent_key, &caller.group.0.to_string(), "POST /api/refunds", &body, None)?;
     for _ in 0..LOOK_UPS_MAX {
         let lookup = match key.look_up(&app, caller.ledger())? {
             Keyed::Replay(record, _) => return Ok(replayed(answer(&app, &record)?)),

@@ -9,7 +9,6 @@ use std::sync::Arc;
 use axum::Router;
 use axum::body::Bytes;
 use axum::http::header::CONTENT_TYPE;
-use axum::middleware::from_fn_with_state;
 use axum::routing::get;
 use utoipa::openapi::{OpenApi, PathItem};
 use utoipa_axum::router::OpenApiRouter;
@@ -20,7 +19,7 @@ use super::ops::{
     api_keys, audit, backup, books, disputes as disputes_review, export, health, merchants, queue,
     refunds as refunds_review, sandbox, sub_recipients as review, withdrawals as outflow,
 };
-use super::rate_limits::{Policy, admit};
+use super::rate_limits::{Admission, Policy};
 use super::{
     anticipation, balance, card, cards, cashout, charges, disputes, document, events, pix, plans, reference, refunds,
     reports, statement, sub_recipients, subscriptions, withdrawals,
@@ -125,8 +124,7 @@ pub fn public(app: &Arc<App>) -> Router {
     let document = document::complete(collected(app.sandbox));
     let for_people = Bytes::from(reference::html(&document));
     let for_programs = Bytes::from(document.to_string());
-    let limited =
-        |routes: Routes, policy| Router::from(routes).route_layer(from_fn_with_state((Arc::clone(app), policy), admit));
+    let limited = |routes: Routes, policy| Router::from(routes).route_layer(Admission { app: Arc::clone(app), policy });
     limited(cards(), Policy::Card)
         .merge(limited(for_merchants(app.sandbox), Policy::Default))
         .with_state(Arc::clone(app))

@@ -90,6 +90,8 @@ async fn serve(stream: TcpStream, router: Router, mut shutdown: watch::Receiver<
             .timer(TokioTimer::new())
             .header_read_timeout(limits.head_arrival_max)
             .max_buf_size(limits.head_bytes_max)
+            // One copy of a small answer costs less than a second part of a write.
+            .writev(false)
             .serve_connection(TokioIo::new(stream), service)
     );
     let served = tokio::select! {

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use actors::projector::RecipientRow;
 use actors::resident::Outcome;
 use axum::extract::State;
-use axum::http::HeaderMap;
 use axum::response::Response;
 use ledger::account::Account;
 use ledger::event::Event;
@@ -20,7 +19,7 @@ use utoipa::ToSchema;
 
 use super::app::{App, Caller, PathId, Settled, settled};
 use super::body::JsonBody;
-use super::idempotency::{Key, Keyed, LOOK_UPS_MAX, replayed};
+use super::idempotency::{Key, Keyed, LOOK_UPS_MAX, SentKey, replayed};
 use super::json::parse;
 use super::problem::{Code, Problem};
 use super::registration::{self, ChangeRequest, Registration, RegistrationRequest};
@@ -132,11 +131,11 @@ impl RecipientBalance {
 pub async fn register(
     State(app): State<Arc<App>>,
     caller: Caller,
-    headers: HeaderMap,
+    sent_key: SentKey,
     JsonBody { bytes: body, .. }: JsonBody,
 ) -> Result<Response, Problem> {
     let wire: RegistrationRequest<'_> = parse(&body)?;
-    let key = Key::of(&app, &headers, &caller.group.0.to_string(), "POST /api/sub-recipients", &body, None)?;
+    let key = Key::of(&app, &sent_key, &caller.group.0.to_string(), "POST /api/sub-recipients", &body, None)?;
     for _ in 0..LOOK_UPS_MAX {
         let lookup = match key.look_up(&app, caller.ledger())? {
             Keyed::Replay(record, _) => return answer(&app, caller, &record).map(replayed),

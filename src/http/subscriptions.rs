@@ -5,7 +5,6 @@ use std::sync::Arc;
 use actors::projector::SubscriptionRow;
 use actors::resident::Outcome;
 use axum::extract::State;
-use axum::http::HeaderMap;
 use axum::response::Response;
 use ledger::fees::PaymentMethod;
 use ledger::id::ObjectId;
@@ -21,7 +20,7 @@ use super::app::{App, Caller, PathId, Settled, settled};
 use super::body::JsonBody;
 use super::card::{CustomerRequest, read_customer};
 use super::charges::{Charge, ChargeView, SplitView, method_name};
-use super::idempotency::{Key, Keyed, LOOK_UPS_MAX, replayed};
+use super::idempotency::{Key, Keyed, LOOK_UPS_MAX, SentKey, replayed};
 use super::json::{Checker, Raw, parse};
 use super::problem::{Code, FieldError, Problem};
 use super::reply::{List, PageQuery, created, list_of, ok, time};
@@ -165,12 +164,12 @@ struct Checked {
 pub async fn create(
     State(app): State<Arc<App>>,
     caller: Caller,
-    headers: HeaderMap,
+    sent_key: SentKey,
     JsonBody { bytes: body, .. }: JsonBody,
 ) -> Result<Response, Problem> {
     let wire: SubscriptionRequest<'_> = parse(&body)?;
     let route = "POST /api/recurrency/subscriptions";
-    let key = Key::of(&app, &headers, &caller.group.0.to_string(), route, &body, None)?;
+    let key = Key::of(&app, &sent_key, &caller.group.0.to_string(), route, &body, None)?;
     for _ in 0..LOOK_UPS_MAX {
         let lookup = match key.look_up(&app, caller.ledger())? {
             Keyed::Replay(record, _) => return Ok(replayed(answer(&app, &record)?)),
@@ -237,10 +236,10 @@ pub async fn cancel(
     State(app): State<Arc<App>>,
     caller: Caller,
     PathId(id): PathId,
-    headers: HeaderMap,
+    sent_key: SentKey,
     JsonBody { bytes: body, .. }: JsonBody,
 ) -> Result<Response, Problem> {
-    change(&app, caller, &id, &headers, &body, SubscriptionChange::Cancel).await
+    change(&app, caller, &id, &sent_key, &body, SubscriptionChange::Cancel).await
 }
 
 /// Charges nothing until the subscription is resumed.
@@ -251,10 +250,10 @@ pub async fn pause(
     State(app): State<Arc<App>>,
     caller: Caller,
     PathId(id): PathId,
-    headers: HeaderMap,
+    sent_key: SentKey,
     JsonBody { bytes: body, .. }: JsonBody,
 ) -> Result<Response, Problem> {
-    change(&app, caller, &id, &headers, &body, SubscriptionChange::Pause).await
+    change(&app, caller, &id, &sent_key, &body, SubscriptionChange::Pause).await
 }
 
 /// Goes on with the next date to come. Dates that passed meanwhile are neither charged nor counted.
@@ -265,10 +264,10 @@ pub async fn resume(
     State(app): State<Arc<App>>,
     caller: Caller,
     PathId(id): PathId,
-    headers: HeaderMap,
+    sent_key: SentKey,
     JsonBody { bytes: body, .. }: JsonBody,
 ) -> Result<Response, Problem> {
-    change(&app, caller, &id, &headers, &body, SubscriptionChange::Resume).await
+    change(&app, caller, &id, &sent_key, &body, SubscriptionChange::Resume).await
 }
 
 /// What is so already is answered as it is; a subscription that has ended can't be changed.
@@ -276,7 +275,7 @@ async fn change(
     app: &App,
     caller: Caller,
     id: &str,
-    headers: &HeaderMap,
+    sent_key: &SentKey,
     body: &[u8],
     change: SubscriptionChange,
 ) -> Result<Response, Problem> {
@@ -290,7 +289,7 @@ async fn change(
         SubscriptionChange::Cancel => "cancel",
     };
     let route = format!("POST /api/recurrency/subscriptions/{}/{verb}", row.id.uuid());
-    let key = Key::of(app, headers, &caller.group.0.to_string(), &route, body, None)?;
+    let key = Key::of(app, sent_key, &caller.group.0.to_string(), &route, body, None)?;
     let at = |record: &Record| {
         let standing = Standing::told_by(record, row.id).ok_or_else(|| Problem::new(Code::Internal))?;
         Ok::<_, Problem>(ok(SubscriptionView::of(app, &SubscriptionRow { standing, ..row.clone() })))

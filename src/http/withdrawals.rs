@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use actors::store::Sequence;
 use axum::extract::State;
-use axum::http::HeaderMap;
 use axum::response::Response;
 use ledger::event::{Event, Settlement, Span};
 use ledger::id::{LedgerId, ObjectId};
@@ -19,7 +18,7 @@ use utoipa::ToSchema;
 use super::app::{App, Caller, PathId, Settled, settled};
 use super::body::JsonBody;
 use super::charges::recipient_id;
-use super::idempotency::{Key, Keyed, LOOK_UPS_MAX, replayed};
+use super::idempotency::{Key, Keyed, LOOK_UPS_MAX, SentKey, replayed};
 use super::json::parse;
 use super::problem::{Code, Problem};
 use super::reply::{created, items_of, time};
@@ -217,7 +216,7 @@ pub async fn withdraw(
     State(app): State<Arc<App>>,
     caller: Caller,
     PathId(id): PathId,
-    headers: HeaderMap,
+    sent_key: SentKey,
     JsonBody { bytes: body, .. }: JsonBody,
 ) -> Result<Response, Problem> {
     if !body.is_empty() {
@@ -228,7 +227,7 @@ pub async fn withdraw(
         return Err(Problem::new(Code::NotFound));
     };
     let route = format!("POST /api/dashboard/sub-recipients/{}/withdraw", row.id.txid());
-    let key = Key::of(&app, &headers, &caller.group.0.to_string(), &route, &body, None)?;
+    let key = Key::of(&app, &sent_key, &caller.group.0.to_string(), &route, &body, None)?;
     for _ in 0..LOOK_UPS_MAX {
         let lookup = match key.look_up(&app, recipient)? {
             Keyed::Replay(record, _) => return answer(&record).map(replayed),

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use actors::seal::random_bytes;
 use axum::extract::State;
-use axum::http::HeaderMap;
 use axum::response::Response;
 use ledger::event::Event;
 use ledger::id::{GroupNumber, LedgerId, ObjectId};
@@ -16,7 +15,7 @@ use utoipa::ToSchema;
 use super::merchants::find;
 use crate::http::app::{ApiKeyText, App, Operator, PathId, Settled, settled};
 use crate::http::body::JsonBody;
-use crate::http::idempotency::{Key, Keyed, LOOK_UPS_MAX, replayed};
+use crate::http::idempotency::{Key, Keyed, LOOK_UPS_MAX, SentKey, replayed};
 use crate::http::json::{Checker, Raw, parse};
 use crate::http::problem::{Code, Problem};
 use crate::http::reply::{created, ok};
@@ -97,13 +96,13 @@ pub async fn create(
     State(app): State<Arc<App>>,
     Operator(operator): Operator,
     PathId(merchant): PathId,
-    headers: HeaderMap,
+    sent_key: SentKey,
     JsonBody { bytes: body, .. }: JsonBody,
 ) -> Result<Response, Problem> {
     let wire: ApiKeyRequest<'_> = parse(if body.is_empty() { b"{}" } else { &body })?;
     let group = find(&app, &merchant)?;
     let route = format!("POST /ops/merchants/{merchant}/api-keys");
-    let key = Key::of(&app, &headers, "operations", &route, &body, None)?;
+    let key = Key::of(&app, &sent_key, "operations", &route, &body, None)?;
     for _ in 0..LOOK_UPS_MAX {
         let lookup = match key.look_up(&app, LedgerId::Merchant(group))? {
             Keyed::Replay(record, _) => return made_before(&record).map(replayed),
@@ -197,7 +196,7 @@ pub async fn rotate_secret(
     State(app): State<Arc<App>>,
     Operator(operator): Operator,
     PathId(id): PathId,
-    headers: HeaderMap,
+    sent_key: SentKey,
     JsonBody { bytes: body, .. }: JsonBody,
 ) -> Result<Response, Problem> {
     if !body.is_empty() {
@@ -205,7 +204,7 @@ pub async fn rotate_secret(
     }
     let (id, group) = known(&app, &id)?;
     let route = format!("POST /ops/api-keys/{}/rotate-secret", id.txid());
-    let key = Key::of(&app, &headers, "operations", &route, &body, None)?;
+    let key = Key::of(&app, &sent_key, "operations", &route, &body, None)?;
     for _ in 0..LOOK_UPS_MAX {
         let lookup = match key.look_up(&app, LedgerId::Merchant(group))? {
             Keyed::Replay(record, _) => return rotated(&app, &record).map(replayed),

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use axum::http::HeaderMap;
 use axum::response::Response;
 use ledger::event::DisputeKind;
 use ledger::id::{LedgerId, ObjectId};
@@ -19,7 +18,7 @@ use crate::http::app::{App, Caller, Operator, PathId, Settled, settled};
 use crate::http::body::JsonBody;
 use crate::http::charges::Charge;
 use crate::http::disputes::{Dispute, DisputeView};
-use crate::http::idempotency::{Key, Keyed, LOOK_UPS_MAX, replayed};
+use crate::http::idempotency::{Key, Keyed, LOOK_UPS_MAX, SentKey, replayed};
 use crate::http::json::{Checker, Raw, parse};
 use crate::http::problem::{Code, Problem};
 use crate::http::reply::{created, ok};
@@ -50,14 +49,14 @@ pub async fn open(
     State(app): State<Arc<App>>,
     Operator(operator): Operator,
     PathId(txid): PathId,
-    headers: HeaderMap,
+    sent_key: SentKey,
     JsonBody { bytes: body, .. }: JsonBody,
 ) -> Result<Response, Problem> {
     let wire: DisputeRequest<'_> = parse(&body)?;
     let charge = ObjectId::parse(&txid).ok_or_else(|| Problem::new(Code::ChargeNotFound))?;
     let group = app.engine.ids().group(charge);
     let route = format!("POST /ops/charges/{}/disputes", charge.txid());
-    let key = Key::of(&app, &headers, "operations", &route, &body, None)?;
+    let key = Key::of(&app, &sent_key, "operations", &route, &body, None)?;
     for _ in 0..LOOK_UPS_MAX {
         let lookup = match key.look_up(&app, LedgerId::Merchant(group))? {
             Keyed::Replay(record, _) => return Ok(replayed(answer(&app, &record)?)),
@@ -113,11 +112,11 @@ pub async fn accept(
     State(app): State<Arc<App>>,
     operator: Operator,
     PathId(id): PathId,
-    headers: HeaderMap,
+    sent_key: SentKey,
     JsonBody { bytes: body, .. }: JsonBody,
 ) -> Result<Response, Problem> {
     let command = |id, facts: ChargeFacts| MerchantCommand::AcceptDispute { id, facts: Box::new(facts) };
-    conclude(&app, operator, &id, &headers, &body, ("accept", command)).await
+    conclude(&app, operator, &id, &sent_key, &body, ("accept", command)).await
 }
 
 /// Releases a dispute: the seller has its money again.
@@ -128,18 +127,18 @@ pub async fn release(
     State(app): State<Arc<App>>,
     operator: Operator,
     PathId(id): PathId,
-    headers: HeaderMap,
+    sent_key: SentKey,
     JsonBody { bytes: body, .. }: JsonBody,
 ) -> Result<Response, Problem> {
     let command = |id, facts: ChargeFacts| MerchantCommand::ReleaseDispute { id, facts: Box::new(facts) };
-    conclude(&app, operator, &id, &headers, &body, ("release", command)).await
+    conclude(&app, operator, &id, &sent_key, &body, ("release", command)).await
 }
 
 async fn conclude(
     app: &App,
     operator: Operator,
     id: &str,
-    headers: &HeaderMap,
+    sent_key: &SentKey,
     body: &[u8],
     (verb, command): (&str, impl Fn(ObjectId, ChargeFacts) -> MerchantCommand),
 ) -> Result<Response, Problem> {
@@ -149,7 +148,7 @@ async fn conclude(
     let Dispute { id, charge, group, .. } = named(app, id)?;
     let command = || Ok(command(id, Charge::facts(app, Caller { group }, charge)?));
     let route = format!("POST /ops/disputes/{}/{verb}", id.txid());
-    let decided = decide(app, operator, group, &route, headers, body, command).await?;
+    let decided = decide(app, operator, group, &route, sent_key, body, command).await?;
     Ok(decided.shown(ok(named(app, &id.txid())?.view())))
 }
 

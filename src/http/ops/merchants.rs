@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use actors::projector::MerchantRow;
 use axum::extract::State;
-use axum::http::HeaderMap;
 use axum::response::Response;
 use ledger::document;
 use ledger::event::Event;
@@ -20,7 +19,7 @@ use utoipa::ToSchema;
 
 use crate::http::app::{App, Operator, PathId, Settled, settled};
 use crate::http::body::JsonBody;
-use crate::http::idempotency::{Key, Keyed, replayed};
+use crate::http::idempotency::{Key, Keyed, SentKey, replayed};
 use crate::http::json::{Checker, Raw, parse};
 use crate::http::problem::{Code, Problem};
 use crate::http::reply::{created, ok, time};
@@ -275,11 +274,11 @@ impl OptionsBody {
 pub async fn create(
     State(app): State<Arc<App>>,
     Operator(operator): Operator,
-    headers: HeaderMap,
+    sent_key: SentKey,
     JsonBody { bytes: body, .. }: JsonBody,
 ) -> Result<Response, Problem> {
     let wire: MerchantRequest<'_> = parse(&body)?;
-    let key = Key::of(&app, &headers, "operations", "POST /ops/merchants", &body, None)?;
+    let key = Key::of(&app, &sent_key, "operations", "POST /ops/merchants", &body, None)?;
     // A new account has no actor yet that could notice a second request with the same key: one at a time.
     let _one_at_a_time = app.opening.lock().await;
     let lookup = match key.look_up(&app, LedgerId::System)? {

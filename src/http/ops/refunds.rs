@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use axum::http::HeaderMap;
 use axum::response::Response;
 use ledger::id::{GroupNumber, LedgerId, ObjectId};
 use ledger::merchant::MerchantCommand;
@@ -11,7 +10,7 @@ use ledger::merchant::MerchantCommand;
 use crate::http::app::{App, Caller, Operator, PathId, Settled, settled};
 use crate::http::body::JsonBody;
 use crate::http::charges::Charge;
-use crate::http::idempotency::{Key, Keyed, LOOK_UPS_MAX, replayed};
+use crate::http::idempotency::{Key, Keyed, LOOK_UPS_MAX, SentKey, replayed};
 use crate::http::json::parse;
 use crate::http::ops::sub_recipients::Notes;
 use crate::http::problem::{Code, Problem};
@@ -25,7 +24,7 @@ pub async fn approve(
     State(app): State<Arc<App>>,
     operator: Operator,
     PathId(id): PathId,
-    headers: HeaderMap,
+    sent_key: SentKey,
     JsonBody { bytes: body, .. }: JsonBody,
 ) -> Result<Response, Problem> {
     if !body.is_empty() {
@@ -37,7 +36,7 @@ pub async fn approve(
         Ok(MerchantCommand::ApproveRefund { id, facts })
     };
     let route = format!("POST /ops/refunds/{}/approve", id.txid());
-    let decided = decide(&app, operator, group, &route, &headers, &body, command).await?;
+    let decided = decide(&app, operator, group, &route, &sent_key, &body, command).await?;
     Ok(decided.shown(ok(named(&app, &id.txid())?.view(&app))))
 }
 
@@ -49,14 +48,14 @@ pub async fn reject(
     State(app): State<Arc<App>>,
     operator: Operator,
     PathId(id): PathId,
-    headers: HeaderMap,
+    sent_key: SentKey,
     JsonBody { bytes: body, .. }: JsonBody,
 ) -> Result<Response, Problem> {
     let wire: Notes<'_> = parse(&body)?;
     let Refund { id, group, .. } = named(&app, &id)?;
     let command = || Ok(MerchantCommand::RejectRefund { id, notes: wire.check()? });
     let route = format!("POST /ops/refunds/{}/reject", id.txid());
-    let decided = decide(&app, operator, group, &route, &headers, &body, command).await?;
+    let decided = decide(&app, operator, group, &route, &sent_key, &body, command).await?;
     Ok(decided.shown(ok(named(&app, &id.txid())?.view(&app))))
 }
 
@@ -89,11 +88,11 @@ pub(super) async fn decide(
     Operator(operator): Operator,
     group: GroupNumber,
     route: &str,
-    headers: &HeaderMap,
+    sent_key: &SentKey,
     body: &[u8],
     command: impl Fn() -> Result<MerchantCommand, Problem>,
 ) -> Result<Decided, Problem> {
-    let key = Key::of(app, headers, "operations", route, body, None)?;
+    let key = Key::of(app, sent_key, "operations", route, body, None)?;
     for _ in 0..LOOK_UPS_MAX {
         let lookup = match key.look_up(app, LedgerId::Merchant(group))? {
             Keyed::Replay(..) => return Ok(Decided::Before),

@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::State;
-use axum::http::HeaderMap;
 use axum::response::Response;
 use ledger::id::LedgerId;
 use serde::{Deserialize, Serialize};
@@ -12,7 +11,7 @@ use utoipa::ToSchema;
 
 use crate::http::app::{App, Operator};
 use crate::http::body::JsonBody;
-use crate::http::idempotency::{Key, Keyed, replayed};
+use crate::http::idempotency::{Key, Keyed, SentKey, replayed};
 use crate::http::json::{Checker, Raw, parse};
 use crate::http::problem::Problem;
 use crate::http::reply::{ok, time};
@@ -41,11 +40,11 @@ pub struct ClockResponse {
 pub async fn advance_clock(
     State(app): State<Arc<App>>,
     Operator(operator): Operator,
-    headers: HeaderMap,
+    sent_key: SentKey,
     JsonBody { bytes: body, .. }: JsonBody,
 ) -> Result<Response, Problem> {
     let wire: ClockRequest<'_> = parse(&body)?;
-    let key = Key::of(&app, &headers, "operations", "POST /ops/sandbox/clock", &body, None)?;
+    let key = Key::of(&app, &sent_key, "operations", "POST /ops/sandbox/clock", &body, None)?;
     // The clock has no actor that could notice a second request with the same key: one at a time.
     let _one_at_a_time = app.opening.lock().await;
     let lookup = match key.look_up(&app, LedgerId::System)? {

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use axum::http::HeaderMap;
 use axum::response::Response;
 use ledger::id::{LedgerId, ObjectId};
 use ledger::merchant::MerchantCommand;
@@ -12,7 +11,7 @@ use utoipa::ToSchema;
 
 use crate::http::app::{App, Operator, PathId, Settled, settled};
 use crate::http::body::JsonBody;
-use crate::http::idempotency::{Key, Keyed, LOOK_UPS_MAX, replayed};
+use crate::http::idempotency::{Key, Keyed, LOOK_UPS_MAX, SentKey, replayed};
 use crate::http::json::{Checker, Raw, parse};
 use crate::http::problem::{Code, Problem};
 use crate::http::reply::ok;
@@ -44,13 +43,13 @@ pub async fn approve(
     State(app): State<Arc<App>>,
     operator: Operator,
     PathId(id): PathId,
-    headers: HeaderMap,
+    sent_key: SentKey,
     JsonBody { bytes: body, .. }: JsonBody,
 ) -> Result<Response, Problem> {
     if !body.is_empty() {
         parse::<serde::de::IgnoredAny>(&body)?;
     }
-    decide(&app, operator, &id, &headers, &body, "approve", |id| Ok(MerchantCommand::ApproveRecipient { id })).await
+    decide(&app, operator, &id, &sent_key, &body, "approve", |id| Ok(MerchantCommand::ApproveRecipient { id })).await
 }
 
 /// Refuses a draft or pending recipient.
@@ -60,19 +59,19 @@ pub async fn reject(
     State(app): State<Arc<App>>,
     operator: Operator,
     PathId(id): PathId,
-    headers: HeaderMap,
+    sent_key: SentKey,
     JsonBody { bytes: body, .. }: JsonBody,
 ) -> Result<Response, Problem> {
     let wire: Notes<'_> = parse(&body)?;
     let command = |id| Ok(MerchantCommand::RejectRecipient { id, notes: wire.check()? });
-    decide(&app, operator, &id, &headers, &body, "reject", command).await
+    decide(&app, operator, &id, &sent_key, &body, "reject", command).await
 }
 
 async fn decide(
     app: &App,
     Operator(operator): Operator,
     id: &str,
-    headers: &HeaderMap,
+    sent_key: &SentKey,
     body: &[u8],
     verb: &str,
     command: impl Fn(ObjectId) -> Result<MerchantCommand, Problem>,
@@ -81,7 +80,7 @@ async fn decide(
     let (ledger, row) = found.ok_or_else(|| Problem::new(Code::NotFound))?;
     let group = ledger.group().ok_or_else(|| Problem::new(Code::Internal))?;
     let route = format!("POST /ops/sub-recipients/{}/{verb}", row.id.txid());
-    let key = Key::of(app, headers, "operations", &route, body, None)?;
+    let key = Key::of(app, sent_key, "operations", &route, body, None)?;
     let shown = |app: &App| find_recipient(app, row.id).map(|(ledger, row)| ok(view(app, ledger, &row)));
     for _ in 0..LOOK_UPS_MAX {
         let lookup = match key.look_up(app, LedgerId::Merchant(group))? {

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use axum::http::HeaderMap;
 use axum::response::Response;
 use ledger::id::ObjectId;
 use ledger::recipient::RecipientCommand;
@@ -11,7 +10,7 @@ use ledger::recipient::RecipientCommand;
 use super::sub_recipients::Notes;
 use crate::http::app::{App, Operator, PathId, Settled, settled};
 use crate::http::body::JsonBody;
-use crate::http::idempotency::{Key, Keyed, LOOK_UPS_MAX, replayed};
+use crate::http::idempotency::{Key, Keyed, LOOK_UPS_MAX, SentKey, replayed};
 use crate::http::json::parse;
 use crate::http::problem::{Code, Problem};
 use crate::http::reply::ok;
@@ -25,13 +24,13 @@ pub async fn approve(
     State(app): State<Arc<App>>,
     operator: Operator,
     PathId(id): PathId,
-    headers: HeaderMap,
+    sent_key: SentKey,
     JsonBody { bytes: body, .. }: JsonBody,
 ) -> Result<Response, Problem> {
     if !body.is_empty() {
         parse::<serde::de::IgnoredAny>(&body)?;
     }
-    decide(&app, operator, &id, &headers, &body, None).await
+    decide(&app, operator, &id, &sent_key, &body, None).await
 }
 
 /// Rejects a pending withdrawal: the money and the splits are available again.
@@ -42,11 +41,11 @@ pub async fn reject(
     State(app): State<Arc<App>>,
     operator: Operator,
     PathId(id): PathId,
-    headers: HeaderMap,
+    sent_key: SentKey,
     JsonBody { bytes: body, .. }: JsonBody,
 ) -> Result<Response, Problem> {
     let notes: Notes<'_> = parse(&body)?;
-    decide(&app, operator, &id, &headers, &body, Some(notes)).await
+    decide(&app, operator, &id, &sent_key, &body, Some(notes)).await
 }
 
 /// Rejects for the reason given, or approves when there is none.
@@ -54,7 +53,7 @@ async fn decide(
     app: &App,
     Operator(operator): Operator,
     id: &str,
-    headers: &HeaderMap,
+    sent_key: &SentKey,
     body: &[u8],
     reason: Option<Notes<'_>>,
 ) -> Result<Response, Problem> {
@@ -63,7 +62,7 @@ async fn decide(
     let withdrawal = find()?;
     let verb = if reason.is_some() { "reject" } else { "approve" };
     let route = format!("POST /ops/withdrawals/{}/{verb}", id.txid());
-    let key = Key::of(app, headers, "operations", &route, body, None)?;
+    let key = Key::of(app, sent_key, "operations", &route, body, None)?;
     for _ in 0..LOOK_UPS_MAX {
         let lookup = match key.look_up(app, withdrawal.recipient)? {
             Keyed::Replay(..) => return Ok(replayed(ok(find()?.review(app)))),
