@@ -10,10 +10,6 @@ use clap::Parser;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing_subscriber::EnvFilter;
 
-/// Many small things are made on one thread and dropped on another, which the system's allocator is slow at.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 #[tokio::main]
 async fn main() -> ExitCode {
     let done = match Args::parse().command {
