@@ -246,6 +246,8 @@ fn month_of(now: Timestamp) -> u16 {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashSet;
+
     use super::*;
     use crate::store::MemoryStore;
 
@@ -261,6 +263,12 @@ mod tests {
         store.delete_state(&month_name(sealed.month)).unwrap();
         let later = Keyring::open([1; 32], store).unwrap();
         assert_eq!(later.open_sealed(&sealed), None);
+    }
+
+    #[test]
+    fn no_random_bytes_are_given_twice() {
+        let given: HashSet<[u8; 12]> = (0..1_000).map(|_| stocked_random_bytes().unwrap()).collect();
+        assert_eq!(given.len(), 1_000);
     }
 
     #[test]

@@ -248,9 +248,12 @@ impl RequestIds {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use axum::body::to_bytes;
     use axum::routing::{get, post};
     use tokio::sync::Notify;
+    use tokio::time::timeout;
     use tower::ServiceExt;
 
     use super::*;
@@ -356,7 +359,8 @@ mod tests {
         entered.notified().await;
         caller.abort();
         assert!(caller.await.unwrap_err().is_cancelled());
-        assert_eq!(ask(&router, "GET", "/slow", None).await.status(), 503, "it is still under way");
+        let meanwhile = timeout(Duration::from_secs(10), ask(&router, "GET", "/slow", None)).await;
+        assert_eq!(meanwhile.expect("it is still under way, and nobody else is let in").status(), 503);
         release.notify_one();
         finished.notified().await;
         release.notify_one();
