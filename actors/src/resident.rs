@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use ledger::event::Cut;
 use ledger::id::{Fingerprint, GroupNumber, IdKey, LedgerId};
 use ledger::merchant::{MerchantCommand, MerchantState};
-use ledger::recipient::{RecipientCommand, RecipientState};
+use ledger::recipient::{Credit, RecipientCommand, RecipientState};
 use ledger::record::{Decision, Idempotency, Record};
 use ledger::rejection::Rejection;
 use ledger::section::Section;
@@ -48,6 +48,9 @@ pub trait Books: Clone + Default + std::fmt::Debug + PartialEq + Send + 'static 
 
     /// Counts a foreign Record.
     fn receive(&mut self, record: &Record, ledger: LedgerId);
+
+    /// Counts a foreign Record that is only a credit, without the Record.
+    fn credit(&mut self, credit: Credit);
 
     /// When it needs attention next.
     fn next_due(&self) -> Option<Timestamp>;
@@ -95,6 +98,9 @@ impl Books for MerchantState {
     fn receive(&mut self, record: &Record, _ledger: LedgerId) {
         self.receive(record);
     }
+
+    /// Nobody else credits a merchant.
+    fn credit(&mut self, _credit: Credit) {}
 
     fn next_due(&self) -> Option<Timestamp> {
         self.next_due()
@@ -150,6 +156,10 @@ impl Books for RecipientState {
 
     fn receive(&mut self, record: &Record, ledger: LedgerId) {
         self.receive(record, ledger);
+    }
+
+    fn credit(&mut self, credit: Credit) {
+        self.credit(credit);
     }
 
     fn next_due(&self) -> Option<Timestamp> {
@@ -350,6 +360,11 @@ impl<B: Books> Resident<B> {
         }
     }
 
+    /// The same with a Record of another owner of which only its credit is known: it does nothing else here.
+    pub fn credit(&mut self, sequence: Sequence, credit: Credit) {
+        self.count_foreign(sequence, |books| books.credit(credit));
+    }
+
     /// The tail has been replayed through `through`: from here on deliveries follow. If it was long, or there was no snapshot that the
     /// next one can continue, one is due at once.
     pub fn opened(&mut self, through: Sequence) {
@@ -478,8 +493,13 @@ impl<B: Books> Resident<B> {
     }
 
     fn receive(&mut self, sequence: Sequence, record: &Record) {
+        let ledger = self.ledger;
+        self.count_foreign(sequence, |books| books.receive(record, ledger));
+    }
+
+    fn count_foreign(&mut self, sequence: Sequence, count: impl FnOnce(&mut B)) {
         if sequence.0 > self.foreign {
-            self.books.receive(record, self.ledger);
+            count(&mut self.books);
             self.foreign = sequence.0;
             self.records_since_snapshot += 1;
         }
