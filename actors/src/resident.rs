@@ -289,8 +289,9 @@ pub struct Resident<B> {
     keys: RecentKeys,
     /// Ordinal through which the own Records are durable; the journal raises it.
     durable: Arc<AtomicU64>,
-    records_since_snapshot: u64,
-    /// Whether a snapshot is due is looked at after this many Records.
+    /// What it would cost to replay what came since the last snapshot.
+    cost_since_snapshot: u64,
+    /// Whether a snapshot is due is looked at when it is this much.
     look_after: u64,
     /// The sections touched since the last snapshot that is known to be kept, but for those that the state has noted since.
     touched: BTreeSet<Section>,
@@ -301,9 +302,13 @@ pub struct Resident<B> {
     taken_at: Position,
 }
 
-/// A snapshot is taken after this many Records, or after more of them when more was touched than they pay for.
-const RECORDS_PER_SNAPSHOT_MIN: u64 = 20_000;
-/// Bytes of sections that one Record pays for: to encode and write them stays a small part of its work, as it takes some 900 bytes
+/// What it costs to replay an own Record, which is read from anywhere in the journal, in that of a foreign one, which is hardly ever more
+/// than a credit that the index knows.
+const OWN_COST: u64 = 20;
+/// A snapshot is taken when it would cost this much to replay what came since, a thousand own Records, which wakes an actor in some 20 ms;
+/// or when more was touched than they pay for, after more of them.
+const COST_PER_SNAPSHOT_MIN: u64 = 1_000 * OWN_COST;
+/// Bytes of sections that one own Record pays for: to encode and write them stays a small part of its work, as it takes some 300 bytes
 /// of the journal.
 const SECTION_BYTES_PER_RECORD: u64 = 64;
 
@@ -325,8 +330,8 @@ impl<B: Books> Resident<B> {
             foreign: 0,
             keys: RecentKeys::default(),
             durable,
-            records_since_snapshot: 0,
-            look_after: RECORDS_PER_SNAPSHOT_MIN,
+            cost_since_snapshot: 0,
+            look_after: COST_PER_SNAPSHOT_MIN,
             touched: BTreeSet::new(),
             kept: None,
             taken: Receipt::default(),
@@ -353,7 +358,7 @@ impl<B: Books> Resident<B> {
             if record.ordinal > self.own {
                 self.books.evolve(record);
                 self.own = record.ordinal;
-                self.records_since_snapshot += 1;
+                self.cost_since_snapshot += OWN_COST;
             }
         } else {
             self.receive(sequence, record);
@@ -368,7 +373,7 @@ impl<B: Books> Resident<B> {
     /// The tail has been replayed through `through`: from here on deliveries follow. If it was long, or there was no snapshot that the
     /// next one can continue, one is due at once.
     pub fn opened(&mut self, through: Sequence) {
-        if self.records_since_snapshot >= if self.kept.is_some() { RECORDS_PER_SNAPSHOT_MIN } else { 1 } {
+        if self.cost_since_snapshot >= if self.kept.is_some() { COST_PER_SNAPSHOT_MIN } else { 1 } {
             self.look_after = 0;
         }
         self.foreign = self.foreign.max(through.0);
@@ -443,18 +448,18 @@ impl<B: Books> Resident<B> {
 
     /// True when Records were applied since the last snapshot.
     pub fn has_changed(&self) -> bool {
-        self.records_since_snapshot > 0
+        self.cost_since_snapshot > 0
     }
 
     /// A snapshot, if one is due.
     pub fn due_snapshot(&mut self) -> Option<Snapshot> {
-        if self.records_since_snapshot < self.look_after {
+        if self.cost_since_snapshot < self.look_after {
             return None;
         }
         let sections = self.touched_sections();
         let bytes: usize = sections.values().flatten().map(Vec::len).sum();
-        let paid_after = bytes as u64 / SECTION_BYTES_PER_RECORD;
-        if self.look_after > 0 && self.records_since_snapshot < paid_after {
+        let paid_after = bytes as u64 * OWN_COST / SECTION_BYTES_PER_RECORD;
+        if self.look_after > 0 && self.cost_since_snapshot < paid_after {
             self.look_after = paid_after;
             return None;
         }
@@ -478,8 +483,8 @@ impl<B: Books> Resident<B> {
     }
 
     fn snapshot_of(&mut self, sections: BTreeMap<Section, Option<Vec<u8>>>) -> Snapshot {
-        self.records_since_snapshot = 0;
-        self.look_after = RECORDS_PER_SNAPSHOT_MIN;
+        self.cost_since_snapshot = 0;
+        self.look_after = COST_PER_SNAPSHOT_MIN;
         self.taken.number += 1;
         self.taken_at = self.position();
         Snapshot {
@@ -501,7 +506,7 @@ impl<B: Books> Resident<B> {
         if sequence.0 > self.foreign {
             count(&mut self.books);
             self.foreign = sequence.0;
-            self.records_since_snapshot += 1;
+            self.cost_since_snapshot += 1;
         }
     }
 
@@ -520,7 +525,7 @@ impl<B: Books> Resident<B> {
         self.books.evolve(&record);
         debug_assert!(self.books.is_sound(), "{:?} drew more than it has: {:?}", self.ledger, record.events);
         self.own = record.ordinal;
-        self.records_since_snapshot += 1;
+        self.cost_since_snapshot += OWN_COST;
         for key in record.keys() {
             self.keys.remember(key, record.ordinal, self.durable.load(Ordering::Acquire));
         }
