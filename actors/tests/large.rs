@@ -140,6 +140,25 @@ fn of_a_million_pending_splits_one_is_added() {
     assert_eq!(resident.books().pending().0, (1..=SPLITS as i64).map(|number| 1_000_000 + number).sum::<i64>() + 1);
 }
 
+/// A merchant's own Records are read again one by one, what others credit to a recipient is not.
+#[test]
+fn a_tail_stays_as_short_as_replaying_it_is_dear() {
+    let mut merchant = Resident::<MerchantState>::new(MERCHANT, GROUP, Arc::default());
+    let mut recipient = Resident::<RecipientState>::new(RECIPIENT, GROUP, Arc::default());
+    let due_after = (1..).find(|ordinal| {
+        let cancelled = Event::PixCancelled { charge: ObjectId(7), recipients: Vec::new(), opened: None };
+        merchant.replay(Sequence(*ordinal), &Decision::of(cancelled).into_record(MERCHANT, *ordinal, BEGIN));
+        merchant.due_snapshot().is_some()
+    });
+    assert_eq!(due_after, Some(1_000));
+    let split = || vec![Split { recipient: RecipientNumber(1), amount: Centavos(1) }];
+    let due_after = (1..).find(|number| {
+        recipient.replay(Sequence(*number), &captured(*number, BEGIN, split()));
+        recipient.due_snapshot().is_some()
+    });
+    assert_eq!(due_after, Some(20_000));
+}
+
 /// Snapshots are taken by what they cost: many charges that wait, closed in no order, touch every section.
 #[test]
 fn sections_stay_a_small_part_of_the_work() {
