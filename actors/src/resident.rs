@@ -295,7 +295,9 @@ pub struct Resident<B> {
     look_after: u64,
     /// The sections touched since the last snapshot that is known to be kept, but for those that the state has noted since.
     touched: BTreeSet<Section>,
-    /// Where that one stands; none when none is.
+    /// Those of them that were touched since the last snapshot that was taken, whether it is kept or not.
+    touched_since_taken: BTreeSet<Section>,
+    /// Where the snapshot stands that is known to be kept; none when none is.
     kept: Option<Position>,
     /// The last snapshot that was taken, whether it is kept or not.
     taken: Receipt,
@@ -333,6 +335,7 @@ impl<B: Books> Resident<B> {
             cost_since_snapshot: 0,
             look_after: COST_PER_SNAPSHOT_MIN,
             touched: BTreeSet::new(),
+            touched_since_taken: BTreeSet::new(),
             kept: None,
             taken: Receipt::default(),
             taken_at: Position::default(),
@@ -475,16 +478,19 @@ impl<B: Books> Resident<B> {
     /// Encodes every section that was touched since the last snapshot that is known to be kept.
     fn touched_sections(&mut self) -> BTreeMap<Section, Option<Vec<u8>>> {
         if self.taken.number > 0 && self.taken.kept.load(Ordering::Acquire) == self.taken.number {
-            self.touched.clear();
+            self.touched.clone_from(&self.touched_since_taken);
             self.kept = Some(self.taken_at);
         }
-        self.touched.append(&mut self.books.take_touched());
+        let touched = self.books.take_touched();
+        self.touched_since_taken.extend(&touched);
+        self.touched.extend(touched);
         self.touched.iter().map(|section| (*section, self.books.section(*section))).collect()
     }
 
     fn snapshot_of(&mut self, sections: BTreeMap<Section, Option<Vec<u8>>>) -> Snapshot {
         self.cost_since_snapshot = 0;
         self.look_after = COST_PER_SNAPSHOT_MIN;
+        self.touched_since_taken.clear();
         self.taken.number += 1;
         self.taken_at = self.position();
         Snapshot {
