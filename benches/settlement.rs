@@ -133,8 +133,7 @@ async fn merged(workers: Vec<JoinHandle<Histogram<u64>>>) -> Histogram<u64> {
 fn settings(data: &Path) -> Settings {
     let data = data.to_string_lossy();
     let sandbox = ["--sandbox", "on", "--rate-limit", "off"];
-    let fixed =
-        ["centavo", "serve", "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0"].into_iter().chain(sandbox);
+    let fixed = ["centavo", "serve", "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0"].into_iter().chain(sandbox);
     match Args::parse_from(fixed.chain(["--data", &data])).command {
         Command::Serve(args) => args.settings().expect("settings"),
         _ => unreachable!("serve was asked for"),
