@@ -1,9 +1,10 @@
-//! What a journal that has grown costs: bytes a Record, how fast it is written at its end, and, after a kill and with nothing in the page
-//! cache, how long opening takes, waking an actor, reading pages of a statement, and how much memory. It prints figures and judges
-//! nothing.
+//! What a journal that has grown costs: bytes and work a Record, how fast it is written at its end, and, after a kill and with nothing in
+//! the page cache, how long opening takes, waking actors, reading pages of a statement, and how much memory. It prints figures beside
+//! their targets and judges nothing.
 //!
-//! `cargo bench --bench longevity` writes a million Records and takes about a minute; `-- --records 10000000` ten million. The page
-//! cache is dropped where the process may do that (`/proc/sys/vm/drop_caches`), and the output says whether it was.
+//! `cargo bench --bench longevity` writes a million Records and takes about a minute; `-- --records 10000000` ten million, for which some
+//! 4 GB must be free where temporary files go; `-- --recipient 1000000` instead gives one recipient a million pending card splits. The
+//! page cache is dropped where the process may do that (`/proc/sys/vm/drop_caches`), and the output says whether it was.
 
 #[path = "shop/mod.rs"]
 mod shop;
@@ -15,54 +16,104 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use actors::engine::Engine;
-use actors::projector::ChargeFilter;
+use actors::projector::{ChargeFilter, ChargeStatus};
+use axum::Router;
+use axum::body::Body;
+use axum::http::Request;
+use centavo::config::{Args, Command as Asked, Settings};
+use centavo::http::app::ApiKeyText;
+use centavo::http::routes;
+use centavo::serve::{self, Running};
+use clap::Parser;
+use http_body_util::BodyExt;
+use ledger::event::{CardBrand, CardFace};
+use ledger::fees::PaymentMethod;
 use ledger::id::{GroupNumber, LedgerId, RecipientNumber};
-use ledger::merchant::{MerchantCommand, MerchantState};
+use ledger::merchant::{MerchantCommand, MerchantState, SplitOrder};
+use ledger::money::Centavos;
+use ledger::personal::Payer;
 use ledger::recipient::RecipientState;
-use shop::{create_pix_charges, open_engine, open_shops, record};
+use serde_json::{Value, json};
+use shop::{create_pix_charges, new_id, open_engine, open_shops, record};
 use tokio::runtime::Runtime;
+use tower::ServiceExt;
 
 const MERCHANTS: usize = 100;
 /// Charges that are opened and then paid together.
 const ROUND: usize = 25_600;
+/// How many of each kind are woken.
+const WOKEN: u32 = 10;
+/// A line of the table is told with this before it.
+const ROW: &str = "row ";
 
 fn main() {
     let arguments: Vec<String> = std::env::args().collect();
     let after = |name: &str| {
         arguments.iter().position(|argument| argument == name).and_then(|at| arguments.get(at + 1)).cloned()
     };
-    let records: u64 = after("--records").and_then(|number| number.parse().ok()).unwrap_or(1_000_000);
+    let number = |name: &str| after(name).and_then(|number| number.parse::<u64>().ok());
     let runtime = Runtime::new().expect("a runtime");
-    if let Some(folder) = after("--fill") {
-        return runtime.block_on(fill(Path::new(&folder), records));
-    }
-    if let Some(folder) = after("--open") {
-        return runtime.block_on(open(Path::new(&folder)));
-    }
-    let place = tempfile::tempdir().expect("a folder");
-    let cores = std::thread::available_parallelism().map_or(0, usize::from);
-    println!("{records} Records of PIX charges with 3 splits, {MERCHANTS} merchants, {cores} cores, durable");
-    let mut filling = child("--fill", place.path(), records);
-    let told = BufReader::new(filling.stdout.take().expect("its output"));
-    for line in told.lines().map_while(Result::ok) {
-        if line == "full" {
-            break;
+    if let (Some(folder), Some(stage)) = (after("--in"), after("--stage")) {
+        let (folder, count) = (Path::new(&folder), number("--count").expect("a count"));
+        match stage.as_str() {
+            "fill" => runtime.block_on(fill(folder, count)),
+            "open" => runtime.block_on(open(folder)),
+            "credit" => runtime.block_on(credit(folder, count)),
+            "ask" => runtime.block_on(ask(folder)),
+            _ => unreachable!("a stage of this program"),
         }
-        println!("{line}");
+        return;
     }
-    filling.kill().expect("a process that can be killed");
-    filling.wait().expect("a process that ends");
-    println!("killed; page cache dropped: {}", if drop_page_cache() { "yes" } else { "no, this process may not" });
-    child("--open", place.path(), records)
-        .wait_with_output()
-        .map_or_else(|error| println!("{error}"), |output| print!("{}", String::from_utf8_lossy(&output.stdout)));
+    let cores = std::thread::available_parallelism().map_or(0, usize::from);
+    let rows = match number("--recipient") {
+        Some(splits) => {
+            println!("one recipient with {splits} pending card splits, {cores} cores, durable");
+            after_a_kill(["credit", "ask"], splits)
+        }
+        None => {
+            let records = number("--records").unwrap_or(1_000_000);
+            println!("{records} Records of PIX charges with 3 splits, {MERCHANTS} merchants, {cores} cores, durable");
+            after_a_kill(["fill", "open"], records)
+        }
+    };
+    println!("\n| row | what | figure | target |\n|---|---|---|---|");
+    rows.iter().for_each(|row| println!("{row}"));
 }
 
-fn child(what: &str, folder: &Path, records: u64) -> Child {
-    let program = std::env::current_exe().expect("this program");
-    let mut command = Command::new(program);
-    command.arg(what).arg(folder).arg("--records").arg(records.to_string()).stdout(Stdio::piped());
+/// Runs two stages, each as a process of its own: the first is killed when it has done its work. Gives the lines of the table.
+fn after_a_kill([before, after]: [&str; 2], count: u64) -> Vec<String> {
+    let place = tempfile::tempdir().expect("a folder");
+    let mut rows = Vec::new();
+    let mut writing = stage(before, place.path(), count);
+    listen(&mut writing, &mut rows);
+    writing.kill().expect("a process that can be killed");
+    writing.wait().expect("a process that ends");
+    println!("killed; page cache dropped: {}", if drop_page_cache() { "yes" } else { "no, this process may not" });
+    let mut reading = stage(after, place.path(), count);
+    listen(&mut reading, &mut rows);
+    assert!(reading.wait().expect("a process that ends").success());
+    rows
+}
+
+fn stage(what: &str, folder: &Path, count: u64) -> Child {
+    let mut command = Command::new(std::env::current_exe().expect("this program"));
+    command.args(["--stage", what, "--count", &count.to_string(), "--in"]).arg(folder).stdout(Stdio::piped());
     command.spawn().expect("a process")
+}
+
+/// Prints what a stage says until it has done its work or ends, and keeps the lines of the table.
+fn listen(stage: &mut Child, rows: &mut Vec<String>) {
+    let told = BufReader::new(stage.stdout.take().expect("its output"));
+    for line in told.lines().map_while(Result::ok).take_while(|line| line != "done") {
+        match line.strip_prefix(ROW) {
+            Some(row) => rows.push(row.to_owned()),
+            None => println!("{line}"),
+        }
+    }
+}
+
+fn row(number: u8, what: &str, figure: impl std::fmt::Display, target: &str) {
+    println!("{ROW}| {number} | {what} | {figure} | {target} |");
 }
 
 /// Writes Records until there are enough, then waits to be killed.
@@ -71,9 +122,10 @@ async fn fill(folder: &Path, records: u64) {
     let shops = Arc::new(open_shops(&engine, MERCHANTS).await);
     let keeping = Arc::clone(&engine);
     tokio::spawn(async move { keeping.run_schedule().await });
-    let mut rates = Vec::new();
+    let (mut rates, mut works) = (Vec::new(), Vec::new());
     let (begun, first) = (Instant::now(), engine.projector().published().0);
     while engine.projector().published().0 < records {
+        let worked = work();
         let charges = create_pix_charges(&engine, &shops, ROUND).await;
         let begun = Instant::now();
         let paid = charges.chunks(charges.len().div_ceil(1_024)).map(|part| {
@@ -89,23 +141,27 @@ async fn fill(folder: &Path, records: u64) {
             worker.await.expect("a worker");
         }
         rates.push(charges.len() as f64 / begun.elapsed().as_secs_f64());
+        works.push((work() - worked).as_secs_f64() * 1e6 / charges.len() as f64);
     }
     let written = engine.projector().published().0;
-    let rate = |rates: &[f64]| {
-        let mut rates = rates.to_vec();
-        rates.sort_by(f64::total_cmp);
-        rates.get(rates.len() / 2).copied().unwrap_or_default()
-    };
     let few = rates.len().min(4);
+    let [rates, works] =
+        [rates, works].map(|all| (middle(all[..few].to_vec()), middle(all[all.len() - few..].to_vec())));
     println!(
-        "written at {:.0} Records/s; settlements/s, median of the first {few} rounds {:.0}, of the last {few} {:.0}",
+        "written at {:.0} Records/s; settlements/s, median of the first {few} rounds {:.0}, of the last {few} {:.0}; CPU a charge, \
+         opened and paid, {:.1} µs and {:.1} µs",
         (written - first) as f64 / begun.elapsed().as_secs_f64(),
-        rate(&rates[..few]),
-        rate(&rates[rates.len() - few..]),
+        rates.0,
+        rates.1,
+        works.0,
+        works.1,
     );
     let bytes = engine.size_bytes().expect("a size");
     println!("{written} Records, {bytes} bytes: {} a Record; memory while writing {}", bytes / written, memory());
-    println!("full");
+    let [speed, ease] = [rates.1 / rates.0, works.0 / works.1].map(|part| 100.0 * part);
+    let figure = format!("{speed:.0} % of the speed, {ease:.0} % of the charges for the same CPU time");
+    row(7, &format!("settlements after {written} Records against the first"), figure, "≥ 90 %");
+    println!("done");
     std::future::pending::<()>().await;
 }
 
@@ -113,21 +169,32 @@ async fn fill(folder: &Path, records: u64) {
 async fn open(folder: &Path) {
     let begun = Instant::now();
     let engine = open_engine(folder).await;
-    println!("opened in {:.2?}; memory {}", begun.elapsed(), memory());
     let merchant = GroupNumber(MERCHANTS as u32 / 2);
+    let balance = |group| engine.read_merchant(group, |books: &MerchantState, _| books.available());
+    let opened = begun.elapsed();
+    balance(merchant).await.expect("a balance");
+    row(8, "cold start to the first answer", format!("{:.2?}", begun.elapsed()), "≤ 3 s");
+    println!("opened in {opened:.2?}; memory {}", memory());
+    let (mut merchants, mut recipients) = (Vec::new(), Vec::new());
+    for group in (1..=WOKEN).map(GroupNumber) {
+        let begun = Instant::now();
+        balance(group).await.expect("a balance");
+        merchants.push(begun.elapsed());
+        let recipient = LedgerId::Recipient(group, RecipientNumber(2));
+        let begun = Instant::now();
+        engine.read_recipient(recipient, |books: &RecipientState, _| books.available()).await.expect("a balance");
+        recipients.push(begun.elapsed());
+    }
+    println!("merchants woken in {merchants:.1?}\nrecipients, never awake before, woken in {recipients:.1?}");
+    row(8, "to wake a merchant, median and longest of 10", spread(merchants), "≤ 50 ms");
+    row(8, "to wake a recipient that was never awake", spread(recipients), "≤ 50 ms");
     let recipient = LedgerId::Recipient(merchant, RecipientNumber(2));
-    let begun = Instant::now();
-    engine.read_merchant(merchant, |books: &MerchantState, _| books.available()).await.expect("a balance");
-    println!("a merchant woken in {:.2?}", begun.elapsed());
-    let begun = Instant::now();
-    engine.read_recipient(recipient, |books: &RecipientState, _| books.available()).await.expect("a balance");
-    println!("a recipient woken in {:.2?}", begun.elapsed());
     let (splits, _) = engine.projector().splits_page(recipient, 0, 0).expect("a list");
     for (name, skip) in [("first", 0), ("middle", splits / 2), ("last", splits.saturating_sub(20))] {
         let (cold, warm) = (statement(&engine, recipient, skip), statement(&engine, recipient, skip));
         println!("statement of {splits} splits, {name} page of 20: {cold:.2?}, again {warm:.2?}");
     }
-    let filter = ChargeFilter { status: Some(actors::projector::ChargeStatus::Paid), ..ChargeFilter::default() };
+    let filter = ChargeFilter { status: Some(ChargeStatus::Paid), ..ChargeFilter::default() };
     let begun = Instant::now();
     let (paid, _) = engine.projector().charges_page(merchant, &filter, 1_000, 20).expect("a list");
     println!("one page of {paid} paid charges in {:.2?}", begun.elapsed());
@@ -144,15 +211,165 @@ fn statement(engine: &Engine, recipient: LedgerId, skip: u64) -> Duration {
     begun.elapsed()
 }
 
+/// Card charges of one merchant with a split for one recipient, captured over 27 days; then waits to be killed.
+async fn credit(folder: &Path, splits: u64) {
+    const STEPS: u64 = 10_000;
+    const STEP: Duration = Duration::from_secs(4 * 60);
+    let running = server(folder).await;
+    let engine = Arc::clone(&running.app.engine);
+    let shops = open_shops(&engine, 1).await;
+    let group = shops[0].group;
+    let splits_of_each: Vec<SplitOrder> = shops[0].splits().into_iter().take(1).collect();
+    let payer = Payer { name: "Pedro da Silva".into(), document: "12345678909".into(), ..Payer::default() };
+    let payer = engine.keyring().seal_value(engine.now(), &payer).expect("sealing");
+    let begun = Instant::now();
+    for step in 0..STEPS.min(splits) {
+        let charges = (splits * (step + 1) / STEPS.min(splits)) - (splits * step / STEPS.min(splits));
+        let charging = (0..charges).map(|_| {
+            let (engine, splits, payer) = (Arc::clone(&engine), splits_of_each.clone(), payer.clone());
+            tokio::spawn(async move {
+                let charge = new_id(&engine, group);
+                let open = MerchantCommand::OpenCard {
+                    charge,
+                    amount: Centavos(10_000),
+                    method: PaymentMethod::CreditCard,
+                    installments: 1,
+                    splits,
+                    card: CardFace { bin: 411_111, last4: 1_111, brand: CardBrand::Visa },
+                    payer,
+                };
+                record(&engine, group, open).await;
+                record(&engine, group, MerchantCommand::CaptureCard { charge, acquirer_mdr: Centavos(200) }).await;
+            })
+        });
+        for charge in charging.collect::<Vec<_>>() {
+            charge.await.expect("a charge");
+        }
+        engine.advance_clock(STEP, None, None).await.expect("a clock that moves");
+    }
+    println!("{splits} charges in {:.1?}", begun.elapsed());
+    println!("done");
+    std::future::pending::<()>().await;
+}
+
+/// Opens what a killed process left, and asks for everything about one recipient over the merchants' routes.
+async fn ask(folder: &Path) {
+    let begun = Instant::now();
+    let running = server(folder).await;
+    println!("opened in {:.2?}", begun.elapsed());
+    let engine = &running.app.engine;
+    let group = GroupNumber(1);
+    let recipient = LedgerId::Recipient(group, RecipientNumber(1));
+    let id = engine.projector().merchant(group, |row| row.recipients[0].id).expect("a merchant").uuid();
+    let pending = |ledger| engine.read_recipient(ledger, |books: &RecipientState, _| books.pending());
+    let (resident, begun) = (kilobytes("VmRSS:"), Instant::now());
+    let sum = pending(recipient).await.expect("a balance");
+    let (woken, grown) = (begun.elapsed(), kilobytes("VmRSS:").saturating_sub(resident));
+    row(
+        10,
+        &format!("a recipient with {sum} centavos pending, memory"),
+        format!("{:.1} MB", grown as f64 / 1e3),
+        "≤ 32 MB",
+    );
+    row(10, "to wake it, never awake before", format!("{woken:.1?}"), "≤ 100 ms");
+    engine.sleep_idle(Duration::ZERO);
+    let begun = Instant::now();
+    pending(recipient).await.expect("a balance");
+    println!("to put it to sleep and wake it from its snapshot: {:.1?}", begun.elapsed());
+    let key = make_key(engine, group).await;
+    let routes = routes::public(&running.app);
+    let of = |what: &str| format!("/api/dashboard/sub-recipients/{id}/{what}");
+    let (mut pages, mut split_ids) = (Vec::new(), Vec::new());
+    let (_, first) = call(&routes, &key, "GET", &of("splits"), None).await;
+    let total = first["total"].as_u64().expect("a total");
+    for page in [2, total / 40, total / 20, 3, total / 30] {
+        pages.push(call(&routes, &key, "GET", &of(&format!("splits?page={page}")), None).await.0);
+    }
+    println!("pages of {total} splits: {pages:.1?}");
+    row(10, &format!("a page of its statement of {total} splits, median and longest of 5"), spread(pages), "≤ 20 ms");
+    for page in 1..=5 {
+        let path = of(&format!("splits?per_page=100&page={}", page * (total / 600).max(1)));
+        let (_, page) = call(&routes, &key, "GET", &path, None).await;
+        let ids = page["items"].as_array().expect("items").iter().map(|split| split["id"].clone());
+        split_ids.push(ids.collect::<Vec<_>>());
+    }
+    let mut anticipations = Vec::new();
+    for split_ids in split_ids {
+        let body = json!({ "split_ids": split_ids, "target_days": 2 });
+        anticipations.push(call(&routes, &key, "POST", &of("anticipate"), Some(body)).await.0);
+    }
+    println!("anticipations of 100 splits: {anticipations:.1?}");
+    row(10, "an anticipation of 100 splits, median and longest of 5", spread(anticipations), "≤ 20 ms");
+    let (withdrawal, _) = call(&routes, &key, "POST", &of("withdraw"), None).await;
+    row(10, "a withdrawal", format!("{withdrawal:.1?}"), "≤ 20 ms");
+    let after = call(&routes, &key, "GET", &of("splits?page=2"), None).await.0;
+    println!("a page of the statement after that: {after:.1?}; memory {}", memory());
+    running.stop().await;
+}
+
+/// One request, in this process; it must succeed.
+async fn call(routes: &Router, key: &str, method: &str, path: &str, body: Option<Value>) -> (Duration, Value) {
+    let request = Request::builder().method(method).uri(path).header("authorization", format!("Bearer {key}"));
+    let body = body.map_or_else(Body::empty, |body| Body::from(body.to_string()));
+    let request = request.header("content-type", "application/json").body(body).expect("a request");
+    let begun = Instant::now();
+    let response = routes.clone().oneshot(request).await.expect("a response");
+    let status = response.status();
+    let bytes = response.into_body().collect().await.expect("a body").to_bytes();
+    let took = begun.elapsed();
+    assert!(status.is_success(), "{method} {path}: {status} {}", String::from_utf8_lossy(&bytes));
+    (took, serde_json::from_slice(&bytes).expect("JSON"))
+}
+
+async fn server(folder: &Path) -> Running {
+    let data = folder.to_string_lossy();
+    let fixed = ["centavo", "serve", "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0"];
+    let flags = ["--sandbox", "on", "--rate-limit", "off", "--data", &data];
+    let settings: Settings = match Args::parse_from(fixed.into_iter().chain(flags)).command {
+        Asked::Serve(args) => args.settings().expect("settings"),
+        _ => unreachable!("serve was asked for"),
+    };
+    serve::start(settings, |_, _| {}).await.expect("a server")
+}
+
+async fn make_key(engine: &Engine, group: GroupNumber) -> String {
+    let id = new_id(engine, group);
+    let text = ApiKeyText::of(true, id, [7; 24]);
+    let digest = ApiKeyText::digest(&text);
+    let command = MerchantCommand::CreateApiKey { id, digest, webhook_url: None, webhook_secret: Vec::new() };
+    record(engine, group, command).await;
+    text
+}
+
+fn middle(mut all: Vec<f64>) -> f64 {
+    all.sort_by(f64::total_cmp);
+    all.get(all.len() / 2).copied().unwrap_or_default()
+}
+
+/// The median and the longest.
+fn spread(mut times: Vec<Duration>) -> String {
+    times.sort_unstable();
+    let (median, longest) = (times[times.len() / 2], times[times.len() - 1]);
+    format!("{:.1} ms, {:.1} ms", median.as_secs_f64() * 1e3, longest.as_secs_f64() * 1e3)
+}
+
+/// The CPU time that this process has taken, all threads.
+fn work() -> Duration {
+    let told = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    // After the name in brackets; user and system time are numbers 14 and 15, in hundredths of a second.
+    let fields = told.rsplit(')').next().unwrap_or_default().split_whitespace().skip(11).take(2);
+    Duration::from_millis(10 * fields.filter_map(|ticks| ticks.parse::<u64>().ok()).sum::<u64>())
+}
+
 /// Of this process: now, and at most.
 fn memory() -> String {
+    format!("{} MiB (at most {} MiB)", kilobytes("VmRSS:") / 1_024, kilobytes("VmHWM:") / 1_024)
+}
+
+fn kilobytes(name: &str) -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let of = |name: &str| {
-        let line = status.lines().find_map(|line| line.strip_prefix(name));
-        let kilobytes = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
-        kilobytes.map_or("unknown".to_owned(), |kilobytes| format!("{} MiB", kilobytes / 1_024))
-    };
-    format!("{} (at most {})", of("VmRSS:"), of("VmHWM:"))
+    let line = status.lines().find_map(|line| line.strip_prefix(name));
+    line.and_then(|line| line.split_whitespace().next()?.parse().ok()).unwrap_or_default()
 }
 
 fn drop_page_cache() -> bool {

@@ -72,6 +72,9 @@ impl LargeRecords {
     }
 }
 
+/// So many Records of the journal are asked at once which of them concern a ledger: at most 24 MiB of answers.
+const SEQUENCES_AT_ONCE: u64 = 1 << 20;
+
 /// The state of a ledger's owner with all Records through `through`. `durable` is the journal's word on its own Records.
 pub fn resident<B: Books>(
     store: &dyn Store,
@@ -92,9 +95,17 @@ pub fn resident<B: Books>(
         own_after = kept.own_through;
         foreign_after = Sequence(kept.position.foreign);
     }
-    for sequence in projector.concerning(ledger, own_after, foreign_after, through)? {
-        let record = large.read(store, sequence)?;
-        resident.replay(sequence, &record);
+    let mut from = own_after.min(foreign_after).0 + 1;
+    while from <= through.0 {
+        let end = (from + SEQUENCES_AT_ONCE).min(through.0 + 1);
+        let (own, foreign) = (from.max(own_after.0 + 1)..end, from.max(foreign_after.0 + 1)..end);
+        for (sequence, credit) in projector.concerning(ledger, own, foreign)? {
+            match credit {
+                Some(credit) => resident.credit(sequence, credit),
+                None => resident.replay(sequence, &*large.read(store, sequence)?),
+            }
+        }
+        from = end;
     }
     resident.opened(through);
     Ok(resident)

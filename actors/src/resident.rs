@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use ledger::event::Cut;
 use ledger::id::{Fingerprint, GroupNumber, IdKey, LedgerId};
 use ledger::merchant::{MerchantCommand, MerchantState};
-use ledger::recipient::{RecipientCommand, RecipientState};
+use ledger::recipient::{Credit, RecipientCommand, RecipientState};
 use ledger::record::{Decision, Idempotency, Record};
 use ledger::rejection::Rejection;
 use ledger::section::Section;
@@ -48,6 +48,9 @@ pub trait Books: Clone + Default + std::fmt::Debug + PartialEq + Send + 'static 
 
     /// Counts a foreign Record.
     fn receive(&mut self, record: &Record, ledger: LedgerId);
+
+    /// Counts a foreign Record that is only a credit, without the Record.
+    fn credit(&mut self, credit: Credit);
 
     /// When it needs attention next.
     fn next_due(&self) -> Option<Timestamp>;
@@ -95,6 +98,9 @@ impl Books for MerchantState {
     fn receive(&mut self, record: &Record, _ledger: LedgerId) {
         self.receive(record);
     }
+
+    /// Nobody else credits a merchant.
+    fn credit(&mut self, _credit: Credit) {}
 
     fn next_due(&self) -> Option<Timestamp> {
         self.next_due()
@@ -150,6 +156,10 @@ impl Books for RecipientState {
 
     fn receive(&mut self, record: &Record, ledger: LedgerId) {
         self.receive(record, ledger);
+    }
+
+    fn credit(&mut self, credit: Credit) {
+        self.credit(credit);
     }
 
     fn next_due(&self) -> Option<Timestamp> {
@@ -279,21 +289,28 @@ pub struct Resident<B> {
     keys: RecentKeys,
     /// Ordinal through which the own Records are durable; the journal raises it.
     durable: Arc<AtomicU64>,
-    records_since_snapshot: u64,
-    /// Whether a snapshot is due is looked at after this many Records.
+    /// What it would cost to replay what came since the last snapshot.
+    cost_since_snapshot: u64,
+    /// Whether a snapshot is due is looked at when it is this much.
     look_after: u64,
     /// The sections touched since the last snapshot that is known to be kept, but for those that the state has noted since.
     touched: BTreeSet<Section>,
-    /// Where that one stands; none when none is.
+    /// Those of them that were touched since the last snapshot that was taken, whether it is kept or not.
+    touched_since_taken: BTreeSet<Section>,
+    /// Where the snapshot stands that is known to be kept; none when none is.
     kept: Option<Position>,
     /// The last snapshot that was taken, whether it is kept or not.
     taken: Receipt,
     taken_at: Position,
 }
 
-/// A snapshot is taken after this many Records, or after more of them when more was touched than they pay for.
-const RECORDS_PER_SNAPSHOT_MIN: u64 = 20_000;
-/// Bytes of sections that one Record pays for: to encode and write them stays a small part of its work, as it takes some 900 bytes
+/// What it costs to replay an own Record, which is read from anywhere in the journal, in that of a foreign one, which is hardly ever more
+/// than a credit that the index knows.
+const OWN_COST: u64 = 20;
+/// A snapshot is taken when it would cost this much to replay what came since, a thousand own Records, which wakes an actor in some 20 ms;
+/// or when more was touched than they pay for, after more of them.
+const COST_PER_SNAPSHOT_MIN: u64 = 1_000 * OWN_COST;
+/// Bytes of sections that one own Record pays for: to encode and write them stays a small part of its work, as it takes some 300 bytes
 /// of the journal.
 const SECTION_BYTES_PER_RECORD: u64 = 64;
 
@@ -315,9 +332,10 @@ impl<B: Books> Resident<B> {
             foreign: 0,
             keys: RecentKeys::default(),
             durable,
-            records_since_snapshot: 0,
-            look_after: RECORDS_PER_SNAPSHOT_MIN,
+            cost_since_snapshot: 0,
+            look_after: COST_PER_SNAPSHOT_MIN,
             touched: BTreeSet::new(),
+            touched_since_taken: BTreeSet::new(),
             kept: None,
             taken: Receipt::default(),
             taken_at: Position::default(),
@@ -343,17 +361,22 @@ impl<B: Books> Resident<B> {
             if record.ordinal > self.own {
                 self.books.evolve(record);
                 self.own = record.ordinal;
-                self.records_since_snapshot += 1;
+                self.cost_since_snapshot += OWN_COST;
             }
         } else {
             self.receive(sequence, record);
         }
     }
 
+    /// The same with a Record of another owner of which only its credit is known: it does nothing else here.
+    pub fn credit(&mut self, sequence: Sequence, credit: Credit) {
+        self.count_foreign(sequence, |books| books.credit(credit));
+    }
+
     /// The tail has been replayed through `through`: from here on deliveries follow. If it was long, or there was no snapshot that the
     /// next one can continue, one is due at once.
     pub fn opened(&mut self, through: Sequence) {
-        if self.records_since_snapshot >= if self.kept.is_some() { RECORDS_PER_SNAPSHOT_MIN } else { 1 } {
+        if self.cost_since_snapshot >= if self.kept.is_some() { COST_PER_SNAPSHOT_MIN } else { 1 } {
             self.look_after = 0;
         }
         self.foreign = self.foreign.max(through.0);
@@ -428,18 +451,18 @@ impl<B: Books> Resident<B> {
 
     /// True when Records were applied since the last snapshot.
     pub fn has_changed(&self) -> bool {
-        self.records_since_snapshot > 0
+        self.cost_since_snapshot > 0
     }
 
     /// A snapshot, if one is due.
     pub fn due_snapshot(&mut self) -> Option<Snapshot> {
-        if self.records_since_snapshot < self.look_after {
+        if self.cost_since_snapshot < self.look_after {
             return None;
         }
         let sections = self.touched_sections();
         let bytes: usize = sections.values().flatten().map(Vec::len).sum();
-        let paid_after = bytes as u64 / SECTION_BYTES_PER_RECORD;
-        if self.look_after > 0 && self.records_since_snapshot < paid_after {
+        let paid_after = bytes as u64 * OWN_COST / SECTION_BYTES_PER_RECORD;
+        if self.look_after > 0 && self.cost_since_snapshot < paid_after {
             self.look_after = paid_after;
             return None;
         }
@@ -455,16 +478,19 @@ impl<B: Books> Resident<B> {
     /// Encodes every section that was touched since the last snapshot that is known to be kept.
     fn touched_sections(&mut self) -> BTreeMap<Section, Option<Vec<u8>>> {
         if self.taken.number > 0 && self.taken.kept.load(Ordering::Acquire) == self.taken.number {
-            self.touched.clear();
+            self.touched.clone_from(&self.touched_since_taken);
             self.kept = Some(self.taken_at);
         }
-        self.touched.append(&mut self.books.take_touched());
+        let touched = self.books.take_touched();
+        self.touched_since_taken.extend(&touched);
+        self.touched.extend(touched);
         self.touched.iter().map(|section| (*section, self.books.section(*section))).collect()
     }
 
     fn snapshot_of(&mut self, sections: BTreeMap<Section, Option<Vec<u8>>>) -> Snapshot {
-        self.records_since_snapshot = 0;
-        self.look_after = RECORDS_PER_SNAPSHOT_MIN;
+        self.cost_since_snapshot = 0;
+        self.look_after = COST_PER_SNAPSHOT_MIN;
+        self.touched_since_taken.clear();
         self.taken.number += 1;
         self.taken_at = self.position();
         Snapshot {
@@ -478,10 +504,15 @@ impl<B: Books> Resident<B> {
     }
 
     fn receive(&mut self, sequence: Sequence, record: &Record) {
+        let ledger = self.ledger;
+        self.count_foreign(sequence, |books| books.receive(record, ledger));
+    }
+
+    fn count_foreign(&mut self, sequence: Sequence, count: impl FnOnce(&mut B)) {
         if sequence.0 > self.foreign {
-            self.books.receive(record, self.ledger);
+            count(&mut self.books);
             self.foreign = sequence.0;
-            self.records_since_snapshot += 1;
+            self.cost_since_snapshot += 1;
         }
     }
 
@@ -500,7 +531,7 @@ impl<B: Books> Resident<B> {
         self.books.evolve(&record);
         debug_assert!(self.books.is_sound(), "{:?} drew more than it has: {:?}", self.ledger, record.events);
         self.own = record.ordinal;
-        self.records_since_snapshot += 1;
+        self.cost_since_snapshot += OWN_COST;
         for key in record.keys() {
             self.keys.remember(key, record.ordinal, self.durable.load(Ordering::Acquire));
         }

@@ -89,9 +89,19 @@ impl Source {
 
     /// Adds the numbers from `range` to `into`, in order.
     fn collect(&mut self, store: &dyn Store, range: Range<u64>, into: &mut Vec<u64>) -> Result<(), Trouble> {
+        self.each(store, range, |postings, width| into.extend(postings.iter().step_by(width)))
+    }
+
+    /// Takes the postings with numbers from `range`, in order: some at a time, one after the other, and how wide each is.
+    fn each(
+        &mut self,
+        store: &dyn Store,
+        range: Range<u64>,
+        mut take: impl FnMut(&[u64], usize),
+    ) -> Result<(), Trouble> {
         let mut add = |postings: &[u64], width: usize| {
             let (from, to) = (below(postings, width, range.start), below(postings, width, range.end));
-            into.extend(postings[from * width..to.max(from) * width].iter().step_by(width));
+            take(&postings[from * width..to.max(from) * width], width);
         };
         match self {
             Self::Memory { term, postings } => add(postings, term.width()),
@@ -186,6 +196,15 @@ impl Lists<'_> {
         }
         numbers.sort_unstable();
         Ok(numbers)
+    }
+
+    /// The postings with numbers in `range` of one list that was added, one after the other.
+    pub(super) fn postings(&mut self, range: Range<u64>) -> Result<Vec<u64>, Trouble> {
+        let mut all = Vec::new();
+        for source in &mut self.plus {
+            source.each(self.store, range.clone(), |postings, _| all.extend_from_slice(postings))?;
+        }
+        Ok(all)
     }
 
     /// The number at a place, counted from 0, of one list that was added and whose numbers rise from place to place.

@@ -25,6 +25,7 @@ use ledger::account::Account;
 use ledger::entry::Entry;
 use ledger::event::Event;
 use ledger::id::{GroupNumber, IdMap, IdSet, LedgerId, ObjectId};
+use ledger::recipient::credits::{self, Credit};
 use ledger::record::Record;
 use ledger::time::Timestamp;
 use parking_lot::{Condvar, Mutex, ReentrantMutex, RwLock};
@@ -34,7 +35,7 @@ use crate::store::{Partition, Sequence, Store, StoreError};
 
 use lists::{Lists, Source, Trouble};
 use run::{Builder, Cover, Run, RunError, unzigzag, zigzag};
-use term::{Opened, postings};
+use term::{Opened, credit_of, postings, words_of};
 
 pub use check::{RunCheck, RunDiffers};
 pub use lists::Listed;
@@ -163,14 +164,24 @@ impl Recent {
                 lists.entry(term).and_modify(|list| list.add(number)).or_insert(Numbers::One(number));
             },
         );
+        for (ledger, credit) in credits::changed(record) {
+            self.postings += 1;
+            self.add_with(Term::changed(ledger), sequence, &words_of(credit));
+        }
         if let Some(group) = moves_money_of(record) {
             let merchant = LedgerId::Merchant(group);
             let balances = balances.entry(group).or_default();
             record.entries_of(merchant).for_each(|entry| balances.post(entry));
-            let list = self.lists.entry(Term::entries(merchant)).or_insert_with(|| Numbers::Many(Vec::new())).many();
-            list.push(sequence);
-            list.extend(balances.0.map(zigzag));
+            let words = balances.0.map(zigzag);
+            self.add_with(Term::entries(merchant), sequence, &words);
         }
+    }
+
+    /// Adds a sequence and what comes with it, behind all that the list has.
+    fn add_with(&mut self, term: Term, sequence: u64, words: &[u64]) {
+        let list = self.lists.entry(term).or_insert_with(|| Numbers::Many(Vec::new())).many();
+        list.push(sequence);
+        list.extend(words);
     }
 
     /// The bytes of its run.
@@ -306,23 +317,32 @@ impl History {
         skip: u64,
         count: usize,
     ) -> Result<(u64, Vec<Listed>), LoadError> {
-        self.shared.read(plus, minus, i64::MIN, u64::MAX, |lists| lists.page(&range, skip, count))
+        self.shared.read(plus, minus, i64::MIN, 0..u64::MAX, |lists| lists.page(&range, skip, count))
     }
 
-    /// The numbers of a list in `range`, lowest first.
-    pub fn numbers(&self, terms: &[Term], range: Range<u64>) -> Result<Vec<u64>, LoadError> {
-        self.shared.read(terms, &[], i64::MIN, u64::MAX, |lists| lists.numbers(range.clone()))
+    /// The sequences of a list of sequences in `range`, lowest first.
+    pub fn sequences(&self, term: Term, range: Range<u64>) -> Result<Vec<Sequence>, LoadError> {
+        let found = self.shared.read(&[term], &[], i64::MIN, range.clone(), |lists| lists.numbers(range.clone()))?;
+        Ok(found.into_iter().map(Sequence).collect())
+    }
+
+    /// The Records of others in `range` that changed a ledger's state, in order, each with its credit if it was only that.
+    pub fn changed(&self, ledger: LedgerId, range: Range<u64>) -> Result<Vec<(Sequence, Option<Credit>)>, LoadError> {
+        let term = Term::changed(ledger);
+        let found = self.shared.read(&[term], &[], i64::MIN, range.clone(), |lists| lists.postings(range.clone()))?;
+        let each = found.chunks_exact(term.width());
+        Ok(each.map(|posting| (Sequence(posting[0]), credit_of([posting[1], posting[2]]))).collect())
     }
 
     /// The sequences under a term that no Record before a time has, lowest first.
     pub fn since(&self, term: Term, time: Timestamp) -> Result<Vec<Sequence>, LoadError> {
-        let numbers = self.shared.read(&[term], &[], time.0, u64::MAX, |lists| lists.numbers(0..u64::MAX))?;
+        let numbers = self.shared.read(&[term], &[], time.0, 0..u64::MAX, |lists| lists.numbers(0..u64::MAX))?;
         Ok(numbers.into_iter().map(Sequence).collect())
     }
 
     /// The sequences of a ledger's Records of these ordinals.
     pub fn own(&self, ledger: LedgerId, ordinals: &[u64]) -> Result<Vec<Sequence>, LoadError> {
-        let found = self.shared.read(&[Term::own(ledger)], &[], i64::MIN, u64::MAX, |lists| {
+        let found = self.shared.read(&[Term::own(ledger)], &[], i64::MIN, 0..u64::MAX, |lists| {
             let places = ordinals.iter().map(|ordinal| ordinal.wrapping_sub(1));
             places.map(|place| lists.nth(place)).collect::<Result<Vec<_>, _>>()
         })?;
@@ -332,7 +352,7 @@ impl History {
 
     /// The numbers at these places of a list, counted from 0; none past its end.
     pub fn places(&self, term: Term, places: Range<u64>) -> Result<Vec<u64>, LoadError> {
-        let found = self.shared.read(&[term], &[], i64::MIN, u64::MAX, |lists| {
+        let found = self.shared.read(&[term], &[], i64::MIN, 0..u64::MAX, |lists| {
             places.clone().map(|place| lists.nth(place)).collect::<Result<Vec<_>, _>>()
         })?;
         Ok(found.into_iter().flatten().collect())
@@ -364,18 +384,18 @@ impl Drop for History {
 }
 
 impl Shared {
-    /// Runs a look-up over all places that a list may be in. A run that turns out to be damaged is mended first. Runs that begin at
-    /// `limit` or later, and runs without a Record as late as `since_ms`, are left out.
+    /// Runs a look-up over all places that a list may be in. A run that turns out to be damaged is mended first. Runs without
+    /// a Record in `sequences`, and runs without one as late as `since_ms`, are left out.
     fn read<T>(
         &self,
         plus: &[Term],
         minus: &[Term],
         since_ms: i64,
-        limit: u64,
+        sequences: Range<u64>,
         mut look: impl FnMut(&mut Lists<'_>) -> Result<T, Trouble>,
     ) -> Result<T, LoadError> {
         loop {
-            let (runs, memory) = self.places(&[plus, minus], limit);
+            let (runs, memory) = self.places(&[plus, minus], &sequences);
             let sources = |terms: &[Term], memory: Vec<Source>| {
                 let mut sources = Vec::new();
                 let is_in_time = |run: &&Arc<Run>| run.cover.latest_ms >= since_ms;
@@ -400,11 +420,12 @@ impl Shared {
     }
 
     /// The runs, and for each set of terms what is in memory: all at one moment.
-    fn places(&self, terms: &[&[Term]; 2], limit: u64) -> (Vec<Arc<Run>>, [Vec<Source>; 2]) {
+    fn places(&self, terms: &[&[Term]; 2], sequences: &Range<u64>) -> (Vec<Arc<Run>>, [Vec<Source>; 2]) {
+        let is_among = |cover: Cover| cover.first < sequences.end && cover.last >= sequences.start;
         let state = self.state.read();
-        let runs = state.runs.iter().filter(|run| run.cover.first < limit).cloned().collect();
+        let runs = state.runs.iter().filter(|run| is_among(run.cover)).cloned().collect();
         let recents = state.full.iter().map(|full| &**full).chain([&state.recent]);
-        let recents: Vec<_> = recents.filter(|recent| recent.cover.is_some_and(|cover| cover.first < limit)).collect();
+        let recents: Vec<_> = recents.filter(|recent| recent.cover.is_some_and(is_among)).collect();
         let memory = terms.map(|terms| {
             let lists = recents
                 .iter()
@@ -416,7 +437,7 @@ impl Shared {
 
     fn balances_before(&self, group: GroupNumber, sequences: &[u64], limit: u64) -> Result<Vec<Balances>, LoadError> {
         let term = Term::entries(LedgerId::Merchant(group));
-        self.read(&[term], &[], i64::MIN, limit, |lists| {
+        self.read(&[term], &[], i64::MIN, 0..limit, |lists| {
             let last = sequences.iter().map(|sequence| lists.last_below(*sequence));
             let balances = last.map(|last| {
                 Ok(last?.map_or(Balances::default(), |posting| Balances([1, 2, 3].map(|at| unzigzag(posting[at])))))
@@ -427,7 +448,9 @@ impl Shared {
 
     /// The opening of a charge, in places that begin before `limit`.
     fn opening(&self, charge: ObjectId, limit: u64) -> Result<Option<Opened>, LoadError> {
-        let sequences = self.read(&[Term::object(charge)], &[], i64::MIN, limit, |lists| lists.numbers(0..u64::MAX))?;
+        let before = 0..limit;
+        let sequences =
+            self.read(&[Term::object(charge)], &[], i64::MIN, before, |lists| lists.numbers(0..u64::MAX))?;
         self.opening_among(charge, &sequences)
     }
 

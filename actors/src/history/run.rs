@@ -1,6 +1,6 @@
 //! A run: the lists of a range of Records, sorted by term and packed into one file that is never changed.
 //!
-//! # Format 2
+//! # Format 3
 //! ```text
 //! pages      4 KiB each: groups (u16), how many postings of the first group's term stand in pages before (u32), the groups,
 //!            zeros, CRC32C of the run's first sequence, the page's number and all bytes before (u32)
@@ -19,8 +19,9 @@ use std::ops::Range;
 use super::term::Term;
 use crate::store::{Store, StoreError};
 
-/// The format that this release writes and reads. Runs of format 1 have neither a list of what operators asked for nor one of notices; they are written again.
-const FORMAT: u8 = 2;
+/// The format that this release writes and reads. Runs of earlier formats are written again: those of format 1 have neither a list of what
+/// operators asked for nor one of notices, those of format 2 name the Records that others are told of without what these mean to them.
+const FORMAT: u8 = 3;
 const MAGIC: [u8; 7] = *b"centavo";
 const PAGE_BYTES: usize = 4096;
 const PAGE_END: usize = PAGE_BYTES - 4;
@@ -566,15 +567,16 @@ mod tests {
 
     /// Written down so that a change of the format does not pass unnoticed: runs of other builds are read as they are.
     #[test]
-    fn the_bytes_of_format_2_stay_as_they_are() {
+    fn the_bytes_of_format_3_stay_as_they_are() {
         let mut builder = Builder::new(5);
         for number in 0..3_000 {
             builder.push(Term { kind: 0, whose: 7 }, &[number * number]);
         }
         builder.push(Term { kind: 3, whose: u64::MAX }, &[9]);
         builder.push(Term { kind: 8, whose: 1 << 32 }, &[1 << 40, zigzag(-1), zigzag(i64::MAX), zigzag(i64::MIN)]);
+        builder.push(Term { kind: 18, whose: 1 << 32 }, &[1 << 40, 29_000_001, 1_000]);
         let bytes = builder.finish(Cover { first: 5, last: 3_004, latest_ms: -3 });
-        assert_eq!((bytes.len(), crc32c::crc32c(&bytes)), (8_362, 1_289_531_213));
+        assert_eq!((bytes.len(), crc32c::crc32c(&bytes)), (8_362, 1_489_370_000));
     }
 
     #[test]
@@ -595,6 +597,6 @@ mod tests {
         assert!(of_format(FORMAT).is_ok());
         assert!(matches!(of_format(FORMAT - 1), Err(RunError::Damaged)));
         let refused = of_format(FORMAT + 1).unwrap_err();
-        assert!(matches!(refused, RunError::Store(StoreError::NewerFormat { found: 3, known: 2, .. })), "{refused:?}");
+        assert!(matches!(refused, RunError::Store(StoreError::NewerFormat { found: 4, known: 3, .. })), "{refused:?}");
     }
 }

@@ -3,9 +3,12 @@
 use ledger::event::Event;
 use ledger::fees::PaymentMethod;
 use ledger::id::{Fingerprint, GroupNumber, LedgerId, ObjectId};
+use ledger::money::Centavos;
 use ledger::notices::each_notice;
 use ledger::operations::each_operation;
+use ledger::recipient::Credit;
 use ledger::record::Record;
+use ledger::time::Minute;
 
 /// A list of numbers: a kind and whose it is. The order of terms is their order in a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -29,7 +32,7 @@ pub enum ChargeList {
 
 /// The kinds are part of the runs' format: a number is never given to another kind.
 const OWN: u8 = 0;
-const TOLD: u8 = 1;
+/// Number 1 was of all that a ledger's owner is told of, whether it changed its state or not.
 const ENTRIES: u8 = 2;
 const OBJECT: u8 = 3;
 const KEY: u8 = 4;
@@ -47,6 +50,7 @@ const WITHDRAWALS: u8 = 13;
 const NOTICES: u8 = 14;
 const SUBSCRIPTIONS: u8 = 16;
 const SUBSCRIPTION_CHARGES: u8 = 17;
+const CHANGED: u8 = 18;
 
 impl Term {
     /// Sequences of the Records that a ledger's owner decided; the n-th is its Record of ordinal n.
@@ -54,9 +58,9 @@ impl Term {
         Self::of_ledger(OWN, ledger)
     }
 
-    /// Sequences of the Records of others that a ledger's owner is told of.
-    pub fn told(ledger: LedgerId) -> Self {
-        Self::of_ledger(TOLD, ledger)
+    /// Sequences of the Records of others that change a ledger's state, each with its [`Credit`] if it is only that.
+    pub fn changed(ledger: LedgerId) -> Self {
+        Self::of_ledger(CHANGED, ledger)
     }
 
     /// Sequences of the Records with an entry of a ledger. A merchant's come with its balances after each (see [`Balances`]).
@@ -152,7 +156,11 @@ impl Term {
 
     /// Numbers of one posting: the number that it is ordered by, and what comes with it.
     pub(super) fn width(self) -> usize {
-        if self.kind == BALANCES { 4 } else { 1 }
+        match self.kind {
+            BALANCES => 4,
+            CHANGED => 3,
+            _ => 1,
+        }
     }
 
     /// True for terms that few Records have and that are looked up in every run.
@@ -175,6 +183,22 @@ impl Term {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Balances(pub [i64; 3]);
 
+/// What comes with a Record that changes another ledger's state: when its credit falls due, as the minute + 1, or 0 when at once; and its
+/// centavos, 0 for a Record that is to be read.
+pub(super) fn words_of(credit: Option<Credit>) -> [u64; 2] {
+    let amount = credit.and_then(|credit| u64::try_from(credit.amount.0).ok()).unwrap_or_default();
+    let due = credit.filter(|_| amount > 0).and_then(|credit| credit.due);
+    [due.map_or(0, |minute| u64::from(minute.0) + 1), amount]
+}
+
+/// The opposite of [`words_of`].
+pub(super) fn credit_of(words: [u64; 2]) -> Option<Credit> {
+    let [due, amount] = words;
+    let due = due.checked_sub(1).map(|minute| Minute(u32::try_from(minute).unwrap_or(u32::MAX)));
+    let amount = i64::try_from(amount).ok().filter(|amount| *amount > 0)?;
+    Some(Credit { due, amount: Centavos(amount) })
+}
+
 /// What an outcome names of its charge's opening.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Opened {
@@ -183,7 +207,7 @@ pub(super) struct Opened {
 }
 
 /// Calls `post` for every list that a Record is added to, with the number to add. `opened` finds the opening of a charge,
-/// for outcomes that do not name it. Balances are not among them.
+/// for outcomes that do not name it. Those that something comes with are not among them.
 pub(super) fn postings(
     sequence: u64,
     record: &Record,
@@ -197,7 +221,6 @@ pub(super) fn postings(
         record.owner.group().into_iter().for_each(|group| post(Term::audit(Some(group)), sequence));
     }
     let Some(group) = record.owner.group() else { return };
-    record.told().into_iter().for_each(|ledger| post(Term::told(ledger), sequence));
     let mut with_entries: Vec<LedgerId> = record.entries.iter().map(|entry| entry.ledger()).collect();
     with_entries.sort_unstable();
     with_entries.dedup();

@@ -26,6 +26,7 @@ struct Script {
     open: Vec<(GroupNumber, ObjectId, Terms, u64)>,
     lists: HashMap<Term, Vec<u64>>,
     balances: HashMap<GroupNumber, Vec<(u64, Balances)>>,
+    changed: HashMap<LedgerId, Vec<(Sequence, Option<Credit>)>>,
     /// As the first builds wrote: outcomes do not name the opening.
     is_old: bool,
 }
@@ -133,6 +134,10 @@ impl Script {
                 lists.entry(term).or_default().push(number);
             },
         );
+        for (ledger, credit) in credits::changed(record) {
+            self.lists.entry(Term::changed(ledger)).or_default().push(sequence);
+            self.changed.entry(ledger).or_default().push((Sequence(sequence), credit));
+        }
         let group = record.owner.group().unwrap();
         if record.entries_of(record.owner).next().is_some() {
             let history = self.balances.entry(group).or_default();
@@ -215,7 +220,12 @@ impl Script {
             for absent in [0, own.len() as u64 + 1] {
                 prop_assert!(history.own(merchant, &[absent]).is_err());
             }
-            prop_assert_eq!(history.numbers(&[Term::own(merchant)], 0..u64::MAX).unwrap(), own);
+            let own: Vec<_> = own.into_iter().map(Sequence).collect();
+            for range in [0..u64::MAX, end / 3..end / 2] {
+                let mut expected = own.clone();
+                expected.retain(|sequence| range.contains(&sequence.0));
+                prop_assert_eq!(history.sequences(Term::own(merchant), range).unwrap(), expected);
+            }
             let group = merchant.group().unwrap();
             let notices = self.lists.get(&Term::notices(group)).cloned().unwrap_or_default();
             let from = notices.len() / 2;
@@ -231,6 +241,13 @@ impl Script {
                 })
                 .collect();
             prop_assert_eq!(history.balances_before(group, &sequences).unwrap(), expected);
+        }
+        for (ledger, changed) in &self.changed {
+            for range in [0..u64::MAX, end / 3..end / 2] {
+                let mut expected = changed.clone();
+                expected.retain(|(sequence, _)| range.contains(&sequence.0));
+                prop_assert_eq!(history.changed(*ledger, range).unwrap(), expected);
+            }
         }
         Ok(())
     }

@@ -9,6 +9,7 @@ use ledger::fees::SPLIT_SETTLEMENT_DAYS;
 use ledger::id::{Fingerprint, GroupNumber, LedgerId, ObjectId, RecipientNumber};
 use ledger::money::Centavos;
 use ledger::operations::{OperationAccount, operations};
+use ledger::recipient::Credit;
 use ledger::record::{IDEMPOTENCY_KEPT_MS, Record};
 use ledger::time::{Minute, Timestamp};
 
@@ -135,20 +136,19 @@ impl Projector {
         self.history.since(Term::object(id), id.created_at())
     }
 
-    /// The Records that make a ledger's state: its own after `own_after`, those that it was told of after `foreign_after`, in
-    /// order, through `through`.
+    /// The Records that make a ledger's state: its own from `own`, those of others that change it from `foreign`, in order, each of
+    /// those with its credit if it is only that.
     pub fn concerning(
         &self,
         ledger: LedgerId,
-        own_after: Sequence,
-        foreign_after: Sequence,
-        through: Sequence,
-    ) -> Result<Vec<Sequence>, LoadError> {
-        let end = through.0 + 1;
-        let mut sequences = self.history.numbers(&[Term::own(ledger)], own_after.0 + 1..end)?;
-        sequences.extend(self.history.numbers(&[Term::told(ledger)], foreign_after.0 + 1..end)?);
-        sequences.sort_unstable();
-        Ok(sequences.into_iter().map(Sequence).collect())
+        own: Range<u64>,
+        foreign: Range<u64>,
+    ) -> Result<Vec<(Sequence, Option<Credit>)>, LoadError> {
+        let own = self.history.sequences(Term::own(ledger), own)?;
+        let mut concerning = self.history.changed(ledger, foreign)?;
+        concerning.extend(own.into_iter().map(|sequence| (sequence, None)));
+        concerning.sort_by_key(|(sequence, _)| *sequence);
+        Ok(concerning)
     }
 
     /// How many Records have an entry of a ledger, and the page of them that begins `skip` from the newest.
@@ -175,8 +175,7 @@ impl Projector {
         after: Sequence,
         through: Sequence,
     ) -> Result<Vec<Sequence>, LoadError> {
-        let sequences = self.history.numbers(&[Term::entries(ledger)], after.0 + 1..through.0 + 1)?;
-        Ok(sequences.into_iter().map(Sequence).collect())
+        self.history.sequences(Term::entries(ledger), after.0 + 1..through.0 + 1)
     }
 
     /// How many splits a recipient's statement has, and the page of them that begins `skip` from the newest.

@@ -5,6 +5,7 @@
 //! minute is over.
 
 pub mod coverage;
+pub mod credits;
 
 mod anticipation;
 mod debts;
@@ -26,6 +27,7 @@ use debts::Debts;
 use exceptions::Exceptions;
 
 pub use coverage::Standing;
+pub use credits::Credit;
 pub use withdrawals::{SEND_AGAIN_AFTER_MS, TransferOutcome, Withdrawal};
 
 use withdrawals::Outflow;
@@ -155,17 +157,13 @@ impl RecipientState {
     pub fn receive(&mut self, record: &Record, ledger: LedgerId) {
         let LedgerId::Recipient(_, number) = ledger else { return };
         for event in &record.events {
-            match event {
-                Event::CardCaptured { terms, splits_due, .. } => {
-                    self.pending.add(*splits_due, share(&terms.splits, number));
+            if let Some((splits, due)) = credits::credited(event) {
+                self.credit(Credit { due, amount: share(splits, number) });
+            }
+            if let Event::RefundApproved { id, charge, seller_due, take_backs, .. } = event {
+                for part in take_backs.iter().filter(|part| part.recipient == number) {
+                    self.debts.raise(*id, *charge, part, *seller_due);
                 }
-                Event::PixPaid { terms, .. } => self.available += share(&terms.splits, number),
-                Event::RefundApproved { id, charge, seller_due, take_backs, .. } => {
-                    for part in take_backs.iter().filter(|part| part.recipient == number) {
-                        self.debts.raise(*id, *charge, part, *seller_due);
-                    }
-                }
-                _ => {}
             }
         }
     }

@@ -7,6 +7,7 @@
 
 mod adjustments;
 mod cases;
+mod credits;
 mod golden;
 mod interleavings;
 mod notices;

@@ -11,7 +11,7 @@ use ledger::event::{Event, Split};
 use ledger::id::{LedgerId, ObjectId, RecipientNumber};
 use ledger::merchant::{ChargeFacts, MerchantState};
 use ledger::money::Centavos;
-use ledger::recipient::RecipientState;
+use ledger::recipient::{RecipientState, credits};
 use proptest::prelude::*;
 
 const CHARGES: [&str; 6] = ["c0", "c1", "c2", "c3", "c4", "c5"];
@@ -153,9 +153,22 @@ impl Group {
     fn apply(&mut self, record: &ledger::record::Record) {
         let LedgerId::Recipient(_, number) = record.owner else {
             self.merchant.evolve(record);
+            let changed: BTreeMap<_, _> = credits::changed(record).into_iter().collect();
             for ledger in record.told() {
                 let LedgerId::Recipient(_, number) = ledger else { continue };
-                self.recipients.entry(number).or_default().receive(record, ledger);
+                let state = self.recipients.entry(number).or_default();
+                let before = state.clone();
+                state.receive(record, ledger);
+                // What is noted of the Record says the same.
+                match changed.get(&ledger) {
+                    Some(None) => {}
+                    Some(Some(credit)) => {
+                        let mut credited = before;
+                        credited.credit(*credit);
+                        assert_eq!(&credited, state, "{record:?}");
+                    }
+                    None => assert_eq!(&before, state, "{record:?}"),
+                }
             }
             return;
         };

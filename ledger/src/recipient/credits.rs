@@ -1,0 +1,75 @@
+//! What most Records mean to a recipient: an amount that it can have now or later. It can be noted beside the Record's place in the
+//! journal, so that the state of a recipient that was asleep for long is built without reading each of them.
+
+use super::RecipientState;
+use crate::event::{Event, Split};
+use crate::id::LedgerId;
+use crate::money::Centavos;
+use crate::record::Record;
+use crate::time::Minute;
+
+/// A Record's part for a recipient, where that is all that the Record means to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Credit {
+    /// When it falls due; none when it is available at once.
+    pub due: Option<Minute>,
+    /// Centavos.
+    pub amount: Centavos,
+}
+
+/// The ledgers besides its owner's whose state a Record changes, each once, in order; with the credit where it is only that. Who is told
+/// of a Record and is not named here stays as it is.
+pub fn changed(record: &Record) -> Vec<(LedgerId, Option<Credit>)> {
+    let Some(group) = record.owner.group() else { return Vec::new() };
+    let mut changed = Vec::new();
+    for event in &record.events {
+        match event {
+            Event::RefundApproved { take_backs, .. } => {
+                let recipients = take_backs.iter().map(|take_back| LedgerId::Recipient(group, take_back.recipient));
+                changed.extend(recipients.map(|ledger| (ledger, None)));
+            }
+            Event::ClawbackRecovered { .. } => changed.push((LedgerId::Merchant(group), None)),
+            event => {
+                let (splits, due) = credited(event).unwrap_or_default();
+                changed.extend(splits.iter().map(|split| {
+                    let credit = Credit { due, amount: split.amount };
+                    (LedgerId::Recipient(group, split.recipient), Some(credit))
+                }));
+            }
+        }
+    }
+    changed.sort_by_key(|(ledger, _)| *ledger);
+    changed.dedup_by(|(next, added), (ledger, credit)| {
+        if next == ledger {
+            *credit = credit.zip(*added).and_then(|(credit, added)| credit.with(added));
+        }
+        next == ledger
+    });
+    changed
+}
+
+impl Credit {
+    /// Both as one, if they can be had at the same time.
+    fn with(self, other: Self) -> Option<Self> {
+        (self.due == other.due).then_some(Self { amount: self.amount + other.amount, ..self })
+    }
+}
+
+/// The splits that an event credits to their recipients, and when they fall due.
+pub(super) fn credited(event: &Event) -> Option<(&[Split], Option<Minute>)> {
+    match event {
+        Event::CardCaptured { terms, splits_due, .. } => Some((&terms.splits, Some(*splits_due))),
+        Event::PixPaid { terms, .. } => Some((&terms.splits, None)),
+        _ => None,
+    }
+}
+
+impl RecipientState {
+    /// Counts a credit of the merchant, as [`RecipientState::receive`] does with its Record.
+    pub fn credit(&mut self, credit: Credit) {
+        match credit.due {
+            Some(minute) => self.pending.add(minute, credit.amount),
+            None => self.available += credit.amount,
+        }
+    }
+}
