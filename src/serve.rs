@@ -19,7 +19,7 @@ use tokio::task::{JoinHandle, JoinSet};
 use crate::config::Settings;
 use crate::folding::search_key;
 use crate::http::app::App;
-use crate::http::front::{Front, Measures};
+use crate::http::front::{self, Front, Measures};
 use crate::http::ops::health::Exposition;
 use crate::http::rate_limits::RateLimits;
 use crate::http::reports::Reporting;
@@ -54,6 +54,8 @@ pub enum StartError {
 
 /// Requests of one listener that may be under way at once.
 const IN_FLIGHT_MAX: usize = 16_384;
+/// Requests of one listener that may be under way at once while commands wait for each other. Who waits for an acquirer is no pressure.
+const IN_FLIGHT_UNDER_PRESSURE_MAX: usize = 512;
 /// Connections that the system may hold until they are accepted.
 const BACKLOG: u32 = 1_024;
 /// An actor that was not used for this long goes to sleep.
@@ -118,7 +120,13 @@ pub async fn start_with(
         let address = listener.local_addr().map_err(failed)?;
         let metrics = app.engine.metrics();
         let measures = Measures { seconds: metrics.http_seconds.clone(), failures: metrics.http_failures.clone() };
-        let router = Front::new(IN_FLIGHT_MAX, settings.sandbox, measures)?.before(router);
+        let engine = Arc::clone(&app.engine);
+        let limits = front::Limits {
+            most: IN_FLIGHT_MAX,
+            under_pressure: IN_FLIGHT_UNDER_PRESSURE_MAX,
+            is_under_pressure: Box::new(move || engine.is_under_pressure()),
+        };
+        let router = Front::new(limits, settings.sandbox, measures)?.before(router);
         Ok((address, tokio::spawn(server::run(listener, router, told.clone(), server::Limits::default()))))
     };
     let [public, operations] = sockets;

@@ -20,6 +20,7 @@ use ledger::record::{Decision, Idempotency, Record};
 use ledger::time::Timestamp;
 use parking_lot::Mutex;
 use ractor::{Actor, ActorRef};
+use tokio::runtime::Handle;
 use tokio::sync::{Mutex as AsyncMutex, oneshot};
 
 use crate::actor::{Message, Shared};
@@ -31,6 +32,7 @@ use crate::journal::{Input, Journal, JournalParts, Permit, Room, RoomLimits, Sen
 use crate::load::{self, LoadError};
 use crate::metrics::Metrics;
 use crate::outbox::Outbox;
+use crate::pressure::Pressure;
 use crate::projector::Projector;
 use crate::rails::{CardAnswer, CardOrder, PixFate, RailError, Rails};
 use crate::resident::{Books, KeyLookup, Order, Outcome};
@@ -103,6 +105,7 @@ pub enum Unavailable {
 pub struct Engine {
     shared: Arc<Shared>,
     room: Arc<Room>,
+    pressure: Pressure,
     keyring: Arc<Keyring>,
     merchants: Arc<Directory<MerchantState>>,
     recipients: Arc<Directory<RecipientState>>,
@@ -174,6 +177,7 @@ impl Engine {
             clock: Arc::clone(&clock),
             projector: Arc::clone(&projector),
             metrics: Arc::clone(&metrics),
+            runtime: Handle::current(),
         };
         let (journal, thread) = Journal::start(parts)?;
         let next_group = projector.groups().into_iter().map(|group| group.0 + 1).max().unwrap_or(1);
@@ -201,6 +205,7 @@ impl Engine {
             merchants: Directory::new(Arc::clone(&shared), supervisor.get_cell()),
             recipients: Directory::new(Arc::clone(&shared), supervisor.get_cell()),
             room: Room::new(options.room),
+            pressure: Pressure::default(),
             keyring,
             supervisor,
             rails: options.rails,
@@ -223,6 +228,11 @@ impl Engine {
     pub fn permit(&self, bytes: usize) -> Result<Arc<Permit>, Unavailable> {
         self.look_at_space();
         self.room.try_take(Sender::Door, bytes).ok_or_else(|| self.refusal())
+    }
+
+    /// True while commands wait for each other: who comes now would make all wait longer.
+    pub fn is_under_pressure(&self) -> bool {
+        self.pressure.is_high()
     }
 
     /// True while the disk is short of space: nothing is written, reads go on.
@@ -313,7 +323,9 @@ impl Engine {
         let begun = Instant::now();
         directory.send(ledger, Message::Command(order, sender));
         let outcome = outcome.await.map_err(|_| Unavailable::OutcomeUnknown);
-        self.shared.metrics.gate_seconds.observe(begun.elapsed().as_secs_f64());
+        let waited = begun.elapsed();
+        self.pressure.note(waited);
+        self.shared.metrics.gate_seconds.observe(waited.as_secs_f64());
         outcome
     }
 

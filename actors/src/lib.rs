@@ -19,6 +19,7 @@ pub mod load;
 pub mod metrics;
 pub mod names;
 pub mod outbox;
+pub mod pressure;
 pub mod projector;
 pub mod rails;
 pub mod resident;

@@ -4,7 +4,6 @@
 //! that any id finds its actor without a global index. Group and number pass through a keyed permutation: it hides how many
 //! merchants there are. It is no secret and proves nothing; what an id may reach is decided by the caller's key.
 
-use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::hash::{BuildHasherDefault, Hasher};
 
@@ -79,10 +78,12 @@ impl ObjectId {
 }
 
 /// A map by ids, ledgers, groups and what is made of them.
-pub type IdMap<K, V> = HashMap<K, V, BuildHasherDefault<IdHasher>>;
+#[expect(clippy::disallowed_types, reason = "its hasher has no seed, so its order is the same in every run")]
+pub type IdMap<K, V> = std::collections::HashMap<K, V, BuildHasherDefault<IdHasher>>;
 
 /// A set of ids, ledgers, groups and what is made of them.
-pub type IdSet<K> = HashSet<K, BuildHasherDefault<IdHasher>>;
+#[expect(clippy::disallowed_types, reason = "its hasher has no seed, so its order is the same in every run")]
+pub type IdSet<K> = std::collections::HashSet<K, BuildHasherDefault<IdHasher>>;
 
 /// Scatters ids. They are short, and nobody outside chooses them: what is unlike in them is counted, keyed or scattered already.
 #[derive(Clone, Copy, Debug, Default)]

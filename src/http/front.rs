@@ -22,7 +22,7 @@ use axum::response::{IntoResponse, Response};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::histogram::Histogram;
 use tokio::runtime::Handle;
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tower::{Layer, Service};
 
 use super::problem::{Code, Problem};
@@ -41,15 +41,25 @@ const RETRY_AFTER_SECONDS: u32 = 1;
 struct RequestId(HeaderValue);
 
 /// The layer of what every route shares.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Front(Arc<Shared>);
 
-#[derive(Debug)]
 struct Shared {
     sandbox: bool,
+    limits: Limits,
     in_flight: Arc<Semaphore>,
     ids: RequestIds,
     measures: Measures,
+}
+
+/// How many requests may be under way.
+pub struct Limits {
+    /// At any time.
+    pub most: usize,
+    /// While those under way wait for each other.
+    pub under_pressure: usize,
+    /// Tells whether they do.
+    pub is_under_pressure: Box<dyn Fn() -> bool + Send + Sync>,
 }
 
 /// What is measured of every request.
@@ -65,9 +75,10 @@ impl Front {
     /// A front that lets so many requests be under way, and says whether this is the sandbox.
     ///
     /// Fails only when the system has no randomness for the ids.
-    pub fn new(in_flight_max: usize, sandbox: bool, measures: Measures) -> Result<Self, getrandom::Error> {
+    pub fn new(limits: Limits, sandbox: bool, measures: Measures) -> Result<Self, getrandom::Error> {
         let ids = RequestIds { origin: getrandom::u64()?, next: AtomicU64::new(0) };
-        Ok(Front(Arc::new(Shared { sandbox, in_flight: Arc::new(Semaphore::new(in_flight_max)), ids, measures })))
+        let in_flight = Arc::new(Semaphore::new(limits.most));
+        Ok(Front(Arc::new(Shared { sandbox, limits, in_flight, ids, measures })))
     }
 
     /// The router with this front, and with problems for unknown paths and methods.
@@ -76,6 +87,17 @@ impl Front {
             .fallback(|| async { Problem::new(Code::NotFound) })
             .method_not_allowed_fallback(|| async { Problem::new(Code::MethodNotAllowed) })
             .layer(self)
+    }
+}
+
+impl Shared {
+    /// Room for one more request; none when too many are under way.
+    fn admit(&self) -> Option<OwnedSemaphorePermit> {
+        let under_way = self.limits.most - self.in_flight.available_permits();
+        if under_way >= self.limits.under_pressure && (self.limits.is_under_pressure)() {
+            return None;
+        }
+        Arc::clone(&self.in_flight).try_acquire_owned().ok()
     }
 }
 
@@ -94,7 +116,7 @@ impl<S> Layer<S> for Front {
 }
 
 /// A service behind a [`Front`].
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Fronted<S> {
     front: Front,
     inner: S,
@@ -117,7 +139,7 @@ where
     fn call(&mut self, request: Request) -> Self::Future {
         let front = Arc::clone(&self.front.0);
         let seen = Seen::by(&request, front.ids.of(request.headers()));
-        let admitted = Arc::clone(&front.in_flight).try_acquire_owned().ok().map(|permit| {
+        let admitted = front.admit().map(|permit| {
             let handling = catch_unwind(AssertUnwindSafe(|| self.inner.call(request)));
             handling.map(|handling| {
                 // It gives the permit back when it is done, whoever still waits for it.
@@ -256,6 +278,8 @@ mod tests {
     use tokio::time::timeout;
     use tower::ServiceExt;
 
+    use std::sync::atomic::AtomicBool;
+
     use super::*;
 
     async fn explode() -> &'static str {
@@ -264,6 +288,10 @@ mod tests {
 
     fn measures() -> Measures {
         Measures { seconds: Histogram::new([1.0]), failures: Counter::default() }
+    }
+
+    fn limits(most: usize) -> Limits {
+        Limits { most, under_pressure: most, is_under_pressure: Box::new(|| false) }
     }
 
     fn router(in_flight_max: usize, sandbox: bool) -> Router {
@@ -278,7 +306,7 @@ mod tests {
                     explode().await
                 }),
             );
-        Front::new(in_flight_max, sandbox, measures()).unwrap().before(routes)
+        Front::new(limits(in_flight_max), sandbox, measures()).unwrap().before(routes)
     }
 
     async fn ask(router: &Router, method: &str, path: &str, request_id: Option<&str>) -> Response {
@@ -351,7 +379,8 @@ mod tests {
                 finished.notify_one();
             }
         };
-        let router = Front::new(1, false, measures()).unwrap().before(Router::new().route("/slow", get(handler)));
+        let router =
+            Front::new(limits(1), false, measures()).unwrap().before(Router::new().route("/slow", get(handler)));
         let caller = tokio::spawn({
             let router = router.clone();
             async move { ask(&router, "GET", "/slow", None).await }
@@ -378,7 +407,8 @@ mod tests {
                 "done"
             }
         };
-        let router = Front::new(1, false, measures()).unwrap().before(Router::new().route("/slow", get(handler)));
+        let router =
+            Front::new(limits(1), false, measures()).unwrap().before(Router::new().route("/slow", get(handler)));
         let slow = tokio::spawn({
             let router = router.clone();
             async move { ask(&router, "GET", "/slow", None).await.status() }
@@ -390,5 +420,37 @@ mod tests {
         assert_eq!(slow.await.unwrap(), 200);
         release.notify_one();
         assert_eq!(ask(&router, "GET", "/slow", None).await.status(), 200);
+    }
+    #[tokio::test]
+    async fn fewer_are_let_in_while_those_under_way_wait_for_each_other() {
+        let is_under_pressure = Arc::new(AtomicBool::new(true));
+        let pressure = Arc::clone(&is_under_pressure);
+        let limits = Limits {
+            most: 8,
+            under_pressure: 1,
+            is_under_pressure: Box::new(move || pressure.load(Ordering::Relaxed)),
+        };
+        let (entered, release) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+        let handler = {
+            let (entered, release) = (entered.clone(), release.clone());
+            move || async move {
+                entered.notify_one();
+                release.notified().await;
+                "done"
+            }
+        };
+        let routes = Router::new().route("/slow", get(handler)).route("/quick", get(|| async { "done" }));
+        let router = Front::new(limits, false, measures()).unwrap().before(routes);
+        assert_eq!(ask(&router, "GET", "/quick", None).await.status(), 200, "the first is always let in");
+        let slow = tokio::spawn({
+            let router = router.clone();
+            async move { ask(&router, "GET", "/slow", None).await.status() }
+        });
+        entered.notified().await;
+        assert_eq!(ask(&router, "GET", "/quick", None).await.status(), 503);
+        is_under_pressure.store(false, Ordering::Relaxed);
+        assert_eq!(ask(&router, "GET", "/quick", None).await.status(), 200);
+        release.notify_one();
+        assert_eq!(slow.await.unwrap(), 200);
     }
 }
