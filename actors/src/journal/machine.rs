@@ -114,6 +114,9 @@ enum Item<A, I> {
     Follower(Follower<A, I>),
 }
 
+/// Durable Records, in order.
+type Published = Vec<(Sequence, Arc<Record>)>;
+
 /// A block that is being made durable, and what follows it. The permits go back when it is done.
 struct Flight<A, I> {
     records: Vec<(Sequence, Arc<Record>)>,
@@ -227,7 +230,7 @@ impl<A, I: Clone> Machine<A, I> {
     /// One delivery per foreign owner that is awake, in the order in which each is first told.
     fn deliveries(&self, records: &[(Sequence, Arc<Record>)]) -> impl Iterator<Item = Output<A, I>> + use<A, I> {
         let mut places: IdMap<LedgerId, usize> = IdMap::default();
-        let mut foreign: Vec<(I, Vec<(Sequence, Arc<Record>)>)> = Vec::new();
+        let mut foreign: Vec<(I, Published)> = Vec::new();
         for (sequence, record) in records {
             for ledger in record.told() {
                 let place = match places.get(&ledger) {
