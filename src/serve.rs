@@ -55,7 +55,7 @@ pub enum StartError {
 /// Requests of one listener that may be under way at once.
 const IN_FLIGHT_MAX: usize = 16_384;
 /// Requests of one listener that may be under way at once while commands wait for each other. Who waits for an acquirer is no pressure.
-const IN_FLIGHT_UNDER_PRESSURE_MAX: usize = 512;
+const IN_FLIGHT_UNDER_PRESSURE_MAX: usize = 256;
 /// Connections that the system may hold until they are accepted.
 const BACKLOG: u32 = 1_024;
 /// An actor that was not used for this long goes to sleep.

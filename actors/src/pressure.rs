@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// Commands that wait longer than this on average wait for each other.
-const WAIT_MAX: Duration = Duration::from_millis(25);
+const WAIT_MAX: Duration = Duration::from_millis(15);
 /// The last of so many commands counts as much as all before it together, nearly.
 const COMMANDS_AVERAGED: u64 = 32;
 /// What was seen longer ago than this says nothing.
