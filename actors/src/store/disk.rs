@@ -57,11 +57,11 @@ pub struct SledOptions {
 impl Default for SledOptions {
     fn default() -> SledOptions {
         SledOptions {
-            journal_cache_bytes: 32 << 20,
-            state_cache_bytes: 32 << 20,
+            journal_cache_bytes: 16 << 20,
+            state_cache_bytes: 8 << 20,
             lock_wait: Duration::from_secs(10),
             folder_bytes: 256 << 20,
-            folders_open_max: 7,
+            folders_open_max: 15,
             reserve_bytes: 65 << 20,
             checks_anchor: true,
             ballast_bytes: 0,
