@@ -54,7 +54,7 @@ mod tests {
     #[test]
     fn it_rises_with_many_that_wait_long_and_falls_with_many_that_do_not() {
         let pressure = Pressure::default();
-        pressure.note(Duration::from_millis(500));
+        pressure.note(Duration::from_millis(400));
         assert!(!pressure.is_high(), "one that waits long is no pressure");
         (0..100).for_each(|_| pressure.note(Duration::from_millis(60)));
         assert!(pressure.is_high());

@@ -50,8 +50,9 @@ async fn nothing_grows_that_should_not_and_the_books_stay_true() {
 async fn soak(data: &Path) -> Result<(), String> {
     let minutes: f64 = std::env::var("CENTAVO_SOAK_MINUTES").map_or(0.5, |text| text.parse().expect("minutes"));
     let rate = setting("CENTAVO_SOAK_RATE").unwrap_or(120).max(1);
-    // Folders so small that as many as may stay open are open, and have filled what they may keep in memory, while it warms up.
-    let launch = Launch::on(data).with("CENTAVO_RECORDS_PER_RUN", "5000").with("CENTAVO_FOLDER_BYTES", "250000");
+    // Small folders of which few stay open, so that all that may be open is open before it is warm.
+    let small = [("CENTAVO_RECORDS_PER_RUN", "5000"), ("CENTAVO_FOLDER_BYTES", "50000"), ("CENTAVO_FOLDERS_OPEN", "3")];
+    let launch = small.iter().fold(Launch::on(data), |launch, (name, value)| launch.with(name, *value));
     let server = Server::start(&launch).await?;
     let mut merchants = [Callers::open(&server).await?, Callers::open(&server).await?, Callers::open(&server).await?];
     for callers in &mut merchants {
