@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 /// Commands that wait longer than this on average wait for each other.
 const WAIT_MAX: Duration = Duration::from_millis(15);
-/// The last of so many commands counts as much as all before it together, nearly.
+/// The average follows about this many commands.
 const COMMANDS_AVERAGED: u64 = 32;
 /// What was seen longer ago than this says nothing.
 const SEEN_LATELY: Duration = Duration::from_millis(200);

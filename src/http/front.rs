@@ -273,7 +273,7 @@ mod tests {
     use std::time::Duration;
 
     use axum::body::to_bytes;
-    use axum::routing::{get, post};
+    use axum::routing::{MethodRouter, get, post};
     use tokio::sync::Notify;
     use tokio::time::timeout;
     use tower::ServiceExt;
@@ -396,19 +396,22 @@ mod tests {
         assert_eq!(ask(&router, "GET", "/slow", None).await.status(), 200, "and has made room");
     }
 
+    /// A handler that tells that it was entered, and waits until it is released.
+    fn slow(entered: &Arc<Notify>, release: &Arc<Notify>) -> MethodRouter {
+        let (entered, release) = (Arc::clone(entered), Arc::clone(release));
+        get(move || async move {
+            entered.notify_one();
+            release.notified().await;
+            "done"
+        })
+    }
+
     #[tokio::test]
     async fn one_too_many_is_turned_away_at_once() {
         let (entered, release) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
-        let handler = {
-            let (entered, release) = (entered.clone(), release.clone());
-            move || async move {
-                entered.notify_one();
-                release.notified().await;
-                "done"
-            }
-        };
-        let router =
-            Front::new(limits(1), false, measures()).unwrap().before(Router::new().route("/slow", get(handler)));
+        let router = Front::new(limits(1), false, measures())
+            .unwrap()
+            .before(Router::new().route("/slow", slow(&entered, &release)));
         let slow = tokio::spawn({
             let router = router.clone();
             async move { ask(&router, "GET", "/slow", None).await.status() }
@@ -421,6 +424,7 @@ mod tests {
         release.notify_one();
         assert_eq!(ask(&router, "GET", "/slow", None).await.status(), 200);
     }
+
     #[tokio::test]
     async fn fewer_are_let_in_while_those_under_way_wait_for_each_other() {
         let is_under_pressure = Arc::new(AtomicBool::new(true));
@@ -431,15 +435,7 @@ mod tests {
             is_under_pressure: Box::new(move || pressure.load(Ordering::Relaxed)),
         };
         let (entered, release) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
-        let handler = {
-            let (entered, release) = (entered.clone(), release.clone());
-            move || async move {
-                entered.notify_one();
-                release.notified().await;
-                "done"
-            }
-        };
-        let routes = Router::new().route("/slow", get(handler)).route("/quick", get(|| async { "done" }));
+        let routes = Router::new().route("/slow", slow(&entered, &release)).route("/quick", get(|| async { "done" }));
         let router = Front::new(limits, false, measures()).unwrap().before(routes);
         assert_eq!(ask(&router, "GET", "/quick", None).await.status(), 200, "the first is always let in");
         let slow = tokio::spawn({
