@@ -288,7 +288,7 @@ pub(super) fn checksum_of(key: &[u8], covered: &[u8]) -> [u8; CHECKSUM_BYTES] {
 }
 
 pub(super) const CHECKSUM_BYTES: usize = 4;
-const KEY_BYTES: usize = 14;
+pub(super) const KEY_BYTES: usize = 14;
 const LENGTH_BYTES: usize = 4;
 const SEAL_BYTES: usize = 64;
 const HEADER_BYTES: usize = 37;

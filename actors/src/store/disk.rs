@@ -46,6 +46,8 @@ pub struct SledOptions {
     pub folder_bytes: u64,
     /// How many closed folders of the journal stay open for readers.
     pub folders_open_max: usize,
+    /// How large each of the two files gets in which the last blocks stand before the database has them, in bytes.
+    pub tail_bytes: usize,
     /// Bytes that must stay free on the disk: room to finish what was begun, and to open again.
     pub reserve_bytes: u64,
     /// Whether a journal that ends before its anchor is refused. Only who takes what is left of a damaged folder says no.
@@ -62,6 +64,7 @@ impl Default for SledOptions {
             lock_wait: Duration::from_secs(10),
             folder_bytes: 256 << 20,
             folders_open_max: 15,
+            tail_bytes: 4 << 20,
             reserve_bytes: 65 << 20,
             checks_anchor: true,
             ballast_bytes: 0,
@@ -307,16 +310,48 @@ mod tests {
         assert_eq!(store.head(PARTITION).unwrap().next, Sequence(2));
     }
 
+    /// What fits into the tail is durable there, and in the database when it is closed; what does not is durable in the database.
     #[test]
-    fn every_commit_is_a_durable_sync() {
+    fn the_database_is_made_durable_where_the_tail_is_not_enough() {
         let data = TempDir::new().unwrap();
         let store = open(data.path());
-        for records in [vec![bytes(1, 300)], vec![bytes(2, 30_000)]] {
-            let syncs = durable_syncs();
-            append(&store, records);
-            assert!(!REPLACES_SYNC || durable_syncs() > syncs);
+        append(&store, vec![bytes(1, 300)]);
+        let syncs = durable_syncs();
+        append(&store, vec![bytes(2, 5 << 20)]);
+        assert!(!REPLACES_SYNC || durable_syncs() > syncs);
+        append(&store, vec![bytes(3, 300)]);
+        drop(store);
+        for name in ["journal/tail-0", "journal/tail-1"] {
+            std::fs::remove_file(data.path().join(name)).unwrap();
         }
+        assert_eq!(read_all(data.path()).unwrap().len(), 3);
         assert!(!data.path().join("sync-check").exists());
+    }
+
+    /// A database that lost what was not synced: the tail has what is missing, and where it does not, that is noticed.
+    #[test]
+    fn the_tail_gives_back_what_the_database_lost() {
+        let data = TempDir::new().unwrap();
+        append(&open(data.path()), vec![bytes(0, 300)]);
+        let (current, before) = (data.path().join("journal/000001"), data.path().join("before"));
+        copy_folder(&current, &before);
+        let store = open(data.path());
+        (1..9).for_each(|number| drop(append(&store, vec![bytes(number, 9_000), bytes(number, 300)])));
+        drop(store);
+        let written = read_all(data.path()).unwrap();
+        let lose_all_but_the_first = || {
+            std::fs::remove_dir_all(&current).unwrap();
+            copy_folder(&before, &current);
+        };
+        lose_all_but_the_first();
+        assert_eq!(read_all(data.path()).unwrap(), written);
+        lose_all_but_the_first();
+        let tail = data.path().join("journal/tail-0");
+        let mut damaged = std::fs::read(&tail).unwrap();
+        damaged[3 * 3 * 4_096 + 100] ^= 1;
+        std::fs::write(&tail, damaged).unwrap();
+        let error = read_all(data.path()).unwrap_err().to_string();
+        assert!(error.contains("ends before sequence 8, but the journal's tail goes on with sequence 10"), "{error}");
     }
 
     /// sled moves a leaf that grows too large into a file of its own, which it never syncs.
@@ -397,15 +432,24 @@ mod tests {
     #[test]
     fn a_last_block_without_all_its_chunks_does_not_open() {
         for missing in 0..5 {
-            let data = TempDir::new().unwrap();
-            let store = open(data.path());
-            append(&store, vec![bytes(1, 30_000)]);
-            let keys = keys(&store);
-            assert_eq!(keys.len(), 5);
-            store.journal.current().database().remove(&keys[missing]).unwrap();
-            drop(store);
-            let error = SledStore::open(data.path(), &options()).unwrap_err();
-            assert!(matches!(error, StoreError::Damaged { sequence: Some(Sequence(1)), .. }), "{missing}: {error}");
+            for has_tail in [true, false] {
+                let data = TempDir::new().unwrap();
+                let store = open(data.path());
+                append(&store, vec![bytes(1, 30_000)]);
+                let keys = keys(&store);
+                assert_eq!(keys.len(), 5);
+                store.journal.current().database().remove(&keys[missing]).unwrap();
+                drop(store);
+                if !has_tail {
+                    std::fs::remove_file(data.path().join("journal/tail-0")).unwrap();
+                }
+                match SledStore::open(data.path(), &options()) {
+                    // The database may end anywhere, and is given the rest again.
+                    Ok(store) => assert_eq!((missing, has_tail, damage_found(&store).1), (4, true, None)),
+                    Err(StoreError::Damaged { sequence: Some(Sequence(1)), .. }) => assert!(missing < 4 || !has_tail),
+                    Err(error) => panic!("{missing}: {error}"),
+                }
+            }
         }
     }
 
@@ -676,7 +720,7 @@ mod tests {
             let written = read_all(data.path()).unwrap();
             let at = |name: &str| data.path().join(name);
             std::fs::rename(at("journal/000001"), at("before")).unwrap();
-            std::fs::remove_dir(at("journal")).unwrap();
+            std::fs::remove_dir_all(at("journal")).unwrap();
             std::fs::remove_file(at("anchor")).unwrap();
             std::fs::rename(at("before"), at(if steps == 0 { "journal" } else { "journal.old" })).unwrap();
             if steps == 2 {

@@ -5,13 +5,14 @@
 //! journal/000001.closed   what it holds and where it ends: its closing line
 //! journal/000002/         the current one
 //! journal/000003/         perhaps: the next one, made ahead of time and empty
+//! journal/tail-0, tail-1  the last blocks, which the current folder may not have on the disk yet; see `tail.rs`
 //! ```
 //!
 //! So the time that opening takes and what a flipped bit can damage do not grow with the journal, and a copy of what is closed
 //! stays good for ever.
 //!
-//! A folder is closed in this order, each step durable before the next: the next folder is made, the closing line is
-//! written, the next block goes into the next folder. A closed folder is never written again. It is opened when it is first
+//! A folder is closed in this order, each step durable before the next: the next folder is made, all blocks are in this one, the
+//! closing line is written, the next block goes into the next folder. A closed folder is never written again. It is opened when it is first
 //! read, and a few of them stay open, those that were read last. One that this process has closed is opened once more when it leaves
 //! them: the database then keeps a summary of its own, and opens it quickly from then on.
 //!
@@ -30,6 +31,7 @@ use parking_lot::{Mutex, RwLock};
 use super::chunk::{CHECKSUM_BYTES, Fault, Key, checksum_of};
 use super::files::{Files, bytes_below, create_folder, damaged, machine, remove_folder, sync_folder};
 use super::journal_folder::{JournalFolder, Span};
+use super::tail::{Appended, Frame, Tail};
 use super::{Block, BlockHash, Database, Head, Partition, Sequence, SledOptions, StoreError, StoredRecord};
 
 /// The folders of the journal.
@@ -38,7 +40,9 @@ pub(super) struct Journal {
     shared: Arc<Shared>,
     /// What the thread in the background is to do; it ends when nobody can ask any more.
     work: Option<Sender<Work>>,
-    thread: Option<JoinHandle<()>>,
+    /// Asked to make the current folder durable, since a file of the tail is full. On a thread of its own: the writer may wait for it.
+    filled: Option<Sender<()>>,
+    threads: Vec<JoinHandle<()>>,
 }
 
 impl Journal {
@@ -51,12 +55,14 @@ impl Journal {
     ) -> Result<Journal, StoreError> {
         convert_layout(data)?;
         let path = create_folder(&data.join(JOURNAL))?;
+        let (tail, frames) = Tail::open(&path, options.tail_bytes)?;
         let place = Place { files: Files::open(path.clone())?, path, options: options.clone() };
-        let (row, next) = place.open_row(expected)?;
+        let (row, next) = place.open_row(expected, frames)?;
         let spans = row.current.spans()?;
         let bytes = if spans.is_empty() { 0 } else { bytes_below(row.current.path())? };
         let shared = Arc::new(Shared {
             place,
+            tail,
             row: RwLock::new(row),
             next: Mutex::new(next),
             bytes: AtomicU64::new(bytes),
@@ -65,10 +71,16 @@ impl Journal {
             poisoned,
         });
         let (work, asked) = channel();
-        let in_background = Arc::clone(&shared);
-        let thread = std::thread::Builder::new().name("journal folders".to_owned());
-        let thread = thread.spawn(move || in_background.work(&asked)).map_err(|source| machine(data, source))?;
-        Ok(Journal { shared, work: Some(work), thread: Some(thread) })
+        let (filled, settling) = channel();
+        let (working, settled) = (Arc::clone(&shared), Arc::clone(&shared));
+        let thread = |name: &str, run: Box<dyn FnOnce() + Send>| {
+            std::thread::Builder::new().name(name.to_owned()).spawn(run).map_err(|source| machine(data, source))
+        };
+        let threads = vec![
+            thread("journal folders", Box::new(move || working.work(&asked)))?,
+            thread("journal tail", Box::new(move || settling.iter().for_each(|()| settled.settle())))?,
+        ];
+        Ok(Journal { shared, work: Some(work), filled: Some(filled), threads })
     }
 
     /// Whether a journal was ever made below `data`, in this layout or in that of the release before.
@@ -94,7 +106,16 @@ impl Journal {
         }
         let chunk_bytes: u64 = chunks.iter().map(|(_, value)| value.len() as u64).sum();
         let current = Arc::clone(&shared.row.read().current);
-        current.write_chunks(chunks)?;
+        match shared.tail.append(&chunks)? {
+            Appended::TooLarge => current.write_chunks(chunks)?,
+            appended => {
+                if appended == Appended::AndFilled {
+                    // It is only gone when it panicked, and then the next file that is full stays so.
+                    let _ = self.filled.as_ref().map(|thread| thread.send(()));
+                }
+                current.insert_chunks(&chunks)?;
+            }
+        }
         let bytes = shared.bytes.fetch_add(chunk_bytes, Ordering::Relaxed) + chunk_bytes;
         if bytes >= folder_bytes / 4 * 3 && !shared.is_next_asked_for.swap(true, Ordering::Relaxed) {
             self.ask(Work::MakeNext);
@@ -171,11 +192,11 @@ impl Journal {
 
 impl Drop for Journal {
     fn drop(&mut self) {
-        drop(self.work.take());
-        if let Some(thread) = self.thread.take()
-            && thread.join().is_err()
-        {
-            tracing::error!("the thread of the journal's folders panicked");
+        drop((self.work.take(), self.filled.take()));
+        for thread in self.threads.drain(..) {
+            if thread.join().is_err() {
+                tracing::error!("a thread of the journal's folders panicked");
+            }
         }
     }
 }
@@ -237,6 +258,7 @@ enum Work {
 #[derive(Debug)]
 struct Shared {
     place: Place,
+    tail: Tail,
     row: RwLock<Row>,
     /// The next folder, once it is made.
     next: Mutex<Option<JournalFolder>>,
@@ -261,6 +283,7 @@ impl Shared {
             Some(next) => next,
             None => self.place.make(number + 1)?,
         };
+        current.flush()?;
         let closing = Closing { spans: current.spans()? };
         self.place.files.put(&closing_name(number), &closing.to_bytes())?;
         let mut row = self.row.write();
@@ -270,6 +293,17 @@ impl Shared {
         self.bytes.store(0, Ordering::Relaxed);
         self.is_next_asked_for.store(false, Ordering::Relaxed);
         Ok(())
+    }
+
+    /// Makes the current folder durable, with all that was in memory when a file of the tail was full; those before it are.
+    fn settle(&self) {
+        let current = Arc::clone(&self.row.read().current);
+        let flushed = current.flush();
+        if let Err(error) = &flushed {
+            tracing::error!(%error, "the journal can't be made durable; nothing more is written by this process");
+            self.poisoned.store(true, Ordering::SeqCst);
+        }
+        self.tail.settled(flushed.is_ok());
     }
 
     fn work(&self, asked: &Receiver<Work>) {
@@ -427,8 +461,9 @@ struct Place {
 }
 
 impl Place {
-    /// Opens the last folder and learns what the others hold. Answers also with the next folder, if it was made already.
-    fn open_row(&self, expected: bool) -> Result<(Row, Option<JournalFolder>), StoreError> {
+    /// Opens the last folder, gives it what it lacks of the tail's `frames`, and learns what the others hold. Answers also with the
+    /// next folder, if it was made already.
+    fn open_row(&self, expected: bool, frames: Vec<Frame>) -> Result<(Row, Option<JournalFolder>), StoreError> {
         let last = self.last_number()?;
         if last == 0 && expected {
             return Err(damaged(&self.folder_path(1), MISSING));
@@ -440,7 +475,7 @@ impl Place {
         let mut current = self.make(number)?;
         let mut next = None;
         // An empty folder behind one that has no closing line was made ahead of time.
-        if number > 1 && current.spans()?.is_empty() && self.closing(number - 1)?.is_none() {
+        if number > 1 && current.is_empty()? && self.closing(number - 1)?.is_none() {
             number -= 1;
             next = Some(std::mem::replace(&mut current, self.open(number)?));
         }
@@ -460,11 +495,37 @@ impl Place {
             row.closed.push(Arc::new(row.closed_after_last(number, closing.spans, open)));
             lost.extend(is_lost.then_some(number));
         }
+        self.complete(&row, number, frames)?;
         let spans = row.current.spans()?;
         self.check_border(&row, number, &spans)?;
         // Only now the folder behind each has confirmed where it ends.
         lost.into_iter().try_for_each(|number| self.restore_closing(&row, number))?;
         Ok((row, next))
+    }
+
+    /// Gives the current folder the blocks of the tail that it lacks.
+    fn complete(&self, row: &Row, number: u32, frames: Vec<Frame>) -> Result<(), StoreError> {
+        let closed = row.heads_when_closed();
+        let mut is_complete = true;
+        for frame in frames {
+            let before = closed.get(&frame.partition).map(|head| (head.next, head.hash));
+            let end = row.current.end(frame.partition)?.or(before);
+            let (next, hash) = end.unwrap_or((Sequence::FIRST, BlockHash::ZERO));
+            if frame.first < next {
+                continue;
+            }
+            if (frame.first, frame.previous) != (next, hash) {
+                let detail = format!(
+                    "it ends before sequence {}, but the journal's tail goes on with sequence {}, or after another block",
+                    next.0, frame.first.0
+                );
+                return Err(StoreError::Damaged { folder: self.folder_path(number), sequence: Some(next), detail });
+            }
+            row.current.insert_chunks(&frame.chunks)?;
+            is_complete = false;
+        }
+        // Before a file of the tail is begun anew.
+        if is_complete { Ok(()) } else { row.current.flush() }
     }
 
     /// The number of the last folder that is there, or that must be there since the one before it was closed.

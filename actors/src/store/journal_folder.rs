@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::chunk::{self, BlockAssembler, Chunk, Fault, Key, RecordAssembler};
 use super::durable_sync::durable_syncs;
@@ -11,6 +12,10 @@ use super::{Block, BlockHash, Database, Head, Pair, Partition, Sequence, StoreEr
 #[derive(Debug)]
 pub(super) struct JournalFolder {
     database: Database,
+    /// How many durable syncs there had been when it was opened.
+    syncs: u64,
+    /// Whether it has taken in chunks since.
+    has_taken_in: AtomicBool,
 }
 
 /// What a folder holds of one partition's journal.
@@ -28,7 +33,7 @@ pub(super) struct Span {
 
 impl JournalFolder {
     pub(super) fn new(database: Database) -> JournalFolder {
-        JournalFolder { database }
+        JournalFolder { database, syncs: durable_syncs(), has_taken_in: AtomicBool::new(false) }
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -63,15 +68,40 @@ impl JournalFolder {
         }
     }
 
-    /// Makes the chunks of one block durable.
+    /// Takes in the chunks of one block, one after the other: they are durable in the journal's tail.
+    pub(super) fn insert_chunks(&self, chunks: &[(Key, Vec<u8>)]) -> Result<(), StoreError> {
+        chunks.iter().try_for_each(|(key, value)| self.database.insert(&key.to_bytes(), value).map(drop))?;
+        self.has_taken_in.store(true, Ordering::Release);
+        Ok(())
+    }
+
+    /// Makes the chunks of one block durable here, all or none, with all that was taken in before.
     pub(super) fn write_chunks(&self, chunks: Vec<(Key, Vec<u8>)>) -> Result<(), StoreError> {
         let syncs = durable_syncs();
-        if let [(key, value)] = chunks.as_slice() {
-            self.database.insert(&key.to_bytes(), value)?;
-        } else {
-            self.database.insert_all(chunks.into_iter().map(|(key, value)| (key.to_bytes(), value)).collect())?;
-        }
+        self.database.insert_all(chunks.into_iter().map(|(key, value)| (key.to_bytes(), value)).collect())?;
         self.database.flush(Some(syncs))
+    }
+
+    /// Makes all that was taken in durable.
+    pub(super) fn flush(&self) -> Result<(), StoreError> {
+        self.database.flush(self.has_taken_in.load(Ordering::Acquire).then_some(self.syncs))
+    }
+
+    pub(super) fn is_empty(&self) -> Result<bool, StoreError> {
+        Ok(self.last_chunk_before(None)?.is_none())
+    }
+
+    /// What the next block of a partition must continue, if there is one here. A last block that lacks chunks at its end does not count:
+    /// they were taken in, and the database had not written them.
+    pub(super) fn end(&self, partition: Partition) -> Result<Option<(Sequence, BlockHash)>, StoreError> {
+        let last = self.last_chunk_before(Some(Key { partition, at: Sequence(u64::MAX), index: u32::MAX }))?;
+        let Some(last) = last.filter(|chunk| chunk.key.partition == partition) else { return Ok(None) };
+        let key = Key::of_block(partition, last.first).to_bytes();
+        let found = self.database.range(key..=key).next().transpose()?;
+        let seal = self.parse(last.first, found)?.and_then(|chunk| chunk.seal);
+        let seal = seal.ok_or_else(|| self.damaged(Some(last.first), Fault::Missing))?;
+        let is_whole = last.key.index + 1 == last.count;
+        Ok(Some(if is_whole { (last.next_block(), seal.hash) } else { (last.first, seal.previous) }))
     }
 
     /// The heads of all partitions, each from its last block, which must be whole.

@@ -21,6 +21,7 @@ mod memory;
 mod sled;
 mod space;
 mod state_area;
+mod tail;
 
 use std::path::PathBuf;
 

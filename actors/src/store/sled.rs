@@ -2,9 +2,9 @@
 //!
 //! sled 0.34.7 is used against its grain, for reasons that were measured:
 //!
-//! - Its `flush` is not durable on Linux; `durable_sync` makes it so, and every append checks that it was.
-//! - A block of one chunk is a plain insert, which costs one sync; a longer one is a batch, which costs two and is
-//!   recovered whole or not at all.
+//! - Its `flush` is not durable on Linux; `durable_sync` makes it so, and every flush checks that it was.
+//! - A flush wakes its seven threads, one of which writes and syncs a file that grows. So blocks are durable elsewhere first (`tail.rs`), and
+//!   their chunks are inserted one by one; only a block too large for that is a batch, which is recovered whole or not at all.
 //! - A batch locks out every other call into sled in this process, whichever database it belongs to, and so does a flush lock
 //!   out a batch. So the state area uses no batches: a long value is written under a new generation, one chunk a call, and
 //!   becomes the key's value with the single insert of its manifest. And a snapshot is put lazily, without a flush.

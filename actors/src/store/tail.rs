@@ -1,0 +1,399 @@
+//! The tail of the journal: its last blocks, durable in two files of their own before the database has them on the disk.
+//!
+//! ```text
+//! journal/tail-0, journal/tail-1    frames: a block each, at the begin of a page
+//! ```
+//!
+//! To make the database durable costs more than the disk asks for: a thread of its own writes, seven are woken for it, and its file
+//! grows, which the file system has to note each time. So the journal's thread writes a block itself, over what was written there
+//! before, and syncs it; the database has it in memory, and writes it when it likes. When one file is full, the other one is begun,
+//! and the first is left alone until the database is durable, which a thread in the background sees to.
+//!
+//! At opening, the database is given what it lacks. That works because its log is recovered up to a gap: it has every chunk up to
+//! some one, and none after it; and because a file is only begun anew when the database has all that was in it.
+//!
+//! No write touches a page of a frame that was acknowledged. Every page is looked at when a file is read, so that a damaged frame
+//! hides none behind it, and is noticed by the gap that it leaves; only the last one can't be told from one that was never finished.
+//!
+//! A file begins small, and is made twice as large each time it is begun, up to a limit.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use parking_lot::{Condvar, Mutex};
+
+use super::chunk::{CHECKSUM_BYTES, Chunk, KEY_BYTES, Key, checksum_of};
+use super::files::{machine, sync_folder};
+use super::{BlockHash, Partition, Sequence, StoreError};
+
+/// The two files.
+#[derive(Debug)]
+pub(super) struct Tail {
+    files: [TailFile; 2],
+    /// How large a file gets.
+    bytes_max: usize,
+    writing: Mutex<Writing>,
+    settling: Mutex<Settling>,
+    settled: Condvar,
+}
+
+#[derive(Debug)]
+struct TailFile {
+    path: PathBuf,
+    file: File,
+}
+
+/// Where the next frame goes.
+#[derive(Debug)]
+struct Writing {
+    active: usize,
+    at: usize,
+    sizes: [usize; 2],
+    counter: u64,
+    frame: Vec<u8>,
+}
+
+/// Which file has blocks that the database may not have on the disk.
+#[derive(Debug, Default)]
+struct Settling {
+    full: Option<usize>,
+    has_failed: bool,
+}
+
+/// A block, as it was read from a file: its chunks, and where it belongs.
+#[derive(Debug)]
+pub(super) struct Frame {
+    pub(super) partition: Partition,
+    pub(super) first: Sequence,
+    pub(super) previous: BlockHash,
+    pub(super) chunks: Vec<(Key, Vec<u8>)>,
+    counter: u64,
+}
+
+impl Tail {
+    /// Opens the files in the journal's folder, which get as large as `bytes_max`, and reads the frames that are whole: those of one
+    /// partition in the order of their blocks, and of two that claim the same place the newer one first.
+    pub(super) fn open(journal: &Path, bytes_max: usize) -> Result<(Tail, Vec<Frame>), StoreError> {
+        let open = |name| {
+            let path: PathBuf = journal.join(name);
+            let file = OpenOptions::new().create(true).truncate(false).read(true).write(true).open(&path);
+            file.map(|file| TailFile { file, path: path.clone() }).map_err(|source| machine(&path, source))
+        };
+        let files = [open("tail-0")?, open("tail-1")?];
+        sync_folder(journal)?;
+        let mut frames = Vec::new();
+        let mut sizes = [0; 2];
+        for (tail, size) in files.iter().zip(&mut sizes) {
+            let bytes = tail.read()?;
+            *size = bytes.len() / PAGE * PAGE;
+            frames_in(&bytes, &mut frames).map_err(|found| StoreError::NewerFormat {
+                folder: tail.path.clone(),
+                found,
+                known: FORMAT,
+            })?;
+        }
+        frames.sort_by_key(|frame| (frame.partition, frame.first, u64::MAX - frame.counter));
+        let counter = frames.iter().map(|frame| frame.counter + 1).max().unwrap_or_default();
+        let writing = Writing { active: 0, at: 0, sizes, counter, frame: Vec::new() };
+        let tail = Tail {
+            files,
+            bytes_max,
+            writing: Mutex::new(writing),
+            settling: Mutex::default(),
+            settled: Condvar::new(),
+        };
+        Ok((tail, frames))
+    }
+
+    /// Makes a block durable, if it is not larger than a file gets. There is one writer at a time, and when it writes a block, the
+    /// database has all those before it in memory.
+    pub(super) fn append(&self, chunks: &[(Key, Vec<u8>)]) -> Result<Appended, StoreError> {
+        let mut writing = self.writing.lock();
+        let Writing { active, at, sizes, counter, frame } = &mut *writing;
+        encode(*counter, chunks, frame);
+        if frame.len() > self.bytes_max {
+            return Ok(Appended::TooLarge);
+        }
+        let mut has_filled = false;
+        if *at + frame.len() > sizes[*active] {
+            has_filled = *at > 0;
+            if has_filled {
+                self.leave(*active)?;
+                *active = 1 - *active;
+            }
+            *at = 0;
+            let wanted =
+                (2 * sizes[*active]).max(frame.len().next_power_of_two()).max(FILE_BYTES_MIN).min(self.bytes_max);
+            if wanted > sizes[*active] {
+                self.files[*active].enlarge(sizes[*active], wanted)?;
+                sizes[*active] = wanted;
+            }
+        }
+        let TailFile { path, file } = &self.files[*active];
+        let written = file.write_all_at(frame, *at as u64).and_then(|()| file.sync_data());
+        written.map_err(|source| machine(path, source))?;
+        *at += frame.len();
+        *counter += 1;
+        Ok(if has_filled { Appended::AndFilled } else { Appended::Durably })
+    }
+
+    /// Waits until nothing needs the other file any more, and notes that this one is full.
+    fn leave(&self, active: usize) -> Result<(), StoreError> {
+        let mut settling = self.settling.lock();
+        while settling.full.is_some() && !settling.has_failed {
+            self.settled.wait(&mut settling);
+        }
+        if settling.has_failed {
+            return Err(StoreError::Poisoned);
+        }
+        settling.full = Some(active);
+        Ok(())
+    }
+
+    /// Takes in whether the database has on the disk what it had in memory when the full file was left.
+    pub(super) fn settled(&self, is_durable: bool) {
+        let mut settling = self.settling.lock();
+        settling.full = settling.full.filter(|_| !is_durable);
+        settling.has_failed |= !is_durable;
+        self.settled.notify_all();
+    }
+}
+
+/// What became of a block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Appended {
+    /// It is durable.
+    Durably,
+    /// It is durable, and is the first in its file: the other one is full, and the database is to be made durable.
+    AndFilled,
+    /// It was not written: it does not fit.
+    TooLarge,
+}
+
+impl TailFile {
+    fn read(&self) -> Result<Vec<u8>, StoreError> {
+        let read = || {
+            let mut bytes = vec![0; self.file.metadata()?.len() as usize];
+            self.file.read_exact_at(&mut bytes, 0)?;
+            io::Result::Ok(bytes)
+        };
+        read().map_err(|source| machine(&self.path, source))
+    }
+
+    /// Writes zeros: what was only reserved would have to be noted by the file system when it is written.
+    fn enlarge(&self, from: usize, to: usize) -> Result<(), StoreError> {
+        let zeros = vec![0; to - from];
+        let written = self.file.write_all_at(&zeros, from as u64).and_then(|()| self.file.sync_all());
+        written.map_err(|source| machine(&self.path, source))
+    }
+}
+
+/// A frame: how many bytes follow, a byte for the format, its counter, and each chunk with its key and length before it. The last
+/// four bytes are, in this format and every later one, the CRC32C of all before them. Zeros fill the page.
+fn encode(counter: u64, chunks: &[(Key, Vec<u8>)], frame: &mut Vec<u8>) {
+    frame.clear();
+    frame.extend_from_slice(&[0; LENGTH_BYTES]);
+    frame.push(FORMAT);
+    frame.extend_from_slice(&counter.to_be_bytes());
+    for (key, value) in chunks {
+        frame.extend_from_slice(&key.to_bytes());
+        frame.extend_from_slice(&(value.len() as u32).to_be_bytes());
+        frame.extend_from_slice(value);
+    }
+    let length = (frame.len() - LENGTH_BYTES + CHECKSUM_BYTES) as u32;
+    frame[..LENGTH_BYTES].copy_from_slice(&length.to_be_bytes());
+    let checksum = checksum_of(b"", frame);
+    frame.extend_from_slice(&checksum);
+    frame.resize(frame.len().next_multiple_of(PAGE), 0);
+}
+
+/// Adds the frames of a file that are whole; or, as an error, tells the newer format in which one is written.
+fn frames_in(bytes: &[u8], frames: &mut Vec<Frame>) -> Result<(), u8> {
+    let mut page = 0;
+    while page < bytes.len() {
+        let read = decode(&bytes[page..]);
+        page += match read {
+            Ok((frame, length)) => {
+                frames.push(frame);
+                length.next_multiple_of(PAGE)
+            }
+            Err(Some(found)) => return Err(found),
+            Err(None) => PAGE,
+        };
+    }
+    Ok(())
+}
+
+/// The frame that begins here and its length; or, as an error, the newer format in which it is written, if it is not damaged.
+fn decode(bytes: &[u8]) -> Result<(Frame, usize), Option<u8>> {
+    let (length, rest) = bytes.split_first_chunk::<LENGTH_BYTES>().ok_or(None)?;
+    let length = u32::from_be_bytes(*length) as usize;
+    let body = rest.get(..length).and_then(|rest| rest.split_last_chunk::<CHECKSUM_BYTES>());
+    let (body, checksum) = body.ok_or(None)?;
+    if checksum_of(b"", &bytes[..LENGTH_BYTES + body.len()]) != *checksum {
+        return Err(None);
+    }
+    let (format, rest) = body.split_first().ok_or(None)?;
+    if *format != FORMAT {
+        return Err(Some(*format));
+    }
+    let frame = parse(rest).ok_or(None)?;
+    Ok((frame, LENGTH_BYTES + length))
+}
+
+fn parse(bytes: &[u8]) -> Option<Frame> {
+    let (counter, mut rest) = bytes.split_first_chunk()?;
+    let mut chunks = Vec::new();
+    let mut begin = None;
+    while let Some((key, behind)) = rest.split_first_chunk::<KEY_BYTES>() {
+        let (length, behind) = behind.split_first_chunk()?;
+        let (value, behind) = behind.split_at_checked(u32::from_be_bytes(*length) as usize)?;
+        let chunk = Chunk::parse(key, value).ok()?;
+        begin = begin.or(chunk.seal.map(|seal| (chunk.key.partition, chunk.first, seal.previous)));
+        chunks.push((chunk.key, value.to_vec()));
+        rest = behind;
+    }
+    let (partition, first, previous) = begin?;
+    Some(Frame { partition, first, previous, chunks, counter: u64::from_be_bytes(*counter) })
+}
+
+const FORMAT: u8 = 1;
+const LENGTH_BYTES: usize = 4;
+/// What a disk and the system write at once, at least.
+const PAGE: usize = 4096;
+/// The size of a file when it is first written.
+const FILE_BYTES_MIN: usize = 64 << 10;
+
+#[cfg(test)]
+mod tests {
+    use tempfile::TempDir;
+
+    use super::super::chunk::cut;
+    use super::super::conformance::{block_after, bytes};
+    use super::super::{Block, Head};
+    use super::*;
+
+    const BYTES_MAX: usize = 1 << 20;
+
+    /// A chain of blocks, with a Record each of this many bytes.
+    fn blocks(sizes: impl Iterator<Item = usize>) -> Vec<Block> {
+        let mut head = Head::EMPTY;
+        let chain = (0..).zip(sizes).map(|(number, size)| {
+            let block = block_after(head, vec![bytes(number, size)]);
+            head = Head::after(&block, block.hash());
+            block
+        });
+        chain.collect()
+    }
+
+    fn append(tail: &Tail, block: &Block) -> Appended {
+        tail.append(&cut(block, block.hash())).unwrap()
+    }
+
+    /// The first Records of the blocks that are found.
+    fn found(journal: &Path) -> Vec<u64> {
+        Tail::open(journal, BYTES_MAX).unwrap().1.iter().map(|frame| frame.first.0).collect()
+    }
+
+    #[test]
+    fn what_was_appended_is_found_and_no_file_is_begun_before_it_may_be() {
+        let journal = TempDir::new().unwrap();
+        let (tail, _) = Tail::open(journal.path(), BYTES_MAX).unwrap();
+        let mut filled = 0;
+        let blocks = blocks((0..2_000).map(|number| number * 37 % 20_000));
+        for (block, number) in blocks.iter().zip(1..) {
+            let appended = append(&tail, block);
+            let frames = found(journal.path());
+            assert_eq!(frames.last(), Some(&number), "the last block is there as soon as it is appended");
+            assert!(frames.is_sorted() && frames.last().unwrap() - frames[0] < frames.len() as u64, "without a gap");
+            if appended == Appended::AndFilled {
+                filled += 1;
+                tail.settled(true);
+            }
+        }
+        assert!(filled > 10, "{filled}");
+        let sizes = ["tail-0", "tail-1"].map(|name| std::fs::metadata(journal.path().join(name)).unwrap().len());
+        assert_eq!(sizes, [BYTES_MAX as u64; 2]);
+    }
+
+    #[test]
+    fn a_full_file_is_left_alone_until_the_database_is_durable() {
+        let journal = TempDir::new().unwrap();
+        let (tail, _) = Tail::open(journal.path(), BYTES_MAX).unwrap();
+        let blocks = blocks(std::iter::repeat_n(30_000, 40));
+        let filled = blocks.iter().position(|block| append(&tail, block) == Appended::AndFilled).unwrap();
+        std::thread::scope(|scope| {
+            let writer = scope.spawn(|| {
+                blocks[filled + 1..].iter().filter(|block| append(&tail, block) == Appended::AndFilled).count()
+            });
+            std::thread::sleep(std::time::Duration::from_millis(50));
+            assert!(!writer.is_finished());
+            assert_eq!(found(journal.path())[0], 1, "nothing of the full file was overwritten");
+            while !writer.is_finished() {
+                tail.settled(true);
+                std::thread::yield_now();
+            }
+            assert!(writer.join().unwrap() > 0);
+        });
+        tail.settled(false);
+        let refused = blocks.iter().find_map(|block| tail.append(&cut(block, block.hash())).err());
+        assert!(matches!(refused, Some(StoreError::Poisoned)), "{refused:?}");
+    }
+
+    #[test]
+    fn a_damaged_frame_hides_none_behind_it() {
+        let journal = TempDir::new().unwrap();
+        let (tail, _) = Tail::open(journal.path(), BYTES_MAX).unwrap();
+        blocks([300, 9_000, 300].into_iter())
+            .iter()
+            .for_each(|block| assert_eq!(append(&tail, block), Appended::Durably));
+        let path = journal.path().join("tail-0");
+        let sound = std::fs::read(&path).unwrap();
+        for (byte, left) in
+            [(10, vec![2, 3]), (PAGE + 5_000, vec![1, 3]), (4 * PAGE + 2, vec![1, 2]), (1_000, vec![1, 2, 3])]
+        {
+            let mut damaged = sound.clone();
+            damaged[byte] ^= 1;
+            std::fs::write(&path, damaged).unwrap();
+            assert_eq!(found(journal.path()), left, "byte {byte}");
+        }
+    }
+
+    #[test]
+    fn what_does_not_fit_is_not_written() {
+        let journal = TempDir::new().unwrap();
+        let (tail, _) = Tail::open(journal.path(), BYTES_MAX).unwrap();
+        let blocks = blocks([BYTES_MAX, 300].into_iter());
+        assert_eq!(append(&tail, &blocks[0]), Appended::TooLarge);
+        assert_eq!(append(&tail, &blocks[1]), Appended::Durably);
+        assert_eq!(found(journal.path()), [2]);
+    }
+
+    /// Written down so that a change of the format does not pass unnoticed: a tail of an earlier build is read as it is.
+    #[test]
+    fn the_bytes_of_a_frame_stay_as_they_are() {
+        let block = &blocks([100].into_iter())[0];
+        let mut frame = Vec::new();
+        encode(7, &cut(block, block.hash()), &mut frame);
+        assert_eq!((frame.len(), crc32c::crc32c(&frame)), (PAGE, 796_228_251));
+        let (read, length) = decode(&frame).unwrap();
+        assert_eq!((read.first, read.counter, length), (Sequence(1), 7, 244));
+    }
+
+    #[test]
+    fn a_newer_format_is_told_from_damage() {
+        let journal = TempDir::new().unwrap();
+        let block = &blocks([100].into_iter())[0];
+        let mut frame = Vec::new();
+        encode(0, &cut(block, block.hash()), &mut frame);
+        let length = LENGTH_BYTES + u32::from_be_bytes(*frame.first_chunk().unwrap()) as usize;
+        frame[LENGTH_BYTES] = 2;
+        let checksum = checksum_of(b"", &frame[..length - CHECKSUM_BYTES]);
+        frame[length - CHECKSUM_BYTES..length].copy_from_slice(&checksum);
+        std::fs::write(journal.path().join("tail-1"), frame).unwrap();
+        let refused = Tail::open(journal.path(), BYTES_MAX).unwrap_err();
+        assert!(matches!(refused, StoreError::NewerFormat { found: 2, known: 1, .. }), "{refused}");
+    }
+}
