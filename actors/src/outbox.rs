@@ -28,13 +28,13 @@ pub struct News {
 }
 
 impl News {
-    /// Notes the groups of published Records that have notices, or whose keys changed. A move of the clock wakes too: it may be time
-    /// to try again.
-    pub(crate) fn note(&self, records: &[(Sequence, Arc<Record>)]) {
-        let is_news = |record: &Record| {
+    /// Notes the groups of published Records that have notices for somebody, or whose keys changed; `listens` tells whether anybody is to
+    /// hear of a group. A move of the clock wakes too: it may be time to try again.
+    pub(crate) fn note(&self, records: &[(Sequence, Arc<Record>)], listens: impl Fn(GroupNumber) -> bool) {
+        let has_notices = |record: &Record| {
             let mut has_notices = false;
             each_notice(record, |_| has_notices = true);
-            has_notices || record.events.iter().any(is_about_keys)
+            has_notices
         };
         let clock_moved = records.iter().any(|(_, record)| record.owner == LedgerId::System);
         let has_news = {
@@ -42,7 +42,7 @@ impl News {
             for (_, record) in records {
                 // Most Records of a block are of few groups: one that is noted need not be looked at.
                 if let Some(group) = record.owner.group().filter(|group| !noted.contains(group))
-                    && is_news(record)
+                    && (record.events.iter().any(is_about_keys) || listens(group) && has_notices(record))
                 {
                     noted.insert(group);
                 }

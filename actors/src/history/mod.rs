@@ -120,7 +120,10 @@ impl Numbers {
 
     fn many(&mut self) -> &mut Vec<u64> {
         if let Self::One(number) = self {
-            *self = Self::Many(vec![*number]);
+            // A charge has two Records, and perhaps a few more.
+            let mut numbers = Vec::with_capacity(4);
+            numbers.push(*number);
+            *self = Self::Many(numbers);
         }
         match self {
             Self::Many(numbers) => numbers,

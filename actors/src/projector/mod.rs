@@ -121,7 +121,9 @@ impl Projector {
             Ok(history::Balances::of(net))
         })?;
         self.fold(&mut folding, records);
-        self.news.note(records);
+        let accounts = self.accounts.read();
+        let is_live = |row: &ApiKeyRow| !row.revoked && row.webhook.url.is_some();
+        self.news.note(records, |group| accounts.keys_of(group).any(|(_, row)| is_live(row)));
         Ok(())
     }
 
