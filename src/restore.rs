@@ -95,7 +95,7 @@ impl Second {
             return BackupFolder::open(path).map(Second::Backup);
         }
         // It may have lost its end: what is left and continues the backup is taken.
-        let options = SledOptions { checks_anchor: false, ..SledOptions::default() };
+        let options = SledOptions { checks_end: false, ..SledOptions::default() };
         let store = SledStore::open_existing(path, &options)?;
         Ok(Second::Data(Box::new(store)))
     }

@@ -120,7 +120,7 @@ impl<B: Books> Actor for OwnerActor<B> {
         let resident = state.resident.insert(tokio::task::spawn_blocking(load).await??);
         state.shared.metrics.actor_woken(begun.elapsed());
         if let Some(snapshot) = resident.due_snapshot() {
-            state.shared.journal.send(Input::Keep(snapshot));
+            state.shared.journal.send(Input::Keep(Box::new(snapshot)));
         }
         Ok(())
     }
@@ -151,7 +151,7 @@ impl<B: Books> Actor for OwnerActor<B> {
             }
         }
         if let Some(snapshot) = resident.due_snapshot() {
-            state.shared.journal.send(Input::Keep(snapshot));
+            state.shared.journal.send(Input::Keep(Box::new(snapshot)));
         }
         Ok(())
     }
@@ -164,7 +164,7 @@ impl<B: Books> Actor for OwnerActor<B> {
     ) -> Result<(), ActorProcessingErr> {
         if let Some(resident) = &mut state.resident {
             if resident.has_changed() {
-                state.shared.journal.send(Input::Keep(resident.snapshot()));
+                state.shared.journal.send(Input::Keep(Box::new(resident.snapshot())));
             }
             state.shared.journal.send(Input::Close { ledger: state.ledger });
         }

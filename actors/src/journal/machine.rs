@@ -55,7 +55,7 @@ pub enum Input<A, I> {
         ledger: LedgerId,
     },
     /// Keep an actor's state, once all that is in it is durable.
-    Keep(Snapshot),
+    Keep(Box<Snapshot>),
     /// The block handed out last is durable.
     Written,
 }
@@ -93,7 +93,7 @@ pub enum Output<A, I> {
     /// Write a snapshot.
     Keep {
         /// The state.
-        snapshot: Snapshot,
+        snapshot: Box<Snapshot>,
         /// Its owner's Records through this sequence are in it, and none after it.
         own_through: Sequence,
     },
@@ -104,13 +104,13 @@ enum Follower<A, I> {
     Answer(A),
     Open { ledger: LedgerId, inbox: I },
     Close { ledger: LedgerId },
-    Keep { snapshot: Snapshot, own_through: Sequence },
+    Keep { snapshot: Box<Snapshot>, own_through: Sequence },
 }
 
 /// A message in the queue.
 enum Item<A, I> {
     Record(Submission),
-    Snapshot(Snapshot),
+    Snapshot(Box<Snapshot>),
     Follower(Follower<A, I>),
 }
 

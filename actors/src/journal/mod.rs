@@ -195,7 +195,7 @@ fn perform(
         Output::Durable { inbox, ordinal } => inbox.durable(ordinal),
         Output::Release(reply) => reply(),
         Output::Opened { inbox, through } => inbox.opened(through),
-        Output::Keep { snapshot, own_through } => snapshots.keep(snapshot, own_through),
+        Output::Keep { snapshot, own_through } => snapshots.keep(*snapshot, own_through),
     }
     Ok(())
 }

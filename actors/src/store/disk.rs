@@ -50,8 +50,9 @@ pub struct SledOptions {
     pub tail_bytes: usize,
     /// Bytes that must stay free on the disk: room to finish what was begun, and to open again.
     pub reserve_bytes: u64,
-    /// Whether a journal that ends before its anchor is refused. Only who takes what is left of a damaged folder says no.
-    pub checks_anchor: bool,
+    /// Whether a journal that ends before its anchor, or has a gap before its tail, is refused. Only who takes what is left of a damaged
+    /// folder says no.
+    pub checks_end: bool,
     /// Bytes of a file that does nothing but take room. Deleting it makes room to open on a disk that is full.
     pub ballast_bytes: u64,
 }
@@ -66,7 +67,7 @@ impl Default for SledOptions {
             folders_open_max: 15,
             tail_bytes: 4 << 20,
             reserve_bytes: 65 << 20,
-            checks_anchor: true,
+            checks_end: true,
             ballast_bytes: 0,
         }
     }
@@ -114,7 +115,7 @@ impl SledStore {
         let poisoned = Arc::new(AtomicBool::new(false));
         let journal = Journal::open(&data, options, is_begun, Arc::clone(&poisoned))?;
         let heads = journal.heads()?;
-        if let Some(anchored) = anchored.as_ref().filter(|_| options.checks_anchor) {
+        if let Some(anchored) = anchored.as_ref().filter(|_| options.checks_end) {
             anchored.check(&data.join("journal"), &heads, |partition, next| journal.hash_before(partition, next))?;
         }
         let state = data.join(STATE);
@@ -352,6 +353,8 @@ mod tests {
         std::fs::write(&tail, damaged).unwrap();
         let error = read_all(data.path()).unwrap_err().to_string();
         assert!(error.contains("ends before sequence 8, but the journal's tail goes on with sequence 10"), "{error}");
+        let what_is_left = SledOptions { checks_end: false, ..options() };
+        assert_eq!(read_all_in(data.path(), &what_is_left).unwrap(), written[..4]);
     }
 
     /// sled moves a leaf that grows too large into a file of its own, which it never syncs.

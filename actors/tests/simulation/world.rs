@@ -503,7 +503,7 @@ impl World {
                 }
                 Ok(())
             }
-            Output::Keep { snapshot, own_through } => self.keep(snapshot, own_through),
+            Output::Keep { snapshot, own_through } => self.keep(*snapshot, own_through),
         }
     }
 
@@ -740,7 +740,7 @@ impl World {
                 let ledger = actor.ledger;
                 if self.chance.percent(80) {
                     let snapshot = self.snapshot_of(&mut actor);
-                    actor.outgoing.push_back(Outgoing::Journal(Input::Keep(snapshot)));
+                    actor.outgoing.push_back(Outgoing::Journal(Input::Keep(Box::new(snapshot))));
                 }
                 actor.outgoing.push_back(Outgoing::Journal(Input::Close { ledger }));
                 actor.stage = Stage::Leaving;
@@ -816,7 +816,7 @@ impl World {
         match outgoing {
             Outgoing::Journal(Input::Keep(snapshot)) if self.defect == Some(Defect::SnapshotsJumpTheQueue) => {
                 let published = Sequence(self.projector.through());
-                self.keep(snapshot, published)?;
+                self.keep(*snapshot, published)?;
             }
             Outgoing::Journal(input) => self.tell(Some(input)),
             Outgoing::Reply(answer) if is_settled || self.defect == Some(Defect::AnswersBeforeWritten) => {
@@ -864,7 +864,7 @@ impl World {
             self.coverage.saw("snapshot behind Records in flight");
         }
         let snapshot = self.snapshot_of(&mut actor);
-        actor.outgoing.push_back(Outgoing::Journal(Input::Keep(snapshot)));
+        actor.outgoing.push_back(Outgoing::Journal(Input::Keep(Box::new(snapshot))));
         self.actors.insert(inbox, actor);
     }
 
