@@ -472,7 +472,8 @@ impl Engine {
     /// it again, before somebody has to wait for that.
     pub async fn renew_snapshots(&self) {
         let store = Arc::clone(&self.shared.store);
-        let unusable = match tokio::task::spawn_blocking(move || snapshots::unusable(&*store)).await {
+        let last = GroupNumber(*self.next_group.lock());
+        let unusable = match tokio::task::spawn_blocking(move || snapshots::unusable(&*store, last)).await {
             Ok(Ok(unusable)) => unusable,
             Ok(Err(error)) => {
                 tracing::warn!(%error, "the snapshots could not be looked through");
@@ -512,6 +513,7 @@ impl Engine {
                 self.fall_due(self.now()).await;
             }
             self.sleep_idle(self.idle);
+            self.shared.projector.rest();
             if !self.room.is_closed() && self.shared.projector.wants_keeping() {
                 self.keep_readers().await;
             }
