@@ -148,8 +148,10 @@ impl Engine {
         options: EngineOptions,
         progress: impl Fn(u64, u64) + Send + 'static,
     ) -> Result<Arc<Self>, OpenError> {
-        let store: Arc<dyn Store> = Arc::new(SledStore::open(data, store)?);
-        Self::open_store(store, options, progress).await
+        let (data, store) = (data.to_owned(), store.clone());
+        // It may take seconds. The thread goes on to read the pages, into the memory that opening has left.
+        let opened = tokio::task::spawn_blocking(move || SledStore::open(&data, &store)).await;
+        Self::open_store(Arc::new(opened.expect("opening does not panic")?), options, progress).await
     }
 
     /// Opens on a store.
