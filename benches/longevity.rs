@@ -3,8 +3,9 @@
 //! their targets and judges nothing.
 //!
 //! `cargo bench --bench longevity` writes a million Records and takes about a minute; `-- --records 10000000` ten million, for which some
-//! 4 GB must be free where temporary files go; `-- --recipient 1000000` instead gives one recipient a million pending card splits. The
-//! page cache is dropped where the process may do that (`/proc/sys/vm/drop_caches`), and the output says whether it was.
+//! 4 GB must be free where temporary files go; `-- --recipient 1000000` instead gives one recipient a million pending card splits, and
+//! `-- --merchants 1000000` opens a million merchants, of whom 10 thousand are active while all is verified. The page cache is dropped
+//! where the process may do that (`/proc/sys/vm/drop_caches`), and the output says whether it was.
 
 #[path = "shop/mod.rs"]
 mod shop;
@@ -24,23 +25,29 @@ use centavo::config::{Args, Command as Asked, Settings};
 use centavo::http::app::ApiKeyText;
 use centavo::http::routes;
 use centavo::serve::{self, Running};
+use centavo::verify;
 use clap::Parser;
 use http_body_util::BodyExt;
 use ledger::event::{CardBrand, CardFace};
 use ledger::fees::PaymentMethod;
-use ledger::id::{GroupNumber, LedgerId, RecipientNumber};
+use ledger::id::{GroupNumber, LedgerId, ObjectId, RecipientNumber};
 use ledger::merchant::{MerchantCommand, MerchantState, SplitOrder};
 use ledger::money::Centavos;
 use ledger::personal::Payer;
 use ledger::recipient::RecipientState;
 use serde_json::{Value, json};
-use shop::{create_pix_charges, new_id, open_engine, open_shops, record};
+use shop::{Shop, create_pix_charge, create_pix_charges, new_id, open_engine, open_merchant, open_shops, record};
 use tokio::runtime::Runtime;
+use tokio::task::JoinSet;
 use tower::ServiceExt;
 
 const MERCHANTS: usize = 100;
 /// Charges that are opened and then paid together.
 const ROUND: usize = 25_600;
+/// Of so many merchants one has recipients and is active.
+const MERCHANTS_AN_ACTIVE: u32 = 100;
+/// Merchants that do something at the same time.
+const AT_ONCE: usize = 256;
 /// How many of each kind are woken.
 const WOKEN: u32 = 10;
 /// A line of the table is told with this before it.
@@ -60,21 +67,26 @@ fn main() {
             "open" => runtime.block_on(open(folder)),
             "credit" => runtime.block_on(credit(folder, count)),
             "ask" => runtime.block_on(ask(folder)),
+            "found" => runtime.block_on(found(folder, count)),
+            "trade" => runtime.block_on(trade(folder, count)),
+            "verify" => verify_copy(folder),
             _ => unreachable!("a stage of this program"),
         }
         return;
     }
     let cores = std::thread::available_parallelism().map_or(0, usize::from);
-    let rows = match number("--recipient") {
-        Some(splits) => {
-            println!("one recipient with {splits} pending card splits, {cores} cores, durable");
-            after_a_kill(["credit", "ask"], splits)
-        }
-        None => {
-            let records = number("--records").unwrap_or(1_000_000);
-            println!("{records} Records of PIX charges with 3 splits, {MERCHANTS} merchants, {cores} cores, durable");
-            after_a_kill(["fill", "open"], records)
-        }
+    let rows = if let Some(splits) = number("--recipient") {
+        println!("one recipient with {splits} pending card splits, {cores} cores, durable");
+        after_a_kill(["credit", "ask"], splits)
+    } else if let Some(merchants) = number("--merchants") {
+        println!(
+            "{merchants} merchants with an API key each; one in {MERCHANTS_AN_ACTIVE} has 3 recipients and is active; {cores} cores, durable"
+        );
+        after_a_kill(["found", "trade"], merchants)
+    } else {
+        let records = number("--records").unwrap_or(1_000_000);
+        println!("{records} Records of PIX charges with 3 splits, {MERCHANTS} merchants, {cores} cores, durable");
+        after_a_kill(["fill", "open"], records)
     };
     println!("\n| row | what | figure | target |\n|---|---|---|---|");
     rows.iter().for_each(|row| println!("{row}"));
@@ -84,20 +96,20 @@ fn main() {
 fn after_a_kill([before, after]: [&str; 2], count: u64) -> Vec<String> {
     let place = tempfile::tempdir().expect("a folder");
     let mut rows = Vec::new();
-    let mut writing = stage(before, place.path(), count);
+    let mut writing = stage(before, place.path(), count, Stdio::piped());
     listen(&mut writing, &mut rows);
     writing.kill().expect("a process that can be killed");
     writing.wait().expect("a process that ends");
     println!("killed; page cache dropped: {}", if drop_page_cache() { "yes" } else { "no, this process may not" });
-    let mut reading = stage(after, place.path(), count);
+    let mut reading = stage(after, place.path(), count, Stdio::piped());
     listen(&mut reading, &mut rows);
     assert!(reading.wait().expect("a process that ends").success());
     rows
 }
 
-fn stage(what: &str, folder: &Path, count: u64) -> Child {
+fn stage(what: &str, folder: &Path, count: u64, says: Stdio) -> Child {
     let mut command = Command::new(std::env::current_exe().expect("this program"));
-    command.args(["--stage", what, "--count", &count.to_string(), "--in"]).arg(folder).stdout(Stdio::piped());
+    command.args(["--stage", what, "--count", &count.to_string(), "--in"]).arg(folder).stdout(says);
     command.spawn().expect("a process")
 }
 
@@ -307,6 +319,99 @@ async fn ask(folder: &Path) {
     running.stop().await;
 }
 
+/// Opens merchants, each with an API key, and puts them to sleep; then waits to be killed.
+async fn found(folder: &Path, merchants: u64) {
+    const AWAKE_MAX: u32 = 16_384;
+    let running = server(folder).await;
+    let engine = Arc::clone(&running.app.engine);
+    let begun = Instant::now();
+    let merchants = u32::try_from(merchants).expect("a number of merchants");
+    for first in (1..=merchants).step_by(AWAKE_MAX as usize) {
+        let last = merchants.min(first + AWAKE_MAX - 1);
+        at_once(first..=last, |group| {
+            let engine = Arc::clone(&engine);
+            async move {
+                open_merchant(&engine, group).await;
+                make_key(&engine, group).await;
+                if group.0.is_multiple_of(MERCHANTS_AN_ACTIVE) {
+                    Shop::staff(&engine, group).await;
+                }
+            }
+        })
+        .await;
+        engine.sleep_idle(Duration::ZERO);
+    }
+    let bytes = engine.size_bytes().expect("a size");
+    println!(
+        "{merchants} merchants in {:.1?}, {} bytes each on the disk",
+        begun.elapsed(),
+        bytes / u64::from(merchants)
+    );
+    println!("memory while they are opened {}", memory());
+    println!("done");
+    std::future::pending::<()>().await;
+}
+
+/// Opens what a killed process left; then some merchants settle charges and read statements while a copy is verified.
+async fn trade(folder: &Path, merchants: u64) {
+    let copy = tempfile::tempdir().expect("a folder");
+    let copied = Command::new("cp").arg("-r").arg(folder.join(".")).arg(copy.path()).status();
+    assert!(copied.expect("cp").success());
+    let begun = Instant::now();
+    let running = server(folder).await;
+    println!("opened in {:.2?}; memory {}", begun.elapsed(), memory());
+    let (engine, routes) = (Arc::clone(&running.app.engine), routes::public(&running.app));
+    let active = || (MERCHANTS_AN_ACTIVE..=merchants as u32).step_by(MERCHANTS_AN_ACTIVE as usize);
+    let mut verifying = stage("verify", copy.path(), merchants, Stdio::inherit());
+    let (begun, mut charges) = (Instant::now(), 0);
+    while charges == 0 || verifying.try_wait().expect("a process that ends").is_none() {
+        at_once(active(), |group| settle_and_read(Arc::clone(&engine), routes.clone(), group)).await;
+        charges += active().count();
+    }
+    assert!(verifying.wait().expect("a process that ends").success());
+    println!("{charges} charges settled, and as many statements and balances read, in {:.1?}", begun.elapsed());
+    let what = format!("memory: {merchants} merchants, {} active", active().count());
+    row(9, &what, format!("{} MB at most", kilobytes("VmHWM:") * 1_024 / 1_000_000), "≤ 768 MB");
+    println!("memory with the active ones awake {}", memory());
+    running.stop().await;
+}
+
+/// A merchant with recipients gets a charge, which is paid, and reads a statement and its balance.
+async fn settle_and_read(engine: Arc<Engine>, routes: Router, group: GroupNumber) {
+    let key = key_text(engine.projector().live_keys(group)[0].0);
+    let recipients = engine.projector().merchant(group, |row| row.recipients.iter().map(|one| one.id).collect());
+    let shop = Shop { group, recipients: recipients.expect("a merchant") };
+    let end_to_end_id = "E0000000020260701120012345678901".to_owned();
+    let charge = create_pix_charge(&engine, &shop).await;
+    record(&engine, group, MerchantCommand::ConfirmPix { charge, end_to_end_id }).await;
+    let statement = format!("/api/dashboard/sub-recipients/{}/splits", shop.recipients[0].uuid());
+    for path in [&*statement, "/api/balance"] {
+        call(&routes, &key, "GET", path, None).await;
+    }
+}
+
+/// What `centavo verify` does, with the memory that it takes.
+fn verify_copy(folder: &Path) {
+    let begun = Instant::now();
+    verify::run(folder).expect("books that are whole");
+    println!("verified beside it in {:.1?}; memory of that process {}", begun.elapsed(), memory());
+}
+
+/// Does something for each of these groups, some at a time.
+async fn at_once<F>(groups: impl Iterator<Item = u32>, what: impl Fn(GroupNumber) -> F)
+where
+    F: Future<Output = ()> + Send + 'static,
+{
+    let mut under_way = JoinSet::new();
+    for group in groups {
+        if under_way.len() == AT_ONCE {
+            under_way.join_next().await.expect("one of many").expect("what does not fail");
+        }
+        under_way.spawn(what(GroupNumber(group)));
+    }
+    under_way.join_all().await;
+}
+
 /// One request, in this process; it must succeed.
 async fn call(routes: &Router, key: &str, method: &str, path: &str, body: Option<Value>) -> (Duration, Value) {
     let request = Request::builder().method(method).uri(path).header("authorization", format!("Bearer {key}"));
@@ -334,11 +439,16 @@ async fn server(folder: &Path) -> Running {
 
 async fn make_key(engine: &Engine, group: GroupNumber) -> String {
     let id = new_id(engine, group);
-    let text = ApiKeyText::of(true, id, [7; 24]);
+    let text = key_text(id);
     let digest = ApiKeyText::digest(&text);
-    let command = MerchantCommand::CreateApiKey { id, digest, webhook_url: None, webhook_secret: Vec::new() };
+    let webhook_secret = engine.keyring().seal_secret(&[7; 38]).expect("sealing");
+    let command = MerchantCommand::CreateApiKey { id, digest, webhook_url: None, webhook_secret };
     record(engine, group, command).await;
     text
+}
+
+fn key_text(id: ObjectId) -> String {
+    ApiKeyText::of(true, id, [7; 24])
 }
 
 fn middle(mut all: Vec<f64>) -> f64 {

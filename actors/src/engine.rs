@@ -148,8 +148,10 @@ impl Engine {
         options: EngineOptions,
         progress: impl Fn(u64, u64) + Send + 'static,
     ) -> Result<Arc<Self>, OpenError> {
-        let store: Arc<dyn Store> = Arc::new(SledStore::open(data, store)?);
-        Self::open_store(store, options, progress).await
+        let (data, store) = (data.to_owned(), store.clone());
+        // It may take seconds. The thread goes on to read the pages, into the memory that opening has left.
+        let opened = tokio::task::spawn_blocking(move || SledStore::open(&data, &store)).await;
+        Self::open_store(Arc::new(opened.expect("opening does not panic")?), options, progress).await
     }
 
     /// Opens on a store.
@@ -472,7 +474,8 @@ impl Engine {
     /// it again, before somebody has to wait for that.
     pub async fn renew_snapshots(&self) {
         let store = Arc::clone(&self.shared.store);
-        let unusable = match tokio::task::spawn_blocking(move || snapshots::unusable(&*store)).await {
+        let last = GroupNumber(*self.next_group.lock());
+        let unusable = match tokio::task::spawn_blocking(move || snapshots::unusable(&*store, last)).await {
             Ok(Ok(unusable)) => unusable,
             Ok(Err(error)) => {
                 tracing::warn!(%error, "the snapshots could not be looked through");
@@ -512,6 +515,7 @@ impl Engine {
                 self.fall_due(self.now()).await;
             }
             self.sleep_idle(self.idle);
+            self.shared.projector.rest();
             if !self.room.is_closed() && self.shared.projector.wants_keeping() {
                 self.keep_readers().await;
             }

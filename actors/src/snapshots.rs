@@ -140,13 +140,18 @@ pub fn ledgers(store: &dyn Store) -> Result<Vec<LedgerId>, StoreError> {
     Ok(store.state_keys(MANIFESTS)?.iter().filter_map(|key| ledger_of(key)).collect())
 }
 
-/// The ledgers whose manifest is damaged or of a version that this release cannot read: opening them reads all of the journal that
-/// concerns them. What the manifests name is not looked at.
-pub fn unusable(store: &dyn Store) -> Result<Vec<LedgerId>, StoreError> {
+/// The ledgers of groups through `last` whose manifest is damaged or of a version that this release cannot read: opening them reads all
+/// of the journal that concerns them. What the manifests name is not looked at.
+pub fn unusable(store: &dyn Store, last: GroupNumber) -> Result<Vec<LedgerId>, StoreError> {
     let mut unusable = Vec::new();
-    for ledger in ledgers(store)? {
-        if matches!(found(store, ledger)?, Found::Unusable) {
-            unusable.push(ledger);
+    // The keys of 256 groups at a time: there may be a million.
+    for group in (0..=last.0).step_by(256) {
+        for key in store.state_keys(&[MANIFESTS, &group.to_be_bytes()[..3]].concat())? {
+            if let Some(ledger) = ledger_of(&key)
+                && matches!(found(store, ledger)?, Found::Unusable)
+            {
+                unusable.push(ledger);
+            }
         }
     }
     Ok(unusable)

@@ -209,7 +209,7 @@ fn damage_and_later_versions_are_noticed_and_written_over() {
             }
             let (is_manifest, is_gone) = (key.starts_with(b"snapshot/"), what == "gone");
             assert_eq!(
-                snapshots::unusable(&store).unwrap().len(),
+                snapshots::unusable(&store, GROUP).unwrap().len(),
                 usize::from(is_manifest && !is_gone),
                 "{what} {key:?}"
             );

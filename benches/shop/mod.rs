@@ -41,14 +41,14 @@ pub(crate) struct Shop {
 
 impl Shop {
     async fn open(engine: &Engine) -> Self {
-        let (group, now) = (engine.new_group(), engine.now());
-        let profile = MerchantProfile { name: "Loja".into(), document: "11222333000181".into(), city: "Recife".into() };
-        let command = MerchantCommand::Open {
-            id: new_id(engine, group),
-            settings: AccountSettings { split_enabled: true, ..AccountSettings::default() },
-            profile: engine.keyring().seal_value(now, &profile).expect("sealing"),
-        };
-        record(engine, group, command).await;
+        let group = engine.new_group();
+        open_merchant(engine, group).await;
+        Self::staff(engine, group).await
+    }
+
+    /// Gives a merchant its recipients.
+    pub(crate) async fn staff(engine: &Engine, group: GroupNumber) -> Self {
+        let now = engine.now();
         let mut recipients = Vec::new();
         for document in ["12345678909", "98765432100", "11144477735"] {
             let profile =
@@ -74,7 +74,18 @@ impl Shop {
     }
 }
 
-/// So many merchants.
+/// Opens a merchant, without recipients.
+pub(crate) async fn open_merchant(engine: &Engine, group: GroupNumber) {
+    let profile = MerchantProfile { name: "Loja".into(), document: "11222333000181".into(), city: "Recife".into() };
+    let command = MerchantCommand::Open {
+        id: new_id(engine, group),
+        settings: AccountSettings { split_enabled: true, ..AccountSettings::default() },
+        profile: engine.keyring().seal_value(engine.now(), &profile).expect("sealing"),
+    };
+    record(engine, group, command).await;
+}
+
+/// So many merchants with recipients.
 pub(crate) async fn open_shops(engine: &Engine, count: usize) -> Vec<Shop> {
     let mut shops = Vec::with_capacity(count);
     for _ in 0..count {
@@ -95,6 +106,21 @@ pub(crate) async fn record(engine: &Engine, group: GroupNumber, command: Merchan
     assert!(matches!(outcome, Outcome::Recorded(_) | Outcome::Unchanged), "{outcome:?}");
 }
 
+/// Creates a PIX charge with a split for each recipient.
+pub(crate) async fn create_pix_charge(engine: &Engine, shop: &Shop) -> ObjectId {
+    let payer = Payer { name: "Pedro da Silva".into(), document: "12345678909".into(), ..Payer::default() };
+    let (now, charge) = (engine.now(), new_id(engine, shop.group));
+    let command = MerchantCommand::OpenPix {
+        charge,
+        amount: Centavos(10_000),
+        splits: shop.splits(),
+        expires_at: now.plus_days(1),
+        payer: engine.keyring().seal_value(now, &payer).expect("sealing"),
+    };
+    record(engine, shop.group, command).await;
+    charge
+}
+
 /// Creates PIX charges, the shops in turn.
 pub(crate) async fn create_pix_charges(
     engine: &Arc<Engine>,
@@ -106,19 +132,9 @@ pub(crate) async fn create_pix_charges(
         let (engine, shops) = (Arc::clone(engine), Arc::clone(shops));
         tokio::spawn(async move {
             let mut made = Vec::new();
-            let payer = Payer { name: "Pedro da Silva".into(), document: "12345678909".into(), ..Payer::default() };
             for i in 0..count / CREATORS {
                 let shop = &shops[(creator + i) % shops.len()];
-                let (now, charge) = (engine.now(), new_id(&engine, shop.group));
-                let command = MerchantCommand::OpenPix {
-                    charge,
-                    amount: Centavos(10_000),
-                    splits: shop.splits(),
-                    expires_at: now.plus_days(1),
-                    payer: engine.keyring().seal_value(now, &payer).expect("sealing"),
-                };
-                record(&engine, shop.group, command).await;
-                made.push((shop.group, charge));
+                made.push((shop.group, create_pix_charge(&engine, shop).await));
             }
             made
         })

@@ -5,28 +5,38 @@ use std::sync::OnceLock;
 
 use ledger::event::Event;
 use ledger::fees::Settings;
-use ledger::id::{GroupNumber, IdMap, LedgerId, ObjectId, RecipientNumber};
+use ledger::id::{GroupNumber, LedgerId, ObjectId, RecipientNumber};
 use ledger::merchant::{PreviousSecret, RecipientStatus};
 use ledger::personal::Sealed;
 use ledger::record::Record;
 use ledger::time::Timestamp;
 use minicbor::{Decode, Encode};
 
+use super::merchants::Merchants;
+use super::pages;
 use super::waiting::WaitingSet;
 use crate::store::Sequence;
 
-/// A merchant, as published.
-#[derive(Clone, Debug)]
+/// A merchant, as published. The numbers here and below are those of its packed form, which lasts as long as the process.
+#[derive(Clone, Debug, Encode, Decode)]
 pub struct MerchantRow {
     /// Its id.
+    #[n(0)]
     pub id: ObjectId,
     /// What the operator configured.
+    #[n(1)]
     pub settings: Settings,
     /// Its profile, in every version.
+    #[n(2)]
     pub profiles: Versions,
     /// Its recipients; number n stands at n − 1.
+    #[n(3)]
     pub recipients: Vec<RecipientRow>,
+    /// Its API keys, oldest first.
+    #[n(4)]
+    pub keys: Vec<(ObjectId, ApiKeyRow)>,
     /// When it was opened.
+    #[n(5)]
     pub created_at: Timestamp,
 }
 
@@ -41,6 +51,11 @@ impl MerchantRow {
         }
         self.recipients[place] = row;
         &self.recipients[place]
+    }
+
+    /// One of its API keys.
+    pub(super) fn key(&self, id: ObjectId) -> Option<&ApiKeyRow> {
+        self.keys.iter().find(|(known, _)| *known == id).map(|(_, key)| key)
     }
 }
 
@@ -84,17 +99,22 @@ impl Versions {
 const RECIPIENT_VERSIONS_MAX: usize = 16;
 
 /// A recipient, as published.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Encode, Decode)]
 pub struct RecipientRow {
     /// Its id.
+    #[n(0)]
     pub id: ObjectId,
     /// Where its registration stands.
+    #[n(1)]
     pub status: RecipientStatus,
     /// Its registration, in its last versions.
+    #[n(2)]
     pub profiles: Versions,
     /// When it was registered.
+    #[n(3)]
     pub created_at: Timestamp,
     /// Its name, folded for search, once somebody searched: names stand sealed on the disk.
+    #[cbor(skip)]
     search_key: OnceLock<String>,
 }
 
@@ -116,15 +136,19 @@ impl RecipientRow {
 }
 
 /// An API key, as published.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Encode, Decode)]
 pub struct ApiKeyRow {
     /// Whose.
+    #[n(0)]
     pub group: GroupNumber,
     /// SHA-256 of the key.
+    #[cbor(n(1), with = "minicbor::bytes")]
     pub digest: [u8; 32],
     /// True once revoked.
+    #[n(2)]
     pub revoked: bool,
     /// Where its webhooks go, and how they are signed.
+    #[n(3)]
     pub webhook: WebhookRow,
 }
 
@@ -148,24 +172,18 @@ pub struct WebhookRow {
 /// Merchants, keys, and what follows from them.
 #[derive(Default)]
 pub(super) struct Accounts {
-    pub(super) merchants: IdMap<GroupNumber, MerchantRow>,
-    pub(super) keys: IdMap<ObjectId, ApiKeyRow>,
-    keys_of: IdMap<GroupNumber, Vec<ObjectId>>,
+    pub(super) merchants: Merchants,
+    /// How many pages they take.
+    pub(super) pages: u64,
     pub(super) drafts: BTreeSet<(GroupNumber, ObjectId)>,
     pub(super) waiting: WaitingSet,
     pub(super) clock_offset_ms: i64,
 }
 
 impl Accounts {
-    pub(super) fn put_key(&mut self, id: ObjectId, row: ApiKeyRow) {
-        self.keys_of.entry(row.group).or_default().push(id);
-        self.keys.insert(id, row);
-    }
-
-    /// A group's API keys, oldest first.
-    pub(super) fn keys_of(&self, group: GroupNumber) -> impl Iterator<Item = (ObjectId, &ApiKeyRow)> {
-        let ids = self.keys_of.get(&group).into_iter().flatten();
-        ids.filter_map(|id| self.keys.get(id).map(|row| (*id, row)))
+    fn key_mut(&mut self, group: GroupNumber, id: ObjectId) -> Option<&mut ApiKeyRow> {
+        let keys = &mut self.merchants.get_mut(group)?.keys;
+        keys.iter_mut().find(|(known, _)| *known == id).map(|(_, key)| key)
     }
 
     /// Counts an event of a Record that is about a ledger.
@@ -181,17 +199,21 @@ impl Accounts {
                     settings: *settings,
                     profiles: Versions::of(record),
                     recipients: Vec::new(),
+                    keys: Vec::new(),
                     created_at: record.effective_at,
                 };
                 self.merchants.insert(group, row);
+                self.pages += 1;
             }
             Event::ApiKeyCreated { id, digest, webhook_url, webhook_secret } => {
                 let (url, secret) = (webhook_url.clone(), webhook_secret.clone());
                 let webhook = WebhookRow { url, since: sequence.0, secret, previous: None };
-                self.put_key(*id, ApiKeyRow { group, digest: *digest, revoked: false, webhook });
+                if let Some(merchant) = self.merchants.get_mut(group) {
+                    merchant.keys.push((*id, ApiKeyRow { group, digest: *digest, revoked: false, webhook }));
+                }
             }
             Event::ApiKeyChanged { id, webhook_url } => {
-                if let Some(key) = self.keys.get_mut(id) {
+                if let Some(key) = self.key_mut(group, *id) {
                     if key.webhook.url.is_none() {
                         key.webhook.since = sequence.0;
                     }
@@ -199,18 +221,23 @@ impl Accounts {
                 }
             }
             Event::WebhookSecretRotated { id, webhook_secret, previous_until } => {
-                if let Some(key) = self.keys.get_mut(id) {
+                if let Some(key) = self.key_mut(group, *id) {
                     let sealed = std::mem::replace(&mut key.webhook.secret, webhook_secret.clone());
                     key.webhook.previous = Some(PreviousSecret { sealed, until: *previous_until });
                 }
             }
             Event::ApiKeyRevoked { id } => {
-                if let Some(key) = self.keys.get_mut(id) {
+                if let Some(key) = self.key_mut(group, *id) {
                     key.revoked = true;
                 }
             }
             event => {
-                let Some(merchant) = self.merchants.get_mut(&group) else { return };
+                if let Event::RecipientRegistered { number, .. } = event
+                    && pages::begins_with(*number)
+                {
+                    self.pages += 1;
+                }
+                let Some(merchant) = self.merchants.get_mut(group) else { return };
                 let recipient = count_merchant(merchant, event, record).map(|row| (row.id, row.status));
                 match recipient {
                     Some((id, RecipientStatus::Draft)) => drop(self.drafts.insert((group, id))),

@@ -121,7 +121,7 @@ impl Projector {
         match owner {
             // The n-th of its Records is that of ordinal n.
             LedgerId::Recipient(..) => Ok(self.history.page(&[Term::own(owner)], &[], 0..u64::MAX, 0, 0)?.0),
-            _ => Ok(self.books.read().ordinals.get(&owner).copied().unwrap_or_default()),
+            _ => Ok(self.books.read().ordinal(owner)),
         }
     }
 

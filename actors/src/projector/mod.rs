@@ -1,11 +1,12 @@
 //! The readers' view of the durable journal: it folds every block before the block's replies leave, so that whoever was answered
 //! finds what it was told. It decides nothing, and everything in it can be built again from the journal.
 //!
-//! What grows with accounts (merchants, recipients, balances, dues) is in memory, and is kept in pages so that a start reads the journal's
-//! tail only (`pages.rs`). What grows with history is in the index ([`crate::history`]) and read a page at a time (`listings.rs`).
+//! What grows with accounts (merchants, recipients, balances, dues) is in memory, packed while nobody asks for it (`merchants.rs`), and is
+//! kept in pages so that a start reads the journal's tail only (`pages.rs`). What grows with history is in the index ([`crate::history`]) and read a page at a time (`listings.rs`).
 
 mod accounts;
 mod listings;
+mod merchants;
 mod pages;
 mod subscriptions;
 mod waiting;
@@ -15,7 +16,7 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 use ledger::account::Account;
 use ledger::entry::{Balance, Balances};
-use ledger::id::{GroupNumber, IdMap, IdSet, LedgerId, ObjectId};
+use ledger::id::{GroupNumber, IdKey, IdMap, IdSet, LedgerId, ObjectId};
 use ledger::personal::{RecipientProfile, Sealed};
 use ledger::record::Record;
 use ledger::time::Timestamp;
@@ -37,10 +38,14 @@ pub use pages::{KeptPage, kept};
 pub use subscriptions::{CardRow, SubscriptionRow};
 pub use waiting::{Waiting, WaitingItem};
 
+/// How many merchants are looked at before others may ask for one.
+const RESTING_AT_ONCE: usize = 1_024;
+
 /// See the module.
 pub struct Projector {
     store: Arc<dyn Store>,
     keyring: Arc<Keyring>,
+    ids: IdKey,
     fold_name: fn(&str) -> String,
     history: History,
     /// Held while a block is folded and while a page is taken, so that a page is of one moment.
@@ -61,7 +66,7 @@ pub struct Projector {
 struct Folding {
     changed: IdSet<PageId>,
     kept_through: u64,
-    /// While the journal's tail is read again: what each page has already.
+    /// While the journal's tail is read again: what each page has beyond what all have.
     loaded: IdMap<PageId, u64>,
 }
 
@@ -78,8 +83,31 @@ impl Folding {
 struct Books {
     through: Option<Sequence>,
     ledgers: IdMap<LedgerId, Balances>,
-    /// The last published Record of each merchant and of the operator.
-    ordinals: IdMap<LedgerId, u64>,
+    /// The last published Record of each merchant, at the place of its group's number.
+    ordinals: Vec<u64>,
+    /// The last published Record of the operator.
+    system_ordinal: u64,
+}
+
+impl Books {
+    /// The ordinal of the last published Record of a merchant or the operator.
+    fn ordinal(&self, owner: LedgerId) -> u64 {
+        match owner.group() {
+            Some(group) => self.ordinals.get(group.0 as usize).copied().unwrap_or_default(),
+            None => self.system_ordinal,
+        }
+    }
+
+    fn set_ordinal(&mut self, owner: LedgerId, ordinal: u64) {
+        let Some(place) = owner.group().map(|group| group.0 as usize) else {
+            self.system_ordinal = ordinal;
+            return;
+        };
+        if self.ordinals.len() <= place {
+            self.ordinals.resize(place + 1, 0);
+        }
+        self.ordinals[place] = ordinal;
+    }
 }
 
 impl Projector {
@@ -95,6 +123,7 @@ impl Projector {
         let projector = Self {
             history: History::open(Arc::clone(&store), options)?,
             store,
+            ids: keyring.id_key(),
             keyring,
             fold_name,
             folding: Mutex::default(),
@@ -143,7 +172,7 @@ impl Projector {
                     }
                 }
                 if !matches!(record.owner, LedgerId::Recipient(..)) {
-                    books.ordinals.insert(record.owner, record.ordinal);
+                    books.set_ordinal(record.owner, record.ordinal);
                 }
             }
             books.through = records.last().map(|(last, _)| *last).or(books.through);
@@ -196,9 +225,12 @@ impl Projector {
             self.history.count(unsealed, before)?;
             let first_unkept = records.partition_point(|(sequence, _)| sequence.0 <= folding.kept_through);
             self.fold(&mut folding, &records[first_unkept..]);
+            let mut accounts = self.accounts.write();
+            let groups = records[first_unkept..].iter().filter_map(|(_, record)| record.owner.group());
+            groups.for_each(|group| accounts.merchants.pack(group));
             progress(block.next().0 - 1, total);
         }
-        folding.loaded.clear();
+        folding.loaded = IdMap::default();
         self.published.store(total, Ordering::Release);
         self.books.write().through = (total > 0).then_some(Sequence(total));
         Ok(())
@@ -216,23 +248,38 @@ impl Projector {
 
     /// Looks at a merchant.
     pub fn merchant<T>(&self, group: GroupNumber, look: impl FnOnce(&MerchantRow) -> T) -> Option<T> {
-        self.accounts.read().merchants.get(&group).map(look)
+        self.accounts.read().merchants.get(group).map(look)
     }
 
-    /// The groups, in no order.
+    /// The groups, in order.
     pub fn groups(&self) -> Vec<GroupNumber> {
-        self.accounts.read().merchants.keys().copied().collect()
+        self.accounts.read().merchants.groups().collect()
+    }
+
+    /// Packs some of the merchants whom nobody asked for since about a minute, if it is called every second.
+    pub fn rest(&self) {
+        let mut left = self.accounts.read().merchants.part();
+        while left > 0 {
+            self.accounts.write().merchants.rest(left.min(RESTING_AT_ONCE));
+            left = left.saturating_sub(RESTING_AT_ONCE);
+        }
     }
 
     /// An API key by its id.
     pub fn api_key(&self, id: ObjectId) -> Option<ApiKeyRow> {
-        self.accounts.read().keys.get(&id).cloned()
+        let (group, accounts) = (self.ids.group(id), self.accounts.read());
+        // An id that is made up names some group too.
+        let found = accounts.merchants.glance(group)?.key(id).cloned()?;
+        let _stays_unpacked = accounts.merchants.get(group);
+        Some(found)
     }
 
     /// The API keys of a group that are not revoked, oldest first.
     pub fn live_keys(&self, group: GroupNumber) -> Vec<(ObjectId, ApiKeyRow)> {
         let accounts = self.accounts.read();
-        accounts.keys_of(group).filter(|(_, row)| !row.revoked).map(|(id, row)| (id, row.clone())).collect()
+        let merchant = accounts.merchants.glance(group);
+        let keys = merchant.iter().flat_map(|merchant| &merchant.keys);
+        keys.filter(|(_, row)| !row.revoked).cloned().collect()
     }
 
     /// Which groups have something to tell outside.
@@ -264,7 +311,7 @@ impl Projector {
 
     /// The ordinal of the operator's last Record.
     pub fn system_ordinal(&self) -> u64 {
-        self.books.read().ordinals.get(&LedgerId::System).copied().unwrap_or_default()
+        self.books.read().ordinal(LedgerId::System)
     }
 
     /// The balances of a ledger's accounts.

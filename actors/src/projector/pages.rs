@@ -5,13 +5,11 @@
 //! differ; when all that had changed are kept, a last value says from where on the journal is to be read again, and each page then
 //! passes over what it has. A page that is lost, damaged, or of another release means that all are built again from the journal.
 
-use std::collections::HashSet;
-
 use ledger::account::Account;
 use ledger::entry::{Balance, Balances};
 use ledger::event::Event;
 use ledger::fees::Settings;
-use ledger::id::{GroupNumber, LedgerId, ObjectId, RecipientNumber};
+use ledger::id::{GroupNumber, IdMap, LedgerId, ObjectId, RecipientNumber};
 use ledger::merchant::RecipientStatus;
 use ledger::record::Record;
 use ledger::time::Timestamp;
@@ -21,7 +19,7 @@ use minicbor::{Decode, Encode};
 use super::accounts::{ApiKeyRow, MerchantRow, RecipientRow, Versions, WebhookRow};
 use super::waiting::Waiting;
 use super::{Accounts, Books, Projector};
-use crate::dues::Hint;
+use crate::dues::{Dues, Hint};
 use crate::load::LoadError;
 use crate::store::{Partition, Sequence, Store, StoreError};
 
@@ -77,6 +75,11 @@ impl PageId {
         let page = u32::from_be_bytes(page.try_into().ok()?);
         Some(Self { group: GroupNumber(u32::from_be_bytes(*group)), page })
     }
+}
+
+/// True of the recipient with whom a page begins.
+pub(super) fn begins_with(number: RecipientNumber) -> bool {
+    number.0 % RECIPIENTS_A_PAGE == 1
 }
 
 /// The recipient whose registration an event is about.
@@ -241,8 +244,8 @@ impl Projector {
             let mut folding = self.folding.lock();
             let (clock_offset_ms, system_ordinal) = (self.clock_offset_ms(), self.system_ordinal());
             let through = self.published().0;
-            let latest_ms = self.clock_at().0;
-            let summary = Summary { version: VERSION, through, clock_offset_ms, system_ordinal, latest_ms, pages: 0 };
+            let (latest_ms, pages) = (self.clock_at().0, self.accounts.read().pages);
+            let summary = Summary { version: VERSION, through, clock_offset_ms, system_ordinal, latest_ms, pages };
             (folding.changed.drain().collect::<Vec<_>>(), through, summary)
         };
         // A merchant comes before its recipients, and the store keeps that order through a crash.
@@ -257,8 +260,7 @@ impl Projector {
                 return Err(error);
             }
         }
-        let pages = self.store.state_keys(PREFIX)?.len() as u64;
-        let bytes = minicbor::to_vec(Summary { pages, ..summary }).expect("writing into memory cannot fail");
+        let bytes = minicbor::to_vec(summary).expect("writing into memory cannot fail");
         self.store.put_state_lazily(SUMMARY, &bytes)?;
         self.folding.lock().kept_through = through;
         Ok(())
@@ -267,7 +269,8 @@ impl Projector {
     /// A page as it is now.
     fn take(&self, id: PageId) -> Page {
         let (accounts, books, dues) = (self.accounts.read(), self.books.read(), self.dues.lock());
-        let row = accounts.merchants.get(&id.group);
+        let row = accounts.merchants.glance(id.group);
+        let row = row.as_deref();
         let part = |ledger| {
             let balances = books.ledgers.get(&ledger).into_iter().flatten().map(|(account, balance)| {
                 let (code, number) = account.code();
@@ -285,10 +288,11 @@ impl Projector {
             settings: row.settings,
             profiles: row.profiles.clone(),
             created_at: row.created_at,
-            ordinal: books.ordinals.get(&LedgerId::Merchant(id.group)).copied().unwrap_or_default(),
-            keys: accounts
-                .keys_of(id.group)
-                .map(|(key, row)| (key, row.digest.into(), row.revoked, row.webhook.clone()))
+            ordinal: books.ordinal(LedgerId::Merchant(id.group)),
+            keys: row
+                .keys
+                .iter()
+                .map(|(key, row)| (*key, row.digest.into(), row.revoked, row.webhook.clone()))
                 .collect(),
         });
         let recipients = id.ledgers().into_iter().filter_map(|ledger| match ledger {
@@ -319,63 +323,64 @@ impl Projector {
         if summary.version != VERSION {
             return Ok(());
         }
-        let mut pages = Vec::new();
+        let (mut accounts, mut books, mut dues) = (Accounts::default(), Books::default(), Dues::default());
+        let (mut loaded, mut last, mut is_whole) = (IdMap::default(), summary.through, true);
         for key in self.store.state_keys(PREFIX)? {
             let page = usable(self.store.state(&key))?.and_then(|bytes| decode(&bytes));
             let (Some(id), Some(page)) = (PageId::parse(&key), page) else {
                 tracing::warn!("a page of the readers' view is damaged; all are built again from the journal");
                 return Ok(());
             };
-            pages.push((id, page));
+            last = last.max(page.through);
+            if page.through > summary.through {
+                loaded.insert(id, page.through);
+            }
+            for part in &page.ledgers {
+                dues.restore(part.ledger, part.due.clone());
+            }
+            is_whole &= put(id, page, &mut accounts, &mut books);
         }
-        let last = pages.iter().map(|(_, page)| page.through).max().unwrap_or_default().max(summary.through);
         if last >= head {
             let detail = format!("the readers' view knows of Record {last}, but the journal ends before Record {head}");
             return Err(StoreError::Damaged { folder: "state".into(), sequence: Some(Sequence(head)), detail }.into());
         }
-        let merchants: HashSet<_> = pages.iter().filter(|(id, _)| id.page == 0).map(|(id, _)| id.group).collect();
-        if (pages.len() as u64) < summary.pages || pages.iter().any(|(id, _)| !merchants.contains(&id.group)) {
+        if !is_whole || accounts.pages < summary.pages {
             tracing::warn!("pages of the readers' view are missing; all are built again from the journal");
             return Ok(());
         }
-        let mut folding = self.folding.lock();
-        let (mut accounts, mut books, mut dues) = (self.accounts.write(), self.books.write(), self.dues.lock());
-        for (id, page) in pages {
-            folding.loaded.insert(id, page.through);
-            for part in &page.ledgers {
-                dues.restore(part.ledger, part.due.clone());
-            }
-            put(id, page, &mut accounts, &mut books);
-        }
-        folding.kept_through = summary.through;
         accounts.clock_offset_ms = summary.clock_offset_ms;
-        books.ordinals.insert(LedgerId::System, summary.system_ordinal);
+        books.system_ordinal = summary.system_ordinal;
+        let mut folding = self.folding.lock();
+        (folding.loaded, folding.kept_through) = (loaded, summary.through);
+        (*self.accounts.write(), *self.books.write(), *self.dues.lock()) = (accounts, books, dues);
         self.latest_ms.store(summary.latest_ms, std::sync::atomic::Ordering::Release);
         Ok(())
     }
 }
 
-/// Puts a page in its place.
-fn put(id: PageId, page: Page, accounts: &mut Accounts, books: &mut Books) {
+/// Puts a page in its place; false when it is of recipients whose merchant is missing. A merchant's page comes before theirs.
+fn put(id: PageId, page: Page, accounts: &mut Accounts, books: &mut Books) -> bool {
+    accounts.pages += 1;
     for part in page.ledgers {
         part.waiting.into_iter().for_each(|(id, what)| accounts.waiting.put(part.ledger, id, what));
         books.ledgers.insert(part.ledger, balances(part.balances));
     }
-    if let Some(merchant) = page.merchant {
-        books.ordinals.insert(LedgerId::Merchant(id.group), merchant.ordinal);
-        for (key, digest, revoked, webhook) in merchant.keys {
-            accounts.put_key(key, ApiKeyRow { group: id.group, digest: *digest, revoked, webhook });
-        }
-        let MerchantPart { id: merchant_id, settings, profiles, created_at, .. } = merchant;
-        let row = MerchantRow { id: merchant_id, settings, profiles, recipients: Vec::new(), created_at };
+    if let Some(MerchantPart { id: merchant, settings, profiles, created_at, ordinal, keys }) = page.merchant {
+        books.set_ordinal(LedgerId::Merchant(id.group), ordinal);
+        let key = |(key, digest, revoked, webhook): KeyPart| {
+            (key, ApiKeyRow { group: id.group, digest: *digest, revoked, webhook })
+        };
+        let (keys, recipients) = (keys.into_iter().map(key).collect(), Vec::new());
+        let row = MerchantRow { id: merchant, settings, profiles, recipients, keys, created_at };
         accounts.merchants.insert(id.group, row);
     }
+    let Some(merchant) = accounts.merchants.get_mut(id.group) else { return id.page == 0 };
     for RecipientPart { number, id: recipient, status, profiles, created_at } in page.recipients {
-        if let Some(merchant) = accounts.merchants.get_mut(&id.group) {
-            merchant.put_recipient(number, RecipientRow::new(recipient, status, profiles, created_at));
-        }
+        merchant.put_recipient(number, RecipientRow::new(recipient, status, profiles, created_at));
         if status == RecipientStatus::Draft {
             accounts.drafts.insert((id.group, recipient));
         }
     }
+    accounts.merchants.pack(id.group);
+    true
 }

@@ -1,0 +1,214 @@
+//! Every merchant, in little memory: of a million, most are asked for by nobody. One that rests is packed into a string of bytes; it is
+//! unpacked when it is asked for, and packed again when nobody asked for a while. The bytes never leave the process.
+
+use std::borrow::Cow;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use ledger::id::GroupNumber;
+
+use super::accounts::MerchantRow;
+
+/// A merchant with more recipients stays unpacked: whoever asks for it would wait too long.
+const RECIPIENTS_PACKED_MAX: usize = 32;
+/// All have had their turn after so many parts.
+const PARTS: usize = 64;
+
+/// See the module. Groups are counted without gaps, so that the number of a group is its place.
+#[derive(Default)]
+pub(super) struct Merchants {
+    slots: Vec<Slot>,
+    /// Where [`Merchants::rest`] goes on.
+    next: usize,
+}
+
+/// Both are empty where there is no merchant.
+#[derive(Default)]
+struct Slot {
+    /// The merchant; empty when it changed since it was packed.
+    packed: Box<[u8]>,
+    unpacked: OnceLock<Box<Unpacked>>,
+}
+
+struct Unpacked {
+    row: MerchantRow,
+    /// Whether it was asked for since the last look.
+    is_wanted: AtomicBool,
+}
+
+impl Merchants {
+    /// A merchant, which stays unpacked for a while.
+    pub(super) fn get(&self, group: GroupNumber) -> Option<&MerchantRow> {
+        let slot = self.slots.get(place(group))?;
+        let unpacked = match slot.unpacked.get() {
+            Some(unpacked) => unpacked,
+            None => {
+                let row = slot.unpack()?;
+                slot.unpacked.get_or_init(|| unpacked(row))
+            }
+        };
+        unpacked.is_wanted.store(true, Ordering::Relaxed);
+        Some(&unpacked.row)
+    }
+
+    /// A merchant for whoever goes through many, or asks for one that may be made up: it is unpacked for this once.
+    pub(super) fn glance(&self, group: GroupNumber) -> Option<Cow<'_, MerchantRow>> {
+        let slot = self.slots.get(place(group))?;
+        match slot.unpacked.get() {
+            Some(unpacked) => Some(Cow::Borrowed(&unpacked.row)),
+            None => slot.unpack().map(Cow::Owned),
+        }
+    }
+
+    /// A merchant that is about to change.
+    pub(super) fn get_mut(&mut self, group: GroupNumber) -> Option<&mut MerchantRow> {
+        self.get(group)?;
+        let slot = self.slots.get_mut(place(group))?;
+        slot.packed = Box::default();
+        slot.unpacked.get_mut().map(|unpacked| &mut unpacked.row)
+    }
+
+    /// Puts a merchant in its place.
+    pub(super) fn insert(&mut self, group: GroupNumber, row: MerchantRow) {
+        if self.slots.len() <= place(group) {
+            self.slots.resize_with(place(group) + 1, Slot::default);
+        }
+        self.slots[place(group)] = Slot { packed: Box::default(), unpacked: unpacked(row).into() };
+    }
+
+    /// The groups in order.
+    pub(super) fn groups(&self) -> impl Iterator<Item = GroupNumber> {
+        (0..).map(GroupNumber).zip(&self.slots).filter(|(_, slot)| !slot.is_empty()).map(|(group, _)| group)
+    }
+
+    /// Packs a merchant, if it is not.
+    pub(super) fn pack(&mut self, group: GroupNumber) {
+        if let Some(slot) = self.slots.get_mut(place(group)) {
+            slot.pack();
+        }
+    }
+
+    /// How many are looked at in one go.
+    pub(super) fn part(&self) -> usize {
+        self.slots.len().div_ceil(PARTS)
+    }
+
+    /// Looks at the next ones, up to so many: those whom nobody asked for since the last look are packed.
+    pub(super) fn rest(&mut self, most: usize) {
+        let end = self.slots.len().min(self.next + most);
+        for slot in &mut self.slots[self.next.min(end)..end] {
+            if slot.unpacked.get_mut().is_some_and(|unpacked| !std::mem::take(unpacked.is_wanted.get_mut())) {
+                slot.pack();
+            }
+        }
+        self.next = if end == self.slots.len() { 0 } else { end };
+    }
+}
+
+impl Slot {
+    fn is_empty(&self) -> bool {
+        self.packed.is_empty() && self.unpacked.get().is_none()
+    }
+
+    fn unpack(&self) -> Option<MerchantRow> {
+        let is_packed = !self.packed.is_empty();
+        is_packed.then(|| minicbor::decode(&self.packed).expect("what this process packed can be unpacked"))
+    }
+
+    fn pack(&mut self) {
+        let Some(unpacked) = self.unpacked.get() else { return };
+        if unpacked.row.recipients.len() > RECIPIENTS_PACKED_MAX {
+            return;
+        }
+        if self.packed.is_empty() {
+            self.packed = minicbor::to_vec(&unpacked.row).expect("writing into memory cannot fail").into();
+        }
+        self.unpacked = OnceLock::new();
+    }
+}
+
+fn unpacked(row: MerchantRow) -> Box<Unpacked> {
+    Box::new(Unpacked { row, is_wanted: AtomicBool::new(true) })
+}
+
+fn place(group: GroupNumber) -> usize {
+    group.0 as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use ledger::fees::Settings;
+    use ledger::id::{ObjectId, RecipientNumber};
+    use ledger::merchant::{PreviousSecret, RecipientStatus};
+    use ledger::time::Timestamp;
+
+    use super::*;
+    use crate::projector::{ApiKeyRow, RecipientRow, Versions, WebhookRow};
+
+    #[test]
+    fn who_rests_is_packed_and_comes_back_as_it_was() {
+        let mut merchants = Merchants::default();
+        [2, 3, 5].into_iter().for_each(|group| merchants.insert(GroupNumber(group), merchant(group, 2)));
+        let as_told = |merchants: &Merchants| -> Vec<String> {
+            merchants.groups().map(|group| format!("{group:?} {:?}", merchants.glance(group))).collect()
+        };
+        let before = as_told(&merchants);
+        assert_eq!(before.len(), 3);
+        for (step, packed) in [(0, [false; 3]), (1, [false; 3]), (2, [true; 3])] {
+            if step > 0 {
+                merchants.rest(usize::MAX >> 1);
+            }
+            assert_eq!(are_packed(&merchants), packed, "{step}");
+            assert_eq!(as_told(&merchants), before, "{step}");
+        }
+        merchants.get(GroupNumber(3)).unwrap();
+        assert_eq!(are_packed(&merchants), [true, false, true]);
+        merchants.rest(4);
+        assert_eq!(are_packed(&merchants), [true, false, true], "somebody asked for it");
+        merchants.rest(4);
+        merchants.rest(4);
+        assert_eq!(are_packed(&merchants), [true; 3]);
+        merchants.get_mut(GroupNumber(5)).unwrap().keys[0].1.revoked = true;
+        merchants.pack(GroupNumber(5));
+        assert_eq!(are_packed(&merchants), [true; 3]);
+        assert!(merchants.get(GroupNumber(5)).unwrap().keys[0].1.revoked);
+    }
+
+    #[test]
+    fn nobody_is_where_nobody_was_put_and_the_large_stay_unpacked() {
+        let mut merchants = Merchants::default();
+        merchants.insert(GroupNumber(2), merchant(2, RECIPIENTS_PACKED_MAX as u32 + 1));
+        for group in [0, 1, 3, u32::MAX].map(GroupNumber) {
+            merchants.pack(group);
+            assert!(merchants.get(group).is_none() && merchants.glance(group).is_none(), "{group:?}");
+            assert!(merchants.get_mut(group).is_none(), "{group:?}");
+        }
+        merchants.pack(GroupNumber(2));
+        assert_eq!(are_packed(&merchants), [false]);
+    }
+
+    fn are_packed(merchants: &Merchants) -> Vec<bool> {
+        merchants.groups().map(|group| merchants.slots[place(group)].unpacked.get().is_none()).collect()
+    }
+
+    fn merchant(mark: u32, recipients: u32) -> MerchantRow {
+        let id = ObjectId(u128::from(mark));
+        let (at, previous) = (Timestamp(i64::from(mark)), vec![mark as u8; 3]);
+        let previous = Some(PreviousSecret { sealed: previous, until: at });
+        let webhook = WebhookRow { url: Some("https://loja.example".into()), since: 7, secret: vec![1; 60], previous };
+        let key = ApiKeyRow { group: GroupNumber(mark), digest: [mark as u8; 32], revoked: false, webhook };
+        let mut row = MerchantRow {
+            id,
+            settings: Settings { split_enabled: true, ..Settings::default() },
+            profiles: Versions::default(),
+            recipients: Vec::new(),
+            keys: vec![(id, key)],
+            created_at: at,
+        };
+        for number in 1..=recipients {
+            let recipient = RecipientRow::new(id, RecipientStatus::Active, Versions::default(), at);
+            row.put_recipient(RecipientNumber(number), recipient);
+        }
+        row
+    }
+}
