@@ -151,8 +151,10 @@ impl Projector {
         })?;
         self.fold(&mut folding, records);
         let accounts = self.accounts.read();
-        let is_live = |row: &ApiKeyRow| !row.revoked && row.webhook.url.is_some();
-        self.news.note(records, |group| accounts.keys_of(group).any(|(_, row)| is_live(row)));
+        let is_live = |(_, key): &(ObjectId, ApiKeyRow)| !key.revoked && key.webhook.url.is_some();
+        self.news.note(records, |group| {
+            accounts.merchants.glance(group).is_some_and(|merchant| merchant.keys.iter().any(is_live))
+        });
         Ok(())
     }
 
