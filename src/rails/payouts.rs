@@ -82,12 +82,15 @@ impl SandboxPayouts {
 }
 
 impl CarriedOut {
-    /// A last line that was cut off by a crash is of a transfer that was not answered: it is written again.
+    /// A last line that was cut off by a crash is of a transfer that was not answered: it is written again. The record's name is
+    /// durable before a line is.
     fn open(path: &Path) -> io::Result<Self> {
-        if let Some(folder) = path.parent() {
-            create_dir_all(folder)?;
-        }
+        let folder = path.parent().unwrap_or(Path::new("."));
+        create_dir_all(folder)?;
         let mut file = OpenOptions::new().create(true).append(true).open(path)?;
+        for named in [Some(folder), folder.parent()].into_iter().flatten() {
+            File::open(named)?.sync_all()?;
+        }
         let text = read_to_string(path)?;
         if !text.is_empty() && !text.ends_with('\n') {
             writeln!(file)?;
