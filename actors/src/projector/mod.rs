@@ -1,8 +1,9 @@
 //! The readers' view of the durable journal: it folds every block before the block's replies leave, so that whoever was answered
 //! finds what it was told. It decides nothing, and everything in it can be built again from the journal.
 //!
-//! What grows with accounts (merchants, recipients, balances, dues) is in memory, packed while nobody asks for it (`merchants.rs`), and is
-//! kept in pages so that a start reads the journal's tail only (`pages.rs`). What grows with history is in the index ([`crate::history`]) and read a page at a time (`listings.rs`).
+//! What grows with accounts (merchants, recipients, balances, dues) is in memory, merchants packed while nobody asks for them
+//! (`merchants.rs`), and is kept in pages so that a start reads the journal's tail only (`pages.rs`). What grows with history is in the
+//! index ([`crate::history`]) and read a page at a time (`listings.rs`).
 
 mod accounts;
 mod listings;

@@ -70,7 +70,7 @@ impl JournalFolder {
 
     /// Takes in the chunks of one block, one after the other: they are durable in the journal's tail.
     pub(super) fn insert_chunks(&self, chunks: &[(Key, Vec<u8>)]) -> Result<(), StoreError> {
-        chunks.iter().try_for_each(|(key, value)| self.database.insert(&key.to_bytes(), value).map(drop))?;
+        self.database.insert_each(chunks.iter().map(|(key, value)| (key.to_bytes(), value.as_slice())))?;
         self.has_taken_in.store(true, Ordering::Release);
         Ok(())
     }

@@ -109,6 +109,14 @@ impl Database {
         self.wait(|database| database.insert(key, value))
     }
 
+    /// Inserts one after the other.
+    pub(super) fn insert_each<'a, Key: AsRef<[u8]>>(
+        &self,
+        mut pairs: impl Iterator<Item = (Key, &'a [u8])>,
+    ) -> Result<(), StoreError> {
+        self.wait(|database| pairs.try_for_each(|(key, value)| database.insert(key, value).map(drop)))
+    }
+
     /// Inserts all of them or none.
     pub(super) fn insert_all<Key: AsRef<[u8]>>(&self, pairs: Vec<(Key, Vec<u8>)>) -> Result<(), StoreError> {
         let mut batch = Batch::default();

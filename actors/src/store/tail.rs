@@ -55,10 +55,10 @@ struct Writing {
     frame: Vec<u8>,
 }
 
-/// Which file has blocks that the database may not have on the disk.
+/// Whether the file that is not written now has blocks that the database may not have on the disk.
 #[derive(Debug, Default)]
 struct Settling {
-    full: Option<usize>,
+    is_needed: bool,
     has_failed: bool,
 }
 
@@ -120,7 +120,7 @@ impl Tail {
         if *at + frame.len() > sizes[*active] {
             has_filled = *at > 0;
             if has_filled {
-                self.leave(*active)?;
+                self.leave()?;
                 *active = 1 - *active;
             }
             *at = 0;
@@ -139,23 +139,23 @@ impl Tail {
         Ok(if has_filled { Appended::AndFilled } else { Appended::Durably })
     }
 
-    /// Waits until nothing needs the other file any more, and notes that this one is full.
-    fn leave(&self, active: usize) -> Result<(), StoreError> {
+    /// Waits until nothing needs the other file any more, and notes that this one, which is full, is needed.
+    fn leave(&self) -> Result<(), StoreError> {
         let mut settling = self.settling.lock();
-        while settling.full.is_some() && !settling.has_failed {
+        while settling.is_needed && !settling.has_failed {
             self.settled.wait(&mut settling);
         }
         if settling.has_failed {
             return Err(StoreError::Poisoned);
         }
-        settling.full = Some(active);
+        settling.is_needed = true;
         Ok(())
     }
 
     /// Takes in whether the database has on the disk what it had in memory when the full file was left.
     pub(super) fn settled(&self, is_durable: bool) {
         let mut settling = self.settling.lock();
-        settling.full = settling.full.filter(|_| !is_durable);
+        settling.is_needed = !is_durable;
         settling.has_failed |= !is_durable;
         self.settled.notify_all();
     }
