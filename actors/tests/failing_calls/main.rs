@@ -4,7 +4,7 @@
 //! that lets the n-th call that changes the store's folder fail. It tells what was acknowledged and what was refused. For
 //! every n, until the script runs through without a failure:
 //!
-//! - After the failure nothing is acknowledged, except where [`survivable`] says why.
+//! - After the failure nothing is acknowledged, except where [`survivable`] and [`is_in_background`] say why.
 //! - The process ends by itself, with an error that says what could not be done; if the store was being opened, by its path.
 //! - When also everything is lost that was not synced (see `power_cut/cut.rs`), the store opens, holds whole what was
 //!   acknowledged, and besides it at most what was being written when the call failed; and it can be written.
@@ -128,6 +128,25 @@ fn survivable(call: &str, path: &str, is_closed: bool) -> Option<&'static str> {
         }
         _ => None,
     }
+}
+
+/// Whether it fails on a thread that no caller waits for: what is acknowledged until that is noticed must be durable, and it
+/// must be noticed.
+fn is_in_background(path: &str, thread: &str) -> bool {
+    thread.starts_with("journal ") || path.contains(".unfinished/") || is_behind_tail(path, thread)
+}
+
+/// Whether a folder's database fails to write, by itself, what is durable in the journal's tail. That need only be noticed when
+/// the database is to be durable too, which it is before the folder's closing line is written.
+fn is_behind_tail(path: &str, thread: &str) -> bool {
+    let is_by_itself = thread.starts_with("sled-io") || thread == "journal tail";
+    path.starts_with("journal/0") && !path.contains(".unfinished/") && is_by_itself
+}
+
+/// Whether the folder of the journal in which `path` lies was closed.
+fn has_closing_line(data: &Path, path: &str) -> bool {
+    let folder = Path::new(path).iter().take(2).collect::<PathBuf>();
+    data.join(folder).with_extension("closed").exists()
 }
 
 /// Which call fails, and how.
@@ -295,6 +314,7 @@ impl Truth {
         let (mut failed, mut tried, mut refused, mut end) = (None, 0, 0, None);
         // Whether a call had failed when the present write was begun.
         let mut begun_after_failure = false;
+        let mut went_on = false;
         for line in &told.lines {
             match line {
                 Line::FailedCall { call, path, thread, is_closed } => failed = Some((call, path, thread, *is_closed)),
@@ -310,12 +330,15 @@ impl Truth {
                     let is_lazy = name.starts_with("lazy/");
                     if let Some((call, path, thread, is_closed)) = failed {
                         let is_survivable = survivable(call, path, is_closed).is_some();
-                        let is_allowed =
-                            if failing.duration == "ever" { is_survivable && is_lazy } else { is_survivable };
-                        // A write may be through while another thread has just met with the failure.
-                        let is_in_background = thread.starts_with("journal ") || path.contains(".unfinished/");
-                        let is_beside = is_in_background && !begun_after_failure;
-                        if !is_allowed && !is_beside {
+                        let is_allowed = match failing.duration {
+                            // A write may be through while another thread has just met with the failure.
+                            "ever" => {
+                                is_survivable && is_lazy || is_in_background(path, thread) && !begun_after_failure
+                            }
+                            _ => is_survivable || is_in_background(path, thread),
+                        };
+                        went_on |= begun_after_failure;
+                        if !is_allowed {
                             let later: Vec<_> =
                                 told.lines.iter().skip_while(|line| !matches!(line, Line::FailedCall { .. })).collect();
                             return Err(format!("it acknowledged {name}: {later:?}"));
@@ -336,13 +359,17 @@ impl Truth {
             }
         }
         let end = end.ok_or("it did not say how it ended")?;
-        let Some((call, path, _, is_closed)) = failed else {
+        let Some((call, path, thread, is_closed)) = failed else {
             return if refused == 0 && tried > 10 {
                 Ok(truth)
             } else {
                 Err(format!("refused without a failure: {end}"))
             };
         };
+        let is_unnoticed = refused == 0 && went_on && survivable(call, path, is_closed).is_none();
+        if is_unnoticed && (!is_behind_tail(path, thread) || has_closing_line(data, path)) {
+            return Err(format!("{:?}: it went on to the end", told.failed_call()));
+        }
         let is_opening = tried == 0;
         let says_where = end.contains(&*data.to_string_lossy());
         if is_opening && !says_where && survivable(call, path, is_closed).is_none() {
