@@ -8,13 +8,20 @@
 //! chunks of a journal lie as they were written, and the chunk in which a Record starts is the last one whose key is not
 //! above that Record, unless the Record is continued in chunks of its own.
 //!
+//! A chunk's part of the stream is compressed (LZ4) where that makes it smaller: what many Records have in common is then there
+//! once. It is cut before, so that any chunk can be read by itself.
+//!
 //! The last four bytes of a value are, in this format and every later one, the CRC32C of the key and of all bytes before
 //! them. So a newer format can be told from damage.
 
 use super::{Block, BlockHash, Partition, Sequence};
 
-/// The newest format that this release writes and reads.
-pub(super) const FORMAT: u8 = 1;
+/// The newest format that this release writes and reads: behind the header, two bytes that tell how long the part of the stream is,
+/// and that part, compressed.
+pub(super) const FORMAT: u8 = 2;
+
+/// The format of a chunk that would not be smaller: behind the header, its part of the stream.
+const PLAIN: u8 = 1;
 
 /// The largest value of a chunk. The store below gathers up to 17 values in a leaf, which has to stay below 128 KiB.
 pub(super) const VALUE_BYTES_MAX: usize = 7 * 1024 - 16;
@@ -130,14 +137,14 @@ impl Chunk {
             return Err(Fault::Checksum);
         }
         let key = Key::parse(key).ok_or(Fault::Key)?;
-        match covered.first() {
-            Some(&FORMAT) => Chunk::parse_fields(key, &covered[1..]).ok_or(Fault::Header),
-            Some(&newer) if newer > FORMAT => Err(Fault::NewerFormat(newer)),
-            _ => Err(Fault::Header),
+        match covered.split_first() {
+            Some((&newer, _)) if newer > FORMAT => Err(Fault::NewerFormat(newer)),
+            Some((&format, fields)) => Chunk::parse_fields(format, key, fields).ok_or(Fault::Header),
+            None => Err(Fault::Header),
         }
     }
 
-    fn parse_fields(key: Key, bytes: &[u8]) -> Option<Chunk> {
+    fn parse_fields(format: u8, key: Key, bytes: &[u8]) -> Option<Chunk> {
         let mut fields = Fields(bytes);
         let partition = Partition(u16::from_be_bytes(fields.take()?));
         let first = Sequence(u64::from_be_bytes(fields.take()?));
@@ -158,7 +165,11 @@ impl Chunk {
             && index < count
             && (first..first.plus(u64::from(records))).contains(&key.at)
             && start.is_none_or(|start| start.record >= key.at && start_record < records);
-        let payload = fields.0.to_vec();
+        let payload = match format {
+            FORMAT => decompressed(fields)?,
+            PLAIN => fields.0.to_vec(),
+            _ => return None,
+        };
         agrees.then_some(Chunk { key, first, records, count, booked_at_ms, start, seal, payload })
     }
 
@@ -290,6 +301,7 @@ pub(super) fn checksum_of(key: &[u8], covered: &[u8]) -> [u8; CHECKSUM_BYTES] {
 pub(super) const CHECKSUM_BYTES: usize = 4;
 pub(super) const KEY_BYTES: usize = 14;
 const LENGTH_BYTES: usize = 4;
+const PART_LENGTH_BYTES: usize = 2;
 const SEAL_BYTES: usize = 64;
 const HEADER_BYTES: usize = 37;
 const START_AT: usize = 31;
@@ -299,6 +311,26 @@ const NO_START: u32 = u32::MAX;
 fn payload_bytes_max(index: u32) -> usize {
     let seal_bytes = if index == 0 { SEAL_BYTES } else { 0 };
     VALUE_BYTES_MAX - HEADER_BYTES - seal_bytes - CHECKSUM_BYTES
+}
+
+/// Compresses what lies in a value from `at` on, if that makes it smaller.
+fn compress(value: &mut Vec<u8>, at: usize) {
+    let part_length = value.len() - at;
+    let compressed = lz4_flex::block::compress(&value[at..]);
+    if PART_LENGTH_BYTES + compressed.len() < part_length {
+        value[0] = FORMAT;
+        value.truncate(at);
+        value.extend_from_slice(&(part_length as u16).to_be_bytes());
+        value.extend_from_slice(&compressed);
+    }
+}
+
+/// What was compressed; none if it was not, or to another length.
+fn decompressed(mut fields: Fields<'_>) -> Option<Vec<u8>> {
+    let part_length = usize::from(u16::from_be_bytes(fields.take::<PART_LENGTH_BYTES>()?));
+    let mut part = vec![0; part_length];
+    let length = lz4_flex::block::decompress_into(fields.0, &mut part).ok()?;
+    (length == part_length).then_some(part)
 }
 
 /// Cuts the first Record off a stream, if the stream holds all of it.
@@ -367,7 +399,8 @@ impl Cutter<'_> {
     }
 
     fn close(&mut self) {
-        if let Some(OpenChunk { key, mut value, .. }) = self.open.take() {
+        if let Some(OpenChunk { key, mut value, payload_at, .. }) = self.open.take() {
+            compress(&mut value, payload_at);
             let checksum = checksum_of(&key.to_bytes(), &value);
             value.extend_from_slice(&checksum);
             self.chunks.push((key, value));
@@ -379,7 +412,7 @@ impl OpenChunk {
     fn new(block: &Block, hash: BlockHash, count: u32, index: u32, offset: u32) -> OpenChunk {
         let at = block.first.plus(u64::from(offset));
         let mut value = Vec::with_capacity(if count == 1 { 1024 } else { VALUE_BYTES_MAX });
-        value.push(FORMAT);
+        value.push(PLAIN);
         value.extend_from_slice(&block.partition.0.to_be_bytes());
         value.extend_from_slice(&block.first.0.to_be_bytes());
         value.extend_from_slice(&(block.records.len() as u32).to_be_bytes());
@@ -418,6 +451,47 @@ mod tests {
         let mut assembler = BlockAssembler::new(chunks.next().ok_or(Fault::Missing)?)?;
         chunks.try_for_each(|chunk| assembler.push(chunk))?;
         assembler.finish()
+    }
+
+    /// As much like each other as Records are, so that they are smaller when they are compressed.
+    fn similar_block(count: u8, size: usize) -> Block {
+        let record = |number| (0..size).map(|at| if at % 8 == 0 { number } else { (at * at / 7) as u8 }).collect();
+        Block { records: (0..count).map(record).collect(), ..block(&[]) }
+    }
+
+    #[test]
+    fn what_records_have_in_common_is_stored_once() {
+        let block = similar_block(60, 300);
+        let chunks = cut(&block, block.hash());
+        assert!(chunks.iter().all(|(_, value)| value[0] == FORMAT));
+        let stored: usize = chunks.iter().map(|(_, value)| value.len()).sum();
+        assert!(stored < 60 * 200, "{stored}");
+        assert_eq!(assembled(parsed(&block)), Ok((block.clone(), block.hash())));
+    }
+
+    #[test]
+    fn what_would_not_be_smaller_stays_as_it_is() {
+        let random = getrandom::u64().unwrap();
+        let record = (0..500u64).map(|at| (random ^ at).wrapping_mul(0x9E37_79B9_7F4A_7C15).to_be_bytes()[0]).collect();
+        let block = Block { records: vec![record], ..block(&[]) };
+        let (_, value) = &cut(&block, block.hash())[0];
+        assert_eq!((value[0], value.len()), (PLAIN, HEADER_BYTES + SEAL_BYTES + LENGTH_BYTES + 500 + CHECKSUM_BYTES));
+        assert_eq!(assembled(parsed(&block)), Ok((block.clone(), block.hash())));
+    }
+
+    /// Every flipped bit is found by its checksum; this is about one for which the checksum was made again.
+    #[test]
+    fn a_forged_part_is_told_from_a_whole_one() {
+        let block = similar_block(10, 300);
+        let (key, sound) = cut(&block, block.hash()).remove(0);
+        for at in HEADER_BYTES + SEAL_BYTES..sound.len() - CHECKSUM_BYTES {
+            let mut value = sound[..sound.len() - CHECKSUM_BYTES].to_vec();
+            value[at] ^= 0x55;
+            let checksum = checksum_of(&key.to_bytes(), &value);
+            value.extend_from_slice(&checksum);
+            let read = Chunk::parse(&key.to_bytes(), &value).and_then(|chunk| BlockAssembler::new(chunk)?.finish());
+            assert!(read.is_err(), "byte {at}");
+        }
     }
 
     /// Sizes at which the stream ends just before, at and just behind the border of a chunk, also inside a length.

@@ -568,7 +568,7 @@ mod tests {
         value.extend_from_slice(&checksum);
         store.journal.current().database().insert(key.as_ref(), &value).unwrap();
         let error = store.record(PARTITION, Sequence(1)).unwrap_err();
-        assert!(matches!(error, StoreError::NewerFormat { found: 2, known: 1, .. }), "{error}");
+        assert!(matches!(error, StoreError::NewerFormat { found: 3, known: 2, .. }), "{error}");
     }
 
     #[test]
