@@ -463,7 +463,9 @@ impl<B: Books> Resident<B> {
         let bytes: usize = sections.values().flatten().map(Vec::len).sum();
         let paid_after = bytes as u64 * OWN_COST / SECTION_BYTES_PER_RECORD;
         if self.look_after > 0 && self.cost_since_snapshot < paid_after {
-            self.look_after = paid_after;
+            // Much later than now, as to look takes what it takes to encode: where each Record touches about as much as it pays for,
+            // what is touched would be encoded again and again.
+            self.look_after = paid_after.max(self.cost_since_snapshot / 2 * 3);
             return None;
         }
         Some(self.snapshot_of(sections))

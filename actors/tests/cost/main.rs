@@ -15,7 +15,7 @@ mod path;
 use std::fmt::Write;
 use std::path::Path;
 
-use path::{CHARGES, Kind, measure};
+use path::{CHARGES, Kind, looking, measure};
 
 /// A line of a file: a kind of charge and a stage, and a figure for each of the file's units.
 type Line = (String, Vec<f64>);
@@ -66,6 +66,17 @@ fn no_stage_takes_more_instructions() {
         lines.extend(counted.into_iter().map(|(stage, each)| (format!("{name} {}", stage.name()), vec![each])));
     }
     hold("instructions.txt", INSTRUCTIONS_HEAD, &[INSTRUCTIONS], &lines);
+}
+
+/// To look whether a snapshot is worth its price takes what it takes to encode: that must not happen again and again, however many bytes
+/// a Record touches.
+#[test]
+fn looking_for_a_snapshot_stays_a_small_part_of_a_charge() {
+    const CHARGES: u64 = 10_000;
+    for splits in 0..=3 {
+        let each = looking(CHARGES, splits).bytes / CHARGES;
+        assert!(each < 1_000, "{splits} splits: {each} bytes a charge");
+    }
 }
 
 #[test]
