@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use ledger::id::{GroupNumber, LedgerId};
+use ledger::recipient::Credit;
 use ledger::record::{DecodeError, Record};
 use ledger::time::Timestamp;
 use parking_lot::Mutex;
@@ -72,8 +73,12 @@ impl LargeRecords {
     }
 }
 
-/// So many Records of the journal are asked at once which of them concern a ledger: at most 24 MiB of answers.
-const SEQUENCES_AT_ONCE: u64 = 1 << 20;
+/// So many Records of the journal are asked at once which of them concern a ledger: at most some 5 MiB of answers.
+const SEQUENCES_AT_ONCE: u64 = 1 << 16;
+
+fn fall_due_together(one: Option<Credit>, next: Option<Credit>) -> bool {
+    one.zip(next).is_some_and(|(one, next)| one.due == next.due)
+}
 
 /// The state of a ledger's owner with all Records through `through`. `durable` is the journal's word on its own Records.
 pub fn resident<B: Books>(
@@ -99,10 +104,15 @@ pub fn resident<B: Books>(
     while from <= through.0 {
         let end = (from + SEQUENCES_AT_ONCE).min(through.0 + 1);
         let (own, foreign) = (from.max(own_after.0 + 1)..end, from.max(foreign_after.0 + 1)..end);
-        for (sequence, credit) in projector.concerning(ledger, own, foreign)? {
+        let concerning = projector.concerning(ledger, own, foreign)?;
+        for together in concerning.chunk_by(|(_, one), (_, next)| fall_due_together(*one, *next)) {
+            let (through, credit) = together[together.len() - 1];
             match credit {
-                Some(credit) => resident.credit(sequence, credit),
-                None => resident.replay(sequence, &*large.read(store, sequence)?),
+                Some(Credit { due, .. }) => {
+                    let amount = together.iter().filter_map(|(_, credit)| Some(credit.as_ref()?.amount)).sum();
+                    resident.credit(through, together.len() as u64, Credit { due, amount });
+                }
+                None => resident.replay(through, &*large.read(store, through)?),
             }
         }
         from = end;

@@ -368,9 +368,10 @@ impl<B: Books> Resident<B> {
         }
     }
 
-    /// The same with a Record of another owner of which only its credit is known: it does nothing else here.
-    pub fn credit(&mut self, sequence: Sequence, credit: Credit) {
-        self.count_foreign(sequence, |books| books.credit(credit));
+    /// The same with so many Records of other owners, through this one, of which only the sum of their credits is known: they do nothing
+    /// else here.
+    pub fn credit(&mut self, through: Sequence, records: u64, credit: Credit) {
+        self.count_foreign(through, records, |books| books.credit(credit));
     }
 
     /// The tail has been replayed through `through`: from here on deliveries follow. If it was long, or there was no snapshot that the
@@ -507,14 +508,14 @@ impl<B: Books> Resident<B> {
 
     fn receive(&mut self, sequence: Sequence, record: &Record) {
         let ledger = self.ledger;
-        self.count_foreign(sequence, |books| books.receive(record, ledger));
+        self.count_foreign(sequence, 1, |books| books.receive(record, ledger));
     }
 
-    fn count_foreign(&mut self, sequence: Sequence, count: impl FnOnce(&mut B)) {
-        if sequence.0 > self.foreign {
+    fn count_foreign(&mut self, through: Sequence, records: u64, count: impl FnOnce(&mut B)) {
+        if through.0 > self.foreign {
             count(&mut self.books);
-            self.foreign = sequence.0;
-            self.cost_since_snapshot += 1;
+            self.foreign = through.0;
+            self.cost_since_snapshot += records;
         }
     }
 

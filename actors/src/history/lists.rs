@@ -29,7 +29,9 @@ pub struct Listed {
 /// A range of a list with up to this many numbers is read at once; a longer one is halved.
 const READ_AT_ONCE: u64 = 1_024;
 /// A list over up to this many pages of a run is read whole.
-const PAGES_AT_ONCE: usize = 2;
+const PAGES_OF_SHORT: usize = 2;
+/// So many pages of a longer one are read at once, where many are asked for.
+const PAGES_AT_ONCE: usize = 16;
 
 /// The part of one list that lies in one place.
 pub(super) enum Source {
@@ -42,16 +44,13 @@ pub(super) enum Source {
 impl Source {
     pub(super) fn of_run(store: &dyn Store, run: &Arc<Run>, term: Term) -> Result<Option<Self>, Trouble> {
         let span = run.span(term);
-        let postings = |page| run.postings(store, page, term).map_err(|error| trouble(run, error));
-        if span.len() <= PAGES_AT_ONCE {
-            let mut all = Vec::new();
-            for page in span {
-                all.append(&mut postings(page)?);
-            }
+        let postings = |pages| run.postings(store, pages, term).map_err(|error| trouble(run, error));
+        if span.len() <= PAGES_OF_SHORT {
+            let all = postings(span)?;
             return Ok((!all.is_empty()).then_some(Self::Memory { term, postings: all }));
         }
         let last = span.end - 1;
-        let length = run.preceding(last, term) + (postings(last)?.len() / term.width()) as u64;
+        let length = run.preceding(last, term) + (postings(last..span.end)?.len() / term.width()) as u64;
         Ok(Some(Self::Paged { term, run: Arc::clone(run), span, length, read: None }))
     }
 
@@ -105,10 +104,12 @@ impl Source {
         };
         match self {
             Self::Memory { term, postings } => add(postings, term.width()),
-            Self::Paged { term, run, span, read, .. } => {
+            Self::Paged { term, run, span, .. } => {
                 let (first, last) = (run.page_of(span, *term, range.start), run.page_of(span, *term, range.end));
-                for page in first..=last {
-                    add(page_of(store, run, page, *term, read)?, term.width());
+                for page in (first..=last).step_by(PAGES_AT_ONCE) {
+                    let pages = page..(page + PAGES_AT_ONCE).min(last + 1);
+                    let postings = run.postings(store, pages, *term).map_err(|error| trouble(run, error))?;
+                    add(&postings, term.width());
                 }
             }
         }
@@ -152,7 +153,7 @@ fn page_of<'a>(
     read: &'a mut Option<(usize, Vec<u64>)>,
 ) -> Result<&'a [u64], Trouble> {
     if read.as_ref().is_none_or(|(known, _)| *known != page) {
-        *read = Some((page, run.postings(store, page, term).map_err(|error| trouble(run, error))?));
+        *read = Some((page, run.postings(store, page..page + 1, term).map_err(|error| trouble(run, error))?));
     }
     Ok(read.as_ref().map_or(&[], |(_, postings)| postings))
 }

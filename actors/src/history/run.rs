@@ -329,8 +329,8 @@ impl Run {
 
     /// The groups of a page, in order: each a term and its postings, one after the other.
     pub(super) fn groups(&self, store: &dyn Store, page: usize) -> Result<Vec<(Term, Vec<u64>)>, RunError> {
-        let bytes = self.page(store, page)?;
-        let mut groups = Groups { rest: &bytes[PAGE_HEADER_BYTES..], left: u16::from_be_bytes([bytes[0], bytes[1]]) };
+        let bytes = self.read(store, page..page + 1)?;
+        let mut groups = self.groups_of(page, &bytes)?;
         let mut all = Vec::with_capacity(usize::from(groups.left));
         while groups.left > 0 {
             let mut postings = Vec::new();
@@ -340,28 +340,37 @@ impl Run {
         Ok(all)
     }
 
-    /// The postings of one term in a page, one after the other.
-    pub(super) fn postings(&self, store: &dyn Store, page: usize, term: Term) -> Result<Vec<u64>, RunError> {
-        let bytes = self.page(store, page)?;
-        let mut groups = Groups { rest: &bytes[PAGE_HEADER_BYTES..], left: u16::from_be_bytes([bytes[0], bytes[1]]) };
+    /// The postings of one term in some pages, one after the other.
+    pub(super) fn postings(&self, store: &dyn Store, pages: Range<usize>, term: Term) -> Result<Vec<u64>, RunError> {
+        let bytes = self.read(store, pages.clone())?;
         let mut postings = Vec::new();
-        while groups.left > 0 {
-            let found = groups.next(|found| (found == term).then_some(&mut postings)).ok_or(RunError::Damaged)?;
-            if found >= term {
-                break;
+        for (page, bytes) in pages.zip(bytes.chunks_exact(PAGE_BYTES)) {
+            let mut groups = self.groups_of(page, bytes)?;
+            while groups.left > 0 {
+                let found = groups.next(|found| (found == term).then_some(&mut postings)).ok_or(RunError::Damaged)?;
+                if found >= term {
+                    break;
+                }
             }
         }
         Ok(postings)
     }
 
-    fn page(&self, store: &dyn Store, page: usize) -> Result<Vec<u8>, RunError> {
-        let bytes = store.file_part(&self.name, (page * PAGE_BYTES) as u64, PAGE_BYTES)?.ok_or(RunError::Damaged)?;
+    /// The bytes of some pages, at once: a file is opened for each part of it that is read.
+    fn read(&self, store: &dyn Store, pages: Range<usize>) -> Result<Vec<u8>, RunError> {
+        let length = pages.len() * PAGE_BYTES;
+        let bytes = store.file_part(&self.name, (pages.start * PAGE_BYTES) as u64, length)?;
+        bytes.filter(|bytes| bytes.len() == length).ok_or(RunError::Damaged)
+    }
+
+    /// The groups of a page whose bytes are as they were written.
+    fn groups_of<'a>(&self, page: usize, bytes: &'a [u8]) -> Result<Groups<'a>, RunError> {
         let (covered, checksum) = bytes.split_last_chunk::<4>().ok_or(RunError::Damaged)?;
-        if bytes.len() != PAGE_BYTES || page_checksum(self.cover.first, page as u64, covered).to_be_bytes() != *checksum
-        {
+        if page_checksum(self.cover.first, page as u64, covered).to_be_bytes() != *checksum {
             return Err(RunError::Damaged);
         }
-        Ok(bytes)
+        let (left, rest) = covered.split_first_chunk::<2>().ok_or(RunError::Damaged)?;
+        Ok(Groups { rest: &rest[PAGE_HEADER_BYTES - 2..], left: u16::from_be_bytes(*left) })
     }
 }
 
@@ -524,7 +533,7 @@ mod tests {
                     let term = Term { kind, whose };
                     let mut found = Vec::new();
                     for page in run.span(term) {
-                        let postings = run.postings(&store, page, term).unwrap();
+                        let postings = run.postings(&store, page..page + 1, term).unwrap();
                         if !postings.is_empty() {
                             prop_assert_eq!(run.preceding(page, term), (found.len() / term.width()) as u64);
                         }
