@@ -73,8 +73,8 @@ impl LargeRecords {
     }
 }
 
-/// So many Records of the journal are asked at once which of them concern a ledger: at most some 5 MiB of answers.
-const SEQUENCES_AT_ONCE: u64 = 1 << 16;
+/// So many Records of the journal are asked at once which of them concern a ledger: at most some 20 MiB of answers.
+const SEQUENCES_AT_ONCE: u64 = 1 << 18;
 
 fn fall_due_together(one: Option<Credit>, next: Option<Credit>) -> bool {
     one.zip(next).is_some_and(|(one, next)| one.due == next.due)
