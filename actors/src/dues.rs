@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use ledger::event::Event;
 use ledger::id::{IdMap, IdSet, LedgerId};
 use ledger::merchant::RECONCILE_AFTER_MS;
+use ledger::recipient::first_asked_at;
 use ledger::record::Record;
 use ledger::recurrence::Standing;
 use ledger::time::Timestamp;
@@ -82,6 +83,10 @@ impl Dues {
                 | Event::DisputeAccepted { .. }
                 | Event::LatePixReceived { .. } => {
                     self.lower(record.owner, record.effective_at, sequence, &is_new);
+                }
+                // It may come back.
+                Event::WithdrawalPaid { returnable_until: Some(_), .. } => {
+                    self.lower(record.owner, first_asked_at(record.effective_at), sequence, &is_new);
                 }
                 Event::Matured { foreign_through, next_due, .. } if is_new(record.owner) => {
                     self.matured(record.owner, *next_due, *foreign_through);

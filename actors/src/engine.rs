@@ -41,6 +41,7 @@ use crate::snapshots;
 use crate::store::{Partition, Sequence, SledOptions, SledStore, Store, StoreError};
 
 use cashouts::CashoutsUnderWay;
+use withdrawals::ReturnsAsked;
 
 pub use cashouts::CashoutOrder;
 
@@ -112,6 +113,7 @@ pub struct Engine {
     supervisor: ActorRef<Silence>,
     rails: Option<Rails>,
     cashouts: CashoutsUnderWay,
+    returns_asked: ReturnsAsked,
     next_group: Mutex<u32>,
     system_ordinal: Mutex<u64>,
     /// One at a time: what falls due is booked in order, also while the sandbox clock is stepped.
@@ -212,6 +214,7 @@ impl Engine {
             supervisor,
             rails: options.rails,
             cashouts: CashoutsUnderWay::default(),
+            returns_asked: ReturnsAsked::default(),
             next_group: Mutex::new(next_group),
             system_ordinal: Mutex::new(system_ordinal),
             falling_due: AsyncMutex::new(()),

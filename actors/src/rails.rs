@@ -151,6 +151,8 @@ pub struct PayoutOrder {
     pub amount: Centavos,
     /// Where to.
     pub to: Destination,
+    /// When it was asked for or, of a withdrawal, approved: the same however often it is ordered.
+    pub ordered_at: Timestamp,
 }
 
 /// Where a transfer goes.
@@ -181,6 +183,11 @@ pub enum PayoutAnswer {
     },
     /// It had it, and could not carry it out: no money has moved.
     Failed {
+        /// Why, in its words.
+        reason: String,
+    },
+    /// It had carried it out, and the bank has sent all of the money back.
+    Returned {
         /// Why, in its words.
         reason: String,
     },

@@ -569,6 +569,9 @@ pub enum Event {
         /// The transfer's id at the institution.
         #[n(2)]
         transfer_id: String,
+        /// Until when the institution is asked whether the bank returned it. None in Records of releases that did not ask.
+        #[n(3)]
+        returnable_until: Option<Timestamp>,
     },
     /// Recipient: an administrator rejected, or the rail refused. The money and the splits are available again.
     #[n(23)]

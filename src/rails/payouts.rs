@@ -37,16 +37,41 @@ enum Script {
     Silence,
     /// Is down: takes nothing.
     Refuse,
+    /// Carries it out, and has the money back a day later.
+    Return,
 }
 
+/// How long after the order a transfer comes back that comes back, milliseconds of the sandbox clock.
+const RETURNED_AFTER_MS: i64 = 24 * 60 * 60 * 1000;
+
 fn script(to: &Destination) -> Script {
-    let Destination::PixKey(destination) = to else { return Script::Process };
+    let destination = match to {
+        Destination::PixKey(destination) => destination,
+        Destination::Account(account) => return account_script(&account.conta),
+    };
     match destination.key.split_once('@') {
         Some(("fail", _)) => Script::Fail,
         Some(("timeout", _)) => Script::Silence,
         Some(("down", _)) => Script::Refuse,
         _ => Script::Process,
     }
+}
+
+/// The accounts with a part of their own: 99990 and 99991.
+fn account_script(conta: &str) -> Script {
+    match conta {
+        "99990" => Script::Fail,
+        "99991" => Script::Return,
+        _ => Script::Process,
+    }
+}
+
+fn failed(to: &Destination) -> PayoutAnswer {
+    let reason = match to {
+        Destination::PixKey(_) => "the key's account is closed",
+        Destination::Account(_) => "O banco recusou a transferência: conta encerrada",
+    };
+    PayoutAnswer::Failed { reason: reason.to_owned() }
 }
 
 impl SandboxPayouts {
@@ -106,6 +131,7 @@ impl PayoutRail for SandboxPayouts {
         let answer = match (script(&order.to), &order.to) {
             (Script::Refuse, _) => Ok(PayoutAnswer::NotTaken),
             (Script::Silence, _) => return Box::pin(std::future::pending()),
+            (Script::Fail, Destination::Account(_)) => Ok(failed(&order.to)),
             // A bank transfer is carried out at once; a PIX is taken, and its result is asked for.
             (_, Destination::Account(_)) => self.answer(&order),
             (_, Destination::PixKey(_)) => Ok(PayoutAnswer::Taken { transfer_id: transfer_id(order.id) }),
@@ -116,9 +142,12 @@ impl PayoutRail for SandboxPayouts {
     fn find(&self, order: PayoutOrder, now: Timestamp) -> Call<'_, PayoutAnswer> {
         let answer = match script(&order.to) {
             Script::Refuse => Ok(PayoutAnswer::NotTaken),
-            Script::Fail => Ok(PayoutAnswer::Failed { reason: "the key's account is closed".to_owned() }),
+            Script::Fail => Ok(failed(&order.to)),
+            Script::Return if now.0 >= order.ordered_at.0 + RETURNED_AFTER_MS => {
+                Ok(PayoutAnswer::Returned { reason: "O banco devolveu a transferência: conta inexistente".to_owned() })
+            }
             Script::Silence if now.0 < order.id.created_at().0 + SILENCE_MS => Err(RailError::NoAnswer),
-            Script::Silence | Script::Process => self.answer(&order),
+            Script::Silence | Script::Process | Script::Return => self.answer(&order),
         };
         Box::pin(std::future::ready(answer))
     }

@@ -122,7 +122,7 @@ impl Engine {
         let outcome = self.order(&self.merchants, LedgerId::Merchant(group), order).await?;
         let Outcome::Recorded(record) = &outcome else { return Ok(outcome) };
         let Some(amount) = created(record, id) else { return Ok(outcome) };
-        let order = PayoutOrder { id, amount, to: Destination::PixKey(destination) };
+        let order = PayoutOrder { id, amount, to: Destination::PixKey(destination), ordered_at: id.created_at() };
         let answer = tokio::time::timeout(FIRST_ANSWER_MAX, rails.payout.send(order)).await;
         if let Found::Ended(ended) = found(answer.unwrap_or(Err(RailError::NoAnswer)), CashoutFailure::NotTaken) {
             self.command(group, MerchantCommand::SettleCashout { id, outcome: ended }, None, None, permit).await?;
@@ -194,7 +194,8 @@ impl Engine {
             }
         }
         let Some(destination) = destination else { return Ok(Found::Unknown) };
-        let order = PayoutOrder { id, amount: open.net(), to: Destination::PixKey(destination) };
+        let (amount, to) = (open.net(), Destination::PixKey(destination));
+        let order = PayoutOrder { id, amount, to, ordered_at: id.created_at() };
         let answer = tokio::time::timeout(RAIL_ANSWER_MAX, rails.payout.find(order.clone(), now)).await;
         let mut answer = answer.unwrap_or(Err(RailError::NoAnswer));
         if answer == Ok(PayoutAnswer::NotTaken) {
@@ -216,7 +217,9 @@ fn found(answer: Result<PayoutAnswer, RailError>, failure: CashoutFailure) -> Fo
         Ok(PayoutAnswer::Processed { transfer_id, end_to_end_id }) => {
             Found::Ended(CashoutOutcome::Processed { transfer_id, end_to_end_id })
         }
-        Ok(PayoutAnswer::Failed { .. }) => Found::Ended(CashoutOutcome::Failed(CashoutFailure::NotCarriedOut)),
+        Ok(PayoutAnswer::Failed { .. } | PayoutAnswer::Returned { .. }) => {
+            Found::Ended(CashoutOutcome::Failed(CashoutFailure::NotCarriedOut))
+        }
         Ok(PayoutAnswer::NotTaken) => Found::Ended(CashoutOutcome::Failed(failure)),
         Ok(PayoutAnswer::Taken { .. }) => Found::UnderWay,
         Err(RailError::NoAnswer) => Found::Unknown,

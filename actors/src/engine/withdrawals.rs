@@ -1,14 +1,16 @@
 //! Withdrawals on their way out (interface 3.5): the approval is durable before the institution is called. Whoever approves sends the
 //! money at once; what was not settled then, for whatever reason, is asked about by the schedule, by the withdrawal's own id, until the
-//! institution has said what became of it.
+//! institution has said what became of it. Of a transfer that was paid it is asked, some days later, whether the bank returned it.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use ledger::id::{LedgerId, ObjectId};
 use ledger::money::Centavos;
 use ledger::personal::RecipientProfile;
-use ledger::recipient::{RecipientCommand, RecipientState, TransferOutcome, Withdrawal};
+use ledger::recipient::{RecipientCommand, RecipientState, Returnable, TransferOutcome, Withdrawal};
 use ledger::time::Timestamp;
+use parking_lot::Mutex;
 
 use super::{CARD_ANSWER_MAX, Engine, INSIDE_BYTES, RAIL_ANSWER_MAX, TRY_AGAIN_AFTER_MS, Unavailable, read};
 use crate::journal::Permit;
@@ -22,6 +24,34 @@ const ASK_EVERY_MAX_MS: i64 = 60 * 60 * 1000;
 const NOT_TAKEN: &str = "A instituição de pagamento não aceitou a transferência";
 /// What the recipient is told when there is no account to send to.
 const NO_ACCOUNT: &str = "O recebedor não tem conta bancária";
+
+/// When this process asked the institution last whether a recipient's paid withdrawals came back. After a restart it asks again.
+#[derive(Default)]
+pub(super) struct ReturnsAsked(Mutex<HashMap<LedgerId, Vec<(ObjectId, Timestamp)>>>);
+
+impl ReturnsAsked {
+    /// Those that are to be asked about at `now`.
+    fn due(&self, recipient: LedgerId, returnable: &[Returnable], now: Timestamp) -> Vec<Withdrawal> {
+        let asked = self.0.lock();
+        let asked = asked.get(&recipient).map(Vec::as_slice).unwrap_or_default();
+        let is_due = |one: &&Returnable| {
+            let last = asked.iter().find(|(id, _)| *id == one.withdrawal.id).map_or(one.paid_at, |(_, at)| *at);
+            one.until >= now && one.asked_at().any(|at| last < at && at <= now)
+        };
+        returnable.iter().filter(is_due).map(|one| one.withdrawal.clone()).collect()
+    }
+
+    /// Notes which were asked about at `now`; the others that may still come back keep their time.
+    fn note(&self, recipient: LedgerId, returnable: &[Returnable], answered: &[ObjectId], now: Timestamp) {
+        let mut asked = self.0.lock();
+        let mut times = asked.remove(&recipient).unwrap_or_default();
+        times.retain(|(id, _)| returnable.iter().any(|one| one.withdrawal.id == *id) && !answered.contains(id));
+        times.extend(answered.iter().map(|id| (*id, now)));
+        if !times.is_empty() {
+            asked.insert(recipient, times);
+        }
+    }
+}
 
 impl Engine {
     /// Approves a pending withdrawal and sends its money. The outcome is that of the approval; the institution's answer, if it came in
@@ -37,8 +67,8 @@ impl Engine {
         let rails = self.rails.as_ref().ok_or(Unavailable::NoRail)?;
         let command = RecipientCommand::ApproveWithdrawal { id };
         let approved = self.command_recipient(recipient, command, key, Some(operator), Arc::clone(&permit)).await?;
-        if matches!(approved, Outcome::Recorded(_)) {
-            let outcome = match self.transfer(recipient, id, amount) {
+        if let Outcome::Recorded(record) = &approved {
+            let outcome = match self.transfer(recipient, id, amount, record.effective_at) {
                 Some(order) => settled(in_time(CARD_ANSWER_MAX, rails.payout.send(order)).await),
                 None => Some(TransferOutcome::Refused { notes: NO_ACCOUNT.to_owned() }),
             };
@@ -57,9 +87,27 @@ impl Engine {
         now: Timestamp,
         permit: Arc<Permit>,
     ) -> Result<Option<Timestamp>, Unavailable> {
-        let look = |books: &RecipientState, now: Timestamp| (books.next_due(), books.to_send(now).cloned());
-        let (next_due, waiting) = read(&self.recipients, recipient, look, permit).await?;
-        let (Some(withdrawal), Some(rails)) = (waiting, &self.rails) else { return Ok(next_due) };
+        let look = |books: &RecipientState, now: Timestamp| {
+            (books.next_due(), books.to_send(now).cloned(), books.returnable().to_vec())
+        };
+        let (next_due, waiting, returnable) = read(&self.recipients, recipient, look, permit).await?;
+        let Some(rails) = &self.rails else { return Ok(next_due) };
+        let returns_at = self.ask_about_returns(rails, recipient, &returnable, now).await?;
+        let next_due = match waiting {
+            Some(withdrawal) => self.finish(rails, recipient, withdrawal, now).await?,
+            None => next_due,
+        };
+        Ok(next_due.into_iter().chain(returns_at).min())
+    }
+
+    /// Asks about a transfer that is not settled, and tells when to look again.
+    async fn finish(
+        &self,
+        rails: &Rails,
+        recipient: LedgerId,
+        withdrawal: Withdrawal,
+        now: Timestamp,
+    ) -> Result<Option<Timestamp>, Unavailable> {
         let approved_at = withdrawal.approved_at.unwrap_or(now);
         let Some(outcome) = self.ask_about(rails, recipient, &withdrawal, now).await else {
             let wait_ms = ((now.0 - approved_at.0) / 8).clamp(TRY_AGAIN_AFTER_MS, ASK_EVERY_MAX_MS);
@@ -72,6 +120,35 @@ impl Engine {
         read(&self.recipients, recipient, |books: &RecipientState, _| books.next_due(), permit).await
     }
 
+    /// Asks, of those paid withdrawals whose time has come, whether they came back, and tells when the next one's time comes. An
+    /// institution that does not answer is asked again.
+    async fn ask_about_returns(
+        &self,
+        rails: &Rails,
+        recipient: LedgerId,
+        returnable: &[Returnable],
+        now: Timestamp,
+    ) -> Result<Option<Timestamp>, Unavailable> {
+        let due = self.returns_asked.due(recipient, returnable, now);
+        let mut answered = Vec::with_capacity(due.len());
+        for withdrawal in &due {
+            let approved_at = withdrawal.approved_at.unwrap_or(now);
+            let order = self.transfer(recipient, withdrawal.id, withdrawal.amount, approved_at);
+            let Some(order) = order else { continue };
+            let found = in_time(RAIL_ANSWER_MAX, rails.payout.find(order, now)).await;
+            if let Some(PayoutAnswer::Returned { reason } | PayoutAnswer::Failed { reason }) = &found {
+                let permit = self.room.take(INSIDE_BYTES).await;
+                let command = RecipientCommand::ReturnWithdrawal { id: withdrawal.id, notes: reason.clone() };
+                self.command_recipient(recipient, command, None, None, permit).await?;
+            }
+            answered.extend(found.map(|_| withdrawal.id));
+        }
+        self.returns_asked.note(recipient, returnable, &answered, now);
+        let is_unanswered = answered.len() < due.len();
+        let next = returnable.iter().filter_map(|one| one.asked_at().find(|at| *at > now));
+        Ok(next.chain(is_unanswered.then(|| now.plus_ms(ASK_EVERY_MAX_MS))).min())
+    }
+
     /// What became of a transfer; none while that is not known. One that the institution does not have is sent again once it cannot
     /// turn up any more.
     async fn ask_about(
@@ -81,7 +158,8 @@ impl Engine {
         withdrawal: &Withdrawal,
         now: Timestamp,
     ) -> Option<TransferOutcome> {
-        let Some(order) = self.transfer(recipient, withdrawal.id, withdrawal.amount) else {
+        let approved_at = withdrawal.approved_at.unwrap_or(now);
+        let Some(order) = self.transfer(recipient, withdrawal.id, withdrawal.amount, approved_at) else {
             tracing::error!(withdrawal = %withdrawal.id.uuid(), "a transfer cannot be asked about: there is no account");
             return None;
         };
@@ -90,18 +168,24 @@ impl Engine {
             return settled(found);
         }
         let horizon_ms = i64::try_from(rails.payout.horizon().as_millis()).unwrap_or(i64::MAX);
-        let is_known = withdrawal.approved_at.is_some_and(|at| at.plus_ms(horizon_ms) <= now);
+        let is_known = approved_at.plus_ms(horizon_ms) <= now;
         if is_known { settled(in_time(RAIL_ANSWER_MAX, rails.payout.send(order)).await) } else { None }
     }
 
     /// The order of a withdrawal's transfer to the recipient's bank account; none when its data was erased.
-    fn transfer(&self, recipient: LedgerId, id: ObjectId, amount: Centavos) -> Option<PayoutOrder> {
+    fn transfer(
+        &self,
+        recipient: LedgerId,
+        id: ObjectId,
+        amount: Centavos,
+        ordered_at: Timestamp,
+    ) -> Option<PayoutOrder> {
         let LedgerId::Recipient(group, number) = recipient else { return None };
         let place = (number.0 as usize).checked_sub(1)?;
         let profile =
             self.shared.projector.merchant(group, |row| row.recipients.get(place)?.profiles.current().cloned());
         let profile: RecipientProfile = self.keyring.open_value(&profile.flatten()?)?;
-        Some(PayoutOrder { id, amount, to: Destination::Account(profile.bank?) })
+        Some(PayoutOrder { id, amount, to: Destination::Account(profile.bank?), ordered_at })
     }
 }
 
@@ -116,6 +200,8 @@ fn settled(answer: Option<PayoutAnswer>) -> Option<TransferOutcome> {
             TransferOutcome::Taken { transfer_id }
         }
         PayoutAnswer::NotTaken => TransferOutcome::Refused { notes: NOT_TAKEN.to_owned() },
-        PayoutAnswer::Failed { reason } => TransferOutcome::Refused { notes: reason },
+        PayoutAnswer::Failed { reason } | PayoutAnswer::Returned { reason } => {
+            TransferOutcome::Refused { notes: reason }
+        }
     })
 }

@@ -28,7 +28,7 @@ use exceptions::Exceptions;
 
 pub use coverage::Standing;
 pub use credits::Credit;
-pub use withdrawals::{SEND_AGAIN_AFTER_MS, TransferOutcome, Withdrawal};
+pub use withdrawals::{Returnable, SEND_AGAIN_AFTER_MS, TransferOutcome, Withdrawal, first_asked_at};
 
 use withdrawals::Outflow;
 
@@ -71,6 +71,13 @@ pub enum RecipientCommand {
         id: ObjectId,
         /// What it said.
         outcome: TransferOutcome,
+    },
+    /// The bank returned the transfer of a withdrawal that had been paid.
+    ReturnWithdrawal {
+        /// Which.
+        id: ObjectId,
+        /// Why.
+        notes: String,
     },
     /// Make pending card splits available now, less a fee each (interface 2.10): all of them or none.
     Anticipate {
@@ -115,8 +122,8 @@ impl RecipientState {
                 *taken.entry(debt.due.unwrap_or_default()).or_default() += debt.from_pending;
             }
             let later = Minute(now.minute().0.saturating_add(1));
-            let next_due =
-                self.pending.next_besides(later, &taken).into_iter().chain(self.outflow.attention_at()).min();
+            let next_due = self.pending.next_besides(later, &taken).into_iter().chain(self.outflow.attention_at());
+            let next_due = next_due.chain(self.returns_asked_at(now)).min();
             events.push(Event::Matured { dues, foreign_through, next_due });
         }
         if !debts.is_empty() {
@@ -134,7 +141,8 @@ impl RecipientState {
                 Ok(Decision::of(Event::WithdrawalApproved { id }))
             }
             RecipientCommand::RejectWithdrawal { id, notes } => Ok(self.rejected(self.undecided(id)?, notes)),
-            RecipientCommand::SettleWithdrawal { id, outcome } => self.settle_withdrawal(id, outcome),
+            RecipientCommand::SettleWithdrawal { id, outcome } => self.settle_withdrawal(id, outcome, now),
+            RecipientCommand::ReturnWithdrawal { id, notes } => self.returned(id, notes),
             RecipientCommand::Anticipate { id, splits, target_days, rate, settlement_day } => {
                 let splits = self.anticipated(&splits, rate, now, cut)?;
                 let raised = splits.iter().map(|split| split.amount - split.fee).sum();
@@ -148,6 +156,7 @@ impl RecipientState {
     pub fn evolve(&mut self, record: &Record) {
         // What is kept of single splits is of use only until they fall due.
         self.exceptions.forget_through(record.effective_at.minute());
+        self.outflow.forget_returnable(record.effective_at);
         for event in &record.events {
             self.apply(event, record.effective_at);
         }
@@ -188,6 +197,18 @@ impl RecipientState {
     /// The approved withdrawal whose transfer is to be sent, or asked about, at `now`.
     pub fn to_send(&self, now: Timestamp) -> Option<&Withdrawal> {
         self.outflow.withdrawal.as_ref().filter(|_| self.outflow.attention_at().is_some_and(|at| at <= now))
+    }
+
+    /// The paid withdrawals that may still come back.
+    pub fn returnable(&self) -> &[Returnable] {
+        self.outflow.returnable()
+    }
+
+    /// When the institution is to be asked whether a paid withdrawal came back. The state does not have whether it was asked, so this
+    /// may be a time at which it was.
+    pub fn returns_asked_at(&self, now: Timestamp) -> Option<Timestamp> {
+        let returnable = self.returnable().iter().filter(|returnable| returnable.until >= now);
+        returnable.filter_map(|returnable| returnable.asked_last(now)).min()
     }
 
     /// Money that falls due later, centavos.
@@ -235,19 +256,16 @@ impl RecipientState {
                 });
             }
             Event::WithdrawalApproved { .. } => self.outflow.approve(at),
-            Event::WithdrawalPaid { amount, .. } => {
-                self.outflow.withdrawal = None;
-                self.outflow.paid += *amount;
-            }
+            Event::WithdrawalPaid { amount, returnable_until, .. } => self.outflow.pay(*amount, at, *returnable_until),
             Event::WithdrawalRejected { amount, .. } => {
                 self.available += *amount;
                 if let Some(withdrawal) = self.outflow.withdrawal.take() {
                     self.outflow.put_back(&withdrawal.spans, withdrawal.consumed, &withdrawal.settlements);
                 }
             }
-            Event::WithdrawalReturned { amount, spans, consumed, settlements, .. } => {
+            Event::WithdrawalReturned { id, amount, spans, consumed, settlements, .. } => {
                 self.available += *amount;
-                self.outflow.paid -= *amount;
+                self.outflow.take_back(*id, *amount);
                 self.outflow.put_back(spans, *consumed, settlements);
             }
             Event::SplitsAnticipated { splits, settlement_day, .. } => {

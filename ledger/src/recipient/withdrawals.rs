@@ -49,6 +49,44 @@ pub struct Withdrawal {
     pub approved_at: Option<Timestamp>,
 }
 
+/// A withdrawal that was paid and may still come back from the bank.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct Returnable {
+    /// Which.
+    #[n(0)]
+    pub withdrawal: Withdrawal,
+    /// When the institution had taken it.
+    #[n(1)]
+    pub paid_at: Timestamp,
+    /// Until when the institution is asked about it.
+    #[n(2)]
+    pub until: Timestamp,
+}
+
+impl Returnable {
+    /// When the institution is asked whether it came back: 1, 2, 4, 8 and 16 days after it was paid.
+    pub fn asked_at(&self) -> impl Iterator<Item = Timestamp> {
+        let times = ASKED_AFTER_DAYS.into_iter().map(|days| self.paid_at.plus_days(days));
+        times.filter(|at| *at <= self.until)
+    }
+
+    /// The last time before `now` at which the institution was to be asked, or the first time of all.
+    pub(super) fn asked_last(&self, now: Timestamp) -> Option<Timestamp> {
+        self.asked_at().filter(|at| *at <= now).last().or_else(|| self.asked_at().next())
+    }
+}
+
+/// How long after the payment the institution is asked whether the bank returned it, days.
+const ASKED_AFTER_DAYS: [u16; 5] = [1, 2, 4, 8, 16];
+
+/// How long after the payment a withdrawal may still come back, days.
+const RETURNABLE_DAYS: u16 = 30;
+
+/// When the institution is first asked whether the bank returned a transfer that was paid at `paid_at`.
+pub fn first_asked_at(paid_at: Timestamp) -> Timestamp {
+    paid_at.plus_days(ASKED_AFTER_DAYS[0])
+}
+
 /// How long after the approval a transfer that is not settled is asked about, milliseconds: whoever approves sends it at once.
 pub const SEND_AGAIN_AFTER_MS: i64 = 10_000;
 
@@ -73,6 +111,9 @@ pub(super) struct Outflow {
     /// All that was sent and did not come back.
     #[n(5)]
     pub(super) paid: Centavos,
+    /// Those that may still come back, oldest first. None before the first.
+    #[n(6)]
+    returnable: Option<Vec<Returnable>>,
 }
 
 impl Outflow {
@@ -80,6 +121,38 @@ impl Outflow {
     pub(super) fn attention_at(&self) -> Option<Timestamp> {
         let approved_at = self.withdrawal.as_ref().and_then(|withdrawal| withdrawal.approved_at);
         approved_at.map(|at| at.plus_ms(SEND_AGAIN_AFTER_MS))
+    }
+
+    /// The money of the withdrawal has gone out.
+    pub(super) fn pay(&mut self, amount: Centavos, at: Timestamp, returnable_until: Option<Timestamp>) {
+        self.paid += amount;
+        if let (Some(withdrawal), Some(until)) = (self.withdrawal.take(), returnable_until) {
+            self.returnable.get_or_insert_default().push(Returnable { withdrawal, paid_at: at, until });
+        }
+    }
+
+    /// The money of a paid withdrawal has come back.
+    pub(super) fn take_back(&mut self, id: ObjectId, amount: Centavos) {
+        self.paid -= amount;
+        self.keep_returnable(|returnable| returnable.withdrawal.id != id);
+    }
+
+    /// Forgets those that cannot come back any more.
+    pub(super) fn forget_returnable(&mut self, now: Timestamp) {
+        self.keep_returnable(|returnable| returnable.until >= now);
+    }
+
+    pub(super) fn returnable(&self) -> &[Returnable] {
+        self.returnable.as_deref().unwrap_or_default()
+    }
+
+    fn keep_returnable(&mut self, keep: impl Fn(&Returnable) -> bool) {
+        if let Some(returnable) = &mut self.returnable {
+            returnable.retain(keep);
+            if returnable.is_empty() {
+                self.returnable = None;
+            }
+        }
     }
 
     /// All that is available goes into a withdrawal.
@@ -141,16 +214,33 @@ impl RecipientState {
     }
 
     /// What the institution said counts once: whoever comes later with the same news changes nothing.
-    pub(super) fn settle_withdrawal(&self, id: ObjectId, outcome: TransferOutcome) -> Result<Decision, Rejection> {
+    pub(super) fn settle_withdrawal(
+        &self,
+        id: ObjectId,
+        outcome: TransferOutcome,
+        now: Timestamp,
+    ) -> Result<Decision, Rejection> {
         let approved = self.outflow.withdrawal.as_ref().filter(|pending| pending.id == id);
         let approved = approved.filter(|pending| pending.approved_at.is_some());
         let withdrawal = approved.ok_or(Rejection::WithdrawalAlreadyDecided)?;
         Ok(match outcome {
-            TransferOutcome::Taken { transfer_id } => {
-                Decision::of(Event::WithdrawalPaid { id, amount: withdrawal.amount, transfer_id })
-            }
+            TransferOutcome::Taken { transfer_id } => Decision::of(Event::WithdrawalPaid {
+                id,
+                amount: withdrawal.amount,
+                transfer_id,
+                returnable_until: Some(now.plus_days(RETURNABLE_DAYS)),
+            }),
             TransferOutcome::Refused { notes } => self.rejected(withdrawal, notes),
         })
+    }
+
+    /// The bank returned a transfer that was paid. It counts once.
+    pub(super) fn returned(&self, id: ObjectId, notes: String) -> Result<Decision, Rejection> {
+        let found = self.outflow.returnable().iter().find(|returnable| returnable.withdrawal.id == id);
+        let Withdrawal { amount, spans, consumed, settlements, .. } =
+            found.ok_or(Rejection::WithdrawalAlreadyDecided)?.withdrawal.clone();
+        let event = Event::WithdrawalReturned { id, amount, spans, consumed, notes, settlements };
+        Ok(self.with_recovery(event, amount))
     }
 
     pub(super) fn rejected(&self, withdrawal: &Withdrawal, notes: String) -> Decision {

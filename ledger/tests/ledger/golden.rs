@@ -435,7 +435,24 @@ pub(crate) fn samples() -> Vec<(&'static str, Record)> {
             "withdrawal-paid",
             one(
                 recipient,
-                Event::WithdrawalPaid { id: id(5), amount: Centavos(1_952), transfer_id: "transfer-1".to_owned() },
+                Event::WithdrawalPaid {
+                    id: id(5),
+                    amount: Centavos(1_952),
+                    transfer_id: "transfer-1".to_owned(),
+                    returnable_until: None,
+                },
+            ),
+        ),
+        (
+            "withdrawal-paid-and-returnable",
+            one(
+                recipient,
+                Event::WithdrawalPaid {
+                    id: id(5),
+                    amount: Centavos(1_952),
+                    transfer_id: "transfer-1".to_owned(),
+                    returnable_until: Some(Timestamp(1_769_860_830_500)),
+                },
             ),
         ),
         (

@@ -209,7 +209,10 @@ fn command(
         Turn::Receive | Turn::Mature { .. } => None,
         Turn::Withdraw => Some(RecipientCommand::Withdraw { id }),
         Turn::Decide { well } => {
-            let pending = pending?;
+            let Some(pending) = pending else {
+                let id = state.returnable().first().filter(|_| !well)?.withdrawal.id;
+                return Some(RecipientCommand::ReturnWithdrawal { id, notes: String::new() });
+            };
             let (id, notes) = (pending.id, String::new());
             Some(match (pending.approved_at, well) {
                 (None, true) => RecipientCommand::ApproveWithdrawal { id },

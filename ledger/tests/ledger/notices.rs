@@ -73,7 +73,11 @@ fn what_moves_money_out_is_told() {
     };
     let cases = [
         (ana, Event::WithdrawalApproved { id }, ""),
-        (ana, Event::WithdrawalPaid { id, amount, transfer_id: notes() }, "withdrawal.approved"),
+        (
+            ana,
+            Event::WithdrawalPaid { id, amount, transfer_id: notes(), returnable_until: None },
+            "withdrawal.approved",
+        ),
         (ana, Event::WithdrawalRejected { id, amount, notes: notes() }, "withdrawal.rejected"),
         (
             ana,

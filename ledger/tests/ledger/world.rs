@@ -135,8 +135,10 @@ impl World {
                 Ok(self.mature_recipient(number))
             }
             ("take-back", [charge, part]) => Ok(self.take_back(charge, part)),
-            ("return", [name, withdrawal]) => Ok(self.return_withdrawal(name, withdrawal)),
-            ("withdraw" | "approve-withdrawal" | "reject-withdrawal" | "settle" | "anticipate", [name, rest @ ..]) => {
+            (
+                "withdraw" | "approve-withdrawal" | "reject-withdrawal" | "settle" | "return" | "anticipate",
+                [name, rest @ ..],
+            ) => {
                 let number = self.number(name);
                 let command = self.recipient_command(verb, number, rest);
                 self.decide_recipient(number, command)
@@ -216,6 +218,9 @@ impl World {
                 let outcome = TransferOutcome::Refused { notes: "the account is closed".to_owned() };
                 RecipientCommand::SettleWithdrawal { id: self.id(name), outcome }
             }
+            ("return", [name]) => {
+                RecipientCommand::ReturnWithdrawal { id: self.id(name), notes: "no such account".to_owned() }
+            }
             ("anticipate", [days, splits @ ..]) => {
                 let (target_days, rate) = match *days {
                     "d2" => (2, self.settings.fees.anticipation_d2),
@@ -293,34 +298,6 @@ impl World {
             acquirer_due: None,
         };
         self.commit(LedgerId::Merchant(GROUP), Decision::of(event))
-    }
-
-    /// The bank sends the money of a withdrawal back that was paid; nothing when it was not, or came back before.
-    fn return_withdrawal(&mut self, name: &str, withdrawal: &str) -> Vec<Event> {
-        let (number, id) = (self.number(name), self.id(withdrawal));
-        let owner = LedgerId::Recipient(GROUP, number);
-        let own = self.journal.iter().filter(|record| record.owner == owner).flat_map(|record| &record.events);
-        let mut was_paid = false;
-        let mut returned = None;
-        for event in own {
-            match event {
-                Event::WithdrawalRequested { id: asked, amount, spans, consumed, settlements } if *asked == id => {
-                    returned = Some(Event::WithdrawalReturned {
-                        id,
-                        amount: *amount,
-                        spans: spans.clone(),
-                        consumed: *consumed,
-                        notes: "no such account".to_owned(),
-                        settlements: settlements.clone(),
-                    });
-                }
-                Event::WithdrawalPaid { id: paid, .. } if *paid == id => was_paid = true,
-                Event::WithdrawalReturned { id: back, .. } if *back == id => was_paid = false,
-                _ => {}
-            }
-        }
-        let returned = returned.filter(|_| was_paid);
-        returned.map_or_else(Vec::new, |event| self.commit(owner, Decision::of(event)))
     }
 
     /// As its actor would: what is due and what is owed comes before the decision; the decision changes nothing; its Record does.
@@ -729,7 +706,10 @@ impl World {
         for event in &record.events {
             if let Event::Matured { next_due, .. } = event {
                 let known = match record.owner {
-                    LedgerId::Recipient(_, number) => self.recipients[&number].next_due(),
+                    LedgerId::Recipient(_, number) => {
+                        let state = &self.recipients[&number];
+                        [state.next_due(), state.returns_asked_at(self.now)].into_iter().flatten().min()
+                    }
                     _ => self.merchant.next_due(),
                 };
                 assert_eq!(*next_due, known, "{:?} is to be looked at again", record.owner);
