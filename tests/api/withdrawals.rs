@@ -342,3 +342,107 @@ async fn a_restart_loses_no_withdrawal() {
     assert_eq!(statuses(&merchant.statement(&ana).await), ["paid"]);
     world.check_books().await;
 }
+
+/// A recipient with an account of this number, and with 1,000 centavos that can be withdrawn.
+async fn recipient_with_account(merchant: &Merchant<'_>, number: u32, conta: &str) -> String {
+    let body = with(&individual("Ana", &cpf(number)), "/bank_account/conta", json!(conta));
+    let id = text(&merchant.post("/api/sub-recipients", &body).await.expect(201)["id"]);
+    merchant.world.ops_post(&format!("/ops/sub-recipients/{id}/approve"), &json!({})).await.expect(200);
+    merchant.paid_pix(&with_splits(pix("80.00"), &[(&id, 1_000)])).await;
+    id
+}
+
+async fn told_of(merchant: &Merchant<'_>, withdrawal: &str) -> Vec<String> {
+    let events = merchant.get("/api/events?per_page=100").await.expect(200);
+    let of_it = items(&events).iter().filter(|event| event["withdrawal"]["id"] == withdrawal);
+    of_it.map(|event| text(&event["event"])).collect()
+}
+
+#[tokio::test]
+async fn in_the_sandbox_a_bank_refuses_account_99990() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    let ana = recipient_with_account(&merchant, 1, "99990").await;
+    let id = text(&merchant.withdraw(&ana).await.expect(201)["withdrawal_id"]);
+    let decided = world.approve(&id).await.expect(200);
+    let notes = "O banco recusou a transferência: conta encerrada";
+    assert_eq!([&decided["status"], &decided["notes"]], ["rejected", notes]);
+    assert_eq!(merchant.recipient_money(&ana).await, [1_000, 0, 0, 0]);
+    assert_eq!(statuses(&merchant.statement(&ana).await), ["available"]);
+    assert_eq!(told_of(&merchant, &id).await, ["withdrawal.rejected"]);
+    world.check_books().await;
+}
+
+#[tokio::test]
+async fn in_the_sandbox_a_transfer_to_account_99991_comes_back_a_day_after_it_was_paid() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    let (ana, bia) =
+        (recipient_with_account(&merchant, 1, "99991").await, recipient_with_account(&merchant, 2, "99992").await);
+    let id = text(&merchant.withdraw(&ana).await.expect(201)["withdrawal_id"]);
+    let bias = text(&merchant.withdraw(&bia).await.expect(201)["withdrawal_id"]);
+    // That it was asked for long before is nothing to the bank.
+    world.advance(2 * DAY).await;
+    for id in [&id, &bias] {
+        assert_eq!(world.approve(id).await.expect(200)["status"], "approved");
+    }
+    world.advance(DAY - 60).await;
+    assert_eq!(merchant.recipient_money(&ana).await, [0, 0, 0, 1_000]);
+    // What came in between can be withdrawn beside it.
+    merchant.paid_pix(&with_splits(pix("80.00"), &[(&ana, 30)])).await;
+
+    let names = merchant.names;
+    let world = world.restarted().await;
+    let merchant = Merchant { world: &world, names };
+    let moved = world.advance(60).await;
+    assert_eq!(merchant.recipient_money(&ana).await, [1_030, 0, 0, 0]);
+    let listed = &merchant.withdrawals(&ana).await[0];
+    let notes = "O banco devolveu a transferência: conta inexistente";
+    assert_eq!([&listed["status"], &listed["notes"]], ["rejected", notes]);
+    assert_eq!(listed["approved_at"], Value::Null);
+    let statement = merchant.statement(&ana).await;
+    assert_eq!(statuses(&statement), ["available", "available"]);
+    assert!(items(&statement).iter().all(|item| item["paid_at"].is_null()), "{statement}");
+    assert_eq!(told_of(&merchant, &id).await, ["withdrawal.rejected", "withdrawal.approved"]);
+    world.check_books().await;
+
+    // It comes back once, and never from another account.
+    let again = text(&merchant.withdraw(&ana).await.expect(201)["withdrawal_id"]);
+    world.reject(&again, "why").await.expect(200);
+    let names = merchant.names;
+    let world = world.restarted().await;
+    let merchant = Merchant { world: &world, names };
+    assert!(world.advance(40 * DAY).await > moved);
+    assert_eq!(merchant.recipient_money(&ana).await, [1_030, 0, 0, 0]);
+    assert_eq!(merchant.recipient_money(&bia).await, [0, 0, 0, 1_000]);
+    assert_eq!(told_of(&merchant, &id).await, ["withdrawal.rejected", "withdrawal.approved"]);
+    world.check_books().await;
+}
+
+/// Answers `Err` once all that was laid ready is used up, so a question that is not expected shows.
+#[tokio::test]
+async fn an_institution_is_asked_five_times_whether_a_transfer_came_back() {
+    let returned = PayoutAnswer::Returned { reason: "conta inexistente".to_owned() };
+    let institution = Institution::of(&[taken(), taken()], &[]);
+    let world = World::with_payouts(institution.clone()).await;
+    let merchant = world.merchant().await;
+    let ana = merchant.recipient("Ana", 1).await;
+    merchant.paid_pix(&with_splits(pix("80.00"), &[(&ana, 1_000)])).await;
+    let id = text(&merchant.withdraw(&ana).await.expect(201)["withdrawal_id"]);
+    assert_eq!(world.approve(&id).await.expect(200)["status"], "approved");
+    institution.0.lock().unwrap().finds = vec![taken(); 4].into();
+    world.advance(15 * DAY).await;
+    assert_eq!(institution.0.lock().unwrap().asked, 4, "1, 2, 4 and 8 days after it was paid");
+    // It says nothing at first, and is asked again an hour later.
+    world.advance(DAY + 60).await;
+    assert_eq!(institution.0.lock().unwrap().asked, 5);
+    assert_eq!(merchant.recipient_money(&ana).await, [0, 0, 0, 1_000]);
+    institution.0.lock().unwrap().finds.push_back(returned);
+    world.advance(3_600).await;
+    assert_eq!(institution.0.lock().unwrap().asked, 6);
+    assert_eq!(merchant.recipient_money(&ana).await, [1_000, 0, 0, 0]);
+    assert_eq!(merchant.withdrawals(&ana).await[0]["notes"], "conta inexistente");
+    world.advance(40 * DAY).await;
+    assert_eq!(institution.0.lock().unwrap().asked, 6);
+    world.check_books().await;
+}
