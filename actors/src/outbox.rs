@@ -1,7 +1,7 @@
 //! The outbox of webhooks. What is to be told stands in the journal ([`ledger::notices`]) and is found in the index; here is who wakes the
 //! deliverer, and how far each endpoint has come.
 //!
-//! Progress is kept lazily, beside the journal: after a crash it may be a little behind, and what was delivered meanwhile is delivered
+//! Progress is a cursor of the store: after a crash it may be up to about a second behind, and what was delivered meanwhile is delivered
 //! again. It is never ahead, so nothing is lost. An endpoint whose progress is gone begins at the Record that told its address.
 
 use std::sync::Arc;
@@ -135,18 +135,18 @@ impl Outbox {
 
     /// What was kept of an endpoint; none when nothing was, or nothing that can be read.
     pub fn progress(&self, group: GroupNumber, key: ObjectId) -> Result<Option<Progress>, StoreError> {
-        Ok(self.store.state(&name(group, key))?.and_then(|bytes| minicbor::decode(&bytes).ok()))
+        Ok(self.store.cursor(&name(group, key))?.and_then(|bytes| minicbor::decode(&bytes).ok()))
     }
 
     /// Keeps an endpoint's progress, without waiting for the disk.
     pub fn keep(&self, group: GroupNumber, key: ObjectId, progress: &Progress) -> Result<(), StoreError> {
         let bytes = minicbor::to_vec(progress).expect("writing into memory cannot fail");
-        self.store.put_state_lazily(&name(group, key), &bytes)
+        self.store.put_cursor(&name(group, key), &bytes)
     }
 
     /// Forgets an endpoint that gets nothing any more.
     pub fn forget(&self, group: GroupNumber, key: ObjectId) -> Result<(), StoreError> {
-        self.store.delete_state_lazily(&name(group, key))
+        self.store.delete_cursor(&name(group, key))
     }
 }
 

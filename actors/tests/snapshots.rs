@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering;
 
 use actors::resident::{Books, Resident};
 use actors::snapshots::{self, Content, Position, Snapshot};
-use actors::store::{Block, Head, MemoryStore, Partition, Sequence, Store, StoreError, StoredRecord};
+use actors::store::{Block, Head, MemoryStore, Monitor, Partition, Sequence, Store, StoreError, StoredRecord};
 use ledger::event::{CardBrand, CardFace};
 use ledger::fees::{PaymentMethod, Settings};
 use ledger::id::{Fingerprint, GroupNumber, IdKey, LedgerId, RecipientNumber};
@@ -346,6 +346,26 @@ impl Store for Steps {
 
     fn put_state(&self, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
         self.put_state_lazily(key, value)
+    }
+
+    fn put_cursor(&self, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
+        self.now.put_cursor(key, value)
+    }
+
+    fn cursor(&self, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
+        self.now.cursor(key)
+    }
+
+    fn delete_cursor(&self, key: &[u8]) -> Result<(), StoreError> {
+        self.now.delete_cursor(key)
+    }
+
+    fn cursor_keys(&self) -> Result<Vec<Vec<u8>>, StoreError> {
+        self.now.cursor_keys()
+    }
+
+    fn monitor(&self) -> Arc<Monitor> {
+        self.now.monitor()
     }
 
     fn delete_state(&self, key: &[u8]) -> Result<(), StoreError> {

@@ -51,9 +51,9 @@ pub use frame::{Frame, FrameReader, write_magic};
 /// The newest format that this release writes and reads.
 pub const FORMAT: u8 = 1;
 
-/// What the keys of durable values begin with: all that is kept in the state area and can't be derived from the journal. How far
-/// webhooks were delivered is among them, so that a restored server does not deliver those of years again.
-const DURABLE_PREFIXES: [&[u8]; 3] = [b"keys/", b"stamp/", crate::outbox::PREFIX];
+/// What the keys of durable values begin with: all that is kept in the state area and can't be derived from the journal. The cursors are
+/// copied with them: how far webhooks were delivered, so that a restored server does not deliver those of years again.
+const DURABLE_PREFIXES: [&[u8]; 2] = [b"keys/", b"stamp/"];
 
 /// The partition that is copied. This release has one.
 const PARTITION: Partition = Partition(0);
@@ -138,7 +138,7 @@ pub fn frames(
     Ok(values.chain(end()).chain(blocks).chain(end()))
 }
 
-/// A key of the state area and its value.
+/// A key of the state area, or of a cursor, and its value.
 pub type KeyAndValue = (Vec<u8>, Vec<u8>);
 
 /// The values beside the journal that can't be derived from it, by key.
@@ -151,6 +151,9 @@ pub fn durable_values(store: &dyn Store) -> Result<Vec<KeyAndValue>, StoreError>
                 values.push((key, value));
             }
         }
+    }
+    for key in store.cursor_keys()? {
+        values.extend(store.cursor(&key)?.map(|value| (key, value)));
     }
     Ok(values)
 }
@@ -200,7 +203,11 @@ pub fn restore(
     }
     let tail = tail.map(|tail| append_tail(backup, &tail, store, &mut values)).transpose()?;
     for (key, value) in values {
-        store.put_state(&key, &value)?;
+        if key.starts_with(crate::outbox::PREFIX) {
+            store.put_cursor(&key, &value)?;
+        } else {
+            store.put_state(&key, &value)?;
+        }
     }
     Ok(Restored { head: store.head(PARTITION)?, tail })
 }

@@ -18,6 +18,7 @@ pub(super) fn conformance<Open: Fn() -> Box<dyn Store>>(create: impl Fn() -> Ope
     state_is_replaced_and_removed(&create());
     state_of_any_size(&create());
     state_keys_by_prefix(&create());
+    cursors_are_replaced_and_removed(&create());
     files_are_replaced_and_removed(&create());
     files_in_parts(&create());
     names_of_files(&create());
@@ -53,6 +54,28 @@ const PARTITION: Partition = Partition(0);
 
 fn all_blocks(store: &dyn Store, from: u64) -> Vec<Block> {
     store.blocks(PARTITION, Sequence(from)).map(Result::unwrap).collect()
+}
+
+fn cursors_are_replaced_and_removed(open: &dyn Fn() -> Box<dyn Store>) {
+    let store = open();
+    store.put_state(b"key", b"apart").unwrap();
+    assert_eq!(store.cursor(b"key").unwrap(), None);
+    store.put_cursor(b"key", b"first").unwrap();
+    store.put_cursor(b"key", &bytes(1, 40_000)).unwrap();
+    store.put_cursor(b"other", b"").unwrap();
+    store.put_cursor(b"gone", b"gone").unwrap();
+    store.delete_cursor(b"gone").unwrap();
+    store.delete_cursor(b"absent").unwrap();
+    assert!(matches!(store.put_cursor(&[0; 129], b""), Err(StoreError::Unstorable(_))));
+    drop(store);
+    for _ in 0..2 {
+        let store = open();
+        assert_eq!(store.cursor_keys().unwrap(), [b"key".to_vec(), b"other".to_vec()]);
+        assert_eq!(store.cursor(b"key").unwrap(), Some(bytes(1, 40_000)));
+        assert_eq!(store.cursor(b"other").unwrap(), Some(vec![]));
+        assert_eq!(store.cursor(b"gone").unwrap(), None);
+        assert_eq!(store.state(b"key").unwrap(), Some(b"apart".to_vec()));
+    }
 }
 
 fn an_empty_journal(open: &dyn Fn() -> Box<dyn Store>) {

@@ -4,6 +4,7 @@
 //! <data>/lock       held while the store is open
 //! <data>/journal/   the blocks, cut into chunks, in a row of folders; see `folders.rs`
 //! <data>/state/     the keys and values: snapshots, sealed keys, stamps
+//! <data>/cursors    the values that change every second; see `cursors.rs`
 //! <data>/files/     what is derived from the journal and too large for a value
 //! <data>/anchor     the head of the journal once more; see `anchor.rs`
 //! <data>/ballast    takes room, to be deleted when the disk is full; see `space.rs`
@@ -13,7 +14,7 @@
 //! when one is full, and can be copied while it grows.
 
 use std::collections::BTreeMap;
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,10 +24,14 @@ use parking_lot::{Mutex, RwLock};
 
 use super::anchor::{self, Anchor, Anchored};
 use super::chunk;
-use super::files::{Files, bytes_below, create_folder, machine, sync_folder};
+use super::cursors::Cursors;
+use super::files::{Files, bytes_below, create_folder, machine, make_private, private_file, sync_folder};
 use super::folders::Journal;
+use super::monitor::Monitor;
+use super::sled::Opening;
 use super::space;
 use super::state_area::StateArea;
+use super::write_behind::WriteBehind;
 use super::{
     Block, Database, Head, Partition, Sequence, Store, StoreError, StoredRecord, admit_file_name, admit_state_key,
     check_sync,
@@ -79,8 +84,11 @@ pub struct SledStore {
     heads: RwLock<BTreeMap<Partition, Head>>,
     journal: Journal,
     anchor: Anchor,
-    state: StateArea,
+    write_behind: WriteBehind,
+    state: Arc<StateArea>,
+    cursors: Arc<Cursors>,
     files: Files,
+    monitor: Arc<Monitor>,
     folder: PathBuf,
     reserve_bytes: u64,
     appending: Mutex<()>,
@@ -94,6 +102,7 @@ impl SledStore {
     /// Opens the store in `data`, or makes an empty one there. Waits for a process that is just ending.
     pub fn open(data: &Path, options: &SledOptions) -> Result<SledStore, StoreError> {
         let data = create_folder(data)?;
+        make_private(&data)?;
         Self::open_made(data.clone(), options).map_err(|error| space::name_ballast(&data, error))
     }
 
@@ -113,20 +122,27 @@ impl SledStore {
         let anchored = Anchored::read(&data)?;
         let is_begun = anchored.as_ref().is_some_and(|anchored| !anchored.heads.is_empty());
         let poisoned = Arc::new(AtomicBool::new(false));
-        let journal = Journal::open(&data, options, is_begun, Arc::clone(&poisoned))?;
+        let monitor = Arc::new(Monitor::default());
+        let journal = Journal::open(&data, options, is_begun, Arc::clone(&poisoned), Arc::clone(&monitor))?;
         let heads = journal.heads()?;
         if let Some(anchored) = anchored.as_ref().filter(|_| options.checks_end) {
             anchored.check(&data.join("journal"), &heads, |partition, next| journal.hash_before(partition, next))?;
         }
-        let state = data.join(STATE);
-        let state = Database::open_or_make(&state, options.state_cache_bytes, options.lock_wait)?;
+        let SledOptions { state_cache_bytes: cache_bytes, lock_wait, .. } = *options;
+        let opening = Opening { cache_bytes, lock_wait, monitor: Arc::clone(&monitor) };
+        let state = Arc::new(StateArea::open(Database::open_or_make(&data.join(STATE), &opening)?)?);
+        let cursors = Arc::new(Cursors::open(&data)?);
+        move_cursors(&state, &cursors)?;
         sync_folder(&data)?;
         Ok(SledStore {
             journal,
             anchor: Anchor::open(&data, anchored, &heads, Arc::clone(&poisoned))?,
             heads: RwLock::new(heads),
-            state: StateArea::open(state)?,
+            write_behind: WriteBehind::start(Arc::clone(&state), Arc::clone(&cursors), Arc::clone(&monitor))?,
+            state,
+            cursors,
             files: Files::open(create_folder(&data.join("files"))?)?,
+            monitor,
             folder: data,
             reserve_bytes: options.reserve_bytes,
             appending: Mutex::new(()),
@@ -145,6 +161,12 @@ impl SledStore {
         }
         // Nothing is acknowledged either once something failed in the background.
         written.and_then(|()| self.admit_write())
+    }
+
+    /// Runs a write of something that is derived, or that may be behind. A failure is counted, and stops nothing else: it is written again later.
+    fn write_derived(&self, write: impl FnOnce() -> Result<(), StoreError>) -> Result<(), StoreError> {
+        self.admit_write()?;
+        write().inspect_err(|_| self.monitor.derived_failed())
     }
 
     fn admit_write(&self) -> Result<(), StoreError> {
@@ -203,7 +225,9 @@ impl Store for SledStore {
 
     fn put_state_lazily(&self, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
         admit_state_key(key)?;
-        self.write(|| self.state.put(key, value, false).map(drop))
+        self.write_derived(|| self.state.put(key, value, false).map(drop))?;
+        self.write_behind.note();
+        Ok(())
     }
 
     fn state(&self, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
@@ -215,16 +239,41 @@ impl Store for SledStore {
     }
 
     fn delete_state_lazily(&self, key: &[u8]) -> Result<(), StoreError> {
-        self.write(|| self.state.delete(key).map(drop))
+        self.write_derived(|| self.state.delete(key).map(drop))?;
+        self.write_behind.note();
+        Ok(())
     }
 
     fn state_keys(&self, prefix: &[u8]) -> Result<Vec<Vec<u8>>, StoreError> {
         self.state.keys(prefix)
     }
 
+    fn put_cursor(&self, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
+        admit_state_key(key)?;
+        self.admit_write()?;
+        self.cursors.put(key, Some(value));
+        self.write_behind.note();
+        Ok(())
+    }
+
+    fn cursor(&self, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
+        Ok(self.cursors.value(key))
+    }
+
+    fn delete_cursor(&self, key: &[u8]) -> Result<(), StoreError> {
+        self.admit_write()?;
+        self.cursors.put(key, None);
+        self.write_behind.note();
+        Ok(())
+    }
+
+    fn cursor_keys(&self) -> Result<Vec<Vec<u8>>, StoreError> {
+        Ok(self.cursors.keys())
+    }
+
     fn put_file(&self, name: &str, bytes: &[u8]) -> Result<(), StoreError> {
         admit_file_name(name)?;
-        self.write(|| self.files.put(name, bytes))
+        self.write_derived(|| self.files.put(name, bytes))
     }
 
     fn file_part(&self, name: &str, offset: u64, length: usize) -> Result<Option<Vec<u8>>, StoreError> {
@@ -238,7 +287,7 @@ impl Store for SledStore {
 
     fn remove_file(&self, name: &str) -> Result<(), StoreError> {
         admit_file_name(name)?;
-        self.write(|| self.files.remove(name))
+        self.write_derived(|| self.files.remove(name))
     }
 
     fn free_bytes(&self) -> Result<Option<u64>, StoreError> {
@@ -253,15 +302,38 @@ impl Store for SledStore {
         // By their names and sizes: nothing is opened for it.
         ["journal", STATE, "files"].iter().map(|folder| bytes_below(&self.folder.join(folder))).sum()
     }
+
+    fn monitor(&self) -> Arc<Monitor> {
+        Arc::clone(&self.monitor)
+    }
 }
 
 /// The folder of the state area.
 const STATE: &str = "state";
 
+/// Moves the cursors that releases before kept in the state area, where values that change every second wear out the database.
+fn move_cursors(state: &StateArea, cursors: &Cursors) -> Result<(), StoreError> {
+    let keys = state.keys(CURSORS_BEFORE)?;
+    if keys.is_empty() {
+        return Ok(());
+    }
+    for key in &keys {
+        if let Some(value) = state.value(key)?.filter(|_| cursors.value(key).is_none()) {
+            cursors.put(key, Some(&value));
+        }
+    }
+    cursors.sync()?;
+    keys.iter().try_for_each(|key| state.delete(key).map(drop))?;
+    state.flush()
+}
+
+/// Under which keys of the state area releases before kept cursors.
+const CURSORS_BEFORE: &[u8] = b"webhooks/";
+
 /// Takes the folder for this process, waiting for one that is just ending.
 fn lock_folder(data: &Path, wait: Duration) -> Result<File, StoreError> {
     let path = data.join("lock");
-    let file = OpenOptions::new().create(true).truncate(false).write(true).open(&path);
+    let file = private_file().create(true).truncate(false).write(true).open(&path);
     let file = file.map_err(|source| machine(&path, source))?;
     let deadline = Instant::now() + wait;
     loop {
@@ -516,7 +588,8 @@ mod tests {
         let data = TempDir::new().unwrap();
         drop(open(data.path()));
         let impatient = SledOptions { lock_wait: Duration::from_millis(200), ..options() };
-        let _other = Database::open(&data.path().join(STATE), 1 << 20, Duration::ZERO).unwrap();
+        let opening = Opening { cache_bytes: 1 << 20, lock_wait: Duration::ZERO, monitor: Arc::default() };
+        let _other = Database::open(&data.path().join(STATE), &opening).unwrap();
         let error = SledStore::open(data.path(), &impatient).unwrap_err();
         assert!(error.to_string().contains("state: in use by another process"), "{error}");
     }

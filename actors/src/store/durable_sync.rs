@@ -37,6 +37,11 @@ pub fn durable_syncs() -> u64 {
     DURABLE_SYNCS.load(Ordering::SeqCst)
 }
 
+/// The most syncs of the store below us that were under way at one moment, since this process started.
+pub fn durable_syncs_at_once_max() -> u64 {
+    SYNCING_MAX.load(Ordering::SeqCst)
+}
+
 /// How many renames were followed by a sync of the folder that succeeded, since this process started.
 pub(super) fn durable_renames() -> u64 {
     DURABLE_RENAMES.load(Ordering::SeqCst)
@@ -61,6 +66,8 @@ pub(super) fn trust_again(file: &Metadata) {
 pub(super) const REPLACES_SYNC: bool = cfg!(target_os = "linux");
 
 static DURABLE_SYNCS: AtomicU64 = AtomicU64::new(0);
+static SYNCING: AtomicU64 = AtomicU64::new(0);
+static SYNCING_MAX: AtomicU64 = AtomicU64::new(0);
 static DURABLE_RENAMES: AtomicU64 = AtomicU64::new(0);
 static GUARDED_CALLS: AtomicU64 = AtomicU64::new(0);
 /// The files of which a read has failed, by their devices and inodes.
@@ -81,17 +88,19 @@ extern "C" fn sync_file_range(
     _bytes: libc::off64_t,
     _flags: libc::c_uint,
 ) -> libc::c_int {
-    loop {
+    SYNCING_MAX.fetch_max(SYNCING.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+    let result = loop {
         // SAFETY: `fdatasync` takes any number and answers EBADF when it is no open file; no memory is passed.
         let result = unsafe { libc::fdatasync(file) };
         if result == 0 {
             DURABLE_SYNCS.fetch_add(1, Ordering::SeqCst);
-            return 0;
         }
-        if std::io::Error::last_os_error().kind() != std::io::ErrorKind::Interrupted {
-            return result;
+        if result == 0 || std::io::Error::last_os_error().kind() != std::io::ErrorKind::Interrupted {
+            break result;
         }
-    }
+    };
+    SYNCING.fetch_sub(1, Ordering::SeqCst);
+    result
 }
 
 /// Takes the place of the C library's function of this name; remembers the file if it can't be read.

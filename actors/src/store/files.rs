@@ -2,9 +2,9 @@
 //! index, and the small files of the journal. Each is written under another name, synced, and then renamed, so that it is there
 //! whole or not at all. And what else a folder needs to be durable.
 
-use std::fs::File;
+use std::fs::{DirBuilder, File, OpenOptions, Permissions};
 use std::io::{self, Write};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use super::StoreError;
@@ -33,7 +33,7 @@ impl Files {
     pub(super) fn put(&self, name: &str, bytes: &[u8]) -> Result<(), StoreError> {
         let (unfinished, finished) = (self.folder.join(format!("{name}{UNFINISHED}")), self.folder.join(name));
         let write = || {
-            let mut file = File::create(&unfinished)?;
+            let mut file = private_file().write(true).create(true).truncate(true).open(&unfinished)?;
             file.write_all(bytes)?;
             file.sync_all()?;
             std::fs::rename(&unfinished, &finished)?;
@@ -90,12 +90,28 @@ impl Files {
     }
 }
 
-/// Makes a folder, with those above it, and makes their names durable. Answers with its absolute path.
+/// How a file is opened that nobody else may read, if it is made.
+pub(super) fn private_file() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.mode(0o600);
+    options
+}
+
+/// Takes the rights of everybody else from a folder: releases before made it with those of the process.
+pub(super) fn make_private(folder: &Path) -> Result<(), StoreError> {
+    let tighten = || {
+        let mode = folder.metadata()?.permissions().mode();
+        if mode & 0o077 == 0 { Ok(()) } else { std::fs::set_permissions(folder, Permissions::from_mode(0o700)) }
+    };
+    tighten().map_err(|source| machine(folder, source))
+}
+
+/// Makes a folder that nobody else may enter, with those above it, and makes their names durable. Answers with its absolute path.
 pub(super) fn create_folder(path: &Path) -> Result<PathBuf, StoreError> {
     let failed = |source| machine(path, source);
     let path = std::path::absolute(path).map_err(failed)?;
     let missing: Vec<&Path> = path.ancestors().take_while(|folder| !folder.exists()).collect();
-    std::fs::create_dir_all(&path).map_err(failed)?;
+    DirBuilder::new().recursive(true).mode(0o700).create(&path).map_err(failed)?;
     for parent in missing.iter().filter_map(|folder| folder.parent()) {
         File::open(parent).and_then(|folder| folder.sync_all()).map_err(failed)?;
     }

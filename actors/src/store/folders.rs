@@ -31,6 +31,8 @@ use parking_lot::{Mutex, RwLock};
 use super::chunk::{CHECKSUM_BYTES, Fault, Key, checksum_of};
 use super::files::{Files, bytes_below, create_folder, damaged, machine, remove_folder, sync_folder};
 use super::journal_folder::{JournalFolder, Span};
+use super::monitor::{Monitor, WaitFor};
+use super::sled::Opening;
 use super::tail::{Appended, Frame, Tail};
 use super::{Block, BlockHash, Database, Head, Partition, Sequence, SledOptions, StoreError, StoredRecord};
 
@@ -40,8 +42,8 @@ pub(super) struct Journal {
     shared: Arc<Shared>,
     /// What the thread in the background is to do; it ends when nobody can ask any more.
     work: Option<Sender<Work>>,
-    /// Asked to make the current folder durable, since a file of the tail is full. On a thread of its own: the writer may wait for it.
-    filled: Option<Sender<()>>,
+    /// Asked to make the current folder durable. On a thread of its own: the writer may wait for it.
+    settling: Option<Sender<Settle>>,
     threads: Vec<JoinHandle<()>>,
 }
 
@@ -52,11 +54,12 @@ impl Journal {
         options: &SledOptions,
         expected: bool,
         poisoned: Arc<AtomicBool>,
+        monitor: Arc<Monitor>,
     ) -> Result<Journal, StoreError> {
         convert_layout(data)?;
         let path = create_folder(&data.join(JOURNAL))?;
         let (tail, frames) = Tail::open(&path, options.tail_bytes)?;
-        let place = Place { files: Files::open(path.clone())?, path, options: options.clone() };
+        let place = Place { files: Files::open(path.clone())?, path, options: options.clone(), monitor };
         let (row, next) = place.open_row(expected, frames)?;
         let spans = row.current.spans()?;
         let bytes = if spans.is_empty() { 0 } else { bytes_below(row.current.path())? };
@@ -67,20 +70,21 @@ impl Journal {
             next: Mutex::new(next),
             bytes: AtomicU64::new(bytes),
             is_next_asked_for: AtomicBool::new(false),
+            is_flush_asked_for: AtomicBool::new(false),
             uses: AtomicU64::new(0),
             poisoned,
         });
         let (work, asked) = channel();
-        let (filled, settling) = channel();
+        let (settling, to_settle) = channel();
         let (working, settled) = (Arc::clone(&shared), Arc::clone(&shared));
         let thread = |name: &str, run: Box<dyn FnOnce() + Send>| {
             std::thread::Builder::new().name(name.to_owned()).spawn(run).map_err(|source| machine(data, source))
         };
         let threads = vec![
             thread("journal folders", Box::new(move || working.work(&asked)))?,
-            thread("journal tail", Box::new(move || settling.iter().for_each(|()| settled.settle())))?,
+            thread("journal tail", Box::new(move || to_settle.iter().for_each(|settle| settled.settle(settle))))?,
         ];
-        Ok(Journal { shared, work: Some(work), filled: Some(filled), threads })
+        Ok(Journal { shared, work: Some(work), settling: Some(settling), threads })
     }
 
     /// Whether a journal was ever made below `data`, in this layout or in that of the release before.
@@ -101,20 +105,22 @@ impl Journal {
         let shared = &self.shared;
         let folder_bytes = shared.place.options.folder_bytes;
         if shared.bytes.load(Ordering::Relaxed) >= folder_bytes {
+            let _waiting = shared.place.monitor.begin(WaitFor::FolderRoll);
             shared.roll()?;
             self.ask(Work::CloseSome);
         }
         let chunk_bytes: u64 = chunks.iter().map(|(_, value)| value.len() as u64).sum();
         let current = Arc::clone(&shared.row.read().current);
-        match shared.tail.append(&chunks)? {
-            Appended::TooLarge => current.write_chunks(chunks)?,
-            appended => {
-                if appended == Appended::AndFilled {
-                    // It is only gone when it panicked, and then the next file that is full stays so.
-                    let _ = self.filled.as_ref().map(|thread| thread.send(()));
-                }
-                current.insert_chunks(&chunks)?;
-            }
+        let appended = {
+            let _waiting = shared.place.monitor.begin(WaitFor::Sync);
+            shared.tail.append(&chunks)?
+        };
+        if appended == Appended::AndFilled {
+            self.settle(Settle::Filled);
+        }
+        current.insert_chunks(&chunks)?;
+        if current.wants_flush() && !shared.is_flush_asked_for.swap(true, Ordering::Relaxed) {
+            self.settle(Settle::Flush);
         }
         let bytes = shared.bytes.fetch_add(chunk_bytes, Ordering::Relaxed) + chunk_bytes;
         if bytes >= folder_bytes / 4 * 3 && !shared.is_next_asked_for.swap(true, Ordering::Relaxed) {
@@ -173,6 +179,11 @@ impl Journal {
         Ok((folder, closed.spans.get(&partition).copied()))
     }
 
+    fn settle(&self, settle: Settle) {
+        // It is only gone when it panicked, and then the next file that is full stays so.
+        let _ = self.settling.as_ref().map(|thread| thread.send(settle));
+    }
+
     fn ask(&self, work: Work) {
         // It is only gone when it panicked, and then what it would do ahead of time is done when it is needed.
         let _ = self.work.as_ref().map(|thread| thread.send(work));
@@ -192,7 +203,7 @@ impl Journal {
 
 impl Drop for Journal {
     fn drop(&mut self) {
-        drop((self.work.take(), self.filled.take()));
+        drop((self.work.take(), self.settling.take()));
         for thread in self.threads.drain(..) {
             if thread.join().is_err() {
                 tracing::error!("a thread of the journal's folders panicked");
@@ -255,6 +266,15 @@ enum Work {
     CloseSome,
 }
 
+/// Why the current folder is made durable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Settle {
+    /// A file of the tail is full.
+    Filled,
+    /// The folder soon takes nothing more before it is flushed.
+    Flush,
+}
+
 #[derive(Debug)]
 struct Shared {
     place: Place,
@@ -265,6 +285,7 @@ struct Shared {
     /// What was written to the current folder.
     bytes: AtomicU64,
     is_next_asked_for: AtomicBool,
+    is_flush_asked_for: AtomicBool,
     /// Counts the uses of closed folders, to know which was used last.
     uses: AtomicU64,
     poisoned: Arc<AtomicBool>,
@@ -295,15 +316,19 @@ impl Shared {
         Ok(())
     }
 
-    /// Makes the current folder durable, with all that was in memory when a file of the tail was full; those before it are.
-    fn settle(&self) {
+    /// Makes the current folder durable, with all that it has in memory; those before it are.
+    fn settle(&self, settle: Settle) {
+        let _waiting = self.place.monitor.begin(WaitFor::Settle);
         let current = Arc::clone(&self.row.read().current);
+        self.is_flush_asked_for.store(false, Ordering::Relaxed);
         let flushed = current.flush();
         if let Err(error) = &flushed {
             tracing::error!(%error, "the journal can't be made durable; nothing more is written by this process");
             self.poisoned.store(true, Ordering::SeqCst);
         }
-        self.tail.settled(flushed.is_ok());
+        if settle == Settle::Filled {
+            self.tail.settled(flushed.is_ok());
+        }
     }
 
     fn work(&self, asked: &Receiver<Work>) {
@@ -458,6 +483,7 @@ struct Place {
     path: PathBuf,
     files: Files,
     options: SledOptions,
+    monitor: Arc<Monitor>,
 }
 
 impl Place {
@@ -591,7 +617,7 @@ impl Place {
     /// Opens a folder, which is made if it is not there.
     fn make(&self, number: u32) -> Result<JournalFolder, StoreError> {
         let path = self.folder_path(number);
-        Database::open_or_make(&path, self.options.journal_cache_bytes, self.options.lock_wait).map(JournalFolder::new)
+        Database::open_or_make(&path, &self.opening()).map(JournalFolder::new)
     }
 
     fn open(&self, number: u32) -> Result<JournalFolder, StoreError> {
@@ -599,7 +625,12 @@ impl Place {
         if !Database::is_made(&path) {
             return Err(damaged(&path, MISSING));
         }
-        Database::open(&path, self.options.journal_cache_bytes, self.options.lock_wait).map(JournalFolder::new)
+        Database::open(&path, &self.opening()).map(JournalFolder::new)
+    }
+
+    fn opening(&self) -> Opening {
+        let SledOptions { journal_cache_bytes: cache_bytes, lock_wait, .. } = self.options;
+        Opening { cache_bytes, lock_wait, monitor: Arc::clone(&self.monitor) }
     }
 
     fn folder_path(&self, number: u32) -> PathBuf {

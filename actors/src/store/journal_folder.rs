@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::chunk::{self, BlockAssembler, Chunk, Fault, Key, RecordAssembler};
 use super::durable_sync::durable_syncs;
+use super::sled::UNFLUSHED_BYTES_MAX;
 use super::{Block, BlockHash, Database, Head, Pair, Partition, Sequence, StoreError, StoredRecord};
 
 /// A folder of the journal that is open.
@@ -70,16 +71,14 @@ impl JournalFolder {
 
     /// Takes in the chunks of one block, one after the other: they are durable in the journal's tail.
     pub(super) fn insert_chunks(&self, chunks: &[(Key, Vec<u8>)]) -> Result<(), StoreError> {
-        self.database.insert_each(chunks.iter().map(|(key, value)| (key.to_bytes(), value.as_slice())))?;
+        chunks.iter().try_for_each(|(key, value)| self.database.insert(&key.to_bytes(), value).map(drop))?;
         self.has_taken_in.store(true, Ordering::Release);
         Ok(())
     }
 
-    /// Makes the chunks of one block durable here, all or none, with all that was taken in before.
-    pub(super) fn write_chunks(&self, chunks: Vec<(Key, Vec<u8>)>) -> Result<(), StoreError> {
-        let syncs = durable_syncs();
-        self.database.insert_all(chunks.into_iter().map(|(key, value)| (key.to_bytes(), value)).collect())?;
-        self.database.flush(Some(syncs))
+    /// Whether it is time to flush, so that who takes in more does not have to wait for it.
+    pub(super) fn wants_flush(&self) -> bool {
+        self.database.unflushed_bytes() > UNFLUSHED_BYTES_MAX / 2
     }
 
     /// Makes all that was taken in durable.

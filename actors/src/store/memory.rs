@@ -12,12 +12,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use parking_lot::Mutex;
+use parking_lot::{Condvar, Mutex};
 
 use super::anchor::{self, Anchored};
 use super::files::damaged;
 use super::{
-    Block, BlockHash, Head, Partition, Sequence, Store, StoreError, StoredRecord, admit_file_name, admit_state_key,
+    Block, BlockHash, Head, Monitor, Partition, Sequence, Store, StoreError, StoredRecord, admit_file_name,
+    admit_state_key,
 };
 
 /// A store in memory. A clone is the same store, as if its folder had been opened again.
@@ -25,6 +26,15 @@ use super::{
 pub struct MemoryStore {
     disk: Arc<Mutex<Disk>>,
     poisoned: Arc<AtomicBool>,
+    hanging: Arc<Hanging>,
+    monitor: Arc<Monitor>,
+}
+
+/// Whether appends hang.
+#[derive(Debug, Default)]
+struct Hanging {
+    hangs: Mutex<bool>,
+    ended: Condvar,
 }
 
 impl MemoryStore {
@@ -38,7 +48,7 @@ impl MemoryStore {
     #[must_use]
     pub fn with_folders_of(blocks_max: usize) -> MemoryStore {
         let disk = Disk { folder_blocks_max: Some(blocks_max), ..Disk::default() };
-        MemoryStore { disk: Arc::new(Mutex::new(disk)), poisoned: Arc::default() }
+        MemoryStore { disk: Arc::new(Mutex::new(disk)), ..MemoryStore::default() }
     }
 
     /// The store that a new process finds after a power cut at this moment: all that was put durably, and of the rest as much as
@@ -53,7 +63,7 @@ impl MemoryStore {
         disk.cut(cut);
         damage.iter().for_each(|damage| disk.suffer(*damage));
         disk.open()?;
-        Ok(MemoryStore { disk: Arc::new(Mutex::new(disk)), poisoned: Arc::default() })
+        Ok(MemoryStore { disk: Arc::new(Mutex::new(disk)), ..MemoryStore::default() })
     }
 
     /// Appends a block, of which the power cut at this moment lets only the first steps happen. True if a full folder is closed for it.
@@ -72,6 +82,14 @@ impl MemoryStore {
         let mut disk = self.disk.lock();
         let made = disk.journals.values_mut().map(Journal::make_next);
         made.fold(false, |any, made| any | made)
+    }
+
+    /// What another thread does beside the writer: the cursors are made durable. True if there was something to do.
+    pub fn sync_cursors(&self) -> bool {
+        let mut disk = self.disk.lock();
+        let is_changed = disk.durable_cursors != disk.cursors;
+        disk.durable_cursors = disk.cursors.clone();
+        is_changed
     }
 
     /// How many puts and removals the power cut of this moment may take or leave: those that were asked for lazily, after the last
@@ -102,6 +120,27 @@ impl MemoryStore {
         self.disk.lock().fails_next_write = true;
     }
 
+    /// Makes files fail to be written, as where no file can be opened, until it is told otherwise. Nothing else fails for that.
+    pub fn fail_files(&self, fails: bool) {
+        self.disk.lock().fails_files = fails;
+    }
+
+    /// Makes appends wait, as on a disk that answers no more, until it is told otherwise.
+    pub fn hang_appends(&self, hangs: bool) {
+        *self.hanging.hangs.lock() = hangs;
+        self.hanging.ended.notify_all();
+    }
+
+    fn change_file(&self, name: &str, bytes: Option<Arc<[u8]>>) -> Result<(), StoreError> {
+        admit_file_name(name)?;
+        if self.disk.lock().fails_files {
+            self.monitor.derived_failed();
+            let source = std::io::Error::other("the disk was told to fail");
+            return Err(StoreError::Machine { folder: "memory".into(), source });
+        }
+        self.write(|disk| disk.put(name, bytes))
+    }
+
     fn write<Written>(&self, write: impl FnOnce(&mut Disk) -> Written) -> Result<Written, StoreError> {
         let mut disk = self.disk.lock();
         if self.poisoned.load(Ordering::SeqCst) {
@@ -118,6 +157,11 @@ impl MemoryStore {
 
 impl Store for MemoryStore {
     fn append(&self, block: &Block) -> Result<(), StoreError> {
+        let mut hangs = self.hanging.hangs.lock();
+        while *hangs {
+            self.hanging.ended.wait(&mut hangs);
+        }
+        drop(hangs);
         self.append_until(block, Reached::Block).map(drop)
     }
 
@@ -186,11 +230,25 @@ impl Store for MemoryStore {
         Ok(keys.take_while(|key| key.starts_with(prefix)).cloned().collect())
     }
 
+    fn put_cursor(&self, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
+        admit_state_key(key)?;
+        self.write(|disk| set(&mut disk.cursors, key.to_vec(), Some(value.to_vec())))
+    }
+
+    fn cursor(&self, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
+        Ok(self.disk.lock().cursors.get(key).cloned())
+    }
+
+    fn delete_cursor(&self, key: &[u8]) -> Result<(), StoreError> {
+        self.write(|disk| set(&mut disk.cursors, key.to_vec(), None))
+    }
+
+    fn cursor_keys(&self) -> Result<Vec<Vec<u8>>, StoreError> {
+        Ok(self.disk.lock().cursors.keys().cloned().collect())
+    }
+
     fn put_file(&self, name: &str, bytes: &[u8]) -> Result<(), StoreError> {
-        admit_file_name(name)?;
-        self.write(|disk| {
-            disk.put(name, Some(bytes.into()));
-        })
+        self.change_file(name, Some(bytes.into()))
     }
 
     fn file_part(&self, name: &str, offset: u64, length: usize) -> Result<Option<Vec<u8>>, StoreError> {
@@ -207,10 +265,7 @@ impl Store for MemoryStore {
     }
 
     fn remove_file(&self, name: &str) -> Result<(), StoreError> {
-        admit_file_name(name)?;
-        self.write(|disk| {
-            disk.put(name, None);
-        })
+        self.change_file(name, None)
     }
 
     fn size_bytes(&self) -> Result<u64, StoreError> {
@@ -219,6 +274,10 @@ impl Store for MemoryStore {
         let journal_bytes: usize = blocks.flat_map(|block| &block.records).map(Vec::len).sum();
         let state_bytes: usize = disk.state.iter().map(|(key, value)| key.len() + value.len()).sum();
         Ok((journal_bytes + state_bytes) as u64)
+    }
+
+    fn monitor(&self) -> Arc<Monitor> {
+        Arc::clone(&self.monitor)
     }
 }
 
@@ -229,6 +288,8 @@ pub struct PowerCut {
     pub lazy_kept: usize,
     /// The last so many writes of files are undone, as if the thread that writes them had not come to them yet.
     pub files_undone: usize,
+    /// The cursors that were not durable are there.
+    pub cursors_are_kept: bool,
     /// What was written of the anchor and not synced is there.
     pub anchor_is_kept: bool,
     /// Or half of its newest slot is.
@@ -270,10 +331,13 @@ struct Disk {
     durable_state: BTreeMap<Vec<u8>, Vec<u8>>,
     /// What was put (or removed) since all was durable, in order.
     lazy: Vec<(Vec<u8>, Option<Vec<u8>>)>,
+    cursors: BTreeMap<Vec<u8>, Vec<u8>>,
+    durable_cursors: BTreeMap<Vec<u8>, Vec<u8>>,
     files: BTreeMap<String, Arc<[u8]>>,
     /// What stood in the place of the files that were written last, in order.
     files_before: VecDeque<(String, Option<Arc<[u8]>>)>,
     fails_next_write: bool,
+    fails_files: bool,
 }
 
 /// So many writes of files can be undone.
@@ -314,11 +378,15 @@ impl Disk {
         self.lazy.truncate(cut.lazy_kept);
         self.sync_state();
         self.state = self.durable_state.clone();
+        if !cut.cursors_are_kept {
+            self.cursors = self.durable_cursors.clone();
+        }
+        self.durable_cursors = self.cursors.clone();
         for (name, before) in self.files_before.drain(..).rev().take(cut.files_undone) {
             set(&mut self.files, name, before);
         }
         self.files_before.clear();
-        self.fails_next_write = false;
+        (self.fails_next_write, self.fails_files) = (false, false);
         self.anchor.file = Some(self.anchor.after(cut)).filter(|file| !file.is_empty());
     }
 
@@ -581,6 +649,18 @@ mod tests {
         }
         assert_eq!(store.state(b"removed lazily").unwrap(), None);
         assert_eq!(store.state(b"snapshot").unwrap(), new);
+    }
+
+    #[test]
+    fn a_power_cut_leaves_a_cursor_as_it_was_or_as_it_was_when_it_was_synced() {
+        let store = MemoryStore::new();
+        store.put_cursor(b"cursor", b"old").unwrap();
+        assert!(store.sync_cursors() && !store.sync_cursors());
+        store.put_cursor(b"cursor", b"new").unwrap();
+        for (cursors_are_kept, expected) in [(true, b"new"), (false, b"old")] {
+            let after = store.after_power_cut(PowerCut { cursors_are_kept, ..PowerCut::default() }).unwrap();
+            assert_eq!(after.cursor(b"cursor").unwrap(), Some(expected.to_vec()));
+        }
     }
 
     /// A store of these many blocks, three to a folder, all of them anchored.

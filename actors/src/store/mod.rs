@@ -1,8 +1,8 @@
 //! Where blocks become durable.
 //!
-//! The store keeps two things. The journal: blocks of opaque Record bytes, each block made durable whole or not at all,
-//! numbered without a gap and chained by hash. And beside it an area of keys and values for what is derived from the
-//! journal or kept apart from it: snapshots, sealed keys, stamps.
+//! The store keeps the journal: blocks of opaque Record bytes, each block made durable whole or not at all,
+//! numbered without a gap and chained by hash. Beside it are an area of keys and values for what is derived from the
+//! journal or kept apart from it (snapshots, sealed keys, stamps), cursors, and files.
 //!
 //! It promises that what [`Store::append`] and [`Store::put_state`] answered with `Ok` survives a power cut, that nobody
 //! reads a block before it is durable, and that damage is an error that names its place, never silence and never a panic.
@@ -12,25 +12,30 @@ mod anchor;
 mod chunk;
 #[cfg(test)]
 mod conformance;
+mod cursors;
 mod disk;
 mod durable_sync;
 mod files;
 mod folders;
 mod journal_folder;
 mod memory;
+mod monitor;
 mod sled;
 mod space;
 mod state_area;
 mod tail;
+mod write_behind;
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 
 pub use self::chunk::{Key as ChunkKey, cut};
 pub use self::disk::{SledOptions, SledStore};
-pub use self::durable_sync::durable_syncs;
+pub use self::durable_sync::{durable_syncs, durable_syncs_at_once_max};
 pub use self::memory::{Damage, MemoryStore, PowerCut, Reached};
+pub use self::monitor::{Monitor, Wait, WaitFor, Waiting};
 use self::sled::{Database, Pair, check_sync};
 
 /// The longest key of the state area, in bytes.
@@ -72,7 +77,8 @@ pub trait Store: Send + Sync + 'static {
     fn put_state(&self, key: &[u8], value: &[u8]) -> Result<(), StoreError>;
 
     /// Replaces the value of a key, atomically, but without waiting for the disk: for what can be derived again, such as
-    /// snapshots. After a crash the key holds this value, or the one before, or nothing; never a part of either.
+    /// snapshots. It is made durable within about a second. After a crash before that the key holds this value, or the one before, or
+    /// nothing; never a part of either. A failure stops nothing else.
     fn put_state_lazily(&self, key: &[u8], value: &[u8]) -> Result<(), StoreError>;
 
     /// The value of a key. A value that was put lazily and no longer matches its checksum reads as absent; one that was
@@ -89,9 +95,24 @@ pub trait Store: Send + Sync + 'static {
     /// The keys that begin with `prefix`, in the order of their bytes.
     fn state_keys(&self, prefix: &[u8]) -> Result<Vec<Vec<u8>>, StoreError>;
 
+    /// Replaces the value of a cursor: of something small that changes every second and may be behind after a crash, such as how far a
+    /// receiver has come. It is made durable within about a second. After a crash before that the cursor holds a value that it had
+    /// since the last one that was durable, or that one. Keys are as in the state area, and apart from those.
+    fn put_cursor(&self, key: &[u8], value: &[u8]) -> Result<(), StoreError>;
+
+    /// The value of a cursor.
+    fn cursor(&self, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError>;
+
+    /// Removes a cursor, as durably as one is put.
+    fn delete_cursor(&self, key: &[u8]) -> Result<(), StoreError>;
+
+    /// The keys of the cursors, in the order of their bytes.
+    fn cursor_keys(&self) -> Result<Vec<Vec<u8>>, StoreError>;
+
     /// Keeps a file of what is derived from the journal, such as a run of the index: whole and durable when this returns, or not
     /// there at all. A file is never changed; one of the same name is replaced. The name has at most [`FILE_NAME_BYTES_MAX`] lower-case
     /// letters, digits, `-` and `.`, and begins with a letter. What is in it checks itself: the store adds no checksum.
+    /// A failure stops nothing else: it can be tried again.
     fn put_file(&self, name: &str, bytes: &[u8]) -> Result<(), StoreError>;
 
     /// Up to `length` bytes of a file from `offset`; fewer at its end, none when there is no such file.
@@ -115,6 +136,9 @@ pub trait Store: Send + Sync + 'static {
 
     /// The room that the store takes on its disk, in bytes.
     fn size_bytes(&self) -> Result<u64, StoreError>;
+
+    /// What the store waits for.
+    fn monitor(&self) -> Arc<Monitor>;
 }
 
 /// A part of the journal with a chain and sequence numbers of its own.

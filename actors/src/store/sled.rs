@@ -4,10 +4,10 @@
 //!
 //! - Its `flush` is not durable on Linux; `durable_sync` makes it so, and every flush checks that it was.
 //! - A flush wakes its seven threads, one of which writes and syncs a file that grows. So blocks are durable elsewhere first (`tail.rs`), and
-//!   their chunks are inserted one by one; only a block too large for that is a batch, which is recovered whole or not at all.
-//! - A batch locks out every other call into sled in this process, whichever database it belongs to, and so does a flush lock
-//!   out a batch. So the state area uses no batches: a long value is written under a new generation, one chunk a call, and
-//!   becomes the key's value with the single insert of its manifest. And a snapshot is put lazily, without a flush.
+//!   their chunks are inserted one by one.
+//! - A batch locks out every other call into sled in this process, whichever database it belongs to, and cannot be flushed in parts.
+//!   So there are no batches: a long value of the state area is written under a new generation, one chunk a call, and
+//!   becomes the key's value with the single insert of its manifest.
 //! - sled's log is recovered up to the first gap. What was inserted later is never there without what was inserted before,
 //!   which is why a manifest is never seen without its chunks.
 //! - It relies on the name of its newest snapshot before that name is durable; `durable_sync` makes it so.
@@ -21,6 +21,33 @@
 //! - It takes a read that fails while it opens for the end of its log. `durable_sync` keeps it from writing what it makes of that,
 //!   and such a database is not used.
 //! - It has no background flush here: what is durable is decided by this file alone. Its `mode` does nothing in this version.
+//!
+//! # Deadlock of sled's thread pool, and how it is prevented
+//!
+//! All databases of a process share one pool of seven threads. It does not grow while all of them are busy: the counter of
+//! idle threads wraps below zero and reads as more than enough. Tasks of the pool are: writes of sealed I/O buffers (one
+//! for each segment of 512 KiB, and one for each flush), truncations of a file, and reads of segment headers while a
+//! database opens. A write ends by locking the database's segment accountant (`sa_stabilize`). Who needs a
+//! new segment holds that lock and, where the file's end was given back before, waits for the queued truncation
+//! (`bump_tip`). If seven writes wait for such locks, no thread is left to truncate, and nobody ever goes on.
+//!
+//! A truncation itself waits for no lock. So it is enough that one thread stays free, which the following bounds guarantee:
+//!
+//! 1. A database has one writer at a time ([`Database::change`] holds a lock), and one flush at a time.
+//! 2. Before more than [`UNFLUSHED_BYTES_MAX`] would be inserted since what the last finished flush covered, the writer
+//!    flushes and waits. sled writes up to 9 bytes of log for each inserted byte between two flushes, since it writes
+//!    whole pages (measured: 914 KiB for 128 KiB in the journal, 1,065 KiB in a state area under churn). That is less than two segments, so
+//!    that at most two buffers are sealed because they are full, and one by a flush: three writes.
+//! 3. At most two databases are written at once, the state area and the journal's current folder: six writes.
+//! 4. Databases are opened and closed one at a time ([`OPENING`]). While one opens, only its opener has its segment accountant, and
+//!    truncations are waited for before anybody else gets it; one that closes has one write left. So that seventh write
+//!    never waits for a truncation, and its thread becomes free.
+//!
+//! The weakest step: a flush returns when the write is synced (`mark_interval`), just before the write's last step, the
+//! lock in `sa_stabilize`. A thread that is not scheduled between the two is not counted by the bounds. Several threads would have to
+//! be left out by the scheduler at this place for as long as the writer takes for several flushes, each of which needs another
+//! thread of the pool. Readers are the other one: a page that left the cache before it was flushed is flushed by who reads it. Against
+//! both stands the watchdog: a wait that is too long ends the process, and a restart loses nothing.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -29,14 +56,17 @@ use std::ops::RangeBounds;
 use std::os::unix::fs::FileExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use ::sled::{Batch, Config, Db, Error, IVec, Iter};
+use ::sled::{Config, Db, Error, IVec, Iter};
 use parking_lot::Mutex;
 
 use super::StoreError;
 use super::durable_sync::{REPLACES_SYNC, durable_renames, durable_syncs, guarded_calls, is_distrusted, trust_again};
 use super::files::{create_folder, damaged, machine, remove_folder, sync_folder};
+use super::monitor::{Monitor, WaitFor};
 
 /// A sled database in a folder, and the place where its panics and errors become ours.
 #[derive(Debug)]
@@ -44,29 +74,72 @@ pub(super) struct Database {
     /// There until it is closed.
     database: Option<Db>,
     path: PathBuf,
+    /// Held while something is inserted or removed: there is one writer at a time.
+    written: Mutex<Written>,
+    /// Held while it is flushed.
+    flushing: Mutex<()>,
+    monitor: Arc<Monitor>,
+}
+
+/// How a database is opened.
+#[derive(Debug, Clone)]
+pub(super) struct Opening {
+    /// The memory for its pages, in bytes.
+    pub(super) cache_bytes: u64,
+    /// How long to wait for whoever still has it open.
+    pub(super) lock_wait: Duration,
+    /// Where it is noted what waits for it.
+    pub(super) monitor: Arc<Monitor>,
 }
 
 /// A key and its value.
 pub(super) type Pair = (IVec, IVec);
 
+/// Bytes that may be inserted into a database beyond what the last finished flush covers.
+pub(super) const UNFLUSHED_BYTES_MAX: u64 = 96 << 10;
+
+/// What an insert or a removal counts at least, in bytes.
+const CHANGE_BYTES: usize = 128;
+
+/// Bytes that were inserted into a database since it was opened.
+#[derive(Debug, Default)]
+struct Written {
+    all: u64,
+    /// Those that are durable.
+    flushed: u64,
+}
+
+/// Held while a database is opened or closed.
+static OPENING: Mutex<()> = Mutex::new(());
+
 impl Database {
     /// Opens what is there. Waits for whoever still has it open.
-    pub(super) fn open(path: &Path, cache_bytes: u64, lock_wait: Duration) -> Result<Database, StoreError> {
+    pub(super) fn open(path: &Path, opening: &Opening) -> Result<Database, StoreError> {
         create_folder(path)?;
         remove_unfinished_snapshots(path)?;
         let file = path.join(DATABASE_FILE);
         if let Ok(file) = file.metadata() {
             trust_again(&file);
         }
-        let deadline = Instant::now() + lock_wait;
+        let deadline = Instant::now() + opening.lock_wait;
         let database = loop {
-            let config = Config::new().path(path).cache_capacity(cache_bytes).flush_every_ms(None);
-            match guarded(path, || config.open()) {
+            let config = Config::new().path(path).cache_capacity(opening.cache_bytes).flush_every_ms(None);
+            let opened = {
+                let _one_at_a_time = OPENING.lock();
+                guarded(path, || config.open())
+            };
+            match opened {
                 Err(StoreError::InUse { .. }) if Instant::now() < deadline => std::thread::sleep(LOCK_RETRY),
                 opened => break opened?,
             }
         };
-        let database = Database { database: Some(database), path: path.to_path_buf() };
+        let database = Database {
+            database: Some(database),
+            path: path.to_path_buf(),
+            written: Mutex::default(),
+            flushing: Mutex::default(),
+            monitor: Arc::clone(&opening.monitor),
+        };
         if is_distrusted(&file.metadata().map_err(|source| machine(&file, source))?) {
             return Err(machine(&file, io::Error::other("it could not be read while it was opened")));
         }
@@ -76,13 +149,13 @@ impl Database {
 
     /// Opens what is there, or an empty database, which is durable before it has its name. It stays open under its new name:
     /// sled uses the old one only while it opens.
-    pub(super) fn open_or_make(path: &Path, cache_bytes: u64, lock_wait: Duration) -> Result<Database, StoreError> {
+    pub(super) fn open_or_make(path: &Path, opening: &Opening) -> Result<Database, StoreError> {
         if path.exists() {
-            return Database::open(path, cache_bytes, lock_wait);
+            return Database::open(path, opening);
         }
         let unfinished = path.with_extension("unfinished");
         remove_folder(&unfinished)?;
-        let mut database = Database::open(&unfinished, cache_bytes, lock_wait)?;
+        let mut database = Database::open(&unfinished, opening)?;
         database.flush(None)?;
         sync_folder(&unfinished)?;
         std::fs::rename(&unfinished, path).map_err(|source| machine(path, source))?;
@@ -106,29 +179,12 @@ impl Database {
 
     /// Answers with the value that the key had before.
     pub(super) fn insert(&self, key: &[u8], value: &[u8]) -> Result<Option<IVec>, StoreError> {
-        self.wait(|database| database.insert(key, value))
-    }
-
-    /// Inserts one after the other.
-    pub(super) fn insert_each<'a, Key: AsRef<[u8]>>(
-        &self,
-        mut pairs: impl Iterator<Item = (Key, &'a [u8])>,
-    ) -> Result<(), StoreError> {
-        self.wait(|database| pairs.try_for_each(|(key, value)| database.insert(key, value).map(drop)))
-    }
-
-    /// Inserts all of them or none.
-    pub(super) fn insert_all<Key: AsRef<[u8]>>(&self, pairs: Vec<(Key, Vec<u8>)>) -> Result<(), StoreError> {
-        let mut batch = Batch::default();
-        for (key, value) in pairs {
-            batch.insert(key.as_ref(), value);
-        }
-        self.wait(|database| database.apply_batch(batch))
+        self.change(key.len() + value.len(), |database| database.insert(key, value))
     }
 
     /// Answers with the value that the key had.
     pub(super) fn remove(&self, key: &[u8]) -> Result<Option<IVec>, StoreError> {
-        self.call(|database| database.remove(key))
+        self.change(key.len(), |database| database.remove(key))
     }
 
     /// What lies in a range of keys, in their order, from either end.
@@ -144,11 +200,44 @@ impl Database {
     /// Makes everything written so far durable. `syncs` is the count from before something was written, if anything was: it
     /// must have risen. Without it the flush only waits for what others wrote.
     pub(super) fn flush(&self, syncs: Option<u64>) -> Result<(), StoreError> {
-        self.wait(|database| database.flush())?;
+        let written = self.written.lock().all;
+        self.flush_now()?;
+        let mut counted = self.written.lock();
+        counted.flushed = counted.flushed.max(written);
+        drop(counted);
         if REPLACES_SYNC && syncs.is_some_and(|before| durable_syncs() == before) {
             return Err(StoreError::SyncNotDurable { folder: self.path.clone() });
         }
         Ok(())
+    }
+
+    /// Bytes that were written since what the last finished flush covered.
+    pub(super) fn unflushed_bytes(&self) -> u64 {
+        let written = self.written.lock();
+        written.all - written.flushed
+    }
+
+    fn flush_now(&self) -> Result<(), StoreError> {
+        let _waiting = self.monitor.begin(WaitFor::Flush);
+        let _one_at_a_time = self.flushing.lock();
+        self.wait(|database| database.flush()).map(drop)
+    }
+
+    /// Changes `bytes` bytes, once so few are not durable that sled's threads cannot all come to wait; see the module.
+    fn change<Answer>(
+        &self,
+        bytes: usize,
+        change: impl FnOnce(&Db) -> Result<Answer, Error>,
+    ) -> Result<Answer, StoreError> {
+        let _waiting = self.monitor.begin(WaitFor::Change);
+        let mut written = self.written.lock();
+        let bytes = (bytes + CHANGE_BYTES) as u64;
+        if written.all + bytes > written.flushed + UNFLUSHED_BYTES_MAX {
+            self.flush_now()?;
+            written.flushed = written.all;
+        }
+        written.all += bytes;
+        self.wait(change)
     }
 
     fn call<Answer>(&self, call: impl FnOnce(&Db) -> Result<Answer, Error>) -> Result<Answer, StoreError> {
@@ -217,18 +306,33 @@ fn look_after() {
         };
         for database in late {
             tracing::warn!("the disk takes longer than a second");
+            if WAKING.fetch_add(1, Ordering::AcqRel) >= WAKING_MAX {
+                WAKING.fetch_sub(1, Ordering::AcqRel);
+                continue;
+            }
             // It may wait as long as the call: it has a thread of its own.
             let waking = std::thread::Builder::new().name("journal wake".to_owned());
-            let _cannot_be_helped = waking.spawn(move || {
+            let waking = waking.spawn(move || {
                 let _told_to_the_caller = catch_unwind(AssertUnwindSafe(|| database.flush()));
+                WAKING.fetch_sub(1, Ordering::AcqRel);
             });
+            if waking.is_err() {
+                WAKING.fetch_sub(1, Ordering::AcqRel);
+            }
         }
     }
 }
 
+/// Threads that flush for a call that is late.
+static WAKING: AtomicUsize = AtomicUsize::new(0);
+
+/// So many of them at once: more would not help.
+const WAKING_MAX: usize = 8;
+
 impl Drop for Database {
     fn drop(&mut self) {
         let database = self.database.take();
+        let _one_at_a_time = OPENING.lock();
         let is_closed = catch_unwind(AssertUnwindSafe(|| drop(database))).is_ok();
         if !is_closed {
             tracing::error!(folder = %self.path.display(), "the database could not be closed; what was acknowledged is durable");
@@ -264,7 +368,8 @@ pub(super) fn check_sync(data: &Path, lock_wait: Duration) -> Result<(), StoreEr
     }
     let scratch = data.join("sync-check");
     remove_folder(&scratch)?;
-    let database = Database::open(&scratch, 1 << 20, lock_wait)?;
+    let monitor = Arc::new(Monitor::default());
+    let database = Database::open(&scratch, &Opening { cache_bytes: 1 << 20, lock_wait, monitor })?;
     let syncs = durable_syncs();
     database.insert(b"scratch", b"scratch")?;
     let written = database.flush(Some(syncs));

@@ -86,6 +86,11 @@ impl StateArea {
         Ok(removed.is_some())
     }
 
+    /// Makes durable what was put lazily.
+    pub(super) fn flush(&self) -> Result<(), StoreError> {
+        if self.database.unflushed_bytes() == 0 { Ok(()) } else { self.database.flush(None) }
+    }
+
     pub(super) fn value(&self, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
         if let Ok(value) = self.read(key) {
             return Ok(value);
@@ -291,12 +296,14 @@ fn generation_prefix(generation: u64) -> [u8; 9] {
 #[cfg(test)]
 mod tests {
     use std::path::Path;
+    use std::sync::Arc;
     use std::time::Duration;
 
     use tempfile::TempDir;
 
     use super::*;
     use crate::store::conformance::bytes;
+    use crate::store::sled::Opening;
 
     #[test]
     fn a_torn_value_is_absent_if_it_was_lazy_and_damage_if_it_was_not() {
@@ -353,6 +360,7 @@ mod tests {
     }
 
     fn open(data: &Path) -> StateArea {
-        StateArea::open(Database::open(data, 4 << 20, Duration::from_secs(10)).unwrap()).unwrap()
+        let opening = Opening { cache_bytes: 4 << 20, lock_wait: Duration::from_secs(10), monitor: Arc::default() };
+        StateArea::open(Database::open(data, &opening).unwrap()).unwrap()
     }
 }

@@ -6,7 +6,7 @@
 //!
 //! To make the database durable costs more than the disk asks for: a thread of its own writes, seven are woken for it, and its file
 //! grows, which the file system has to note each time. So the journal's thread writes a block itself, over what was written there
-//! before, and syncs it; the database has it in memory, and writes it when it likes. When one file is full, the other one is begun,
+//! before, and syncs it; the database has it in memory, and a thread in the background flushes it. When one file is full, the other one is begun,
 //! and the first is left alone until the database is durable, which a thread in the background sees to.
 //!
 //! At opening, the database is given what it lacks. That works because its log is recovered up to a gap: it has every chunk up to
@@ -15,9 +15,10 @@
 //! No write touches a page of a frame that was acknowledged. Every page is looked at when a file is read, so that a damaged frame
 //! hides none behind it, and is noticed by the gap that it leaves; only the last one can't be told from one that was never finished.
 //!
-//! A file begins small, and is made twice as large each time it is begun, up to a limit.
+//! A file begins small, and is made twice as large each time it is begun, up to a limit. A block that is larger than the limit
+//! still goes into one file, which grows to hold it.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -25,14 +26,14 @@ use std::path::{Path, PathBuf};
 use parking_lot::{Condvar, Mutex};
 
 use super::chunk::{CHECKSUM_BYTES, Chunk, KEY_BYTES, Key, checksum_of};
-use super::files::{machine, sync_folder};
+use super::files::{machine, private_file, sync_folder};
 use super::{BlockHash, Partition, Sequence, StoreError};
 
 /// The two files.
 #[derive(Debug)]
 pub(super) struct Tail {
     files: [TailFile; 2],
-    /// How large a file gets.
+    /// How much of a file is filled, and how large it gets unless one block is larger.
     bytes_max: usize,
     writing: Mutex<Writing>,
     settling: Mutex<Settling>,
@@ -78,7 +79,7 @@ impl Tail {
     pub(super) fn open(journal: &Path, bytes_max: usize) -> Result<(Tail, Vec<Frame>), StoreError> {
         let open = |name| {
             let path: PathBuf = journal.join(name);
-            let file = OpenOptions::new().create(true).truncate(false).read(true).write(true).open(&path);
+            let file = private_file().create(true).truncate(false).read(true).write(true).open(&path);
             file.map(|file| TailFile { file, path: path.clone() }).map_err(|source| machine(&path, source))
         };
         let files = [open("tail-0")?, open("tail-1")?];
@@ -107,25 +108,24 @@ impl Tail {
         Ok((tail, frames))
     }
 
-    /// Makes a block durable, if it is not larger than a file gets. There is one writer at a time, and when it writes a block, the
-    /// database has all those before it in memory.
+    /// Makes a block durable. There is one writer at a time, and when it writes a block, the database has all those before it in memory.
     pub(super) fn append(&self, chunks: &[(Key, Vec<u8>)]) -> Result<Appended, StoreError> {
         let mut writing = self.writing.lock();
         let Writing { active, at, sizes, counter, frame } = &mut *writing;
         encode(*counter, chunks, frame);
-        if frame.len() > self.bytes_max {
-            return Ok(Appended::TooLarge);
+        if u32::try_from(frame.len()).is_err() {
+            return Err(StoreError::Unstorable("a block takes less than 4 GiB"));
         }
         let mut has_filled = false;
-        if *at + frame.len() > sizes[*active] {
+        if *at + frame.len() > sizes[*active].min(self.bytes_max) {
             has_filled = *at > 0;
             if has_filled {
                 self.leave()?;
                 *active = 1 - *active;
             }
             *at = 0;
-            let wanted =
-                (2 * sizes[*active]).max(frame.len().next_power_of_two()).max(FILE_BYTES_MIN).min(self.bytes_max);
+            let wanted = (2 * sizes[*active]).max(FILE_BYTES_MIN).min(self.bytes_max);
+            let wanted = wanted.max(frame.len().next_power_of_two());
             if wanted > sizes[*active] {
                 self.files[*active].enlarge(sizes[*active], wanted)?;
                 sizes[*active] = wanted;
@@ -168,8 +168,6 @@ pub(super) enum Appended {
     Durably,
     /// It is durable, and is the first in its file: the other one is full, and the database is to be made durable.
     AndFilled,
-    /// It was not written: it does not fit.
-    TooLarge,
 }
 
 impl TailFile {
@@ -364,13 +362,20 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_not_written() {
+    fn a_block_that_is_larger_than_a_file_makes_it_grow() {
         let journal = TempDir::new().unwrap();
         let (tail, _) = Tail::open(journal.path(), BYTES_MAX).unwrap();
-        let blocks = blocks([BYTES_MAX, 300].into_iter());
-        assert_eq!(append(&tail, &blocks[0]), Appended::TooLarge);
-        assert_eq!(append(&tail, &blocks[1]), Appended::Durably);
-        assert_eq!(found(journal.path()), [2]);
+        let blocks = blocks([300, 3 * BYTES_MAX, 300, 300].into_iter());
+        let appended = blocks.iter().map(|block| {
+            let appended = append(&tail, block);
+            if appended == Appended::AndFilled {
+                tail.settled(true);
+            }
+            appended
+        });
+        let appended: Vec<_> = appended.collect();
+        assert_eq!(appended, [Appended::Durably, Appended::AndFilled, Appended::AndFilled, Appended::Durably]);
+        assert_eq!(found(journal.path()), [2, 3, 4]);
     }
 
     /// Written down so that a change of the format does not pass unnoticed: a tail of an earlier build is read as it is.

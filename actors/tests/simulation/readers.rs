@@ -13,7 +13,7 @@ use actors::projector::{
 };
 use actors::resident::{Books, Resident};
 use actors::seal::Keyring;
-use actors::store::{Block, Head, MemoryStore, Partition, Sequence, Store, StoreError, StoredRecord};
+use actors::store::{Block, Head, MemoryStore, Monitor, Partition, Sequence, Store, StoreError, StoredRecord};
 use ledger::event::Event;
 use ledger::id::{GroupNumber, LedgerId, ObjectId, RecipientNumber};
 use ledger::merchant::MerchantState;
@@ -356,6 +356,26 @@ impl Store for Meddling {
 
     fn state(&self, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
         self.store.state(key)
+    }
+
+    fn put_cursor(&self, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
+        self.store.put_cursor(key, value)
+    }
+
+    fn cursor(&self, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
+        self.store.cursor(key)
+    }
+
+    fn delete_cursor(&self, key: &[u8]) -> Result<(), StoreError> {
+        self.store.delete_cursor(key)
+    }
+
+    fn cursor_keys(&self) -> Result<Vec<Vec<u8>>, StoreError> {
+        self.store.cursor_keys()
+    }
+
+    fn monitor(&self) -> Arc<Monitor> {
+        self.store.monitor()
     }
 
     fn delete_state(&self, key: &[u8]) -> Result<(), StoreError> {

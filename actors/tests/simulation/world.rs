@@ -1070,7 +1070,7 @@ impl World {
                 self.coverage.saw("readers opened with an index that was behind");
             }
         }
-        let cut = PowerCut { lazy_kept, files_undone, anchor_is_kept, anchor_is_torn };
+        let cut = PowerCut { lazy_kept, files_undone, anchor_is_kept, anchor_is_torn, cursors_are_kept: false };
         self.coverage.saw(match self.store.blocks_behind_anchor(Partition(0), cut) {
             0 => "crash with the anchor up to date",
             _ if anchor_is_torn => "crash while the anchor was written",

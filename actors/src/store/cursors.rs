@@ -1,0 +1,296 @@
+//! Cursors: small values that change every second, such as how far each receiver has come, in an append-only log of keys and values.
+//!
+//! ```text
+//! <data>/cursors    "centavo-cursors-1", then a frame for each change
+//! ```
+//!
+//! A change is in memory at once, and in the file when [`Cursors::sync`] was called. Changes of one key in between are one frame. A crash
+//! leaves each key with some value that it had since the last sync, or that of the sync. At opening the frames are
+//! replayed, and what follows the last whole one is cut off. When more than half of the file is out of date, it is written anew.
+//!
+//! After a failed write or sync nothing is known of the end of the file, so that the next sync writes it anew.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use parking_lot::Mutex;
+
+use super::StoreError;
+use super::chunk::{CHECKSUM_BYTES, checksum_of};
+use super::files::{Files, machine, private_file};
+
+/// The log of a store, and its values.
+#[derive(Debug)]
+pub(super) struct Cursors {
+    path: PathBuf,
+    values: Mutex<Values>,
+    /// Held while the file is written.
+    log: Mutex<Log>,
+}
+
+#[derive(Debug, Default)]
+struct Values {
+    all: BTreeMap<Vec<u8>, Vec<u8>>,
+    /// The keys that changed since the file was synced.
+    changed: BTreeSet<Vec<u8>>,
+}
+
+impl Values {
+    fn set(&mut self, key: &[u8], value: Option<&[u8]>) {
+        match value {
+            Some(value) => self.all.insert(key.to_vec(), value.to_vec()),
+            None => self.all.remove(key),
+        };
+    }
+}
+
+#[derive(Debug)]
+struct Log {
+    file: File,
+    /// Where the next frame goes; none when the end of the file is unknown.
+    end: Option<u64>,
+}
+
+impl Cursors {
+    /// Opens the file in the folder `data`, which is made if it is not there.
+    pub(super) fn open(data: &Path) -> Result<Cursors, StoreError> {
+        let path = data.join(FILE);
+        if !path.exists() {
+            Files::open(data.to_path_buf())?.put(FILE, HEADER)?;
+        }
+        let bytes = std::fs::read(&path).map_err(|source| machine(&path, source))?;
+        let mut values = Values::default();
+        let end = replay(&bytes, &mut values).map_err(|found| StoreError::NewerFormat {
+            folder: path.clone(),
+            found,
+            known: FORMAT,
+        })?;
+        let file = private_file().write(true).open(&path).map_err(|source| machine(&path, source))?;
+        if end < bytes.len() {
+            tracing::info!(file = %path.display(), bytes = bytes.len() - end, "an unfinished change at the end is cut off");
+            file.set_len(end as u64).map_err(|source| machine(&path, source))?;
+        }
+        // A file that is damaged at its begin is written anew.
+        let end = Some(end as u64).filter(|end| *end > 0);
+        Ok(Cursors { path, values: Mutex::new(values), log: Mutex::new(Log { file, end }) })
+    }
+
+    pub(super) fn put(&self, key: &[u8], value: Option<&[u8]>) {
+        let mut values = self.values.lock();
+        if values.all.get(key).map(Vec::as_slice) != value {
+            values.set(key, value);
+            values.changed.insert(key.to_vec());
+        }
+    }
+
+    pub(super) fn value(&self, key: &[u8]) -> Option<Vec<u8>> {
+        self.values.lock().all.get(key).cloned()
+    }
+
+    /// The keys, in the order of their bytes.
+    pub(super) fn keys(&self) -> Vec<Vec<u8>> {
+        self.values.lock().all.keys().cloned().collect()
+    }
+
+    /// Makes all changes durable.
+    pub(super) fn sync(&self) -> Result<(), StoreError> {
+        let mut log = self.log.lock();
+        let (changes, live_bytes, changed) = {
+            let mut values = self.values.lock();
+            let changed = std::mem::take(&mut values.changed);
+            let mut changes = Vec::new();
+            changed.iter().for_each(|key| encode(key, values.all.get(key).map(Vec::as_slice), &mut changes));
+            let live = values.all.iter().map(|(key, value)| FRAME_BYTES + key.len() + value.len());
+            (changes, HEADER.len() + live.sum::<usize>(), changed)
+        };
+        if changed.is_empty() && log.end.is_some() {
+            return Ok(());
+        }
+        let synced = match log.end.filter(|end| *end < REWRITTEN_FROM || *end < 2 * live_bytes as u64) {
+            Some(end) => self.append(&mut log, end, &changes),
+            None => self.rewrite(&mut log),
+        };
+        if synced.is_err() {
+            log.end = None;
+            self.values.lock().changed.extend(changed);
+        }
+        synced
+    }
+
+    fn append(&self, log: &mut Log, end: u64, changes: &[u8]) -> Result<(), StoreError> {
+        let written = log.file.write_all_at(changes, end).and_then(|()| log.file.sync_data());
+        written.map_err(|source| machine(&self.path, source))?;
+        log.end = Some(end + changes.len() as u64);
+        Ok(())
+    }
+
+    fn rewrite(&self, log: &mut Log) -> Result<(), StoreError> {
+        let mut bytes = HEADER.to_vec();
+        self.values.lock().all.iter().for_each(|(key, value)| encode(key, Some(value), &mut bytes));
+        let folder = self.path.parent().unwrap_or(Path::new(".")).to_path_buf();
+        Files::open(folder)?.put(FILE, &bytes)?;
+        log.file = private_file().write(true).open(&self.path).map_err(|source| machine(&self.path, source))?;
+        log.end = Some(bytes.len() as u64);
+        Ok(())
+    }
+}
+
+/// A frame: how many bytes follow the length, a byte that tells a value from a removal, the key's length, key, value, and the
+/// CRC32C of all before it.
+fn encode(key: &[u8], value: Option<&[u8]>, bytes: &mut Vec<u8>) {
+    let begin = bytes.len();
+    let body = FRAME_BYTES - LENGTH_BYTES + key.len() + value.map_or(0, <[u8]>::len);
+    bytes.extend_from_slice(&(body as u32).to_be_bytes());
+    bytes.push(u8::from(value.is_some()));
+    bytes.push(key.len() as u8);
+    bytes.extend_from_slice(key);
+    bytes.extend_from_slice(value.unwrap_or_default());
+    let checksum = checksum_of(b"", &bytes[begin..]);
+    bytes.extend_from_slice(&checksum);
+}
+
+/// Takes in the frames that are whole, up to the first that is not, and tells where they end: 0 where not even the header is
+/// whole. Or, as an error, the newer format of the file.
+fn replay(bytes: &[u8], values: &mut Values) -> Result<usize, u8> {
+    let (name, format) = HEADER.split_at(HEADER.len() - 1);
+    match bytes.strip_prefix(name).and_then(|rest| rest.first()) {
+        Some(found) if *found == format[0] => {}
+        Some(found) if *found > format[0] => return Err(found - b'0'),
+        _ => return Ok(0),
+    }
+    let mut end = HEADER.len();
+    while let Some((key, value, length)) = decode(&bytes[end..]) {
+        values.set(key, value);
+        end += length;
+    }
+    Ok(end)
+}
+
+fn decode(bytes: &[u8]) -> Option<(&[u8], Option<&[u8]>, usize)> {
+    let (length, rest) = bytes.split_first_chunk::<LENGTH_BYTES>()?;
+    let length = u32::from_be_bytes(*length) as usize;
+    let (body, checksum) = rest.get(..length)?.split_last_chunk::<CHECKSUM_BYTES>()?;
+    if checksum_of(b"", &bytes[..LENGTH_BYTES + body.len()]) != *checksum {
+        return None;
+    }
+    let (&[is_value, key_bytes], rest) = body.split_first_chunk()?;
+    let (key, value) = rest.split_at_checked(usize::from(key_bytes))?;
+    Some((key, (is_value == 1).then_some(value), LENGTH_BYTES + length))
+}
+
+const FILE: &str = "cursors";
+/// The last byte is the format's number.
+const HEADER: &[u8] = b"centavo-cursors-1";
+const FORMAT: u8 = 1;
+const LENGTH_BYTES: usize = 4;
+/// What a frame takes beside key and value.
+const FRAME_BYTES: usize = LENGTH_BYTES + 2 + CHECKSUM_BYTES;
+/// A smaller file is not written anew.
+const REWRITTEN_FROM: u64 = 64 << 10;
+
+#[cfg(test)]
+mod tests {
+    use tempfile::TempDir;
+
+    use super::*;
+
+    fn all(cursors: &Cursors) -> Vec<(Vec<u8>, Vec<u8>)> {
+        cursors.keys().into_iter().map(|key| (key.clone(), cursors.value(&key).unwrap())).collect()
+    }
+
+    #[test]
+    fn what_was_synced_is_there_and_a_torn_end_is_cut_off() {
+        let data = TempDir::new().unwrap();
+        let cursors = Cursors::open(data.path()).unwrap();
+        cursors.put(b"a", Some(b"1"));
+        cursors.put(b"b", Some(b"2"));
+        cursors.sync().unwrap();
+        let first = all(&cursors);
+        cursors.put(b"a", Some(b"one"));
+        cursors.put(b"b", None);
+        cursors.sync().unwrap();
+        let second = all(&cursors);
+        assert_eq!(second, [(b"a".to_vec(), b"one".to_vec())]);
+        cursors.put(b"c", Some(b"lost"));
+        drop(cursors);
+        let path = data.path().join(FILE);
+        let whole = std::fs::read(&path).unwrap();
+        assert_eq!(all(&Cursors::open(data.path()).unwrap()), second, "what was not synced is not there");
+        let frames = 2 * (FRAME_BYTES + 2);
+        for length in 0..=whole.len() {
+            std::fs::write(&path, &whole[..length]).unwrap();
+            let cursors = Cursors::open(data.path()).unwrap();
+            let found = all(&cursors);
+            let keys = match length {
+                _ if length == whole.len() => second.clone(),
+                _ if length >= HEADER.len() + frames + FRAME_BYTES + 4 => vec![second[0].clone(), first[1].clone()],
+                _ if length >= HEADER.len() + frames => first.clone(),
+                _ if length >= HEADER.len() + frames / 2 => first[..1].to_vec(),
+                _ => vec![],
+            };
+            assert_eq!(found, keys, "{length} bytes");
+            cursors.put(b"d", Some(b"after"));
+            cursors.sync().unwrap();
+            let expected = [keys, vec![(b"d".to_vec(), b"after".to_vec())]].concat();
+            assert_eq!(all(&Cursors::open(data.path()).unwrap()), expected, "{length} bytes");
+        }
+    }
+
+    #[test]
+    fn a_flipped_bit_hides_what_follows_and_nothing_else() {
+        let data = TempDir::new().unwrap();
+        let cursors = Cursors::open(data.path()).unwrap();
+        for key in [b"a", b"b", b"c"] {
+            cursors.put(key, Some(&[7; 50]));
+            cursors.sync().unwrap();
+        }
+        let path = data.path().join(FILE);
+        let mut bytes = std::fs::read(&path).unwrap();
+        bytes[HEADER.len() + FRAME_BYTES + 51 + 20] ^= 4;
+        std::fs::write(&path, bytes).unwrap();
+        assert_eq!(Cursors::open(data.path()).unwrap().keys(), [b"a".to_vec()]);
+    }
+
+    #[test]
+    fn the_file_stays_about_as_large_as_what_is_in_it() {
+        let data = TempDir::new().unwrap();
+        let cursors = Cursors::open(data.path()).unwrap();
+        for round in 0..2_000_u64 {
+            cursors.put(&(round % 7).to_be_bytes(), Some(&[round as u8; 1_000]));
+            cursors.sync().unwrap();
+        }
+        let written = all(&cursors);
+        let bytes = std::fs::metadata(data.path().join(FILE)).unwrap().len();
+        assert!(bytes < REWRITTEN_FROM + 2_000, "{bytes}");
+        assert_eq!(all(&Cursors::open(data.path()).unwrap()), written);
+    }
+
+    /// A failed sync leaves an end that nobody knows: the next one writes the file anew, with all that is in memory.
+    #[test]
+    fn a_failed_sync_is_made_good_by_the_next() {
+        let data = TempDir::new().unwrap();
+        let cursors = Cursors::open(data.path()).unwrap();
+        cursors.put(b"a", Some(b"1"));
+        cursors.log.lock().file = File::open(data.path().join(FILE)).unwrap();
+        assert!(cursors.sync().is_err(), "it was opened for reading only");
+        cursors.put(b"b", Some(b"2"));
+        cursors.sync().unwrap();
+        assert_eq!(Cursors::open(data.path()).unwrap().keys(), [b"a".to_vec(), b"b".to_vec()]);
+    }
+
+    /// Written down so that a change of the format does not pass unnoticed: files of earlier builds are read as they are.
+    #[test]
+    fn the_bytes_of_the_file_stay_as_they_are() {
+        let mut bytes = HEADER.to_vec();
+        encode(b"key", Some(b"value"), &mut bytes);
+        encode(b"key", None, &mut bytes);
+        assert_eq!((bytes.len(), crc32c::crc32c(&bytes)), (48, 3_277_847_066));
+        let mut newer = bytes;
+        newer[HEADER.len() - 1] = b'2';
+        let data = TempDir::new().unwrap();
+        std::fs::write(data.path().join(FILE), newer).unwrap();
+        assert!(matches!(Cursors::open(data.path()), Err(StoreError::NewerFormat { found: 2, known: 1, .. })));
+    }
+}

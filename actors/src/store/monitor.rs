@@ -1,0 +1,128 @@
+//! Monitor of a store: what its threads and the journal's thread wait for, since when, and how often a derived file failed.
+//!
+//! A wait that was long is a line of the log. One that does not end is how a watchdog knows that the store has stopped.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+
+/// A wait that takes longer than this is logged.
+const LONG: Duration = Duration::from_millis(100);
+
+/// What is waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WaitFor {
+    /// A block of the journal becomes durable.
+    Commit,
+    /// The journal's tail is written and synced; where both of its files are full, the database is flushed first.
+    Sync,
+    /// The journal's database is flushed in the background.
+    Settle,
+    /// The journal goes on in another folder.
+    FolderRoll,
+    /// A database takes a change, after those of others, and after a flush where one is due.
+    Change,
+    /// A database is flushed.
+    Flush,
+    /// The file of the cursors is written and synced.
+    Cursors,
+    /// A durable block is published to readers, which may wait for the writer of the index.
+    Publish,
+}
+
+impl WaitFor {
+    /// True where a wait without an end stops the journal or the state area. Publishing may wait for the index, whose work
+    /// takes as long as the machine is slow.
+    fn is_critical(self) -> bool {
+        self != WaitFor::Publish
+    }
+}
+
+/// A wait that goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Waiting {
+    /// For what.
+    pub what: WaitFor,
+    /// How long so far.
+    pub took: Duration,
+}
+
+/// See the module.
+#[derive(Debug, Default)]
+pub struct Monitor {
+    waits: Mutex<Waits>,
+    derived_failures: AtomicU64,
+}
+
+#[derive(Debug, Default)]
+struct Waits {
+    next: u64,
+    since: BTreeMap<u64, (WaitFor, Instant)>,
+}
+
+/// A wait; it ends when this is dropped.
+#[derive(Debug)]
+pub struct Wait {
+    monitor: Arc<Monitor>,
+    number: u64,
+}
+
+impl Monitor {
+    /// Notes that somebody begins to wait.
+    pub fn begin(self: &Arc<Self>, what: WaitFor) -> Wait {
+        let mut waits = self.waits.lock();
+        let number = waits.next;
+        waits.next += 1;
+        waits.since.insert(number, (what, Instant::now()));
+        Wait { monitor: Arc::clone(self), number }
+    }
+
+    /// The longest wait that goes on, of those without which journal and state area stand still.
+    pub fn longest_wait(&self) -> Option<Waiting> {
+        let waits = self.waits.lock();
+        let critical = waits.since.values().filter(|(what, _)| what.is_critical());
+        critical.map(|(what, since)| Waiting { what: *what, took: since.elapsed() }).max_by_key(|waiting| waiting.took)
+    }
+
+    /// How often something derived could not be written, since the store was opened.
+    pub fn derived_failures(&self) -> u64 {
+        self.derived_failures.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn derived_failed(&self) {
+        self.derived_failures.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Wait {
+    fn drop(&mut self) {
+        let ended = self.monitor.waits.lock().since.remove(&self.number);
+        let Some((what, took)) = ended.map(|(what, since)| (what, since.elapsed())) else { return };
+        if took >= LONG {
+            tracing::warn!(?what, ms = took.as_millis() as u64, "the store waited long");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_wait_is_known_until_it_ends() {
+        let monitor = Arc::new(Monitor::default());
+        let longest = || monitor.longest_wait().map(|waiting| waiting.what);
+        let publishing = monitor.begin(WaitFor::Publish);
+        assert_eq!(longest(), None, "readers may be late");
+        let committing = monitor.begin(WaitFor::Commit);
+        let syncing = monitor.begin(WaitFor::Sync);
+        assert_eq!(longest(), Some(WaitFor::Commit));
+        drop(committing);
+        assert_eq!(longest(), Some(WaitFor::Sync));
+        drop((syncing, publishing));
+        assert_eq!(longest(), None);
+    }
+}
