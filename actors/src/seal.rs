@@ -51,7 +51,8 @@ pub enum SealError {
 /// See the module.
 pub struct Keyring {
     master: Aes256Gcm,
-    master_key: [u8; 32],
+    /// The state of the keyed digests before their first byte: the key's schedule is made once.
+    mac: Hmac<Sha256>,
     months: RwLock<HashMap<u16, Option<Arc<Aes256Gcm>>>>,
     making: Mutex<()>,
     store: Arc<dyn Store>,
@@ -71,7 +72,7 @@ impl Keyring {
     pub fn open_unchanged(master_key: [u8; 32], store: Arc<dyn Store>) -> Result<Self, SealError> {
         let ring = Self {
             master: cipher(&master_key),
-            master_key,
+            mac: <Hmac<Sha256> as hmac::KeyInit>::new_from_slice(&master_key).expect("HMAC takes any key"),
             months: RwLock::default(),
             making: Mutex::default(),
             store,
@@ -146,7 +147,7 @@ impl Keyring {
     }
 
     fn mac(&self, purpose: &str) -> Hmac<Sha256> {
-        let mut mac = <Hmac<Sha256> as hmac::KeyInit>::new_from_slice(&self.master_key).expect("HMAC takes any key");
+        let mut mac = self.mac.clone();
         mac.update(purpose.as_bytes());
         mac.update(&[0]);
         mac

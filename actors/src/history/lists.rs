@@ -44,6 +44,9 @@ pub(super) enum Source {
 impl Source {
     pub(super) fn of_run(store: &dyn Store, run: &Arc<Run>, term: Term) -> Result<Option<Self>, Trouble> {
         let span = run.span(term);
+        if span.is_empty() {
+            return Ok(None);
+        }
         let postings = |pages| run.postings(store, pages, term).map_err(|error| trouble(run, error));
         if span.len() <= PAGES_OF_SHORT {
             let all = postings(span)?;

@@ -11,6 +11,7 @@
 
 mod check;
 mod lists;
+mod recent_keys;
 mod run;
 mod term;
 #[cfg(test)]
@@ -24,7 +25,7 @@ use std::thread;
 use ledger::account::Account;
 use ledger::entry::Entry;
 use ledger::event::Event;
-use ledger::id::{GroupNumber, IdMap, IdSet, LedgerId, ObjectId};
+use ledger::id::{Fingerprint, GroupNumber, IdMap, IdSet, LedgerId, ObjectId};
 use ledger::recipient::credits::{self, Credit};
 use ledger::record::Record;
 use ledger::time::Timestamp;
@@ -34,6 +35,7 @@ use crate::load::LoadError;
 use crate::store::{Partition, Sequence, Store, StoreError};
 
 use lists::{Lists, Source, Trouble};
+use recent_keys::RecentKeys;
 use run::{Builder, Cover, Run, RunError, unzigzag, zigzag};
 use term::{Opened, credit_of, postings, words_of};
 
@@ -71,6 +73,9 @@ struct Shared {
     store: Arc<dyn Store>,
     options: HistoryOptions,
     state: RwLock<State>,
+    /// In order, without a gap. Replaced only while `state` is held for writing, so that both are of one moment to whoever holds it.
+    runs: RwLock<Arc<Vec<Arc<Run>>>>,
+    keys: RecentKeys,
     work: Mutex<Work>,
     changed: Condvar,
     mending: ReentrantMutex<()>,
@@ -85,8 +90,6 @@ struct Work {
 
 #[derive(Default)]
 struct State {
-    /// In order, without a gap.
-    runs: Vec<Arc<Run>>,
     /// Full ranges after the runs that are being written, in order.
     full: VecDeque<Arc<Recent>>,
     /// What came after those.
@@ -94,6 +97,9 @@ struct State {
     /// The balances after the last counted Record of each merchant that was seen in this process.
     balances: IdMap<GroupNumber, Balances>,
 }
+
+/// Where a look-up looks: the runs, and what is in memory of the terms that are added and of those that are subtracted.
+type Places = (Arc<Vec<Arc<Run>>>, [Vec<Source>; 2]);
 
 /// The lists of a range of Records, in memory.
 #[derive(Debug, Default)]
@@ -137,6 +143,17 @@ impl Numbers {
             numbers.push(number);
         } else {
             numbers.insert(numbers.partition_point(|known| *known <= number), number);
+        }
+    }
+
+    /// Leaves out the numbers through `last`; false when none is left.
+    fn forget_through(&mut self, last: u64) -> bool {
+        match self {
+            Self::One(number) => *number > last,
+            Self::Many(numbers) => {
+                numbers.retain(|number| *number > last);
+                !numbers.is_empty()
+            }
         }
     }
 }
@@ -238,6 +255,8 @@ impl History {
             store,
             options,
             state: RwLock::default(),
+            runs: RwLock::default(),
+            keys: RecentKeys::default(),
             work: Mutex::default(),
             changed: Condvar::new(),
             mending: ReentrantMutex::new(()),
@@ -250,7 +269,7 @@ impl History {
 
     /// The Records through this one are in runs.
     pub fn sealed_through(&self) -> Sequence {
-        Sequence(self.shared.state.read().runs.last().map_or(0, |run| run.cover.last))
+        Sequence(self.shared.runs.read().last().map_or(0, |run| run.cover.last))
     }
 
     /// Counts the next Records. `before` tells a merchant's balances before the first of these Records that moves its money; it is
@@ -276,6 +295,9 @@ impl History {
         }
         let unknown =
             groups.into_iter().map(|group| Ok((group, before(group)?))).collect::<Result<Vec<_>, LoadError>>()?;
+        for (sequence, record) in records {
+            record.keys().for_each(|key| self.shared.keys.add(key, sequence.0));
+        }
         let is_full = {
             let mut state = self.shared.state.write();
             let State { recent, balances, .. } = &mut *state;
@@ -343,6 +365,21 @@ impl History {
         Ok(numbers.into_iter().map(Sequence).collect())
     }
 
+    /// The sequences of the Records under a key, lowest first, that no Record before a time has. They may be another key's, hardly
+    /// ever. Waits for nobody who counts.
+    pub fn with_key(&self, key: Fingerprint, time: Timestamp) -> Result<Vec<Sequence>, LoadError> {
+        let term = Term::key(key);
+        let places = || {
+            // First those that are in no run: a key leaves them when its run is there.
+            let recent = Source::Memory { term, postings: self.shared.keys.sequences(key) };
+            (Arc::clone(&self.shared.runs.read()), [vec![recent], Vec::new()])
+        };
+        let look = |lists: &mut Lists<'_>| lists.numbers(0..u64::MAX);
+        let mut found = self.shared.read_in(places, [&[term], &[]], time.0, 0..u64::MAX, look)?;
+        found.dedup();
+        Ok(found.into_iter().map(Sequence).collect())
+    }
+
     /// The sequences of a ledger's Records of these ordinals.
     pub fn own(&self, ledger: LedgerId, ordinals: &[u64]) -> Result<Vec<Sequence>, LoadError> {
         let found = self.shared.read(&[Term::own(ledger)], &[], i64::MIN, 0..u64::MAX, |lists| {
@@ -395,14 +432,27 @@ impl Shared {
         minus: &[Term],
         since_ms: i64,
         sequences: Range<u64>,
+        look: impl FnMut(&mut Lists<'_>) -> Result<T, Trouble>,
+    ) -> Result<T, LoadError> {
+        let terms = [plus, minus];
+        self.read_in(|| self.places(terms, &sequences), terms, since_ms, sequences.clone(), look)
+    }
+
+    /// The same, in these places.
+    fn read_in<T>(
+        &self,
+        places: impl Fn() -> Places,
+        [plus, minus]: [&[Term]; 2],
+        since_ms: i64,
+        sequences: Range<u64>,
         mut look: impl FnMut(&mut Lists<'_>) -> Result<T, Trouble>,
     ) -> Result<T, LoadError> {
         loop {
-            let (runs, memory) = self.places(&[plus, minus], &sequences);
+            let (runs, memory) = places();
             let sources = |terms: &[Term], memory: Vec<Source>| {
                 let mut sources = Vec::new();
-                let is_in_time = |run: &&Arc<Run>| run.cover.latest_ms >= since_ms;
-                for run in runs.iter().filter(is_in_time) {
+                let is_asked = |run: &&Arc<Run>| run.cover.latest_ms >= since_ms && run.cover.meets(&sequences);
+                for run in runs.iter().filter(is_asked) {
                     for term in terms {
                         sources.extend(Source::of_run(&*self.store, run, *term)?);
                     }
@@ -423,12 +473,12 @@ impl Shared {
     }
 
     /// The runs, and for each set of terms what is in memory: all at one moment.
-    fn places(&self, terms: &[&[Term]; 2], sequences: &Range<u64>) -> (Vec<Arc<Run>>, [Vec<Source>; 2]) {
-        let is_among = |cover: Cover| cover.first < sequences.end && cover.last >= sequences.start;
+    fn places(&self, terms: [&[Term]; 2], sequences: &Range<u64>) -> Places {
         let state = self.state.read();
-        let runs = state.runs.iter().filter(|run| is_among(run.cover)).cloned().collect();
+        let runs = Arc::clone(&self.runs.read());
         let recents = state.full.iter().map(|full| &**full).chain([&state.recent]);
-        let recents: Vec<_> = recents.filter(|recent| recent.cover.is_some_and(is_among)).collect();
+        let recents: Vec<_> =
+            recents.filter(|recent| recent.cover.is_some_and(|cover| cover.meets(sequences))).collect();
         let memory = terms.map(|terms| {
             let lists = recents
                 .iter()
@@ -489,7 +539,7 @@ impl Shared {
                 self.write_again(next, first - 1)?;
             }
             match Run::open(&*self.store, &name, bytes) {
-                Ok(run) => self.state.write().runs.push(Arc::new(run)),
+                Ok(run) => Arc::make_mut(&mut self.runs.write()).push(Arc::new(run)),
                 Err(RunError::Damaged) => self.write_again(first, last)?,
                 Err(RunError::Store(error)) => return Err(error.into()),
             }
@@ -533,10 +583,12 @@ impl Shared {
         }
         let Some((cover, bytes)) = recent.to_run() else { return Ok(()) };
         let run = Arc::new(self.keep(cover, &bytes)?);
-        let mut state = self.state.write();
-        match state.runs.iter().position(|known| known.cover.first == first) {
-            Some(at) => state.runs[at] = run,
-            None => state.runs.push(run),
+        let _state = self.state.write();
+        let mut runs = self.runs.write();
+        let runs = Arc::make_mut(&mut runs);
+        match runs.iter().position(|known| known.cover.first == first) {
+            Some(at) => runs[at] = run,
+            None => runs.push(run),
         }
         Ok(())
     }
@@ -544,7 +596,7 @@ impl Shared {
     /// Mends a run that a reader came upon. One that is gone by now was merged: nothing is to be done.
     fn mend(&self, run: &Arc<Run>) -> Result<(), LoadError> {
         let _one_at_a_time = self.mending.lock();
-        let is_current = self.state.read().runs.iter().any(|known| Arc::ptr_eq(known, run));
+        let is_current = self.runs.read().iter().any(|known| Arc::ptr_eq(known, run));
         if is_current { self.write_again(run.cover.first, run.cover.last) } else { Ok(()) }
     }
 
@@ -590,9 +642,12 @@ impl Shared {
         let Some(full) = self.state.read().full.front().cloned() else { return Ok(()) };
         let Some((cover, bytes)) = full.to_run() else { return Ok(()) };
         let run = Arc::new(self.keep(cover, &bytes)?);
-        let mut state = self.state.write();
-        state.runs.push(run);
-        state.full.pop_front();
+        {
+            let mut state = self.state.write();
+            Arc::make_mut(&mut self.runs.write()).push(run);
+            state.full.pop_front();
+        }
+        self.keys.forget_through(cover.last);
         Ok(())
     }
 
@@ -600,8 +655,8 @@ impl Shared {
     fn merge(&self) -> Result<(), LoadError> {
         let small = |run: &&Arc<Run>| run.cover.last - run.cover.first < 2 * self.options.records_per_run;
         let merged: Vec<_> = {
-            let state = self.state.read();
-            let mut runs: Vec<_> = state.runs.iter().rev().take_while(small).cloned().collect();
+            let runs = self.runs.read();
+            let mut runs: Vec<_> = runs.iter().rev().take_while(small).cloned().collect();
             runs.reverse();
             runs
         };
@@ -612,9 +667,11 @@ impl Shared {
         let Some((cover, bytes)) = self.merged(&merged)? else { return Ok(()) };
         let run = Arc::new(self.keep(cover, &bytes)?);
         {
-            let mut state = self.state.write();
-            let at = state.runs.iter().position(|known| known.cover.first == cover.first).unwrap_or(0);
-            state.runs.splice(at..at + merged.len(), [run]);
+            let _state = self.state.write();
+            let mut runs = self.runs.write();
+            let runs = Arc::make_mut(&mut runs);
+            let at = runs.iter().position(|known| known.cover.first == cover.first).unwrap_or(0);
+            runs.splice(at..at + merged.len(), [run]);
         }
         for run in merged {
             self.store.remove_file(run.name())?;

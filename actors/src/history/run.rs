@@ -67,6 +67,11 @@ impl Cover {
         format!("run-{:016x}-{:016x}", self.first, self.last)
     }
 
+    /// True when some of these Records may be among them.
+    pub(super) fn meets(self, sequences: &Range<u64>) -> bool {
+        self.first < sequences.end && self.last >= sequences.start
+    }
+
     /// The range of Records that a file's name tells; none when it is no run's.
     pub(super) fn of_file_name(name: &str) -> Option<(u64, u64)> {
         let (first, last) = name.strip_prefix("run-")?.split_once('-')?;

@@ -320,8 +320,7 @@ fn full_ranges_become_runs_and_runs_are_merged() {
     let script = script(&steps, false);
     let history = script.open_history();
     history.settle();
-    let lengths: Vec<u64> =
-        history.shared.state.read().runs.iter().map(|run| run.cover.last + 1 - run.cover.first).collect();
+    let lengths: Vec<u64> = history.shared.runs.read().iter().map(|run| run.cover.last + 1 - run.cover.first).collect();
     assert_eq!(lengths, [126, 126, 126], "nine runs of at least 40 Records, in blocks of 7, three by three");
     assert_eq!(runs(&script.store).len(), 3, "what was merged is removed");
     assert_eq!(history.sealed_through(), Sequence(378));
@@ -356,4 +355,61 @@ fn a_run_that_says_something_else_than_the_journal_is_found() {
     let mut check = RunCheck::new(&script.store).unwrap();
     let found = script.records.iter().find_map(|(sequence, record)| check.count(sequence.0, record).unwrap());
     assert_eq!(found.unwrap().name, name);
+}
+
+#[test]
+fn what_no_run_has_is_looked_up_without_reading_a_file() {
+    let steps: Vec<Step> = (0..400_u16).map(|n| (false, n as u8, n)).collect();
+    let script = script(&steps, false);
+    let history = script.open_history();
+    history.settle();
+    assert_eq!(runs(&script.store).len(), 3);
+    let before = script.store.file_parts_read();
+    for absent in 0..1_000_u128 {
+        let key = Fingerprint((absent << 64 | 1 << 127).to_be_bytes());
+        assert_eq!(history.with_key(key, Timestamp(i64::MIN)).unwrap(), []);
+    }
+    let read = script.store.file_parts_read() - before;
+    assert!(read < 100, "{read} parts of files are read: the filters say of some that they may hold one");
+}
+
+#[test]
+fn a_key_is_found_while_a_block_is_counted() {
+    let steps: Vec<Step> = (0..100_u16).map(|n| (false, n as u8, n)).collect();
+    let script = script(&steps, false);
+    let history = Arc::new(script.open_history());
+    history.settle();
+    let expected: HashMap<Fingerprint, Vec<Sequence>> =
+        script.records.iter().fold(HashMap::new(), |mut expected, (sequence, record)| {
+            record.keys().for_each(|key| expected.entry(key).or_insert_with(Vec::new).push(*sequence));
+            expected
+        });
+    let _counting = history.shared.state.write();
+    let (sender, found) = std::sync::mpsc::channel();
+    let reader = Arc::clone(&history);
+    let keys: Vec<Fingerprint> = expected.keys().copied().collect();
+    thread::spawn(move || {
+        for key in keys {
+            sender.send((key, reader.with_key(key, Timestamp(i64::MIN)).unwrap())).unwrap();
+        }
+    });
+    for _ in 0..expected.len() {
+        let (key, sequences) = found.recv_timeout(std::time::Duration::from_secs(60)).expect("nobody waits");
+        // The keys of this script begin alike, which makes them one to the index.
+        assert!(expected[&key].iter().all(|sequence| sequences.contains(sequence)), "{key:?}");
+    }
+}
+
+#[test]
+fn keys_that_are_in_runs_are_forgotten() {
+    let keys = RecentKeys::default();
+    let key = |number: u128| Fingerprint((number << 64).to_be_bytes());
+    for sequence in 1..=100_u64 {
+        keys.add(key(u128::from(sequence % 40)), sequence);
+    }
+    assert_eq!(keys.sequences(key(7)), [7, 47, 87]);
+    keys.forget_through(47);
+    assert_eq!((keys.sequences(key(7)), keys.sequences(key(8))), (vec![87], vec![48, 88]));
+    keys.forget_through(100);
+    assert!((0..40).all(|number| keys.sequences(key(number)).is_empty()));
 }

@@ -94,7 +94,7 @@ impl Projector {
         // First the ordinal: the keys of the Records through it are in the index.
         let looked_up_through = self.last_ordinal(owner)?;
         let kept_since = self.clock_at().plus_ms(-IDEMPOTENCY_KEPT_MS);
-        for sequence in self.history.since(Term::key(key), kept_since)?.into_iter().rev() {
+        for sequence in self.history.with_key(key, kept_since)?.into_iter().rev() {
             let record = self.record(sequence)?;
             if record.idempotency.is_some_and(|idempotency| idempotency.key == key) {
                 let sequence = (record.effective_at > kept_since).then_some(sequence);
@@ -107,7 +107,7 @@ impl Projector {
     /// A key that one Record of an owner may have, for ever.
     pub fn find_unique(&self, owner: LedgerId, key: Fingerprint) -> Result<KeyFound, LoadError> {
         let looked_up_through = self.last_ordinal(owner)?;
-        for sequence in self.history.since(Term::key(key), Timestamp(i64::MIN))? {
+        for sequence in self.history.with_key(key, Timestamp(i64::MIN))? {
             let record = self.record(sequence)?;
             if record.owner == owner && record.keys().any(|known| known == key) {
                 return Ok(KeyFound { sequence: Some(sequence), looked_up_through });
@@ -121,7 +121,7 @@ impl Projector {
         match owner {
             // The n-th of its Records is that of ordinal n.
             LedgerId::Recipient(..) => Ok(self.history.page(&[Term::own(owner)], &[], 0..u64::MAX, 0, 0)?.0),
-            _ => Ok(self.books.read().ordinal(owner)),
+            _ => Ok(self.ordinals.read().of(owner)),
         }
     }
 

@@ -55,6 +55,8 @@ pub struct Projector {
     keeping: Mutex<()>,
     accounts: RwLock<Accounts>,
     books: RwLock<Books>,
+    /// Apart from the books, since every request with a key asks for one.
+    ordinals: RwLock<Ordinals>,
     dues: Mutex<Dues>,
     news: News,
     published: AtomicU64,
@@ -84,30 +86,34 @@ impl Folding {
 struct Books {
     through: Option<Sequence>,
     ledgers: IdMap<LedgerId, Balances>,
-    /// The last published Record of each merchant, at the place of its group's number.
-    ordinals: Vec<u64>,
-    /// The last published Record of the operator.
-    system_ordinal: u64,
 }
 
-impl Books {
-    /// The ordinal of the last published Record of a merchant or the operator.
-    fn ordinal(&self, owner: LedgerId) -> u64 {
+/// The ordinals of the last published Records.
+#[derive(Default)]
+struct Ordinals {
+    /// Of each merchant, at the place of its group's number.
+    merchants: Vec<u64>,
+    system: u64,
+}
+
+impl Ordinals {
+    /// Of a merchant or the operator.
+    fn of(&self, owner: LedgerId) -> u64 {
         match owner.group() {
-            Some(group) => self.ordinals.get(group.0 as usize).copied().unwrap_or_default(),
-            None => self.system_ordinal,
+            Some(group) => self.merchants.get(group.0 as usize).copied().unwrap_or_default(),
+            None => self.system,
         }
     }
 
-    fn set_ordinal(&mut self, owner: LedgerId, ordinal: u64) {
+    fn set(&mut self, owner: LedgerId, ordinal: u64) {
         let Some(place) = owner.group().map(|group| group.0 as usize) else {
-            self.system_ordinal = ordinal;
+            self.system = ordinal;
             return;
         };
-        if self.ordinals.len() <= place {
-            self.ordinals.resize(place + 1, 0);
+        if self.merchants.len() <= place {
+            self.merchants.resize(place + 1, 0);
         }
-        self.ordinals[place] = ordinal;
+        self.merchants[place] = ordinal;
     }
 }
 
@@ -131,6 +137,7 @@ impl Projector {
             keeping: Mutex::default(),
             accounts: RwLock::default(),
             books: RwLock::default(),
+            ordinals: RwLock::default(),
             dues: Mutex::default(),
             news: News::default(),
             published: AtomicU64::new(0),
@@ -174,11 +181,13 @@ impl Projector {
                         balances.entry(posting.account).or_default().post(posting);
                     }
                 }
-                if !matches!(record.owner, LedgerId::Recipient(..)) {
-                    books.set_ordinal(record.owner, record.ordinal);
-                }
             }
             books.through = records.last().map(|(last, _)| *last).or(books.through);
+        }
+        {
+            let mut ordinals = self.ordinals.write();
+            let of_others = records.iter().filter(|(_, record)| !matches!(record.owner, LedgerId::Recipient(..)));
+            of_others.for_each(|(_, record)| ordinals.set(record.owner, record.ordinal));
         }
         for (sequence, record) in records {
             for event in record.events.iter().filter(|event| is_about_accounts(event)) {
@@ -314,7 +323,7 @@ impl Projector {
 
     /// The ordinal of the operator's last Record.
     pub fn system_ordinal(&self) -> u64 {
-        self.books.read().ordinal(LedgerId::System)
+        self.ordinals.read().of(LedgerId::System)
     }
 
     /// The balances of a ledger's accounts.

@@ -18,7 +18,7 @@ use minicbor::{Decode, Encode};
 
 use super::accounts::{ApiKeyRow, MerchantRow, RecipientRow, Versions, WebhookRow};
 use super::waiting::Waiting;
-use super::{Accounts, Books, Projector};
+use super::{Accounts, Books, Ordinals, Projector};
 use crate::dues::{Dues, Hint};
 use crate::load::LoadError;
 use crate::store::{Partition, Sequence, Store, StoreError};
@@ -288,7 +288,7 @@ impl Projector {
             settings: row.settings,
             profiles: row.profiles.clone(),
             created_at: row.created_at,
-            ordinal: books.ordinal(LedgerId::Merchant(id.group)),
+            ordinal: self.ordinals.read().of(LedgerId::Merchant(id.group)),
             keys: row
                 .keys
                 .iter()
@@ -324,6 +324,7 @@ impl Projector {
             return Ok(());
         }
         let (mut accounts, mut books, mut dues) = (Accounts::default(), Books::default(), Dues::default());
+        let mut ordinals = Ordinals::default();
         let (mut loaded, mut last, mut is_whole) = (IdMap::default(), summary.through, true);
         for key in self.store.state_keys(PREFIX)? {
             let page = usable(self.store.state(&key))?.and_then(|bytes| decode(&bytes));
@@ -338,7 +339,7 @@ impl Projector {
             for part in &page.ledgers {
                 dues.restore(part.ledger, part.due.clone());
             }
-            is_whole &= put(id, page, &mut accounts, &mut books);
+            is_whole &= put(id, page, &mut accounts, &mut books, &mut ordinals);
         }
         if last >= head {
             let detail = format!("the readers' view knows of Record {last}, but the journal ends before Record {head}");
@@ -349,24 +350,25 @@ impl Projector {
             return Ok(());
         }
         accounts.clock_offset_ms = summary.clock_offset_ms;
-        books.system_ordinal = summary.system_ordinal;
+        ordinals.system = summary.system_ordinal;
         let mut folding = self.folding.lock();
         (folding.loaded, folding.kept_through) = (loaded, summary.through);
         (*self.accounts.write(), *self.books.write(), *self.dues.lock()) = (accounts, books, dues);
+        *self.ordinals.write() = ordinals;
         self.latest_ms.store(summary.latest_ms, std::sync::atomic::Ordering::Release);
         Ok(())
     }
 }
 
 /// Puts a page in its place; false when it is of recipients whose merchant is missing. A merchant's page comes before theirs.
-fn put(id: PageId, page: Page, accounts: &mut Accounts, books: &mut Books) -> bool {
+fn put(id: PageId, page: Page, accounts: &mut Accounts, books: &mut Books, ordinals: &mut Ordinals) -> bool {
     accounts.pages += 1;
     for part in page.ledgers {
         part.waiting.into_iter().for_each(|(id, what)| accounts.waiting.put(part.ledger, id, what));
         books.ledgers.insert(part.ledger, balances(part.balances));
     }
     if let Some(MerchantPart { id: merchant, settings, profiles, created_at, ordinal, keys }) = page.merchant {
-        books.set_ordinal(LedgerId::Merchant(id.group), ordinal);
+        ordinals.set(LedgerId::Merchant(id.group), ordinal);
         let key = |(key, digest, revoked, webhook): KeyPart| {
             (key, ApiKeyRow { group: id.group, digest: *digest, revoked, webhook })
         };

@@ -2,10 +2,14 @@
 //! index, and the small files of the journal. Each is written under another name, synced, and then renamed, so that it is there
 //! whole or not at all. And what else a folder needs to be durable.
 
+use std::collections::VecDeque;
 use std::fs::{DirBuilder, File, OpenOptions, Permissions};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use super::StoreError;
 
@@ -13,7 +17,12 @@ use super::StoreError;
 #[derive(Debug)]
 pub(super) struct Files {
     folder: PathBuf,
+    /// Those that were read last stay open, the last one in front.
+    open: Mutex<VecDeque<(String, Arc<File>)>>,
 }
+
+/// So many files stay open: the part of the process's descriptors that reading them takes.
+const OPEN_MAX: usize = 64;
 
 /// The ending of a file that is being written.
 const UNFINISHED: &str = "~";
@@ -21,7 +30,7 @@ const UNFINISHED: &str = "~";
 impl Files {
     /// Opens the folder, which exists, and removes what was being written when the process ended.
     pub(super) fn open(folder: PathBuf) -> Result<Self, StoreError> {
-        let files = Self { folder };
+        let files = Self { folder, open: Mutex::default() };
         for (name, _) in files.entries()? {
             if name.ends_with(UNFINISHED) {
                 files.remove(&name)?;
@@ -37,6 +46,7 @@ impl Files {
             file.write_all(bytes)?;
             file.sync_all()?;
             std::fs::rename(&unfinished, &finished)?;
+            self.close(name);
             File::open(&self.folder)?.sync_all()
         };
         write().map_err(|source| machine(&finished, source))
@@ -44,7 +54,7 @@ impl Files {
 
     pub(super) fn part(&self, name: &str, offset: u64, length: usize) -> Result<Option<Vec<u8>>, StoreError> {
         let path = self.folder.join(name);
-        let file = match File::open(&path) {
+        let file = match self.file(name, &path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             file => file.map_err(|source| machine(&path, source))?,
         };
@@ -71,10 +81,31 @@ impl Files {
 
     pub(super) fn remove(&self, name: &str) -> Result<(), StoreError> {
         let path = self.folder.join(name);
-        match std::fs::remove_file(&path) {
+        let removed = std::fs::remove_file(&path);
+        self.close(name);
+        match removed {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(machine(&path, error)),
             _ => Ok(()),
         }
+    }
+
+    /// A file to read from. It is opened under the lock, so that one that was replaced or removed meanwhile is closed by whoever did that.
+    fn file(&self, name: &str, path: &Path) -> io::Result<Arc<File>> {
+        let mut open = self.open.lock();
+        let known = open.iter().position(|(known, _)| known == name);
+        let entry = match known.and_then(|at| open.remove(at)) {
+            Some(known) => known,
+            None => (name.to_owned(), Arc::new(File::open(path)?)),
+        };
+        let file = Arc::clone(&entry.1);
+        open.push_front(entry);
+        open.truncate(OPEN_MAX);
+        Ok(file)
+    }
+
+    /// Another file has the name from now on, or none.
+    fn close(&self, name: &str) {
+        self.open.lock().retain(|(known, _)| known != name);
     }
 
     fn entries(&self) -> Result<Vec<(String, u64)>, StoreError> {
@@ -169,4 +200,29 @@ fn count_below(folder: &Path) -> io::Result<u64> {
         };
     }
     Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_was_read_stays_open_until_it_is_replaced_or_removed_and_few_do() {
+        let folder = tempfile::tempdir().unwrap();
+        let files = Files::open(folder.path().to_path_buf()).unwrap();
+        files.put("run", b"first").unwrap();
+        assert_eq!(files.part("run", 0, 5).unwrap().unwrap(), b"first");
+        std::fs::remove_file(folder.path().join("run")).unwrap();
+        assert_eq!(files.part("run", 1, 2).unwrap().unwrap(), b"ir", "read without opening it again");
+        files.put("run", b"other").unwrap();
+        assert_eq!(files.part("run", 0, 5).unwrap().unwrap(), b"other");
+        for number in 0..OPEN_MAX + 9 {
+            let name = format!("more-{number}");
+            files.put(&name, b"x").unwrap();
+            assert_eq!(files.part(&name, 0, 1).unwrap().unwrap(), b"x");
+        }
+        assert_eq!(files.open.lock().len(), OPEN_MAX);
+        files.remove("run").unwrap();
+        assert_eq!(files.part("run", 0, 5).unwrap(), None);
+    }
 }

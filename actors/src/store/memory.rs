@@ -99,6 +99,12 @@ impl MemoryStore {
         self.disk.lock().lazy.len()
     }
 
+    /// How many parts of files were read.
+    #[must_use]
+    pub fn file_parts_read(&self) -> u64 {
+        self.disk.lock().file_parts_read
+    }
+
     /// How many folders the journal of a partition lies in, with one that was made ahead of time.
     #[must_use]
     pub fn folders(&self, partition: Partition) -> usize {
@@ -253,7 +259,8 @@ impl Store for MemoryStore {
 
     fn file_part(&self, name: &str, offset: u64, length: usize) -> Result<Option<Vec<u8>>, StoreError> {
         admit_file_name(name)?;
-        let disk = self.disk.lock();
+        let mut disk = self.disk.lock();
+        disk.file_parts_read += 1;
         let Some(bytes) = disk.files.get(name) else { return Ok(None) };
         let from = usize::try_from(offset).unwrap_or(usize::MAX).min(bytes.len());
         let to = from.saturating_add(length).min(bytes.len());
@@ -338,6 +345,7 @@ struct Disk {
     files_before: VecDeque<(String, Option<Arc<[u8]>>)>,
     fails_next_write: bool,
     fails_files: bool,
+    file_parts_read: u64,
 }
 
 /// So many writes of files can be undone.

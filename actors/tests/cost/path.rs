@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use actors::history::HistoryOptions;
 use actors::journal::{Input, Machine, Output, Room, RoomLimits, Sender, Submission};
-use actors::projector::Projector;
+use actors::projector::{KeyFound, Projector};
 use actors::resident::{Effects, KeyLookup, Order, Outcome, Resident};
 use actors::seal::Keyring;
 use actors::store::{Block, ChunkKey, Head, MemoryStore, Sequence, Store, cut};
@@ -36,6 +36,11 @@ const PARTS: [i64; 3] = [1_000, 2_000, 500];
 /// Between one charge and the next, milliseconds: a minute passes while they are counted.
 const CHARGE_EVERY_MS: i64 = 60;
 
+/// The body of a request, of the usual length.
+const BODY: [u8; 640] = [b'x'; 640];
+/// So small runs that there are several of the charges' Records.
+const RUNS: HistoryOptions = HistoryOptions { records_per_run: 128, runs_merged: 64 };
+
 /// How the payer pays. Either charge is two Records.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Kind {
@@ -56,10 +61,11 @@ pub(crate) enum Stage {
     Land,
     Deliver,
     Publish,
+    Key,
 }
 
 impl Stage {
-    pub(crate) const ALL: [Self; 8] = [
+    pub(crate) const ALL: [Self; 9] = [
         Self::Decide,
         Self::Encode,
         Self::Command,
@@ -68,6 +74,7 @@ impl Stage {
         Self::Land,
         Self::Deliver,
         Self::Publish,
+        Self::Key,
     ];
 
     /// Its name: that of its function.
@@ -81,6 +88,7 @@ impl Stage {
             Self::Land => "land",
             Self::Deliver => "deliver",
             Self::Publish => "publish",
+            Self::Key => "key",
         }
     }
 }
@@ -159,6 +167,15 @@ fn publish(projector: &Projector, records: &[(Sequence, Arc<Record>)]) {
     projector.publish(records).expect("the index has room");
 }
 
+/// The door with an idempotency key that nobody used: its digests, and that no Record has it.
+#[inline(never)]
+fn key(projector: &Projector, keyring: &Keyring, owner: LedgerId, sent: &[u8]) -> KeyFound {
+    let key = keyring.fingerprint("idempotency-key", &[b"account", b"route", sent]);
+    let body = keyring.fingerprint("idempotency-body", &[&BODY, &[]]);
+    assert_ne!(key, body);
+    projector.find_key(owner, key).expect("the index can be read")
+}
+
 type Journal = Machine<(), LedgerId>;
 
 /// Whose command, and when.
@@ -205,6 +222,7 @@ pub(crate) struct World {
     ids: IdKey,
     room: Arc<Room>,
     journal: Journal,
+    keyring: Arc<Keyring>,
     projector: Projector,
     shops: Vec<Shop>,
     now: Timestamp,
@@ -214,15 +232,16 @@ pub(crate) struct World {
 
 impl World {
     /// Merchants with their recipients, all awake.
-    pub(crate) fn open() -> Self {
+    pub(crate) fn open(history: HistoryOptions) -> Self {
         let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
         let keyring = Arc::new(Keyring::open([7; 32], Arc::clone(&store)).unwrap());
-        let projector =
-            Projector::open(store, keyring, str::to_lowercase, HistoryOptions::default(), |_, _| {}).unwrap();
+        let keys = Arc::clone(&keyring);
+        let projector = Projector::open(store, keys, str::to_lowercase, history, |_, _| {}).unwrap();
         let mut world = Self {
             ids: IdKey::new([3; 16]),
             room: Room::new(RoomLimits::default()),
             journal: Machine::new(Head::EMPTY),
+            keyring,
             projector,
             shops: Vec::new(),
             now: Timestamp(1_790_000_000_000),
@@ -282,7 +301,8 @@ impl World {
                 self.charges += 1;
                 let shop = (self.charges % self.shops.len() as u64) as usize;
                 let [opening, paying] = self.commands(kind, shop);
-                let digest = Fingerprint(u128::from(self.charges).to_le_bytes());
+                let scattered = u128::from(self.charges).wrapping_mul(0x9E37_79B9_7F4A_7C15_F39C_C060_5CED_C835);
+                let digest = Fingerprint(scattered.to_be_bytes());
                 first.push((shop, opening, Some(Idempotency { key: digest, body: digest })));
                 second.push((shop, paying, None));
             }
@@ -353,6 +373,16 @@ impl World {
         }
     }
 
+    /// So many keys that nobody used are looked up.
+    fn look_up(&mut self, count: u64) {
+        let Self { projector, keyring, shops, meter, .. } = self;
+        for number in 0..count {
+            let (owner, sent) = (LedgerId::Merchant(shops[0].group), number.to_be_bytes());
+            let found = meter.count(Stage::Key, || key(projector, keyring, owner, &sent));
+            assert!(found.sequence.is_none() && found.looked_up_through > 0);
+        }
+    }
+
     /// Every centavo has arrived: with its recipient, and in what readers see of it.
     pub(crate) fn check(&self) {
         for (at, shop) in (0..).zip(&self.shops) {
@@ -377,18 +407,25 @@ fn sealed() -> Sealed {
 
 /// Charges go the way, then as many more, of which each stage is counted.
 pub(crate) fn measure(kind: Kind) -> BTreeMap<Stage, Asked> {
-    let mut world = World::open();
+    let mut world = World::open(HistoryOptions::default());
     world.charge(kind, CHARGES);
     world.meter = Meter(Some(BTreeMap::new()));
     counted(&mut world, kind);
     world.check();
-    world.meter.0.take().expect("it was just told to count")
+    let mut asked = world.meter.0.take().expect("it was just told to count");
+    let mut world = World::open(RUNS);
+    world.charge(kind, CHARGES);
+    world.projector.settle();
+    world.meter = Meter(Some(BTreeMap::new()));
+    counted_keys(&mut world);
+    asked.extend(world.meter.0.take().expect("it was just told to count"));
+    asked
 }
 
 /// One merchant opens PIX charges with so many splits that nobody pays: what looking for a snapshot asks of the allocator, all in all.
 /// None is ever known to be kept, as on a disk that is too slow.
 pub(crate) fn looking(charges: u64, splits: usize) -> Asked {
-    let mut world = World::open();
+    let mut world = World::open(HistoryOptions::default());
     world.shops.truncate(1);
     world.shops[0].ids.truncate(splits);
     let mut looked = Asked::default();
@@ -408,4 +445,10 @@ pub(crate) fn looking(charges: u64, splits: usize) -> Asked {
 #[inline(never)]
 fn counted(world: &mut World, kind: Kind) {
     world.charge(kind, CHARGES);
+}
+
+/// Callgrind counts while this runs.
+#[inline(never)]
+fn counted_keys(world: &mut World) {
+    world.look_up(CHARGES);
 }
