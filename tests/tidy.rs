@@ -1,9 +1,13 @@
-//! A test that guards the code itself: which room may know what, and that the README's code map is true.
+//! Tests that guard the code and the documents themselves: which room may know what; that the code map of docs/architecture.md is true;
+//! that citations ("interface 2.8"), links and widths of the documents hold.
+//!
+//! What looks for errors is a function of texts, and is itself given errors that it must find.
 
 #![allow(clippy::unwrap_used)]
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
@@ -75,23 +79,288 @@ fn one_file_names_sled_and_one_holds_the_unsafe_code() {
     assert_eq!(naming(&all, "unsafe "), ["actors/src/store/durable_sync.rs"]);
 }
 
+/// The file names between backticks, such as `merchant/mod.rs`.
+fn files_named(section: &str) -> BTreeSet<String> {
+    let words = section.split('`').skip(1).step_by(2).filter(|word| word.ends_with(".rs"));
+    words.map(str::to_owned).collect()
+}
+
 #[test]
 fn the_code_map_names_every_file_and_no_other() {
-    let readme = fs::read_to_string(root().join("README.md")).unwrap();
-    let map = readme.split("## Code map").nth(1).unwrap().split("## Follow").next().unwrap();
-    let rooms = [("ledger/src", "**`ledger/`"), ("actors/src", "**`actors/`"), ("src", "**`src/`")];
-    for (folder, heading) in rooms {
-        let section = map.split(heading).nth(1).unwrap().split("\n**").next().unwrap();
-        let files: Vec<String> = sources(folder).into_iter().map(|(name, _)| name).collect();
-        for file in &files {
-            let name = Path::new(file).file_name().unwrap().to_string_lossy().into_owned();
-            let known = section.contains(&name) || matches!(name.as_str(), "lib.rs" | "mod.rs");
-            assert!(known, "{file} is not in the code map");
-        }
-        let words = section.split('`').skip(1).step_by(2).filter(|word| word.ends_with(".rs"));
-        for word in words.filter(|word| !word.starts_with("src/") && !word.starts_with("ledger/")) {
-            let exists = files.iter().any(|file| file.ends_with(&format!("/{word}")));
-            assert!(exists, "the code map names {word}, which {folder} does not have");
+    let page = fs::read_to_string(root().join("docs/architecture.md")).unwrap();
+    let map = page.split("\n## Code map").nth(1).unwrap();
+    for (folder, heading) in [("ledger/src", "\n### ledger"), ("actors/src", "\n### actors"), ("src", "\n### src")] {
+        let section = map.split(heading).nth(1).unwrap().split("\n### ").next().unwrap();
+        let prefix = format!("{folder}/");
+        let files: BTreeSet<String> =
+            sources(folder).into_iter().map(|(name, _)| name.strip_prefix(&prefix).unwrap().to_owned()).collect();
+        let named = files_named(section);
+        let missing: Vec<_> = files.difference(&named).collect();
+        assert!(missing.is_empty(), "files of {folder} that the code map of docs/architecture.md lacks: {missing:?}");
+        let gone: Vec<_> = named.difference(&files).collect();
+        assert!(gone.is_empty(), "the code map of docs/architecture.md names what {folder} does not have: {gone:?}");
+    }
+}
+
+/// The longest line of a paragraph.
+const COLUMNS_MAX: usize = 120;
+const README_LINES_MAX: usize = 150;
+
+/// Every file below the root with one of these endings, by its path from the root.
+fn files_below_root(endings: &[&str]) -> Vec<(String, String)> {
+    let mut found = Vec::new();
+    let mut folders = vec![root()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.file_name().unwrap().to_string_lossy().into_owned();
+            if path.is_dir() && name != "target" && !name.starts_with('.') {
+                folders.push(path);
+            } else if path.is_file() && endings.iter().any(|ending| name.ends_with(ending)) {
+                let place = path.strip_prefix(root()).unwrap().to_string_lossy().into_owned();
+                found.push((place, fs::read_to_string(&path).unwrap()));
+            }
         }
     }
+    found.sort();
+    found
+}
+
+fn pages() -> Vec<(String, String)> {
+    files_below_root(&[".md"])
+}
+
+/// The lines of a page that are no code: neither fenced nor indented by four.
+fn prose(page: &str) -> impl Iterator<Item = (usize, &str)> {
+    let mut is_fenced = false;
+    (1..).zip(page.lines()).filter(move |(_, line)| {
+        let is_fence = line.starts_with("```");
+        is_fenced ^= is_fence;
+        !is_fenced && !is_fence && !line.starts_with("    ")
+    })
+}
+
+fn headings(page: &str) -> Vec<String> {
+    let headings = prose(page).filter_map(|(_, line)| line.strip_prefix('#'));
+    headings.map(|line| line.trim_start_matches('#').trim().to_owned()).collect()
+}
+
+/// The section numbers of a page: `2.8` of `### 2.8 Split record`, `6` of `## 6. Events`.
+fn section_numbers(page: &str) -> BTreeSet<String> {
+    let first = |heading: &String| heading.split(' ').next().map(|word| word.trim_end_matches('.').to_owned());
+    let is_number = |word: &String| word.starts_with(|letter: char| letter.is_ascii_digit());
+    headings(page).iter().filter_map(first).filter(is_number).collect()
+}
+
+/// The number with which a text begins, such as `2.8`, and what follows it.
+fn number(text: &str) -> Option<(&str, &str)> {
+    let end = text.find(|letter: char| !letter.is_ascii_digit() && letter != '.').unwrap_or(text.len());
+    let number = text[..end].trim_end_matches('.');
+    number.starts_with(|letter: char| letter.is_ascii_digit()).then(|| (number, &text[number.len()..]))
+}
+
+/// A text without line breaks and the marks of comments, so that a citation may go over the end of a line.
+fn unwrapped(text: &str) -> String {
+    let marks = |letter: char| matches!(letter, '/' | '!' | '#' | '*') || letter.is_whitespace();
+    text.lines().map(|line| line.trim_start_matches(marks).trim_end()).collect::<Vec<_>>().join(" ")
+}
+
+/// The sections of the interface that a text cites: `interface 2.8, 2.13 rule 4`, `interface section 6`, `sections 2.2 and 7`. Section 0 is
+/// one of an actor's state, and a section of an RFC is none of ours.
+fn sections_cited(text: &str) -> Vec<String> {
+    let text = unwrapped(text);
+    let lower = text.to_ascii_lowercase();
+    let mut cited = Vec::new();
+    for word in ["interface ", "interface, ", "section ", "sections "] {
+        for (at, _) in lower.match_indices(word) {
+            let before = &lower[..at];
+            let is_of_rfc = before
+                .trim_end_matches([',', ' '])
+                .rsplit("rfc ")
+                .next()
+                .is_some_and(|rest| before.contains("rfc ") && rest.chars().all(|letter| letter.is_ascii_digit()));
+            if is_of_rfc || before.ends_with(|letter: char| letter.is_alphanumeric()) {
+                continue;
+            }
+            let mut rest = &text[at + word.len()..];
+            while let Some((number, behind)) = number(rest) {
+                if number != "0" {
+                    cited.push(number.to_owned());
+                }
+                let Some(next) = [", ", " and ", " to "].iter().find_map(|with| behind.strip_prefix(with)) else {
+                    break;
+                };
+                rest = next;
+            }
+        }
+    }
+    cited
+}
+
+/// What stands behind each `decisions, ` of a text, if it begins like a heading.
+fn decisions_cited(text: &str) -> Vec<String> {
+    let text = unwrapped(text);
+    let cited = text.match_indices("decisions, ").map(|(at, word)| &text[at + word.len()..]);
+    let cited = cited.filter(|rest| rest.starts_with(|letter: char| letter.is_ascii_uppercase()));
+    cited.map(|rest| rest.chars().take(60).collect()).collect()
+}
+
+/// The citations of a text that lead to no heading.
+fn dangling(text: &str, numbers: &BTreeSet<String>, decisions: &[String]) -> Vec<String> {
+    let sections = sections_cited(text).into_iter().filter(|number| !numbers.contains(number));
+    let is_heading = |rest: &String| decisions.iter().any(|heading| rest.starts_with(heading.as_str()));
+    let decided = decisions_cited(text).into_iter().filter(|rest| !is_heading(rest));
+    sections
+        .map(|number| format!("interface {number}"))
+        .chain(decided.map(|rest| format!("decisions, {rest}")))
+        .collect()
+}
+
+#[test]
+fn every_citation_leads_to_a_heading() {
+    let interface = fs::read_to_string(root().join("docs/interface.md")).unwrap();
+    let decisions = fs::read_to_string(root().join("docs/decisions.md")).unwrap();
+    let (numbers, decisions) = (section_numbers(&interface), headings(&decisions));
+    let mut count = 0;
+    for (place, text) in files_below_root(&[".rs", ".md", ".txt"]) {
+        // This file cites what is nowhere, on purpose.
+        if place != "tests/tidy.rs" {
+            count += sections_cited(&text).len() + decisions_cited(&text).len();
+            assert_eq!(dangling(&text, &numbers, &decisions), [""; 0], "{place} cites what docs/ does not have");
+        }
+    }
+    assert!(count > 100, "only {count} citations were found");
+    let rows = fs::read_to_string(root().join("tests/interface/rows.txt")).unwrap();
+    for row in rows.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
+        let (number, _) = number(row).unwrap();
+        // The name of a row may go on with digits: `2.13.1`, `3.3.30-days`.
+        let known =
+            numbers.contains(number) || number.rsplit_once('.').is_some_and(|(outer, _)| numbers.contains(outer));
+        assert!(known, "rows.txt has a row of section {number}, which docs/interface.md does not have");
+    }
+}
+
+#[test]
+fn a_citation_that_leads_nowhere_is_found() {
+    let numbers = section_numbers("# Page\n## 6. Events\n### 2.8 Split record\n");
+    let decisions = headings("# Decisions\n## Fees\n");
+    let found = |text: &str| dangling(text, &numbers, &decisions);
+    for sound in [
+        "/// (interface 2.8, 6).",
+        "//! of section 6 of the\n//! interface; decisions, Fees",
+        "/// section 0; RFC 4648, section 4; decisions, or not",
+        "/// Sections 2.8 and 6. subsection 4",
+    ] {
+        assert_eq!(found(sound), [""; 0], "{sound}");
+    }
+    for (wrong, cited) in [
+        ("/// (interface 2.9)", "interface 2.9"),
+        ("/// the interface\n    /// 7 says", "interface 7"),
+        ("//! sections 2.8 and 3.1", "interface 3.1"),
+        ("/// interface section 9", "interface 9"),
+        ("# (decisions, Charges)", "decisions, Charges)"),
+    ] {
+        assert!(found(wrong).iter().any(|found| found == cited), "{wrong}: {:?}", found(wrong));
+    }
+}
+
+/// How GitHub names a heading in an address.
+fn anchor(heading: &str) -> String {
+    let kept = heading.to_lowercase().replace(' ', "-");
+    kept.chars().filter(|letter| letter.is_alphanumeric() || matches!(letter, '-' | '_')).collect()
+}
+
+/// The targets of a page's links: `[text](target)`. Code holds none.
+fn links(page: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    for (_, line) in prose(page) {
+        let without_code: String = line.split('`').step_by(2).collect::<Vec<_>>().join("`");
+        let targets = without_code.split("](").skip(1).filter_map(|rest| rest.split(')').next());
+        found.extend(targets.filter(|target| !target.contains("://")).map(str::to_owned));
+    }
+    found
+}
+
+/// The page and the heading that a link of the page `from` means.
+fn resolved(from: &str, link: &str) -> (String, Option<String>) {
+    let (path, anchor) = link.split_once('#').map_or((link, None), |(path, anchor)| (path, Some(anchor.to_owned())));
+    if path.is_empty() {
+        return (from.to_owned(), anchor);
+    }
+    let mut parts: Vec<&str> = from.split('/').collect();
+    parts.pop();
+    for part in path.split('/') {
+        match part {
+            ".." => drop(parts.pop()),
+            "." => {}
+            part => parts.push(part),
+        }
+    }
+    (parts.join("/"), anchor)
+}
+
+/// The links of a page that lead to no file, or to no heading of it.
+fn broken(place: &str, page: &str, read: impl Fn(&str) -> Option<String>) -> Vec<String> {
+    let is_broken = |link: &String| {
+        let (file, heading) = resolved(place, link);
+        let Some(target) = read(&file) else { return true };
+        heading.is_some_and(|heading| !headings(&target).iter().any(|known| anchor(known) == heading))
+    };
+    links(page).into_iter().filter(is_broken).collect()
+}
+
+#[test]
+fn every_link_leads_to_a_file_and_a_heading() {
+    let read = |file: &str| fs::read_to_string(root().join(file)).ok();
+    for (place, page) in pages() {
+        assert_eq!(broken(&place, &page, read), [""; 0], "{place} has links that lead nowhere");
+    }
+}
+
+#[test]
+fn a_link_that_leads_nowhere_is_found() {
+    let read = |file: &str| match file {
+        "docs/a.md" => Some("## 2.8 Split record, and more\n".to_owned()),
+        "README.md" => Some("# Centavo\n".to_owned()),
+        _ => None,
+    };
+    let page = "[a](a.md) [b](a.md#28-split-record-and-more) [c](../README.md#centavo) [d](https://x.y/z)\n`[e](e.md)`\n    [f](f.md)\n";
+    assert_eq!(broken("docs/b.md", page, read), [""; 0]);
+    for wrong in ["b.md", "a.md#29", "../docs/c.md", "#here", "README.md"] {
+        assert_eq!(broken("docs/b.md", &format!("text [x]({wrong})\n"), read), [wrong]);
+    }
+}
+
+#[test]
+fn every_page_is_found_from_the_readme() {
+    let pages: BTreeMap<String, String> = pages().into_iter().collect();
+    let (mut found, mut left) = (BTreeSet::new(), vec!["README.md".to_owned()]);
+    while let Some(place) = left.pop() {
+        let Some(page) = pages.get(&place).filter(|_| found.insert(place.clone())) else { continue };
+        left.extend(links(page).iter().map(|link| resolved(&place, link).0));
+    }
+    let lost: Vec<_> = pages.keys().filter(|place| !found.contains(*place)).collect();
+    assert!(lost.is_empty(), "no link from README.md leads to {lost:?}");
+}
+
+/// The lines of a page that are too long to read: paragraphs and lists, not tables and code.
+fn wide(page: &str) -> Vec<usize> {
+    let is_wide = |line: &str| line.chars().count() > COLUMNS_MAX && !line.starts_with('|') && !line.starts_with('#');
+    prose(page).filter(|(_, line)| is_wide(line)).map(|(number, _)| number).collect()
+}
+
+#[test]
+fn pages_are_narrow_and_the_readme_is_short() {
+    for (place, page) in pages() {
+        assert_eq!(wide(&page), [0; 0], "{place} has lines of more than {COLUMNS_MAX} columns");
+    }
+    let readme = fs::read_to_string(root().join("README.md")).unwrap();
+    let lines = readme.lines().count();
+    assert!(
+        lines <= README_LINES_MAX,
+        "README.md has {lines} lines; what is more than {README_LINES_MAX} belongs into docs/"
+    );
+    let long = "é".repeat(COLUMNS_MAX + 1);
+    let page = format!("{}\n{long}\n    {long}\n| {long}\n```\n{long}\n```\n- {long}\n", "é".repeat(COLUMNS_MAX));
+    assert_eq!(wide(&page), [2, 8]);
 }

@@ -102,7 +102,46 @@ pub enum Unavailable {
     NoRail,
 }
 
-/// See the module.
+/// The engine of one installation: actors, journal, index and read model on a store.
+///
+/// A command needs a permit, and its outcome leaves when it is durable.
+///
+/// ```
+/// use std::sync::Arc;
+/// use std::time::Duration;
+///
+/// use actors::engine::{Engine, EngineOptions};
+/// use actors::history::HistoryOptions;
+/// use actors::journal::RoomLimits;
+/// use actors::resident::Outcome;
+/// use actors::store::MemoryStore;
+/// use ledger::fees::Settings;
+/// use ledger::merchant::MerchantCommand;
+/// use ledger::personal::MerchantProfile;
+///
+/// # #[tokio::main]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let options = EngineOptions {
+///     sandbox: true,
+///     master_key: [7; 32],
+///     room: RoomLimits::default(),
+///     idle: Duration::from_secs(60),
+///     rails: None,
+///     fold_name: str::to_lowercase,
+///     history: HistoryOptions::default(),
+/// };
+/// let engine = Engine::open_store(Arc::new(MemoryStore::new()), options, |_, _| {}).await?;
+/// let (group, now) = (engine.new_group(), engine.now());
+/// let profile = engine.keyring().seal_value(now, &MerchantProfile::default())?;
+/// let id = engine.ids().object(group, now, 1);
+/// let command = MerchantCommand::Open { id, settings: Settings::default(), profile };
+/// let outcome = engine.command(group, command, None, None, engine.permit(1_024)?).await?;
+/// assert!(matches!(outcome, Outcome::Recorded(_)));
+/// assert_eq!(engine.read_merchant(group, |merchant, _| merchant.id()).await?, Some(id));
+/// engine.stop().await;
+/// # Ok(())
+/// # }
+/// ```
 pub struct Engine {
     shared: Arc<Shared>,
     room: Arc<Room>,

@@ -27,6 +27,21 @@ pub struct Posting {
 }
 
 /// Balanced postings of one ledger.
+///
+/// ```
+/// use ledger::account::Account;
+/// use ledger::entry::{Entry, EntryError, Posting, Side};
+/// use ledger::id::{GroupNumber, LedgerId};
+/// use ledger::money::Centavos;
+///
+/// let merchant = LedgerId::Merchant(GroupNumber(1));
+/// let line = |account, side, amount| Posting { account, side, amount: Centavos(amount) };
+/// let due = vec![line(Account::Available, Side::Debit, 5_938), line(Account::Pending, Side::Credit, 5_938)];
+/// assert_eq!(Entry::try_new(merchant, due).unwrap().postings().len(), 2);
+///
+/// let wrong = vec![line(Account::Available, Side::Debit, 5_938), line(Account::Pending, Side::Credit, 5_937)];
+/// assert_eq!(Entry::try_new(merchant, wrong), Err(EntryError::Unbalanced { debits: 5_938, credits: 5_937 }));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
     ledger: LedgerId,

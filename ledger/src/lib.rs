@@ -4,6 +4,22 @@
 //! command against the state and answers with facts or a rejection; `evolve` applies facts and cannot fail. [`postings`] turns
 //! facts into balanced entries, the only place where money moves.
 //!
+//! ```
+//! use ledger::id::{GroupNumber, IdKey};
+//! use ledger::merchant::{MerchantCommand, MerchantState};
+//! use ledger::money::Centavos;
+//! use ledger::rejection::Rejection;
+//! use ledger::time::Timestamp;
+//!
+//! // Deciding changes nothing: this merchant was never opened, so nothing may happen to its money.
+//! let (merchant, ids) = (MerchantState::default(), IdKey::new([0; 16]));
+//! let (group, now) = (GroupNumber(1), Timestamp(1_795_000_000_000));
+//! let capture = MerchantCommand::CaptureCard { charge: ids.object(group, now, 1), acquirer_mdr: Centavos(299) };
+//! assert_eq!(merchant.decide(capture, group, now, &ids), Err(Rejection::MerchantNotFound));
+//! ```
+//!
+//! The example `embed` carries a split charge through.
+//!
 //! **Architecture Invariant:** this crate is pure. It knows no clock, no chance, no environment, no I/O, no async, no float and no
 //! `HashMap`; the same commands at the same times always give the same Records. Its manifest cannot name a runtime.
 

@@ -15,6 +15,15 @@ pub const AMOUNT_MAX: Centavos = Centavos(1_000_000_000_000);
 ///
 /// Every amount that enters is at most [`AMOUNT_MAX`], so the sum of nine million of them still fits. The operators panic
 /// when a sum does not: such an overflow is a defect of the program, never a property of the input.
+///
+/// ```
+/// use ledger::money::Centavos;
+///
+/// let total: Centavos = [Centavos(2_000), Centavos(1_500)].into_iter().sum();
+/// assert_eq!(Centavos(10_000) - total, Centavos(6_500));
+/// // Cumulative rounding: what is left over goes with the last part.
+/// assert_eq!(Centavos(100).share(Centavos(1), Centavos(3)), Centavos(33));
+/// ```
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode)]
 #[cbor(transparent)]
 pub struct Centavos(#[n(0)] pub i64);
@@ -97,7 +106,18 @@ impl Sum for Centavos {
     }
 }
 
-/// A rate in percent, with at most four decimals: `Rate::percent("2.99")` takes 2.99 % of an amount.
+/// A rate in percent, with at most four decimals.
+///
+/// ```
+/// use ledger::money::{Centavos, Rate};
+///
+/// let mdr = Rate::basis_points(299);
+/// assert_eq!(mdr.as_percent().to_string(), "2.99");
+/// assert_eq!(mdr.of(Centavos(10_000)), Centavos(299));
+/// // Half up: 2.99 % of 50 is 1.495.
+/// assert_eq!(mdr.of(Centavos(50)), Centavos(1));
+/// assert_eq!(Rate::basis_points(150).of(Centavos(100)), Centavos(2));
+/// ```
 #[derive(Clone, Copy, Default, Debug, PartialEq, Eq, PartialOrd, Ord, Encode, Decode)]
 #[cbor(transparent)]
 pub struct Rate(#[n(0)] u32);

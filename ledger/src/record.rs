@@ -35,6 +35,24 @@ pub struct Idempotency {
 }
 
 /// The decided facts and entries of one command.
+///
+/// ```
+/// use ledger::event::Event;
+/// use ledger::id::{GroupNumber, LedgerId};
+/// use ledger::money::Centavos;
+/// use ledger::record::{Decision, Record};
+/// use ledger::time::Timestamp;
+///
+/// // The entries follow from the facts: a merchant's Available pays what it owes.
+/// let decided = Decision::of(Event::DeficitRecovered { amount: Centavos(250) });
+/// let merchant = LedgerId::Merchant(GroupNumber(1));
+/// let record = decided.into_record(merchant, 1, Timestamp(1_795_000_000_000));
+/// assert_eq!(record.entries_of(merchant).count(), 1);
+///
+/// let mut bytes = Vec::new();
+/// record.encode(&mut bytes);
+/// assert_eq!(Record::decode(&bytes).unwrap(), record);
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
     /// Who decided.

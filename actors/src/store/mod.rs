@@ -47,6 +47,21 @@ pub const FILE_NAME_BYTES_MAX: usize = 64;
 /// What keeps the journal, the state area and the files.
 ///
 /// One thread appends; any number of threads read meanwhile. Readers see a block only when it is durable.
+///
+/// ```
+/// use actors::store::{Block, MemoryStore, Partition, Sequence, Store};
+///
+/// let store = MemoryStore::new();
+/// let head = store.head(Partition(0))?;
+/// let records = vec![b"one".to_vec(), b"two".to_vec()];
+/// let block = Block { partition: Partition(0), first: head.next, booked_at_ms: 0, previous: head.hash, records };
+/// store.append(&block)?;
+/// assert_eq!(store.head(Partition(0))?.hash, block.hash());
+/// assert_eq!(store.record(Partition(0), Sequence(2))?.expect("a durable Record").bytes, b"two");
+/// // It takes a block once: the next one must continue the chain.
+/// assert!(store.append(&block).is_err());
+/// # Ok::<(), actors::store::StoreError>(())
+/// ```
 pub trait Store: Send + Sync + 'static {
     /// Makes a block durable: whole when this returns `Ok`, and whole or not at all whatever happens before that.
     ///
