@@ -350,7 +350,7 @@ async fn wherever_the_process_is_cut_off_a_cashout_has_the_outcome_that_the_inst
 
 /// True when the one cashout of the shop was processed, false when it failed; the institution knows it so too.
 fn only_outcome(engine: &Engine, book: &Book, case: &str) -> bool {
-    let (total, created) = engine.projector().last_cashouts(LedgerId::Merchant(GROUP), 2).unwrap();
+    let (total, created) = engine.projector().cashouts_page(LedgerId::Merchant(GROUP), 0..u64::MAX, 0, 2).unwrap();
     assert_eq!(total, 1, "{case}: the intent is durable before the institution is called");
     let Event::CashoutCreated { id, .. } = engine.record(created[0]).unwrap().events[0] else { panic!("{case}") };
     let events: Vec<Event> = records(engine, id).into_iter().flat_map(|record| record.events).collect();

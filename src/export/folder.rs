@@ -1,5 +1,5 @@
 //! An export in a folder. Rows are one file; the books of plain text are a folder for each ledger, with a file for each month, and
-//! `main`, which has their head and includes them.
+//! `main`, which has their head and includes them. The names carry the days that were asked for.
 //!
 //! A file is written under another name, synced, and renamed when all are written: those that others include first.
 
@@ -15,9 +15,7 @@ use super::{Format, Out, Part, Request};
 /// See the module.
 pub struct Folder {
     path: PathBuf,
-    format: Format,
-    /// What a file of rows is called.
-    rows: String,
+    request: Request,
     files: BTreeMap<PathBuf, Unfinished>,
     /// Bytes that are not written yet.
     waiting: usize,
@@ -40,9 +38,8 @@ impl Folder {
     /// Makes the folder, if there is none.
     pub fn open(path: &Path, request: &Request) -> io::Result<Self> {
         fs::create_dir_all(path)?;
-        let rows = format!("{}.{}", request.ledger.as_deref().unwrap_or("all"), request.format.name());
-        let (path, format) = (path.to_path_buf(), request.format);
-        Ok(Self { path, format, rows, files: BTreeMap::new(), waiting: 0 })
+        let (path, request) = (path.to_path_buf(), request.clone());
+        Ok(Self { path, request, files: BTreeMap::new(), waiting: 0 })
     }
 
     /// Gives all files their names, durably; gives how many there are.
@@ -90,24 +87,28 @@ impl Folder {
     }
 
     fn head_of(&self, ledger: &str) -> PathBuf {
-        self.path.join(ledger).join(format!("main.{}", self.format.name()))
+        self.folder_of(ledger).join(format!("main.{}", self.request.format.name()))
     }
 
     fn month_of(&self, ledger: &str, month: NaiveDate) -> PathBuf {
-        self.path.join(ledger).join(format!("{}.{}", month.format("%Y-%m"), self.format.name()))
+        self.folder_of(ledger).join(format!("{}.{}", month.format("%Y-%m"), self.request.format.name()))
+    }
+
+    fn folder_of(&self, ledger: &str) -> PathBuf {
+        self.path.join(self.request.dated(ledger))
     }
 }
 
 impl Out for Folder {
     fn write(&mut self, part: Part<'_>, text: &[u8]) -> io::Result<()> {
         match part {
-            Part::Rows => self.put(self.path.join(&self.rows), text),
+            Part::Rows => self.put(self.path.join(self.request.file_name()), text),
             Part::Begin(ledger) => self.put(self.head_of(ledger), text),
             Part::Month(ledger, month) => {
                 let path = self.month_of(ledger, month);
                 if !self.files.contains_key(&path) {
                     let name = path.file_name().unwrap_or_default().to_string_lossy();
-                    let include = match self.format {
+                    let include = match self.request.format {
                         Format::Beancount => format!("\ninclude \"{name}\"\n"),
                         _ => format!("\ninclude {name}\n"),
                     };

@@ -118,9 +118,17 @@ pub struct Request {
 impl Request {
     /// The name of a file with all of it.
     pub fn file_name(&self) -> String {
-        let days = [self.from, self.to].into_iter().flatten().map(|day| format!("_{day}"));
-        let days: String = days.collect();
-        format!("{}{days}.{}", self.ledger.as_deref().unwrap_or("all"), self.format.name())
+        format!("{}.{}", self.dated(self.ledger.as_deref().unwrap_or("all")), self.format.name())
+    }
+
+    /// A name, with the days that are asked for: another month does not take its place.
+    pub fn dated(&self, name: &str) -> String {
+        match (self.from, self.to) {
+            (Some(from), Some(to)) => format!("{name}_{from}_{to}"),
+            (Some(from), None) => format!("{name}_from_{from}"),
+            (None, Some(to)) => format!("{name}_to_{to}"),
+            (None, None) => name.to_owned(),
+        }
     }
 }
 

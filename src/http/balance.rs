@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
+use actors::projector::Listing;
 use actors::store::Sequence;
 use axum::extract::State;
+use axum::http::request::Parts;
 use axum::response::Response;
 use ledger::id::{Fingerprint, LedgerId, ObjectId, RecipientNumber};
 use ledger::merchant::{ChargeFacts, MerchantState};
@@ -15,7 +17,7 @@ use utoipa::ToSchema;
 
 use super::app::{App, Caller};
 use super::problem::{Code, Problem};
-use super::reply::{List, PageQuery, ok, time};
+use super::reply::{Filter, List, Page, ok, query, time};
 
 /// A merchant's money, centavos.
 #[derive(Debug, Serialize, ToSchema)]
@@ -74,18 +76,37 @@ pub struct OperationRow {
     balance_after: i64,
 }
 
-/// The account's operations, newest first, after booking what is due.
+/// What [`kind_name`] may be.
+const KINDS: [&str; 11] = [
+    "charge",
+    "fee",
+    "split",
+    "settlement",
+    "refund",
+    "take_back",
+    "cashout",
+    "cashout_fee",
+    "cashout_returned",
+    "deficit",
+    "dispute",
+];
+
+/// The account's operations, newest first, after booking what is due. With a type, the period may hold 2,000 operations.
 #[utoipa::path(get, path = "/api/balance/operations", operation_id = "list_operations",
-    params(("page" = Option<u64>, Query), ("per_page" = Option<u64>, Query)),
+    params(("type" = Option<String>, Query, pattern = "^(charge|fee|split|settlement|refund|take_back|cashout|cashout_fee|cashout_returned|deficit|dispute)$", description = "Operations of this type only"),
+        ("from" = Option<String>, Query, description = "Created at this instant (RFC 3339) or on this day (`YYYY-MM-DD`, Sao Paulo), or later"),
+        ("to" = Option<String>, Query, description = "Created before this instant, or on this day at the latest"),
+        ("page" = Option<u64>, Query), ("per_page" = Option<u64>, Query)),
     responses((status = 200, body = List<OperationRow>)))]
-pub async fn list_operations(
-    State(app): State<Arc<App>>,
-    caller: Caller,
-    PageQuery { page, .. }: PageQuery,
-) -> Result<Response, Problem> {
+pub async fn list_operations(State(app): State<Arc<App>>, caller: Caller, parts: Parts) -> Result<Response, Problem> {
+    let pairs = query(&parts)?;
+    let (page, filter) = (Page::read(&pairs, 20)?, Filter::read(&pairs, "type", &KINDS)?);
     app.engine.read_merchant(caller.group, |_, _| ()).await?;
     let merchant = caller.ledger();
-    let (total, listed) = app.engine.projector().operations_page(merchant, page.skip(), page.count())?;
+    let range = filter.range(&app, Listing::Operations(merchant))?;
+    let (skip, count) = filter.to_read(page);
+    let (total, listed) = app.engine.projector().operations_in(merchant, range, skip, count)?;
+    filter.check("type", total)?;
     let mut items = Vec::with_capacity(listed.len());
     let mut read: Option<(Sequence, Record, Vec<Operation>)> = None;
     for line in listed {
@@ -111,7 +132,8 @@ pub async fn list_operations(
         });
         read = Some((sequence, record, operations));
     }
-    Ok(ok(List::new(items, total, page)))
+    items.retain(|item| filter.word.is_none_or(|word| word == item.kind));
+    Ok(ok(List::filtered(&filter, items, total, page)))
 }
 
 /// A charge is named by its txid, everything else by its UUID, as where it is read.

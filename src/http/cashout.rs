@@ -3,9 +3,11 @@
 use std::sync::Arc;
 
 use actors::engine::CashoutOrder;
+use actors::projector::Listing;
 use actors::resident::UniqueLookup;
 use actors::store::Sequence;
 use axum::extract::State;
+use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
 use ledger::document::{is_cnpj, is_cpf};
 use ledger::event::{CashoutFailure, Event};
@@ -26,7 +28,7 @@ use super::card::is_email;
 use super::idempotency::{Key, Keyed, LOOK_UPS_MAX, SentKey, replayed};
 use super::json::{Checker, Raw, parse};
 use super::problem::{Code, Problem};
-use super::reply::{created, ok};
+use super::reply::{Filter, List, Page, created, ok, query};
 use super::timestamp::with_microseconds;
 
 /// A cashout, as sent.
@@ -103,17 +105,8 @@ pub struct CashoutView {
     date_updated: String,
 }
 
-/// The last cashouts.
-#[derive(Debug, Serialize, ToSchema)]
-pub struct CashoutList {
-    /// The last 50, newest first.
-    items: Vec<CashoutItem>,
-    /// All cashouts of the account.
-    total: u64,
-}
-
-/// How many cashouts are listed (interface 8).
-const LISTED_MAX: usize = 50;
+/// How many cashouts are listed when nobody asks for a number (interface 8).
+const LISTED: u64 = 50;
 
 /// Where a cashout stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -371,17 +364,33 @@ pub async fn get(State(app): State<Arc<App>>, caller: Caller, PathId(id): PathId
     Ok(ok(named(&app, caller, id)?.view()))
 }
 
-/// The account's last 50 cashouts, newest first.
+/// What [`Fate::status`] may be.
+const STATUSES: [&str; 3] = ["in_processing", "processed", "failed"];
+
+/// The account's cashouts, newest first; the last 50 when nothing else is asked for. With a status, the period may hold 2,000 cashouts.
 #[utoipa::path(get, path = "/api/cashout", operation_id = "list_cashouts",
-    responses((status = 200, body = CashoutList), (status = 403)))]
-pub async fn list(State(app): State<Arc<App>>, caller: Caller) -> Result<Response, Problem> {
+    params(("status" = Option<String>, Query, pattern = "^(in_processing|processed|failed)$", description = "`in_processing`, `processed` or `failed`"),
+        ("from" = Option<String>, Query, description = "Created at this instant (RFC 3339) or on this day (`YYYY-MM-DD`, Sao Paulo), or later"),
+        ("to" = Option<String>, Query, description = "Created before this instant, or on this day at the latest"),
+        ("page" = Option<u64>, Query), ("per_page" = Option<u64>, Query, minimum = 1, maximum = 100, description = "50 when absent.")),
+    responses((status = 200, body = List<CashoutItem>), (status = 403)))]
+pub async fn list(State(app): State<Arc<App>>, caller: Caller, parts: Parts) -> Result<Response, Problem> {
     require_cashout(&app, caller)?;
-    let (total, created) = app.engine.projector().last_cashouts(caller.ledger(), LISTED_MAX)?;
-    let items = created.into_iter().map(|sequence| {
+    let pairs = query(&parts)?;
+    let (page, filter) = (Page::read(&pairs, LISTED)?, Filter::read(&pairs, "status", &STATUSES)?);
+    let range = filter.range(&app, Listing::Cashouts(caller.ledger()))?;
+    let (skip, count) = filter.to_read(page);
+    let (total, created) = app.engine.projector().cashouts_page(caller.ledger(), range, skip, count)?;
+    filter.check("status", total)?;
+    let mut items = Vec::with_capacity(page.count());
+    for sequence in created {
         let cashout = Cashout::created_at(&app, sequence)?;
-        Ok(cashout.item(cashout.fate.status()))
-    });
-    Ok(ok(CashoutList { items: items.collect::<Result<_, Problem>>()?, total }))
+        let status = cashout.fate.status();
+        if filter.word.is_none_or(|word| word == status) {
+            items.push(cashout.item(status));
+        }
+    }
+    Ok(ok(List::filtered(&filter, items, total, page)))
 }
 
 fn named(app: &App, caller: Caller, id: ObjectId) -> Result<Cashout, Problem> {

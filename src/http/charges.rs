@@ -27,8 +27,7 @@ use super::body::JsonBody;
 use super::idempotency::{Key, Keyed, LOOK_UPS_MAX, SentKey, replayed};
 use super::json::{Checker, parse};
 use super::problem::{Code, Problem};
-use super::reply::{List, PageQuery, decimal, list_of, ok, query, single, time};
-use super::timestamp::Named;
+use super::reply::{List, PageQuery, between, decimal, list_of, ok, query, single, time};
 use crate::brcode::BrCode;
 use crate::folding::without_accents;
 use crate::mask;
@@ -520,19 +519,8 @@ fn filter(pairs: &[(String, String)]) -> Result<ChargeFilter, Problem> {
         let message = "payment_method deve ser pix, credit_card ou debit_card";
         known.or_else(|| check.refuse("payment_method", "unknown", message))
     });
-    let mut named = |name| {
-        let text = single(pairs, name)?;
-        Ok::<_, Problem>(text.and_then(|text| {
-            let message = format!("{name} deve ser uma data (AAAA-MM-DD) ou um instante RFC 3339");
-            Named::parse(text).or_else(|| check.refuse(name, "invalid_time", message))
-        }))
-    };
-    let (from, to) = (named("from")?, named("to")?);
-    if from.zip(to).is_some_and(|(from, to)| from.begin > to.begin && from.begin >= to.end) {
-        check.refuse::<()>("to", "before_from", "to não pode ser anterior a from");
-    }
+    let (from, to) = between(&mut check, pairs)?;
     check.finish()?;
-    let (from, to) = (from.map(|from| Timestamp(from.begin)), to.map(|to| Timestamp(to.end)));
     Ok(ChargeFilter { status, method, from, to })
 }
 

@@ -140,6 +140,12 @@ impl Checker {
         self.within_length(name, text, chars, "caracteres")
     }
 
+    /// A required string, whatever is in it: it is only looked up.
+    pub fn any_text<'a>(&mut self, name: &'static str, raw: Raw<'a>) -> Option<Cow<'a, str>> {
+        let raw = self.required(name, raw)?;
+        string(raw).or_else(|| self.mistyped(name, "not_a_string", "um texto"))
+    }
+
     /// What [`Checker::text`] takes, or nothing when the field is absent or null.
     pub fn optional_text<'a>(
         &mut self,

@@ -1,9 +1,12 @@
 //! Refunds, as merchants ask for them and read them (interface 2.11, 3.6). The operations team decides ([`super::ops::refunds`]).
 
+use std::ops::Range;
 use std::sync::Arc;
 
+use actors::projector::Listing;
 use actors::store::Sequence;
 use axum::extract::State;
+use axum::http::request::Parts;
 use axum::response::Response;
 use ledger::event::{Event, Split};
 use ledger::id::{GroupNumber, LedgerId, ObjectId};
@@ -20,7 +23,7 @@ use super::charges::{Charge, SplitView};
 use super::idempotency::{Key, Keyed, LOOK_UPS_MAX, SentKey, replayed};
 use super::json::{Checker, Raw, parse};
 use super::problem::{Code, Problem};
-use super::reply::{All, all_of, created, ok, time};
+use super::reply::{All, FILTERED_MAX, Filter, all_of, created, ok, query, time};
 use super::splits;
 
 /// A refund, as asked for.
@@ -83,6 +86,16 @@ enum Fate {
     Rejected(String),
 }
 
+impl Fate {
+    fn status(&self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Approved => "approved",
+            Self::Rejected(_) => "rejected",
+        }
+    }
+}
+
 /// A refund, from its Records.
 pub struct Refund {
     /// Its id.
@@ -127,6 +140,12 @@ impl Refund {
         })
     }
 
+    /// The refund that the Record of this sequence asked for, as it stands now.
+    fn asked_at(app: &App, sequence: Sequence) -> Result<Self, Problem> {
+        let asked = Self::asked_by(app, &app.engine.record(sequence)?);
+        asked.ok_or_else(|| Problem::new(Code::Internal))?.followed(app)
+    }
+
     /// Takes in what the Records about it say of its decision.
     fn followed(mut self, app: &App) -> Result<Self, Problem> {
         for sequence in app.engine.projector().about(self.id)? {
@@ -143,16 +162,15 @@ impl Refund {
 
     /// The refund as it is shown.
     pub fn view(&self, app: &App) -> RefundView {
-        let (status, notes) = match &self.fate {
-            Fate::Pending => ("pending", None),
-            Fate::Approved => ("approved", None),
-            Fate::Rejected(notes) => ("rejected", Some(notes.clone())),
+        let notes = match &self.fate {
+            Fate::Rejected(notes) => Some(notes.clone()),
+            Fate::Pending | Fate::Approved => None,
         };
         RefundView {
             id: self.id.uuid().to_string(),
             payment_id: self.charge.txid(),
             amount: self.amount.0,
-            status,
+            status: self.fate.status(),
             created_at: time(self.id.created_at()),
             reason: self.reason.clone(),
             splits: self.take_back.iter().map(|part| SplitView::of(app, self.group, part)).collect(),
@@ -191,13 +209,14 @@ pub async fn request(
 
 fn check(app: &App, caller: Caller, wire: &RefundRequest<'_>) -> Result<RefundOrder, Problem> {
     let mut check = Checker::new();
-    let payment_id = check.text("payment_id", wire.payment_id, 1..=64);
+    // Any text names a charge or none: one that cannot be an id is not found (interface 7).
+    let payment_id = check.any_text("payment_id", wire.payment_id);
     let amount = check.centavos("amount", wire.amount, 1..=AMOUNT_MAX.0);
     let reason = check.optional_text("reason", wire.reason, 0..=500);
     let take_back = splits::read(&mut check, wire.splits);
     let checked = (|| Some((payment_id?, amount?, take_back?)))();
     let (payment_id, amount, take_back) = check.finish_with(checked)?;
-    let charge = ObjectId::parse(&payment_id).ok_or_else(|| Problem::new(Code::ChargeNotFound))?;
+    let charge = ObjectId::parse(payment_id.trim()).ok_or_else(|| Problem::new(Code::ChargeNotFound))?;
     let now = app.engine.now();
     let seal = |text: &str| app.engine.keyring().seal_value(now, &FreeText { text: text.to_owned() });
     Ok(RefundOrder {
@@ -227,21 +246,42 @@ pub async fn get(State(app): State<Arc<App>>, caller: Caller, PathId(id): PathId
 /// How many refunds are looked up at once.
 const LOOKED_UP_AT_ONCE: usize = 100;
 
-/// All refunds of the account, newest first.
-#[utoipa::path(get, path = "/api/refunds", operation_id = "list_refunds", responses((status = 200, body = All<RefundView>)))]
-pub async fn list(State(app): State<Arc<App>>, caller: Caller) -> Result<Response, Problem> {
-    let merchant = caller.ledger();
+/// What a refund may be.
+const STATUSES: [&str; 3] = ["pending", "approved", "rejected"];
+
+/// All refunds of the account, newest first. With a status, the period may hold 2,000 refunds.
+#[utoipa::path(get, path = "/api/refunds", operation_id = "list_refunds",
+    params(("status" = Option<String>, Query, pattern = "^(pending|approved|rejected)$", description = "`pending`, `approved` or `rejected`"),
+        ("from" = Option<String>, Query, description = "Created at this instant (RFC 3339) or on this day (`YYYY-MM-DD`, Sao Paulo), or later"),
+        ("to" = Option<String>, Query, description = "Created before this instant, or on this day at the latest")),
+    responses((status = 200, body = All<RefundView>)))]
+pub async fn list(State(app): State<Arc<App>>, caller: Caller, parts: Parts) -> Result<Response, Problem> {
+    let (merchant, filter) = (caller.ledger(), Filter::read(&query(&parts)?, "status", &STATUSES)?);
     // What is asked for from here on is not in this list.
-    let end = Sequence(app.engine.projector().published().0 + 1);
-    let (total, _) = app.engine.projector().refunds_before(merchant, end, 0)?;
-    all_of(total, AllRefunds { app, merchant, end, page: Vec::new() })
+    let end = app.engine.projector().published().0 + 1;
+    let range = filter.range(&app, Listing::Refunds(merchant))?;
+    let range = range.start..range.end.min(end);
+    let count = if filter.word.is_some() { FILTERED_MAX } else { 0 };
+    let (total, newest) = app.engine.projector().newest_refunds(merchant, range.clone(), count)?;
+    filter.check("status", total)?;
+    let Some(status) = filter.word else {
+        return all_of(total, AllRefunds { app, merchant, range, page: Vec::new() });
+    };
+    let mut found = Vec::new();
+    for sequence in newest {
+        if Refund::asked_at(&app, sequence)?.fate.status() == status {
+            found.push(sequence);
+        }
+    }
+    let read = move |sequence| Ok(Refund::asked_at(&app, sequence)?.view(&app));
+    all_of(found.len() as u64, found.into_iter().map(read))
 }
 
-/// The refunds of a merchant in Records before `end`, newest first.
+/// The refunds of a merchant in a range of Records, newest first.
 struct AllRefunds {
     app: Arc<App>,
     merchant: LedgerId,
-    end: Sequence,
+    range: Range<u64>,
     /// What was looked up and not given yet, oldest first.
     page: Vec<Sequence>,
 }
@@ -249,18 +289,13 @@ struct AllRefunds {
 impl AllRefunds {
     fn look_up(&mut self) -> Result<Option<Sequence>, Problem> {
         if self.page.is_empty() {
-            let (_, page) = self.app.engine.projector().refunds_before(self.merchant, self.end, LOOKED_UP_AT_ONCE)?;
-            self.end = page.last().copied().unwrap_or(self.end);
+            let projector = self.app.engine.projector();
+            let (_, page) = projector.newest_refunds(self.merchant, self.range.clone(), LOOKED_UP_AT_ONCE)?;
+            self.range.end = page.last().map_or(self.range.end, |oldest| oldest.0);
             self.page = page;
             self.page.reverse();
         }
         Ok(self.page.pop())
-    }
-
-    fn read(&self, sequence: Sequence) -> Result<RefundView, Problem> {
-        let refund = Refund::asked_by(&self.app, &self.app.engine.record(sequence)?);
-        let refund = refund.ok_or_else(|| Problem::new(Code::Internal))?.followed(&self.app)?;
-        Ok(refund.view(&self.app))
     }
 }
 
@@ -269,6 +304,6 @@ impl Iterator for AllRefunds {
 
     fn next(&mut self) -> Option<Self::Item> {
         let sequence = self.look_up().transpose()?;
-        Some(sequence.and_then(|sequence| self.read(sequence)))
+        Some(sequence.and_then(|sequence| Ok(Refund::asked_at(&self.app, sequence)?.view(&self.app))))
     }
 }

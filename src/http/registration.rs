@@ -113,7 +113,7 @@ pub struct PartnerRequest<'a> {
     mother_name: Raw<'a>,
     /// E-mail.
     #[serde(borrow)]
-    #[schema(value_type = String, min_length = 3, max_length = 254)]
+    #[schema(value_type = Option<String>, min_length = 3, max_length = 254)]
     email: Raw<'a>,
     /// At least one.
     #[serde(borrow)]
@@ -580,13 +580,13 @@ fn read_partner(check: &mut Checker, partner: &PartnerRequest<'_>, now: Timestam
     let document = read_document(check, "document_number", partner.document_number, DocumentKind::Cpf);
     let birthdate = read_birthdate(check, partner.birthdate, now);
     let mother_name = check.text("mother_name", partner.mother_name, 1..=140);
-    let email_address = email(check, "email", partner.email);
+    let email_address = check.optional(partner.email, |check, raw| email(check, "email", raw));
     let phones = read_phones(check, partner.phone_numbers);
     let address = check.object("address", partner.address, |check, address| read_address(check, &address, true));
     Some(RecipientProfile {
         name: name?.into_owned(),
         document: document?,
-        email: Some(email_address?),
+        email: email_address,
         birthdate: Some(birthdate?),
         mother_name: Some(mother_name?.into_owned()),
         address: Some(address?),

@@ -1,9 +1,11 @@
 //! How answers that are no problems are written, and how a list is asked for.
 
+use std::ops::Range;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::{io, iter};
 
+use actors::projector::Listing;
 use axum::Json;
 use axum::body::{Body, Bytes};
 use axum::extract::{FromRequestParts, Query};
@@ -15,8 +17,10 @@ use ledger::time::Timestamp;
 use rust_decimal::Decimal;
 use serde::{Serialize, Serializer};
 
+use super::app::App;
+use super::json::Checker;
 use super::problem::{Code, FieldError, Problem};
-use super::timestamp::with_milliseconds;
+use super::timestamp::{Named, with_milliseconds};
 
 /// 201 with a body.
 pub fn created(body: impl Serialize) -> Response {
@@ -123,6 +127,94 @@ pub struct PageQuery {
     pub search: String,
 }
 
+/// Which items of a list are asked for in its query.
+#[derive(Debug)]
+pub struct Filter {
+    from: Option<Timestamp>,
+    to: Option<Timestamp>,
+    /// The word that the items are to have; every item has one of those that the list knows.
+    pub word: Option<&'static str>,
+}
+
+/// The most items that are looked through for those of a word, which the index does not know.
+pub const FILTERED_MAX: usize = 2_000;
+
+impl Filter {
+    /// Reads `from`, `to`, and the parameter that names one of the words that the list knows.
+    pub fn read(pairs: &[(String, String)], name: &'static str, words: &[&'static str]) -> Result<Self, Problem> {
+        let mut check = Checker::new();
+        let word = single(pairs, name)?.and_then(|text| {
+            let message = || format!("{name} deve ser {}", words.join(", "));
+            words.iter().find(|word| **word == text).copied().or_else(|| check.refuse(name, "unknown", message()))
+        });
+        let (from, to) = between(&mut check, pairs)?;
+        check.finish()?;
+        Ok(Self { from, to, word })
+    }
+
+    /// The part of a list that was created in the time that is asked for.
+    pub fn range(&self, app: &App, list: Listing) -> Result<Range<u64>, Problem> {
+        Ok(app.engine.projector().range(list, self.from, self.to)?)
+    }
+
+    /// Which of the items in the range to read: those of the page, or all, if they are to be looked through.
+    pub fn to_read(&self, page: Page) -> (u64, usize) {
+        if self.word.is_some() { (0, FILTERED_MAX) } else { (page.skip(), page.count()) }
+    }
+
+    /// Refuses to look through so many items.
+    pub fn check(&self, name: &'static str, total: u64) -> Result<(), Problem> {
+        if self.word.is_none() || total <= FILTERED_MAX as u64 {
+            return Ok(());
+        }
+        let message =
+            format!("{name} só filtra até {FILTERED_MAX} itens, e há {total}: escolha um período menor com from e to");
+        Err(wrong(name, "too_many_items", message))
+    }
+}
+
+/// The times of `from` and `to`: an instant, or a day from its beginning and to its end.
+pub fn between(
+    check: &mut Checker,
+    pairs: &[(String, String)],
+) -> Result<(Option<Timestamp>, Option<Timestamp>), Problem> {
+    let mut named = |name| {
+        let text = single(pairs, name)?;
+        Ok::<_, Problem>(text.and_then(|text| {
+            let message = format!("{name} deve ser uma data (AAAA-MM-DD) ou um instante RFC 3339");
+            Named::parse(text).or_else(|| check.refuse(name, "invalid_time", message))
+        }))
+    };
+    let (from, to) = (named("from")?, named("to")?);
+    if from.zip(to).is_some_and(|(from, to)| from.begin > to.begin && from.begin >= to.end) {
+        check.refuse::<()>("to", "before_from", "to não pode ser anterior a from");
+    }
+    Ok((from.map(|from| Timestamp(from.begin)), to.map(|to| Timestamp(to.end))))
+}
+
+/// Refuses parameters that are not among the names: where a misspelled one would give another answer than was asked for.
+pub fn only(pairs: &[(String, String)], names: &[&str]) -> Result<(), Problem> {
+    let unknown = pairs.iter().map(|(name, _)| name).filter(|name| !names.contains(&name.as_str()));
+    let mut unknown: Vec<_> = unknown.map(|name| name.chars().take(NAME_SHOWN_MAX).collect::<String>()).collect();
+    unknown.sort_unstable();
+    unknown.dedup();
+    if unknown.is_empty() {
+        return Ok(());
+    }
+    let known = if names.is_empty() { "nenhum".to_owned() } else { names.join(", ") };
+    let error = |name: String| {
+        let message = format!("parâmetro desconhecido: {name}; conhecidos: {known}");
+        FieldError { field: name, code: "unknown_parameter", message: message.into() }
+    };
+    let detail = format!("Unknown in the query: {}.", unknown.join(", "));
+    let errors: Vec<_> = unknown.into_iter().take(UNKNOWN_SHOWN_MAX).map(error).collect();
+    Err(Problem::new(Code::ValidationFailed).detail(detail).errors(errors))
+}
+
+/// How many characters of an unknown parameter's name are repeated, and how many such names.
+const NAME_SHOWN_MAX: usize = 64;
+const UNKNOWN_SHOWN_MAX: usize = 20;
+
 /// A checked page.
 #[derive(Clone, Copy, Debug)]
 pub struct Page {
@@ -137,10 +229,7 @@ impl<S: Sync> FromRequestParts<S> for PageQuery {
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
         let pairs = query(parts)?;
-        Ok(Self {
-            page: Page { page: number(&pairs, "page", 1, u64::MAX)?, per_page: number(&pairs, "per_page", 20, 100)? },
-            search: single(&pairs, "search")?.unwrap_or_default().to_owned(),
-        })
+        Ok(Self { page: Page::read(&pairs, 20)?, search: single(&pairs, "search")?.unwrap_or_default().to_owned() })
     }
 }
 
@@ -173,6 +262,11 @@ fn wrong(name: &'static str, code: &'static str, message: String) -> Problem {
 }
 
 impl Page {
+    /// Reads `page` and `per_page`, which is so many when it is absent, and 100 at most.
+    pub fn read(pairs: &[(String, String)], per_page: u64) -> Result<Self, Problem> {
+        Ok(Self { page: number(pairs, "page", 1, u64::MAX)?, per_page: number(pairs, "per_page", per_page, 100)? })
+    }
+
     /// How many items come before this page.
     pub fn skip(self) -> u64 {
         (self.page - 1).saturating_mul(self.per_page)
@@ -205,6 +299,15 @@ pub struct List<T> {
 }
 
 impl<T> List<T> {
+    /// A page of those items of a list that were found: all of them, or only those of the page and how many there are in all.
+    pub fn filtered(filter: &Filter, items: Vec<T>, total: u64, page: Page) -> Self {
+        if filter.word.is_none() {
+            return Self::new(items, total, page);
+        }
+        let (total, skip) = (items.len() as u64, usize::try_from(page.skip()).unwrap_or(usize::MAX));
+        Self::new(items.into_iter().skip(skip).take(page.count()).collect(), total, page)
+    }
+
     /// A page of a list.
     pub fn new(items: Vec<T>, total: u64, page: Page) -> Self {
         Self { items, total, page: page.page, pages: page.pages(total), per_page: page.per_page }

@@ -16,7 +16,7 @@ use super::app::{App, Caller};
 use super::json::Checker;
 use super::ops::books::ledger_name;
 use super::problem::{Code, Problem};
-use super::reply::{query, single};
+use super::reply::{only, query, single};
 use super::streamed::{BoxError, streamed};
 use super::timestamp::{day, day_of};
 use crate::export::{Exporter, Format, Out, Request, Stream};
@@ -44,7 +44,9 @@ const LOOKED_UP_AT_ONCE: u64 = 1 << 18;
     responses((status = 200, content((String = "application/jsonl"), (String = "text/csv"), (String = "text/plain")))))]
 pub async fn ledger_report(State(app): State<Arc<App>>, caller: Caller, parts: Parts) -> Result<Response, Problem> {
     let ledger = ledger_name(&app, caller.ledger());
-    let request = request(&query(&parts)?, Some(ledger))?;
+    let pairs = query(&parts)?;
+    only(&pairs, &["format", "from", "to"])?;
+    let request = request(&pairs, Some(ledger))?;
     let under_way = Under::way(&app, caller.group)?;
     app.engine.read_merchant(caller.group, |_, _| ()).await?;
     let asked = request.clone();
@@ -129,7 +131,9 @@ fn write(Under { app, group }: &Under, request: &Request, out: &mut dyn Out) -> 
     'journal: while after < through {
         let next = Sequence((after.0 + LOOKED_UP_AT_ONCE).min(through.0));
         for sequence in projector.entries_between(merchant, after, next)? {
-            let (booked_at, record) = app.engine.booked_record(sequence)?;
+            let (booked_at, mut record) = app.engine.booked_record(sequence)?;
+            // Who decided at the platform is nothing to its merchants.
+            record.operator = None;
             if !exporter.post(sequence, booked_at.0, &record, out)? {
                 break 'journal;
             }

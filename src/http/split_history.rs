@@ -25,6 +25,8 @@ pub struct SplitHistory {
     pub terms: Terms,
     /// Who paid; empty when the personal data was erased.
     pub payer: Payer,
+    /// When the splits came to be: a PIX charge's when it was created, a card charge's when it was captured.
+    pub listed_at: Timestamp,
     recipient: LedgerId,
     came: Came,
     changed: HashMap<u32, Changed>,
@@ -77,6 +79,7 @@ impl SplitHistory {
                             charge: id,
                             terms: terms.clone(),
                             payer: payer.unwrap_or_default(),
+                            listed_at: record.effective_at,
                             recipient,
                             came: Came::Unpaid,
                             changed: HashMap::new(),
@@ -107,6 +110,7 @@ impl SplitHistory {
         let id = self.charge;
         match event {
             Event::CardCaptured { charge, splits_due, .. } if *charge == id => {
+                self.listed_at = at;
                 self.came = Came::Captured { sequence: sequence.0, due: *splits_due };
             }
             Event::PixPaid { charge, .. } if *charge == id => self.came = Came::Paid { sequence: sequence.0, at },

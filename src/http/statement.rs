@@ -9,9 +9,10 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use actors::projector::ListedSplit;
+use actors::projector::{ListedSplit, Listing};
 use actors::store::Sequence;
 use axum::extract::State;
+use axum::http::request::Parts;
 use axum::response::Response;
 use ledger::id::LedgerId;
 use ledger::money::Centavos;
@@ -23,7 +24,7 @@ use utoipa::ToSchema;
 
 use super::app::{App, Caller, PathId};
 use super::problem::{Code, Problem};
-use super::reply::{PageQuery, ok, time};
+use super::reply::{Filter, List, Page, ok, query, time};
 use super::split_history::{SplitHistory, split_id};
 use super::sub_recipients::{RecipientBalance, find_own};
 use super::withdrawals::Withdrawal;
@@ -63,7 +64,7 @@ pub struct SplitRecord {
     /// When it was paid to the recipient's bank account.
     #[schema(required)]
     paid_at: Option<String>,
-    /// When the charge was created.
+    /// When the split came to be: with the PIX charge, or with the card's capture.
     created_at: String,
     /// The charge.
     payment: SplitPayment,
@@ -89,29 +90,42 @@ pub struct SplitPayment {
     balance_available_at: Option<String>,
 }
 
-/// A recipient's splits and balance.
+/// What a split may be.
+const STATUSES: [&str; 3] = ["pending", "available", "paid"];
+
+/// A recipient's splits and balance. With a status, the period may hold 2,000 splits.
 #[utoipa::path(get, path = "/api/dashboard/sub-recipients/{id}/splits", operation_id = "list_splits",
-    params(("id" = String, Path), ("page" = Option<u64>, Query), ("per_page" = Option<u64>, Query)),
+    params(("id" = String, Path),
+        ("status" = Option<String>, Query, pattern = "^(pending|available|paid)$", description = "`pending`, `available` or `paid`"),
+        ("from" = Option<String>, Query, description = "Created at this instant (RFC 3339) or on this day (`YYYY-MM-DD`, Sao Paulo), or later"),
+        ("to" = Option<String>, Query, description = "Created before this instant, or on this day at the latest"),
+        ("page" = Option<u64>, Query), ("per_page" = Option<u64>, Query)),
     responses((status = 200, body = Statement)))]
 pub async fn splits(
     State(app): State<Arc<App>>,
     caller: Caller,
     PathId(id): PathId,
-    PageQuery { page, .. }: PageQuery,
+    parts: Parts,
 ) -> Result<Response, Problem> {
     let (recipient, _) = find_own(&app, caller, &id)?;
+    let pairs = query(&parts)?;
+    let (page, filter) = (Page::read(&pairs, 20)?, Filter::read(&pairs, "status", &STATUSES)?);
     let look = |books: &RecipientState, now: Timestamp| (books.standing(), now);
     let (standing, now) = app.engine.read_recipient(recipient, look).await?;
     let mut reader = Reader::new(&app, recipient, standing, now)?;
-    let (total, listed) = app.engine.projector().splits_page(recipient, page.skip(), page.count())?;
+    let range = filter.range(&app, Listing::Splits(recipient))?;
+    let (newer, _) = app.engine.projector().splits_in(recipient, range.end..u64::MAX, 0, 0)?;
+    let (skip, count) = filter.to_read(page);
+    let (total, listed) = app.engine.projector().splits_in(recipient, range, skip, count)?;
+    filter.check("status", total)?;
     let mut found = Vec::with_capacity(listed.len());
     for split in listed {
         found.push(reader.find(split)?);
     }
-    let items = reader.records(&found, page.skip())?;
-    let balance = RecipientBalance::of(&reader.standing);
-    let (page_number, per_page, pages) = (page.page, page.per_page, page.pages(total));
-    Ok(ok(Statement { items, total, page: page_number, pages, per_page, balance }))
+    let mut items = reader.records(&found, newer + skip)?;
+    items.retain(|item| filter.word.is_none_or(|word| word == item.status));
+    let List { items, total, page, pages, per_page } = List::filtered(&filter, items, total, page);
+    Ok(ok(Statement { items, total, page, pages, per_page, balance: RecipientBalance::of(&reader.standing) }))
 }
 
 /// Splits that are looked through at once.
@@ -287,7 +301,7 @@ impl<'a> Reader<'a> {
                 Some(Held::Paid(_)) => "paid",
             },
             paid_at: paid_at.map(time),
-            created_at: time(charge.charge.created_at()),
+            created_at: time(charge.listed_at),
             payment: SplitPayment {
                 cpf: mask::formatted_cpf(&charge.payer.document),
                 nome: charge.payer.name.clone(),

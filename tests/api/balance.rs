@@ -170,3 +170,31 @@ async fn a_long_statement_adds_up_while_charges_are_paid() {
     world.check_books().await;
     assert_eq!(world.merchant().await.get("/api/balance/operations").await.expect(200)["items"], json!([]));
 }
+
+#[tokio::test]
+async fn operations_are_listed_by_type_and_by_date() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    merchant.paid_pix(&pix("80.00")).await;
+    world.advance(10).await;
+    merchant.paid_pix(&pix("10.00")).await;
+    let whole = checked(&merchant).await;
+    assert_eq!(whole.len(), 4);
+    let part = async |query: &str| {
+        let list = merchant.get(&format!("/api/balance/operations?{query}")).await.expect(200);
+        (items(&list).clone(), list["total"].as_u64().unwrap())
+    };
+    let at = text(&whole[0]["created_at"]);
+    assert_eq!(part(&format!("from={at}")).await, (whole[..2].to_vec(), 2));
+    assert_eq!(part(&format!("to={at}")).await, (whole[2..].to_vec(), 2));
+    assert_eq!(part(&format!("to={at}&per_page=1&page=2")).await, (whole[3..].to_vec(), 2));
+    let fees: Vec<_> = whole.iter().filter(|line| line["type"] == "fee").cloned().collect();
+    assert_eq!(part("type=fee").await, (fees.clone(), 2));
+    assert_eq!(part("type=fee&per_page=1&page=2").await, (fees[1..].to_vec(), 2));
+    assert_eq!(part(&format!("type=fee&from={at}")).await, (fees[..1].to_vec(), 1));
+    assert_eq!(part("type=dispute").await, (vec![], 0));
+    for (query, field) in [("type=gift", "type"), ("to=x", "to")] {
+        let refused = merchant.get(&format!("/api/balance/operations?{query}")).await.refused(400, "validation_failed");
+        assert_eq!(refused["errors"][0]["field"], field);
+    }
+}

@@ -374,7 +374,7 @@ async fn the_last_fifty_are_listed_newest_first() {
     let world = World::sandbox().await;
     let merchant = funded(&world).await;
     let empty = merchant.get("/api/cashout").await.expect(200);
-    assert_eq!(empty, json!({"items": [], "total": 0}));
+    assert_eq!(empty, json!({"items": [], "total": 0, "page": 1, "pages": 0, "per_page": 50}));
     let mut created = Vec::new();
     for number in 1..=52 {
         created
@@ -382,11 +382,56 @@ async fn the_last_fifty_are_listed_newest_first() {
     }
     world.advance(0).await;
     let list = merchant.get("/api/cashout").await.expect(200);
-    has_exactly(&list, &["items", "total"]);
+    has_exactly(&list, &["items", "total", "page", "pages", "per_page"]);
     assert_eq!((items(&list).len(), &list["total"]), (50, &json!(52)));
     for (item, created) in items(&list).iter().zip(created.iter().rev()) {
         has_exactly(item, &ITEM);
         assert_eq!(*item, with(created, "/status", json!("processed")));
+    }
+    // Those beyond the last 50 are on the next page.
+    let rest = merchant.get("/api/cashout?page=2").await.expect(200);
+    assert_eq!([&rest["total"], &rest["page"], &rest["pages"], &rest["per_page"]], [52, 2, 2, 50]);
+    let ids = |list: &Value| items(list).iter().map(|item| text(&item["id"])).collect::<Vec<_>>();
+    let whole = merchant.get("/api/cashout?per_page=100").await.expect(200);
+    assert_eq!([ids(&list), ids(&rest)].concat(), ids(&whole));
+    assert_eq!(ids(&whole).len(), 52);
+    let last = merchant.get("/api/cashout?page=3&per_page=20").await.expect(200);
+    assert_eq!(ids(&last), ids(&whole)[40..]);
+    assert!(items(&merchant.get("/api/cashout?page=3").await.expect(200)).is_empty());
+    merchant.get("/api/cashout?per_page=101").await.refused(400, "validation_failed");
+    merchant.get("/api/cashout?page=0").await.refused(400, "validation_failed");
+}
+
+#[tokio::test]
+async fn cashouts_are_listed_by_status_and_by_date() {
+    let world = World::sandbox().await;
+    let merchant = funded(&world).await;
+    let mut made = Vec::new();
+    for keys in [["ana@loja.com.br", "fail@loja.com.br"], ["timeout@loja.com.br", "ana@loja.com.br"]] {
+        for key in keys {
+            made.push(merchant.post("/api/cashout", &cashout(200, key)).await.expect(201));
+        }
+        world.advance(10).await;
+    }
+    let list = async |query: &str| {
+        let list = merchant.get(&format!("/api/cashout?{query}")).await.expect(200);
+        let place = |item: &Value| made.iter().position(|made| made["id"] == item["id"]).unwrap();
+        (items(&list).iter().map(place).collect::<Vec<_>>(), list["total"].as_u64().unwrap())
+    };
+    assert_eq!(list("").await, (vec![3, 2, 1, 0], 4));
+    assert_eq!(list("status=processed").await, (vec![3, 0], 2));
+    assert_eq!(list("status=processed&per_page=1&page=2").await, (vec![0], 2));
+    assert_eq!(list("status=failed").await, (vec![1], 1));
+    assert_eq!(list("status=in_processing").await, (vec![2], 1));
+    let at = text(&made[2]["date_created"]).replace('+', "%2B");
+    assert_eq!(list(&format!("from={at}")).await, (vec![3, 2], 2));
+    assert_eq!(list(&format!("to={at}")).await, (vec![1, 0], 2));
+    assert_eq!(list(&format!("to={at}&status=processed")).await, (vec![0], 1));
+    assert_eq!(list("from=2099-01-01").await, (vec![], 0));
+    assert_eq!(list("to=2001-01-01").await, (vec![], 0));
+    for (query, field) in [("status=paid", "status"), ("from=x", "from"), ("status=failed&status=failed", "status")] {
+        let refused = merchant.get(&format!("/api/cashout?{query}")).await.refused(400, "validation_failed");
+        assert_eq!(refused["errors"][0]["field"], field);
     }
 }
 

@@ -192,6 +192,21 @@ async fn the_books_are_shown_by_ledger() {
 }
 
 #[tokio::test]
+async fn a_trial_balance_refuses_what_it_does_not_know() {
+    let world = World::sandbox().await;
+    for (query, name) in [("at=5", "at"), ("to=2026-07-01", "to"), ("form=2026-07-01", "form"), ("AT=1&x", "AT")] {
+        let refused = world.ops_get(&format!("/ops/trial-balance?{query}")).await.refused(400, "validation_failed");
+        let error = &refused["errors"][0];
+        assert_eq!((&error["field"], &error["code"]), (&json!(name), &json!("unknown_parameter")), "{query}");
+        assert!(text(&error["message"]).contains(name), "{error}");
+    }
+    let hostile = format!("/ops/trial-balance?{}", "%22%3Cb%3E=1&".repeat(500));
+    let refused = world.ops_get(&hostile).await.refused(400, "validation_failed");
+    assert_eq!(refused["errors"].as_array().unwrap().len(), 1);
+    world.ops_get("/ops/trial-balance?").await.expect(200);
+}
+
+#[tokio::test]
 async fn accounts_of_different_groups_do_not_touch() {
     let world = World::sandbox().await;
     let (merchant, other) = (world.merchant().await, world.merchant().await);

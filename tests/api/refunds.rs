@@ -151,7 +151,9 @@ async fn only_what_was_paid_can_be_refunded_and_the_order_of_refusals_is_fixed()
     let silent = text(&merchant.post("/api/card", &card(8_000, SILENT)).await.expect(201)["txid"]);
     let refused = text(&merchant.post("/api/card", &card(8_000, REFUSED)).await.refused(402, "card_declined")["txid"]);
     let before = world.trace(&[&merchant]).await;
-    for nothing in ["x", &foreign, "00000000000040008000000000000000", &paid.to_uppercase()] {
+    let too_long = "x".repeat(65);
+    let unknown = ["x", &foreign, "00000000000040008000000000000000", &paid.to_uppercase()];
+    for nothing in unknown.into_iter().chain(["", " ", "\u{0}", &too_long, "é"]) {
         let refused = merchant.post(PATH, &body(nothing, 99_999)).await.refused(404, "charge_not_found");
         assert_eq!(refused["message"], "Pagamento não encontrado");
     }
@@ -498,6 +500,31 @@ async fn the_list_has_all_of_them() {
     }
     let list = merchant.get(PATH).await.expect(200);
     let listed: Vec<_> = items(&list).iter().rev().map(|refund| text(&refund["id"])).collect();
-    assert_eq!((listed, &list["total"]), (ids, &json!(205)));
+    assert_eq!((&listed, &list["total"]), (&ids, &json!(205)));
     has_exactly(&list, &["items", "total"]);
+
+    // A part of them, by status and by date.
+    approve(&world, &ids[7]).await.expect(200);
+    reject(&world, &ids[204]).await.expect(200);
+    world.advance(10).await;
+    let late = asked(&merchant, &txid, 1).await;
+    let created_at = text(&merchant.get(&format!("{PATH}/{late}")).await.expect(200)["created_at"]);
+    let part = async |query: &str| {
+        let list = merchant.get(&format!("{PATH}?{query}")).await.expect(200);
+        has_exactly(&list, &["items", "total"]);
+        let found: Vec<_> = items(&list).iter().map(|refund| text(&refund["id"])).collect();
+        assert_eq!(list["total"], found.len());
+        found
+    };
+    assert_eq!(part("status=approved").await, [ids[7].clone()]);
+    assert_eq!(part("status=rejected").await, [ids[204].clone()]);
+    assert_eq!(part("status=pending").await.len(), 204);
+    assert_eq!(part(&format!("from={created_at}")).await, [late.clone()]);
+    assert_eq!(part(&format!("to={created_at}")).await.len(), 205);
+    assert_eq!(part(&format!("to={created_at}&status=pending")).await.len(), 203);
+    assert!(part("from=2099-01-01&status=pending").await.is_empty());
+    for (query, field) in [("status=paid", "status"), ("from=x", "from")] {
+        let refused = merchant.get(&format!("{PATH}?{query}")).await.refused(400, "validation_failed");
+        assert_eq!(refused["errors"][0]["field"], field);
+    }
 }

@@ -124,6 +124,27 @@ async fn either_spelling_of_an_address_will_do() {
     }
 }
 
+/// Shows: 2.7.managing_partners.
+#[tokio::test]
+async fn a_managing_partner_may_have_no_email() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    let email = "/register_information/managing_partners/0/email";
+    for (number, email_sent) in [(1, None), (2, Some(Value::Null))] {
+        let company = corporation("Sol", &cnpj(number));
+        let body = match email_sent {
+            None => without(&company, email),
+            Some(null) => with(&company, email, null),
+        };
+        let id = text(&merchant.post(PATH, &body).await.expect(201)["id"]);
+        let record = merchant.get(&format!("{PATH}/{id}")).await.expect(200);
+        assert_eq!(record.pointer(email), Some(&Value::Null), "{record}");
+    }
+    let wrong = with(&corporation("Sol", &cnpj(3)), email, json!("sol"));
+    let refused = merchant.post(PATH, &wrong).await.refused(400, "validation_failed");
+    assert_eq!(refused["errors"][0]["field"], "register_information.managing_partners[0].email");
+}
+
 #[tokio::test]
 async fn every_text_has_a_length_and_the_description_says_so() {
     let world = World::sandbox().await;

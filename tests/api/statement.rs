@@ -23,7 +23,6 @@ async fn every_field_of_a_split_is_there() {
     assert_eq!(statement["balance"], json!({"available": 1_000, "pending": 2_000, "paid": 0, "reserved": 0}));
     let expected = |charge: &Value, amount: i64, status: &str, gross: i64, method: &str, nome: &str| {
         json!({"payment_id": charge["txid"], "amount_cents": amount, "status": status, "paid_at": null,
-            "created_at": charge["created_at"],
             "payment": {"nome": nome, "cpf": "123.456.789-09", "gross_amount": gross, "payment_method": method}})
     };
     let expected = [
@@ -35,11 +34,15 @@ async fn every_field_of_a_split_is_there() {
         has_exactly(item, &["id", "payment_id", "amount_cents", "status", "paid_at", "created_at", "payment"]);
         time(&item["created_at"]);
         assert!(!text(&item["id"]).is_empty());
-        let rest = without(&without(item, "/id"), "/payment/balance_available_at");
+        let rest = without(&without(&without(item, "/id"), "/created_at"), "/payment/balance_available_at");
         assert_eq!(rest, expected);
     }
     let available_at = |index: usize| &items(&statement)[index]["payment"]["balance_available_at"];
     assert_eq!((available_at(0), available_at(1)), (&Value::Null, &paid["paid_at"]));
+    // A split comes to be with its PIX charge, or when the card is captured.
+    assert!(time(&items(&statement)[1]["created_at"]) >= time(&paid["created_at"]));
+    assert!(time(&items(&statement)[1]["created_at"]) <= time(&paid["paid_at"]));
+    assert_eq!(items(&statement)[2]["created_at"], captured["paid_at"]);
     assert_eq!(time(available_at(2)).timestamp_millis() % 60_000, 0);
 }
 
@@ -119,4 +122,69 @@ async fn debit_and_companies_read_well() {
     let payments: Vec<_> = items(&statement).iter().map(|item| &item["payment"]).collect();
     assert_eq!([&payments[0]["cpf"], &payments[0]["payment_method"]], ["**.345.678/0001-**", "pix"]);
     assert_eq!(payments[1]["payment_method"], "credit_card", "the interface knows two methods here");
+}
+
+/// Shows: 2.8.created_at.
+#[tokio::test]
+async fn a_card_that_was_captured_late_is_listed_by_the_time_that_it_shows() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    let ana = merchant.recipient("Ana", 1).await;
+    merchant.post("/api/card", &with_splits(card(10_000, SILENT), &[(&ana, 1)])).await.expect(201);
+    world.advance(5).await;
+    merchant.paid_pix(&with_splits(pix("80.00"), &[(&ana, 2)])).await;
+    world.advance(120).await;
+    merchant.paid_pix(&with_splits(pix("80.00"), &[(&ana, 3)])).await;
+    let statement = merchant.statement(&ana).await;
+    let amounts: Vec<_> = items(&statement).iter().map(|item| item["amount_cents"].as_i64().unwrap()).collect();
+    assert_eq!(amounts, [3, 1, 2], "the card was captured a minute after it was charged");
+    let times: Vec<_> = items(&statement).iter().map(|item| time(&item["created_at"])).collect();
+    assert!(times.is_sorted_by(|newer, older| newer >= older), "{statement}");
+}
+
+#[tokio::test]
+async fn a_statement_is_read_by_status_and_by_date() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    let ana = merchant.recipient("Ana", 1).await;
+    merchant.paid_pix(&with_splits(pix("80.00"), &[(&ana, 1_000)])).await;
+    let withdrawal = text(&merchant.withdraw(&ana).await.expect(201)["withdrawal_id"]);
+    world.approve(&withdrawal).await.expect(200);
+    world.advance(10).await;
+    merchant.paid_pix(&with_splits(pix("80.00"), &[(&ana, 300)])).await;
+    // A debt takes of what is available: the filter does not change what is left of each split.
+    let refunded = text(&merchant.paid_pix(&with_splits(pix("80.00"), &[(&ana, 200)])).await["txid"]);
+    let take_back =
+        json!({"payment_id": refunded, "amount": 200, "splits": [{"sub_recipient_id": ana, "amount": 200}]});
+    let refund = text(&merchant.post("/api/refunds", &take_back).await.expect(201)["id"]);
+    world.ops_post(&format!("/ops/refunds/{refund}/approve"), &json!({})).await.expect(200);
+    world.advance(10).await;
+    merchant.post("/api/card", &with_splits(card(10_000, APPROVED), &[(&ana, 50)])).await.expect(201);
+    merchant.post("/api/pix", &with_splits(pix("30.00"), &[(&ana, 7)])).await.expect(201);
+    let path = format!("/api/dashboard/sub-recipients/{ana}/splits");
+    let whole = merchant.get(&path).await.expect(200);
+    let amounts =
+        |list: &Value| items(list).iter().map(|item| item["amount_cents"].as_i64().unwrap()).collect::<Vec<_>>();
+    assert_eq!(amounts(&whole), [7, 50, 200, 100, 1_000]);
+    let part = async |query: &str| {
+        let list = merchant.get(&format!("{path}?{query}")).await.expect(200);
+        assert_eq!(list["balance"], whole["balance"], "the balance is of all splits");
+        (amounts(&list), list["total"].as_u64().unwrap())
+    };
+    assert_eq!(part("status=paid").await, (vec![1_000], 1));
+    assert_eq!(part("status=pending").await, (vec![7, 50], 2));
+    assert_eq!(part("status=available").await, (vec![200, 100], 2));
+    assert_eq!(part("status=available&per_page=1&page=2").await, (vec![100], 2));
+    let at = text(&items(&whole)[3]["created_at"]);
+    assert_eq!(part(&format!("from={at}")).await, (vec![7, 50, 200, 100], 4));
+    assert_eq!(part(&format!("to={at}")).await, (vec![1_000], 1));
+    let card_at = text(&items(&whole)[1]["created_at"]);
+    assert_eq!(part(&format!("to={card_at}")).await, (vec![200, 100, 1_000], 3));
+    assert_eq!(part(&format!("to={card_at}&status=available&per_page=1&page=2")).await, (vec![100], 2));
+    assert_eq!(part(&format!("to={card_at}&per_page=1&page=2")).await, (vec![100], 3));
+    assert_eq!(part("from=2099-01-01").await, (vec![], 0));
+    for (query, field) in [("status=open", "status"), ("from=x", "from"), ("from=2026-02-02&to=2026-02-01", "to")] {
+        let refused = merchant.get(&format!("{path}?{query}")).await.refused(400, "validation_failed");
+        assert_eq!(refused["errors"][0]["field"], field);
+    }
 }

@@ -53,6 +53,19 @@ pub struct ChargeFilter {
     pub to: Option<Timestamp>,
 }
 
+/// A list whose items have a time of creation, which they are in the order of, but for milliseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Listing {
+    /// A recipient's splits, by the merchant's Records that made them.
+    Splits(LedgerId),
+    /// The lines of a merchant's account statement, by their Records.
+    Operations(LedgerId),
+    /// A merchant's cashouts, by the time in their ids.
+    Cashouts(LedgerId),
+    /// A merchant's refunds, by the time in their ids.
+    Refunds(LedgerId),
+}
+
 /// A Record by its ordinal: its sequence, and the places of some of its splits.
 type Made = (u64, (Sequence, Vec<u32>));
 
@@ -125,10 +138,50 @@ impl Projector {
         }
     }
 
-    /// How many cashouts a merchant has, and the Records that created the last `count` of them, newest first.
-    pub fn last_cashouts(&self, merchant: LedgerId, count: usize) -> Result<(u64, Vec<Sequence>), LoadError> {
-        let (total, listed) = self.history.page(&[Term::cashouts(merchant)], &[], 0..u64::MAX, 0, count)?;
+    /// How many cashouts a merchant has in a range (see [`Projector::range`]), and the Records that created those on the page that
+    /// begins `skip` from the newest.
+    pub fn cashouts_page(
+        &self,
+        merchant: LedgerId,
+        range: Range<u64>,
+        skip: u64,
+        count: usize,
+    ) -> Result<(u64, Vec<Sequence>), LoadError> {
+        let (total, listed) = self.history.page(&[Term::cashouts(merchant)], &[], range, skip, count)?;
         Ok((total, listed.into_iter().map(|listed| Sequence(listed.number)).collect()))
+    }
+
+    /// The part of a list with the items that were created at `from` or later, and before `to`.
+    pub fn range(
+        &self,
+        list: Listing,
+        from: Option<Timestamp>,
+        to: Option<Timestamp>,
+    ) -> Result<Range<u64>, LoadError> {
+        let term = match list {
+            Listing::Splits(recipient) => Term::splits_listed(recipient),
+            Listing::Operations(merchant) => Term::operations(merchant),
+            Listing::Cashouts(merchant) => Term::cashouts(merchant),
+            Listing::Refunds(merchant) => Term::refunds(merchant),
+        };
+        let created_at = |number: u64| {
+            let record = match list {
+                Listing::Splits(recipient) => {
+                    let merchant = LedgerId::Merchant(recipient.group().unwrap_or_default());
+                    self.record(self.history.own(merchant, &[number])?[0])?
+                }
+                _ => self.record(Sequence(number))?,
+            };
+            let id = record.events.iter().find_map(|event| match (list, event) {
+                (Listing::Cashouts(_), Event::CashoutCreated { id, .. })
+                | (Listing::Refunds(_), Event::RefundRequested { id, .. }) => Some(*id),
+                _ => None,
+            });
+            Ok(id.map_or(record.effective_at, |id| id.created_at()))
+        };
+        let bound =
+            |time: Option<Timestamp>, open| time.map_or(Ok(open), |time| self.first_since(&[term], time, created_at));
+        Ok(bound(from, 0)?..bound(to, u64::MAX)?)
     }
 
     /// The Records about an object, oldest first.
@@ -185,9 +238,20 @@ impl Projector {
         skip: u64,
         count: usize,
     ) -> Result<(u64, Vec<ListedSplit>), LoadError> {
+        self.splits_in(recipient, 0..u64::MAX, skip, count)
+    }
+
+    /// The same of the splits in a range (see [`Projector::range`]).
+    pub fn splits_in(
+        &self,
+        recipient: LedgerId,
+        range: Range<u64>,
+        skip: u64,
+        count: usize,
+    ) -> Result<(u64, Vec<ListedSplit>), LoadError> {
         let LedgerId::Recipient(group, number) = recipient else { return Ok((0, Vec::new())) };
         let (plus, minus) = ([Term::splits_listed(recipient)], [Term::splits_removed(recipient)]);
-        let (total, listed) = self.history.page(&plus, &minus, 0..u64::MAX, skip, count)?;
+        let (total, listed) = self.history.page(&plus, &minus, range, skip, count)?;
         // A charge with many splits for one recipient is read once a page.
         let mut ordinals: Vec<u64> = listed.iter().map(|split| split.number).collect();
         ordinals.dedup();
@@ -282,7 +346,16 @@ impl Projector {
             Some(ChargeStatus::Cancelled) => (&[ChargeList::Cancelled], &[]),
         };
         let bound = |time: Option<Timestamp>, open| {
-            time.map_or(Ok(open), |time| self.first_charge_since(group, time, &of(&[ChargeList::Opened])))
+            let merchant = LedgerId::Merchant(group);
+            let created_at = |ordinal| {
+                let record = self.record(self.history.own(merchant, &[ordinal])?[0])?;
+                let opened = record.events.iter().find_map(|event| match event {
+                    Event::ChargeOpened { charge, .. } => Some(charge.created_at()),
+                    _ => None,
+                });
+                Ok(opened.unwrap_or(record.effective_at))
+            };
+            time.map_or(Ok(open), |time| self.first_since(&of(&[ChargeList::Opened]), time, created_at))
         };
         let range = bound(filter.from, 0)?..bound(filter.to, u64::MAX)?;
         let (total, listed) = self.history.page(&of(plus), &of(minus), range, skip, count)?;
@@ -298,8 +371,19 @@ impl Projector {
         skip: u64,
         count: usize,
     ) -> Result<(u64, Vec<ListedOperation>), LoadError> {
+        self.operations_in(merchant, 0..u64::MAX, skip, count)
+    }
+
+    /// The same of the lines in a range (see [`Projector::range`]).
+    pub fn operations_in(
+        &self,
+        merchant: LedgerId,
+        range: Range<u64>,
+        skip: u64,
+        count: usize,
+    ) -> Result<(u64, Vec<ListedOperation>), LoadError> {
         let LedgerId::Merchant(group) = merchant else { return Ok((0, Vec::new())) };
-        let (total, listed) = self.history.page(&[Term::operations(merchant)], &[], 0..u64::MAX, skip, count)?;
+        let (total, listed) = self.history.page(&[Term::operations(merchant)], &[], range, skip, count)?;
         let after: Vec<_> = listed.iter().map(|line| Sequence(line.number + 1)).collect();
         let balances = self.history.balances_before(group, &after)?;
         let mut page = Vec::with_capacity(listed.len());
@@ -320,14 +404,14 @@ impl Projector {
         Ok((total, page))
     }
 
-    /// How many refunds a merchant asked for in Records before `end`, and the newest of these Records, newest first.
-    pub fn refunds_before(
+    /// How many refunds a merchant asked for in a range (see [`Projector::range`]), and the newest of these Records, newest first.
+    pub fn newest_refunds(
         &self,
         merchant: LedgerId,
-        end: Sequence,
+        range: Range<u64>,
         count: usize,
     ) -> Result<(u64, Vec<Sequence>), LoadError> {
-        let (total, listed) = self.history.page(&[Term::refunds(merchant)], &[], 0..end.0, 0, count)?;
+        let (total, listed) = self.history.page(&[Term::refunds(merchant)], &[], range, 0, count)?;
         Ok((total, listed.into_iter().map(|listed| Sequence(listed.number)).collect()))
     }
 
@@ -417,28 +501,28 @@ impl Projector {
         Ok(found)
     }
 
-    /// The ordinal of the first Record that opened a charge created at `time` or later; past the last one when there is none. Charges
-    /// are opened in the order of their creation, but for milliseconds.
-    fn first_charge_since(&self, group: GroupNumber, time: Timestamp, opened: &[Term]) -> Result<u64, LoadError> {
-        let nth = |range: Range<u64>, skip| self.history.page(opened, &[], range, skip, 1);
+    /// The number of the first item of a list that was created at `time` or later; past the last one when there is none. The items are
+    /// in the order of their creation, but for milliseconds.
+    fn first_since(
+        &self,
+        list: &[Term],
+        time: Timestamp,
+        created_at: impl Fn(u64) -> Result<Timestamp, LoadError>,
+    ) -> Result<u64, LoadError> {
+        let nth = |range: Range<u64>, skip| self.history.page(list, &[], range, skip, 1);
         let (total, newest) = nth(0..u64::MAX, 0)?;
         let Some(newest) = newest.first() else { return Ok(u64::MAX) };
-        // What is opened from here on is left out, so that places stay as they are.
+        // What is added from here on is left out, so that places stay as they are.
         let known = 0..newest.number + 1;
         let (mut low, mut high, mut found) = (0, total, u64::MAX);
         while low < high {
             let middle = low.midpoint(high);
-            let (_, charge) = nth(known.clone(), total - 1 - middle)?;
-            let Some(charge) = charge.first() else { break };
-            let record = self.record(self.history.own(LedgerId::Merchant(group), &[charge.number])?[0])?;
-            let created_at = record.events.iter().find_map(|event| match event {
-                Event::ChargeOpened { charge, .. } => Some(charge.created_at()),
-                _ => None,
-            });
-            if created_at.is_some_and(|created_at| created_at < time) {
+            let (_, item) = nth(known.clone(), total - 1 - middle)?;
+            let Some(item) = item.first() else { break };
+            if created_at(item.number)? < time {
                 low = middle + 1;
             } else {
-                (high, found) = (middle, charge.number);
+                (high, found) = (middle, item.number);
             }
         }
         Ok(found)

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use actors::store::Sequence;
 use axum::extract::State;
+use axum::http::request::Parts;
 use axum::response::Response;
 use ledger::account::Account;
 use ledger::entry::{Balance, Side};
@@ -16,7 +17,7 @@ use super::merchants;
 use crate::http::app::{App, Operator, PathId};
 use crate::http::charges::recipient_id;
 use crate::http::problem::{Code, Problem};
-use crate::http::reply::{List, PageQuery, list_of, ok, time};
+use crate::http::reply::{List, PageQuery, list_of, ok, only, query, time};
 use crate::http::sub_recipients::find_recipient;
 
 /// Every account of every ledger, at one cut.
@@ -76,8 +77,10 @@ pub struct PostingRow {
 }
 
 /// The trial balance.
-#[utoipa::path(get, path = "/ops/trial-balance", operation_id = "get_trial_balance", responses((status = 200, body = TrialBalance)))]
-pub async fn trial_balance(State(app): State<Arc<App>>, _: Operator) -> Result<Response, Problem> {
+#[utoipa::path(get, path = "/ops/trial-balance", operation_id = "get_trial_balance",
+    responses((status = 200, body = TrialBalance), (status = 400)))]
+pub async fn trial_balance(State(app): State<Arc<App>>, _: Operator, parts: Parts) -> Result<Response, Problem> {
+    only(&query(&parts)?, &[])?;
     Ok(ok(trial_balance_of(&app)))
 }
 

@@ -12,7 +12,7 @@ use super::books::{find, ledger_name};
 use crate::export::{Exporter, Stream};
 use crate::http::app::{App, Operator};
 use crate::http::problem::{Code, Problem};
-use crate::http::reply::{number, query, single};
+use crate::http::reply::{number, only, query, single};
 use crate::http::reports::{file, request};
 use crate::http::streamed::streamed;
 
@@ -27,6 +27,7 @@ use crate::http::streamed::streamed;
     responses((status = 200, content((String = "application/jsonl"), (String = "text/csv"), (String = "text/plain"))), (status = 404)))]
 pub async fn export(State(app): State<Arc<App>>, _: Operator, parts: Parts) -> Result<Response, Problem> {
     let pairs = query(&parts)?;
+    only(&pairs, &["ledger", "format", "from", "to", "at"])?;
     let ledger = single(&pairs, "ledger")?.filter(|ledger| *ledger != "all");
     let ledger = ledger.map(|name| find(&app, name).map(|ledger| ledger_name(&app, ledger))).transpose()?;
     let request = request(&pairs, ledger)?;
