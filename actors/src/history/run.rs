@@ -17,6 +17,7 @@
 use std::ops::Range;
 
 use super::term::Term;
+use crate::load::may_wait;
 use crate::store::{Store, StoreError};
 
 /// The format that this release writes and reads. Runs of earlier formats are written again: those of format 1 have neither a list of what
@@ -364,7 +365,7 @@ impl Run {
     /// The bytes of some pages, at once: a file is opened for each part of it that is read.
     fn read(&self, store: &dyn Store, pages: Range<usize>) -> Result<Vec<u8>, RunError> {
         let length = pages.len() * PAGE_BYTES;
-        let bytes = store.file_part(&self.name, (pages.start * PAGE_BYTES) as u64, length)?;
+        let bytes = may_wait(|| store.file_part(&self.name, (pages.start * PAGE_BYTES) as u64, length))?;
         bytes.filter(|bytes| bytes.len() == length).ok_or(RunError::Damaged)
     }
 
