@@ -33,7 +33,7 @@ type Done = Result<ExitCode, Box<dyn std::error::Error>>;
 
 async fn run_server(args: ServeArgs) -> Done {
     let settings = args.settings()?;
-    start_logging(settings.log_format, "info");
+    start_logging(settings.log_format, "info,ractor=warn");
     show_made_token(&settings);
     // From the first answer on, a signal must find somebody who drains.
     let terminate = signal(SignalKind::terminate())?;

@@ -459,6 +459,11 @@ impl Engine {
         group
     }
 
+    /// True while commands are under way: what nobody waits for leaves the cores to them.
+    pub fn has_commands(&self) -> bool {
+        self.room.commands() > 0
+    }
+
     /// The readers' view.
     pub fn projector(&self) -> &Projector {
         &self.shared.projector

@@ -20,6 +20,7 @@ pub mod metrics;
 pub mod names;
 pub mod outbox;
 pub mod pressure;
+pub mod priority;
 pub mod projector;
 pub mod rails;
 pub mod resident;

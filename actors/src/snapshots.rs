@@ -37,6 +37,7 @@ use ledger::id::{GroupNumber, LedgerId, RecipientNumber};
 use ledger::section::Section;
 use minicbor::{Decode, Encode};
 
+use crate::priority;
 use crate::store::{Sequence, Store, StoreError};
 
 /// When so many bytes of snapshots wait to be written, further ones are dropped, which costs only a longer tail.
@@ -171,6 +172,7 @@ impl Writer {
         let waiting_bytes = Arc::<AtomicUsize>::default();
         let waiting = Arc::clone(&waiting_bytes);
         let run = move || {
+            priority::run_last();
             let mut swept = HashSet::new();
             for (snapshot, own_through) in receiver {
                 let written = write(&*store, &snapshot, own_through).and_then(|()| {

@@ -197,6 +197,20 @@ impl Account {
         }
     }
 
+    /// The account of a code, or any of those that exist once per recipient; none when this release does not know it.
+    pub fn of_kind(code: u16) -> Option<Self> {
+        Self::from_code(code, None).or_else(|| Self::from_code(code, Some(RecipientNumber(1))))
+    }
+
+    /// The name of all accounts of this kind: the full name without the owner's id.
+    pub fn kind_name(self) -> String {
+        let (code, _) = self.code();
+        let plain = PLAIN.iter().map(|(code, _, name)| (code, name));
+        let mut all = plain.chain(OF_RECIPIENTS.iter().map(|(code, _, name)| (code, name)));
+        let (_, name) = all.find(|(known, _)| **known == code).expect("the tables hold every account");
+        name.replace(":{merchant}", "").replace(":{recipient}", "")
+    }
+
     /// The account's full name. Components begin with an upper-case letter, as the plain-text accounting tools demand; ids carry
     /// a prefix (`M-…`, `R-…`). `name_of` gives the outside name of a ledger.
     pub fn name(self, group: GroupNumber, name_of: impl Fn(LedgerId) -> String) -> String {
@@ -354,6 +368,16 @@ mod tests {
         assert_eq!(every_account().count(), 48, "codes 1 to 48 are taken");
         assert_eq!(Account::from_code(6, None), None);
         assert_eq!(Account::from_code(1, Some(RecipientNumber(1))), None);
+    }
+
+    #[test]
+    fn a_kind_has_a_name_of_its_own_without_ids() {
+        let names: std::collections::BTreeSet<String> = every_account().map(Account::kind_name).collect();
+        assert_eq!(names.len(), 48);
+        assert!(names.iter().all(|name| !name.contains('{')), "{names:?}");
+        assert!(names.contains("Liabilities:Recipients:Pending") && names.contains("Liabilities:Clawback"));
+        assert!((1..=48).all(|code| Account::of_kind(code).is_some_and(|account| account.code().0 == code)));
+        assert_eq!(Account::of_kind(49), None);
     }
 
     #[test]

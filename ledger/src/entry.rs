@@ -157,6 +157,12 @@ impl Balance {
             Side::Credit => self.credits += i128::from(posting.amount.0),
         }
     }
+
+    /// Adds what stands on another account.
+    pub fn add(&mut self, other: Self) {
+        self.debits += other.debits;
+        self.credits += other.credits;
+    }
 }
 
 /// The balances of one ledger, by account.

@@ -23,6 +23,7 @@ pub mod pix;
 pub mod plans;
 pub mod problem;
 pub mod rate_limits;
+pub mod reading;
 pub mod reference;
 pub mod refunds;
 pub mod registration;

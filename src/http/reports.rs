@@ -17,7 +17,7 @@ use super::json::Checker;
 use super::ops::books::ledger_name;
 use super::problem::{Code, Problem};
 use super::reply::{only, query, single};
-use super::streamed::{BoxError, streamed};
+use super::streamed::{BoxError, Pace, streamed};
 use super::timestamp::{day, day_of};
 use crate::export::{Exporter, Format, Out, Request, Stream};
 
@@ -128,6 +128,7 @@ fn write(Under { app, group }: &Under, request: &Request, out: &mut dyn Out) -> 
         }
         _ => Sequence(0),
     };
+    let mut pace = Pace::new(&app.engine);
     'journal: while after < through {
         let next = Sequence((after.0 + LOOKED_UP_AT_ONCE).min(through.0));
         for sequence in projector.entries_between(merchant, after, next)? {
@@ -137,6 +138,7 @@ fn write(Under { app, group }: &Under, request: &Request, out: &mut dyn Out) -> 
             if !exporter.post(sequence, booked_at.0, &record, out)? {
                 break 'journal;
             }
+            pace.step();
         }
         after = next;
     }

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use axum::Router;
 use axum::body::Bytes;
 use axum::http::header::CONTENT_TYPE;
+use axum::middleware::from_fn;
 use axum::routing::get;
 use utoipa::openapi::{OpenApi, PathItem};
 use utoipa_axum::router::OpenApiRouter;
@@ -20,6 +21,7 @@ use super::ops::{
     refunds as refunds_review, sandbox, sub_recipients as review, withdrawals as outflow,
 };
 use super::rate_limits::{Admission, Policy};
+use super::reading::on_waiting_thread;
 use super::{
     anticipation, balance, card, cards, cashout, charges, disputes, document, events, pix, plans, reference, refunds,
     reports, statement, sub_recipients, subscriptions, withdrawals,
@@ -35,39 +37,50 @@ fn cards() -> Routes {
 /// The rest of what merchants call.
 fn for_merchants(in_sandbox: bool) -> Routes {
     let charges = Routes::new()
-        .routes(routes!(pix::create_or_look_up))
         .routes(routes!(charges::list))
         .routes(routes!(charges::get))
+        .route_layer(from_fn(on_waiting_thread))
+        .routes(routes!(pix::create_or_look_up))
         .routes(routes!(charges::cancel));
     let recipients = Routes::new()
-        .routes(routes!(sub_recipients::register))
-        .routes(routes!(sub_recipients::get, sub_recipients::change))
-        .routes(routes!(sub_recipients::list))
         .routes(routes!(statement::splits))
         .routes(routes!(withdrawals::withdraw, withdrawals::list))
         .routes(routes!(anticipation::list, anticipation::anticipate))
+        .route_layer(from_fn(on_waiting_thread))
+        .routes(routes!(sub_recipients::register))
+        .routes(routes!(sub_recipients::get, sub_recipients::change))
+        .routes(routes!(sub_recipients::list))
         .routes(routes!(anticipation::simulate));
-    let cashouts = Routes::new().routes(routes!(cashout::create, cashout::list)).routes(routes!(cashout::get));
+    let cashouts = Routes::new()
+        .routes(routes!(cashout::create, cashout::list))
+        .routes(routes!(cashout::get))
+        .route_layer(from_fn(on_waiting_thread));
     let refunds = Routes::new()
         .routes(routes!(refunds::request, refunds::list))
         .routes(routes!(refunds::get))
-        .routes(routes!(disputes::list));
+        .routes(routes!(disputes::list))
+        .route_layer(from_fn(on_waiting_thread));
     let recurrency = Routes::new()
+        .routes(routes!(subscriptions::create, subscriptions::list))
+        .routes(routes!(subscriptions::get))
+        .routes(routes!(subscriptions::charges))
+        .route_layer(from_fn(on_waiting_thread))
         .routes(routes!(cards::store))
         .routes(routes!(plans::create, plans::list))
         .routes(routes!(plans::get, plans::disable))
-        .routes(routes!(subscriptions::create, subscriptions::list))
-        .routes(routes!(subscriptions::get))
         .routes(routes!(subscriptions::cancel))
         .routes(routes!(subscriptions::pause))
-        .routes(routes!(subscriptions::resume))
-        .routes(routes!(subscriptions::charges));
-    let events =
-        Routes::new().routes(routes!(events::list)).routes(routes!(events::get)).routes(routes!(events::redeliver));
+        .routes(routes!(subscriptions::resume));
+    let events = Routes::new()
+        .routes(routes!(events::list))
+        .routes(routes!(events::get))
+        .route_layer(from_fn(on_waiting_thread))
+        .routes(routes!(events::redeliver));
     let balance = Routes::new()
-        .routes(routes!(balance::get))
         .routes(routes!(balance::list_operations))
-        .routes(routes!(reports::ledger_report));
+        .routes(routes!(reports::ledger_report))
+        .route_layer(from_fn(on_waiting_thread))
+        .routes(routes!(balance::get));
     let sandbox = Routes::new().routes(routes!(pix::sandbox_pay));
 
     let table = Routes::new()
@@ -91,6 +104,8 @@ fn for_operators(in_sandbox: bool) -> Routes {
         .routes(routes!(api_keys::rotate_secret));
     let decisions = Routes::new()
         .routes(routes!(queue::get))
+        .routes(routes!(audit::list))
+        .route_layer(from_fn(on_waiting_thread))
         .routes(routes!(review::approve))
         .routes(routes!(review::reject))
         .routes(routes!(outflow::approve))
@@ -99,14 +114,14 @@ fn for_operators(in_sandbox: bool) -> Routes {
         .routes(routes!(refunds_review::reject))
         .routes(routes!(disputes_review::open))
         .routes(routes!(disputes_review::accept))
-        .routes(routes!(disputes_review::release))
-        .routes(routes!(audit::list));
+        .routes(routes!(disputes_review::release));
     let books = Routes::new()
         .routes(routes!(books::trial_balance))
         .routes(routes!(books::accounts))
         .routes(routes!(books::entries))
         .routes(routes!(export::export))
-        .routes(routes!(backup::backup));
+        .routes(routes!(backup::backup))
+        .route_layer(from_fn(on_waiting_thread));
     let health =
         Routes::new().routes(routes!(health::healthz)).routes(routes!(health::readyz)).routes(routes!(health::metrics));
     let sandbox = Routes::new().routes(routes!(sandbox::advance_clock));

@@ -1,11 +1,17 @@
-//! Answers that are made while they are taken: by a thread of their own, with a few parts in memory. Nobody else waits for their caller.
+//! Answers that are made while they are taken: by a thread of their own, with a few parts in memory. Nobody else waits for their caller,
+//! and they leave the cores to those who charge: the thread runs last, and one that reads the whole journal pauses while there are commands.
 
 use std::error::Error;
 use std::io::{self, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use actors::engine::Engine;
+use actors::priority;
 
 use axum::body::{Body, Bytes};
 use tokio::runtime::Handle;
@@ -28,7 +34,10 @@ pub fn streamed(
     work: impl FnOnce(&mut dyn Write) -> Result<(), BoxError> + Send + 'static,
 ) -> Body {
     let (sender, receiver) = channel(PARTS_MAX);
-    tokio::task::spawn_blocking(move || {
+    let (runtime, told) = (Handle::current(), sender.clone());
+    let made = thread::Builder::new().name("answers".to_owned()).spawn(move || {
+        priority::run_last();
+        let _entered = runtime.enter();
         let mut parts = Parts { part: Vec::new(), sender, is_taken: true };
         let work = AssertUnwindSafe(|| work(&mut parts).and_then(|()| Ok(parts.flush()?)));
         let done = catch_unwind(work).unwrap_or_else(|_| Err("it panicked".into()));
@@ -40,7 +49,42 @@ pub fn streamed(
         tracing::error!(what, %error, "an answer could not be made");
         let _the_caller_is_gone = Handle::current().block_on(parts.sender.send(Err(io::Error::other("broken off"))));
     });
+    if let Err(error) = made {
+        tracing::error!(what, %error, "an answer could not be made: there is no thread for it");
+        let _room_is_there = told.try_send(Err(error));
+    }
     Body::new(Parted(receiver))
+}
+
+/// Work without a pause, while there are commands. A pause is as many times as long as the work before it.
+const WORK_MAX: Duration = Duration::from_millis(2);
+const PAUSE_FACTOR: u32 = 9;
+
+/// The pace of an answer that reads much of the journal: beside commands it takes a tenth of a core.
+pub struct Pace {
+    engine: Arc<Engine>,
+    begun: Instant,
+}
+
+impl Pace {
+    /// Work begins now.
+    pub fn new(engine: &Arc<Engine>) -> Self {
+        Self { engine: Arc::clone(engine), begun: Instant::now() }
+    }
+
+    /// A step is done. Pauses when it is time to.
+    pub fn step(&mut self) {
+        let pause = pause_after(self.begun.elapsed(), || self.engine.has_commands());
+        if let Some(pause) = pause {
+            thread::sleep(pause);
+            self.begun = Instant::now();
+        }
+    }
+}
+
+/// How long to pause after so much work.
+fn pause_after(worked: Duration, has_commands: impl FnOnce() -> bool) -> Option<Duration> {
+    (worked >= WORK_MAX).then(|| if has_commands() { worked * PAUSE_FACTOR } else { Duration::ZERO })
 }
 
 /// Gathers what is written and sends it part by part.
@@ -91,6 +135,20 @@ mod tests {
     use http_body_util::BodyExt;
 
     use super::*;
+
+    #[test]
+    fn there_is_a_pause_while_there_are_commands_and_work_was_done() {
+        let (short, long) = (Duration::from_micros(1_999), Duration::from_millis(5));
+        assert_eq!(pause_after(short, || panic!("nobody asks for each row")), None);
+        assert_eq!(pause_after(long, || true), Some(Duration::from_millis(45)));
+        assert_eq!(pause_after(long, || false), Some(Duration::ZERO));
+    }
+
+    #[tokio::test]
+    async fn an_answer_is_made_by_a_thread_of_its_own() {
+        let body = streamed("a test", |out| Ok(out.write_all(thread::current().name().unwrap_or("").as_bytes())?));
+        assert_eq!(body.collect().await.unwrap().to_bytes(), "answers");
+    }
 
     #[tokio::test]
     async fn what_is_written_arrives_and_what_fails_breaks_off() {

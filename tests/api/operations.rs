@@ -142,6 +142,42 @@ async fn a_key_is_made_and_shown_once() {
 }
 
 #[tokio::test]
+async fn the_trial_balance_has_pages_and_sums_by_account() {
+    let world = World::sandbox().await;
+    for _ in 0..3 {
+        let merchant = world.merchant().await;
+        let ana = merchant.recipient("Ana", 1).await;
+        merchant.post("/api/card", &with_splits(card(10_000, APPROVED), &[(&ana, 3_500)])).await.expect(201);
+    }
+    let whole = world.ops_get("/ops/trial-balance").await.expect(200);
+    let mut accounts = Vec::new();
+    for page in 1..=6 {
+        let read = world.ops_get(&format!("/ops/trial-balance?page={page}&per_page=10")).await.expect(200);
+        assert_eq!([&read["total"], &read["page"], &read["pages"], &read["per_page"]], [45, page, 5, 10]);
+        assert!(read["balanced"] == true && read["cut"] == whole["cut"], "{read}");
+        accounts.extend(read["accounts"].as_array().unwrap().clone());
+    }
+    assert_eq!(&accounts, whole["accounts"].as_array().unwrap(), "the sixth page is past the end, and empty");
+    let sums = world.ops_get("/ops/trial-balance?by=account").await.expect(200);
+    assert_eq!([&sums["balanced"], &sums["pages"], &sums["cut"]], [&json!(true), &json!(1), &whole["cut"]]);
+    let sums = sums["accounts"].as_array().unwrap();
+    sums.iter().for_each(|row| has_exactly(row, &["account", "debits", "credits", "balance"]));
+    let sum = |name: &str| sums.iter().find(|row| row["account"] == name).map(|row| row["balance"].as_i64().unwrap());
+    for (name, expected) in [
+        ("Assets:Platform:Pending", 3 * (5_938 + 3_500)),
+        ("Liabilities:Merchants:Pending", -3 * 5_938),
+        ("Liabilities:Recipients:Pending", -3 * 3_500),
+        ("Income:Sales:Card", -30_000),
+    ] {
+        assert_eq!(sum(name), Some(expected), "{name}");
+    }
+    assert_eq!(sums.iter().map(|row| row["balance"].as_i64().unwrap()).sum::<i64>(), 0);
+    for wrong in ["by=merchant", "page=0", "per_page=1001", "by=account&by=ledger"] {
+        world.ops_get(&format!("/ops/trial-balance?{wrong}")).await.expect(400);
+    }
+}
+
+#[tokio::test]
 async fn the_books_are_shown_by_ledger() {
     let world = World::sandbox().await;
     let merchant = world.merchant().await;
@@ -149,7 +185,8 @@ async fn the_books_are_shown_by_ledger() {
     assert_eq!(world.ops_get("/ops/trial-balance").await.expect(200)["accounts"], json!([]));
     merchant.post("/api/card", &with_splits(card(10_000, APPROVED), &[(&ana, 3_500)])).await.expect(201);
     let balance = world.ops_get("/ops/trial-balance").await.expect(200);
-    has_exactly(&balance, &["cut", "balanced", "accounts"]);
+    has_exactly(&balance, &["cut", "balanced", "accounts", "total", "page", "pages", "per_page"]);
+    assert_eq!([&balance["total"], &balance["page"], &balance["pages"], &balance["per_page"]], [15, 1, 1, 1_000]);
     has_exactly(&balance["cut"], &["0"]);
     for row in balance["accounts"].as_array().unwrap() {
         has_exactly(row, &["ledger", "account", "debits", "credits", "balance"]);

@@ -1,22 +1,27 @@
 //! The runs against the journal, for those who read all of it anyway.
 
 use std::collections::VecDeque;
+use std::io::{self, Write};
 
 use ledger::event::Event;
 use ledger::id::{GroupNumber, IdMap, ObjectId};
 use ledger::record::Record;
 
-use super::run::{Cover, Run, RunError};
-use super::term::{Balances, Opened};
-use super::{Recent, opening_in};
+use super::page_cache::{Files, PageCache};
+use super::run::{Builder, Cover, Run, RunError};
+use super::term::{Balances, Opened, Term, mix};
+use super::{each_posting, opening_in};
 use crate::store::{Store, StoreError};
 
-/// Makes every run again from the Records, which it is shown one after the other from the first, and compares.
+/// Holds every run against the Records, which it is shown one after the other from the first: the run has their postings and no others,
+/// and its bytes are those that are written of them. However large a run is, little of it is in memory.
 pub struct RunCheck<'a> {
     store: &'a dyn Store,
+    cache: PageCache,
     /// The runs that are to come, in order: first and last Record, name, length.
     files: VecDeque<(u64, u64, String, u64)>,
-    recent: Recent,
+    counted: Postings,
+    latest_ms: i64,
     balances: IdMap<GroupNumber, Balances>,
     open: IdMap<ObjectId, Opened>,
     whole: u64,
@@ -29,6 +34,9 @@ pub struct RunDiffers {
     /// Its file.
     pub name: String,
 }
+
+/// Pages of directories and filters that a check keeps.
+const PAGES_MAX: usize = 64;
 
 impl<'a> RunCheck<'a> {
     /// Lists the runs.
@@ -46,13 +54,17 @@ impl<'a> RunCheck<'a> {
             covered = covered.max(*last);
             is_used
         });
-        let (recent, balances, open) = Default::default();
-        Ok(Self { store, files: files.into(), recent, balances, open, whole: 0, unusable: 0 })
+        let (counted, balances, open) = Default::default();
+        let cache = PageCache::new(PAGES_MAX);
+        let files = files.into();
+        Ok(Self { store, cache, files, counted, latest_ms: i64::MIN, balances, open, whole: 0, unusable: 0 })
     }
 
     /// Takes the next Record; says which run ends with it and differs.
     pub fn count(&mut self, sequence: u64, record: &Record) -> Result<Option<RunDiffers>, StoreError> {
-        self.recent.count(sequence, record, &mut self.balances, &self.open);
+        let counted = &mut self.counted;
+        each_posting(sequence, record, &mut self.balances, &self.open, |term, posting| counted.add(term, posting));
+        self.latest_ms = self.latest_ms.max(record.effective_at.0);
         for event in &record.events {
             match event {
                 Event::ChargeOpened { charge, .. } => {
@@ -71,7 +83,7 @@ impl<'a> RunCheck<'a> {
             Some((first, last, ..)) if *first <= sequence && sequence < *last => Ok(None),
             Some((_, last, ..)) if *last == sequence => self.compare(),
             _ => {
-                self.recent = Recent::default();
+                (self.counted, self.latest_ms) = (Postings::default(), i64::MIN);
                 Ok(None)
             }
         }
@@ -83,22 +95,79 @@ impl<'a> RunCheck<'a> {
     }
 
     fn compare(&mut self) -> Result<Option<RunDiffers>, StoreError> {
-        let recent = std::mem::take(&mut self.recent);
-        let Some((_, _, name, length)) = self.files.pop_front() else { return Ok(None) };
-        let expected = recent.to_run().map(|(_, bytes)| bytes);
-        if self.store.file_part(&name, 0, usize::try_from(length).unwrap_or(usize::MAX))? == expected {
-            self.whole += 1;
-            return Ok(None);
+        let counted = std::mem::take(&mut self.counted);
+        let latest_ms = std::mem::replace(&mut self.latest_ms, i64::MIN);
+        let Some((first, last, name, length)) = self.files.pop_front() else { return Ok(None) };
+        match self.says_the_same(&name, length, &counted, Cover { first, last, latest_ms }) {
+            Ok(true) => self.whole += 1,
+            Ok(false) => return Ok(Some(RunDiffers { name })),
+            Err(RunError::Damaged) => self.unusable += 1,
+            Err(RunError::Store(error)) => return Err(error),
         }
-        let read = Run::open(self.store, &name, length)
-            .and_then(|run| (0..run.pages()).try_for_each(|page| run.groups(self.store, page).map(drop)));
-        match read {
-            Ok(()) => Ok(Some(RunDiffers { name })),
-            Err(RunError::Damaged) => {
-                self.unusable += 1;
-                Ok(None)
+        Ok(None)
+    }
+
+    /// Reads a run, and writes it again beside what was read.
+    fn says_the_same(&self, name: &str, length: u64, counted: &Postings, cover: Cover) -> Result<bool, RunError> {
+        let files = Files { store: self.store, cache: &self.cache };
+        let run = Run::open(files, name, length)?;
+        let written = SameAs { store: self.store, name, at: 0, is_same: true };
+        let (mut found, mut builder, mut is_in_order) = (Postings::default(), Builder::new(cover.first, written), true);
+        let (mut before, failed) = ((Term::least(), 0), |_| RunError::Damaged);
+        for page in 0..run.pages() {
+            for (term, postings) in run.groups(files, page)? {
+                for posting in postings.chunks(term.width()) {
+                    found.add(term, posting);
+                    is_in_order &= before <= (term, posting[0]);
+                    before = (term, posting[0]);
+                    if is_in_order {
+                        builder.push(term, posting).map_err(failed)?;
+                    }
+                }
             }
-            Err(RunError::Store(error)) => Err(error),
         }
+        let same = builder.finish(cover).map_err(failed)?;
+        if is_in_order && found == *counted && same.is_same && same.at == length {
+            return Ok(true);
+        }
+        run.check_pages(files).map(|()| false)
+    }
+}
+
+/// Some postings, whatever their order: how many, and a sum of what each is scattered to.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Postings {
+    count: u64,
+    sums: [u64; 2],
+}
+
+impl Postings {
+    fn add(&mut self, term: Term, posting: &[u64]) {
+        self.count += 1;
+        for (seed, sum) in (1..).zip(&mut self.sums) {
+            let of_term = mix(mix(seed ^ u64::from(term.kind) << 32) ^ term.whose);
+            *sum = sum.wrapping_add(posting.iter().fold(of_term, |mixed, word| mix(mixed ^ word)));
+        }
+    }
+}
+
+/// Compares what is written with what a file has.
+struct SameAs<'a> {
+    store: &'a dyn Store,
+    name: &'a str,
+    at: u64,
+    is_same: bool,
+}
+
+impl Write for SameAs<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let part = self.store.file_part(self.name, self.at, bytes.len()).map_err(io::Error::other)?;
+        self.is_same &= part.as_deref() == Some(bytes);
+        self.at += bytes.len() as u64;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }

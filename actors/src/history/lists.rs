@@ -4,9 +4,10 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::page_cache::Files;
 use super::run::{Run, RunError};
 use super::term::Term;
-use crate::store::{Store, StoreError};
+use crate::store::StoreError;
 
 /// Why a list cannot be read.
 #[derive(Debug)]
@@ -42,18 +43,19 @@ pub(super) enum Source {
 }
 
 impl Source {
-    pub(super) fn of_run(store: &dyn Store, run: &Arc<Run>, term: Term) -> Result<Option<Self>, Trouble> {
-        let span = run.span(term);
+    pub(super) fn of_run(files: Files<'_>, run: &Arc<Run>, term: Term) -> Result<Option<Self>, Trouble> {
+        let span = run.span(files, term).map_err(|error| trouble(run, error))?;
         if span.is_empty() {
             return Ok(None);
         }
-        let postings = |pages| run.postings(store, pages, term).map_err(|error| trouble(run, error));
+        let postings = |pages| run.postings(files, pages, term).map_err(|error| trouble(run, error));
         if span.len() <= PAGES_OF_SHORT {
             let all = postings(span)?;
             return Ok((!all.is_empty()).then_some(Self::Memory { term, postings: all }));
         }
         let last = span.end - 1;
-        let length = run.preceding(last, term) + (postings(last..span.end)?.len() / term.width()) as u64;
+        let preceding = run.preceding(files, last, term).map_err(|error| trouble(run, error))?;
+        let length = preceding + (postings(last..span.end)?.len() / term.width()) as u64;
         Ok(Some(Self::Paged { term, run: Arc::clone(run), span, length, read: None }))
     }
 
@@ -65,39 +67,40 @@ impl Source {
     }
 
     /// How many numbers are below `number`.
-    fn rank(&mut self, store: &dyn Store, number: u64) -> Result<u64, Trouble> {
+    fn rank(&mut self, files: Files<'_>, number: u64) -> Result<u64, Trouble> {
         match self {
             Self::Memory { term, postings } => Ok(below(postings, term.width(), number) as u64),
             Self::Paged { term, run, span, read, .. } => {
-                let page = run.page_of(span, *term, number);
-                let postings = page_of(store, run, page, *term, read)?;
-                Ok(run.preceding(page, *term) + below(postings, term.width(), number) as u64)
+                let page = run.page_of(files, span, *term, number).map_err(|error| trouble(run, error))?;
+                let postings = page_of(files, run, page, *term, read)?;
+                let below = below(postings, term.width(), number) as u64;
+                Ok(run.preceding(files, page, *term).map_err(|error| trouble(run, error))? + below)
             }
         }
     }
 
     /// The number at a place of the list, counted from 0.
-    fn nth(&mut self, store: &dyn Store, index: u64) -> Result<Option<u64>, Trouble> {
+    fn nth(&mut self, files: Files<'_>, index: u64) -> Result<Option<u64>, Trouble> {
         let at = |postings: &[u64], width: usize, index: u64| postings.get(index as usize * width).copied();
         match self {
             Self::Memory { term, postings } => Ok(at(postings, term.width(), index)),
             Self::Paged { term, run, span, read, .. } => {
-                let page = run.page_at(span, *term, index);
-                let preceding = run.preceding(page, *term);
-                Ok(at(page_of(store, run, page, *term, read)?, term.width(), index - preceding))
+                let page = run.page_at(files, span, *term, index).map_err(|error| trouble(run, error))?;
+                let preceding = run.preceding(files, page, *term).map_err(|error| trouble(run, error))?;
+                Ok(at(page_of(files, run, page, *term, read)?, term.width(), index - preceding))
             }
         }
     }
 
     /// Adds the numbers from `range` to `into`, in order.
-    fn collect(&mut self, store: &dyn Store, range: Range<u64>, into: &mut Vec<u64>) -> Result<(), Trouble> {
-        self.each(store, range, |postings, width| into.extend(postings.iter().step_by(width)))
+    fn collect(&mut self, files: Files<'_>, range: Range<u64>, into: &mut Vec<u64>) -> Result<(), Trouble> {
+        self.each(files, range, |postings, width| into.extend(postings.iter().step_by(width)))
     }
 
     /// Takes the postings with numbers from `range`, in order: some at a time, one after the other, and how wide each is.
     fn each(
         &mut self,
-        store: &dyn Store,
+        files: Files<'_>,
         range: Range<u64>,
         mut take: impl FnMut(&[u64], usize),
     ) -> Result<(), Trouble> {
@@ -108,10 +111,11 @@ impl Source {
         match self {
             Self::Memory { term, postings } => add(postings, term.width()),
             Self::Paged { term, run, span, .. } => {
-                let (first, last) = (run.page_of(span, *term, range.start), run.page_of(span, *term, range.end));
+                let page_of = |number| run.page_of(files, span, *term, number).map_err(|error| trouble(run, error));
+                let (first, last) = (page_of(range.start)?, page_of(range.end)?);
                 for page in (first..=last).step_by(PAGES_AT_ONCE) {
                     let pages = page..(page + PAGES_AT_ONCE).min(last + 1);
-                    let postings = run.postings(store, pages, *term).map_err(|error| trouble(run, error))?;
+                    let postings = run.postings(files, pages, *term).map_err(|error| trouble(run, error))?;
                     add(&postings, term.width());
                 }
             }
@@ -120,7 +124,7 @@ impl Source {
     }
 
     /// The last posting whose number is below `number`.
-    fn last_below(&mut self, store: &dyn Store, number: u64) -> Result<Option<Vec<u64>>, Trouble> {
+    fn last_below(&mut self, files: Files<'_>, number: u64) -> Result<Option<Vec<u64>>, Trouble> {
         let last = |postings: &[u64], width: usize| {
             let at = below(postings, width, number).checked_sub(1)?;
             Some(postings[at * width..(at + 1) * width].to_vec())
@@ -128,8 +132,8 @@ impl Source {
         match self {
             Self::Memory { term, postings } => Ok(last(postings, term.width())),
             Self::Paged { term, run, span, read, .. } => {
-                let page = run.page_of(span, *term, number);
-                Ok(last(page_of(store, run, page, *term, read)?, term.width()))
+                let page = run.page_of(files, span, *term, number).map_err(|error| trouble(run, error))?;
+                Ok(last(page_of(files, run, page, *term, read)?, term.width()))
             }
         }
     }
@@ -149,14 +153,14 @@ fn below(postings: &[u64], width: usize, number: u64) -> usize {
 }
 
 fn page_of<'a>(
-    store: &dyn Store,
+    files: Files<'_>,
     run: &Arc<Run>,
     page: usize,
     term: Term,
     read: &'a mut Option<(usize, Vec<u64>)>,
 ) -> Result<&'a [u64], Trouble> {
     if read.as_ref().is_none_or(|(known, _)| *known != page) {
-        *read = Some((page, run.postings(store, page..page + 1, term).map_err(|error| trouble(run, error))?));
+        *read = Some((page, run.postings(files, page..page + 1, term).map_err(|error| trouble(run, error))?));
     }
     Ok(read.as_ref().map_or(&[], |(_, postings)| postings))
 }
@@ -170,7 +174,7 @@ fn trouble(run: &Arc<Run>, error: RunError) -> Trouble {
 
 /// Several lists as one: those added, less those subtracted.
 pub(super) struct Lists<'a> {
-    pub(super) store: &'a dyn Store,
+    pub(super) files: Files<'a>,
     pub(super) plus: Vec<Source>,
     pub(super) minus: Vec<Source>,
 }
@@ -178,8 +182,8 @@ pub(super) struct Lists<'a> {
 impl Lists<'_> {
     /// How many numbers there are in `range`.
     pub(super) fn count(&mut self, range: &Range<u64>) -> Result<u64, Trouble> {
-        let plus = count(self.store, &mut self.plus, range)?;
-        Ok(plus.saturating_sub(count(self.store, &mut self.minus, range)?))
+        let plus = count(self.files, &mut self.plus, range)?;
+        Ok(plus.saturating_sub(count(self.files, &mut self.minus, range)?))
     }
 
     /// How many numbers there are in `range`, and a page of them, highest first.
@@ -196,7 +200,7 @@ impl Lists<'_> {
     pub(super) fn numbers(&mut self, range: Range<u64>) -> Result<Vec<u64>, Trouble> {
         let mut numbers = Vec::new();
         for source in &mut self.plus {
-            source.collect(self.store, range.clone(), &mut numbers)?;
+            source.collect(self.files, range.clone(), &mut numbers)?;
         }
         numbers.sort_unstable();
         Ok(numbers)
@@ -206,7 +210,7 @@ impl Lists<'_> {
     pub(super) fn postings(&mut self, range: Range<u64>) -> Result<Vec<u64>, Trouble> {
         let mut all = Vec::new();
         for source in &mut self.plus {
-            source.each(self.store, range.clone(), |postings, _| all.extend_from_slice(postings))?;
+            source.each(self.files, range.clone(), |postings, _| all.extend_from_slice(postings))?;
         }
         Ok(all)
     }
@@ -215,7 +219,7 @@ impl Lists<'_> {
     pub(super) fn nth(&mut self, mut index: u64) -> Result<Option<u64>, Trouble> {
         for source in &mut self.plus {
             if index < source.length() {
-                return source.nth(self.store, index);
+                return source.nth(self.files, index);
             }
             index -= source.length();
         }
@@ -226,7 +230,7 @@ impl Lists<'_> {
     pub(super) fn last_below(&mut self, number: u64) -> Result<Option<Vec<u64>>, Trouble> {
         let mut last: Option<Vec<u64>> = None;
         for source in &mut self.plus {
-            let found = source.last_below(self.store, number)?;
+            let found = source.last_below(self.files, number)?;
             last = last.into_iter().chain(found).max_by_key(|posting| posting[0]);
         }
         Ok(last)
@@ -245,7 +249,7 @@ impl Lists<'_> {
             page.skip -= here.min(page.skip);
             return Ok(());
         }
-        let added = count(self.store, &mut self.plus, &range)?;
+        let added = count(self.files, &mut self.plus, &range)?;
         if added > READ_AT_ONCE && range.end - range.start > 1 {
             let middle = range.start.midpoint(range.end);
             self.descend(middle..range.end, page)?;
@@ -253,10 +257,10 @@ impl Lists<'_> {
         }
         let (mut plus, mut minus) = (Vec::new(), Vec::new());
         for source in &mut self.plus {
-            source.collect(self.store, range.clone(), &mut plus)?;
+            source.collect(self.files, range.clone(), &mut plus)?;
         }
         for source in &mut self.minus {
-            source.collect(self.store, range.clone(), &mut minus)?;
+            source.collect(self.files, range.clone(), &mut minus)?;
         }
         plus.sort_unstable();
         minus.sort_unstable();
@@ -265,11 +269,11 @@ impl Lists<'_> {
     }
 }
 
-fn count(store: &dyn Store, sources: &mut [Source], range: &Range<u64>) -> Result<u64, Trouble> {
+fn count(files: Files<'_>, sources: &mut [Source], range: &Range<u64>) -> Result<u64, Trouble> {
     let mut total = 0;
     for source in sources {
-        let above = if range.end == u64::MAX { source.length() } else { source.rank(store, range.end)? };
-        let below = if range.start == 0 { 0 } else { source.rank(store, range.start)? };
+        let above = if range.end == u64::MAX { source.length() } else { source.rank(files, range.end)? };
+        let below = if range.start == 0 { 0 } else { source.rank(files, range.start)? };
         total += above.saturating_sub(below);
     }
     Ok(total)

@@ -2,8 +2,9 @@
 //!
 //! A list is a sorted multiset of numbers under a [`Term`]: the sequences of the Records about a charge, the ordinals of the Records that
 //! opened a merchant's charges. The lists of the last Records are in memory; when there are [`HistoryOptions::records_per_run`] of them, a
-//! thread sorts and packs them into one immutable file, a run, and when there are [`HistoryOptions::runs_merged`] such runs, into one
-//! larger run. A look-up reads the directory and the filter of each run in memory and a page of those that may hold the term. A page
+//! thread sorts and packs them into one immutable file, a run. When there are [`HistoryOptions::runs_merged`] runs of about one size, another
+//! thread merges them into one, and so on with those, so that there are few runs however long the journal is. A look-up asks each run's
+//! filter, and reads a page of those that may hold the term; filters and directories are read through a cache that has a bound. A page
 //! of a list is found by rank, so that its cost does not grow with the list.
 //!
 //! All of it is derived: at start the runs are taken up and the Records after them are counted again, and a run that is lost or damaged is
@@ -11,6 +12,7 @@
 
 mod check;
 mod lists;
+mod page_cache;
 mod recent_keys;
 mod run;
 mod term;
@@ -18,8 +20,10 @@ mod term;
 mod tests;
 
 use std::collections::VecDeque;
+use std::io;
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use ledger::account::Account;
@@ -32,9 +36,11 @@ use ledger::time::Timestamp;
 use parking_lot::{Condvar, Mutex, ReentrantMutex, RwLock};
 
 use crate::load::LoadError;
+use crate::priority;
 use crate::store::{Partition, Sequence, Store, StoreError};
 
 use lists::{Lists, Source, Trouble};
+use page_cache::{Files, PageCache};
 use recent_keys::RecentKeys;
 use run::{Builder, Cover, Run, RunError, unzigzag, zigzag};
 use term::{Opened, credit_of, postings, words_of};
@@ -60,13 +66,15 @@ impl Default for HistoryOptions {
 
 /// A range with this many postings is full too: Records with thousands of splits make it so, and its memory is bounded.
 const POSTINGS_PER_RUN_MAX: usize = 4 << 20;
+/// A run that is written again is written in parts of so many Records: so much of a larger one is in memory.
+const RECORDS_WRITTEN_AGAIN: u64 = 1 << 20;
 /// How many full ranges may wait to be written before counting waits for them.
 const WAITING_MAX: usize = 4;
 
 /// See the module.
 pub struct History {
     shared: Arc<Shared>,
-    thread: Option<thread::JoinHandle<()>>,
+    threads: Vec<thread::JoinHandle<()>>,
 }
 
 struct Shared {
@@ -76,7 +84,10 @@ struct Shared {
     /// In order, without a gap. Replaced only while `state` is held for writing, so that both are of one moment to whoever holds it.
     runs: RwLock<Arc<Vec<Arc<Run>>>>,
     keys: RecentKeys,
+    cache: PageCache,
     work: Mutex<Work>,
+    /// True once the process is about to end: a merge is given up, and made at another time.
+    is_ending: AtomicBool,
     changed: Condvar,
     mending: ReentrantMutex<()>,
 }
@@ -84,6 +95,8 @@ struct Shared {
 #[derive(Default)]
 struct Work {
     waiting: usize,
+    /// Runs were written that may be merged with others.
+    is_merging: bool,
     ending: bool,
     failed: bool,
 }
@@ -173,47 +186,60 @@ impl Recent {
         let at_ms = record.effective_at.0;
         let cover = self.cover.get_or_insert(Cover { first: sequence, last: sequence, latest_ms: at_ms });
         (cover.last, cover.latest_ms) = (sequence, cover.latest_ms.max(at_ms));
-        let lists = &mut self.lists;
-        let counted = &mut self.postings;
-        postings(
-            sequence,
-            record,
-            |charge| openings.get(&charge).copied(),
-            |term, number| {
-                *counted += 1;
-                lists.entry(term).and_modify(|list| list.add(number)).or_insert(Numbers::One(number));
-            },
-        );
-        for (ledger, credit) in credits::changed(record) {
+        each_posting(sequence, record, balances, openings, |term, posting| {
             self.postings += 1;
-            self.add_with(Term::changed(ledger), sequence, &words_of(credit));
-        }
-        if let Some(group) = moves_money_of(record) {
-            let merchant = LedgerId::Merchant(group);
-            let balances = balances.entry(group).or_default();
-            record.entries_of(merchant).for_each(|entry| balances.post(entry));
-            let words = balances.0.map(zigzag);
-            self.add_with(Term::entries(merchant), sequence, &words);
-        }
+            match posting {
+                [number] => {
+                    let number = *number;
+                    let lists = self.lists.entry(term);
+                    lists.and_modify(|list| list.add(number)).or_insert(Numbers::One(number));
+                }
+                posting => self.add_with(term, posting),
+            }
+        });
     }
 
     /// Adds a sequence and what comes with it, behind all that the list has.
-    fn add_with(&mut self, term: Term, sequence: u64, words: &[u64]) {
+    fn add_with(&mut self, term: Term, posting: &[u64]) {
         let list = self.lists.entry(term).or_insert_with(|| Numbers::Many(Vec::new())).many();
-        list.push(sequence);
-        list.extend(words);
+        list.extend(posting);
     }
 
     /// The bytes of its run.
     fn to_run(&self) -> Option<(Cover, Vec<u8>)> {
         let cover = self.cover?;
-        let mut builder = Builder::new(cover.first);
+        let mut builder = Builder::new(cover.first, Vec::new());
         let mut terms: Vec<_> = self.lists.iter().collect();
         terms.sort_unstable_by_key(|(term, _)| **term);
-        for (term, list) in terms {
-            list.as_slice().chunks(term.width()).for_each(|posting| builder.push(*term, posting));
-        }
-        Some((cover, builder.finish(cover)))
+        let write = move || {
+            for (term, list) in terms {
+                list.as_slice().chunks(term.width()).try_for_each(|posting| builder.push(*term, posting))?;
+            }
+            builder.finish(cover)
+        };
+        Some((cover, write().expect("writing into memory cannot fail")))
+    }
+}
+
+/// Calls `post` for every posting of a Record: its list, and its number with what comes with it. Takes the merchant's balances on.
+fn each_posting(
+    sequence: u64,
+    record: &Record,
+    balances: &mut IdMap<GroupNumber, Balances>,
+    openings: &IdMap<ObjectId, Opened>,
+    mut post: impl FnMut(Term, &[u64]),
+) {
+    postings(sequence, record, |charge| openings.get(&charge).copied(), |term, number| post(term, &[number]));
+    for (ledger, credit) in credits::changed(record) {
+        let [due, amount] = words_of(credit);
+        post(Term::changed(ledger), &[sequence, due, amount]);
+    }
+    if let Some(group) = moves_money_of(record) {
+        let merchant = LedgerId::Merchant(group);
+        let balances = balances.entry(group).or_default();
+        record.entries_of(merchant).for_each(|entry| balances.post(entry));
+        let [pending, available, reserved] = balances.0.map(zigzag);
+        post(Term::entries(merchant), &[sequence, pending, available, reserved]);
     }
 }
 
@@ -257,14 +283,20 @@ impl History {
             state: RwLock::default(),
             runs: RwLock::default(),
             keys: RecentKeys::default(),
-            work: Mutex::default(),
+            cache: PageCache::new(page_cache::PAGES_MAX),
+            work: Mutex::new(Work { is_merging: true, ..Work::default() }),
+            is_ending: AtomicBool::new(false),
             changed: Condvar::new(),
             mending: ReentrantMutex::new(()),
         });
         shared.take_up()?;
-        let writer = Arc::clone(&shared);
-        let thread = thread::Builder::new().name("history".to_owned()).spawn(move || writer.run());
-        Ok(Self { shared, thread: Some(thread.expect("a thread can be started")) })
+        let start = |name: &str, run: fn(&Shared)| {
+            let shared = Arc::clone(&shared);
+            let thread = thread::Builder::new().name(name.to_owned()).spawn(move || run(&shared));
+            thread.expect("a thread can be started")
+        };
+        let threads = vec![start("history", Shared::run), start("history merge", Shared::run_merges)];
+        Ok(Self { shared, threads })
     }
 
     /// The Records through this one are in runs.
@@ -380,6 +412,12 @@ impl History {
         Ok(found.into_iter().map(Sequence).collect())
     }
 
+    /// The runs, and the bytes that they take in memory but for the cache of their pages.
+    pub fn runs(&self) -> (usize, usize) {
+        let runs = self.shared.runs.read();
+        (runs.len(), runs.iter().map(|run| run.memory_bytes()).sum())
+    }
+
     /// The sequences of a ledger's Records of these ordinals.
     pub fn own(&self, ledger: LedgerId, ordinals: &[u64]) -> Result<Vec<Sequence>, LoadError> {
         let found = self.shared.read(&[Term::own(ledger)], &[], i64::MIN, 0..u64::MAX, |lists| {
@@ -407,7 +445,7 @@ impl History {
     /// Waits until what is full has been written and merged.
     pub fn settle(&self) {
         let mut work = self.shared.work.lock();
-        while work.waiting > 0 && !work.failed {
+        while (work.waiting > 0 || work.is_merging) && !work.failed {
             self.shared.changed.wait(&mut work);
         }
     }
@@ -415,9 +453,10 @@ impl History {
 
 impl Drop for History {
     fn drop(&mut self) {
+        self.shared.is_ending.store(true, Ordering::Release);
         self.shared.work.lock().ending = true;
         self.shared.changed.notify_all();
-        if let Some(thread) = self.thread.take() {
+        for thread in self.threads.drain(..) {
             let _panicked = thread.join();
         }
     }
@@ -454,7 +493,7 @@ impl Shared {
                 let is_asked = |run: &&Arc<Run>| run.cover.latest_ms >= since_ms && run.cover.meets(&sequences);
                 for run in runs.iter().filter(is_asked) {
                     for term in terms {
-                        sources.extend(Source::of_run(&*self.store, run, *term)?);
+                        sources.extend(Source::of_run(self.files(), run, *term)?);
                     }
                 }
                 sources.extend(memory);
@@ -463,7 +502,7 @@ impl Shared {
             let [plus_in_memory, minus_in_memory] = memory;
             let read = sources(plus, plus_in_memory)
                 .and_then(|added| Ok((added, sources(minus, minus_in_memory)?)))
-                .and_then(|(plus, minus)| look(&mut Lists { store: &*self.store, plus, minus }));
+                .and_then(|(plus, minus)| look(&mut Lists { files: self.files(), plus, minus }));
             match read {
                 Ok(found) => return Ok(found),
                 Err(Trouble::Store(error)) => return Err(error.into()),
@@ -538,7 +577,7 @@ impl Shared {
             if first > next {
                 self.write_again(next, first - 1)?;
             }
-            match Run::open(&*self.store, &name, bytes) {
+            match Run::open(self.files(), &name, bytes) {
                 Ok(run) => Arc::make_mut(&mut self.runs.write()).push(Arc::new(run)),
                 Err(RunError::Damaged) => self.write_again(first, last)?,
                 Err(RunError::Store(error)) => return Err(error.into()),
@@ -555,8 +594,7 @@ impl Shared {
             last,
             "a part of the index is lost, damaged or of an earlier release; it is written again from the journal"
         );
-        let mut recent = Recent::default();
-        let mut balances = IdMap::default();
+        let (mut recent, mut balances, mut written) = (Recent::default(), IdMap::default(), Vec::new());
         for block in self.store.blocks(Partition(0), Sequence(first)) {
             let block = block?;
             if block.first.0 > last {
@@ -568,8 +606,12 @@ impl Shared {
                     let mut openings = IdMap::default();
                     for charge in unnamed(&record) {
                         let here = recent.lists.get(&Term::object(charge)).map_or(&[][..], Numbers::as_slice);
-                        let here = self.opening_among(charge, here)?;
-                        let found = here.map_or_else(|| self.opening(charge, first), |here| Ok(Some(here)))?;
+                        let found = match self.opening_among(charge, here)? {
+                            Some(here) => Some(here),
+                            None => self
+                                .opening_in_runs(charge, &written)?
+                                .map_or_else(|| self.opening(charge, first), |found| Ok(Some(found)))?,
+                        };
                         openings.extend(found.map(|opening| (charge, opening)));
                     }
                     if let Some(group) = moves_money_of(&record).filter(|group| !balances.contains_key(group)) {
@@ -580,17 +622,40 @@ impl Shared {
                     recent.count(sequence, &record, &mut balances, &openings);
                 }
             }
+            if recent.records() >= RECORDS_WRITTEN_AGAIN {
+                written.extend(self.keep_recent(&std::mem::take(&mut recent))?);
+            }
         }
-        let Some((cover, bytes)) = recent.to_run() else { return Ok(()) };
-        let run = Arc::new(self.keep(cover, &bytes)?);
+        written.extend(self.keep_recent(&recent)?);
         let _state = self.state.write();
         let mut runs = self.runs.write();
         let runs = Arc::make_mut(&mut runs);
-        match runs.iter().position(|known| known.cover.first == first) {
-            Some(at) => runs[at] = run,
-            None => runs.push(run),
-        }
+        let at = runs.partition_point(|known| known.cover.first < first);
+        let replaced = runs[at..].iter().take_while(|known| known.cover.last <= last).count();
+        runs.splice(at..at + replaced, written);
         Ok(())
+    }
+
+    fn keep_recent(&self, recent: &Recent) -> Result<Option<Arc<Run>>, LoadError> {
+        let Some((cover, bytes)) = recent.to_run() else { return Ok(None) };
+        Ok(Some(Arc::new(self.keep(cover, &mut |out| out.write_all(&bytes))?)))
+    }
+
+    /// The opening of a charge, in runs that were just written.
+    fn opening_in_runs(&self, charge: ObjectId, runs: &[Arc<Run>]) -> Result<Option<Opened>, LoadError> {
+        let term = Term::object(charge);
+        for run in runs {
+            let found = run.span(self.files(), term).and_then(|span| run.postings(self.files(), span, term));
+            let sequences = found.map_err(|error| not_as_written(run.name(), error))?;
+            if let Some(opening) = self.opening_among(charge, &sequences)? {
+                return Ok(Some(opening));
+            }
+        }
+        Ok(None)
+    }
+
+    fn files(&self) -> Files<'_> {
+        Files { store: &*self.store, cache: &self.cache }
     }
 
     /// Mends a run that a reader came upon. One that is gone by now was merged: nothing is to be done.
@@ -600,20 +665,18 @@ impl Shared {
         if is_current { self.write_again(run.cover.first, run.cover.last) } else { Ok(()) }
     }
 
-    fn keep(&self, cover: Cover, bytes: &[u8]) -> Result<Run, StoreError> {
+    /// Keeps a run; `write` gives its bytes.
+    fn keep(
+        &self,
+        cover: Cover,
+        write: &mut dyn FnMut(&mut dyn io::Write) -> io::Result<()>,
+    ) -> Result<Run, StoreError> {
         let name = cover.file_name();
-        self.store.put_file(&name, bytes)?;
-        match Run::open(&*self.store, &name, bytes.len() as u64) {
-            Ok(run) => Ok(run),
-            Err(RunError::Store(error)) => Err(error),
-            Err(RunError::Damaged) => {
-                let detail = "a file of the index is not what was just written".to_owned();
-                Err(StoreError::Damaged { folder: name.into(), sequence: None, detail })
-            }
-        }
+        let bytes = self.store.put_file_in_parts(&name, write)?;
+        Run::open(self.files(), &name, bytes).map_err(|error| not_as_written(&name, error))
     }
 
-    /// The thread that writes and merges runs.
+    /// The thread that writes runs.
     fn run(&self) {
         loop {
             {
@@ -625,7 +688,7 @@ impl Shared {
                     return;
                 }
             }
-            let written = self.write_full().and_then(|()| self.merge());
+            let written = self.write_full();
             let mut work = self.work.lock();
             if let Err(error) = written {
                 tracing::error!(%error, "the index is not written any more; it is written again at the next start");
@@ -634,81 +697,166 @@ impl Shared {
                 return;
             }
             work.waiting -= 1;
+            work.is_merging = true;
             self.changed.notify_all();
         }
     }
 
     fn write_full(&self) -> Result<(), LoadError> {
         let Some(full) = self.state.read().full.front().cloned() else { return Ok(()) };
-        let Some((cover, bytes)) = full.to_run() else { return Ok(()) };
-        let run = Arc::new(self.keep(cover, &bytes)?);
+        let Some(run) = self.keep_recent(&full)? else { return Ok(()) };
+        let last = run.cover.last;
         {
             let mut state = self.state.write();
             Arc::make_mut(&mut self.runs.write()).push(run);
             state.full.pop_front();
         }
-        self.keys.forget_through(cover.last);
+        self.keys.forget_through(last);
         Ok(())
     }
 
-    /// Merges the small runs at the end into one, when there are enough of them.
-    fn merge(&self) -> Result<(), LoadError> {
-        let small = |run: &&Arc<Run>| run.cover.last - run.cover.first < 2 * self.options.records_per_run;
-        let merged: Vec<_> = {
-            let runs = self.runs.read();
-            let mut runs: Vec<_> = runs.iter().rev().take_while(small).cloned().collect();
-            runs.reverse();
-            runs
-        };
-        if merged.len() < self.options.runs_merged {
-            return Ok(());
+    /// The thread that merges runs. Nobody waits for it: without it look-ups ask more runs.
+    fn run_merges(&self) {
+        priority::run_last();
+        loop {
+            {
+                let mut work = self.work.lock();
+                while !work.is_merging && !work.ending {
+                    self.changed.wait(&mut work);
+                }
+                if work.ending {
+                    return;
+                }
+            }
+            let known = Arc::clone(&self.runs.read());
+            let merged = self.merge(&known);
+            if let Err(error) = &merged {
+                tracing::warn!(%error, "runs of the index are not merged; that is tried again when there are more");
+            }
+            let mut work = self.work.lock();
+            let is_done = !matches!(merged, Ok(true)) && Arc::ptr_eq(&known, &self.runs.read());
+            if is_done || merged.is_err() {
+                work.is_merging = false;
+                self.changed.notify_all();
+            }
         }
-        let _nothing_is_mended_meanwhile = self.mending.lock();
-        let Some((cover, bytes)) = self.merged(&merged)? else { return Ok(()) };
-        let run = Arc::new(self.keep(cover, &bytes)?);
-        {
+    }
+
+    /// Merges the first runs that follow each other and are of one size, if there are enough of them; true when it did.
+    fn merge(&self, runs: &[Arc<Run>]) -> Result<bool, LoadError> {
+        let Some(merged) = self.to_merge(runs) else { return Ok(false) };
+        let (Some(first), Some(last)) = (merged.first(), merged.last()) else { return Ok(false) };
+        let latest_ms = merged.iter().map(|run| run.cover.latest_ms).max().unwrap_or_default();
+        let cover = Cover { first: first.cover.first, last: last.cover.last, latest_ms };
+        let mut given_up = None;
+        let kept = self.keep(cover, &mut |out| {
+            let written = self.write_merged(cover, merged, out);
+            written.map_err(|why| {
+                given_up = Some(why);
+                io::ErrorKind::Interrupted.into()
+            })
+        });
+        let run = match (kept, given_up) {
+            // A damaged run is mended by its next reader, and merged later.
+            (_, Some(GivenUp::Damaged | GivenUp::Ending)) => return Ok(false),
+            (_, Some(GivenUp::Store(error))) => return Err(error.into()),
+            (kept, _) => Arc::new(kept?),
+        };
+        let is_current = {
             let _state = self.state.write();
             let mut runs = self.runs.write();
             let runs = Arc::make_mut(&mut runs);
-            let at = runs.iter().position(|known| known.cover.first == cover.first).unwrap_or(0);
-            runs.splice(at..at + merged.len(), [run]);
+            let at = runs.iter().position(|known| Arc::ptr_eq(known, first));
+            let at = at.filter(|at| runs[*at..].iter().zip(merged).all(|(known, merged)| Arc::ptr_eq(known, merged)));
+            at.map(|at| drop(runs.splice(at..at + merged.len(), [Arc::clone(&run)]))).is_some()
+        };
+        if !is_current {
+            // One of them was mended meanwhile: it is merged the next time.
+            self.store.remove_file(run.name())?;
+            return Ok(true);
         }
         for run in merged {
             self.store.remove_file(run.name())?;
         }
-        Ok(())
+        Ok(true)
     }
 
-    /// The run of several that follow each other; none when one of them is damaged, which its next reader mends.
-    fn merged(&self, runs: &[Arc<Run>]) -> Result<Option<(Cover, Vec<u8>)>, LoadError> {
-        let (Some(first), Some(last)) = (runs.first(), runs.last()) else { return Ok(None) };
-        let latest_ms = runs.iter().map(|run| run.cover.latest_ms).max().unwrap_or_default();
-        let cover = Cover { first: first.cover.first, last: last.cover.last, latest_ms };
-        let mut builder = Builder::new(cover.first);
+    /// The runs to merge next: the first so many in a row of one size, the smallest size first. None where the disk lacks the room.
+    fn to_merge<'a>(&self, runs: &'a [Arc<Run>]) -> Option<&'a [Arc<Run>]> {
+        let count = self.options.runs_merged;
+        let size = |run: &Arc<Run>| {
+            let records = run.cover.last - run.cover.first + 1;
+            let mut above = 2 * self.options.records_per_run;
+            let mut size = 0;
+            while records >= above {
+                above = above.saturating_mul(count as u64);
+                size += 1;
+            }
+            size
+        };
+        let rows = runs.chunk_by(|one, next| size(one) == size(next)).filter(|row| row.len() >= count);
+        let merged = &rows.min_by_key(|row| size(&row[0]))?[..count];
+        let bytes: u64 = merged.iter().map(|run| run.file_bytes()).sum();
+        let free = self.store.free_bytes().ok().flatten();
+        free.is_none_or(|free| free > bytes.saturating_add(self.store.reserve_bytes())).then_some(merged)
+    }
+
+    /// Writes the run of several that follow each other, some pages of each at a time.
+    fn write_merged(&self, cover: Cover, runs: &[Arc<Run>], out: &mut dyn io::Write) -> Result<(), GivenUp> {
+        let mut builder = Builder::new(cover.first, out);
+        let files = self.files();
         let mut readers: Vec<_> = runs.iter().map(|run| Reader { run, page: 0, groups: VecDeque::new() }).collect();
+        let mut heads = readers.iter_mut().map(|reader| reader.head(files)).collect::<Result<Vec<_>, _>>()?;
         loop {
-            let mut term: Option<Term> = None;
-            for reader in &mut readers {
-                match reader.term(&*self.store) {
-                    Ok(found) => term = term.into_iter().chain(found).min(),
-                    Err(RunError::Damaged) => return Ok(None),
-                    Err(RunError::Store(error)) => return Err(error.into()),
+            let next = |but: Option<usize>| {
+                let heads = heads.iter().enumerate().filter(|(at, _)| Some(*at) != but);
+                heads.filter_map(|(at, head)| Some((((*head)?), at))).min()
+            };
+            let Some((_, at)) = next(None) else { break };
+            let until = next(Some(at));
+            // All that comes before what the others have: lists of sequences follow each other run by run.
+            while let Some(head) = heads[at]
+                && until.is_none_or(|until| (head, at) < until)
+            {
+                readers[at].write_one(&mut builder).map_err(GivenUp::writing)?;
+                heads[at] = readers[at].head(files)?;
+                if self.is_ending.load(Ordering::Relaxed) {
+                    return Err(GivenUp::Ending);
                 }
             }
-            let Some(term) = term else { return Ok(Some((cover, builder.finish(cover)))) };
-            let mut postings = Vec::new();
-            for reader in &mut readers {
-                match reader.take(&*self.store, term, &mut postings) {
-                    Ok(()) => {}
-                    Err(RunError::Damaged) => return Ok(None),
-                    Err(RunError::Store(error)) => return Err(error.into()),
-                }
-            }
-            let mut postings: Vec<&[u64]> = postings.chunks(term.width()).collect();
-            if !postings.is_sorted_by_key(|posting| posting[0]) {
-                postings.sort_by_key(|posting| posting[0]);
-            }
-            postings.iter().for_each(|posting| builder.push(term, posting));
+        }
+        builder.finish(cover).map(drop).map_err(GivenUp::writing)
+    }
+}
+
+/// Why runs were not merged.
+enum GivenUp {
+    Damaged,
+    Ending,
+    Store(StoreError),
+}
+
+impl GivenUp {
+    fn writing(source: io::Error) -> Self {
+        Self::Store(StoreError::Machine { folder: "files".into(), source })
+    }
+}
+
+impl From<RunError> for GivenUp {
+    fn from(error: RunError) -> Self {
+        match error {
+            RunError::Damaged => Self::Damaged,
+            RunError::Store(error) => Self::Store(error),
+        }
+    }
+}
+
+fn not_as_written(name: &str, error: RunError) -> StoreError {
+    match error {
+        RunError::Store(error) => error,
+        RunError::Damaged => {
+            let detail = "a file of the index is not what was just written".to_owned();
+            StoreError::Damaged { folder: name.into(), sequence: None, detail }
         }
     }
 }
@@ -743,24 +891,35 @@ fn opening_in(record: &Record, charge: ObjectId) -> Option<Opened> {
 struct Reader<'a> {
     run: &'a Run,
     page: usize,
-    groups: VecDeque<(Term, Vec<u64>)>,
+    /// Each a term and its postings, the next one first.
+    groups: VecDeque<(Term, std::vec::IntoIter<u64>)>,
 }
 
 impl Reader<'_> {
-    /// The next term; none at the end.
-    fn term(&mut self, store: &dyn Store) -> Result<Option<Term>, RunError> {
-        while self.groups.is_empty() && self.page < self.run.pages() {
-            self.groups = self.run.groups(store, self.page)?.into();
-            self.page += 1;
+    /// The next posting's term and number; none at the end.
+    fn head(&mut self, files: Files<'_>) -> Result<Option<(Term, u64)>, RunError> {
+        loop {
+            match self.groups.front() {
+                Some((term, postings)) => match postings.as_slice().first() {
+                    Some(number) => return Ok(Some((*term, *number))),
+                    None => drop(self.groups.pop_front()),
+                },
+                None if self.page < self.run.pages() => {
+                    let groups = self.run.groups(files, self.page)?.into_iter();
+                    self.groups = groups.map(|(term, postings)| (term, postings.into_iter())).collect();
+                    self.page += 1;
+                }
+                None => return Ok(None),
+            }
         }
-        Ok(self.groups.front().map(|(term, _)| *term))
     }
 
-    /// Adds the postings of a term, if it is the next.
-    fn take(&mut self, store: &dyn Store, term: Term, into: &mut Vec<u64>) -> Result<(), RunError> {
-        while self.term(store)? == Some(term) {
-            into.extend(self.groups.pop_front().into_iter().flat_map(|(_, postings)| postings));
-        }
+    /// Writes the next posting.
+    fn write_one<W: io::Write>(&mut self, builder: &mut Builder<W>) -> io::Result<()> {
+        let Some((term, postings)) = self.groups.front_mut() else { return Ok(()) };
+        let width = term.width();
+        builder.push(*term, &postings.as_slice()[..width])?;
+        postings.nth(width - 1);
         Ok(())
     }
 }

@@ -154,6 +154,11 @@ impl Term {
         Self { kind: CHARGES + method * 4 + list, whose: u64::from(group.0) }
     }
 
+    /// No term comes before it.
+    pub(super) fn least() -> Self {
+        Self { kind: 0, whose: 0 }
+    }
+
     /// Numbers of one posting: the number that it is ordered by, and what comes with it.
     pub(super) fn width(self) -> usize {
         match self.kind {
@@ -348,7 +353,7 @@ fn scattered(id: ObjectId) -> u64 {
 }
 
 /// Scatters a word (the finalizer of SplitMix64).
-fn mix(word: u64) -> u64 {
+pub(super) fn mix(word: u64) -> u64 {
     let mut z = word.wrapping_add(0x9E37_79B9_7F4A_7C15);
     z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);

@@ -18,6 +18,7 @@ use tokio::sync::Notify;
 use crate::clock::Clock;
 use crate::load::LoadError;
 use crate::metrics::Metrics;
+use crate::priority;
 use crate::projector::Projector;
 use crate::snapshots;
 use crate::store::{Partition, Sequence, Store, StoreError};
@@ -92,6 +93,7 @@ impl Journal {
         let failure = Arc::new(Failure::default());
         let journal = Self { sender, failure: Arc::clone(&failure) };
         let run = move || {
+            priority::run_first();
             let tell = TellUnlessEnded(failure);
             match run(machine, &receiver, &parts) {
                 Ok(()) => tell.ended(),

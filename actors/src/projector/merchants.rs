@@ -93,15 +93,23 @@ impl Merchants {
         self.slots.len().div_ceil(PARTS)
     }
 
-    /// Looks at the next ones, up to so many: those whom nobody asked for since the last look are packed.
-    pub(super) fn rest(&mut self, most: usize) {
-        let end = self.slots.len().min(self.next + most);
-        for slot in &mut self.slots[self.next.min(end)..end] {
+    /// Looks at the next ones, up to so many, and packs those whom nobody asked for since the last look, up to so many. Gives how many
+    /// were looked at.
+    pub(super) fn rest(&mut self, most: usize, packed_max: usize) -> usize {
+        let (begin, end) = (self.next.min(self.slots.len()), self.slots.len().min(self.next + most));
+        let (mut seen, mut packed) = (0, 0);
+        for slot in &mut self.slots[begin..end] {
+            if packed == packed_max {
+                break;
+            }
+            seen += 1;
             if slot.unpacked.get_mut().is_some_and(|unpacked| !std::mem::take(unpacked.is_wanted.get_mut())) {
                 slot.pack();
+                packed += 1;
             }
         }
-        self.next = if end == self.slots.len() { 0 } else { end };
+        self.next = if begin + seen == self.slots.len() { 0 } else { begin + seen };
+        seen
     }
 }
 
@@ -156,7 +164,7 @@ mod tests {
         assert_eq!(before.len(), 3);
         for (step, packed) in [(0, [false; 3]), (1, [false; 3]), (2, [true; 3])] {
             if step > 0 {
-                merchants.rest(usize::MAX >> 1);
+                merchants.rest(usize::MAX >> 1, 9);
             }
             assert_eq!(are_packed(&merchants), packed, "{step}");
             assert_eq!(as_told(&merchants), before, "{step}");
@@ -164,16 +172,29 @@ mod tests {
         for _ in 0..2 {
             merchants.get(GroupNumber(3)).unwrap();
             assert_eq!(are_packed(&merchants), [true, false, true]);
-            merchants.rest(usize::MAX >> 1);
+            merchants.rest(usize::MAX >> 1, 9);
             assert_eq!(are_packed(&merchants), [true, false, true], "somebody asked for it");
         }
-        merchants.rest(4);
-        merchants.rest(4);
+        assert_eq!([merchants.rest(4, 9), merchants.rest(4, 9)], [4, 2]);
         assert_eq!(are_packed(&merchants), [true; 3]);
         merchants.get_mut(GroupNumber(5)).unwrap().keys[0].1.revoked = true;
         merchants.pack(GroupNumber(5));
         assert_eq!(are_packed(&merchants), [true; 3]);
         assert!(merchants.get(GroupNumber(5)).unwrap().keys[0].1.revoked);
+    }
+
+    #[test]
+    fn few_are_packed_at_a_time_and_all_have_their_turn() {
+        let mut merchants = Merchants::default();
+        (0..100).for_each(|group| merchants.insert(GroupNumber(group), merchant(group, 1)));
+        assert_eq!(merchants.rest(100, 8), 100, "all are wanted: none is packed");
+        let mut before = 0;
+        while before < 100 {
+            merchants.rest(100, 8);
+            let packed = are_packed(&merchants).into_iter().filter(|is_packed| *is_packed).count();
+            assert!((before + 1..=before + 8).contains(&packed), "{packed} after {before}");
+            before = packed;
+        }
     }
 
     #[test]

@@ -16,8 +16,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 use ledger::account::Account;
-use ledger::entry::{Balance, Balances};
-use ledger::id::{GroupNumber, IdKey, IdMap, IdSet, LedgerId, ObjectId};
+use ledger::entry::{Balance, Balances, Entry};
+use ledger::id::{GroupNumber, IdKey, IdMap, IdSet, LedgerId, ObjectId, RecipientNumber};
 use ledger::personal::{RecipientProfile, Sealed};
 use ledger::record::Record;
 use ledger::time::Timestamp;
@@ -39,8 +39,11 @@ pub use pages::{KeptPage, kept};
 pub use subscriptions::{CardRow, SubscriptionRow};
 pub use waiting::{Waiting, WaitingItem};
 
-/// How many merchants are looked at before others may ask for one.
-const RESTING_AT_ONCE: usize = 1_024;
+/// How many merchants are looked at, and packed, before others may ask for one.
+const RESTING_AT_ONCE: usize = 256;
+const PACKED_AT_ONCE: usize = 8;
+/// Of a block, so many Records are folded before those who read may go on.
+const RECORDS_AT_ONCE: usize = 64;
 
 /// See the module.
 pub struct Projector {
@@ -86,6 +89,87 @@ impl Folding {
 struct Books {
     through: Option<Sequence>,
     ledgers: IdMap<LedgerId, Balances>,
+    /// How many accounts all ledgers have.
+    rows: u64,
+    /// The last recipient with an account, at the place of each group's number.
+    recipients: Vec<u32>,
+    /// The sums of all accounts of a kind, at the place of its code.
+    totals: Vec<Balance>,
+    /// Debits minus credits of the ledgers in which they differ.
+    unbalanced: IdMap<LedgerId, i128>,
+}
+
+impl Books {
+    fn post(&mut self, entry: &Entry) {
+        let moved = entry.postings().iter().map(|posting| {
+            let mut moved = Balance::default();
+            moved.post(posting);
+            (posting.account, moved)
+        });
+        self.add(entry.ledger(), moved);
+    }
+
+    /// Adds to accounts of a ledger, and to whatever sums them up.
+    fn add(&mut self, ledger: LedgerId, moved: impl Iterator<Item = (Account, Balance)>) {
+        let balances = self.ledgers.entry(ledger).or_default();
+        let known = balances.len();
+        let mut net = 0;
+        for (account, moved) in moved {
+            balances.entry(account).or_default().add(moved);
+            at_place(&mut self.totals, usize::from(account.code().0)).add(moved);
+            net += moved.net();
+        }
+        if balances.len() > known {
+            self.rows += (balances.len() - known) as u64;
+            if let LedgerId::Recipient(group, number) = ledger {
+                let last = at_place(&mut self.recipients, group.0 as usize);
+                *last = number.0.max(*last);
+            }
+        }
+        if net != 0 {
+            let unbalanced = self.unbalanced.entry(ledger).or_default();
+            *unbalanced += net;
+            if *unbalanced == 0 {
+                self.unbalanced.remove(&ledger);
+            }
+        }
+    }
+}
+
+fn at_place<T: Clone + Default>(all: &mut Vec<T>, place: usize) -> &mut T {
+    if all.len() <= place {
+        all.resize(place + 1, T::default());
+    }
+    &mut all[place]
+}
+
+/// So many ledgers of a trial balance are passed over before publishing may go on.
+const LEDGERS_AT_ONCE: u32 = 256;
+
+fn last_recipient(books: &Books, group: u32) -> u32 {
+    books.recipients.get(group as usize).copied().unwrap_or_default()
+}
+
+/// The ledgers of a group that have accounts, in order.
+fn ledgers_of(books: &Books, group: u32) -> impl Iterator<Item = (LedgerId, &Balances)> {
+    let recipients = 1..=last_recipient(books, group);
+    let group = GroupNumber(group);
+    let recipients = recipients.map(move |number| LedgerId::Recipient(group, RecipientNumber(number)));
+    let ledgers = [LedgerId::Merchant(group), LedgerId::Platform(group)].into_iter().chain(recipients);
+    ledgers.filter_map(|ledger| Some((ledger, books.ledgers.get(&ledger)?)))
+}
+
+/// A part of the trial balance.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TrialBalance {
+    /// The Records through this one are folded.
+    pub through: Sequence,
+    /// True when debits equal credits in every ledger.
+    pub is_balanced: bool,
+    /// Accounts of all ledgers.
+    pub total: u64,
+    /// The accounts of this part, ledger by ledger.
+    pub rows: Vec<(LedgerId, Account, Balance)>,
 }
 
 /// The ordinals of the last published Records.
@@ -110,10 +194,7 @@ impl Ordinals {
             self.system = ordinal;
             return;
         };
-        if self.merchants.len() <= place {
-            self.merchants.resize(place + 1, 0);
-        }
-        self.merchants[place] = ordinal;
+        *at_place(&mut self.merchants, place) = ordinal;
     }
 }
 
@@ -148,16 +229,20 @@ impl Projector {
         Ok(projector)
     }
 
-    /// Folds the Records that became durable, in order.
+    /// Folds the Records that became durable, in order. A large block is folded in parts, between which readers have their turn; their
+    /// replies wait until all of it is.
     pub fn publish(&self, records: &[(Sequence, Arc<Record>)]) -> Result<(), LoadError> {
         let mut folding = self.folding.lock();
-        self.history.count(records, |group| {
-            let books = self.books.read();
-            let accounts = books.ledgers.get(&LedgerId::Merchant(group));
-            let net = |account| accounts.and_then(|accounts| accounts.get(&account)).map_or(0, |balance| balance.net());
-            Ok(history::Balances::of(net))
-        })?;
-        self.fold(&mut folding, records);
+        for part in records.chunks(RECORDS_AT_ONCE) {
+            self.history.count(part, |group| {
+                let books = self.books.read();
+                let accounts = books.ledgers.get(&LedgerId::Merchant(group));
+                let net =
+                    |account| accounts.and_then(|accounts| accounts.get(&account)).map_or(0, |balance| balance.net());
+                Ok(history::Balances::of(net))
+            })?;
+            self.fold(&mut folding, part);
+        }
         let accounts = self.accounts.read();
         let is_live = |(_, key): &(ObjectId, ApiKeyRow)| !key.revoked && key.webhook.url.is_some();
         self.news.note(records, |group| {
@@ -176,10 +261,7 @@ impl Projector {
             let mut books = self.books.write();
             for (sequence, record) in records {
                 for entry in record.entries.iter().filter(|entry| folding.is_new(entry.ledger(), *sequence)) {
-                    let balances = books.ledgers.entry(entry.ledger()).or_default();
-                    for posting in entry.postings() {
-                        balances.entry(posting.account).or_default().post(posting);
-                    }
+                    books.post(entry);
                 }
             }
             books.through = records.last().map(|(last, _)| *last).or(books.through);
@@ -272,8 +354,8 @@ impl Projector {
     pub fn rest(&self) {
         let mut left = self.accounts.read().merchants.part();
         while left > 0 {
-            self.accounts.write().merchants.rest(left.min(RESTING_AT_ONCE));
-            left = left.saturating_sub(RESTING_AT_ONCE);
+            let seen = self.accounts.write().merchants.rest(left.min(RESTING_AT_ONCE), PACKED_AT_ONCE);
+            left = left.saturating_sub(seen.max(1));
         }
     }
 
@@ -350,6 +432,45 @@ impl Projector {
         (through, rows)
     }
 
+    /// The accounts of all ledgers, group by group: up to `most` of them from the one at place `skip`, at one cut. Those before them are
+    /// passed over a few ledgers at a time, so that publishing does not wait for all of them.
+    pub fn trial_balance_page(&self, mut skip: u64, most: usize) -> TrialBalance {
+        let mut group = 0;
+        loop {
+            let books = self.books.read();
+            let groups = self.ordinals.read().merchants.len().max(books.recipients.len()) as u32;
+            let mut passed = 0;
+            while group < groups && passed < LEDGERS_AT_ONCE {
+                let rows: u64 = ledgers_of(&books, group).map(|(_, balances)| balances.len() as u64).sum();
+                if rows > skip {
+                    break;
+                }
+                (group, passed, skip) = (group + 1, passed + 2 + last_recipient(&books, group), skip - rows);
+            }
+            if group < groups && passed >= LEDGERS_AT_ONCE {
+                continue;
+            }
+            let here = (group..groups).flat_map(|group| ledgers_of(&books, group));
+            let rows = here.flat_map(|(ledger, balances)| {
+                balances.iter().map(move |(account, balance)| (ledger, *account, *balance))
+            });
+            return TrialBalance {
+                through: books.through.unwrap_or(Sequence(0)),
+                is_balanced: books.unbalanced.is_empty(),
+                total: books.rows,
+                rows: rows.skip(usize::try_from(skip).unwrap_or(usize::MAX)).take(most).collect(),
+            };
+        }
+    }
+
+    /// The sums of the accounts of all ledgers by kind, in the order of the chart; a recipient's account stands for all of its kind.
+    pub fn totals(&self) -> (Sequence, bool, Vec<(Account, Balance)>) {
+        let books = self.books.read();
+        let sums = books.totals.iter().enumerate().filter(|(_, sum)| **sum != Balance::default());
+        let sums = sums.filter_map(|(code, sum)| Some((Account::of_kind(u16::try_from(code).ok()?)?, *sum)));
+        (books.through.unwrap_or(Sequence(0)), books.unbalanced.is_empty(), sums.collect())
+    }
+
     /// The list of who needs attention when.
     pub fn dues(&self) -> &Mutex<Dues> {
         &self.dues
@@ -366,5 +487,118 @@ impl Projector {
     /// The latest time at which a published Record took effect.
     fn clock_at(&self) -> Timestamp {
         Timestamp(self.latest_ms.load(Ordering::Acquire).max(0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicBool;
+    use std::sync::mpsc::channel;
+    use std::thread;
+    use std::time::{Duration, Instant};
+
+    use ledger::event::Event;
+    use ledger::id::Fingerprint;
+    use ledger::record::Decision;
+
+    use super::*;
+    use crate::store::MemoryStore;
+
+    fn projector() -> Arc<Projector> {
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+        let keyring = Arc::new(Keyring::open([7; 32], Arc::clone(&store)).unwrap());
+        let options = HistoryOptions::default();
+        Arc::new(Projector::open(store, keyring, str::to_owned, options, |_, _| {}).unwrap())
+    }
+
+    #[test]
+    fn readers_have_their_turn_within_a_large_block() {
+        const BLOCK: u64 = 100 * RECORDS_AT_ONCE as u64;
+        let projector = projector();
+        let is_seen = Arc::new(AtomicBool::new(false));
+        let (reader, seen) = (Arc::clone(&projector), Arc::clone(&is_seen));
+        let reading = thread::spawn(move || {
+            let begun = Instant::now();
+            while begun.elapsed() < Duration::from_secs(60) {
+                let through = reader.trial_balance_page(0, 0).through.0;
+                assert_eq!(through % RECORDS_AT_ONCE as u64, 0, "a part is folded whole");
+                if through % BLOCK != 0 {
+                    break;
+                }
+            }
+            seen.store(true, Ordering::Release);
+            reader.trial_balance_page(0, 0).through.0
+        });
+        let mut last = 0;
+        while !is_seen.load(Ordering::Acquire) {
+            let block: Vec<_> = (last + 1..=last + BLOCK)
+                .map(|sequence| {
+                    let decision = Decision::of(Event::ClockMoved { offset_ms: 1 });
+                    (Sequence(sequence), Arc::new(decision.into_record(LedgerId::System, sequence, Timestamp(1))))
+                })
+                .collect();
+            projector.publish(&block).unwrap();
+            last += BLOCK;
+        }
+        let through = reading.join().unwrap();
+        assert!(through < last, "seen after {through}, which is within a block that ends with {last}");
+    }
+
+    #[test]
+    fn a_key_is_looked_up_while_the_books_are_written() {
+        let projector = projector();
+        let (sender, found) = channel();
+        let reader = Arc::clone(&projector);
+        let _writing = projector.books.write();
+        thread::spawn(move || {
+            let owner = LedgerId::Merchant(GroupNumber(1));
+            sender.send(reader.find_key(owner, Fingerprint([9; 16])).unwrap()).unwrap();
+        });
+        let found = found.recv_timeout(Duration::from_secs(60)).expect("nobody waits");
+        assert_eq!((found.sequence, found.looked_up_through), (None, 0));
+    }
+
+    #[test]
+    fn pages_of_the_trial_balance_are_all_of_it_and_totals_its_sums() {
+        let projector = projector();
+        let groups = [0, 1, 2, 300, 301];
+        for (at, group) in groups.into_iter().enumerate() {
+            let group = GroupNumber(group);
+            let mut ledgers = vec![LedgerId::Merchant(group), LedgerId::Platform(group)];
+            ledgers.extend((1..=at as u32).map(|number| LedgerId::Recipient(group, RecipientNumber(number * 2))));
+            for ledger in ledgers {
+                let amount = i128::from(group.0) + 1;
+                let of = |account, debits, credits| (account, Balance { debits, credits });
+                let moved = [of(Account::Pending, amount, 0), of(Account::SalesCard, 0, amount)];
+                projector.books.write().add(ledger, moved.into_iter());
+            }
+        }
+        let all = projector.trial_balance().1;
+        for size in [1, 3, 7, 1_000] {
+            let (mut pages, mut skip) = (Vec::new(), 0);
+            loop {
+                let page = projector.trial_balance_page(skip, size);
+                assert!(page.is_balanced && page.rows.len() <= size);
+                assert_eq!(page.total, all.len() as u64);
+                if page.rows.is_empty() {
+                    break;
+                }
+                skip += page.rows.len() as u64;
+                pages.extend(page.rows);
+            }
+            assert!(pages.is_sorted_by_key(|(ledger, ..)| ledger.group()), "group by group");
+            pages.sort_unstable_by_key(|(ledger, account, _)| (*ledger, *account));
+            assert_eq!(pages, all, "{size} a page");
+        }
+        let sum = all.iter().map(|(_, _, balance)| balance.debits).sum::<i128>();
+        let (_, is_balanced, totals) = projector.totals();
+        let expected = [
+            (Account::Pending, Balance { debits: sum, credits: 0 }),
+            (Account::SalesCard, Balance { debits: 0, credits: sum }),
+        ];
+        assert!(is_balanced && totals == expected, "{totals:?}");
+        let one = Balance { debits: 1, credits: 0 };
+        projector.books.write().add(LedgerId::Merchant(GroupNumber(2)), [(Account::Pending, one)].into_iter());
+        assert!(!projector.totals().1 && !projector.trial_balance_page(0, 1).is_balanced);
     }
 }

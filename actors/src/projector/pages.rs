@@ -365,7 +365,7 @@ fn put(id: PageId, page: Page, accounts: &mut Accounts, books: &mut Books, ordin
     accounts.pages += 1;
     for part in page.ledgers {
         part.waiting.into_iter().for_each(|(id, what)| accounts.waiting.put(part.ledger, id, what));
-        books.ledgers.insert(part.ledger, balances(part.balances));
+        books.add(part.ledger, balances(part.balances).into_iter());
     }
     if let Some(MerchantPart { id: merchant, settings, profiles, created_at, ordinal, keys }) = page.merchant {
         ordinals.set(LedgerId::Merchant(id.group), ordinal);

@@ -15,6 +15,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::{File, TryLockError};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -164,7 +165,7 @@ impl SledStore {
     }
 
     /// Runs a write of something that is derived, or that may be behind. A failure is counted, and stops nothing else: it is written again later.
-    fn write_derived(&self, write: impl FnOnce() -> Result<(), StoreError>) -> Result<(), StoreError> {
+    fn write_derived<T>(&self, write: impl FnOnce() -> Result<T, StoreError>) -> Result<T, StoreError> {
         self.admit_write()?;
         write().inspect_err(|_| self.monitor.derived_failed())
     }
@@ -274,6 +275,15 @@ impl Store for SledStore {
     fn put_file(&self, name: &str, bytes: &[u8]) -> Result<(), StoreError> {
         admit_file_name(name)?;
         self.write_derived(|| self.files.put(name, bytes))
+    }
+
+    fn put_file_in_parts(
+        &self,
+        name: &str,
+        write: &mut dyn FnMut(&mut dyn Write) -> io::Result<()>,
+    ) -> Result<u64, StoreError> {
+        admit_file_name(name)?;
+        self.write_derived(|| self.files.put_in_parts(name, write))
     }
 
     fn file_part(&self, name: &str, offset: u64, length: usize) -> Result<Option<Vec<u8>>, StoreError> {

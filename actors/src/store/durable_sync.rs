@@ -42,6 +42,36 @@ pub fn durable_syncs_at_once_max() -> u64 {
     SYNCING_MAX.load(Ordering::SeqCst)
 }
 
+/// The calling thread's slice, nanoseconds: the shortest that Linux gives.
+#[cfg(target_os = "linux")]
+const SHORT_SLICE_NANOS: u64 = 100_000;
+
+/// Asks for a short slice for the calling thread, at the usual policy and its nice value; true when that was heard. It stands here since
+/// no library that we use has the call.
+#[cfg(target_os = "linux")]
+#[allow(unsafe_code)]
+pub(crate) fn with_short_slice() -> bool {
+    let nice = rustix::process::getpriority_process(None).unwrap_or_default();
+    let attributes = libc::sched_attr {
+        size: size_of::<libc::sched_attr>() as u32,
+        sched_policy: libc::SCHED_OTHER as u32,
+        sched_flags: 0,
+        sched_nice: nice,
+        sched_priority: 0,
+        sched_runtime: SHORT_SLICE_NANOS,
+        sched_deadline: 0,
+        sched_period: 0,
+    };
+    let (thread, flags): (libc::pid_t, libc::c_uint) = (0, 0);
+    // SAFETY: the structure lives through the call and tells its own size; 0 is the calling thread.
+    unsafe { libc::syscall(libc::SYS_sched_setattr, thread, std::ptr::from_ref(&attributes), flags) == 0 }
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn with_short_slice() -> bool {
+    false
+}
+
 /// How many renames were followed by a sync of the folder that succeeded, since this process started.
 pub(super) fn durable_renames() -> u64 {
     DURABLE_RENAMES.load(Ordering::SeqCst)

@@ -4,7 +4,7 @@
 
 use std::collections::VecDeque;
 use std::fs::{DirBuilder, File, OpenOptions, Permissions};
-use std::io::{self, Write};
+use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -24,6 +24,8 @@ pub(super) struct Files {
 /// So many files stay open: the part of the process's descriptors that reading them takes.
 const OPEN_MAX: usize = 64;
 
+/// Bytes of a file that are written at once.
+const WRITTEN_AT_ONCE: usize = 1 << 20;
 /// The ending of a file that is being written.
 const UNFINISHED: &str = "~";
 
@@ -40,16 +42,32 @@ impl Files {
     }
 
     pub(super) fn put(&self, name: &str, bytes: &[u8]) -> Result<(), StoreError> {
+        self.put_in_parts(name, &mut |out| out.write_all(bytes)).map(drop)
+    }
+
+    pub(super) fn put_in_parts(
+        &self,
+        name: &str,
+        write: &mut dyn FnMut(&mut dyn Write) -> io::Result<()>,
+    ) -> Result<u64, StoreError> {
         let (unfinished, finished) = (self.folder.join(format!("{name}{UNFINISHED}")), self.folder.join(name));
-        let write = || {
-            let mut file = private_file().write(true).create(true).truncate(true).open(&unfinished)?;
-            file.write_all(bytes)?;
+        let mut put = || {
+            let file = private_file().write(true).create(true).truncate(true).open(&unfinished)?;
+            let mut out = BufWriter::with_capacity(WRITTEN_AT_ONCE, file);
+            write(&mut out)?;
+            let file = out.into_inner()?;
+            let bytes = file.metadata()?.len();
             file.sync_all()?;
             std::fs::rename(&unfinished, &finished)?;
             self.close(name);
-            File::open(&self.folder)?.sync_all()
+            File::open(&self.folder)?.sync_all()?;
+            Ok::<_, io::Error>(bytes)
         };
-        write().map_err(|source| machine(&finished, source))
+        put().map_err(|source| {
+            // What is left of it is removed at the next start, if not now.
+            let _unfinished = std::fs::remove_file(&unfinished);
+            machine(&finished, source)
+        })
     }
 
     pub(super) fn part(&self, name: &str, offset: u64, length: usize) -> Result<Option<Vec<u8>>, StoreError> {

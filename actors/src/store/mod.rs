@@ -26,6 +26,7 @@ mod state_area;
 mod tail;
 mod write_behind;
 
+use std::io::{self, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -33,6 +34,7 @@ use sha2::{Digest, Sha256};
 
 pub use self::chunk::{Key as ChunkKey, cut};
 pub use self::disk::{SledOptions, SledStore};
+pub(crate) use self::durable_sync::with_short_slice;
 pub use self::durable_sync::{durable_syncs, durable_syncs_at_once_max};
 pub use self::memory::{Damage, MemoryStore, PowerCut, Reached};
 pub use self::monitor::{Monitor, Wait, WaitFor, Waiting};
@@ -129,6 +131,19 @@ pub trait Store: Send + Sync + 'static {
     /// letters, digits, `-` and `.`, and begins with a letter. What is in it checks itself: the store adds no checksum.
     /// A failure stops nothing else: it can be tried again.
     fn put_file(&self, name: &str, bytes: &[u8]) -> Result<(), StoreError>;
+
+    /// The same, for a file that may be too large for memory: `write` writes its bytes. Gives how many there are. When `write` fails,
+    /// nothing is kept.
+    fn put_file_in_parts(
+        &self,
+        name: &str,
+        write: &mut dyn FnMut(&mut dyn Write) -> io::Result<()>,
+    ) -> Result<u64, StoreError> {
+        let mut bytes = Vec::new();
+        write(&mut bytes).map_err(|source| StoreError::Machine { folder: name.into(), source })?;
+        self.put_file(name, &bytes)?;
+        Ok(bytes.len() as u64)
+    }
 
     /// Up to `length` bytes of a file from `offset`; fewer at its end, none when there is no such file.
     fn file_part(&self, name: &str, offset: u64, length: usize) -> Result<Option<Vec<u8>>, StoreError>;

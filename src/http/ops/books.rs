@@ -16,29 +16,39 @@ use utoipa::ToSchema;
 use super::merchants;
 use crate::http::app::{App, Operator, PathId};
 use crate::http::charges::recipient_id;
+use crate::http::json::Checker;
 use crate::http::problem::{Code, Problem};
-use crate::http::reply::{List, PageQuery, list_of, ok, only, query, time};
+use crate::http::reply::{List, Page, PageQuery, list_of, number, ok, only, query, single, time};
 use crate::http::sub_recipients::find_recipient;
 
-/// Every account of every ledger, at one cut.
+/// Accounts of all ledgers, each page at one cut.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct TrialBalance {
     /// The last Record counted, by partition of the journal.
     #[schema(example = json!({"0": 42}))]
     cut: BTreeMap<&'static str, u64>,
-    /// True when debits equal credits, in every ledger.
+    /// True when debits equal credits, in every ledger, on whichever page.
     balanced: bool,
-    /// The accounts.
+    /// The accounts of this page.
     accounts: Vec<AccountRow>,
+    /// Accounts on all pages.
+    total: u64,
+    /// This page, from 1.
+    page: u64,
+    /// How many pages there are.
+    pages: u64,
+    /// Accounts a page.
+    per_page: u64,
 }
 
 /// One account; amounts in centavos.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct AccountRow {
-    /// `M-…`, `R-…` or `P-…`.
+    /// `M-…`, `R-…` or `P-…`; absent from a sum over all ledgers.
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(example = "M-019b8c4e-5f5d-8a3e-9c1d-2f3a4b5c6d7e")]
-    ledger: String,
-    /// Its full name.
+    ledger: Option<String>,
+    /// Its full name; without ids in a sum over all ledgers.
     #[schema(example = "Assets:Platform:Available")]
     account: String,
     /// Sum of the debit side.
@@ -76,25 +86,56 @@ pub struct PostingRow {
     amount: i64,
 }
 
-/// The trial balance.
+/// The most accounts of a trial balance on a page, and how many there are unless asked otherwise.
+const ACCOUNTS_A_PAGE: u64 = 1_000;
+
+/// The trial balance: the accounts of all ledgers, ledger by ledger; or the sums of the accounts of each name over all ledgers.
 #[utoipa::path(get, path = "/ops/trial-balance", operation_id = "get_trial_balance",
+    params(("by" = Option<String>, Query, pattern = "^(ledger|account)$", description = "`ledger` when absent; `account` for the sums over all ledgers by the account's name without ids, which fit one page."),
+        ("page" = Option<u64>, Query, minimum = 1), ("per_page" = Option<u64>, Query, minimum = 1, maximum = 1000, description = "1,000 when absent.")),
     responses((status = 200, body = TrialBalance), (status = 400)))]
 pub async fn trial_balance(State(app): State<Arc<App>>, _: Operator, parts: Parts) -> Result<Response, Problem> {
-    only(&query(&parts)?, &[])?;
-    Ok(ok(trial_balance_of(&app)))
+    let pairs = query(&parts)?;
+    only(&pairs, &["by", "page", "per_page"])?;
+    let page = Page {
+        page: number(&pairs, "page", 1, u64::MAX)?,
+        per_page: number(&pairs, "per_page", ACCOUNTS_A_PAGE, ACCOUNTS_A_PAGE)?,
+    };
+    let mut check = Checker::new();
+    let answer = match single(&pairs, "by")? {
+        None | Some("ledger") => Some(by_ledger(&app, page)),
+        Some("account") => Some(by_account(&app, page)),
+        Some(_) => check.refuse("by", "unknown", "by deve ser ledger ou account"),
+    };
+    check.finish_with(answer).map(ok)
 }
 
-/// Every account of every ledger, at one cut.
-pub fn trial_balance_of(app: &App) -> TrialBalance {
-    let (through, rows) = app.engine.projector().trial_balance();
-    let mut sums: BTreeMap<LedgerId, i128> = BTreeMap::new();
-    for (ledger, _, balance) in &rows {
-        *sums.entry(*ledger).or_default() += balance.net();
+fn by_ledger(app: &App, page: Page) -> TrialBalance {
+    let found = app.engine.projector().trial_balance_page(page.skip(), page.count());
+    let rows = found.rows.iter().map(|(ledger, account, balance)| account_row(app, *ledger, *account, *balance));
+    TrialBalance::of(found.through, found.is_balanced, rows.collect(), found.total, page)
+}
+
+fn by_account(app: &App, page: Page) -> TrialBalance {
+    let (through, is_balanced, sums) = app.engine.projector().totals();
+    let total = sums.len() as u64;
+    let skip = usize::try_from(page.skip()).unwrap_or(usize::MAX);
+    let sums = sums.into_iter().skip(skip).take(page.count());
+    let rows = sums.map(|(account, sum)| AccountRow::new(None, account.kind_name(), sum));
+    TrialBalance::of(through, is_balanced, rows.collect(), total, page)
+}
+
+impl TrialBalance {
+    fn of(through: Sequence, balanced: bool, accounts: Vec<AccountRow>, total: u64, page: Page) -> Self {
+        let cut = BTreeMap::from([("0", through.0)]);
+        Self { cut, balanced, accounts, total, page: page.page, pages: page.pages(total), per_page: page.per_page }
     }
-    TrialBalance {
-        cut: BTreeMap::from([("0", through.0)]),
-        balanced: sums.values().all(|sum| *sum == 0),
-        accounts: rows.iter().map(|(ledger, account, balance)| account_row(app, *ledger, *account, *balance)).collect(),
+}
+
+impl AccountRow {
+    fn new(ledger: Option<String>, account: String, balance: Balance) -> Self {
+        let Balance { debits, credits } = balance;
+        Self { ledger, account, debits, credits, balance: balance.net() }
     }
 }
 
@@ -178,11 +219,5 @@ fn account_name(app: &App, ledger: LedgerId, account: Account) -> String {
 }
 
 fn account_row(app: &App, ledger: LedgerId, account: Account, balance: Balance) -> AccountRow {
-    AccountRow {
-        ledger: ledger_name(app, ledger),
-        account: account_name(app, ledger, account),
-        debits: balance.debits,
-        credits: balance.credits,
-        balance: balance.net(),
-    }
+    AccountRow::new(Some(ledger_name(app, ledger)), account_name(app, ledger, account), balance)
 }

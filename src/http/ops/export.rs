@@ -14,7 +14,7 @@ use crate::http::app::{App, Operator};
 use crate::http::problem::{Code, Problem};
 use crate::http::reply::{number, only, query, single};
 use crate::http::reports::{file, request};
-use crate::http::streamed::streamed;
+use crate::http::streamed::{Pace, streamed};
 
 /// A ledger, or the rows of all, from one day to another, both included, through the Record `at`. Days are days in
 /// America/Sao_Paulo. One at a time; it reads the journal from its beginning.
@@ -40,11 +40,13 @@ pub async fn export(State(app): State<Arc<App>>, _: Operator, parts: Parts) -> R
     let body = streamed("an export", move |out| {
         let _until_it_ends = one_at_a_time;
         let (mut out, mut exporter) = (Stream(out), Exporter::new(asked));
+        let mut pace = Pace::new(&app.engine);
         for frame in app.engine.backup(Sequence::FIRST)? {
             let Frame::Block(block) = frame? else { continue };
             if !exporter.post_block(&block, cut, &mut out)? {
                 break;
             }
+            pace.step();
         }
         exporter.finish(&mut out)?;
         Ok(())

@@ -1,0 +1,64 @@
+//! Priorities of threads: who runs first when there is more to do than cores.
+
+use crate::store::with_short_slice;
+
+/// The nice value of threads whose work nobody waits for: about a tenth of the share of the others.
+const NICE: i32 = 10;
+
+/// The calling thread runs first: everybody waits for it, and it is soon done. It asks for a short slice, which takes no privilege and by
+/// which Linux, from 6.12 on, prefers it when it wakes. Elsewhere it runs as the others do.
+pub(crate) fn run_first() {
+    if !with_short_slice() {
+        tracing::debug!("the journal's thread runs at the same priority as the others");
+    }
+}
+
+/// The calling thread runs when others leave room, from now on: that cannot be taken back.
+pub fn run_last() {
+    if let Err(error) = rustix::process::setpriority_process(None, NICE) {
+        tracing::debug!(%error, "a thread in the background runs at the same priority as the others");
+    }
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use std::fs::read_to_string;
+    use std::thread;
+
+    use super::*;
+
+    /// The nineteenth field, counted behind the name, which may have blanks.
+    fn nice(stat: &str) -> i32 {
+        let fields = stat.rsplit_once(')').unwrap().1;
+        fields.split_whitespace().nth(16).unwrap().parse().unwrap()
+    }
+
+    #[test]
+    fn a_thread_in_the_background_is_nice_and_others_are_not() {
+        let before = nice(&read_to_string("/proc/thread-self/stat").unwrap());
+        let there = thread::spawn(|| {
+            run_last();
+            nice(&read_to_string("/proc/thread-self/stat").unwrap())
+        });
+        assert_eq!(there.join().unwrap(), before.max(NICE));
+        assert_eq!(nice(&read_to_string("/proc/thread-self/stat").unwrap()), before);
+    }
+
+    /// Where the kernel tells a thread's slice at all, it is the one that was asked for.
+    #[test]
+    fn the_journals_thread_has_a_short_slice() {
+        let slice = || {
+            let told = read_to_string("/proc/thread-self/sched").unwrap_or_default();
+            told.lines().find_map(|line| line.strip_prefix("se.slice")?.split(':').nth(1)?.trim().parse::<u64>().ok())
+        };
+        let [before, after] = thread::spawn(move || {
+            let before = slice();
+            run_first();
+            [before, slice()]
+        })
+        .join()
+        .unwrap();
+        assert_eq!(after.is_some(), before.is_some());
+        assert!(after.is_none_or(|after| after == 100_000), "{before:?} {after:?}");
+    }
+}
