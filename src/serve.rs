@@ -100,7 +100,7 @@ pub async fn start_with(
     let engine = Engine::open(&settings.data, &settings.sled, options, progress).await?;
     let mut registry = Registry::default();
     engine.metrics().register(&mut registry);
-    let webhooks = Webhooks::new(settings.webhook_allow, &mut registry)?;
+    let webhooks = Webhooks::new(settings.webhook_allow, webhooks::CONNECTIONS_MAX, &mut registry)?;
     let app = Arc::new(App {
         engine,
         ops_tokens: settings.ops_tokens,

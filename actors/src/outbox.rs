@@ -90,6 +90,101 @@ pub struct Progress {
     /// Those that were given up, oldest first; the oldest of many are forgotten.
     #[n(3)]
     pub given_up: Vec<u64>,
+    /// How the last try of those ended that wait after a try or were given up, in the order of
+    /// their numbers. Older builds wrote none.
+    #[cbor(n(4), skip_if = "Vec::is_empty")]
+    pub last_answers: Vec<LastAnswer>,
+}
+
+/// How the last try to deliver a notice ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct LastAnswer {
+    /// The notice's number in the group.
+    #[n(0)]
+    pub number: u64,
+    /// How that try ended.
+    #[n(1)]
+    pub answer: Answer,
+}
+
+/// How one try to deliver a webhook ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct Answer {
+    /// The status of the HTTP answer; none when there was no answer.
+    #[n(0)]
+    pub status: Option<u16>,
+    /// Why it counts as a failure; none when it does not, or when a later build named a cause that
+    /// this one does not know.
+    #[n(1)]
+    pub cause: Option<Cause>,
+    /// When it ended, on the service's clock.
+    #[n(2)]
+    pub at: Timestamp,
+    /// How long it took, in milliseconds of the wall's clock.
+    #[n(3)]
+    pub duration_ms: u32,
+}
+
+/// Why a try to deliver a webhook failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Encode, Decode)]
+#[cbor(index_only)]
+pub enum Cause {
+    /// The answer's status was neither 2xx nor 3xx.
+    #[n(0)]
+    Status,
+    /// The answer was a redirect, which is not followed.
+    #[n(1)]
+    Redirect,
+    /// The host's name has no address.
+    #[n(2)]
+    Dns,
+    /// The address may not be called: it is not public, or not https.
+    #[n(3)]
+    NotPublic,
+    /// Nobody listens at the address.
+    #[n(4)]
+    Refused,
+    /// The network does not reach the address.
+    #[n(5)]
+    Unreachable,
+    /// No secure connection came about: no TLS, or a certificate that is not trusted.
+    #[n(6)]
+    Tls,
+    /// There was no answer in time.
+    #[n(7)]
+    Timeout,
+    /// The connection ended before an answer.
+    #[n(8)]
+    Closed,
+    /// The answer's head was longer than is read.
+    #[n(9)]
+    TooLarge,
+    /// The answer was not HTTP.
+    #[n(10)]
+    NotHttp,
+    /// The service itself could not send.
+    #[n(11)]
+    Internal,
+}
+
+impl Cause {
+    /// Its name on the wire.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Status => "status",
+            Self::Redirect => "redirect",
+            Self::Dns => "dns",
+            Self::NotPublic => "not_public",
+            Self::Refused => "refused",
+            Self::Unreachable => "unreachable",
+            Self::Tls => "tls",
+            Self::Timeout => "timeout",
+            Self::Closed => "closed",
+            Self::TooLarge => "too_large",
+            Self::NotHttp => "not_http",
+            Self::Internal => "internal",
+        }
+    }
 }
 
 /// A notice that waits to be delivered to one endpoint.
@@ -170,7 +265,8 @@ mod tests {
             subject: u64::MAX,
             told_at: Timestamp(4),
         }];
-        let progress = Progress { since: 5, through: 9, waiting, given_up: vec![6] };
+        let last_answers = vec![answer_to(6, Some(Cause::NotHttp)), answer_to(7, None)];
+        let progress = Progress { since: 5, through: 9, waiting, given_up: vec![6], last_answers };
         let (group, key) = (GroupNumber(3), ObjectId(11));
         outbox.keep(group, key, &progress).unwrap();
         assert_eq!(outbox.progress(group, key).unwrap(), Some(progress));
@@ -178,6 +274,10 @@ mod tests {
         assert_eq!(outbox.progress(GroupNumber(4), key).unwrap(), None);
         outbox.forget(group, key).unwrap();
         assert_eq!(outbox.progress(group, key).unwrap(), None);
+    }
+
+    fn answer_to(number: u64, cause: Option<Cause>) -> LastAnswer {
+        LastAnswer { number, answer: Answer { status: Some(500), cause, at: Timestamp(5), duration_ms: 7 } }
     }
 
     /// Written down so that a change of the format does not pass unnoticed: the progress of other builds is read as it is.
@@ -191,7 +291,27 @@ mod tests {
             subject: 6,
             told_at: Timestamp(4),
         }];
-        let progress = Progress { since: 1, through: 3, waiting, given_up: vec![1] };
-        assert_eq!(minicbor::to_vec(&progress).unwrap(), [0x84, 1, 3, 0x81, 0x86, 2, 1, 5, 0xf4, 6, 4, 0x81, 1]);
+        let mut progress = Progress { since: 1, through: 3, waiting, given_up: vec![1], last_answers: Vec::new() };
+        let without_answers = [0x84, 1, 3, 0x81, 0x86, 2, 1, 5, 0xf4, 6, 4, 0x81, 1];
+        assert_eq!(minicbor::to_vec(&progress).unwrap(), without_answers);
+        assert_eq!(minicbor::decode::<Progress>(&without_answers).unwrap(), progress);
+        progress.last_answers.push(answer_to(2, Some(Cause::Status)));
+        let mut with_answers = [0x85].to_vec();
+        with_answers.extend(&without_answers[1..]);
+        with_answers.extend([0x81, 0x82, 2, 0x84, 0x19, 0x01, 0xf4, 0, 5, 7]);
+        assert_eq!(minicbor::to_vec(&progress).unwrap(), with_answers);
+        assert_eq!(minicbor::decode::<Progress>(&with_answers).unwrap(), progress);
+        let cause = with_answers.len() - 3;
+        with_answers[cause] = 23;
+        progress.last_answers = vec![answer_to(2, None)];
+        let with_a_cause_of_later = minicbor::decode::<Progress>(&with_answers).unwrap();
+        assert_eq!(with_a_cause_of_later, progress);
+    }
+
+    #[test]
+    fn each_cause_has_a_name_of_its_own() {
+        let causes: Vec<Cause> = (0..24).filter_map(|index| minicbor::decode(&[index]).ok()).collect();
+        let names: std::collections::BTreeSet<_> = causes.iter().map(|cause| cause.name()).collect();
+        assert_eq!((causes.len(), names.len()), (12, 12));
     }
 }

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use actors::outbox::{Answer, Cause};
 use axum::extract::State;
 use axum::response::Response;
 use ledger::id::ObjectId;
@@ -50,6 +51,46 @@ pub struct DeliveryView {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     next_try_at: Option<String>,
+    /// How its last try ended; absent before the first, and once it is delivered.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    last_answer: Option<AnswerView>,
+}
+
+/// How a try to deliver a webhook ended.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct AnswerView {
+    /// The status of the HTTP answer; absent when there was none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, minimum = 100, maximum = 999, example = 503)]
+    status: Option<u16>,
+    /// Why it is a failure; absent when it is none. `status`: an answer that is neither 2xx nor
+    /// 3xx. `redirect`: 3xx, which is not followed. `dns`: the host has no address. `not_public`:
+    /// its address may not be called. `refused`: nobody listens there. `unreachable`: the network
+    /// does not reach it. `tls`: no TLS, or a certificate that is not trusted. `timeout`: no answer
+    /// within 15 s. `closed`: the connection ended before the answer. `too_large`: the answer's
+    /// head has more than 16 KiB or 100 headers. `not_http`: the answer is not HTTP. `internal`:
+    /// this service could not send it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(
+        nullable = false,
+        pattern = "^(status|redirect|dns|not_public|refused|unreachable|tls|timeout|closed|too_large|not_http|internal)$",
+        example = "status"
+    )]
+    cause: Option<&'static str>,
+    /// When it ended, on the service's clock.
+    at: String,
+    /// How long it took, milliseconds.
+    #[schema(example = 15000)]
+    duration_ms: u32,
+}
+
+impl AnswerView {
+    /// How an answer is shown.
+    pub fn of(answer: Answer) -> Self {
+        let Answer { status, cause, at, duration_ms } = answer;
+        Self { status, cause: cause.map(Cause::name), at: time(at), duration_ms }
+    }
 }
 
 impl EventView {
@@ -67,13 +108,16 @@ impl EventView {
 impl DeliveryView {
     /// None of an endpoint that was set after the event.
     fn of(key: ObjectId, standing: Standing) -> Option<Self> {
-        let (status, failed_tries, next_try_at) = match standing {
+        let (status, failed_tries, next_try_at, last_answer) = match standing {
             Standing::Before => return None,
-            Standing::Pending { tries, next_at } => ("pending", Some(tries), next_at.map(time)),
-            Standing::Delivered => ("delivered", None, None),
-            Standing::GivenUp => ("failed", None, None),
+            Standing::Pending { tries, next_at, last_answer } => {
+                ("pending", Some(tries), next_at.map(time), last_answer)
+            }
+            Standing::Delivered => ("delivered", None, None, None),
+            Standing::GivenUp { last_answer } => ("failed", None, None, last_answer),
         };
-        Some(Self { api_key_id: key.uuid().to_string(), status, failed_tries, next_try_at })
+        let last_answer = last_answer.map(AnswerView::of);
+        Some(Self { api_key_id: key.uuid().to_string(), status, failed_tries, next_try_at, last_answer })
     }
 }
 
@@ -101,7 +145,9 @@ pub async fn get(State(app): State<Arc<App>>, caller: Caller, PathId(id): PathId
     Ok(ok(EventView::of(&app, caller, &find(&app, caller, &id)?)?))
 }
 
-/// Sends an event once more, at once, to every API key of the account that has an address. Its id and body are the same.
+/// Sends an event once more, at once, to every API key of the account that has an address. Its id
+/// and body are the same. An address where 1,000 events wait already takes no more; 429 when that
+/// holds for all of them.
 #[utoipa::path(post, path = "/api/events/{id}/redeliver", operation_id = "redeliver_event", params(("id" = String, Path)),
     responses((status = 200, body = EventView)))]
 pub async fn redeliver(
@@ -118,7 +164,10 @@ pub async fn redeliver(
     let route = format!("POST /api/events/{id}/redeliver");
     Key::of(&app, &sent_key, &caller.group.0.to_string(), &route, &body, None)?;
     let told = find(&app, caller, &id)?;
-    app.webhooks.deliver_again(caller.group, &told, app.engine.now());
+    if !app.webhooks.deliver_again(caller.group, &told, app.engine.now()) {
+        let detail = "1,000 events wait at each address of the account.";
+        return Err(Problem::new(Code::RateLimited).detail(detail).retry_after(60));
+    }
     Ok(ok(EventView::of(&app, caller, &told)?))
 }
 

@@ -18,7 +18,7 @@ use utoipa_axum::routes;
 use super::app::App;
 use super::ops::{
     api_keys, audit, backup, books, disputes as disputes_review, export, health, merchants, queue,
-    refunds as refunds_review, sandbox, sub_recipients as review, withdrawals as outflow,
+    refunds as refunds_review, sandbox, sub_recipients as review, webhooks, withdrawals as outflow,
 };
 use super::rate_limits::{Admission, Policy};
 use super::reading::on_waiting_thread;
@@ -124,12 +124,14 @@ fn for_operators(in_sandbox: bool) -> Routes {
         .route_layer(from_fn(on_waiting_thread));
     let health =
         Routes::new().routes(routes!(health::healthz)).routes(routes!(health::readyz)).routes(routes!(health::metrics));
+    let webhooks = Routes::new().routes(routes!(webhooks::list));
     let sandbox = Routes::new().routes(routes!(sandbox::advance_clock));
 
     let table = Routes::new()
         .merge(tagged("Merchants", merchants))
         .merge(tagged("Decisions", decisions))
         .merge(tagged("Books", books))
+        .merge(tagged("Webhooks", webhooks))
         .merge(tagged("Health", health));
     if in_sandbox { table.merge(tagged("Sandbox", sandbox)) } else { table }
 }

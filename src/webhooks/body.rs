@@ -4,7 +4,6 @@
 use std::collections::BTreeMap;
 
 use actors::projector::ListedNotice;
-use actors::store::Sequence;
 use ledger::event::Event;
 use ledger::id::{GroupNumber, LedgerId, ObjectId};
 use ledger::money::Centavos;
@@ -19,7 +18,7 @@ use utoipa::ToSchema;
 
 use crate::http::app::{App, Caller};
 use crate::http::cashout::Cashout;
-use crate::http::charges::{Breakdown, Charge, PayerView, recipient_id};
+use crate::http::charges::{Charge, ChargeView, recipient_id};
 use crate::http::disputes::Dispute;
 use crate::http::problem::{Code, Problem};
 use crate::http::reply::time;
@@ -66,7 +65,8 @@ pub struct WebhookBody {
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "it is never made: the body has one of these under its name")]
 struct Things {
-    /// A charge as `GET /api/charges/{txid}` shows it; a PIX payment with its `valor`.
+    /// A charge as `GET /api/charges/{txid}` shows it; a paid one with its `id`, a PIX payment with
+    /// its `valor`.
     #[schema(value_type = Option<Object>, nullable = false)]
     charge: Option<Value>,
     /// A sub-recipient: `id`, `status`, `name`, `document_type`.
@@ -177,35 +177,12 @@ impl Told {
         let id = self.object_id()?;
         let caller = Caller { group: self.group };
         let charge = Charge::find_through(app, caller, id, self.listed.sequence)?.ok_or_else(broken)?;
-        let mut view = charge.view(app)?;
-        if charge.card.is_none() && self.notice.kind == NoticeKind::ChargePaid {
-            return written(&PixConfirmation {
-                id: view.txid.clone(),
-                txid: view.txid,
-                status: view.status,
-                payment_method: view.payment_method,
-                amount: view.amount,
-                valor: format!("{}.{:02}", view.amount / 100, view.amount % 100),
-                end_to_end_id: view.end_to_end_id,
-                paid_at: view.paid_at,
-                payer: view.payer,
-                breakdown: view.breakdown,
-            });
+        let view = charge.view(app)?;
+        if self.notice.kind != NoticeKind::ChargePaid {
+            return written(&view);
         }
-        view.refunded_amount = self.refunded(app, id)?.0;
-        written(&view)
-    }
-
-    /// What had been refunded of a charge by then.
-    fn refunded(&self, app: &App, id: ObjectId) -> Result<Centavos, Problem> {
-        let mut refunded = Centavos::ZERO;
-        for event in self.events_about(app, id)? {
-            match event {
-                Event::RefundApproved { charge, amount, .. } if charge == id => refunded += amount,
-                _ => {}
-            }
-        }
-        Ok(refunded)
+        let valor = charge.card.is_none().then(|| format!("{}.{:02}", view.amount / 100, view.amount % 100));
+        written(&ChargePaid { id: view.txid.clone(), valor, charge: view })
     }
 
     /// The shape of the interface, exactly.
@@ -368,32 +345,18 @@ impl Told {
     fn recipient_id(&self, app: &App) -> Option<String> {
         recipient_id(app, self.record.owner).map(|id| id.uuid().to_string())
     }
-
-    /// The events of the Records about an object through this one.
-    fn events_about(&self, app: &App, id: ObjectId) -> Result<Vec<Event>, Problem> {
-        let mut events = Vec::new();
-        let through: Sequence = self.listed.sequence;
-        for sequence in app.engine.projector().about(id)?.into_iter().filter(|sequence| *sequence <= through) {
-            events.extend(app.engine.record(sequence)?.events);
-        }
-        Ok(events)
-    }
 }
 
-/// `charge.paid` of a PIX charge, as the decisions write it.
+/// The charge of `charge.paid`, of one shape for PIX and cards.
 #[derive(Serialize)]
-struct PixConfirmation {
+struct ChargePaid {
+    /// The txid.
     id: String,
-    txid: String,
-    status: &'static str,
-    payment_method: &'static str,
-    amount: i64,
-    valor: String,
-    end_to_end_id: Option<String>,
-    paid_at: Option<String>,
-    payer: PayerView,
+    /// What was paid, in reais with two decimals; PIX only.
     #[serde(skip_serializing_if = "Option::is_none")]
-    breakdown: Option<Breakdown>,
+    valor: Option<String>,
+    #[serde(flatten)]
+    charge: ChargeView,
 }
 
 fn raw(name: &'static str, object: impl Serialize) -> Result<(&'static str, Box<RawValue>), Problem> {

@@ -1,16 +1,23 @@
-//! One endpoint: what waits for it, in which order it is tried, and when again. Nothing here waits, calls or looks at a clock.
+//! One endpoint: what waits for it, in which order it is tried, how many at once, and when again.
+//! Nothing here waits, calls or looks at a clock.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use actors::outbox::{Progress, Waiting};
+use actors::outbox::{Answer, LastAnswer, Progress, Waiting};
 use ledger::time::Timestamp;
+
+use super::slots::{AT_ONCE_MAX, Pool};
 
 /// After how many seconds a notice is tried again: ten tries in about 75 hours. Then it is given up.
 pub(super) const RETRY_AFTER_SECONDS: [i64; 9] = [5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400];
 /// How many notices wait at one endpoint; more of them stay in the journal until there is room.
 pub(super) const WAITING_MAX: usize = 1_000;
-/// How many of an endpoint that answers are under way at once.
-const AT_ONCE_MAX: usize = 4;
+/// How many notices of one endpoint are taken from the journal in one go.
+pub(super) const TAKEN_AT_ONCE: usize = 64;
+/// How many are under way at once at an endpoint that was not called yet.
+const AT_ONCE_AT_FIRST: usize = 4;
+/// An endpoint whose last answer took longer is slow, milliseconds.
+const SLOW_MS: u32 = 5_000;
 /// How many of those that were given up are remembered.
 const GIVEN_UP_MAX: usize = 1_000;
 
@@ -25,38 +32,103 @@ pub enum Standing {
         tries: u32,
         /// When it is tried next; none when its turn has not come.
         next_at: Option<Timestamp>,
+        /// How the last try ended; none before the first.
+        last_answer: Option<Answer>,
     },
     /// The endpoint took it.
     Delivered,
     /// It was given up.
-    GivenUp,
+    GivenUp {
+        /// How the last try ended; none when an older build made it.
+        last_answer: Option<Answer>,
+    },
+}
+
+/// What an operator sees of an endpoint at which something waits or was given up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Backlog {
+    /// How many notices wait, 1,000 at most: more of them may be in the journal.
+    pub waiting: usize,
+    /// When the oldest of them was told.
+    pub oldest_at: Option<Timestamp>,
+    /// How many are remembered that were given up, 1,000 at most.
+    pub given_up: usize,
+    /// How many tries are under way.
+    pub under_way: usize,
+    /// How the last try ended, in vain or not.
+    pub last_answer: Option<Answer>,
 }
 
 /// See the module.
 #[derive(Clone, Debug)]
 pub(super) struct Endpoint {
-    progress: Progress,
+    since: u64,
+    /// Every notice through this number was taken from the journal.
+    through: u64,
     /// The first notice that is for it.
     first: u64,
+    waiting: BTreeMap<u64, Waiting>,
+    /// Subject and number of those that wait in their order: the first of each subject may be
+    /// tried.
+    in_order: BTreeSet<(u64, u64)>,
+    /// Those that may be tried and are not under way, by when.
+    turns: BTreeSet<(Timestamp, u64)>,
     under_way: BTreeSet<u64>,
-    is_failing: bool,
+    given_up: Vec<u64>,
+    /// How the last try ended of those that wait or were given up.
+    failures: BTreeMap<u64, Answer>,
+    last_answer: Option<Answer>,
+    /// How many may be under way at once.
+    at_once: usize,
+    pool: Pool,
+    /// Whether the journal may have more than was taken from it.
+    is_behind: bool,
     is_changed: bool,
 }
 
 impl Endpoint {
     /// Goes on from what was kept. The journal has `count` notices: what is said of others belongs to another journal. `first` is the
     /// number of the first notice that is for this endpoint.
-    pub(super) fn new(mut progress: Progress, first: u64, count: u64) -> Self {
-        progress.through = progress.through.clamp(first.saturating_sub(1), count.max(first.saturating_sub(1)));
-        progress.waiting.retain(|waiting| waiting.number <= count);
-        progress.given_up.retain(|number| *number <= count);
-        let is_failing = progress.waiting.iter().any(|waiting| waiting.tries > 0);
-        Self { progress, first, under_way: BTreeSet::new(), is_failing, is_changed: true }
+    pub(super) fn new(kept: Progress, first: u64, count: u64) -> Self {
+        let is_failing = kept.waiting.iter().any(|waiting| waiting.tries > 0);
+        let mut endpoint = Self {
+            since: kept.since,
+            through: kept.through.clamp(first.saturating_sub(1), count.max(first.saturating_sub(1))),
+            first,
+            waiting: BTreeMap::new(),
+            in_order: BTreeSet::new(),
+            turns: BTreeSet::new(),
+            under_way: BTreeSet::new(),
+            given_up: kept.given_up.into_iter().filter(|number| *number <= count).collect(),
+            failures: kept.last_answers.into_iter().map(|last| (last.number, last.answer)).collect(),
+            last_answer: None,
+            at_once: if is_failing { 1 } else { AT_ONCE_AT_FIRST },
+            pool: if is_failing { Pool::Troubled } else { Pool::Answering },
+            is_behind: true,
+            is_changed: true,
+        };
+        kept.waiting.into_iter().filter(|waiting| waiting.number <= count).for_each(|waiting| endpoint.insert(waiting));
+        let (waiting, given_up) = (&endpoint.waiting, &endpoint.given_up);
+        endpoint.failures.retain(|number, _| waiting.contains_key(number) || given_up.contains(number));
+        endpoint.last_answer = endpoint.failures.values().copied().max_by_key(|answer| answer.at);
+        endpoint
+    }
+
+    /// The Record since which it gets notices.
+    pub(super) fn since(&self) -> u64 {
+        self.since
     }
 
     /// What is to be kept.
-    pub(super) fn progress(&self) -> &Progress {
-        &self.progress
+    pub(super) fn progress(&self) -> Progress {
+        let last_answers = self.failures.iter().map(|(number, answer)| LastAnswer { number: *number, answer: *answer });
+        Progress {
+            since: self.since,
+            through: self.through,
+            waiting: self.waiting.values().copied().collect(),
+            given_up: self.given_up.clone(),
+            last_answers: last_answers.collect(),
+        }
     }
 
     /// Whether it changed since this was asked last.
@@ -64,106 +136,184 @@ impl Endpoint {
         std::mem::take(&mut self.is_changed)
     }
 
-    /// Whether the last try failed: then one is under way at a time.
-    pub(super) fn is_failing(&self) -> bool {
-        self.is_failing
+    /// The pool in which its tries are made.
+    pub(super) fn pool(&self) -> Pool {
+        self.pool
     }
 
-    /// The number of the next notice to be taken from the journal, and how many there is room for.
-    pub(super) fn wanted(&self) -> (u64, usize) {
-        (self.progress.through + 1, WAITING_MAX.saturating_sub(self.progress.waiting.len()))
+    /// How many tries are under way.
+    pub(super) fn under_way_count(&self) -> usize {
+        self.under_way.len()
+    }
+
+    /// How many notices wait.
+    pub(super) fn waiting_count(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// The journal has something new.
+    pub(super) fn has_news(&mut self) {
+        self.is_behind = true;
+    }
+
+    /// The journal has no more than was taken from it.
+    pub(super) fn has_all(&mut self) {
+        self.is_behind = false;
+    }
+
+    /// The number of the next notice to be taken from the journal, and how many in one go; none while
+    /// there is nothing new, or less room than this.
+    pub(super) fn wanted(&self, room_min: usize) -> Option<(u64, usize)> {
+        let room = WAITING_MAX.saturating_sub(self.waiting.len());
+        (self.is_behind && room >= room_min).then_some((self.through + 1, room.min(TAKEN_AT_ONCE)))
     }
 
     /// Takes the next notice.
     pub(super) fn add(&mut self, number: u64, subject: u64, told_at: Timestamp, now: Timestamp) {
-        self.progress.through = number;
-        self.progress.waiting.push(Waiting { number, tries: 0, next_at: now, again: false, subject, told_at });
+        self.through = number;
+        self.insert(Waiting { number, tries: 0, next_at: now, again: false, subject, told_at });
+    }
+
+    /// Takes a notice that somebody asked for again: it is tried at once, and waits for no other.
+    /// One that waits in its order is tried as soon as that allows, and one that was not taken yet
+    /// comes anyway. False when there is no room for it.
+    pub(super) fn add_again(&mut self, number: u64, subject: u64, told_at: Timestamp, now: Timestamp) -> bool {
+        if number > self.through {
+            return true;
+        }
+        let again = match self.waiting.get(&number) {
+            Some(waiting) => Waiting { tries: 0, next_at: now, ..*waiting },
+            None if self.waiting.len() >= WAITING_MAX => return false,
+            None => Waiting { number, tries: 0, next_at: now, again: true, subject, told_at },
+        };
+        self.given_up.retain(|given_up| *given_up != number);
+        self.insert(again);
+        true
+    }
+
+    /// Puts a notice among those that wait, or changes one of them.
+    fn insert(&mut self, waiting: Waiting) {
+        if let Some(before) = self.waiting.insert(waiting.number, waiting) {
+            self.turns.remove(&(before.next_at, before.number));
+        }
+        if !waiting.again {
+            self.in_order.insert((waiting.subject, waiting.number));
+        }
+        self.offer(&waiting);
         self.is_changed = true;
     }
 
-    /// Takes a notice that somebody asked for again: it is tried at once, and waits for no other. One that waits in its order is tried
-    /// as soon as that allows, and one that was not taken yet comes anyway.
-    pub(super) fn add_again(&mut self, number: u64, subject: u64, told_at: Timestamp, now: Timestamp) {
-        if number > self.progress.through {
-            return;
+    /// Gives a notice its turn, if it may be tried.
+    fn offer(&mut self, waiting: &Waiting) {
+        if self.may_be_tried(waiting) && !self.under_way.contains(&waiting.number) {
+            self.turns.insert((waiting.next_at, waiting.number));
         }
-        match self.progress.waiting.iter_mut().find(|waiting| waiting.number == number) {
-            Some(waiting) => (waiting.tries, waiting.next_at) = (0, now),
-            None => {
-                let again = Waiting { number, tries: 0, next_at: now, again: true, subject, told_at };
-                let place = self.progress.waiting.partition_point(|waiting| waiting.number < number);
-                self.progress.waiting.insert(place, again);
-            }
+    }
+
+    /// Of those about the same thing the first may be tried, and whatever was asked for again.
+    fn may_be_tried(&self, waiting: &Waiting) -> bool {
+        waiting.again || self.first_about(waiting.subject) == Some(waiting.number)
+    }
+
+    fn first_about(&self, subject: u64) -> Option<u64> {
+        self.in_order.range((subject, 0)..=(subject, u64::MAX)).next().map(|(_, number)| *number)
+    }
+
+    /// Removes a notice that waits; the next one about the same thing has its turn.
+    fn remove(&mut self, number: u64) {
+        let Some(removed) = self.waiting.remove(&number) else { return };
+        self.turns.remove(&(removed.next_at, number));
+        self.in_order.remove(&(removed.subject, number));
+        let next = self.first_about(removed.subject).and_then(|next| self.waiting.get(&next)).copied();
+        if let Some(next) = next {
+            self.offer(&next);
         }
-        self.progress.given_up.retain(|given_up| *given_up != number);
-        self.is_changed = true;
+    }
+
+    /// Whether something may be tried now.
+    pub(super) fn is_ready(&self, now: Timestamp) -> bool {
+        self.under_way.len() < self.at_once && self.next_at().is_some_and(|at| at <= now)
     }
 
     /// The next notice whose turn it is; it is under way from here on.
     pub(super) fn begin(&mut self, now: Timestamp) -> Option<u64> {
-        let at_once = if self.is_failing { 1 } else { AT_ONCE_MAX };
-        if self.under_way.len() >= at_once {
+        if !self.is_ready(now) {
             return None;
         }
-        let is_ready = |waiting: &&Waiting| waiting.next_at <= now && !self.under_way.contains(&waiting.number);
-        let number = self.first_of_each().find(is_ready)?.number;
+        let (_, number) = self.turns.pop_first()?;
         self.under_way.insert(number);
         Some(number)
     }
 
-    /// A try that was begun could not be made: its turn comes again.
-    pub(super) fn put_back(&mut self, number: u64) {
-        self.under_way.remove(&number);
+    /// The endpoint took a notice. One that had as many under way as it may gets one more at once,
+    /// which doubles them with each round of answers (slow start).
+    pub(super) fn delivered(&mut self, number: u64, answer: Answer) {
+        if self.under_way.len() >= self.at_once {
+            self.at_once = (self.at_once + 1).min(AT_ONCE_MAX);
+        }
+        self.pool = if answer.duration_ms > SLOW_MS { Pool::Troubled } else { Pool::Answering };
+        self.end(number, answer);
+        self.failures.remove(&number);
+        self.remove(number);
     }
 
-    /// The endpoint took a notice.
-    pub(super) fn delivered(&mut self, number: u64) {
-        self.under_way.remove(&number);
-        self.progress.waiting.retain(|waiting| waiting.number != number);
-        (self.is_failing, self.is_changed) = (false, true);
-    }
-
-    /// A try failed. True when it was the last one: the notice is given up.
-    pub(super) fn failed(&mut self, number: u64, now: Timestamp) -> bool {
-        self.under_way.remove(&number);
-        (self.is_failing, self.is_changed) = (true, true);
-        let Some(place) = self.progress.waiting.iter().position(|waiting| waiting.number == number) else {
-            return false;
-        };
-        let waiting = &mut self.progress.waiting[place];
+    /// A try failed. True when it was the last one: the notice is given up. One is under way at a
+    /// time from here on.
+    pub(super) fn failed(&mut self, number: u64, answer: Answer, now: Timestamp) -> bool {
+        (self.at_once, self.pool) = (1, Pool::Troubled);
+        self.end(number, answer);
+        let Some(mut waiting) = self.waiting.get(&number).copied() else { return false };
+        self.failures.insert(number, answer);
         waiting.tries += 1;
-        match RETRY_AFTER_SECONDS.get(waiting.tries as usize - 1) {
-            Some(seconds) => {
-                waiting.next_at = now.plus_ms(seconds * 1_000);
-                false
-            }
-            None => {
-                self.progress.waiting.remove(place);
-                self.progress.given_up.push(number);
-                if self.progress.given_up.len() > GIVEN_UP_MAX {
-                    self.progress.given_up.remove(0);
-                }
-                true
-            }
+        let Some(seconds) = RETRY_AFTER_SECONDS.get(waiting.tries as usize - 1) else {
+            self.remove(number);
+            self.give_up(number);
+            return true;
+        };
+        waiting.next_at = now.plus_ms(seconds * 1_000);
+        self.insert(waiting);
+        false
+    }
+
+    /// A try could not be made for want of room: its turn comes again then, one at a time.
+    pub(super) fn postpone(&mut self, number: u64, until: Timestamp) {
+        self.under_way.remove(&number);
+        self.at_once = 1;
+        if let Some(waiting) = self.waiting.get(&number).copied() {
+            self.insert(Waiting { next_at: until, ..waiting });
+        }
+    }
+
+    fn end(&mut self, number: u64, answer: Answer) {
+        self.under_way.remove(&number);
+        self.last_answer = Some(answer);
+        self.is_changed = true;
+    }
+
+    fn give_up(&mut self, number: u64) {
+        self.given_up.push(number);
+        if self.given_up.len() > GIVEN_UP_MAX {
+            let forgotten = self.given_up.remove(0);
+            self.failures.remove(&forgotten);
         }
     }
 
     /// When the next one is tried that waits for its time only.
     pub(super) fn next_at(&self) -> Option<Timestamp> {
-        let waiting = self.first_of_each().filter(|waiting| !self.under_way.contains(&waiting.number));
-        waiting.map(|waiting| waiting.next_at).min()
+        self.turns.first().map(|(at, _)| *at)
     }
 
     /// What became of a notice. Of those that were given up long ago nothing is known any more: they read as delivered.
     pub(super) fn standing(&self, number: u64) -> Standing {
-        if let Some(waiting) = self.progress.waiting.iter().find(|waiting| waiting.number == number) {
-            let is_first = self.first_of_each().any(|first| first.number == number);
-            return Standing::Pending { tries: waiting.tries, next_at: is_first.then_some(waiting.next_at) };
+        let last_answer = self.failures.get(&number).copied();
+        if let Some(waiting) = self.waiting.get(&number) {
+            let next_at = self.may_be_tried(waiting).then_some(waiting.next_at);
+            return Standing::Pending { tries: waiting.tries, next_at, last_answer };
         }
-        if number > self.progress.through {
-            Standing::Pending { tries: 0, next_at: None }
-        } else if self.progress.given_up.contains(&number) {
-            Standing::GivenUp
+        if number > self.through {
+            Standing::Pending { tries: 0, next_at: None, last_answer }
+        } else if self.given_up.contains(&number) {
+            Standing::GivenUp { last_answer }
         } else if number < self.first {
             Standing::Before
         } else {
@@ -173,18 +323,26 @@ impl Endpoint {
 
     /// When the oldest that waits was told.
     pub(super) fn oldest(&self) -> Option<Timestamp> {
-        self.progress.waiting.iter().map(|waiting| waiting.told_at).min()
+        self.waiting.values().next().map(|waiting| waiting.told_at)
     }
 
-    /// What may be tried: the first of those about the same thing, and whatever was asked for again.
-    fn first_of_each(&self) -> impl Iterator<Item = &Waiting> {
-        let mut seen = BTreeSet::new();
-        self.progress.waiting.iter().filter(move |waiting| waiting.again || seen.insert(waiting.subject))
+    /// What an operator sees of it; none when nothing waits and nothing was given up.
+    pub(super) fn backlog(&self) -> Option<Backlog> {
+        let is_one = !self.waiting.is_empty() || !self.given_up.is_empty();
+        is_one.then(|| Backlog {
+            waiting: self.waiting.len(),
+            oldest_at: self.oldest(),
+            given_up: self.given_up.len(),
+            under_way: self.under_way.len(),
+            last_answer: self.last_answer,
+        })
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use actors::outbox::Cause;
+
     use super::*;
 
     const NOW: Timestamp = Timestamp(1_800_000_000_000);
@@ -197,6 +355,16 @@ mod tests {
         endpoint
     }
 
+    fn took(endpoint: &mut Endpoint, number: u64) {
+        endpoint.delivered(number, Answer { status: Some(204), cause: None, at: NOW, duration_ms: 100 });
+    }
+
+    fn refused(endpoint: &mut Endpoint, number: u64, now: Timestamp) -> bool {
+        endpoint.failed(number, REFUSED, now)
+    }
+
+    const REFUSED: Answer = Answer { status: None, cause: Some(Cause::Refused), at: NOW, duration_ms: 1 };
+
     fn begun(endpoint: &mut Endpoint, now: Timestamp) -> Vec<u64> {
         std::iter::from_fn(|| endpoint.begin(now)).collect()
     }
@@ -205,15 +373,15 @@ mod tests {
     fn one_about_the_same_thing_waits_for_those_before_it() {
         let mut endpoint = with(&[7, 7, 8, 7, 9]);
         assert_eq!(begun(&mut endpoint, NOW), [1, 3, 5]);
-        endpoint.delivered(3);
-        endpoint.delivered(5);
+        took(&mut endpoint, 3);
+        took(&mut endpoint, 5);
         assert_eq!(begun(&mut endpoint, NOW), [0; 0], "2 and 4 wait for 1");
-        assert!(!endpoint.failed(1, NOW));
+        assert!(!refused(&mut endpoint, 1, NOW));
         assert_eq!(begun(&mut endpoint, NOW), [0; 0], "also while 1 waits to be tried again");
         assert_eq!(begun(&mut endpoint, NOW.plus_ms(5_000)), [1]);
-        endpoint.delivered(1);
+        took(&mut endpoint, 1);
         assert_eq!(begun(&mut endpoint, NOW), [2]);
-        endpoint.delivered(2);
+        took(&mut endpoint, 2);
         assert_eq!(begun(&mut endpoint, NOW), [4]);
     }
 
@@ -225,7 +393,7 @@ mod tests {
             assert_eq!(begun(&mut endpoint, now), [1]);
             assert_eq!(begun(&mut endpoint, now.plus_ms(1_000_000_000)), [0; 0], "it is under way");
             tries += 1;
-            if endpoint.failed(1, now) {
+            if refused(&mut endpoint, 1, now) {
                 break;
             }
             let next = endpoint.next_at().unwrap();
@@ -235,59 +403,167 @@ mod tests {
         assert_eq!(tries, 10);
         assert_eq!((now.0 - NOW.0) / 1_000, RETRY_AFTER_SECONDS.iter().sum::<i64>());
         assert_eq!((now.0 - NOW.0) / 3_600_000, 75);
-        assert_eq!(endpoint.standing(1), Standing::GivenUp);
+        assert_eq!(endpoint.standing(1), Standing::GivenUp { last_answer: Some(REFUSED) });
         assert_eq!(begun(&mut endpoint, now), [2]);
     }
 
     #[test]
-    fn few_are_under_way_at_once_and_one_at_an_endpoint_that_fails() {
-        let mut endpoint = with(&[1, 2, 3, 4, 5, 6]);
-        assert_eq!(begun(&mut endpoint, NOW), [1, 2, 3, 4]);
-        endpoint.failed(1, NOW);
-        for number in [2, 3] {
-            endpoint.put_back(number);
-            assert_eq!(begun(&mut endpoint, NOW), [0; 0]);
+    fn an_endpoint_that_answers_gets_twice_as_many_at_once_with_each_round() {
+        let mut endpoint = with(&(1..=1_000).collect::<Vec<_>>());
+        refused(&mut endpoint, 1, NOW);
+        let mut rounds = Vec::new();
+        let mut under_way = begun(&mut endpoint, NOW);
+        while !under_way.is_empty() {
+            rounds.push(under_way.len());
+            let answered = std::mem::take(&mut under_way);
+            for number in answered {
+                took(&mut endpoint, number);
+                under_way.extend(begun(&mut endpoint, NOW));
+            }
         }
-        endpoint.put_back(4);
-        assert_eq!(begun(&mut endpoint, NOW), [2]);
-        endpoint.delivered(2);
-        assert_eq!(begun(&mut endpoint, NOW), [3, 4, 5, 6], "it answers again");
+        assert_eq!(rounds, [1, 2, 4, 8, 16, 32, 64, 128, 256, 384, 104]);
+        assert_eq!(rounds.iter().sum::<usize>(), 999);
+    }
+
+    #[test]
+    fn one_that_fails_falls_back_to_one_at_a_time() {
+        let mut endpoint = with(&(1..=100).collect::<Vec<_>>());
+        assert_eq!(begun(&mut endpoint, NOW), [1, 2, 3, 4]);
+        assert_eq!(endpoint.pool(), Pool::Answering);
+        took(&mut endpoint, 1);
+        assert_eq!(begun(&mut endpoint, NOW), [5, 6]);
+        refused(&mut endpoint, 2, NOW);
+        assert_eq!(endpoint.pool(), Pool::Troubled);
+        for number in [3, 4, 5] {
+            assert_eq!(begun(&mut endpoint, NOW), [0; 0]);
+            refused(&mut endpoint, number, NOW);
+        }
+        assert_eq!(begun(&mut endpoint, NOW), [0; 0], "6 is under way");
+        refused(&mut endpoint, 6, NOW);
+        assert_eq!(begun(&mut endpoint, NOW), [7]);
+        took(&mut endpoint, 7);
+        assert_eq!(endpoint.pool(), Pool::Answering);
+        assert_eq!(begun(&mut endpoint, NOW), [8, 9], "it answers again");
+    }
+
+    #[test]
+    fn one_that_does_not_use_what_it_may_gets_no_more() {
+        let mut endpoint = with(&[1]);
+        for number in 1..100 {
+            assert_eq!(begun(&mut endpoint, NOW), [number]);
+            took(&mut endpoint, number);
+            endpoint.add(number + 1, number + 1, NOW, NOW);
+        }
+        (101..200).for_each(|number| endpoint.add(number, number, NOW, NOW));
+        assert_eq!(begun(&mut endpoint, NOW).len(), AT_ONCE_AT_FIRST);
+    }
+
+    #[test]
+    fn one_that_is_slow_takes_no_slot_from_those_that_answer_soon() {
+        let mut endpoint = with(&[1, 2]);
+        for (number, duration_ms, pool) in [(1, SLOW_MS + 1, Pool::Troubled), (2, SLOW_MS, Pool::Answering)] {
+            begun(&mut endpoint, NOW);
+            endpoint.delivered(number, Answer { status: Some(200), cause: None, at: NOW, duration_ms });
+            assert_eq!(endpoint.pool(), pool);
+        }
+    }
+
+    #[test]
+    fn one_without_room_comes_again_and_that_is_no_failure() {
+        let mut endpoint = with(&[7, 7, 8]);
+        assert_eq!(begun(&mut endpoint, NOW), [1, 3]);
+        let later = NOW.plus_ms(1_000);
+        endpoint.postpone(1, later);
+        assert_eq!(endpoint.standing(1), Standing::Pending { tries: 0, next_at: Some(later), last_answer: None });
+        took(&mut endpoint, 3);
+        assert_eq!(begun(&mut endpoint, NOW), [0; 0]);
+        assert_eq!(begun(&mut endpoint, later), [1]);
     }
 
     #[test]
     fn what_is_asked_for_again_is_tried_at_once() {
         let mut endpoint = with(&[7, 7, 7]);
         assert_eq!(begun(&mut endpoint, NOW), [1]);
-        endpoint.delivered(1);
+        took(&mut endpoint, 1);
         assert_eq!(begun(&mut endpoint, NOW), [2]);
-        endpoint.failed(2, NOW);
+        refused(&mut endpoint, 2, NOW);
         endpoint.add_again(1, 7, NOW, NOW);
-        assert_eq!(endpoint.standing(1), Standing::Pending { tries: 0, next_at: Some(NOW) });
+        assert_eq!(endpoint.standing(1), Standing::Pending { tries: 0, next_at: Some(NOW), last_answer: None });
         assert_eq!(begun(&mut endpoint, NOW), [1], "the second waits for its time, the third for the second");
-        endpoint.delivered(1);
+        took(&mut endpoint, 1);
         endpoint.add_again(2, 7, NOW, NOW);
         assert_eq!(begun(&mut endpoint, NOW), [2]);
         endpoint.add_again(9, 7, NOW, NOW);
-        assert_eq!(endpoint.wanted(), (4, WAITING_MAX - 2), "one that was not taken yet comes anyway");
+        assert_eq!(endpoint.wanted(TAKEN_AT_ONCE), Some((4, TAKEN_AT_ONCE)), "one that was not taken yet comes anyway");
+    }
+
+    #[test]
+    fn what_is_asked_for_again_waits_within_the_bound() {
+        let mut endpoint = with(&(0..WAITING_MAX as u64).collect::<Vec<_>>());
+        took(&mut endpoint, 1);
+        took(&mut endpoint, 2);
+        assert!(endpoint.add_again(1, 0, NOW, NOW));
+        assert!(endpoint.add_again(1, 0, NOW, NOW), "it waits already");
+        assert!(endpoint.add_again(WAITING_MAX as u64, 0, NOW, NOW), "and so does this one");
+        endpoint.add(1_001, 1_001, NOW, NOW);
+        assert!(!endpoint.add_again(2, 1, NOW, NOW), "a thousand wait");
+        assert_eq!(endpoint.waiting_count(), WAITING_MAX);
+        assert_eq!(endpoint.standing(2), Standing::Delivered);
+    }
+
+    #[test]
+    fn why_a_notice_failed_is_known_until_it_is_delivered_or_forgotten() {
+        let mut endpoint = with(&[7, 8]);
+        begun(&mut endpoint, NOW);
+        refused(&mut endpoint, 2, NOW);
+        let next_at = Some(NOW.plus_ms(5_000));
+        let waits = Standing::Pending { tries: 1, next_at, last_answer: Some(REFUSED) };
+        let mut endpoint = Endpoint::new(endpoint.progress(), 1, 2);
+        assert_eq!(endpoint.standing(2), waits, "also after a restart");
+        assert_eq!(endpoint.backlog().unwrap().last_answer, Some(REFUSED));
+        assert_eq!(endpoint.standing(1), Standing::Pending { tries: 0, next_at: Some(NOW), last_answer: None });
+        took(&mut endpoint, 1);
+        took(&mut endpoint, 2);
+        assert_eq!((endpoint.backlog(), endpoint.progress().last_answers), (None, Vec::new()));
+    }
+
+    #[test]
+    fn of_what_was_given_up_the_last_thousand_are_remembered() {
+        let mut endpoint = Endpoint::new(Progress::default(), 1, u64::MAX);
+        for number in 1..=GIVEN_UP_MAX as u64 + 1 {
+            endpoint.add(number, number, NOW, NOW);
+            while !refused(&mut endpoint, number, NOW) {}
+        }
+        let progress = endpoint.progress();
+        assert_eq!((progress.given_up.len(), progress.last_answers.len()), (GIVEN_UP_MAX, GIVEN_UP_MAX));
+        assert_eq!(endpoint.standing(1), Standing::Delivered);
+        assert_eq!(endpoint.standing(2), Standing::GivenUp { last_answer: Some(REFUSED) });
     }
 
     #[test]
     fn what_was_kept_of_a_longer_journal_is_dropped() {
         let mut endpoint = with(&[1, 2, 3]);
-        endpoint.failed(1, NOW);
-        let kept = endpoint.progress().clone();
+        refused(&mut endpoint, 1, NOW);
+        let kept = endpoint.progress();
         let endpoint = Endpoint::new(kept, 1, 2);
-        assert_eq!(endpoint.wanted().0, 3);
+        assert_eq!(endpoint.wanted(TAKEN_AT_ONCE), Some((3, TAKEN_AT_ONCE)));
         assert_eq!(endpoint.progress().waiting.iter().map(|waiting| waiting.number).collect::<Vec<_>>(), [1, 2]);
-        assert_eq!(endpoint.standing(3), Standing::Pending { tries: 0, next_at: None });
+        assert_eq!(endpoint.standing(3), Standing::Pending { tries: 0, next_at: None, last_answer: None });
     }
 
     #[test]
     fn the_journal_waits_while_a_thousand_wait() {
         let mut endpoint = with(&(0..WAITING_MAX as u64).collect::<Vec<_>>());
-        assert_eq!(endpoint.wanted(), (1_001, 0));
-        assert_eq!(begun(&mut endpoint, NOW), [1, 2, 3, 4]);
-        endpoint.delivered(2);
-        assert_eq!(endpoint.wanted(), (1_001, 1));
+        for number in 1..TAKEN_AT_ONCE as u64 {
+            took(&mut endpoint, number);
+            assert_eq!(endpoint.wanted(TAKEN_AT_ONCE), None);
+            assert_eq!(endpoint.wanted(1), Some((1_001, number as usize)));
+        }
+        took(&mut endpoint, TAKEN_AT_ONCE as u64);
+        assert_eq!(endpoint.wanted(TAKEN_AT_ONCE), Some((1_001, TAKEN_AT_ONCE)));
+        endpoint.has_all();
+        assert_eq!(endpoint.wanted(TAKEN_AT_ONCE), None);
+        endpoint.has_news();
+        assert_eq!(endpoint.wanted(TAKEN_AT_ONCE), Some((1_001, TAKEN_AT_ONCE)));
     }
 }

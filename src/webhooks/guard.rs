@@ -1,11 +1,13 @@
-//! Where webhooks may go: https, to public addresses, by a name that is looked up once for each try, so that the address that was
-//! checked is the one that is called. Otherwise whoever may set an address could have this server call its neighbors.
+//! Where webhooks may go: https, to public addresses. The address that was checked is the one that
+//! is called: a try looks no name up again. Otherwise whoever may set an address could have this
+//! server call its neighbors.
 //!
-//! Networks that the operator allows (`CENTAVO_WEBHOOK_ALLOW`) may be private and plain http. Any port may be named: what is spoken there
-//! first is TLS, of which the caller chooses nothing that another protocol would take as a command.
+//! Networks that the operator allows (`CENTAVO_WEBHOOK_ALLOW`) may be private and plain http. Any
+//! port may be named: what is spoken there first is TLS, of which the caller chooses nothing that
+//! another protocol would take as a command.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::http::Uri;
 use axum::http::uri::Scheme;
@@ -81,6 +83,21 @@ impl Target {
 /// How long a look-up may take when an address is set. One that takes longer is looked at when it is called.
 const LOOK_UP_MAX: Duration = Duration::from_secs(2);
 
+/// How long the addresses of a name that was looked up are called.
+const ADDRESSES_KEPT: Duration = Duration::from_secs(5);
+
+/// The addresses of one endpoint, for its tries of the next seconds: however many it has under way,
+/// one look-up is.
+#[derive(Debug, Default)]
+pub(super) struct Addresses(tokio::sync::Mutex<Option<Found>>);
+
+#[derive(Debug)]
+struct Found {
+    target: Target,
+    at: Instant,
+    addresses: Vec<SocketAddr>,
+}
+
 /// See the module.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Guard {
@@ -105,8 +122,20 @@ impl Guard {
         }
     }
 
+    /// The addresses of a target that may be called, as they were found a moment ago if they were.
+    pub(super) async fn look_up_once(&self, target: &Target, kept: &Addresses) -> Result<Vec<SocketAddr>, Refusal> {
+        let mut kept = kept.0.lock().await;
+        let is_fresh = |found: &&Found| found.target == *target && found.at.elapsed() < ADDRESSES_KEPT;
+        if let Some(found) = kept.as_ref().filter(is_fresh) {
+            return Ok(found.addresses.clone());
+        }
+        let addresses = self.look_up(target).await?;
+        *kept = Some(Found { target: target.clone(), at: Instant::now(), addresses: addresses.clone() });
+        Ok(addresses)
+    }
+
     /// The addresses of a target that may be called.
-    pub(super) async fn look_up(&self, target: &Target) -> Result<Vec<SocketAddr>, Refusal> {
+    async fn look_up(&self, target: &Target) -> Result<Vec<SocketAddr>, Refusal> {
         let found: Vec<_> = match target.host.parse::<IpAddr>() {
             Ok(address) => vec![SocketAddr::new(address, target.port)],
             Err(_) => {
@@ -289,6 +318,151 @@ mod tests {
         ];
         for (networks, url, expected) in cases {
             assert_eq!(allowing(networks).check(url).await, expected, "{url} with {networks:?}");
+        }
+    }
+
+    /// Addresses by which somebody may try to have this server call its neighbors, in all ways of
+    /// writing them. Whatever the operating system makes of one, nothing is called.
+    #[tokio::test]
+    async fn no_way_of_writing_an_inner_address_is_called() {
+        let guard = Guard::default();
+        let hosts = [
+            // This machine.
+            "127.0.0.1",
+            "127.0.0.1.",
+            "127.1",
+            "127.0.1",
+            "127.255.255.254",
+            "localhost",
+            "LOCALHOST",
+            "LocalHost",
+            "localhost.",
+            "0",
+            "0.0.0.0",
+            "0.0.0.1",
+            "0x0",
+            "00",
+            "2130706433",
+            "2130706434",
+            "0x7f000001",
+            "0X7F000001",
+            "0x7f.0x0.0x0.0x1",
+            "0x7f.0.0.1",
+            "0x7f.1",
+            "0177.0.0.1",
+            "0177.0.0.01",
+            "0177.1",
+            "017700000001",
+            "00000177.0.0.1",
+            "127.0.0.0x1",
+            "127.0x0.0.1",
+            "%31%32%37.0.0.1",
+            "127%2e0%2e0%2e1",
+            "[::]",
+            "[::1]",
+            "[0:0:0:0:0:0:0:1]",
+            "[0000:0000:0000:0000:0000:0000:0000:0001]",
+            "[::0001]",
+            "[::127.0.0.1]",
+            "[::7f00:1]",
+            "[::ffff:127.0.0.1]",
+            "[::FFFF:127.0.0.1]",
+            "[::ffff:7f00:1]",
+            "[0:0:0:0:0:ffff:127.0.0.1]",
+            "[::ffff:0.0.0.0]",
+            "[::ffff:0:127.0.0.1]",
+            // Private networks.
+            "10.0.0.0",
+            "10.0.0.1",
+            "10.255.255.255",
+            "10.1",
+            "012.0.0.1",
+            "0xa.0.0.1",
+            "0x0a000001",
+            "167772161",
+            "172.16.0.1",
+            "172.31.255.255",
+            "172.16.1",
+            "0xac.0x10.0.1",
+            "2886729729",
+            "192.168.0.1",
+            "192.168.1.254",
+            "192.168.1",
+            "192.168.65535",
+            "0300.0250.0.1",
+            "0xc0a80001",
+            "3232235521",
+            "[::ffff:10.0.0.1]",
+            "[::ffff:a00:1]",
+            "[::ffff:172.16.0.1]",
+            "[::ffff:192.168.0.1]",
+            "[::ffff:c0a8:1]",
+            "[fc00::]",
+            "[fc00::1]",
+            "[fd00::1]",
+            "[fd00:ec2::254]",
+            "[fdff:ffff:ffff:ffff:ffff:ffff:ffff:ffff]",
+            "[fec0::1]",
+            // Link-local, and what clouds tell their machines.
+            "169.254.0.1",
+            "169.254.169.254",
+            "169.254.43518",
+            "169.16689662",
+            "0xa9fea9fe",
+            "0xa9.0xfe.0xa9.0xfe",
+            "0251.0376.0251.0376",
+            "2852039166",
+            "[::ffff:169.254.169.254]",
+            "[::ffff:a9fe:a9fe]",
+            "[fe80::1]",
+            "[fe80::a9fe:a9fe]",
+            "[febf::1]",
+            "100.100.100.200",
+            "192.0.0.192",
+            // Shared, reserved, multicast, broadcast.
+            "100.64.0.1",
+            "100.127.255.255",
+            "192.0.0.1",
+            "192.0.2.1",
+            "198.18.0.1",
+            "198.51.100.1",
+            "203.0.113.1",
+            "224.0.0.1",
+            "239.255.255.255",
+            "240.0.0.1",
+            "255.255.255.255",
+            "4294967295",
+            "[ff02::1]",
+            "[2001:db8::1]",
+            // IPv4 addresses within IPv6 ones.
+            "[64:ff9b::7f00:1]",
+            "[64:ff9b::a9fe:a9fe]",
+            "[64:ff9b:1::a00:1]",
+            "[2002:7f00:1::]",
+            "[2002:a9fe:a9fe::]",
+            "[2001:0:7f00:1::]",
+            "[2001:0:4136:e378:8000:63bf:80ff:fffe]",
+            "[2a00::5efe:a00:1]",
+            // Names of users that look like hosts, and what is no host.
+            "1.1.1.1@127.0.0.1",
+            "1.1.1.1:80@127.0.0.1",
+            "1.1.1.1\\@127.0.0.1",
+            "127.0.0.1\\.example.com",
+            "[::1%25lo]",
+            "[fe80::1%25eth0]",
+            "[127.0.0.1]",
+            "[::1]x",
+            "[[::1]]",
+        ];
+        assert!(hosts.len() >= 105);
+        for host in hosts {
+            for url in [format!("https://{host}/"), format!("http://{host}/"), format!("https://{host}:8081/ops")] {
+                let found = match Target::parse(&url) {
+                    Ok(target) => guard.look_up(&target).await,
+                    Err(refusal) => Err(refusal),
+                };
+                assert!(found.is_err(), "{url} would be called at {found:?}");
+            }
         }
     }
 }

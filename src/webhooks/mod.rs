@@ -1,26 +1,28 @@
-//! Webhooks (interface section 6): every notice of the journal goes to every live API key of its account that has an address, at least
-//! once, in order for each thing that notices are about.
+//! Webhooks (interface section 6): every notice of the journal goes to every live API key of its
+//! account that has an address, at least once, in order for each thing that notices are about.
 //!
-//! The journal is the outbox: nothing is written for a webhook but how far each endpoint has come. One task keeps the endpoints and
-//! starts tries; a try reads its notice from the journal, so that it says the same every time. Endpoints that fail share connections
-//! of their own, so that they take none from those that answer.
+//! The journal is the outbox: nothing is written for a webhook but how far each endpoint has come.
+//! One task keeps the endpoints and starts tries; a try reads its notice from the journal, so that
+//! it says the same every time. Concurrency is bounded at each endpoint ([`endpoint`]) and in all
+//! ([`slots`]), so that no endpoint keeps another waiting.
 
 mod body;
 mod endpoint;
 mod guard;
 mod post;
 mod signature;
+mod slots;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use actors::outbox::{Progress, subject_digest};
+use actors::outbox::{Answer, Cause, Progress, subject_digest};
 use actors::projector::WebhookRow;
 use actors::store::Sequence;
 use axum::body::Bytes;
 use axum::http::header::{CONTENT_TYPE, HOST, USER_AGENT};
-use axum::http::{HeaderName, Request};
+use axum::http::{HeaderName, Request, StatusCode};
 use http_body_util::Full;
 use ledger::id::{GroupNumber, ObjectId};
 use ledger::time::Timestamp;
@@ -28,33 +30,31 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
-use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::{Notify, watch};
 use tokio::task::{Id, JoinSet};
 
 use crate::http::app::App;
 use crate::http::problem::{Code, Problem};
 use crate::network::Network;
 
-use endpoint::Endpoint;
-use guard::{Guard, Target};
+use endpoint::{Endpoint, TAKEN_AT_ONCE};
+use guard::{Addresses, Guard, Target};
 use post::Poster;
 use signature::{service_signature, standard_signature};
+use slots::{BodyRoom, Pool, Slots};
 
 pub use body::{Told, WebhookBody};
-pub use endpoint::Standing;
+pub use endpoint::{Backlog, Standing};
 pub use guard::Refusal;
 pub use signature::new_secret;
+pub use slots::CONNECTIONS_MAX;
 
 /// How long one try may take: look-up, connection, request and answer.
 const TRY_MAX: Duration = Duration::from_secs(15);
-/// How many tries are under way at once at endpoints that answer.
-const ANSWERING_AT_ONCE: usize = 192;
-/// How many at endpoints whose last try failed.
-const FAILING_AT_ONCE: usize = 64;
-/// How many notices of one endpoint are taken from the journal in one go.
-const TAKEN_AT_ONCE: usize = 64;
 /// How often progress is kept, and the clock looked at while something waits for its time.
 const TICK: Duration = Duration::from_secs(1);
+/// After how long a try comes again for whose body there was no room.
+const ROOM_AFTER_MS: i64 = 1_000;
 /// How long tries that are under way may take when the program ends.
 const ENDING_MAX: Duration = Duration::from_secs(5);
 
@@ -65,14 +65,14 @@ const WEBHOOK_SIGNATURE: HeaderName = HeaderName::from_static("webhook-signature
 
 /// The endpoints, as the deliverer and the handlers share them.
 pub struct Webhooks {
+    connections_max: usize,
     guard: Guard,
     poster: Poster,
     endpoints: Mutex<BTreeMap<(GroupNumber, ObjectId), Endpoint>>,
     /// Endpoints to which something was added from outside of the deliverer.
     asked: Mutex<BTreeSet<(GroupNumber, ObjectId)>>,
     woken: Notify,
-    answering: Arc<Semaphore>,
-    failing: Arc<Semaphore>,
+    body_room: BodyRoom<EndpointId>,
     deliveries: Family<[(&'static str, &'static str); 1], Counter>,
     waiting: Gauge,
     oldest_seconds: Gauge,
@@ -82,16 +82,21 @@ pub struct Webhooks {
 type EndpointId = (GroupNumber, ObjectId);
 
 impl Webhooks {
-    /// Nothing is delivered until [`run`] runs. `allowed` are the networks that may be private and plain http.
-    pub fn new(allowed: Vec<Network>, registry: &mut Registry) -> Result<Self, tokio_rustls::rustls::Error> {
+    /// Nothing is delivered until [`run`] runs. `allowed` are the networks that may be private and
+    /// plain http; `connections_max` is how many file descriptors tries may take together.
+    pub fn new(
+        allowed: Vec<Network>,
+        connections_max: usize,
+        registry: &mut Registry,
+    ) -> Result<Self, tokio_rustls::rustls::Error> {
         let webhooks = Self {
+            connections_max,
             guard: Guard::new(allowed),
             poster: Poster::new()?,
             endpoints: Mutex::default(),
             asked: Mutex::default(),
             woken: Notify::new(),
-            answering: Arc::new(Semaphore::new(ANSWERING_AT_ONCE)),
-            failing: Arc::new(Semaphore::new(FAILING_AT_ONCE)),
+            body_room: BodyRoom::default(),
             deliveries: Family::default(),
             waiting: Gauge::default(),
             oldest_seconds: Gauge::default(),
@@ -115,16 +120,39 @@ impl Webhooks {
         of_group.map(|((_, key), endpoint)| (*key, endpoint.standing(number))).collect()
     }
 
-    /// Delivers a notice again to every endpoint of its group, at once.
-    pub fn deliver_again(&self, group: GroupNumber, told: &Told, now: Timestamp) {
+    /// The endpoints at which something waits or was given up, of one group or of all: how many
+    /// there are, and those that have waited longest, at most so many.
+    pub fn backlogs(&self, group: Option<GroupNumber>, most: usize) -> (usize, Vec<(GroupNumber, ObjectId, Backlog)>) {
+        let mut backlogs: Vec<_> = {
+            let endpoints = self.endpoints();
+            let first = (group.unwrap_or(GroupNumber(0)), ObjectId(0));
+            let is_wanted = |wanted: GroupNumber| group.is_none_or(|group| group == wanted);
+            let of_group = endpoints.range(first..).take_while(|((group, _), _)| is_wanted(*group));
+            of_group.filter_map(|((group, key), endpoint)| Some((*group, *key, endpoint.backlog()?))).collect()
+        };
+        let total = backlogs.len();
+        backlogs.sort_by_key(|(_, _, backlog)| (backlog.oldest_at.is_none(), backlog.oldest_at));
+        backlogs.truncate(most);
+        (total, backlogs)
+    }
+
+    /// Delivers a notice again, at once, to every endpoint of its group that has room. False when
+    /// there are endpoints, and none has.
+    pub fn deliver_again(&self, group: GroupNumber, told: &Told, now: Timestamp) -> bool {
         let mut endpoints = self.endpoints();
         let of_group = endpoints.range_mut((group, ObjectId(0))..=(group, ObjectId(u128::MAX)));
+        let (mut asked, mut is_refused) = (Vec::new(), false);
         for (id, endpoint) in of_group {
-            endpoint.add_again(told.listed.number, subject_digest(told.notice.subject), told.at(), now);
-            lock(&self.asked).insert(*id);
+            match endpoint.add_again(told.listed.number, subject_digest(told.notice.subject), told.at(), now) {
+                true => asked.push(*id),
+                false => is_refused = true,
+            }
         }
         drop(endpoints);
+        let is_taken = !asked.is_empty() || !is_refused;
+        lock(&self.asked).extend(asked);
         self.woken.notify_one();
+        is_taken
     }
 
     fn endpoints(&self) -> MutexGuard<'_, BTreeMap<EndpointId, Endpoint>> {
@@ -173,8 +201,11 @@ pub async fn run(app: Arc<App>, mut told: watch::Receiver<bool>) {
 /// The task that keeps the endpoints.
 struct Deliverer {
     app: Arc<App>,
-    tries: JoinSet<bool>,
-    under_way: HashMap<Id, (EndpointId, u64)>,
+    tries: JoinSet<Option<Answer>>,
+    under_way: HashMap<Id, (EndpointId, u64, Pool)>,
+    slots: Slots<EndpointId>,
+    /// The addresses of each endpoint that was called.
+    addresses: HashMap<EndpointId, Arc<Addresses>>,
     /// Endpoints that may have something whose turn it is.
     ready: BTreeSet<EndpointId>,
     /// When each other endpoint has something to try again.
@@ -183,7 +214,16 @@ struct Deliverer {
 
 impl Deliverer {
     fn new(app: Arc<App>) -> Self {
-        Self { app, tries: JoinSet::new(), under_way: HashMap::new(), ready: BTreeSet::new(), later: BTreeSet::new() }
+        let slots = Slots::new(app.webhooks.connections_max);
+        Self {
+            app,
+            tries: JoinSet::new(),
+            under_way: HashMap::new(),
+            slots,
+            addresses: HashMap::new(),
+            ready: BTreeSet::new(),
+            later: BTreeSet::new(),
+        }
     }
 
     /// Takes up the endpoints of a group as its keys now say.
@@ -198,20 +238,22 @@ impl Deliverer {
             let mut endpoints = self.app.webhooks.endpoints();
             let known = endpoints.range((group, ObjectId(0))..=(group, ObjectId(u128::MAX)));
             let is_gone = |(id, endpoint): &(&EndpointId, &Endpoint)| {
-                wanted.get(&id.1).is_none_or(|row| row.since != endpoint.progress().since)
+                wanted.get(&id.1).is_none_or(|row| row.since != endpoint.since())
             };
             let gone: Vec<_> = known.filter(is_gone).map(|(id, _)| *id).collect();
             gone.iter().for_each(|id| drop(endpoints.remove(id)));
             gone
         };
         for (group, key) in gone {
+            self.addresses.remove(&(group, key));
             if let Err(error) = self.app.engine.outbox().forget(group, key) {
                 tracing::warn!(%error, "the progress of webhooks that go nowhere any more could not be removed");
             }
         }
         for (key, row) in wanted {
             let id = (group, key);
-            if !self.app.webhooks.endpoints().contains_key(&id) {
+            let known = self.app.webhooks.endpoints().get_mut(&id).map(Endpoint::has_news);
+            if known.is_none() {
                 match self.open(id, &row) {
                     Ok(endpoint) => drop(self.app.webhooks.endpoints().insert(id, endpoint)),
                     Err(_logged) => continue,
@@ -235,7 +277,7 @@ impl Deliverer {
         Ok(Endpoint::new(kept.unwrap_or_else(begins), before + 1, count))
     }
 
-    /// Starts the tries whose turn it is, as far as there is room.
+    /// Starts the tries whose turn it is, as far as there are slots.
     fn start_tries(&mut self) {
         let now = self.app.engine.now();
         self.ready.append(&mut lock(&self.app.webhooks.asked));
@@ -244,84 +286,91 @@ impl Deliverer {
             self.ready.insert(id);
         }
         for id in std::mem::take(&mut self.ready) {
-            if let Err(_logged) = self.take_from_journal(id, now) {
-                self.later.insert((now.plus_ms(1_000), id));
-                continue;
+            match self.take_from_journal(id, now) {
+                Ok(()) => self.ask(id, now),
+                Err(_logged) => drop(self.later.insert((now.plus_ms(1_000), id))),
             }
-            let mut without_room = false;
-            while let Some((number, permit)) = self.begin(id, now, &mut without_room) {
-                let app = Arc::clone(&self.app);
-                let one = self.tries.spawn(async move {
-                    let delivered = deliver(&app, id, number).await;
-                    drop(permit);
-                    delivered
-                });
-                self.under_way.insert(one.id(), (id, number));
-            }
-            if without_room {
-                self.ready.insert(id);
-                continue;
-            }
-            let next_at = self.app.webhooks.endpoints().get(&id).and_then(Endpoint::next_at);
-            self.later.extend(next_at.filter(|at| *at > now).map(|at| (at, id)));
         }
+        while let Some((id, pool)) = self.slots.grant() {
+            self.start(id, pool, now);
+            self.ask(id, now);
+        }
+    }
+
+    /// Asks for a slot for an endpoint that has something to try, or notes when it will.
+    fn ask(&mut self, id: EndpointId, now: Timestamp) {
+        let endpoints = self.app.webhooks.endpoints();
+        match endpoints.get(&id) {
+            Some(endpoint) if endpoint.is_ready(now) => {
+                self.slots.ask(id, endpoint.pool(), endpoint.under_way_count());
+            }
+            endpoint => {
+                self.slots.withdraw(id);
+                let next_at = endpoint.and_then(Endpoint::next_at);
+                self.later.extend(next_at.filter(|at| *at > now).map(|at| (at, id)));
+            }
+        }
+    }
+
+    /// Starts the next try of an endpoint that has a slot.
+    fn start(&mut self, id: EndpointId, pool: Pool, now: Timestamp) {
+        let begun = self.app.webhooks.endpoints().get_mut(&id).and_then(|endpoint| endpoint.begin(now));
+        let Some(number) = begun else { return self.slots.release(pool) };
+        let app = Arc::clone(&self.app);
+        let addresses = Arc::clone(self.addresses.entry(id).or_default());
+        let one = self.tries.spawn(async move { deliver(&app, id, number, &addresses).await });
+        self.under_way.insert(one.id(), (id, number, pool));
     }
 
     /// Fills an endpoint with what the journal has for it.
     fn take_from_journal(&self, id: EndpointId, now: Timestamp) -> Result<(), Problem> {
+        // Filled when there is some room, and then to the brim.
+        let mut room_min = TAKEN_AT_ONCE;
         loop {
-            let Some((next, room)) = self.app.webhooks.endpoints().get(&id).map(Endpoint::wanted) else {
-                return Ok(());
-            };
-            let room = room.min(TAKEN_AT_ONCE) as u64;
-            let listed = self.app.engine.projector().notices(id.0, next..next + room)?;
-            if listed.is_empty() {
-                return Ok(());
-            }
+            let wanted = self.app.webhooks.endpoints().get(&id).and_then(|endpoint| endpoint.wanted(room_min));
+            let Some((next, most)) = wanted else { return Ok(()) };
+            room_min = 1;
+            let listed = self.app.engine.projector().notices(id.0, next..next + most as u64)?;
+            let has_all = listed.len() < most;
             for listed in listed {
                 let told = Told::read(&self.app, id.0, listed)?;
                 let mut endpoints = self.app.webhooks.endpoints();
                 let Some(endpoint) = endpoints.get_mut(&id) else { return Ok(()) };
                 endpoint.add(listed.number, subject_digest(told.notice.subject), told.at(), now);
             }
-        }
-    }
-
-    /// The next notice of an endpoint, and the room to try it in.
-    fn begin(&self, id: EndpointId, now: Timestamp, without_room: &mut bool) -> Option<(u64, OwnedSemaphorePermit)> {
-        let webhooks = &self.app.webhooks;
-        let mut endpoints = webhooks.endpoints();
-        let endpoint = endpoints.get_mut(&id)?;
-        let number = endpoint.begin(now)?;
-        let room = if endpoint.is_failing() { &webhooks.failing } else { &webhooks.answering };
-        match Arc::clone(room).try_acquire_owned() {
-            Ok(permit) => Some((number, permit)),
-            Err(_none_left) => {
-                endpoint.put_back(number);
-                *without_room = true;
-                None
+            if has_all {
+                self.app.webhooks.endpoints().get_mut(&id).map(Endpoint::has_all);
             }
         }
     }
 
     /// Takes in how a try ended.
-    fn settle(&mut self, ended: Result<(Id, bool), tokio::task::JoinError>) {
-        let (task, delivered) = match ended {
-            Ok(ended) => ended,
-            Err(panicked) => (panicked.id(), false),
-        };
-        let Some((id, number)) = self.under_way.remove(&task) else { return };
-        let result = if delivered { "ok" } else { "failed" };
-        self.app.webhooks.deliveries.get_or_create(&[("result", result)]).inc();
+    fn settle(&mut self, ended: Result<(Id, Option<Answer>), tokio::task::JoinError>) {
         let now = self.app.engine.now();
+        let (task, answer) = match ended {
+            Ok(ended) => ended,
+            Err(panicked) => {
+                let answer = Answer { status: None, cause: Some(Cause::Internal), at: now, duration_ms: 0 };
+                (panicked.id(), Some(answer))
+            }
+        };
+        let Some((id, number, pool)) = self.under_way.remove(&task) else { return };
+        self.slots.release(pool);
+        self.ready.insert(id);
+        let Some(answer) = answer else {
+            let later = now.plus_ms(ROOM_AFTER_MS);
+            self.app.webhooks.endpoints().get_mut(&id).map(|endpoint| endpoint.postpone(number, later));
+            return;
+        };
+        let result = if answer.cause.is_none() { "ok" } else { "failed" };
+        self.app.webhooks.deliveries.get_or_create(&[("result", result)]).inc();
         if let Some(endpoint) = self.app.webhooks.endpoints().get_mut(&id) {
-            if delivered {
-                endpoint.delivered(number);
-            } else if endpoint.failed(number, now) {
+            if answer.cause.is_none() {
+                endpoint.delivered(number, answer);
+            } else if endpoint.failed(number, answer, now) {
                 let key = id.1;
                 tracing::warn!(?key, number, "a webhook was given up after its last try");
             }
-            self.ready.insert(id);
         }
     }
 
@@ -332,10 +381,10 @@ impl Deliverer {
         let is_storage_full = self.app.engine.is_storage_full();
         let (mut waiting, mut oldest, mut changed) = (0, None::<Timestamp>, Vec::new());
         for (id, endpoint) in self.app.webhooks.endpoints().iter_mut() {
-            waiting += endpoint.progress().waiting.len();
+            waiting += endpoint.waiting_count();
             oldest = oldest.into_iter().chain(endpoint.oldest()).min();
             if !is_storage_full && endpoint.take_changed() {
-                changed.push((*id, endpoint.progress().clone()));
+                changed.push((*id, endpoint.progress()));
             }
         }
         self.app.webhooks.waiting.set(i64::try_from(waiting).unwrap_or(i64::MAX));
@@ -350,19 +399,20 @@ impl Deliverer {
     }
 }
 
-/// One try; true when the endpoint took the notice.
-async fn deliver(app: &App, (group, key): EndpointId, number: u64) -> bool {
-    match tokio::time::timeout(TRY_MAX, attempt(app, group, key, number)).await {
-        Ok(Ok(())) => true,
-        Ok(Err(why)) => {
+/// One try; none when there was no room for its body.
+async fn deliver(app: &App, id: EndpointId, number: u64, addresses: &Addresses) -> Option<Answer> {
+    let (begun, key) = (Instant::now(), id.1);
+    let tried = tokio::time::timeout(TRY_MAX, attempt(app, id, number, addresses)).await;
+    let (status, cause) = match tried.unwrap_or(Err(Failure::Late)) {
+        Ok(status) => (Some(status), None),
+        Err(Failure::NoRoom) => return None,
+        Err(why) => {
             tracing::info!(?key, number, %why, "a webhook was not delivered");
-            false
+            (why.status(), Some(why.cause()))
         }
-        Err(_) => {
-            tracing::info!(?key, number, "a webhook was not answered in time");
-            false
-        }
-    }
+    };
+    let duration_ms = u32::try_from(begun.elapsed().as_millis()).unwrap_or(u32::MAX);
+    Some(Answer { status, cause, at: app.engine.now(), duration_ms })
 }
 
 /// Why a try failed.
@@ -375,9 +425,34 @@ enum Failure {
     #[error("{0}")]
     Post(#[from] post::PostError),
     #[error("the answer was {0}")]
-    Status(u16),
+    Status(StatusCode),
+    #[error("there was no answer in time")]
+    Late,
     #[error("it could not be written: {0}")]
     Unwritten(&'static str),
+    #[error("there is no room for its body now")]
+    NoRoom,
+}
+
+impl Failure {
+    fn status(&self) -> Option<u16> {
+        match self {
+            Self::Status(status) => Some(status.as_u16()),
+            _ => None,
+        }
+    }
+
+    fn cause(&self) -> Cause {
+        match self {
+            Self::Refused(Refusal::Unknown) => Cause::Dns,
+            Self::Refused(_) => Cause::NotPublic,
+            Self::Post(error) => error.cause(),
+            Self::Status(status) if status.is_redirection() => Cause::Redirect,
+            Self::Status(_) => Cause::Status,
+            Self::Late => Cause::Timeout,
+            Self::NoAddress | Self::Unwritten(_) | Self::NoRoom => Cause::Internal,
+        }
+    }
 }
 
 impl From<Problem> for Failure {
@@ -386,16 +461,18 @@ impl From<Problem> for Failure {
     }
 }
 
-async fn attempt(app: &App, group: GroupNumber, key: ObjectId, number: u64) -> Result<(), Failure> {
+async fn attempt(app: &App, id: EndpointId, number: u64, addresses: &Addresses) -> Result<u16, Failure> {
+    let (group, key) = id;
     let row = app.engine.projector().api_key(key).filter(|row| !row.revoked).ok_or(Failure::NoAddress)?.webhook;
     let target = Target::parse(row.url.as_deref().ok_or(Failure::NoAddress)?)?;
     let listed = app.engine.projector().notices(group, number..number + 1).map_err(Problem::from)?;
     let told = Told::read(app, group, *listed.first().ok_or(Failure::Unwritten("missing"))?)?;
     let body = serde_json::to_vec(&told.body(app)?).map_err(|_| Failure::Unwritten("unwritable"))?;
+    let _until_it_has_ended = app.webhooks.body_room.take(id, body.len()).ok_or(Failure::NoRoom)?;
     let request = request(&target, &secrets(app, &row)?, &told.id.uuid().to_string(), wall_seconds(), body)?;
-    let addresses = app.webhooks.guard.look_up(&target).await?;
+    let addresses = app.webhooks.guard.look_up_once(&target, addresses).await?;
     let status = app.webhooks.poster.send(&target, &addresses, request).await?;
-    if status.is_success() { Ok(()) } else { Err(Failure::Status(status.as_u16())) }
+    if status.is_success() { Ok(status.as_u16()) } else { Err(Failure::Status(status)) }
 }
 
 /// The secrets that sign now, the newest first.
@@ -417,16 +494,15 @@ fn request(
     body: Vec<u8>,
 ) -> Result<Request<Full<Bytes>>, Failure> {
     let standard: Vec<String> = secrets.iter().map(|secret| standard_signature(secret, id, timestamp, &body)).collect();
-    let mut request = Request::post(&target.path)
+    let newest = secrets.first().ok_or(Failure::Unwritten("secretless"))?;
+    let request = Request::post(&target.path)
         .header(HOST, &target.authority)
         .header(CONTENT_TYPE, "application/json")
         .header(USER_AGENT, concat!("centavo/", env!("CARGO_PKG_VERSION")))
         .header(WEBHOOK_ID, id)
         .header(WEBHOOK_TIMESTAMP, timestamp)
-        .header(WEBHOOK_SIGNATURE, standard.join(" "));
-    for secret in secrets {
-        request = request.header(SERVICE_SIGNATURE, service_signature(secret, &body));
-    }
+        .header(WEBHOOK_SIGNATURE, standard.join(" "))
+        .header(SERVICE_SIGNATURE, service_signature(newest, &body));
     request.body(Full::new(body.into())).map_err(|_| Failure::Unwritten("unsendable"))
 }
 

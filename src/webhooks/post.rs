@@ -1,10 +1,12 @@
 //! One try: a connection to an address that was checked, one request, and the status of its answer. There are no redirects, no proxy, and
 //! no second look-up of the name.
 
+use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use actors::outbox::Cause;
 use axum::body::Bytes;
 use axum::http::{Request, StatusCode};
 use http_body_util::{BodyExt, Full};
@@ -22,19 +24,41 @@ use super::guard::Target;
 /// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum PostError {
-    /// No address could be connected to, or the connection broke.
+    /// No address could be connected to.
     #[error("connection: {0}")]
-    Io(#[from] std::io::Error),
+    Connect(std::io::Error),
+    /// It does not speak TLS, or its certificate is not trusted.
+    #[error("TLS: {0}")]
+    Tls(std::io::Error),
     /// The name can't stand in a certificate.
     #[error("name: {0}")]
     Name(#[from] InvalidDnsNameError),
-    /// It does not speak HTTP.
+    /// It does not speak HTTP, or the connection broke.
     #[error("HTTP: {0}")]
     Http(#[from] hyper::Error),
 }
 
+impl PostError {
+    /// What the merchant is told.
+    pub(super) fn cause(&self) -> Cause {
+        match self {
+            Self::Connect(error) => match error.kind() {
+                ErrorKind::ConnectionRefused | ErrorKind::ConnectionReset => Cause::Refused,
+                ErrorKind::TimedOut => Cause::Timeout,
+                _ => Cause::Unreachable,
+            },
+            Self::Tls(_) | Self::Name(_) => Cause::Tls,
+            Self::Http(error) if error.is_parse_too_large() => Cause::TooLarge,
+            Self::Http(error) if error.is_parse() => Cause::NotHttp,
+            Self::Http(_) => Cause::Closed,
+        }
+    }
+}
+
 /// How long one of several addresses may take to be connected to.
 const CONNECT_MAX: Duration = Duration::from_secs(5);
+/// How much of an answer's head is read: as much as one connection's buffer holds.
+const HEAD_BYTES_MAX: usize = 16 * 1024;
 /// How much of an answer's body is read, so that an endpoint can finish its answer.
 const ANSWER_BYTES_MAX: usize = 16 * 1024;
 /// How long that may take.
@@ -67,23 +91,24 @@ impl Poster {
         addresses: &[SocketAddr],
         request: Request<Full<Bytes>>,
     ) -> Result<StatusCode, PostError> {
-        let stream = connect(addresses).await?;
+        let stream = connect(addresses).await.map_err(PostError::Connect)?;
         if target.is_https {
             let name = ServerName::try_from(target.host.clone())?;
-            exchange(self.tls.connect(name, stream).await?, request).await
+            let stream = self.tls.connect(name, stream).await.map_err(PostError::Tls)?;
+            exchange(stream, request).await
         } else {
             exchange(stream, request).await
         }
     }
 }
 
-async fn connect(addresses: &[SocketAddr]) -> Result<TcpStream, std::io::Error> {
-    let mut failed = std::io::Error::from(std::io::ErrorKind::AddrNotAvailable);
+async fn connect(addresses: &[SocketAddr]) -> Result<TcpStream, io::Error> {
+    let mut failed = io::Error::from(ErrorKind::AddrNotAvailable);
     for address in addresses {
         match tokio::time::timeout(CONNECT_MAX, TcpStream::connect(address)).await {
             Ok(Ok(stream)) => return Ok(stream),
             Ok(Err(error)) => failed = error,
-            Err(_) => failed = std::io::ErrorKind::TimedOut.into(),
+            Err(_) => failed = ErrorKind::TimedOut.into(),
         }
     }
     Err(failed)
@@ -93,7 +118,8 @@ async fn exchange(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     request: Request<Full<Bytes>>,
 ) -> Result<StatusCode, PostError> {
-    let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
+    let mut http = hyper::client::conn::http1::Builder::new();
+    let (mut sender, connection) = http.max_buf_size(HEAD_BYTES_MAX).handshake(TokioIo::new(stream)).await?;
     let exchange = async move {
         let answer = sender.send_request(request).await?;
         let status = answer.status();
@@ -115,5 +141,86 @@ async fn read_a_little(mut body: Incoming) {
         if read > ANSWER_BYTES_MAX {
             return;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
+
+    use super::*;
+
+    /// Sends a request to a receiver that answers with `head` and then with `part` without end.
+    /// Gives what came of it, and how many bytes of the answer were taken.
+    async fn answered(head: &'static [u8], part: &'static [u8]) -> (Result<StatusCode, Cause>, usize) {
+        // Nothing of an answer is taken by buffers between the two.
+        let (ours, mut theirs): (DuplexStream, DuplexStream) = tokio::io::duplex(1);
+        let receiver = tokio::spawn(async move {
+            let mut read = Vec::new();
+            while !read.ends_with(b"\r\n\r\n") {
+                read.push(theirs.read_u8().await.unwrap());
+            }
+            let mut taken = 0;
+            for byte in head.iter().chain(part.iter().cycle()) {
+                if theirs.write_u8(*byte).await.is_err() {
+                    break;
+                }
+                taken += 1;
+            }
+            taken
+        });
+        let request = Request::post("/hook").body(Full::new(Bytes::new())).unwrap();
+        let status = exchange(ours, request).await.map_err(|error| error.cause());
+        (status, receiver.await.unwrap())
+    }
+
+    #[tokio::test]
+    async fn of_an_answer_without_end_little_is_taken() {
+        const OK: &[u8] = b"HTTP/1.1 200 OK\r\n\r\n";
+        const CHUNKED: &[u8] = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n";
+        const GZIP: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ntransfer-encoding: chunked\r\n\r\n";
+        let cases: [(&str, &[u8], &[u8], Result<StatusCode, Cause>); 10] = [
+            ("a line without end", b"", b"x", Err(Cause::NotHttp)),
+            ("a status line without end", b"HTTP/1.1 200 ", b"x", Err(Cause::TooLarge)),
+            ("a header without end", b"HTTP/1.1 200 OK\r\nx: ", b"x", Err(Cause::TooLarge)),
+            ("headers without end", b"HTTP/1.1 200 OK\r\n", b"x: x\r\n", Err(Cause::TooLarge)),
+            ("a body without end", OK, b"x", Ok(StatusCode::OK)),
+            ("chunks of a byte", CHUNKED, b"1\r\nx\r\n", Ok(StatusCode::OK)),
+            ("a chunk's extension without end", CHUNKED, b"1;x", Ok(StatusCode::OK)),
+            ("a chunk's size without end", CHUNKED, b"0", Ok(StatusCode::OK)),
+            ("a trailer without end", CHUNKED, b"0\r\nx: x", Ok(StatusCode::OK)),
+            ("what would be much when it is unpacked", GZIP, b"2\r\n\x1f\x8b\r\n", Ok(StatusCode::OK)),
+        ];
+        for (what, head, part, expected) in cases {
+            let (status, taken) = answered(head, part).await;
+            assert_eq!(status, expected, "{what}");
+            // A chunk of one byte has five around it.
+            assert!(taken <= HEAD_BYTES_MAX + 8 * ANSWER_BYTES_MAX, "{what}: {taken} bytes were taken");
+        }
+    }
+
+    #[tokio::test]
+    async fn what_went_wrong_is_told_apart() {
+        let request = || Request::post("/").body(Full::new(Bytes::new())).unwrap();
+        let poster = Poster::new().unwrap();
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let target = |url: String| Target::parse(&url).unwrap();
+        tokio::spawn(async move {
+            while let Ok((mut stream, _)) = listener.accept().await {
+                let _read = stream.read(&mut [0; 1_024]).await.unwrap();
+                stream.write_all(b"220 mail.example.com\r\n").await.unwrap();
+            }
+        });
+        let to = async |url: &str, addresses: &[SocketAddr]| {
+            let target = target(url.replace("HERE", &address.to_string()));
+            poster.send(&target, addresses, request()).await.map_err(|error| error.cause())
+        };
+        assert_eq!(to("https://HERE/", &[address]).await, Err(Cause::Tls));
+        assert_eq!(to("http://HERE/", &[address]).await, Err(Cause::NotHttp));
+        assert_eq!(to("http://HERE/", &[]).await, Err(Cause::Unreachable));
+        let nobody = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+        assert_eq!(to("http://HERE/", &[nobody]).await, Err(Cause::Refused));
+        assert_eq!(to("http://HERE/", &[nobody, address]).await, Err(Cause::NotHttp), "the second one is called");
     }
 }

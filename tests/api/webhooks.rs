@@ -16,6 +16,8 @@ use hmac::{Hmac, KeyInit, Mac};
 use reqwest::Method;
 use serde_json::{Value, json};
 use sha2::Sha256;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;
 
 use crate::world::*;
@@ -36,6 +38,32 @@ struct Heard {
     refused: Mutex<Option<&'static str>>,
     at_once: AtomicUsize,
     at_once_max: AtomicUsize,
+    /// Holds answers until as many tries came as a wave has.
+    waves: Mutex<Option<Waves>>,
+}
+
+/// Answers that leave together: one, then two, then four …, through those of the last wave.
+struct Waves {
+    size: usize,
+    last: usize,
+    held: Vec<tokio::sync::oneshot::Sender<()>>,
+}
+
+impl Waves {
+    /// Holds one more answer, or lets the whole wave go.
+    fn hold(&mut self) -> Option<tokio::sync::oneshot::Receiver<()>> {
+        if self.size > self.last {
+            return None;
+        }
+        if self.held.len() + 1 == self.size {
+            self.size *= 2;
+            self.held.drain(..).for_each(|held| held.send(()).unwrap());
+            return None;
+        }
+        let (held, released) = tokio::sync::oneshot::channel();
+        self.held.push(held);
+        Some(released)
+    }
 }
 
 /// Counts those that are under way.
@@ -78,7 +106,7 @@ impl Receiver {
     async fn listen() -> Self {
         let heard = Arc::new(Heard::default());
         heard.status.store(204, Ordering::SeqCst);
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/hook", listener.local_addr().unwrap());
         let router = Router::new().fallback(hear).with_state(Arc::clone(&heard));
         tokio::spawn(async move { axum::serve(listener, router).await });
@@ -121,6 +149,10 @@ async fn hear(State(heard): State<Arc<Heard>>, uri: Uri, headers: HeaderMap, byt
     let answered = if is_refused { 500 } else { heard.status.load(Ordering::SeqCst) };
     heard.tries.lock().unwrap().push(Try { path: uri.to_string(), headers, bytes, body, answered });
     heard.came.notify_one();
+    let held = heard.waves.lock().unwrap().as_mut().and_then(Waves::hold);
+    if let Some(released) = held {
+        released.await.unwrap();
+    }
     match answered {
         0 => std::future::pending().await,
         status => (StatusCode::from_u16(status).unwrap(), [("location", "/elsewhere")]),
@@ -179,6 +211,16 @@ fn service_signatures(one: &Try) -> Vec<&str> {
     one.headers.get_all("x-service-signature").iter().map(|value| value.to_str().unwrap()).collect()
 }
 
+/// The charge of `charge.paid`: as it is read, with its `id`, and a PIX with its `valor`.
+fn paid_as(charge: &Value, valor: Option<&str>) -> Value {
+    let mut told = charge.clone();
+    told["id"] = charge["txid"].clone();
+    if let Some(valor) = valor {
+        told["valor"] = json!(valor);
+    }
+    told
+}
+
 /// Shows: 5.6, 6.delivery, 6.pix-paid, 6.recipient.approved, 6.recipient.rejected.
 #[tokio::test]
 async fn what_happens_is_told_in_the_documented_shapes_and_signed() {
@@ -215,17 +257,15 @@ async fn what_happens_is_told_in_the_documented_shapes_and_signed() {
     let mut objects = vec![
         json!({"recipient": {"id": ana, "status": "active", "name": "Ana Prado", "document_type": "CPF"}}),
         json!({"recipient": {"id": bia, "status": "rejected", "name": "Bia Lima", "document_type": "CPF"}}),
-        json!({"charge": {
-            "id": paid["txid"], "txid": paid["txid"], "status": "CONCLUIDA", "payment_method": "pix", "amount": 8_000,
-            "valor": "80.00", "end_to_end_id": paid["end_to_end_id"], "paid_at": paid["paid_at"],
-            "payer": {"name": "Maria das Dores", "document": "***.456.789-**"}, "breakdown": paid["breakdown"],
-        }}),
+        json!({"charge": paid_as(&paid, Some("80.00"))}),
         json!({"split": {"recipient_id": ana, "count": 2, "amount_cents": 1_500, "payment_id": paid["txid"],
             "available_at": paid["paid_at"]}}),
     ];
-    for shown in [charge(&ended), charge(&captured), charge(&refused)] {
-        objects.push(json!({"charge": merchant.get(&shown).await.expect(200)}));
-    }
+    assert_eq!(paid, merchant.get(&charge(&paid)).await.expect(200));
+    objects.push(json!({"charge": merchant.get(&charge(&ended)).await.expect(200)}));
+    let captured = merchant.get(&charge(&captured)).await.expect(200);
+    objects.push(json!({"charge": paid_as(&captured, None)}));
+    objects.push(json!({"charge": merchant.get(&charge(&refused)).await.expect(200)}));
     let available_at = &tries[7].body["split"]["available_at"];
     objects
         .push(json!({"split": {"recipient_id": ana, "count": 2, "amount_cents": 1_000, "available_at": available_at}}));
@@ -505,7 +545,7 @@ async fn two_secrets_sign_for_a_day_after_a_rotation() {
     assert_eq!(again.expect(200), rotated);
     merchant.paid_pix(&pix("1.00")).await;
     let both = receiver.heard(1).await.remove(0);
-    assert_eq!(service_signatures(&both), [service_signature(&new, &both), service_signature(&old, &both)]);
+    assert_eq!(service_signatures(&both), [service_signature(&new, &both)], "one line, made with the new secret");
     let standard = format!("{} {}", standard_signature(&new, &both), standard_signature(&old, &both));
     assert_eq!(both.header("webhook-signature"), standard);
     world.advance(DAY).await;
@@ -549,4 +589,283 @@ async fn addresses_that_are_not_public_are_refused() {
     }
     let kept = patch(&world, &key, &json!({})).await.expect(200);
     assert_eq!(kept["webhook_url"], "https://1.1.1.1/hook");
+}
+
+/// The body follows from the journal: what becomes of the charge between two tries changes nothing.
+#[tokio::test]
+async fn every_try_says_the_same_whatever_happens_between() {
+    let (world, receiver) = (World::sandbox().await, Receiver::listen().await);
+    let merchant = world.merchant().await;
+    *receiver.heard.refused.lock().unwrap() = Some("charge.paid");
+    key_with(&merchant, &receiver.url).await;
+    let paid = merchant.paid_pix(&pix("1.00")).await;
+    let id = receiver.until(|tries| !tries.is_empty()).await[0].header("webhook-id").to_owned();
+    let refund = json!({"payment_id": paid["txid"], "amount": 30});
+    let refund = text(&merchant.post("/api/refunds", &refund).await.expect(201)["id"]);
+    world.ops_post(&format!("/ops/refunds/{refund}/approve"), &json!({})).await.expect(200);
+    *receiver.heard.refused.lock().unwrap() = None;
+    world.advance(300).await;
+    let tries = receiver.until(|tries| tries.iter().any(|one| one.event() == "charge.refunded")).await;
+    let tries: Vec<_> = tries.iter().filter(|one| one.header("webhook-id") == id).collect();
+    assert!(tries.len() > 1 && tries.iter().all(|one| one.bytes == tries[0].bytes), "{tries:#?}");
+    assert_eq!(tries[0].body["charge"], paid_as(&paid, Some("1.00")));
+}
+
+/// Sixty endpoints that answer nothing hold what they get; one that comes after them in every order
+/// is told meanwhile.
+#[tokio::test]
+async fn endpoints_that_hold_their_connections_keep_no_other_waiting() {
+    let world = World::sandbox().await;
+    let (slow, good) = (Receiver::listen().await, Receiver::listen().await);
+    slow.answers(0);
+    let crowd = world.merchant().await;
+    for _ in 0..60 {
+        key_with(&crowd, &slow.url).await;
+    }
+    let other = json!({"name": "Outra", "document": cnpj(2), "split_enabled": true, "cashout_enabled": false});
+    let other = world.open(other).await;
+    key_with(&other, &good.url).await;
+    for _ in 0..4 {
+        crowd.post("/api/card", &card(1_000, APPROVED)).await.expect(201);
+    }
+    slow.until(|tries| tries.len() >= 192).await;
+    other.post("/api/card", &card(1_000, APPROVED)).await.expect(201);
+    good.heard(1).await;
+    let held = slow.heard.at_once.load(Ordering::SeqCst);
+    assert_eq!(held, slow.tries().len(), "none had ended when the good one was told");
+}
+
+/// An endpoint that answers gets twice as many at once after each round; one that failed begins
+/// with one.
+#[tokio::test]
+async fn an_endpoint_that_answers_gets_more_at_once() {
+    const WAVES: [usize; 7] = [1, 2, 4, 8, 16, 32, 64];
+    let count: usize = WAVES.iter().sum();
+    let (world, receiver) = (World::sandbox().await, Receiver::listen().await);
+    let merchant = world.merchant().await;
+    receiver.answers(500);
+    key_with(&merchant, &receiver.url).await;
+    for _ in 0..count {
+        merchant.post("/api/card", &card(1_000, APPROVED)).await.expect(201);
+    }
+    // After the second try the next is five minutes later: nothing is under way when the receiver
+    // recovers.
+    let failed = |tries: u64| {
+        let merchant = &merchant;
+        move || async move {
+            let mut failed = 0;
+            for page in 1..=2 {
+                let events = merchant.get(&format!("/api/events?per_page=100&page={page}")).await.expect(200);
+                let has_failed = |event: &&Value| event["deliveries"][0]["failed_tries"].as_u64() >= Some(tries);
+                failed += items(&events).iter().filter(has_failed).count();
+            }
+            json!(failed)
+        }
+    };
+    until(failed(1), |failed| *failed == count).await;
+    world.advance(5).await;
+    until(failed(2), |failed| *failed == count).await;
+    let last = WAVES[WAVES.len() - 1];
+    *receiver.heard.waves.lock().unwrap() = Some(Waves { size: 1, last, held: Vec::new() });
+    receiver.heard.at_once_max.store(0, Ordering::SeqCst);
+    receiver.answers(204);
+    world.advance(300).await;
+    receiver.until(|tries| tries.iter().filter(|one| one.answered == 204).count() == count).await;
+    assert_eq!(receiver.heard.at_once_max.load(Ordering::SeqCst), last);
+}
+
+/// A receiver that is no HTTP server: gives its address.
+async fn raw_receiver<F: Future<Output = std::io::Result<()>> + Send>(
+    scheme: &str,
+    answer: impl Fn(TcpStream) -> F + Send + Sync + Copy + 'static,
+) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("{scheme}://{}/hook", listener.local_addr().unwrap());
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            tokio::spawn(async move {
+                // The head of the request, or of what else it is.
+                let _read = stream.read(&mut [0; 16 * 1024]).await?;
+                answer(stream).await
+            });
+        }
+    });
+    url
+}
+
+/// Writes without end.
+async fn flood(mut stream: TcpStream, head: &[u8], part: &[u8]) -> std::io::Result<()> {
+    stream.write_all(head).await?;
+    loop {
+        stream.write_all(part).await?;
+    }
+}
+
+/// What was last heard of an endpoint, of one event, is shown to its merchant, and to operators.
+#[tokio::test]
+async fn a_webhook_that_failed_says_why() {
+    let (world, plain) = (World::sandbox().await, Receiver::listen().await);
+    let (failing, redirecting) = (Receiver::listen().await, Receiver::listen().await);
+    failing.answers(503);
+    redirecting.answers(302);
+    let nobody = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+    let endpoints = [
+        (failing.url.clone(), Some(("status", Some(503)))),
+        (redirecting.url.clone(), Some(("redirect", Some(302)))),
+        (format!("http://{nobody}/"), Some(("refused", None))),
+        (plain.url.replace("http:", "https:"), Some(("tls", None))),
+        (raw_receiver("http", |_| async { Ok(()) }).await, Some(("closed", None))),
+        (
+            raw_receiver("http", |mut stream| async move { stream.write_all(b"220 mail.example.com ESMTP\r\n").await })
+                .await,
+            Some(("not_http", None)),
+        ),
+        (
+            raw_receiver("http", |stream| flood(stream, b"HTTP/1.1 200 OK\r\nx: ", b"xxxxxxxxxxxxxxxx")).await,
+            Some(("too_large", None)),
+        ),
+        (
+            raw_receiver("http", |stream| flood(stream, b"HTTP/1.1 200 OK\r\n", b"x: x\r\n")).await,
+            Some(("too_large", None)),
+        ),
+        (raw_receiver("http", |stream| flood(stream, b"HTTP/1.1 200 OK\r\n\r\n", b"xxxxxxxxxxxxxxxx")).await, None),
+        (
+            raw_receiver("http", |stream| {
+                let bomb = b"HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ntransfer-encoding: chunked\r\n\r\n";
+                flood(stream, bomb, b"1\r\n\x1f\r\n")
+            })
+            .await,
+            None,
+        ),
+        (
+            raw_receiver("http", |mut stream| async move {
+                for byte in b"HTTP/1.1 200 OK\r\nx: ".iter().chain(std::iter::repeat(&b'x')) {
+                    stream.write_all(&[*byte]).await?;
+                    tokio::time::sleep(Duration::from_millis(100)).await;
+                }
+                Ok(())
+            })
+            .await,
+            Some(("timeout", None)),
+        ),
+    ];
+    let merchant = world.merchant().await;
+    let mut expected = Vec::new();
+    for (url, failure) in endpoints {
+        expected.push((key_with(&merchant, &url).await.0, url, failure));
+    }
+    merchant.post("/api/card", &card(1_000, APPROVED)).await.expect(201);
+    let event = text(&items(&merchant.get("/api/events").await.expect(200))[0]["id"]);
+    let path = format!("/api/events/{event}");
+    let of_key = |event: &Value, key: &str| {
+        let deliveries = event["deliveries"].as_array().unwrap();
+        deliveries.iter().find(|delivery| delivery["api_key_id"] == key).unwrap().clone()
+    };
+    let is_settled = |event: &Value| {
+        expected.iter().all(|(key, _, failure)| match failure {
+            Some(_) => of_key(event, key).get("last_answer").is_some(),
+            None => of_key(event, key)["status"] == "delivered",
+        })
+    };
+    let event = until(|| async { merchant.get(&path).await.expect(200) }, is_settled).await;
+    let troubled = world.ops_get("/ops/webhooks").await.expect(200);
+    for (key, url, failure) in &expected {
+        let delivery = of_key(&event, key);
+        let listed = items(&troubled).iter().find(|endpoint| endpoint["api_key_id"] == key.as_str());
+        let Some((cause, status)) = failure else {
+            assert_eq!((delivery.get("last_answer"), listed), (None, None), "{url}");
+            continue;
+        };
+        let answer = &delivery["last_answer"];
+        assert_eq!((&answer["cause"], &answer["status"]), (&json!(cause), &json!(status)), "{url}");
+        assert!(time(&answer["at"]) <= time(&delivery["next_try_at"]), "{delivery}");
+        assert_eq!(answer["duration_ms"].as_u64().unwrap() >= 15_000, *cause == "timeout", "{delivery}");
+        let listed = listed.unwrap();
+        assert_eq!((&listed["webhook_url"], &listed["merchant_id"]), (&json!(url), &json!(merchant.id)));
+        assert_eq!((&listed["waiting"], &listed["given_up"]), (&json!(1), &json!(0)));
+        assert_eq!(listed["oldest_at"], event["created_at"]);
+        assert_eq!(listed["last_answer"]["cause"], *cause);
+    }
+    assert_eq!(troubled["total"], expected.iter().filter(|(.., failure)| failure.is_some()).count());
+    assert!(redirecting.tries().iter().all(|one| one.path == "/hook"), "a redirect is not followed");
+    let of_another =
+        world.open(json!({"name": "Outra", "document": cnpj(2), "split_enabled": false, "cashout_enabled": false}));
+    let none = world.ops_get(&format!("/ops/webhooks?merchant_id={}", of_another.await.id)).await.expect(200);
+    assert_eq!(none, json!({"items": [], "total": 0}));
+}
+
+#[tokio::test]
+async fn why_a_webhook_failed_survives_a_restart_and_its_last_try() {
+    let (world, receiver) = (World::sandbox().await, Receiver::listen().await);
+    let merchant = world.merchant().await;
+    receiver.answers(418);
+    key_with(&merchant, &receiver.url).await;
+    merchant.post("/api/card", &card(1_000, APPROVED)).await.expect(201);
+    let id = receiver.heard(1).await[0].header("webhook-id").to_owned();
+    until_delivery(&merchant, &id, |delivery| delivery["failed_tries"].as_u64() >= Some(1)).await;
+    world.advance(5).await;
+    let failed = until_delivery(&merchant, &id, |delivery| delivery["failed_tries"] == 2).await;
+    assert_eq!((&failed["last_answer"]["cause"], &failed["last_answer"]["status"]), (&json!("status"), &json!(418)));
+    let names = merchant.names;
+    let world = world.restarted().await;
+    let merchant = Merchant { world: &world, names };
+    let path = format!("/api/events/{id}");
+    until_delivery(&merchant, &id, |delivery| *delivery == failed).await;
+    let listed = world.ops_get("/ops/webhooks").await.expect(200);
+    assert_eq!(items(&listed)[0]["last_answer"], failed["last_answer"]);
+    receiver.answers(410);
+    for tries in 3..=10 {
+        world.advance(DAY).await;
+        receiver.heard(tries).await;
+        let is_over = |delivery: &Value| delivery["status"] == "failed" || delivery["failed_tries"] == tries;
+        until_delivery(&merchant, &id, is_over).await;
+    }
+    let given_up = until_delivery(&merchant, &id, |delivery| delivery["status"] == "failed").await;
+    assert_eq!(given_up["last_answer"]["status"], 410);
+    let listed = world.ops_get("/ops/webhooks").await.expect(200);
+    let listed = &items(&listed)[0];
+    assert_eq!((&listed["waiting"], &listed["given_up"], listed.get("oldest_at")), (&json!(0), &json!(1), None));
+    receiver.answers(204);
+    merchant.post_raw(&format!("{path}/redeliver"), &[], "").await.expect(200);
+    let delivered = until_delivery(&merchant, &id, |delivery| delivery["status"] == "delivered").await;
+    has_exactly(&delivered, &["api_key_id", "status"]);
+    assert_eq!(world.ops_get("/ops/webhooks").await.expect(200)["total"], 0);
+}
+
+/// A thousand wait at an endpoint, whoever asks for more.
+#[tokio::test]
+async fn what_is_asked_for_again_waits_within_the_bound() {
+    let (world, receiver) = (World::sandbox().await, Receiver::listen().await);
+    let merchant = world.merchant().await;
+    key_with(&merchant, &receiver.url).await;
+    merchant.post("/api/card", &card(1_000, APPROVED)).await.expect(201);
+    let id = receiver.heard(1).await[0].header("webhook-id").to_owned();
+    until_delivery(&merchant, &id, |delivery| delivery["status"] == "delivered").await;
+    // What is not answered is not given up while the clock goes on.
+    receiver.answers(0);
+    let plan = json!({"tag": "diário", "amount": 500, "billingCycle": "DAILY", "totalBillingCycles": 600});
+    let plan = merchant.post("/api/recurrency/plans", &plan).await.expect(201);
+    let stored = merchant.post("/api/cards", &without(&card(1, APPROVED), "/amount")).await.expect(201);
+    let subscription = json!({"plan_id": plan["id"], "customer": card(1, APPROVED)["customer"],
+        "payment_method": "credit_card", "card_token": stored["card_token"]});
+    merchant.post("/api/recurrency/subscriptions", &subscription).await.expect(201);
+    // Two events a day.
+    world.advance(510 * DAY).await;
+    let waiting = || async {
+        let metrics = world.ops_get("/metrics").await.text;
+        let line = metrics.lines().find_map(|line| line.strip_prefix("centavo_webhook_waiting "));
+        json!(line.unwrap().parse::<u64>().unwrap())
+    };
+    until(waiting, |waiting| *waiting == 1_000).await;
+    let path = format!("/api/events/{id}/redeliver");
+    let refused = merchant.post_raw(&path, &[], "").await;
+    assert_eq!(refused.header("retry-after"), Some("60"));
+    refused.refused(429, "rate_limited");
+    assert_eq!(waiting().await, 1_000);
+    let waits = receiver.tries()[1].header("webhook-id").to_owned();
+    merchant.post_raw(&format!("/api/events/{waits}/redeliver"), &[], "").await.expect(200);
+    let live = Receiver::listen().await;
+    key_with(&merchant, &live.url).await;
+    until(|| async { merchant.post_raw(&path, &[], "").await.body }, |answer| answer["status"] != 429).await;
+    assert_eq!(live.heard(1).await[0].header("webhook-id"), id, "this one has room");
 }

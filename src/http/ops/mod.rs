@@ -13,4 +13,5 @@ pub mod queue;
 pub mod refunds;
 pub mod sandbox;
 pub mod sub_recipients;
+pub mod webhooks;
 pub mod withdrawals;

@@ -1,0 +1,300 @@
+//! Connection slots, and room for bodies: what the tries at all endpoints share.
+//!
+//! Slots are shared by max-min fairness. There are two pools, so that endpoints that fail or are
+//! slow take nothing from those that answer. In each, a free slot goes to the endpoint with the
+//! fewest tries under way; of several, to the one that has waited longest. An endpoint gets no slot
+//! while it has as many tries under way as slots are free (the dynamic threshold of shared-memory
+//! switches). So one endpoint alone gets half of a pool, and `n` endpoints that hold whatever they
+//! get leave one part in `n + 1` free for another, who needs not wait for any of them. Nothing here
+//! waits, calls or looks at a clock.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Mutex;
+
+use super::lock;
+
+/// Most connections to receivers at once: the file descriptors that webhooks may take. A quarter of
+/// them is for endpoints that fail or are slow.
+pub const CONNECTIONS_MAX: usize = 1_024;
+/// Most tries that one endpoint can have under way: half of what is for endpoints that answer.
+pub(super) const AT_ONCE_MAX: usize = 384;
+
+/// Most bytes that the bodies of the tries under way take together.
+const BODY_BYTES_MAX: usize = 64 << 20;
+
+/// Which pool an endpoint's tries are made in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Pool {
+    /// Its last try was answered soon, or it has made none yet.
+    Answering,
+    /// Its last try failed or was answered late.
+    Troubled,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Slots<E> {
+    answering: Share<E>,
+    troubled: Share<E>,
+    asking: BTreeMap<E, (Pool, Place)>,
+    asked_count: u64,
+}
+
+/// Tries under way, and when it began to ask.
+type Place = (usize, u64);
+
+#[derive(Debug)]
+struct Share<E> {
+    free: usize,
+    queue: BTreeSet<(Place, E)>,
+}
+
+impl<E: Copy + Ord> Slots<E> {
+    /// So many slots, in both pools together.
+    pub(super) fn new(count: usize) -> Self {
+        Self::of(count - count / 4, count / 4)
+    }
+
+    fn of(answering: usize, troubled: usize) -> Self {
+        let share = |free| Share { free, queue: BTreeSet::new() };
+        Self { answering: share(answering), troubled: share(troubled), asking: BTreeMap::new(), asked_count: 0 }
+    }
+
+    /// An endpoint with so many tries under way wants to make one more in this pool. If it asked
+    /// before, it keeps its turn.
+    pub(super) fn ask(&mut self, endpoint: E, pool: Pool, under_way: usize) {
+        let turn = match self.withdraw(endpoint) {
+            Some((_, turn)) => turn,
+            None => {
+                self.asked_count += 1;
+                self.asked_count
+            }
+        };
+        let place = (under_way, turn);
+        self.asking.insert(endpoint, (pool, place));
+        self.share(pool).queue.insert((place, endpoint));
+    }
+
+    /// An endpoint wants no slot any more.
+    pub(super) fn withdraw(&mut self, endpoint: E) -> Option<Place> {
+        let (pool, place) = self.asking.remove(&endpoint)?;
+        self.share(pool).queue.remove(&(place, endpoint));
+        Some(place)
+    }
+
+    /// Who gets a slot now, and in which pool; it must ask again for another.
+    pub(super) fn grant(&mut self) -> Option<(E, Pool)> {
+        let pool = [Pool::Answering, Pool::Troubled].into_iter().find(|pool| self.share(*pool).can_grant())?;
+        let share = self.share(pool);
+        let (_, endpoint) = share.queue.pop_first()?;
+        share.free -= 1;
+        self.asking.remove(&endpoint);
+        Some((endpoint, pool))
+    }
+
+    /// A try in this pool has ended.
+    pub(super) fn release(&mut self, pool: Pool) {
+        self.share(pool).free += 1;
+    }
+
+    fn share(&mut self, pool: Pool) -> &mut Share<E> {
+        match pool {
+            Pool::Answering => &mut self.answering,
+            Pool::Troubled => &mut self.troubled,
+        }
+    }
+}
+
+impl<E: Ord> Share<E> {
+    fn can_grant(&self) -> bool {
+        self.queue.first().is_some_and(|((under_way, _), _)| *under_way < self.free)
+    }
+}
+
+/// Room for the bodies of the tries under way. An endpoint gets none while its own bodies take as
+/// much as is free, so that one with large bodies leaves room for the others.
+#[derive(Debug)]
+pub(super) struct BodyRoom<E: Copy + Ord>(Mutex<Bodies<E>>);
+
+#[derive(Debug)]
+struct Bodies<E> {
+    free: usize,
+    held: BTreeMap<E, usize>,
+}
+
+/// The room that one body takes until this is dropped.
+#[derive(Debug)]
+pub(super) struct BodyPermit<'a, E: Copy + Ord> {
+    room: &'a BodyRoom<E>,
+    endpoint: E,
+    bytes: usize,
+}
+
+impl<E: Copy + Ord> Default for BodyRoom<E> {
+    fn default() -> Self {
+        Self(Mutex::new(Bodies { free: BODY_BYTES_MAX, held: BTreeMap::new() }))
+    }
+}
+
+impl<E: Copy + Ord> BodyRoom<E> {
+    /// Takes room for one body; none when there is not enough for this endpoint.
+    pub(super) fn take(&self, endpoint: E, bytes: usize) -> Option<BodyPermit<'_, E>> {
+        let mut bodies = lock(&self.0);
+        let held = bodies.held.get(&endpoint).copied().unwrap_or_default();
+        if held >= bodies.free || bytes > bodies.free {
+            return None;
+        }
+        bodies.free -= bytes;
+        bodies.held.insert(endpoint, held + bytes);
+        Some(BodyPermit { room: self, endpoint, bytes })
+    }
+}
+
+impl<E: Copy + Ord> Drop for BodyPermit<'_, E> {
+    fn drop(&mut self) {
+        let mut bodies = lock(&self.room.0);
+        bodies.free += self.bytes;
+        let Some(held) = bodies.held.get_mut(&self.endpoint) else { return };
+        *held -= self.bytes;
+        if *held == 0 {
+            bodies.held.remove(&self.endpoint);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Endpoints that always want one more, and end nothing by themselves.
+    struct Hogs {
+        slots: Slots<u32>,
+        under_way: BTreeMap<u32, usize>,
+    }
+
+    impl Hogs {
+        fn new(answering: usize, troubled: usize) -> Self {
+            Self { slots: Slots::of(answering, troubled), under_way: BTreeMap::new() }
+        }
+
+        fn ask(&mut self, endpoint: u32, pool: Pool) {
+            let under_way = *self.under_way.entry(endpoint).or_default();
+            self.slots.ask(endpoint, pool, under_way);
+        }
+
+        /// Grants what can be granted; everyone asks again at once. Gives who got a slot, in order.
+        fn grant_all(&mut self) -> Vec<u32> {
+            let mut granted = Vec::new();
+            while let Some((endpoint, pool)) = self.slots.grant() {
+                *self.under_way.get_mut(&endpoint).unwrap() += 1;
+                granted.push(endpoint);
+                self.ask(endpoint, pool);
+            }
+            granted
+        }
+
+        /// As many slots as a server has.
+        fn served() -> Self {
+            Self { slots: Slots::new(CONNECTIONS_MAX), under_way: BTreeMap::new() }
+        }
+
+        fn end_one(&mut self, endpoint: u32, pool: Pool) {
+            *self.under_way.get_mut(&endpoint).unwrap() -= 1;
+            self.slots.release(pool);
+        }
+    }
+
+    #[test]
+    fn the_pools_take_the_descriptors_that_webhooks_may_take() {
+        let mut hogs = Hogs::served();
+        (0..2_000).for_each(|hog| hogs.ask(hog, [Pool::Answering, Pool::Troubled][hog as usize % 2]));
+        assert_eq!(hogs.grant_all().len(), CONNECTIONS_MAX);
+    }
+
+    #[test]
+    fn large_bodies_take_no_more_than_their_room_and_leave_some_for_others() {
+        const LARGE: usize = 4 << 20;
+        let room = BodyRoom::default();
+        let one: Vec<_> = std::iter::from_fn(|| room.take(1, LARGE)).collect();
+        assert_eq!(one.len() * LARGE, BODY_BYTES_MAX / 2, "one endpoint alone gets half");
+        let others: Vec<_> = (2..100).map_while(|endpoint| room.take(endpoint, LARGE)).collect();
+        assert_eq!((one.len() + others.len()) * LARGE, BODY_BYTES_MAX);
+        drop(others);
+        let others: Vec<_> = std::iter::from_fn(|| room.take(2, LARGE)).collect();
+        assert_eq!(others.len() * LARGE, BODY_BYTES_MAX / 4);
+        assert!(room.take(3, 1_000).is_some(), "another one needs not wait");
+        drop((one, others));
+        let bodies = lock(&room.0);
+        assert_eq!((bodies.free, bodies.held.len()), (BODY_BYTES_MAX, 0));
+    }
+
+    #[test]
+    fn one_endpoint_alone_gets_half_of_a_pool() {
+        let mut hogs = Hogs::served();
+        hogs.ask(1, Pool::Answering);
+        hogs.grant_all();
+        assert_eq!(hogs.under_way[&1], AT_ONCE_MAX);
+    }
+
+    #[test]
+    fn however_many_hold_what_they_get_another_needs_not_wait() {
+        for count in [1, 2, 60, 192, 383, 767] {
+            let mut hogs = Hogs::served();
+            (0..count).for_each(|hog| hogs.ask(hog, Pool::Answering));
+            hogs.grant_all();
+            let [least, most] = [hogs.under_way.values().min().unwrap(), hogs.under_way.values().max().unwrap()];
+            assert!(*least > 0 && most - least <= 1, "{count} hogs hold {least} to {most} each");
+            hogs.ask(9_999, Pool::Answering);
+            assert_eq!(hogs.slots.grant(), Some((9_999, Pool::Answering)), "beside {count} hogs");
+        }
+    }
+
+    #[test]
+    fn those_that_fail_take_nothing_from_those_that_answer() {
+        let mut hogs = Hogs::new(4, 3);
+        (0..10).for_each(|hog| hogs.ask(hog, Pool::Troubled));
+        assert_eq!(hogs.grant_all(), [0, 1, 2]);
+        hogs.ask(20, Pool::Answering);
+        assert_eq!(hogs.grant_all(), [20, 20]);
+    }
+
+    #[test]
+    fn when_there_are_more_endpoints_than_slots_each_has_its_turn() {
+        let mut hogs = Hogs::new(2, 0);
+        (0..5).for_each(|hog| hogs.ask(hog, Pool::Answering));
+        let mut served = hogs.grant_all();
+        assert_eq!(served, [0, 1]);
+        for ended in [1, 0, 2, 3, 4, 1] {
+            hogs.end_one(ended, Pool::Answering);
+            hogs.ask(ended, Pool::Answering);
+            served.extend(hogs.grant_all());
+        }
+        assert_eq!(served, [0, 1, 2, 3, 4, 0, 1, 2], "in the order in which they asked");
+    }
+
+    #[test]
+    fn who_has_more_under_way_comes_after_who_has_less() {
+        let mut slots = Slots::of(16, 0);
+        slots.ask('a', Pool::Answering, 3);
+        slots.ask('b', Pool::Answering, 1);
+        slots.ask('c', Pool::Answering, 1);
+        slots.ask('d', Pool::Answering, 0);
+        slots.ask('d', Pool::Answering, 2);
+        let order: Vec<_> = std::iter::from_fn(|| slots.grant()).map(|(endpoint, _)| endpoint).collect();
+        assert_eq!(order, ['b', 'c', 'd', 'a']);
+    }
+
+    #[test]
+    fn who_withdraws_gets_nothing_and_what_ends_is_free_again() {
+        let mut slots = Slots::of(1, 1);
+        slots.ask('a', Pool::Answering, 0);
+        slots.ask('a', Pool::Troubled, 0);
+        assert_eq!(slots.grant(), Some(('a', Pool::Troubled)), "it asks once");
+        slots.ask('b', Pool::Troubled, 0);
+        assert_eq!(slots.grant(), None);
+        slots.ask('c', Pool::Troubled, 0);
+        slots.withdraw('b');
+        slots.release(Pool::Troubled);
+        assert_eq!((slots.grant(), slots.grant()), (Some(('c', Pool::Troubled)), None));
+    }
+}
