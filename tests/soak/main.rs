@@ -1,8 +1,9 @@
-//! A mixed load at a steady rate, for as long as one likes. Every few seconds the load pauses: the books must balance and hold exactly
-//! what the callers were told, and memory and open files must not grow with what went through.
+//! Soak test: a mixed load at a steady rate, for as long as one likes. Every few seconds the load pauses: the books must balance and
+//! hold exactly what the callers were told. Open files must not grow with the Records; nor must memory, in a run that is asked for.
 //!
-//! `CENTAVO_SOAK_MINUTES` (half a minute when absent; 3 or 60 say more) and `CENTAVO_SOAK_RATE` (requests a second) set how long and how
-//! much. Latencies are printed, not judged: they are the machine's.
+//! `CENTAVO_SOAK_MINUTES` (3 or 60) asks for a long run. Without it the test takes half a minute and prints memory without judging it:
+//! caches are not full by then, and how full they are depends on what else the machine does. `CENTAVO_SOAK_RATE` is requests a second.
+//! Latencies are printed, not judged: they are the machine's.
 
 #![allow(clippy::unwrap_used)]
 
@@ -25,6 +26,9 @@ const CALLERS: usize = 8;
 const PAUSE_SECONDS: f64 = 5.0;
 const SAMPLES_MIN: f64 = 10.0;
 
+/// How long a run is that nobody asked to be longer.
+const MINUTES_DEFAULT: f64 = 0.5;
+
 /// What memory may grow by once it is warm, for good: a constant for the allocator, and for each Record what is really open (codes that
 /// wait to be paid, keys of a day).
 const GROWTH_BYTES: f64 = 16.0 * 1024.0 * 1024.0;
@@ -37,7 +41,9 @@ const FILES_MORE: u64 = 16;
 struct Sample {
     seconds: f64,
     records: u64,
-    resident_bytes: u64,
+    /// Memory of the process alone, in the machine's memory or swapped out.
+    memory_bytes: u64,
+    /// Open files, not connections: how many of those there are is up to the callers.
     files: u64,
 }
 
@@ -48,7 +54,8 @@ async fn nothing_grows_that_should_not_and_the_books_stay_true() {
 }
 
 async fn soak(data: &Path) -> Result<(), String> {
-    let minutes: f64 = std::env::var("CENTAVO_SOAK_MINUTES").map_or(0.5, |text| text.parse().expect("minutes"));
+    let asked: Option<f64> = std::env::var("CENTAVO_SOAK_MINUTES").ok().map(|text| text.parse().expect("minutes"));
+    let minutes = asked.unwrap_or(MINUTES_DEFAULT);
     let rate = setting("CENTAVO_SOAK_RATE").unwrap_or(120).max(1);
     // Small folders of which few stay open, so that all that may be open is open before it is warm.
     let small = [("CENTAVO_RECORDS_PER_RUN", "5000"), ("CENTAVO_FOLDER_BYTES", "50000"), ("CENTAVO_FOLDERS_OPEN", "3")];
@@ -79,7 +86,14 @@ async fn soak(data: &Path) -> Result<(), String> {
     }
     server.stop()?;
     must_verify(data)?;
-    judge(&samples)
+    judge_files(&samples)?;
+    match (judge_memory(&samples), asked) {
+        (Err(grown), None) => {
+            println!("not judged in a run this short: {grown}");
+            Ok(())
+        }
+        (judged, _) => judged,
+    }
 }
 
 /// Charges and reads of one merchant, for so long.
@@ -112,44 +126,67 @@ async fn load(server: &Server, callers: &mut Callers, time: Duration) -> Result<
     }
 }
 
-/// Memory and files must not grow, once the first third of the time is over.
-fn judge(samples: &[Sample]) -> Result<(), String> {
-    let warm = &samples[samples.len() / 3..];
+/// The samples after the first third of the time.
+fn warm(samples: &[Sample]) -> &[Sample] {
+    &samples[samples.len() / 3..]
+}
+
+/// Files must not become more: the median of the last samples against that of the first warm ones.
+fn judge_files(samples: &[Sample]) -> Result<(), String> {
+    let warm = warm(samples);
+    let part = warm.len().div_ceil(3);
+    let files = |samples: &[Sample]| median(samples.iter().map(|sample| sample.files as f64).collect());
+    let (first, last) = (files(&warm[..part]), files(&warm[warm.len() - part..]));
+    match last > first + FILES_MORE as f64 {
+        true => Err(format!("{last} files were open at the end, and {first} when it was warm")),
+        false => Ok(()),
+    }
+}
+
+/// Memory must not grow.
+fn judge_memory(samples: &[Sample]) -> Result<(), String> {
+    let warm = warm(samples);
     let (first, last) = (warm.first().ok_or("nothing was measured")?, warm.last().ok_or("nothing was measured")?);
     let grown = slope(warm) * (last.seconds - first.seconds);
     let records = (last.records - first.records) as f64;
     let allowed = GROWTH_BYTES + GROWTH_BYTES_PER_RECORD * records;
     let mib = |bytes: f64| bytes / f64::from(1 << 20);
-    println!("memory grew by {:.1} MiB in {records} Records; {:.1} MiB are allowed", mib(grown), mib(allowed));
-    if grown > allowed {
-        return Err(format!("memory grew by {:.1} MiB where {:.1} are allowed", mib(grown), mib(allowed)));
-    }
-    let files = warm.iter().map(|sample| sample.files).max().unwrap_or_default();
-    if files > first.files + FILES_MORE {
-        return Err(format!("{files} files were open, and {} when it was warm", first.files));
-    }
-    Ok(())
+    let told =
+        format!("memory grew by {:.1} MiB in {records} Records; {:.1} MiB are allowed", mib(grown), mib(allowed));
+    println!("{told}");
+    if grown > allowed { Err(told) } else { Ok(()) }
 }
 
-/// Bytes of memory a second, by least squares.
+/// Bytes of memory a second, by Theil and Sen: the median of the slopes between any two samples. Up to a quarter of the samples may lie
+/// anywhere without moving it far.
 fn slope(samples: &[Sample]) -> f64 {
-    let count = samples.len() as f64;
-    let mean = |of: fn(&Sample) -> f64| samples.iter().map(of).sum::<f64>() / count;
-    let (time, memory) = (mean(|sample| sample.seconds), mean(|sample| sample.resident_bytes as f64));
-    let together = |sample: &Sample| (sample.seconds - time) * (sample.resident_bytes as f64 - memory);
-    let spread: f64 = samples.iter().map(|sample| (sample.seconds - time).powi(2)).sum();
-    if spread == 0.0 { 0.0 } else { samples.iter().map(together).sum::<f64>() / spread }
+    let between = |one: &Sample, other: &Sample| {
+        (other.memory_bytes as f64 - one.memory_bytes as f64) / (other.seconds - one.seconds)
+    };
+    let pairs =
+        samples.iter().enumerate().flat_map(|(at, one)| samples[at + 1..].iter().map(move |other| (one, other)));
+    median(pairs.map(|(one, other)| between(one, other)).collect())
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or_default()
 }
 
 impl Sample {
     async fn of(server: &Server, begun: Instant) -> Result<Self, String> {
         let process = format!("/proc/{}", server.id());
         let status = fs::read_to_string(format!("{process}/status")).map_err(|error| error.to_string())?;
-        let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap_or_default();
-        let kibibytes: u64 = resident.trim().trim_end_matches(" kB").parse().map_err(|_| status.clone())?;
-        let files = fs::read_dir(format!("{process}/fd")).map_err(|error| error.to_string())?.count() as u64;
+        let kibibytes = |name: &str| -> Result<u64, String> {
+            let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_default();
+            line.trim().trim_end_matches(" kB").parse().map_err(|_| status.clone())
+        };
+        let memory_bytes = 1024 * (kibibytes("RssAnon:")? + kibibytes("VmSwap:")?);
+        let open = fs::read_dir(format!("{process}/fd")).map_err(|error| error.to_string())?;
+        let open = open.filter_map(|entry| fs::read_link(entry.ok()?.path()).ok());
+        let files = open.filter(|file| file.is_absolute()).count() as u64;
         let records = cut(&client(), server).await?;
-        Ok(Self { seconds: begun.elapsed().as_secs_f64(), records, resident_bytes: kibibytes * 1024, files })
+        Ok(Self { seconds: begun.elapsed().as_secs_f64(), records, memory_bytes, files })
     }
 
     fn print(&self, requests: usize, disk_bytes: u64, mut latencies: Vec<Duration>) {
@@ -157,7 +194,7 @@ impl Sample {
         let at = |share: f64| latencies.get((latencies.len() as f64 * share) as usize).copied().unwrap_or_default();
         let (p50, p99) = (at(0.5).as_secs_f64() * 1000.0, at(0.99).as_secs_f64() * 1000.0);
         let Self { seconds, records, files, .. } = self;
-        let (memory, disk) = (self.resident_bytes >> 20, disk_bytes >> 20);
+        let (memory, disk) = (self.memory_bytes >> 20, disk_bytes >> 20);
         println!("{seconds:>6.0}s {requests:>9} {records:>9} {memory:>11} {files:>6} {disk:>9} {p50:>7.1} {p99:>7.1}");
     }
 }
@@ -171,4 +208,23 @@ fn size_of(folder: &Path) -> u64 {
         Err(_) => 0,
     });
     sizes.sum()
+}
+
+/// Samples five seconds apart whose memory is this, in MiB.
+fn samples(memory: impl Fn(u64) -> u64) -> Vec<Sample> {
+    let sample =
+        |at: u64| Sample { seconds: 5.0 * at as f64, records: 600 * at, memory_bytes: memory(at) << 20, files: 40 };
+    (1..=36).map(sample).collect()
+}
+
+#[test]
+fn a_leak_is_found_and_a_neighbour_is_not_taken_for_one() {
+    assert!(judge_memory(&samples(|at| 80 + at)).is_err(), "24 MiB in two minutes, steadily");
+    assert!(judge_memory(&samples(|at| 80 + at / 3)).is_ok(), "what is allowed");
+    assert!(judge_memory(&samples(|at| if at >= 33 { 160 } else { 80 })).is_ok(), "much at once at the end");
+    assert!(judge_memory(&samples(|at| if at.is_multiple_of(6) { 200 } else { 80 })).is_ok(), "much now and then");
+    let leaking: Vec<_> =
+        samples(|_| 80).iter().map(|&sample| Sample { files: sample.records / 300, ..sample }).collect();
+    assert!(judge_files(&leaking).is_err(), "two files for each sample");
+    assert!(judge_files(&samples(|_| 80)).is_ok());
 }
