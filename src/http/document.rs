@@ -21,6 +21,8 @@ pub fn complete(collected: OpenApi) -> Value {
     for schema in members_mut(&mut document["components"]["schemas"]) {
         complete_schema("", schema);
     }
+    write_whole(&mut document["components"]["schemas"]);
+    type_events(&mut document["components"]["schemas"]);
     let components = &mut document["components"];
     components["securitySchemes"] = json!({
         "bearer": {"type": "http", "scheme": "bearer", "description": "A merchant's API key."},
@@ -48,7 +50,114 @@ pub fn complete(collected: OpenApi) -> Value {
         }
     }
     link(&mut document);
+    document["webhooks"] = webhooks();
     document
+}
+
+/// What receivers of webhooks are sent.
+fn webhooks() -> Value {
+    json!({"event": {"post": {
+        "operationId": "receive_event",
+        "summary": "Receive event",
+        "description": "Sent to the address of every live API key that has one, for every event of the account.",
+        "requestBody": {"required": true, "content": {"application/json": {"schema": reference("WebhookBody")}}},
+        "responses": {"2XX": {"description": "It was received; anything else is tried again."}},
+    }}})
+}
+
+/// Writes every schema that is put together from others as the one object that it is, and refers from a list to what it lists: clients
+/// made from it have one class for a thing.
+fn write_whole(schemas: &mut Value) {
+    let parts = schemas.clone();
+    for (name, schema) in schemas.as_object_mut().into_iter().flatten() {
+        *schema = whole(schema, &parts);
+        if let Some((_, item)) = name.split_once('_').filter(|(_, item)| parts.get(item).is_some()) {
+            schema["properties"]["items"]["items"] = reference(item);
+        }
+    }
+}
+
+fn whole(schema: &Value, schemas: &Value) -> Value {
+    let Some(parts) = schema["allOf"].as_array() else { return schema.clone() };
+    let mut whole = json!({"type": "object", "required": [], "properties": {}});
+    for name in ["description", "example"] {
+        if let Some(own) = schema.get(name) {
+            whole[name] = own.clone();
+        }
+    }
+    for part in parts.iter().map(|part| self::whole(resolved(part, schemas), schemas)) {
+        let names = part["required"].as_array().cloned().unwrap_or_default();
+        whole["required"].as_array_mut().into_iter().for_each(|required| required.extend(names.iter().cloned()));
+        for (name, property) in part["properties"].as_object().into_iter().flatten() {
+            whole["properties"][name] = property.clone();
+        }
+    }
+    whole
+}
+
+fn reference(name: &str) -> Value {
+    json!({"$ref": format!("#/components/schemas/{name}")})
+}
+
+/// Writes what is told of an event as a choice by its name: `ChargeEvent`, `RefundEvent`, … The event's name begins with the name of
+/// the member that has the thing.
+fn type_events(schemas: &mut Value) {
+    let things = schemas.as_object_mut().and_then(|schemas| schemas.remove("Things")).unwrap_or_default();
+    for (name, suffix) in [("WebhookBody", "Webhook"), ("EventView", "Event")] {
+        let body = schemas[name].take();
+        let events = body["properties"]["event"]["enum"].as_array().cloned().unwrap_or_default();
+        let mut choices: Vec<(String, Value)> = Vec::new();
+        let mut mapping = Map::new();
+        for event in events {
+            let named = event.as_str().unwrap_or_default();
+            let (thing, what) = named.split_once('.').unwrap_or_default();
+            // It comes with the charge that was created.
+            let with_charge = (thing, what) == ("subscription", "charge_created");
+            let kind = format!("{}{}{suffix}", capitalized(thing), if with_charge { "Charge" } else { "" });
+            mapping.insert(named.to_owned(), reference(&kind)["$ref"].clone());
+            match choices.iter_mut().find(|(name, _)| *name == kind) {
+                Some((_, choice)) => {
+                    choice["properties"]["event"]["enum"]
+                        .as_array_mut()
+                        .into_iter()
+                        .for_each(|all| all.push(event.clone()));
+                }
+                None => {
+                    let members = if with_charge { vec![thing, "charge"] } else { vec![thing] };
+                    choices.push((kind, event_schema(&body, &things, &event, &members)));
+                }
+            }
+        }
+        let references: Vec<_> = choices.iter().map(|(kind, _)| reference(kind)).collect();
+        schemas[name] = json!({
+            "description": body["description"], "oneOf": references,
+            "discriminator": {"propertyName": "event", "mapping": mapping},
+        });
+        for (kind, choice) in choices {
+            schemas[kind] = choice;
+        }
+    }
+}
+
+/// What is told of one event: what is told of all, and of the things that it can be about, these.
+fn event_schema(body: &Value, things: &Value, event: &Value, members: &[&str]) -> Value {
+    let mut schema = body.clone();
+    schema.as_object_mut().map(|schema| schema.remove("example"));
+    for (thing, _) in things["properties"].as_object().into_iter().flatten() {
+        if !members.contains(&thing.as_str()) {
+            schema["properties"].as_object_mut().map(|properties| properties.remove(thing));
+        }
+    }
+    let own = members.iter().map(|member| json!(member));
+    schema["required"].as_array_mut().into_iter().for_each(|required| required.extend(own.clone()));
+    schema["properties"]["event"]["enum"] = json!([event]);
+    schema["properties"]["event"]["example"] = event.clone();
+    schema
+}
+
+fn capitalized(word: &str) -> String {
+    let (first, rest) = word.split_at(word.len().min(1));
+    first.to_uppercase() + rest
 }
 
 /// Links the answer that creates something to the operations that name it in their path: by its `txid`, or by its `id` where the
@@ -103,6 +212,7 @@ fn resolved<'a>(schema: &'a Value, schemas: &'a Value) -> &'a Value {
 fn complete_operation(path: &str, method: &str, operation: &mut Value, schemas: &Value) {
     let of_merchants = path.starts_with("/api/");
     let needs_credential = of_merchants || path.starts_with("/ops/");
+    name_operation(operation);
     let takes_body = matches!(method, "post" | "patch" | "put");
     operation["security"] = match (of_merchants, needs_credential) {
         (true, _) => json!([{"bearer": []}, {"token": []}]),
@@ -169,9 +279,26 @@ fn complete_operation(path: &str, method: &str, operation: &mut Value, schemas: 
     }
 }
 
+/// Gives an operation its name in words as its summary, and all that its handler says as its description.
+fn name_operation(operation: &mut Value) {
+    let paragraphs = [&operation["summary"], &operation["description"]].map(|text| text.as_str().unwrap_or_default());
+    let description = paragraphs.join("\n\n").trim().to_owned();
+    let words: Vec<_> = operation["operationId"].as_str().unwrap_or_default().split('_').map(word).collect();
+    operation["summary"] = json!(capitalized(&words.join(" ")));
+    operation["description"] = json!(description);
+}
+
+fn word(word: &str) -> &str {
+    match word {
+        "pix" => "PIX",
+        "api" => "API",
+        word => word,
+    }
+}
+
 fn complete_response(status: u16, response: &mut Value, of_merchants: bool, is_keyed: bool, schemas: &Value) {
     if status >= 400 {
-        let schema = json!({"$ref": format!("#/components/schemas/{}", problem_name(status))});
+        let schema = reference(&problem_name(status));
         response["content"] = json!({problem::MEDIA_TYPE: {"schema": schema}});
     }
     if response["description"].as_str().unwrap_or_default().is_empty() {
@@ -313,7 +440,8 @@ fn problem_name(status: u16) -> String {
     format!("Problem{status}")
 }
 
-/// The shape of every problem, and the codes of each status.
+/// The problems of each status, each written whole: generators of clients drop a schema that is put together from others which say
+/// different things of one member.
 fn problem_schemas() -> Vec<(String, Value)> {
     let text = |description: &str| json!({"type": "string", "description": description});
     let field = json!({
@@ -326,61 +454,65 @@ fn problem_schemas() -> Vec<(String, Value)> {
             "message": text("What is wrong, in Portuguese."),
         },
     });
-    let base = json!({
-        "type": "object",
-        "description": "Why a request was not carried out (RFC 9457). A problem may have members beside these.",
-        "required": ["type", "title", "status", "detail", "instance", "code", "message", "success", "request_id", "errors"],
-        "properties": {
-            "type": text("The kind of problem, as a reference."),
-            "title": text("The kind of problem, in English."),
-            "status": {"type": ["integer", "string"], "description": "The response's status; the charge's where a card was declined."},
-            "detail": text("What is wrong this time, for developers."),
-            "instance": text("The request's path."),
-            "code": text("The kind of problem, as a stable name."),
-            "message": text("What to tell a person, in Portuguese."),
-            "success": {"type": "boolean", "const": false, "description": "False."},
-            "request_id": text("The request's id."),
-            "errors": {"type": "array", "items": {"$ref": "#/components/schemas/FieldError"}, "description": "The fields that are wrong."},
-        },
-    });
-    let mut schemas = vec![("FieldError".to_owned(), field), ("Problem".to_owned(), base)];
+    let mut schemas = vec![("FieldError".to_owned(), field)];
     let mut statuses: Vec<_> = Code::ALL.iter().map(|code| code.row().status.as_u16()).collect();
     statuses.sort_unstable();
     statuses.dedup();
-    for status in statuses {
-        let rows: Vec<_> =
-            Code::ALL.iter().map(|code| code.row()).filter(|row| row.status.as_u16() == status).collect();
-        let codes: Vec<_> = rows.iter().map(|row| row.code).collect();
-        let described: String =
-            rows.iter().map(|row| format!("\n- `{}`: {}. {}.", row.code, row.title, row.message)).collect();
-        let mut own = json!({"properties": {"code": {"enum": codes}, "status": {"const": status}}});
-        let row = rows[0];
-        let mut example = json!({
-            "type": format!("/problems/{}", row.code), "title": row.title, "status": status, "detail": row.title,
-            "instance": "/api/balance", "code": row.code, "message": row.message, "success": false,
-            "request_id": "5f0c2a9d8e7b461f0000000000000001", "errors": [],
-        });
-        if status == 402 {
-            // The interface has the charge's status there (sections 2.2 and 7).
-            own = json!({
-                "required": ["txid", "cardStatus"],
-                "properties": {
-                    "code": {"enum": codes}, "status": {"const": "RECUSADA"},
-                    "txid": {"type": "string", "pattern": TXID}, "cardStatus": {"type": "string"},
-                },
-            });
-            example["status"] = json!("RECUSADA");
-            example["txid"] = json!(A_TXID);
-            example["cardStatus"] = json!("not_authorized");
-        }
-        let schema = json!({
-            "description": format!("A problem of status {status}; its codes:{described}"),
-            "allOf": [{"$ref": "#/components/schemas/Problem"}, own],
-            "example": example,
-        });
-        schemas.push((problem_name(status), schema));
-    }
+    schemas.extend(statuses.into_iter().map(|status| (problem_name(status), problem_schema(status))));
     schemas
+}
+
+/// The problems of a status. The interface has the charge's status in that of a declined card (sections 2.2 and 7).
+fn problem_schema(status: u16) -> Value {
+    let rows: Vec<_> = Code::ALL.iter().map(|code| code.row()).filter(|row| row.status.as_u16() == status).collect();
+    let codes: Vec<_> = rows.iter().map(|row| row.code).collect();
+    let described: String =
+        rows.iter().map(|row| format!("\n- `{}`: {}. {}.", row.code, row.title, row.message)).collect();
+    let text = |description: &str| json!({"type": "string", "description": description});
+    let mut schema = json!({
+        "type": "object",
+        "description": format!(
+            "Why a request was not carried out (RFC 9457), with status {status}. A problem may have members beside these. \
+             The codes:{described}"
+        ),
+        "required": ["type", "title", "status", "detail", "instance", "code", "message", "success", "request_id", "errors"],
+        "properties": {
+            "type": text("The kind of problem: the address of its page on the merchants' listener."),
+            "title": text("The kind of problem, in English."),
+            "status": {"type": "integer", "const": status, "description": "The response's status."},
+            "detail": text("What is wrong this time, for developers."),
+            "instance": text("The request's path."),
+            "code": {"type": "string", "enum": codes, "description": "The kind of problem, as a stable name."},
+            "message": text("What to tell a person, in Portuguese."),
+            "success": {"type": "boolean", "const": false, "description": "False."},
+            "request_id": text("The request's id."),
+            "errors": {
+                "type": "array", "items": {"$ref": "#/components/schemas/FieldError"},
+                "description": "The fields that are wrong.",
+            },
+        },
+    });
+    let row = rows[0];
+    let mut example = json!({
+        "type": format!("/problems/{}", row.code), "title": row.title, "status": status, "detail": row.title,
+        "instance": "/api/balance", "code": row.code, "message": row.message, "success": false,
+        "request_id": "5f0c2a9d8e7b461f0000000000000001", "errors": [],
+    });
+    if status == 402 {
+        schema["required"]
+            .as_array_mut()
+            .into_iter()
+            .for_each(|names| names.extend([json!("txid"), json!("cardStatus")]));
+        let properties = &mut schema["properties"];
+        properties["status"] = json!({"type": "string", "const": "RECUSADA", "description": "The charge's status."});
+        properties["txid"] = json!({"type": "string", "pattern": TXID, "description": "The charge's id."});
+        properties["cardStatus"] = text("The acquirer's status.");
+        example["status"] = json!("RECUSADA");
+        example["txid"] = json!(A_TXID);
+        example["cardStatus"] = json!("not_authorized");
+    }
+    schema["example"] = example;
+    schema
 }
 
 /// Whether a body comes or goes.

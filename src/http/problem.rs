@@ -168,6 +168,11 @@ impl Code {
         Code::OutcomeUnknown,
     ];
 
+    /// The code of this name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|code| code.row().code == name)
+    }
+
     /// The code's line in the table of problems (interface section 7).
     pub fn row(self) -> Row {
         use StatusCode as S;

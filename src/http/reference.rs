@@ -1,13 +1,17 @@
-//! The reference page, `GET /reference`: the description of both listeners for people. It is made by the server from the description
-//! itself, so it says of a route what the description says, and it needs nothing from elsewhere: no script, no font, no network.
+//! Pages for people. The reference, `GET /reference`, is the description of both listeners: it is made by the server from the description
+//! itself, so it says of a route what the description says. `GET /problems/{code}` says what a problem is: its `type` leads there. They
+//! need nothing from elsewhere: no script, no font, no network.
 
 use std::fmt::{self, Display, Write};
 
 use axum::body::Bytes;
-use axum::http::HeaderValue;
 use axum::http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS};
+use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde_json::Value;
+
+use super::app::PathId;
+use super::problem::{Code, Problem, Row};
 
 /// Where the page finds how it looks.
 pub const STYLE_PATH: &str = "/reference.css";
@@ -33,6 +37,52 @@ fn answer(content_type: &'static str, body: impl IntoResponse) -> Response {
     headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     response
+}
+
+/// The page of a problem, to which its `type` leads.
+pub async fn problem(PathId(name): PathId) -> Result<Response, Problem> {
+    let code = Code::named(&name).ok_or_else(|| Problem::new(Code::NotFound))?;
+    Ok(answer("text/html; charset=utf-8", problem_html(code)))
+}
+
+fn problem_html(code: Code) -> String {
+    let Row { code, status, title, message } = code.row();
+    let reason = status.canonical_reason().unwrap_or_default();
+    format!(
+        "<!doctype html><html lang=en><head><meta charset=utf-8><meta name=viewport content=\"width=device-width\">\
+         <title>{title}</title><link rel=stylesheet href=\"{STYLE_PATH}\"></head><body><nav><h1>Problems</h1>\
+         <ul><li><a href=\"/reference\">Reference</a></ul></nav><main><h2>{title}</h2>\
+         <table><tr><th>code<td><code>{code}</code><tr><th>status<td>{number} {reason}\
+         <tr><th>message<td lang=pt-BR>{message}</table><p>{advice}</p></main></body></html>",
+        title = Escaped(title),
+        number = status.as_u16(),
+        message = Escaped(message),
+        advice = Prose(advice(status)),
+    )
+}
+
+/// What the caller of a request that was answered like this can do.
+fn advice(status: StatusCode) -> &'static str {
+    match status.as_u16() {
+        400 | 413 | 415 => {
+            "Nothing was done. Sent again as it is, the request meets the same answer: `errors` names the fields to change."
+        }
+        401 => "Nothing was done. Send a key that is live, of the listener that is called.",
+        402 => {
+            "The acquirer refused the card: the charge is kept as refused, and nothing is owed. Another try is another request."
+        }
+        408 => "Nothing was done: the body did not arrive in time. Send it again.",
+        409 => "Nothing was done. Read the object first: its state is not what the request takes it for.",
+        429 => "Nothing was done. Wait as long as `Retry-After` says.",
+        500 => "Nothing of the request is kept. Tell whoever runs the service its `request_id`.",
+        502 | 503 => {
+            "Where the request creates something, send it again with the same Idempotency-Key: it is carried out at most once. \
+             `Retry-After`, if it is there, says when."
+        }
+        _ => {
+            "Nothing was done. Sent again as it is, the request meets the same answer until what it names has changed."
+        }
+    }
 }
 
 /// The page of a description.
@@ -204,7 +254,7 @@ fn write_operation(page: &mut String, operation: &Operation<'_>, schemas: &Value
 /// The codes that a problem of this answer can have.
 fn codes_of(response: &Value, schemas: &Value) -> String {
     let schema = resolved(&response["content"]["application/problem+json"]["schema"], schemas);
-    let codes = schema["allOf"][1]["properties"]["code"]["enum"].as_array().into_iter().flatten();
+    let codes = schema["properties"]["code"]["enum"].as_array().into_iter().flatten();
     codes.filter_map(Value::as_str).map(|code| format!("`{code}`")).collect::<Vec<_>>().join(", ")
 }
 

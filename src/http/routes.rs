@@ -147,6 +147,7 @@ pub fn public(app: &Arc<App>) -> Router {
         .with_state(Arc::clone(app))
         .route("/openapi.json", get(move || async { ([(CONTENT_TYPE, "application/json")], for_programs) }))
         .route("/reference", get(move || async { reference::page(for_people) }))
+        .route("/problems/{code}", get(reference::problem))
         .route(reference::STYLE_PATH, get(|| async { reference::style() }))
 }
 

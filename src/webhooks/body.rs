@@ -11,17 +11,17 @@ use ledger::notices::{Notice, NoticeKind, Subject, notices};
 use ledger::personal::RecipientProfile;
 use ledger::record::Record;
 use ledger::recurrence::Standing;
+use rust_decimal::Decimal;
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
-use serde_json::{Value, json};
 use utoipa::ToSchema;
 
 use crate::http::app::{App, Caller};
-use crate::http::cashout::Cashout;
+use crate::http::cashout::{Cashout, CashoutView};
 use crate::http::charges::{Charge, ChargeView, recipient_id};
-use crate::http::disputes::Dispute;
+use crate::http::disputes::{Dispute, DisputeView};
 use crate::http::problem::{Code, Problem};
-use crate::http::reply::time;
+use crate::http::reply::{decimal, time};
 use crate::http::sub_recipients::document_type;
 use crate::http::subscriptions::SubscriptionView;
 use crate::http::withdrawals::{Withdrawal, WithdrawalView};
@@ -67,32 +67,32 @@ pub struct WebhookBody {
 struct Things {
     /// A charge as `GET /api/charges/{txid}` shows it; a paid one with its `id`, a PIX payment with
     /// its `valor`.
-    #[schema(value_type = Option<Object>, nullable = false)]
-    charge: Option<Value>,
-    /// A sub-recipient: `id`, `status`, `name`, `document_type`.
-    #[schema(value_type = Option<Object>, nullable = false)]
-    recipient: Option<Value>,
-    /// A refund: `id`, `charge_id`, `amount`, `status`, and `notes` if it was rejected.
-    #[schema(value_type = Option<Object>, nullable = false)]
-    refund: Option<Value>,
-    /// A withdrawal, with its `recipient_id`.
-    #[schema(value_type = Option<Object>, nullable = false)]
-    withdrawal: Option<Value>,
+    #[schema(nullable = false)]
+    charge: Option<ChargePaid>,
+    /// A sub-recipient.
+    #[schema(nullable = false)]
+    recipient: Option<RecipientTold>,
+    /// A refund.
+    #[schema(nullable = false)]
+    refund: Option<RefundTold>,
+    /// A withdrawal.
+    #[schema(nullable = false)]
+    withdrawal: Option<WithdrawalTold>,
     /// A cashout as `GET /api/cashout/{id}` shows it.
-    #[schema(value_type = Option<Object>, nullable = false)]
-    cashout: Option<Value>,
+    #[schema(nullable = false)]
+    cashout: Option<CashoutView>,
     /// A dispute as `GET /api/disputes` shows it.
-    #[schema(value_type = Option<Object>, nullable = false)]
-    dispute: Option<Value>,
+    #[schema(nullable = false)]
+    dispute: Option<DisputeView>,
     /// A subscription; one whose charge was created comes with that `charge`.
-    #[schema(value_type = Option<Object>, nullable = false)]
-    subscription: Option<Value>,
-    /// Splits that became available: `recipient_id`, `count`, `amount_cents`, `payment_id` if they are of one charge, `available_at`.
-    #[schema(value_type = Option<Object>, nullable = false)]
-    split: Option<Value>,
-    /// An anticipation's result, with its `id` and `recipient_id`.
-    #[schema(value_type = Option<Object>, nullable = false)]
-    anticipation: Option<Value>,
+    #[schema(nullable = false)]
+    subscription: Option<SubscriptionView>,
+    /// Splits that became available.
+    #[schema(nullable = false)]
+    split: Option<SplitsTold>,
+    /// An anticipation's result.
+    #[schema(nullable = false)]
+    anticipation: Option<AnticipationTold>,
 }
 
 /// A notice, read from the journal.
@@ -187,13 +187,6 @@ impl Told {
 
     /// The shape of the interface, exactly.
     fn recipient(&self, app: &App) -> Result<impl Serialize + use<>, Problem> {
-        #[derive(Serialize)]
-        struct RecipientTold {
-            id: String,
-            status: &'static str,
-            name: String,
-            document_type: &'static str,
-        }
         let Subject::Recipient(number) = self.notice.subject else { return Err(broken()) };
         let find = |row: &actors::projector::MerchantRow| {
             let recipient = row.recipients.get((number.0 as usize).checked_sub(1)?)?;
@@ -213,15 +206,6 @@ impl Told {
 
     /// The shape of the interface, exactly.
     fn refund(&self) -> Result<impl Serialize + use<>, Problem> {
-        #[derive(Serialize)]
-        struct RefundTold {
-            id: String,
-            charge_id: String,
-            amount: i64,
-            status: &'static str,
-            #[serde(skip_serializing_if = "Option::is_none")]
-            notes: Option<String>,
-        }
         let told = self.record.events.iter().find_map(|event| match event {
             Event::RefundApproved { id, charge, amount, .. } => Some((id, charge, amount, "approved", None)),
             Event::RefundRejected { id, charge, amount, notes } => {
@@ -235,12 +219,6 @@ impl Told {
     }
 
     fn withdrawal(&self, app: &App) -> Result<impl Serialize + use<>, Problem> {
-        #[derive(Serialize)]
-        struct WithdrawalTold {
-            #[serde(flatten)]
-            withdrawal: WithdrawalView,
-            recipient_id: Option<String>,
-        }
         let found = Withdrawal::find_through(app, self.object_id()?, self.listed.sequence)?.ok_or_else(broken)?;
         Ok(WithdrawalTold { withdrawal: found.view(), recipient_id: self.recipient_id(app) })
     }
@@ -274,15 +252,6 @@ impl Told {
     }
 
     fn splits(&self, app: &App) -> Result<impl Serialize + use<>, Problem> {
-        #[derive(Serialize)]
-        struct SplitsTold {
-            recipient_id: Option<String>,
-            count: u64,
-            amount_cents: i64,
-            #[serde(skip_serializing_if = "Option::is_none")]
-            payment_id: Option<String>,
-            available_at: String,
-        }
         let (Subject::Recipient(number), Some(available)) = (self.notice.subject, self.notice.available) else {
             return Err(broken());
         };
@@ -312,7 +281,7 @@ impl Told {
         Ok(count)
     }
 
-    fn anticipation(&self, app: &App) -> Result<Value, Problem> {
+    fn anticipation(&self, app: &App) -> Result<impl Serialize + use<>, Problem> {
         let told = self.record.events.iter().find_map(|event| match event {
             Event::SplitsAnticipated { id, splits, target_days, rate, .. } => Some((id, splits, target_days, rate)),
             _ => None,
@@ -320,18 +289,16 @@ impl Told {
         let (id, splits, target_days, rate) = told.ok_or_else(broken)?;
         let original: Centavos = splits.iter().map(|split| split.amount).sum();
         let fee: Centavos = splits.iter().map(|split| split.fee).sum();
-        let rate: serde_json::Number =
-            rate.as_percent().normalize().to_string().parse().map_err(|_| Problem::new(Code::Internal))?;
-        Ok(json!({
-            "id": id.uuid().to_string(),
-            "recipient_id": self.recipient_id(app),
-            "anticipated_count": splits.len(),
-            "original_cents": original.0,
-            "fee_cents": fee.0,
-            "net_cents": (original - fee).0,
-            "target_days": target_days,
-            "rate_percent": rate,
-        }))
+        Ok(AnticipationTold {
+            id: id.uuid().to_string(),
+            recipient_id: self.recipient_id(app),
+            anticipated_count: splits.len(),
+            original_cents: original.0,
+            fee_cents: fee.0,
+            net_cents: (original - fee).0,
+            target_days: *target_days,
+            rate_percent: rate.as_percent().normalize(),
+        })
     }
 
     fn object_id(&self) -> Result<ObjectId, Problem> {
@@ -347,13 +314,108 @@ impl Told {
     }
 }
 
-/// The charge of `charge.paid`, of one shape for PIX and cards.
-#[derive(Serialize)]
-struct ChargePaid {
-    /// The txid.
+/// A sub-recipient, in the shape of the interface, exactly.
+#[derive(Serialize, ToSchema)]
+struct RecipientTold {
+    /// The recipient's id.
+    #[schema(format = "uuid")]
     id: String,
-    /// What was paid, in reais with two decimals; PIX only.
+    /// `active` or `rejected`.
+    #[schema(pattern = "^(active|rejected)$")]
+    status: &'static str,
+    /// Its name.
+    name: String,
+    /// `CPF` or `CNPJ`.
+    #[schema(pattern = "^(CPF|CNPJ)$")]
+    document_type: &'static str,
+}
+
+/// A refund, in the shape of the interface, exactly.
+#[derive(Serialize, ToSchema)]
+struct RefundTold {
+    /// The refund's id.
+    #[schema(format = "uuid")]
+    id: String,
+    /// The charge's `txid`.
+    #[schema(pattern = "^[0-9a-f]{32}$")]
+    charge_id: String,
+    /// Centavos.
+    #[schema(example = 3000)]
+    amount: i64,
+    /// `approved` or `rejected`.
+    #[schema(pattern = "^(approved|rejected)$")]
+    status: &'static str,
+    /// Why it was rejected.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    notes: Option<String>,
+}
+
+/// A withdrawal and whose it is.
+#[derive(Serialize, ToSchema)]
+struct WithdrawalTold {
+    #[serde(flatten)]
+    withdrawal: WithdrawalView,
+    /// Whose.
+    #[schema(required, format = "uuid")]
+    recipient_id: Option<String>,
+}
+
+/// Splits that became available.
+#[derive(Serialize, ToSchema)]
+struct SplitsTold {
+    /// Whose.
+    #[schema(required, format = "uuid")]
+    recipient_id: Option<String>,
+    /// How many.
+    count: u64,
+    /// Their sum, centavos.
+    #[schema(example = 3500)]
+    amount_cents: i64,
+    /// The charge's `txid`, if they are all of one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    payment_id: Option<String>,
+    /// Since when.
+    available_at: String,
+}
+
+/// An anticipation's result.
+#[derive(Serialize, ToSchema)]
+struct AnticipationTold {
+    /// The anticipation's id.
+    #[schema(format = "uuid")]
+    id: String,
+    /// Whose.
+    #[schema(required, format = "uuid")]
+    recipient_id: Option<String>,
+    /// How many splits.
+    anticipated_count: usize,
+    /// Their sum, centavos.
+    original_cents: i64,
+    /// The fee, centavos.
+    fee_cents: i64,
+    /// What is available now, centavos.
+    net_cents: i64,
+    /// In how many days.
+    #[schema(example = 2)]
+    target_days: u8,
+    /// The rate of the fee, percent.
+    #[serde(serialize_with = "decimal")]
+    #[schema(value_type = f64, example = 2.38)]
+    rate_percent: Decimal,
+}
+
+/// The charge of `charge.paid`, of one shape for PIX and cards.
+#[derive(Serialize, ToSchema)]
+#[schema(as = ChargeTold)]
+struct ChargePaid {
+    /// The txid; with `charge.paid`.
+    #[schema(required = false)]
+    id: String,
+    /// What was paid, in reais with two decimals; with `charge.paid` of PIX.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, pattern = r"^[0-9]+\.[0-9]{2}$", example = "100.00")]
     valor: Option<String>,
     #[serde(flatten)]
     charge: ChargeView,

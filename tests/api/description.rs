@@ -1,7 +1,7 @@
 //! The description that a server gives of itself, held against every answer that any of these tests receives: the operation, the
 //! status, the media type and the headers are in it, and the body is what its schema says, no field more.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
@@ -46,10 +46,8 @@ impl Description {
 
     fn new(document: Value) -> Self {
         let mut closed = document["components"].clone();
-        let mut open = BTreeSet::new();
-        find_parts(&closed, &mut open);
         for (name, schema) in closed["schemas"].as_object_mut().unwrap() {
-            if !open.contains(name) && !name.starts_with("Problem") {
+            if !name.starts_with("Problem") {
                 close(schema);
             }
         }
@@ -74,7 +72,7 @@ impl Description {
     #[track_caller]
     pub(crate) fn check(&self, method: &str, path: &str, answer: &Answer) {
         let path = path.split('?').next().unwrap();
-        if PAGES.contains(&path) {
+        if PAGES.contains(&path) || path.starts_with("/problems/") {
             return;
         }
         let Some(template) = self.template_of(path) else {
@@ -141,25 +139,8 @@ impl Description {
     }
 }
 
-/// The schemas that others are put together from: they can't be closed by themselves.
-fn find_parts(value: &Value, parts: &mut BTreeSet<String>) {
-    let whole = value["allOf"].as_array();
-    for reference in whole.into_iter().flatten().filter_map(|part| part["$ref"].as_str()) {
-        parts.insert(reference.rsplit('/').next().unwrap().to_owned());
-    }
-    match value {
-        Value::Object(members) => members.values().for_each(|member| find_parts(member, parts)),
-        Value::Array(elements) => elements.iter().for_each(|element| find_parts(element, parts)),
-        _ => {}
-    }
-}
-
 /// Closes every object of a schema against fields that it doesn't name.
 fn close(schema: &mut Value) {
-    if schema.get("allOf").is_some() {
-        schema["unevaluatedProperties"] = json!(false);
-        return;
-    }
     if schema.get("properties").is_some() && schema.get("additionalProperties").is_none() {
         schema["additionalProperties"] = json!(false);
     }

@@ -18,7 +18,9 @@ async fn the_description_is_whole() {
         let at = format!("{} {}", operation.method, operation.path);
         let described = &operation.described;
         assert!(ids.insert(text(&described["operationId"])), "{at}: its operation_id is that of another");
-        assert!(described["summary"].as_str().is_some_and(|summary| !summary.is_empty()), "{at} says what it does");
+        let summary = text(&described["summary"]);
+        assert!((1..=40).contains(&summary.chars().count()), "{at} has a name that fits into a list: {summary}");
+        assert!(!text(&described["description"]).is_empty(), "{at} says what it does");
         assert!(described["tags"].as_array().is_some_and(|tags| tags.len() == 1), "{at} has a heading");
         let parameters = described["parameters"].as_array().cloned().unwrap_or_default();
         for parameter in &parameters {
@@ -48,6 +50,54 @@ async fn the_description_is_whole() {
         let pointer = reference.strip_prefix('#').unwrap_or_else(|| panic!("{reference} leads outside"));
         assert!(document.pointer(pointer).is_some(), "{reference} leads nowhere");
     }
+}
+
+/// What generators of clients stumble over: a schema that is put together from others, and an event of which nothing is said.
+#[tokio::test]
+async fn every_schema_is_whole_and_every_event_has_its_thing() {
+    let world = World::sandbox().await;
+    let schemas = &world.description.document["components"]["schemas"];
+    for (name, schema) in schemas.as_object().unwrap() {
+        assert!(schema.get("allOf").is_none(), "{name} is put together from others");
+    }
+    for (name, schema) in schemas.as_object().unwrap().iter().filter(|(name, _)| name.starts_with("Problem")) {
+        let kinds: Vec<_> =
+            schema["properties"].as_object().unwrap().values().map(|member| member["type"].as_str()).collect();
+        assert!(kinds.len() >= 10 && kinds.iter().all(Option::is_some), "{name}: {kinds:?}");
+    }
+    for (body, events) in [("WebhookBody", 26), ("EventView", 26)] {
+        let mapping = schemas[body]["discriminator"]["mapping"].as_object().unwrap();
+        assert_eq!(mapping.len(), events, "{body}");
+        for (event, reference) in mapping {
+            let choice = world.description.document.pointer(&text(reference)[1..]).unwrap();
+            assert!(choice["properties"]["event"]["enum"].as_array().unwrap().contains(&event.as_str().into()));
+            let thing = event.split('.').next().unwrap();
+            assert!(choice["required"].as_array().unwrap().contains(&thing.into()), "{event} has its {thing}");
+            let described = text(&choice["properties"][thing]["$ref"]);
+            let fields = world.description.document.pointer(&described[1..]).unwrap()["properties"].as_object();
+            assert!(fields.is_some_and(|fields| fields.len() >= 4), "{event} says what its {thing} is");
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_type_of_a_problem_leads_to_its_page() {
+    let world = World::sandbox().await;
+    let codes = world.description.document["components"]["schemas"].as_object().unwrap().iter();
+    let codes = codes.filter(|(name, _)| name.starts_with("Problem"));
+    let codes = codes.flat_map(|(_, schema)| schema["properties"]["code"]["enum"].as_array().unwrap());
+    let mut pages = 0;
+    for code in codes.map(text) {
+        let page = world.send(Method::GET, &format!("/problems/{code}"), &[], "").await;
+        assert_eq!((page.status, page.header("content-type")), (200, Some("text/html; charset=utf-8")), "{code}");
+        assert!(page.text.contains(&format!("<code>{code}</code>")), "{code}: {}", page.text);
+        pages += 1;
+    }
+    assert!(pages > 40, "{pages}");
+    let refused = world.send(Method::GET, "/api/balance", &[], "").await;
+    let page = world.send(Method::GET, &text(&refused.body["type"]), &[], "").await;
+    assert!(page.text.contains("<title>Unauthorized</title>"), "{}", page.text);
+    world.send(Method::GET, "/problems/nothing", &[], "").await.refused(404, "not_found");
 }
 
 fn references_in(value: &Value, references: &mut BTreeSet<String>) {
