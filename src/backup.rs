@@ -7,6 +7,7 @@ use std::time::Instant;
 use actors::backup::{BackupError, Frame, Run, Taken};
 
 use crate::config::BackupSettings;
+use crate::http::ops::backup::LastBackup;
 use crate::journal::{self, Journal};
 use crate::terminal::{self, advance};
 use crate::verify::quietly;
@@ -46,7 +47,12 @@ fn make(settings: &BackupSettings) -> Result<(Taken, String), Failure> {
     let journal = Journal::open(&settings.journal)?;
     let run = begin(&settings.out)?;
     let frames = journal.frames(run.head().next)?;
-    Ok((take(run, frames)?, journal.to_string()))
+    let taken = take(run, frames)?;
+    // A server notes it by itself.
+    if let Journal::Stopped { data, .. } = &journal {
+        LastBackup::of(data).note();
+    }
+    Ok((taken, journal.to_string()))
 }
 
 fn begin(out: &Path) -> Result<Run, BackupError> {

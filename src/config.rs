@@ -5,7 +5,7 @@
 
 use std::fs;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 
 use actors::history::HistoryOptions;
@@ -14,6 +14,7 @@ use chrono::NaiveDate;
 use clap::builder::BoolishValueParser;
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use serde::Deserialize;
+use tracing_subscriber::EnvFilter;
 
 use crate::export::{Format, Request};
 use crate::http::credential::{OpsTokens, OpsTokensError, Secret};
@@ -33,8 +34,10 @@ pub struct Args {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Serve the interface and the operations.
+    #[command(after_help = OTHER_VARIABLES)]
     Serve(ServeArgs),
     /// Serve a sandbox and show what it can do.
+    #[command(after_help = OTHER_VARIABLES, mut_arg("sandbox", |arg| arg.hide(true)), mut_arg("rate_limit", |arg| arg.hide(true)))]
     Demo(DemoArgs),
     /// Write the books, or those of one ledger, as files for other programs, while the server runs or not.
     Export(ExportArgs),
@@ -46,17 +49,26 @@ pub enum Command {
     Verify(VerifyArgs),
 }
 
+/// The variables that have no flag.
+const OTHER_VARIABLES: &str = "\
+Variables without a flag, since a command line can be read by others:
+  CENTAVO_MASTER_KEY  64 hexadecimal digits that seal all other keys [default: the file master.key in the data directory]
+
+Other variables:
+  SSL_CERT_FILE, SSL_CERT_DIR  certificates to trust at webhook addresses instead of the system's
+  NO_COLOR                     no colors in the log of a terminal";
+
 /// The flags of the commands that serve. A flag that is absent is looked up in the environment, then in the file.
 #[derive(Debug, Default, ClapArgs)]
 pub struct ServeArgs {
     /// A TOML file with the same names, underscores for hyphens.
     #[arg(long, env = "CENTAVO_CONFIG", value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Where merchants call [default: 127.0.0.1:8080].
-    #[arg(long, env = "CENTAVO_LISTEN", value_name = "ADDRESS:PORT")]
+    /// Where merchants call; :8080 is port 8080 of all addresses of the machine [default: 127.0.0.1:8080].
+    #[arg(long, env = "CENTAVO_LISTEN", value_name = "ADDRESS:PORT", value_parser = address)]
     pub listen: Option<SocketAddr>,
     /// Where operators call [default: 127.0.0.1:8081].
-    #[arg(long, env = "CENTAVO_OPS_LISTEN", value_name = "ADDRESS:PORT")]
+    #[arg(long, env = "CENTAVO_OPS_LISTEN", value_name = "ADDRESS:PORT", value_parser = address)]
     pub ops_listen: Option<SocketAddr>,
     /// The directory of the journal [default: ./data].
     #[arg(long, env = "CENTAVO_DATA", value_name = "DIR")]
@@ -64,7 +76,7 @@ pub struct ServeArgs {
     /// What keeps the journal [default: sled].
     #[arg(long, env = "CENTAVO_STORE", value_name = "sled")]
     pub store: Option<String>,
-    /// A token, or name:token,name:token; without it one is made and shown once.
+    /// A token of 16 characters or more, or name:token,name:token; without it one is made and shown once.
     #[arg(long, env = "CENTAVO_OPS_TOKEN", hide_env_values = true, value_name = "TOKENS", value_parser = secret)]
     pub ops_token: Option<Secret>,
     /// Play the card acquirer and the payment institution instead of calling them.
@@ -80,6 +92,9 @@ pub struct ServeArgs {
     /// How log lines look [default: text].
     #[arg(long, env = "CENTAVO_LOG_FORMAT")]
     pub log_format: Option<LogFormat>,
+    /// Which log lines are written: a level, or levels by module, as in info,centavo=debug [default: info,ractor=warn; demo: warn].
+    #[arg(long, env = "CENTAVO_LOG", value_name = "FILTER", value_parser = log_filter)]
+    pub log: Option<String>,
     /// Free space below which no command is taken, bytes [default: 68157440].
     #[arg(long, env = "CENTAVO_DISK_RESERVE_BYTES", value_name = "BYTES")]
     pub disk_reserve_bytes: Option<u64>,
@@ -118,7 +133,7 @@ pub struct JournalArgs {
     #[arg(long, env = "CENTAVO_DATA", value_name = "DIR")]
     pub data: Option<PathBuf>,
     /// Where a server that has the data open is called by operators [default: 127.0.0.1:8081].
-    #[arg(long, env = "CENTAVO_OPS_LISTEN", value_name = "ADDRESS:PORT")]
+    #[arg(long, env = "CENTAVO_OPS_LISTEN", value_name = "ADDRESS:PORT", value_parser = address)]
     pub ops_listen: Option<SocketAddr>,
     /// The server's token, or name:token,name:token, of which the first is used.
     #[arg(long, env = "CENTAVO_OPS_TOKEN", hide_env_values = true, value_name = "TOKENS", value_parser = secret)]
@@ -218,6 +233,10 @@ pub struct Settings {
     pub rate_limit: bool,
     /// How log lines look.
     pub log_format: LogFormat,
+    /// Which log lines are written, if that is said.
+    pub log: Option<String>,
+    /// The text of the master key, if the file has it. The variable comes before it.
+    pub master_key: Option<Secret>,
     /// How the index is cut.
     pub history: HistoryOptions,
     /// How the embedded store is opened.
@@ -292,8 +311,8 @@ impl ServeArgs {
     /// Reads the file, if one is named, and checks what all of it means.
     pub fn settings(self) -> Result<Settings, ConfigError> {
         let file = self.config.as_deref().map_or_else(|| Ok(File::default()), File::read)?;
-        let listen = self.listen.or(file.listen).unwrap_or(LISTEN_DEFAULT);
-        let ops_listen = self.ops_listen.or(file.ops_listen).unwrap_or(OPS_LISTEN_DEFAULT);
+        let listen = self.listen.or(address_of(file.listen)).unwrap_or(LISTEN_DEFAULT);
+        let ops_listen = self.ops_listen.or(address_of(file.ops_listen)).unwrap_or(OPS_LISTEN_DEFAULT);
         if listen == ops_listen && listen.port() != 0 {
             return Err(ConfigError::SharedAddress(listen));
         }
@@ -318,10 +337,12 @@ impl ServeArgs {
             store: store(self.store.or(file.store).as_deref())?,
             ops_tokens,
             made_ops_token,
-            sandbox: self.sandbox.or(file.sandbox).unwrap_or(false),
+            sandbox: self.sandbox.or(file.sandbox.map(Switch::is_on)).unwrap_or(false),
             webhook_allow: networks(self.webhook_allow.or(file.webhook_allow).as_deref().unwrap_or_default())?,
             rate_limit: self.rate_limit.or(file.rate_limit.map(Switch::is_on)).unwrap_or(true),
             log_format: self.log_format.or(file.log_format).unwrap_or(LogFormat::Text),
+            log: self.log.or(file.log.map(|Filter(filter)| filter)),
+            master_key: file.master_key,
             history,
             sled,
         })
@@ -368,7 +389,7 @@ impl JournalArgs {
         let tokens = self.ops_token.or(file.ops_token);
         Ok(JournalSettings {
             data: self.data.or(file.data).unwrap_or_else(|| PathBuf::from(DATA_DEFAULT)),
-            ops_listen: self.ops_listen.or(file.ops_listen).unwrap_or(OPS_LISTEN_DEFAULT),
+            ops_listen: self.ops_listen.or(address_of(file.ops_listen)).unwrap_or(OPS_LISTEN_DEFAULT),
             ops_token: tokens.map(|tokens| OpsTokens::first(tokens.reveal())).transpose()?,
         })
     }
@@ -410,17 +431,49 @@ impl DemoArgs {
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
-    listen: Option<SocketAddr>,
-    ops_listen: Option<SocketAddr>,
+    listen: Option<Address>,
+    ops_listen: Option<Address>,
     data: Option<PathBuf>,
     store: Option<String>,
     ops_token: Option<Secret>,
-    sandbox: Option<bool>,
+    master_key: Option<Secret>,
+    sandbox: Option<Switch>,
     webhook_allow: Option<String>,
     rate_limit: Option<Switch>,
     log_format: Option<LogFormat>,
+    log: Option<Filter>,
     disk_reserve_bytes: Option<u64>,
     ballast_bytes: Option<u64>,
+}
+
+/// An address as [`address`] reads it.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(try_from = "String")]
+struct Address(SocketAddr);
+
+impl TryFrom<String> for Address {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        address(&text).map(Self)
+    }
+}
+
+fn address_of(address: Option<Address>) -> Option<SocketAddr> {
+    address.map(|Address(address)| address)
+}
+
+/// A filter as [`log_filter`] reads it.
+#[derive(Debug, Deserialize)]
+#[serde(try_from = "String")]
+struct Filter(String);
+
+impl TryFrom<String> for Filter {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        log_filter(&text).map(Self)
+    }
 }
 
 /// `true` or `"on"`, `false` or `"off"`.
@@ -471,6 +524,45 @@ fn store(name: Option<&str>) -> Result<Store, ConfigError> {
 
 fn networks(list: &str) -> Result<Vec<Network>, NetworkError> {
     list.split(',').map(str::trim).filter(|network| !network.is_empty()).map(str::parse).collect()
+}
+
+/// An address to listen on: `127.0.0.1:8080`, `[::1]:8080`, a name such as `localhost:8080`, or `:8080` for all addresses.
+fn address(text: &str) -> Result<SocketAddr, String> {
+    const EXPECTED: &str =
+        "expected an address and a port, such as 127.0.0.1:8080, localhost:8080, [::1]:8080 or :8080";
+    if let Ok(address) = text.parse() {
+        return Ok(address);
+    }
+    let (host, port) = text.rsplit_once(':').ok_or(EXPECTED)?;
+    let port: u16 = port.parse().map_err(|_| EXPECTED)?;
+    if host.is_empty() {
+        return Ok(SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::UNSPECIFIED), port));
+    }
+    let found: Vec<_> =
+        (host, port).to_socket_addrs().map_err(|error| format!("{host}: {error}; {EXPECTED}"))?.collect();
+    // A name that has both is meant as IPv4, as the defaults are.
+    let found = found.iter().find(|address| address.is_ipv4()).or(found.first()).copied();
+    found.ok_or_else(|| format!("{host} has no address; {EXPECTED}"))
+}
+
+/// A filter of the log that means what it says. A word alone is a level: a misspelled one would be taken for a module's name, and
+/// silence all others.
+fn log_filter(text: &str) -> Result<String, String> {
+    let expected = |what: &str| {
+        format!(
+            "`{what}` is no level (off, error, warn, info, debug, trace) and no module=level, as in info,centavo=debug"
+        )
+    };
+    let directives: Vec<_> = text.split(',').map(str::trim).collect();
+    for directive in &directives {
+        let level = directive.rsplit_once('=').map_or(*directive, |(_, level)| level);
+        if !["off", "error", "warn", "info", "debug", "trace"].contains(&level.to_ascii_lowercase().as_str()) {
+            return Err(expected(directive));
+        }
+    }
+    let filter = directives.join(",");
+    EnvFilter::try_new(&filter).map_err(|error| error.to_string())?;
+    Ok(filter)
 }
 
 fn date(text: &str) -> Result<NaiveDate, &'static str> {
@@ -524,8 +616,10 @@ mod tests {
         let toml = "
             listen = '0.0.0.0:9000'
             data = '/srv/books'
-            ops_token = 'ana:one'
-            sandbox = true
+            ops_token = 'ana:one-token-of-ana'
+            sandbox = 'on'
+            master_key = '00'
+            log = 'warn,centavo=debug'
             webhook_allow = '10.0.0.0/8, ::1'
             rate_limit = 'off'
             log_format = 'json'
@@ -535,6 +629,8 @@ mod tests {
         assert_eq!(settings.data, Path::new("/srv/books"));
         assert_eq!((settings.sandbox, settings.rate_limit, settings.log_format), (true, false, LogFormat::Json));
         assert_eq!(settings.webhook_allow.len(), 2);
+        assert_eq!(settings.log.as_deref(), Some("warn,centavo=debug"));
+        assert_eq!(settings.master_key.as_ref().map(Secret::reveal), Some("00"));
         assert!(settings.made_ops_token.is_none());
 
         let flags = ["--listen", "127.0.0.1:1", "--sandbox", "off", "--rate-limit", "on", "--log-format", "text"];
@@ -563,12 +659,15 @@ mod tests {
 
     #[test]
     fn what_makes_no_sense_is_refused_by_name() {
-        let cases: [(&str, &[&str], &str); 9] = [
+        let cases: [(&str, &[&str], &str); 12] = [
             ("", &["--store", "postgres://db/books"], "a postgres:// store is not supported"),
             ("store = 'postgresql://db/books'", &[], "a postgres:// store is not supported"),
             ("", &["--store", "sqlite"], "the store must be sled"),
             ("", &["--listen", "127.0.0.1:8081"], "can't share the address 127.0.0.1:8081"),
             ("", &["--ops-token", "one,two"], "each must be name:token"),
+            ("", &["--ops-token", "fifteen-letters"], "at least 16 characters"),
+            ("log = 'loud'", &[], "`loud` is no level"),
+            ("sandbox = 'maybe'", &[], "at line 1"),
             ("", &["--webhook-allow", "10.0.0.0/99"], "`10.0.0.0/99` is not a network"),
             ("listem = '127.0.0.1:1'", &[], "at line 1: unknown field `listem`"),
             ("sandbox = true\nlisten = 'here'", &[], "at line 2"),
@@ -583,8 +682,59 @@ mod tests {
     }
 
     #[test]
+    fn addresses_have_many_spellings() {
+        for (text, meant) in [
+            ("127.0.0.1:1", "127.0.0.1:1"),
+            ("[::1]:1", "[::1]:1"),
+            ("localhost:8080", "127.0.0.1:8080"),
+            (":8080", "0.0.0.0:8080"),
+        ] {
+            assert_eq!(serve(&["--listen", text]).listen.unwrap().to_string(), meant);
+            assert_eq!(with_file(&format!("listen = '{text}'"), &[]).unwrap().listen.to_string(), meant);
+        }
+        for wrong in ["8080", "localhost", "localhost:", ":http", "127.0.0.1:70000", "::1:8080:x"] {
+            assert!(Args::try_parse_from(["centavo", "serve", "--listen", wrong]).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_filter_of_the_log_is_levels() {
+        for filter in ["info", "WARN", "off", "info,centavo=debug", "info, ractor=warn", "actors::journal=trace"] {
+            assert!(log_filter(filter).is_ok(), "{filter}");
+        }
+        for wrong in ["", "loud", "info,centavo", "centavo=loud", "info,,debug", "info;debug"] {
+            assert!(log_filter(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn help_names_every_variable_and_nothing_that_is_not_there() {
+        let help = |command: &str| {
+            let mut program = Args::command();
+            program.find_subcommand_mut(command).unwrap().render_long_help().to_string()
+        };
+        let serve = help("serve");
+        // The file's names, as it lists them itself.
+        let error = with_file("nothing = 1", &[]).unwrap_err().to_string();
+        let names: Vec<&str> = error.split('`').skip(3).step_by(2).collect();
+        assert!(names.len() >= 13, "{error}");
+        for name in names {
+            let variable = format!("CENTAVO_{}", name.to_uppercase());
+            assert!(serve.contains(&variable), "{variable} in {serve}");
+        }
+        let demo = help("demo");
+        assert!(demo.contains("CENTAVO_DATA") && demo.contains("CENTAVO_MASTER_KEY"), "{demo}");
+        for ignored in ["CENTAVO_SANDBOX", "CENTAVO_RATE_LIMIT"] {
+            assert!(!demo.contains(ignored), "a demonstration does not ask for {ignored}");
+        }
+        for later in ["parquet", "xlsx", "quickbooks", "netsuite", "csv-ptbr"] {
+            assert!(!help("export").contains(later), "{later} is not made yet");
+        }
+    }
+
+    #[test]
     fn tokens_are_not_debugged() {
-        let args = serve(&["--ops-token", "ana:tesouro"]);
+        let args = serve(&["--ops-token", "ana:tesouro-da-ana-e-do-rui"]);
         assert!(!format!("{args:?}").contains("tesouro"));
         assert!(!format!("{:?}", args.settings().unwrap()).contains("tesouro"));
     }

@@ -50,6 +50,14 @@ pub enum Failure {
         /// What went wrong.
         what: String,
     },
+    /// The server does not know the token.
+    #[error(
+        "the server at {address} does not accept the token: set CENTAVO_OPS_TOKEN (or --ops-token) to one of its tokens"
+    )]
+    WrongToken {
+        /// The address.
+        address: SocketAddr,
+    },
     /// The server said no.
     #[error("the server at {address} answered {status}: {body}")]
     Refused {
@@ -146,6 +154,9 @@ async fn ask(data: &Path, address: SocketAddr, token: &Secret, from: Sequence) -
     let (head, body) = answer.into_parts();
     if head.status == StatusCode::OK {
         return Ok(body);
+    }
+    if head.status == StatusCode::UNAUTHORIZED {
+        return Err(Failure::WrongToken { address });
     }
     let said = Limited::new(body, PROBLEM_BYTES_MAX).collect().await.map(|said| said.to_bytes()).unwrap_or_default();
     let body = String::from_utf8_lossy(&said).into_owned();

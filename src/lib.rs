@@ -11,6 +11,7 @@ pub mod export;
 pub mod folding;
 pub mod http;
 pub mod journal;
+pub mod logging;
 pub mod mask;
 pub mod network;
 pub mod rails;

@@ -4,11 +4,10 @@ use std::backtrace::Backtrace;
 use std::panic::{self, PanicHookInfo};
 use std::process::ExitCode;
 
-use centavo::config::{Args, BackupArgs, Command, DemoArgs, ExportArgs, LogFormat, ServeArgs, Settings};
-use centavo::{backup, demo, export, restore, serve, terminal, verify};
+use centavo::config::{Args, BackupArgs, Command, DemoArgs, ExportArgs, ServeArgs, Settings};
+use centavo::{backup, demo, export, logging, restore, serve, terminal, verify};
 use clap::Parser;
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tracing_subscriber::EnvFilter;
 
 #[tokio::main]
 async fn main() -> ExitCode {
@@ -33,7 +32,7 @@ type Done = Result<ExitCode, Box<dyn std::error::Error>>;
 
 async fn run_server(args: ServeArgs) -> Done {
     let settings = args.settings()?;
-    start_logging(settings.log_format, "info,ractor=warn");
+    start_logging(&settings, "info,ractor=warn");
     show_made_token(&settings);
     // From the first answer on, a signal must find somebody who drains.
     let terminate = signal(SignalKind::terminate())?;
@@ -47,7 +46,7 @@ async fn run_server(args: ServeArgs) -> Done {
 async fn run_demo(args: DemoArgs) -> Done {
     let charges = u64::from(args.charges);
     let mut settings = args.settings()?;
-    start_logging(settings.log_format, "warn");
+    start_logging(&settings, "warn");
     let operator = settings.ops_tokens.add_generated("demo")?;
     let guide =
         demo::Guide { data: settings.data.clone(), operator, made_ops_token: settings.made_ops_token.take(), charges };
@@ -110,13 +109,8 @@ async fn stop(running: serve::Running, end: End) -> ExitCode {
     }
 }
 
-fn start_logging(format: LogFormat, default: &str) {
-    let filter = EnvFilter::try_from_env("CENTAVO_LOG").unwrap_or_else(|_| EnvFilter::new(default));
-    let logs = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
-    match format {
-        LogFormat::Text => logs.init(),
-        LogFormat::Json => logs.json().init(),
-    }
+fn start_logging(settings: &Settings, default: &str) {
+    logging::start(settings.log_format, settings.log.as_deref().unwrap_or(default));
     panic::set_hook(Box::new(log_panic));
 }
 

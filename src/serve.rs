@@ -4,7 +4,7 @@ use std::fs;
 use std::io::Write as _;
 use std::net::SocketAddr;
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,7 +19,10 @@ use tokio::task::{JoinHandle, JoinSet};
 use crate::config::Settings;
 use crate::folding::search_key;
 use crate::http::app::App;
-use crate::http::front::{self, Front, Measures};
+use crate::http::credential::Secret;
+use crate::http::front::{self, Front};
+use crate::http::measures::{self, Measures};
+use crate::http::ops::backup::LastBackup;
 use crate::http::ops::health::Exposition;
 use crate::http::rate_limits::RateLimits;
 use crate::http::reports::Reporting;
@@ -34,10 +37,20 @@ pub enum StartError {
     #[error(transparent)]
     Open(#[from] OpenError),
     /// An address cannot be listened on.
-    #[error("{address}: {source}")]
+    #[error("{variable}: can't listen on {address}: {}", why_not(.source))]
     Listen {
+        /// What sets the address.
+        variable: &'static str,
         /// The address.
         address: SocketAddr,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// The data directory cannot be made or written to.
+    #[error("the data directory {}: it can't be written to: {source}", data.display())]
+    Unwritable {
+        /// The data directory.
+        data: PathBuf,
         /// What the system said.
         source: std::io::Error,
     },
@@ -51,6 +64,20 @@ pub enum StartError {
     #[error("the operating system gives no random bytes: {0}")]
     Random(#[from] getrandom::Error),
 }
+
+/// What a person can do about an address.
+fn why_not(source: &std::io::Error) -> String {
+    let advice = match source.kind() {
+        std::io::ErrorKind::AddrInUse => "another program listens there; end it, or choose another port",
+        std::io::ErrorKind::PermissionDenied => "this user may not; choose a port from 1024 on",
+        std::io::ErrorKind::AddrNotAvailable => "this machine does not have that address",
+        _ => return source.to_string(),
+    };
+    format!("{advice} ({source})")
+}
+
+const LISTEN_VARIABLE: &str = "CENTAVO_LISTEN";
+const OPS_LISTEN_VARIABLE: &str = "CENTAVO_OPS_LISTEN";
 
 /// Requests of one listener that may be under way at once.
 const IN_FLIGHT_MAX: usize = 16_384;
@@ -87,19 +114,26 @@ pub async fn start_with(
     settings: Settings,
     progress: impl Fn(u64, u64) + Send + 'static,
 ) -> Result<Running, StartError> {
+    let has_rail = rails.is_some();
     let options = EngineOptions {
         sandbox: settings.sandbox,
-        master_key: master_key(&settings.data)?,
+        master_key: master_key(&settings.data, settings.master_key.as_ref())?,
         room: RoomLimits::default(),
         idle: IDLE,
         rails,
         fold_name: search_key,
         history: settings.history,
     };
-    let sockets = [bind(settings.listen)?, bind(settings.ops_listen)?];
+    let addresses = [(LISTEN_VARIABLE, settings.listen), (OPS_LISTEN_VARIABLE, settings.ops_listen)];
+    let sockets = [bind(addresses[0])?, bind(addresses[1])?];
     let engine = Engine::open(&settings.data, &settings.sled, options, progress).await?;
     let mut registry = Registry::default();
     engine.metrics().register(&mut registry);
+    let measures = Measures::default();
+    measures.register(&mut registry);
+    measures::register_process(&mut registry);
+    let last_backup = LastBackup::of(&settings.data);
+    registry.register_collector(Box::new(last_backup.clone()));
     let webhooks = Webhooks::new(settings.webhook_allow, webhooks::CONNECTIONS_MAX, &mut registry)?;
     let app = Arc::new(App {
         engine,
@@ -108,30 +142,42 @@ pub async fn start_with(
         rate_limits: settings.rate_limit.then(RateLimits::default),
         opening: tokio::sync::Mutex::default(),
         backing_up: Arc::new(Semaphore::new(1)),
+        last_backup,
         exporting: Arc::new(Semaphore::new(1)),
         reporting: Reporting::default(),
         exposition: Exposition(registry),
         webhooks,
     });
     let (shutdown, told) = watch::channel(false);
-    let serve = |socket: TcpSocket, asked: SocketAddr, router: axum::Router| -> Result<_, StartError> {
-        let failed = |source| StartError::Listen { address: asked, source };
+    let serve = |socket: TcpSocket, (variable, address), router: axum::Router| -> Result<_, StartError> {
+        let failed = |source| StartError::Listen { variable, address, source };
         let listener = socket.listen(BACKLOG).map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
-        let metrics = app.engine.metrics();
-        let measures = Measures { seconds: metrics.http_seconds.clone(), failures: metrics.http_failures.clone() };
         let engine = Arc::clone(&app.engine);
         let limits = front::Limits {
             most: IN_FLIGHT_MAX,
             under_pressure: IN_FLIGHT_UNDER_PRESSURE_MAX,
             is_under_pressure: Box::new(move || engine.is_under_pressure()),
         };
-        let router = Front::new(limits, settings.sandbox, measures)?.before(router);
+        let router = Front::new(limits, settings.sandbox, measures.clone())?.before(router);
         Ok((address, tokio::spawn(server::run(listener, router, told.clone(), server::Limits::default()))))
     };
     let [public, operations] = sockets;
-    let (public, merchants) = serve(public, settings.listen, routes::public(&app))?;
-    let (operations, operators) = serve(operations, settings.ops_listen, routes::operations(&app))?;
+    let (public, merchants) = serve(public, addresses[0], routes::public(&app))?;
+    let (operations, operators) = serve(operations, addresses[1], routes::operations(&app))?;
+    if !has_rail {
+        tracing::warn!(
+            "no rail is configured: every charge and payout will be answered with 503 rail_not_configured; \
+             CENTAVO_SANDBOX=1 plays them"
+        );
+    }
+    if !operations.ip().is_loopback() {
+        tracing::warn!(
+            %operations,
+            "operators and metrics can be reached from beyond this machine, and nothing is encrypted here: put a proxy with TLS \
+             before it, or set CENTAVO_OPS_LISTEN to a loopback address"
+        );
+    }
     let engine = Arc::clone(&app.engine);
     let schedule = tokio::spawn(async move {
         let (renewing, watching) = (Arc::clone(&engine), Arc::clone(&engine));
@@ -177,8 +223,8 @@ impl Running {
 }
 
 /// Takes an address without listening yet: whoever connects while the data opens is refused, and sees that nothing is ready.
-fn bind(address: SocketAddr) -> Result<TcpSocket, StartError> {
-    let failed = |source| StartError::Listen { address, source };
+fn bind((variable, address): (&'static str, SocketAddr)) -> Result<TcpSocket, StartError> {
+    let failed = |source| StartError::Listen { variable, address, source };
     let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }.map_err(failed)?;
     socket.set_reuseaddr(true).and_then(|()| socket.bind(address)).map_err(failed)?;
     Ok(socket)
@@ -186,8 +232,8 @@ fn bind(address: SocketAddr) -> Result<TcpSocket, StartError> {
 
 /// The key that seals all others: `CENTAVO_MASTER_KEY` (64 hexadecimal digits), or the file `master.key` beside the data, made
 /// with the data. Whoever has the data and not this key cannot read a person's name; whoever loses it, neither.
-pub fn master_key(data: &Path) -> Result<[u8; 32], StartError> {
-    match existing_master_key(data)? {
+pub fn master_key(data: &Path, configured: Option<&Secret>) -> Result<[u8; 32], StartError> {
+    match existing_master_key(data, configured)? {
         Some(key) => Ok(key),
         // Another key would open nothing of what is there.
         None if data.join("journal").exists() => {
@@ -198,10 +244,11 @@ pub fn master_key(data: &Path) -> Result<[u8; 32], StartError> {
     }
 }
 
-/// The key that seals all others, where there is one.
-pub fn existing_master_key(data: &Path) -> Result<Option<[u8; 32]>, StartError> {
+/// The key that seals all others, where there is one: that of the variable, that of the settings' file, that of the data directory.
+pub fn existing_master_key(data: &Path, configured: Option<&Secret>) -> Result<Option<[u8; 32]>, StartError> {
     let wrong = |what: String| StartError::MasterKey(what);
-    if let Ok(text) = std::env::var("CENTAVO_MASTER_KEY") {
+    let variable = std::env::var("CENTAVO_MASTER_KEY").ok();
+    if let Some(text) = variable.as_deref().or(configured.map(Secret::reveal)) {
         let key = unhex(text.trim());
         return key.map(Some).ok_or_else(|| wrong("CENTAVO_MASTER_KEY must be 64 hexadecimal digits".to_owned()));
     }
@@ -211,7 +258,10 @@ pub fn existing_master_key(data: &Path) -> Result<Option<[u8; 32]>, StartError> 
             Some(key) => Ok(Some(key)),
             None => Err(wrong(format!("{} is not 64 hexadecimal digits: {PUT_IT_BACK}", path.display()))),
         },
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        // Where there is no directory, there is no file: what keeps it from being made is told when it is.
+        Err(error) if matches!(error.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory) => {
+            Ok(None)
+        }
         Err(error) => Err(wrong(format!("{}: {error}", path.display()))),
     }
 }
@@ -222,7 +272,7 @@ const PUT_IT_BACK: &str =
 
 fn make_master_key(data: &Path) -> Result<[u8; 32], StartError> {
     let path = data.join(MASTER_KEY_FILE);
-    let failed = |error: std::io::Error| StartError::MasterKey(format!("{}: {error}", path.display()));
+    let failed = |source| StartError::Unwritable { data: data.to_owned(), source };
     let mut key = [0; 32];
     getrandom::fill(&mut key)?;
     let text: String = key.iter().map(|byte| format!("{byte:02x}")).collect();

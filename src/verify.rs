@@ -47,7 +47,7 @@ fn check(data: &Path) -> Result<(Verified, bool), Failure> {
     let options = SledOptions { lock_wait: LOCK_WAIT, ..SledOptions::default() };
     let store = SledStore::open_existing(data, &options).map_err(VerifyError::from)?;
     let store: Arc<dyn Store> = Arc::new(store);
-    let key = existing_master_key(data)?;
+    let key = existing_master_key(data, None)?;
     let keyring = key.map(|key| Keyring::open_unchanged(key, Arc::clone(&store))).transpose();
     let keyring = keyring.map_err(VerifyError::from)?;
     let journal = terminal::bar("checking the journal", "Records");

@@ -770,13 +770,15 @@ fn card_outcome(charge: ObjectId, answer: CardAnswer) -> MerchantCommand {
     }
 }
 
-/// A store is stamped when it is made; nobody mints money by mistake.
+/// A store in which something was booked stays in its mode: nobody mints money by mistake. Until then it takes that of whoever opens it.
 fn check_mode(store: &dyn Store, sandbox: bool) -> Result<(), OpenError> {
     const STAMP: &[u8] = b"stamp/mode";
     let asked = if sandbox { "sandbox" } else { "live" };
     match store.state(STAMP)? {
         Some(made) if made == asked.as_bytes() => Ok(()),
-        Some(made) => Err(OpenError::WrongMode { made: String::from_utf8_lossy(&made).into_owned(), asked }),
-        None => Ok(store.put_state(STAMP, asked.as_bytes())?),
+        Some(made) if store.head(Partition(0))?.next > Sequence::FIRST => {
+            Err(OpenError::WrongMode { made: String::from_utf8_lossy(&made).into_owned(), asked })
+        }
+        _ => Ok(store.put_state(STAMP, asked.as_bytes())?),
     }
 }

@@ -1,6 +1,5 @@
 //! What is measured, from the first day. Names follow the Prometheus conventions; units are in the names.
 
-use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use prometheus_client::metrics::counter::Counter;
@@ -37,10 +36,6 @@ pub struct Metrics {
     pub oldest_unknown_seconds: Gauge,
     /// Sequence of the last published Record.
     pub published: Gauge<i64>,
-    /// HTTP requests by the time they took, seconds.
-    pub http_seconds: Histogram,
-    /// HTTP answers of 500 and above.
-    pub http_failures: Counter<u64, AtomicU64>,
 }
 
 fn histogram(start: f64, factor: f64, length: u16) -> Histogram {
@@ -66,8 +61,6 @@ impl Default for Metrics {
             due_lag_seconds: Gauge::default(),
             oldest_unknown_seconds: Gauge::default(),
             published: Gauge::default(),
-            http_seconds: histogram(0.000_1, 2.0, 16),
-            http_failures: Counter::default(),
         }
     }
 }
@@ -100,8 +93,6 @@ impl Metrics {
             "Age of the oldest rail call without an outcome",
             self.oldest_unknown_seconds.clone(),
         );
-        registry.register("http_request_seconds", "Time of HTTP requests", self.http_seconds.clone());
-        registry.register("http_failures", "HTTP answers of 500 and above", self.http_failures.clone());
     }
 
     /// A block became durable.

@@ -30,6 +30,16 @@ use server::Shopfront;
 /// How often each thing is measured; the median counts.
 const ROUNDS: usize = 3;
 
+const USAGE: &str = "\
+How fast split charges become durable: a table, a row for each thing that is measured, with its target.
+
+Usage: cargo bench --bench settlement [-- OPTIONS]
+
+  --quick        about two minutes instead of five
+  --only ROWS    only these rows, as in 14 or 3,14
+  --help         this
+";
+
 /// What to measure, and how long.
 pub(crate) struct Plan {
     quick: bool,
@@ -38,7 +48,11 @@ pub(crate) struct Plan {
 
 impl Plan {
     fn from_arguments() -> Self {
-        let arguments: Vec<String> = std::env::args().collect();
+        let arguments: Vec<String> = std::env::args().skip(1).collect();
+        if arguments.iter().any(|argument| argument == "--help" || argument == "-h") {
+            println!("{}\nThe rows are {}.", USAGE, ROWS.join(", "));
+            std::process::exit(0);
+        }
         let quick = arguments.iter().any(|argument| argument == "--quick");
         let only = arguments.iter().position(|argument| argument == "--only");
         let only = only.and_then(|at| arguments.get(at + 1)).map_or("", String::as_str);

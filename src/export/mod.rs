@@ -45,10 +45,13 @@ pub enum Format {
     /// The same columns, by RFC 4180.
     Csv,
     /// For people, as Brazilian spreadsheets read it. Not made by this release.
+    #[value(hide = true)]
     CsvPtbr,
     /// Not made by this release.
+    #[value(hide = true)]
     Parquet,
     /// Not made by this release.
+    #[value(hide = true)]
     Xlsx,
     /// For beancount.
     Beancount,
@@ -57,8 +60,10 @@ pub enum Format {
     /// For ledger.
     Ledger,
     /// Not made by this release.
+    #[value(hide = true)]
     Quickbooks,
     /// Not made by this release.
+    #[value(hide = true)]
     Netsuite,
 }
 

@@ -18,6 +18,7 @@ use subtle::ConstantTimeEq;
 use tokio::sync::Semaphore;
 
 use super::credential::{OpsTokens, api_key};
+use super::ops::backup::LastBackup;
 use super::ops::health::Exposition;
 use super::problem::{Code, FieldError, Problem};
 use super::rate_limits::RateLimits;
@@ -38,6 +39,8 @@ pub struct App {
     pub opening: tokio::sync::Mutex<()>,
     /// Taken while a backup is read: one at a time.
     pub backing_up: Arc<Semaphore>,
+    /// When a backup was last made.
+    pub last_backup: LastBackup,
     /// Taken while an export is made: one at a time.
     pub exporting: Arc<Semaphore>,
     /// The reports that are being made.

@@ -39,6 +39,11 @@ pub enum OpsTokensError {
     /// A token is empty or not visible ASCII.
     #[error("an operator's token must be visible ASCII characters")]
     Token,
+    /// A token is so short that it can be guessed.
+    #[error(
+        "an operator's token must have at least {TOKEN_LEN_MIN} characters, so that nobody guesses it; `openssl rand -hex 32` makes one"
+    )]
+    Short,
     /// A name is empty or not visible ASCII.
     #[error("an operator's name must be visible ASCII characters")]
     Name,
@@ -95,6 +100,8 @@ impl OpsTokens {
 }
 
 const LONE_OPERATOR: &str = "operator";
+/// Characters of an operator's token at least.
+const TOKEN_LEN_MIN: usize = 16;
 
 impl FromStr for OpsTokens {
     type Err = OpsTokensError;
@@ -109,7 +116,11 @@ impl FromStr for OpsTokens {
                 None => (LONE_OPERATOR, item),
             };
             let name = visible(name).ok_or(OpsTokensError::Name)?.to_owned();
-            let token_digest = digest(visible(token).ok_or(OpsTokensError::Token)?);
+            let token = visible(token).ok_or(OpsTokensError::Token)?;
+            if token.len() < TOKEN_LEN_MIN {
+                return Err(OpsTokensError::Short);
+            }
+            let token_digest = digest(token);
             if operators.iter().any(|operator| operator.token_digest == token_digest) {
                 return Err(OpsTokensError::Shared);
             }
@@ -227,13 +238,13 @@ mod tests {
     #[test]
     fn an_operator_is_known_by_the_token() {
         let cases = [
-            ("secret", "Bearer secret", Some("operator")),
-            ("ana:one,rui:two", "Bearer one", Some("ana")),
-            ("ana:one, rui:two", "Bearer two", Some("rui")),
-            ("ana:one:more", "Bearer one:more", Some("ana")),
-            ("ana:one,rui:two", "Bearer ana:one", None),
-            ("ana:one,rui:two", "Bearer three", None),
-            ("secret", "Bearer secre", None),
+            ("secret-of-sixteen-letters", "Bearer secret-of-sixteen-letters", Some("operator")),
+            ("ana:one-of-sixteen-letters,rui:two-of-sixteen-letters", "Bearer one-of-sixteen-letters", Some("ana")),
+            ("ana:one-of-sixteen-letters, rui:two-of-sixteen-letters", "Bearer two-of-sixteen-letters", Some("rui")),
+            ("ana:one-of-sixteen-letters:more", "Bearer one-of-sixteen-letters:more", Some("ana")),
+            ("ana:one-of-sixteen-letters,rui:two-of-sixteen-letters", "Bearer ana:one-of-sixteen-letters", None),
+            ("ana:one-of-sixteen-letters,rui:two-of-sixteen-letters", "Bearer three-of-sixteen-letters", None),
+            ("secret-of-sixteen-letters", "Bearer secret-of-sixteen-letter", None),
         ];
         for (configured, authorization, name) in cases {
             let tokens: OpsTokens = configured.parse().unwrap();
@@ -242,8 +253,8 @@ mod tests {
             let found = tokens.operator(&headers(&[("authorization", authorization)])).ok();
             assert_eq!(found, name, "{configured} {authorization}");
         }
-        let tokens: OpsTokens = "secret".parse().unwrap();
-        assert!(tokens.operator(&headers(&[("token", "secret")])).is_err());
+        let tokens: OpsTokens = "secret-of-sixteen-letters".parse().unwrap();
+        assert!(tokens.operator(&headers(&[("token", "secret-of-sixteen-letters")])).is_err());
         assert!(tokens.operator(&headers(&[])).is_err());
     }
 
@@ -253,10 +264,12 @@ mod tests {
             ("", OpsTokensError::Token),
             ("a b", OpsTokensError::Token),
             ("ana:", OpsTokensError::Token),
-            ("ana:one,", OpsTokensError::Nameless),
-            ("one,two", OpsTokensError::Nameless),
-            (":one", OpsTokensError::Name),
-            ("ana:one,rui:one", OpsTokensError::Shared),
+            ("fifteen-letters", OpsTokensError::Short),
+            ("ana:one-of-sixteen-letters,rui:two", OpsTokensError::Short),
+            ("ana:one-of-sixteen-letters,", OpsTokensError::Nameless),
+            ("one-of-sixteen-letters,two", OpsTokensError::Nameless),
+            (":one-of-sixteen-letters", OpsTokensError::Name),
+            ("ana:one-of-sixteen-letters,rui:one-of-sixteen-letters", OpsTokensError::Shared),
         ];
         for (configured, error) in cases {
             assert_eq!(configured.parse::<OpsTokens>().map(|_| ()), Err(error), "{configured}");

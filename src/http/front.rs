@@ -19,13 +19,13 @@ use axum::extract::{MatchedPath, Request};
 use axum::http::header::CONTENT_LENGTH;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method};
 use axum::response::{IntoResponse, Response};
-use prometheus_client::metrics::counter::Counter;
-use prometheus_client::metrics::histogram::Histogram;
 use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tower::{Layer, Service};
 
+use super::measures::Measures;
 use super::problem::{Code, Problem};
+use super::trace::{RequestContext, TRACERESPONSE, TraceContext};
 
 /// The version of the interface that every response names.
 pub const API_VERSION: &str = "1";
@@ -35,10 +35,6 @@ const API_VERSION_HEADER: HeaderName = HeaderName::from_static("api-version");
 const X_SANDBOX: HeaderName = HeaderName::from_static("x-sandbox");
 const REQUEST_ID_LEN_MAX: usize = 128;
 const RETRY_AFTER_SECONDS: u32 = 1;
-
-/// The id by which a request is known in answers and logs: the caller's, or one made here.
-#[derive(Debug)]
-struct RequestId(HeaderValue);
 
 /// The layer of what every route shares.
 #[derive(Clone)]
@@ -60,15 +56,6 @@ pub struct Limits {
     pub under_pressure: usize,
     /// Tells whether they do.
     pub is_under_pressure: Box<dyn Fn() -> bool + Send + Sync>,
-}
-
-/// What is measured of every request.
-#[derive(Debug)]
-pub struct Measures {
-    /// How long answers took, seconds.
-    pub seconds: Histogram,
-    /// Answers of 500 and above.
-    pub failures: Counter,
 }
 
 impl Front {
@@ -98,12 +85,6 @@ impl Shared {
             return None;
         }
         Arc::clone(&self.in_flight).try_acquire_owned().ok()
-    }
-}
-
-impl RequestId {
-    fn as_str(&self) -> &str {
-        self.0.to_str().expect("a request id is made of visible ASCII only")
     }
 }
 
@@ -139,14 +120,15 @@ where
     fn call(&mut self, request: Request) -> Self::Future {
         let front = Arc::clone(&self.front.0);
         let seen = Seen::by(&request, front.ids.of(request.headers()));
+        let context = seen.context.clone();
         let admitted = front.admit().map(|permit| {
             let handling = catch_unwind(AssertUnwindSafe(|| self.inner.call(request)));
             handling.map(|handling| {
                 // It gives the permit back when it is done, whoever still waits for it.
-                Unstoppable::new(async move {
+                Unstoppable::new(context.around(async move {
                     let _permit = permit;
                     handling.await
-                })
+                }))
             })
         });
         Box::pin(async move {
@@ -158,10 +140,8 @@ where
                 Some(Err(_panicked)) => Problem::new(Code::Internal).into_response(),
                 None => Problem::new(Code::Overloaded).retry_after(RETRY_AFTER_SECONDS).into_response(),
             };
-            front.measures.seconds.observe(seen.since.elapsed().as_secs_f64());
-            if response.status().is_server_error() {
-                front.measures.failures.inc();
-            }
+            let (route, took) = (seen.matched.as_ref(), seen.since.elapsed());
+            front.measures.answered(route, &seen.method, response.status(), took);
             Ok(seen.stamp(response, front.sandbox))
         })
     }
@@ -203,7 +183,7 @@ impl<T: Send + 'static> Drop for Unstoppable<T> {
 
 /// What of a request is still needed when its response is there.
 struct Seen {
-    id: RequestId,
+    context: RequestContext,
     method: Method,
     uri: axum::http::Uri,
     matched: Option<MatchedPath>,
@@ -211,9 +191,9 @@ struct Seen {
 }
 
 impl Seen {
-    fn by(request: &Request, id: RequestId) -> Self {
+    fn by(request: &Request, context: RequestContext) -> Self {
         Seen {
-            id,
+            context,
             method: request.method().clone(),
             uri: request.uri().clone(),
             matched: request.extensions().get::<MatchedPath>().cloned(),
@@ -223,16 +203,24 @@ impl Seen {
 
     fn stamp(self, mut response: Response, sandbox: bool) -> Response {
         if let Some(problem) = response.extensions_mut().remove::<Problem>() {
-            let body = problem.render(self.uri.path(), self.id.as_str());
+            let body = problem.render(self.uri.path(), self.context.id());
             response.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from(body.len()));
             *response.body_mut() = if self.method == Method::HEAD { Body::empty() } else { Body::from(body) };
         }
         let path = self.matched.as_ref().map_or("", MatchedPath::as_str);
         let micros = self.since.elapsed().as_micros() as u64;
         let status = response.status().as_u16();
-        tracing::debug!(method = %self.method, path, status, micros, request_id = self.id.as_str(), "answered");
+        if tracing::enabled!(tracing::Level::DEBUG) {
+            let method = &self.method;
+            self.context.during(|| tracing::debug!(%method, path, status, micros, "answered"));
+        }
         let headers = response.headers_mut();
-        headers.insert(X_REQUEST_ID, self.id.0);
+        if let Some(trace) = self.context.trace
+            && let Ok(trace) = HeaderValue::try_from(trace.to_string())
+        {
+            headers.insert(TRACERESPONSE, trace);
+        }
+        headers.insert(X_REQUEST_ID, self.context.id);
         headers.insert(API_VERSION_HEADER, HeaderValue::from_static(API_VERSION));
         if sandbox {
             headers.insert(X_SANDBOX, HeaderValue::from_static("true"));
@@ -249,22 +237,21 @@ struct RequestIds {
 }
 
 impl RequestIds {
-    fn of(&self, headers: &HeaderMap) -> RequestId {
+    /// The caller's id, or one made here; and the caller's trace, in which this request has a number of its own.
+    fn of(&self, headers: &HeaderMap) -> RequestContext {
         let fits = |id: &&HeaderValue| {
             (1..=REQUEST_ID_LEN_MAX).contains(&id.len()) && id.as_bytes().iter().all(u8::is_ascii_graphic)
         };
-        match headers.get(X_REQUEST_ID).filter(fits) {
-            Some(id) => RequestId(id.clone()),
-            None => self.made(),
-        }
+        let count = self.next.fetch_add(1, Ordering::Relaxed);
+        let id = headers.get(X_REQUEST_ID).filter(fits).cloned().unwrap_or_else(|| self.made(count));
+        RequestContext { id, trace: TraceContext::of(headers, self.origin ^ count) }
     }
 
-    fn made(&self) -> RequestId {
+    fn made(&self, count: u64) -> HeaderValue {
         const DIGITS: &[u8; 16] = b"0123456789abcdef";
-        let count = self.next.fetch_add(1, Ordering::Relaxed);
         let number = u128::from(self.origin) << 64 | u128::from(count);
         let id: [u8; 32] = std::array::from_fn(|index| DIGITS[(number >> (124 - 4 * index)) as usize & 0xF]);
-        RequestId(HeaderValue::from_bytes(&id).expect("hexadecimal digits are allowed in a header"))
+        HeaderValue::from_bytes(&id).expect("hexadecimal digits are allowed in a header")
     }
 }
 
@@ -286,10 +273,6 @@ mod tests {
         panic!("a handler's mistake")
     }
 
-    fn measures() -> Measures {
-        Measures { seconds: Histogram::new([1.0]), failures: Counter::default() }
-    }
-
     fn limits(most: usize) -> Limits {
         Limits { most, under_pressure: most, is_under_pressure: Box::new(|| false) }
     }
@@ -306,7 +289,7 @@ mod tests {
                     explode().await
                 }),
             );
-        Front::new(limits(in_flight_max), sandbox, measures()).unwrap().before(routes)
+        Front::new(limits(in_flight_max), sandbox, Measures::default()).unwrap().before(routes)
     }
 
     async fn ask(router: &Router, method: &str, path: &str, request_id: Option<&str>) -> Response {
@@ -369,6 +352,19 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_trace_is_answered_as_one_of_its_parts() {
+        let trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+        let asked = async |traceparent: &str| {
+            let request = Request::builder().uri("/things/7").header("host", "a").header("traceparent", traceparent);
+            router(8, false).oneshot(request.body(Body::empty()).unwrap()).await.unwrap()
+        };
+        let answer = asked(trace).await.headers()["traceresponse"].to_str().unwrap().to_owned();
+        assert_eq!((&answer[..36], &answer[52..]), (&trace[..36], &trace[52..]), "the same trace");
+        assert_ne!(answer[36..52], trace[36..52], "another part of it");
+        assert!(!asked("00-nothing").await.headers().contains_key("traceresponse"));
+    }
+
+    #[tokio::test]
     async fn hanging_up_cancels_nothing() {
         let [entered, release, finished] = [(); 3].map(|()| Arc::new(Notify::new()));
         let handler = {
@@ -379,8 +375,9 @@ mod tests {
                 finished.notify_one();
             }
         };
-        let router =
-            Front::new(limits(1), false, measures()).unwrap().before(Router::new().route("/slow", get(handler)));
+        let router = Front::new(limits(1), false, Measures::default())
+            .unwrap()
+            .before(Router::new().route("/slow", get(handler)));
         let caller = tokio::spawn({
             let router = router.clone();
             async move { ask(&router, "GET", "/slow", None).await }
@@ -409,7 +406,7 @@ mod tests {
     #[tokio::test]
     async fn one_too_many_is_turned_away_at_once() {
         let (entered, release) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
-        let router = Front::new(limits(1), false, measures())
+        let router = Front::new(limits(1), false, Measures::default())
             .unwrap()
             .before(Router::new().route("/slow", slow(&entered, &release)));
         let slow = tokio::spawn({
@@ -436,7 +433,7 @@ mod tests {
         };
         let (entered, release) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
         let routes = Router::new().route("/slow", slow(&entered, &release)).route("/quick", get(|| async { "done" }));
-        let router = Front::new(limits, false, measures()).unwrap().before(routes);
+        let router = Front::new(limits, false, Measures::default()).unwrap().before(routes);
         assert_eq!(ask(&router, "GET", "/quick", None).await.status(), 200, "the first is always let in");
         let slow = tokio::spawn({
             let router = router.clone();

@@ -17,6 +17,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 struct Process {
     child: Child,
     log: BufReader<ChildStderr>,
+    /// What it said before it served.
+    begun: String,
     public: String,
     operations: String,
     client: Client,
@@ -32,7 +34,7 @@ fn command(folder: &Path) -> Command {
         .env("CENTAVO_DATA", folder)
         .env("CENTAVO_LISTEN", "127.0.0.1:0")
         .env("CENTAVO_OPS_LISTEN", "127.0.0.1:0")
-        .env("CENTAVO_OPS_TOKEN", "ana:token-of-ana,rui:token-of-rui")
+        .env("CENTAVO_OPS_TOKEN", "ana:token-of-operator-ana,rui:token-of-operator-rui")
         .env("CENTAVO_RATE_LIMIT", "off")
         .env("CENTAVO_LOG_FORMAT", "json")
         .stdin(Stdio::null())
@@ -52,18 +54,19 @@ impl Process {
     fn start(mut command: Command) -> Self {
         let mut child = command.spawn().unwrap();
         let mut log = BufReader::new(child.stderr.take().unwrap());
-        let mut line = String::new();
+        let (mut line, mut begun) = (String::new(), String::new());
         let serving = loop {
+            begun.push_str(&line);
             line.clear();
             assert!(log.read_line(&mut line).unwrap() > 0, "it ended before it served: {:?}", child.wait());
             let entry: Value = serde_json::from_str(&line).unwrap_or_default();
-            if entry["fields"]["message"] == "serving" {
-                break entry["fields"].clone();
+            if entry["message"] == "serving" {
+                break entry.clone();
             }
         };
         let address = |name: &str| format!("http://{}", text(&serving[name]));
         let client = Client::builder().no_proxy().build().unwrap();
-        Self { child, log, public: address("public"), operations: address("operations"), client }
+        Self { child, log, begun, public: address("public"), operations: address("operations"), client }
     }
 
     async fn ops(&self, token: &str, method: Method, path: &str, body: Value) -> (u16, Value) {
@@ -73,9 +76,9 @@ impl Process {
 
     async fn merchant(&self) -> String {
         let body = json!({"name": "Loja", "document": cnpj(1), "split_enabled": true, "cashout_enabled": false});
-        let (_, merchant) = self.ops("token-of-ana", Method::POST, "/ops/merchants", body).await;
+        let (_, merchant) = self.ops("token-of-operator-ana", Method::POST, "/ops/merchants", body).await;
         let path = format!("/ops/merchants/{}/api-keys", text(&merchant["id"]));
-        let (_, key) = self.ops("token-of-rui", Method::POST, &path, json!({})).await;
+        let (_, key) = self.ops("token-of-operator-rui", Method::POST, &path, json!({})).await;
         text(&key["api_key"])
     }
 
@@ -88,7 +91,7 @@ impl Process {
     }
 
     async fn cut(&self) -> u64 {
-        let (_, balance) = self.ops("token-of-ana", Method::GET, "/ops/trial-balance", json!({})).await;
+        let (_, balance) = self.ops("token-of-operator-ana", Method::GET, "/ops/trial-balance", json!({})).await;
         balance["cut"]["0"].as_u64().unwrap()
     }
 
@@ -97,11 +100,11 @@ impl Process {
         assert!(sent.success());
     }
 
-    /// Waits for the end; gives how it ended and the rest of its log.
+    /// Waits for the end; gives how it ended and its log.
     fn ended(&mut self) -> (ExitStatus, String) {
-        let mut rest = String::new();
-        self.log.read_to_string(&mut rest).unwrap();
-        (self.child.wait().unwrap(), rest)
+        let mut said = std::mem::take(&mut self.begun);
+        self.log.read_to_string(&mut said).unwrap();
+        (self.child.wait().unwrap(), said)
     }
 }
 
@@ -119,10 +122,14 @@ async fn answer(request: reqwest::RequestBuilder) -> (u16, Value) {
 }
 
 /// Runs a program that is expected to end by itself.
-fn refused(mut command: Command) -> String {
+fn refused(command: Command) -> String {
+    ended_with(1, command)
+}
+
+fn ended_with(code: i32, mut command: Command) -> String {
     let Output { status, stderr, .. } = command.output().unwrap();
     let said = String::from_utf8(stderr).unwrap();
-    assert_eq!(status.code(), Some(1), "{said}");
+    assert_eq!(status.code(), Some(code), "{said}");
     assert!(!said.contains("panicked"), "{said}");
     said
 }
@@ -154,7 +161,8 @@ async fn sigterm_answers_what_is_under_way_and_exits_0() {
     let process = Process::start(sandbox(folder.path()));
     let (status, found) = process.api(&key, "/api/pix", &json!({"txid": charge["txid"]})).await;
     assert_eq!((status, &found["status"]), (200, &json!("pending")));
-    let (_, _) = process.ops("token-of-ana", Method::POST, "/ops/sandbox/clock", json!({"advance_seconds": 60})).await;
+    let (_, _) =
+        process.ops("token-of-operator-ana", Method::POST, "/ops/sandbox/clock", json!({"advance_seconds": 60})).await;
     let (_, found) = process.api(&key, "/api/pix", &json!({"txid": charge["txid"]})).await;
     assert_eq!(found["status"], "CONCLUIDA", "a charge that was pending at the end is not forgotten");
 }
@@ -167,8 +175,9 @@ async fn what_was_acknowledged_outlives_a_kill() {
     for _ in 0..5 {
         assert_eq!(process.api(&key, "/api/card", &card(10_000, APPROVED)).await.0, 201);
     }
-    let (_, moved) =
-        process.ops("token-of-ana", Method::POST, "/ops/sandbox/clock", json!({"advance_seconds": 86_400})).await;
+    let (_, moved) = process
+        .ops("token-of-operator-ana", Method::POST, "/ops/sandbox/clock", json!({"advance_seconds": 86_400}))
+        .await;
     let expected = process.balance(&key).await;
     assert_eq!(expected["pending"], 5 * 9_403);
     process.child.kill().unwrap();
@@ -176,7 +185,8 @@ async fn what_was_acknowledged_outlives_a_kill() {
 
     let process = Process::start(sandbox(folder.path()));
     assert_eq!(process.balance(&key).await, expected);
-    let (_, now) = process.ops("token-of-ana", Method::POST, "/ops/sandbox/clock", json!({"advance_seconds": 0})).await;
+    let (_, now) =
+        process.ops("token-of-operator-ana", Method::POST, "/ops/sandbox/clock", json!({"advance_seconds": 0})).await;
     assert!(time(&now["now"]) >= time(&moved["now"]), "the clock went back: {now} after {moved}");
 }
 
@@ -221,11 +231,16 @@ async fn one_folder_is_open_once() {
 }
 
 #[tokio::test]
-async fn a_folder_stays_in_the_mode_it_was_made_in() {
+async fn a_folder_stays_in_the_mode_in_which_something_was_booked() {
     for is_sandbox in [true, false] {
         let folder = tempfile::tempdir().unwrap();
         let in_mode = |is_sandbox: bool| if is_sandbox { sandbox(folder.path()) } else { command(folder.path()) };
+        // One who forgot to say which has lost nothing yet.
+        let mut process = Process::start(in_mode(!is_sandbox));
+        process.terminate();
+        assert_eq!(process.ended().0.code(), Some(0));
         let mut process = Process::start(in_mode(is_sandbox));
+        process.merchant().await;
         process.terminate();
         assert_eq!(process.ended().0.code(), Some(0));
         let said = refused(in_mode(!is_sandbox));
@@ -237,10 +252,74 @@ async fn a_folder_stays_in_the_mode_it_was_made_in() {
 }
 
 #[tokio::test]
+async fn a_start_warns_of_what_one_would_find_out_too_late() {
+    let said_by = |mut command: Command| {
+        let folder = tempfile::tempdir().unwrap();
+        command.env("CENTAVO_DATA", folder.path());
+        let mut process = Process::start(command);
+        process.terminate();
+        process.ended().1
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let warnings = |log: &str| -> Vec<String> {
+        let lines = log.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        lines.filter(|line| line["level"] == "WARN").map(|line| text(&line["message"])).collect()
+    };
+    let live = warnings(&said_by(command(folder.path())));
+    assert!(live.len() == 1 && live[0].contains("no rail") && live[0].contains("503"), "{live:?}");
+    assert_eq!(warnings(&said_by(sandbox(folder.path()))), [""; 0]);
+    let mut exposed = sandbox(folder.path());
+    exposed.env("CENTAVO_OPS_LISTEN", ":0");
+    let exposed = warnings(&said_by(exposed));
+    assert!(exposed.len() == 1 && exposed[0].contains("beyond this machine"), "{exposed:?}");
+}
+
+#[tokio::test]
+async fn a_log_for_people_that_is_no_terminal_has_no_colors() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = command(folder.path());
+    command.env("CENTAVO_LOG_FORMAT", "text").env("CENTAVO_LOG", "info,centavo=debug");
+    let mut child = command.spawn().unwrap();
+    let mut log = BufReader::new(child.stderr.take().unwrap());
+    let mut said = String::new();
+    while !said.contains("serving") {
+        assert!(log.read_line(&mut said).unwrap() > 0, "it ended before it served: {said}");
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(said.contains("WARN") && said.contains("no rail") && !said.contains('\u{1b}'), "{said}");
+}
+
+#[tokio::test]
+async fn every_line_of_a_request_has_its_id_and_its_trace() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = sandbox(folder.path());
+    command.env("CENTAVO_LOG", "info,centavo=debug");
+    let mut process = Process::start(command);
+    let trace = "4bf92f3577b34da6a3ce929d0e0e4736";
+    let request = process.client.get(format!("{}/api/balance", process.public)).header("x-request-id", "r-42");
+    let request = request.header("traceparent", format!("00-{trace}-00f067aa0ba902b7-01"));
+    let answer = request.send().await.unwrap();
+    assert!(answer.headers()["traceresponse"].to_str().unwrap().starts_with(&format!("00-{trace}-")));
+    process.terminate();
+    let log = process.ended().1;
+    let lines = log.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let of_request: Vec<_> = lines.filter(|line| line["request_id"] == "r-42").collect();
+    let answered = of_request.iter().find(|line| line["message"] == "answered").unwrap_or_else(|| panic!("{log}"));
+    assert_eq!((&answered["trace_id"], &answered["status"]), (&json!(trace), &json!(401)));
+    assert_eq!((&answered["path"], &answered["level"]), (&json!("/api/balance"), &json!("DEBUG")));
+}
+
+#[tokio::test]
 async fn every_named_operator_may_call_and_no_token_is_told() {
     let folder = tempfile::tempdir().unwrap();
     let mut process = Process::start(sandbox(folder.path()));
-    for (token, status) in [("token-of-ana", 200), ("token-of-rui", 200), ("ana", 401), ("ana:token-of-ana", 401)] {
+    for (token, status) in [
+        ("token-of-operator-ana", 200),
+        ("token-of-operator-rui", 200),
+        ("ana", 401),
+        ("ana:token-of-operator-ana", 401),
+    ] {
         assert_eq!(process.ops(token, Method::GET, "/ops/trial-balance", json!({})).await.0, status, "{token}");
     }
     let key = process.merchant().await;
@@ -269,12 +348,19 @@ async fn without_a_token_one_is_made_and_shown() {
             token = line.split_whitespace().last().map(str::to_owned);
         }
         let entry: Value = serde_json::from_str(&line).unwrap_or_default();
-        if entry["fields"]["message"] == "serving" {
-            break text(&entry["fields"]["operations"]);
+        if entry["message"] == "serving" {
+            break text(&entry["operations"]);
         }
     };
     let client = Client::builder().no_proxy().build().unwrap();
-    let mut process = Process { child, log, public: String::new(), operations: format!("http://{operations}"), client };
+    let mut process = Process {
+        child,
+        log,
+        begun: String::new(),
+        public: String::new(),
+        operations: format!("http://{operations}"),
+        client,
+    };
     let status = process.ops(&token.unwrap(), Method::GET, "/ops/trial-balance", json!({})).await.0;
     assert_eq!(status, 200);
     process.terminate();
@@ -296,14 +382,21 @@ async fn wrong_settings_are_told() {
         ("CENTAVO_WEBHOOK_ALLOW", "10.0.0.0/99", "networks"),
         ("CENTAVO_CONFIG", "/nowhere/centavo.toml", "/nowhere/centavo.toml"),
         ("CENTAVO_MASTER_KEY", "short", "64 hexadecimal digits"),
+        ("CENTAVO_OPS_TOKEN", "fifteen-letters", "at least 16 characters"),
+        ("CENTAVO_DATA", "/dev/null/data", "/dev/null/data: it can't be written to"),
     ] {
         let said = refused(with(name, value));
+        assert!(said.contains(told), "{name}={value}: {said}");
+    }
+    for (name, value, told) in [("CENTAVO_LOG", "loud", "no level"), ("CENTAVO_LISTEN", "8080", "localhost:8080")] {
+        let said = ended_with(2, with(name, value));
         assert!(said.contains(told), "{name}={value}: {said}");
     }
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
     let said = refused(with("CENTAVO_LISTEN", &address));
-    assert!(said.contains(&address), "{said}");
+    let told = [&address, "CENTAVO_LISTEN", "another program listens there"];
+    assert!(told.iter().all(|told| said.contains(*told)), "{said}");
 }
 
 #[tokio::test]

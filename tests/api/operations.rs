@@ -1,5 +1,7 @@
 //! The operators' listener: merchants, keys, the books, the clock, health and metrics; and the description of both listeners.
 
+use std::collections::BTreeMap;
+
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -306,7 +308,7 @@ async fn health_and_metrics_need_no_credential() {
     }
     let answer = world.send(Method::GET, "/metrics", &[], "").await;
     assert_eq!(answer.status, 200);
-    assert!(answer.header("content-type").unwrap().starts_with("application/openmetrics-text"));
+    assert!(answer.header("content-type").unwrap().starts_with("text/plain; version=0.0.4"));
     let samples = samples(&answer.text);
     let value = |name: &str| samples.iter().find(|(found, _)| found == name).map(|(_, value)| *value);
     assert_eq!(value("centavo_journal_records_total"), value("centavo_journal_published_sequence"));
@@ -320,25 +322,68 @@ async fn health_and_metrics_need_no_credential() {
         "centavo_projector_lag_seconds_count",
         "centavo_actors_awake{kind=\"merchant\"}",
         "centavo_http_request_seconds_count",
+        "centavo_http_requests_total{route=\"/api/card\",method=\"POST\",status=\"2xx\"}",
+        "centavo_http_requests_total{route=\"/ops/merchants\",method=\"POST\",status=\"2xx\"}",
+        "centavo_build_info{version=\"0.1.0\"}",
+        "process_start_time_seconds",
+        "process_uptime_seconds",
+        "process_resident_memory_bytes",
+        "process_virtual_memory_bytes",
+        "process_open_fds",
+        "process_max_fds",
     ] {
         assert!(value(name).is_some_and(|value| value > 0.0), "{name}: {:?}", value(name));
     }
     assert_eq!(value("centavo_http_failures_total"), Some(0.0));
+    assert!(value("process_cpu_seconds_total").is_some());
+    assert_eq!(value("centavo_backup_age_seconds"), None, "there was none");
+    let backup = world.ops_get("/ops/backup").await;
+    assert_eq!(backup.status, 200);
+    let mut made_up = 0;
+    for (method, path) in [("BREW", "/api/card"), ("GET", "/nowhere/1"), ("GET", "/nowhere/2")] {
+        made_up += u64::from(world.send(method.parse().unwrap(), path, &[], "").await.status >= 400);
+    }
+    let after = world.send(Method::GET, "/metrics", &[], "").await.text;
+    let samples = self::samples(&after);
+    let value = |name: &str| samples.iter().find(|(found, _)| found == name).map(|(_, value)| *value);
+    assert!(value("centavo_backup_age_seconds").is_some_and(|age| (0.0..3_600.0).contains(&age)), "{after}");
+    assert_eq!(made_up, 3);
+    let made_up = "centavo_http_requests_total{route=\"none\",method=\"GET\",status=\"4xx\"}";
+    assert_eq!(value(made_up), Some(2.0), "paths of no route are one: {after}");
+    let brewed = "centavo_http_requests_total{route=\"/api/card\",method=\"other\",status=\"4xx\"}";
+    assert_eq!(value(brewed), Some(1.0), "so are methods");
     for secret in [&merchant.key, "João", "12345678909", APPROVED] {
         assert!(!answer.text.contains(secret), "{secret} in the metrics");
     }
 }
 
-/// The samples of an exposition: every line is a comment or a name, perhaps labels, and a number; `# EOF` ends it.
+/// The samples of an exposition: a name, perhaps labels, and a number. Each metric was described before, in what it is and as what, and
+/// is named for it, as `promtool check metrics` wants it.
 fn samples(text: &str) -> Vec<(String, f64)> {
-    assert_eq!(text.lines().last(), Some("# EOF"));
-    let lines = text.lines().filter(|line| !line.starts_with("# "));
-    lines
-        .map(|line| {
-            let (name, value) = line.rsplit_once(' ').unwrap();
-            let bare = name.split('{').next().unwrap();
-            assert!(bare.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b':'), "{line}");
-            (name.to_owned(), value.parse().unwrap_or_else(|_| panic!("{line}")))
-        })
-        .collect()
+    let mut kinds: BTreeMap<&str, &str> = BTreeMap::new();
+    let mut samples = Vec::new();
+    let mut helped = "";
+    for line in text.lines() {
+        if let Some(help) = line.strip_prefix("# HELP ") {
+            helped = help.split_once(' ').filter(|(_, help)| !help.is_empty()).unwrap_or_else(|| panic!("{line}")).0;
+            continue;
+        }
+        if let Some((name, kind)) = line.strip_prefix("# TYPE ").and_then(|described| described.split_once(' ')) {
+            assert_eq!(name, helped, "{line}: help comes before the type");
+            assert!(["counter", "gauge", "histogram"].contains(&kind), "{line}");
+            assert_eq!(name.ends_with("_total"), kind == "counter", "{line}");
+            assert!(!["_count", "_sum", "_bucket"].iter().any(|end| name.ends_with(end)), "{line}");
+            assert!(kinds.insert(name, kind).is_none(), "{line}: twice");
+            continue;
+        }
+        let (name, value) = line.rsplit_once(' ').unwrap();
+        let bare = name.split('{').next().unwrap();
+        assert!(bare.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_'), "{line}");
+        let of_histogram = ["_count", "_sum", "_bucket"].iter().find_map(|end| bare.strip_suffix(end));
+        let is_described =
+            kinds.contains_key(bare) || of_histogram.is_some_and(|name| kinds.get(name) == Some(&"histogram"));
+        assert!(is_described, "{line} is not described");
+        samples.push((name.to_owned(), value.parse().unwrap_or_else(|_| panic!("{line}"))));
+    }
+    samples
 }

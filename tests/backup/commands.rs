@@ -111,7 +111,7 @@ pub(crate) fn fill(data: &Path, changes: u64) {
 async fn change(data: &Path, changes: u64) {
     let options = EngineOptions {
         sandbox: true,
-        master_key: centavo::serve::master_key(data).unwrap(),
+        master_key: centavo::serve::master_key(data, None).unwrap(),
         room: RoomLimits::default(),
         idle: Duration::from_secs(60),
         rails: None,

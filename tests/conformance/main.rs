@@ -1,14 +1,16 @@
-//! The running server against what others wrote: a fuzzer that reads the description of the interface, a parser of PIX codes, verifiers of
-//! signatures, and a judge of documents.
+//! The running server against what others wrote: a fuzzer and generators of clients that read the description of the interface, a parser
+//! of PIX codes, verifiers of signatures, and judges of documents and of metrics.
 //!
 //! They are tools of other languages. `tests/conformance/README.md` says how to get them. A test whose tool is not there says so and
 //! passes, unless `CENTAVO_CONFORMANCE=required`.
 
 #![allow(clippy::unwrap_used)]
 
+mod clients;
 mod documents;
 #[path = "../harness/mod.rs"]
 mod harness;
+mod metrics;
 mod pix_codes;
 mod schemathesis;
 mod tool;

@@ -27,6 +27,11 @@ pub(crate) fn node(module: &str) -> Option<Command> {
     found(loaded, &format!("Node with {module}")).then(command)
 }
 
+/// A program of the system. None when it is not there.
+pub(crate) fn program(name: &str) -> Option<Command> {
+    found(Command::new(name).arg("--version").output(), name).then(|| Command::new(name))
+}
+
 fn found(loaded: std::io::Result<Output>, what: &str) -> bool {
     let is_there = loaded.is_ok_and(|output| output.status.success());
     if !is_there {

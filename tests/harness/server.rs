@@ -203,7 +203,7 @@ fn ended_within(child: &mut Child, time: Duration) -> Option<ExitStatus> {
 fn listen_to(stderr: ChildStderr, kept: &Log, serving: &Sender<[String; 2]>) {
     for line in BufReader::new(stderr).lines().map_while(Result::ok) {
         let log: serde_json::Value = serde_json::from_str(&line).unwrap_or_default();
-        let address = |name: &str| log["fields"][name].as_str().map(|address| format!("http://{address}"));
+        let address = |name: &str| log[name].as_str().map(|address| format!("http://{address}"));
         if let (Some(public), Some(operations)) = (address("public"), address("operations")) {
             let _nobody_waits = serving.send([public, operations]);
         }

@@ -1,0 +1,30 @@
+//! The metrics beside `promtool`, which judges their format, names and units.
+
+use std::process::Command;
+use std::time::Duration;
+
+use crate::harness::server::{Launch, OPS_TOKEN, Server};
+use crate::tool;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn promtool_has_nothing_to_say_about_the_metrics() {
+    let Some(promtool) = tool::program("promtool") else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(&Launch::on(folder.path())).await.unwrap();
+    let get = async |path: &str| {
+        let asked = reqwest::Client::new().get(format!("{}{path}", server.operations)).bearer_auth(OPS_TOKEN);
+        asked.send().await.unwrap().error_for_status().unwrap().text().await.unwrap()
+    };
+    get("/ops/backup").await;
+    let metrics = get("/metrics").await;
+    assert!(
+        metrics.contains("centavo_http_requests_total{") && metrics.contains("centavo_backup_age_seconds"),
+        "{metrics}"
+    );
+    let file = folder.path().join("metrics.txt");
+    std::fs::write(&file, metrics).unwrap();
+    let mut check = Command::new("sh");
+    check.args(["-c", r#""$0" check metrics < "$1""#]).arg(promtool.get_program()).arg(file);
+    let said = tool::run(check, Duration::from_secs(60)).unwrap_or_else(|said| panic!("{said}"));
+    assert_eq!(said.trim(), "");
+}
