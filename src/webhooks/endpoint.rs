@@ -13,7 +13,7 @@ pub(super) const RETRY_AFTER_SECONDS: [i64; 9] = [5, 300, 1_800, 7_200, 18_000, 
 /// How many notices wait at one endpoint; more of them stay in the journal until there is room.
 pub(super) const WAITING_MAX: usize = 1_000;
 /// How many notices of one endpoint are taken from the journal in one go.
-pub(super) const TAKEN_AT_ONCE: usize = 64;
+const TAKEN_AT_ONCE: usize = 64;
 /// How many are under way at once at an endpoint that was not called yet.
 const AT_ONCE_AT_FIRST: usize = 4;
 /// An endpoint whose last answer took longer is slow, milliseconds.
@@ -83,6 +83,8 @@ pub(super) struct Endpoint {
     pool: Pool,
     /// Whether the journal may have more than was taken from it.
     is_behind: bool,
+    /// With how much room it is filled from the journal.
+    refill_room: usize,
     is_changed: bool,
 }
 
@@ -105,6 +107,7 @@ impl Endpoint {
             at_once: if is_failing { 1 } else { AT_ONCE_AT_FIRST },
             pool: if is_failing { Pool::Troubled } else { Pool::Answering },
             is_behind: true,
+            refill_room: 1,
             is_changed: true,
         };
         kept.waiting.into_iter().filter(|waiting| waiting.number <= count).for_each(|waiting| endpoint.insert(waiting));
@@ -153,7 +156,7 @@ impl Endpoint {
 
     /// The journal has something new.
     pub(super) fn has_news(&mut self) {
-        self.is_behind = true;
+        (self.is_behind, self.refill_room) = (true, 1);
     }
 
     /// The journal has no more than was taken from it.
@@ -162,10 +165,12 @@ impl Endpoint {
     }
 
     /// The number of the next notice to be taken from the journal, and how many in one go; none while
-    /// there is nothing new, or less room than this.
-    pub(super) fn wanted(&self, room_min: usize) -> Option<(u64, usize)> {
+    /// there is nothing new or no room. After that it is filled anew when there is news, or some room.
+    pub(super) fn wanted(&mut self) -> Option<(u64, usize)> {
         let room = WAITING_MAX.saturating_sub(self.waiting.len());
-        (self.is_behind && room >= room_min).then_some((self.through + 1, room.min(TAKEN_AT_ONCE)))
+        let is_wanted = self.is_behind && room >= self.refill_room;
+        self.refill_room = if is_wanted { 1 } else { TAKEN_AT_ONCE };
+        is_wanted.then_some((self.through + 1, room.min(TAKEN_AT_ONCE)))
     }
 
     /// Takes the next notice.
@@ -494,7 +499,7 @@ mod tests {
         endpoint.add_again(2, 7, NOW, NOW);
         assert_eq!(begun(&mut endpoint, NOW), [2]);
         endpoint.add_again(9, 7, NOW, NOW);
-        assert_eq!(endpoint.wanted(TAKEN_AT_ONCE), Some((4, TAKEN_AT_ONCE)), "one that was not taken yet comes anyway");
+        assert_eq!(endpoint.wanted(), Some((4, TAKEN_AT_ONCE)), "one that was not taken yet comes anyway");
     }
 
     #[test]
@@ -545,8 +550,8 @@ mod tests {
         let mut endpoint = with(&[1, 2, 3]);
         refused(&mut endpoint, 1, NOW);
         let kept = endpoint.progress();
-        let endpoint = Endpoint::new(kept, 1, 2);
-        assert_eq!(endpoint.wanted(TAKEN_AT_ONCE), Some((3, TAKEN_AT_ONCE)));
+        let mut endpoint = Endpoint::new(kept, 1, 2);
+        assert_eq!(endpoint.wanted(), Some((3, TAKEN_AT_ONCE)));
         assert_eq!(endpoint.progress().waiting.iter().map(|waiting| waiting.number).collect::<Vec<_>>(), [1, 2]);
         assert_eq!(endpoint.standing(3), Standing::Pending { tries: 0, next_at: None, last_answer: None });
     }
@@ -554,16 +559,18 @@ mod tests {
     #[test]
     fn the_journal_waits_while_a_thousand_wait() {
         let mut endpoint = with(&(0..WAITING_MAX as u64).collect::<Vec<_>>());
+        assert_eq!(endpoint.wanted(), None);
         for number in 1..TAKEN_AT_ONCE as u64 {
             took(&mut endpoint, number);
-            assert_eq!(endpoint.wanted(TAKEN_AT_ONCE), None);
-            assert_eq!(endpoint.wanted(1), Some((1_001, number as usize)));
+            assert_eq!(endpoint.wanted(), None);
         }
         took(&mut endpoint, TAKEN_AT_ONCE as u64);
-        assert_eq!(endpoint.wanted(TAKEN_AT_ONCE), Some((1_001, TAKEN_AT_ONCE)));
+        assert_eq!(endpoint.wanted(), Some((1_001, TAKEN_AT_ONCE)));
+        (1_001..1_064).for_each(|number| endpoint.add(number, number, NOW, NOW));
+        assert_eq!(endpoint.wanted(), Some((1_064, 1)), "to the brim");
         endpoint.has_all();
-        assert_eq!(endpoint.wanted(TAKEN_AT_ONCE), None);
+        assert_eq!(endpoint.wanted(), None);
         endpoint.has_news();
-        assert_eq!(endpoint.wanted(TAKEN_AT_ONCE), Some((1_001, TAKEN_AT_ONCE)));
+        assert_eq!(endpoint.wanted(), Some((1_064, 1)), "news is taken while there is room");
     }
 }

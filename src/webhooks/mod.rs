@@ -37,7 +37,7 @@ use crate::http::app::App;
 use crate::http::problem::{Code, Problem};
 use crate::network::Network;
 
-use endpoint::{Endpoint, TAKEN_AT_ONCE};
+use endpoint::Endpoint;
 use guard::{Addresses, Guard, Target};
 use post::Poster;
 use signature::{service_signature, standard_signature};
@@ -324,12 +324,9 @@ impl Deliverer {
 
     /// Fills an endpoint with what the journal has for it.
     fn take_from_journal(&self, id: EndpointId, now: Timestamp) -> Result<(), Problem> {
-        // Filled when there is some room, and then to the brim.
-        let mut room_min = TAKEN_AT_ONCE;
         loop {
-            let wanted = self.app.webhooks.endpoints().get(&id).and_then(|endpoint| endpoint.wanted(room_min));
+            let wanted = self.app.webhooks.endpoints().get_mut(&id).and_then(Endpoint::wanted);
             let Some((next, most)) = wanted else { return Ok(()) };
-            room_min = 1;
             let listed = self.app.engine.projector().notices(id.0, next..next + most as u64)?;
             let has_all = listed.len() < most;
             for listed in listed {
