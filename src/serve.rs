@@ -17,6 +17,7 @@ use tokio::sync::{Semaphore, watch};
 use tokio::task::{JoinHandle, JoinSet};
 
 use crate::config::Settings;
+use crate::descriptors;
 use crate::folding::search_key;
 use crate::http::app::App;
 use crate::http::front::{self, Front, Measures};
@@ -114,7 +115,8 @@ pub async fn start_with(
         webhooks,
     });
     let (shutdown, told) = watch::channel(false);
-    let serve = |socket: TcpSocket, asked: SocketAddr, router: axum::Router| -> Result<_, StartError> {
+    let connections = descriptors::raise();
+    let serve = |socket: TcpSocket, asked, router: axum::Router, connections_max| -> Result<_, StartError> {
         let failed = |source| StartError::Listen { address: asked, source };
         let listener = socket.listen(BACKLOG).map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
@@ -127,11 +129,13 @@ pub async fn start_with(
             is_under_pressure: Box::new(move || engine.is_under_pressure()),
         };
         let router = Front::new(limits, settings.sandbox, measures)?.before(router);
-        Ok((address, tokio::spawn(server::run(listener, router, told.clone(), server::Limits::default()))))
+        let limits = server::Limits { connections_max, ..server::Limits::default() };
+        Ok((address, tokio::spawn(server::run(listener, router, told.clone(), limits))))
     };
     let [public, operations] = sockets;
-    let (public, merchants) = serve(public, settings.listen, routes::public(&app))?;
-    let (operations, operators) = serve(operations, settings.ops_listen, routes::operations(&app))?;
+    let (public, merchants) = serve(public, settings.listen, routes::public(&app), connections.public)?;
+    let (operations, operators) =
+        serve(operations, settings.ops_listen, routes::operations(&app), connections.operations)?;
     let engine = Arc::clone(&app.engine);
     let schedule = tokio::spawn(async move {
         let (renewing, watching) = (Arc::clone(&engine), Arc::clone(&engine));
