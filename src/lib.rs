@@ -7,6 +7,7 @@ pub mod backup;
 pub mod brcode;
 pub mod config;
 pub mod demo;
+pub mod descriptors;
 pub mod export;
 pub mod folding;
 pub mod http;
@@ -19,6 +20,7 @@ pub mod restore;
 pub mod serve;
 pub mod terminal;
 pub mod verify;
+pub mod watchdog;
 pub mod webhooks;
 
 /// A charge allocates some hundred small pieces on one thread and frees them on another, for which this allocator is made. Without huge

@@ -5,12 +5,14 @@ use std::panic::{self, PanicHookInfo};
 use std::process::ExitCode;
 
 use centavo::config::{Args, BackupArgs, Command, DemoArgs, ExportArgs, ServeArgs, Settings};
-use centavo::{backup, demo, export, logging, restore, serve, terminal, verify};
+use centavo::{backup, demo, export, logging, restore, serve, terminal, verify, watchdog};
 use clap::Parser;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 #[tokio::main]
 async fn main() -> ExitCode {
+    // The data and its copies are for their owner alone; databases make their files themselves.
+    rustix::process::umask(rustix::fs::Mode::RWXG | rustix::fs::Mode::RWXO);
     let done = match Args::parse().command {
         Command::Serve(args) => run_server(args).await,
         Command::Demo(args) => run_demo(args).await,
@@ -37,6 +39,7 @@ async fn run_server(args: ServeArgs) -> Done {
     // From the first answer on, a signal must find somebody who drains.
     let terminate = signal(SignalKind::terminate())?;
     let running = serve::start(settings, opening_bar()).await?;
+    watchdog::guard(&running.app.engine)?;
     tracing::info!(public = %running.public, operations = %running.operations, sandbox = running.app.sandbox, "serving");
     let end = until_told_to_stop(&running, terminate).await?;
     Ok(stop(running, end).await)
@@ -52,6 +55,7 @@ async fn run_demo(args: DemoArgs) -> Done {
         demo::Guide { data: settings.data.clone(), operator, made_ops_token: settings.made_ops_token.take(), charges };
     let terminate = signal(SignalKind::terminate())?;
     let running = serve::start(settings, opening_bar()).await?;
+    watchdog::guard(&running.app.engine)?;
     let (shown, end) = {
         let mut told = std::pin::pin!(until_told_to_stop(&running, terminate));
         tokio::select! {
@@ -104,7 +108,7 @@ async fn stop(running: serve::Running, end: End) -> ExitCode {
             eprintln!(
                 "centavo: a block could not be made durable; nothing of it was acknowledged. See the log, then start again."
             );
-            ExitCode::from(74)
+            ExitCode::from(watchdog::EXIT_CODE)
         }
     }
 }

@@ -17,6 +17,7 @@ use tokio::sync::{Semaphore, watch};
 use tokio::task::{JoinHandle, JoinSet};
 
 use crate::config::Settings;
+use crate::descriptors;
 use crate::folding::search_key;
 use crate::http::app::App;
 use crate::http::credential::Secret;
@@ -149,22 +150,25 @@ pub async fn start_with(
         webhooks,
     });
     let (shutdown, told) = watch::channel(false);
-    let serve = |socket: TcpSocket, (variable, address), router: axum::Router| -> Result<_, StartError> {
-        let failed = |source| StartError::Listen { variable, address, source };
-        let listener = socket.listen(BACKLOG).map_err(failed)?;
-        let address = listener.local_addr().map_err(failed)?;
-        let engine = Arc::clone(&app.engine);
-        let limits = front::Limits {
-            most: IN_FLIGHT_MAX,
-            under_pressure: IN_FLIGHT_UNDER_PRESSURE_MAX,
-            is_under_pressure: Box::new(move || engine.is_under_pressure()),
+    let connections = descriptors::raise();
+    let serve =
+        |socket: TcpSocket, (variable, address), router: axum::Router, connections_max| -> Result<_, StartError> {
+            let failed = |source| StartError::Listen { variable, address, source };
+            let listener = socket.listen(BACKLOG).map_err(failed)?;
+            let address = listener.local_addr().map_err(failed)?;
+            let engine = Arc::clone(&app.engine);
+            let limits = front::Limits {
+                most: IN_FLIGHT_MAX,
+                under_pressure: IN_FLIGHT_UNDER_PRESSURE_MAX,
+                is_under_pressure: Box::new(move || engine.is_under_pressure()),
+            };
+            let router = Front::new(limits, settings.sandbox, measures.clone())?.before(router);
+            let limits = server::Limits { connections_max, ..server::Limits::default() };
+            Ok((address, tokio::spawn(server::run(listener, router, told.clone(), limits))))
         };
-        let router = Front::new(limits, settings.sandbox, measures.clone())?.before(router);
-        Ok((address, tokio::spawn(server::run(listener, router, told.clone(), server::Limits::default()))))
-    };
     let [public, operations] = sockets;
-    let (public, merchants) = serve(public, addresses[0], routes::public(&app))?;
-    let (operations, operators) = serve(operations, addresses[1], routes::operations(&app))?;
+    let (public, merchants) = serve(public, addresses[0], routes::public(&app), connections.public)?;
+    let (operations, operators) = serve(operations, addresses[1], routes::operations(&app), connections.operations)?;
     if !has_rail {
         tracing::warn!(
             "no rail is configured: every charge and payout will be answered with 503 rail_not_configured; \

@@ -38,7 +38,7 @@ use crate::rails::{CardAnswer, CardOrder, PixFate, RailError, Rails};
 use crate::resident::{Books, KeyLookup, Order, Outcome};
 use crate::seal::{Keyring, SealError};
 use crate::snapshots;
-use crate::store::{Partition, Sequence, SledOptions, SledStore, Store, StoreError};
+use crate::store::{Monitor, Partition, Sequence, SledOptions, SledStore, Store, StoreError, Waiting};
 
 use cashouts::CashoutsUnderWay;
 use withdrawals::ReturnsAsked;
@@ -164,6 +164,9 @@ pub struct Engine {
     opened_at: Instant,
 }
 
+/// Who has waited this long for the store makes the service not ready. A slow disk answers within a few seconds.
+pub const NOT_READY_AFTER: Duration = Duration::from_secs(10);
+
 /// How often the disk's space is looked at, milliseconds. In that time a disk takes less than the reserve.
 const SPACE_SEEN_EVERY_MS: u64 = 100;
 /// How long the acquirer may take before the caller is told `pending`.
@@ -201,13 +204,15 @@ impl Engine {
         options: EngineOptions,
         progress: impl Fn(u64, u64) + Send + 'static,
     ) -> Result<Arc<Self>, OpenError> {
-        check_mode(&*store, options.sandbox)?;
-        let keyring = Arc::new(Keyring::open(options.master_key, Arc::clone(&store))?);
-        let (keys, journal) = (Arc::clone(&keyring), Arc::clone(&store));
-        let (fold_name, history) = (options.fold_name, options.history);
-        let projector =
-            tokio::task::spawn_blocking(move || Projector::open(journal, keys, fold_name, history, progress));
-        let projector = Arc::new(projector.await.expect("opening does not panic")?);
+        let journal = Arc::clone(&store);
+        let EngineOptions { sandbox, master_key, fold_name, history, .. } = options;
+        let opened = tokio::task::spawn_blocking(move || -> Result<_, OpenError> {
+            check_mode(&*journal, sandbox)?;
+            let keyring = Arc::new(Keyring::open(master_key, Arc::clone(&journal))?);
+            let projector = Projector::open(journal, Arc::clone(&keyring), fold_name, history, progress)?;
+            Ok((keyring, Arc::new(projector)))
+        });
+        let (keyring, projector) = opened.await.expect("opening does not panic")?;
         let head = store.head(Partition(0))?;
         let clock = Arc::new(Clock::new(projector.clock_offset_ms(), Timestamp(head.booked_at_ms.max(0))));
         if options.sandbox {
@@ -265,6 +270,7 @@ impl Engine {
         });
         let _set_once = engine.set(Arc::downgrade(&opened));
         opened.see_space();
+        opened.prepare_keys(opened.now()).await;
         Ok(opened)
     }
 
@@ -494,6 +500,7 @@ impl Engine {
         let (door, inside) = (self.room.free(Sender::Door), self.room.free(Sender::Inside));
         self.shared.metrics.set_permits_free(door, inside);
         self.shared.metrics.published.set(i64::try_from(self.shared.projector.published().0).unwrap_or(i64::MAX));
+        self.shared.metrics.set_derived_failures(self.monitor().derived_failures());
         &self.shared.metrics
     }
 
@@ -505,6 +512,16 @@ impl Engine {
     /// The room that the data takes, bytes.
     pub fn size_bytes(&self) -> Result<u64, StoreError> {
         self.shared.store.size_bytes()
+    }
+
+    /// What the store waits for.
+    pub fn monitor(&self) -> Arc<Monitor> {
+        self.shared.store.monitor()
+    }
+
+    /// The wait because of which nothing can be promised any more, if the store has made no progress for [`NOT_READY_AFTER`].
+    pub fn stalled(&self) -> Option<Waiting> {
+        self.monitor().longest_wait().filter(|waiting| waiting.took >= NOT_READY_AFTER)
     }
 
     /// Waits until making a block durable has failed; the process must then end.
@@ -558,6 +575,7 @@ impl Engine {
         loop {
             tokio::time::sleep(Duration::from_secs(1)).await;
             if !self.is_storage_full() {
+                self.prepare_keys(self.now()).await;
                 let _one_at_a_time = self.falling_due.lock().await;
                 self.fall_due(self.now()).await;
             }
@@ -566,6 +584,18 @@ impl Engine {
             if !self.room.is_closed() && self.shared.projector.wants_keeping() {
                 self.keep_readers().await;
             }
+        }
+    }
+
+    /// Makes the keys with which is sealed at `at`, on a thread that may wait for the disk.
+    async fn prepare_keys(&self, at: Timestamp) {
+        if self.keyring.is_prepared(at) {
+            return;
+        }
+        let keyring = Arc::clone(&self.keyring);
+        let prepared = tokio::task::spawn_blocking(move || keyring.prepare(at)).await;
+        if let Ok(Err(error)) = prepared {
+            tracing::warn!(%error, "the next key of personal data was not made; it is made when it is needed");
         }
     }
 
@@ -602,9 +632,11 @@ impl Engine {
         loop {
             let next = self.shared.projector.dues().lock().first();
             let Some(due) = next.filter(|due| *due <= target) else { break };
+            self.prepare_keys(due).await;
             self.shared.clock.advance_to(due);
             self.fall_due(self.now()).await;
         }
+        self.prepare_keys(target).await;
         self.shared.clock.advance_to(target);
         self.record_clock(idempotency, operator).await
     }

@@ -1,5 +1,6 @@
 //! What is measured, from the first day. Names follow the Prometheus conventions; units are in the names.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use prometheus_client::metrics::counter::Counter;
@@ -30,6 +31,7 @@ pub struct Metrics {
     pub shed: Counter,
     /// Bytes that are free where the store writes.
     pub storage_free_bytes: Gauge,
+    derived_failures: Counter<u64, AtomicU64>,
     /// How long the oldest due thing has waited, seconds.
     pub due_lag_seconds: Gauge,
     /// Age of the oldest rail call whose outcome is unknown, seconds.
@@ -58,6 +60,7 @@ impl Default for Metrics {
             delivery_seconds: histogram(0.000_005, 2.0, 18),
             shed: Counter::default(),
             storage_free_bytes: Gauge::default(),
+            derived_failures: Counter::default(),
             due_lag_seconds: Gauge::default(),
             oldest_unknown_seconds: Gauge::default(),
             published: Gauge::default(),
@@ -87,6 +90,11 @@ impl Metrics {
         registry.register("actors_awake", "Actors, by what they own", self.actors_awake.clone());
         registry.register("actor_wake_seconds", "Time to open an actor", self.wake_seconds.clone());
         registry.register("storage_free_bytes", "Free space where the store writes", self.storage_free_bytes.clone());
+        registry.register(
+            "store_derived_failures",
+            "Writes of something derived that failed and are made again",
+            self.derived_failures.clone(),
+        );
         registry.register("due_lag_seconds", "Wait of the oldest due thing", self.due_lag_seconds.clone());
         registry.register(
             "rail_oldest_unknown_seconds",
@@ -114,6 +122,11 @@ impl Metrics {
         for (class, free) in [("door", door), ("inside", inside)] {
             self.permits_free.get_or_create(&[("class", class)]).set(free);
         }
+    }
+
+    /// How often something derived could not be written.
+    pub fn set_derived_failures(&self, failures: u64) {
+        self.derived_failures.inner().fetch_max(failures, Ordering::Relaxed);
     }
 
     /// How many actors of a kind there are.

@@ -93,6 +93,23 @@ impl Keyring {
         Ok(Sealed { month, bytes: encrypt(&key, plain)? })
     }
 
+    /// Makes the keys with which is sealed at `now` and a day later, so that sealing then does not wait for the disk. For a thread that
+    /// may wait.
+    pub fn prepare(&self, now: Timestamp) -> Result<(), SealError> {
+        for month in months_soon(now) {
+            if self.month_key(month)?.is_none() {
+                self.make_month_key(month)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether that was done.
+    pub fn is_prepared(&self, now: Timestamp) -> bool {
+        let months = self.months.read();
+        months_soon(now).iter().all(|month| months.contains_key(month))
+    }
+
     /// Opens personal data; none when its month's key was dropped.
     pub fn open_sealed(&self, sealed: &Sealed) -> Option<Vec<u8>> {
         let key = self.month_key(sealed.month).ok().flatten()?;
@@ -233,6 +250,11 @@ fn month_name(month: u16) -> Vec<u8> {
     format!("keys/month/{month:05}").into_bytes()
 }
 
+/// The months of `now` and of a day later.
+fn months_soon(now: Timestamp) -> [u16; 2] {
+    [now, now.plus_ms(24 * 60 * 60 * 1_000)].map(month_of)
+}
+
 /// Months since January 1970, in UTC.
 fn month_of(now: Timestamp) -> u16 {
     // Days to a civil date, by eras of 400 years (146,097 days) that begin on 1 March.
@@ -264,6 +286,21 @@ mod tests {
         store.delete_state(&month_name(sealed.month)).unwrap();
         let later = Keyring::open([1; 32], store).unwrap();
         assert_eq!(later.open_sealed(&sealed), None);
+    }
+
+    #[test]
+    fn sealing_writes_nothing_once_the_keys_are_prepared() {
+        let store = MemoryStore::default();
+        let ring = Keyring::open([1; 32], Arc::new(store.clone())).unwrap();
+        let last_day = Timestamp(1_796_083_199_999);
+        assert!(!ring.is_prepared(last_day));
+        ring.prepare(last_day).unwrap();
+        assert!(ring.is_prepared(last_day));
+        store.fail_next_write();
+        for now in [last_day, last_day.plus_ms(1)] {
+            ring.seal(now, b"Maria").unwrap();
+        }
+        assert!(ring.seal(last_day.plus_ms(40 * 86_400_000), b"Maria").is_err(), "it would have failed");
     }
 
     #[test]

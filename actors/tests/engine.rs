@@ -5,14 +5,14 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use actors::backup::durable_values;
-use actors::engine::{Engine, EngineOptions, OpenError, Unavailable};
+use actors::engine::{Engine, EngineOptions, NOT_READY_AFTER, OpenError, Unavailable};
 use actors::history::HistoryOptions;
 use actors::journal::RoomLimits;
 use actors::resident::Outcome;
-use actors::store::{MemoryStore, PowerCut, SledOptions, Store};
+use actors::store::{MemoryStore, PowerCut, SledOptions, Store, WaitFor};
 use ledger::fees::Settings;
 use ledger::id::{GroupNumber, LedgerId, ObjectId, RecipientNumber};
 use ledger::merchant::{MerchantCommand, SplitOrder};
@@ -124,6 +124,66 @@ async fn an_actor_that_fails_starts_again_from_the_journal() {
     }
     settle(&engine, group, recipient, 2).await;
     assert_eq!(available(&engine, group).await, (2 * 594, 800));
+    engine.stop().await;
+}
+
+/// A store that answers no more is noticed, and what was sent to it is done once it answers again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_store_that_hangs_is_noticed() {
+    let store = MemoryStore::new();
+    let engine = Engine::open_store(Arc::new(store.clone()), options(true), |_, _| {}).await.unwrap();
+    let (group, recipient) = open_shop(&engine).await;
+    assert_eq!(engine.monitor().longest_wait(), None);
+    store.hang_appends(true);
+    let settling = Arc::clone(&engine);
+    let settled = tokio::spawn(async move { settle(&settling, group, recipient, 1).await });
+    while engine.monitor().longest_wait().is_none_or(|waiting| waiting.what != WaitFor::Commit) {
+        tokio::task::yield_now().await;
+    }
+    assert!(engine.stalled().is_none(), "not at once");
+    store.hang_appends(false);
+    settled.await.unwrap();
+    let long_ago = Instant::now().checked_sub(NOT_READY_AFTER).unwrap();
+    let hangs = engine.monitor().begin_since(WaitFor::Commit, long_ago);
+    assert_eq!(engine.stalled().map(|waiting| waiting.what), Some(WaitFor::Commit));
+    drop(hangs);
+    assert!(engine.stalled().is_none());
+    engine.stop().await;
+}
+
+/// Where no file of the index can be written, charges go on.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_index_that_cannot_be_written_does_not_stop_the_journal() {
+    let store = MemoryStore::new();
+    let history = HistoryOptions { records_per_run: 10, runs_merged: 3 };
+    let options = EngineOptions { history, ..options(true) };
+    let engine = Engine::open_store(Arc::new(store.clone()), options, |_, _| {}).await.unwrap();
+    let (group, recipient) = open_shop(&engine).await;
+    store.fail_files(true);
+    for charge in 0..50 {
+        settle(&engine, group, recipient, charge).await;
+    }
+    assert!(!engine.has_failed());
+    assert_eq!(store.files().unwrap(), []);
+    store.fail_files(false);
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while store.files().unwrap().is_empty() {
+        assert!(Instant::now() < deadline, "it is not tried again");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    assert_eq!(available(&engine, group).await, (50 * 594, 50 * 400));
+    engine.stop().await;
+}
+
+/// The keys of the months through which the sandbox clock moves are made before somebody seals.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn month_keys_are_made_ahead() {
+    let engine = Engine::open_store(Arc::new(MemoryStore::new()), options(true), |_, _| {}).await.unwrap();
+    assert!(engine.keyring().is_prepared(engine.now()));
+    for _ in 0..3 {
+        engine.advance_clock(Duration::from_secs(40 * 86_400), None, None).await.unwrap();
+        assert!(engine.keyring().is_prepared(engine.now()));
+    }
     engine.stop().await;
 }
 

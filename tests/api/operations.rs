@@ -1,7 +1,10 @@
 //! The operators' listener: merchants, keys, the books, the clock, health and metrics; and the description of both listeners.
 
 use std::collections::BTreeMap;
+use std::time::Instant;
 
+use actors::engine::NOT_READY_AFTER;
+use actors::store::WaitFor;
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -296,6 +299,20 @@ async fn the_clock_moves_forward_by_hand() {
     assert_eq!(world.cut().await, cut);
     let third = world.advance(0).await;
     assert!(third >= second && (third - second).num_seconds() < 60, "a refused move moves nothing");
+}
+
+/// A store that makes no progress is no service, however well the door answers.
+#[tokio::test]
+async fn a_store_that_stands_still_is_not_ready() {
+    let world = World::sandbox().await;
+    let monitor = world.engine().monitor();
+    let since = Instant::now().checked_sub(NOT_READY_AFTER).unwrap();
+    let waiting = monitor.begin_since(WaitFor::Commit, since);
+    let refused = world.send(Method::GET, "/readyz", &[], "").await;
+    assert_eq!(refused.status, 503);
+    assert!(refused.text.contains("The store makes no progress (Commit, "), "{}", refused.text);
+    drop(waiting);
+    world.send(Method::GET, "/readyz", &[], "").await.expect(200);
 }
 
 #[tokio::test]

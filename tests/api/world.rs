@@ -212,6 +212,11 @@ impl World {
         assert!(self.advance(missing / 1000 + 1).await >= target);
     }
 
+    /// The engine behind the door.
+    pub(crate) fn engine(&self) -> &actors::engine::Engine {
+        &self.running.app.engine
+    }
+
     /// An administrator approves a withdrawal.
     pub(crate) async fn approve(&self, withdrawal: &str) -> Answer {
         self.ops_send(Method::POST, &format!("/ops/withdrawals/{withdrawal}/approve"), &[], String::new()).await

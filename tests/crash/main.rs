@@ -9,6 +9,7 @@
 
 #[path = "../harness/mod.rs"]
 mod harness;
+mod kept;
 mod mixed;
 
 use std::path::Path;

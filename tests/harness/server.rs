@@ -31,6 +31,7 @@ pub(crate) struct Launch<'a> {
     data: &'a Path,
     shim: Option<&'a Shim>,
     stdout: Option<&'a Path>,
+    open_files_max: Option<u64>,
     environment: Vec<(String, String)>,
 }
 
@@ -64,7 +65,7 @@ impl<'a> Launch<'a> {
             ("CENTAVO_BALLAST_BYTES", BALLAST_BYTES),
         ];
         let environment = small.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
-        Self { data, shim: None, stdout: None, environment }
+        Self { data, shim: None, stdout: None, open_files_max: None, environment }
     }
 
     /// Lets the server's power be cut.
@@ -77,8 +78,17 @@ impl<'a> Launch<'a> {
         Self { stdout: Some(stdout), ..self }
     }
 
+    /// Lets the server open so many files and no more.
+    pub(crate) fn with_open_files_max(self, files: u64) -> Self {
+        Self { open_files_max: Some(files), ..self }
+    }
+
     fn command(&self) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_centavo"));
+        let binary = env!("CARGO_BIN_EXE_centavo");
+        let mut command = Command::new(if self.open_files_max.is_some() { "sh" } else { binary });
+        if let Some(files) = self.open_files_max {
+            command.args(["-c", &format!("ulimit -n {files} && exec \"$0\" \"$@\""), binary]);
+        }
         command.args(["serve", "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0", "--log-format", "json"]);
         command.arg("--data").arg(self.data).args(["--sandbox", "on", "--rate-limit", "off"]);
         command.env("CENTAVO_OPS_TOKEN", OPS_TOKEN).stderr(Stdio::piped());

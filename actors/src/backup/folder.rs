@@ -5,7 +5,7 @@ use std::io::{self, BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use super::{BackupError, Frame, FrameReader, PARTITION, write_magic};
-use crate::store::{Block, Head};
+use crate::store::{Block, Head, create_private_folder, make_private};
 
 /// The largest file of blocks, unless one block is larger.
 const FILE_BYTES_MAX: u64 = 256 << 20;
@@ -181,7 +181,8 @@ impl Run {
     /// that is there. `progress` is told how many Records of how many.
     pub fn begin(path: &Path, progress: &mut dyn FnMut(u64, u64)) -> Result<Self, BackupError> {
         let path = std::path::absolute(path).map_err(|source| machine(path, source))?;
-        std::fs::create_dir_all(&path).map_err(|source| machine(&path, source))?;
+        create_private_folder(&path).map_err(|source| machine(&path, source))?;
+        make_private(&path);
         path.parent().map_or(Ok(()), sync_folder)?;
         let lock = lock(&path)?;
         remove_unfinished(&path)?;

@@ -25,6 +25,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use ledger::account::Account;
 use ledger::entry::Entry;
@@ -70,6 +71,10 @@ const POSTINGS_PER_RUN_MAX: usize = 4 << 20;
 const RECORDS_WRITTEN_AGAIN: u64 = 1 << 20;
 /// How many full ranges may wait to be written before counting waits for them.
 const WAITING_MAX: usize = 4;
+/// How many while they cannot be written: the journal goes on meanwhile, as long as there is memory.
+const WAITING_WHILE_FAILING_MAX: usize = 32;
+/// When it is tried again.
+const TRY_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
 /// See the module.
 pub struct History {
@@ -98,7 +103,14 @@ struct Work {
     /// Runs were written that may be merged with others.
     is_merging: bool,
     ending: bool,
-    failed: bool,
+    /// The last range could not be written; it is tried again.
+    is_failing: bool,
+}
+
+impl Work {
+    fn is_too_much(&self) -> bool {
+        self.waiting > if self.is_failing { WAITING_WHILE_FAILING_MAX } else { WAITING_MAX }
+    }
 }
 
 #[derive(Default)]
@@ -354,12 +366,8 @@ impl History {
             let mut work = self.shared.work.lock();
             work.waiting += 1;
             self.shared.changed.notify_all();
-            while work.waiting > WAITING_MAX && !work.failed {
+            while work.is_too_much() {
                 self.shared.changed.wait(&mut work);
-            }
-            if work.failed && work.waiting > WAITING_MAX {
-                let detail = "the index can't be written; it is written again at the next start".to_owned();
-                return Err(StoreError::Damaged { folder: "files".into(), sequence: None, detail }.into());
             }
         }
         Ok(())
@@ -445,7 +453,7 @@ impl History {
     /// Waits until what is full has been written and merged.
     pub fn settle(&self) {
         let mut work = self.shared.work.lock();
-        while (work.waiting > 0 || work.is_merging) && !work.failed {
+        while (work.waiting > 0 || work.is_merging) && !work.is_failing {
             self.shared.changed.wait(&mut work);
         }
     }
@@ -690,11 +698,13 @@ impl Shared {
             }
             let written = self.write_full();
             let mut work = self.work.lock();
+            work.is_failing = written.is_err();
             if let Err(error) = written {
-                tracing::error!(%error, "the index is not written any more; it is written again at the next start");
-                work.failed = true;
+                tracing::error!(%error, waiting = work.waiting, "a part of the index can't be written; it is tried again");
                 self.changed.notify_all();
-                return;
+                let until = Instant::now() + TRY_AGAIN_AFTER;
+                while !work.ending && !self.changed.wait_until(&mut work, until).timed_out() {}
+                continue;
             }
             work.waiting -= 1;
             work.is_merging = true;

@@ -347,6 +347,30 @@ fn the_number_of_runs_grows_as_the_logarithm_of_the_records() {
     assert_eq!(own, [1, 5_000, 10_240].map(Sequence));
 }
 
+/// Files that cannot be written for a while, as where none can be opened: counting goes on, and the runs are written later.
+#[test]
+fn runs_that_cannot_be_written_are_written_later() {
+    let steps: Vec<Step> = (0..600_u16).map(|n| (n % 5 == 0, n as u8, n)).collect();
+    let script = script(&steps, false);
+    script.store.fail_files(true);
+    let history = script.open_history();
+    script.check(&history).unwrap();
+    assert_eq!(runs(&script.store), Vec::<String>::new());
+    script.store.fail_files(false);
+    let is_written = || {
+        let work = history.shared.work.lock();
+        work.waiting == 0 && !work.is_failing
+    };
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while !is_written() {
+        assert!(Instant::now() < deadline, "it is not tried again");
+        thread::sleep(Duration::from_millis(5));
+    }
+    script.check(&history).unwrap();
+    assert_eq!(history.sealed_through(), Sequence(588), "fourteen runs of 42 Records");
+    assert!(script.store.monitor().derived_failures() > 0);
+}
+
 #[test]
 fn an_index_ahead_of_its_journal_tells_that_the_journal_is_short() {
     let steps: Vec<Step> = (0..100_u16).map(|n| (false, n as u8, n)).collect();

@@ -21,7 +21,7 @@ use crate::metrics::Metrics;
 use crate::priority;
 use crate::projector::Projector;
 use crate::snapshots;
-use crate::store::{Partition, Sequence, Store, StoreError};
+use crate::store::{Monitor, Partition, Sequence, Store, StoreError, WaitFor};
 
 pub use machine::{BLOCK_BYTES_MAX, Input, Machine, Output, Submission};
 pub use room::{Permit, Room, RoomLimits, Sender};
@@ -139,6 +139,7 @@ fn run(
     parts: &JournalParts,
 ) -> Result<(), LoadError> {
     let snapshots = snapshots::Writer::start(Arc::clone(&parts.store));
+    let monitor = parts.store.monitor();
     let mut outputs = Vec::new();
     let mut replies: Vec<Reply> = Vec::new();
     let mut ending = false;
@@ -163,7 +164,7 @@ fn run(
             for output in std::mem::take(&mut outputs) {
                 match output {
                     Output::Release(reply) => replies.push(reply),
-                    output => perform(output, parts, &snapshots, &mut machine, &mut outputs)?,
+                    output => perform(output, parts, &monitor, &snapshots, &mut machine, &mut outputs)?,
                 }
             }
         }
@@ -177,6 +178,7 @@ fn run(
 fn perform(
     output: Output<Reply, Arc<dyn Inbox>>,
     parts: &JournalParts,
+    monitor: &Arc<Monitor>,
     snapshots: &snapshots::Writer,
     machine: &mut Machine<Reply, Arc<dyn Inbox>>,
     outputs: &mut Vec<Output<Reply, Arc<dyn Inbox>>>,
@@ -184,13 +186,19 @@ fn perform(
     match output {
         Output::Write(block) => {
             let begun = Instant::now();
-            parts.store.append(&block)?;
+            {
+                let _waiting = monitor.begin(WaitFor::Commit);
+                parts.store.append(&block)?;
+            }
             parts.metrics.block_written(&block, begun.elapsed());
             machine.step(Input::Written, outputs);
         }
         Output::Publish(records) => {
             let begun = Instant::now();
-            parts.projector.publish(&records)?;
+            {
+                let _waiting = monitor.begin(WaitFor::Publish);
+                parts.projector.publish(&records)?;
+            }
             parts.metrics.publish_seconds.observe(begun.elapsed().as_secs_f64());
         }
         Output::Deliver { inbox, records } => inbox.deliver(records),

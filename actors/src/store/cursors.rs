@@ -161,23 +161,34 @@ fn replay(bytes: &[u8], values: &mut Values) -> Result<usize, u8> {
         _ => return Ok(0),
     }
     let mut end = HEADER.len();
-    while let Some((key, value, length)) = decode(&bytes[end..]) {
-        values.set(key, value);
-        end += length;
+    while let Some(frame) = Frame::decode(&bytes[end..]) {
+        values.set(frame.key, frame.value);
+        end += frame.bytes;
     }
     Ok(end)
 }
 
-fn decode(bytes: &[u8]) -> Option<(&[u8], Option<&[u8]>, usize)> {
-    let (length, rest) = bytes.split_first_chunk::<LENGTH_BYTES>()?;
-    let length = u32::from_be_bytes(*length) as usize;
-    let (body, checksum) = rest.get(..length)?.split_last_chunk::<CHECKSUM_BYTES>()?;
-    if checksum_of(b"", &bytes[..LENGTH_BYTES + body.len()]) != *checksum {
-        return None;
+/// A frame as it was read.
+struct Frame<'a> {
+    key: &'a [u8],
+    /// None where the key was removed.
+    value: Option<&'a [u8]>,
+    /// How long it is.
+    bytes: usize,
+}
+
+impl<'a> Frame<'a> {
+    fn decode(bytes: &'a [u8]) -> Option<Self> {
+        let (length, rest) = bytes.split_first_chunk::<LENGTH_BYTES>()?;
+        let length = u32::from_be_bytes(*length) as usize;
+        let (body, checksum) = rest.get(..length)?.split_last_chunk::<CHECKSUM_BYTES>()?;
+        if checksum_of(b"", &bytes[..LENGTH_BYTES + body.len()]) != *checksum {
+            return None;
+        }
+        let (&[is_value, key_bytes], rest) = body.split_first_chunk()?;
+        let (key, value) = rest.split_at_checked(usize::from(key_bytes))?;
+        Some(Frame { key, value: (is_value == 1).then_some(value), bytes: LENGTH_BYTES + length })
     }
-    let (&[is_value, key_bytes], rest) = body.split_first_chunk()?;
-    let (key, value) = rest.split_at_checked(usize::from(key_bytes))?;
-    Some((key, (is_value == 1).then_some(value), LENGTH_BYTES + length))
 }
 
 const FILE: &str = "cursors";

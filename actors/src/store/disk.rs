@@ -29,7 +29,7 @@ use super::cursors::Cursors;
 use super::files::{Files, bytes_below, create_folder, machine, make_private, private_file, sync_folder};
 use super::folders::Journal;
 use super::monitor::Monitor;
-use super::sled::Opening;
+use super::sled::{Opening, UNFLUSHED_BYTES_MAX_OF_STATE};
 use super::space;
 use super::state_area::StateArea;
 use super::write_behind::WriteBehind;
@@ -103,7 +103,7 @@ impl SledStore {
     /// Opens the store in `data`, or makes an empty one there. Waits for a process that is just ending.
     pub fn open(data: &Path, options: &SledOptions) -> Result<SledStore, StoreError> {
         let data = create_folder(data)?;
-        make_private(&data)?;
+        make_private(&data);
         Self::open_made(data.clone(), options).map_err(|error| space::name_ballast(&data, error))
     }
 
@@ -130,7 +130,8 @@ impl SledStore {
             anchored.check(&data.join("journal"), &heads, |partition, next| journal.hash_before(partition, next))?;
         }
         let SledOptions { state_cache_bytes: cache_bytes, lock_wait, .. } = *options;
-        let opening = Opening { cache_bytes, lock_wait, monitor: Arc::clone(&monitor) };
+        let (unflushed_bytes_max, noted) = (UNFLUSHED_BYTES_MAX_OF_STATE, Arc::clone(&monitor));
+        let opening = Opening { cache_bytes, unflushed_bytes_max, lock_wait, monitor: noted };
         let state = Arc::new(StateArea::open(Database::open_or_make(&data.join(STATE), &opening)?)?);
         let cursors = Arc::new(Cursors::open(&data)?);
         move_cursors(&state, &cursors)?;
@@ -411,6 +412,83 @@ mod tests {
         assert!(!data.path().join("sync-check").exists());
     }
 
+    /// What a kill leaves: the files as they are, without what is only in memory. The copy is opened until all is there that was put
+    /// lazily, which nothing but the store itself makes durable.
+    #[test]
+    fn what_is_put_lazily_survives_a_kill_soon_after() {
+        let data = TempDir::new().unwrap();
+        let store = open(data.path());
+        store.put_state_lazily(b"snapshot", &bytes(1, 300)).unwrap();
+        store.put_state_lazily(b"long snapshot", &bytes(2, 30_000)).unwrap();
+        store.put_cursor(b"cursor", &bytes(3, 300)).unwrap();
+        let is_there = || {
+            let copy = TempDir::new().unwrap();
+            copy_folder(data.path(), &copy.path().join("data"));
+            // A copy that was made while the database wrote need not open.
+            let opened = SledStore::open(&copy.path().join("data"), &options());
+            opened.is_ok_and(|killed| {
+                let state = |key: &[u8]| killed.state(key).unwrap();
+                state(b"snapshot") == Some(bytes(1, 300))
+                    && state(b"long snapshot") == Some(bytes(2, 30_000))
+                    && killed.cursor(b"cursor").unwrap() == Some(bytes(3, 300))
+            })
+        };
+        let deadline = Instant::now() + Duration::from_secs(60);
+        while !is_there() {
+            assert!(Instant::now() < deadline, "it is not made durable");
+        }
+    }
+
+    /// Releases before kept cursors in the state area.
+    #[test]
+    fn cursors_of_a_release_before_are_moved() {
+        let data = TempDir::new().unwrap();
+        let store = open(data.path());
+        store.put_state(b"webhooks/1", b"moved").unwrap();
+        store.put_state(b"webhooks/2", b"older").unwrap();
+        store.put_state(b"keys/1", b"stays").unwrap();
+        // A crash between the steps leaves both.
+        store.put_cursor(b"webhooks/2", b"newer").unwrap();
+        drop(store);
+        for _ in 0..2 {
+            let store = open(data.path());
+            assert_eq!(store.state_keys(b"").unwrap(), [b"keys/1".to_vec()]);
+            assert_eq!(store.cursor(b"webhooks/1").unwrap(), Some(b"moved".to_vec()));
+            assert_eq!(store.cursor(b"webhooks/2").unwrap(), Some(b"newer".to_vec()));
+        }
+    }
+
+    /// What is derived may fail to be written; nothing else fails for that.
+    #[test]
+    fn a_file_that_cannot_be_written_stops_nothing() {
+        let data = TempDir::new().unwrap();
+        let store = open(data.path());
+        let (files, aside) = (data.path().join("files"), data.path().join("aside"));
+        std::fs::rename(&files, &aside).unwrap();
+        assert!(matches!(store.put_file("run-1", b"run"), Err(StoreError::Machine { .. })));
+        assert_eq!(store.monitor().derived_failures(), 1);
+        append(&store, vec![bytes(1, 300)]);
+        store.put_state(b"key", b"value").unwrap();
+        std::fs::rename(&aside, &files).unwrap();
+        store.put_file("run-1", b"run").unwrap();
+    }
+
+    /// A database never has more unflushed than the bound, however much is inserted into it.
+    #[test]
+    fn a_database_has_little_that_is_not_flushed() {
+        let data = TempDir::new().unwrap();
+        let opening = impatient_opening();
+        let database = Database::open(data.path(), &opening).unwrap();
+        let mut most = 0;
+        for number in 0..500_u64 {
+            database.insert(&number.to_be_bytes(), &bytes(number, 6_000)).unwrap();
+            most = most.max(database.unflushed_bytes());
+        }
+        assert!((UNFLUSHED_BYTES_MAX_OF_STATE / 2..=UNFLUSHED_BYTES_MAX_OF_STATE).contains(&most), "{most}");
+        database.flush(None).unwrap();
+        assert_eq!(database.unflushed_bytes(), 0);
+    }
+
     /// A database that lost what was not synced: the tail has what is missing, and where it does not, that is noticed.
     #[test]
     fn the_tail_gives_back_what_the_database_lost() {
@@ -598,7 +676,7 @@ mod tests {
         let data = TempDir::new().unwrap();
         drop(open(data.path()));
         let impatient = SledOptions { lock_wait: Duration::from_millis(200), ..options() };
-        let opening = Opening { cache_bytes: 1 << 20, lock_wait: Duration::ZERO, monitor: Arc::default() };
+        let opening = impatient_opening();
         let _other = Database::open(&data.path().join(STATE), &opening).unwrap();
         let error = SledStore::open(data.path(), &impatient).unwrap_err();
         assert!(error.to_string().contains("state: in use by another process"), "{error}");
@@ -945,6 +1023,11 @@ mod tests {
 
     fn small_folders() -> SledOptions {
         SledOptions { folder_bytes: 20_000, folders_open_max: 100, ..options() }
+    }
+
+    fn impatient_opening() -> Opening {
+        let unflushed_bytes_max = UNFLUSHED_BYTES_MAX_OF_STATE;
+        Opening { cache_bytes: 1 << 20, unflushed_bytes_max, lock_wait: Duration::ZERO, monitor: Arc::default() }
     }
 
     fn copy_folder(from: &Path, to: &Path) {

@@ -146,21 +146,29 @@ pub(super) fn private_file() -> OpenOptions {
     options
 }
 
-/// Takes the rights of everybody else from a folder: releases before made it with those of the process.
-pub(super) fn make_private(folder: &Path) -> Result<(), StoreError> {
+/// Takes the rights of everybody else from a folder: it was there before, or a release before made it. A folder that belongs to
+/// somebody else stays as it is.
+pub(crate) fn make_private(folder: &Path) {
     let tighten = || {
         let mode = folder.metadata()?.permissions().mode();
         if mode & 0o077 == 0 { Ok(()) } else { std::fs::set_permissions(folder, Permissions::from_mode(0o700)) }
     };
-    tighten().map_err(|source| machine(folder, source))
+    if let Err(error) = tighten() {
+        tracing::warn!(folder = %folder.display(), %error, "others may enter this folder, and that can't be changed");
+    }
 }
 
-/// Makes a folder that nobody else may enter, with those above it, and makes their names durable. Answers with its absolute path.
+/// Makes a folder that nobody else may enter, with those above it.
+pub(crate) fn create_private_folder(path: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(path)
+}
+
+/// The same, and makes their names durable. Answers with its absolute path.
 pub(super) fn create_folder(path: &Path) -> Result<PathBuf, StoreError> {
     let failed = |source| machine(path, source);
     let path = std::path::absolute(path).map_err(failed)?;
     let missing: Vec<&Path> = path.ancestors().take_while(|folder| !folder.exists()).collect();
-    DirBuilder::new().recursive(true).mode(0o700).create(&path).map_err(failed)?;
+    create_private_folder(&path).map_err(failed)?;
     for parent in missing.iter().filter_map(|folder| folder.parent()) {
         File::open(parent).and_then(|folder| folder.sync_all()).map_err(failed)?;
     }

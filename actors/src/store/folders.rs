@@ -32,7 +32,7 @@ use super::chunk::{CHECKSUM_BYTES, Fault, Key, checksum_of};
 use super::files::{Files, bytes_below, create_folder, damaged, machine, remove_folder, sync_folder};
 use super::journal_folder::{JournalFolder, Span};
 use super::monitor::{Monitor, WaitFor};
-use super::sled::Opening;
+use super::sled::{Opening, UNFLUSHED_BYTES_MAX_OF_JOURNAL};
 use super::tail::{Appended, Frame, Tail};
 use super::{Block, BlockHash, Database, Head, Partition, Sequence, SledOptions, StoreError, StoredRecord};
 
@@ -630,7 +630,8 @@ impl Place {
 
     fn opening(&self) -> Opening {
         let SledOptions { journal_cache_bytes: cache_bytes, lock_wait, .. } = self.options;
-        Opening { cache_bytes, lock_wait, monitor: Arc::clone(&self.monitor) }
+        let (unflushed_bytes_max, monitor) = (UNFLUSHED_BYTES_MAX_OF_JOURNAL, Arc::clone(&self.monitor));
+        Opening { cache_bytes, unflushed_bytes_max, lock_wait, monitor }
     }
 
     fn folder_path(&self, number: u32) -> PathBuf {

@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::chunk::{self, BlockAssembler, Chunk, Fault, Key, RecordAssembler};
 use super::durable_sync::durable_syncs;
-use super::sled::UNFLUSHED_BYTES_MAX;
 use super::{Block, BlockHash, Database, Head, Pair, Partition, Sequence, StoreError, StoredRecord};
 
 /// A folder of the journal that is open.
@@ -78,7 +77,7 @@ impl JournalFolder {
 
     /// Whether it is time to flush, so that who takes in more does not have to wait for it.
     pub(super) fn wants_flush(&self) -> bool {
-        self.database.unflushed_bytes() > UNFLUSHED_BYTES_MAX / 2
+        self.database.wants_flush()
     }
 
     /// Makes all that was taken in durable.

@@ -36,6 +36,7 @@ pub use self::chunk::{Key as ChunkKey, cut};
 pub use self::disk::{SledOptions, SledStore};
 pub(crate) use self::durable_sync::with_short_slice;
 pub use self::durable_sync::{durable_syncs, durable_syncs_at_once_max};
+pub(crate) use self::files::{create_private_folder, make_private};
 pub use self::memory::{Damage, MemoryStore, PowerCut, Reached};
 pub use self::monitor::{Monitor, Wait, WaitFor, Waiting};
 use self::sled::{Database, Pair, check_sync};

@@ -73,10 +73,15 @@ pub struct Wait {
 impl Monitor {
     /// Notes that somebody begins to wait.
     pub fn begin(self: &Arc<Self>, what: WaitFor) -> Wait {
+        self.begin_since(what, Instant::now())
+    }
+
+    /// Notes that somebody has waited since then.
+    pub fn begin_since(self: &Arc<Self>, what: WaitFor, since: Instant) -> Wait {
         let mut waits = self.waits.lock();
         let number = waits.next;
         waits.next += 1;
-        waits.since.insert(number, (what, Instant::now()));
+        waits.since.insert(number, (what, since));
         Wait { monitor: Arc::clone(self), number }
     }
 

@@ -34,10 +34,11 @@
 //! A truncation itself waits for no lock. So it is enough that one thread stays free, which the following bounds guarantee:
 //!
 //! 1. A database has one writer at a time ([`Database::change`] holds a lock), and one flush at a time.
-//! 2. Before more than [`UNFLUSHED_BYTES_MAX`] would be inserted since what the last finished flush covered, the writer
-//!    flushes and waits. sled writes up to 9 bytes of log for each inserted byte between two flushes, since it writes
-//!    whole pages (measured: 914 KiB for 128 KiB in the journal, 1,065 KiB in a state area under churn). That is less than two segments, so
-//!    that at most two buffers are sealed because they are full, and one by a flush: three writes.
+//! 2. Before more would be inserted than the database's bound ([`Opening::unflushed_bytes_max`]) since what the last finished flush
+//!    covered, the writer flushes and waits. sled writes up to 9 bytes of log for each inserted byte between two flushes, since it
+//!    writes whole pages (measured: 914 KiB for 128 KiB in the journal, 1,065 KiB in a state area under churn). In the state
+//!    area that is less than a segment: at most one buffer is sealed because it is full, and one by a flush. In the journal it is
+//!    less than three segments: at most three buffers, and one by a flush.
 //! 3. At most two databases are written at once, the state area and the journal's current folder: six writes.
 //! 4. Databases are opened and closed one at a time ([`OPENING`]). While one opens, only its opener has its segment accountant, and
 //!    truncations are waited for before anybody else gets it; one that closes has one write left. So that seventh write
@@ -78,6 +79,7 @@ pub(super) struct Database {
     written: Mutex<Written>,
     /// Held while it is flushed.
     flushing: Mutex<()>,
+    unflushed_bytes_max: u64,
     monitor: Arc<Monitor>,
 }
 
@@ -86,6 +88,9 @@ pub(super) struct Database {
 pub(super) struct Opening {
     /// The memory for its pages, in bytes.
     pub(super) cache_bytes: u64,
+    /// Bytes that may be inserted beyond what the last finished flush covers: [`UNFLUSHED_BYTES_MAX_OF_JOURNAL`] or
+    /// [`UNFLUSHED_BYTES_MAX_OF_STATE`].
+    pub(super) unflushed_bytes_max: u64,
     /// How long to wait for whoever still has it open.
     pub(super) lock_wait: Duration,
     /// Where it is noted what waits for it.
@@ -95,8 +100,10 @@ pub(super) struct Opening {
 /// A key and its value.
 pub(super) type Pair = (IVec, IVec);
 
-/// Bytes that may be inserted into a database beyond what the last finished flush covers.
-pub(super) const UNFLUSHED_BYTES_MAX: u64 = 96 << 10;
+/// For the journal's folders.
+pub(super) const UNFLUSHED_BYTES_MAX_OF_JOURNAL: u64 = 192 << 10;
+/// For the state area.
+pub(super) const UNFLUSHED_BYTES_MAX_OF_STATE: u64 = 48 << 10;
 
 /// What an insert or a removal counts at least, in bytes.
 const CHANGE_BYTES: usize = 128;
@@ -138,6 +145,7 @@ impl Database {
             path: path.to_path_buf(),
             written: Mutex::default(),
             flushing: Mutex::default(),
+            unflushed_bytes_max: opening.unflushed_bytes_max,
             monitor: Arc::clone(&opening.monitor),
         };
         if is_distrusted(&file.metadata().map_err(|source| machine(&file, source))?) {
@@ -211,6 +219,11 @@ impl Database {
         Ok(())
     }
 
+    /// Whether it is time to flush, so that who writes more does not have to wait for it.
+    pub(super) fn wants_flush(&self) -> bool {
+        self.unflushed_bytes() > self.unflushed_bytes_max / 2
+    }
+
     /// Bytes that were written since what the last finished flush covered.
     pub(super) fn unflushed_bytes(&self) -> u64 {
         let written = self.written.lock();
@@ -232,7 +245,7 @@ impl Database {
         let _waiting = self.monitor.begin(WaitFor::Change);
         let mut written = self.written.lock();
         let bytes = (bytes + CHANGE_BYTES) as u64;
-        if written.all + bytes > written.flushed + UNFLUSHED_BYTES_MAX {
+        if written.all + bytes > written.flushed + self.unflushed_bytes_max {
             self.flush_now()?;
             written.flushed = written.all;
         }
@@ -369,7 +382,9 @@ pub(super) fn check_sync(data: &Path, lock_wait: Duration) -> Result<(), StoreEr
     let scratch = data.join("sync-check");
     remove_folder(&scratch)?;
     let monitor = Arc::new(Monitor::default());
-    let database = Database::open(&scratch, &Opening { cache_bytes: 1 << 20, lock_wait, monitor })?;
+    let unflushed_bytes_max = UNFLUSHED_BYTES_MAX_OF_STATE;
+    let database =
+        Database::open(&scratch, &Opening { cache_bytes: 1 << 20, unflushed_bytes_max, lock_wait, monitor })?;
     let syncs = durable_syncs();
     database.insert(b"scratch", b"scratch")?;
     let written = database.flush(Some(syncs));

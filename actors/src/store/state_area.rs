@@ -303,7 +303,7 @@ mod tests {
 
     use super::*;
     use crate::store::conformance::bytes;
-    use crate::store::sled::Opening;
+    use crate::store::sled::{Opening, UNFLUSHED_BYTES_MAX_OF_STATE};
 
     #[test]
     fn a_torn_value_is_absent_if_it_was_lazy_and_damage_if_it_was_not() {
@@ -360,7 +360,8 @@ mod tests {
     }
 
     fn open(data: &Path) -> StateArea {
-        let opening = Opening { cache_bytes: 4 << 20, lock_wait: Duration::from_secs(10), monitor: Arc::default() };
+        let (unflushed_bytes_max, lock_wait) = (UNFLUSHED_BYTES_MAX_OF_STATE, Duration::from_secs(10));
+        let opening = Opening { cache_bytes: 4 << 20, unflushed_bytes_max, lock_wait, monitor: Arc::default() };
         StateArea::open(Database::open(data, &opening).unwrap()).unwrap()
     }
 }

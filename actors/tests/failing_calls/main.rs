@@ -122,6 +122,10 @@ fn survivable(call: &str, path: &str, is_closed: bool) -> Option<&'static str> {
             Some("a closed folder was durable before; one that leaves the open ones is opened anew when it is read")
         }
         ("fsync", _) if path.starts_with("sync-check") => Some("it is closed, and then removed, unread"),
+        _ if path == "files" || path.starts_with("files/") => {
+            Some("what is derived is refused, stops nothing else, and is written again")
+        }
+        (_, "cursors" | "cursors~") => Some("cursors may be behind; they are written again"),
         (_, "ballast") => Some("it takes room and holds nothing; it is made at the next start"),
         ("unlink" | "unlinkat", name) if name.starts_with("snap.") => {
             Some("the database goes by its newest summary; older ones are removed when it is opened again")
@@ -311,7 +315,7 @@ impl Truth {
     /// An error if something was acknowledged that may not be.
     fn of(told: &Told, failing: &Failing, data: &Path) -> Result<Truth, String> {
         let mut truth = Truth::default();
-        let (mut failed, mut tried, mut refused, mut end) = (None, 0, 0, None);
+        let (mut failed, mut tried, mut refused, mut stopped, mut end) = (None, 0, 0, 0, None);
         // Whether a call had failed when the present write was begun.
         let mut begun_after_failure = false;
         let mut went_on = false;
@@ -321,14 +325,16 @@ impl Truth {
                 Line::Try(name, version) => {
                     tried += 1;
                     begun_after_failure = failed.is_some();
-                    // Nothing is written once a write was refused.
-                    if refused == 0 {
+                    // Nothing is written once a write of the journal, or a durable one, was refused.
+                    if stopped == 0 {
                         truth.thing(name).possible.insert(version.clone());
                     }
                 }
                 Line::Done(name, version) => {
                     let is_lazy = name.starts_with("lazy/");
-                    if let Some((call, path, thread, is_closed)) = failed {
+                    // The state area stops the rest only when something durable does not get into it.
+                    let is_apart = |path: &str| path.starts_with("state/") && !name.starts_with("state/");
+                    if let Some((call, path, thread, is_closed)) = failed.filter(|(_, path, ..)| !is_apart(path)) {
                         let is_survivable = survivable(call, path, is_closed).is_some();
                         let is_allowed = match failing.duration {
                             // A write may be through while another thread has just met with the failure.
@@ -353,7 +359,10 @@ impl Truth {
                         thing.possible.clear();
                     }
                 }
-                Line::Refused(..) => refused += 1,
+                Line::Refused(name, _) => {
+                    refused += 1;
+                    stopped += usize::from(!name.starts_with("lazy/") && !name.starts_with("file/"));
+                }
                 Line::End(word) => end = Some(word),
                 Line::Found(..) | Line::CallsSeen(_) => {}
             }

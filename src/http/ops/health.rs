@@ -28,11 +28,15 @@ pub async fn healthz() -> Response {
     ok(Status { status: "ok" })
 }
 
-/// The service takes requests: the data is open, the journal has not failed, and there is space on the disk.
+/// The service takes requests: the data is open, the journal has not failed, the store goes on, and there is space on the disk.
 #[utoipa::path(get, path = "/readyz", operation_id = "get_readiness", responses((status = 200, body = Status)))]
 pub async fn readyz(State(app): State<Arc<App>>) -> Result<Response, Problem> {
     if app.engine.has_failed() {
         return Err(Problem::new(Code::Overloaded).retry_after(1).detail("The journal failed; the process is ending."));
+    }
+    if let Some(waiting) = app.engine.stalled() {
+        let detail = format!("The store makes no progress ({:?}, {} s).", waiting.what, waiting.took.as_secs());
+        return Err(Problem::new(Code::Overloaded).retry_after(1).detail(detail));
     }
     if app.engine.is_storage_full() {
         return Err(Problem::new(Code::StorageFull).retry_after(5));
