@@ -16,7 +16,7 @@ use ledger::event::Event;
 use ledger::id::{GroupNumber, IdKey, LedgerId, ObjectId};
 use ledger::merchant::{MerchantCommand, MerchantState, OpenCharge};
 use ledger::recipient::{RecipientCommand, RecipientState};
-use ledger::record::{Decision, Idempotency, Record};
+use ledger::record::{Decision, Idempotency, Record, Requester};
 use ledger::time::Timestamp;
 use parking_lot::Mutex;
 use ractor::{Actor, ActorRef};
@@ -298,10 +298,10 @@ impl Engine {
         group: GroupNumber,
         command: MerchantCommand,
         key: Option<KeyLookup>,
-        operator: Option<String>,
+        requester: Option<Requester>,
         permit: Arc<Permit>,
     ) -> Result<Outcome, Unavailable> {
-        let order = Order { command, key, unique: None, operator, permit };
+        let order = Order { command, key, unique: None, requester, permit };
         self.order(&self.merchants, LedgerId::Merchant(group), order).await
     }
 
@@ -311,10 +311,10 @@ impl Engine {
         recipient: LedgerId,
         command: RecipientCommand,
         key: Option<KeyLookup>,
-        operator: Option<String>,
+        requester: Option<Requester>,
         permit: Arc<Permit>,
     ) -> Result<Outcome, Unavailable> {
-        let order = Order { command, key, unique: None, operator, permit };
+        let order = Order { command, key, unique: None, requester, permit };
         self.order(&self.recipients, recipient, order).await
     }
 
@@ -379,11 +379,12 @@ impl Engine {
         group: GroupNumber,
         charge: ObjectId,
         key: Option<KeyLookup>,
+        requester: Option<Requester>,
         permit: Arc<Permit>,
     ) -> Result<Outcome, Unavailable> {
         let command = self.end_pix(charge).await?;
         let key = key.filter(|_| matches!(command, MerchantCommand::CancelPix { .. }));
-        self.command(group, command, key, None, permit).await
+        self.command(group, command, key, requester, permit).await
     }
 
     /// Has the institution end a code, and gives the command that its answer calls for.

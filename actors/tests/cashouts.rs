@@ -274,7 +274,7 @@ async fn cash_out(engine: &Engine, group: GroupNumber, script: Script, number: u
         destination,
     };
     let permit = engine.permit(1_024).unwrap();
-    let outcome = engine.cash_out(group, order, None, None, permit).await.unwrap();
+    let outcome = engine.cash_out(group, order, None, None, None, permit).await.unwrap();
     assert!(matches!(outcome, Outcome::Recorded(_)), "{outcome:?}");
     id
 }

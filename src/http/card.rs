@@ -242,7 +242,7 @@ async fn open_and_charge(
     call: CardCall,
     permit: Arc<Permit>,
 ) -> Result<Option<(Arc<Record>, Fate)>, Problem> {
-    let outcome = app.engine.command(caller.group, command, lookup, None, Arc::clone(&permit)).await?;
+    let outcome = app.engine.command(caller.group, command, lookup, caller.requester(), Arc::clone(&permit)).await?;
     let opened = match settled(outcome)? {
         Settled::Recorded(record) => record,
         Settled::KeyTaken => return Ok(None),

@@ -84,7 +84,7 @@ pub async fn store(
             token: app.engine.tokenize(card).await?,
             customer: app.engine.keyring().seal_value(now, &customer)?,
         };
-        match settled(app.engine.command(caller.group, command, lookup, None, permit).await?)? {
+        match settled(app.engine.command(caller.group, command, lookup, caller.requester(), permit).await?)? {
             Settled::Recorded(record) => return answer(&record),
             Settled::KeyTaken => {}
             Settled::Unchanged => return Err(Problem::new(Code::Internal)),

@@ -301,7 +301,8 @@ pub async fn create(
         }
         let order = order(&app, caller, checked, &transaction)?;
         let id = order.id;
-        let outcome = app.engine.cash_out(caller.group, order, lookup, transaction.lookup, permit).await?;
+        let outcome =
+            app.engine.cash_out(caller.group, order, lookup, transaction.lookup, caller.requester(), permit).await?;
         match settled(outcome)? {
             Settled::Recorded(_) => return named(&app, caller, id)?.first_answer(),
             Settled::KeyTaken => {}

@@ -563,7 +563,7 @@ pub async fn cancel(
         if charge.card.is_some() || charge.fate != Fate::Pending {
             return Err(not_pending(&charge));
         }
-        match app.engine.cancel_pix(caller.group, id, lookup, permit).await? {
+        match app.engine.cancel_pix(caller.group, id, lookup, caller.requester(), permit).await? {
             Outcome::KeyTaken => {}
             Outcome::Recorded(record) if Fate::told_by(&record, id) == Some(Fate::Cancelled) => {
                 return Ok(ok(named(&app, caller, &txid)?.view(&app)?));

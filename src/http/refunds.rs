@@ -180,7 +180,7 @@ pub async fn request(
         let permit = app.engine.permit(body.len())?;
         let order = check(&app, caller, &wire)?;
         let command = MerchantCommand::RequestRefund(Box::new(order));
-        match settled(app.engine.command(caller.group, command, lookup, None, permit).await?)? {
+        match settled(app.engine.command(caller.group, command, lookup, caller.requester(), permit).await?)? {
             Settled::Recorded(record) => return answer(&app, &record),
             Settled::KeyTaken => {}
             Settled::Unchanged => return Err(Problem::new(Code::Internal)),

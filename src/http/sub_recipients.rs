@@ -9,7 +9,7 @@ use axum::response::Response;
 use ledger::account::Account;
 use ledger::event::Event;
 use ledger::id::{LedgerId, ObjectId, RecipientNumber};
-use ledger::merchant::{MerchantCommand, RecipientStatus};
+use ledger::merchant::{BankReview, MerchantCommand, RecipientStatus};
 use ledger::personal::{RecipientProfile, Sealed};
 use ledger::recipient::coverage::Standing;
 use ledger::record::Record;
@@ -75,6 +75,10 @@ pub struct RecipientView {
     email: Option<String>,
     /// When it was registered.
     created_at: String,
+    /// `pending` while a changed bank account waits for its review, `rejected` when it was refused; null otherwise. Splits go on;
+    /// nothing can be withdrawn until an account is approved.
+    #[schema(required, pattern = "^(pending|rejected)$", example = json!(null))]
+    bank_account_review: Option<&'static str>,
     /// Its money.
     balance: RecipientBalance,
 }
@@ -151,7 +155,7 @@ pub async fn register(
             document,
             profile: app.engine.keyring().seal_value(app.engine.now(), &profile)?,
         };
-        let outcome = app.engine.command(caller.group, command, lookup, None, permit).await?;
+        let outcome = app.engine.command(caller.group, command, lookup, caller.requester(), permit).await?;
         match settled(outcome)? {
             Settled::Recorded(record) => return answer(&app, caller, &record),
             Settled::KeyTaken => {}
@@ -203,7 +207,8 @@ pub async fn get(State(app): State<Arc<App>>, caller: Caller, PathId(id): PathId
     Ok(ok(RecipientRecord::new(&app, ledger, &row, profile)))
 }
 
-/// Changes what is sent of a registration and leaves the rest; the status stays. A rejected recipient registers again instead.
+/// Changes what is sent of a registration and leaves the rest; the status stays. Another bank account is reviewed before anything is
+/// withdrawn. A rejected recipient registers again instead.
 #[utoipa::path(patch, path = "/api/sub-recipients/{id}", operation_id = "change_recipient", params(("id" = String, Path)),
     request_body = ChangeRequest,
     responses((status = 200, body = RecipientRecord), (status = 409)))]
@@ -218,16 +223,18 @@ pub async fn change(
         let (ledger, row) = find_own(&app, caller, &id)?;
         let standing = row.profiles.current().ok_or_else(|| Problem::new(Code::Internal))?;
         let permit = app.engine.permit(body.len() + standing.bytes.len())?;
-        let Some(profile) = app.engine.keyring().open_value(standing) else {
+        let Some(profile) = app.engine.keyring().open_value::<RecipientProfile>(standing) else {
             return Err(Problem::new(Code::StateConflict).detail("The recipient's personal data was erased."));
         };
+        let bank = profile.bank.clone();
         let profile = registration::merged(&wire, profile, app.engine.now())?;
         let command = MerchantCommand::ChangeRecipient {
             id: row.id,
             standing: standing.clone(),
             profile: app.engine.keyring().seal_value(app.engine.now(), &profile)?,
+            bank_account_changed: profile.bank != bank,
         };
-        match app.engine.command(caller.group, command, None, None, permit).await? {
+        match app.engine.command(caller.group, command, None, caller.requester(), permit).await? {
             // Another change came between: this one is merged into what that one left.
             Outcome::Refused(Rejection::RecipientChangedMeanwhile) => {}
             outcome => {
@@ -263,11 +270,18 @@ pub fn view(app: &App, ledger: LedgerId, row: &RecipientRow) -> RecipientView {
     RecipientView::new(row, row.status, profile, RecipientBalance::of_books(app, ledger))
 }
 
-/// A recipient as the decision that a Record keeps showed it. One that is being decided on has had no money yet.
-pub fn view_at_decision(app: &App, row: &RecipientRow, record: &Record) -> RecipientView {
-    let approved = record.events.iter().any(|event| matches!(event, Event::RecipientApproved { .. }));
-    let status = if approved { RecipientStatus::Active } else { RecipientStatus::Rejected };
-    RecipientView::new(row, status, open(app, row.profiles.at(record.ordinal)), RecipientBalance::default())
+/// A recipient as the decision that a Record keeps showed it, with the money that it has now: one whose registration is being decided on
+/// has had none yet.
+pub fn view_at_decision(app: &App, ledger: LedgerId, row: &RecipientRow, record: &Record) -> RecipientView {
+    let has = |is_it: fn(&Event) -> bool| record.events.iter().any(is_it);
+    let is_rejected = has(|event| matches!(event, Event::RecipientRejected { .. }));
+    let is_refused = has(|event| matches!(event, Event::BankAccountRejected { .. }));
+    let is_bank = is_refused || has(|event| matches!(event, Event::BankAccountApproved { .. }));
+    let status = if is_rejected { RecipientStatus::Rejected } else { RecipientStatus::Active };
+    let balance = if is_bank { RecipientBalance::of_books(app, ledger) } else { RecipientBalance::default() };
+    let mut row = row.clone();
+    row.bank_review = is_refused.then_some((BankReview::Rejected, record.effective_at));
+    RecipientView::new(&row, status, open(app, row.profiles.at(record.ordinal)), balance)
 }
 
 impl RecipientView {
@@ -280,6 +294,7 @@ impl RecipientView {
             name: profile.name,
             email: profile.email,
             created_at: time(row.created_at),
+            bank_account_review: row.bank_review.map(|(review, _)| review_name(review)),
             balance,
         }
     }
@@ -338,6 +353,14 @@ pub fn status_name(status: RecipientStatus) -> &'static str {
         RecipientStatus::Pending => "pending",
         RecipientStatus::Active => "active",
         RecipientStatus::Rejected => "rejected",
+    }
+}
+
+/// Where the review of a bank account stands, as told.
+pub fn review_name(review: BankReview) -> &'static str {
+    match review {
+        BankReview::Pending => "pending",
+        BankReview::Rejected => "rejected",
     }
 }
 

@@ -184,7 +184,7 @@ pub async fn create(
         let id = app.new_id(caller.group)?;
         let customer = app.engine.keyring().seal_value(app.engine.now(), &customer)?;
         let command = MerchantCommand::Subscribe(SubscriptionOrder { id, plan, method, card, splits, customer });
-        match settled(app.engine.command(caller.group, command, lookup, None, permit).await?)? {
+        match settled(app.engine.command(caller.group, command, lookup, caller.requester(), permit).await?)? {
             Settled::Recorded(record) => return answer(&app, &record),
             Settled::KeyTaken => {}
             Settled::Unchanged => return Err(Problem::new(Code::Internal)),
@@ -301,7 +301,7 @@ async fn change(
         };
         let permit = app.engine.permit(body.len())?;
         let command = MerchantCommand::ChangeSubscription { id: row.id, change };
-        match app.engine.command(caller.group, command, lookup, None, permit).await? {
+        match app.engine.command(caller.group, command, lookup, caller.requester(), permit).await? {
             Outcome::KeyTaken => {}
             Outcome::Recorded(record) => return at(&record),
             Outcome::Unchanged => return Ok(ok(SubscriptionView::of(app, &named(app, caller, id)?))),

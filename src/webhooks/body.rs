@@ -25,7 +25,7 @@ use crate::http::problem::{Code, Problem};
 use crate::http::reply::time;
 use crate::http::sub_recipients::document_type;
 use crate::http::subscriptions::SubscriptionView;
-use crate::http::withdrawals::{Withdrawal, WithdrawalView};
+use crate::http::withdrawals::{DestinationView, Withdrawal, WithdrawalView};
 
 /// The body of a webhook.
 #[derive(Debug, Serialize, ToSchema)]
@@ -42,7 +42,8 @@ pub struct WebhookBody {
     /// What happened, such as `charge.paid`.
     #[schema(
         pattern = "^(charge.paid|charge.refused|charge.cancelled|charge.refunded|recipient.approved|\
-            recipient.rejected|withdrawal.approved|withdrawal.rejected|refund.approved|refund.rejected|\
+            recipient.rejected|recipient.bank_account_changed|recipient.bank_account_approved|\
+            recipient.bank_account_rejected|withdrawal.approved|withdrawal.rejected|refund.approved|refund.rejected|\
             cashout.processed|cashout.failed|split.available|anticipation.completed|dispute.opened|dispute.accepted|\
             dispute.released|subscription.created|subscription.charge_created|subscription.renewed|\
             subscription.charge_failed|subscription.past_due|subscription.completed|subscription.paused|\
@@ -69,7 +70,7 @@ struct Things {
     /// A charge as `GET /api/charges/{txid}` shows it; a PIX payment with its `valor`.
     #[schema(value_type = Option<Object>, nullable = false)]
     charge: Option<Value>,
-    /// A sub-recipient: `id`, `status`, `name`, `document_type`.
+    /// A sub-recipient: `id`, `status`, `name`, `document_type`; its `bank_account`, masked, when that is what it is about.
     #[schema(value_type = Option<Object>, nullable = false)]
     recipient: Option<Value>,
     /// A refund: `id`, `charge_id`, `amount`, `status`, and `notes` if it was rejected.
@@ -154,7 +155,11 @@ impl Told {
             Kind::ChargePaid | Kind::ChargeRefused | Kind::ChargeCancelled | Kind::ChargeRefunded => {
                 self.charge(app).map(|charge| ("charge", charge))
             }
-            Kind::RecipientApproved | Kind::RecipientRejected => raw("recipient", self.recipient(app)?),
+            Kind::RecipientApproved
+            | Kind::RecipientRejected
+            | Kind::BankAccountChanged
+            | Kind::BankAccountApproved
+            | Kind::BankAccountRejected => raw("recipient", self.recipient(app)?),
             Kind::RefundApproved | Kind::RefundRejected => raw("refund", self.refund()?),
             Kind::WithdrawalApproved | Kind::WithdrawalRejected => raw("withdrawal", self.withdrawal(app)?),
             Kind::CashoutProcessed | Kind::CashoutFailed => raw("cashout", self.cashout(app)?),
@@ -175,7 +180,7 @@ impl Told {
 
     fn charge(&self, app: &App) -> Result<Box<RawValue>, Problem> {
         let id = self.object_id()?;
-        let caller = Caller { group: self.group };
+        let caller = Caller { group: self.group, key: None };
         let charge = Charge::find_through(app, caller, id, self.listed.sequence)?.ok_or_else(broken)?;
         let mut view = charge.view(app)?;
         if charge.card.is_none() && self.notice.kind == NoticeKind::ChargePaid {
@@ -216,6 +221,8 @@ impl Told {
             status: &'static str,
             name: String,
             document_type: &'static str,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            bank_account: Option<DestinationView>,
         }
         let Subject::Recipient(number) = self.notice.subject else { return Err(broken()) };
         let find = |row: &actors::projector::MerchantRow| {
@@ -225,11 +232,14 @@ impl Told {
         let (id, profile) = app.engine.projector().merchant(self.group, find).flatten().ok_or_else(broken)?;
         let profile: RecipientProfile =
             profile.and_then(|sealed| app.engine.keyring().open_value(&sealed)).unwrap_or_default();
-        let is_approved = self.notice.kind == NoticeKind::RecipientApproved;
+        let kind = self.notice.kind;
+        let is_registration = matches!(kind, NoticeKind::RecipientApproved | NoticeKind::RecipientRejected);
         Ok(RecipientTold {
             id: id.uuid().to_string(),
-            status: if is_approved { "active" } else { "rejected" },
+            // A changed bank account is told of an active recipient only, which it stays.
+            status: if kind == NoticeKind::RecipientRejected { "rejected" } else { "active" },
             document_type: document_type(&profile.document),
+            bank_account: profile.bank.filter(|_| !is_registration).map(DestinationView::of),
             name: profile.name,
         })
     }
@@ -265,7 +275,7 @@ impl Told {
             recipient_id: Option<String>,
         }
         let found = Withdrawal::find_through(app, self.object_id()?, self.listed.sequence)?.ok_or_else(broken)?;
-        Ok(WithdrawalTold { withdrawal: found.view(), recipient_id: self.recipient_id(app) })
+        Ok(WithdrawalTold { withdrawal: found.view(app), recipient_id: self.recipient_id(app) })
     }
 
     fn cashout(&self, app: &App) -> Result<impl Serialize + use<>, Problem> {

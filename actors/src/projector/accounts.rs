@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use ledger::event::Event;
 use ledger::fees::Settings;
 use ledger::id::{GroupNumber, LedgerId, ObjectId, RecipientNumber};
-use ledger::merchant::{PreviousSecret, RecipientStatus};
+use ledger::merchant::{BankReview, PreviousSecret, RecipientStatus};
 use ledger::personal::Sealed;
 use ledger::record::Record;
 use ledger::time::Timestamp;
@@ -113,6 +113,9 @@ pub struct RecipientRow {
     /// When it was registered.
     #[n(3)]
     pub created_at: Timestamp,
+    /// Where the review of its bank account stands, and since when; none when the account was approved.
+    #[n(4)]
+    pub bank_review: Option<(BankReview, Timestamp)>,
     /// Its name, folded for search, once somebody searched: names stand sealed on the disk.
     #[cbor(skip)]
     search_key: OnceLock<String>,
@@ -120,7 +123,7 @@ pub struct RecipientRow {
 
 impl RecipientRow {
     pub(super) fn new(id: ObjectId, status: RecipientStatus, profiles: Versions, created_at: Timestamp) -> Self {
-        Self { id, status, profiles, created_at, search_key: OnceLock::new() }
+        Self { id, status, profiles, created_at, bank_review: None, search_key: OnceLock::new() }
     }
 
     /// Takes the registration that a Record brought.
@@ -244,7 +247,7 @@ impl Accounts {
                     Some((id, _)) => drop(self.drafts.remove(&(group, id))),
                     None => {}
                 }
-                self.waiting.count(event, about, recipient.map(|(id, _)| id));
+                self.waiting.count(event, about, recipient.map(|(id, _)| id), record);
             }
         }
     }
@@ -272,6 +275,13 @@ fn count_merchant<'a>(merchant: &'a mut MerchantRow, event: &Event, record: &Rec
             recipient.change(record);
             return Some(recipient);
         }
+        Event::BankAccountChanged { number, active } => {
+            return review_bank_account(merchant, *number, record, active.then_some(BankReview::Pending));
+        }
+        Event::BankAccountApproved { number } => return review_bank_account(merchant, *number, record, None),
+        Event::BankAccountRejected { number, .. } => {
+            return review_bank_account(merchant, *number, record, Some(BankReview::Rejected));
+        }
         Event::RecipientSubmitted { number } => (number, RecipientStatus::Pending),
         Event::RecipientApproved { number } => (number, RecipientStatus::Active),
         Event::RecipientRejected { number, .. } => (number, RecipientStatus::Rejected),
@@ -279,6 +289,17 @@ fn count_merchant<'a>(merchant: &'a mut MerchantRow, event: &Event, record: &Rec
     };
     let recipient = recipient_row(merchant, *number)?;
     recipient.status = status;
+    Some(recipient)
+}
+
+fn review_bank_account<'a>(
+    merchant: &'a mut MerchantRow,
+    number: RecipientNumber,
+    record: &Record,
+    review: Option<BankReview>,
+) -> Option<&'a RecipientRow> {
+    let recipient = recipient_row(merchant, number)?;
+    recipient.bank_review = review.map(|review| (review, record.effective_at));
     Some(recipient)
 }
 
@@ -302,6 +323,9 @@ pub(super) fn is_about_accounts(event: &Event) -> bool {
             | Event::RecipientApproved { .. }
             | Event::RecipientRejected { .. }
             | Event::RecipientChanged { .. }
+            | Event::BankAccountChanged { .. }
+            | Event::BankAccountApproved { .. }
+            | Event::BankAccountRejected { .. }
             | Event::ClockMoved { .. }
             | Event::WithdrawalRequested { .. }
             | Event::WithdrawalApproved { .. }

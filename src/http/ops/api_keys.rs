@@ -8,7 +8,7 @@ use axum::response::Response;
 use ledger::event::Event;
 use ledger::id::{GroupNumber, LedgerId, ObjectId};
 use ledger::merchant::MerchantCommand;
-use ledger::record::Record;
+use ledger::record::{Record, Requester};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -119,7 +119,8 @@ pub async fn create(
             webhook_url,
             webhook_secret: app.engine.keyring().seal_secret(secret.as_bytes())?,
         };
-        let outcome = app.engine.command(group, command, lookup, Some(operator.clone()), permit).await?;
+        let outcome =
+            app.engine.command(group, command, lookup, Some(Requester::Operator(operator.clone())), permit).await?;
         if let Settled::Recorded(_) = settled(outcome)? {
             let (api_key, webhook_secret) = (Some(text), Some(secret));
             return Ok(created(ApiKeyResponse { id: id.uuid().to_string(), api_key, webhook_secret }));
@@ -164,7 +165,7 @@ pub async fn revoke(
     let (id, group) = known(&app, &id)?;
     let permit = app.engine.permit(0)?;
     let command = MerchantCommand::RevokeApiKey { id };
-    settled(app.engine.command(group, command, None, Some(operator), permit).await?)?;
+    settled(app.engine.command(group, command, None, Some(Requester::Operator(operator)), permit).await?)?;
     Ok(ok(RevokedResponse { id: id.uuid().to_string(), revoked: true }))
 }
 
@@ -183,7 +184,7 @@ pub async fn change(
     if let Some(webhook_url) = wire.webhook_url {
         let permit = app.engine.permit(body.len())?;
         let command = MerchantCommand::ChangeApiKey { id, webhook_url: check(&app, webhook_url).await? };
-        settled(app.engine.command(group, command, None, Some(operator), permit).await?)?;
+        settled(app.engine.command(group, command, None, Some(Requester::Operator(operator)), permit).await?)?;
     }
     let row = app.engine.projector().api_key(id).ok_or_else(|| Problem::new(Code::Internal))?;
     Ok(ok(ApiKeyView { id: id.uuid().to_string(), webhook_url: row.webhook.url }))
@@ -213,7 +214,8 @@ pub async fn rotate_secret(
         let permit = app.engine.permit(body.len())?;
         let webhook_secret = app.engine.keyring().seal_secret(new_secret()?.as_bytes())?;
         let command = MerchantCommand::RotateWebhookSecret { id, webhook_secret };
-        let outcome = app.engine.command(group, command, lookup, Some(operator.clone()), permit).await?;
+        let outcome =
+            app.engine.command(group, command, lookup, Some(Requester::Operator(operator.clone())), permit).await?;
         if let Settled::Recorded(record) = settled(outcome)? {
             return rotated(&app, &record);
         }

@@ -12,7 +12,7 @@ use ledger::id::{GroupNumber, LedgerId, ObjectId};
 use ledger::merchant::MerchantCommand;
 use ledger::money::{Centavos, Rate};
 use ledger::personal::{MerchantProfile, Sealed};
-use ledger::record::Record;
+use ledger::record::{Record, Requester};
 use rust_decimal::Decimal;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -296,7 +296,7 @@ pub async fn create(
         settings,
         profile: app.engine.keyring().seal_value(app.engine.now(), &profile)?,
     };
-    let outcome = app.engine.command(group, command, lookup, Some(operator), permit).await?;
+    let outcome = app.engine.command(group, command, lookup, Some(Requester::Operator(operator)), permit).await?;
     match settled(outcome)? {
         Settled::Recorded(_) => Ok(created(view(&app, group)?)),
         Settled::Unchanged | Settled::KeyTaken => Err(Problem::new(Code::Internal)),
@@ -335,7 +335,7 @@ pub async fn change(
         false => None,
     };
     let command = MerchantCommand::Change { settings, profile };
-    settled(app.engine.command(group, command, None, Some(operator), permit).await?)?;
+    settled(app.engine.command(group, command, None, Some(Requester::Operator(operator)), permit).await?)?;
     Ok(ok(view(&app, group)?))
 }
 
