@@ -11,8 +11,8 @@ use actors::engine::{CashoutOrder, Engine, EngineOptions};
 use actors::history::HistoryOptions;
 use actors::journal::RoomLimits;
 use actors::rails::{
-    Call, CardAnswer, CardOrder, CardRail, CardSecrets, CardToken, Destination, PayoutAnswer, PayoutOrder, PayoutRail,
-    PixFate, PixRail, RailError, Rails, RepayOrder,
+    Call, CardAnswer, CardFate, CardOrder, CardRail, CardSecrets, CardToken, Destination, PayoutAnswer, PayoutOrder,
+    PayoutRail, PixFate, PixRail, RailError, Rails, RepayOrder,
 };
 use actors::resident::Outcome;
 use actors::store::{MemoryStore, PowerCut, Store};
@@ -197,7 +197,7 @@ impl CardRail for Unused {
         Box::pin(std::future::ready(Err(RailError::NoAnswer)))
     }
 
-    fn find<'a>(&'a self, _: ObjectId, _: &'a OpenCharge) -> Call<'a, Option<CardAnswer>> {
+    fn close<'a>(&'a self, _: ObjectId, _: &'a OpenCharge) -> Call<'a, CardFate> {
         Box::pin(std::future::ready(Err(RailError::NoAnswer)))
     }
 

@@ -145,7 +145,7 @@ impl App {
 
     /// A new id of a group.
     pub fn new_id(&self, group: GroupNumber) -> Result<ObjectId, Problem> {
-        Ok(self.engine.ids().object(group, self.engine.now(), self.random()?))
+        Ok(self.engine.new_id(group)?)
     }
 }
 

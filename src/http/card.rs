@@ -32,6 +32,7 @@ use super::json::{Checker, Raw, parse};
 use super::problem::{Code, Problem};
 use super::reply::created;
 use super::splits;
+use super::subscriptions::first_charge_was_paid;
 
 /// A card charge, as sent.
 #[derive(Deserialize, ToSchema)]
@@ -199,7 +200,7 @@ pub async fn charge(
             .as_ref()
             .map(|limits| (limits, app.engine.keyring().fingerprint("card-number", &[card.number.as_bytes()])));
         if let Some((limits, number)) = limited {
-            limits.admit_card(number)?;
+            limits.admit_card(number, caller.key, |id| first_charge_was_paid(&app, caller, id))?;
         }
         let id = app.new_id(caller.group)?;
         let command = MerchantCommand::OpenCard {
@@ -215,7 +216,7 @@ pub async fn charge(
         let charged = open_and_charge(&app, caller, command, lookup, call, permit).await?;
         let Some((opened, fate)) = charged else { continue };
         if let (Some((limits, number)), Fate::Refused(_)) = (limited, &fate) {
-            limits.count_refused_card(number);
+            limits.count_refused_card(number, caller.key);
         }
         let terms = Charge::terms_in(&opened).ok_or_else(|| Problem::new(Code::Internal))?;
         return answer(id, terms, &fate);

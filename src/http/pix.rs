@@ -157,7 +157,7 @@ pub async fn create_or_look_up(
         }
         let now = app.engine.now();
         let command = MerchantCommand::OpenPix {
-            charge: app.engine.ids().object(caller.group, now, app.random()?),
+            charge: app.new_id(caller.group)?,
             amount,
             splits,
             expires_at: now.plus_ms(expires_in_seconds * 1000),

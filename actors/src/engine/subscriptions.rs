@@ -14,7 +14,7 @@ use super::{Engine, INSIDE_BYTES, RAIL_ANSWER_MAX, RailError, Unavailable, read}
 use crate::load::LoadError;
 use crate::rails::{CardOrder, CardSecrets, CardToken, ChargedCard};
 use crate::resident::Outcome;
-use crate::seal::{SealError, random_bytes};
+use crate::seal::SealError;
 
 /// How many subscriptions of one merchant are charged at once.
 const BILLED_AT_ONCE: usize = 64;
@@ -88,7 +88,7 @@ impl Engine {
         let now = self.now();
         let customer: Payer = self.keyring.open_value(&row.customer).unwrap_or_default();
         let payer = self.keyring.seal_value(now, &Payer { description: Some(due.tag), ..customer })?;
-        let charge = self.shared.ids.object(group, now, u64::from_le_bytes(random_bytes()?));
+        let charge = self.new_id(group)?;
         let command = MerchantCommand::BillSubscription { id: due.id, charge, payer };
         let permit = self.room.take(INSIDE_BYTES).await;
         let Outcome::Recorded(record) = self.command(group, command, None, None, permit).await? else {
