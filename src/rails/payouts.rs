@@ -189,7 +189,7 @@ mod tests {
             (ids[3], Destination::Account(BankAccount::default()), None),
         ];
         for (id, to, expected) in cases {
-            let order = PayoutOrder { id, amount: Centavos(500), to };
+            let order = PayoutOrder { id, amount: Centavos(500), to, ordered_at: Timestamp(0) };
             let first = conformance::payout(&institution, &order, Timestamp(0)).await;
             assert!(expected.is_none_or(|expected| expected == first), "{id:?}: {first:?}");
         }
