@@ -21,7 +21,7 @@ use ledger::fees::{Commission, PaymentMethod, Settings};
 use ledger::id::{GroupNumber, ObjectId};
 use ledger::merchant::{MerchantCommand, OpenCharge};
 use ledger::money::Centavos;
-use ledger::personal::{MerchantProfile, Payer};
+use ledger::personal::{MerchantProfile, Payer, SealedFor};
 use ledger::time::Timestamp;
 use tokio::sync::{Notify, Semaphore};
 
@@ -153,7 +153,7 @@ async fn record(engine: &Engine, group: GroupNumber, command: MerchantCommand) {
 /// A merchant, and the intent of a card charge, durable.
 async fn open_charge(engine: &Engine) -> (GroupNumber, ObjectId) {
     let (group, now) = (engine.new_group(), engine.now());
-    let profile = engine.keyring().seal_value(now, &MerchantProfile::default()).unwrap();
+    let profile = engine.keyring().seal_value(SealedFor::merchant(group), now, &MerchantProfile::default()).unwrap();
     let (id, settings) = (engine.new_id(group).unwrap(), Settings::default());
     record(engine, group, MerchantCommand::Open { id, settings, profile }).await;
     let charge = engine.new_id(group).unwrap();
@@ -164,7 +164,7 @@ async fn open_charge(engine: &Engine) -> (GroupNumber, ObjectId) {
         installments: 1,
         splits: Vec::new(),
         card: FACE,
-        payer: engine.keyring().seal_value(now, &Payer::default()).unwrap(),
+        payer: engine.keyring().seal_value(SealedFor::payer(charge), now, &Payer::default()).unwrap(),
     };
     record(engine, group, opened).await;
     (group, charge)

@@ -364,6 +364,9 @@ pub enum Event {
         /// Its number in the group.
         #[n(0)]
         number: RecipientNumber,
+        /// Keyed digest of its document. None in Records of older releases.
+        #[n(1)]
+        document: Option<Fingerprint>,
     },
     /// Merchant: a draft went to the acquirer for analysis and is pending.
     #[n(6)]
@@ -530,6 +533,9 @@ pub enum Event {
         /// Its number in the group.
         #[n(0)]
         number: RecipientNumber,
+        /// Keyed digest of its document. None in Records of older releases.
+        #[n(1)]
+        document: Option<Fingerprint>,
     },
     /// Recipient: it asked for all that is available. The splits in it are pinned until the withdrawal is decided, and so is the account
     /// that the money goes to. Personal part: [`crate::personal::BankAccount`]; none in Records of older releases.

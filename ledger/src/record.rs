@@ -13,7 +13,7 @@ use minicbor::{Decode, Decoder, Encode, Encoder};
 use crate::entry::Entry;
 use crate::event::Event;
 use crate::id::{Fingerprint, GroupNumber, LedgerId, ObjectId, RecipientNumber};
-use crate::personal::Sealed;
+use crate::personal::{Sealed, SealedFor};
 use crate::postings;
 use crate::time::Timestamp;
 
@@ -123,6 +123,22 @@ impl Record {
     /// True for what the audit trail lists: what an operator asked for, and changes of where money goes.
     pub fn is_audited(&self) -> bool {
         self.operator.is_some() || self.events.iter().any(|event| matches!(event, Event::BankAccountChanged { .. }))
+    }
+
+    /// What its personal part is for; none where it has none, and where a Record of an older release does not say whose it is.
+    pub fn personal_for(&self) -> Option<SealedFor> {
+        self.events.iter().find_map(|event| match event {
+            Event::MerchantOpened { .. } | Event::MerchantChanged { .. } => self.owner.group().map(SealedFor::merchant),
+            Event::RecipientRegistered { document, .. }
+            | Event::RecipientRegisteredAgain { document: Some(document), .. }
+            | Event::RecipientChanged { document: Some(document), .. } => Some(SealedFor::recipient(*document)),
+            Event::ChargeOpened { charge, .. } => Some(SealedFor::payer(*charge)),
+            Event::CardStored { id, .. } | Event::SubscriptionCreated { id, .. } => Some(SealedFor::customer(*id)),
+            Event::CashoutCreated { id, .. } => Some(SealedFor::pix_destination(*id)),
+            Event::WithdrawalRequested { id, .. } => Some(SealedFor::account(*id)),
+            Event::RefundRequested { id, .. } | Event::DisputeOpened { id, .. } => Some(SealedFor::reason(*id)),
+            _ => None,
+        })
     }
 
     /// Notes who asked for it.

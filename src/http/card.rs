@@ -16,7 +16,7 @@ use ledger::fees::PaymentMethod;
 use ledger::id::ObjectId;
 use ledger::merchant::{MerchantCommand, SplitOrder};
 use ledger::money::{AMOUNT_MAX, Centavos};
-use ledger::personal::Payer;
+use ledger::personal::{Payer, SealedFor};
 use ledger::record::Record;
 use ledger::time::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -210,7 +210,7 @@ pub async fn charge(
             installments,
             splits,
             card: face(&card.number),
-            payer: app.engine.keyring().seal_value(app.engine.now(), &payer)?,
+            payer: app.engine.keyring().seal_value(SealedFor::payer(id), app.engine.now(), &payer)?,
         };
         let call = CardCall { id, amount, method, installments, card };
         let charged = open_and_charge(&app, caller, command, lookup, call, permit).await?;

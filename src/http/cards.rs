@@ -7,6 +7,7 @@ use axum::extract::State;
 use axum::response::Response;
 use ledger::event::Event;
 use ledger::merchant::MerchantCommand;
+use ledger::personal::SealedFor;
 use ledger::record::Record;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -83,11 +84,12 @@ pub async fn store(
             limits.admit_card(number, caller.key, |id| first_charge_was_paid(&app, caller, id))?;
         }
         let face = face(&card.number);
+        let id = app.new_id(caller.group)?;
         let command = MerchantCommand::StoreCard {
-            id: app.new_id(caller.group)?,
+            id,
             face,
-            token: app.engine.tokenize(card).await?,
-            customer: app.engine.keyring().seal_value(now, &customer)?,
+            token: app.engine.tokenize(id, card).await?,
+            customer: app.engine.keyring().seal_value(SealedFor::customer(id), now, &customer)?,
         };
         match settled(app.engine.command(caller.group, command, lookup, caller.requester(), permit).await?)? {
             Settled::Recorded(record) => return answer(&record),

@@ -11,7 +11,7 @@ use ledger::document::{self, DocumentKind};
 use ledger::id::ObjectId;
 use ledger::merchant::{MerchantCommand, SplitOrder};
 use ledger::money::Centavos;
-use ledger::personal::Payer;
+use ledger::personal::{Payer, SealedFor};
 use ledger::record::Record;
 use ledger::rejection::Rejection;
 use serde::{Deserialize, Serialize};
@@ -156,12 +156,13 @@ pub async fn create_or_look_up(
             return Err(Problem::new(Code::RailNotConfigured));
         }
         let now = app.engine.now();
+        let charge = app.new_id(caller.group)?;
         let command = MerchantCommand::OpenPix {
-            charge: app.new_id(caller.group)?,
+            charge,
             amount,
             splits,
             expires_at: now.plus_ms(expires_in_seconds * 1000),
-            payer: app.engine.keyring().seal_value(now, &payer)?,
+            payer: app.engine.keyring().seal_value(SealedFor::payer(charge), now, &payer)?,
         };
         let outcome = app.engine.command(caller.group, command, lookup, caller.requester(), permit).await?;
         match settled(outcome)? {

@@ -100,8 +100,12 @@ impl RateLimits {
         was_paid: impl Fn(ObjectId) -> Option<bool>,
     ) -> Result<(), Problem> {
         let now_ms = self.now_ms();
+        let under_way = self.refused.lock().under_way(key, now_ms);
+        // Outside of the lock: to see how they ended takes a look into the journal.
+        let ended = under_way.into_iter().filter_map(|id| was_paid(id).map(|was_paid| (id, was_paid)));
+        let ended: HashMap<ObjectId, bool> = ended.collect();
         let mut refused = self.refused.lock();
-        refused.settle(key, was_paid, now_ms);
+        refused.settle(key, &ended);
         let of_card = refused.of_cards.standing(card, REFUSED_CARDS_MAX, now_ms);
         let of_key = key.map(|key| refused.of_keys.standing(key, REFUSED_OF_KEY_MAX, now_ms));
         let exhausted = [Some(of_card), of_key].into_iter().flatten().find(|standing| standing.remaining == 0);
@@ -115,8 +119,8 @@ impl RateLimits {
 
     /// Counts the first charge of a subscription, which the schedule is about to make.
     pub fn count_first_charge(&self, subscription: ObjectId, card: Fingerprint, key: Option<ObjectId>) {
-        let at_ms = self.now_ms();
         let mut refused = self.refused.lock();
+        let at_ms = self.now_ms();
         refused.count(card, key, at_ms);
         if let Some(key) = key {
             refused.under_way.entry(key).or_default().push(FirstCharge { subscription, card, at_ms });
@@ -138,14 +142,22 @@ impl Refused {
         key.into_iter().for_each(|key| self.of_keys.count(key, now_ms));
     }
 
-    /// Takes back what was counted of first charges that were paid. Those that ended, and those of more than a minute ago, are forgotten,
-    /// of every key: few have any.
-    fn settle(&mut self, key: Option<ObjectId>, was_paid: impl Fn(ObjectId) -> Option<bool>, now_ms: u64) {
-        self.under_way.retain(|_, charges| charges.last().is_some_and(|last| !is_past(last.at_ms, now_ms)));
+    /// The first charges of a key whose end is not known. Those of more than a minute ago are forgotten, of every key: few have any.
+    fn under_way(&mut self, key: Option<ObjectId>, now_ms: u64) -> Vec<ObjectId> {
+        self.under_way.retain(|_, charges| {
+            charges.retain(|charge| !is_past(charge.at_ms, now_ms));
+            !charges.is_empty()
+        });
+        let charges = key.and_then(|key| self.under_way.get(&key)).into_iter().flatten();
+        charges.map(|charge| charge.subscription).collect()
+    }
+
+    /// Takes back what was counted of first charges that were paid, and forgets those that have ended.
+    fn settle(&mut self, key: Option<ObjectId>, ended: &HashMap<ObjectId, bool>) {
         let Some((key, charges)) = key.and_then(|key| Some((key, self.under_way.get_mut(&key)?))) else { return };
         charges.retain(|charge| {
-            let was_paid = if is_past(charge.at_ms, now_ms) { Some(false) } else { was_paid(charge.subscription) };
-            if was_paid == Some(true) {
+            let was_paid = ended.get(&charge.subscription);
+            if was_paid == Some(&true) {
                 self.of_cards.take_back(charge.card, charge.at_ms);
                 self.of_keys.take_back(key, charge.at_ms);
             }

@@ -8,9 +8,9 @@ use axum::extract::State;
 use axum::response::Response;
 use ledger::account::Account;
 use ledger::event::Event;
-use ledger::id::{LedgerId, ObjectId, RecipientNumber};
+use ledger::id::{Fingerprint, GroupNumber, LedgerId, ObjectId, RecipientNumber};
 use ledger::merchant::{BankReview, MerchantCommand, RecipientStatus};
-use ledger::personal::{RecipientProfile, Sealed};
+use ledger::personal::{RecipientProfile, Sealed, SealedFor};
 use ledger::recipient::coverage::Standing;
 use ledger::record::Record;
 use ledger::rejection::Rejection;
@@ -148,12 +148,11 @@ pub async fn register(
         let permit = app.engine.permit(body.len())?;
         require_split(&app, caller)?;
         let profile = registration::check(&wire, app.engine.now())?;
-        let document =
-            app.engine.keyring().fingerprint("document", &[&caller.group.0.to_le_bytes(), profile.document.as_bytes()]);
+        let document = document_digest(&app, caller.group, &profile.document);
         let command = MerchantCommand::RegisterRecipient {
             random: app.random()? as u16,
             document,
-            profile: app.engine.keyring().seal_value(app.engine.now(), &profile)?,
+            profile: app.engine.keyring().seal_value(SealedFor::recipient(document), app.engine.now(), &profile)?,
         };
         let outcome = app.engine.command(caller.group, command, lookup, caller.requester(), permit).await?;
         match settled(outcome)? {
@@ -166,7 +165,7 @@ pub async fn register(
                 let id = app.engine.read_merchant(caller.group, find).await?;
                 let row = id.and_then(|id| find_recipient(&app, id)).map(|(_, row)| row);
                 let row = row.ok_or_else(|| Problem::new(Code::Internal))?;
-                let profile = open(&app, row.profiles.current());
+                let profile = open(&app, &row, row.profiles.current());
                 return Ok(ok(RegistrationResponse::new(&row, row.status, profile, true)));
             }
         }
@@ -203,7 +202,7 @@ pub async fn list(
     responses((status = 200, body = RecipientRecord)))]
 pub async fn get(State(app): State<Arc<App>>, caller: Caller, PathId(id): PathId) -> Result<Response, Problem> {
     let (ledger, row) = find_own(&app, caller, &id)?;
-    let profile = open(&app, row.profiles.current());
+    let profile = open(&app, &row, row.profiles.current());
     Ok(ok(RecipientRecord::new(&app, ledger, &row, profile)))
 }
 
@@ -223,15 +222,16 @@ pub async fn change(
         let (ledger, row) = find_own(&app, caller, &id)?;
         let standing = row.profiles.current().ok_or_else(|| Problem::new(Code::Internal))?;
         let permit = app.engine.permit(body.len() + standing.bytes.len())?;
-        let Some(profile) = app.engine.keyring().open_value::<RecipientProfile>(standing) else {
+        let Some(profile) = app.engine.keyring().open_value::<RecipientProfile>(row.sealed_for(), standing) else {
             return Err(Problem::new(Code::StateConflict).detail("The recipient's personal data was erased."));
         };
         let bank = profile.bank.clone();
+        let sealed_for = SealedFor::recipient(document_digest(&app, caller.group, &profile.document));
         let profile = registration::merged(&wire, profile, app.engine.now())?;
         let command = MerchantCommand::ChangeRecipient {
             id: row.id,
             standing: standing.clone(),
-            profile: app.engine.keyring().seal_value(app.engine.now(), &profile)?,
+            profile: app.engine.keyring().seal_value(sealed_for, app.engine.now(), &profile)?,
             bank_account_changed: profile.bank != bank,
         };
         match app.engine.command(caller.group, command, None, caller.requester(), permit).await? {
@@ -245,6 +245,11 @@ pub async fn change(
         }
     }
     Err(Problem::new(Code::StateConflict).detail("The recipient is being changed by others.").retry_after(1))
+}
+
+/// The keyed digest by which a document is found again in its account.
+fn document_digest(app: &App, group: GroupNumber, document: &str) -> Fingerprint {
+    app.engine.keyring().fingerprint("document", &[&group.0.to_le_bytes(), document.as_bytes()])
 }
 
 /// A recipient of the caller's by its id.
@@ -266,7 +271,7 @@ pub fn find_recipient(app: &App, id: ObjectId) -> Option<(LedgerId, RecipientRow
 
 /// A recipient as lists and decisions show it.
 pub fn view(app: &App, ledger: LedgerId, row: &RecipientRow) -> RecipientView {
-    let profile = open(app, row.profiles.current());
+    let profile = open(app, row, row.profiles.current());
     RecipientView::new(row, row.status, profile, RecipientBalance::of_books(app, ledger))
 }
 
@@ -281,7 +286,7 @@ pub fn view_at_decision(app: &App, ledger: LedgerId, row: &RecipientRow, record:
     let balance = if is_bank { RecipientBalance::of_books(app, ledger) } else { RecipientBalance::default() };
     let mut row = row.clone();
     row.bank_review = is_refused.then_some((BankReview::Rejected, record.effective_at));
-    RecipientView::new(&row, status, open(app, row.profiles.at(record.ordinal)), balance)
+    RecipientView::new(&row, status, open(app, &row, row.profiles.at(record.ordinal)), balance)
 }
 
 impl RecipientView {
@@ -315,14 +320,14 @@ fn answer(app: &App, caller: Caller, record: &Record) -> Result<Response, Proble
         .iter()
         .find_map(|event| match event {
             Event::RecipientRegistered { number, .. } => Some((*number, false)),
-            Event::RecipientRegisteredAgain { number } => Some((*number, true)),
+            Event::RecipientRegisteredAgain { number, .. } => Some((*number, true)),
             _ => None,
         })
         .ok_or_else(|| Problem::new(Code::Internal))?;
     let find = |merchant: &actors::projector::MerchantRow| merchant.recipients.get(number.0 as usize - 1).cloned();
     let row = app.engine.projector().merchant(caller.group, find).flatten();
     let row = row.ok_or_else(|| Problem::new(Code::Internal))?;
-    let profile = open(app, record.personal.as_ref());
+    let profile = open(app, &row, record.personal.as_ref());
     let body = RegistrationResponse::new(&row, RecipientStatus::Draft, profile, again);
     Ok(if again { ok(body) } else { created(body) })
 }
@@ -342,8 +347,8 @@ impl RegistrationResponse {
 }
 
 /// A registration; an empty one when the personal data was erased.
-pub fn open(app: &App, profile: Option<&Sealed>) -> RecipientProfile {
-    profile.and_then(|sealed| app.engine.keyring().open_value(sealed)).unwrap_or_default()
+pub fn open(app: &App, row: &RecipientRow, profile: Option<&Sealed>) -> RecipientProfile {
+    profile.and_then(|sealed| app.engine.keyring().open_value(row.sealed_for(), sealed)).unwrap_or_default()
 }
 
 /// A status, as told.

@@ -9,7 +9,7 @@ use axum::response::Response;
 use ledger::fees::PaymentMethod;
 use ledger::id::ObjectId;
 use ledger::merchant::{MerchantCommand, SplitOrder, SubscriptionChange, SubscriptionOrder};
-use ledger::personal::Payer;
+use ledger::personal::{Payer, SealedFor};
 use ledger::record::Record;
 use ledger::recurrence::{Standing, StoredCard, SubscriptionStatus};
 use ledger::rejection::Rejection;
@@ -114,7 +114,7 @@ impl SubscriptionView {
     pub fn of(app: &App, row: &SubscriptionRow) -> Self {
         let SubscriptionRow { id, terms, standing, customer } = row;
         let group = app.engine.ids().group(*id);
-        let customer: Payer = app.engine.keyring().open_value(customer).unwrap_or_default();
+        let customer: Payer = app.engine.keyring().open_value(SealedFor::customer(*id), customer).unwrap_or_default();
         Self {
             id: id.uuid().to_string(),
             plan_id: terms.plan.uuid().to_string(),
@@ -188,7 +188,7 @@ pub async fn create(
             limits.admit_card(card, caller.key, |id| first_charge_was_paid(&app, caller, id))?;
         }
         let id = app.new_id(caller.group)?;
-        let customer = app.engine.keyring().seal_value(app.engine.now(), &customer)?;
+        let customer = app.engine.keyring().seal_value(SealedFor::customer(id), app.engine.now(), &customer)?;
         let command = MerchantCommand::Subscribe(SubscriptionOrder { id, plan, method, card, splits, customer });
         match settled(app.engine.command(caller.group, command, lookup, caller.requester(), permit).await?)? {
             Settled::Recorded(record) => {

@@ -11,7 +11,7 @@ use ledger::event::{Event, Settlement, Span};
 use ledger::id::{LedgerId, ObjectId};
 use ledger::merchant::BankReview;
 use ledger::money::Centavos;
-use ledger::personal::{BankAccount, RecipientProfile, Sealed};
+use ledger::personal::{BankAccount, RecipientProfile, Sealed, SealedFor};
 use ledger::recipient::RecipientCommand;
 use ledger::record::Record;
 use ledger::time::Timestamp;
@@ -109,9 +109,9 @@ impl DestinationView {
         }
     }
 
-    /// What is shown of a sealed account; none when its data was erased.
-    pub fn open(app: &App, sealed: &Sealed) -> Option<Self> {
-        app.engine.keyring().open_value(sealed).map(Self::of)
+    /// What is shown of the sealed account of a withdrawal; none when its data was erased.
+    pub fn open(app: &App, withdrawal: ObjectId, sealed: &Sealed) -> Option<Self> {
+        app.engine.keyring().open_value(SealedFor::account(withdrawal), sealed).map(Self::of)
     }
 }
 
@@ -253,7 +253,7 @@ impl Withdrawal {
             created_at: time(self.id.created_at()),
             approved_at: self.approved_at.filter(|_| self.paid_at.is_some()).map(time),
             notes: self.notes.clone(),
-            destination: self.destination.as_ref().and_then(|sealed| DestinationView::open(app, sealed)),
+            destination: self.destination.as_ref().and_then(|sealed| DestinationView::open(app, self.id, sealed)),
         }
     }
 
@@ -301,8 +301,9 @@ pub async fn withdraw(
         };
         let permit = app.engine.permit(body.len())?;
         require_split(&app, caller)?;
-        let destination = destination(&app, &row)?;
-        let command = RecipientCommand::Withdraw { id: app.new_id(caller.group)?, destination };
+        let withdrawal = app.new_id(caller.group)?;
+        let destination = destination(&app, &row, withdrawal)?;
+        let command = RecipientCommand::Withdraw { id: withdrawal, destination };
         match settled(app.engine.command_recipient(recipient, command, lookup, caller.requester(), permit).await?)? {
             Settled::KeyTaken => (_, row) = find_own(&app, caller, &id)?,
             Settled::Recorded(record) => return answer(&record),
@@ -314,12 +315,13 @@ pub async fn withdraw(
 
 /// The account that a withdrawal goes to, sealed for its Record. The account and its review are of one look at the registration, so that
 /// what is pinned was approved.
-fn destination(app: &App, row: &RecipientRow) -> Result<Sealed, Problem> {
+fn destination(app: &App, row: &RecipientRow, withdrawal: ObjectId) -> Result<Sealed, Problem> {
     approved_account(row)?;
-    let profile = row.profiles.current().and_then(|sealed| app.engine.keyring().open_value::<RecipientProfile>(sealed));
+    let profile: Option<RecipientProfile> =
+        row.profiles.current().and_then(|sealed| app.engine.keyring().open_value(row.sealed_for(), sealed));
     let erased = || Problem::new(Code::StateConflict).detail("The recipient's personal data was erased.");
     let account = profile.and_then(|profile| profile.bank).ok_or_else(erased)?;
-    Ok(app.engine.keyring().seal_value(app.engine.now(), &account)?)
+    Ok(app.engine.keyring().seal_value(SealedFor::account(withdrawal), app.engine.now(), &account)?)
 }
 
 /// Refuses a recipient whose registered bank account is not approved.

@@ -227,11 +227,12 @@ impl Told {
         let Subject::Recipient(number) = self.notice.subject else { return Err(broken()) };
         let find = |row: &actors::projector::MerchantRow| {
             let recipient = row.recipients.get((number.0 as usize).checked_sub(1)?)?;
-            Some((recipient.id, recipient.profiles.at(self.record.ordinal).cloned()))
+            Some((recipient.id, recipient.sealed_for(), recipient.profiles.at(self.record.ordinal).cloned()))
         };
-        let (id, profile) = app.engine.projector().merchant(self.group, find).flatten().ok_or_else(broken)?;
+        let (id, sealed_for, profile) =
+            app.engine.projector().merchant(self.group, find).flatten().ok_or_else(broken)?;
         let profile: RecipientProfile =
-            profile.and_then(|sealed| app.engine.keyring().open_value(&sealed)).unwrap_or_default();
+            profile.and_then(|sealed| app.engine.keyring().open_value(sealed_for, &sealed)).unwrap_or_default();
         let kind = self.notice.kind;
         let is_registration = matches!(kind, NoticeKind::RecipientApproved | NoticeKind::RecipientRejected);
         Ok(RecipientTold {

@@ -183,15 +183,14 @@ impl Engine {
     /// any more.
     async fn find_cashout(&self, id: ObjectId, open: &OpenCashout, now: Timestamp) -> Result<Found, LoadError> {
         let Some(rails) = &self.rails else { return Ok(Found::Unknown) };
-        let mut destination = None;
+        let mut destination: Option<PixDestination> = None;
         for sequence in self.projector().about(id)? {
             let record = self.record(sequence)?;
             if has_ended(&record, id) {
                 return Ok(Found::EndedBefore);
             }
             if created(&record, id).is_some() {
-                let sealed = record.personal.as_ref();
-                destination = sealed.and_then(|sealed| self.keyring.open_value::<PixDestination>(sealed));
+                destination = self.keyring.open_personal(&record);
             }
         }
         let Some(destination) = destination else { return Ok(Found::Unknown) };

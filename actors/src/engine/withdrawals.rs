@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use ledger::id::{LedgerId, ObjectId};
 use ledger::money::Centavos;
-use ledger::personal::{BankAccount, RecipientProfile, Sealed};
+use ledger::personal::{BankAccount, RecipientProfile, Sealed, SealedFor};
 use ledger::recipient::{RecipientCommand, RecipientState, Returnable, TransferOutcome, Withdrawal};
 use ledger::record::Requester;
 use ledger::time::Timestamp;
@@ -189,7 +189,7 @@ impl Engine {
         ordered_at: Timestamp,
     ) -> Option<PayoutOrder> {
         let account = match destination {
-            Some(pinned) => self.keyring.open_value(pinned)?,
+            Some(pinned) => self.keyring.open_value(SealedFor::account(id), pinned)?,
             None => self.registered_account(recipient)?,
         };
         Some(PayoutOrder { id, amount, to: Destination::Account(account), ordered_at })
@@ -198,9 +198,8 @@ impl Engine {
     fn registered_account(&self, recipient: LedgerId) -> Option<BankAccount> {
         let LedgerId::Recipient(group, number) = recipient else { return None };
         let place = (number.0 as usize).checked_sub(1)?;
-        let profile =
-            self.shared.projector.merchant(group, |row| row.recipients.get(place)?.profiles.current().cloned());
-        let profile: RecipientProfile = self.keyring.open_value(&profile.flatten()?)?;
+        let row = self.shared.projector.merchant(group, |row| row.recipients.get(place).cloned()).flatten()?;
+        let profile: RecipientProfile = self.keyring.open_value(row.sealed_for(), row.profiles.current()?)?;
         profile.bank
     }
 }

@@ -5,9 +5,9 @@ use std::sync::OnceLock;
 
 use ledger::event::Event;
 use ledger::fees::Settings;
-use ledger::id::{GroupNumber, LedgerId, ObjectId, RecipientNumber};
+use ledger::id::{Fingerprint, GroupNumber, LedgerId, ObjectId, RecipientNumber};
 use ledger::merchant::{BankReview, PreviousSecret, RecipientStatus};
-use ledger::personal::Sealed;
+use ledger::personal::{Sealed, SealedFor};
 use ledger::record::Record;
 use ledger::time::Timestamp;
 use minicbor::{Decode, Encode};
@@ -116,6 +116,9 @@ pub struct RecipientRow {
     /// Where the review of its bank account stands, and since when; none when the account was approved.
     #[n(4)]
     pub bank_review: Option<(BankReview, Timestamp)>,
+    /// Keyed digest of its document; that of nobody where only Records of older releases tell of it, whose seals are bound to nothing.
+    #[n(5)]
+    pub document: Fingerprint,
     /// Its name, folded for search, once somebody searched: names stand sealed on the disk.
     #[cbor(skip)]
     search_key: OnceLock<String>,
@@ -123,13 +126,20 @@ pub struct RecipientRow {
 
 impl RecipientRow {
     pub(super) fn new(id: ObjectId, status: RecipientStatus, profiles: Versions, created_at: Timestamp) -> Self {
-        Self { id, status, profiles, created_at, bank_review: None, search_key: OnceLock::new() }
+        let (bank_review, document) = (None, Fingerprint([0; 16]));
+        Self { id, status, profiles, created_at, bank_review, document, search_key: OnceLock::new() }
     }
 
     /// Takes the registration that a Record brought.
-    fn change(&mut self, record: &Record) {
+    fn change(&mut self, record: &Record, document: Option<Fingerprint>) {
+        self.document = document.unwrap_or(self.document);
         self.profiles.count_newest(record);
         self.search_key = OnceLock::new();
+    }
+
+    /// What its registration is sealed for.
+    pub fn sealed_for(&self) -> SealedFor {
+        SealedFor::recipient(self.document)
     }
 
     /// Its name, folded for search; `fold` makes it of its registration.
@@ -261,18 +271,19 @@ fn count_merchant<'a>(merchant: &'a mut MerchantRow, event: &Event, record: &Rec
             merchant.profiles.count(record);
             return None;
         }
-        Event::RecipientRegistered { number, id, .. } => {
+        Event::RecipientRegistered { number, id, document } => {
             let (status, profiles) = (RecipientStatus::Draft, Versions::of(record));
-            let row = RecipientRow::new(*id, status, profiles, record.effective_at);
+            let mut row = RecipientRow::new(*id, status, profiles, record.effective_at);
+            row.document = *document;
             return Some(merchant.put_recipient(*number, row));
         }
-        Event::RecipientRegisteredAgain { number } => {
-            recipient_row(merchant, *number)?.change(record);
+        Event::RecipientRegisteredAgain { number, document } => {
+            recipient_row(merchant, *number)?.change(record, *document);
             (number, RecipientStatus::Draft)
         }
-        Event::RecipientChanged { number } => {
+        Event::RecipientChanged { number, document } => {
             let recipient = recipient_row(merchant, *number)?;
-            recipient.change(record);
+            recipient.change(record, *document);
             return Some(recipient);
         }
         Event::BankAccountChanged { number, active } => {

@@ -240,7 +240,7 @@ impl Expected {
                 self.recipients.insert(ledger(number), *id);
                 self.wait_for_review(ledger(number));
             }
-            Event::RecipientRegisteredAgain { number } => self.wait_for_review(ledger(number)),
+            Event::RecipientRegisteredAgain { number, .. } => self.wait_for_review(ledger(number)),
             Event::RecipientApproved { number } | Event::RecipientRejected { number, .. } => {
                 self.waiting.remove(&self.recipients[&ledger(number)]);
             }

@@ -586,14 +586,14 @@ impl MerchantState {
                 profile: record.personal.clone().unwrap_or_default(),
                 bank_review: None,
             }),
-            Event::RecipientRegisteredAgain { number } => {
+            Event::RecipientRegisteredAgain { number, .. } => {
                 let profile = record.personal.clone().unwrap_or_default();
                 self.recipients.change(*number, |recipient| {
                     recipient.status = RecipientStatus::Draft;
                     recipient.profile = profile;
                 });
             }
-            Event::RecipientChanged { number } => {
+            Event::RecipientChanged { number, .. } => {
                 let profile = record.personal.clone().unwrap_or_default();
                 self.recipients.change(*number, |recipient| recipient.profile = profile);
             }

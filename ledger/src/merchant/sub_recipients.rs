@@ -89,9 +89,10 @@ impl MerchantState {
             return Ok(Decision { events: vec![registered], personal: Some(profile) });
         };
         Ok(match self.recipient(number).map(|recipient| recipient.status) {
-            Some(RecipientStatus::Rejected) => {
-                Decision { events: vec![Event::RecipientRegisteredAgain { number }], personal: Some(profile) }
-            }
+            Some(RecipientStatus::Rejected) => Decision {
+                events: vec![Event::RecipientRegisteredAgain { number, document: Some(document) }],
+                personal: Some(profile),
+            },
             _ => Decision::default(),
         })
     }
@@ -137,7 +138,10 @@ impl MerchantState {
         }
         let bank_account = bank_account_changed
             .then_some(Event::BankAccountChanged { number, active: recipient.status == RecipientStatus::Active });
-        let events = [Event::RecipientChanged { number }].into_iter().chain(bank_account).collect();
+        let events = [Event::RecipientChanged { number, document: Some(recipient.document) }]
+            .into_iter()
+            .chain(bank_account)
+            .collect();
         Ok(Decision { events, personal: Some(profile) })
     }
 

@@ -313,7 +313,10 @@ pub(crate) fn samples() -> Vec<(&'static str, Record)> {
                 Event::RecipientRegistered { number, id: id(4), document: Fingerprint([0xCC; 16]) },
             ))),
         ),
-        ("recipient-registered-again", with_person(one(merchant, Event::RecipientRegisteredAgain { number }))),
+        (
+            "recipient-registered-again",
+            with_person(one(merchant, Event::RecipientRegisteredAgain { number, document: None })),
+        ),
         ("recipient-submitted", one(merchant, Event::RecipientSubmitted { number })),
         ("recipient-approved", by_operator(one(merchant, Event::RecipientApproved { number }))),
         (
@@ -382,13 +385,13 @@ pub(crate) fn samples() -> Vec<(&'static str, Record)> {
         ("matured-recipient", one(recipient, matured(Some(Timestamp(1_769_860_800_000))))),
         ("acquirer-paid", one(merchant, Event::AcquirerPaid { dues: vec![due(29_497_680, 9_701)] })),
         ("deficit-recovered", one(merchant, Event::DeficitRecovered { amount: Centavos(496) })),
-        ("recipient-changed", with_person(one(merchant, Event::RecipientChanged { number }))),
+        ("recipient-changed", with_person(one(merchant, Event::RecipientChanged { number, document: None }))),
         (
             "bank-account-changed",
             by_key(with_person(
                 Decision {
                     events: vec![
-                        Event::RecipientChanged { number },
+                        Event::RecipientChanged { number, document: Some(Fingerprint([0x33; 16])) },
                         Event::BankAccountChanged { number, active: true },
                         Event::BankAccountChanged { number, active: false },
                     ],

@@ -8,6 +8,7 @@ use axum::response::Response;
 use ledger::event::Event;
 use ledger::id::{GroupNumber, LedgerId, ObjectId};
 use ledger::merchant::MerchantCommand;
+use ledger::personal::SealedFor;
 use ledger::record::{Record, Requester};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -117,7 +118,7 @@ pub async fn create(
             id,
             digest: ApiKeyText::digest(&text),
             webhook_url,
-            webhook_secret: app.engine.keyring().seal_secret(secret.as_bytes())?,
+            webhook_secret: app.engine.keyring().seal_secret(SealedFor::webhook_secret(id), secret.as_bytes())?,
         };
         let outcome =
             app.engine.command(group, command, lookup, Some(Requester::Operator(operator.clone())), permit).await?;
@@ -212,7 +213,9 @@ pub async fn rotate_secret(
             Keyed::Fresh(lookup) => lookup,
         };
         let permit = app.engine.permit(body.len())?;
-        let webhook_secret = app.engine.keyring().seal_secret(new_secret()?.as_bytes())?;
+        let webhook_secret = new_secret()?;
+        let webhook_secret =
+            app.engine.keyring().seal_secret(SealedFor::webhook_secret(id), webhook_secret.as_bytes())?;
         let command = MerchantCommand::RotateWebhookSecret { id, webhook_secret };
         let outcome =
             app.engine.command(group, command, lookup, Some(Requester::Operator(operator.clone())), permit).await?;
@@ -226,7 +229,9 @@ pub async fn rotate_secret(
 /// The secret that a Record made.
 fn rotated(app: &App, record: &Record) -> Result<Response, Problem> {
     let secret = record.events.iter().find_map(|event| match event {
-        Event::WebhookSecretRotated { webhook_secret, .. } => app.engine.keyring().open_secret(webhook_secret),
+        Event::WebhookSecretRotated { id, webhook_secret, .. } => {
+            app.engine.keyring().open_secret(SealedFor::webhook_secret(*id), webhook_secret)
+        }
         _ => None,
     });
     let webhook_secret = secret.and_then(|secret| String::from_utf8(secret).ok());

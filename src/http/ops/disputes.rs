@@ -8,7 +8,7 @@ use ledger::event::DisputeKind;
 use ledger::id::{LedgerId, ObjectId};
 use ledger::merchant::{ChargeFacts, DisputeOrder, MerchantCommand};
 use ledger::money::{AMOUNT_MAX, Centavos};
-use ledger::personal::FreeText;
+use ledger::personal::{FreeText, SealedFor};
 use ledger::record::{Record, Requester};
 use serde::Deserialize;
 use utoipa::ToSchema;
@@ -69,12 +69,13 @@ pub async fn open(
             facts => facts,
         };
         let (kind, amount, reason) = check(&wire)?;
+        let id = app.new_id(group)?;
         let order = DisputeOrder {
             facts: facts?,
-            id: app.new_id(group)?,
+            id,
             kind,
             amount,
-            reason: app.engine.keyring().seal_value(app.engine.now(), &reason)?,
+            reason: app.engine.keyring().seal_value(SealedFor::reason(id), app.engine.now(), &reason)?,
         };
         let command = MerchantCommand::OpenDispute(Box::new(order));
         match settled(

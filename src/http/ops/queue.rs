@@ -154,11 +154,11 @@ fn view(app: &App, item: &WaitingItem) -> Result<QueueItem, Problem> {
         review: None,
         destination: None,
     };
-    let open_account = |sealed: &Option<Sealed>| sealed.as_ref().and_then(|sealed| DestinationView::open(app, sealed));
+    let open_account = |sealed: &Option<Sealed>| DestinationView::open(app, item.id, sealed.as_ref()?);
     match &item.what {
         Waiting::Recipient | Waiting::BankAccount => {
             let (_, row) = find_recipient(app, item.id).ok_or_else(failed)?;
-            let profile = open(app, row.profiles.current());
+            let profile = open(app, &row, row.profiles.current());
             let changed_at = row.bank_review.filter(|_| item.what == Waiting::BankAccount).map(|(_, at)| at);
             view.created_at = time(changed_at.unwrap_or(row.created_at));
             view.status = changed_at.map_or(status_name(row.status), |_| "pending");
