@@ -33,7 +33,7 @@ use ledger::fees::PaymentMethod;
 use ledger::id::{GroupNumber, LedgerId, ObjectId, RecipientNumber};
 use ledger::merchant::{MerchantCommand, MerchantState, SplitOrder};
 use ledger::money::Centavos;
-use ledger::personal::Payer;
+use ledger::personal::{Payer, SealedFor};
 use ledger::recipient::RecipientState;
 use serde_json::{Value, json};
 use shop::{Shop, create_pix_charge, create_pix_charges, new_id, open_engine, open_merchant, open_shops, record};
@@ -233,7 +233,6 @@ async fn credit(folder: &Path, splits: u64) {
     let group = shops[0].group;
     let splits_of_each: Vec<SplitOrder> = shops[0].splits().into_iter().take(1).collect();
     let payer = Payer { name: "Pedro da Silva".into(), document: "12345678909".into(), ..Payer::default() };
-    let payer = engine.keyring().seal_value(engine.now(), &payer).expect("sealing");
     let begun = Instant::now();
     for step in 0..STEPS.min(splits) {
         let charges = (splits * (step + 1) / STEPS.min(splits)) - (splits * step / STEPS.min(splits));
@@ -241,6 +240,8 @@ async fn credit(folder: &Path, splits: u64) {
             let (engine, splits, payer) = (Arc::clone(&engine), splits_of_each.clone(), payer.clone());
             tokio::spawn(async move {
                 let charge = new_id(&engine, group);
+                let payer = engine.keyring().seal_value(SealedFor::payer(charge), engine.now(), &payer);
+                let payer = payer.expect("sealing");
                 let open = MerchantCommand::OpenCard {
                     charge,
                     amount: Centavos(10_000),
@@ -441,7 +442,7 @@ async fn make_key(engine: &Engine, group: GroupNumber) -> String {
     let id = new_id(engine, group);
     let text = key_text(id);
     let digest = ApiKeyText::digest(&text);
-    let webhook_secret = engine.keyring().seal_secret(&[7; 38]).expect("sealing");
+    let webhook_secret = engine.keyring().seal_secret(SealedFor::webhook_secret(id), &[7; 38]).expect("sealing");
     let command = MerchantCommand::CreateApiKey { id, digest, webhook_url: None, webhook_secret };
     record(engine, group, command).await;
     text

@@ -17,6 +17,13 @@ pub fn document(document: &str) -> String {
     }
 }
 
+/// A bank account's number: its last digits are shown, at most four and at most half of it.
+pub fn account(number: &str) -> String {
+    let length = number.chars().count();
+    let covered = length - (length / 2).min(4);
+    number.chars().enumerate().map(|(place, digit)| if place < covered { '*' } else { digit }).collect()
+}
+
 /// A CPF with its punctuation, every digit shown: `123.456.789-09`.
 ///
 /// Anything but 11 ASCII characters is masked as [`document`] masks it.
@@ -43,6 +50,21 @@ mod tests {
         ];
         for (given, shown) in cases {
             assert_eq!(document(given), shown, "{given}");
+        }
+    }
+
+    #[test]
+    fn of_an_account_the_last_digits_are_shown() {
+        let cases = [
+            ("", ""),
+            ("1", "*"),
+            ("12", "*2"),
+            ("56789", "***89"),
+            ("12345678", "****5678"),
+            ("123456789012", "********9012"),
+        ];
+        for (given, shown) in cases {
+            assert_eq!(account(given), shown, "{given}");
         }
     }
 

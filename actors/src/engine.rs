@@ -1,6 +1,7 @@
 //! The engine as the door sees it: commands and reads by id, the flows that cross a rail, what falls due, opening and stopping.
 
 mod cashouts;
+mod new_ids;
 mod refunds;
 mod subscriptions;
 mod withdrawals;
@@ -14,9 +15,9 @@ use std::time::{Duration, Instant};
 use futures_util::future::join_all;
 use ledger::event::Event;
 use ledger::id::{GroupNumber, IdKey, LedgerId, ObjectId};
-use ledger::merchant::{MerchantCommand, MerchantState, OpenCharge};
+use ledger::merchant::{MerchantCommand, MerchantState, OpenCharge, RECONCILE_AFTER_MS};
 use ledger::recipient::{RecipientCommand, RecipientState};
-use ledger::record::{Decision, Idempotency, Record};
+use ledger::record::{Decision, Idempotency, Record, Requester};
 use ledger::time::Timestamp;
 use parking_lot::Mutex;
 use ractor::{Actor, ActorRef};
@@ -34,13 +35,14 @@ use crate::metrics::Metrics;
 use crate::outbox::Outbox;
 use crate::pressure::Pressure;
 use crate::projector::Projector;
-use crate::rails::{CardAnswer, CardOrder, PixFate, RailError, Rails};
+use crate::rails::{CardAnswer, CardFate, CardOrder, PixFate, RailError, Rails};
 use crate::resident::{Books, KeyLookup, Order, Outcome};
-use crate::seal::{Keyring, SealError};
+use crate::seal::{Keyring, SealError, stocked_random_bytes};
 use crate::snapshots;
 use crate::store::{Monitor, Partition, Sequence, SledOptions, SledStore, Store, StoreError, Waiting};
 
 use cashouts::CashoutsUnderWay;
+use new_ids::NewIds;
 use withdrawals::ReturnsAsked;
 
 pub use cashouts::CashoutOrder;
@@ -153,6 +155,7 @@ pub struct Engine {
     rails: Option<Rails>,
     cashouts: CashoutsUnderWay,
     returns_asked: ReturnsAsked,
+    new_ids: NewIds,
     next_group: Mutex<u32>,
     system_ordinal: Mutex<u64>,
     /// One at a time: what falls due is booked in order, also while the sandbox clock is stepped.
@@ -171,6 +174,9 @@ pub const NOT_READY_AFTER: Duration = Duration::from_secs(10);
 const SPACE_SEEN_EVERY_MS: u64 = 100;
 /// How long the acquirer may take before the caller is told `pending`.
 const CARD_ANSWER_MAX: Duration = Duration::from_millis(1_500);
+/// How long after its id was made a charge may be taken to the acquirer, milliseconds: well before the reconciliation closes it. Who comes
+/// later was held up, and leaves the charge to that.
+const CALL_STARTS_WITHIN_MS: i64 = RECONCILE_AFTER_MS / 2;
 /// How long a rail may take when it is asked again.
 const RAIL_ANSWER_MAX: Duration = Duration::from_secs(10);
 /// Something that stays due (a rail that does not answer) is tried again after this long.
@@ -259,6 +265,7 @@ impl Engine {
             rails: options.rails,
             cashouts: CashoutsUnderWay::default(),
             returns_asked: ReturnsAsked::default(),
+            new_ids: NewIds::default(),
             next_group: Mutex::new(next_group),
             system_ordinal: Mutex::new(system_ordinal),
             falling_due: AsyncMutex::new(()),
@@ -343,10 +350,10 @@ impl Engine {
         group: GroupNumber,
         command: MerchantCommand,
         key: Option<KeyLookup>,
-        operator: Option<String>,
+        requester: Option<Requester>,
         permit: Arc<Permit>,
     ) -> Result<Outcome, Unavailable> {
-        let order = Order { command, key, unique: None, operator, permit };
+        let order = Order { command, key, unique: None, requester, permit };
         self.order(&self.merchants, LedgerId::Merchant(group), order).await
     }
 
@@ -356,10 +363,10 @@ impl Engine {
         recipient: LedgerId,
         command: RecipientCommand,
         key: Option<KeyLookup>,
-        operator: Option<String>,
+        requester: Option<Requester>,
         permit: Arc<Permit>,
     ) -> Result<Outcome, Unavailable> {
-        let order = Order { command, key, unique: None, operator, permit };
+        let order = Order { command, key, unique: None, requester, permit };
         self.order(&self.recipients, recipient, order).await
     }
 
@@ -400,7 +407,7 @@ impl Engine {
     }
 
     /// Calls the acquirer for a charge whose intent is durable, and records its answer. A silent acquirer leaves the charge
-    /// pending; a reconciliation asks again.
+    /// pending; a reconciliation asks again. So it does with a charge that comes too late to be taken to the acquirer.
     pub async fn charge_card(
         &self,
         group: GroupNumber,
@@ -409,8 +416,14 @@ impl Engine {
     ) -> Result<Outcome, Unavailable> {
         let charge = order.charge;
         let rails = self.rails.as_ref().ok_or(Unavailable::NoRail)?;
-        let answer = tokio::time::timeout(CARD_ANSWER_MAX, rails.card.charge(order)).await;
-        let command = match answer.unwrap_or(Err(RailError::NoAnswer)) {
+        let is_late = charge.created_at().plus_ms(CALL_STARTS_WITHIN_MS) <= self.now();
+        let answer = match is_late {
+            true => Err(RailError::NoAnswer),
+            false => tokio::time::timeout(CARD_ANSWER_MAX, rails.card.charge(order))
+                .await
+                .unwrap_or(Err(RailError::NoAnswer)),
+        };
+        let command = match answer {
             Ok(answer) => card_outcome(charge, answer),
             Err(RailError::NoAnswer) => MerchantCommand::LeaveUnanswered { charge },
         };
@@ -424,11 +437,12 @@ impl Engine {
         group: GroupNumber,
         charge: ObjectId,
         key: Option<KeyLookup>,
+        requester: Option<Requester>,
         permit: Arc<Permit>,
     ) -> Result<Outcome, Unavailable> {
         let command = self.end_pix(charge).await?;
         let key = key.filter(|_| matches!(command, MerchantCommand::CancelPix { .. }));
-        self.command(group, command, key, None, permit).await
+        self.command(group, command, key, requester, permit).await
     }
 
     /// Has the institution end a code, and gives the command that its answer calls for.
@@ -488,6 +502,12 @@ impl Engine {
     /// Makes and reads ids.
     pub fn ids(&self) -> &IdKey {
         &self.shared.ids
+    }
+
+    /// A new id of a group; none is given twice.
+    pub fn new_id(&self, group: GroupNumber) -> Result<ObjectId, SealError> {
+        let random = || stocked_random_bytes().map(u64::from_le_bytes);
+        self.new_ids.draw(&self.shared.ids, group, || self.now(), random)
     }
 
     /// The rails, where there are any.
@@ -719,19 +739,21 @@ impl Engine {
     /// Asks the rail of one charge, by our id, what became of it; true when that is settled. No answer changes nothing.
     async fn reconcile(&self, group: GroupNumber, charge: ObjectId, open: &OpenCharge) -> bool {
         let found =
-            if open.terms.method.is_card() { self.find_card(charge, open).await } else { self.end_pix(charge).await };
+            if open.terms.method.is_card() { self.end_card(charge, open).await } else { self.end_pix(charge).await };
         let Ok(command) = found else { return false };
         let permit = self.room.take(INSIDE_BYTES).await;
         self.command(group, command, None, None, permit).await.is_ok()
     }
 
-    /// Asks the acquirer what became of a charge, and gives the command that its answer calls for.
-    async fn find_card(&self, charge: ObjectId, open: &OpenCharge) -> Result<MerchantCommand, Unavailable> {
+    /// Has the acquirer say what became of a charge, or close it, and gives the command that its answer calls for.
+    async fn end_card(&self, charge: ObjectId, open: &OpenCharge) -> Result<MerchantCommand, Unavailable> {
         let rails = self.rails.as_ref().ok_or(Unavailable::NoRail)?;
-        let found = tokio::time::timeout(RAIL_ANSWER_MAX, rails.card.find(charge, open)).await;
+        let found = tokio::time::timeout(RAIL_ANSWER_MAX, rails.card.close(charge, open)).await;
         match found.unwrap_or(Err(RailError::NoAnswer)) {
-            Ok(Some(answer)) => Ok(card_outcome(charge, answer)),
-            Ok(None) => Ok(MerchantCommand::RefuseCard { charge, refusal: ledger::event::CardRefusal::Failed }),
+            Ok(CardFate::Answered(answer)) => Ok(card_outcome(charge, answer)),
+            Ok(CardFate::Closed) => {
+                Ok(MerchantCommand::RefuseCard { charge, refusal: ledger::event::CardRefusal::Failed })
+            }
             Err(RailError::NoAnswer) => Err(Unavailable::OutcomeUnknown),
         }
     }

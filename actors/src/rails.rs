@@ -1,7 +1,10 @@
 //! The outside world, as traits: the card acquirer, the PIX institution, and the institution that sends money out. The intent is in the journal before a rail is called;
 //! a call never happens inside an actor's handler; an unknown outcome stays pending and is asked again by our own id.
 //!
-//! A rail must be idempotent on our id: asking twice for the same charge has the effect of asking once.
+//! A rail must be idempotent on our id: asking twice for the same charge has the effect of asking once. And what it denies, it denies for
+//! good. A call may start long after its intent, when the process stood still in between, and after somebody else has asked about the id:
+//! a denial that books something as failed must therefore close the id, so that a call that comes later does nothing. [`conformance`]
+//! checks that of any rail.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -92,16 +95,26 @@ pub enum CardAnswer {
     Refused(CardRefusal),
 }
 
+/// What the acquirer says of a charge that is to end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CardFate {
+    /// It never had the charge, and from now on refuses it: the id is closed.
+    Closed,
+    /// It had the charge.
+    Answered(CardAnswer),
+}
+
 /// The card acquirer.
 pub trait CardRail: Send + Sync + 'static {
-    /// Authorizes and captures.
+    /// Authorizes and captures. A closed id is refused with [`CardRefusal::Failed`], and nothing is charged.
     fn charge(&self, order: CardOrder) -> Call<'_, CardAnswer>;
 
     /// Has the acquirer keep a card, and gives what it calls it. Nothing is charged.
     fn tokenize(&self, card: CardSecrets) -> Call<'_, CardToken>;
 
-    /// What became of a charge. `None`: the acquirer never had it.
-    fn find<'a>(&'a self, charge: ObjectId, open: &'a OpenCharge) -> Call<'a, Option<CardAnswer>>;
+    /// Ends a charge that was not answered: what became of it, or, when the acquirer never had it, closes its id. An adapter for an
+    /// acquirer that cannot close an id keeps the closed ones itself, and looks there before it passes a charge on.
+    fn close<'a>(&'a self, charge: ObjectId, open: &'a OpenCharge) -> Call<'a, CardFate>;
 
     /// Gives money back to the payer. It may be ordered again.
     fn repay(&self, order: RepayOrder) -> Call<'_, ()>;
@@ -167,7 +180,7 @@ pub enum Destination {
 /// What the institution says of a transfer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PayoutAnswer {
-    /// It surely does not have it, and will not carry it out.
+    /// It surely does not have it. In answer to an order, the id is closed: a later order of it is answered alike and carries nothing out.
     NotTaken,
     /// It has it, and is at it.
     Taken {
@@ -193,7 +206,9 @@ pub enum PayoutAnswer {
     },
 }
 
-/// The institution that sends money out. It must be idempotent on our id: a transfer that is ordered twice is carried out once.
+/// The institution that sends money out. It must be idempotent on our id: a transfer that is ordered twice is carried out once, and one
+/// that has failed, or was not taken, is not carried out when it is ordered again. So an order that comes late, after the schedule has
+/// ordered the same transfer and booked what it was told, does no harm.
 pub trait PayoutRail: Send + Sync + 'static {
     /// Orders a transfer. It may be ordered again after an answer that was lost.
     fn send(&self, order: PayoutOrder) -> Call<'_, PayoutAnswer>;
@@ -213,4 +228,52 @@ pub struct Rails {
     pub card: Box<dyn CardRail>,
     /// The PIX institution.
     pub pix: Box<dyn PixRail>,
+}
+
+/// What every rail's adapter must do, as tests of its own run it: what was denied stays denied, and what was said is said again. It panics
+/// where a rail does not.
+pub mod conformance {
+    use ledger::event::CardRefusal;
+    use ledger::id::ObjectId;
+    use ledger::merchant::OpenCharge;
+    use ledger::time::Timestamp;
+
+    use super::{CardAnswer, CardFate, CardOrder, CardRail, PayoutAnswer, PayoutOrder, PayoutRail};
+
+    /// Checks an acquirer with the order of a charge of any id, and the same charge as it waits. The ids are new to the acquirer.
+    pub async fn card(
+        rail: &dyn CardRail,
+        order: impl Fn(ObjectId) -> CardOrder,
+        open: &OpenCharge,
+        ids: [ObjectId; 2],
+    ) {
+        let [charged, never_charged] = ids;
+        let answer = rail.charge(order(charged)).await;
+        assert_eq!(rail.charge(order(charged)).await, answer, "a charge that is ordered twice has one outcome");
+        for _ in 0..2 {
+            assert_eq!(rail.close(charged, open).await, answer.map(CardFate::Answered), "a charge that it had");
+        }
+        let fate = rail.close(never_charged, open).await.expect("the acquirer says what became of a charge");
+        let late = match fate {
+            CardFate::Closed => CardAnswer::Refused(CardRefusal::Failed),
+            CardFate::Answered(answer) => answer,
+        };
+        for _ in 0..2 {
+            assert_eq!(rail.charge(order(never_charged)).await, Ok(late), "a charge that comes after it was ended");
+            assert_eq!(rail.close(never_charged, open).await, Ok(fate), "a charge that was ended is asked about again");
+        }
+    }
+
+    /// Checks an institution with a transfer that is new to it; gives what it said to the first order.
+    pub async fn payout(rail: &dyn PayoutRail, order: &PayoutOrder, now: Timestamp) -> PayoutAnswer {
+        let first = rail.send(order.clone()).await.expect("the institution answers an order");
+        let found = rail.find(order.clone(), now).await.expect("the institution says what became of a transfer");
+        let again = rail.send(order.clone()).await.expect("the institution answers an order that it knows");
+        let denies = |answer: &PayoutAnswer| matches!(answer, PayoutAnswer::NotTaken | PayoutAnswer::Failed { .. });
+        if denies(&first) {
+            assert!(denies(&found) && denies(&again), "{first:?} to an order, then {found:?}, then {again:?}");
+        }
+        assert_eq!(rail.find(order.clone(), now).await, Ok(found), "an order that comes again changes nothing");
+        first
+    }
 }

@@ -13,7 +13,7 @@ use ledger::event::Cut;
 use ledger::id::{Fingerprint, GroupNumber, IdKey, LedgerId};
 use ledger::merchant::{MerchantCommand, MerchantState};
 use ledger::recipient::{Credit, RecipientCommand, RecipientState};
-use ledger::record::{Decision, Idempotency, Record};
+use ledger::record::{Decision, Idempotency, Record, Requester};
 use ledger::rejection::Rejection;
 use ledger::section::Section;
 use ledger::time::Timestamp;
@@ -203,8 +203,8 @@ pub struct Order<C> {
     pub key: Option<KeyLookup>,
     /// A key that the command uses up for ever, if it has one.
     pub unique: Option<UniqueLookup>,
-    /// The operator who asks, for the audit trail.
-    pub operator: Option<String>,
+    /// Who asks; none when the engine itself does.
+    pub requester: Option<Requester>,
     /// Room in the journal for all that the command can cause.
     pub permit: Arc<Permit>,
 }
@@ -408,7 +408,7 @@ impl<B: Books> Resident<B> {
         };
         // From here on it must succeed: the permit holds room in the journal.
         let idempotency = order.key.map(|lookup| lookup.idempotency);
-        Outcome::Recorded(self.hand_on(decision, now, idempotency, order.operator, &order.permit, effects))
+        Outcome::Recorded(self.hand_on(decision, now, idempotency, order.requester, &order.permit, effects))
     }
 
     /// Books what is due. A read calls this first, so that it shows what has fallen due.
@@ -524,13 +524,13 @@ impl<B: Books> Resident<B> {
         decision: Decision,
         now: Timestamp,
         idempotency: Option<Idempotency>,
-        operator: Option<String>,
+        requester: Option<Requester>,
         permit: &Arc<Permit>,
         effects: &mut Effects,
     ) -> Arc<Record> {
         let mut record = decision.into_record(self.ledger, self.own + 1, now);
         record.idempotency = idempotency;
-        record.operator = operator;
+        record.requested_by(requester);
         self.books.evolve(&record);
         debug_assert!(self.books.is_sound(), "{:?} drew more than it has: {:?}", self.ledger, record.events);
         self.own = record.ordinal;

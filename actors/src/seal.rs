@@ -1,15 +1,27 @@
 //! Keys. One master key seals all others; personal data is sealed under a key of its month, kept apart from the journal, so that
-//! dropping the month's key erases the people and leaves the books. Fingerprints are keyed digests under keys of their own.
+//! dropping the month's key erases the people and leaves the books.
+//!
+//! # Keys that are derived
+//! From the master key two keys are derived by HKDF (RFC 5869): one seals secrets, the other makes fingerprints, which are keyed digests.
+//! A store of an older release made its fingerprints under the master key itself. They stand in the journal for good (ids, documents,
+//! `merchant_transaction_id`s), so such a store goes on with them; its new seals are under the derived key. The sealed proof tells which
+//! it is: the proof of such a store was sealed by the first version.
+//!
+//! # Seals
+//! AES-256-GCM. Version 2: the byte 2, nonce, ciphertext and tag, with what the bytes are for ([`SealedFor`]) as associated data. Version 1,
+//! of older releases: nonce, ciphertext and tag, bound to nothing; it is still read. A nonce may begin with a 2 as well, so what does not
+//! open as version 2 is tried as version 1; the tag tells.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use aes_gcm::aead::{Aead, AeadInOut, KeyInit};
+use aes_gcm::aead::{Aead, AeadInOut, KeyInit, Payload};
 use aes_gcm::{Aes256Gcm, Key, Nonce};
 use hmac::{Hmac, Mac};
 use ledger::id::{Fingerprint, IdKey};
-use ledger::personal::Sealed;
+use ledger::personal::{Sealed, SealedFor};
+use ledger::record::Record;
 use ledger::time::Timestamp;
 use parking_lot::{Mutex, RwLock};
 use sha2::Sha256;
@@ -19,6 +31,9 @@ use crate::store::{Store, StoreError};
 const NONCE_BYTES: usize = 12;
 const TAG_BYTES: usize = 16;
 const PROOF: &[u8] = b"keys/proof";
+const MONTHS: &[u8] = b"keys/month/";
+/// The first byte of a seal that is bound to what it is for.
+const BOUND: u8 = 2;
 
 /// What became of personal data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,7 +65,7 @@ pub enum SealError {
 
 /// See the module.
 pub struct Keyring {
-    master: Aes256Gcm,
+    secrets: Ciphers,
     /// The state of the keyed digests before their first byte: the key's schedule is made once.
     mac: Hmac<Sha256>,
     months: RwLock<HashMap<u16, Option<Arc<Aes256Gcm>>>>,
@@ -58,39 +73,46 @@ pub struct Keyring {
     store: Arc<dyn Store>,
 }
 
+/// What seals, and what opens seals of version 1: the same key but for secrets.
+struct Ciphers {
+    bound: Aes256Gcm,
+    unbound: Aes256Gcm,
+}
+
 impl Keyring {
     /// The key ring of a store. A sealed proof in the store tells a wrong master key at once; a new store gets one.
     pub fn open(master_key: [u8; 32], store: Arc<dyn Store>) -> Result<Self, SealError> {
         let ring = Self::open_unchanged(master_key, store)?;
         if ring.store.state(PROOF)?.is_none() {
-            ring.store.put_state(PROOF, &ring.seal_secret(b"centavo")?)?;
+            ring.store.put_state(PROOF, &ring.seal_secret(proof(), b"centavo")?)?;
         }
         Ok(ring)
     }
 
     /// The key ring of a store that is only read: the proof is checked where there is one, and none is written.
     pub fn open_unchanged(master_key: [u8; 32], store: Arc<dyn Store>) -> Result<Self, SealError> {
-        let ring = Self {
-            master: cipher(&master_key),
-            mac: <Hmac<Sha256> as hmac::KeyInit>::new_from_slice(&master_key).expect("HMAC takes any key"),
-            months: RwLock::default(),
-            making: Mutex::default(),
-            store,
+        let secrets = Ciphers { bound: cipher(&derived(&master_key, b"secrets")), unbound: cipher(&master_key) };
+        let is_of_version_1 = match store.state(PROOF)? {
+            Some(sealed) if open_bound(&secrets.bound, proof(), &sealed).is_some() => false,
+            Some(sealed) => {
+                open(&secrets.unbound, &sealed, &[]).ok_or(SealError::WrongMasterKey)?;
+                true
+            }
+            None => !store.state_keys(MONTHS)?.is_empty(),
         };
-        match ring.store.state(PROOF)? {
-            Some(proof) => ring.open_secret(&proof).map(|_| ring).ok_or(SealError::WrongMasterKey),
-            None => Ok(ring),
-        }
+        let fingerprint_key = if is_of_version_1 { master_key } else { derived(&master_key, b"fingerprints") };
+        let mac = keyed(&fingerprint_key);
+        Ok(Self { secrets, mac, months: RwLock::default(), making: Mutex::default(), store })
     }
 
     /// Seals personal data under the key of the month of `now`.
-    pub fn seal(&self, now: Timestamp, plain: &[u8]) -> Result<Sealed, SealError> {
+    pub fn seal(&self, sealed_for: SealedFor, now: Timestamp, plain: &[u8]) -> Result<Sealed, SealError> {
         let month = month_of(now);
         let key = match self.month_key(month)? {
             Some(key) => key,
             None => self.make_month_key(month)?,
         };
-        Ok(Sealed { month, bytes: encrypt(&key, plain)? })
+        Ok(Sealed { month, bytes: encrypt(&key, sealed_for, plain)? })
     }
 
     /// Makes the keys with which is sealed at `now` and a day later, so that sealing then does not wait for the disk. For a thread that
@@ -110,39 +132,54 @@ impl Keyring {
         months_soon(now).iter().all(|month| months.contains_key(month))
     }
 
-    /// Opens personal data; none when its month's key was dropped.
-    pub fn open_sealed(&self, sealed: &Sealed) -> Option<Vec<u8>> {
+    /// Opens personal data; none when its month's key was dropped, or when it is for something else. Without what it is for, only seals of
+    /// version 1 open.
+    pub fn open_sealed(&self, sealed_for: impl Into<Option<SealedFor>>, sealed: &Sealed) -> Option<Vec<u8>> {
         let key = self.month_key(sealed.month).ok().flatten()?;
-        decrypt(&key, &sealed.bytes)
+        decrypt(&key, &key, sealed_for.into(), &sealed.bytes)
     }
 
     /// What became of personal data: told apart for those who check it.
-    pub fn inspect(&self, sealed: &Sealed) -> Result<SealedState, SealError> {
+    pub fn inspect(&self, sealed_for: Option<SealedFor>, sealed: &Sealed) -> Result<SealedState, SealError> {
         Ok(match self.month_key(sealed.month)? {
             None => SealedState::Erased,
-            Some(key) if decrypt(&key, &sealed.bytes).is_some() => SealedState::Opens,
+            Some(key) if decrypt(&key, &key, sealed_for, &sealed.bytes).is_some() => SealedState::Opens,
             Some(_) => SealedState::Damaged,
         })
     }
 
     /// Seals one of the structures of [`ledger::personal`].
-    pub fn seal_value<T: minicbor::Encode<()>>(&self, now: Timestamp, value: &T) -> Result<Sealed, SealError> {
-        self.seal(now, &minicbor::to_vec(value).expect("writing into memory cannot fail"))
+    pub fn seal_value<T: minicbor::Encode<()>>(
+        &self,
+        sealed_for: SealedFor,
+        now: Timestamp,
+        value: &T,
+    ) -> Result<Sealed, SealError> {
+        self.seal(sealed_for, now, &minicbor::to_vec(value).expect("writing into memory cannot fail"))
     }
 
     /// Opens one of the structures of [`ledger::personal`]; none when its month's key was dropped.
-    pub fn open_value<T: for<'b> minicbor::Decode<'b, ()>>(&self, sealed: &Sealed) -> Option<T> {
-        minicbor::decode(&self.open_sealed(sealed)?).ok()
+    pub fn open_value<T: for<'b> minicbor::Decode<'b, ()>>(
+        &self,
+        sealed_for: impl Into<Option<SealedFor>>,
+        sealed: &Sealed,
+    ) -> Option<T> {
+        minicbor::decode(&self.open_sealed(sealed_for, sealed)?).ok()
     }
 
-    /// Seals a secret of the installation (a webhook secret) under the master key.
-    pub fn seal_secret(&self, plain: &[u8]) -> Result<Vec<u8>, SealError> {
-        encrypt(&self.master, plain)
+    /// Opens the personal part of a Record; none when there is none, or its month's key was dropped.
+    pub fn open_personal<T: for<'b> minicbor::Decode<'b, ()>>(&self, record: &Record) -> Option<T> {
+        self.open_value(record.personal_for(), record.personal.as_ref()?)
     }
 
-    /// Opens a secret of the installation.
-    pub fn open_secret(&self, sealed: &[u8]) -> Option<Vec<u8>> {
-        decrypt(&self.master, sealed)
+    /// Seals a secret of the installation (a webhook secret) under the key that is derived for them.
+    pub fn seal_secret(&self, sealed_for: SealedFor, plain: &[u8]) -> Result<Vec<u8>, SealError> {
+        encrypt(&self.secrets.bound, sealed_for, plain)
+    }
+
+    /// Opens a secret of the installation; none when it is for something else.
+    pub fn open_secret(&self, sealed_for: SealedFor, sealed: &[u8]) -> Option<Vec<u8>> {
+        decrypt(&self.secrets.bound, &self.secrets.unbound, Some(sealed_for), sealed)
     }
 
     /// A keyed digest of `parts`; `purpose` keeps digests of different things apart.
@@ -175,7 +212,7 @@ impl Keyring {
             return Ok(known.clone());
         }
         let Some(sealed) = self.store.state(&month_name(month))? else { return Ok(None) };
-        let key = self.open_secret(&sealed).and_then(|key| <[u8; 32]>::try_from(key).ok());
+        let key = self.open_secret(of_month(month), &sealed).and_then(|key| <[u8; 32]>::try_from(key).ok());
         let key = Arc::new(cipher(&key.ok_or(SealError::WrongMasterKey)?));
         self.months.write().insert(month, Some(Arc::clone(&key)));
         Ok(Some(key))
@@ -188,7 +225,7 @@ impl Keyring {
             return Ok(key);
         }
         let bytes = random_bytes::<32>()?;
-        self.store.put_state(&month_name(month), &self.seal_secret(&bytes)?)?;
+        self.store.put_state(&month_name(month), &self.seal_secret(of_month(month), &bytes)?)?;
         let key = Arc::new(cipher(&bytes));
         self.months.write().insert(month, Some(Arc::clone(&key)));
         Ok(key)
@@ -231,19 +268,57 @@ fn cipher(key: &[u8; 32]) -> Aes256Gcm {
     Aes256Gcm::new(&Key::<Aes256Gcm>::from(*key))
 }
 
-fn encrypt(key: &Aes256Gcm, plain: &[u8]) -> Result<Vec<u8>, SealError> {
+fn keyed(key: &[u8]) -> Hmac<Sha256> {
+    <Hmac<Sha256> as hmac::KeyInit>::new_from_slice(key).expect("HMAC takes any key")
+}
+
+/// HKDF-SHA-256 (RFC 5869), one block long.
+fn hkdf(salt: &[u8], secret: &[u8], info: &[u8]) -> [u8; 32] {
+    let hmac = |key: &[u8], parts: [&[u8]; 2]| -> [u8; 32] {
+        let mut mac = keyed(key);
+        parts.into_iter().for_each(|part| mac.update(part));
+        mac.finalize().into_bytes().into()
+    };
+    hmac(&hmac(salt, [secret, &[]]), [info, &[1]])
+}
+
+fn derived(master_key: &[u8; 32], purpose: &[u8]) -> [u8; 32] {
+    hkdf(b"centavo", master_key, purpose)
+}
+
+fn proof() -> SealedFor {
+    SealedFor::field("proof", [0; 16])
+}
+
+fn of_month(month: u16) -> SealedFor {
+    SealedFor::field("month key", u128::from(month).to_be_bytes())
+}
+
+fn encrypt(key: &Aes256Gcm, sealed_for: SealedFor, plain: &[u8]) -> Result<Vec<u8>, SealError> {
+    const HEAD: usize = 1 + NONCE_BYTES;
     let nonce = stocked_random_bytes::<NONCE_BYTES>()?;
-    let mut bytes = Vec::with_capacity(NONCE_BYTES + plain.len() + TAG_BYTES);
+    let mut bytes = Vec::with_capacity(HEAD + plain.len() + TAG_BYTES);
+    bytes.push(BOUND);
     bytes.extend_from_slice(&nonce);
     bytes.extend_from_slice(plain);
-    let sealed = key.encrypt_inout_detached(&Nonce::from(nonce), &[], (&mut bytes[NONCE_BYTES..]).into());
+    let associated = sealed_for.associated_data();
+    let sealed = key.encrypt_inout_detached(&Nonce::from(nonce), &associated, (&mut bytes[HEAD..]).into());
     bytes.extend_from_slice(&sealed.expect("AES-GCM takes any text below 64 GiB"));
     Ok(bytes)
 }
 
-fn decrypt(key: &Aes256Gcm, sealed: &[u8]) -> Option<Vec<u8>> {
+/// Opens a seal of either version. Without what it is for, only version 1.
+fn decrypt(bound: &Aes256Gcm, unbound: &Aes256Gcm, sealed_for: Option<SealedFor>, sealed: &[u8]) -> Option<Vec<u8>> {
+    sealed_for.and_then(|sealed_for| open_bound(bound, sealed_for, sealed)).or_else(|| open(unbound, sealed, &[]))
+}
+
+fn open_bound(key: &Aes256Gcm, sealed_for: SealedFor, sealed: &[u8]) -> Option<Vec<u8>> {
+    open(key, sealed.strip_prefix(&[BOUND])?, &sealed_for.associated_data())
+}
+
+fn open(key: &Aes256Gcm, sealed: &[u8], associated: &[u8]) -> Option<Vec<u8>> {
     let (nonce, text) = sealed.split_first_chunk::<NONCE_BYTES>()?;
-    key.decrypt(&Nonce::from(*nonce), text).ok()
+    key.decrypt(&Nonce::from(*nonce), Payload { msg: text, aad: associated }).ok()
 }
 
 fn month_name(month: u16) -> Vec<u8> {
@@ -271,21 +346,88 @@ fn month_of(now: Timestamp) -> u16 {
 mod tests {
     use std::collections::HashSet;
 
+    use ledger::id::ObjectId;
+
     use super::*;
     use crate::store::MemoryStore;
 
+    const NOW: Timestamp = Timestamp(1_795_000_000_000);
+
+    fn of_payer(number: u128) -> SealedFor {
+        SealedFor::payer(ObjectId(number))
+    }
+
+    fn store() -> Arc<dyn Store> {
+        Arc::new(MemoryStore::default())
+    }
+
     #[test]
     fn a_dropped_month_is_gone_and_another_master_key_is_refused() {
-        let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
+        let store = store();
         let ring = Keyring::open([1; 32], Arc::clone(&store)).unwrap();
-        let now = Timestamp(1_795_000_000_000);
-        let sealed = ring.seal(now, b"Maria").unwrap();
+        let sealed = ring.seal(of_payer(1), NOW, b"Maria").unwrap();
         let again = Keyring::open([1; 32], Arc::clone(&store)).unwrap();
-        assert_eq!(again.open_sealed(&sealed).as_deref(), Some(&b"Maria"[..]));
+        assert_eq!(again.open_sealed(of_payer(1), &sealed).as_deref(), Some(&b"Maria"[..]));
         assert!(matches!(Keyring::open([2; 32], Arc::clone(&store)), Err(SealError::WrongMasterKey)));
         store.delete_state(&month_name(sealed.month)).unwrap();
         let later = Keyring::open([1; 32], store).unwrap();
-        assert_eq!(later.open_sealed(&sealed), None);
+        assert_eq!(later.open_sealed(of_payer(1), &sealed), None);
+    }
+
+    #[test]
+    fn what_is_sealed_for_one_opens_for_no_other() {
+        let ring = Keyring::open([1; 32], store()).unwrap();
+        let sealed = ring.seal(of_payer(1), NOW, b"Maria").unwrap();
+        let others = [of_payer(2), SealedFor::customer(ObjectId(1)), SealedFor::account(ObjectId(1))];
+        assert!(others.into_iter().all(|other| ring.open_sealed(other, &sealed).is_none()));
+        assert_eq!(ring.open_sealed(None::<SealedFor>, &sealed), None);
+        assert_eq!(ring.inspect(Some(of_payer(2)), &sealed).unwrap(), SealedState::Damaged);
+        assert_eq!(ring.inspect(Some(of_payer(1)), &sealed).unwrap(), SealedState::Opens);
+        let (first, second) = (SealedFor::webhook_secret(ObjectId(1)), SealedFor::webhook_secret(ObjectId(2)));
+        let secret = ring.seal_secret(first, b"whsec").unwrap();
+        assert_eq!(ring.open_secret(first, &secret).as_deref(), Some(&b"whsec"[..]));
+        assert_eq!(ring.open_secret(second, &secret), None);
+    }
+
+    /// As the release before wrote them.
+    fn sealed_by_version_1(key: &[u8; 32], plain: &[u8]) -> Vec<u8> {
+        let nonce = [BOUND; NONCE_BYTES];
+        let text = cipher(key).encrypt(&Nonce::from(nonce), plain).unwrap();
+        [&nonce[..], &text].concat()
+    }
+
+    #[test]
+    fn a_store_of_version_1_goes_on_with_its_fingerprints_and_its_seals_open() {
+        let (master, month, key) = ([1; 32], month_of(NOW), [9; 32]);
+        let store = store();
+        store.put_state(PROOF, &sealed_by_version_1(&master, b"centavo")).unwrap();
+        store.put_state(&month_name(month), &sealed_by_version_1(&master, &key)).unwrap();
+        assert!(matches!(Keyring::open([2; 32], Arc::clone(&store)), Err(SealError::WrongMasterKey)));
+        for _ in 0..2 {
+            let ring = Keyring::open(master, Arc::clone(&store)).unwrap();
+            let before = Sealed { month, bytes: sealed_by_version_1(&key, b"Maria") };
+            assert_eq!(ring.open_sealed(of_payer(1), &before).as_deref(), Some(&b"Maria"[..]));
+            assert_eq!(ring.open_sealed(None::<SealedFor>, &before).as_deref(), Some(&b"Maria"[..]));
+            let secret = sealed_by_version_1(&master, b"whsec");
+            assert_eq!(ring.open_secret(SealedFor::card_token(ObjectId(1)), &secret).as_deref(), Some(&b"whsec"[..]));
+            let since = ring.seal(of_payer(1), NOW, b"Maria").unwrap();
+            assert_eq!((since.bytes[0], ring.open_sealed(of_payer(2), &since)), (BOUND, None));
+            // HMAC-SHA-256 under the master key of "ids" and a zero byte.
+            let mut mac = keyed(&master);
+            mac.update(b"ids\0");
+            assert_eq!(ring.fingerprint("ids", &[]).0, mac.finalize().into_bytes()[..16]);
+        }
+        let new = Keyring::open(master, self::store()).unwrap();
+        let old = Keyring::open(master, store).unwrap();
+        assert_ne!(new.fingerprint("ids", &[]), old.fingerprint("ids", &[]), "a new store has a key for each purpose");
+    }
+
+    #[test]
+    fn keys_are_derived_as_the_standard_says() {
+        // RFC 5869, test case 1, of which the first block.
+        let (salt, info): (Vec<u8>, Vec<u8>) = ((0..=0x0c).collect(), (0xf0..=0xf9).collect());
+        let found: String = hkdf(&salt, &[0x0b; 22], &info).iter().map(|byte| format!("{byte:02x}")).collect();
+        assert_eq!(found, "3cb25f25faacd57a90434f64d0362f2a2d2d0a90cf1a5a4c5db02d56ecc4c5bf");
     }
 
     #[test]
@@ -298,9 +440,9 @@ mod tests {
         assert!(ring.is_prepared(last_day));
         store.fail_next_write();
         for now in [last_day, last_day.plus_ms(1)] {
-            ring.seal(now, b"Maria").unwrap();
+            ring.seal(of_payer(1), now, b"Maria").unwrap();
         }
-        assert!(ring.seal(last_day.plus_ms(40 * 86_400_000), b"Maria").is_err(), "it would have failed");
+        assert!(ring.seal(of_payer(1), last_day.plus_ms(40 * 86_400_000), b"Maria").is_err(), "it would have failed");
     }
 
     #[test]

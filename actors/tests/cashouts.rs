@@ -11,8 +11,8 @@ use actors::engine::{CashoutOrder, Engine, EngineOptions};
 use actors::history::HistoryOptions;
 use actors::journal::RoomLimits;
 use actors::rails::{
-    Call, CardAnswer, CardOrder, CardRail, CardSecrets, CardToken, Destination, PayoutAnswer, PayoutOrder, PayoutRail,
-    PixFate, PixRail, RailError, Rails, RepayOrder,
+    Call, CardAnswer, CardFate, CardOrder, CardRail, CardSecrets, CardToken, Destination, PayoutAnswer, PayoutOrder,
+    PayoutRail, PixFate, PixRail, RailError, Rails, RepayOrder,
 };
 use actors::resident::Outcome;
 use actors::store::{MemoryStore, PowerCut, Store};
@@ -22,7 +22,7 @@ use ledger::fees::Settings;
 use ledger::id::{GroupNumber, LedgerId, ObjectId};
 use ledger::merchant::{MerchantCommand, OpenCharge};
 use ledger::money::Centavos;
-use ledger::personal::{MerchantProfile, Payer, PixDestination, PixKeyKind};
+use ledger::personal::{MerchantProfile, Payer, PixDestination, PixKeyKind, SealedFor};
 use ledger::record::Record;
 use ledger::time::Timestamp;
 use parking_lot::Mutex;
@@ -197,7 +197,7 @@ impl CardRail for Unused {
         Box::pin(std::future::ready(Err(RailError::NoAnswer)))
     }
 
-    fn find<'a>(&'a self, _: ObjectId, _: &'a OpenCharge) -> Call<'a, Option<CardAnswer>> {
+    fn close<'a>(&'a self, _: ObjectId, _: &'a OpenCharge) -> Call<'a, CardFate> {
         Box::pin(std::future::ready(Err(RailError::NoAnswer)))
     }
 
@@ -249,10 +249,11 @@ async fn open_shop(engine: &Engine, available: i64) -> GroupNumber {
     let (group, now) = (engine.new_group(), engine.now());
     let mut settings = Settings { cashout_enabled: true, ..Settings::default() };
     settings.fees.pix = ledger::money::Rate::basis_points(0);
-    let profile = engine.keyring().seal_value(now, &MerchantProfile::default()).unwrap();
+    let profile = engine.keyring().seal_value(SealedFor::merchant(group), now, &MerchantProfile::default()).unwrap();
     record(engine, group, MerchantCommand::Open { id: engine.ids().object(group, now, 1), settings, profile }).await;
     let charge = engine.ids().object(group, now, 2);
-    let (amount, payer) = (Centavos(available), engine.keyring().seal_value(now, &Payer::default()).unwrap());
+    let (amount, payer) =
+        (Centavos(available), engine.keyring().seal_value(SealedFor::payer(charge), now, &Payer::default()).unwrap());
     let expires_at = now.plus_days(1);
     record(engine, group, MerchantCommand::OpenPix { charge, amount, splits: Vec::new(), expires_at, payer }).await;
     let end_to_end_id = "E0000000020260701120012345678901".to_owned();
@@ -270,11 +271,11 @@ async fn cash_out(engine: &Engine, group: GroupNumber, script: Script, number: u
         transaction,
         transaction_key: engine.keyring().fingerprint("merchant-transaction", &[&transaction]),
         amount: Centavos(1_000),
-        sealed: engine.keyring().seal_value(engine.now(), &destination).unwrap(),
+        sealed: engine.keyring().seal_value(SealedFor::pix_destination(id), engine.now(), &destination).unwrap(),
         destination,
     };
     let permit = engine.permit(1_024).unwrap();
-    let outcome = engine.cash_out(group, order, None, None, permit).await.unwrap();
+    let outcome = engine.cash_out(group, order, None, None, None, permit).await.unwrap();
     assert!(matches!(outcome, Outcome::Recorded(_)), "{outcome:?}");
     id
 }

@@ -17,7 +17,7 @@ use ledger::fees::Settings;
 use ledger::id::{GroupNumber, LedgerId, ObjectId, RecipientNumber};
 use ledger::merchant::{MerchantCommand, SplitOrder};
 use ledger::money::Centavos;
-use ledger::personal::{MerchantProfile, Payer, RecipientProfile};
+use ledger::personal::{MerchantProfile, Payer, RecipientProfile, SealedFor};
 use ledger::recipient::RecipientState;
 
 async fn open(folder: &Path, sandbox: bool) -> Result<Arc<Engine>, OpenError> {
@@ -45,11 +45,12 @@ async fn record(engine: &Engine, group: GroupNumber, command: MerchantCommand) {
 /// A merchant with one active recipient.
 async fn open_shop(engine: &Engine) -> (GroupNumber, ObjectId) {
     let (group, now) = (engine.new_group(), engine.now());
-    let profile = engine.keyring().seal_value(now, &MerchantProfile::default()).unwrap();
+    let profile = engine.keyring().seal_value(SealedFor::merchant(group), now, &MerchantProfile::default()).unwrap();
     let settings = Settings { split_enabled: true, ..Settings::default() };
     record(engine, group, MerchantCommand::Open { id: engine.ids().object(group, now, 1), settings, profile }).await;
-    let profile = engine.keyring().seal_value(now, &RecipientProfile::default()).unwrap();
     let document = engine.keyring().fingerprint("document", &[b"12345678909"]);
+    let profile =
+        engine.keyring().seal_value(SealedFor::recipient(document), now, &RecipientProfile::default()).unwrap();
     record(engine, group, MerchantCommand::RegisterRecipient { random: 1, document, profile }).await;
     let id = engine.projector().merchant(group, |row| row.recipients[0].id).unwrap();
     record(engine, group, MerchantCommand::ApproveRecipient { id }).await;
@@ -61,7 +62,7 @@ async fn settle(engine: &Engine, group: GroupNumber, recipient: ObjectId, random
     let now = engine.now();
     let charge = engine.ids().object(group, now, random);
     let splits = vec![SplitOrder { recipient, amount: Centavos(400) }];
-    let payer = engine.keyring().seal_value(now, &Payer::default()).unwrap();
+    let payer = engine.keyring().seal_value(SealedFor::payer(charge), now, &Payer::default()).unwrap();
     let opened =
         MerchantCommand::OpenPix { charge, amount: Centavos(1_000), splits, expires_at: now.plus_days(1), payer };
     record(engine, group, opened).await;

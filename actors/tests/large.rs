@@ -18,7 +18,7 @@ use ledger::fees::{Commission, PaymentMethod, Settings};
 use ledger::id::{Fingerprint, GroupNumber, IdKey, LedgerId, ObjectId, RecipientNumber};
 use ledger::merchant::{MerchantCommand, MerchantState, SplitOrder};
 use ledger::money::Centavos;
-use ledger::personal::{MerchantProfile, Payer, RecipientProfile, Sealed};
+use ledger::personal::{MerchantProfile, Payer, RecipientProfile, Sealed, SealedFor};
 use ledger::recipient::RecipientState;
 use ledger::record::{Decision, Record};
 use ledger::time::Timestamp;
@@ -226,7 +226,7 @@ async fn a_charge_with_ten_thousand_splits() {
     let folder = tempfile::tempdir().unwrap();
     let engine = open(folder.path()).await;
     let (group, now) = (engine.new_group(), engine.now());
-    let profile = engine.keyring().seal_value(now, &MerchantProfile::default()).unwrap();
+    let profile = engine.keyring().seal_value(SealedFor::merchant(group), now, &MerchantProfile::default()).unwrap();
     let settings = Settings { split_enabled: true, ..Settings::default() };
     let id = engine.ids().object(group, now, 1);
     record(&engine, group, MerchantCommand::Open { id, settings, profile }, 1_024).await;
@@ -234,7 +234,8 @@ async fn a_charge_with_ten_thousand_splits() {
     for first in (1..=RECIPIENTS).step_by(500) {
         let register = (first..first + 500).map(|number| {
             let document = engine.keyring().fingerprint("document", &[&number.to_be_bytes()]);
-            let profile = engine.keyring().seal_value(now, &RecipientProfile::default()).unwrap();
+            let profile =
+                engine.keyring().seal_value(SealedFor::recipient(document), now, &RecipientProfile::default()).unwrap();
             record(&engine, group, MerchantCommand::RegisterRecipient { random: 1, document, profile }, 1_024)
         });
         futures_util::future::join_all(register).await;
@@ -252,7 +253,7 @@ async fn a_charge_with_ten_thousand_splits() {
     let splits: Vec<SplitOrder> = (1..).zip(&ids).map(part).collect();
     let total: i64 = splits.iter().map(|split| split.amount.0).sum();
     let (charge, amount) = (engine.ids().object(group, now, 2), Centavos(total + 100_000));
-    let payer = engine.keyring().seal_value(now, &Payer::default()).unwrap();
+    let payer = engine.keyring().seal_value(SealedFor::payer(charge), now, &Payer::default()).unwrap();
     let expires_at = now.plus_days(1);
     record(&engine, group, MerchantCommand::OpenPix { charge, amount, splits, expires_at, payer }, 4 << 20).await;
     let end_to_end_id = "E0000000020260701120012345678901".to_owned();

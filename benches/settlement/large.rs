@@ -7,7 +7,7 @@ use actors::engine::Engine;
 use ledger::id::{GroupNumber, ObjectId};
 use ledger::merchant::MerchantCommand;
 use ledger::money::Centavos;
-use ledger::personal::RecipientProfile;
+use ledger::personal::{RecipientProfile, SealedFor};
 use tokio::task::JoinSet;
 
 use crate::load::{Connection, Measured, generator};
@@ -57,10 +57,11 @@ async fn register(engine: &Arc<Engine>, group: GroupNumber) -> Vec<ObjectId> {
     let before = ids().expect("a merchant").len();
     let now = engine.now();
     for first in (0..SPLITS).step_by(TOGETHER as usize) {
-        let commands = (first..first + TOGETHER).map(|number| MerchantCommand::RegisterRecipient {
-            random: 7,
-            document: engine.keyring().fingerprint("document", &[b"recipient", &number.to_be_bytes()]),
-            profile: engine.keyring().seal_value(now, &RecipientProfile::default()).expect("sealing"),
+        let commands = (first..first + TOGETHER).map(|number| {
+            let document = engine.keyring().fingerprint("document", &[b"recipient", &number.to_be_bytes()]);
+            let sealed_for = SealedFor::recipient(document);
+            let profile = engine.keyring().seal_value(sealed_for, now, &RecipientProfile::default()).expect("sealing");
+            MerchantCommand::RegisterRecipient { random: 7, document, profile }
         });
         all(engine, group, commands).await;
     }

@@ -15,7 +15,7 @@ use ledger::fees::Settings as AccountSettings;
 use ledger::id::{GroupNumber, ObjectId};
 use ledger::merchant::{MerchantCommand, SplitOrder};
 use ledger::money::Centavos;
-use ledger::personal::{MerchantProfile, Payer, RecipientProfile};
+use ledger::personal::{MerchantProfile, Payer, RecipientProfile, SealedFor};
 
 /// An engine on a folder, in the sandbox.
 pub(crate) async fn open_engine(folder: &Path) -> Arc<Engine> {
@@ -53,11 +53,9 @@ impl Shop {
         for document in ["12345678909", "98765432100", "11144477735"] {
             let profile =
                 RecipientProfile { name: "Maria".into(), document: document.into(), ..RecipientProfile::default() };
-            let command = MerchantCommand::RegisterRecipient {
-                random: 7,
-                document: engine.keyring().fingerprint("document", &[document.as_bytes()]),
-                profile: engine.keyring().seal_value(now, &profile).expect("sealing"),
-            };
+            let document = engine.keyring().fingerprint("document", &[document.as_bytes()]);
+            let profile = engine.keyring().seal_value(SealedFor::recipient(document), now, &profile).expect("sealing");
+            let command = MerchantCommand::RegisterRecipient { random: 7, document, profile };
             record(engine, group, command).await;
             let newest = engine.projector().merchant(group, |row| row.recipients.last().map(|row| row.id));
             let id = newest.flatten().expect("a registered recipient");
@@ -80,7 +78,7 @@ pub(crate) async fn open_merchant(engine: &Engine, group: GroupNumber) {
     let command = MerchantCommand::Open {
         id: new_id(engine, group),
         settings: AccountSettings { split_enabled: true, ..AccountSettings::default() },
-        profile: engine.keyring().seal_value(engine.now(), &profile).expect("sealing"),
+        profile: engine.keyring().seal_value(SealedFor::merchant(group), engine.now(), &profile).expect("sealing"),
     };
     record(engine, group, command).await;
 }
@@ -115,7 +113,7 @@ pub(crate) async fn create_pix_charge(engine: &Engine, shop: &Shop) -> ObjectId 
         amount: Centavos(10_000),
         splits: shop.splits(),
         expires_at: now.plus_days(1),
-        payer: engine.keyring().seal_value(now, &payer).expect("sealing"),
+        payer: engine.keyring().seal_value(SealedFor::payer(charge), now, &payer).expect("sealing"),
     };
     record(engine, shop.group, command).await;
     charge

@@ -364,6 +364,9 @@ pub enum Event {
         /// Its number in the group.
         #[n(0)]
         number: RecipientNumber,
+        /// Keyed digest of its document. None in Records of older releases.
+        #[n(1)]
+        document: Option<Fingerprint>,
     },
     /// Merchant: a draft went to the acquirer for analysis and is pending.
     #[n(6)]
@@ -530,8 +533,12 @@ pub enum Event {
         /// Its number in the group.
         #[n(0)]
         number: RecipientNumber,
+        /// Keyed digest of its document. None in Records of older releases.
+        #[n(1)]
+        document: Option<Fingerprint>,
     },
-    /// Recipient: it asked for all that is available. The splits in it are pinned until the withdrawal is decided.
+    /// Recipient: it asked for all that is available. The splits in it are pinned until the withdrawal is decided, and so is the account
+    /// that the money goes to. Personal part: [`crate::personal::BankAccount`]; none in Records of older releases.
     #[n(20)]
     WithdrawalRequested {
         /// The withdrawal's id.
@@ -633,6 +640,34 @@ pub enum Event {
         /// Debt by debt, oldest first.
         #[n(0)]
         debts: Vec<PaidBack>,
+    },
+    /// Merchant: the registration that the same Record changed has another bank account. That of an active recipient waits for review, and
+    /// nothing can be withdrawn meanwhile.
+    #[n(27)]
+    BankAccountChanged {
+        /// The recipient's number in the group.
+        #[n(0)]
+        number: RecipientNumber,
+        /// True when the recipient was active. The account of any other is reviewed with its registration.
+        #[n(1)]
+        active: bool,
+    },
+    /// Merchant: the service's team approved a changed bank account.
+    #[n(28)]
+    BankAccountApproved {
+        /// The recipient's number in the group.
+        #[n(0)]
+        number: RecipientNumber,
+    },
+    /// Merchant: the service's team refused a changed bank account; it must be changed again.
+    #[n(29)]
+    BankAccountRejected {
+        /// The recipient's number in the group.
+        #[n(0)]
+        number: RecipientNumber,
+        /// Why.
+        #[n(1)]
+        notes: String,
     },
     /// Merchant: money is held for a transfer out. Personal part: [`crate::personal::PixDestination`].
     #[n(30)]

@@ -23,6 +23,12 @@ pub enum NoticeKind {
     RecipientApproved,
     /// A recipient was refused.
     RecipientRejected,
+    /// A recipient has another bank account.
+    BankAccountChanged,
+    /// A recipient's changed bank account was approved.
+    BankAccountApproved,
+    /// A recipient's changed bank account was refused.
+    BankAccountRejected,
     /// The rail took the transfer of a withdrawal.
     WithdrawalApproved,
     /// A withdrawal was rejected, or its money came back.
@@ -75,6 +81,9 @@ impl NoticeKind {
             Self::ChargeRefunded => "charge.refunded",
             Self::RecipientApproved => "recipient.approved",
             Self::RecipientRejected => "recipient.rejected",
+            Self::BankAccountChanged => "recipient.bank_account_changed",
+            Self::BankAccountApproved => "recipient.bank_account_approved",
+            Self::BankAccountRejected => "recipient.bank_account_rejected",
             Self::WithdrawalApproved => "withdrawal.approved",
             Self::WithdrawalRejected => "withdrawal.rejected",
             Self::RefundApproved => "refund.approved",
@@ -166,6 +175,11 @@ fn of_event(event: &Event, record: &Record, tell: &mut impl FnMut(Notice)) {
         Event::PixCancelled { charge, .. } => tell(about(NoticeKind::ChargeCancelled, charge)),
         Event::RecipientApproved { number } => tell(of_recipient(NoticeKind::RecipientApproved, number)),
         Event::RecipientRejected { number, .. } => tell(of_recipient(NoticeKind::RecipientRejected, number)),
+        Event::BankAccountChanged { number, active: true } => {
+            tell(of_recipient(NoticeKind::BankAccountChanged, number))
+        }
+        Event::BankAccountApproved { number } => tell(of_recipient(NoticeKind::BankAccountApproved, number)),
+        Event::BankAccountRejected { number, .. } => tell(of_recipient(NoticeKind::BankAccountRejected, number)),
         Event::WithdrawalPaid { id, .. } => tell(about(NoticeKind::WithdrawalApproved, id)),
         Event::WithdrawalRejected { id, .. } | Event::WithdrawalReturned { id, .. } => {
             tell(about(NoticeKind::WithdrawalRejected, id));
@@ -214,6 +228,7 @@ fn of_event(event: &Event, record: &Record, tell: &mut impl FnMut(Notice)) {
         | Event::RecipientRegisteredAgain { .. }
         | Event::RecipientSubmitted { .. }
         | Event::RecipientChanged { .. }
+        | Event::BankAccountChanged { active: false, .. }
         | Event::PlanCreated { .. }
         | Event::PlanDisabled { .. }
         | Event::CardStored { .. }

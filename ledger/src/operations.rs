@@ -176,6 +176,9 @@ fn of_event(event: &Event, at: Timestamp, lines: &mut impl FnMut(Operation)) {
         | Event::RecipientApproved { .. }
         | Event::RecipientRejected { .. }
         | Event::RecipientChanged { .. }
+        | Event::BankAccountChanged { .. }
+        | Event::BankAccountApproved { .. }
+        | Event::BankAccountRejected { .. }
         | Event::ChargeOpened { .. }
         | Event::CardRefused { .. }
         | Event::CardUnanswered { .. }

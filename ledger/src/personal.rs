@@ -3,6 +3,8 @@
 
 use minicbor::{Decode, Encode};
 
+use crate::id::{Fingerprint, GroupNumber, ObjectId};
+
 /// Sealed bytes and the month whose key opens them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
 pub struct Sealed {
@@ -12,6 +14,74 @@ pub struct Sealed {
     /// Nonce, ciphertext and tag.
     #[cbor(n(1), with = "minicbor::bytes")]
     pub bytes: Vec<u8>,
+}
+
+/// What sealed bytes are for: the field, and whose it is. It is bound into the seal, so that the bytes open there and nowhere else: who has
+/// no key cannot put the data of one in another's place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SealedFor {
+    field: &'static str,
+    owner: [u8; 16],
+}
+
+impl SealedFor {
+    /// A field of an owner that is none of those below; its name has 16 bytes at most.
+    pub fn field(field: &'static str, owner: [u8; 16]) -> Self {
+        Self { field, owner }
+    }
+
+    /// A merchant's [`MerchantProfile`].
+    pub fn merchant(group: GroupNumber) -> Self {
+        Self::field("merchant", u128::from(group.0).to_be_bytes())
+    }
+
+    /// A recipient's [`RecipientProfile`], by the keyed digest of group and document: its id is made after it was sealed.
+    pub fn recipient(document: Fingerprint) -> Self {
+        Self::field("recipient", document.0)
+    }
+
+    /// The [`Payer`] of a charge.
+    pub fn payer(charge: ObjectId) -> Self {
+        Self::field("payer", charge.0.to_be_bytes())
+    }
+
+    /// The [`Payer`] of a stored card or of a subscription.
+    pub fn customer(id: ObjectId) -> Self {
+        Self::field("customer", id.0.to_be_bytes())
+    }
+
+    /// The [`PixDestination`] of a cashout.
+    pub fn pix_destination(cashout: ObjectId) -> Self {
+        Self::field("pix destination", cashout.0.to_be_bytes())
+    }
+
+    /// The [`BankAccount`] that a withdrawal goes to.
+    pub fn account(withdrawal: ObjectId) -> Self {
+        Self::field("account", withdrawal.0.to_be_bytes())
+    }
+
+    /// The [`FreeText`] of a refund or of a dispute.
+    pub fn reason(id: ObjectId) -> Self {
+        Self::field("reason", id.0.to_be_bytes())
+    }
+
+    /// What the acquirer calls a stored card.
+    pub fn card_token(card: ObjectId) -> Self {
+        Self::field("card token", card.0.to_be_bytes())
+    }
+
+    /// A webhook secret of an API key.
+    pub fn webhook_secret(key: ObjectId) -> Self {
+        Self::field("webhook secret", key.0.to_be_bytes())
+    }
+
+    /// The associated data of the seal: the field's name, padded with zeros to 16 bytes, then the owner.
+    pub fn associated_data(&self) -> [u8; 32] {
+        let mut data = [0; 32];
+        data[..self.field.len()].copy_from_slice(self.field.as_bytes());
+        data[16..].copy_from_slice(&self.owner);
+        data
+    }
 }
 
 /// Who paid (interface 2.1, 2.3), as sealed into the Record that opens a charge.

@@ -182,6 +182,9 @@ fn of_event(owner: LedgerId, event: &Event, entries: &mut Vec<Entry>) {
         | Event::RecipientApproved { .. }
         | Event::RecipientRejected { .. }
         | Event::RecipientChanged { .. }
+        | Event::BankAccountChanged { .. }
+        | Event::BankAccountApproved { .. }
+        | Event::BankAccountRejected { .. }
         | Event::ChargeOpened { .. }
         | Event::CardRefused { .. }
         | Event::CardUnanswered { .. }

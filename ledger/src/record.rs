@@ -3,7 +3,7 @@
 //!
 //! # Format 1
 //! A format byte, then a CBOR array `[group + 1 or 0, recipient or 0, ordinal, effective_at, events, entries, idempotency, operator,
-//! personal]`. A later release may append items, which this one skips, and may add events and fields (see [`crate::event`]); what
+//! personal, api key]`, of which the last is not there when no API key asked. A later release may append items, which this one skips, and may add events and fields (see [`crate::event`]); what
 //! an older binary cannot understand it refuses by name. Checksums and the hash chain are the store's: they run over these bytes.
 
 use std::convert::Infallible;
@@ -12,8 +12,8 @@ use minicbor::{Decode, Decoder, Encode, Encoder};
 
 use crate::entry::Entry;
 use crate::event::Event;
-use crate::id::{Fingerprint, GroupNumber, LedgerId, RecipientNumber};
-use crate::personal::Sealed;
+use crate::id::{Fingerprint, GroupNumber, LedgerId, ObjectId, RecipientNumber};
+use crate::personal::{Sealed, SealedFor};
 use crate::postings;
 use crate::time::Timestamp;
 
@@ -65,6 +65,8 @@ pub struct Record {
     pub idempotency: Option<Idempotency>,
     /// The operator who asked for it, for the audit trail.
     pub operator: Option<String>,
+    /// The API key that asked for it. None when no key did, and in Records of older releases.
+    pub api_key: Option<ObjectId>,
     /// The personal data of its events.
     pub personal: Option<Sealed>,
     /// What happened.
@@ -102,6 +104,15 @@ impl minicbor::encode::Write for Memory<'_> {
     }
 }
 
+/// Who asks for a command, so that its Record names them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Requester {
+    /// An operator, by the name that was configured with the token.
+    Operator(String),
+    /// A merchant, by the id of the API key.
+    ApiKey(ObjectId),
+}
+
 /// What a command decided, before its owner numbers it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Decision {
@@ -121,11 +132,42 @@ impl Decision {
     pub fn into_record(self, owner: LedgerId, ordinal: u64, effective_at: Timestamp) -> Record {
         let entries = postings::entries(owner, &self.events);
         let Self { events, personal } = self;
-        Record { owner, ordinal, effective_at, idempotency: None, operator: None, personal, events, entries }
+        let (idempotency, operator, api_key) = (None, None, None);
+        Record { owner, ordinal, effective_at, idempotency, operator, api_key, personal, events, entries }
     }
 }
 
 impl Record {
+    /// True for what the audit trail lists: what an operator asked for, and changes of where money goes.
+    pub fn is_audited(&self) -> bool {
+        self.operator.is_some() || self.events.iter().any(|event| matches!(event, Event::BankAccountChanged { .. }))
+    }
+
+    /// What its personal part is for; none where it has none, and where a Record of an older release does not say whose it is.
+    pub fn personal_for(&self) -> Option<SealedFor> {
+        self.events.iter().find_map(|event| match event {
+            Event::MerchantOpened { .. } | Event::MerchantChanged { .. } => self.owner.group().map(SealedFor::merchant),
+            Event::RecipientRegistered { document, .. }
+            | Event::RecipientRegisteredAgain { document: Some(document), .. }
+            | Event::RecipientChanged { document: Some(document), .. } => Some(SealedFor::recipient(*document)),
+            Event::ChargeOpened { charge, .. } => Some(SealedFor::payer(*charge)),
+            Event::CardStored { id, .. } | Event::SubscriptionCreated { id, .. } => Some(SealedFor::customer(*id)),
+            Event::CashoutCreated { id, .. } => Some(SealedFor::pix_destination(*id)),
+            Event::WithdrawalRequested { id, .. } => Some(SealedFor::account(*id)),
+            Event::RefundRequested { id, .. } | Event::DisputeOpened { id, .. } => Some(SealedFor::reason(*id)),
+            _ => None,
+        })
+    }
+
+    /// Notes who asked for it.
+    pub fn requested_by(&mut self, requester: Option<Requester>) {
+        match requester {
+            Some(Requester::Operator(name)) => self.operator = Some(name),
+            Some(Requester::ApiKey(id)) => self.api_key = Some(id),
+            None => {}
+        }
+    }
+
     /// The entries of one ledger.
     pub fn entries_of(&self, ledger: LedgerId) -> impl Iterator<Item = &Entry> {
         self.entries.iter().filter(move |entry| entry.ledger() == ledger)
@@ -187,13 +229,17 @@ impl Record {
             LedgerId::Merchant(group) | LedgerId::Platform(group) => (u64::from(group.0) + 1, 0),
             LedgerId::Recipient(group, number) => (u64::from(group.0) + 1, number.0),
         };
-        e.array(9)?.u64(group)?.u32(recipient)?.u64(self.ordinal)?.i64(self.effective_at.0)?;
+        e.array(if self.api_key.is_some() { 10 } else { 9 })?;
+        e.u64(group)?.u32(recipient)?.u64(self.ordinal)?.i64(self.effective_at.0)?;
         e.encode(&self.events)?;
         e.array(self.entries.len() as u64)?;
         for entry in &self.entries {
             entry.encode(e)?;
         }
         e.encode(self.idempotency)?.encode(&self.operator)?.encode(&self.personal)?;
+        if let Some(api_key) = self.api_key {
+            e.encode(api_key)?;
+        }
         Ok(())
     }
 
@@ -221,9 +267,10 @@ impl Record {
             entries.push(Entry::decode(d, owner.group())?);
         }
         let (idempotency, operator, personal) = (d.decode()?, d.decode()?, d.decode()?);
-        for _ in 9..items {
+        let api_key = if items > 9 { d.decode()? } else { None };
+        for _ in 10..items {
             d.skip()?;
         }
-        Ok(Self { owner, ordinal, effective_at, idempotency, operator, personal, events, entries })
+        Ok(Self { owner, ordinal, effective_at, idempotency, operator, api_key, personal, events, entries })
     }
 }

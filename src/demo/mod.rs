@@ -19,7 +19,7 @@ use axum::http::{Method, StatusCode};
 use chrono::{DateTime, Datelike};
 use indicatif::ProgressBar;
 use ledger::id::{GroupNumber, LedgerId};
-use ledger::personal::MerchantProfile;
+use ledger::personal::{MerchantProfile, SealedFor};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
@@ -218,7 +218,8 @@ fn find_merchant(app: &App) -> Option<GroupNumber> {
     let projector = app.engine.projector();
     let is_ours = |group: &GroupNumber| {
         let sealed = projector.merchant(*group, |row| row.profiles.current().cloned()).flatten();
-        let profile: Option<MerchantProfile> = sealed.and_then(|sealed| app.engine.keyring().open_value(&sealed));
+        let profile: Option<MerchantProfile> =
+            sealed.and_then(|sealed| app.engine.keyring().open_value(SealedFor::merchant(*group), &sealed));
         profile.is_some_and(|profile| profile.document == cast::MERCHANT_DOCUMENT)
     };
     projector.groups().into_iter().filter(is_ours).min()

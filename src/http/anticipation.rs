@@ -192,7 +192,7 @@ pub async fn anticipate(
         let permit = app.engine.permit(body.len())?;
         require_split(&app, caller)?;
         let command = command(&app, caller, recipient, &wire.check()?)?;
-        match settled(app.engine.command_recipient(recipient, command, lookup, None, permit).await?)? {
+        match settled(app.engine.command_recipient(recipient, command, lookup, caller.requester(), permit).await?)? {
             Settled::KeyTaken => {}
             Settled::Recorded(record) => return result(&record.events).map(ok),
             Settled::Unchanged => return Err(Problem::new(Code::Internal)),

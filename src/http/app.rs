@@ -11,7 +11,7 @@ use axum::extract::{FromRequestParts, Path};
 use axum::http::HeaderMap;
 use axum::http::request::Parts;
 use ledger::id::{GroupNumber, LedgerId, ObjectId};
-use ledger::record::Record;
+use ledger::record::{Record, Requester};
 use ledger::rejection::Rejection;
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
@@ -57,12 +57,19 @@ pub struct App {
 pub struct Caller {
     /// Its account group.
     pub group: GroupNumber,
+    /// The API key; none where the service itself looks something up for the merchant.
+    pub key: Option<ObjectId>,
 }
 
 impl Caller {
     /// The merchant's books.
     pub fn ledger(self) -> LedgerId {
         LedgerId::Merchant(self.group)
+    }
+
+    /// Who asks, as Records name it.
+    pub fn requester(self) -> Option<Requester> {
+        self.key.map(Requester::ApiKey)
     }
 }
 
@@ -113,7 +120,7 @@ pub fn authenticated(app: &App, headers: &HeaderMap) -> Result<(Caller, ObjectId
     let id = ApiKeyText::id(app.sandbox, text).ok_or_else(|| Problem::new(Code::Unauthorized))?;
     let row = app.engine.projector().api_key(id);
     let row = row.filter(|row| bool::from(row.digest.ct_eq(&ApiKeyText::digest(text))) && !row.revoked);
-    row.map(|row| (Caller { group: row.group }, id)).ok_or_else(|| Problem::new(Code::Unauthorized))
+    row.map(|row| (Caller { group: row.group, key: Some(id) }, id)).ok_or_else(|| Problem::new(Code::Unauthorized))
 }
 
 impl FromRequestParts<Arc<App>> for Operator {
@@ -141,7 +148,7 @@ impl App {
 
     /// A new id of a group.
     pub fn new_id(&self, group: GroupNumber) -> Result<ObjectId, Problem> {
-        Ok(self.engine.ids().object(group, self.engine.now(), self.random()?))
+        Ok(self.engine.new_id(group)?)
     }
 }
 

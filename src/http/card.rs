@@ -16,7 +16,7 @@ use ledger::fees::PaymentMethod;
 use ledger::id::ObjectId;
 use ledger::merchant::{MerchantCommand, SplitOrder};
 use ledger::money::{AMOUNT_MAX, Centavos};
-use ledger::personal::Payer;
+use ledger::personal::{Payer, SealedFor};
 use ledger::record::Record;
 use ledger::time::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -32,6 +32,7 @@ use super::json::{Checker, Raw, parse};
 use super::problem::{Code, Problem};
 use super::reply::created;
 use super::splits;
+use super::subscriptions::first_charge_was_paid;
 
 /// A card charge, as sent.
 #[derive(Deserialize, ToSchema)]
@@ -199,7 +200,7 @@ pub async fn charge(
             .as_ref()
             .map(|limits| (limits, app.engine.keyring().fingerprint("card-number", &[card.number.as_bytes()])));
         if let Some((limits, number)) = limited {
-            limits.admit_card(number)?;
+            limits.admit_card(number, caller.key, |id| first_charge_was_paid(&app, caller, id))?;
         }
         let id = app.new_id(caller.group)?;
         let command = MerchantCommand::OpenCard {
@@ -209,13 +210,13 @@ pub async fn charge(
             installments,
             splits,
             card: face(&card.number),
-            payer: app.engine.keyring().seal_value(app.engine.now(), &payer)?,
+            payer: app.engine.keyring().seal_value(SealedFor::payer(id), app.engine.now(), &payer)?,
         };
         let call = CardCall { id, amount, method, installments, card };
         let charged = open_and_charge(&app, caller, command, lookup, call, permit).await?;
         let Some((opened, fate)) = charged else { continue };
         if let (Some((limits, number)), Fate::Refused(_)) = (limited, &fate) {
-            limits.count_refused_card(number);
+            limits.count_refused_card(number, caller.key);
         }
         let terms = Charge::terms_in(&opened).ok_or_else(|| Problem::new(Code::Internal))?;
         return answer(id, terms, &fate);
@@ -242,7 +243,7 @@ async fn open_and_charge(
     call: CardCall,
     permit: Arc<Permit>,
 ) -> Result<Option<(Arc<Record>, Fate)>, Problem> {
-    let outcome = app.engine.command(caller.group, command, lookup, None, Arc::clone(&permit)).await?;
+    let outcome = app.engine.command(caller.group, command, lookup, caller.requester(), Arc::clone(&permit)).await?;
     let opened = match settled(outcome)? {
         Settled::Recorded(record) => record,
         Settled::KeyTaken => return Ok(None),

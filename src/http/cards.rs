@@ -7,6 +7,7 @@ use axum::extract::State;
 use axum::response::Response;
 use ledger::event::Event;
 use ledger::merchant::MerchantCommand;
+use ledger::personal::SealedFor;
 use ledger::record::Record;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -19,6 +20,7 @@ use super::idempotency::{Key, Keyed, LOOK_UPS_MAX, SentKey, replayed};
 use super::json::{Checker, Raw, parse};
 use super::problem::{Code, Problem};
 use super::reply::created;
+use super::subscriptions::first_charge_was_paid;
 
 /// A card to be kept, as sent.
 #[derive(Deserialize, ToSchema)]
@@ -54,7 +56,7 @@ pub struct StoredCardView {
     face: CardView,
 }
 
-/// Keeps a card.
+/// Keeps a card. One that was refused too often is not kept.
 #[utoipa::path(post, path = "/api/cards", operation_id = "store_card", request_body = StoreCardRequest,
     responses((status = 201, body = StoredCardView)))]
 pub async fn store(
@@ -77,14 +79,19 @@ pub async fn store(
         let customer = read_customer(&mut check, wire.customer);
         let card = read_card(&mut check, wire.credit_card, wire.card, now);
         let (customer, card) = check.finish_with(customer.zip(card))?;
+        if let Some(limits) = &app.rate_limits {
+            let number = app.engine.keyring().fingerprint("card-number", &[card.number.as_bytes()]);
+            limits.admit_card(number, caller.key, |id| first_charge_was_paid(&app, caller, id))?;
+        }
         let face = face(&card.number);
+        let id = app.new_id(caller.group)?;
         let command = MerchantCommand::StoreCard {
-            id: app.new_id(caller.group)?,
+            id,
             face,
-            token: app.engine.tokenize(card).await?,
-            customer: app.engine.keyring().seal_value(now, &customer)?,
+            token: app.engine.tokenize(id, card).await?,
+            customer: app.engine.keyring().seal_value(SealedFor::customer(id), now, &customer)?,
         };
-        match settled(app.engine.command(caller.group, command, lookup, None, permit).await?)? {
+        match settled(app.engine.command(caller.group, command, lookup, caller.requester(), permit).await?)? {
             Settled::Recorded(record) => return answer(&record),
             Settled::KeyTaken => {}
             Settled::Unchanged => return Err(Problem::new(Code::Internal)),

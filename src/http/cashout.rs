@@ -14,7 +14,7 @@ use ledger::event::{CashoutFailure, Event};
 use ledger::fees::Settings;
 use ledger::id::{Fingerprint, GroupNumber, ObjectId};
 use ledger::money::{AMOUNT_MAX, Centavos};
-use ledger::personal::{PixDestination, PixKeyKind};
+use ledger::personal::{PixDestination, PixKeyKind, SealedFor};
 use ledger::record::Record;
 use ledger::rejection::Rejection;
 use ledger::time::Timestamp;
@@ -168,8 +168,7 @@ impl Cashout {
     fn created_by(app: &App, record: &Record) -> Option<Self> {
         record.events.iter().find_map(|event| match event {
             Event::CashoutCreated { id, transaction, amount, fee, .. } => {
-                let sealed = record.personal.as_ref();
-                let destination = sealed.and_then(|sealed| app.engine.keyring().open_value(sealed));
+                let destination = app.engine.keyring().open_personal(record);
                 Some(Self {
                     id: *id,
                     transaction: Uuid::from_bytes(*transaction),
@@ -294,7 +293,8 @@ pub async fn create(
         }
         let order = order(&app, caller, checked, &transaction)?;
         let id = order.id;
-        let outcome = app.engine.cash_out(caller.group, order, lookup, transaction.lookup, permit).await?;
+        let outcome =
+            app.engine.cash_out(caller.group, order, lookup, transaction.lookup, caller.requester(), permit).await?;
         match settled(outcome)? {
             Settled::Recorded(_) => return named(&app, caller, id)?.first_answer(),
             Settled::KeyTaken => {}
@@ -335,12 +335,13 @@ impl Transaction {
 
 fn order(app: &App, caller: Caller, checked: &Checked, transaction: &Transaction) -> Result<CashoutOrder, Problem> {
     let destination = checked.destination.clone();
+    let id = app.new_id(caller.group)?;
     Ok(CashoutOrder {
-        id: app.new_id(caller.group)?,
+        id,
         transaction: transaction.id.into_bytes(),
         transaction_key: transaction.key,
         amount: checked.amount,
-        sealed: app.engine.keyring().seal_value(app.engine.now(), &destination)?,
+        sealed: app.engine.keyring().seal_value(SealedFor::pix_destination(id), app.engine.now(), &destination)?,
         destination,
     })
 }

@@ -14,7 +14,7 @@ use ledger::fees::PaymentMethod;
 use ledger::id::{LedgerId, ObjectId};
 use ledger::merchant::ChargeFacts;
 use ledger::money::{Centavos, percent_of};
-use ledger::personal::Payer;
+use ledger::personal::{Payer, SealedFor};
 use ledger::record::Record;
 use ledger::rejection::Rejection;
 use ledger::time::Timestamp;
@@ -226,7 +226,7 @@ impl Charge {
 
     /// The charge that a Record opens.
     pub fn opened_by(app: &App, record: &Record) -> Option<Self> {
-        let payer = record.personal.as_ref().and_then(|sealed| app.engine.keyring().open_value::<Payer>(sealed));
+        let payer = app.engine.keyring().open_personal::<Payer>(record);
         record.events.iter().find_map(|event| match event {
             Event::ChargeOpened { charge, terms, card, expires_at } => Some(Self {
                 id: *charge,
@@ -252,8 +252,9 @@ impl Charge {
         let group = app.engine.ids().group(self.id);
         let location = rails.pix.location(self.id);
         let profile = app.engine.projector().merchant(group, |row| row.profiles.at(self.ordinal).cloned()).flatten();
-        let profile: ledger::personal::MerchantProfile =
-            profile.and_then(|sealed| app.engine.keyring().open_value(&sealed)).unwrap_or_default();
+        let profile: ledger::personal::MerchantProfile = profile
+            .and_then(|sealed| app.engine.keyring().open_value(SealedFor::merchant(group), &sealed))
+            .unwrap_or_default();
         let code = BrCode {
             location: &location,
             amount_centavos: self.terms.amount.0,
@@ -551,7 +552,7 @@ pub async fn cancel(
         if charge.card.is_some() || charge.fate != Fate::Pending {
             return Err(not_pending(&charge));
         }
-        match app.engine.cancel_pix(caller.group, id, lookup, permit).await? {
+        match app.engine.cancel_pix(caller.group, id, lookup, caller.requester(), permit).await? {
             Outcome::KeyTaken => {}
             Outcome::Recorded(record) if Fate::told_by(&record, id) == Some(Fate::Cancelled) => {
                 return Ok(ok(named(&app, caller, &txid)?.view(&app)?));

@@ -74,7 +74,7 @@ impl Dispute {
     /// The dispute that a Record opens.
     pub fn opened_by(app: &App, record: &Record) -> Option<Self> {
         let group = record.owner.group()?;
-        let reason = record.personal.as_ref().and_then(|sealed| app.engine.keyring().open_value::<FreeText>(sealed));
+        let reason = app.engine.keyring().open_personal::<FreeText>(record);
         record.events.iter().find_map(|event| match event {
             Event::DisputeOpened { id, charge, kind, amount, .. } => Some(Self {
                 id: *id,

@@ -11,7 +11,7 @@ use ledger::document::{self, DocumentKind};
 use ledger::id::ObjectId;
 use ledger::merchant::{MerchantCommand, SplitOrder};
 use ledger::money::Centavos;
-use ledger::personal::Payer;
+use ledger::personal::{Payer, SealedFor};
 use ledger::record::Record;
 use ledger::rejection::Rejection;
 use serde::{Deserialize, Serialize};
@@ -156,14 +156,15 @@ pub async fn create_or_look_up(
             return Err(Problem::new(Code::RailNotConfigured));
         }
         let now = app.engine.now();
+        let charge = app.new_id(caller.group)?;
         let command = MerchantCommand::OpenPix {
-            charge: app.engine.ids().object(caller.group, now, app.random()?),
+            charge,
             amount,
             splits,
             expires_at: now.plus_ms(expires_in_seconds * 1000),
-            payer: app.engine.keyring().seal_value(now, &payer)?,
+            payer: app.engine.keyring().seal_value(SealedFor::payer(charge), now, &payer)?,
         };
-        let outcome = app.engine.command(caller.group, command, lookup, None, permit).await?;
+        let outcome = app.engine.command(caller.group, command, lookup, caller.requester(), permit).await?;
         match settled(outcome)? {
             Settled::Recorded(record) => return answer(&app, &record),
             Settled::KeyTaken => {}
@@ -205,7 +206,7 @@ pub async fn sandbox_pay(
             return Err(pay_too_late(&app, caller, &charge, end_to_end_id, permit).await?);
         }
         let command = MerchantCommand::ConfirmPix { charge: id, end_to_end_id };
-        match app.engine.command(caller.group, command, lookup, None, permit).await? {
+        match app.engine.command(caller.group, command, lookup, caller.requester(), permit).await? {
             // It may have ended since it was read.
             Outcome::Refused(Rejection::ChargeNotPending) if find(&app, caller, id)?.fate == Fate::Cancelled => {}
             outcome => match settled(outcome)? {
@@ -228,7 +229,7 @@ async fn pay_too_late(
     if !charge.was_paid_late {
         let (charge, amount) = (charge.id, charge.terms.amount);
         let command = MerchantCommand::ReceiveLatePix { charge, amount, end_to_end_id };
-        settled(app.engine.command_and_repay(caller.group, command, None, None, permit).await?)?;
+        settled(app.engine.command_and_repay(caller.group, command, None, caller.requester(), permit).await?)?;
     }
     Ok(not_pending(charge).detail("The charge is cancelled: the payment came too late and goes back to the payer."))
 }

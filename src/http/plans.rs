@@ -182,7 +182,7 @@ pub async fn create(
         };
         let permit = app.engine.permit(body.len())?;
         let command = MerchantCommand::CreatePlan { id: app.new_id(caller.group)?, plan: check(&wire)? };
-        match settled(app.engine.command(caller.group, command, lookup, None, permit).await?)? {
+        match settled(app.engine.command(caller.group, command, lookup, caller.requester(), permit).await?)? {
             Settled::Recorded(record) => return answer(&record),
             Settled::KeyTaken => {}
             Settled::Unchanged => return Err(Problem::new(Code::Internal)),
@@ -221,7 +221,7 @@ pub async fn disable(State(app): State<Arc<App>>, caller: Caller, PathId(id): Pa
     let id = ObjectId::parse(&id).ok_or_else(|| Problem::new(Code::NotFound))?;
     let permit = app.engine.permit(0)?;
     let command = MerchantCommand::DisablePlan { id };
-    settled(app.engine.command(caller.group, command, None, None, permit).await?)?;
+    settled(app.engine.command(caller.group, command, None, caller.requester(), permit).await?)?;
     Ok(ok(DisabledPlan { id: id.uuid().to_string(), enabled: false }))
 }
 

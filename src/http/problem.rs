@@ -67,6 +67,8 @@ pub enum Code {
     IdempotencyKeyInProgress,
     /// The recipient has a withdrawal that waits for its decision.
     WithdrawalPending,
+    /// The recipient's bank account was changed, and the new one is not approved.
+    BankAccountInReview,
     /// A split is not a pending card split.
     SplitNotAnticipable,
     /// The refunds would sum to more than was charged.
@@ -147,6 +149,7 @@ impl Code {
         Code::ChargeNotPending,
         Code::IdempotencyKeyInProgress,
         Code::WithdrawalPending,
+        Code::BankAccountInReview,
         Code::SplitNotAnticipable,
         Code::RefundExceedsAvailable,
         Code::DisputeExceedsAvailable,
@@ -242,6 +245,9 @@ impl Code {
             ),
             Code::WithdrawalPending => {
                 row("withdrawal_pending", S::CONFLICT, "Withdrawal pending", "Já existe um saque pendente")
+            }
+            Code::BankAccountInReview => {
+                row("bank_account_in_review", S::CONFLICT, "Bank account in review", "Conta bancária em análise")
             }
             Code::SplitNotAnticipable => {
                 row("split_not_anticipable", S::CONFLICT, "Split not anticipable", "Split não pode ser antecipado")

@@ -2,8 +2,9 @@
 //!
 //! The minute is a sliding one and is counted exactly: a request is let through when fewer than the limit were let through in the 60
 //! seconds before it. What is refused is not counted, so that whoever waits a minute always comes through. A card is counted when the
-//! acquirer has refused it, and is known by a keyed digest of its number; the tries of a card that are under way together are all let
-//! through. Time is wall time, whatever the sandbox clock says.
+//! acquirer has refused it, and is known by a keyed digest of its number, one that is stored by its token; the tries of a card that are
+//! under way together are all let through. An API key is refused, too, when so many cards were refused to it, so that nobody tries
+//! stolen cards one after the other. A subscription's first charge is a try; what the schedule tries again is none. Time is wall time, whatever the sandbox clock says.
 
 use std::collections::{HashMap, VecDeque};
 use std::future::{Future, ready};
@@ -26,6 +27,8 @@ use super::problem::{Code, Problem};
 const WINDOW: Duration = Duration::from_secs(60);
 /// Refused tries of one card in a window.
 const REFUSED_CARDS_MAX: usize = 10;
+/// Refused tries of one API key in a window, of whatever cards.
+const REFUSED_OF_KEY_MAX: usize = 60;
 /// Keys that are held at least before those without a request in the window are dropped.
 const KEYS_MIN: usize = 1_024;
 
@@ -62,25 +65,66 @@ impl Policy {
 pub struct RateLimits {
     origin: Instant,
     requests: Mutex<Windows<(Policy, ObjectId)>>,
-    refused_cards: Mutex<Windows<Fingerprint>>,
+    refused: Mutex<Refused>,
+}
+
+/// The refused tries of cards within the last minute.
+#[derive(Default)]
+struct Refused {
+    of_cards: Windows<Fingerprint>,
+    of_keys: Windows<ObjectId>,
+    /// First charges of subscriptions, by API key. The schedule makes them, so that their outcome is not known when they are asked for:
+    /// each is counted as refused until it was paid.
+    under_way: HashMap<ObjectId, Vec<FirstCharge>>,
+}
+
+struct FirstCharge {
+    subscription: ObjectId,
+    card: Fingerprint,
+    at_ms: u64,
 }
 
 impl Default for RateLimits {
     fn default() -> Self {
-        Self { origin: Instant::now(), requests: Mutex::default(), refused_cards: Mutex::default() }
+        Self { origin: Instant::now(), requests: Mutex::default(), refused: Mutex::default() }
     }
 }
 
 impl RateLimits {
-    /// Refuses a card that was refused too often; asked before the acquirer is called.
-    pub fn admit_card(&self, card: Fingerprint) -> Result<(), Problem> {
-        let standing = self.refused_cards.lock().standing(card, REFUSED_CARDS_MAX, self.now_ms());
-        if standing.remaining == 0 { Err(standing.refusal()) } else { Ok(()) }
+    /// Refuses a card that was refused too often, and an API key that had too many cards refused; asked before the acquirer is called.
+    /// `was_paid` says how the first charge of a subscription ended; none while that is not known.
+    pub fn admit_card(
+        &self,
+        card: Fingerprint,
+        key: Option<ObjectId>,
+        was_paid: impl Fn(ObjectId) -> Option<bool>,
+    ) -> Result<(), Problem> {
+        let now_ms = self.now_ms();
+        let under_way = self.refused.lock().under_way(key, now_ms);
+        // Outside of the lock: to see how they ended takes a look into the journal.
+        let ended = under_way.into_iter().filter_map(|id| was_paid(id).map(|was_paid| (id, was_paid)));
+        let ended: HashMap<ObjectId, bool> = ended.collect();
+        let mut refused = self.refused.lock();
+        refused.settle(key, &ended);
+        let of_card = refused.of_cards.standing(card, REFUSED_CARDS_MAX, now_ms);
+        let of_key = key.map(|key| refused.of_keys.standing(key, REFUSED_OF_KEY_MAX, now_ms));
+        let exhausted = [Some(of_card), of_key].into_iter().flatten().find(|standing| standing.remaining == 0);
+        exhausted.map_or(Ok(()), |standing| Err(standing.refusal()))
     }
 
     /// Counts a card that the acquirer refused.
-    pub fn count_refused_card(&self, card: Fingerprint) {
-        self.refused_cards.lock().count(card, self.now_ms());
+    pub fn count_refused_card(&self, card: Fingerprint, key: Option<ObjectId>) {
+        self.refused.lock().count(card, key, self.now_ms());
+    }
+
+    /// Counts the first charge of a subscription, which the schedule is about to make.
+    pub fn count_first_charge(&self, subscription: ObjectId, card: Fingerprint, key: Option<ObjectId>) {
+        let mut refused = self.refused.lock();
+        let at_ms = self.now_ms();
+        refused.count(card, key, at_ms);
+        if let Some(key) = key {
+            refused.under_way.entry(key).or_default().push(FirstCharge { subscription, card, at_ms });
+        }
     }
 
     fn admit(&self, policy: Policy, key: ObjectId) -> (bool, Standing) {
@@ -89,6 +133,36 @@ impl RateLimits {
 
     fn now_ms(&self) -> u64 {
         self.origin.elapsed().as_millis() as u64
+    }
+}
+
+impl Refused {
+    fn count(&mut self, card: Fingerprint, key: Option<ObjectId>, now_ms: u64) {
+        self.of_cards.count(card, now_ms);
+        key.into_iter().for_each(|key| self.of_keys.count(key, now_ms));
+    }
+
+    /// The first charges of a key whose end is not known. Those of more than a minute ago are forgotten, of every key: few have any.
+    fn under_way(&mut self, key: Option<ObjectId>, now_ms: u64) -> Vec<ObjectId> {
+        self.under_way.retain(|_, charges| {
+            charges.retain(|charge| !is_past(charge.at_ms, now_ms));
+            !charges.is_empty()
+        });
+        let charges = key.and_then(|key| self.under_way.get(&key)).into_iter().flatten();
+        charges.map(|charge| charge.subscription).collect()
+    }
+
+    /// Takes back what was counted of first charges that were paid, and forgets those that have ended.
+    fn settle(&mut self, key: Option<ObjectId>, ended: &HashMap<ObjectId, bool>) {
+        let Some((key, charges)) = key.and_then(|key| Some((key, self.under_way.get_mut(&key)?))) else { return };
+        charges.retain(|charge| {
+            let was_paid = ended.get(&charge.subscription);
+            if was_paid == Some(&true) {
+                self.of_cards.take_back(charge.card, charge.at_ms);
+                self.of_keys.take_back(key, charge.at_ms);
+            }
+            was_paid.is_none()
+        });
     }
 }
 
@@ -218,6 +292,14 @@ impl<K: Copy + Eq + Hash> Windows<K> {
         Standing { remaining: limit, more_in_ms: WINDOW_MS }
     }
 
+    /// Undoes a count of that time.
+    fn take_back(&mut self, key: K, at_ms: u64) {
+        let Some(counted) = self.by_key.get_mut(&key) else { return };
+        if let Ok(place) = counted.binary_search(&at_ms) {
+            counted.remove(place);
+        }
+    }
+
     fn count(&mut self, key: K, now_ms: u64) {
         if self.by_key.len() >= self.dropped_at {
             self.by_key.retain(|_, counted| counted.back().is_some_and(|newest| !is_past(*newest, now_ms)));
@@ -279,6 +361,28 @@ mod tests {
         assert_eq!(cards.standing(card, REFUSED_CARDS_MAX, 59_999).remaining, 0);
         assert_eq!(cards.standing(card, REFUSED_CARDS_MAX, 60_000).remaining, 1);
         assert_eq!(cards.standing(Fingerprint([8; 16]), REFUSED_CARDS_MAX, 10).remaining, 10);
+    }
+
+    #[test]
+    fn a_first_charge_counts_as_refused_until_it_was_paid() {
+        let limits = RateLimits::default();
+        let (card, key) = (Fingerprint([7; 16]), Some(ObjectId(1)));
+        for subscription in (0..10).map(ObjectId) {
+            limits.admit_card(card, key, |_| None).unwrap();
+            limits.count_first_charge(subscription, card, key);
+        }
+        assert!(limits.admit_card(card, key, |_| None).is_err(), "none of them has an outcome");
+        assert!(limits.admit_card(card, key, |one| (one == ObjectId(3)).then_some(true)).is_ok(), "one was paid");
+        limits.count_refused_card(card, key);
+        assert!(limits.admit_card(card, key, |_| Some(false)).is_err(), "nine were refused, and one beside them");
+        assert!(limits.admit_card(card, key, |_| Some(true)).is_err(), "what was refused is not asked about again");
+        let other = Fingerprint([8; 16]);
+        assert!(limits.admit_card(other, key, |_| None).is_ok() && limits.admit_card(card, None, |_| None).is_err());
+        for number in 0..50 {
+            limits.count_refused_card(Fingerprint([100 + number; 16]), key);
+        }
+        assert!(limits.admit_card(other, key, |_| None).is_err(), "sixty of this key, whatever the card");
+        assert!(limits.admit_card(other, Some(ObjectId(2)), |_| None).is_ok(), "keys are counted apart");
     }
 
     #[test]

@@ -12,7 +12,7 @@ use ledger::event::{Event, Split};
 use ledger::id::{GroupNumber, LedgerId, ObjectId};
 use ledger::merchant::{MerchantCommand, RefundOrder};
 use ledger::money::{AMOUNT_MAX, Centavos};
-use ledger::personal::FreeText;
+use ledger::personal::{FreeText, SealedFor};
 use ledger::record::Record;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -125,7 +125,7 @@ impl Refund {
     /// The refund that a Record asks for.
     fn asked_by(app: &App, record: &Record) -> Option<Self> {
         let group = record.owner.group()?;
-        let reason = record.personal.as_ref().and_then(|sealed| app.engine.keyring().open_value::<FreeText>(sealed));
+        let reason = app.engine.keyring().open_personal::<FreeText>(record);
         record.events.iter().find_map(|event| match event {
             Event::RefundRequested { id, charge, amount, take_back, .. } => Some(Self {
                 id: *id,
@@ -198,7 +198,7 @@ pub async fn request(
         let permit = app.engine.permit(body.len())?;
         let order = check(&app, caller, &wire)?;
         let command = MerchantCommand::RequestRefund(Box::new(order));
-        match settled(app.engine.command(caller.group, command, lookup, None, permit).await?)? {
+        match settled(app.engine.command(caller.group, command, lookup, caller.requester(), permit).await?)? {
             Settled::Recorded(record) => return answer(&app, &record),
             Settled::KeyTaken => {}
             Settled::Unchanged => return Err(Problem::new(Code::Internal)),
@@ -218,10 +218,12 @@ fn check(app: &App, caller: Caller, wire: &RefundRequest<'_>) -> Result<RefundOr
     let (payment_id, amount, take_back) = check.finish_with(checked)?;
     let charge = ObjectId::parse(payment_id.trim()).ok_or_else(|| Problem::new(Code::ChargeNotFound))?;
     let now = app.engine.now();
-    let seal = |text: &str| app.engine.keyring().seal_value(now, &FreeText { text: text.to_owned() });
+    let id = app.new_id(caller.group)?;
+    let seal =
+        |text: &str| app.engine.keyring().seal_value(SealedFor::reason(id), now, &FreeText { text: text.to_owned() });
     Ok(RefundOrder {
         facts: Charge::facts(app, caller, charge)?,
-        id: app.new_id(caller.group)?,
+        id,
         amount: Centavos(amount),
         take_back,
         reason: reason.as_deref().map(seal).transpose()?,

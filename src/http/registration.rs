@@ -421,12 +421,17 @@ impl Registration {
                 agencia_dv: bank.agencia_dv,
                 conta: bank.conta,
                 conta_dv: bank.conta_dv,
-                kind: if bank.savings { SAVINGS } else { CHECKING },
+                kind: account_type(bank.savings),
                 legal_name: bank.legal_name,
                 document_number: document(&bank.document),
             }),
         }
     }
+}
+
+/// The type of a bank account, as told.
+pub fn account_type(savings: bool) -> &'static str {
+    if savings { SAVINGS } else { CHECKING }
 }
 
 impl AddressView {

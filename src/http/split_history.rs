@@ -74,7 +74,7 @@ impl SplitHistory {
             for event in &record.events {
                 match (event, &mut found) {
                     (Event::ChargeOpened { charge, terms, .. }, None) if *charge == id => {
-                        let payer = record.personal.as_ref().and_then(|sealed| app.engine.keyring().open_value(sealed));
+                        let payer = app.engine.keyring().open_personal(&record);
                         found = Some(Self {
                             charge: id,
                             terms: terms.clone(),

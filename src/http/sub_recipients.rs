@@ -8,9 +8,9 @@ use axum::extract::State;
 use axum::response::Response;
 use ledger::account::Account;
 use ledger::event::Event;
-use ledger::id::{LedgerId, ObjectId, RecipientNumber};
-use ledger::merchant::{MerchantCommand, RecipientStatus};
-use ledger::personal::{RecipientProfile, Sealed};
+use ledger::id::{Fingerprint, GroupNumber, LedgerId, ObjectId, RecipientNumber};
+use ledger::merchant::{BankReview, MerchantCommand, RecipientStatus};
+use ledger::personal::{RecipientProfile, Sealed, SealedFor};
 use ledger::recipient::coverage::Standing;
 use ledger::record::Record;
 use ledger::rejection::Rejection;
@@ -75,6 +75,10 @@ pub struct RecipientView {
     email: Option<String>,
     /// When it was registered.
     created_at: String,
+    /// `pending` while a changed bank account waits for its review, `rejected` when it was refused; null otherwise. Splits go on;
+    /// nothing can be withdrawn until an account is approved.
+    #[schema(required, pattern = "^(pending|rejected)$", example = json!(null))]
+    bank_account_review: Option<&'static str>,
     /// Its money.
     balance: RecipientBalance,
 }
@@ -144,14 +148,13 @@ pub async fn register(
         let permit = app.engine.permit(body.len())?;
         require_split(&app, caller)?;
         let profile = registration::check(&wire, app.engine.now())?;
-        let document =
-            app.engine.keyring().fingerprint("document", &[&caller.group.0.to_le_bytes(), profile.document.as_bytes()]);
+        let document = document_digest(&app, caller.group, &profile.document);
         let command = MerchantCommand::RegisterRecipient {
             random: app.random()? as u16,
             document,
-            profile: app.engine.keyring().seal_value(app.engine.now(), &profile)?,
+            profile: app.engine.keyring().seal_value(SealedFor::recipient(document), app.engine.now(), &profile)?,
         };
-        let outcome = app.engine.command(caller.group, command, lookup, None, permit).await?;
+        let outcome = app.engine.command(caller.group, command, lookup, caller.requester(), permit).await?;
         match settled(outcome)? {
             Settled::Recorded(record) => return answer(&app, caller, &record),
             Settled::KeyTaken => {}
@@ -162,7 +165,7 @@ pub async fn register(
                 let id = app.engine.read_merchant(caller.group, find).await?;
                 let row = id.and_then(|id| find_recipient(&app, id)).map(|(_, row)| row);
                 let row = row.ok_or_else(|| Problem::new(Code::Internal))?;
-                let profile = open(&app, row.profiles.current());
+                let profile = open(&app, &row, row.profiles.current());
                 return Ok(ok(RegistrationResponse::new(&row, row.status, profile, true)));
             }
         }
@@ -199,11 +202,12 @@ pub async fn list(
     responses((status = 200, body = RecipientRecord)))]
 pub async fn get(State(app): State<Arc<App>>, caller: Caller, PathId(id): PathId) -> Result<Response, Problem> {
     let (ledger, row) = find_own(&app, caller, &id)?;
-    let profile = open(&app, row.profiles.current());
+    let profile = open(&app, &row, row.profiles.current());
     Ok(ok(RecipientRecord::new(&app, ledger, &row, profile)))
 }
 
-/// Changes what is sent of a registration and leaves the rest; the status stays. A rejected recipient registers again instead.
+/// Changes what is sent of a registration and leaves the rest; the status stays. Another bank account is reviewed before anything is
+/// withdrawn. A rejected recipient registers again instead.
 #[utoipa::path(patch, path = "/api/sub-recipients/{id}", operation_id = "change_recipient", params(("id" = String, Path)),
     request_body = ChangeRequest,
     responses((status = 200, body = RecipientRecord), (status = 409)))]
@@ -218,16 +222,19 @@ pub async fn change(
         let (ledger, row) = find_own(&app, caller, &id)?;
         let standing = row.profiles.current().ok_or_else(|| Problem::new(Code::Internal))?;
         let permit = app.engine.permit(body.len() + standing.bytes.len())?;
-        let Some(profile) = app.engine.keyring().open_value(standing) else {
+        let Some(profile) = app.engine.keyring().open_value::<RecipientProfile>(row.sealed_for(), standing) else {
             return Err(Problem::new(Code::StateConflict).detail("The recipient's personal data was erased."));
         };
+        let bank = profile.bank.clone();
+        let sealed_for = SealedFor::recipient(document_digest(&app, caller.group, &profile.document));
         let profile = registration::merged(&wire, profile, app.engine.now())?;
         let command = MerchantCommand::ChangeRecipient {
             id: row.id,
             standing: standing.clone(),
-            profile: app.engine.keyring().seal_value(app.engine.now(), &profile)?,
+            profile: app.engine.keyring().seal_value(sealed_for, app.engine.now(), &profile)?,
+            bank_account_changed: profile.bank != bank,
         };
-        match app.engine.command(caller.group, command, None, None, permit).await? {
+        match app.engine.command(caller.group, command, None, caller.requester(), permit).await? {
             // Another change came between: this one is merged into what that one left.
             Outcome::Refused(Rejection::RecipientChangedMeanwhile) => {}
             outcome => {
@@ -238,6 +245,11 @@ pub async fn change(
         }
     }
     Err(Problem::new(Code::StateConflict).detail("The recipient is being changed by others.").retry_after(1))
+}
+
+/// The keyed digest by which a document is found again in its account.
+fn document_digest(app: &App, group: GroupNumber, document: &str) -> Fingerprint {
+    app.engine.keyring().fingerprint("document", &[&group.0.to_le_bytes(), document.as_bytes()])
 }
 
 /// A recipient of the caller's by its id.
@@ -259,15 +271,22 @@ pub fn find_recipient(app: &App, id: ObjectId) -> Option<(LedgerId, RecipientRow
 
 /// A recipient as lists and decisions show it.
 pub fn view(app: &App, ledger: LedgerId, row: &RecipientRow) -> RecipientView {
-    let profile = open(app, row.profiles.current());
+    let profile = open(app, row, row.profiles.current());
     RecipientView::new(row, row.status, profile, RecipientBalance::of_books(app, ledger))
 }
 
-/// A recipient as the decision that a Record keeps showed it. One that is being decided on has had no money yet.
-pub fn view_at_decision(app: &App, row: &RecipientRow, record: &Record) -> RecipientView {
-    let approved = record.events.iter().any(|event| matches!(event, Event::RecipientApproved { .. }));
-    let status = if approved { RecipientStatus::Active } else { RecipientStatus::Rejected };
-    RecipientView::new(row, status, open(app, row.profiles.at(record.ordinal)), RecipientBalance::default())
+/// A recipient as the decision that a Record keeps showed it, with the money that it has now: one whose registration is being decided on
+/// has had none yet.
+pub fn view_at_decision(app: &App, ledger: LedgerId, row: &RecipientRow, record: &Record) -> RecipientView {
+    let has = |is_it: fn(&Event) -> bool| record.events.iter().any(is_it);
+    let is_rejected = has(|event| matches!(event, Event::RecipientRejected { .. }));
+    let is_refused = has(|event| matches!(event, Event::BankAccountRejected { .. }));
+    let is_bank = is_refused || has(|event| matches!(event, Event::BankAccountApproved { .. }));
+    let status = if is_rejected { RecipientStatus::Rejected } else { RecipientStatus::Active };
+    let balance = if is_bank { RecipientBalance::of_books(app, ledger) } else { RecipientBalance::default() };
+    let mut row = row.clone();
+    row.bank_review = is_refused.then_some((BankReview::Rejected, record.effective_at));
+    RecipientView::new(&row, status, open(app, &row, row.profiles.at(record.ordinal)), balance)
 }
 
 impl RecipientView {
@@ -280,6 +299,7 @@ impl RecipientView {
             name: profile.name,
             email: profile.email,
             created_at: time(row.created_at),
+            bank_account_review: row.bank_review.map(|(review, _)| review_name(review)),
             balance,
         }
     }
@@ -300,14 +320,14 @@ fn answer(app: &App, caller: Caller, record: &Record) -> Result<Response, Proble
         .iter()
         .find_map(|event| match event {
             Event::RecipientRegistered { number, .. } => Some((*number, false)),
-            Event::RecipientRegisteredAgain { number } => Some((*number, true)),
+            Event::RecipientRegisteredAgain { number, .. } => Some((*number, true)),
             _ => None,
         })
         .ok_or_else(|| Problem::new(Code::Internal))?;
     let find = |merchant: &actors::projector::MerchantRow| merchant.recipients.get(number.0 as usize - 1).cloned();
     let row = app.engine.projector().merchant(caller.group, find).flatten();
     let row = row.ok_or_else(|| Problem::new(Code::Internal))?;
-    let profile = open(app, record.personal.as_ref());
+    let profile = open(app, &row, record.personal.as_ref());
     let body = RegistrationResponse::new(&row, RecipientStatus::Draft, profile, again);
     Ok(if again { ok(body) } else { created(body) })
 }
@@ -327,8 +347,8 @@ impl RegistrationResponse {
 }
 
 /// A registration; an empty one when the personal data was erased.
-pub fn open(app: &App, profile: Option<&Sealed>) -> RecipientProfile {
-    profile.and_then(|sealed| app.engine.keyring().open_value(sealed)).unwrap_or_default()
+pub fn open(app: &App, row: &RecipientRow, profile: Option<&Sealed>) -> RecipientProfile {
+    profile.and_then(|sealed| app.engine.keyring().open_value(row.sealed_for(), sealed)).unwrap_or_default()
 }
 
 /// A status, as told.
@@ -338,6 +358,14 @@ pub fn status_name(status: RecipientStatus) -> &'static str {
         RecipientStatus::Pending => "pending",
         RecipientStatus::Active => "active",
         RecipientStatus::Rejected => "rejected",
+    }
+}
+
+/// Where the review of a bank account stands, as told.
+pub fn review_name(review: BankReview) -> &'static str {
+    match review {
+        BankReview::Pending => "pending",
+        BankReview::Rejected => "rejected",
     }
 }
 

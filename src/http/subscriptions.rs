@@ -9,7 +9,7 @@ use axum::response::Response;
 use ledger::fees::PaymentMethod;
 use ledger::id::ObjectId;
 use ledger::merchant::{MerchantCommand, SplitOrder, SubscriptionChange, SubscriptionOrder};
-use ledger::personal::Payer;
+use ledger::personal::{Payer, SealedFor};
 use ledger::record::Record;
 use ledger::recurrence::{Standing, StoredCard, SubscriptionStatus};
 use ledger::rejection::Rejection;
@@ -114,7 +114,7 @@ impl SubscriptionView {
     pub fn of(app: &App, row: &SubscriptionRow) -> Self {
         let SubscriptionRow { id, terms, standing, customer } = row;
         let group = app.engine.ids().group(*id);
-        let customer: Payer = app.engine.keyring().open_value(customer).unwrap_or_default();
+        let customer: Payer = app.engine.keyring().open_value(SealedFor::customer(*id), customer).unwrap_or_default();
         Self {
             id: id.uuid().to_string(),
             plan_id: terms.plan.uuid().to_string(),
@@ -181,16 +181,39 @@ pub async fn create(
         if app.engine.rails().is_none() {
             return Err(Problem::new(Code::RailNotConfigured));
         }
+        let stored =
+            card.as_ref().map(|card| app.engine.keyring().fingerprint("stored-card", &[&card.id.0.to_be_bytes()]));
+        let limited = app.rate_limits.as_ref().zip(stored);
+        if let Some((limits, card)) = limited {
+            limits.admit_card(card, caller.key, |id| first_charge_was_paid(&app, caller, id))?;
+        }
         let id = app.new_id(caller.group)?;
-        let customer = app.engine.keyring().seal_value(app.engine.now(), &customer)?;
+        let customer = app.engine.keyring().seal_value(SealedFor::customer(id), app.engine.now(), &customer)?;
         let command = MerchantCommand::Subscribe(SubscriptionOrder { id, plan, method, card, splits, customer });
-        match settled(app.engine.command(caller.group, command, lookup, None, permit).await?)? {
-            Settled::Recorded(record) => return answer(&app, &record),
+        match settled(app.engine.command(caller.group, command, lookup, caller.requester(), permit).await?)? {
+            Settled::Recorded(record) => {
+                let standing = Standing::told_by(&record, id);
+                let is_due = standing.and_then(|one| one.next_charge_at()).is_some_and(|at| at <= record.effective_at);
+                if let Some((limits, card)) = limited.filter(|_| is_due) {
+                    limits.count_first_charge(id, card, caller.key);
+                }
+                return answer(&app, &record);
+            }
             Settled::KeyTaken => {}
             Settled::Unchanged => return Err(Problem::new(Code::Internal)),
         }
     }
     Err(Problem::new(Code::IdempotencyKeyInProgress).retry_after(1))
+}
+
+/// Whether the first charge of a subscription of the caller's was paid; none while that is not known.
+pub fn first_charge_was_paid(app: &App, caller: Caller, id: ObjectId) -> Option<bool> {
+    let row = app.engine.projector().subscription(caller.ledger(), id).ok().flatten()?;
+    match row.standing.status {
+        SubscriptionStatus::Active | SubscriptionStatus::Completed => Some(true),
+        SubscriptionStatus::PastDue => Some(false),
+        SubscriptionStatus::Pending | SubscriptionStatus::Cancelled => row.standing.retry_at.map(|_| false),
+    }
 }
 
 /// The account's subscriptions, newest first.
@@ -301,7 +324,7 @@ async fn change(
         };
         let permit = app.engine.permit(body.len())?;
         let command = MerchantCommand::ChangeSubscription { id: row.id, change };
-        match app.engine.command(caller.group, command, lookup, None, permit).await? {
+        match app.engine.command(caller.group, command, lookup, caller.requester(), permit).await? {
             Outcome::KeyTaken => {}
             Outcome::Recorded(record) => return at(&record),
             Outcome::Unchanged => return Ok(ok(SubscriptionView::of(app, &named(app, caller, id)?))),

@@ -3,12 +3,15 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use actors::projector::RecipientRow;
 use actors::store::Sequence;
 use axum::extract::State;
 use axum::response::Response;
 use ledger::event::{Event, Settlement, Span};
 use ledger::id::{LedgerId, ObjectId};
+use ledger::merchant::BankReview;
 use ledger::money::Centavos;
+use ledger::personal::{BankAccount, RecipientProfile, Sealed, SealedFor};
 use ledger::recipient::RecipientCommand;
 use ledger::record::Record;
 use ledger::time::Timestamp;
@@ -21,10 +24,12 @@ use super::charges::recipient_id;
 use super::idempotency::{Key, Keyed, LOOK_UPS_MAX, SentKey, replayed};
 use super::json::parse;
 use super::problem::{Code, Problem};
+use super::registration::account_type;
 use super::reply::{created, items_of, time};
 use super::splits::require_split;
-use super::sub_recipients::find_own;
+use super::sub_recipients::{find_own, find_recipient, review_name};
 use super::timestamp::date;
+use crate::mask;
 
 /// A withdrawal that was asked for.
 #[derive(Debug, Serialize, ToSchema)]
@@ -62,6 +67,52 @@ pub struct WithdrawalView {
     /// Why it was rejected.
     #[schema(required, example = json!(null))]
     pub notes: Option<String>,
+    /// Where the money goes: the account that was registered when it was asked for. Null when that is not known any more.
+    #[schema(required)]
+    pub destination: Option<DestinationView>,
+}
+
+/// A bank account, masked.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct DestinationView {
+    /// 3 digits.
+    #[schema(example = "341")]
+    bank_code: String,
+    /// Branch.
+    #[schema(example = "1234")]
+    agencia: String,
+    /// Account: its last digits, at most four and at most half of it.
+    #[schema(example = "***89")]
+    conta: String,
+    /// `conta_corrente` or `conta_poupanca`.
+    #[serde(rename = "type")]
+    #[schema(pattern = "^(conta_corrente|conta_poupanca)$")]
+    kind: &'static str,
+    /// Holder's name.
+    #[schema(required, example = "Ana Prado")]
+    legal_name: Option<String>,
+    /// Holder's CPF or CNPJ, masked.
+    #[schema(example = "***.456.789-**")]
+    document_number: String,
+}
+
+impl DestinationView {
+    /// What is shown of an account.
+    pub fn of(account: BankAccount) -> Self {
+        Self {
+            conta: mask::account(&account.conta),
+            kind: account_type(account.savings),
+            document_number: mask::document(&account.document),
+            bank_code: account.bank_code,
+            agencia: account.agencia,
+            legal_name: account.legal_name,
+        }
+    }
+
+    /// What is shown of the sealed account of a withdrawal; none when its data was erased.
+    pub fn open(app: &App, withdrawal: ObjectId, sealed: &Sealed) -> Option<Self> {
+        app.engine.keyring().open_value(SealedFor::account(withdrawal), sealed).map(Self::of)
+    }
 }
 
 /// A list of withdrawals, whole.
@@ -81,6 +132,12 @@ pub struct ReviewedWithdrawal {
     recipient_id: String,
     /// What of it was anticipated, and when that can be sent.
     settlements: Vec<SettlementView>,
+    /// The API key that asked for it; null when an older release was asked.
+    #[schema(required, format = "uuid")]
+    api_key_id: Option<String>,
+    /// Where the review of a bank account stands that was registered since, and that the money does not go to; null when there is none.
+    #[schema(required, pattern = "^(pending|rejected)$", example = json!(null))]
+    bank_account_review: Option<&'static str>,
 }
 
 /// Anticipated money.
@@ -110,6 +167,9 @@ pub struct Withdrawal {
     /// What of them was anticipated.
     settlements: Vec<Settlement>,
     approved_at: Option<Timestamp>,
+    /// The account that it goes to, sealed; none for one that an older release was asked for.
+    pub destination: Option<Sealed>,
+    api_key: Option<ObjectId>,
     /// When the institution had taken the money; none when it came back.
     pub paid_at: Option<Timestamp>,
     notes: Option<String>,
@@ -153,6 +213,8 @@ impl Withdrawal {
                 spans: spans.clone(),
                 consumed: *consumed,
                 settlements: settlements.clone(),
+                destination: record.personal.clone(),
+                api_key: record.api_key,
                 approved_at: None,
                 paid_at: None,
                 notes: None,
@@ -179,7 +241,7 @@ impl Withdrawal {
     }
 
     /// As lists show it. It reads `pending` until the institution has taken the money.
-    pub fn view(&self) -> WithdrawalView {
+    pub fn view(&self, app: &App) -> WithdrawalView {
         WithdrawalView {
             id: self.id.uuid().to_string(),
             amount_cents: self.amount.0,
@@ -191,6 +253,7 @@ impl Withdrawal {
             created_at: time(self.id.created_at()),
             approved_at: self.approved_at.filter(|_| self.paid_at.is_some()).map(time),
             notes: self.notes.clone(),
+            destination: self.destination.as_ref().and_then(|sealed| DestinationView::open(app, self.id, sealed)),
         }
     }
 
@@ -200,10 +263,13 @@ impl Withdrawal {
             .settlements
             .iter()
             .map(|part| SettlementView { settlement_date: date(part.day), amount_cents: part.amount.0 });
+        let recipient = recipient_id(app, self.recipient).and_then(|id| find_recipient(app, id));
         ReviewedWithdrawal {
-            withdrawal: self.view(),
+            withdrawal: self.view(app),
             recipient_id: recipient_id(app, self.recipient).unwrap_or_default().uuid().to_string(),
             settlements: settlements.collect(),
+            api_key_id: self.api_key.map(|key| key.uuid().to_string()),
+            bank_account_review: recipient.and_then(|(_, row)| row.bank_review).map(|(review, _)| review_name(review)),
         }
     }
 }
@@ -222,7 +288,7 @@ pub async fn withdraw(
     if !body.is_empty() {
         parse::<serde::de::IgnoredAny>(&body)?;
     }
-    let Ok((recipient, row)) = find_own(&app, caller, &id) else {
+    let Ok((recipient, mut row)) = find_own(&app, caller, &id) else {
         require_split(&app, caller)?;
         return Err(Problem::new(Code::NotFound));
     };
@@ -235,14 +301,37 @@ pub async fn withdraw(
         };
         let permit = app.engine.permit(body.len())?;
         require_split(&app, caller)?;
-        let command = RecipientCommand::Withdraw { id: app.new_id(caller.group)? };
-        match settled(app.engine.command_recipient(recipient, command, lookup, None, permit).await?)? {
-            Settled::KeyTaken => {}
+        let withdrawal = app.new_id(caller.group)?;
+        let destination = destination(&app, &row, withdrawal)?;
+        let command = RecipientCommand::Withdraw { id: withdrawal, destination };
+        match settled(app.engine.command_recipient(recipient, command, lookup, caller.requester(), permit).await?)? {
+            Settled::KeyTaken => (_, row) = find_own(&app, caller, &id)?,
             Settled::Recorded(record) => return answer(&record),
             Settled::Unchanged => return Err(Problem::new(Code::Internal)),
         }
     }
     Err(Problem::new(Code::IdempotencyKeyInProgress).retry_after(1))
+}
+
+/// The account that a withdrawal goes to, sealed for its Record. The account and its review are of one look at the registration, so that
+/// what is pinned was approved.
+fn destination(app: &App, row: &RecipientRow, withdrawal: ObjectId) -> Result<Sealed, Problem> {
+    approved_account(row)?;
+    let profile: Option<RecipientProfile> =
+        row.profiles.current().and_then(|sealed| app.engine.keyring().open_value(row.sealed_for(), sealed));
+    let erased = || Problem::new(Code::StateConflict).detail("The recipient's personal data was erased.");
+    let account = profile.and_then(|profile| profile.bank).ok_or_else(erased)?;
+    Ok(app.engine.keyring().seal_value(SealedFor::account(withdrawal), app.engine.now(), &account)?)
+}
+
+/// Refuses a recipient whose registered bank account is not approved.
+pub fn approved_account(row: &RecipientRow) -> Result<(), Problem> {
+    let detail = match row.bank_review {
+        None => return Ok(()),
+        Some((BankReview::Pending, _)) => "The bank account was changed and waits for its review.",
+        Some((BankReview::Rejected, _)) => "The changed bank account was refused: change it again.",
+    };
+    Err(Problem::new(Code::BankAccountInReview).detail(detail))
 }
 
 /// The answer of the request that a Record carried out.
@@ -291,6 +380,6 @@ impl Iterator for Walk {
             }
         }
         let sequence = self.read.pop_front()?;
-        Some(Withdrawal::requested_at(&self.app, sequence).map(|withdrawal| withdrawal.view()))
+        Some(Withdrawal::requested_at(&self.app, sequence).map(|withdrawal| withdrawal.view(&self.app)))
     }
 }

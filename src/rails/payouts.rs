@@ -166,3 +166,32 @@ fn transfer_id(id: ObjectId) -> String {
 fn transfer_end_to_end_id(id: ObjectId) -> String {
     end_to_end_id(id.created_at(), id.0 as u64)
 }
+
+#[cfg(test)]
+mod tests {
+    use actors::rails::conformance;
+    use ledger::money::Centavos;
+    use ledger::personal::{BankAccount, PixDestination};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn what_the_institution_has_denied_is_not_carried_out() {
+        let folder = tempfile::tempdir().unwrap();
+        let institution = SandboxPayouts::new(folder.path());
+        let key = |key: &str| Destination::PixKey(PixDestination { key: key.to_owned(), ..PixDestination::default() });
+        let taken = |id| PayoutAnswer::Taken { transfer_id: transfer_id(id) };
+        let ids = [1, 2, 3, 4].map(ObjectId);
+        let cases = [
+            (ids[0], key("ana@example.com"), Some(taken(ids[0]))),
+            (ids[1], key("fail@example.com"), Some(taken(ids[1]))),
+            (ids[2], key("down@example.com"), Some(PayoutAnswer::NotTaken)),
+            (ids[3], Destination::Account(BankAccount::default()), None),
+        ];
+        for (id, to, expected) in cases {
+            let order = PayoutOrder { id, amount: Centavos(500), to, ordered_at: Timestamp(0) };
+            let first = conformance::payout(&institution, &order, Timestamp(0)).await;
+            assert!(expected.is_none_or(|expected| expected == first), "{id:?}: {first:?}");
+        }
+    }
+}

@@ -4,8 +4,8 @@
 use std::path::Path;
 
 use actors::rails::{
-    Call, CardAnswer, CardOrder, CardRail, CardSecrets, CardToken, ChargedCard, PixFate, PixRail, RailError, Rails,
-    RepayOrder,
+    Call, CardAnswer, CardFate, CardOrder, CardRail, CardSecrets, CardToken, ChargedCard, PixFate, PixRail, RailError,
+    Rails, RepayOrder,
 };
 use chrono::DateTime;
 use ledger::event::{CardFace, CardRefusal};
@@ -80,7 +80,8 @@ impl CardRail for SandboxAcquirer {
         Box::pin(std::future::ready(Ok(CardToken(format!("{TOKEN_PREFIX}{bin:06}{last4:04}")))))
     }
 
-    fn find<'a>(&'a self, _charge: ObjectId, open: &'a OpenCharge) -> Call<'a, Option<CardAnswer>> {
+    /// It has every charge that it is asked about, so none is closed: one that comes after that has the same outcome.
+    fn close<'a>(&'a self, _charge: ObjectId, open: &'a OpenCharge) -> Call<'a, CardFate> {
         let Some(CardFace { bin, last4, .. }) = open.card else {
             return Box::pin(std::future::ready(Err(RailError::NoAnswer)));
         };
@@ -90,7 +91,7 @@ impl CardRail for SandboxAcquirer {
             }
             Script::Refuse(refusal) => CardAnswer::Refused(refusal),
         };
-        Box::pin(std::future::ready(Ok(Some(answer))))
+        Box::pin(std::future::ready(Ok(CardFate::Answered(answer))))
     }
 
     fn repay(&self, _order: RepayOrder) -> Call<'_, ()> {
@@ -129,7 +130,40 @@ pub fn end_to_end_id(now: Timestamp, random: u64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use actors::rails::conformance;
+    use ledger::event::{CardBrand, Terms};
+    use ledger::fees::Commission;
+
     use super::*;
+
+    #[tokio::test]
+    async fn what_the_acquirer_has_said_stays_so() {
+        let numbers = ["4111111111111111", "4000000000000002", "4000000000009995"];
+        for (turn, number) in (1..).zip(numbers) {
+            let (amount, installments, method) = (Centavos(10_000), 3, PaymentMethod::CreditCard);
+            let card = || CardSecrets {
+                number: number.to_owned(),
+                holder_name: String::new(),
+                exp_month: 12,
+                exp_year: 2039,
+                cvv: String::new(),
+            };
+            let order = |charge| CardOrder { charge, amount, installments, method, card: ChargedCard::Given(card()) };
+            let (bin, last4) = face(number);
+            let terms = Terms {
+                amount,
+                method,
+                installments,
+                splits: Vec::new(),
+                commission: Commission::default(),
+                settlement_days: 30,
+                initial_fee: None,
+            };
+            let card = Some(CardFace { bin, last4, brand: CardBrand::Other });
+            let open = OpenCharge { terms, attention_at: Timestamp(0), card, opened: None };
+            conformance::card(&SandboxAcquirer, order, &open, [ObjectId(turn), ObjectId(100 + turn)]).await;
+        }
+    }
 
     #[test]
     fn an_end_to_end_id_has_32_characters() {

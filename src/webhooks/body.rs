@@ -24,7 +24,7 @@ use crate::http::problem::{Code, Problem};
 use crate::http::reply::{decimal, time};
 use crate::http::sub_recipients::document_type;
 use crate::http::subscriptions::SubscriptionView;
-use crate::http::withdrawals::{Withdrawal, WithdrawalView};
+use crate::http::withdrawals::{DestinationView, Withdrawal, WithdrawalView};
 
 /// The body of a webhook.
 #[derive(Debug, Serialize, ToSchema)]
@@ -41,7 +41,8 @@ pub struct WebhookBody {
     /// What happened, such as `charge.paid`.
     #[schema(
         pattern = "^(charge.paid|charge.refused|charge.cancelled|charge.refunded|recipient.approved|\
-            recipient.rejected|withdrawal.approved|withdrawal.rejected|refund.approved|refund.rejected|\
+            recipient.rejected|recipient.bank_account_changed|recipient.bank_account_approved|\
+            recipient.bank_account_rejected|withdrawal.approved|withdrawal.rejected|refund.approved|refund.rejected|\
             cashout.processed|cashout.failed|split.available|anticipation.completed|dispute.opened|dispute.accepted|\
             dispute.released|subscription.created|subscription.charge_created|subscription.renewed|\
             subscription.charge_failed|subscription.past_due|subscription.completed|subscription.paused|\
@@ -154,7 +155,11 @@ impl Told {
             Kind::ChargePaid | Kind::ChargeRefused | Kind::ChargeCancelled | Kind::ChargeRefunded => {
                 self.charge(app).map(|charge| ("charge", charge))
             }
-            Kind::RecipientApproved | Kind::RecipientRejected => raw("recipient", self.recipient(app)?),
+            Kind::RecipientApproved
+            | Kind::RecipientRejected
+            | Kind::BankAccountChanged
+            | Kind::BankAccountApproved
+            | Kind::BankAccountRejected => raw("recipient", self.recipient(app)?),
             Kind::RefundApproved | Kind::RefundRejected => raw("refund", self.refund()?),
             Kind::WithdrawalApproved | Kind::WithdrawalRejected => raw("withdrawal", self.withdrawal(app)?),
             Kind::CashoutProcessed | Kind::CashoutFailed => raw("cashout", self.cashout(app)?),
@@ -175,7 +180,7 @@ impl Told {
 
     fn charge(&self, app: &App) -> Result<Box<RawValue>, Problem> {
         let id = self.object_id()?;
-        let caller = Caller { group: self.group };
+        let caller = Caller { group: self.group, key: None };
         let charge = Charge::find_through(app, caller, id, self.listed.sequence)?.ok_or_else(broken)?;
         let view = charge.view(app)?;
         if self.notice.kind != NoticeKind::ChargePaid {
@@ -190,16 +195,20 @@ impl Told {
         let Subject::Recipient(number) = self.notice.subject else { return Err(broken()) };
         let find = |row: &actors::projector::MerchantRow| {
             let recipient = row.recipients.get((number.0 as usize).checked_sub(1)?)?;
-            Some((recipient.id, recipient.profiles.at(self.record.ordinal).cloned()))
+            Some((recipient.id, recipient.sealed_for(), recipient.profiles.at(self.record.ordinal).cloned()))
         };
-        let (id, profile) = app.engine.projector().merchant(self.group, find).flatten().ok_or_else(broken)?;
+        let (id, sealed_for, profile) =
+            app.engine.projector().merchant(self.group, find).flatten().ok_or_else(broken)?;
         let profile: RecipientProfile =
-            profile.and_then(|sealed| app.engine.keyring().open_value(&sealed)).unwrap_or_default();
-        let is_approved = self.notice.kind == NoticeKind::RecipientApproved;
+            profile.and_then(|sealed| app.engine.keyring().open_value(sealed_for, &sealed)).unwrap_or_default();
+        let kind = self.notice.kind;
+        let is_registration = matches!(kind, NoticeKind::RecipientApproved | NoticeKind::RecipientRejected);
         Ok(RecipientTold {
             id: id.uuid().to_string(),
-            status: if is_approved { "active" } else { "rejected" },
+            // A changed bank account is told of an active recipient only, which it stays.
+            status: if kind == NoticeKind::RecipientRejected { "rejected" } else { "active" },
             document_type: document_type(&profile.document),
+            bank_account: profile.bank.filter(|_| !is_registration).map(DestinationView::of),
             name: profile.name,
         })
     }
@@ -220,7 +229,7 @@ impl Told {
 
     fn withdrawal(&self, app: &App) -> Result<impl Serialize + use<>, Problem> {
         let found = Withdrawal::find_through(app, self.object_id()?, self.listed.sequence)?.ok_or_else(broken)?;
-        Ok(WithdrawalTold { withdrawal: found.view(), recipient_id: self.recipient_id(app) })
+        Ok(WithdrawalTold { withdrawal: found.view(app), recipient_id: self.recipient_id(app) })
     }
 
     fn cashout(&self, app: &App) -> Result<impl Serialize + use<>, Problem> {
@@ -328,6 +337,10 @@ struct RecipientTold {
     /// `CPF` or `CNPJ`.
     #[schema(pattern = "^(CPF|CNPJ)$")]
     document_type: &'static str,
+    /// The account that its money goes to from now on; only of `recipient.bank_account_changed`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    bank_account: Option<DestinationView>,
 }
 
 /// A refund, in the shape of the interface, exactly.

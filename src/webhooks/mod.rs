@@ -25,6 +25,7 @@ use axum::http::header::{CONTENT_TYPE, HOST, USER_AGENT};
 use axum::http::{HeaderName, Request, StatusCode};
 use http_body_util::Full;
 use ledger::id::{GroupNumber, ObjectId};
+use ledger::personal::SealedFor;
 use ledger::time::Timestamp;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -466,18 +467,19 @@ async fn attempt(app: &App, id: EndpointId, number: u64, addresses: &Addresses) 
     let told = Told::read(app, group, *listed.first().ok_or(Failure::Unwritten("missing"))?)?;
     let body = serde_json::to_vec(&told.body(app)?).map_err(|_| Failure::Unwritten("unwritable"))?;
     let _until_it_has_ended = app.webhooks.body_room.take(id, body.len()).ok_or(Failure::NoRoom)?;
-    let request = request(&target, &secrets(app, &row)?, &told.id.uuid().to_string(), wall_seconds(), body)?;
+    let request = request(&target, &secrets(app, key, &row)?, &told.id.uuid().to_string(), wall_seconds(), body)?;
     let addresses = app.webhooks.guard.look_up_once(&target, addresses).await?;
     let status = app.webhooks.poster.send(&target, &addresses, request).await?;
     if status.is_success() { Ok(status.as_u16()) } else { Err(Failure::Status(status)) }
 }
 
 /// The secrets that sign now, the newest first.
-fn secrets(app: &App, row: &WebhookRow) -> Result<Vec<String>, Failure> {
+fn secrets(app: &App, key: ObjectId, row: &WebhookRow) -> Result<Vec<String>, Failure> {
     let now = app.engine.now();
     let previous = row.previous.as_ref().filter(|previous| now < previous.until).map(|previous| &previous.sealed);
     let open = |sealed: &Vec<u8>| {
-        let opened = app.engine.keyring().open_secret(sealed).and_then(|secret| String::from_utf8(secret).ok());
+        let opened = app.engine.keyring().open_secret(SealedFor::webhook_secret(key), sealed);
+        let opened = opened.and_then(|secret| String::from_utf8(secret).ok());
         opened.ok_or(Failure::Unwritten(Code::Internal.row().code))
     };
     [&row.secret].into_iter().chain(previous).map(open).collect()

@@ -1,4 +1,4 @@
-//! The audit trail: every Record that an operator asked for, and nothing else.
+//! The audit trail: every Record that an operator asked for, every change of where money goes, and nothing else.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -35,7 +35,7 @@ async fn what_operators_do_is_listed_newest_first() {
     by_rui(Method::POST, &format!("/ops/sub-recipients/{second}/reject"), &notes).await.expect(200);
     by_rui(Method::DELETE, &format!("/ops/api-keys/{}", other.key_id), &json!({})).await.expect(200);
     by_rui(Method::POST, "/ops/sandbox/clock", &json!({"advance_seconds": 60})).await.expect(200);
-    // What was refused, changed nothing, was only read, or was asked for by a merchant is not there.
+    // What was refused, changed nothing, was only read, or was asked for by a merchant is not there, but for another bank account.
     by_rui(Method::DELETE, &format!("/ops/api-keys/{}", other.key_id), &json!({})).await.expect(200);
     world.ops_post(&format!("/ops/sub-recipients/{first}/approve"), &json!({})).await.refused(409, "already_decided");
     world.ops_get(&format!("/ops/merchants/{}", merchant.id)).await.expect(200);
@@ -44,7 +44,9 @@ async fn what_operators_do_is_listed_newest_first() {
 
     let row = |operator: &str, action: &str, kind: &str, id: &str, merchant: &Names| json!({"operator": operator, "action": action, "kind": kind, "id": id, "merchant_id": merchant.id});
     let clock = json!({"operator": "rui", "action": "advance", "kind": "clock", "id": null, "merchant_id": null});
+    let account = json!({"operator": null, "api_key_id": merchant.key_id, "action": "change", "kind": "bank_account", "id": first, "merchant_id": merchant.id});
     let expected = [
+        account,
         clock,
         row("rui", "revoke", "api_key", &other.key_id, &other),
         with(&row("rui", "reject", "recipient", &second, &merchant), "/notes", notes["notes"].clone()),
@@ -58,14 +60,14 @@ async fn what_operators_do_is_listed_newest_first() {
     let list = world.ops_get("/ops/audit").await.expect(200);
     has_exactly(&list, &["items", "total", "page", "pages", "per_page"]);
     assert_eq!(told(&list), expected);
-    assert_eq!([&list["total"], &list["per_page"]], [9, 20]);
+    assert_eq!([&list["total"], &list["per_page"]], [10, 20]);
     let sequences: Vec<u64> = items(&list).iter().map(|row| row["sequence"].as_u64().unwrap()).collect();
     assert!(sequences.is_sorted_by(|newer, older| newer > older), "{sequences:?}");
     for (query, range) in
-        [("per_page=4", 0..4), ("per_page=4&page=2", 4..8), ("per_page=4&page=3", 8..9), ("page=2", 9..9)]
+        [("per_page=4", 0..4), ("per_page=4&page=2", 4..8), ("per_page=4&page=3", 8..10), ("page=2", 10..10)]
     {
         let page = world.ops_get(&format!("/ops/audit?{query}")).await.expect(200);
-        assert_eq!((told(&page).as_slice(), &page["total"]), (&expected[range], &json!(9)), "{query}");
+        assert_eq!((told(&page).as_slice(), &page["total"]), (&expected[range], &json!(10)), "{query}");
     }
     for names in [&*merchant, &*other] {
         let page = world.ops_get(&format!("/ops/audit?merchant_id={}", names.id)).await.expect(200);

@@ -34,7 +34,9 @@ async fn recipients_wait_until_they_are_decided_on() {
     let expected = json!({
         "kind": "recipient", "id": sol, "merchant_id": other.id, "created_at": item["created_at"], "status": "pending",
         "name": "Sol", "document": format!("**.{}.{}/{}-**", &company[2..5], &company[5..8], &company[8..12]),
+        "review": "registration", "destination": item["destination"],
     });
+    assert_eq!(item["destination"]["conta"], "*");
     assert_eq!(*item, expected);
     let (kind, unknown) = ("?kind=recipient", "01890000-0000-8000-8000-000000000000");
     for (query, expected) in [

@@ -121,6 +121,56 @@ async fn a_card_that_was_refused_ten_times_is_not_tried_again() {
     world.check_books().await;
 }
 
+/// Cards are tried one after the other through each door that takes one.
+#[tokio::test]
+async fn a_key_with_sixty_refused_cards_tries_no_more_through_any_door() {
+    let world = limited().await;
+    let (merchant, other) = (world.merchant().await, world.merchant().await);
+    let plan = json!({"tag": "ouro", "amount": 4_990, "billingCycle": "MONTHLY", "totalBillingCycles": 3});
+    let of_plan = |plan: &Value, token: &Value| {
+        let customer = card(1, APPROVED)["customer"].clone();
+        json!({"plan_id": plan["id"], "customer": customer, "payment_method": "credit_card", "card_token": token})
+    };
+    let store = async |merchant: &Merchant<'_>, number: &str| {
+        merchant.post("/api/cards", &without(&card(1, number), "/amount")).await
+    };
+    let subscriptions = "/api/recurrency/subscriptions";
+    let plan = merchant.post("/api/recurrency/plans", &plan).await.expect(201);
+    let good = store(&merchant, APPROVED).await.expect(201)["card_token"].clone();
+    // Eighty that were paid count for nothing; ten of one stored card that were refused end its tries.
+    for _ in 0..8 {
+        for _ in 0..10 {
+            merchant.post(subscriptions, &of_plan(&plan, &good)).await.expect(201);
+        }
+        world.advance(1).await;
+    }
+    for _ in 0..2 {
+        let bad = store(&merchant, REFUSED).await.expect(201)["card_token"].clone();
+        for _ in 0..10 {
+            merchant.post(subscriptions, &of_plan(&plan, &bad)).await.expect(201);
+        }
+        world.advance(1).await;
+        merchant.post(subscriptions, &of_plan(&plan, &bad)).await.refused(429, "rate_limited");
+    }
+    // Forty more, of cards that are another each, and the key tries none through any door.
+    for _ in 0..4 {
+        let bad = store(&merchant, WITHOUT_FUNDS).await.expect(201)["card_token"].clone();
+        for _ in 0..10 {
+            merchant.post(subscriptions, &of_plan(&plan, &bad)).await.expect(201);
+        }
+    }
+    let refused = merchant.post("/api/card", &card(10_000, APPROVED)).await;
+    let seconds: u64 = refused.header("retry-after").unwrap().parse().unwrap();
+    assert!((1..=60).contains(&seconds), "{seconds}");
+    assert_eq!(refused.refused(429, "rate_limited")["message"], "Limite de requisições atingido");
+    store(&merchant, APPROVED).await.refused(429, "rate_limited");
+    merchant.post(subscriptions, &of_plan(&plan, &good)).await.refused(429, "rate_limited");
+    other.post("/api/card", &card(10_000, APPROVED)).await.expect(201);
+    // PIX has no card, and what is only read is no try.
+    merchant.post("/api/pix", &pix("10.00")).await.expect(201);
+    merchant.get("/api/charges").await.expect(200);
+}
+
 #[tokio::test]
 async fn limits_that_are_off_limit_nothing() {
     let world = World::sandbox().await;

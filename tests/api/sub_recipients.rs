@@ -5,6 +5,9 @@ use serde_json::{Value, json};
 use crate::world::*;
 
 const PATH: &str = "/api/sub-recipients";
+/// Of an item of the list.
+const FIELDS: [&str; 9] =
+    ["id", "status", "document_type", "document", "name", "email", "created_at", "bank_account_review", "balance"];
 const LIST: &str = "/api/dashboard/sub-recipients";
 
 /// Shows: 2.7.response.id, 2.7.response.status, 2.7.response.document_type, 2.7.response.document, 2.7.response.name,
@@ -70,8 +73,7 @@ async fn a_recipient_goes_through_its_review() {
         world.ops_post(&reject, &body).await.refused(400, "validation_failed");
     }
     let rejected = world.ops_post(&reject, &json!({"notes": "Documento ilegível"})).await.expect(200);
-    let fields = ["id", "status", "document_type", "document", "name", "email", "created_at", "balance"];
-    has_exactly(&rejected, &fields);
+    has_exactly(&rejected, &FIELDS);
     assert_eq!((&rejected["id"], &rejected["status"]), (&json!(id), &json!("rejected")));
     for path in [&approve, &reject] {
         world.ops_post(path, &json!({"notes": "De novo"})).await.refused(409, "already_decided");
@@ -122,7 +124,7 @@ async fn the_list_is_searched_without_case_and_accents_and_paged() {
     let numbers = ["total", "page", "pages", "per_page"].map(|name| list[name].as_u64().unwrap());
     assert_eq!(numbers, [4, 2, 2, 3]);
     let item = &items(&list)[0];
-    has_exactly(item, &["id", "status", "document_type", "document", "name", "email", "created_at", "balance"]);
+    has_exactly(item, &FIELDS);
     assert_eq!((&item["document_type"], &item["email"]), (&json!("CPF"), &Value::Null));
     assert!(text(&item["document"]).starts_with("***."));
     let unpaged = merchant.get(LIST).await.expect(200);

@@ -47,14 +47,17 @@ async fn a_withdrawal_takes_all_that_is_available_and_is_paid_once_approved() {
     merchant.withdraw(&ana).await.refused(409, "withdrawal_pending");
     let listed = merchant.withdrawals(&ana).await;
     assert_eq!(listed.len(), 1);
-    has_exactly(&listed[0], &["id", "amount_cents", "status", "created_at", "approved_at", "notes"]);
+    has_exactly(&listed[0], &["id", "amount_cents", "status", "created_at", "approved_at", "notes", "destination"]);
     time(&listed[0]["created_at"]);
-    let pending = json!({"id": id, "amount_cents": 1_200, "status": "pending", "approved_at": null, "notes": null});
+    let pending = json!({"id": id, "amount_cents": 1_200, "status": "pending", "approved_at": null, "notes": null,
+        "destination": account_shown("***89")});
     assert_eq!(without(&listed[0], "/created_at"), pending);
 
     let approved = world.approve(&id).await.expect(200);
-    let names = ["id", "amount_cents", "status", "created_at", "approved_at", "notes", "recipient_id", "settlements"];
-    has_exactly(&approved, &names);
+    let names = ["id", "amount_cents", "status", "created_at", "approved_at", "notes", "destination"];
+    let of_review = ["recipient_id", "settlements", "api_key_id", "bank_account_review"];
+    has_exactly(&approved, &[&names[..], &of_review].concat());
+    assert_eq!([&approved["destination"], &approved["api_key_id"]], [&account_shown("***89"), &json!(merchant.key_id)]);
     assert_eq!([&approved["status"], &approved["recipient_id"]], ["approved", &ana]);
     assert_eq!((&approved["settlements"], &approved["notes"]), (&json!([]), &Value::Null));
     assert_eq!(merchant.recipient_money(&ana).await, [50, 2_000, 0, 1_200]);
@@ -77,6 +80,93 @@ async fn a_withdrawal_takes_all_that_is_available_and_is_paid_once_approved() {
     assert_eq!(statuses(&statement), ["paid", "pending", "paid", "paid"]);
     assert!(time(&items(&statement)[0]["paid_at"]) > time(&paid_at[2]), "by the withdrawal that it is in");
     assert_eq!(merchant.withdrawals(&ana).await.len(), 2);
+    world.check_books().await;
+}
+
+/// The account of Ana, as it is shown.
+fn account_shown(conta: &str) -> Value {
+    json!({"bank_code": "341", "agencia": "1234", "conta": conta, "type": "conta_corrente", "legal_name": null,
+        "document_number": format!("***.{}.{}-**", &cpf(1)[3..6], &cpf(1)[6..9])})
+}
+
+/// A key that was stolen changes the account while a withdrawal waits: the money goes where it was meant to go.
+#[tokio::test]
+async fn money_goes_to_the_account_that_was_approved_when_it_was_asked_for() {
+    let institution = Institution::of(&[taken(), taken()], &[]);
+    let world = World::with_payouts(institution.clone()).await;
+    let merchant = world.merchant().await;
+    let ana = merchant.recipient("Ana", 1).await;
+    let recipient = format!("/api/sub-recipients/{ana}");
+    let review = format!("/ops/sub-recipients/{ana}");
+    let queued = async || items(&world.ops_get("/ops/queue").await.expect(200)).clone();
+    merchant.paid_pix(&with_splits(pix("80.00"), &[(&ana, 1_000)])).await;
+    let first = text(&merchant.withdraw(&ana).await.expect(201)["withdrawal_id"]);
+    let changed = merchant.patch(&recipient, &json!({"bank_account": {"conta": "66666"}})).await.expect(200);
+    assert_eq!([&changed["status"], &changed["bank_account_review"]], ["active", "pending"]);
+    // Whoever decides sees where each goes: the withdrawal to the old account, and the new one as an item of its own.
+    let waiting = queued().await;
+    let [account, withdrawal] = &waiting[..] else { panic!("{waiting:?}") };
+    let (account, withdrawal) =
+        if account["kind"] == "recipient" { (account, withdrawal) } else { (withdrawal, account) };
+    assert_eq!([&withdrawal["kind"], &withdrawal["id"]], ["withdrawal", &*first]);
+    assert_eq!(
+        [&withdrawal["destination"], &account["destination"]],
+        [&account_shown("***89"), &account_shown("***66")]
+    );
+    assert_eq!([&account["id"], &account["status"], &account["review"]], [&*ana, "pending", "bank_account"]);
+    let approved = world.approve(&first).await.expect(200);
+    assert_eq!([&approved["status"], &approved["bank_account_review"]], ["approved", "pending"]);
+    assert_eq!(approved["destination"], account_shown("***89"));
+
+    // Sales go on; nothing else is paid out until the account is approved.
+    merchant.paid_pix(&with_splits(pix("80.00"), &[(&ana, 500)])).await;
+    let refused = merchant.withdraw(&ana).await.refused(409, "bank_account_in_review");
+    assert_eq!(refused["message"], "Conta bancária em análise");
+    let rejected = world.ops_post(&format!("{review}/reject"), &json!({"notes": "de outra pessoa"})).await.expect(200);
+    assert_eq!([&rejected["status"], &rejected["bank_account_review"]], ["active", "rejected"]);
+    merchant.withdraw(&ana).await.refused(409, "bank_account_in_review");
+    world.ops_post(&format!("{review}/approve"), &json!({})).await.refused(409, "already_decided");
+    assert_eq!(queued().await, [] as [Value; 0]);
+    merchant.patch(&recipient, &json!({"bank_account": {"conta": "77777"}})).await.expect(200);
+    merchant.withdraw(&ana).await.refused(409, "bank_account_in_review");
+    let accepted = world.ops_post(&format!("{review}/approve"), &json!({})).await.expect(200);
+    assert_eq!([&accepted["status"], &accepted["bank_account_review"]], [&json!("active"), &Value::Null]);
+    // What changes no account is reviewed by nobody.
+    let same = json!({"bank_account": {"conta": "77777"}, "register_information": {"name": "Ana Lima"}});
+    assert_eq!(merchant.patch(&recipient, &same).await.expect(200)["bank_account_review"], Value::Null);
+    let second = text(&merchant.withdraw(&ana).await.expect(201)["withdrawal_id"]);
+    world.approve(&second).await.expect(200);
+    let sent = institution.0.lock().unwrap().sent.clone();
+    let accounts: Vec<_> = sent
+        .iter()
+        .map(|order| match &order.to {
+            Destination::Account(account) => account.conta.as_str(),
+            Destination::PixKey(_) => panic!("{order:?} goes to no account"),
+        })
+        .collect();
+    assert_eq!(accounts, ["56789", "77777"]);
+    let events = merchant.get("/api/events").await.expect(200);
+    let told: Vec<_> = items(&events).iter().filter_map(|event| event["event"].as_str()).collect();
+    let of_accounts =
+        ["changed", "rejected", "changed", "approved"].map(|what| format!("recipient.bank_account_{what}"));
+    let found = told.iter().rev().filter(|name| name.contains("bank_account")).collect::<Vec<_>>();
+    assert_eq!(found, of_accounts.iter().collect::<Vec<_>>(), "{told:?}");
+    let audit = world.ops_get("/ops/audit").await.expect(200);
+    let row = |item: &Value| json!([item["action"], item["kind"], item["operator"], item["api_key_id"], item["id"]]);
+    let rows: Vec<_> = items(&audit).iter().rev().filter(|item| item["kind"] == "bank_account").map(row).collect();
+    let expected = [
+        json!(["change", "bank_account", null, merchant.key_id, ana]),
+        json!(["reject", "bank_account", "operator", null, ana]),
+        json!(["change", "bank_account", null, merchant.key_id, ana]),
+        json!(["approve", "bank_account", "operator", null, ana]),
+    ];
+    assert_eq!(rows, expected);
+    merchant.patch(&recipient, &json!({"bank_account": {"conta": "88888"}})).await.expect(200);
+    let (waiting, names) = (queued().await, merchant.names);
+    let world = world.restarted().await;
+    let merchant = Merchant { world: &world, names };
+    assert_eq!(items(&world.ops_get("/ops/queue").await.expect(200)), &waiting, "the review outlives the process");
+    merchant.withdraw(&ana).await.refused(409, "bank_account_in_review");
     world.check_books().await;
 }
 

@@ -10,7 +10,7 @@ use actors::journal::RoomLimits;
 use actors::store::SledOptions;
 use ledger::fees::Settings;
 use ledger::merchant::MerchantCommand;
-use ledger::personal::MerchantProfile;
+use ledger::personal::{MerchantProfile, SealedFor};
 
 use crate::harness::server::OPS_TOKEN;
 
@@ -123,7 +123,7 @@ async fn change(data: &Path, changes: u64) {
     let id = engine.ids().object(group, now, 1);
     let sealed = |number: u64| {
         let profile = MerchantProfile { name: format!("Loja {number}"), ..MerchantProfile::default() };
-        engine.keyring().seal_value(now, &profile).unwrap()
+        engine.keyring().seal_value(SealedFor::merchant(group), now, &profile).unwrap()
     };
     let opened = MerchantCommand::Open { id, settings: Settings::default(), profile: sealed(0) };
     let commands = (1..=changes).map(|number| MerchantCommand::Change {

@@ -11,7 +11,7 @@ use ledger::id::{Fingerprint, GroupNumber, LedgerId, ObjectId};
 use ledger::merchant::{CashoutOutcome, MerchantCommand, MerchantState, OpenCashout};
 use ledger::money::Centavos;
 use ledger::personal::{PixDestination, Sealed};
-use ledger::record::Record;
+use ledger::record::{Record, Requester};
 use ledger::time::Timestamp;
 use parking_lot::Mutex;
 use tokio::sync::watch;
@@ -112,13 +112,14 @@ impl Engine {
         order: CashoutOrder,
         key: Option<KeyLookup>,
         unique: Option<UniqueLookup>,
+        requester: Option<Requester>,
         permit: Arc<Permit>,
     ) -> Result<Outcome, Unavailable> {
         let rails = self.rails.as_ref().ok_or(Unavailable::NoRail)?;
         let CashoutOrder { id, transaction, transaction_key, amount, destination, sealed } = order;
         let _first_try = self.cashouts.first_try(id);
         let command = MerchantCommand::CreateCashout { id, transaction, transaction_key, amount, destination: sealed };
-        let order = Order { command, key, unique, operator: None, permit: Arc::clone(&permit) };
+        let order = Order { command, key, unique, requester, permit: Arc::clone(&permit) };
         let outcome = self.order(&self.merchants, LedgerId::Merchant(group), order).await?;
         let Outcome::Recorded(record) = &outcome else { return Ok(outcome) };
         let Some(amount) = created(record, id) else { return Ok(outcome) };
@@ -182,15 +183,14 @@ impl Engine {
     /// any more.
     async fn find_cashout(&self, id: ObjectId, open: &OpenCashout, now: Timestamp) -> Result<Found, LoadError> {
         let Some(rails) = &self.rails else { return Ok(Found::Unknown) };
-        let mut destination = None;
+        let mut destination: Option<PixDestination> = None;
         for sequence in self.projector().about(id)? {
             let record = self.record(sequence)?;
             if has_ended(&record, id) {
                 return Ok(Found::EndedBefore);
             }
             if created(&record, id).is_some() {
-                let sealed = record.personal.as_ref();
-                destination = sealed.and_then(|sealed| self.keyring.open_value::<PixDestination>(sealed));
+                destination = self.keyring.open_personal(&record);
             }
         }
         let Some(destination) = destination else { return Ok(Found::Unknown) };

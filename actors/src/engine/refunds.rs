@@ -7,6 +7,7 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use ledger::id::{GroupNumber, ObjectId};
 use ledger::merchant::{MerchantCommand, Repayment};
+use ledger::record::Requester;
 
 use super::{Engine, INSIDE_BYTES, RAIL_ANSWER_MAX, Unavailable};
 use crate::journal::Permit;
@@ -23,10 +24,10 @@ impl Engine {
         group: GroupNumber,
         command: MerchantCommand,
         key: Option<KeyLookup>,
-        operator: Option<String>,
+        requester: Option<Requester>,
         permit: Arc<Permit>,
     ) -> Result<Outcome, Unavailable> {
-        let outcome = self.command(group, command, key, operator, Arc::clone(&permit)).await?;
+        let outcome = self.command(group, command, key, requester, Arc::clone(&permit)).await?;
         if let Outcome::Recorded(record) = &outcome {
             for (id, repayment) in Repayment::decided_by(record) {
                 self.repay(group, id, &repayment, REPAY_ANSWER_MAX, Arc::clone(&permit)).await;

@@ -7,14 +7,14 @@ use ledger::event::Event;
 use ledger::fees::PaymentMethod;
 use ledger::id::{GroupNumber, LedgerId, ObjectId};
 use ledger::merchant::{MerchantCommand, MerchantState};
-use ledger::personal::Payer;
+use ledger::personal::{Payer, SealedFor};
 use ledger::time::Timestamp;
 
 use super::{Engine, INSIDE_BYTES, RAIL_ANSWER_MAX, RailError, Unavailable, read};
 use crate::load::LoadError;
 use crate::rails::{CardOrder, CardSecrets, CardToken, ChargedCard};
 use crate::resident::Outcome;
-use crate::seal::{SealError, random_bytes};
+use crate::seal::SealError;
 
 /// How many subscriptions of one merchant are charged at once.
 const BILLED_AT_ONCE: usize = 64;
@@ -42,12 +42,12 @@ enum NotBilled {
 }
 
 impl Engine {
-    /// Has the acquirer keep a card, and gives what it calls it, sealed.
-    pub async fn tokenize(&self, card: CardSecrets) -> Result<Vec<u8>, Unavailable> {
+    /// Has the acquirer keep a card, and gives what it calls it, sealed for the `card_token` of this id.
+    pub async fn tokenize(&self, id: ObjectId, card: CardSecrets) -> Result<Vec<u8>, Unavailable> {
         let rails = self.rails.as_ref().ok_or(Unavailable::NoRail)?;
         let token = tokio::time::timeout(RAIL_ANSWER_MAX, rails.card.tokenize(card)).await;
         let CardToken(token) = token.unwrap_or(Err(RailError::NoAnswer)).map_err(|_| Unavailable::OutcomeUnknown)?;
-        self.keyring.seal_secret(token.as_bytes()).map_err(|_| Unavailable::OutcomeUnknown)
+        self.keyring.seal_secret(SealedFor::card_token(id), token.as_bytes()).map_err(|_| Unavailable::OutcomeUnknown)
     }
 
     /// Charges a merchant's subscriptions that are due. Gives when the merchant needs attention next, and whether any charge was made.
@@ -81,14 +81,16 @@ impl Engine {
             None => None,
             Some(card) => {
                 let stored = self.shared.projector.stored_card(merchant, card.id)?.ok_or(NotBilled::Missing)?;
-                let token = self.keyring.open_secret(&stored.token).and_then(|token| String::from_utf8(token).ok());
+                let token = self.keyring.open_secret(SealedFor::card_token(card.id), &stored.token);
+                let token = token.and_then(|token| String::from_utf8(token).ok());
                 Some(ChargedCard::Kept(CardToken(token.ok_or(NotBilled::Token)?)))
             }
         };
         let now = self.now();
-        let customer: Payer = self.keyring.open_value(&row.customer).unwrap_or_default();
-        let payer = self.keyring.seal_value(now, &Payer { description: Some(due.tag), ..customer })?;
-        let charge = self.shared.ids.object(group, now, u64::from_le_bytes(random_bytes()?));
+        let customer: Payer = self.keyring.open_value(SealedFor::customer(due.id), &row.customer).unwrap_or_default();
+        let charge = self.new_id(group)?;
+        let payer = Payer { description: Some(due.tag), ..customer };
+        let payer = self.keyring.seal_value(SealedFor::payer(charge), now, &payer)?;
         let command = MerchantCommand::BillSubscription { id: due.id, charge, payer };
         let permit = self.room.take(INSIDE_BYTES).await;
         let Outcome::Recorded(record) = self.command(group, command, None, None, permit).await? else {

@@ -7,8 +7,9 @@ use std::sync::Arc;
 
 use ledger::id::{LedgerId, ObjectId};
 use ledger::money::Centavos;
-use ledger::personal::RecipientProfile;
+use ledger::personal::{BankAccount, RecipientProfile, Sealed, SealedFor};
 use ledger::recipient::{RecipientCommand, RecipientState, Returnable, TransferOutcome, Withdrawal};
+use ledger::record::Requester;
 use ledger::time::Timestamp;
 use parking_lot::Mutex;
 
@@ -59,16 +60,17 @@ impl Engine {
     pub async fn approve_withdrawal(
         &self,
         recipient: LedgerId,
-        (id, amount): (ObjectId, Centavos),
+        (id, amount, destination): (ObjectId, Centavos, Option<Sealed>),
         key: Option<KeyLookup>,
         operator: String,
         permit: Arc<Permit>,
     ) -> Result<Outcome, Unavailable> {
         let rails = self.rails.as_ref().ok_or(Unavailable::NoRail)?;
         let command = RecipientCommand::ApproveWithdrawal { id };
-        let approved = self.command_recipient(recipient, command, key, Some(operator), Arc::clone(&permit)).await?;
+        let requester = Some(Requester::Operator(operator));
+        let approved = self.command_recipient(recipient, command, key, requester, Arc::clone(&permit)).await?;
         if let Outcome::Recorded(record) = &approved {
-            let outcome = match self.transfer(recipient, id, amount, record.effective_at) {
+            let outcome = match self.transfer(recipient, id, amount, destination.as_ref(), record.effective_at) {
                 Some(order) => settled(in_time(CARD_ANSWER_MAX, rails.payout.send(order)).await),
                 None => Some(TransferOutcome::Refused { notes: NO_ACCOUNT.to_owned() }),
             };
@@ -133,7 +135,7 @@ impl Engine {
         let mut answered = Vec::with_capacity(due.len());
         for withdrawal in &due {
             let approved_at = withdrawal.approved_at.unwrap_or(now);
-            let order = self.transfer(recipient, withdrawal.id, withdrawal.amount, approved_at);
+            let order = self.transfer_of(recipient, withdrawal, approved_at);
             let Some(order) = order else { continue };
             let found = in_time(RAIL_ANSWER_MAX, rails.payout.find(order, now)).await;
             if let Some(PayoutAnswer::Returned { reason } | PayoutAnswer::Failed { reason }) = &found {
@@ -159,7 +161,7 @@ impl Engine {
         now: Timestamp,
     ) -> Option<TransferOutcome> {
         let approved_at = withdrawal.approved_at.unwrap_or(now);
-        let Some(order) = self.transfer(recipient, withdrawal.id, withdrawal.amount, approved_at) else {
+        let Some(order) = self.transfer_of(recipient, withdrawal, approved_at) else {
             tracing::error!(withdrawal = %withdrawal.id.uuid(), "a transfer cannot be asked about: there is no account");
             return None;
         };
@@ -172,20 +174,33 @@ impl Engine {
         if is_known { settled(in_time(RAIL_ANSWER_MAX, rails.payout.send(order)).await) } else { None }
     }
 
-    /// The order of a withdrawal's transfer to the recipient's bank account; none when its data was erased.
+    fn transfer_of(&self, recipient: LedgerId, withdrawal: &Withdrawal, ordered_at: Timestamp) -> Option<PayoutOrder> {
+        self.transfer(recipient, withdrawal.id, withdrawal.amount, withdrawal.destination.as_ref(), ordered_at)
+    }
+
+    /// The order of a withdrawal's transfer to the account that was pinned when it was asked for; none when its data was erased. A
+    /// withdrawal that an older release was asked for goes to the account that is registered now.
     fn transfer(
         &self,
         recipient: LedgerId,
         id: ObjectId,
         amount: Centavos,
+        destination: Option<&Sealed>,
         ordered_at: Timestamp,
     ) -> Option<PayoutOrder> {
+        let account = match destination {
+            Some(pinned) => self.keyring.open_value(SealedFor::account(id), pinned)?,
+            None => self.registered_account(recipient)?,
+        };
+        Some(PayoutOrder { id, amount, to: Destination::Account(account), ordered_at })
+    }
+
+    fn registered_account(&self, recipient: LedgerId) -> Option<BankAccount> {
         let LedgerId::Recipient(group, number) = recipient else { return None };
         let place = (number.0 as usize).checked_sub(1)?;
-        let profile =
-            self.shared.projector.merchant(group, |row| row.recipients.get(place)?.profiles.current().cloned());
-        let profile: RecipientProfile = self.keyring.open_value(&profile.flatten()?)?;
-        Some(PayoutOrder { id, amount, to: Destination::Account(profile.bank?), ordered_at })
+        let row = self.shared.projector.merchant(group, |row| row.recipients.get(place).cloned()).flatten()?;
+        let profile: RecipientProfile = self.keyring.open_value(row.sealed_for(), row.profiles.current()?)?;
+        profile.bank
     }
 }
 

@@ -221,7 +221,7 @@ pub(super) fn postings(
 ) {
     post(Term::own(record.owner), sequence);
     record.keys().for_each(|key| post(Term::key(key), sequence));
-    if record.operator.is_some() {
+    if record.is_audited() {
         post(Term::audit(None), sequence);
         record.owner.group().into_iter().for_each(|group| post(Term::audit(Some(group)), sequence));
     }
@@ -334,6 +334,9 @@ fn about(event: &Event, mut name: impl FnMut(ObjectId)) {
         | Event::RecipientApproved { .. }
         | Event::RecipientRejected { .. }
         | Event::RecipientChanged { .. }
+        | Event::BankAccountChanged { .. }
+        | Event::BankAccountApproved { .. }
+        | Event::BankAccountRejected { .. }
         | Event::Matured { .. }
         | Event::AcquirerPaid { .. }
         | Event::DeficitRecovered { .. }

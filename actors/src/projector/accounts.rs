@@ -5,9 +5,9 @@ use std::sync::OnceLock;
 
 use ledger::event::Event;
 use ledger::fees::Settings;
-use ledger::id::{GroupNumber, LedgerId, ObjectId, RecipientNumber};
-use ledger::merchant::{PreviousSecret, RecipientStatus};
-use ledger::personal::Sealed;
+use ledger::id::{Fingerprint, GroupNumber, LedgerId, ObjectId, RecipientNumber};
+use ledger::merchant::{BankReview, PreviousSecret, RecipientStatus};
+use ledger::personal::{Sealed, SealedFor};
 use ledger::record::Record;
 use ledger::time::Timestamp;
 use minicbor::{Decode, Encode};
@@ -113,6 +113,12 @@ pub struct RecipientRow {
     /// When it was registered.
     #[n(3)]
     pub created_at: Timestamp,
+    /// Where the review of its bank account stands, and since when; none when the account was approved.
+    #[n(4)]
+    pub bank_review: Option<(BankReview, Timestamp)>,
+    /// Keyed digest of its document; that of nobody where only Records of older releases tell of it, whose seals are bound to nothing.
+    #[n(5)]
+    pub document: Fingerprint,
     /// Its name, folded for search, once somebody searched: names stand sealed on the disk.
     #[cbor(skip)]
     search_key: OnceLock<String>,
@@ -120,13 +126,20 @@ pub struct RecipientRow {
 
 impl RecipientRow {
     pub(super) fn new(id: ObjectId, status: RecipientStatus, profiles: Versions, created_at: Timestamp) -> Self {
-        Self { id, status, profiles, created_at, search_key: OnceLock::new() }
+        let (bank_review, document) = (None, Fingerprint([0; 16]));
+        Self { id, status, profiles, created_at, bank_review, document, search_key: OnceLock::new() }
     }
 
     /// Takes the registration that a Record brought.
-    fn change(&mut self, record: &Record) {
+    fn change(&mut self, record: &Record, document: Option<Fingerprint>) {
+        self.document = document.unwrap_or(self.document);
         self.profiles.count_newest(record);
         self.search_key = OnceLock::new();
+    }
+
+    /// What its registration is sealed for.
+    pub fn sealed_for(&self) -> SealedFor {
+        SealedFor::recipient(self.document)
     }
 
     /// Its name, folded for search; `fold` makes it of its registration.
@@ -244,7 +257,7 @@ impl Accounts {
                     Some((id, _)) => drop(self.drafts.remove(&(group, id))),
                     None => {}
                 }
-                self.waiting.count(event, about, recipient.map(|(id, _)| id));
+                self.waiting.count(event, about, recipient.map(|(id, _)| id), record);
             }
         }
     }
@@ -258,19 +271,27 @@ fn count_merchant<'a>(merchant: &'a mut MerchantRow, event: &Event, record: &Rec
             merchant.profiles.count(record);
             return None;
         }
-        Event::RecipientRegistered { number, id, .. } => {
+        Event::RecipientRegistered { number, id, document } => {
             let (status, profiles) = (RecipientStatus::Draft, Versions::of(record));
-            let row = RecipientRow::new(*id, status, profiles, record.effective_at);
+            let mut row = RecipientRow::new(*id, status, profiles, record.effective_at);
+            row.document = *document;
             return Some(merchant.put_recipient(*number, row));
         }
-        Event::RecipientRegisteredAgain { number } => {
-            recipient_row(merchant, *number)?.change(record);
+        Event::RecipientRegisteredAgain { number, document } => {
+            recipient_row(merchant, *number)?.change(record, *document);
             (number, RecipientStatus::Draft)
         }
-        Event::RecipientChanged { number } => {
+        Event::RecipientChanged { number, document } => {
             let recipient = recipient_row(merchant, *number)?;
-            recipient.change(record);
+            recipient.change(record, *document);
             return Some(recipient);
+        }
+        Event::BankAccountChanged { number, active } => {
+            return review_bank_account(merchant, *number, record, active.then_some(BankReview::Pending));
+        }
+        Event::BankAccountApproved { number } => return review_bank_account(merchant, *number, record, None),
+        Event::BankAccountRejected { number, .. } => {
+            return review_bank_account(merchant, *number, record, Some(BankReview::Rejected));
         }
         Event::RecipientSubmitted { number } => (number, RecipientStatus::Pending),
         Event::RecipientApproved { number } => (number, RecipientStatus::Active),
@@ -279,6 +300,17 @@ fn count_merchant<'a>(merchant: &'a mut MerchantRow, event: &Event, record: &Rec
     };
     let recipient = recipient_row(merchant, *number)?;
     recipient.status = status;
+    Some(recipient)
+}
+
+fn review_bank_account<'a>(
+    merchant: &'a mut MerchantRow,
+    number: RecipientNumber,
+    record: &Record,
+    review: Option<BankReview>,
+) -> Option<&'a RecipientRow> {
+    let recipient = recipient_row(merchant, number)?;
+    recipient.bank_review = review.map(|review| (review, record.effective_at));
     Some(recipient)
 }
 
@@ -302,6 +334,9 @@ pub(super) fn is_about_accounts(event: &Event) -> bool {
             | Event::RecipientApproved { .. }
             | Event::RecipientRejected { .. }
             | Event::RecipientChanged { .. }
+            | Event::BankAccountChanged { .. }
+            | Event::BankAccountApproved { .. }
+            | Event::BankAccountRejected { .. }
             | Event::ClockMoved { .. }
             | Event::WithdrawalRequested { .. }
             | Event::WithdrawalApproved { .. }

@@ -479,7 +479,7 @@ impl Projector {
     /// A recipient's name, folded for search.
     pub fn search_key<'a>(&self, recipient: &'a RecipientRow) -> &'a str {
         recipient.search_key(|sealed: &Sealed| {
-            let profile: Option<RecipientProfile> = self.keyring.open_value(sealed);
+            let profile: Option<RecipientProfile> = self.keyring.open_value(recipient.sealed_for(), sealed);
             profile.map(|profile| (self.fold_name)(&profile.name)).unwrap_or_default()
         })
     }

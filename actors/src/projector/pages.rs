@@ -9,8 +9,8 @@ use ledger::account::Account;
 use ledger::entry::{Balance, Balances};
 use ledger::event::Event;
 use ledger::fees::Settings;
-use ledger::id::{GroupNumber, IdMap, LedgerId, ObjectId, RecipientNumber};
-use ledger::merchant::RecipientStatus;
+use ledger::id::{Fingerprint, GroupNumber, IdMap, LedgerId, ObjectId, RecipientNumber};
+use ledger::merchant::{BankReview, RecipientStatus};
 use ledger::record::Record;
 use ledger::time::Timestamp;
 use minicbor::bytes::ByteArray;
@@ -86,10 +86,13 @@ pub(super) fn begins_with(number: RecipientNumber) -> bool {
 pub(super) fn registered_by(record: &Record, event: &Event) -> Option<LedgerId> {
     match event {
         Event::RecipientRegistered { number, .. }
-        | Event::RecipientRegisteredAgain { number }
+        | Event::RecipientRegisteredAgain { number, .. }
         | Event::RecipientSubmitted { number }
         | Event::RecipientApproved { number }
-        | Event::RecipientChanged { number }
+        | Event::RecipientChanged { number, .. }
+        | Event::BankAccountChanged { number, .. }
+        | Event::BankAccountApproved { number }
+        | Event::BankAccountRejected { number, .. }
         | Event::RecipientRejected { number, .. } => Some(LedgerId::Recipient(record.owner.group()?, *number)),
         _ => None,
     }
@@ -181,6 +184,10 @@ struct RecipientPart {
     profiles: Versions,
     #[n(4)]
     created_at: Timestamp,
+    #[n(5)]
+    bank_review: Option<(BankReview, Timestamp)>,
+    #[n(6)]
+    document: Option<Fingerprint>,
 }
 
 /// A page as verification sees it.
@@ -298,8 +305,9 @@ impl Projector {
         let recipients = id.ledgers().into_iter().filter_map(|ledger| match ledger {
             LedgerId::Recipient(_, number) => {
                 let recipient = row?.recipients.get(number.0 as usize - 1)?;
-                let RecipientRow { id, status, profiles, created_at, .. } = recipient.clone();
-                Some(RecipientPart { number, id, status, profiles, created_at })
+                let RecipientRow { id, status, profiles, created_at, bank_review, document, .. } = recipient.clone();
+                let document = Some(document);
+                Some(RecipientPart { number, id, status, profiles, created_at, bank_review, document })
             }
             _ => None,
         });
@@ -377,8 +385,12 @@ fn put(id: PageId, page: Page, accounts: &mut Accounts, books: &mut Books, ordin
         accounts.merchants.insert(id.group, row);
     }
     let Some(merchant) = accounts.merchants.get_mut(id.group) else { return id.page == 0 };
-    for RecipientPart { number, id: recipient, status, profiles, created_at } in page.recipients {
-        merchant.put_recipient(number, RecipientRow::new(recipient, status, profiles, created_at));
+    for part in page.recipients {
+        let RecipientPart { number, id: recipient, status, profiles, created_at, bank_review, document } = part;
+        let mut row = RecipientRow::new(recipient, status, profiles, created_at);
+        row.bank_review = bank_review;
+        row.document = document.unwrap_or(row.document);
+        merchant.put_recipient(number, row);
         if status == RecipientStatus::Draft {
             accounts.drafts.insert((id.group, recipient));
         }

@@ -8,6 +8,8 @@ use std::collections::BTreeMap;
 use ledger::event::Event;
 use ledger::id::{LedgerId, ObjectId};
 use ledger::money::Centavos;
+use ledger::personal::Sealed;
+use ledger::record::Record;
 use minicbor::{Decode, Encode};
 
 /// What an operator is to decide. The numbers are part of the pages' format.
@@ -16,12 +18,18 @@ pub enum Waiting {
     /// A draft or pending recipient is to be approved or rejected (interface 3.4).
     #[n(0)]
     Recipient,
+    /// An active recipient's changed bank account is to be approved or rejected.
+    #[n(5)]
+    BankAccount,
     /// A withdrawal is to be approved or rejected (interface 3.5).
     #[n(1)]
     Withdrawal {
         /// How much.
         #[n(0)]
         amount: Centavos,
+        /// The account that it goes to; none for one that an older release was asked for.
+        #[n(1)]
+        destination: Option<Sealed>,
     },
     /// A refund is to be approved or rejected (interface 3.6).
     #[n(2)]
@@ -49,6 +57,9 @@ pub enum Waiting {
         /// How much.
         #[n(0)]
         amount: Centavos,
+        /// The account that a withdrawal goes to.
+        #[n(1)]
+        destination: Option<Sealed>,
     },
 }
 
@@ -72,22 +83,31 @@ pub(super) struct WaitingSet {
 }
 
 impl WaitingSet {
-    /// Counts an event that is about a ledger, and about this recipient if it is about one.
-    pub(super) fn count(&mut self, event: &Event, about: LedgerId, recipient: Option<ObjectId>) {
+    /// Counts an event of a Record that is about a ledger, and about this recipient if it is about one.
+    pub(super) fn count(&mut self, event: &Event, about: LedgerId, recipient: Option<ObjectId>, record: &Record) {
         match (event, recipient) {
             (Event::RecipientRegistered { .. } | Event::RecipientRegisteredAgain { .. }, Some(id)) => {
                 self.put(about, id, Waiting::Recipient);
             }
-            (Event::RecipientApproved { .. } | Event::RecipientRejected { .. }, Some(id)) => self.remove(about, id),
+            (Event::BankAccountChanged { active: true, .. }, Some(id)) => self.put(about, id, Waiting::BankAccount),
+            (
+                Event::RecipientApproved { .. }
+                | Event::RecipientRejected { .. }
+                | Event::BankAccountApproved { .. }
+                | Event::BankAccountRejected { .. },
+                Some(id),
+            ) => self.remove(about, id),
             (Event::WithdrawalRequested { id, amount, .. }, _) => {
-                self.put(about, *id, Waiting::Withdrawal { amount: *amount });
+                self.put(about, *id, Waiting::Withdrawal { amount: *amount, destination: record.personal.clone() });
             }
             (Event::WithdrawalApproved { id }, _) => {
-                if let Some(Waiting::Withdrawal { amount }) = self.by_ledger.get(&(about, *id)).cloned() {
-                    self.put(about, *id, Waiting::Payout { amount });
+                if let Some(Waiting::Withdrawal { amount, destination }) = self.by_ledger.get(&(about, *id)).cloned() {
+                    self.put(about, *id, Waiting::Payout { amount, destination });
                 }
             }
-            (Event::CashoutCreated { id, amount, .. }, _) => self.put(about, *id, Waiting::Payout { amount: *amount }),
+            (Event::CashoutCreated { id, amount, .. }, _) => {
+                self.put(about, *id, Waiting::Payout { amount: *amount, destination: None });
+            }
             (Event::RefundRequested { id, charge, amount, .. }, _) => {
                 self.put(about, *id, Waiting::Refund { charge: *charge, amount: *amount });
             }

@@ -8,6 +8,7 @@ use ledger::entry::{Entry, Side};
 use ledger::event::Event;
 use ledger::id::{Fingerprint, GroupNumber, LedgerId};
 use ledger::invariants::{GroupBooks, Violation};
+use ledger::personal::SealedFor;
 use ledger::postings;
 use ledger::record::{IDEMPOTENCY_KEPT_MS, Record};
 use ledger::time::Timestamp;
@@ -149,17 +150,21 @@ impl Checker<'_> {
 
     fn sealed(&mut self, at: Sequence, record: &Record) -> Result<(), VerifyError> {
         if let Some(sealed) = &record.personal {
-            let state = self.keyring.map(|keyring| keyring.inspect(sealed)).transpose()?;
+            let state = self.keyring.map(|keyring| keyring.inspect(record.personal_for(), sealed)).transpose()?;
             self.count_sealed(at, record, state, "personal data")?;
         }
         for event in &record.events {
-            if let Event::ApiKeyCreated { webhook_secret, .. } | Event::WebhookSecretRotated { webhook_secret, .. } =
-                event
-            {
-                let opens = self.keyring.map(|keyring| keyring.open_secret(webhook_secret).is_some());
-                let state = opens.map(|opens| if opens { SealedState::Opens } else { SealedState::Damaged });
-                self.count_sealed(at, record, state, "a webhook secret")?;
-            }
+            let (secret, what, sealed_for) = match event {
+                Event::ApiKeyCreated { id, webhook_secret, .. }
+                | Event::WebhookSecretRotated { id, webhook_secret, .. } => {
+                    (webhook_secret, "a webhook secret", SealedFor::webhook_secret(*id))
+                }
+                Event::CardStored { id, token, .. } => (token, "a card's token", SealedFor::card_token(*id)),
+                _ => continue,
+            };
+            let opens = self.keyring.map(|keyring| keyring.open_secret(sealed_for, secret).is_some());
+            let state = opens.map(|opens| if opens { SealedState::Opens } else { SealedState::Damaged });
+            self.count_sealed(at, record, state, what)?;
         }
         Ok(())
     }

@@ -5,9 +5,10 @@ use ledger::account::Account::{self, AcquirerReceivable, Capital, ContraSplits, 
 use ledger::entry::{Entry, Posting, Side};
 use ledger::event::{CardBrand, CardFace, Event};
 use ledger::fees::{PaymentMethod, Settings};
-use ledger::id::{Fingerprint, GroupNumber, IdKey, LedgerId, RecipientNumber};
+use ledger::id::{Fingerprint, GroupNumber, IdKey, LedgerId, ObjectId, RecipientNumber};
 use ledger::merchant::{MerchantCommand, MerchantState, SplitOrder};
 use ledger::money::Centavos;
+use ledger::personal::SealedFor;
 use ledger::postings;
 use ledger::recipient::RecipientState;
 use ledger::record::{Decision, Idempotency, Record};
@@ -82,7 +83,8 @@ fn records(keyring: &Keyring) -> Vec<Record> {
     let ids = IdKey::new([3; 16]);
     let begin = Timestamp(1_790_000_000_000);
     let id = |number| ids.object(GROUP, begin, number);
-    let seal = |text: &str| keyring.seal(begin, text.as_bytes()).unwrap();
+    let seal = |sealed_for, text: &str| keyring.seal(sealed_for, begin, text.as_bytes()).unwrap();
+    let document = Fingerprint([1; 16]);
     let mut state = MerchantState::default();
     let mut records: Vec<Record> = Vec::new();
     let mut decided = |decision: Decision, state: &mut MerchantState, now: Timestamp| {
@@ -94,14 +96,18 @@ fn records(keyring: &Keyring) -> Vec<Record> {
     let recipient = ids.recipient(GROUP, RecipientNumber(1), begin, 9);
     let split = |amount| vec![SplitOrder { recipient, amount: Centavos(amount) }];
     let commands = [
-        MerchantCommand::Open { id: id(1), settings, profile: seal("Estúdio") },
+        MerchantCommand::Open { id: id(1), settings, profile: seal(SealedFor::merchant(GROUP), "Estúdio") },
         MerchantCommand::CreateApiKey {
             id: id(2),
             digest: [2; 32],
             webhook_url: None,
-            webhook_secret: keyring.seal_secret(b"whsec").unwrap(),
+            webhook_secret: keyring.seal_secret(SealedFor::webhook_secret(id(2)), b"whsec").unwrap(),
         },
-        MerchantCommand::RegisterRecipient { random: 9, document: Fingerprint([1; 16]), profile: seal("Ana") },
+        MerchantCommand::RegisterRecipient {
+            random: 9,
+            document,
+            profile: seal(SealedFor::recipient(document), "Ana"),
+        },
         MerchantCommand::ApproveRecipient { id: recipient },
         MerchantCommand::OpenCard {
             charge: id(3),
@@ -110,7 +116,7 @@ fn records(keyring: &Keyring) -> Vec<Record> {
             installments: 1,
             splits: split(3_500),
             card: CardFace { bin: 411_111, last4: 1_111, brand: CardBrand::Visa },
-            payer: seal("Maria"),
+            payer: seal(SealedFor::payer(id(3)), "Maria"),
         },
         MerchantCommand::CaptureCard { charge: id(3), acquirer_mdr: Centavos(299) },
         MerchantCommand::OpenPix {
@@ -118,7 +124,7 @@ fn records(keyring: &Keyring) -> Vec<Record> {
             amount: Centavos(8_000),
             splits: split(1_000),
             expires_at: begin.plus_days(1),
-            payer: seal("José"),
+            payer: seal(SealedFor::payer(id(4)), "José"),
         },
         MerchantCommand::ConfirmPix { charge: id(4), end_to_end_id: "E1".to_owned() },
     ];
@@ -206,7 +212,22 @@ fn an_empty_journal_verifies() {
 #[test]
 fn seeded_damage_is_found_where_it_is() {
     type Damage = fn(&mut Vec<Record>);
-    let cases: [(&str, Damage, Promise, u64); 13] = [
+    let cases: [(&str, Damage, Promise, u64); 15] = [
+        (
+            "the payer of another charge",
+            |records| records[4].personal = records[6].personal.clone(),
+            Promise::Sealed,
+            5,
+        ),
+        (
+            "the webhook secret of another API key",
+            |records| match &mut records[1].events[0] {
+                Event::ApiKeyCreated { id, .. } => *id = ObjectId(id.0 + 1),
+                other => panic!("{other:?}"),
+            },
+            Promise::Sealed,
+            2,
+        ),
         ("a wrong ordinal", |records| records[4].ordinal = 6, Promise::Ordinal, 5),
         ("a lost Record", |records| drop(records.remove(6)), Promise::Ordinal, 7),
         ("a Record twice", |records| records.insert(6, records[5].clone()), Promise::Ordinal, 7),

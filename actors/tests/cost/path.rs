@@ -120,7 +120,7 @@ fn command(
 ) -> Vec<Submission> {
     let permit = room.try_take(Sender::Door, 1_024).expect("there is room");
     let mut effects = Effects::default();
-    let order = Order { command, key, unique: None, operator: None, permit };
+    let order = Order { command, key, unique: None, requester: None, permit };
     let outcome = merchant.command(order, now, ids, &mut effects);
     assert!(matches!(outcome, Outcome::Recorded(_)), "{outcome:?}");
     effects.submissions

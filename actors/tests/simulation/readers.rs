@@ -215,7 +215,7 @@ impl Expected {
         let mut expected = Self::default();
         let mut balances: BTreeMap<(GroupNumber, OperationAccount), Centavos> = BTreeMap::new();
         for (sequence, record) in audit.records() {
-            if record.operator.is_some() {
+            if record.is_audited() {
                 expected.by_operators.push((record.owner.group(), sequence));
             }
             let Some(group) = record.owner.group() else { continue };
@@ -240,7 +240,7 @@ impl Expected {
                 self.recipients.insert(ledger(number), *id);
                 self.wait_for_review(ledger(number));
             }
-            Event::RecipientRegisteredAgain { number } => self.wait_for_review(ledger(number)),
+            Event::RecipientRegisteredAgain { number, .. } => self.wait_for_review(ledger(number)),
             Event::RecipientApproved { number } | Event::RecipientRejected { number, .. } => {
                 self.waiting.remove(&self.recipients[&ledger(number)]);
             }

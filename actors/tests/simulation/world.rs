@@ -18,7 +18,7 @@ use actors::store::{Block, Damage, MemoryStore, Partition, PowerCut, Reached, Se
 use ledger::event::Event;
 use ledger::id::{IdKey, LedgerId};
 use ledger::merchant::MerchantCommand;
-use ledger::record::Record;
+use ledger::record::{Record, Requester};
 use ledger::time::Timestamp;
 
 use crate::actor::{Actor, Answer, Ask, Core, Inbox, Message, Outgoing, Reply, Request, Stage};
@@ -763,8 +763,8 @@ impl World {
         let reply = match ask {
             Ask::Command(command) => {
                 let was_due = actor.core.is_due(self.now);
-                let operator = is_operators(&command).then(|| "operator".to_owned());
-                let order = Order { command, key, unique: None, operator, permit };
+                let requester = is_operators(&command).then(|| Requester::Operator("operator".to_owned()));
+                let order = Order { command, key, unique: None, requester, permit };
                 let outcome = actor.core.command(order, self.now, &self.ids, &mut effects);
                 let is_recorded = matches!(outcome, Outcome::Recorded(_));
                 if effects.submissions.len() > usize::from(is_recorded) {

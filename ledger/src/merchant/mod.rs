@@ -41,7 +41,7 @@ pub use cashout::{CashoutOutcome, OpenCashout};
 pub use dispute::DisputeOrder;
 pub use plans::Plan;
 pub use refund::{CARD_WINDOW_DAYS, ChargeFacts, PIX_WINDOW_DAYS, RefundOrder};
-pub use sub_recipients::{Recipient, RecipientStatus};
+pub use sub_recipients::{BankReview, Recipient, RecipientStatus};
 pub use subscriptions::{Subscription, SubscriptionChange, SubscriptionOrder};
 
 /// A part of a charge as the caller names it.
@@ -136,6 +136,8 @@ pub enum MerchantCommand {
         standing: Sealed,
         /// The new profile, whole.
         profile: Sealed,
+        /// True when its bank account is another than the standing one's.
+        bank_account_changed: bool,
     },
     /// Create a card charge (interface 2.1): the intent, before the acquirer is called.
     OpenCard {
@@ -390,7 +392,9 @@ impl MerchantState {
             Command::SubmitRecipient { id } => self.submit_recipient(id, ids),
             Command::ApproveRecipient { id } => self.approve_recipient(id, ids),
             Command::RejectRecipient { id, notes } => self.reject_recipient(id, notes, ids),
-            Command::ChangeRecipient { id, standing, profile } => self.change_recipient(id, &standing, profile, ids),
+            Command::ChangeRecipient { id, standing, profile, bank_account_changed } => {
+                self.change_recipient(id, &standing, profile, bank_account_changed, ids)
+            }
             Command::OpenCard { charge, amount, method, installments, splits, card, payer } => {
                 let terms = self.terms(amount, method, installments, &splits, ids)?;
                 Ok(Decision {
@@ -580,18 +584,24 @@ impl MerchantState {
                 status: RecipientStatus::Draft,
                 document: *document,
                 profile: record.personal.clone().unwrap_or_default(),
+                bank_review: None,
             }),
-            Event::RecipientRegisteredAgain { number } => {
+            Event::RecipientRegisteredAgain { number, .. } => {
                 let profile = record.personal.clone().unwrap_or_default();
                 self.recipients.change(*number, |recipient| {
                     recipient.status = RecipientStatus::Draft;
                     recipient.profile = profile;
                 });
             }
-            Event::RecipientChanged { number } => {
+            Event::RecipientChanged { number, .. } => {
                 let profile = record.personal.clone().unwrap_or_default();
                 self.recipients.change(*number, |recipient| recipient.profile = profile);
             }
+            Event::BankAccountChanged { number, active } => {
+                self.set_bank_review(*number, active.then_some(BankReview::Pending));
+            }
+            Event::BankAccountApproved { number } => self.set_bank_review(*number, None),
+            Event::BankAccountRejected { number, .. } => self.set_bank_review(*number, Some(BankReview::Rejected)),
             Event::RecipientSubmitted { number } => self.set_recipient_status(*number, RecipientStatus::Pending),
             Event::RecipientApproved { number } => self.set_recipient_status(*number, RecipientStatus::Active),
             Event::RecipientRejected { number, .. } => self.set_recipient_status(*number, RecipientStatus::Rejected),

@@ -27,6 +27,18 @@ pub enum RecipientStatus {
     Rejected,
 }
 
+/// Where the review of a changed bank account stands. Splits are not held up by it; withdrawals are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+#[cbor(index_only)]
+pub enum BankReview {
+    /// It waits for a decision.
+    #[n(0)]
+    Pending,
+    /// It was refused and must be changed again.
+    #[n(1)]
+    Rejected,
+}
+
 /// A recipient, as its merchant keeps it.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct Recipient {
@@ -42,6 +54,9 @@ pub struct Recipient {
     /// Its registration.
     #[n(3)]
     pub profile: Sealed,
+    /// Where the review of its bank account stands; none when the account was approved, with the registration or by itself.
+    #[n(4)]
+    pub bank_review: Option<BankReview>,
 }
 
 impl MerchantState {
@@ -74,9 +89,10 @@ impl MerchantState {
             return Ok(Decision { events: vec![registered], personal: Some(profile) });
         };
         Ok(match self.recipient(number).map(|recipient| recipient.status) {
-            Some(RecipientStatus::Rejected) => {
-                Decision { events: vec![Event::RecipientRegisteredAgain { number }], personal: Some(profile) }
-            }
+            Some(RecipientStatus::Rejected) => Decision {
+                events: vec![Event::RecipientRegisteredAgain { number, document: Some(document) }],
+                personal: Some(profile),
+            },
             _ => Decision::default(),
         })
     }
@@ -91,13 +107,17 @@ impl MerchantState {
     }
 
     pub(super) fn approve_recipient(&self, id: ObjectId, ids: &IdKey) -> Result<Decision, Rejection> {
-        let number = self.undecided_recipient(id, ids)?;
-        Ok(Decision::of(Event::RecipientApproved { number }))
+        Ok(Decision::of(match self.undecided_recipient(id, ids)? {
+            (number, Review::Registration) => Event::RecipientApproved { number },
+            (number, Review::BankAccount) => Event::BankAccountApproved { number },
+        }))
     }
 
     pub(super) fn reject_recipient(&self, id: ObjectId, notes: String, ids: &IdKey) -> Result<Decision, Rejection> {
-        let number = self.undecided_recipient(id, ids)?;
-        Ok(Decision::of(Event::RecipientRejected { number, notes }))
+        Ok(Decision::of(match self.undecided_recipient(id, ids)? {
+            (number, Review::Registration) => Event::RecipientRejected { number, notes },
+            (number, Review::BankAccount) => Event::BankAccountRejected { number, notes },
+        }))
     }
 
     /// A rejected recipient is not changed but registered again. `standing` is the profile that the new one was merged from.
@@ -106,6 +126,7 @@ impl MerchantState {
         id: ObjectId,
         standing: &Sealed,
         profile: Sealed,
+        bank_account_changed: bool,
         ids: &IdKey,
     ) -> Result<Decision, Rejection> {
         let (number, recipient) = self.find_recipient(id, ids).ok_or(Rejection::RecipientNotFound)?;
@@ -115,18 +136,36 @@ impl MerchantState {
         if recipient.profile != *standing {
             return Err(Rejection::RecipientChangedMeanwhile);
         }
-        Ok(Decision { events: vec![Event::RecipientChanged { number }], personal: Some(profile) })
+        let bank_account = bank_account_changed
+            .then_some(Event::BankAccountChanged { number, active: recipient.status == RecipientStatus::Active });
+        let events = [Event::RecipientChanged { number, document: Some(recipient.document) }]
+            .into_iter()
+            .chain(bank_account)
+            .collect();
+        Ok(Decision { events, personal: Some(profile) })
     }
 
     pub(super) fn set_recipient_status(&mut self, number: RecipientNumber, status: RecipientStatus) {
         self.recipients.change(number, |recipient| recipient.status = status);
     }
 
-    fn undecided_recipient(&self, id: ObjectId, ids: &IdKey) -> Result<RecipientNumber, Rejection> {
+    pub(super) fn set_bank_review(&mut self, number: RecipientNumber, review: Option<BankReview>) {
+        self.recipients.change(number, |recipient| recipient.bank_review = review);
+    }
+
+    /// What of a recipient waits for a decision.
+    fn undecided_recipient(&self, id: ObjectId, ids: &IdKey) -> Result<(RecipientNumber, Review), Rejection> {
         let (number, recipient) = self.find_recipient(id, ids).ok_or(Rejection::RecipientNotFound)?;
-        match recipient.status {
-            RecipientStatus::Draft | RecipientStatus::Pending => Ok(number),
-            RecipientStatus::Active | RecipientStatus::Rejected => Err(Rejection::RecipientAlreadyDecided),
+        match (recipient.status, recipient.bank_review) {
+            (RecipientStatus::Draft | RecipientStatus::Pending, _) => Ok((number, Review::Registration)),
+            (RecipientStatus::Active, Some(BankReview::Pending)) => Ok((number, Review::BankAccount)),
+            (RecipientStatus::Active | RecipientStatus::Rejected, _) => Err(Rejection::RecipientAlreadyDecided),
         }
     }
+}
+
+/// What of a recipient is decided on.
+enum Review {
+    Registration,
+    BankAccount,
 }

@@ -18,6 +18,7 @@ use std::collections::BTreeMap;
 use crate::event::{Cut, Event, Settlement, Split, SplitKey};
 use crate::id::{LedgerId, ObjectId, RecipientNumber};
 use crate::money::{Centavos, Rate};
+use crate::personal::Sealed;
 use crate::record::{Decision, Record};
 use crate::rejection::Rejection;
 use crate::section::Sums;
@@ -52,6 +53,8 @@ pub enum RecipientCommand {
     Withdraw {
         /// The withdrawal's id.
         id: ObjectId,
+        /// The account that the money goes to, whatever the registration says later: a [`crate::personal::BankAccount`].
+        destination: Sealed,
     },
     /// An administrator approves the pending withdrawal; its money is to be sent.
     ApproveWithdrawal {
@@ -135,7 +138,7 @@ impl RecipientState {
     /// Decides a command; changes nothing. `cut` is how far this state has come.
     pub fn decide(&self, command: RecipientCommand, now: Timestamp, cut: Cut) -> Result<Decision, Rejection> {
         match command {
-            RecipientCommand::Withdraw { id } => self.withdraw(id, cut),
+            RecipientCommand::Withdraw { id, destination } => self.withdraw(id, destination, cut),
             RecipientCommand::ApproveWithdrawal { id } => {
                 self.undecided(id)?;
                 Ok(Decision::of(Event::WithdrawalApproved { id }))
@@ -158,7 +161,7 @@ impl RecipientState {
         self.exceptions.forget_through(record.effective_at.minute());
         self.outflow.forget_returnable(record.effective_at);
         for event in &record.events {
-            self.apply(event, record.effective_at);
+            self.apply(event, record);
         }
     }
 
@@ -236,7 +239,7 @@ impl RecipientState {
         self.debts.iter().map(|debt| debt.left()).sum()
     }
 
-    fn apply(&mut self, event: &Event, at: Timestamp) {
+    fn apply(&mut self, event: &Event, record: &Record) {
         match event {
             Event::Matured { dues, .. } => {
                 for due in dues {
@@ -253,10 +256,13 @@ impl RecipientState {
                     consumed: *consumed,
                     settlements: settlements.clone(),
                     approved_at: None,
+                    destination: record.personal.clone(),
                 });
             }
-            Event::WithdrawalApproved { .. } => self.outflow.approve(at),
-            Event::WithdrawalPaid { amount, returnable_until, .. } => self.outflow.pay(*amount, at, *returnable_until),
+            Event::WithdrawalApproved { .. } => self.outflow.approve(record.effective_at),
+            Event::WithdrawalPaid { amount, returnable_until, .. } => {
+                self.outflow.pay(*amount, record.effective_at, *returnable_until);
+            }
             Event::WithdrawalRejected { amount, .. } => {
                 self.available += *amount;
                 if let Some(withdrawal) = self.outflow.withdrawal.take() {

@@ -7,6 +7,7 @@ use super::RecipientState;
 use crate::event::{Cut, Event, Settlement, Span};
 use crate::id::ObjectId;
 use crate::money::Centavos;
+use crate::personal::Sealed;
 use crate::record::Decision;
 use crate::rejection::Rejection;
 use crate::time::Timestamp;
@@ -47,6 +48,9 @@ pub struct Withdrawal {
     /// When an administrator approved it.
     #[n(5)]
     pub approved_at: Option<Timestamp>,
+    /// The account that the money goes to: a [`crate::personal::BankAccount`]. None in a withdrawal that an older release was asked for.
+    #[n(6)]
+    pub destination: Option<Sealed>,
 }
 
 /// A withdrawal that was paid and may still come back from the bank.
@@ -189,7 +193,7 @@ impl Outflow {
 }
 
 impl RecipientState {
-    pub(super) fn withdraw(&self, id: ObjectId, cut: Cut) -> Result<Decision, Rejection> {
+    pub(super) fn withdraw(&self, id: ObjectId, destination: Sealed, cut: Cut) -> Result<Decision, Rejection> {
         let outflow = &self.outflow;
         if outflow.withdrawal.is_some() {
             return Err(Rejection::WithdrawalPending);
@@ -198,13 +202,14 @@ impl RecipientState {
             return Err(Rejection::NothingAvailable);
         }
         let new = Span { after: outflow.covered, through: cut };
-        Ok(Decision::of(Event::WithdrawalRequested {
+        let requested = Event::WithdrawalRequested {
             id,
             amount: self.available,
             spans: joined(outflow.holes.iter().copied().chain([new]).collect()),
             consumed: outflow.consumed,
             settlements: outflow.settlements.clone(),
-        }))
+        };
+        Ok(Decision { events: vec![requested], personal: Some(destination) })
     }
 
     /// The pending withdrawal, if it is this one and nobody has decided on it.

@@ -217,6 +217,10 @@ fn seen(key: &str, world: &World, events: &[Event]) -> String {
             days.collect::<Vec<_>>().join(",")
         }
         Some((name, "status")) => status_name(world.registration(name).status),
+        Some((name, "review")) => match world.registration(name).bank_review {
+            None => "none".to_owned(),
+            Some(review) => format!("{review:?}").to_lowercase(),
+        },
         Some((name, "data")) => text(&world.registration(name).profile.bytes),
         Some((name, "count")) => {
             let documents =

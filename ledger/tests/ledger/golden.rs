@@ -64,7 +64,10 @@ fn an_event_or_an_account_of_a_later_release_is_refused() {
 fn items_that_a_later_release_appends_are_skipped() {
     for (name, record) in samples() {
         let mut longer = bytes(&record);
-        longer[1] = 0x8B;
+        if record.api_key.is_none() {
+            longer.push(0xF6);
+        }
+        longer[1] = 0x8C;
         longer.extend([0x82, 0x01, 0xA1, 0x02, 0x63, b'n', b'e', b'w']);
         longer.push(0xF6);
         assert_eq!(Record::decode(&longer).unwrap(), record, "{name}");
@@ -181,6 +184,7 @@ pub(crate) fn samples() -> Vec<(&'static str, Record)> {
         ..record
     };
     let by_operator = |record: Record| Record { operator: Some("maria".to_owned()), ..record };
+    let by_key = |record: Record| Record { api_key: Some(id(8)), ..record };
     let card = CardFace { bin: 411_111, last4: 1111, brand: CardBrand::Mastercard };
     let end_to_end_id = "E0000000020260101120000000000001".to_owned();
     let due = |minute, amount| Due { minute: Minute(minute), amount: Centavos(amount) };
@@ -309,7 +313,10 @@ pub(crate) fn samples() -> Vec<(&'static str, Record)> {
                 Event::RecipientRegistered { number, id: id(4), document: Fingerprint([0xCC; 16]) },
             ))),
         ),
-        ("recipient-registered-again", with_person(one(merchant, Event::RecipientRegisteredAgain { number }))),
+        (
+            "recipient-registered-again",
+            with_person(one(merchant, Event::RecipientRegisteredAgain { number, document: None })),
+        ),
         ("recipient-submitted", one(merchant, Event::RecipientSubmitted { number })),
         ("recipient-approved", by_operator(one(merchant, Event::RecipientApproved { number }))),
         (
@@ -378,7 +385,29 @@ pub(crate) fn samples() -> Vec<(&'static str, Record)> {
         ("matured-recipient", one(recipient, matured(Some(Timestamp(1_769_860_800_000))))),
         ("acquirer-paid", one(merchant, Event::AcquirerPaid { dues: vec![due(29_497_680, 9_701)] })),
         ("deficit-recovered", one(merchant, Event::DeficitRecovered { amount: Centavos(496) })),
-        ("recipient-changed", with_person(one(merchant, Event::RecipientChanged { number }))),
+        ("recipient-changed", with_person(one(merchant, Event::RecipientChanged { number, document: None }))),
+        (
+            "bank-account-changed",
+            by_key(with_person(
+                Decision {
+                    events: vec![
+                        Event::RecipientChanged { number, document: Some(Fingerprint([0x33; 16])) },
+                        Event::BankAccountChanged { number, active: true },
+                        Event::BankAccountChanged { number, active: false },
+                    ],
+                    personal: None,
+                }
+                .into_record(merchant, 42, Timestamp(1_767_268_830_501)),
+            )),
+        ),
+        ("bank-account-approved", by_operator(one(merchant, Event::BankAccountApproved { number }))),
+        (
+            "bank-account-rejected",
+            by_operator(one(
+                merchant,
+                Event::BankAccountRejected { number, notes: "conta de outra pessoa".to_owned() },
+            )),
+        ),
         (
             "cashout-created",
             with_person(asked(one(
@@ -416,6 +445,19 @@ pub(crate) fn samples() -> Vec<(&'static str, Record)> {
                 personal: None,
             }
             .into_record(merchant, 42, Timestamp(1_767_268_830_501)),
+        ),
+        (
+            "withdrawal-requested-to-an-account",
+            by_key(with_person(asked(one(
+                recipient,
+                Event::WithdrawalRequested {
+                    id: id(5),
+                    amount: Centavos(1_952),
+                    spans: vec![Span { after: Cut::default(), through: cut }],
+                    consumed: Centavos::ZERO,
+                    settlements: Vec::new(),
+                },
+            )))),
         ),
         (
             "withdrawal-requested",

@@ -7,6 +7,7 @@ use crate::world::World;
 use ledger::event::{Cut, Event, SplitKey};
 use ledger::id::{LedgerId, ObjectId};
 use ledger::money::Rate;
+use ledger::personal::Sealed;
 use ledger::recipient::{CardSplit, RecipientCommand, RecipientState, TransferOutcome};
 use ledger::record::{Decision, Record};
 use ledger::time::Timestamp;
@@ -207,7 +208,7 @@ fn command(
     let pending = state.standing().withdrawal;
     match turn {
         Turn::Receive | Turn::Mature { .. } => None,
-        Turn::Withdraw => Some(RecipientCommand::Withdraw { id }),
+        Turn::Withdraw => Some(RecipientCommand::Withdraw { id, destination: Sealed::default() }),
         Turn::Decide { well } => {
             let Some(pending) = pending else {
                 let id = state.returnable().first().filter(|_| !well)?.withdrawal.id;

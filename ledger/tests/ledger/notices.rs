@@ -64,6 +64,7 @@ fn what_a_step_tells() {
 fn what_moves_money_out_is_told() {
     let (id, charge) = (ObjectId(7), ObjectId(9));
     let (merchant, ana) = (LedgerId::Merchant(GroupNumber(1)), LedgerId::Recipient(GroupNumber(1), RecipientNumber(2)));
+    let number = RecipientNumber(2);
     let (amount, notes, drawn) = (Centavos(500), || "x".to_owned(), Drawn::default());
     let split = |index| AnticipatedSplit {
         split: SplitKey { charge, index },
@@ -72,6 +73,10 @@ fn what_moves_money_out_is_told() {
         fee: Centavos(24),
     };
     let cases = [
+        (merchant, Event::BankAccountChanged { number, active: true }, "recipient.bank_account_changed 2"),
+        (merchant, Event::BankAccountChanged { number, active: false }, ""),
+        (merchant, Event::BankAccountApproved { number }, "recipient.bank_account_approved 2"),
+        (merchant, Event::BankAccountRejected { number, notes: notes() }, "recipient.bank_account_rejected 2"),
         (ana, Event::WithdrawalApproved { id }, ""),
         (
             ana,
@@ -169,8 +174,10 @@ fn what_moves_money_out_is_told() {
         match subjects.as_slice() {
             [] => assert_eq!(expected, ""),
             [first, rest @ ..] => {
-                assert_eq!(*first, Subject::Object(id), "{expected}");
-                let second = if of_charge { Subject::Object(charge) } else { Subject::Recipient(RecipientNumber(2)) };
+                let of_recipient = expected.starts_with("recipient.");
+                let about = if of_recipient { Subject::Recipient(number) } else { Subject::Object(id) };
+                assert_eq!(*first, about, "{expected}");
+                let second = if of_charge { Subject::Object(charge) } else { Subject::Recipient(number) };
                 assert!(rest.iter().all(|subject| *subject == second), "{expected}");
             }
         }

@@ -73,6 +73,11 @@ const LESSONS: &[(&str, &[&str], &[&str])] = &[
         &["register zoe", "submit zoe", "approve zoe", "reject dora", "register dora", "change zoe new"],
     ),
     (
+        "Review of a changed bank account",
+        &[],
+        &["change-account ana new", "approve ana", "change-account ana newer", "reject ana"],
+    ),
+    (
         "A withdrawal is asked for, approved, and taken by the institution",
         &["open-pix p 8000 ana=1000", "pay p"],
         &["withdraw ana w", "approve-withdrawal ana w", "settle ana w taken"],

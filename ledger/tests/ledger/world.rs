@@ -205,7 +205,7 @@ impl World {
     /// Withdrawals, and `anticipate ana d2 c.0 c.1`: a split reads as its charge and its place in it.
     fn recipient_command(&mut self, verb: &str, number: RecipientNumber, rest: &[&str]) -> RecipientCommand {
         match (verb, rest) {
-            ("withdraw", [name]) => RecipientCommand::Withdraw { id: self.name(name) },
+            ("withdraw", [name]) => RecipientCommand::Withdraw { id: self.name(name), destination: Sealed::default() },
             ("approve-withdrawal", [name]) => RecipientCommand::ApproveWithdrawal { id: self.id(name) },
             ("reject-withdrawal", [name]) => {
                 RecipientCommand::RejectWithdrawal { id: self.id(name), notes: "another account".to_owned() }
@@ -348,12 +348,20 @@ impl World {
             ("change", [name, data]) => {
                 let (id, profile) = (self.id(name), sealed(data));
                 let standing = self.merchant.find_recipient(id, &self.ids).map(|(_, known)| known.profile.clone());
-                MerchantCommand::ChangeRecipient { id, standing: standing.unwrap_or_default(), profile }
+                let (standing, bank_account_changed) = (standing.unwrap_or_default(), false);
+                MerchantCommand::ChangeRecipient { id, standing, profile, bank_account_changed }
             }
+            ("change-account", [name, data]) => MerchantCommand::ChangeRecipient {
+                id: self.id(name),
+                standing: self.registration(name).profile.clone(),
+                profile: sealed(data),
+                bank_account_changed: true,
+            },
             ("change", [name, data, standing]) => MerchantCommand::ChangeRecipient {
                 id: self.id(name),
                 standing: sealed(standing),
                 profile: sealed(data),
+                bank_account_changed: false,
             },
             ("submit", [name]) => MerchantCommand::SubmitRecipient { id: self.id(name) },
             ("approve", [name]) => MerchantCommand::ApproveRecipient { id: self.id(name) },

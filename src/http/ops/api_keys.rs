@@ -8,7 +8,8 @@ use axum::response::Response;
 use ledger::event::Event;
 use ledger::id::{GroupNumber, LedgerId, ObjectId};
 use ledger::merchant::MerchantCommand;
-use ledger::record::Record;
+use ledger::personal::SealedFor;
+use ledger::record::{Record, Requester};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -117,9 +118,10 @@ pub async fn create(
             id,
             digest: ApiKeyText::digest(&text),
             webhook_url,
-            webhook_secret: app.engine.keyring().seal_secret(secret.as_bytes())?,
+            webhook_secret: app.engine.keyring().seal_secret(SealedFor::webhook_secret(id), secret.as_bytes())?,
         };
-        let outcome = app.engine.command(group, command, lookup, Some(operator.clone()), permit).await?;
+        let outcome =
+            app.engine.command(group, command, lookup, Some(Requester::Operator(operator.clone())), permit).await?;
         if let Settled::Recorded(_) = settled(outcome)? {
             let (api_key, webhook_secret) = (Some(text), Some(secret));
             return Ok(created(ApiKeyResponse { id: id.uuid().to_string(), api_key, webhook_secret }));
@@ -164,7 +166,7 @@ pub async fn revoke(
     let (id, group) = known(&app, &id)?;
     let permit = app.engine.permit(0)?;
     let command = MerchantCommand::RevokeApiKey { id };
-    settled(app.engine.command(group, command, None, Some(operator), permit).await?)?;
+    settled(app.engine.command(group, command, None, Some(Requester::Operator(operator)), permit).await?)?;
     Ok(ok(RevokedResponse { id: id.uuid().to_string(), revoked: true }))
 }
 
@@ -183,7 +185,7 @@ pub async fn change(
     if let Some(webhook_url) = wire.webhook_url {
         let permit = app.engine.permit(body.len())?;
         let command = MerchantCommand::ChangeApiKey { id, webhook_url: check(&app, webhook_url).await? };
-        settled(app.engine.command(group, command, None, Some(operator), permit).await?)?;
+        settled(app.engine.command(group, command, None, Some(Requester::Operator(operator)), permit).await?)?;
     }
     let row = app.engine.projector().api_key(id).ok_or_else(|| Problem::new(Code::Internal))?;
     Ok(ok(ApiKeyView { id: id.uuid().to_string(), webhook_url: row.webhook.url }))
@@ -211,9 +213,12 @@ pub async fn rotate_secret(
             Keyed::Fresh(lookup) => lookup,
         };
         let permit = app.engine.permit(body.len())?;
-        let webhook_secret = app.engine.keyring().seal_secret(new_secret()?.as_bytes())?;
+        let webhook_secret = new_secret()?;
+        let webhook_secret =
+            app.engine.keyring().seal_secret(SealedFor::webhook_secret(id), webhook_secret.as_bytes())?;
         let command = MerchantCommand::RotateWebhookSecret { id, webhook_secret };
-        let outcome = app.engine.command(group, command, lookup, Some(operator.clone()), permit).await?;
+        let outcome =
+            app.engine.command(group, command, lookup, Some(Requester::Operator(operator.clone())), permit).await?;
         if let Settled::Recorded(record) = settled(outcome)? {
             return rotated(&app, &record);
         }
@@ -224,7 +229,9 @@ pub async fn rotate_secret(
 /// The secret that a Record made.
 fn rotated(app: &App, record: &Record) -> Result<Response, Problem> {
     let secret = record.events.iter().find_map(|event| match event {
-        Event::WebhookSecretRotated { webhook_secret, .. } => app.engine.keyring().open_secret(webhook_secret),
+        Event::WebhookSecretRotated { id, webhook_secret, .. } => {
+            app.engine.keyring().open_secret(SealedFor::webhook_secret(*id), webhook_secret)
+        }
         _ => None,
     });
     let webhook_secret = secret.and_then(|secret| String::from_utf8(secret).ok());

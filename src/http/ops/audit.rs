@@ -1,4 +1,5 @@
-//! The audit trail: every Record that an operator asked for. It is written with the Record and can't be written without it.
+//! The audit trail: every Record that an operator asked for, and every change of a recipient's bank account, which a merchant's API key
+//! asks for. It is written with the Record and can't be written without it.
 
 use std::sync::Arc;
 
@@ -18,15 +19,19 @@ use crate::http::charges::recipient_id;
 use crate::http::problem::{Code, Problem};
 use crate::http::reply::{List, PageQuery, list_of, query, single, time};
 
-/// One thing that an operator did.
+/// One thing that an operator did, or a change of where money goes.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct AuditRow {
     /// When it took effect.
     #[schema(format = "date-time")]
     at: String,
-    /// The operator's name, as configured with the token.
-    #[schema(example = "ana")]
-    operator: String,
+    /// The operator's name, as configured with the token; null when a merchant's API key did it.
+    #[schema(required, example = "ana")]
+    operator: Option<String>,
+    /// The API key, when one did it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, format = "uuid")]
+    api_key_id: Option<String>,
     /// What was done.
     #[schema(pattern = "^(create|change|revoke|rotate_secret|approve|reject|open|accept|release|advance)$")]
     action: &'static str,
@@ -34,7 +39,7 @@ pub struct AuditRow {
     #[schema(required, format = "uuid")]
     merchant_id: Option<String>,
     /// To what it was done.
-    #[schema(pattern = "^(merchant|api_key|recipient|withdrawal|refund|dispute|clock)$")]
+    #[schema(pattern = "^(merchant|api_key|recipient|bank_account|withdrawal|refund|dispute|clock)$")]
     kind: &'static str,
     /// Of what it was done to; null for the clock.
     #[schema(required, format = "uuid")]
@@ -83,7 +88,8 @@ fn row(app: &App, sequence: Sequence) -> Result<AuditRow, Problem> {
     let (action, kind, id, notes) = told(app, &record).ok_or_else(|| Problem::new(Code::Internal))?;
     Ok(AuditRow {
         at: time(record.effective_at),
-        operator: record.operator.unwrap_or_default(),
+        operator: record.operator,
+        api_key_id: record.api_key.map(|key| key.uuid().to_string()),
         action,
         merchant_id: merchant.map(|id| id.uuid().to_string()),
         kind,
@@ -109,6 +115,11 @@ fn told(app: &App, record: &Record) -> Option<Told> {
         Event::RecipientApproved { number } => Some(("approve", "recipient", recipient(*number), None)),
         Event::RecipientRejected { number, notes } => {
             Some(("reject", "recipient", recipient(*number), Some(notes.clone())))
+        }
+        Event::BankAccountChanged { number, .. } => Some(("change", "bank_account", recipient(*number), None)),
+        Event::BankAccountApproved { number } => Some(("approve", "bank_account", recipient(*number), None)),
+        Event::BankAccountRejected { number, notes } => {
+            Some(("reject", "bank_account", recipient(*number), Some(notes.clone())))
         }
         Event::WithdrawalApproved { id } => Some(("approve", "withdrawal", Some(*id), None)),
         Event::WithdrawalRejected { id, notes, .. } => Some(("reject", "withdrawal", Some(*id), Some(notes.clone()))),

@@ -8,8 +8,8 @@ use ledger::event::DisputeKind;
 use ledger::id::{LedgerId, ObjectId};
 use ledger::merchant::{ChargeFacts, DisputeOrder, MerchantCommand};
 use ledger::money::{AMOUNT_MAX, Centavos};
-use ledger::personal::FreeText;
-use ledger::record::Record;
+use ledger::personal::{FreeText, SealedFor};
+use ledger::record::{Record, Requester};
 use serde::Deserialize;
 use utoipa::ToSchema;
 
@@ -64,20 +64,23 @@ pub async fn open(
         };
         let permit = app.engine.permit(body.len())?;
         // What the path names comes before what the body says, and that before what the charge allows.
-        let facts = match Charge::facts(&app, Caller { group }, charge) {
+        let facts = match Charge::facts(&app, Caller { group, key: None }, charge) {
             Err(problem) if problem.code() == Code::ChargeNotFound => return Err(problem),
             facts => facts,
         };
         let (kind, amount, reason) = check(&wire)?;
+        let id = app.new_id(group)?;
         let order = DisputeOrder {
             facts: facts?,
-            id: app.new_id(group)?,
+            id,
             kind,
             amount,
-            reason: app.engine.keyring().seal_value(app.engine.now(), &reason)?,
+            reason: app.engine.keyring().seal_value(SealedFor::reason(id), app.engine.now(), &reason)?,
         };
         let command = MerchantCommand::OpenDispute(Box::new(order));
-        match settled(app.engine.command(group, command, lookup, Some(operator.clone()), permit).await?)? {
+        match settled(
+            app.engine.command(group, command, lookup, Some(Requester::Operator(operator.clone())), permit).await?,
+        )? {
             Settled::Recorded(record) => return answer(&app, &record),
             Settled::KeyTaken => {}
             Settled::Unchanged => return Err(Problem::new(Code::Internal)),
@@ -146,7 +149,7 @@ async fn conclude(
         parse::<serde::de::IgnoredAny>(body)?;
     }
     let Dispute { id, charge, group, .. } = named(app, id)?;
-    let command = || Ok(command(id, Charge::facts(app, Caller { group }, charge)?));
+    let command = || Ok(command(id, Charge::facts(app, Caller { group, key: None }, charge)?));
     let route = format!("POST /ops/disputes/{}/{verb}", id.txid());
     let decided = decide(app, operator, group, &route, sent_key, body, command).await?;
     Ok(decided.shown(ok(named(app, &id.txid())?.view())))

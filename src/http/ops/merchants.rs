@@ -11,8 +11,8 @@ use ledger::fees::{Fees, Options, Settings};
 use ledger::id::{GroupNumber, LedgerId, ObjectId};
 use ledger::merchant::MerchantCommand;
 use ledger::money::{Centavos, Rate};
-use ledger::personal::{MerchantProfile, Sealed};
-use ledger::record::Record;
+use ledger::personal::{MerchantProfile, Sealed, SealedFor};
+use ledger::record::{Record, Requester};
 use rust_decimal::Decimal;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -294,9 +294,9 @@ pub async fn create(
     let command = MerchantCommand::Open {
         id: app.new_id(group)?,
         settings,
-        profile: app.engine.keyring().seal_value(app.engine.now(), &profile)?,
+        profile: app.engine.keyring().seal_value(SealedFor::merchant(group), app.engine.now(), &profile)?,
     };
-    let outcome = app.engine.command(group, command, lookup, Some(operator), permit).await?;
+    let outcome = app.engine.command(group, command, lookup, Some(Requester::Operator(operator)), permit).await?;
     match settled(outcome)? {
         Settled::Recorded(_) => Ok(created(view(&app, group)?)),
         Settled::Unchanged | Settled::KeyTaken => Err(Problem::new(Code::Internal)),
@@ -327,15 +327,15 @@ pub async fn change(
     let _one_at_a_time = app.opening.lock().await;
     let permit = app.engine.permit(body.len())?;
     let row = row(&app, group)?;
-    let mut profile = profile(&app, row.profiles.current());
+    let mut profile = profile(&app, group, row.profiles.current());
     let settings = check_change(&wire, row.settings, &mut profile)?;
     let is_new_profile = wire.name.is_some() || wire.city.is_some();
     let profile = match is_new_profile {
-        true => Some(app.engine.keyring().seal_value(app.engine.now(), &profile)?),
+        true => Some(app.engine.keyring().seal_value(SealedFor::merchant(group), app.engine.now(), &profile)?),
         false => None,
     };
     let command = MerchantCommand::Change { settings, profile };
-    settled(app.engine.command(group, command, None, Some(operator), permit).await?)?;
+    settled(app.engine.command(group, command, None, Some(Requester::Operator(operator)), permit).await?)?;
     Ok(ok(view(&app, group)?))
 }
 
@@ -353,7 +353,7 @@ fn row(app: &App, group: GroupNumber) -> Result<MerchantRow, Problem> {
 
 fn view(app: &App, group: GroupNumber) -> Result<MerchantView, Problem> {
     let row = row(app, group)?;
-    Ok(MerchantView::new(&row, &row.settings, profile(app, row.profiles.current())))
+    Ok(MerchantView::new(&row, &row.settings, profile(app, group, row.profiles.current())))
 }
 
 /// The merchant as the Record that opened it has it.
@@ -363,12 +363,14 @@ fn view_at_opening(app: &App, row: &MerchantRow, record: &Record) -> Result<Merc
         _ => None,
     });
     let settings = settings.ok_or_else(|| Problem::new(Code::Internal))?;
-    Ok(MerchantView::new(row, settings, profile(app, record.personal.as_ref())))
+    let profile = app.engine.keyring().open_personal(record).unwrap_or_default();
+    Ok(MerchantView::new(row, settings, profile))
 }
 
 /// A profile; an empty one when the personal data was erased.
-fn profile(app: &App, sealed: Option<&Sealed>) -> MerchantProfile {
-    sealed.and_then(|sealed| app.engine.keyring().open_value(sealed)).unwrap_or_default()
+fn profile(app: &App, group: GroupNumber, sealed: Option<&Sealed>) -> MerchantProfile {
+    let open = |sealed| app.engine.keyring().open_value(SealedFor::merchant(group), sealed);
+    sealed.and_then(open).unwrap_or_default()
 }
 
 fn check_new(wire: &MerchantRequest<'_>) -> Result<(Settings, MerchantProfile), Problem> {

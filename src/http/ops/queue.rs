@@ -6,6 +6,7 @@ use actors::projector::{Waiting, WaitingItem};
 use axum::extract::{FromRequestParts, State};
 use axum::http::request::Parts;
 use axum::response::Response;
+use ledger::personal::Sealed;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -16,6 +17,7 @@ use crate::http::json::Checker;
 use crate::http::problem::{Code, Problem};
 use crate::http::reply::{ok, query, single, time};
 use crate::http::sub_recipients::{find_recipient, open, status_name};
+use crate::http::withdrawals::DestinationView;
 use crate::mask;
 
 /// Items of one answer; `total` counts all.
@@ -67,6 +69,14 @@ pub struct QueueItem {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, example = "***.456.789-**")]
     document: Option<String>,
+    /// What of a recipient is to be decided on: its `registration`, or the `bank_account` of an active one that was changed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, pattern = "^(registration|bank_account)$")]
+    review: Option<&'static str>,
+    /// Where money goes, masked: the account of a recipient to be decided on; that of a withdrawal or its transfer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    destination: Option<DestinationView>,
 }
 
 /// The kind that is asked for, if one is.
@@ -118,7 +128,7 @@ pub async fn get(
 
 fn kind_name(what: &Waiting) -> &'static str {
     match what {
-        Waiting::Recipient => "recipient",
+        Waiting::Recipient | Waiting::BankAccount => "recipient",
         Waiting::Withdrawal { .. } => "withdrawal",
         Waiting::Refund { .. } => "refund",
         Waiting::Dispute { .. } => "dispute",
@@ -141,20 +151,30 @@ fn view(app: &App, item: &WaitingItem) -> Result<QueueItem, Problem> {
         recipient_id: recipient_id(app, item.ledger).map(|id| id.uuid().to_string()),
         name: None,
         document: None,
+        review: None,
+        destination: None,
     };
-    match item.what {
-        Waiting::Recipient => {
+    let open_account = |sealed: &Option<Sealed>| DestinationView::open(app, item.id, sealed.as_ref()?);
+    match &item.what {
+        Waiting::Recipient | Waiting::BankAccount => {
             let (_, row) = find_recipient(app, item.id).ok_or_else(failed)?;
-            let profile = open(app, row.profiles.current());
-            view.created_at = time(row.created_at);
-            view.status = status_name(row.status);
+            let profile = open(app, &row, row.profiles.current());
+            let changed_at = row.bank_review.filter(|_| item.what == Waiting::BankAccount).map(|(_, at)| at);
+            view.created_at = time(changed_at.unwrap_or(row.created_at));
+            view.status = changed_at.map_or(status_name(row.status), |_| "pending");
+            view.review = Some(if changed_at.is_some() { "bank_account" } else { "registration" });
+            view.destination = profile.bank.map(DestinationView::of);
             view.document = Some(mask::document(&profile.document));
             view.name = Some(profile.name);
             view.recipient_id = None;
         }
-        Waiting::Withdrawal { amount } => view.amount = Some(amount.0),
-        Waiting::Payout { amount } => {
+        Waiting::Withdrawal { amount, destination } => {
             view.amount = Some(amount.0);
+            view.destination = open_account(destination);
+        }
+        Waiting::Payout { amount, destination } => {
+            view.amount = Some(amount.0);
+            view.destination = open_account(destination);
             view.status = "in_processing";
         }
         Waiting::Refund { charge, amount } => {

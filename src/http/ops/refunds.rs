@@ -6,6 +6,7 @@ use axum::extract::State;
 use axum::response::Response;
 use ledger::id::{GroupNumber, LedgerId, ObjectId};
 use ledger::merchant::MerchantCommand;
+use ledger::record::Requester;
 
 use crate::http::app::{App, Caller, Operator, PathId, Settled, settled};
 use crate::http::body::JsonBody;
@@ -32,7 +33,7 @@ pub async fn approve(
     }
     let Refund { id, charge, group, .. } = named(&app, &id)?;
     let command = || {
-        let facts = Box::new(Charge::facts(&app, Caller { group }, charge)?);
+        let facts = Box::new(Charge::facts(&app, Caller { group, key: None }, charge)?);
         Ok(MerchantCommand::ApproveRefund { id, facts })
     };
     let route = format!("POST /ops/refunds/{}/approve", id.txid());
@@ -100,7 +101,10 @@ pub(super) async fn decide(
         };
         let permit = app.engine.permit(body.len())?;
         let command = command()?;
-        let outcome = app.engine.command_and_repay(group, command, lookup, Some(operator.clone()), permit).await?;
+        let outcome = app
+            .engine
+            .command_and_repay(group, command, lookup, Some(Requester::Operator(operator.clone())), permit)
+            .await?;
         match settled(outcome)? {
             Settled::KeyTaken => {}
             Settled::Recorded(_) | Settled::Unchanged => return Ok(Decided::Now),

@@ -6,6 +6,7 @@ use axum::extract::State;
 use axum::response::Response;
 use ledger::id::{LedgerId, ObjectId};
 use ledger::merchant::MerchantCommand;
+use ledger::record::Requester;
 use serde::Deserialize;
 use utoipa::ToSchema;
 
@@ -36,7 +37,7 @@ impl Notes<'_> {
     }
 }
 
-/// Approves a draft or pending recipient; it is active at once.
+/// Approves a draft or pending recipient, which is active at once; or an active recipient's changed bank account.
 #[utoipa::path(post, path = "/ops/sub-recipients/{id}/approve", operation_id = "approve_recipient", params(("id" = String, Path)),
     responses((status = 200, body = RecipientView)))]
 pub async fn approve(
@@ -52,7 +53,7 @@ pub async fn approve(
     decide(&app, operator, &id, &sent_key, &body, "approve", |id| Ok(MerchantCommand::ApproveRecipient { id })).await
 }
 
-/// Refuses a draft or pending recipient.
+/// Refuses a draft or pending recipient; or an active recipient's changed bank account, and leaves the recipient active.
 #[utoipa::path(post, path = "/ops/sub-recipients/{id}/reject", operation_id = "reject_recipient", params(("id" = String, Path)), request_body = Notes,
     responses((status = 200, body = RecipientView)))]
 pub async fn reject(
@@ -84,12 +85,13 @@ async fn decide(
     let shown = |app: &App| find_recipient(app, row.id).map(|(ledger, row)| ok(view(app, ledger, &row)));
     for _ in 0..LOOK_UPS_MAX {
         let lookup = match key.look_up(app, LedgerId::Merchant(group))? {
-            Keyed::Replay(record, _) => return Ok(replayed(ok(view_at_decision(app, &row, &record)))),
+            Keyed::Replay(record, _) => return Ok(replayed(ok(view_at_decision(app, ledger, &row, &record)))),
             Keyed::Fresh(lookup) => lookup,
         };
         let permit = app.engine.permit(body.len())?;
         let command = command(row.id)?;
-        let outcome = app.engine.command(group, command, lookup, Some(operator.clone()), permit).await?;
+        let outcome =
+            app.engine.command(group, command, lookup, Some(Requester::Operator(operator.clone())), permit).await?;
         match settled(outcome)? {
             Settled::KeyTaken => {}
             Settled::Recorded(_) | Settled::Unchanged => return shown(app).ok_or_else(|| Problem::new(Code::Internal)),

@@ -6,15 +6,18 @@ use axum::extract::State;
 use axum::response::Response;
 use ledger::id::ObjectId;
 use ledger::recipient::RecipientCommand;
+use ledger::record::Requester;
 
 use super::sub_recipients::Notes;
 use crate::http::app::{App, Operator, PathId, Settled, settled};
 use crate::http::body::JsonBody;
+use crate::http::charges::recipient_id;
 use crate::http::idempotency::{Key, Keyed, LOOK_UPS_MAX, SentKey, replayed};
 use crate::http::json::parse;
 use crate::http::problem::{Code, Problem};
 use crate::http::reply::ok;
-use crate::http::withdrawals::{ReviewedWithdrawal, Withdrawal};
+use crate::http::sub_recipients::find_recipient;
+use crate::http::withdrawals::{ReviewedWithdrawal, Withdrawal, approved_account};
 
 /// Approves a pending withdrawal and sends its money. It reads `pending` until the institution has taken that.
 #[utoipa::path(post, path = "/ops/withdrawals/{id}/approve", operation_id = "approve_withdrawal",
@@ -71,10 +74,21 @@ async fn decide(
         let permit = app.engine.permit(body.len())?;
         let (recipient, operator) = (withdrawal.recipient, operator.clone());
         let outcome = match &reason {
-            None => app.engine.approve_withdrawal(recipient, (id, withdrawal.amount), lookup, operator, permit).await?,
+            None => {
+                // An older release pinned no account: the money goes to the one that is registered.
+                if let (None, Some((_, row))) =
+                    (&withdrawal.destination, recipient_id(app, recipient).and_then(|id| find_recipient(app, id)))
+                {
+                    approved_account(&row)?;
+                }
+                let transfer = (id, withdrawal.amount, withdrawal.destination.clone());
+                app.engine.approve_withdrawal(recipient, transfer, lookup, operator, permit).await?
+            }
             Some(notes) => {
                 let command = RecipientCommand::RejectWithdrawal { id, notes: notes.check()? };
-                app.engine.command_recipient(recipient, command, lookup, Some(operator), permit).await?
+                app.engine
+                    .command_recipient(recipient, command, lookup, Some(Requester::Operator(operator)), permit)
+                    .await?
             }
         };
         match settled(outcome)? {

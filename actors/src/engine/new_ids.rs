@@ -1,0 +1,73 @@
+//! New ids, of which none is given twice: what is opened under an id that is in use would take the other's place.
+//!
+//! An id holds the millisecond of its making and 42 random bits, which meet once a year at full speed. Ids of different milliseconds
+//! differ, the clock never goes back, and after a start it begins behind all that the journal has. So it is enough to remember the random
+//! bits of the current millisecond.
+
+use std::collections::HashSet;
+
+use ledger::id::{GroupNumber, IdKey, ObjectId};
+use ledger::time::Timestamp;
+use parking_lot::Mutex;
+
+/// The bits of a number that are in an id.
+const RANDOM_BITS: u64 = (1 << 42) - 1;
+
+/// See the module.
+#[derive(Default)]
+pub(super) struct NewIds {
+    given: Mutex<Given>,
+}
+
+#[derive(Default)]
+struct Given {
+    at: Timestamp,
+    random: HashSet<u64>,
+}
+
+impl NewIds {
+    /// An id of a group. `now` is the engine's clock, and `random` gives random bits until there are some that are new.
+    pub(super) fn draw<E>(
+        &self,
+        ids: &IdKey,
+        group: GroupNumber,
+        now: impl FnOnce() -> Timestamp,
+        mut random: impl FnMut() -> Result<u64, E>,
+    ) -> Result<ObjectId, E> {
+        let mut given = self.given.lock();
+        // Within the lock: a time that was read before it might be that of a millisecond which is forgotten.
+        let now = now();
+        if given.at != now {
+            *given = Given { at: now, random: HashSet::new() };
+        }
+        loop {
+            let bits = random()? & RANDOM_BITS;
+            if given.random.insert(bits) {
+                return Ok(ids.object(group, now, bits));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use super::*;
+
+    #[test]
+    fn no_id_is_given_twice() {
+        let (new_ids, ids) = (NewIds::default(), IdKey::new([3; 16]));
+        let first = Timestamp(1_790_000_000_000);
+        // What chance gives, again and again the same; bits above those of an id make no difference.
+        let mut chance = [7, 7, 7 | 1 << 42, 8, 7, 8].into_iter();
+        let mut draw = |now: Timestamp| {
+            let drawn = new_ids.draw(&ids, GroupNumber(1), || now, || Ok::<_, Infallible>(chance.next().unwrap_or(9)));
+            drawn.unwrap()
+        };
+        let given = [draw(first), draw(first), draw(first.plus_ms(1)), draw(first.plus_ms(1)), draw(first.plus_ms(1))];
+        let numbers = given.map(|id| ids.object_number(id));
+        assert_eq!(numbers, [7, 8, 7, 8, 9]);
+        assert_eq!(HashSet::from(given).len(), given.len());
+    }
+}

@@ -1,0 +1,249 @@
+//! Calls to the acquirer that come late, because the process stood still between the intent and the call: whatever the acquirer does,
+//! the books say the same.
+
+#![allow(clippy::unwrap_used)]
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use actors::engine::{Engine, EngineOptions};
+use actors::history::HistoryOptions;
+use actors::journal::RoomLimits;
+use actors::rails::{
+    Call, CardAnswer, CardFate, CardOrder, CardRail, CardSecrets, CardToken, ChargedCard, PayoutAnswer, PayoutOrder,
+    PayoutRail, PixFate, PixRail, RailError, Rails, RepayOrder, conformance,
+};
+use actors::resident::Outcome;
+use actors::store::MemoryStore;
+use ledger::event::{CardBrand, CardFace, CardRefusal, Event, Terms};
+use ledger::fees::{Commission, PaymentMethod, Settings};
+use ledger::id::{GroupNumber, ObjectId};
+use ledger::merchant::{MerchantCommand, OpenCharge};
+use ledger::money::Centavos;
+use ledger::personal::{MerchantProfile, Payer, SealedFor};
+use ledger::time::Timestamp;
+use tokio::sync::{Notify, Semaphore};
+
+/// An acquirer that is far away: what is sent to it arrives when the test lets it, also when nobody waits for the answer any more.
+#[derive(Clone)]
+struct Acquirer {
+    desk: Arc<Mutex<Desk>>,
+    sent: Arc<Notify>,
+    arrivals: Arc<Semaphore>,
+    arrived: Arc<Notify>,
+}
+
+#[derive(Default)]
+struct Desk {
+    captured: HashSet<ObjectId>,
+    closed: HashSet<ObjectId>,
+    sent: usize,
+}
+
+impl Acquirer {
+    fn new() -> Self {
+        Self {
+            desk: Arc::default(),
+            sent: Arc::default(),
+            arrivals: Arc::new(Semaphore::new(0)),
+            arrived: Arc::default(),
+        }
+    }
+
+    fn captures(&self, charge: ObjectId) -> bool {
+        self.desk.lock().unwrap().captured.contains(&charge)
+    }
+
+    fn arrive(&self, charge: ObjectId) -> CardAnswer {
+        let mut desk = self.desk.lock().unwrap();
+        if desk.closed.contains(&charge) {
+            return CardAnswer::Refused(CardRefusal::Failed);
+        }
+        desk.captured.insert(charge);
+        CardAnswer::Captured { acquirer_mdr: Centavos(299) }
+    }
+}
+
+impl CardRail for Acquirer {
+    fn charge(&self, order: CardOrder) -> Call<'_, CardAnswer> {
+        let acquirer = self.clone();
+        let under_way = tokio::spawn(async move {
+            acquirer.arrivals.acquire().await.unwrap().forget();
+            let answer = acquirer.arrive(order.charge);
+            acquirer.arrived.notify_one();
+            answer
+        });
+        self.desk.lock().unwrap().sent += 1;
+        self.sent.notify_one();
+        Box::pin(async move { under_way.await.map_err(|_| RailError::NoAnswer) })
+    }
+
+    fn close<'a>(&'a self, charge: ObjectId, _: &'a OpenCharge) -> Call<'a, CardFate> {
+        let fate = match self.captures(charge) {
+            true => CardFate::Answered(CardAnswer::Captured { acquirer_mdr: Centavos(299) }),
+            false => CardFate::Closed,
+        };
+        if fate == CardFate::Closed {
+            self.desk.lock().unwrap().closed.insert(charge);
+        }
+        Box::pin(std::future::ready(Ok(fate)))
+    }
+
+    fn tokenize(&self, _: CardSecrets) -> Call<'_, CardToken> {
+        Box::pin(std::future::ready(Err(RailError::NoAnswer)))
+    }
+
+    fn repay(&self, _: RepayOrder) -> Call<'_, ()> {
+        Box::pin(std::future::ready(Err(RailError::NoAnswer)))
+    }
+}
+
+/// Rails that nobody calls here.
+struct Unused;
+
+impl PixRail for Unused {
+    fn location(&self, _: ObjectId) -> String {
+        String::new()
+    }
+
+    fn cancel(&self, _: ObjectId) -> Call<'_, PixFate> {
+        Box::pin(std::future::ready(Err(RailError::NoAnswer)))
+    }
+
+    fn repay(&self, _: RepayOrder) -> Call<'_, ()> {
+        Box::pin(std::future::ready(Err(RailError::NoAnswer)))
+    }
+}
+
+impl PayoutRail for Unused {
+    fn send(&self, _: PayoutOrder) -> Call<'_, PayoutAnswer> {
+        Box::pin(std::future::ready(Err(RailError::NoAnswer)))
+    }
+
+    fn find(&self, _: PayoutOrder, _: Timestamp) -> Call<'_, PayoutAnswer> {
+        Box::pin(std::future::ready(Err(RailError::NoAnswer)))
+    }
+
+    fn horizon(&self) -> Duration {
+        Duration::ZERO
+    }
+}
+
+async fn open(acquirer: &Acquirer) -> Arc<Engine> {
+    let card = Box::new(acquirer.clone());
+    let options = EngineOptions {
+        sandbox: true,
+        master_key: [7; 32],
+        room: RoomLimits::default(),
+        idle: Duration::from_secs(60),
+        rails: Some(Rails { payout: Box::new(Unused), card, pix: Box::new(Unused) }),
+        fold_name: str::to_lowercase,
+        history: HistoryOptions::default(),
+    };
+    Engine::open_store(Arc::new(MemoryStore::default()), options, |_, _| {}).await.unwrap()
+}
+
+async fn record(engine: &Engine, group: GroupNumber, command: MerchantCommand) {
+    let permit = engine.permit(1_024).unwrap();
+    let outcome = engine.command(group, command, None, None, permit).await.unwrap();
+    assert!(matches!(outcome, Outcome::Recorded(_)), "{outcome:?}");
+}
+
+/// A merchant, and the intent of a card charge, durable.
+async fn open_charge(engine: &Engine) -> (GroupNumber, ObjectId) {
+    let (group, now) = (engine.new_group(), engine.now());
+    let profile = engine.keyring().seal_value(SealedFor::merchant(group), now, &MerchantProfile::default()).unwrap();
+    let (id, settings) = (engine.new_id(group).unwrap(), Settings::default());
+    record(engine, group, MerchantCommand::Open { id, settings, profile }).await;
+    let charge = engine.new_id(group).unwrap();
+    let opened = MerchantCommand::OpenCard {
+        charge,
+        amount: AMOUNT,
+        method: PaymentMethod::CreditCard,
+        installments: 1,
+        splits: Vec::new(),
+        card: FACE,
+        payer: engine.keyring().seal_value(SealedFor::payer(charge), now, &Payer::default()).unwrap(),
+    };
+    record(engine, group, opened).await;
+    (group, charge)
+}
+
+const AMOUNT: Centavos = Centavos(10_000);
+const FACE: CardFace = CardFace { bin: 411_111, last4: 1_111, brand: CardBrand::Visa };
+
+fn order(charge: ObjectId) -> CardOrder {
+    let card = ChargedCard::Kept(CardToken("kept".to_owned()));
+    CardOrder { charge, amount: AMOUNT, installments: 1, method: PaymentMethod::CreditCard, card }
+}
+
+async fn advance(engine: &Engine, seconds: u64) {
+    engine.advance_clock(Duration::from_secs(seconds), None, None).await.unwrap();
+}
+
+/// What the journal says of a charge after its intent.
+fn outcomes(engine: &Engine, charge: ObjectId) -> Vec<Event> {
+    let about = engine.projector().about(charge).unwrap();
+    about.into_iter().skip(1).flat_map(|sequence| engine.record(sequence).unwrap().events).collect()
+}
+
+fn is_refused(outcomes: &[Event]) -> bool {
+    let [ended] = outcomes else { return false };
+    matches!(ended, Event::CardRefused { refusal: CardRefusal::Failed, .. })
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_call_that_arrives_after_the_reconciliation_charges_nobody() {
+    let acquirer = Acquirer::new();
+    let engine = open(&acquirer).await;
+    let (group, charge) = open_charge(&engine).await;
+    let caller = {
+        let (engine, permit) = (Arc::clone(&engine), engine.permit(1_024).unwrap());
+        tokio::spawn(async move { engine.charge_card(group, order(charge), permit).await.unwrap() })
+    };
+    acquirer.sent.notified().await;
+    advance(&engine, 61).await;
+    let ended: Vec<_> = outcomes(&engine, charge);
+    assert!(ended.iter().any(|event| matches!(event, Event::CardRefused { .. })), "{ended:?}");
+    acquirer.arrivals.add_permits(1);
+    acquirer.arrived.notified().await;
+    drop(caller.await.unwrap());
+    assert!(!acquirer.captures(charge), "the books say that it was refused");
+    assert!(engine.read_merchant(group, |books, _| books.open_charges().is_empty()).await.unwrap());
+    engine.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_call_that_comes_late_is_not_made() {
+    let acquirer = Acquirer::new();
+    let engine = open(&acquirer).await;
+    let (group, charge) = open_charge(&engine).await;
+    advance(&engine, 30).await;
+    acquirer.arrivals.add_permits(1);
+    let permit = engine.permit(1_024).unwrap();
+    let outcome = engine.charge_card(group, order(charge), permit).await.unwrap();
+    let Outcome::Recorded(record) = outcome else { panic!("{outcome:?}") };
+    assert_eq!(record.events, [Event::CardUnanswered { charge }]);
+    assert_eq!(acquirer.desk.lock().unwrap().sent, 0);
+    advance(&engine, 31).await;
+    assert!(is_refused(&outcomes(&engine, charge)[1..]), "{:?}", outcomes(&engine, charge));
+    engine.stop().await;
+}
+
+#[tokio::test]
+async fn an_acquirer_that_closes_ids_conforms() {
+    let acquirer = Acquirer::new();
+    acquirer.arrivals.add_permits(100);
+    let terms = Terms {
+        amount: AMOUNT,
+        method: PaymentMethod::CreditCard,
+        installments: 1,
+        splits: Vec::new(),
+        commission: Commission::default(),
+        settlement_days: 30,
+        initial_fee: None,
+    };
+    let open = OpenCharge { terms, attention_at: Timestamp(0), card: Some(FACE), opened: None };
+    conformance::card(&acquirer, order, &open, [ObjectId(1), ObjectId(2)]).await;
+}
