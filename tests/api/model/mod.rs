@@ -10,7 +10,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::world::*;
-use plain::{CASHOUT_FEE, DAY, Part, Plain, Status, Will};
+use plain::{Bank, CASHOUT_FEE, DAY, Part, Plain, Status, Will};
 
 const STEPS: usize = 60;
 const RUNS: u64 = 6;
@@ -64,8 +64,14 @@ impl Run {
             let merchant = world.open(body).await;
             let mut recipients = Vec::new();
             for number in 1..=RECIPIENTS {
-                let id = merchant.recipient(&format!("Recebedor {number}"), number).await;
-                recipients.push(plain::Recipient::of(id));
+                let banks =
+                    [(Bank::Keeps, "56789"), (Bank::Keeps, "1"), (Bank::Refuses, "99990"), (Bank::Returns, "99991")];
+                let (bank, conta) = banks[chance.below(banks.len())];
+                let body = individual(&format!("Recebedor {number}"), &cpf(number));
+                let body = with(&body, "/bank_account/conta", json!(conta));
+                let id = text(&merchant.post("/api/sub-recipients", &body).await.expect(201)["id"]);
+                world.ops_post(&format!("/ops/sub-recipients/{id}/approve"), &json!({})).await.expect(200);
+                recipients.push(plain::Recipient::of(id, bank));
             }
             (merchant.key.clone(), recipients)
         };
@@ -237,8 +243,13 @@ impl Run {
         let answer = self.ops(&path, if approve { json!({}) } else { json!({"notes": "Conta divergente"}) }).await;
         let answer = answer.expect(expected);
         if expected == 200 {
-            assert_eq!(answer["status"], if approve { "approved" } else { "rejected" }, "{:#?}", self.story);
-            self.plain.decide_withdrawal(recipient, place, approve);
+            let is_paid = approve && self.plain.recipients[recipient].bank != Bank::Refuses;
+            assert_eq!(answer["status"], if is_paid { "approved" } else { "rejected" }, "{:#?}", self.story);
+            if is_paid {
+                self.plain.pay_withdrawal(recipient, place, time(&answer["approved_at"]).timestamp_millis());
+            } else {
+                self.plain.reject_withdrawal(recipient, place);
+            }
         }
     }
 

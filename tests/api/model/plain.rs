@@ -86,6 +86,18 @@ pub(super) struct Withdrawal {
     pub(super) status: &'static str,
     /// What its splits had lost to debts.
     consumed: i64,
+    /// When the bank sends it back that it was paid to.
+    comes_back_at: Option<i64>,
+}
+
+/// What the bank does with a recipient's withdrawals.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Bank {
+    #[default]
+    Keeps,
+    Refuses,
+    /// A day later.
+    Returns,
 }
 
 #[derive(Clone, Debug)]
@@ -99,6 +111,7 @@ struct Debt {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Recipient {
     pub(super) id: String,
+    pub(super) bank: Bank,
     /// Oldest first.
     pub(super) splits: Vec<Split>,
     pub(super) withdrawals: Vec<Withdrawal>,
@@ -108,8 +121,8 @@ pub(super) struct Recipient {
 }
 
 impl Recipient {
-    pub(super) fn of(id: String) -> Self {
-        Self { id, ..Self::default() }
+    pub(super) fn of(id: String, bank: Bank) -> Self {
+        Self { id, bank, ..Self::default() }
     }
 
     fn sum(&self, counts: impl Fn(Part) -> bool) -> i64 {
@@ -339,6 +352,15 @@ impl Plain {
                 }
             }
         }
+        for recipient in 0..self.recipients.len() {
+            for place in 0..self.recipients[recipient].withdrawals.len() {
+                let withdrawal = &mut self.recipients[recipient].withdrawals[place];
+                if withdrawal.comes_back_at.is_some_and(|at| at <= now) {
+                    withdrawal.comes_back_at = None;
+                    self.free(recipient, place);
+                }
+            }
+        }
         self.settle();
     }
 
@@ -387,20 +409,36 @@ impl Plain {
         let available = owner.splits.iter_mut().filter(|split| split.part == Part::Available);
         available.for_each(|split| split.part = Part::Pinned(place));
         let consumed = std::mem::take(&mut owner.consumed);
-        owner.withdrawals.push(Withdrawal { id, amount, status: "pending", consumed });
+        owner.withdrawals.push(Withdrawal { id, amount, status: "pending", consumed, comes_back_at: None });
         amount
     }
 
-    pub(super) fn decide_withdrawal(&mut self, recipient: usize, place: usize, approved: bool) {
+    /// An administrator approved a withdrawal at a time, and the money was sent.
+    pub(super) fn pay_withdrawal(&mut self, recipient: usize, place: usize, at: i64) {
         let owner = &mut self.recipients[recipient];
-        owner.withdrawals[place].status = if approved { "approved" } else { "rejected" };
-        let then = if approved { Part::Withdrawn(place) } else { Part::Available };
-        if !approved {
-            owner.consumed += owner.withdrawals[place].consumed;
-        }
+        owner.withdrawals[place].status = "approved";
+        owner.withdrawals[place].comes_back_at = (owner.bank == Bank::Returns).then_some(at + DAY);
         let pinned = owner.splits.iter_mut().filter(|split| split.part == Part::Pinned(place));
-        pinned.for_each(|split| split.part = then);
+        pinned.for_each(|split| split.part = Part::Withdrawn(place));
+    }
+
+    /// A withdrawal was rejected by an administrator, or by the bank.
+    pub(super) fn reject_withdrawal(&mut self, recipient: usize, place: usize) {
+        self.free(recipient, place);
         self.settle();
+    }
+
+    /// The splits of a withdrawal are available again.
+    fn free(&mut self, recipient: usize, place: usize) {
+        let owner = &mut self.recipients[recipient];
+        owner.withdrawals[place].status = "rejected";
+        owner.consumed += owner.withdrawals[place].consumed;
+        let its = [Part::Pinned(place), Part::Withdrawn(place)];
+        owner
+            .splits
+            .iter_mut()
+            .filter(|split| its.contains(&split.part))
+            .for_each(|split| split.part = Part::Available);
     }
 
     /// Original, fee and net of these splits of a recipient.
