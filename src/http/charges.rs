@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use actors::load::may_wait;
 use actors::projector::{ChargeFilter, ChargeStatus};
 use actors::resident::Outcome;
 use actors::store::Sequence;
@@ -163,6 +164,10 @@ impl Charge {
         if app.engine.ids().group(id) != caller.group {
             return Ok(None);
         }
+        may_wait(|| Self::read_through(app, id, through))
+    }
+
+    fn read_through(app: &App, id: ObjectId, through: Sequence) -> Result<Option<Self>, Problem> {
         let mut about = app.engine.projector().about(id)?;
         about.retain(|sequence| *sequence <= through);
         // The index may name Records about another object, even one that somebody chose: only the Record says whose it is.
