@@ -19,12 +19,14 @@ use tokio::task::{JoinHandle, JoinSet};
 use crate::config::Settings;
 use crate::descriptors;
 use crate::folding::search_key;
-use crate::http::app::App;
+use crate::http::app::{App, supposed_group};
 use crate::http::credential::Secret;
-use crate::http::front::{self, Front};
+use crate::http::front::{self, Admits, Front};
+use crate::http::guesses::Guesses;
 use crate::http::measures::{self, Measures};
 use crate::http::ops::backup::LastBackup;
 use crate::http::ops::health::Exposition;
+use crate::http::outgoing::Backlog;
 use crate::http::rate_limits::RateLimits;
 use crate::http::reports::Reporting;
 use crate::http::{routes, server};
@@ -82,8 +84,6 @@ const OPS_LISTEN_VARIABLE: &str = "CENTAVO_OPS_LISTEN";
 
 /// Requests of one listener that may be under way at once.
 const IN_FLIGHT_MAX: usize = 16_384;
-/// Requests of one listener that may be under way at once while commands wait for each other. Who waits for an acquirer is no pressure.
-const IN_FLIGHT_UNDER_PRESSURE_MAX: usize = 256;
 /// Connections that the system may hold until they are accepted.
 const BACKLOG: u32 = 1_024;
 /// An actor that was not used for this long goes to sleep.
@@ -136,11 +136,16 @@ pub async fn start_with(
     let last_backup = LastBackup::of(&settings.data);
     registry.register_collector(Box::new(last_backup.clone()));
     let webhooks = Webhooks::new(settings.webhook_allow, webhooks::CONNECTIONS_MAX, &mut registry)?;
+    let backlog = Arc::new(Backlog::default());
+    backlog.register(&mut registry);
+    let guesses = Guesses::new(settings.rate_limit);
+    guesses.register(&mut registry);
     let app = Arc::new(App {
         engine,
         ops_tokens: settings.ops_tokens,
         sandbox: settings.sandbox,
         rate_limits: settings.rate_limit.then(RateLimits::default),
+        guesses,
         opening: tokio::sync::Mutex::default(),
         backing_up: Arc::new(Semaphore::new(1)),
         last_backup,
@@ -151,24 +156,30 @@ pub async fn start_with(
     });
     let (shutdown, told) = watch::channel(false);
     let connections = descriptors::raise();
-    let serve =
-        |socket: TcpSocket, (variable, address), router: axum::Router, connections_max| -> Result<_, StartError> {
-            let failed = |source| StartError::Listen { variable, address, source };
-            let listener = socket.listen(BACKLOG).map_err(failed)?;
-            let address = listener.local_addr().map_err(failed)?;
-            let engine = Arc::clone(&app.engine);
-            let limits = front::Limits {
-                most: IN_FLIGHT_MAX,
-                under_pressure: IN_FLIGHT_UNDER_PRESSURE_MAX,
-                is_under_pressure: Box::new(move || engine.is_under_pressure()),
-            };
-            let router = Front::new(limits, settings.sandbox, measures.clone())?.before(router);
-            let limits = server::Limits { connections_max, ..server::Limits::default() };
-            Ok((address, tokio::spawn(server::run(listener, router, told.clone(), limits))))
-        };
+    let serve = |socket: TcpSocket,
+                 (variable, address),
+                 router: axum::Router,
+                 admits: Admits,
+                 connections_max|
+     -> Result<_, StartError> {
+        let failed = |source| StartError::Listen { variable, address, source };
+        let listener = socket.listen(BACKLOG).map_err(failed)?;
+        let address = listener.local_addr().map_err(failed)?;
+        let limits = front::Limits { most: IN_FLIGHT_MAX, admits };
+        let front = Front::new(limits, settings.sandbox, measures.clone())?;
+        let router = front.clone().before(router);
+        let served = server::Served { router, front: Some(front), backlog: Arc::clone(&backlog) };
+        let limits = server::Limits { connections_max, ..server::Limits::default() };
+        Ok((address, tokio::spawn(server::run(listener, served, told.clone(), limits))))
+    };
     let [public, operations] = sockets;
-    let (public, merchants) = serve(public, addresses[0], routes::public(&app), connections.public)?;
-    let (operations, operators) = serve(operations, addresses[1], routes::operations(&app), connections.operations)?;
+    let (engine, sandbox) = (Arc::clone(&app.engine), settings.sandbox);
+    let shedding: Admits = Box::new(move |headers| engine.admits(|| supposed_group(&engine, sandbox, headers)));
+    // Operators are few, and they are needed most when there is much to do.
+    let everybody: Admits = Box::new(|_| true);
+    let (public, merchants) = serve(public, addresses[0], routes::public(&app), shedding, connections.public)?;
+    let (operations, operators) =
+        serve(operations, addresses[1], routes::operations(&app), everybody, connections.operations)?;
     if !has_rail {
         tracing::warn!(
             "no rail is configured: every charge and payout will be answered with 503 rail_not_configured; \

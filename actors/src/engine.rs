@@ -287,9 +287,13 @@ impl Engine {
         self.room.try_take(Sender::Door, bytes).ok_or_else(|| self.refusal())
     }
 
-    /// True while commands wait for each other: who comes now would make all wait longer.
-    pub fn is_under_pressure(&self) -> bool {
-        self.pressure.is_high()
+    /// Whether one more command is let in at the door; see [`crate::pressure`]. `group` names whose it is.
+    pub fn admits(&self, group: impl FnOnce() -> Option<GroupNumber>) -> bool {
+        let admits = self.pressure.admits(group);
+        if !admits {
+            self.shared.metrics.shed.inc();
+        }
+        admits
     }
 
     /// True while the disk is short of space: nothing is written, reads go on.
@@ -378,10 +382,12 @@ impl Engine {
     ) -> Result<Outcome, Unavailable> {
         let (sender, outcome) = oneshot::channel();
         let begun = Instant::now();
+        let under_way = self.pressure.enter(ledger.group());
         directory.send(ledger, Message::Command(order, sender));
         let outcome = outcome.await.map_err(|_| Unavailable::OutcomeUnknown);
         let waited = begun.elapsed();
-        self.pressure.note(waited);
+        self.pressure.note(waited, self.shared.metrics.commit_median.get());
+        drop(under_way);
         self.shared.metrics.gate_seconds.observe(waited.as_secs_f64());
         outcome
     }
@@ -393,6 +399,7 @@ impl Engine {
         look: impl FnOnce(&MerchantState, Timestamp) -> T + Send + 'static,
     ) -> Result<T, Unavailable> {
         let permit = self.read_permit()?;
+        let _under_way = self.pressure.enter(Some(group));
         read(&self.merchants, LedgerId::Merchant(group), look, permit).await
     }
 
@@ -403,6 +410,7 @@ impl Engine {
         look: impl FnOnce(&RecipientState, Timestamp) -> T + Send + 'static,
     ) -> Result<T, Unavailable> {
         let permit = self.read_permit()?;
+        let _under_way = self.pressure.enter(recipient.group());
         read(&self.recipients, recipient, look, permit).await
     }
 

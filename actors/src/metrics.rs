@@ -9,6 +9,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
 
+use crate::pressure::RunningMedian;
 use crate::store::Block;
 
 /// The engine's metrics, and the registry that the door adds its own to.
@@ -19,6 +20,8 @@ pub struct Metrics {
     block_bytes: Histogram,
     commit_seconds: Histogram,
     wake_seconds: Histogram,
+    /// How long a block takes to become durable, as the median of late.
+    pub commit_median: RunningMedian,
     /// How long a command took from being sent to its durable reply, seconds.
     pub gate_seconds: Histogram,
     actors_awake: Family<[(&'static str, &'static str); 1], Gauge>,
@@ -53,6 +56,7 @@ impl Default for Metrics {
             block_bytes: histogram(256.0, 2.0, 14),
             commit_seconds: histogram(0.000_05, 2.0, 16),
             wake_seconds: histogram(0.000_05, 2.0, 16),
+            commit_median: RunningMedian::default(),
             gate_seconds: histogram(0.000_05, 2.0, 16),
             actors_awake: Family::default(),
             permits_free: Family::default(),
@@ -110,6 +114,7 @@ impl Metrics {
         self.block_records.observe(block.records.len() as f64);
         self.block_bytes.observe(block.records.iter().map(Vec::len).sum::<usize>() as f64);
         self.commit_seconds.observe(took.as_secs_f64());
+        self.commit_median.note(took);
     }
 
     /// An actor was opened.

@@ -1,46 +1,182 @@
-//! How long commands wait for their outcome lately: from when they are sent to their actor until what they decided is durable. It says when
-//! more callers than there are would only make each other wait.
+//! Admission control: how many commands may be between the door and the gate.
+//!
+//! A command is under way from when it is sent to its actor until what it decided is durable and its reply leaves (the gate). Calls
+//! that wait for an acquirer are not under way. The limit follows the time that commands take to pass (AIMD, as TCP's window): while
+//! they take longer than a few commits of this disk take, it shrinks by an eighth; while it is used and they do not, it grows. In a
+//! stall nothing passes, so what is under way stays, and the limit holds.
+//!
+//! At the limit, a merchant that has less than its fair share under way is let in all the same, so that one hot merchant cannot starve
+//! the others. Twice the limit is the most.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// Commands that wait longer than this on average wait for each other.
-const WAIT_MAX: Duration = Duration::from_millis(15);
-/// The average follows about this many commands.
-const COMMANDS_AVERAGED: u64 = 32;
-/// What was seen longer ago than this says nothing.
-const SEEN_LATELY: Duration = Duration::from_millis(200);
+use ledger::id::GroupNumber;
+use parking_lot::Mutex;
+
+/// The limit at the start.
+const LIMIT_FIRST: usize = 256;
+/// The least limit.
+const LIMIT_MIN: usize = 16;
+/// The most: the journal's room.
+const LIMIT_MAX: usize = 16_384;
+/// Commands may take so many commits of this disk, from being sent until they are durable.
+const COMMITS_MAX: u64 = 4;
+/// They may always take this long: a fast disk does not make commands fast that wait for the processor.
+const TARGET_MIN_US: u64 = 10_000;
+/// The limit is looked at after so many commands, and at least the target's time.
+const WINDOW_COMMANDS: u64 = 64;
+/// Merchants are counted in so many places. Two that share one are counted together.
+const PLACES: usize = 4_096;
 
 /// See the module.
 #[derive(Debug)]
 pub struct Pressure {
     since: Instant,
-    /// The moving average, microseconds. Two that note at once may lose one of their notes: it is an average.
-    waited_us: AtomicU64,
-    /// When it was noted last, microseconds since `since`.
-    noted_us: AtomicU64,
+    under_way: AtomicUsize,
+    limit: AtomicUsize,
+    window: Mutex<Window>,
+    /// Commands under way, by merchant.
+    places: Box<[AtomicU32]>,
+    /// Places that have any.
+    merchants: AtomicUsize,
 }
 
 impl Default for Pressure {
     fn default() -> Self {
-        Self { since: Instant::now(), waited_us: AtomicU64::new(0), noted_us: AtomicU64::new(0) }
+        Self {
+            since: Instant::now(),
+            under_way: AtomicUsize::new(0),
+            limit: AtomicUsize::new(LIMIT_FIRST),
+            window: Mutex::default(),
+            places: (0..PLACES).map(|_| AtomicU32::new(0)).collect(),
+            merchants: AtomicUsize::new(0),
+        }
     }
 }
 
 impl Pressure {
-    /// Notes how long a command waited.
-    pub fn note(&self, waited: Duration) {
-        let average = self.waited_us.load(Ordering::Relaxed);
-        let average = (average * (COMMANDS_AVERAGED - 1) + micros(waited)) / COMMANDS_AVERAGED;
-        self.waited_us.store(average, Ordering::Relaxed);
-        self.noted_us.store(micros(self.since.elapsed()), Ordering::Relaxed);
+    /// Whether one more command is let in. `group` is asked for only at the limit, and names whose command it is.
+    pub fn admits(&self, group: impl FnOnce() -> Option<GroupNumber>) -> bool {
+        let (under_way, limit) = (self.under_way(), self.limit());
+        if under_way < limit {
+            return true;
+        }
+        let Some(group) = group().filter(|_| under_way < 2 * limit) else { return false };
+        let own = self.places[place(group)].load(Ordering::Relaxed) as usize;
+        let merchants = self.merchants.load(Ordering::Relaxed) + usize::from(own == 0);
+        own < limit / merchants.max(1)
     }
 
-    /// True while commands wait too long.
-    pub fn is_high(&self) -> bool {
-        self.waited_us.load(Ordering::Relaxed) > micros(WAIT_MAX)
-            && micros(self.since.elapsed()).saturating_sub(self.noted_us.load(Ordering::Relaxed)) < micros(SEEN_LATELY)
+    /// A command of a merchant begins; it is under way until what is given is dropped.
+    pub fn enter(&self, group: Option<GroupNumber>) -> UnderWay<'_> {
+        self.under_way.fetch_add(1, Ordering::Relaxed);
+        let place = group.map(place);
+        if let Some(place) = place
+            && self.places[place].fetch_add(1, Ordering::Relaxed) == 0
+        {
+            self.merchants.fetch_add(1, Ordering::Relaxed);
+        }
+        UnderWay { pressure: self, place }
     }
+
+    /// Notes how long a command took from being sent to its durable reply, and how long a commit takes.
+    pub fn note(&self, waited: Duration, commit: Duration) {
+        let target_us = TARGET_MIN_US.max(COMMITS_MAX * micros(commit));
+        // Two at once lose a note: an average does not need it.
+        let Some(mut window) = self.window.try_lock() else { return };
+        let (limit, now_us) = (self.limit(), micros(self.since.elapsed()));
+        if let Some(limit) = window.note(micros(waited), self.under_way(), limit, target_us, now_us) {
+            self.limit.store(limit, Ordering::Relaxed);
+        }
+    }
+
+    /// Commands that may be under way.
+    pub fn limit(&self) -> usize {
+        self.limit.load(Ordering::Relaxed)
+    }
+
+    /// Commands that are under way.
+    pub fn under_way(&self) -> usize {
+        self.under_way.load(Ordering::Relaxed)
+    }
+}
+
+/// A command that is under way.
+#[derive(Debug)]
+pub struct UnderWay<'a> {
+    pressure: &'a Pressure,
+    place: Option<usize>,
+}
+
+impl Drop for UnderWay<'_> {
+    fn drop(&mut self) {
+        self.pressure.under_way.fetch_sub(1, Ordering::Relaxed);
+        if let Some(place) = self.place
+            && self.pressure.places[place].fetch_sub(1, Ordering::Relaxed) == 1
+        {
+            self.pressure.merchants.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+}
+
+/// What commands took since the limit was looked at.
+#[derive(Debug, Default)]
+struct Window {
+    began_us: u64,
+    commands: u64,
+    waited_us: u64,
+    most_under_way: usize,
+}
+
+impl Window {
+    /// Notes a command; gives the limit when the window is full.
+    fn note(&mut self, waited_us: u64, under_way: usize, limit: usize, target_us: u64, now_us: u64) -> Option<usize> {
+        self.commands += 1;
+        self.waited_us = self.waited_us.saturating_add(waited_us);
+        self.most_under_way = self.most_under_way.max(under_way);
+        if self.commands < WINDOW_COMMANDS || now_us < self.began_us + target_us {
+            return None;
+        }
+        let waited_us = self.waited_us / self.commands;
+        let is_used = self.most_under_way >= limit - limit / 4;
+        *self = Window { began_us: now_us, ..Window::default() };
+        Some(if waited_us > target_us {
+            (limit - limit / 8).max(LIMIT_MIN)
+        } else if is_used {
+            (limit + (limit / 32).max(4)).min(LIMIT_MAX)
+        } else {
+            limit
+        })
+    }
+}
+
+/// The median of what it is told, in memory that does not grow: it goes up a step for what is more and down one for what is less.
+#[derive(Debug, Default)]
+pub struct RunningMedian(AtomicU64);
+
+impl RunningMedian {
+    /// One more. Two at once may lose one of them.
+    pub fn note(&self, duration: Duration) {
+        let (median, next) = (self.0.load(Ordering::Relaxed), micros(duration));
+        let step = (median / 16).max(1);
+        let median = match median {
+            0 => next,
+            _ if next > median => median + step.min(next - median),
+            _ => median - step.min(median - next),
+        };
+        self.0.store(median, Ordering::Relaxed);
+    }
+
+    /// The median; zero before the first.
+    pub fn get(&self) -> Duration {
+        Duration::from_micros(self.0.load(Ordering::Relaxed))
+    }
+}
+
+fn place(group: GroupNumber) -> usize {
+    // Groups are numbered in order: neighbors do not share a place.
+    group.0 as usize % PLACES
 }
 
 fn micros(duration: Duration) -> u64 {
@@ -51,23 +187,95 @@ fn micros(duration: Duration) -> u64 {
 mod tests {
     use super::*;
 
-    #[test]
-    fn it_rises_with_many_that_wait_long_and_falls_with_many_that_do_not() {
-        let pressure = Pressure::default();
-        pressure.note(Duration::from_millis(400));
-        assert!(!pressure.is_high(), "one that waits long is no pressure");
-        (0..100).for_each(|_| pressure.note(Duration::from_millis(60)));
-        assert!(pressure.is_high());
-        (0..100).for_each(|_| pressure.note(Duration::from_millis(5)));
-        assert!(!pressure.is_high());
+    const HOT: GroupNumber = GroupNumber(1);
+    const COLD: GroupNumber = GroupNumber(2);
+
+    /// Takes as many windows of commands that wait so long, with so many under way, and gives the limit.
+    fn after(windows: u64, waited_us: u64, under_way: usize, limit: usize, target_us: u64) -> usize {
+        let mut window = Window::default();
+        (0..windows * WINDOW_COMMANDS).fold(limit, |limit, command| {
+            let now_us = (command + 1) * target_us.div_ceil(WINDOW_COMMANDS);
+            window.note(waited_us, under_way.min(limit), limit, target_us, now_us).unwrap_or(limit)
+        })
     }
 
     #[test]
-    fn what_was_seen_long_ago_says_nothing() {
+    fn the_limit_shrinks_with_what_waits_and_grows_with_what_is_used() {
+        let ms = 1_000;
+        // Windows, how long commands wait, how many are under way, the limit before, the target, the limit after.
+        let cases = [
+            (1, 11 * ms, 256, 256, 10 * ms, 224),
+            (8, 400 * ms, 256, 256, 10 * ms, 91),
+            (1_000, 400 * ms, 256, 256, 10 * ms, LIMIT_MIN),
+            (1, 5 * ms, 256, 256, 10 * ms, 264),
+            (1, 5 * ms, 100, 256, 10 * ms, 256),
+            (1_000, 5 * ms, LIMIT_MAX, 256, 10 * ms, LIMIT_MAX),
+            // What is slow for a fast disk is not for a slow one.
+            (1, 30 * ms, 256, 256, 32 * ms, 264),
+        ];
+        for (windows, waited_us, under_way, limit, target_us, expected) in cases {
+            assert_eq!(after(windows, waited_us, under_way, limit, target_us), expected, "{waited_us} of {target_us}");
+        }
+    }
+
+    #[test]
+    fn a_burst_of_slow_ones_is_one_reason_to_shrink() {
+        let mut window = Window::default();
+        let limits = (0..1_000).filter_map(|_| window.note(200_000, 256, 256, 10_000, 500_000));
+        assert_eq!(limits.collect::<Vec<_>>(), [224], "they all came at one moment, after a stall");
+    }
+
+    #[test]
+    fn a_slow_disk_is_no_pressure_by_itself() {
+        for (commit_ms, limit) in [(1, 224), (8, 264)] {
+            let pressure = Pressure { since: Instant::now() - Duration::from_secs(60), ..Pressure::default() };
+            let _under_way: Vec<_> = (0..LIMIT_FIRST).map(|_| pressure.enter(Some(HOT))).collect();
+            (0..WINDOW_COMMANDS)
+                .for_each(|_| pressure.note(Duration::from_millis(24), Duration::from_millis(commit_ms)));
+            assert_eq!(pressure.limit(), limit, "a commit takes {commit_ms} ms, a command 24");
+        }
+    }
+
+    #[test]
+    fn a_stall_does_not_open_the_door() {
         let pressure = Pressure::default();
-        (0..100).for_each(|_| pressure.note(Duration::from_millis(60)));
-        let long_ago = Pressure { since: Instant::now() - SEEN_LATELY * 2, ..pressure };
-        long_ago.noted_us.store(0, Ordering::Relaxed);
-        assert!(!long_ago.is_high());
+        let stalled: Vec<_> = (0..LIMIT_FIRST).map(|_| pressure.enter(Some(HOT))).collect();
+        // Nothing passes, and nothing is noted, however long it lasts.
+        let later = Pressure { since: pressure.since - Duration::from_secs(3_600), ..Pressure::default() };
+        let _stalled_too: Vec<_> = (0..LIMIT_FIRST).map(|_| later.enter(Some(HOT))).collect();
+        assert!(!pressure.admits(|| Some(HOT)) && !later.admits(|| Some(HOT)));
+        drop(stalled);
+        assert!(pressure.admits(|| Some(HOT)));
+        assert_eq!((pressure.under_way(), pressure.merchants.load(Ordering::Relaxed)), (0, 0));
+    }
+
+    #[test]
+    fn one_hot_merchant_does_not_starve_the_others() {
+        let pressure = Pressure::default();
+        let mut under_way: Vec<_> = (0..LIMIT_FIRST).map(|_| pressure.enter(Some(HOT))).collect();
+        let mut let_in = |group: GroupNumber| {
+            let mut count = 0;
+            while pressure.admits(|| Some(group)) {
+                under_way.push(pressure.enter(Some(group)));
+                count += 1;
+            }
+            count
+        };
+        assert_eq!(let_in(HOT), 0);
+        assert_eq!(let_in(COLD), LIMIT_FIRST / 2, "half, as there are two");
+        assert_eq!(let_in(GroupNumber(3)), LIMIT_FIRST / 3);
+        assert_eq!(let_in(GroupNumber(4)), 2 * LIMIT_FIRST - LIMIT_FIRST - LIMIT_FIRST / 2 - LIMIT_FIRST / 3);
+        assert_eq!(let_in(GroupNumber(5)), 0, "twice the limit is the most");
+        assert!(!pressure.admits(|| None), "who cannot be told has no share");
+    }
+
+    #[test]
+    fn a_running_median_is_not_moved_by_what_is_rare() {
+        let median = RunningMedian::default();
+        for round in 0..2_000 {
+            median.note(Duration::from_micros(if round % 10 == 0 { 1_000_000 } else { 800 + round % 7 * 100 }));
+        }
+        let found = median.get().as_micros();
+        assert!((1_000..=1_400).contains(&found), "{found}");
     }
 }

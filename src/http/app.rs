@@ -8,8 +8,8 @@ use actors::resident::Outcome;
 use actors::seal::stocked_random_bytes;
 use actors::store::StoreError;
 use axum::extract::{FromRequestParts, Path};
-use axum::http::HeaderMap;
 use axum::http::request::Parts;
+use axum::http::{Extensions, HeaderMap};
 use ledger::id::{GroupNumber, LedgerId, ObjectId};
 use ledger::record::{Record, Requester};
 use ledger::rejection::Rejection;
@@ -18,6 +18,7 @@ use subtle::ConstantTimeEq;
 use tokio::sync::Semaphore;
 
 use super::credential::{OpsTokens, api_key};
+use super::guesses::{Answered, Asked, Guesses};
 use super::ops::backup::LastBackup;
 use super::ops::health::Exposition;
 use super::problem::{Code, FieldError, Problem};
@@ -35,6 +36,8 @@ pub struct App {
     pub sandbox: bool,
     /// How often a caller may ask; none when that is switched off.
     pub rate_limits: Option<RateLimits>,
+    /// The wrong credentials that came.
+    pub guesses: Guesses,
     /// Held while a merchant is opened or changed: one at a time.
     pub opening: tokio::sync::Mutex<()>,
     /// Taken while a backup is read: one at a time.
@@ -123,11 +126,30 @@ pub fn authenticated(app: &App, headers: &HeaderMap) -> Result<(Caller, ObjectId
     row.map(|row| (Caller { group: row.group, key: Some(id) }, id)).ok_or_else(|| Problem::new(Code::Unauthorized))
 }
 
+/// Notes a request without an API key that opens. Of the key, no more is told than where its id begins, which is its time.
+pub fn guessed(app: &App, headers: &HeaderMap, extensions: &Extensions) -> Answered {
+    let text = api_key(headers).ok();
+    let id = text.and_then(|text| text.strip_prefix(ApiKeyText::prefix(app.sandbox))?.get(..8));
+    let id = id.filter(|id| id.bytes().all(|byte| byte.is_ascii_hexdigit()));
+    app.guesses.note(Asked::ApiKey, headers, extensions, id)
+}
+
+/// The merchant whose API key the headers seem to have. It is not checked: enough to tell one caller from another under load.
+pub fn supposed_group(engine: &Engine, sandbox: bool, headers: &HeaderMap) -> Option<GroupNumber> {
+    let id = ApiKeyText::id(sandbox, api_key(headers).ok()?)?;
+    Some(engine.ids().group(id))
+}
+
 impl FromRequestParts<Arc<App>> for Operator {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self, Problem> {
-        app.ops_tokens.operator(&parts.headers).map(|name| Self(name.to_owned()))
+        let unauthorized = match app.ops_tokens.operator(&parts.headers) {
+            Ok(name) => return Ok(Self(name.to_owned())),
+            Err(unauthorized) => unauthorized,
+        };
+        let answered = app.guesses.note(Asked::OperatorToken, &parts.headers, &parts.extensions, None);
+        Err(answered.problem(unauthorized).await)
     }
 }
 

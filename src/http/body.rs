@@ -1,16 +1,28 @@
 //! A request's body, taken in whole and no larger than its route allows.
+//!
+//! All bodies together have room for 256 MiB. A body takes of it what has arrived, not what it declares. One merchant, and one
+//! address, have a share of it; a part is kept for small bodies, and a part for operators, so that no client shuts the door to the
+//! others. A body that arrives too slowly is given up.
 
+use std::collections::HashMap;
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use axum::body::{Bytes, HttpBody};
 use axum::extract::{FromRequest, Request};
 use axum::http::HeaderMap;
 use axum::http::header::CONTENT_TYPE;
-use http_body_util::{BodyExt, LengthLimitError, Limited};
-use tokio::sync::{Semaphore, SemaphorePermit, TryAcquireError};
-use tokio::time::timeout;
+use http_body_util::BodyExt;
+use ledger::id::GroupNumber;
+use parking_lot::Mutex;
+use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::time::{Instant, timeout, timeout_at};
 
+use super::app::Caller;
+use super::json::{LARGE_BYTES, Shape};
+use super::pace::{Deadline, Pace};
 use super::problem::{Code, Problem};
+use super::server::Peer;
 
 /// The body of a request of at most 256 KiB.
 pub type JsonBody = Body<{ 256 * 1024 }>;
@@ -21,44 +33,229 @@ pub type ChargeBody = Body<{ 4 * 1024 * 1024 }>;
 /// The bytes of a body that is declared as JSON, or empty when no body came.
 ///
 /// As an extractor it refuses, in this order, a body of more than `BYTES_MAX` bytes ([`Code::PayloadTooLarge`], before
-/// reading it if its length is declared), one that finds no room beside the others
-/// ([`Code::Overloaded`]), one that does not arrive in time or breaks off, and one of another media type.
+/// reading it if its length is declared), one that finds no room beside the others ([`Code::Overloaded`]), one that does
+/// not arrive in time or breaks off, one that has too many values, and one of another media type.
 #[derive(Debug)]
 pub struct Body<const BYTES_MAX: usize> {
     /// What came.
     pub bytes: Bytes,
-    _room: SemaphorePermit<'static>,
+    _share: Share,
+    _turn: Option<SemaphorePermit<'static>>,
 }
 
-/// How much all bodies together may hold, in KiB, from before they arrive until they are answered.
-static ROOM_KIB: Semaphore = Semaphore::const_new(256 * 1024);
+/// The room of all bodies, from when they arrive until they are answered.
+static ROOM: LazyLock<Room> = LazyLock::new(|| Room::new(RoomLimits::default()));
 
-/// How long a body may take to arrive.
+/// Large bodies that may be read and carried out at once; the others wait.
+static LARGE_AT_ONCE: Semaphore = Semaphore::const_new(16);
+
+/// How long a body may take to arrive, or a large one to have its turn.
 const ARRIVAL_MAX: Duration = Duration::from_secs(30);
+/// How slowly it may arrive.
+const ARRIVAL: Pace = Pace { idle_max: Duration::from_secs(10), bytes_per_second: 1_024 };
 
 impl<State: Sync, const BYTES_MAX: usize> FromRequest<State> for Body<BYTES_MAX> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, _: &State) -> Result<Self, Problem> {
         let is_json = declares_json(request.headers());
+        let mut share = Share::of(&ROOM, Sender::of(&request));
         let body = request.into_body();
-        if body.size_hint().lower() > BYTES_MAX as u64 {
-            return Err(too_large(BYTES_MAX));
-        }
-        let most = body.size_hint().exact().unwrap_or(BYTES_MAX as u64);
-        let kib = u32::try_from(most.div_ceil(1024)).unwrap_or(u32::MAX);
-        let overloaded = |_: TryAcquireError| Problem::new(Code::Overloaded).retry_after(1);
-        let room = ROOM_KIB.try_acquire_many(kib).map_err(overloaded)?;
-        let bytes = match timeout(ARRIVAL_MAX, Limited::new(body, BYTES_MAX).collect()).await {
-            Ok(Ok(collected)) => collected.to_bytes(),
-            Ok(Err(error)) if error.is::<LengthLimitError>() => return Err(too_large(BYTES_MAX)),
-            Ok(Err(_)) => return Err(Problem::new(Code::IncompleteBody)),
-            Err(_) => return Err(Problem::new(Code::RequestTimeout)),
-        };
+        let bytes = arrived(body, BYTES_MAX, ARRIVAL, &mut share).await?;
         if !bytes.is_empty() && !is_json {
             return Err(Problem::new(Code::UnsupportedMediaType));
         }
-        Ok(Body { bytes, _room: room })
+        let turn = if bytes.len() > LARGE_BYTES { Some(turn().await?) } else { None };
+        Ok(Body { bytes, _share: share, _turn: turn })
+    }
+}
+
+/// Takes in a body. Its frames are copied into one buffer, however small they are, unless there is only one.
+async fn arrived(
+    mut body: axum::body::Body,
+    bytes_max: usize,
+    pace: Pace,
+    share: &mut Share,
+) -> Result<Bytes, Problem> {
+    if body.size_hint().lower() > bytes_max as u64 {
+        return Err(too_large(bytes_max));
+    }
+    let begun = Instant::now();
+    let mut deadline = Deadline::begin(pace, begun);
+    let mut shape = Shape::default();
+    let mut taken = Vec::new();
+    loop {
+        let data = match timeout_at(deadline.at().min(begun + ARRIVAL_MAX), body.frame()).await {
+            Err(_) => return Err(Problem::new(Code::RequestTimeout)),
+            Ok(None) => return Ok(taken.into()),
+            Ok(Some(Err(_))) => return Err(Problem::new(Code::IncompleteBody)),
+            Ok(Some(Ok(frame))) => frame.into_data().unwrap_or_default(),
+        };
+        deadline.moved(data.len(), Instant::now());
+        let length = taken.len() + data.len();
+        if length > bytes_max {
+            return Err(too_large(bytes_max));
+        }
+        if taken.is_empty() && body.is_end_stream() && length <= LARGE_BYTES {
+            share.grow_to(length)?;
+            return Ok(data);
+        }
+        if length > taken.capacity() {
+            let capacity = length.next_power_of_two().max(1_024);
+            share.grow_to(capacity)?;
+            taken.reserve_exact(capacity - taken.len());
+        }
+        taken.extend_from_slice(&data);
+        shape.see(&data)?;
+    }
+}
+
+async fn turn() -> Result<SemaphorePermit<'static>, Problem> {
+    let turn = timeout(ARRIVAL_MAX, LARGE_AT_ONCE.acquire()).await;
+    turn.ok().and_then(Result::ok).ok_or_else(overloaded)
+}
+
+fn overloaded() -> Problem {
+    Problem::new(Code::Overloaded).retry_after(1)
+}
+
+/// How the room is shared, bytes.
+#[derive(Debug, Clone, Copy)]
+struct RoomLimits {
+    /// All bodies.
+    all: usize,
+    /// What only operators' bodies may take of it.
+    for_operators: usize,
+    /// What only bodies of at most [`LARGE_BYTES`] may take of the rest.
+    for_small: usize,
+    /// The bodies of one merchant.
+    of_merchant: usize,
+    /// The merchants' bodies from one address.
+    of_address: usize,
+}
+
+impl Default for RoomLimits {
+    fn default() -> Self {
+        const MIB: usize = 1024 * 1024;
+        RoomLimits {
+            all: 256 * MIB,
+            for_operators: 16 * MIB,
+            for_small: 48 * MIB,
+            of_merchant: 32 * MIB,
+            of_address: 128 * MIB,
+        }
+    }
+}
+
+/// Whose body it is.
+#[derive(Debug, Clone, Copy)]
+enum Sender {
+    Operator,
+    Merchant(GroupNumber, Option<Peer>),
+}
+
+impl Sender {
+    fn of(request: &Request) -> Self {
+        match request.extensions().get() {
+            Some(Caller { group, .. }) => Sender::Merchant(*group, request.extensions().get().copied()),
+            None => Sender::Operator,
+        }
+    }
+}
+
+/// Room for bodies.
+#[derive(Debug)]
+struct Room {
+    limits: RoomLimits,
+    taken: Mutex<Taken>,
+}
+
+/// What is taken. Who holds nothing is in no map.
+#[derive(Debug, Default)]
+struct Taken {
+    all: usize,
+    by_merchant: HashMap<GroupNumber, usize>,
+    by_address: HashMap<Peer, usize>,
+}
+
+impl Room {
+    fn new(limits: RoomLimits) -> Self {
+        Room { limits, taken: Mutex::default() }
+    }
+
+    /// Takes more for a body that has so many bytes then; says whether there is so much.
+    fn take(&self, sender: Sender, more: usize, length: usize) -> bool {
+        let (limits, mut taken) = (&self.limits, self.taken.lock());
+        let all = taken.all + more;
+        let Sender::Merchant(group, peer) = sender else {
+            if all <= limits.all {
+                taken.all = all;
+            }
+            return all <= limits.all;
+        };
+        let kept = limits.for_operators + if length > LARGE_BYTES { limits.for_small } else { 0 };
+        let of_merchant = taken.by_merchant.get(&group).copied().unwrap_or_default() + more;
+        let of_address = peer.and_then(|peer| taken.by_address.get(&peer)).copied().unwrap_or_default() + more;
+        if all + kept > limits.all || of_merchant > limits.of_merchant || of_address > limits.of_address {
+            return false;
+        }
+        taken.all = all;
+        taken.by_merchant.insert(group, of_merchant);
+        if let Some(peer) = peer {
+            taken.by_address.insert(peer, of_address);
+        }
+        true
+    }
+
+    fn give(&self, sender: Sender, bytes: usize) {
+        let mut taken = self.taken.lock();
+        taken.all -= bytes;
+        if let Sender::Merchant(group, peer) = sender {
+            subtract(&mut taken.by_merchant, group, bytes);
+            if let Some(peer) = peer {
+                subtract(&mut taken.by_address, peer, bytes);
+            }
+        }
+    }
+}
+
+fn subtract<K: Eq + std::hash::Hash>(map: &mut HashMap<K, usize>, key: K, bytes: usize) {
+    if let std::collections::hash_map::Entry::Occupied(mut held) = map.entry(key) {
+        *held.get_mut() -= bytes;
+        if *held.get() == 0 {
+            held.remove();
+        }
+    }
+}
+
+/// What one body has of the room.
+#[derive(Debug)]
+struct Share {
+    room: &'static Room,
+    sender: Sender,
+    bytes: usize,
+}
+
+impl Share {
+    fn of(room: &'static Room, sender: Sender) -> Self {
+        Share { room, sender, bytes: 0 }
+    }
+
+    fn grow_to(&mut self, bytes: usize) -> Result<(), Problem> {
+        let more = bytes.saturating_sub(self.bytes);
+        if !self.room.take(self.sender, more, bytes) {
+            return Err(overloaded());
+        }
+        self.bytes += more;
+        Ok(())
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        if self.bytes > 0 {
+            self.room.give(self.sender, self.bytes);
+        }
     }
 }
 
@@ -114,5 +311,135 @@ mod tests {
             let expected = expected.map(Bytes::from);
             assert_eq!(taken(content_type, body).await, expected, "{content_type:?} {body}");
         }
+    }
+
+    const KIB: usize = 1024;
+    const SMALL: RoomLimits = RoomLimits {
+        all: 1_000 * KIB,
+        for_operators: 100 * KIB,
+        for_small: 200 * KIB,
+        of_merchant: 400 * KIB,
+        of_address: 500 * KIB,
+    };
+
+    fn room() -> &'static Room {
+        Box::leak(Box::new(Room::new(SMALL)))
+    }
+
+    fn merchant(group: u32, address: u8) -> Sender {
+        let address: std::net::IpAddr = [203, 0, 113, address].into();
+        Sender::Merchant(GroupNumber(group), Some(address.into()))
+    }
+
+    #[test]
+    fn the_room_is_shared() {
+        let room = room();
+        let large = LARGE_BYTES + 1;
+        // Who takes so many KiB for a body of so many bytes, and whether there is so much.
+        let cases = [
+            (merchant(1, 1), 400, large, true),
+            (merchant(1, 1), 1, 1, false),
+            (merchant(1, 2), 1, 1, false),
+            (merchant(2, 1), 100, large, true),
+            (merchant(3, 1), 1, 1, false),
+            (merchant(2, 2), 200, large, true),
+            (merchant(4, 3), 1, large, false),
+            (merchant(4, 3), 200, LARGE_BYTES, true),
+            (merchant(5, 4), 1, 1, false),
+            (Sender::Operator, 100, large, true),
+            (Sender::Operator, 1, 1, false),
+        ];
+        for (row, (sender, kib, length, fits)) in cases.into_iter().enumerate() {
+            assert_eq!(room.take(sender, kib * KIB, length), fits, "row {row}");
+        }
+        for (sender, kib, ..) in cases.into_iter().filter(|(.., fits)| *fits) {
+            room.give(sender, kib * KIB);
+        }
+        let taken = room.taken.lock();
+        assert_eq!((taken.all, taken.by_merchant.len(), taken.by_address.len()), (0, 0, 0));
+    }
+
+    /// A body whose frames are sent by hand.
+    fn by_hand() -> (tokio::sync::mpsc::Sender<Bytes>, axum::body::Body) {
+        let (sender, receiver) = tokio::sync::mpsc::channel(1);
+        (sender, axum::body::Body::new(ByHand(receiver)))
+    }
+
+    struct ByHand(tokio::sync::mpsc::Receiver<Bytes>);
+
+    impl HttpBody for ByHand {
+        type Data = Bytes;
+        type Error = std::convert::Infallible;
+
+        fn poll_frame(
+            mut self: std::pin::Pin<&mut Self>,
+            context: &mut std::task::Context<'_>,
+        ) -> std::task::Poll<Option<Result<hyper::body::Frame<Bytes>, Self::Error>>> {
+            self.0.poll_recv(context).map(|data| data.map(|data| Ok(hyper::body::Frame::data(data))))
+        }
+    }
+
+    #[tokio::test]
+    async fn room_is_taken_for_what_has_arrived() {
+        let room = room();
+        let (sender, body) = by_hand();
+        let taking = tokio::spawn(async move {
+            let mut share = Share::of(room, merchant(1, 1));
+            let bytes = arrived(body, 4 << 20, ARRIVAL, &mut share).await;
+            (bytes.map_err(|problem| problem.code()), share.bytes)
+        });
+        for _ in 0..5_000 {
+            sender.send(Bytes::from_static(b" ")).await.unwrap();
+            assert!(room.taken.lock().all <= 8 * KIB, "what waits for more bytes holds twice what came at most");
+        }
+        drop(sender);
+        let (bytes, held) = taking.await.unwrap();
+        assert_eq!((bytes.map(|bytes| bytes.len()), held), (Ok(5_000), 8 * KIB));
+        assert_eq!(room.taken.lock().all, 0);
+    }
+
+    #[tokio::test]
+    async fn one_merchant_leaves_room_for_the_others() {
+        let room = room();
+        let large = || axum::body::Body::from(vec![b' '; 300 * KIB]);
+        let code = async |sender, body, share: &mut Option<Share>| {
+            let taking = share.insert(Share::of(room, sender));
+            arrived(body, 4 << 20, ARRIVAL, taking).await.map(|_| ()).map_err(|problem| problem.code())
+        };
+        let [mut first, mut second, mut third, mut fourth] = [const { None }; 4];
+        // The buffer of 300 KiB has 512, more than one merchant may have.
+        assert_eq!(code(merchant(1, 1), large(), &mut first).await, Err(Code::Overloaded));
+        let fits = || axum::body::Body::from(vec![b' '; 250 * KIB]);
+        assert_eq!(code(merchant(1, 1), fits(), &mut second).await, Ok(()));
+        assert_eq!(code(merchant(1, 2), fits(), &mut first).await, Err(Code::Overloaded));
+        assert_eq!(code(merchant(2, 2), fits(), &mut third).await, Ok(()));
+        assert_eq!(code(Sender::Operator, fits(), &mut fourth).await, Ok(()));
+    }
+
+    #[tokio::test]
+    async fn a_body_that_arrives_too_slowly_is_given_up() {
+        let pace = Pace { idle_max: Duration::from_millis(50), ..ARRIVAL };
+        let (sender, body) = by_hand();
+        sender.send(Bytes::from_static(b"{")).await.unwrap();
+        let mut share = Share::of(room(), merchant(1, 1));
+        let given_up = arrived(body, 8, pace, &mut share).await.unwrap_err();
+        assert_eq!(given_up.code(), Code::RequestTimeout);
+        assert!(sender.is_closed());
+    }
+
+    #[tokio::test]
+    async fn a_body_of_too_many_values_is_refused_while_it_arrives() {
+        let (sender, body) = by_hand();
+        let taking = tokio::spawn(async move {
+            let mut share = Share::of(room(), merchant(1, 1));
+            arrived(body, 4 << 20, ARRIVAL, &mut share).await.map_err(|problem| problem.code())
+        });
+        let part = Bytes::from("1,".repeat(10_000));
+        let mut sent = 0;
+        while sender.send(part.clone()).await.is_ok() {
+            sent += part.len();
+        }
+        assert_eq!(taking.await.unwrap(), Err(Code::InvalidJson));
+        assert!(sent < 400_000, "{sent} of 4 MiB were taken");
     }
 }

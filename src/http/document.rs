@@ -224,12 +224,9 @@ fn complete_operation(path: &str, method: &str, operation: &mut Value, schemas: 
         complete_parameter(parameter);
     }
     let named = |place: &str| parameters.iter().any(|parameter| parameter["in"] == place);
-    let mut problems = vec![500, 503];
+    let mut problems = vec![431, 500, 503];
     if needs_credential {
-        problems.push(401);
-    }
-    if of_merchants {
-        problems.push(429);
+        problems.extend([401, 429]);
     }
     if named("path") {
         problems.push(404);

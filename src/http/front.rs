@@ -15,16 +15,16 @@ use std::time::Instant;
 
 use axum::Router;
 use axum::body::Body;
-use axum::extract::{MatchedPath, Request};
-use axum::http::header::CONTENT_LENGTH;
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Method};
+use axum::extract::MatchedPath;
+use axum::http::header::{CONTENT_LENGTH, HOST};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Version};
 use axum::response::{IntoResponse, Response};
 use tokio::runtime::Handle;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::Semaphore;
 use tower::{Layer, Service};
 
 use super::measures::Measures;
-use super::problem::{Code, Problem};
+use super::problem::{Code, FieldError, Problem};
 use super::trace::{RequestContext, TRACERESPONSE, TraceContext};
 
 /// The version of the interface that every response names.
@@ -52,11 +52,12 @@ struct Shared {
 pub struct Limits {
     /// At any time.
     pub most: usize,
-    /// While those under way wait for each other.
-    pub under_pressure: usize,
-    /// Tells whether they do.
-    pub is_under_pressure: Box<dyn Fn() -> bool + Send + Sync>,
+    /// Whether a request with these headers is let in now: load shedding.
+    pub admits: Admits,
 }
+
+/// Whether a request with these headers is let in now.
+pub type Admits = Box<dyn Fn(&HeaderMap) -> bool + Send + Sync>;
 
 impl Front {
     /// A front that lets so many requests be under way, and says whether this is the sandbox.
@@ -66,6 +67,18 @@ impl Front {
         let ids = RequestIds { origin: getrandom::u64()?, next: AtomicU64::new(0) };
         let in_flight = Arc::new(Semaphore::new(limits.most));
         Ok(Front(Arc::new(Shared { sandbox, limits, in_flight, ids, measures })))
+    }
+
+    /// The answer to a request that is not let in: it is made before the request is routed, or its body read.
+    pub fn turned_away<B>(&self, request: &Request<B>) -> Option<Response> {
+        let well_formed = fits(request.headers()).and_then(|()| names_one_host(request.version(), request.headers()));
+        let problem = match well_formed {
+            Err(problem) => problem,
+            Ok(()) if (self.0.limits.admits)(request.headers()) => return None,
+            Ok(()) => Problem::new(Code::Overloaded).retry_after(RETRY_AFTER_SECONDS),
+        };
+        let seen = Seen::by(request, self.0.ids.of(request.headers()));
+        Some(self.0.told(seen, problem.into_response()))
     }
 
     /// The router with this front, and with problems for unknown paths and methods.
@@ -78,13 +91,11 @@ impl Front {
 }
 
 impl Shared {
-    /// Room for one more request; none when too many are under way.
-    fn admit(&self) -> Option<OwnedSemaphorePermit> {
-        let under_way = self.limits.most - self.in_flight.available_permits();
-        if under_way >= self.limits.under_pressure && (self.limits.is_under_pressure)() {
-            return None;
-        }
-        Arc::clone(&self.in_flight).try_acquire_owned().ok()
+    /// Writes an answer's problem, measures it and stamps it.
+    fn told(&self, seen: Seen, response: Response) -> Response {
+        let (route, took) = (seen.matched.as_ref(), seen.since.elapsed());
+        self.measures.answered(route, &seen.method, response.status(), took);
+        seen.stamp(response, self.sandbox)
     }
 }
 
@@ -103,9 +114,9 @@ pub struct Fronted<S> {
     inner: S,
 }
 
-impl<S> Service<Request> for Fronted<S>
+impl<S> Service<Request<Body>> for Fronted<S>
 where
-    S: Service<Request, Response = Response>,
+    S: Service<Request<Body>, Response = Response>,
     S::Future: Send + 'static,
     S::Error: Send + 'static,
 {
@@ -117,11 +128,12 @@ where
         self.inner.poll_ready(context)
     }
 
-    fn call(&mut self, request: Request) -> Self::Future {
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
         let front = Arc::clone(&self.front.0);
         let seen = Seen::by(&request, front.ids.of(request.headers()));
         let context = seen.context.clone();
-        let admitted = front.admit().map(|permit| {
+        let permit = Arc::clone(&front.in_flight).try_acquire_owned().ok();
+        let admitted = permit.map(|permit| {
             let handling = catch_unwind(AssertUnwindSafe(|| self.inner.call(request)));
             handling.map(|handling| {
                 // It gives the permit back when it is done, whoever still waits for it.
@@ -140,9 +152,7 @@ where
                 Some(Err(_panicked)) => Problem::new(Code::Internal).into_response(),
                 None => Problem::new(Code::Overloaded).retry_after(RETRY_AFTER_SECONDS).into_response(),
             };
-            let (route, took) = (seen.matched.as_ref(), seen.since.elapsed());
-            front.measures.answered(route, &seen.method, response.status(), took);
-            Ok(seen.stamp(response, front.sandbox))
+            Ok(front.told(seen, response))
         })
     }
 }
@@ -181,6 +191,36 @@ impl<T: Send + 'static> Drop for Unstoppable<T> {
     }
 }
 
+/// The headers of a request have so many bytes at most. hyper, which reads them, has a limit of its own, above this one.
+pub const HEADERS_BYTES_MAX: usize = 64 * 1024;
+
+/// Refuses headers that are too large (RFC 6585, 5).
+fn fits(headers: &HeaderMap) -> Result<(), Problem> {
+    let bytes: usize = headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum();
+    if bytes <= HEADERS_BYTES_MAX {
+        return Ok(());
+    }
+    let detail = format!("The headers have more than {HEADERS_BYTES_MAX} bytes.");
+    Err(Problem::new(Code::HeadersTooLarge).detail(detail))
+}
+
+/// Refuses a request that does not say once, and in the characters of a name, which host it is for (RFC 9112, 3.2). Only
+/// HTTP/1.0 may leave it out.
+fn names_one_host(version: Version, headers: &HeaderMap) -> Result<(), Problem> {
+    let is_in_name = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=:[]%".contains(byte);
+    let mut hosts = headers.get_all(HOST).iter();
+    let (code, message) = match (hosts.next(), hosts.next()) {
+        (None, _) if version < Version::HTTP_11 => return Ok(()),
+        (Some(host), None) if host.as_bytes().iter().all(is_in_name) => return Ok(()),
+        (None, _) => ("required", "Host é obrigatório"),
+        (Some(_), None) => ("not_a_host", "Host deve ser um nome ou endereço"),
+        (Some(_), Some(_)) => ("ambiguous", "Host só pode vir uma vez"),
+    };
+    let error = FieldError { field: "Host".to_owned(), code, message: message.into() };
+    let problem = Problem::new(Code::ValidationFailed).message(message).errors(vec![error]);
+    Err(problem.detail("A request must have exactly one Host header (RFC 9112, section 3.2)."))
+}
+
 /// What of a request is still needed when its response is there.
 struct Seen {
     context: RequestContext,
@@ -191,7 +231,7 @@ struct Seen {
 }
 
 impl Seen {
-    fn by(request: &Request, context: RequestContext) -> Self {
+    fn by<B>(request: &Request<B>, context: RequestContext) -> Self {
         Seen {
             context,
             method: request.method().clone(),
@@ -265,8 +305,6 @@ mod tests {
     use tokio::time::timeout;
     use tower::ServiceExt;
 
-    use std::sync::atomic::AtomicBool;
-
     use super::*;
 
     async fn explode() -> &'static str {
@@ -274,7 +312,7 @@ mod tests {
     }
 
     fn limits(most: usize) -> Limits {
-        Limits { most, under_pressure: most, is_under_pressure: Box::new(|| false) }
+        Limits { most, admits: Box::new(|_| true) }
     }
 
     fn router(in_flight_max: usize, sandbox: bool) -> Router {
@@ -365,6 +403,34 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_request_names_its_host_once() {
+        let front = Front::new(limits(8), false, Measures::default()).unwrap();
+        let cases: [(Version, &[&str], u16); 9] = [
+            (Version::HTTP_11, &["a"], 200),
+            (Version::HTTP_11, &["[2001:db8::1]:8080"], 200),
+            (Version::HTTP_11, &[""], 200),
+            (Version::HTTP_11, &[], 400),
+            (Version::HTTP_11, &["a", "b"], 400),
+            (Version::HTTP_11, &["a", "a"], 400),
+            (Version::HTTP_11, &["a/b"], 400),
+            (Version::HTTP_10, &[], 200),
+            (Version::HTTP_10, &["a", "b"], 400),
+        ];
+        for (version, hosts, status) in cases {
+            let request =
+                hosts.iter().fold(Request::builder().uri("/things/7"), |request, host| request.header("host", *host));
+            let answer = front.turned_away(&request.version(version).body(()).unwrap());
+            let found = answer.as_ref().map_or(200, |answer| answer.status().as_u16());
+            assert_eq!(found, status, "{version:?} {hosts:?}");
+            if let Some(answer) = answer {
+                let body = to_bytes(answer.into_body(), usize::MAX).await.unwrap();
+                let body: serde_json::Value = serde_json::from_slice(&body).unwrap();
+                assert_eq!([&body["code"], &body["errors"][0]["field"]], ["validation_failed", "Host"]);
+            }
+        }
+    }
+
+    #[tokio::test]
     async fn hanging_up_cancels_nothing() {
         let [entered, release, finished] = [(); 3].map(|()| Arc::new(Notify::new()));
         let handler = {
@@ -423,27 +489,21 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn fewer_are_let_in_while_those_under_way_wait_for_each_other() {
-        let is_under_pressure = Arc::new(AtomicBool::new(true));
-        let pressure = Arc::clone(&is_under_pressure);
-        let limits = Limits {
-            most: 8,
-            under_pressure: 1,
-            is_under_pressure: Box::new(move || pressure.load(Ordering::Relaxed)),
+    async fn who_is_not_let_in_is_told_before_anything_is_looked_at() {
+        let admits = |headers: &HeaderMap| !headers.contains_key("x-late");
+        let front = Front::new(Limits { most: 8, admits: Box::new(admits) }, true, Measures::default()).unwrap();
+        let asked = |name: &str| {
+            let request = Request::builder().uri("/nowhere?a=b").header("host", "a").header("x-request-id", "r-1");
+            front.turned_away(&request.header(name, "x").body(()).unwrap())
         };
-        let (entered, release) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
-        let routes = Router::new().route("/slow", slow(&entered, &release)).route("/quick", get(|| async { "done" }));
-        let router = Front::new(limits, false, Measures::default()).unwrap().before(routes);
-        assert_eq!(ask(&router, "GET", "/quick", None).await.status(), 200, "the first is always let in");
-        let slow = tokio::spawn({
-            let router = router.clone();
-            async move { ask(&router, "GET", "/slow", None).await.status() }
-        });
-        entered.notified().await;
-        assert_eq!(ask(&router, "GET", "/quick", None).await.status(), 503);
-        is_under_pressure.store(false, Ordering::Relaxed);
-        assert_eq!(ask(&router, "GET", "/quick", None).await.status(), 200);
-        release.notify_one();
-        assert_eq!(slow.await.unwrap(), 200);
+        assert!(asked("x-early").is_none());
+        let refused = asked("x-late").unwrap();
+        assert_eq!(refused.status(), 503);
+        let headers = ["retry-after", "x-request-id", "api-version", "x-sandbox", "content-type"];
+        let expected = ["1", "r-1", "1", "true", "application/problem+json"];
+        assert_eq!(headers.map(|name| refused.headers()[name].to_str().unwrap()), expected);
+        let body = to_bytes(refused.into_body(), usize::MAX).await.unwrap();
+        let body: serde_json::Value = serde_json::from_slice(&body).unwrap();
+        assert_eq!([&body["code"], &body["instance"]], ["overloaded", "/nowhere"]);
     }
 }

@@ -15,6 +15,7 @@ use rust_decimal::Decimal;
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, de};
 use serde_json::value::RawValue;
+use tokio::runtime::{Handle, RuntimeFlavor};
 use uuid::Uuid;
 
 use super::problem::{Code, FieldError, Problem};
@@ -31,11 +32,69 @@ pub const CENTAVOS_MAX: i64 = ledger::money::AMOUNT_MAX.0;
 /// How many objects and arrays may stand inside of each other.
 pub const NESTING_MAX: usize = 32;
 
+/// How many values a body may have: a charge of 10,000 splits has about 30,000.
+pub const VALUES_MAX: usize = 100_000;
+
+/// What is larger than this is read beside the runtime's workers.
+pub const LARGE_BYTES: usize = 64 * 1024;
+
 /// How many wrong fields one answer names.
 pub const ERRORS_MAX: usize = 50;
 
+/// Counts the values of a JSON text while its bytes arrive, so that what has too many, or nests too deep, is refused
+/// before it is parsed. It does not check the syntax.
+#[derive(Debug, Default)]
+pub struct Shape {
+    values: usize,
+    nesting: usize,
+    is_in_string: bool,
+    is_escaped: bool,
+}
+
+impl Shape {
+    /// Counts what stands in the bytes that came next.
+    pub fn see(&mut self, bytes: &[u8]) -> Result<(), Problem> {
+        for byte in bytes {
+            match byte {
+                _ if self.is_escaped => self.is_escaped = false,
+                b'\\' if self.is_in_string => self.is_escaped = true,
+                b'"' => self.is_in_string = !self.is_in_string,
+                _ if self.is_in_string => {}
+                b'{' | b'[' => {
+                    self.values += 1;
+                    self.nesting += 1;
+                    if self.nesting > NESTING_MAX {
+                        return Err(refused_shape(format!("The nesting is deeper than {NESTING_MAX}.")));
+                    }
+                }
+                b'}' | b']' => self.nesting = self.nesting.saturating_sub(1),
+                b',' => self.values += 1,
+                _ => {}
+            }
+        }
+        if self.values > VALUES_MAX {
+            return Err(refused_shape(format!("The body has more than {VALUES_MAX} values.")));
+        }
+        Ok(())
+    }
+}
+
+fn refused_shape(detail: String) -> Problem {
+    Problem::new(Code::InvalidJson).detail(detail)
+}
+
 /// Reads a body into its wire struct.
 pub fn parse<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T, Problem> {
+    aside(body.len(), || read(body))
+}
+
+/// Does what takes long with so many bytes: another thread takes the other tasks of this worker meanwhile.
+fn aside<T>(bytes: usize, work: impl FnOnce() -> T) -> T {
+    let has_others = || Handle::try_current().is_ok_and(|here| here.runtime_flavor() == RuntimeFlavor::MultiThread);
+    if bytes > LARGE_BYTES && has_others() { tokio::task::block_in_place(work) } else { work() }
+}
+
+fn read<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T, Problem> {
     let text = std::str::from_utf8(body).map_err(|error| {
         Problem::new(Code::InvalidUtf8).detail(format!("The body is not UTF-8 from byte {}.", error.valid_up_to()))
     })?;
@@ -222,9 +281,19 @@ impl Checker {
         name: &'static str,
         raw: Raw<'a>,
         count: RangeInclusive<usize>,
-        mut check: impl FnMut(&mut Self, Raw<'a>) -> Option<U>,
+        check: impl FnMut(&mut Self, Raw<'a>) -> Option<U>,
     ) -> Option<Vec<U>> {
         let raw = self.required(name, raw)?;
+        aside(raw.get().len(), || self.elements(name, raw, count, check))
+    }
+
+    fn elements<'a, U>(
+        &mut self,
+        name: &'static str,
+        raw: &'a RawValue,
+        count: RangeInclusive<usize>,
+        mut check: impl FnMut(&mut Self, Raw<'a>) -> Option<U>,
+    ) -> Option<Vec<U>> {
         let elements =
             if raw.get().starts_with('[') { serde_json::from_str::<Vec<Raw<'a>>>(raw.get()).ok() } else { None };
         let Some(elements) = elements else {
@@ -622,6 +691,42 @@ mod tests {
             let found = parse::<Wire>(&body).err().map(|problem| problem.code());
             assert_eq!(found, code, "{}", String::from_utf8_lossy(&body[..body.len().min(80)]));
         }
+    }
+
+    #[test]
+    fn a_shape_is_refused_as_its_bytes_arrive() {
+        let seen = |text: &str, part: usize| {
+            let mut shape = Shape::default();
+            text.as_bytes().chunks(part).try_for_each(|part| shape.see(part)).map_err(|problem| problem.code())
+        };
+        let split = r#"{"sub_recipient_id":"7f1f7b5e-3c1a-8b2d-9a4e-0123456789ab","amount":100}"#;
+        let cases = [
+            (format!("{{\"splits\":[{}]}}", vec![split; 10_000].join(",")), Ok(())),
+            (format!("{{\"a\":\"{}\"}}", r#",[{\","#.repeat(100_000)), Ok(())),
+            (format!("{{\"a\":\"{}\"}}", r"\\".repeat(100_000)), Ok(())),
+            ("[1]".repeat(VALUES_MAX), Ok(())),
+            ("1,".repeat(VALUES_MAX), Ok(())),
+            ("1,".repeat(VALUES_MAX + 1), Err(Code::InvalidJson)),
+            (format!("{{\"a\":\"\\\\\"{}", "1,".repeat(VALUES_MAX)), Err(Code::InvalidJson)),
+            ("[".repeat(NESTING_MAX), Ok(())),
+            ("[".repeat(NESTING_MAX + 1), Err(Code::InvalidJson)),
+        ];
+        for (text, expected) in cases {
+            for part in [1, 1_000, text.len()] {
+                assert_eq!(seen(&text, part), expected, "{}", &text[..text.len().min(80)]);
+            }
+        }
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+    async fn what_is_large_is_read_beside_the_worker() {
+        let (entered, met) = std::sync::mpsc::channel();
+        // With the only worker held, the other task would never run.
+        let done = tokio::spawn(async move {
+            tokio::spawn(async move { entered.send(()).unwrap() });
+            aside(LARGE_BYTES + 1, || met.recv_timeout(std::time::Duration::from_secs(60)).is_ok())
+        });
+        assert!(done.await.unwrap());
     }
 
     #[test]

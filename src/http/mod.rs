@@ -1,6 +1,6 @@
 //! The HTTP interface: how a request is taken in, checked and answered.
 //!
-//! A request passes [`server`] (the connection), [`front`] (what every route shares), a credential, [`rate_limits`], [`body`] and
+//! A request passes [`server`] (the connection, with [`outgoing`]), [`front`] (what every route shares), a credential, [`rate_limits`], [`body`] and
 //! [`json`] before a handler sees it. Whatever goes wrong on the way is a [`problem::Problem`].
 
 pub mod anticipation;
@@ -16,10 +16,13 @@ pub mod disputes;
 pub mod document;
 pub mod events;
 pub mod front;
+pub mod guesses;
 pub mod idempotency;
 pub mod json;
 pub mod measures;
 pub mod ops;
+pub mod outgoing;
+pub mod pace;
 pub mod pix;
 pub mod plans;
 pub mod problem;

@@ -95,6 +95,8 @@ pub enum Code {
     NothingAvailable,
     /// Too many requests, or too many refused cards, within a minute.
     RateLimited,
+    /// The headers are larger than the service takes.
+    HeadersTooLarge,
     /// The service failed; nothing of the request is kept.
     Internal,
     /// The payment institution surely did not take the transfer.
@@ -163,6 +165,7 @@ impl Code {
         Code::ChargeNotRefundable,
         Code::NothingAvailable,
         Code::RateLimited,
+        Code::HeadersTooLarge,
         Code::Internal,
         Code::RailUnavailable,
         Code::Overloaded,
@@ -299,6 +302,12 @@ impl Code {
             Code::RateLimited => {
                 row("rate_limited", S::TOO_MANY_REQUESTS, "Rate limited", "Limite de requisições atingido")
             }
+            Code::HeadersTooLarge => row(
+                "headers_too_large",
+                S::REQUEST_HEADER_FIELDS_TOO_LARGE,
+                "Headers too large",
+                "Cabeçalhos grandes demais",
+            ),
             Code::Internal => row("internal", S::INTERNAL_SERVER_ERROR, "Internal error", "Erro interno"),
             Code::RailUnavailable => row(
                 "rail_unavailable",

@@ -7,7 +7,7 @@
 //! stolen cards one after the other. A subscription's first charge is a try; what the schedule tries again is none. Time is wall time, whatever the sandbox clock says.
 
 use std::collections::{HashMap, VecDeque};
-use std::future::{Future, ready};
+use std::future::Future;
 use std::hash::Hash;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use ledger::id::{Fingerprint, ObjectId};
 use parking_lot::Mutex;
 use tower::{Layer, Service};
 
-use super::app::{App, authenticated};
+use super::app::{App, authenticated, guessed};
 use super::problem::{Code, Problem};
 
 const WINDOW: Duration = Duration::from_secs(60);
@@ -210,7 +210,10 @@ where
         let policy = *policy;
         let (caller, key) = match authenticated(app, request.headers()) {
             Ok(known) => known,
-            Err(problem) => return Box::pin(ready(Ok(problem.into_response()))),
+            Err(unauthorized) => {
+                let answered = guessed(app, request.headers(), request.extensions());
+                return Box::pin(async move { Ok(answered.problem(unauthorized).await.into_response()) });
+            }
         };
         request.extensions_mut().insert(caller);
         let Some(limits) = &app.rate_limits else { return Box::pin(self.inner.call(request)) };

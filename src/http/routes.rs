@@ -6,11 +6,11 @@
 
 use std::sync::Arc;
 
-use axum::Router;
 use axum::body::Bytes;
 use axum::http::header::CONTENT_TYPE;
 use axum::middleware::from_fn;
 use axum::routing::get;
+use axum::{Extension, Router};
 use utoipa::openapi::{OpenApi, PathItem};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -20,6 +20,7 @@ use super::ops::{
     api_keys, audit, backup, books, disputes as disputes_review, export, health, merchants, queue,
     refunds as refunds_review, sandbox, sub_recipients as review, webhooks, withdrawals as outflow,
 };
+use super::outgoing::OneCopy;
 use super::rate_limits::{Admission, Policy};
 use super::reading::on_waiting_thread;
 use super::{
@@ -145,8 +146,11 @@ pub fn public(app: &Arc<App>) -> Router {
     limited(cards(), Policy::Card)
         .merge(limited(for_merchants(app.sandbox), Policy::Default))
         .with_state(Arc::clone(app))
-        .route("/openapi.json", get(move || async { ([(CONTENT_TYPE, "application/json")], for_programs) }))
-        .route("/reference", get(move || async { reference::page(for_people) }))
+        .route(
+            "/openapi.json",
+            get(move || async { (Extension(OneCopy), [(CONTENT_TYPE, "application/json")], for_programs) }),
+        )
+        .route("/reference", get(move || async { (Extension(OneCopy), reference::page(for_people)) }))
         .route("/problems/{code}", get(reference::problem))
         .route(reference::STYLE_PATH, get(|| async { reference::style() }))
 }

@@ -1,14 +1,20 @@
 //! The connections: accepting them, serving HTTP/1.1 on them, and ending them in good order.
 //!
 //! Every connection has a limit on how long the head of a request may take, and all of them together on their number:
-//! one more waits in the system's queue until another ends. At shutdown nothing new is accepted, idle connections
-//! are closed, and requests under way are answered as long as the drain lasts.
+//! one more waits in the system's queue until another ends. A client that does not read is cut ([`super::outgoing`]). At
+//! shutdown nothing new is accepted, idle connections are closed, and requests under way are answered as long as the
+//! drain lasts.
 
+use std::convert::Infallible;
 use std::io;
+use std::net::{IpAddr, Ipv6Addr};
+use std::ops::ControlFlow;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
+use axum::response::Response;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::{Request, service::service_fn};
@@ -19,6 +25,40 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use tower::Service;
 
+use super::front::Front;
+use super::outgoing::{Backlog, OneCopy, Outgoing, Parts};
+
+/// Where a request comes from, as an extension of it: an IPv4 address, or the network (/64) of an IPv6 address, which is
+/// what one customer of a provider has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Peer(pub IpAddr);
+
+impl From<IpAddr> for Peer {
+    fn from(address: IpAddr) -> Self {
+        Peer(match address.to_canonical() {
+            IpAddr::V4(address) => address.into(),
+            IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX)).into(),
+        })
+    }
+}
+
+/// What a listener serves.
+#[derive(Clone)]
+pub struct Served {
+    /// The routes.
+    pub router: Router,
+    /// Who is not let in; nobody is turned away without it.
+    pub front: Option<Front>,
+    /// What waits to be written; listeners may have it in common.
+    pub backlog: Arc<Backlog>,
+}
+
+impl From<Router> for Served {
+    fn from(router: Router) -> Self {
+        Served { router, front: None, backlog: Arc::default() }
+    }
+}
+
 /// How much a listener takes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
@@ -26,7 +66,7 @@ pub struct Limits {
     pub connections_max: usize,
     /// How long a connection may take to send the head of a request, its idle time before included.
     pub head_arrival_max: Duration,
-    /// How many bytes the head of a request may have; at least 8,192.
+    /// How many bytes hyper gathers of a head that is not whole, and of answers to be written; at least 8,192.
     pub head_bytes_max: usize,
     /// How long requests under way may go on after the shutdown.
     pub drain_max: Duration,
@@ -53,10 +93,11 @@ pub struct Drained {
 /// Serves a router on a listener until `shutdown` is true, or its sender is gone.
 pub async fn run(
     listener: TcpListener,
-    router: Router,
+    served: impl Into<Served>,
     mut shutdown: watch::Receiver<bool>,
     limits: Limits,
 ) -> Drained {
+    let served = served.into();
     let mut connections = JoinSet::new();
     loop {
         tokio::select! {
@@ -64,8 +105,9 @@ pub async fn run(
             _ = asked(&mut shutdown) => break,
             Some(_) = connections.join_next() => {}
             accepted = listener.accept(), if connections.len() < limits.connections_max => match accepted {
-                Ok((stream, _)) => {
-                    connections.spawn(serve(stream, router.clone(), shutdown.clone(), limits));
+                Ok((stream, address)) => {
+                    let peer = Peer::from(address.ip());
+                    connections.spawn(serve(stream, peer, served.clone(), shutdown.clone(), limits));
                 }
                 Err(error) => recover(error).await,
             },
@@ -78,12 +120,29 @@ pub async fn run(
     Drained { cut }
 }
 
-async fn serve(stream: TcpStream, router: Router, mut shutdown: watch::Receiver<bool>, limits: Limits) {
+async fn serve(stream: TcpStream, peer: Peer, served: Served, mut shutdown: watch::Receiver<bool>, limits: Limits) {
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "a connection ended before it was served");
         return;
     }
-    let service = service_fn(move |request: Request<Incoming>| router.clone().call(request.map(Body::new)));
+    let stream = Outgoing::new(stream, Arc::clone(&served.backlog));
+    let service = service_fn(move |mut request: Request<Incoming>| {
+        let backlog = Arc::clone(&served.backlog);
+        let answering = match served.front.as_ref().and_then(|front| front.turned_away(&request)) {
+            Some(answer) => ControlFlow::Break(answer),
+            None => {
+                request.extensions_mut().insert(peer);
+                ControlFlow::Continue(served.router.clone().call(request.map(Body::new)))
+            }
+        };
+        async move {
+            let response = match answering {
+                ControlFlow::Break(answer) => answer,
+                ControlFlow::Continue(answering) => answering.await?,
+            };
+            Ok::<_, Infallible>(in_parts(response, backlog))
+        }
+    });
     // The number of headers keeps hyper's own limit of 100, for which it needs no allocation.
     let mut connection = std::pin::pin!(
         http1::Builder::new()
@@ -107,6 +166,11 @@ async fn serve(stream: TcpStream, router: Router, mut shutdown: watch::Receiver<
     }
 }
 
+fn in_parts(response: Response, backlog: Arc<Backlog>) -> hyper::Response<Parts> {
+    let is_one_copy = response.extensions().get::<OneCopy>().is_some();
+    response.map(|body| Parts::of(body, is_one_copy, backlog))
+}
+
 /// Waits for the shutdown to be asked for; a sender that is gone asks for it as well.
 async fn asked(shutdown: &mut watch::Receiver<bool>) {
     let _ = shutdown.wait_for(|asked| *asked).await;
@@ -124,23 +188,34 @@ async fn recover(error: io::Error) {
 #[cfg(test)]
 mod tests {
     use std::net::SocketAddr;
-    use std::sync::Arc;
 
+    use axum::Extension;
+    use axum::body::Bytes;
     use axum::routing::get;
     use tokio::sync::Notify;
     use tokio::task::JoinHandle;
 
     use super::*;
+    use crate::http::outgoing::WriteLimits;
+    use crate::http::pace::Pace;
 
-    struct Served {
+    struct Started {
         address: SocketAddr,
         entered: Arc<Notify>,
         release: Arc<Notify>,
         shutdown: watch::Sender<bool>,
         running: JoinHandle<Drained>,
+        backlog: Arc<Backlog>,
     }
 
-    async fn serving(limits: Limits) -> Served {
+    /// More than the system takes for a client that does not read.
+    const LARGE_BYTES: usize = 32 << 20;
+
+    async fn serving(limits: Limits) -> Started {
+        serving_with(limits, Backlog::default()).await
+    }
+
+    async fn serving_with(limits: Limits, backlog: Backlog) -> Started {
         let (entered, release) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
         let slow = {
             let (entered, release) = (entered.clone(), release.clone());
@@ -150,12 +225,20 @@ mod tests {
                 "slow"
             }
         };
-        let router = Router::new().route("/", get(|| async { "fast" })).route("/slow", get(slow));
+        let large = Bytes::from(vec![b'x'; LARGE_BYTES]);
+        let one_copy = large.clone();
+        let router = Router::new()
+            .route("/", get(|| async { "fast" }))
+            .route("/slow", get(slow))
+            .route("/large", get(|| async { large }))
+            .route("/one-copy", get(|| async { (Extension(OneCopy), one_copy) }));
+        let backlog = Arc::new(backlog);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (shutdown, watched) = watch::channel(false);
-        let running = tokio::spawn(run(listener, router, watched, limits));
-        Served { address, entered, release, shutdown, running }
+        let served = super::Served { router, front: None, backlog: Arc::clone(&backlog) };
+        let running = tokio::spawn(run(listener, served, watched, limits));
+        Started { address, entered, release, shutdown, running, backlog }
     }
 
     async fn send(stream: &TcpStream, text: &str) {
@@ -248,6 +331,95 @@ mod tests {
         read_until(&first, "slow").await;
         drop(first);
         read_until(&second, "fast").await;
+    }
+
+    /// Clients that ask for something large and never read it.
+    async fn not_reading(started: &Started, path: &str, count: usize) -> Vec<TcpStream> {
+        let mut streams = Vec::new();
+        for _ in 0..count {
+            let stream = TcpStream::connect(started.address).await.unwrap();
+            request(&stream, path).await;
+            streams.push(stream);
+        }
+        streams
+    }
+
+    /// Reads all that comes until the connection ends; gives how much that was.
+    async fn read_to_end(stream: &TcpStream) -> usize {
+        let mut count = 0;
+        loop {
+            match receive(stream).await.len() {
+                0 => return count,
+                more => count += more,
+            }
+        }
+    }
+
+    fn impatient(waiting_max: usize) -> Backlog {
+        let short = Duration::from_millis(100);
+        let pace = Pace { idle_max: short, bytes_per_second: 1_024 };
+        Backlog::new(WriteLimits { pace, waiting_max, idle_max_when_tight: short })
+    }
+
+    #[tokio::test]
+    async fn clients_that_do_not_read_are_cut_and_others_are_served() {
+        let limits = Limits { connections_max: 4, ..Limits::default() };
+        let started = serving_with(limits, impatient(usize::MAX >> 1)).await;
+        let silent = not_reading(&started, "/one-copy", 4).await;
+        // The fifth waits for one of them to end, which none does by itself.
+        let reader = TcpStream::connect(started.address).await.unwrap();
+        request(&reader, "/").await;
+        read_until(&reader, "fast").await;
+        while started.backlog.cuts() < 4 {
+            sleep(Duration::from_millis(1)).await;
+        }
+        assert_eq!(started.backlog.waiting(), 0);
+        for stream in silent {
+            assert!(read_to_end(&stream).await < LARGE_BYTES, "the answer is not whole");
+        }
+    }
+
+    #[tokio::test]
+    async fn one_who_reads_gets_all_of_a_large_answer() {
+        let started = serving(Limits::default()).await;
+        for path in ["/large", "/one-copy"] {
+            let stream = TcpStream::connect(started.address).await.unwrap();
+            send(&stream, &format!("GET {path} HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n")).await;
+            assert!(read_to_end(&stream).await > LARGE_BYTES, "{path}");
+        }
+        assert_eq!(started.backlog.waiting(), 0);
+    }
+
+    #[tokio::test]
+    async fn what_waits_on_all_connections_is_bounded_and_a_body_that_is_one_copy_hardly_counts() {
+        let waiting_max = LARGE_BYTES + LARGE_BYTES / 2;
+        let started =
+            serving_with(Limits::default(), Backlog::new(WriteLimits { waiting_max, ..WriteLimits::default() })).await;
+        let _first = not_reading(&started, "/large", 1).await;
+        while started.backlog.waiting() < LARGE_BYTES / 2 {
+            tokio::task::yield_now().await;
+        }
+        // There is room for one such answer.
+        for stream in not_reading(&started, "/large", 3).await {
+            assert!(read_to_end(&stream).await < LARGE_BYTES);
+        }
+        let before = started.backlog.waiting();
+        let _same = not_reading(&started, "/one-copy", 8).await;
+        while started.backlog.waiting() == before {
+            tokio::task::yield_now().await;
+        }
+        assert!(started.backlog.waiting() <= before + 8 * (Limits::default().head_bytes_max + 16 * 1024));
+    }
+
+    #[test]
+    fn a_peer_is_an_address_or_a_network() {
+        for (address, peer) in [
+            ("203.0.113.7", "203.0.113.7"),
+            ("::ffff:203.0.113.7", "203.0.113.7"),
+            ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::"),
+        ] {
+            assert_eq!(Peer::from(address.parse::<IpAddr>().unwrap()), Peer(peer.parse().unwrap()));
+        }
     }
 
     #[tokio::test]

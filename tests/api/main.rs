@@ -30,6 +30,7 @@ mod registration;
 mod statement;
 mod sub_recipients;
 mod subscriptions;
+mod unruly;
 mod webhooks;
 mod withdrawals;
 mod world;
