@@ -119,7 +119,7 @@ pub enum Unavailable {
 /// use actors::store::MemoryStore;
 /// use ledger::fees::Settings;
 /// use ledger::merchant::MerchantCommand;
-/// use ledger::personal::MerchantProfile;
+/// use ledger::personal::{MerchantProfile, SealedFor};
 ///
 /// # #[tokio::main]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -134,7 +134,8 @@ pub enum Unavailable {
 /// };
 /// let engine = Engine::open_store(Arc::new(MemoryStore::new()), options, |_, _| {}).await?;
 /// let (group, now) = (engine.new_group(), engine.now());
-/// let profile = engine.keyring().seal_value(now, &MerchantProfile::default())?;
+/// let sealed_for = SealedFor::merchant(group);
+/// let profile = engine.keyring().seal_value(sealed_for, now, &MerchantProfile::default())?;
 /// let id = engine.ids().object(group, now, 1);
 /// let command = MerchantCommand::Open { id, settings: Settings::default(), profile };
 /// let outcome = engine.command(group, command, None, None, engine.permit(1_024)?).await?;

@@ -3,8 +3,9 @@
 //!
 //! # Format 1
 //! A format byte, then a CBOR array `[group + 1 or 0, recipient or 0, ordinal, effective_at, events, entries, idempotency, operator,
-//! personal, api key]`, of which the last is not there when no API key asked. A later release may append items, which this one skips, and may add events and fields (see [`crate::event`]); what
-//! an older binary cannot understand it refuses by name. Checksums and the hash chain are the store's: they run over these bytes.
+//! personal, api key]`. The last is there only when an API key asked. A later release may append items, which this one skips, and may add
+//! events and fields (see [`crate::event`]); what an older binary cannot understand it refuses by name. Checksums and the hash chain are
+//! the store's: they run over these bytes.
 
 use std::convert::Infallible;
 
