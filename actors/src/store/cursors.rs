@@ -1,7 +1,7 @@
 //! Cursors: small values that change every second, such as how far each receiver has come, in an append-only log of keys and values.
 //!
 //! ```text
-//! <data>/cursors    "centavo-cursors-1", then a frame for each change
+//! <data>/cursors    "centavo-cursors-1" and its CRC32C, then a frame for each change
 //! ```
 //!
 //! A change is in memory at once, and in the file when [`Cursors::sync`] was called. Changes of one key in between are one frame. A crash
@@ -58,7 +58,7 @@ impl Cursors {
     pub(super) fn open(data: &Path) -> Result<Cursors, StoreError> {
         let path = data.join(FILE);
         if !path.exists() {
-            Files::open(data.to_path_buf())?.put(FILE, HEADER)?;
+            Files::open(data.to_path_buf())?.put(FILE, &header(NAME))?;
         }
         let bytes = std::fs::read(&path).map_err(|source| machine(&path, source))?;
         let mut values = Values::default();
@@ -68,11 +68,11 @@ impl Cursors {
             known: FORMAT,
         })?;
         let file = private_file().write(true).open(&path).map_err(|source| machine(&path, source))?;
-        if end < bytes.len() {
+        if (1..bytes.len()).contains(&end) {
             tracing::info!(file = %path.display(), bytes = bytes.len() - end, "an unfinished change at the end is cut off");
             file.set_len(end as u64).map_err(|source| machine(&path, source))?;
         }
-        // A file that is damaged at its begin is written anew.
+        // A file whose header is damaged is written anew.
         let end = Some(end as u64).filter(|end| *end > 0);
         Ok(Cursors { path, values: Mutex::new(values), log: Mutex::new(Log { file, end }) })
     }
@@ -103,7 +103,7 @@ impl Cursors {
             let mut changes = Vec::new();
             changed.iter().for_each(|key| encode(key, values.all.get(key).map(Vec::as_slice), &mut changes));
             let live = values.all.iter().map(|(key, value)| FRAME_BYTES + key.len() + value.len());
-            (changes, HEADER.len() + live.sum::<usize>(), changed)
+            (changes, HEADER_BYTES + live.sum::<usize>(), changed)
         };
         if changed.is_empty() && log.end.is_some() {
             return Ok(());
@@ -127,7 +127,7 @@ impl Cursors {
     }
 
     fn rewrite(&self, log: &mut Log) -> Result<(), StoreError> {
-        let mut bytes = HEADER.to_vec();
+        let mut bytes = header(NAME);
         self.values.lock().all.iter().for_each(|(key, value)| encode(key, Some(value), &mut bytes));
         let folder = self.path.parent().unwrap_or(Path::new(".")).to_path_buf();
         Files::open(folder)?.put(FILE, &bytes)?;
@@ -151,21 +151,27 @@ fn encode(key: &[u8], value: Option<&[u8]>, bytes: &mut Vec<u8>) {
     bytes.extend_from_slice(&checksum);
 }
 
-/// Takes in the frames that are whole, up to the first that is not, and tells where they end: 0 where not even the header is
-/// whole. Or, as an error, the newer format of the file.
+/// Takes in the frames that are whole, up to the first that is not, and tells where they end: 0 where the header is damaged.
+/// Or, as an error, the newer format of the file.
 fn replay(bytes: &[u8], values: &mut Values) -> Result<usize, u8> {
-    let (name, format) = HEADER.split_at(HEADER.len() - 1);
-    match bytes.strip_prefix(name).and_then(|rest| rest.first()) {
-        Some(found) if *found == format[0] => {}
-        Some(found) if *found > format[0] => return Err(found - b'0'),
-        _ => return Ok(0),
+    let header = bytes.first_chunk::<HEADER_BYTES>();
+    let format = header.and_then(|header| header.split_last_chunk::<CHECKSUM_BYTES>());
+    let format =
+        format.filter(|(name, checksum)| checksum_of(b"", name) == **checksum).and_then(|(name, _)| name.last());
+    if let Some(newer) = format.map(|format| format.saturating_sub(b'0')).filter(|format| *format > FORMAT) {
+        return Err(newer);
     }
-    let mut end = HEADER.len();
+    let mut end = HEADER_BYTES.min(bytes.len());
     while let Some(frame) = Frame::decode(&bytes[end..]) {
         values.set(frame.key, frame.value);
         end += frame.bytes;
     }
-    Ok(end)
+    Ok(if format.is_some() { end } else { 0 })
+}
+
+/// What the file begins with: a name whose last byte is the format's number, and its CRC32C.
+fn header(name: &[u8]) -> Vec<u8> {
+    [name, &checksum_of(b"", name)].concat()
 }
 
 /// A frame as it was read.
@@ -192,8 +198,8 @@ impl<'a> Frame<'a> {
 }
 
 const FILE: &str = "cursors";
-/// The last byte is the format's number.
-const HEADER: &[u8] = b"centavo-cursors-1";
+const NAME: &[u8] = b"centavo-cursors-1";
+const HEADER_BYTES: usize = NAME.len() + CHECKSUM_BYTES;
 const FORMAT: u8 = 1;
 const LENGTH_BYTES: usize = 4;
 /// What a frame takes beside key and value.
@@ -236,9 +242,9 @@ mod tests {
             let found = all(&cursors);
             let keys = match length {
                 _ if length == whole.len() => second.clone(),
-                _ if length >= HEADER.len() + frames + FRAME_BYTES + 4 => vec![second[0].clone(), first[1].clone()],
-                _ if length >= HEADER.len() + frames => first.clone(),
-                _ if length >= HEADER.len() + frames / 2 => first[..1].to_vec(),
+                _ if length >= HEADER_BYTES + frames + FRAME_BYTES + 4 => vec![second[0].clone(), first[1].clone()],
+                _ if length >= HEADER_BYTES + frames => first.clone(),
+                _ if length >= HEADER_BYTES + frames / 2 => first[..1].to_vec(),
                 _ => vec![],
             };
             assert_eq!(found, keys, "{length} bytes");
@@ -259,9 +265,30 @@ mod tests {
         }
         let path = data.path().join(FILE);
         let mut bytes = std::fs::read(&path).unwrap();
-        bytes[HEADER.len() + FRAME_BYTES + 51 + 20] ^= 4;
+        bytes[HEADER_BYTES + FRAME_BYTES + 51 + 20] ^= 4;
         std::fs::write(&path, bytes).unwrap();
         assert_eq!(Cursors::open(data.path()).unwrap().keys(), [b"a".to_vec()]);
+    }
+
+    #[test]
+    fn a_damaged_header_loses_nothing() {
+        for at in 0..HEADER_BYTES {
+            let data = TempDir::new().unwrap();
+            let cursors = Cursors::open(data.path()).unwrap();
+            cursors.put(b"a", Some(b"1"));
+            cursors.sync().unwrap();
+            let path = data.path().join(FILE);
+            let mut bytes = std::fs::read(&path).unwrap();
+            bytes[at] ^= 2;
+            std::fs::write(&path, bytes).unwrap();
+            for key in [b"b", b"c"] {
+                let cursors = Cursors::open(data.path()).unwrap();
+                cursors.put(key, Some(b"2"));
+                cursors.sync().unwrap();
+            }
+            let keys = Cursors::open(data.path()).unwrap().keys();
+            assert_eq!(keys, [b"a".to_vec(), b"b".to_vec(), b"c".to_vec()], "byte {at}");
+        }
     }
 
     #[test]
@@ -294,14 +321,12 @@ mod tests {
     /// Written down so that a change of the format does not pass unnoticed: files of earlier builds are read as they are.
     #[test]
     fn the_bytes_of_the_file_stay_as_they_are() {
-        let mut bytes = HEADER.to_vec();
+        let mut bytes = header(NAME);
         encode(b"key", Some(b"value"), &mut bytes);
         encode(b"key", None, &mut bytes);
-        assert_eq!((bytes.len(), crc32c::crc32c(&bytes)), (48, 3_277_847_066));
-        let mut newer = bytes;
-        newer[HEADER.len() - 1] = b'2';
+        assert_eq!((bytes.len(), crc32c::crc32c(&bytes)), (52, 2_195_858_142));
         let data = TempDir::new().unwrap();
-        std::fs::write(data.path().join(FILE), newer).unwrap();
+        std::fs::write(data.path().join(FILE), header(b"centavo-cursors-2")).unwrap();
         assert!(matches!(Cursors::open(data.path()), Err(StoreError::NewerFormat { found: 2, known: 1, .. })));
     }
 }

@@ -221,7 +221,7 @@ impl Database {
 
     /// Whether it is time to flush, so that who writes more does not have to wait for it.
     pub(super) fn wants_flush(&self) -> bool {
-        self.unflushed_bytes() > self.unflushed_bytes_max / 2
+        self.unflushed_bytes() > self.unflushed_bytes_max / 4 * 3
     }
 
     /// Bytes that were written since what the last finished flush covered.
