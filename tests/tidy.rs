@@ -381,3 +381,24 @@ fn every_problem_code_is_in_the_decisions_and_no_other() {
     assert_eq!(told, made, "docs/decisions.md, Errors, on the left; src/http/problem.rs on the right");
     assert!(told.len() > 40, "{told:?}");
 }
+
+/// The names of what cargo runs in a folder: `name.rs`, or a folder with a `main.rs`.
+fn targets(folder: &str) -> Vec<String> {
+    let entries = fs::read_dir(root().join(folder)).unwrap().map(|entry| entry.unwrap().path());
+    let is_target = |path: &PathBuf| path.join("main.rs").is_file() || path.extension().is_some_and(|end| end == "rs");
+    let name = |path: PathBuf| format!("{folder}/{}", path.file_name().unwrap().to_string_lossy());
+    entries.filter(is_target).map(name).collect()
+}
+
+#[test]
+fn every_harness_and_every_benchmark_is_described() {
+    let testing = fs::read_to_string(root().join("docs/testing.md")).unwrap();
+    let performance = fs::read_to_string(root().join("docs/performance.md")).unwrap();
+    for harness in targets("tests").iter().chain(&targets("actors/tests")).chain(&targets("ledger/tests")) {
+        assert!(testing.contains(&format!("`{harness}")), "docs/testing.md does not say what {harness} proves");
+    }
+    for benchmark in targets("benches") {
+        let name = benchmark.trim_start_matches("benches/").trim_end_matches(".rs");
+        assert!(performance.contains(&format!("--bench {name}")), "docs/performance.md does not say how to run {name}");
+    }
+}
