@@ -198,7 +198,8 @@ Merchant payments over a double-entry ledger. Amounts are integer centavos unles
 
 Merchants call `/api`, operators call `/ops` on a listener of their own; each with a credential of their own. Fields that are not known \
 are ignored; a field that is null is as good as absent. Whatever is refused is answered with `application/problem+json` (RFC 9457), \
-whose `code` is stable and whose `message` is for people. A caller's `X-Request-Id` of 1 to 128 visible ASCII characters is kept.";
+whose `code` is stable and whose `message` is for people. A caller's `X-Request-Id` of 1 to 128 visible ASCII characters is kept. \
+A valid `traceparent` (W3C Trace Context) is answered with `traceresponse`.";
 
 /// The schema itself, or the one that it refers to.
 fn resolved<'a>(schema: &'a Value, schemas: &'a Value) -> &'a Value {
