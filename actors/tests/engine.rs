@@ -204,9 +204,13 @@ async fn all_that_is_put_durably_is_in_a_backup() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn data_made_in_the_sandbox_does_not_open_live() {
+async fn data_in_which_a_sandbox_booked_does_not_open_live() {
     let folder = tempfile::tempdir().unwrap();
     open(folder.path(), true).await.unwrap().stop().await;
+    open(folder.path(), false).await.unwrap().stop().await;
+    let sandbox = open(folder.path(), true).await.unwrap();
+    open_shop(&sandbox).await;
+    sandbox.stop().await;
     let live = open(folder.path(), false).await.err();
     assert!(matches!(live, Some(OpenError::WrongMode { .. })), "{live:?}");
 }
