@@ -347,6 +347,19 @@ mod tests {
         }
     }
 
+    #[test]
+    fn only_so_many_items_are_looked_through_for_a_word() {
+        let filter = |query: &[(&str, &str)]| {
+            let pairs: Vec<_> = query.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+            Filter::read(&pairs, "status", &["pending"]).unwrap()
+        };
+        let (word, all) = (filter(&[("status", "pending")]), filter(&[]));
+        assert!(word.check("status", FILTERED_MAX as u64).is_ok());
+        let problem = word.check("status", FILTERED_MAX as u64 + 1).unwrap_err();
+        assert_eq!(problem.code(), Code::ValidationFailed);
+        assert!(all.check("status", u64::MAX).is_ok(), "nothing is looked through");
+    }
+
     #[tokio::test]
     async fn an_item_that_cannot_be_read_is_never_left_out() {
         let unreadable = || Err(Problem::new(Code::Internal));
