@@ -357,7 +357,9 @@ impl Deliverer {
         self.ready.insert(id);
         let Some(answer) = answer else {
             let later = now.plus_ms(ROOM_AFTER_MS);
-            self.app.webhooks.endpoints().get_mut(&id).map(|endpoint| endpoint.postpone(number, later));
+            if let Some(endpoint) = self.app.webhooks.endpoints().get_mut(&id) {
+                endpoint.postpone(number, later);
+            }
             return;
         };
         let result = if answer.cause.is_none() { "ok" } else { "failed" };
