@@ -69,7 +69,7 @@ fn report(history: &History, added: u64, adding: Duration) {
 
 /// The intents and captures of charges in turn.
 fn record(sequence: u64) -> Record {
-    let (number, is_capture) = ((sequence - 1) / 2, sequence % 2 == 0);
+    let (number, is_capture) = ((sequence - 1) / 2, sequence.is_multiple_of(2));
     let group = GroupNumber((number % MERCHANTS) as u32);
     let ordinal = number / MERCHANTS * 2 + 1;
     let split = |number| Split { recipient: RecipientNumber(number), amount: Centavos(1_000) };

@@ -135,7 +135,8 @@ pub async fn start_with(
     measures::register_process(&mut registry);
     let last_backup = LastBackup::of(&settings.data);
     registry.register_collector(Box::new(last_backup.clone()));
-    let webhooks = Webhooks::new(settings.webhook_allow, webhooks::CONNECTIONS_MAX, &mut registry)?;
+    let connections = descriptors::raise();
+    let webhooks = Webhooks::new(settings.webhook_allow, connections.webhooks, &mut registry)?;
     let backlog = Arc::new(Backlog::default());
     backlog.register(&mut registry);
     let guesses = Guesses::new(settings.rate_limit);
@@ -155,7 +156,6 @@ pub async fn start_with(
         webhooks,
     });
     let (shutdown, told) = watch::channel(false);
-    let connections = descriptors::raise();
     let serve = |socket: TcpSocket,
                  (variable, address),
                  router: axum::Router,

@@ -29,19 +29,19 @@ mod tests {
 
     /// The nineteenth field, counted behind the name, which may have blanks.
     fn nice(stat: &str) -> i32 {
-        let fields = stat.rsplit_once(')').unwrap().1;
-        fields.split_whitespace().nth(16).unwrap().parse().unwrap()
+        let fields = stat.rsplit_once(')').expect("a name in brackets").1;
+        fields.split_whitespace().nth(16).and_then(|nice| nice.parse().ok()).expect("a number")
     }
 
     #[test]
     fn a_thread_in_the_background_is_nice_and_others_are_not() {
-        let before = nice(&read_to_string("/proc/thread-self/stat").unwrap());
+        let before = nice(&read_to_string("/proc/thread-self/stat").expect("/proc"));
         let there = thread::spawn(|| {
             run_last();
-            nice(&read_to_string("/proc/thread-self/stat").unwrap())
+            nice(&read_to_string("/proc/thread-self/stat").expect("/proc"))
         });
-        assert_eq!(there.join().unwrap(), before.max(NICE));
-        assert_eq!(nice(&read_to_string("/proc/thread-self/stat").unwrap()), before);
+        assert_eq!(there.join().expect("no panic"), before.max(NICE));
+        assert_eq!(nice(&read_to_string("/proc/thread-self/stat").expect("/proc")), before);
     }
 
     /// Where the kernel tells a thread's slice at all, it is the one that was asked for.
@@ -57,7 +57,7 @@ mod tests {
             [before, slice()]
         })
         .join()
-        .unwrap();
+        .expect("no panic");
         assert_eq!(after.is_some(), before.is_some());
         assert!(after.is_none_or(|after| after == 100_000), "{before:?} {after:?}");
     }

@@ -179,7 +179,8 @@ mod tests {
         const OK: &[u8] = b"HTTP/1.1 200 OK\r\n\r\n";
         const CHUNKED: &[u8] = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n";
         const GZIP: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ntransfer-encoding: chunked\r\n\r\n";
-        let cases: [(&str, &[u8], &[u8], Result<StatusCode, Cause>); 10] = [
+        type Case<'a> = (&'a str, &'a [u8], &'a [u8], Result<StatusCode, Cause>);
+        let cases: [Case<'_>; 10] = [
             ("a line without end", b"", b"x", Err(Cause::NotHttp)),
             ("a status line without end", b"HTTP/1.1 200 ", b"x", Err(Cause::TooLarge)),
             ("a header without end", b"HTTP/1.1 200 OK\r\nx: ", b"x", Err(Cause::TooLarge)),
