@@ -14,10 +14,8 @@ use std::time::{Duration, Instant};
 use ledger::id::GroupNumber;
 use parking_lot::Mutex;
 
-/// The limit at the start.
-const LIMIT_FIRST: usize = 256;
-/// The least limit.
-const LIMIT_MIN: usize = 16;
+/// The limit at the start, and the least: one block takes so many at once, however slow the machine is.
+const LIMIT_MIN: usize = 256;
 /// The most: the journal's room.
 const LIMIT_MAX: usize = 16_384;
 /// Commands may take so many commits of this disk, from being sent until they are durable.
@@ -47,7 +45,7 @@ impl Default for Pressure {
         Self {
             since: Instant::now(),
             under_way: AtomicUsize::new(0),
-            limit: AtomicUsize::new(LIMIT_FIRST),
+            limit: AtomicUsize::new(LIMIT_MIN),
             window: Mutex::default(),
             places: (0..PLACES).map(|_| AtomicU32::new(0)).collect(),
             merchants: AtomicUsize::new(0),
@@ -204,8 +202,8 @@ mod tests {
         let ms = 1_000;
         // Windows, how long commands wait, how many are under way, the limit before, the target, the limit after.
         let cases = [
-            (1, 11 * ms, 256, 256, 10 * ms, 224),
-            (8, 400 * ms, 256, 256, 10 * ms, 91),
+            (1, 11 * ms, 512, 512, 10 * ms, 448),
+            (8, 400 * ms, 1_024, 1_024, 10 * ms, 354),
             (1_000, 400 * ms, 256, 256, 10 * ms, LIMIT_MIN),
             (1, 5 * ms, 256, 256, 10 * ms, 264),
             (1, 5 * ms, 100, 256, 10 * ms, 256),
@@ -221,15 +219,16 @@ mod tests {
     #[test]
     fn a_burst_of_slow_ones_is_one_reason_to_shrink() {
         let mut window = Window::default();
-        let limits = (0..1_000).filter_map(|_| window.note(200_000, 256, 256, 10_000, 500_000));
-        assert_eq!(limits.collect::<Vec<_>>(), [224], "they all came at one moment, after a stall");
+        let limits = (0..1_000).filter_map(|_| window.note(200_000, 512, 512, 10_000, 500_000));
+        assert_eq!(limits.collect::<Vec<_>>(), [448], "they all came at one moment, after a stall");
     }
 
     #[test]
     fn a_slow_disk_is_no_pressure_by_itself() {
-        for (commit_ms, limit) in [(1, 224), (8, 264)] {
-            let pressure = Pressure { since: Instant::now() - Duration::from_secs(60), ..Pressure::default() };
-            let _under_way: Vec<_> = (0..LIMIT_FIRST).map(|_| pressure.enter(Some(HOT))).collect();
+        for (commit_ms, limit) in [(1, 448), (8, 528)] {
+            let since = Instant::now() - Duration::from_secs(60);
+            let pressure = Pressure { since, limit: AtomicUsize::new(512), ..Pressure::default() };
+            let _under_way: Vec<_> = (0..512).map(|_| pressure.enter(Some(HOT))).collect();
             (0..WINDOW_COMMANDS)
                 .for_each(|_| pressure.note(Duration::from_millis(24), Duration::from_millis(commit_ms)));
             assert_eq!(pressure.limit(), limit, "a commit takes {commit_ms} ms, a command 24");
@@ -239,10 +238,10 @@ mod tests {
     #[test]
     fn a_stall_does_not_open_the_door() {
         let pressure = Pressure::default();
-        let stalled: Vec<_> = (0..LIMIT_FIRST).map(|_| pressure.enter(Some(HOT))).collect();
+        let stalled: Vec<_> = (0..LIMIT_MIN).map(|_| pressure.enter(Some(HOT))).collect();
         // Nothing passes, and nothing is noted, however long it lasts.
         let later = Pressure { since: pressure.since - Duration::from_secs(3_600), ..Pressure::default() };
-        let _stalled_too: Vec<_> = (0..LIMIT_FIRST).map(|_| later.enter(Some(HOT))).collect();
+        let _stalled_too: Vec<_> = (0..LIMIT_MIN).map(|_| later.enter(Some(HOT))).collect();
         assert!(!pressure.admits(|| Some(HOT)) && !later.admits(|| Some(HOT)));
         drop(stalled);
         assert!(pressure.admits(|| Some(HOT)));
@@ -252,7 +251,7 @@ mod tests {
     #[test]
     fn one_hot_merchant_does_not_starve_the_others() {
         let pressure = Pressure::default();
-        let mut under_way: Vec<_> = (0..LIMIT_FIRST).map(|_| pressure.enter(Some(HOT))).collect();
+        let mut under_way: Vec<_> = (0..LIMIT_MIN).map(|_| pressure.enter(Some(HOT))).collect();
         let mut let_in = |group: GroupNumber| {
             let mut count = 0;
             while pressure.admits(|| Some(group)) {
@@ -262,9 +261,9 @@ mod tests {
             count
         };
         assert_eq!(let_in(HOT), 0);
-        assert_eq!(let_in(COLD), LIMIT_FIRST / 2, "half, as there are two");
-        assert_eq!(let_in(GroupNumber(3)), LIMIT_FIRST / 3);
-        assert_eq!(let_in(GroupNumber(4)), 2 * LIMIT_FIRST - LIMIT_FIRST - LIMIT_FIRST / 2 - LIMIT_FIRST / 3);
+        assert_eq!(let_in(COLD), LIMIT_MIN / 2, "half, as there are two");
+        assert_eq!(let_in(GroupNumber(3)), LIMIT_MIN / 3);
+        assert_eq!(let_in(GroupNumber(4)), 2 * LIMIT_MIN - LIMIT_MIN - LIMIT_MIN / 2 - LIMIT_MIN / 3);
         assert_eq!(let_in(GroupNumber(5)), 0, "twice the limit is the most");
         assert!(!pressure.admits(|| None), "who cannot be told has no share");
     }

@@ -211,6 +211,7 @@ async fn data_in_which_a_sandbox_booked_does_not_open_live() {
     let sandbox = open(folder.path(), true).await.unwrap();
     open_shop(&sandbox).await;
     sandbox.stop().await;
+    drop(sandbox);
     let live = open(folder.path(), false).await.err();
     assert!(matches!(live, Some(OpenError::WrongMode { .. })), "{live:?}");
 }

@@ -171,7 +171,7 @@ async fn a_registration_is_checked() {
         (&company, "/register_information/company_name", Value::Null, "register_information.company_name"),
         (&company, "/register_information/document_number", json!(cpf(1)), "register_information.document_number"),
         (&company, "/register_information/managing_partners", json!([]), "register_information.managing_partners"),
-        (&company, &format!("{partner}/email"), Value::Null, "register_information.managing_partners[0].email"),
+        (&company, &format!("{partner}/email"), json!("sol"), "register_information.managing_partners[0].email"),
         (
             &company,
             &format!("{partner}/address/zipcode"),
