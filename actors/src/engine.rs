@@ -266,7 +266,7 @@ impl Engine {
             rails: options.rails,
             cashouts: CashoutsUnderWay::default(),
             returns_asked: ReturnsAsked::default(),
-            new_ids: NewIds::default(),
+            new_ids: NewIds::after(Timestamp(head.booked_at_ms.max(0))),
             next_group: Mutex::new(next_group),
             system_ordinal: Mutex::new(system_ordinal),
             falling_due: AsyncMutex::new(()),

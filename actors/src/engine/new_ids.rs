@@ -1,8 +1,8 @@
 //! New ids, of which none is given twice: what is opened under an id that is in use would take the other's place.
 //!
 //! An id holds the millisecond of its making and 42 random bits, which meet once a year at full speed. Ids of different milliseconds
-//! differ, the clock never goes back, and after a start it begins behind all that the journal has. So it is enough to remember the random
-//! bits of the current millisecond.
+//! differ, the clock never goes back, and after a start ids are of later milliseconds than all that the journal has. So it is enough to
+//! remember the random bits of the current millisecond.
 
 use std::collections::HashSet;
 
@@ -13,19 +13,23 @@ use parking_lot::Mutex;
 /// The bits of a number that are in an id.
 const RANDOM_BITS: u64 = (1 << 42) - 1;
 
-/// See the module.
-#[derive(Default)]
+/// Makes ids and remembers those of the current millisecond.
 pub(super) struct NewIds {
     given: Mutex<Given>,
 }
 
-#[derive(Default)]
 struct Given {
     at: Timestamp,
     random: HashSet<u64>,
 }
 
 impl NewIds {
+    /// Ids of later milliseconds than `before`, when the journal's last block was booked. A clock that stands there until wall time has
+    /// caught up gives ids of the next millisecond.
+    pub(super) fn after(before: Timestamp) -> Self {
+        Self { given: Mutex::new(Given { at: before.plus_ms(1), random: HashSet::new() }) }
+    }
+
     /// An id of a group. `now` is the engine's clock, and `random` gives random bits until there are some that are new.
     pub(super) fn draw<E>(
         &self,
@@ -37,13 +41,13 @@ impl NewIds {
         let mut given = self.given.lock();
         // Within the lock: a time that was read before it might be that of a millisecond which is forgotten.
         let now = now();
-        if given.at != now {
+        if given.at < now {
             *given = Given { at: now, random: HashSet::new() };
         }
         loop {
             let bits = random()? & RANDOM_BITS;
             if given.random.insert(bits) {
-                return Ok(ids.object(group, now, bits));
+                return Ok(ids.object(group, given.at, bits));
             }
         }
     }
@@ -57,15 +61,17 @@ mod tests {
 
     #[test]
     fn no_id_is_given_twice() {
-        let (new_ids, ids) = (NewIds::default(), IdKey::new([3; 16]));
         let first = Timestamp(1_790_000_000_000);
+        let (new_ids, ids) = (NewIds::after(first), IdKey::new([3; 16]));
         // What chance gives, again and again the same; bits above those of an id make no difference.
         let mut chance = [7, 7, 7 | 1 << 42, 8, 7, 8].into_iter();
         let mut draw = |now: Timestamp| {
             let drawn = new_ids.draw(&ids, GroupNumber(1), || now, || Ok::<_, Infallible>(chance.next().unwrap_or(9)));
             drawn.unwrap()
         };
-        let given = [draw(first), draw(first), draw(first.plus_ms(1)), draw(first.plus_ms(1)), draw(first.plus_ms(1))];
+        let (held, later) = (first.plus_ms(1), first.plus_ms(2));
+        let given = [draw(first), draw(held), draw(later), draw(later), draw(later)];
+        assert_eq!(given.map(ObjectId::created_at), [held, held, later, later, later]);
         let numbers = given.map(|id| ids.object_number(id));
         assert_eq!(numbers, [7, 8, 7, 8, 9]);
         assert_eq!(HashSet::from(given).len(), given.len());
