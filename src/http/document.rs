@@ -344,7 +344,10 @@ fn complete_parameter(parameter: &mut Value) {
     let is_shaped = schema.get("pattern").or(schema.get("format")).or(schema.get("enum")).is_some();
     match name.as_str() {
         "page" => *schema = json!({"type": "integer", "minimum": 1, "default": 1}),
-        "per_page" => *schema = json!({"type": "integer", "minimum": 1, "maximum": 100, "default": 20}),
+        // Whose pages are not as everywhere says so.
+        "per_page" if schema.get("maximum").is_none() => {
+            *schema = json!({"type": "integer", "minimum": 1, "maximum": 100, "default": 20});
+        }
         "txid" if !is_shaped => *schema = json!({"type": "string", "pattern": TXID}),
         _ if in_path && !is_shaped => *schema = json!({"type": "string", "format": "uuid"}),
         _ => {}
