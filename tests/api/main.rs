@@ -14,6 +14,7 @@ mod description;
 mod disputes;
 mod document;
 mod errors;
+mod hostile;
 mod idempotency;
 mod lifecycle;
 mod makers;

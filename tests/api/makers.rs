@@ -113,12 +113,12 @@ async fn make_plan(merchant: &Merchant<'_>) -> String {
 }
 
 /// The id of a card split of a recipient that waits.
-async fn make_card_split(merchant: &Merchant<'_>, recipient: &str) -> String {
+pub(crate) async fn make_card_split(merchant: &Merchant<'_>, recipient: &str) -> String {
     merchant.post("/api/card", &with_splits(card(10_000, APPROVED), &[(recipient, 2_000)])).await.expect(201);
     text(&items(&merchant.statement(recipient).await)[0]["id"])
 }
 
-async fn store_card(merchant: &Merchant<'_>) -> String {
+pub(crate) async fn store_card(merchant: &Merchant<'_>) -> String {
     let body = without(&card(1, APPROVED), "/amount");
     text(&merchant.post("/api/cards", &body).await.expect(201)["card_token"])
 }
