@@ -7,6 +7,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod at_once;
 #[path = "../harness/mod.rs"]
 mod harness;
 mod kept;
@@ -55,6 +56,18 @@ async fn no_payout_is_sent_twice_and_no_event_lost() {
     let shim = Shim::build();
     let told = mix_and_crash(folder.path(), &shim, rounds).await.unwrap_or_else(|failure| panic!("{failure}"));
     println!("{rounds} crashes: {told}");
+}
+
+/// The same money is asked for many times at once, with three kills a round: withdrawals, refunds,
+/// anticipations.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_more_goes_out_than_there_was() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    std::fs::create_dir_all(&data).unwrap();
+    let first_seed = setting("CENTAVO_CRASH_SEED").unwrap_or(1);
+    let told = at_once::ask_at_once_and_crash(&data, first_seed..first_seed + 4).await;
+    println!("{}", told.unwrap_or_else(|failure| panic!("{failure}")));
 }
 
 async fn mix_and_crash(folder: &Path, shim: &Shim, rounds: u64) -> Result<String, String> {
