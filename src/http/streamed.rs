@@ -16,6 +16,10 @@ use actors::priority;
 use axum::body::{Body, Bytes};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::timeout;
+
+use super::problem::{Code, Problem};
 
 /// Bytes that are gathered before they are sent.
 const PART_BYTES: usize = 64 * 1024;
@@ -54,6 +58,17 @@ pub fn streamed(
         let _room_is_there = told.try_send(Err(error));
     }
     Body::new(Parted(receiver))
+}
+
+/// How long to wait for the answer before, whose caller may have all of it while its thread still ends.
+const TURN_MAX: Duration = Duration::from_secs(2);
+
+/// The turn of an answer of which one is made at a time. While another one is under way: 503 with `Retry-After`.
+pub async fn turn(one_at_a_time: &Arc<Semaphore>, under_way: &'static str) -> Result<OwnedSemaphorePermit, Problem> {
+    match timeout(TURN_MAX, Arc::clone(one_at_a_time).acquire_owned()).await {
+        Ok(Ok(turn)) => Ok(turn),
+        _ => Err(Problem::new(Code::Overloaded).retry_after(5).detail(under_way)),
+    }
 }
 
 /// Work without a pause, while there are commands. A pause is as many times as long as the work before it.
@@ -142,6 +157,17 @@ mod tests {
         assert_eq!(pause_after(short, || panic!("nobody asks for each row")), None);
         assert_eq!(pause_after(long, || true), Some(Duration::from_millis(45)));
         assert_eq!(pause_after(long, || false), Some(Duration::ZERO));
+    }
+
+    /// The thread of the answer before ends a little after its caller has all of it.
+    #[tokio::test]
+    async fn the_turn_comes_when_the_answer_before_has_ended() {
+        let one_at_a_time = Arc::new(Semaphore::new(1));
+        let before = turn(&one_at_a_time, "under way").await;
+        let (next, ()) = tokio::join!(turn(&one_at_a_time, "under way"), async { drop(before) });
+        assert!(next.is_ok());
+        let refused = turn(&one_at_a_time, "under way").await.err();
+        assert_eq!(refused.map(|problem| problem.code()), Some(Code::Overloaded), "the one before has not ended");
     }
 
     #[tokio::test]

@@ -17,9 +17,9 @@ use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::gauge::ConstGauge;
 
 use crate::http::app::{App, Operator};
-use crate::http::problem::{Code, Problem};
+use crate::http::problem::Problem;
 use crate::http::reply::{number, query};
-use crate::http::streamed::streamed;
+use crate::http::streamed::{streamed, turn};
 
 /// What a backup lacks that has all before `from`, in the frames of a backup's files, through the head of this moment. One at a time. It
 /// waits for the caller in a thread of its own, with a few parts in memory; nobody else waits for it.
@@ -27,9 +27,7 @@ use crate::http::streamed::streamed;
     responses((status = 200, body = String, content_type = "application/octet-stream")))]
 pub async fn backup(State(app): State<Arc<App>>, _: Operator, parts: Parts) -> Result<Response, Problem> {
     let from = Sequence(number(&query(&parts)?, "from", 1, u64::MAX)?);
-    let one_at_a_time = Arc::clone(&app.backing_up).try_acquire_owned();
-    let under_way = |_| Problem::new(Code::Overloaded).retry_after(5).detail("Another backup is under way.");
-    let one_at_a_time = one_at_a_time.map_err(under_way)?;
+    let one_at_a_time = turn(&app.backing_up, "Another backup is under way.").await?;
     let body = streamed("a backup", move |mut out| {
         let _until_it_ends = one_at_a_time;
         write_magic(&mut out)?;

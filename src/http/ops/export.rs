@@ -11,10 +11,10 @@ use axum::response::Response;
 use super::books::{find, ledger_name};
 use crate::export::{Exporter, Stream};
 use crate::http::app::{App, Operator};
-use crate::http::problem::{Code, Problem};
+use crate::http::problem::Problem;
 use crate::http::reply::{number, only, query, single};
 use crate::http::reports::{file, request};
-use crate::http::streamed::{Pace, streamed};
+use crate::http::streamed::{Pace, streamed, turn};
 
 /// A ledger, or the rows of all, from one day to another, both included, through the Record `at`. Days are days in
 /// America/Sao_Paulo. One at a time; it reads the journal from its beginning.
@@ -33,9 +33,7 @@ pub async fn export(State(app): State<Arc<App>>, _: Operator, parts: Parts) -> R
     let request = request(&pairs, ledger)?;
     let last = app.engine.projector().published().0;
     let cut = Sequence(number(&pairs, "at", last, last)?);
-    let one_at_a_time = Arc::clone(&app.exporting).try_acquire_owned();
-    let under_way = |_| Problem::new(Code::Overloaded).retry_after(5).detail("Another export is under way.");
-    let one_at_a_time = one_at_a_time.map_err(under_way)?;
+    let one_at_a_time = turn(&app.exporting, "Another export is under way.").await?;
     let asked = request.clone();
     let body = streamed("an export", move |out| {
         let _until_it_ends = one_at_a_time;
