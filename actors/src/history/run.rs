@@ -235,8 +235,8 @@ impl<W: Write> Builder<W> {
         self.close_page()?;
         self.close_segment()?;
         let fences: Vec<u8> = self.fences.iter().flat_map(|fence| fence.to_bytes()).collect();
-        let tail_checksum = crc32c::crc32c(&fences);
-        let footer = Footer { cover, places: self.places, fences: self.fences.len() as u32, tail_checksum };
+        let fences_checksum = crc32c::crc32c(&fences);
+        let footer = Footer { cover, places: self.places, fences: self.fences.len() as u32, fences_checksum };
         self.out.write_all(&fences)?;
         self.out.write_all(&footer.to_bytes())?;
         Ok(self.out)
@@ -301,7 +301,7 @@ struct Footer {
     places: u32,
     fences: u32,
     /// Of the fences.
-    tail_checksum: u32,
+    fences_checksum: u32,
 }
 
 impl Footer {
@@ -312,7 +312,7 @@ impl Footer {
         bytes.extend_from_slice(&self.cover.latest_ms.to_be_bytes());
         bytes.extend_from_slice(&self.places.to_be_bytes());
         bytes.extend_from_slice(&self.fences.to_be_bytes());
-        bytes.extend_from_slice(&self.tail_checksum.to_be_bytes());
+        bytes.extend_from_slice(&self.fences_checksum.to_be_bytes());
         bytes.resize(FOOTER_BYTES - MAGIC.len() - 1 - 4, 0);
         bytes.extend_from_slice(&MAGIC);
         bytes.push(FORMAT);
@@ -343,7 +343,7 @@ impl Footer {
             cover: Cover { first: word_at(rest, 0), last: word_at(rest, 8), latest_ms: word_at(rest, 16) as i64 },
             places: half_at(rest, 24),
             fences: half_at(rest, 28),
-            tail_checksum: half_at(rest, 32),
+            fences_checksum: half_at(rest, 32),
         })
     }
 }
@@ -366,15 +366,15 @@ impl Run {
         let footer_at = bytes.checked_sub(FOOTER_BYTES as u64).ok_or(RunError::Damaged)?;
         let footer = files.store.file_part(name, footer_at, FOOTER_BYTES)?.ok_or(RunError::Damaged)?;
         let footer = Footer::parse(name, &footer)?;
-        let tail_at = u64::from(footer.places) * PAGE_BYTES as u64;
-        let tail_bytes = footer.fences as usize * FENCE_BYTES;
+        let fences_at = u64::from(footer.places) * PAGE_BYTES as u64;
+        let fences_bytes = footer.fences as usize * FENCE_BYTES;
         if Cover::of_file_name(name) != Some((footer.cover.first, footer.cover.last))
-            || tail_at + tail_bytes as u64 != footer_at
+            || fences_at + fences_bytes as u64 != footer_at
         {
             return Err(RunError::Damaged);
         }
-        let tail = files.store.file_part(name, tail_at, tail_bytes)?.ok_or(RunError::Damaged)?;
-        if tail.len() != tail_bytes || crc32c::crc32c(&tail) != footer.tail_checksum {
+        let fences = files.store.file_part(name, fences_at, fences_bytes)?.ok_or(RunError::Damaged)?;
+        if fences.len() != fences_bytes || crc32c::crc32c(&fences) != footer.fences_checksum {
             return Err(RunError::Damaged);
         }
         Ok(Self {
@@ -382,7 +382,7 @@ impl Run {
             name: name.to_owned(),
             file_bytes: bytes,
             number: NUMBERS.fetch_add(1, Ordering::Relaxed),
-            fences: tail.chunks_exact(FENCE_BYTES).map(Fence::parse).collect(),
+            fences: fences.chunks_exact(FENCE_BYTES).map(Fence::parse).collect(),
         })
     }
 

@@ -53,10 +53,10 @@ pub struct SledOptions {
     /// How many closed folders of the journal stay open for readers.
     pub folders_open_max: usize,
     /// How large each of the two files gets in which the last blocks stand before the database has them, in bytes.
-    pub tail_bytes: usize,
+    pub wal_bytes: usize,
     /// Bytes that must stay free on the disk: room to finish what was begun, and to open again.
     pub reserve_bytes: u64,
-    /// Whether a journal that ends before its anchor, or has a gap before its tail, is refused. Only who takes what is left of a damaged
+    /// Whether a journal that ends before its anchor, or has a gap before its wal, is refused. Only who takes what is left of a damaged
     /// folder says no.
     pub checks_end: bool,
     /// Bytes of a file that does nothing but take room. Deleting it makes room to open on a disk that is full.
@@ -71,7 +71,7 @@ impl Default for SledOptions {
             lock_wait: Duration::from_secs(10),
             folder_bytes: 256 << 20,
             folders_open_max: 15,
-            tail_bytes: 4 << 20,
+            wal_bytes: 4 << 20,
             reserve_bytes: 65 << 20,
             checks_end: true,
             ballast_bytes: 0,
@@ -394,9 +394,9 @@ mod tests {
         assert_eq!(store.head(PARTITION).unwrap().next, Sequence(2));
     }
 
-    /// What fits into the tail is durable there, and in the database when it is closed; what does not is durable in the database.
+    /// What fits into the wal is durable there, and in the database when it is closed; what does not is durable in the database.
     #[test]
-    fn the_database_is_made_durable_where_the_tail_is_not_enough() {
+    fn the_database_is_made_durable_where_the_wal_is_not_enough() {
         let data = TempDir::new().unwrap();
         let store = open(data.path());
         append(&store, vec![bytes(1, 300)]);
@@ -405,7 +405,7 @@ mod tests {
         assert!(!REPLACES_SYNC || durable_syncs() > syncs);
         append(&store, vec![bytes(3, 300)]);
         drop(store);
-        for name in ["journal/tail-0", "journal/tail-1"] {
+        for name in ["journal/wal-0", "journal/wal-1"] {
             std::fs::remove_file(data.path().join(name)).unwrap();
         }
         assert_eq!(read_all(data.path()).unwrap().len(), 3);
@@ -489,7 +489,7 @@ mod tests {
         assert_eq!(database.unflushed_bytes(), 0);
     }
 
-    /// A database that lost what was not synced: the tail has what is missing, and where it does not, that is noticed.
+    /// A database that lost what was not synced: the wal has what is missing, and where it does not, that is noticed.
     #[test]
     fn the_tail_gives_back_what_the_database_lost() {
         let data = TempDir::new().unwrap();
@@ -507,12 +507,12 @@ mod tests {
         lose_all_but_the_first();
         assert_eq!(read_all(data.path()).unwrap(), written);
         lose_all_but_the_first();
-        let tail = data.path().join("journal/tail-0");
-        let mut damaged = std::fs::read(&tail).unwrap();
+        let wal = data.path().join("journal/wal-0");
+        let mut damaged = std::fs::read(&wal).unwrap();
         damaged[3 * 3 * 4_096 + 100] ^= 1;
-        std::fs::write(&tail, damaged).unwrap();
+        std::fs::write(&wal, damaged).unwrap();
         let error = read_all(data.path()).unwrap_err().to_string();
-        assert!(error.contains("ends before sequence 8, but the journal's tail goes on with sequence 10"), "{error}");
+        assert!(error.contains("ends before sequence 8, but the write-ahead log goes on with sequence 10"), "{error}");
         let what_is_left = SledOptions { checks_end: false, ..options() };
         assert_eq!(read_all_in(data.path(), &what_is_left).unwrap(), written[..4]);
     }
@@ -595,7 +595,7 @@ mod tests {
     #[test]
     fn a_last_block_without_all_its_chunks_does_not_open() {
         for missing in 0..5 {
-            for has_tail in [true, false] {
+            for has_wal in [true, false] {
                 let data = TempDir::new().unwrap();
                 let store = open(data.path());
                 append(&store, vec![bytes(1, 30_000)]);
@@ -603,13 +603,13 @@ mod tests {
                 assert_eq!(keys.len(), 5);
                 store.journal.current().database().remove(&keys[missing]).unwrap();
                 drop(store);
-                if !has_tail {
-                    std::fs::remove_file(data.path().join("journal/tail-0")).unwrap();
+                if !has_wal {
+                    std::fs::remove_file(data.path().join("journal/wal-0")).unwrap();
                 }
                 match SledStore::open(data.path(), &options()) {
                     // The database may end anywhere, and is given the rest again.
-                    Ok(store) => assert_eq!((missing, has_tail, damage_found(&store).1), (4, true, None)),
-                    Err(StoreError::Damaged { sequence: Some(Sequence(1)), .. }) => assert!(missing < 4 || !has_tail),
+                    Ok(store) => assert_eq!((missing, has_wal, damage_found(&store).1), (4, true, None)),
+                    Err(StoreError::Damaged { sequence: Some(Sequence(1)), .. }) => assert!(missing < 4 || !has_wal),
                     Err(error) => panic!("{missing}: {error}"),
                 }
             }

@@ -5,7 +5,7 @@
 //! journal/000001.closed   what it holds and where it ends: its closing line
 //! journal/000002/         the current one
 //! journal/000003/         perhaps: the next one, made ahead of time and empty
-//! journal/tail-0, tail-1  the last blocks, which the current folder may not have on the disk yet; see `tail.rs`
+//! journal/wal-0, wal-1  the last blocks, which the current folder may not have on the disk yet; see `wal.rs`
 //! ```
 //!
 //! So the time that opening takes and what a flipped bit can damage do not grow with the journal, and a copy of what is closed
@@ -33,7 +33,7 @@ use super::files::{Files, bytes_below, create_folder, damaged, machine, remove_f
 use super::journal_folder::{JournalFolder, Span};
 use super::monitor::{Monitor, WaitFor};
 use super::sled::{Opening, UNFLUSHED_BYTES_MAX_OF_JOURNAL};
-use super::tail::{Appended, Frame, Tail};
+use super::wal::{Appended, Frame, WriteAheadLog};
 use super::{Block, BlockHash, Database, Head, Partition, Sequence, SledOptions, StoreError, StoredRecord};
 
 /// The folders of the journal.
@@ -58,14 +58,14 @@ impl Journal {
     ) -> Result<Journal, StoreError> {
         convert_layout(data)?;
         let path = create_folder(&data.join(JOURNAL))?;
-        let (tail, frames) = Tail::open(&path, options.tail_bytes)?;
+        let (wal, frames) = WriteAheadLog::open(&path, options.wal_bytes)?;
         let place = Place { files: Files::open(path.clone())?, path, options: options.clone(), monitor };
         let (row, next) = place.open_row(expected, frames)?;
         let spans = row.current.spans()?;
         let bytes = if spans.is_empty() { 0 } else { bytes_below(row.current.path())? };
         let shared = Arc::new(Shared {
             place,
-            tail,
+            wal,
             row: RwLock::new(row),
             next: Mutex::new(next),
             bytes: AtomicU64::new(bytes),
@@ -82,7 +82,7 @@ impl Journal {
         };
         let threads = vec![
             thread("journal folders", Box::new(move || working.work(&asked)))?,
-            thread("journal tail", Box::new(move || to_settle.iter().for_each(|settle| settled.settle(settle))))?,
+            thread("journal wal", Box::new(move || to_settle.iter().for_each(|settle| settled.settle(settle))))?,
         ];
         Ok(Journal { shared, work: Some(work), settling: Some(settling), threads })
     }
@@ -113,7 +113,7 @@ impl Journal {
         let current = Arc::clone(&shared.row.read().current);
         let appended = {
             let _waiting = shared.place.monitor.begin(WaitFor::Sync);
-            shared.tail.append(&chunks)?
+            shared.wal.append(&chunks)?
         };
         if appended == Appended::AndFilled {
             self.settle(Settle::Filled);
@@ -269,7 +269,7 @@ enum Work {
 /// Why the current folder is made durable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Settle {
-    /// A file of the tail is full.
+    /// A file of the write-ahead log is full.
     Filled,
     /// The folder soon takes nothing more before it is flushed.
     Flush,
@@ -278,7 +278,7 @@ enum Settle {
 #[derive(Debug)]
 struct Shared {
     place: Place,
-    tail: Tail,
+    wal: WriteAheadLog,
     row: RwLock<Row>,
     /// The next folder, once it is made.
     next: Mutex<Option<JournalFolder>>,
@@ -327,7 +327,7 @@ impl Shared {
             self.poisoned.store(true, Ordering::SeqCst);
         }
         if settle == Settle::Filled {
-            self.tail.settled(flushed.is_ok());
+            self.wal.settled(flushed.is_ok());
         }
     }
 
@@ -487,7 +487,7 @@ struct Place {
 }
 
 impl Place {
-    /// Opens the last folder, gives it what it lacks of the tail's `frames`, and learns what the others hold. Answers also with the
+    /// Opens the last folder, gives it what it lacks of the write-ahead log's `frames`, and learns what the others hold. Answers also with the
     /// next folder, if it was made already.
     fn open_row(&self, expected: bool, frames: Vec<Frame>) -> Result<(Row, Option<JournalFolder>), StoreError> {
         let last = self.last_number()?;
@@ -529,7 +529,7 @@ impl Place {
         Ok((row, next))
     }
 
-    /// Gives the current folder the blocks of the tail that it lacks.
+    /// Gives the current folder the blocks of the write-ahead log that it lacks.
     fn complete(&self, row: &Row, number: u32, frames: Vec<Frame>) -> Result<(), StoreError> {
         let closed = row.heads_when_closed();
         let mut is_complete = true;
@@ -545,7 +545,7 @@ impl Place {
                     break;
                 }
                 let detail = format!(
-                    "it ends before sequence {}, but the journal's tail goes on with sequence {}, or after another block",
+                    "it ends before sequence {}, but the write-ahead log goes on with sequence {}, or after another block",
                     next.0, frame.first.0
                 );
                 return Err(StoreError::Damaged { folder: self.folder_path(number), sequence: Some(next), detail });
@@ -553,7 +553,7 @@ impl Place {
             row.current.insert_chunks(&frame.chunks)?;
             is_complete = false;
         }
-        // Before a file of the tail is begun anew.
+        // Before a file of the write-ahead log is begun anew.
         if is_complete { Ok(()) } else { row.current.flush() }
     }
 

@@ -68,7 +68,7 @@ impl JournalFolder {
         }
     }
 
-    /// Takes in the chunks of one block, one after the other: they are durable in the journal's tail.
+    /// Takes in the chunks of one block, one after the other: they are durable in the write-ahead log.
     pub(super) fn insert_chunks(&self, chunks: &[(Key, Vec<u8>)]) -> Result<(), StoreError> {
         chunks.iter().try_for_each(|(key, value)| self.database.insert(&key.to_bytes(), value).map(drop))?;
         self.has_taken_in.store(true, Ordering::Release);

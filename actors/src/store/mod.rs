@@ -23,7 +23,7 @@ mod monitor;
 mod sled;
 mod space;
 mod state_area;
-mod tail;
+mod wal;
 mod write_behind;
 
 use std::io::{self, Write};

@@ -17,7 +17,7 @@ const LONG: Duration = Duration::from_millis(100);
 pub enum WaitFor {
     /// A block of the journal becomes durable.
     Commit,
-    /// The journal's tail is written and synced; where both of its files are full, the database is flushed first.
+    /// The write-ahead log is written and synced; where both of its files are full, the database is flushed first.
     Sync,
     /// The journal's database is flushed in the background.
     Settle,

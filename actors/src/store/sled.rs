@@ -3,7 +3,7 @@
 //! sled 0.34.7 is used against its grain, for reasons that were measured:
 //!
 //! - Its `flush` is not durable on Linux; `durable_sync` makes it so, and every flush checks that it was.
-//! - A flush wakes its seven threads, one of which writes and syncs a file that grows. So blocks are durable elsewhere first (`tail.rs`), and
+//! - A flush wakes its seven threads, one of which writes and syncs a file that grows. So blocks are durable elsewhere first (`wal.rs`), and
 //!   their chunks are inserted one by one.
 //! - A batch locks out every other call into sled in this process, whichever database it belongs to, and cannot be flushed in parts.
 //!   So there are no batches: a long value of the state area is written under a new generation, one chunk a call, and

@@ -137,13 +137,13 @@ fn survivable(call: &str, path: &str, is_closed: bool) -> Option<&'static str> {
 /// Whether it fails on a thread that no caller waits for: what is acknowledged until that is noticed must be durable, and it
 /// must be noticed.
 fn is_in_background(path: &str, thread: &str) -> bool {
-    thread.starts_with("journal ") || path.contains(".unfinished/") || is_behind_tail(path, thread)
+    thread.starts_with("journal ") || path.contains(".unfinished/") || is_behind_wal(path, thread)
 }
 
-/// Whether a folder's database fails to write, by itself, what is durable in the journal's tail. That need only be noticed when
+/// Whether a folder's database fails to write, by itself, what is durable in the write-ahead log. That need only be noticed when
 /// the database is to be durable too, which it is before the folder's closing line is written.
-fn is_behind_tail(path: &str, thread: &str) -> bool {
-    let is_by_itself = thread.starts_with("sled-io") || thread == "journal tail";
+fn is_behind_wal(path: &str, thread: &str) -> bool {
+    let is_by_itself = thread.starts_with("sled-io") || thread == "journal wal";
     path.starts_with("journal/0") && !path.contains(".unfinished/") && is_by_itself
 }
 
@@ -376,7 +376,7 @@ impl Truth {
             };
         };
         let is_unnoticed = refused == 0 && went_on && survivable(call, path, is_closed).is_none();
-        if is_unnoticed && (!is_behind_tail(path, thread) || has_closing_line(data, path)) {
+        if is_unnoticed && (!is_behind_wal(path, thread) || has_closing_line(data, path)) {
             return Err(format!("{:?}: it went on to the end", told.failed_call()));
         }
         let is_opening = tried == 0;

@@ -103,7 +103,7 @@ fn write_store(data: &Path) {
         journal_cache_bytes: 4 << 20,
         state_cache_bytes: 4 << 20,
         folder_bytes: 700_000,
-        tail_bytes: 128 << 10,
+        wal_bytes: 128 << 10,
         ..SledOptions::default()
     };
     let written = SledStore::open(data, &options).and_then(|store| {

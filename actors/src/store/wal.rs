@@ -1,7 +1,7 @@
-//! The tail of the journal: its last blocks, durable in two files of their own before the database has them on the disk.
+//! Write-ahead log of the journal: its last blocks, durable in two files of their own before the database has them on the disk.
 //!
 //! ```text
-//! journal/tail-0, journal/tail-1    frames: a block each, at the begin of a page
+//! journal/wal-0, journal/wal-1    frames: a block each, at the begin of a page
 //! ```
 //!
 //! To make the database durable costs more than the disk asks for: a thread of its own writes, seven are woken for it, and its file
@@ -31,8 +31,8 @@ use super::{BlockHash, Partition, Sequence, StoreError};
 
 /// The two files.
 #[derive(Debug)]
-pub(super) struct Tail {
-    files: [TailFile; 2],
+pub(super) struct WriteAheadLog {
+    files: [WalFile; 2],
     /// How much of a file is filled, and how large it gets unless one block is larger.
     bytes_max: usize,
     writing: Mutex<Writing>,
@@ -41,7 +41,7 @@ pub(super) struct Tail {
 }
 
 #[derive(Debug)]
-struct TailFile {
+struct WalFile {
     path: PathBuf,
     file: File,
 }
@@ -73,24 +73,24 @@ pub(super) struct Frame {
     counter: u64,
 }
 
-impl Tail {
+impl WriteAheadLog {
     /// Opens the files in the journal's folder, which get as large as `bytes_max`, and reads the frames that are whole: those of one
     /// partition in the order of their blocks, and of two that claim the same place the newer one first.
-    pub(super) fn open(journal: &Path, bytes_max: usize) -> Result<(Tail, Vec<Frame>), StoreError> {
+    pub(super) fn open(journal: &Path, bytes_max: usize) -> Result<(WriteAheadLog, Vec<Frame>), StoreError> {
         let open = |name| {
             let path: PathBuf = journal.join(name);
             let file = private_file().create(true).truncate(false).read(true).write(true).open(&path);
-            file.map(|file| TailFile { file, path: path.clone() }).map_err(|source| machine(&path, source))
+            file.map(|file| WalFile { file, path: path.clone() }).map_err(|source| machine(&path, source))
         };
-        let files = [open("tail-0")?, open("tail-1")?];
+        let files = [open("wal-0")?, open("wal-1")?];
         sync_folder(journal)?;
         let mut frames = Vec::new();
         let mut sizes = [0; 2];
-        for (tail, size) in files.iter().zip(&mut sizes) {
-            let bytes = tail.read()?;
+        for (wal, size) in files.iter().zip(&mut sizes) {
+            let bytes = wal.read()?;
             *size = bytes.len() / PAGE * PAGE;
             frames_in(&bytes, &mut frames).map_err(|found| StoreError::NewerFormat {
-                folder: tail.path.clone(),
+                folder: wal.path.clone(),
                 found,
                 known: FORMAT,
             })?;
@@ -98,14 +98,14 @@ impl Tail {
         frames.sort_by_key(|frame| (frame.partition, frame.first, u64::MAX - frame.counter));
         let counter = frames.iter().map(|frame| frame.counter + 1).max().unwrap_or_default();
         let writing = Writing { active: 0, at: 0, sizes, counter, frame: Vec::new() };
-        let tail = Tail {
+        let wal = WriteAheadLog {
             files,
             bytes_max,
             writing: Mutex::new(writing),
             settling: Mutex::default(),
             settled: Condvar::new(),
         };
-        Ok((tail, frames))
+        Ok((wal, frames))
     }
 
     /// Makes a block durable. There is one writer at a time, and when it writes a block, the database has all those before it in memory.
@@ -131,7 +131,7 @@ impl Tail {
                 sizes[*active] = wanted;
             }
         }
-        let TailFile { path, file } = &self.files[*active];
+        let WalFile { path, file } = &self.files[*active];
         let written = file.write_all_at(frame, *at as u64).and_then(|()| file.sync_data());
         written.map_err(|source| machine(path, source))?;
         *at += frame.len();
@@ -170,7 +170,7 @@ pub(super) enum Appended {
     AndFilled,
 }
 
-impl TailFile {
+impl WalFile {
     fn read(&self) -> Result<Vec<u8>, StoreError> {
         let read = || {
             let mut bytes = vec![0; self.file.metadata()?.len() as usize];
@@ -286,23 +286,23 @@ mod tests {
         chain.collect()
     }
 
-    fn append(tail: &Tail, block: &Block) -> Appended {
-        tail.append(&cut(block, block.hash())).unwrap()
+    fn append(wal: &WriteAheadLog, block: &Block) -> Appended {
+        wal.append(&cut(block, block.hash())).unwrap()
     }
 
     /// The first Records of the blocks that are found.
     fn found(journal: &Path) -> Vec<u64> {
-        Tail::open(journal, BYTES_MAX).unwrap().1.iter().map(|frame| frame.first.0).collect()
+        WriteAheadLog::open(journal, BYTES_MAX).unwrap().1.iter().map(|frame| frame.first.0).collect()
     }
 
     #[test]
     fn what_was_appended_is_found_until_the_database_is_durable() {
         let journal = TempDir::new().unwrap();
-        let (tail, _) = Tail::open(journal.path(), BYTES_MAX).unwrap();
+        let (wal, _) = WriteAheadLog::open(journal.path(), BYTES_MAX).unwrap();
         let (mut filled, mut begin) = (0, 1);
         let blocks = blocks((0..2_000).map(|number| number * 37 % 20_000));
         for (block, number) in blocks.iter().zip(1..) {
-            let appended = append(&tail, block);
+            let appended = append(&wal, block);
             let is_filled = appended == Appended::AndFilled;
             if is_filled || number % 50 == 0 {
                 let found = found(journal.path());
@@ -310,46 +310,46 @@ mod tests {
             }
             if is_filled {
                 (filled, begin) = (filled + 1, number);
-                tail.settled(true);
+                wal.settled(true);
             }
         }
         assert!(filled > 10, "{filled}");
-        let sizes = ["tail-0", "tail-1"].map(|name| std::fs::metadata(journal.path().join(name)).unwrap().len());
+        let sizes = ["wal-0", "wal-1"].map(|name| std::fs::metadata(journal.path().join(name)).unwrap().len());
         assert_eq!(sizes, [BYTES_MAX as u64; 2]);
     }
 
     #[test]
     fn a_full_file_is_left_alone_until_the_database_is_durable() {
         let journal = TempDir::new().unwrap();
-        let (tail, _) = Tail::open(journal.path(), BYTES_MAX).unwrap();
+        let (wal, _) = WriteAheadLog::open(journal.path(), BYTES_MAX).unwrap();
         let blocks = blocks(std::iter::repeat_n(30_000, 40));
-        let filled = blocks.iter().position(|block| append(&tail, block) == Appended::AndFilled).unwrap();
+        let filled = blocks.iter().position(|block| append(&wal, block) == Appended::AndFilled).unwrap();
         std::thread::scope(|scope| {
             let writer = scope.spawn(|| {
-                blocks[filled + 1..].iter().filter(|block| append(&tail, block) == Appended::AndFilled).count()
+                blocks[filled + 1..].iter().filter(|block| append(&wal, block) == Appended::AndFilled).count()
             });
             std::thread::sleep(std::time::Duration::from_millis(50));
             assert!(!writer.is_finished());
             assert_eq!(found(journal.path())[0], 1, "nothing of the full file was overwritten");
             while !writer.is_finished() {
-                tail.settled(true);
+                wal.settled(true);
                 std::thread::yield_now();
             }
             assert!(writer.join().unwrap() > 0);
         });
-        tail.settled(false);
-        let refused = blocks.iter().find_map(|block| tail.append(&cut(block, block.hash())).err());
+        wal.settled(false);
+        let refused = blocks.iter().find_map(|block| wal.append(&cut(block, block.hash())).err());
         assert!(matches!(refused, Some(StoreError::Poisoned)), "{refused:?}");
     }
 
     #[test]
     fn a_damaged_frame_hides_none_behind_it() {
         let journal = TempDir::new().unwrap();
-        let (tail, _) = Tail::open(journal.path(), BYTES_MAX).unwrap();
+        let (wal, _) = WriteAheadLog::open(journal.path(), BYTES_MAX).unwrap();
         blocks([300, 9_000, 300].into_iter())
             .iter()
-            .for_each(|block| assert_eq!(append(&tail, block), Appended::Durably));
-        let path = journal.path().join("tail-0");
+            .for_each(|block| assert_eq!(append(&wal, block), Appended::Durably));
+        let path = journal.path().join("wal-0");
         let sound = std::fs::read(&path).unwrap();
         for (byte, left) in
             [(10, vec![2, 3]), (PAGE + 5_000, vec![1, 3]), (4 * PAGE + 2, vec![1, 2]), (1_000, vec![1, 2, 3])]
@@ -364,12 +364,12 @@ mod tests {
     #[test]
     fn a_block_that_is_larger_than_a_file_makes_it_grow() {
         let journal = TempDir::new().unwrap();
-        let (tail, _) = Tail::open(journal.path(), BYTES_MAX).unwrap();
+        let (wal, _) = WriteAheadLog::open(journal.path(), BYTES_MAX).unwrap();
         let blocks = blocks([300, 3 * BYTES_MAX, 300, 300].into_iter());
         let appended = blocks.iter().map(|block| {
-            let appended = append(&tail, block);
+            let appended = append(&wal, block);
             if appended == Appended::AndFilled {
-                tail.settled(true);
+                wal.settled(true);
             }
             appended
         });
@@ -378,7 +378,7 @@ mod tests {
         assert_eq!(found(journal.path()), [2, 3, 4]);
     }
 
-    /// Written down so that a change of the format does not pass unnoticed: a tail of an earlier build is read as it is.
+    /// Written down so that a change of the format does not pass unnoticed: a write-ahead log of an earlier build is read as it is.
     #[test]
     fn the_bytes_of_a_frame_stay_as_they_are() {
         let block = &blocks([100].into_iter())[0];
@@ -399,8 +399,8 @@ mod tests {
         frame[LENGTH_BYTES] = 2;
         let checksum = checksum_of(b"", &frame[..length - CHECKSUM_BYTES]);
         frame[length - CHECKSUM_BYTES..length].copy_from_slice(&checksum);
-        std::fs::write(journal.path().join("tail-1"), frame).unwrap();
-        let refused = Tail::open(journal.path(), BYTES_MAX).unwrap_err();
+        std::fs::write(journal.path().join("wal-1"), frame).unwrap();
+        let refused = WriteAheadLog::open(journal.path(), BYTES_MAX).unwrap_err();
         assert!(matches!(refused, StoreError::NewerFormat { found: 2, known: 1, .. }), "{refused}");
     }
 }
