@@ -102,11 +102,11 @@ pub struct ServeArgs {
     #[arg(long, env = "CENTAVO_BALLAST_BYTES", value_name = "BYTES")]
     pub ballast_bytes: Option<u64>,
     /// Bytes of a folder of the journal. Small ones let a test begin many; nobody else needs it.
-    #[arg(long, env = "CENTAVO_FOLDER_BYTES", hide = true, value_parser = clap::value_parser!(u64).range(1..))]
-    pub folder_bytes: Option<u64>,
+    #[arg(long, env = "CENTAVO_SEGMENT_BYTES", hide = true, value_parser = clap::value_parser!(u64).range(1..))]
+    pub segment_bytes: Option<u64>,
     /// How many closed folders of the journal stay open for readers.
-    #[arg(long, env = "CENTAVO_FOLDERS_OPEN", hide = true)]
-    pub folders_open: Option<usize>,
+    #[arg(long, env = "CENTAVO_SEGMENTS_OPEN", hide = true)]
+    pub segments_open: Option<usize>,
     /// Records of a run of the index. Small ones let a test write many; nobody else needs it.
     #[arg(long, env = "CENTAVO_RECORDS_PER_RUN", hide = true, value_parser = clap::value_parser!(u64).range(1..))]
     pub records_per_run: Option<u64>,
@@ -320,8 +320,8 @@ impl ServeArgs {
         history.records_per_run = self.records_per_run.unwrap_or(history.records_per_run);
         let sled = SledOptions::default();
         let sled = SledOptions {
-            folder_bytes: self.folder_bytes.unwrap_or(sled.folder_bytes),
-            folders_open_max: self.folders_open.unwrap_or(sled.folders_open_max),
+            segment_bytes: self.segment_bytes.unwrap_or(sled.segment_bytes),
+            folders_open_max: self.segments_open.unwrap_or(sled.folders_open_max),
             reserve_bytes: self.disk_reserve_bytes.or(file.disk_reserve_bytes).unwrap_or(sled.reserve_bytes),
             ballast_bytes: self.ballast_bytes.or(file.ballast_bytes).unwrap_or(BALLAST_BYTES),
             ..sled

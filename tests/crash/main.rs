@@ -125,7 +125,7 @@ async fn an_older_folder_is_converted_whatever_ends_it() {
 async fn convert_again_and_again(folder: &Path, shim: &Shim) -> Result<(), String> {
     let data = folder.join("data");
     std::fs::create_dir_all(&data).map_err(|error| error.to_string())?;
-    let in_one = Launch::on(&data).with("CENTAVO_FOLDER_BYTES", "1000000000");
+    let in_one = Launch::on(&data).with("CENTAVO_SEGMENT_BYTES", "1000000000");
     let server = Server::start(&in_one).await?;
     let mut callers = Callers::open(&server).await?;
     callers.charge(&server, CALLERS, 200).await;

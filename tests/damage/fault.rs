@@ -80,7 +80,7 @@ impl Fault {
         let content = fs::read(data.join(&file)).unwrap();
         let harm = Harm::choose(&content, chance);
         match harm {
-            // The journal's folders come one after the other: a whole one can be lost.
+            // The journal's segments come one after the other: a whole one can be lost.
             Harm::LoseFile if part == Part::Journal && chance.below(3) == 0 => {
                 Self { part, file, harm: Harm::LoseFolder }
             }

@@ -52,7 +52,7 @@ async fn fill_and_free(disk: &SmallDisk) -> Result<(), String> {
     let data = disk.folder("data");
     // One folder: the database cannot open a closed one again on a disk without a single free byte (docs/operating.md, Full disk).
     let launch = Launch::on(&data).with("CENTAVO_BALLAST_BYTES", (64 << 20).to_string());
-    let launch = launch.with("CENTAVO_FOLDER_BYTES", (1_u64 << 30).to_string());
+    let launch = launch.with("CENTAVO_SEGMENT_BYTES", (1_u64 << 30).to_string());
     let mut server = Server::start(&launch).await?;
     let mut merchants = [Callers::open(&server).await?];
     merchants[0].charge(&server, CALLERS, 200).await;

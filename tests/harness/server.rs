@@ -15,7 +15,7 @@ use super::cut::Shim;
 pub(crate) const OPS_TOKEN: &str = "operator-of-the-test";
 
 /// Bytes after which the journal goes on in another folder, so that every test crosses from one to the next.
-const FOLDER_BYTES: &str = "300000";
+const SEGMENT_BYTES: &str = "300000";
 
 /// Records after which the index writes a run, so that every test writes several and merges them.
 const RECORDS_PER_RUN: &str = "250";
@@ -60,7 +60,7 @@ type Log = Arc<Mutex<String>>;
 impl<'a> Launch<'a> {
     pub(crate) fn on(data: &'a Path) -> Self {
         let small = [
-            ("CENTAVO_FOLDER_BYTES", FOLDER_BYTES),
+            ("CENTAVO_SEGMENT_BYTES", SEGMENT_BYTES),
             ("CENTAVO_RECORDS_PER_RUN", RECORDS_PER_RUN),
             ("CENTAVO_BALLAST_BYTES", BALLAST_BYTES),
         ];
@@ -226,7 +226,7 @@ fn listen_to(stderr: ChildStderr, kept: &Log, serving: &Sender<[String; 2]>) {
 /// `centavo verify` on a stopped folder.
 pub(crate) fn verify(data: &Path) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_centavo"));
-    command.args(["verify", "--data"]).arg(data).env("CENTAVO_FOLDER_BYTES", FOLDER_BYTES);
+    command.args(["verify", "--data"]).arg(data).env("CENTAVO_SEGMENT_BYTES", SEGMENT_BYTES);
     command.output().expect("the binary can be started")
 }
 

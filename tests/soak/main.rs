@@ -58,7 +58,8 @@ async fn soak(data: &Path) -> Result<(), String> {
     let minutes = asked.unwrap_or(MINUTES_DEFAULT);
     let rate = setting("CENTAVO_SOAK_RATE").unwrap_or(120).max(1);
     // Small folders of which few stay open, so that all that may be open is open before it is warm.
-    let small = [("CENTAVO_RECORDS_PER_RUN", "5000"), ("CENTAVO_FOLDER_BYTES", "50000"), ("CENTAVO_FOLDERS_OPEN", "3")];
+    let small =
+        [("CENTAVO_RECORDS_PER_RUN", "5000"), ("CENTAVO_SEGMENT_BYTES", "50000"), ("CENTAVO_SEGMENTS_OPEN", "3")];
     let launch = small.iter().fold(Launch::on(data), |launch, (name, value)| launch.with(name, *value));
     let server = Server::start(&launch).await?;
     let mut merchants = [Callers::open(&server).await?, Callers::open(&server).await?, Callers::open(&server).await?];

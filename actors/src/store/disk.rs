@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! <data>/lock       held while the store is open
-//! <data>/journal/   the blocks, cut into chunks, in a row of folders; see `folders.rs`
+//! <data>/journal/   the blocks, cut into chunks, in a row of folders; see `segments.rs`
 //! <data>/state/     the keys and values: snapshots, sealed keys, stamps
 //! <data>/cursors    the values that change every second; see `cursors.rs`
 //! <data>/files/     what is derived from the journal and too large for a value
@@ -27,8 +27,8 @@ use super::anchor::{self, Anchor, Anchored};
 use super::chunk;
 use super::cursors::Cursors;
 use super::files::{Files, bytes_below, create_folder, machine, make_private, private_file, sync_folder};
-use super::folders::Journal;
 use super::monitor::Monitor;
+use super::segments::Segments;
 use super::sled::{Opening, UNFLUSHED_BYTES_MAX_OF_STATE};
 use super::space;
 use super::state_area::StateArea;
@@ -49,7 +49,7 @@ pub struct SledOptions {
     pub lock_wait: Duration,
     /// How many bytes of blocks go into one folder of the journal before the next one is begun. A start after a crash reads all of the
     /// last one, which takes up to five seconds a GiB with nothing in the page cache.
-    pub folder_bytes: u64,
+    pub segment_bytes: u64,
     /// How many closed folders of the journal stay open for readers.
     pub folders_open_max: usize,
     /// How large each of the two files gets in which the last blocks stand before the database has them, in bytes.
@@ -69,7 +69,7 @@ impl Default for SledOptions {
             journal_cache_bytes: 16 << 20,
             state_cache_bytes: 8 << 20,
             lock_wait: Duration::from_secs(10),
-            folder_bytes: 256 << 20,
+            segment_bytes: 256 << 20,
             folders_open_max: 15,
             wal_bytes: 4 << 20,
             reserve_bytes: 65 << 20,
@@ -83,7 +83,7 @@ impl Default for SledOptions {
 #[derive(Debug)]
 pub struct SledStore {
     heads: RwLock<BTreeMap<Partition, Head>>,
-    journal: Journal,
+    journal: Segments,
     anchor: Anchor,
     write_behind: WriteBehind,
     state: Arc<StateArea>,
@@ -110,7 +110,7 @@ impl SledStore {
     /// Opens the store in `data`, and makes nothing where there is none: a wrong path is an error, not an empty store.
     pub fn open_existing(data: &Path, options: &SledOptions) -> Result<SledStore, StoreError> {
         let data = std::path::absolute(data).map_err(|source| machine(data, source))?;
-        if !Journal::is_made(&data) || !Database::is_made(&data.join(STATE)) {
+        if !Segments::is_made(&data) || !Database::is_made(&data.join(STATE)) {
             return Err(StoreError::NoStore { folder: data });
         }
         Self::open_made(data.clone(), options).map_err(|error| space::name_ballast(&data, error))
@@ -124,7 +124,7 @@ impl SledStore {
         let is_begun = anchored.as_ref().is_some_and(|anchored| !anchored.heads.is_empty());
         let poisoned = Arc::new(AtomicBool::new(false));
         let monitor = Arc::new(Monitor::default());
-        let journal = Journal::open(&data, options, is_begun, Arc::clone(&poisoned), Arc::clone(&monitor))?;
+        let journal = Segments::open(&data, options, is_begun, Arc::clone(&poisoned), Arc::clone(&monitor))?;
         let heads = journal.heads()?;
         if let Some(anchored) = anchored.as_ref().filter(|_| options.checks_end) {
             anchored.check(&data.join("journal"), &heads, |partition, next| journal.hash_before(partition, next))?;
@@ -1022,7 +1022,7 @@ mod tests {
     }
 
     fn small_folders() -> SledOptions {
-        SledOptions { folder_bytes: 20_000, folders_open_max: 100, ..options() }
+        SledOptions { segment_bytes: 20_000, folders_open_max: 100, ..options() }
     }
 
     fn impatient_opening() -> Opening {

@@ -3,7 +3,7 @@
 //! It keeps every promise of [`Store`] that does not need a disk, and can be made to fail and to crash: it is the twin that
 //! a simulation may kill between any two steps. It never becomes a product's store.
 //!
-//! Its journal lies in a row of folders that are closed in the steps of `folders.rs`, and its head is kept apart by the rules of
+//! Its journal lies in a row of folders that are closed in the steps of `segments.rs`, and its head is kept apart by the rules of
 //! `anchor.rs`, so that a simulation can lose a part of either and see whether that is noticed.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -412,17 +412,17 @@ impl Disk {
 
     /// What a new process checks and takes up.
     fn open(&mut self) -> Result<(), StoreError> {
-        let journal_folder = Path::new("memory/journal");
+        let segment = Path::new("memory/journal");
         let newer = |found| StoreError::NewerFormat { folder: "memory/anchor".into(), found, known: 1 };
         let anchored = self.anchor.file.as_deref().map(Anchored::newest).transpose().map_err(newer)?.flatten();
         let is_begun = anchored.as_ref().is_some_and(|anchored| !anchored.heads.is_empty());
         for journal in self.journals.values_mut() {
-            journal.open(is_begun, journal_folder)?;
+            journal.open(is_begun, segment)?;
         }
         let heads = self.journals.iter().map(|(partition, journal)| (*partition, journal.head));
         let heads: BTreeMap<_, _> = heads.collect();
         if let Some(anchored) = &anchored {
-            anchored.check(journal_folder, &heads, |partition, next| {
+            anchored.check(segment, &heads, |partition, next| {
                 let journal = self.journals.get(&partition);
                 let ends = journal.into_iter().flat_map(Journal::blocks).find(|block| block.next() == next);
                 Ok(ends.map_or(BlockHash::ZERO, |block| block.hash()))

@@ -22,7 +22,7 @@ pub enum WaitFor {
     /// The journal's database is flushed in the background.
     Settle,
     /// The journal goes on in another folder.
-    FolderRoll,
+    SegmentRoll,
     /// A database takes a change, after those of others, and after a flush where one is due.
     Change,
     /// A database is flushed.

@@ -16,7 +16,7 @@
 //! - It panics where it finds damage, and when its last sync fails while it is closed. Every call is caught and becomes an
 //!   error that names the folder.
 //! - Where it has no snapshot of its own yet, it takes a damaged byte for the end of its log and opens with a shorter journal,
-//!   silently. No check in this file can tell that; `anchor.rs` can, and the closing lines in `folders.rs`.
+//!   silently. No check in this file can tell that; `anchor.rs` can, and the closing lines in `segments.rs`.
 //! - It re-reads at opening all that was written since it was last opened.
 //! - It takes a read that fails while it opens for the end of its log. `durable_sync` keeps it from writing what it makes of that,
 //!   and such a database is not used.
@@ -39,7 +39,7 @@
 //!    writes whole pages (measured: 914 KiB for 128 KiB in the journal, 1,065 KiB in a state area under churn). In the state
 //!    area that is less than a segment: at most one buffer is sealed because it is full, and one by a flush. In the journal it is
 //!    less than three segments: at most three buffers, and one by a flush.
-//! 3. At most two databases are written at once, the state area and the journal's current folder: six writes.
+//! 3. At most two databases are written at once, the state area and the current segment: six writes.
 //! 4. Databases are opened and closed one at a time ([`OPENING`]). While one opens, only its opener has its segment accountant, and
 //!    truncations are waited for before anybody else gets it; one that closes has one write left. So that seventh write
 //!    never waits for a truncation, and its thread becomes free.
@@ -100,7 +100,7 @@ pub(super) struct Opening {
 /// A key and its value.
 pub(super) type Pair = (IVec, IVec);
 
-/// For the journal's folders.
+/// For the journal's segments.
 pub(super) const UNFLUSHED_BYTES_MAX_OF_JOURNAL: u64 = 192 << 10;
 /// For the state area.
 pub(super) const UNFLUSHED_BYTES_MAX_OF_STATE: u64 = 48 << 10;

@@ -110,7 +110,7 @@ pub(crate) fn options() -> SledOptions {
     SledOptions {
         journal_cache_bytes: 1 << 20,
         state_cache_bytes: 1 << 20,
-        folder_bytes: 60_000,
+        segment_bytes: 60_000,
         folders_open_max: 1,
         reserve_bytes: 0,
         ballast_bytes: 1 << 20,

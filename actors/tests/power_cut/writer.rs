@@ -102,7 +102,7 @@ fn write_store(data: &Path) {
     let options = SledOptions {
         journal_cache_bytes: 4 << 20,
         state_cache_bytes: 4 << 20,
-        folder_bytes: 700_000,
+        segment_bytes: 700_000,
         wal_bytes: 128 << 10,
         ..SledOptions::default()
     };

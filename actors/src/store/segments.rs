@@ -1,22 +1,22 @@
-//! The journal: a row of folders, of which only the last is written.
+//! The journal: a row of segments, of which only the last is written.
 //!
 //! ```text
-//! journal/000001/         a database of chunks; see `journal_folder.rs`
+//! journal/000001/         a database of chunks; see `segment.rs`
 //! journal/000001.closed   what it holds and where it ends: its closing line
 //! journal/000002/         the current one
 //! journal/000003/         perhaps: the next one, made ahead of time and empty
-//! journal/wal-0, wal-1  the last blocks, which the current folder may not have on the disk yet; see `wal.rs`
+//! journal/wal-0, wal-1  the last blocks, which the current segment may not have on the disk yet; see `wal.rs`
 //! ```
 //!
 //! So the time that opening takes and what a flipped bit can damage do not grow with the journal, and a copy of what is closed
 //! stays good for ever.
 //!
-//! A folder is closed in this order, each step durable before the next: the next folder is made, all blocks are in this one, the
-//! closing line is written, the next block goes into the next folder. A closed folder is never written again. It is opened when it is first
+//! A segment is closed in this order, each step durable before the next: the next segment is made, all blocks are in this one, the
+//! closing line is written, the next block goes into the next segment. A closed segment is never written again. It is opened when it is first
 //! read, and a few of them stay open, those that were read last. One that this process has closed is opened once more when it leaves
 //! them: the database then keeps a summary of its own, and opens it quickly from then on.
 //!
-//! A closing line is derived: one that is lost or damaged is made anew from its folder.
+//! A closing line is derived: one that is lost or damaged is made anew from its segment.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -30,32 +30,32 @@ use parking_lot::{Mutex, RwLock};
 
 use super::chunk::{CHECKSUM_BYTES, Fault, Key, checksum_of};
 use super::files::{Files, bytes_below, create_folder, damaged, machine, remove_folder, sync_folder};
-use super::journal_folder::{JournalFolder, Span};
 use super::monitor::{Monitor, WaitFor};
+use super::segment::{Segment, Span};
 use super::sled::{Opening, UNFLUSHED_BYTES_MAX_OF_JOURNAL};
 use super::wal::{Appended, Frame, WriteAheadLog};
 use super::{Block, BlockHash, Database, Head, Partition, Sequence, SledOptions, StoreError, StoredRecord};
 
-/// The folders of the journal.
+/// The segments of the journal.
 #[derive(Debug)]
-pub(super) struct Journal {
+pub(super) struct Segments {
     shared: Arc<Shared>,
     /// What the thread in the background is to do; it ends when nobody can ask any more.
     work: Option<Sender<Work>>,
-    /// Asked to make the current folder durable. On a thread of its own: the writer may wait for it.
+    /// Asked to make the current segment durable. On a thread of its own: the writer may wait for it.
     settling: Option<Sender<Settle>>,
     threads: Vec<JoinHandle<()>>,
 }
 
-impl Journal {
-    /// Opens the journal below the folder `data`. Where there is none, one is made, unless blocks are `expected`.
+impl Segments {
+    /// Opens the journal below the segment `data`. Where there is none, one is made, unless blocks are `expected`.
     pub(super) fn open(
         data: &Path,
         options: &SledOptions,
         expected: bool,
         poisoned: Arc<AtomicBool>,
         monitor: Arc<Monitor>,
-    ) -> Result<Journal, StoreError> {
+    ) -> Result<Segments, StoreError> {
         convert_layout(data)?;
         let path = create_folder(&data.join(JOURNAL))?;
         let (wal, frames) = WriteAheadLog::open(&path, options.wal_bytes)?;
@@ -81,10 +81,10 @@ impl Journal {
             std::thread::Builder::new().name(name.to_owned()).spawn(run).map_err(|source| machine(data, source))
         };
         let threads = vec![
-            thread("journal folders", Box::new(move || working.work(&asked)))?,
+            thread("journal segments", Box::new(move || working.work(&asked)))?,
             thread("journal wal", Box::new(move || to_settle.iter().for_each(|settle| settled.settle(settle))))?,
         ];
-        Ok(Journal { shared, work: Some(work), settling: Some(settling), threads })
+        Ok(Segments { shared, work: Some(work), settling: Some(settling), threads })
     }
 
     /// Whether a journal was ever made below `data`, in this layout or in that of the release before.
@@ -100,12 +100,12 @@ impl Journal {
         Ok(heads)
     }
 
-    /// Makes the chunks of a block durable; in the next folder if the current one is full. There is one writer at a time.
+    /// Makes the chunks of a block durable; in the next segment if the current one is full. There is one writer at a time.
     pub(super) fn append(&self, chunks: Vec<(Key, Vec<u8>)>) -> Result<(), StoreError> {
         let shared = &self.shared;
-        let folder_bytes = shared.place.options.folder_bytes;
-        if shared.bytes.load(Ordering::Relaxed) >= folder_bytes {
-            let _waiting = shared.place.monitor.begin(WaitFor::FolderRoll);
+        let segment_bytes = shared.place.options.segment_bytes;
+        if shared.bytes.load(Ordering::Relaxed) >= segment_bytes {
+            let _waiting = shared.place.monitor.begin(WaitFor::SegmentRoll);
             shared.roll()?;
             self.ask(Work::CloseSome);
         }
@@ -123,7 +123,7 @@ impl Journal {
             self.settle(Settle::Flush);
         }
         let bytes = shared.bytes.fetch_add(chunk_bytes, Ordering::Relaxed) + chunk_bytes;
-        if bytes >= folder_bytes / 4 * 3 && !shared.is_next_asked_for.swap(true, Ordering::Relaxed) {
+        if bytes >= segment_bytes / 4 * 3 && !shared.is_next_asked_for.swap(true, Ordering::Relaxed) {
             self.ask(Work::MakeNext);
         }
         Ok(())
@@ -158,12 +158,12 @@ impl Journal {
         }
     }
 
-    /// The folder that holds a Record below the head; and, if it is closed, what it holds of the partition.
+    /// The segment that holds a Record below the head; and, if it is closed, what it holds of the partition.
     fn folder_with(
         &self,
         partition: Partition,
         sequence: Sequence,
-    ) -> Result<(Arc<JournalFolder>, Option<Span>), StoreError> {
+    ) -> Result<(Arc<Segment>, Option<Span>), StoreError> {
         let closed = {
             let row = self.shared.row.read();
             match row.closed_with(partition, sequence) {
@@ -190,7 +190,7 @@ impl Journal {
     }
 
     #[cfg(test)]
-    pub(super) fn current(&self) -> Arc<JournalFolder> {
+    pub(super) fn current(&self) -> Arc<Segment> {
         Arc::clone(&self.shared.row.read().current)
     }
 
@@ -201,22 +201,22 @@ impl Journal {
     }
 }
 
-impl Drop for Journal {
+impl Drop for Segments {
     fn drop(&mut self) {
         drop((self.work.take(), self.settling.take()));
         for thread in self.threads.drain(..) {
             if thread.join().is_err() {
-                tracing::error!("a thread of the journal's folders panicked");
+                tracing::error!("a thread of the journal's segments panicked");
             }
         }
     }
 }
 
-/// Reads and checks one block after the other, across the folders.
+/// Reads and checks one block after the other, across the segments.
 pub(super) struct Blocks<'a> {
-    journal: &'a Journal,
-    folder: Arc<JournalFolder>,
-    /// Where the folder ends.
+    journal: &'a Segments,
+    segment: Arc<Segment>,
+    /// Where the segment ends.
     end: Sequence,
     partition: Partition,
     head: Head,
@@ -260,18 +260,18 @@ impl Blocks<'_> {
 /// What is done in the background.
 #[derive(Debug)]
 enum Work {
-    /// Make the next folder, which will soon be needed.
+    /// Make the next segment, which will soon be needed.
     MakeNext,
-    /// Close folders that were not read for long, if more than a few are open.
+    /// Close segments that were not read for long, if more than a few are open.
     CloseSome,
 }
 
-/// Why the current folder is made durable.
+/// Why the current segment is made durable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Settle {
     /// A file of the write-ahead log is full.
     Filled,
-    /// The folder soon takes nothing more before it is flushed.
+    /// The segment soon takes nothing more before it is flushed.
     Flush,
 }
 
@@ -280,21 +280,21 @@ struct Shared {
     place: Place,
     wal: WriteAheadLog,
     row: RwLock<Row>,
-    /// The next folder, once it is made.
-    next: Mutex<Option<JournalFolder>>,
-    /// What was written to the current folder.
+    /// The next segment, once it is made.
+    next: Mutex<Option<Segment>>,
+    /// What was written to the current segment.
     bytes: AtomicU64,
     is_next_asked_for: AtomicBool,
     is_flush_asked_for: AtomicBool,
-    /// Counts the uses of closed folders, to know which was used last.
+    /// Counts the uses of closed segments, to know which was used last.
     uses: AtomicU64,
     poisoned: Arc<AtomicBool>,
 }
 
 impl Shared {
-    /// Closes the current folder and goes on in the next one.
+    /// Closes the current segment and goes on in the next one.
     fn roll(&self) -> Result<(), StoreError> {
-        // Held to the end, so that the next folder is not made twice.
+        // Held to the end, so that the next segment is not made twice.
         let mut made = self.next.lock();
         let (number, current) = {
             let row = self.row.read();
@@ -316,7 +316,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Makes the current folder durable, with all that it has in memory; those before it are.
+    /// Makes the current segment durable, with all that it has in memory; those before it are.
     fn settle(&self, settle: Settle) {
         let _waiting = self.place.monitor.begin(WaitFor::Settle);
         let current = Arc::clone(&self.row.read().current);
@@ -336,13 +336,13 @@ impl Shared {
             match work {
                 Work::MakeNext => {
                     if let Err(error) = self.make_next() {
-                        tracing::error!(%error, "the next folder can't be made; nothing more is written by this process");
+                        tracing::error!(%error, "the next segment can't be made; nothing more is written by this process");
                         self.poisoned.store(true, Ordering::SeqCst);
                     }
                 }
                 Work::CloseSome => {
                     if let Err(error) = self.close_some() {
-                        tracing::error!(%error, "a closed folder of the journal can't be read");
+                        tracing::error!(%error, "a closed segment of the journal can't be read");
                     }
                 }
             }
@@ -366,7 +366,7 @@ impl Shared {
     }
 
     fn make_next(&self) -> Result<(), StoreError> {
-        // Held, so that a writer who needs the folder already waits for it.
+        // Held, so that a writer who needs the segment already waits for it.
         let mut next = self.next.lock();
         let number = self.row.read().number() + 1;
         if next.is_none() && self.is_next_asked_for.load(Ordering::Relaxed) {
@@ -376,15 +376,15 @@ impl Shared {
     }
 }
 
-/// The folders in their order.
+/// The segments in their order.
 #[derive(Debug)]
 struct Row {
     closed: Vec<Arc<Closed>>,
-    current: Arc<JournalFolder>,
+    current: Arc<Segment>,
 }
 
 impl Row {
-    /// The number of the current folder. The first is 1.
+    /// The number of the current segment. The first is 1.
     fn number(&self) -> u32 {
         self.closed.len() as u32 + 1
     }
@@ -393,18 +393,13 @@ impl Row {
         self.closed.last().map(|closed| closed.heads.clone()).unwrap_or_default()
     }
 
-    /// The closed folder that holds a Record, if it is not in the current one.
+    /// The closed segment that holds a Record, if it is not in the current one.
     fn closed_with(&self, partition: Partition, sequence: Sequence) -> Option<&Arc<Closed>> {
         let ends_before = |closed: &Arc<Closed>| closed.heads.get(&partition).is_none_or(|head| head.next <= sequence);
         self.closed.get(self.closed.partition_point(ends_before))
     }
 
-    fn closed_after_last(
-        &self,
-        number: u32,
-        spans: BTreeMap<Partition, Span>,
-        open: Option<Arc<JournalFolder>>,
-    ) -> Closed {
+    fn closed_after_last(&self, number: u32, spans: BTreeMap<Partition, Span>, open: Option<Arc<Segment>>) -> Closed {
         let mut heads = self.heads_when_closed();
         heads.extend(spans.iter().map(|(partition, span)| (*partition, span.head)));
         // One that this process has written was not opened since.
@@ -413,7 +408,7 @@ impl Row {
     }
 }
 
-/// A folder that is never written again.
+/// A segment that is never written again.
 #[derive(Debug)]
 struct Closed {
     number: u32,
@@ -425,12 +420,12 @@ struct Closed {
     /// The database was opened since it was written, and has a summary of its own.
     is_summed_up: AtomicBool,
     /// While it is open.
-    open: Mutex<Option<Arc<JournalFolder>>>,
+    open: Mutex<Option<Arc<Segment>>>,
 }
 
 impl Closed {
-    /// The folder, and whether it was opened for this reader; who comes meanwhile waits.
-    fn folder(&self, place: &Place) -> Result<(Arc<JournalFolder>, bool), StoreError> {
+    /// The segment, and whether it was opened for this reader; who comes meanwhile waits.
+    fn folder(&self, place: &Place) -> Result<(Arc<Segment>, bool), StoreError> {
         let mut open = self.open.lock();
         if let Some(folder) = &*open {
             return Ok((Arc::clone(folder), false));
@@ -459,7 +454,7 @@ impl Closed {
     }
 
     /// Opens it and compares it with its closing line.
-    fn open(&self, place: &Place) -> Result<JournalFolder, StoreError> {
+    fn open(&self, place: &Place) -> Result<Segment, StoreError> {
         let folder = place.open(self.number)?;
         let spans = folder.spans()?;
         for (partition, expected) in &self.spans {
@@ -477,7 +472,7 @@ impl Closed {
     }
 }
 
-/// Where the folders are and how they are opened.
+/// Where the segments are and how they are opened.
 #[derive(Debug)]
 struct Place {
     path: PathBuf,
@@ -487,20 +482,20 @@ struct Place {
 }
 
 impl Place {
-    /// Opens the last folder, gives it what it lacks of the write-ahead log's `frames`, and learns what the others hold. Answers also with the
-    /// next folder, if it was made already.
-    fn open_row(&self, expected: bool, frames: Vec<Frame>) -> Result<(Row, Option<JournalFolder>), StoreError> {
+    /// Opens the last segment, gives it what it lacks of the write-ahead log's `frames`, and learns what the others hold. Answers also with the
+    /// next segment, if it was made already.
+    fn open_row(&self, expected: bool, frames: Vec<Frame>) -> Result<(Row, Option<Segment>), StoreError> {
         let last = self.last_number()?;
         if last == 0 && expected {
-            return Err(damaged(&self.folder_path(1), MISSING));
+            return Err(damaged(&self.segment_path(1), MISSING));
         }
-        if let Some(missing) = (1..=last).find(|number| !Database::is_made(&self.folder_path(*number))) {
-            return Err(damaged(&self.folder_path(missing), MISSING));
+        if let Some(missing) = (1..=last).find(|number| !Database::is_made(&self.segment_path(*number))) {
+            return Err(damaged(&self.segment_path(missing), MISSING));
         }
         let mut number = last.max(1);
         let mut current = self.make(number)?;
         let mut next = None;
-        // An empty folder behind one that has no closing line was made ahead of time.
+        // An empty segment behind one that has no closing line was made ahead of time.
         if number > 1 && current.is_empty()? && self.closing(number - 1)?.is_none() {
             number -= 1;
             next = Some(std::mem::replace(&mut current, self.open(number)?));
@@ -524,12 +519,12 @@ impl Place {
         self.complete(&row, number, frames)?;
         let spans = row.current.spans()?;
         self.check_border(&row, number, &spans)?;
-        // Only now the folder behind each has confirmed where it ends.
+        // Only now the segment behind each has confirmed where it ends.
         lost.into_iter().try_for_each(|number| self.restore_closing(&row, number))?;
         Ok((row, next))
     }
 
-    /// Gives the current folder the blocks of the write-ahead log that it lacks.
+    /// Gives the current segment the blocks of the write-ahead log that it lacks.
     fn complete(&self, row: &Row, number: u32, frames: Vec<Frame>) -> Result<(), StoreError> {
         let closed = row.heads_when_closed();
         let mut is_complete = true;
@@ -548,7 +543,7 @@ impl Place {
                     "it ends before sequence {}, but the write-ahead log goes on with sequence {}, or after another block",
                     next.0, frame.first.0
                 );
-                return Err(StoreError::Damaged { folder: self.folder_path(number), sequence: Some(next), detail });
+                return Err(StoreError::Damaged { folder: self.segment_path(number), sequence: Some(next), detail });
             }
             row.current.insert_chunks(&frame.chunks)?;
             is_complete = false;
@@ -557,7 +552,7 @@ impl Place {
         if is_complete { Ok(()) } else { row.current.flush() }
     }
 
-    /// The number of the last folder that is there, or that must be there since the one before it was closed.
+    /// The number of the last segment that is there, or that must be there since the one before it was closed.
     fn last_number(&self) -> Result<u32, StoreError> {
         let mut last = 0;
         let names = std::fs::read_dir(&self.path).and_then(Iterator::collect::<Result<Vec<_>, _>>);
@@ -576,19 +571,19 @@ impl Place {
         Ok(last)
     }
 
-    /// Whether what a folder holds continues what those before it hold.
+    /// Whether what a segment holds continues what those before it hold.
     fn check_border(&self, row: &Row, number: u32, spans: &BTreeMap<Partition, Span>) -> Result<(), StoreError> {
         let before = row.heads_when_closed();
         for (partition, span) in spans {
             let head = before.get(partition).copied().unwrap_or(Head::EMPTY);
             if (span.first, span.previous) != (head.next, head.hash) {
                 let detail = format!(
-                    "it begins with sequence {}, but the folders before it end before sequence {}, or with another block: \
+                    "it begins with sequence {}, but the segments before it end before sequence {}, or with another block: \
                      one of them is damaged or belongs to another journal",
                     span.first.0, head.next.0
                 );
                 let sequence = Some(span.first.min(head.next));
-                return Err(StoreError::Damaged { folder: self.folder_path(number), sequence, detail });
+                return Err(StoreError::Damaged { folder: self.segment_path(number), sequence, detail });
             }
         }
         Ok(())
@@ -597,12 +592,12 @@ impl Place {
     /// Writes a closing line anew.
     fn restore_closing(&self, row: &Row, number: u32) -> Result<(), StoreError> {
         let line = self.closing_path(number);
-        tracing::warn!(line = %line.display(), "this closing line was lost or damaged and is written anew from its folder");
+        tracing::warn!(line = %line.display(), "this closing line was lost or damaged and is written anew from its segment");
         let closing = Closing { spans: row.closed[number as usize - 1].spans.clone() };
         self.files.put(&closing_name(number), &closing.to_bytes())
     }
 
-    /// The closing line of a folder, if it is there and whole.
+    /// The closing line of a segment, if it is there and whole.
     fn closing(&self, number: u32) -> Result<Option<Closing>, StoreError> {
         let Some(bytes) = self.files.part(&closing_name(number), 0, CLOSING_BYTES_MAX)? else { return Ok(None) };
         match Closing::parse(&bytes) {
@@ -614,18 +609,18 @@ impl Place {
         }
     }
 
-    /// Opens a folder, which is made if it is not there.
-    fn make(&self, number: u32) -> Result<JournalFolder, StoreError> {
-        let path = self.folder_path(number);
-        Database::open_or_make(&path, &self.opening()).map(JournalFolder::new)
+    /// Opens a segment, which is made if it is not there.
+    fn make(&self, number: u32) -> Result<Segment, StoreError> {
+        let path = self.segment_path(number);
+        Database::open_or_make(&path, &self.opening()).map(Segment::new)
     }
 
-    fn open(&self, number: u32) -> Result<JournalFolder, StoreError> {
-        let path = self.folder_path(number);
+    fn open(&self, number: u32) -> Result<Segment, StoreError> {
+        let path = self.segment_path(number);
         if !Database::is_made(&path) {
             return Err(damaged(&path, MISSING));
         }
-        Database::open(&path, &self.opening()).map(JournalFolder::new)
+        Database::open(&path, &self.opening()).map(Segment::new)
     }
 
     fn opening(&self) -> Opening {
@@ -634,7 +629,7 @@ impl Place {
         Opening { cache_bytes, unflushed_bytes_max, lock_wait, monitor }
     }
 
-    fn folder_path(&self, number: u32) -> PathBuf {
+    fn segment_path(&self, number: u32) -> PathBuf {
         self.path.join(format!("{number:06}"))
     }
 
@@ -643,7 +638,7 @@ impl Place {
     }
 }
 
-/// What a closed folder holds, as a small file beside it: a byte for the format, and for each partition its number, the
+/// What a closed segment holds, as a small file beside it: a byte for the format, and for each partition its number, the
 /// first sequence, the hash before it, the next sequence, the hash of the last block, and when the first and the last block
 /// were booked. The last four bytes are, in this format and every later one, the CRC32C of all before them.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -701,13 +696,13 @@ fn closing_name(number: u32) -> String {
     format!("{number:06}{CLOSED}")
 }
 
-/// Gives a journal of the release before, which was one database, a row of folders with that database as the first one. A
+/// Gives a journal of the release before, which was one database, a row of segments with that database as the first one. A
 /// crash between any two steps leaves what the next opening goes on with.
 fn convert_layout(data: &Path) -> Result<(), StoreError> {
     let (journal, converted) = (data.join(JOURNAL), data.join(JOURNAL_CONVERTED));
     let rename = |from: &Path, to: &Path| std::fs::rename(from, to).map_err(|source| machine(from, source));
     if Database::is_made(&journal) {
-        tracing::info!(folder = %journal.display(), "the journal becomes a row of folders");
+        tracing::info!(folder = %journal.display(), "the journal becomes a row of segments");
         rename(&journal, &converted)?;
         sync_folder(data)?;
     }
@@ -724,7 +719,7 @@ fn convert_layout(data: &Path) -> Result<(), StoreError> {
 const JOURNAL: &str = "journal";
 const JOURNAL_CONVERTED: &str = "journal.old";
 const CLOSED: &str = ".closed";
-const MISSING: &str = "this folder of the journal is missing; put it back if it was moved";
+const MISSING: &str = "this segment of the journal is missing; put it back if it was moved";
 
 #[cfg(test)]
 mod tests {

@@ -1,4 +1,4 @@
-//! One folder of the journal: a database of chunks, in which every block lies whole.
+//! One segment of the journal: a database of chunks, in which every block lies whole.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -8,9 +8,9 @@ use super::chunk::{self, BlockAssembler, Chunk, Fault, Key, RecordAssembler};
 use super::durable_sync::durable_syncs;
 use super::{Block, BlockHash, Database, Head, Pair, Partition, Sequence, StoreError, StoredRecord};
 
-/// A folder of the journal that is open.
+/// A segment of the journal that is open.
 #[derive(Debug)]
-pub(super) struct JournalFolder {
+pub(super) struct Segment {
     database: Database,
     /// How many durable syncs there had been when it was opened.
     syncs: u64,
@@ -18,7 +18,7 @@ pub(super) struct JournalFolder {
     has_taken_in: AtomicBool,
 }
 
-/// What a folder holds of one partition's journal.
+/// What a segment holds of one partition's journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Span {
     /// The first Record.
@@ -27,13 +27,13 @@ pub(super) struct Span {
     pub(super) previous: BlockHash,
     /// When the first block was booked, in milliseconds since 1970 (UTC).
     pub(super) first_booked_at_ms: i64,
-    /// The end: what the next folder must continue.
+    /// The end: what the next segment must continue.
     pub(super) head: Head,
 }
 
-impl JournalFolder {
-    pub(super) fn new(database: Database) -> JournalFolder {
-        JournalFolder { database, syncs: durable_syncs(), has_taken_in: AtomicBool::new(false) }
+impl Segment {
+    pub(super) fn new(database: Database) -> Segment {
+        Segment { database, syncs: durable_syncs(), has_taken_in: AtomicBool::new(false) }
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -55,7 +55,7 @@ impl JournalFolder {
         Ok(spans)
     }
 
-    /// The first Record of the block that holds `sequence`, which is in this folder.
+    /// The first Record of the block that holds `sequence`, which is in this segment.
     pub(super) fn first_of_block_with(&self, partition: Partition, sequence: Sequence) -> Result<Sequence, StoreError> {
         Ok(self.chunk_where_it_starts(partition, sequence)?.first)
     }
@@ -154,7 +154,7 @@ impl JournalFolder {
         self.parse(sequence, found)?.ok_or_else(missing)
     }
 
-    /// The hash of the block that ends where `first` begins. It is in this folder.
+    /// The hash of the block that ends where `first` begins. It is in this segment.
     pub(super) fn hash_of_block_before(&self, partition: Partition, first: Sequence) -> Result<BlockHash, StoreError> {
         let missing = || self.damaged(Some(Sequence(first.0.saturating_sub(1))), Fault::Missing);
         let last = self.last_chunk_before(Some(Key::of_block(partition, first)))?.ok_or_else(missing)?;
@@ -212,7 +212,7 @@ impl JournalFolder {
 }
 
 #[cfg(test)]
-impl JournalFolder {
+impl Segment {
     /// The keys of all chunks.
     pub(super) fn keys(&self) -> Vec<Vec<u8>> {
         self.database.range::<&[u8]>(..).map(|pair| pair.unwrap().0.to_vec()).collect()
