@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use actors::history::{Balances, History, HistoryOptions, Term};
+use actors::index::{Balances, Index, IndexKey, IndexOptions};
 use actors::store::{Sequence, SledOptions, SledStore};
 use ledger::event::{Event, SellerPart, Split, Terms};
 use ledger::fees::{Commission, PaymentMethod};
@@ -25,7 +25,7 @@ fn main() {
     let records = records.and_then(|at| arguments.get(at + 1)?.replace('_', "").parse().ok()).unwrap_or(1_000_000);
     let folder = tempfile::tempdir().expect("a folder");
     let store = Arc::new(SledStore::open(folder.path(), &SledOptions::default()).expect("a store"));
-    let history = History::open(store, HistoryOptions::default()).expect("an index");
+    let index = Index::open(store, IndexOptions::default()).expect("an index");
     println!(
         "{:>12} {:>5} {:>11} {:>9} {:>11} {:>11} {:>9}",
         "Records", "runs", "in memory", "RSS", "known id", "no such id", "added in"
@@ -35,30 +35,30 @@ fn main() {
         let block: Vec<_> =
             (added + 1..=added + BLOCK).map(|sequence| (Sequence(sequence), Arc::new(record(sequence)))).collect();
         let begun = Instant::now();
-        history.count(&block, |_| Ok(Balances::default())).expect("it is counted");
+        index.count(&block, |_| Ok(Balances::default())).expect("it is counted");
         adding += begun.elapsed();
         added += BLOCK;
         if added >= next || added >= records {
             next *= 2;
-            report(&history, added, adding);
+            report(&index, added, adding);
         }
     }
 }
 
-fn report(history: &History, added: u64, adding: Duration) {
-    history.settle();
+fn report(index: &Index, added: u64, adding: Duration) {
+    index.settle();
     let look_up = |shift: u64| {
         let begun = Instant::now();
         let found = (0..LOOK_UPS).filter(|number| {
             let charge = scattered(*number) % (added / 2) + shift;
-            !history.since(Term::object(id(charge)), Timestamp(0)).expect("it can be read").is_empty()
+            !index.since(IndexKey::object(id(charge)), Timestamp(0)).expect("it can be read").is_empty()
         });
         let found = found.count();
         (found, begun.elapsed().as_secs_f64() * 1e6 / LOOK_UPS as f64)
     };
     let ((known, known_us), (absent, absent_us)) = (look_up(0), look_up(1 << 40));
     assert_eq!((known, absent), (LOOK_UPS as usize, 0), "what was added is found, and nothing else");
-    let (runs, bytes) = history.runs();
+    let (runs, bytes) = index.runs();
     println!(
         "{added:>12} {runs:>5} {:>8.1} kB {:>6} MB {known_us:>8.1} us {absent_us:>8.1} us {:>7.0} s",
         bytes as f64 / 1e3,

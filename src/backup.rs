@@ -8,7 +8,7 @@ use actors::backup::{BackupError, Frame, Run, Taken};
 
 use crate::config::BackupSettings;
 use crate::http::ops::backup::LastBackup;
-use crate::journal::{self, Journal};
+use crate::journal_source::{self, Journal};
 use crate::terminal::{self, advance};
 use crate::verify::quietly;
 
@@ -44,7 +44,7 @@ fn panicked<T>(message: String) -> Result<T, Failure> {
 
 /// Makes the backup; says too where it was taken from.
 fn make(settings: &BackupSettings) -> Result<(Taken, String), Failure> {
-    let journal = Journal::open(&settings.journal)?;
+    let journal = JournalSource::open(&settings.journal)?;
     let run = begin(&settings.out)?;
     let frames = journal.frames(run.head().next)?;
     let taken = take(run, frames)?;

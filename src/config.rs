@@ -8,7 +8,7 @@ use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 
-use actors::history::HistoryOptions;
+use actors::index::IndexOptions;
 use actors::store::{Sequence, SledOptions};
 use chrono::NaiveDate;
 use clap::builder::BoolishValueParser;
@@ -238,7 +238,7 @@ pub struct Settings {
     /// The text of the master key, if the file has it. The variable comes before it.
     pub master_key: Option<Secret>,
     /// How the index is cut.
-    pub history: HistoryOptions,
+    pub index: IndexOptions,
     /// How the embedded store is opened.
     pub sled: SledOptions,
 }
@@ -316,8 +316,8 @@ impl ServeArgs {
         if listen == ops_listen && listen.port() != 0 {
             return Err(ConfigError::SharedAddress(listen));
         }
-        let mut history = HistoryOptions::default();
-        history.records_per_run = self.records_per_run.unwrap_or(history.records_per_run);
+        let mut index = IndexOptions::default();
+        index.records_per_run = self.records_per_run.unwrap_or(index.records_per_run);
         let sled = SledOptions::default();
         let sled = SledOptions {
             segment_bytes: self.segment_bytes.unwrap_or(sled.segment_bytes),
@@ -343,7 +343,7 @@ impl ServeArgs {
             log_format: self.log_format.or(file.log_format).unwrap_or(LogFormat::Text),
             log: self.log.or(file.log.map(|Filter(filter)| filter)),
             master_key: file.master_key,
-            history,
+            index,
             sled,
         })
     }

@@ -11,7 +11,7 @@ pub mod descriptors;
 pub mod export;
 pub mod folding;
 pub mod http;
-pub mod journal;
+pub mod journal_source;
 pub mod logging;
 pub mod mask;
 pub mod network;

@@ -28,7 +28,7 @@ use crate::actor::{Message, Shared};
 use crate::backup::{self, BackupError, Frame};
 use crate::clock::Clock;
 use crate::directory::{Directory, Life, Silence, Supervisor};
-use crate::history::HistoryOptions;
+use crate::index::IndexOptions;
 use crate::journal::{Input, Journal, JournalParts, Permit, Room, RoomLimits, Sender, Submission};
 use crate::load::{self, LoadError};
 use crate::metrics::Metrics;
@@ -62,7 +62,7 @@ pub struct EngineOptions {
     /// Prepares names for search.
     pub fold_name: fn(&str) -> String,
     /// How the index is cut.
-    pub history: HistoryOptions,
+    pub index: IndexOptions,
 }
 
 /// Why the engine does not open.
@@ -113,7 +113,7 @@ pub enum Unavailable {
 /// use std::time::Duration;
 ///
 /// use actors::engine::{Engine, EngineOptions};
-/// use actors::history::HistoryOptions;
+/// use actors::index::IndexOptions;
 /// use actors::journal::RoomLimits;
 /// use actors::resident::Outcome;
 /// use actors::store::MemoryStore;
@@ -130,7 +130,7 @@ pub enum Unavailable {
 ///     idle: Duration::from_secs(60),
 ///     rails: None,
 ///     fold_name: str::to_lowercase,
-///     history: HistoryOptions::default(),
+///     index: IndexOptions::default(),
 /// };
 /// let engine = Engine::open_store(Arc::new(MemoryStore::new()), options, |_, _| {}).await?;
 /// let (group, now) = (engine.new_group(), engine.now());
@@ -212,11 +212,11 @@ impl Engine {
         progress: impl Fn(u64, u64) + Send + 'static,
     ) -> Result<Arc<Self>, OpenError> {
         let journal = Arc::clone(&store);
-        let EngineOptions { sandbox, master_key, fold_name, history, .. } = options;
+        let EngineOptions { sandbox, master_key, fold_name, index, .. } = options;
         let opened = tokio::task::spawn_blocking(move || -> Result<_, OpenError> {
             check_mode(&*journal, sandbox)?;
             let keyring = Arc::new(Keyring::open(master_key, Arc::clone(&journal))?);
-            let projector = Projector::open(journal, Arc::clone(&keyring), fold_name, history, progress)?;
+            let projector = Projector::open(journal, Arc::clone(&keyring), fold_name, index, progress)?;
             Ok((keyring, Arc::new(projector)))
         });
         let (keyring, projector) = opened.await.expect("opening does not panic")?;

@@ -13,7 +13,7 @@ pub mod clock;
 pub mod directory;
 pub mod dues;
 pub mod engine;
-pub mod history;
+pub mod index;
 pub mod journal;
 pub mod load;
 pub mod metrics;

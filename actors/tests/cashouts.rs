@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actors::engine::{CashoutOrder, Engine, EngineOptions};
-use actors::history::HistoryOptions;
+use actors::index::IndexOptions;
 use actors::journal::RoomLimits;
 use actors::rails::{
     Call, CardAnswer, CardFate, CardOrder, CardRail, CardSecrets, CardToken, Destination, PayoutAnswer, PayoutOrder,
@@ -232,7 +232,7 @@ async fn open(store: &MemoryStore, payout: Institution) -> Arc<Engine> {
         idle: Duration::from_secs(60),
         rails: Some(Rails { payout: Box::new(payout), card: Box::new(Unused), pix: Box::new(Unused) }),
         fold_name: str::to_lowercase,
-        history: HistoryOptions::default(),
+        index: IndexOptions::default(),
     };
     let store: Arc<dyn Store> = Arc::new(store.clone());
     Engine::open_store(store, options, |_, _| {}).await.unwrap()

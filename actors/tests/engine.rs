@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use actors::backup::durable_values;
 use actors::engine::{Engine, EngineOptions, NOT_READY_AFTER, OpenError, Unavailable};
-use actors::history::HistoryOptions;
+use actors::index::IndexOptions;
 use actors::journal::RoomLimits;
 use actors::resident::Outcome;
 use actors::store::{MemoryStore, PowerCut, SledOptions, Store, WaitFor};
@@ -32,7 +32,7 @@ fn options(sandbox: bool) -> EngineOptions {
         idle: Duration::from_secs(60),
         rails: None,
         fold_name: str::to_lowercase,
-        history: HistoryOptions::default(),
+        index: IndexOptions::default(),
     }
 }
 
@@ -156,8 +156,8 @@ async fn a_store_that_hangs_is_noticed() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_index_that_cannot_be_written_does_not_stop_the_journal() {
     let store = MemoryStore::new();
-    let history = HistoryOptions { records_per_run: 10, runs_merged: 3 };
-    let options = EngineOptions { history, ..options(true) };
+    let history = IndexOptions { records_per_run: 10, runs_merged: 3 };
+    let options = EngineOptions { index, ..options(true) };
     let engine = Engine::open_store(Arc::new(store.clone()), options, |_, _| {}).await.unwrap();
     let (group, recipient) = open_shop(&engine).await;
     store.fail_files(true);

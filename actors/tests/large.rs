@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use actors::engine::{Engine, EngineOptions};
-use actors::history::HistoryOptions;
+use actors::index::IndexOptions;
 use actors::journal::RoomLimits;
 use actors::resident::{Books, Outcome, Resident};
 use actors::snapshots::{self, Snapshot};
@@ -208,7 +208,7 @@ async fn open(folder: &Path) -> Arc<Engine> {
         idle: Duration::from_secs(600),
         rails: None,
         fold_name: str::to_lowercase,
-        history: HistoryOptions::default(),
+        index: IndexOptions::default(),
     };
     Engine::open(folder, &SledOptions::default(), options, |_, _| {}).await.unwrap()
 }

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use actors::engine::{Engine, EngineOptions};
-use actors::history::HistoryOptions;
+use actors::index::IndexOptions;
 use actors::journal::RoomLimits;
 use actors::rails::{
     Call, CardAnswer, CardFate, CardOrder, CardRail, CardSecrets, CardToken, ChargedCard, PayoutAnswer, PayoutOrder,
@@ -139,7 +139,7 @@ async fn open(acquirer: &Acquirer) -> Arc<Engine> {
         idle: Duration::from_secs(60),
         rails: Some(Rails { payout: Box::new(Unused), card, pix: Box::new(Unused) }),
         fold_name: str::to_lowercase,
-        history: HistoryOptions::default(),
+        index: IndexOptions::default(),
     };
     Engine::open_store(Arc::new(MemoryStore::default()), options, |_, _| {}).await.unwrap()
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actors::engine::{Engine, EngineOptions};
-use actors::history::HistoryOptions;
+use actors::index::IndexOptions;
 use actors::journal::RoomLimits;
 use actors::resident::Outcome;
 use actors::store::SledOptions;
@@ -26,7 +26,7 @@ pub(crate) async fn open_engine(folder: &Path) -> Arc<Engine> {
         idle: Duration::from_secs(60),
         rails: Some(sandbox::rails(&folder.join("sandbox"))),
         fold_name: search_key,
-        history: HistoryOptions::default(),
+        index: IndexOptions::default(),
     };
     Engine::open(folder, &SledOptions::default(), options, |_, _| {}).await.expect("an engine")
 }

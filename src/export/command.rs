@@ -10,7 +10,7 @@ use actors::store::{Head, Sequence};
 
 use super::{ExportError, Exported, Exporter, Folder};
 use crate::config::ExportSettings;
-use crate::journal::{self, Journal};
+use crate::journal_source::{self, Journal};
 use crate::terminal::{self, advance};
 use crate::verify::quietly;
 
@@ -77,7 +77,7 @@ fn make(settings: &ExportSettings) -> Result<Made, Failure> {
         ExportError::Write(source) => write(source),
         error => Failure::Export(error),
     };
-    let journal = Journal::open(&settings.journal)?;
+    let journal = JournalSource::open(&settings.journal)?;
     let mut frames = journal.frames(Sequence::FIRST)?;
     let head = head_of(&mut frames)?;
     let last = Sequence(head.next.0 - 1);

@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use actors::engine::{Engine, EngineOptions};
-use actors::history::HistoryOptions;
+use actors::index::IndexOptions;
 use actors::journal::RoomLimits;
 use actors::store::SledOptions;
 use ledger::fees::Settings;
@@ -116,7 +116,7 @@ async fn change(data: &Path, changes: u64) {
         idle: Duration::from_secs(60),
         rails: None,
         fold_name: str::to_lowercase,
-        history: HistoryOptions::default(),
+        index: IndexOptions::default(),
     };
     let engine = Engine::open(data, &SledOptions::default(), options, |_, _| {}).await.unwrap();
     let (group, now) = (engine.new_group(), engine.now());

@@ -14,7 +14,7 @@ use ledger::record::{IDEMPOTENCY_KEPT_MS, Record};
 use ledger::time::{Minute, Timestamp};
 
 use super::Projector;
-use crate::history::{ChargeList, Term};
+use crate::index::{ChargeList, IndexKey};
 use crate::load::{self, LoadError};
 use crate::store::Sequence;
 
@@ -107,7 +107,7 @@ impl Projector {
         // First the ordinal: the keys of the Records through it are in the index.
         let looked_up_through = self.last_ordinal(owner)?;
         let kept_since = self.clock_at().plus_ms(-IDEMPOTENCY_KEPT_MS);
-        for sequence in self.history.with_key(key, kept_since)?.into_iter().rev() {
+        for sequence in self.index.with_key(key, kept_since)?.into_iter().rev() {
             let record = self.record(sequence)?;
             if record.idempotency.is_some_and(|idempotency| idempotency.key == key) {
                 let sequence = (record.effective_at > kept_since).then_some(sequence);
@@ -120,7 +120,7 @@ impl Projector {
     /// A key that one Record of an owner may have, for ever.
     pub fn find_unique(&self, owner: LedgerId, key: Fingerprint) -> Result<KeyFound, LoadError> {
         let looked_up_through = self.last_ordinal(owner)?;
-        for sequence in self.history.with_key(key, Timestamp(i64::MIN))? {
+        for sequence in self.index.with_key(key, Timestamp(i64::MIN))? {
             let record = self.record(sequence)?;
             if record.owner == owner && record.keys().any(|known| known == key) {
                 return Ok(KeyFound { sequence: Some(sequence), looked_up_through });
@@ -133,7 +133,7 @@ impl Projector {
     fn last_ordinal(&self, owner: LedgerId) -> Result<u64, LoadError> {
         match owner {
             // The n-th of its Records is that of ordinal n.
-            LedgerId::Recipient(..) => Ok(self.history.page(&[Term::own(owner)], &[], 0..u64::MAX, 0, 0)?.0),
+            LedgerId::Recipient(..) => Ok(self.index.page(&[IndexKey::own(owner)], &[], 0..u64::MAX, 0, 0)?.0),
             _ => Ok(self.ordinals.read().of(owner)),
         }
     }
@@ -147,7 +147,7 @@ impl Projector {
         skip: u64,
         count: usize,
     ) -> Result<(u64, Vec<Sequence>), LoadError> {
-        let (total, listed) = self.history.page(&[Term::cashouts(merchant)], &[], range, skip, count)?;
+        let (total, listed) = self.index.page(&[IndexKey::cashouts(merchant)], &[], range, skip, count)?;
         Ok((total, listed.into_iter().map(|listed| Sequence(listed.number)).collect()))
     }
 
@@ -158,17 +158,17 @@ impl Projector {
         from: Option<Timestamp>,
         to: Option<Timestamp>,
     ) -> Result<Range<u64>, LoadError> {
-        let term = match list {
-            Listing::Splits(recipient) => Term::splits_listed(recipient),
-            Listing::Operations(merchant) => Term::operations(merchant),
-            Listing::Cashouts(merchant) => Term::cashouts(merchant),
-            Listing::Refunds(merchant) => Term::refunds(merchant),
+        let key = match list {
+            Listing::Splits(recipient) => IndexKey::splits_listed(recipient),
+            Listing::Operations(merchant) => IndexKey::operations(merchant),
+            Listing::Cashouts(merchant) => IndexKey::cashouts(merchant),
+            Listing::Refunds(merchant) => IndexKey::refunds(merchant),
         };
         let created_at = |number: u64| {
             let record = match list {
                 Listing::Splits(recipient) => {
                     let merchant = LedgerId::Merchant(recipient.group().unwrap_or_default());
-                    self.record(self.history.own(merchant, &[number])?[0])?
+                    self.record(self.index.own(merchant, &[number])?[0])?
                 }
                 _ => self.record(Sequence(number))?,
             };
@@ -180,13 +180,13 @@ impl Projector {
             Ok(id.map_or(record.effective_at, |id| id.created_at()))
         };
         let bound =
-            |time: Option<Timestamp>, open| time.map_or(Ok(open), |time| self.first_since(&[term], time, created_at));
+            |time: Option<Timestamp>, open| time.map_or(Ok(open), |time| self.first_since(&[key], time, created_at));
         Ok(bound(from, 0)?..bound(to, u64::MAX)?)
     }
 
     /// The Records about an object, oldest first.
     pub fn about(&self, id: ObjectId) -> Result<Vec<Sequence>, LoadError> {
-        self.history.since(Term::object(id), id.created_at())
+        self.index.since(IndexKey::object(id), id.created_at())
     }
 
     /// The Records that make a ledger's state: its own from `own`, those of others that change it from `foreign`, in order, each of
@@ -197,8 +197,8 @@ impl Projector {
         own: Range<u64>,
         foreign: Range<u64>,
     ) -> Result<Vec<(Sequence, Option<Credit>)>, LoadError> {
-        let own = self.history.sequences(Term::own(ledger), own)?;
-        let mut concerning = self.history.changed(ledger, foreign)?;
+        let own = self.index.sequences(IndexKey::own(ledger), own)?;
+        let mut concerning = self.index.changed(ledger, foreign)?;
         concerning.extend(own.into_iter().map(|sequence| (sequence, None)));
         concerning.sort_by_key(|(sequence, _)| *sequence);
         Ok(concerning)
@@ -206,7 +206,7 @@ impl Projector {
 
     /// How many Records have an entry of a ledger, and the page of them that begins `skip` from the newest.
     pub fn entries_page(&self, ledger: LedgerId, skip: u64, count: usize) -> Result<(u64, Vec<Sequence>), LoadError> {
-        let (total, listed) = self.history.page(&[Term::entries(ledger)], &[], 0..u64::MAX, skip, count)?;
+        let (total, listed) = self.index.page(&[IndexKey::entries(ledger)], &[], 0..u64::MAX, skip, count)?;
         Ok((total, listed.into_iter().map(|listed| Sequence(listed.number)).collect()))
     }
 
@@ -217,7 +217,7 @@ impl Projector {
         skip: u64,
         count: usize,
     ) -> Result<(u64, Vec<Sequence>), LoadError> {
-        let (total, listed) = self.history.page(&[Term::audit(group)], &[], 0..u64::MAX, skip, count)?;
+        let (total, listed) = self.index.page(&[IndexKey::audit(group)], &[], 0..u64::MAX, skip, count)?;
         Ok((total, listed.into_iter().map(|listed| Sequence(listed.number)).collect()))
     }
 
@@ -228,7 +228,7 @@ impl Projector {
         after: Sequence,
         through: Sequence,
     ) -> Result<Vec<Sequence>, LoadError> {
-        self.history.sequences(Term::entries(ledger), after.0 + 1..through.0 + 1)
+        self.index.sequences(IndexKey::entries(ledger), after.0 + 1..through.0 + 1)
     }
 
     /// How many splits a recipient's statement has, and the page of them that begins `skip` from the newest.
@@ -250,8 +250,8 @@ impl Projector {
         count: usize,
     ) -> Result<(u64, Vec<ListedSplit>), LoadError> {
         let LedgerId::Recipient(group, number) = recipient else { return Ok((0, Vec::new())) };
-        let (plus, minus) = ([Term::splits_listed(recipient)], [Term::splits_removed(recipient)]);
-        let (total, listed) = self.history.page(&plus, &minus, range, skip, count)?;
+        let (plus, minus) = ([IndexKey::splits_listed(recipient)], [IndexKey::splits_removed(recipient)]);
+        let (total, listed) = self.index.page(&plus, &minus, range, skip, count)?;
         // A charge with many splits for one recipient is read once a page.
         let mut ordinals: Vec<u64> = listed.iter().map(|split| split.number).collect();
         ordinals.dedup();
@@ -274,8 +274,8 @@ impl Projector {
         count: usize,
     ) -> Result<(Vec<ListedSplit>, Option<u64>), LoadError> {
         let LedgerId::Recipient(group, number) = recipient else { return Ok((Vec::new(), None)) };
-        let (plus, minus) = ([Term::splits_listed(recipient)], [Term::splits_removed(recipient)]);
-        let (_, listed) = self.history.page(&plus, &minus, 0..before, 0, count)?;
+        let (plus, minus) = ([IndexKey::splits_listed(recipient)], [IndexKey::splits_removed(recipient)]);
+        let (_, listed) = self.index.page(&plus, &minus, 0..before, 0, count)?;
         let mut ordinals: Vec<u64> = listed.iter().map(|split| split.number).collect();
         ordinals.dedup();
         let mut splits = Vec::with_capacity(listed.len());
@@ -292,7 +292,7 @@ impl Projector {
         number: RecipientNumber,
         ordinals: &[u64],
     ) -> Result<Vec<Made>, LoadError> {
-        let sequences = self.history.own(LedgerId::Merchant(group), ordinals)?;
+        let sequences = self.index.own(LedgerId::Merchant(group), ordinals)?;
         let mut made = Vec::with_capacity(ordinals.len());
         for (ordinal, sequence) in ordinals.iter().zip(sequences) {
             let record = self.record(sequence)?;
@@ -316,7 +316,7 @@ impl Projector {
         skip: u64,
         count: usize,
     ) -> Result<(u64, Vec<Sequence>), LoadError> {
-        let (total, listed) = self.history.page(&[Term::withdrawals(recipient)], &[], 0..before.0, skip, count)?;
+        let (total, listed) = self.index.page(&[IndexKey::withdrawals(recipient)], &[], 0..before.0, skip, count)?;
         Ok((total, listed.into_iter().map(|listed| Sequence(listed.number)).collect()))
     }
 
@@ -333,8 +333,11 @@ impl Projector {
             Some(method) => std::slice::from_ref(method),
             None => &[PaymentMethod::Pix, PaymentMethod::CreditCard, PaymentMethod::DebitCard],
         };
-        let of = |lists: &[ChargeList]| -> Vec<Term> {
-            lists.iter().flat_map(|list| methods.iter().map(|method| Term::charges(group, *method, *list))).collect()
+        let of = |lists: &[ChargeList]| -> Vec<IndexKey> {
+            lists
+                .iter()
+                .flat_map(|list| methods.iter().map(|method| IndexKey::charges(group, *method, *list)))
+                .collect()
         };
         let (plus, minus): (&[ChargeList], &[ChargeList]) = match filter.status {
             None => (&[ChargeList::Opened], &[]),
@@ -348,7 +351,7 @@ impl Projector {
         let bound = |time: Option<Timestamp>, open| {
             let merchant = LedgerId::Merchant(group);
             let created_at = |ordinal| {
-                let record = self.record(self.history.own(merchant, &[ordinal])?[0])?;
+                let record = self.record(self.index.own(merchant, &[ordinal])?[0])?;
                 let opened = record.events.iter().find_map(|event| match event {
                     Event::ChargeOpened { charge, .. } => Some(charge.created_at()),
                     _ => None,
@@ -358,10 +361,10 @@ impl Projector {
             time.map_or(Ok(open), |time| self.first_since(&of(&[ChargeList::Opened]), time, created_at))
         };
         let range = bound(filter.from, 0)?..bound(filter.to, u64::MAX)?;
-        let (total, listed) = self.history.page(&of(plus), &of(minus), range, skip, count)?;
+        let (total, listed) = self.index.page(&of(plus), &of(minus), range, skip, count)?;
         let merchant = LedgerId::Merchant(group);
         let ordinals: Vec<u64> = listed.iter().map(|charge| charge.number).collect();
-        Ok((total, self.history.own(merchant, &ordinals)?))
+        Ok((total, self.index.own(merchant, &ordinals)?))
     }
 
     /// How many lines a merchant's account statement has, and the page of them that begins `skip` from the newest.
@@ -383,9 +386,9 @@ impl Projector {
         count: usize,
     ) -> Result<(u64, Vec<ListedOperation>), LoadError> {
         let LedgerId::Merchant(group) = merchant else { return Ok((0, Vec::new())) };
-        let (total, listed) = self.history.page(&[Term::operations(merchant)], &[], range, skip, count)?;
+        let (total, listed) = self.index.page(&[IndexKey::operations(merchant)], &[], range, skip, count)?;
         let after: Vec<_> = listed.iter().map(|line| Sequence(line.number + 1)).collect();
-        let balances = self.history.balances_before(group, &after)?;
+        let balances = self.index.balances_before(group, &after)?;
         let mut page = Vec::with_capacity(listed.len());
         for (line, after_record) in listed.into_iter().zip(balances) {
             let sequence = Sequence(line.number);
@@ -411,7 +414,7 @@ impl Projector {
         range: Range<u64>,
         count: usize,
     ) -> Result<(u64, Vec<Sequence>), LoadError> {
-        let (total, listed) = self.history.page(&[Term::refunds(merchant)], &[], range, 0, count)?;
+        let (total, listed) = self.index.page(&[IndexKey::refunds(merchant)], &[], range, 0, count)?;
         Ok((total, listed.into_iter().map(|listed| Sequence(listed.number)).collect()))
     }
 
@@ -423,19 +426,19 @@ impl Projector {
         skip: u64,
         count: usize,
     ) -> Result<(u64, Vec<Sequence>), LoadError> {
-        let (total, listed) = self.history.page(&[Term::disputes(merchant)], &[], 0..u64::MAX, skip, count)?;
+        let (total, listed) = self.index.page(&[IndexKey::disputes(merchant)], &[], 0..u64::MAX, skip, count)?;
         Ok((total, listed.into_iter().map(|listed| Sequence(listed.number)).collect()))
     }
 
     /// How many notices a group has in the Records before `end`.
     pub fn notices_count(&self, group: GroupNumber, end: Sequence) -> Result<u64, LoadError> {
-        Ok(self.history.page(&[Term::notices(group)], &[], 0..end.0, 0, 0)?.0)
+        Ok(self.index.page(&[IndexKey::notices(group)], &[], 0..end.0, 0, 0)?.0)
     }
 
     /// The notices of a group with these numbers, in order; those that there are not yet are left out.
     pub fn notices(&self, group: GroupNumber, numbers: Range<u64>) -> Result<Vec<ListedNotice>, LoadError> {
         let places = numbers.start.saturating_sub(1)..numbers.end.saturating_sub(1);
-        let sequences = self.history.places(Term::notices(group), places)?;
+        let sequences = self.index.places(IndexKey::notices(group), places)?;
         let mut listed: Vec<ListedNotice> = Vec::with_capacity(sequences.len());
         for (number, sequence) in (numbers.start..).zip(sequences.into_iter().map(Sequence)) {
             let index = match listed.last() {
@@ -452,13 +455,13 @@ impl Projector {
     /// less what was anticipated.
     pub fn splits_fallen_due(&self, recipient: LedgerId, minute: Minute, end: Sequence) -> Result<u64, LoadError> {
         let LedgerId::Recipient(group, number) = recipient else { return Ok(0) };
-        let (list, merchant) = (Term::splits_listed(recipient), LedgerId::Merchant(group));
+        let (list, merchant) = (IndexKey::splits_listed(recipient), LedgerId::Merchant(group));
         let captured_from = minute.start().plus_ms(-Timestamp(0).plus_days(SPLIT_SETTLEMENT_DAYS).0);
         let record_at = |place: u64| -> Result<Option<(u64, Record)>, LoadError> {
-            let Some(ordinal) = self.history.places(list, place..place + 1)?.first().copied() else { return Ok(None) };
-            Ok(Some((ordinal, self.record(self.history.own(merchant, &[ordinal])?[0])?)))
+            let Some(ordinal) = self.index.places(list, place..place + 1)?.first().copied() else { return Ok(None) };
+            Ok(Some((ordinal, self.record(self.index.own(merchant, &[ordinal])?[0])?)))
         };
-        let (mut low, mut high) = (0, self.history.page(&[list], &[], 0..u64::MAX, 0, 0)?.0);
+        let (mut low, mut high) = (0, self.index.page(&[list], &[], 0..u64::MAX, 0, 0)?.0);
         while low < high {
             let middle = low.midpoint(high);
             match record_at(middle)? {
@@ -505,11 +508,11 @@ impl Projector {
     /// in the order of their creation, but for milliseconds.
     fn first_since(
         &self,
-        list: &[Term],
+        list: &[IndexKey],
         time: Timestamp,
         created_at: impl Fn(u64) -> Result<Timestamp, LoadError>,
     ) -> Result<u64, LoadError> {
-        let nth = |range: Range<u64>, skip| self.history.page(list, &[], range, skip, 1);
+        let nth = |range: Range<u64>, skip| self.index.page(list, &[], range, skip, 1);
         let (total, newest) = nth(0..u64::MAX, 0)?;
         let Some(newest) = newest.first() else { return Ok(u64::MAX) };
         // What is added from here on is left out, so that places stay as they are.

@@ -3,7 +3,7 @@
 //!
 //! What grows with accounts (merchants, recipients, balances, dues) is in memory, merchants packed while nobody asks for them
 //! (`merchants.rs`), and is kept in pages so that a start reads the journal's tail only (`pages.rs`). What grows with history is in the
-//! index ([`crate::history`]) and read a page at a time (`listings.rs`).
+//! index ([`crate::index`]) and read a page at a time (`listings.rs`).
 
 mod accounts;
 mod listings;
@@ -24,7 +24,7 @@ use ledger::time::Timestamp;
 use parking_lot::{Mutex, RwLock};
 
 use crate::dues::Dues;
-use crate::history::{self, History, HistoryOptions};
+use crate::index::{self, Index, IndexOptions};
 use crate::load::LoadError;
 use crate::outbox::News;
 use crate::seal::Keyring;
@@ -51,7 +51,7 @@ pub struct Projector {
     keyring: Arc<Keyring>,
     ids: IdKey,
     fold_name: fn(&str) -> String,
-    history: History,
+    index: Index,
     /// Held while a block is folded and while a page is taken, so that a page is of one moment.
     folding: Mutex<Folding>,
     /// Held while pages are kept.
@@ -205,11 +205,11 @@ impl Projector {
         store: Arc<dyn Store>,
         keyring: Arc<Keyring>,
         fold_name: fn(&str) -> String,
-        options: HistoryOptions,
+        options: IndexOptions,
         progress: impl Fn(u64, u64),
     ) -> Result<Self, LoadError> {
         let projector = Self {
-            history: History::open(Arc::clone(&store), options)?,
+            index: Index::open(Arc::clone(&store), options)?,
             store,
             ids: keyring.id_key(),
             keyring,
@@ -234,12 +234,12 @@ impl Projector {
     pub fn publish(&self, records: &[(Sequence, Arc<Record>)]) -> Result<(), LoadError> {
         let mut folding = self.folding.lock();
         for part in records.chunks(RECORDS_AT_ONCE) {
-            self.history.count(part, |group| {
+            self.index.count(part, |group| {
                 let books = self.books.read();
                 let accounts = books.ledgers.get(&LedgerId::Merchant(group));
                 let net =
                     |account| accounts.and_then(|accounts| accounts.get(&account)).map_or(0, |balance| balance.net());
-                Ok(history::Balances::of(net))
+                Ok(index::Balances::of(net))
             })?;
             self.fold(&mut folding, part);
         }
@@ -301,7 +301,7 @@ impl Projector {
     fn catch_up(&self, progress: impl Fn(u64, u64)) -> Result<(), LoadError> {
         let mut folding = self.folding.lock();
         let total = self.store.head(Partition(0))?.next.0 - 1;
-        let sealed = self.history.sealed_through();
+        let sealed = self.index.indexed_through();
         let from = Sequence(folding.kept_through.min(sealed.0) + 1);
         for block in self.store.blocks(Partition(0), from) {
             let block = block?;
@@ -314,9 +314,9 @@ impl Projector {
             let unsealed = &records[first_unsealed..];
             let before = |group| {
                 // The balances in memory may be ahead of this Record: the index has those before it.
-                Ok(self.history.balances_before(group, &[unsealed[0].0])?[0])
+                Ok(self.index.balances_before(group, &[unsealed[0].0])?[0])
             };
-            self.history.count(unsealed, before)?;
+            self.index.count(unsealed, before)?;
             let first_unkept = records.partition_point(|(sequence, _)| sequence.0 <= folding.kept_through);
             self.fold(&mut folding, &records[first_unkept..]);
             let mut accounts = self.accounts.write();
@@ -332,7 +332,7 @@ impl Projector {
 
     /// Waits until the index has written what is full, so that a test finds the same files every time.
     pub fn settle(&self) {
-        self.history.settle();
+        self.index.settle();
     }
 
     /// Sequence of the last published Record.
@@ -507,7 +507,7 @@ mod tests {
     fn projector() -> Arc<Projector> {
         let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
         let keyring = Arc::new(Keyring::open([7; 32], Arc::clone(&store)).unwrap());
-        let options = HistoryOptions::default();
+        let options = IndexOptions::default();
         Arc::new(Projector::open(store, keyring, str::to_owned, options, |_, _| {}).unwrap())
     }
 

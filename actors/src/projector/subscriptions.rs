@@ -8,7 +8,7 @@ use ledger::record::Record;
 use ledger::recurrence::{Standing, SubscriptionTerms};
 
 use super::Projector;
-use crate::history::Term;
+use crate::index::IndexKey;
 use crate::load::LoadError;
 use crate::store::Sequence;
 
@@ -77,7 +77,7 @@ impl Projector {
         skip: u64,
         count: usize,
     ) -> Result<(u64, Vec<SubscriptionRow>), LoadError> {
-        let (total, listed) = self.history.page(&[Term::subscriptions(merchant)], &[], 0..u64::MAX, skip, count)?;
+        let (total, listed) = self.index.page(&[IndexKey::subscriptions(merchant)], &[], 0..u64::MAX, skip, count)?;
         let mut page = Vec::with_capacity(listed.len());
         for listed in listed {
             let begun = SubscriptionRow::begun_by(&self.record(Sequence(listed.number))?);
@@ -94,8 +94,8 @@ impl Projector {
         skip: u64,
         count: usize,
     ) -> Result<(u64, Vec<Sequence>), LoadError> {
-        let term = Term::subscription_charges(id);
-        let (total, listed) = self.history.page(&[term], &[], 0..u64::MAX, skip, count)?;
+        let key = IndexKey::subscription_charges(id);
+        let (total, listed) = self.index.page(&[key], &[], 0..u64::MAX, skip, count)?;
         Ok((total, listed.into_iter().map(|listed| Sequence(listed.number)).collect()))
     }
 

@@ -503,7 +503,7 @@ impl AnchorFile {
 
 /// The journal of a partition: a row of folders.
 #[derive(Debug, Clone)]
-struct Journal {
+struct StoredBlocks {
     head: Head,
     folders: Vec<Folder>,
 }

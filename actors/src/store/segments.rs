@@ -143,7 +143,7 @@ impl Segments {
             _ => self.hash_before(partition, first)?,
         };
         let end = span.map_or(head.next, |span| span.head.next);
-        Ok(Blocks { journal: self, folder, end, partition, head, next: first, previous, is_over: false })
+        Ok(Blocks { journal: self, segment: folder, end, partition, head, next: first, previous, is_over: false })
     }
 
     /// The hash of the block that ends where `first` begins, in whichever folder that is.
@@ -243,13 +243,13 @@ impl Blocks<'_> {
         if self.next == self.end {
             let (folder, span) = self.journal.folder_with(self.partition, self.next)?;
             self.end = span.map_or(self.head.next, |span| span.head.next);
-            self.folder = folder;
+            self.segment = folder;
         }
-        let (block, hash) = self.folder.block(self.partition, self.next)?;
+        let (block, hash) = self.segment.block(self.partition, self.next)?;
         let reaches_head = block.next() == self.head.next;
         let is_beyond = block.next() > self.head.next || block.next() > self.end;
         if block.previous != self.previous || is_beyond || (reaches_head && hash != self.head.hash) {
-            return Err(self.folder.damaged(Some(self.next), Fault::Chain));
+            return Err(self.segment.damaged(Some(self.next), Fault::Chain));
         }
         self.next = block.next();
         self.previous = hash;

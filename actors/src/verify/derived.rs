@@ -7,7 +7,7 @@ use ledger::invariants::GroupBooks;
 use ledger::record::Record;
 
 use super::{Promise, VerifyError, broken};
-use crate::history::RunCheck;
+use crate::index::RunCheck;
 use crate::names::Names;
 use crate::projector::{self, KeptPage};
 use crate::store::{Sequence, Store, StoreError};

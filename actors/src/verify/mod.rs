@@ -13,8 +13,8 @@
 //! idempotency keys of the last 24 hours; never with what the Records say.
 
 mod derived;
-mod journal;
 mod states;
+mod summary;
 
 use std::fmt;
 
@@ -32,7 +32,7 @@ pub fn verify(
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Verified, VerifyError> {
     let head = store.head(Partition(0))?;
-    let journal = journal::check(store, keyring, head, progress)?;
+    let journal = summary::check(store, keyring, head, progress)?;
     let states = states::check(store, &journal, head, progress)?;
     Ok(Verified {
         records: head.next.0 - 1,

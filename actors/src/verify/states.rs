@@ -8,7 +8,7 @@ use ledger::id::LedgerId;
 use ledger::merchant::MerchantState;
 use ledger::recipient::RecipientState;
 
-use super::journal::{Concerning, Journal};
+use super::summary::{Concerning, JournalSummary};
 use super::{Progress, Promise, VerifyError, broken};
 use crate::load::LargeRecords;
 use crate::resident::{Books, Resident};
@@ -26,7 +26,7 @@ pub(super) struct States {
 /// Checks the state of every owner that the journal, its entries or a snapshot names.
 pub(super) fn check(
     store: &dyn Store,
-    journal: &Journal,
+    journal: &JournalSummary,
     head: Head,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<States, VerifyError> {
@@ -88,7 +88,7 @@ impl Claims for RecipientState {
 
 struct Replays<'a> {
     store: &'a dyn Store,
-    journal: &'a Journal,
+    journal: &'a JournalSummary,
     head: Head,
     large: LargeRecords,
     states: States,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use actors::history::HistoryOptions;
+use actors::index::IndexOptions;
 use actors::journal::{Input, Machine, Output, Room, RoomLimits, Sender, Submission};
 use actors::projector::{KeyFound, Projector};
 use actors::resident::{Effects, KeyLookup, Order, Outcome, Resident};
@@ -39,7 +39,7 @@ const CHARGE_EVERY_MS: i64 = 60;
 /// The body of a request, of the usual length.
 const BODY: [u8; 640] = [b'x'; 640];
 /// So small runs that there are several of the charges' Records.
-const RUNS: HistoryOptions = HistoryOptions { records_per_run: 128, runs_merged: 64 };
+const RUNS: IndexOptions = IndexOptions { records_per_run: 128, runs_merged: 64 };
 
 /// How the payer pays. Either charge is two Records.
 #[derive(Clone, Copy, Debug)]
@@ -232,11 +232,11 @@ pub(crate) struct World {
 
 impl World {
     /// Merchants with their recipients, all awake.
-    pub(crate) fn open(history: HistoryOptions) -> Self {
+    pub(crate) fn open(index: IndexOptions) -> Self {
         let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
         let keyring = Arc::new(Keyring::open([7; 32], Arc::clone(&store)).unwrap());
         let keys = Arc::clone(&keyring);
-        let projector = Projector::open(store, keys, str::to_lowercase, history, |_, _| {}).unwrap();
+        let projector = Projector::open(store, keys, str::to_lowercase, index, |_, _| {}).unwrap();
         let mut world = Self {
             ids: IdKey::new([3; 16]),
             room: Room::new(RoomLimits::default()),
@@ -407,7 +407,7 @@ fn sealed() -> Sealed {
 
 /// Charges go the way, then as many more, of which each stage is counted.
 pub(crate) fn measure(kind: Kind) -> BTreeMap<Stage, Asked> {
-    let mut world = World::open(HistoryOptions::default());
+    let mut world = World::open(IndexOptions::default());
     world.charge(kind, CHARGES);
     world.meter = Meter(Some(BTreeMap::new()));
     counted(&mut world, kind);
@@ -425,7 +425,7 @@ pub(crate) fn measure(kind: Kind) -> BTreeMap<Stage, Asked> {
 /// One merchant opens PIX charges with so many splits that nobody pays: what looking for a snapshot asks of the allocator, all in all.
 /// None is ever known to be kept, as on a disk that is too slow.
 pub(crate) fn looking(charges: u64, splits: usize) -> Asked {
-    let mut world = World::open(HistoryOptions::default());
+    let mut world = World::open(IndexOptions::default());
     world.shops.truncate(1);
     world.shops[0].ids.truncate(splits);
     let mut looked = Asked::default();

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, OnceLock, Weak};
 
-use actors::history::HistoryOptions;
+use actors::index::IndexOptions;
 use actors::load::{self, LargeRecords};
 use actors::projector::{
     ChargeFilter, ChargeStatus, KeyFound, ListedOperation, ListedSplit, Projector, Waiting, WaitingItem,
@@ -29,7 +29,7 @@ use crate::world::Defect;
 type Published = Vec<(Sequence, Arc<Record>)>;
 
 /// Small, so that a run of the simulation makes and merges several.
-const OPTIONS: HistoryOptions = HistoryOptions { records_per_run: 8, runs_merged: 3 };
+const OPTIONS: IndexOptions = IndexOptions { records_per_run: 8, runs_merged: 3 };
 
 pub(crate) struct Readers {
     projector: Projector,

@@ -10,9 +10,9 @@ use ledger::recipient::Credit;
 use ledger::record::Record;
 use ledger::time::Minute;
 
-/// A list of numbers: a kind and whose it is. The order of terms is their order in a run.
+/// A list of numbers: a kind and whose it is. The order of keys is their order in a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Term {
+pub struct IndexKey {
     pub(super) kind: u8,
     pub(super) whose: u64,
 }
@@ -52,7 +52,7 @@ const SUBSCRIPTIONS: u8 = 16;
 const SUBSCRIPTION_CHARGES: u8 = 17;
 const CHANGED: u8 = 18;
 
-impl Term {
+impl IndexKey {
     /// Sequences of the Records that a ledger's owner decided; the n-th is its Record of ordinal n.
     pub fn own(ledger: LedgerId) -> Self {
         Self::of_ledger(OWN, ledger)
@@ -154,12 +154,12 @@ impl Term {
         Self { kind: CHARGES + method * 4 + list, whose: u64::from(group.0) }
     }
 
-    /// No term comes before it.
+    /// No key comes before it.
     pub(super) fn least() -> Self {
         Self { kind: 0, whose: 0 }
     }
 
-    /// Numbers of one posting: the number that it is ordered by, and what comes with it.
+    /// Numbers of one occurrence: the number that it is ordered by, and what comes with it.
     pub(super) fn width(self) -> usize {
         match self.kind {
             BALANCES => 4,
@@ -168,7 +168,7 @@ impl Term {
         }
     }
 
-    /// True for terms that few Records have and that are looked up in every run.
+    /// True for keys that few Records have and that are looked up in every run.
     pub(super) fn is_rare(self) -> bool {
         matches!(self.kind, OBJECT | KEY | SUBSCRIPTION_CHARGES)
     }
@@ -213,45 +213,45 @@ pub(super) struct Opened {
 
 /// Calls `post` for every list that a Record is added to, with the number to add. `opened` finds the opening of a charge,
 /// for outcomes that do not name it. Those that something comes with are not among them.
-pub(super) fn postings(
+pub(super) fn occurrences(
     sequence: u64,
     record: &Record,
     mut opened: impl FnMut(ObjectId) -> Option<Opened>,
-    mut post: impl FnMut(Term, u64),
+    mut post: impl FnMut(IndexKey, u64),
 ) {
-    post(Term::own(record.owner), sequence);
-    record.keys().for_each(|key| post(Term::key(key), sequence));
+    post(IndexKey::own(record.owner), sequence);
+    record.keys().for_each(|key| post(IndexKey::key(key), sequence));
     if record.is_audited() {
-        post(Term::audit(None), sequence);
-        record.owner.group().into_iter().for_each(|group| post(Term::audit(Some(group)), sequence));
+        post(IndexKey::audit(None), sequence);
+        record.owner.group().into_iter().for_each(|group| post(IndexKey::audit(Some(group)), sequence));
     }
     let Some(group) = record.owner.group() else { return };
     let mut with_entries: Vec<LedgerId> = record.entries.iter().map(|entry| entry.ledger()).collect();
     with_entries.sort_unstable();
     with_entries.dedup();
     with_entries.retain(|ledger| !matches!(ledger, LedgerId::Merchant(_)));
-    with_entries.into_iter().for_each(|ledger| post(Term::entries(ledger), sequence));
-    each_operation(record, |_| post(Term::operations(LedgerId::Merchant(group)), sequence));
-    each_notice(record, |_| post(Term::notices(group), sequence));
+    with_entries.into_iter().for_each(|ledger| post(IndexKey::entries(ledger), sequence));
+    each_operation(record, |_| post(IndexKey::operations(LedgerId::Merchant(group)), sequence));
+    each_notice(record, |_| post(IndexKey::notices(group), sequence));
     for event in &record.events {
-        about(event, |id| post(Term::object(id), sequence));
+        about(event, |id| post(IndexKey::object(id), sequence));
         match event {
-            Event::CashoutCreated { .. } => post(Term::cashouts(record.owner), sequence),
-            Event::RefundRequested { .. } => post(Term::refunds(record.owner), sequence),
-            Event::DisputeOpened { .. } => post(Term::disputes(record.owner), sequence),
-            Event::WithdrawalRequested { .. } => post(Term::withdrawals(record.owner), sequence),
-            Event::SubscriptionCreated { .. } => post(Term::subscriptions(record.owner), sequence),
-            Event::SubscriptionBilled { id, .. } => post(Term::subscription_charges(*id), sequence),
+            Event::CashoutCreated { .. } => post(IndexKey::cashouts(record.owner), sequence),
+            Event::RefundRequested { .. } => post(IndexKey::refunds(record.owner), sequence),
+            Event::DisputeOpened { .. } => post(IndexKey::disputes(record.owner), sequence),
+            Event::WithdrawalRequested { .. } => post(IndexKey::withdrawals(record.owner), sequence),
+            Event::SubscriptionCreated { .. } => post(IndexKey::subscriptions(record.owner), sequence),
+            Event::SubscriptionBilled { id, .. } => post(IndexKey::subscription_charges(*id), sequence),
             _ => {}
         }
         let named = |ordinal: &Option<u64>, method| ordinal.map(|ordinal| Opened { ordinal, method });
         let (charge, list, opening) = match event {
-            Event::ChargeOpened { charge, terms, .. } => {
-                let opening = Opened { ordinal: record.ordinal, method: terms.method };
+            Event::ChargeOpened { charge, keys, .. } => {
+                let opening = Opened { ordinal: record.ordinal, method: keys.method };
                 (*charge, ChargeList::Opened, Some(opening))
             }
-            Event::CardCaptured { charge, terms, opened, .. } | Event::PixPaid { charge, terms, opened, .. } => {
-                (*charge, ChargeList::Paid, named(opened, terms.method))
+            Event::CardCaptured { charge, keys, opened, .. } | Event::PixPaid { charge, keys, opened, .. } => {
+                (*charge, ChargeList::Paid, named(opened, keys.method))
             }
             Event::CardRefused { charge, opened, method, .. } => {
                 (*charge, ChargeList::Refused, method.and_then(|method| named(opened, method)))
@@ -262,16 +262,18 @@ pub(super) fn postings(
             _ => continue,
         };
         let Some(opening) = opening.or_else(|| opened(charge)) else { continue };
-        post(Term::charges(group, opening.method, list), opening.ordinal);
+        post(IndexKey::charges(group, opening.method, list), opening.ordinal);
         let recipient = |number| LedgerId::Recipient(group, number);
         match event {
-            Event::ChargeOpened { terms, expires_at: Some(_), .. } | Event::CardCaptured { terms, .. } => {
-                for split in &terms.splits {
-                    post(Term::splits_listed(recipient(split.recipient)), record.ordinal);
+            Event::ChargeOpened { keys, expires_at: Some(_), .. } | Event::CardCaptured { keys, .. } => {
+                for split in &keys.splits {
+                    post(IndexKey::splits_listed(recipient(split.recipient)), record.ordinal);
                 }
             }
             Event::PixCancelled { recipients, .. } => {
-                recipients.iter().for_each(|number| post(Term::splits_removed(recipient(*number)), opening.ordinal));
+                recipients
+                    .iter()
+                    .for_each(|number| post(IndexKey::splits_removed(recipient(*number)), opening.ordinal));
             }
             _ => {}
         }

@@ -7,20 +7,20 @@ use ledger::event::Event;
 use ledger::id::{GroupNumber, IdMap, ObjectId};
 use ledger::record::Record;
 
+use super::key::{Balances, IndexKey, Opened, mix};
 use super::page_cache::{Files, PageCache};
 use super::run::{Builder, Cover, Run, RunError};
-use super::term::{Balances, Opened, Term, mix};
-use super::{each_posting, opening_in};
+use super::{each_occurrence, opening_in};
 use crate::store::{Store, StoreError};
 
-/// Holds every run against the Records, which it is shown one after the other from the first: the run has their postings and no others,
+/// Holds every run against the Records, which it is shown one after the other from the first: the run has their occurrences and no others,
 /// and its bytes are those that are written of them. However large a run is, little of it is in memory.
 pub struct RunCheck<'a> {
     store: &'a dyn Store,
     cache: PageCache,
     /// The runs that are to come, in order: first and last Record, name, length.
     files: VecDeque<(u64, u64, String, u64)>,
-    counted: Postings,
+    counted: Occurrences,
     latest_ms: i64,
     balances: IdMap<GroupNumber, Balances>,
     open: IdMap<ObjectId, Opened>,
@@ -63,7 +63,9 @@ impl<'a> RunCheck<'a> {
     /// Takes the next Record; says which run ends with it and differs.
     pub fn count(&mut self, sequence: u64, record: &Record) -> Result<Option<RunDiffers>, StoreError> {
         let counted = &mut self.counted;
-        each_posting(sequence, record, &mut self.balances, &self.open, |term, posting| counted.add(term, posting));
+        each_occurrence(sequence, record, &mut self.balances, &self.open, |key, occurrence| {
+            counted.add(key, occurrence)
+        });
         self.latest_ms = self.latest_ms.max(record.effective_at.0);
         for event in &record.events {
             match event {
@@ -83,7 +85,7 @@ impl<'a> RunCheck<'a> {
             Some((first, last, ..)) if *first <= sequence && sequence < *last => Ok(None),
             Some((_, last, ..)) if *last == sequence => self.compare(),
             _ => {
-                (self.counted, self.latest_ms) = (Postings::default(), i64::MIN);
+                (self.counted, self.latest_ms) = (Occurrences::default(), i64::MIN);
                 Ok(None)
             }
         }
@@ -108,20 +110,21 @@ impl<'a> RunCheck<'a> {
     }
 
     /// Reads a run, and writes it again beside what was read.
-    fn says_the_same(&self, name: &str, length: u64, counted: &Postings, cover: Cover) -> Result<bool, RunError> {
+    fn says_the_same(&self, name: &str, length: u64, counted: &Occurrences, cover: Cover) -> Result<bool, RunError> {
         let files = Files { store: self.store, cache: &self.cache };
         let run = Run::open(files, name, length)?;
         let written = SameAs { store: self.store, name, at: 0, is_same: true };
-        let (mut found, mut builder, mut is_in_order) = (Postings::default(), Builder::new(cover.first, written), true);
-        let (mut before, failed) = ((Term::least(), 0), |_| RunError::Damaged);
+        let (mut found, mut builder, mut is_in_order) =
+            (Occurrences::default(), Builder::new(cover.first, written), true);
+        let (mut before, failed) = ((IndexKey::least(), 0), |_| RunError::Damaged);
         for page in 0..run.pages() {
-            for (term, postings) in run.groups(files, page)? {
-                for posting in postings.chunks(term.width()) {
-                    found.add(term, posting);
-                    is_in_order &= before <= (term, posting[0]);
-                    before = (term, posting[0]);
+            for (key, occurrences) in run.groups(files, page)? {
+                for occurrence in occurrences.chunks(key.width()) {
+                    found.add(key, occurrence);
+                    is_in_order &= before <= (key, occurrence[0]);
+                    before = (key, occurrence[0]);
                     if is_in_order {
-                        builder.push(term, posting).map_err(failed)?;
+                        builder.push(key, occurrence).map_err(failed)?;
                     }
                 }
             }
@@ -134,19 +137,19 @@ impl<'a> RunCheck<'a> {
     }
 }
 
-/// Some postings, whatever their order: how many, and a sum of what each is scattered to.
+/// Some occurrences, whatever their order: how many, and a sum of what each is scattered to.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Postings {
+struct Occurrences {
     count: u64,
     sums: [u64; 2],
 }
 
-impl Postings {
-    fn add(&mut self, term: Term, posting: &[u64]) {
+impl Occurrences {
+    fn add(&mut self, key: IndexKey, occurrence: &[u64]) {
         self.count += 1;
         for (seed, sum) in (1..).zip(&mut self.sums) {
-            let of_term = mix(mix(seed ^ u64::from(term.kind) << 32) ^ term.whose);
-            *sum = sum.wrapping_add(posting.iter().fold(of_term, |mixed, word| mix(mixed ^ word)));
+            let of_term = mix(mix(seed ^ u64::from(key.kind) << 32) ^ key.whose);
+            *sum = sum.wrapping_add(occurrence.iter().fold(of_term, |mixed, word| mix(mixed ^ word)));
         }
     }
 }

@@ -8,7 +8,7 @@ use ledger::id::{Fingerprint, IdMap};
 use parking_lot::Mutex;
 
 use super::Numbers;
-use super::term::Term;
+use super::key::IndexKey;
 
 const SHARDS: usize = 16;
 
@@ -21,14 +21,14 @@ pub(super) struct RecentKeys {
 impl RecentKeys {
     /// The Record of this sequence has a key.
     pub(super) fn add(&self, key: Fingerprint, sequence: u64) {
-        let number = Term::key(key).whose;
+        let number = IndexKey::key(key).whose;
         let mut shard = self.shard(number).lock();
         shard.entry(number).and_modify(|known| known.add(sequence)).or_insert(Numbers::One(sequence));
     }
 
     /// The sequences of the Records with a key, lowest first.
     pub(super) fn sequences(&self, key: Fingerprint) -> Vec<u64> {
-        let number = Term::key(key).whose;
+        let number = IndexKey::key(key).whose;
         self.shard(number).lock().get(&number).map_or(Vec::new(), |known| known.as_slice().to_vec())
     }
 

@@ -80,7 +80,7 @@ impl From<StoreError> for Failure {
 pub type Frames<'a> = Box<dyn Iterator<Item = Result<Frame, BackupError>> + 'a>;
 
 /// A journal that can be read.
-pub enum Journal {
+pub enum JournalSource {
     /// Nobody has it open.
     Stopped {
         /// The data directory.
@@ -99,7 +99,7 @@ pub enum Journal {
     },
 }
 
-impl Journal {
+impl JournalSource {
     /// Opens the data directory, or finds the server that has it open, which is not asked yet.
     pub fn open(settings: &JournalSettings) -> Result<Self, Failure> {
         let data = settings.data.clone();
@@ -130,7 +130,7 @@ impl Journal {
     }
 }
 
-impl fmt::Display for Journal {
+impl fmt::Display for JournalSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Stopped { data, .. } => write!(f, "{}, with no server", data.display()),

@@ -1,21 +1,21 @@
 //! Finding history: which Records are about whom and what, without a key for each of them.
 //!
-//! A list is a sorted multiset of numbers under a [`Term`]: the sequences of the Records about a charge, the ordinals of the Records that
-//! opened a merchant's charges. The lists of the last Records are in memory; when there are [`HistoryOptions::records_per_run`] of them, a
-//! thread sorts and packs them into one immutable file, a run. When there are [`HistoryOptions::runs_merged`] runs of about one size, another
+//! A list is a sorted multiset of numbers under a [`IndexKey`]: the sequences of the Records about a charge, the ordinals of the Records that
+//! opened a merchant's charges. The lists of the last Records are in memory; when there are [`IndexOptions::records_per_run`] of them, a
+//! thread sorts and packs them into one immutable file, a run. When there are [`IndexOptions::runs_merged`] runs of about one size, another
 //! thread merges them into one, and so on with those, so that there are few runs however long the journal is. A look-up asks each run's
-//! filter, and reads a page of those that may hold the term; filters and directories are read through a cache that has a bound. A page
+//! filter, and reads a page of those that may hold the key; filters and directories are read through a cache that has a bound. A page
 //! of a list is found by rank, so that its cost does not grow with the list.
 //!
 //! All of it is derived: at start the runs are taken up and the Records after them are counted again, and a run that is lost or damaged is
 //! written again from the journal, at the start or when a reader comes upon it. It sits above the [`Store`] and works with any.
 
 mod check;
+mod key;
 mod lists;
 mod page_cache;
 mod recent_keys;
 mod run;
-mod term;
 #[cfg(test)]
 mod tests;
 
@@ -40,33 +40,33 @@ use crate::load::LoadError;
 use crate::priority;
 use crate::store::{Partition, Sequence, Store, StoreError};
 
+use key::{Opened, credit_of, occurrences, words_of};
 use lists::{Lists, Source, Trouble};
 use page_cache::{Files, PageCache};
 use recent_keys::RecentKeys;
 use run::{Builder, Cover, Run, RunError, unzigzag, zigzag};
-use term::{Opened, credit_of, postings, words_of};
 
 pub use check::{RunCheck, RunDiffers};
+pub use key::{Balances, ChargeList, IndexKey};
 pub use lists::Listed;
-pub use term::{Balances, ChargeList, Term};
 
 /// How much goes into a run.
 #[derive(Clone, Copy, Debug)]
-pub struct HistoryOptions {
+pub struct IndexOptions {
     /// Records of a run, at least; a block is not divided.
     pub records_per_run: u64,
     /// Runs that are merged into one.
     pub runs_merged: usize,
 }
 
-impl Default for HistoryOptions {
+impl Default for IndexOptions {
     fn default() -> Self {
         Self { records_per_run: 65_536, runs_merged: 16 }
     }
 }
 
-/// A range with this many postings is full too: Records with thousands of splits make it so, and its memory is bounded.
-const POSTINGS_PER_RUN_MAX: usize = 4 << 20;
+/// A range with this many occurrences is full too: Records with thousands of splits make it so, and its memory is bounded.
+const OCCURRENCES_PER_RUN_MAX: usize = 4 << 20;
 /// A run that is written again is written in parts of so many Records: so much of a larger one is in memory.
 const RECORDS_WRITTEN_AGAIN: u64 = 1 << 20;
 /// How many full ranges may wait to be written before counting waits for them.
@@ -77,14 +77,14 @@ const WAITING_WHILE_FAILING_MAX: usize = 32;
 const TRY_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
 /// See the module.
-pub struct History {
+pub struct Index {
     shared: Arc<Shared>,
     threads: Vec<thread::JoinHandle<()>>,
 }
 
 struct Shared {
     store: Arc<dyn Store>,
-    options: HistoryOptions,
+    options: IndexOptions,
     state: RwLock<State>,
     /// In order, without a gap. Replaced only while `state` is held for writing, so that both are of one moment to whoever holds it.
     runs: RwLock<Arc<Vec<Arc<Run>>>>,
@@ -123,15 +123,15 @@ struct State {
     balances: IdMap<GroupNumber, Balances>,
 }
 
-/// Where a look-up looks: the runs, and what is in memory of the terms that are added and of those that are subtracted.
+/// Where a look-up looks: the runs, and what is in memory of the keys that are added and of those that are subtracted.
 type Places = (Arc<Vec<Arc<Run>>>, [Vec<Source>; 2]);
 
 /// The lists of a range of Records, in memory.
 #[derive(Debug, Default)]
 struct Recent {
     cover: Option<Cover>,
-    postings: usize,
-    lists: IdMap<Term, Numbers>,
+    occurrences: usize,
+    lists: IdMap<IndexKey, Numbers>,
 }
 
 /// The numbers of one list. Most lists have a single one: the Record about an object.
@@ -198,34 +198,34 @@ impl Recent {
         let at_ms = record.effective_at.0;
         let cover = self.cover.get_or_insert(Cover { first: sequence, last: sequence, latest_ms: at_ms });
         (cover.last, cover.latest_ms) = (sequence, cover.latest_ms.max(at_ms));
-        each_posting(sequence, record, balances, openings, |term, posting| {
+        each_occurrence(sequence, record, balances, openings, |key, occurrence| {
             self.postings += 1;
-            match posting {
+            match occurrence {
                 [number] => {
                     let number = *number;
-                    let lists = self.lists.entry(term);
+                    let lists = self.lists.entry(key);
                     lists.and_modify(|list| list.add(number)).or_insert(Numbers::One(number));
                 }
-                posting => self.add_with(term, posting),
+                occurrence => self.add_with(key, occurrence),
             }
         });
     }
 
     /// Adds a sequence and what comes with it, behind all that the list has.
-    fn add_with(&mut self, term: Term, posting: &[u64]) {
-        let list = self.lists.entry(term).or_insert_with(|| Numbers::Many(Vec::new())).many();
-        list.extend(posting);
+    fn add_with(&mut self, key: IndexKey, occurrence: &[u64]) {
+        let list = self.lists.entry(key).or_insert_with(|| Numbers::Many(Vec::new())).many();
+        list.extend(occurrence);
     }
 
     /// The bytes of its run.
     fn to_run(&self) -> Option<(Cover, Vec<u8>)> {
         let cover = self.cover?;
         let mut builder = Builder::new(cover.first, Vec::new());
-        let mut terms: Vec<_> = self.lists.iter().collect();
-        terms.sort_unstable_by_key(|(term, _)| **term);
+        let mut keys: Vec<_> = self.lists.iter().collect();
+        keys.sort_unstable_by_key(|(key, _)| **key);
         let write = move || {
-            for (term, list) in terms {
-                list.as_slice().chunks(term.width()).try_for_each(|posting| builder.push(*term, posting))?;
+            for (key, list) in keys {
+                list.as_slice().chunks(key.width()).try_for_each(|occurrence| builder.push(*key, occurrence))?;
             }
             builder.finish(cover)
         };
@@ -233,25 +233,25 @@ impl Recent {
     }
 }
 
-/// Calls `post` for every posting of a Record: its list, and its number with what comes with it. Takes the merchant's balances on.
-fn each_posting(
+/// Calls `post` for every occurrence of a Record: its list, and its number with what comes with it. Takes the merchant's balances on.
+fn each_occurrence(
     sequence: u64,
     record: &Record,
     balances: &mut IdMap<GroupNumber, Balances>,
     openings: &IdMap<ObjectId, Opened>,
-    mut post: impl FnMut(Term, &[u64]),
+    mut post: impl FnMut(IndexKey, &[u64]),
 ) {
-    postings(sequence, record, |charge| openings.get(&charge).copied(), |term, number| post(term, &[number]));
+    occurrences(sequence, record, |charge| openings.get(&charge).copied(), |key, number| post(key, &[number]));
     for (ledger, credit) in credits::changed(record) {
         let [due, amount] = words_of(credit);
-        post(Term::changed(ledger), &[sequence, due, amount]);
+        post(IndexKey::changed(ledger), &[sequence, due, amount]);
     }
     if let Some(group) = moves_money_of(record) {
         let merchant = LedgerId::Merchant(group);
         let balances = balances.entry(group).or_default();
         record.entries_of(merchant).for_each(|entry| balances.post(entry));
         let [pending, available, reserved] = balances.0.map(zigzag);
-        post(Term::entries(merchant), &[sequence, pending, available, reserved]);
+        post(IndexKey::entries(merchant), &[sequence, pending, available, reserved]);
     }
 }
 
@@ -274,21 +274,21 @@ impl Balances {
     }
 
     fn post(&mut self, entry: &Entry) {
-        for posting in entry.postings() {
-            if let Some(place) = Self::place(posting.account) {
-                self.0[place] += match posting.side {
-                    ledger::entry::Side::Debit => posting.amount.0,
-                    ledger::entry::Side::Credit => -posting.amount.0,
+        for occurrence in entry.postings() {
+            if let Some(place) = Self::place(occurrence.account) {
+                self.0[place] += match occurrence.side {
+                    ledger::entry::Side::Debit => occurrence.amount.0,
+                    ledger::entry::Side::Credit => -occurrence.amount.0,
                 };
             }
         }
     }
 }
 
-impl History {
+impl Index {
     /// Takes up the runs of a store; those that are lost or damaged are written again from the journal. Records after
-    /// [`History::sealed_through`] are to be counted next.
-    pub fn open(store: Arc<dyn Store>, options: HistoryOptions) -> Result<Self, LoadError> {
+    /// [`Index::indexed_through`] are to be counted next.
+    pub fn open(store: Arc<dyn Store>, options: IndexOptions) -> Result<Self, LoadError> {
         let shared = Arc::new(Shared {
             store,
             options,
@@ -312,7 +312,7 @@ impl History {
     }
 
     /// The Records through this one are in runs.
-    pub fn sealed_through(&self) -> Sequence {
+    pub fn indexed_through(&self) -> Sequence {
         Sequence(self.shared.runs.read().last().map_or(0, |run| run.cover.last))
     }
 
@@ -350,7 +350,7 @@ impl History {
                 recent.count(sequence.0, record, balances, &openings);
             }
             let is_full = state.recent.records() >= self.shared.options.records_per_run
-                || state.recent.postings >= POSTINGS_PER_RUN_MAX;
+                || state.recent.postings >= OCCURRENCES_PER_RUN_MAX;
             if is_full {
                 // The next range is about like this one.
                 let next = Recent {
@@ -376,8 +376,8 @@ impl History {
     /// How many numbers the lists of `plus` have in `range`, less those of `minus`, and a page of them, highest first.
     pub fn page(
         &self,
-        plus: &[Term],
-        minus: &[Term],
+        plus: &[IndexKey],
+        minus: &[IndexKey],
         range: Range<u64>,
         skip: u64,
         count: usize,
@@ -386,36 +386,36 @@ impl History {
     }
 
     /// The sequences of a list of sequences in `range`, lowest first.
-    pub fn sequences(&self, term: Term, range: Range<u64>) -> Result<Vec<Sequence>, LoadError> {
-        let found = self.shared.read(&[term], &[], i64::MIN, range.clone(), |lists| lists.numbers(range.clone()))?;
+    pub fn sequences(&self, key: IndexKey, range: Range<u64>) -> Result<Vec<Sequence>, LoadError> {
+        let found = self.shared.read(&[key], &[], i64::MIN, range.clone(), |lists| lists.numbers(range.clone()))?;
         Ok(found.into_iter().map(Sequence).collect())
     }
 
     /// The Records of others in `range` that changed a ledger's state, in order, each with its credit if it was only that.
     pub fn changed(&self, ledger: LedgerId, range: Range<u64>) -> Result<Vec<(Sequence, Option<Credit>)>, LoadError> {
-        let term = Term::changed(ledger);
-        let found = self.shared.read(&[term], &[], i64::MIN, range.clone(), |lists| lists.postings(range.clone()))?;
-        let each = found.chunks_exact(term.width());
-        Ok(each.map(|posting| (Sequence(posting[0]), credit_of([posting[1], posting[2]]))).collect())
+        let key = IndexKey::changed(ledger);
+        let found = self.shared.read(&[key], &[], i64::MIN, range.clone(), |lists| lists.occurrences(range.clone()))?;
+        let each = found.chunks_exact(key.width());
+        Ok(each.map(|occurrence| (Sequence(occurrence[0]), credit_of([occurrence[1], occurrence[2]]))).collect())
     }
 
-    /// The sequences under a term that no Record before a time has, lowest first.
-    pub fn since(&self, term: Term, time: Timestamp) -> Result<Vec<Sequence>, LoadError> {
-        let numbers = self.shared.read(&[term], &[], time.0, 0..u64::MAX, |lists| lists.numbers(0..u64::MAX))?;
+    /// The sequences under a key that no Record before a time has, lowest first.
+    pub fn since(&self, key: IndexKey, time: Timestamp) -> Result<Vec<Sequence>, LoadError> {
+        let numbers = self.shared.read(&[key], &[], time.0, 0..u64::MAX, |lists| lists.numbers(0..u64::MAX))?;
         Ok(numbers.into_iter().map(Sequence).collect())
     }
 
     /// The sequences of the Records under a key, lowest first, that no Record before a time has. They may be another key's, hardly
     /// ever. Waits for nobody who counts.
     pub fn with_key(&self, key: Fingerprint, time: Timestamp) -> Result<Vec<Sequence>, LoadError> {
-        let term = Term::key(key);
+        let key = IndexKey::key(key);
         let places = || {
             // First those that are in no run: a key leaves them when its run is there.
-            let recent = Source::Memory { term, postings: self.shared.keys.sequences(key) };
+            let recent = Source::Memory { key, occurrences: self.shared.keys.sequences(key) };
             (Arc::clone(&self.shared.runs.read()), [vec![recent], Vec::new()])
         };
         let look = |lists: &mut Lists<'_>| lists.numbers(0..u64::MAX);
-        let mut found = self.shared.read_in(places, [&[term], &[]], time.0, 0..u64::MAX, look)?;
+        let mut found = self.shared.read_in(places, [&[key], &[]], time.0, 0..u64::MAX, look)?;
         found.dedup();
         Ok(found.into_iter().map(Sequence).collect())
     }
@@ -428,7 +428,7 @@ impl History {
 
     /// The sequences of a ledger's Records of these ordinals.
     pub fn own(&self, ledger: LedgerId, ordinals: &[u64]) -> Result<Vec<Sequence>, LoadError> {
-        let found = self.shared.read(&[Term::own(ledger)], &[], i64::MIN, 0..u64::MAX, |lists| {
+        let found = self.shared.read(&[IndexKey::own(ledger)], &[], i64::MIN, 0..u64::MAX, |lists| {
             let places = ordinals.iter().map(|ordinal| ordinal.wrapping_sub(1));
             places.map(|place| lists.nth(place)).collect::<Result<Vec<_>, _>>()
         })?;
@@ -437,8 +437,8 @@ impl History {
     }
 
     /// The numbers at these places of a list, counted from 0; none past its end.
-    pub fn places(&self, term: Term, places: Range<u64>) -> Result<Vec<u64>, LoadError> {
-        let found = self.shared.read(&[term], &[], i64::MIN, 0..u64::MAX, |lists| {
+    pub fn places(&self, key: IndexKey, places: Range<u64>) -> Result<Vec<u64>, LoadError> {
+        let found = self.shared.read(&[key], &[], i64::MIN, 0..u64::MAX, |lists| {
             places.clone().map(|place| lists.nth(place)).collect::<Result<Vec<_>, _>>()
         })?;
         Ok(found.into_iter().flatten().collect())
@@ -459,7 +459,7 @@ impl History {
     }
 }
 
-impl Drop for History {
+impl Drop for Index {
     fn drop(&mut self) {
         self.shared.is_ending.store(true, Ordering::Release);
         self.shared.work.lock().ending = true;
@@ -475,33 +475,33 @@ impl Shared {
     /// a Record in `sequences`, and runs without one as late as `since_ms`, are left out.
     fn read<T>(
         &self,
-        plus: &[Term],
-        minus: &[Term],
+        plus: &[IndexKey],
+        minus: &[IndexKey],
         since_ms: i64,
         sequences: Range<u64>,
         look: impl FnMut(&mut Lists<'_>) -> Result<T, Trouble>,
     ) -> Result<T, LoadError> {
-        let terms = [plus, minus];
-        self.read_in(|| self.places(terms, &sequences), terms, since_ms, sequences.clone(), look)
+        let keys = [plus, minus];
+        self.read_in(|| self.places(keys, &sequences), keys, since_ms, sequences.clone(), look)
     }
 
     /// The same, in these places.
     fn read_in<T>(
         &self,
         places: impl Fn() -> Places,
-        [plus, minus]: [&[Term]; 2],
+        [plus, minus]: [&[IndexKey]; 2],
         since_ms: i64,
         sequences: Range<u64>,
         mut look: impl FnMut(&mut Lists<'_>) -> Result<T, Trouble>,
     ) -> Result<T, LoadError> {
         loop {
             let (runs, memory) = places();
-            let sources = |terms: &[Term], memory: Vec<Source>| {
+            let sources = |keys: &[IndexKey], memory: Vec<Source>| {
                 let mut sources = Vec::new();
                 let is_asked = |run: &&Arc<Run>| run.cover.latest_ms >= since_ms && run.cover.meets(&sequences);
                 for run in runs.iter().filter(is_asked) {
-                    for term in terms {
-                        sources.extend(Source::of_run(self.files(), run, *term)?);
+                    for key in keys {
+                        sources.extend(Source::of_run(self.files(), run, *key)?);
                     }
                 }
                 sources.extend(memory);
@@ -519,28 +519,30 @@ impl Shared {
         }
     }
 
-    /// The runs, and for each set of terms what is in memory: all at one moment.
-    fn places(&self, terms: [&[Term]; 2], sequences: &Range<u64>) -> Places {
+    /// The runs, and for each set of keys what is in memory: all at one moment.
+    fn places(&self, keys: [&[IndexKey]; 2], sequences: &Range<u64>) -> Places {
         let state = self.state.read();
         let runs = Arc::clone(&self.runs.read());
         let recents = state.full.iter().map(|full| &**full).chain([&state.recent]);
         let recents: Vec<_> =
             recents.filter(|recent| recent.cover.is_some_and(|cover| cover.meets(sequences))).collect();
-        let memory = terms.map(|terms| {
-            let lists = recents
-                .iter()
-                .flat_map(|recent| terms.iter().filter_map(|term| Some((*term, recent.lists.get(term)?))));
-            lists.map(|(term, postings)| Source::Memory { term, postings: postings.as_slice().to_vec() }).collect()
+        let memory = keys.map(|keys| {
+            let lists =
+                recents.iter().flat_map(|recent| keys.iter().filter_map(|key| Some((*key, recent.lists.get(key)?))));
+            lists
+                .map(|(key, occurrences)| Source::Memory { key, occurrences: occurrences.as_slice().to_vec() })
+                .collect()
         });
         (runs, memory)
     }
 
     fn balances_before(&self, group: GroupNumber, sequences: &[u64], limit: u64) -> Result<Vec<Balances>, LoadError> {
-        let term = Term::entries(LedgerId::Merchant(group));
-        self.read(&[term], &[], i64::MIN, 0..limit, |lists| {
+        let key = IndexKey::entries(LedgerId::Merchant(group));
+        self.read(&[key], &[], i64::MIN, 0..limit, |lists| {
             let last = sequences.iter().map(|sequence| lists.last_below(*sequence));
             let balances = last.map(|last| {
-                Ok(last?.map_or(Balances::default(), |posting| Balances([1, 2, 3].map(|at| unzigzag(posting[at])))))
+                Ok(last?
+                    .map_or(Balances::default(), |occurrence| Balances([1, 2, 3].map(|at| unzigzag(occurrence[at])))))
             });
             balances.collect()
         })
@@ -550,7 +552,7 @@ impl Shared {
     fn opening(&self, charge: ObjectId, limit: u64) -> Result<Option<Opened>, LoadError> {
         let before = 0..limit;
         let sequences =
-            self.read(&[Term::object(charge)], &[], i64::MIN, before, |lists| lists.numbers(0..u64::MAX))?;
+            self.read(&[IndexKey::object(charge)], &[], i64::MIN, before, |lists| lists.numbers(0..u64::MAX))?;
         self.opening_among(charge, &sequences)
     }
 
@@ -613,7 +615,7 @@ impl Shared {
                     let record = Record::decode(bytes).map_err(|error| LoadError::Decode { sequence, error })?;
                     let mut openings = IdMap::default();
                     for charge in unnamed(&record) {
-                        let here = recent.lists.get(&Term::object(charge)).map_or(&[][..], Numbers::as_slice);
+                        let here = recent.lists.get(&IndexKey::object(charge)).map_or(&[][..], Numbers::as_slice);
                         let found = match self.opening_among(charge, here)? {
                             Some(here) => Some(here),
                             None => self
@@ -651,9 +653,9 @@ impl Shared {
 
     /// The opening of a charge, in runs that were just written.
     fn opening_in_runs(&self, charge: ObjectId, runs: &[Arc<Run>]) -> Result<Option<Opened>, LoadError> {
-        let term = Term::object(charge);
+        let key = IndexKey::object(charge);
         for run in runs {
-            let found = run.span(self.files(), term).and_then(|span| run.postings(self.files(), span, term));
+            let found = run.span(self.files(), key).and_then(|span| run.occurrences(self.files(), span, key));
             let sequences = found.map_err(|error| not_as_written(run.name(), error))?;
             if let Some(opening) = self.opening_among(charge, &sequences)? {
                 return Ok(Some(opening));
@@ -890,8 +892,8 @@ fn unnamed(record: &Record) -> impl Iterator<Item = ObjectId> {
 
 fn opening_in(record: &Record, charge: ObjectId) -> Option<Opened> {
     record.events.iter().find_map(|event| match event {
-        Event::ChargeOpened { charge: opened, terms, .. } if *opened == charge => {
-            Some(Opened { ordinal: record.ordinal, method: terms.method })
+        Event::ChargeOpened { charge: opened, keys, .. } if *opened == charge => {
+            Some(Opened { ordinal: record.ordinal, method: keys.method })
         }
         _ => None,
     })
@@ -901,22 +903,22 @@ fn opening_in(record: &Record, charge: ObjectId) -> Option<Opened> {
 struct Reader<'a> {
     run: &'a Run,
     page: usize,
-    /// Each a term and its postings, the next one first.
-    groups: VecDeque<(Term, std::vec::IntoIter<u64>)>,
+    /// Each a key and its occurrences, the next one first.
+    groups: VecDeque<(IndexKey, std::vec::IntoIter<u64>)>,
 }
 
 impl Reader<'_> {
-    /// The next posting's term and number; none at the end.
-    fn head(&mut self, files: Files<'_>) -> Result<Option<(Term, u64)>, RunError> {
+    /// The next occurrence's key and number; none at the end.
+    fn head(&mut self, files: Files<'_>) -> Result<Option<(IndexKey, u64)>, RunError> {
         loop {
             match self.groups.front() {
-                Some((term, postings)) => match postings.as_slice().first() {
-                    Some(number) => return Ok(Some((*term, *number))),
+                Some((key, occurrences)) => match occurrences.as_slice().first() {
+                    Some(number) => return Ok(Some((*key, *number))),
                     None => drop(self.groups.pop_front()),
                 },
                 None if self.page < self.run.pages() => {
                     let groups = self.run.groups(files, self.page)?.into_iter();
-                    self.groups = groups.map(|(term, postings)| (term, postings.into_iter())).collect();
+                    self.groups = groups.map(|(key, occurrences)| (key, occurrences.into_iter())).collect();
                     self.page += 1;
                 }
                 None => return Ok(None),
@@ -924,12 +926,12 @@ impl Reader<'_> {
         }
     }
 
-    /// Writes the next posting.
+    /// Writes the next occurrence.
     fn write_one<W: io::Write>(&mut self, builder: &mut Builder<W>) -> io::Result<()> {
-        let Some((term, postings)) = self.groups.front_mut() else { return Ok(()) };
-        let width = term.width();
-        builder.push(*term, &postings.as_slice()[..width])?;
-        postings.nth(width - 1);
+        let Some((key, occurrences)) = self.groups.front_mut() else { return Ok(()) };
+        let width = key.width();
+        builder.push(*key, &occurrences.as_slice()[..width])?;
+        occurrences.nth(width - 1);
         Ok(())
     }
 }

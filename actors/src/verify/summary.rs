@@ -21,7 +21,7 @@ use crate::store::{Block, Head, Partition, Sequence, Store};
 
 /// What the journal says, as far as the states need it.
 #[derive(Default)]
-pub(super) struct Journal {
+pub(super) struct JournalSummary {
     pub(super) blocks: u64,
     pub(super) debits: i128,
     pub(super) credits: i128,
@@ -49,9 +49,9 @@ pub(super) fn check(
     keyring: Option<&Keyring>,
     head: Head,
     progress: &mut dyn FnMut(Progress),
-) -> Result<Journal, VerifyError> {
+) -> Result<JournalSummary, VerifyError> {
     let derived = Derived::new(store)?;
-    let (journal, keys) = (Journal::default(), RecentKeys::default());
+    let (journal, keys) = (JournalSummary::default(), RecentKeys::default());
     let mut checker = Checker { keyring, journal, derived, keys, booked_at_ms: None };
     checker.journal.sealed.opened = keyring.map(|_| 0);
     for block in store.blocks(Partition(0), Sequence::FIRST) {
@@ -59,12 +59,12 @@ pub(super) fn check(
         checker.block(&block)?;
         progress(Progress::Journal(block.next().0 - 1, head.next.0 - 1));
     }
-    Ok(Journal { derived: checker.derived.finish(), ..checker.journal })
+    Ok(JournalSummary { derived: checker.derived.finish(), ..checker.journal })
 }
 
 struct Checker<'a> {
     keyring: Option<&'a Keyring>,
-    journal: Journal,
+    journal: JournalSummary,
     derived: Derived<'a>,
     keys: RecentKeys,
     booked_at_ms: Option<i64>,
@@ -202,7 +202,7 @@ impl Checker<'_> {
     }
 }
 
-impl Journal {
+impl JournalSummary {
     /// The full name of an account, with the outside names of ledgers.
     pub(super) fn account(&self, ledger: LedgerId, account: Account) -> String {
         account.name(ledger.group().unwrap_or_default(), |ledger| self.names.of(ledger))
@@ -284,7 +284,7 @@ mod tests {
     fn a_block_booked_before_the_one_that_it_follows_is_found() {
         let store = MemoryStore::new();
         let derived = Derived::new(&store).unwrap();
-        let (journal, keys) = (Journal::default(), RecentKeys::default());
+        let (journal, keys) = (JournalSummary::default(), RecentKeys::default());
         let mut checker = Checker { keyring: None, journal, derived, keys, booked_at_ms: None };
         for (booked_at_ms, is_sound) in [(5, true), (5, true), (6, true), (5, false)] {
             let (partition, first, previous) = (Partition(0), Sequence(1), BlockHash::ZERO);

@@ -1,13 +1,13 @@
-//! A run: the lists of a range of Records, sorted by term and packed into one file that is never changed.
+//! A run: the lists of a range of Records, sorted by key and packed into one file that is never changed.
 //!
 //! # Format 4
 //! ```text
 //! segments   each up to 194 pages, their directory page, and the pages of their filter
-//! page       groups (u16), how many postings of the first group's term stand in pages before (u32), the groups, zeros
-//! group      kind (u8), whose (u64), postings (u16), then for each posting its number as LEB128, the first whole and the others
+//! page       groups (u16), how many occurrences of the first group's key stand in pages before (u32), the groups, zeros
+//! group      kind (u8), whose (u64), occurrences (u16), then for each occurrence its number as LEB128, the first whole and the others
 //!            as the difference from the one before, and what comes with it, zigzag, as LEB128
-//! directory  for each page of the segment its first group's term, that group's first number, and the postings before, zeros
-//! filter     a Bloom filter over the segment's rare terms, in blocks of 64 bytes, 63 a page
+//! directory  for each page of the segment its first group's key, that group's first number, and the occurrences before, zeros
+//! filter     a Bloom filter over the segment's rare keys, in blocks of 64 bytes, 63 a page
 //! fences     for each segment what its directory begins with, where it begins, its pages and its filter's blocks
 //! footer     64 bytes, see [`Footer`]
 //! ```
@@ -24,8 +24,8 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::key::IndexKey;
 use super::page_cache::Files;
-use super::term::Term;
 use crate::load::may_wait;
 use crate::store::StoreError;
 
@@ -38,8 +38,8 @@ const PAGE_BYTES: usize = 4096;
 const PAGE_END: usize = PAGE_BYTES - 4;
 const PAGE_HEADER_BYTES: usize = 6;
 const GROUP_HEADER_BYTES: usize = 11;
-/// A posting has up to four numbers of up to ten bytes.
-const POSTING_BYTES_MAX: usize = 40;
+/// A occurrence has up to four numbers of up to ten bytes.
+const OCCURRENCE_BYTES_MAX: usize = 40;
 const START_BYTES: usize = 21;
 const FENCE_BYTES: usize = START_BYTES + 10;
 const PAGES_PER_SEGMENT: usize = PAGE_END / START_BYTES;
@@ -97,7 +97,7 @@ impl Cover {
 /// Where a page begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct PageStart {
-    term: Term,
+    key: IndexKey,
     number: u64,
     preceding: u32,
 }
@@ -105,8 +105,8 @@ struct PageStart {
 impl PageStart {
     fn to_bytes(self) -> [u8; START_BYTES] {
         let mut bytes = [0; START_BYTES];
-        bytes[0] = self.term.kind;
-        bytes[1..9].copy_from_slice(&self.term.whose.to_be_bytes());
+        bytes[0] = self.key.kind;
+        bytes[1..9].copy_from_slice(&self.key.whose.to_be_bytes());
         bytes[9..17].copy_from_slice(&self.number.to_be_bytes());
         bytes[17..].copy_from_slice(&self.preceding.to_be_bytes());
         bytes
@@ -114,7 +114,7 @@ impl PageStart {
 
     fn parse(bytes: &[u8]) -> Self {
         Self {
-            term: Term { kind: bytes[0], whose: word_at(bytes, 1) },
+            key: IndexKey { kind: bytes[0], whose: word_at(bytes, 1) },
             number: word_at(bytes, 9),
             preceding: half_at(bytes, 17),
         }
@@ -164,7 +164,7 @@ impl Fence {
     }
 }
 
-/// Writes a run, a page at a time. Postings come in order of their terms, and of their numbers within a term.
+/// Writes a run, a page at a time. Occurrences come in order of their keys, and of their numbers within a key.
 pub(super) struct Builder<W> {
     first: u64,
     out: W,
@@ -175,7 +175,7 @@ pub(super) struct Builder<W> {
     group_at: usize,
     postings_of_group: u16,
     postings_of_term: u32,
-    term: Option<Term>,
+    key: Option<IndexKey>,
     number: u64,
     /// Of the segment that is being written.
     starts: Vec<PageStart>,
@@ -194,7 +194,7 @@ impl<W: Write> Builder<W> {
             group_at: 0,
             postings_of_group: 0,
             postings_of_term: 0,
-            term: None,
+            key: None,
             number: 0,
             starts: Vec::new(),
             rare: Vec::new(),
@@ -202,27 +202,27 @@ impl<W: Write> Builder<W> {
         }
     }
 
-    /// Adds one posting: the number that it is ordered by, and what comes with it.
-    pub(super) fn push(&mut self, term: Term, posting: &[u64]) -> io::Result<()> {
-        let is_new_term = self.term != Some(term);
+    /// Adds one occurrence: the number that it is ordered by, and what comes with it.
+    pub(super) fn push(&mut self, key: IndexKey, occurrence: &[u64]) -> io::Result<()> {
+        let is_new_term = self.key != Some(key);
         if is_new_term {
             self.postings_of_term = 0;
         }
-        let room = GROUP_HEADER_BYTES + POSTING_BYTES_MAX;
+        let room = GROUP_HEADER_BYTES + OCCURRENCE_BYTES_MAX;
         let is_full = self.page.is_empty() || self.page.len() + room > PAGE_END || self.postings_of_group == u16::MAX;
         if is_full {
             self.close_page()?;
-            self.open_page(term, posting[0]);
+            self.open_page(key, occurrence[0]);
         }
         if is_full || is_new_term {
-            self.open_group(term);
+            self.open_group(key);
         }
-        if term.is_rare() && self.rare.last() != Some(&filter_hash(term)) {
-            self.rare.push(filter_hash(term));
+        if key.is_rare() && self.rare.last() != Some(&filter_hash(key)) {
+            self.rare.push(filter_hash(key));
         }
-        write_leb(&mut self.page, posting[0] - self.number);
-        self.number = posting[0];
-        posting[1..].iter().for_each(|with| write_leb(&mut self.page, *with));
+        write_leb(&mut self.page, occurrence[0] - self.number);
+        self.number = occurrence[0];
+        occurrence[1..].iter().for_each(|with| write_leb(&mut self.page, *with));
         self.postings_of_group += 1;
         self.postings_of_term = self.postings_of_term.saturating_add(1);
         let count_at = self.group_at + GROUP_HEADER_BYTES - 2;
@@ -242,21 +242,21 @@ impl<W: Write> Builder<W> {
         Ok(self.out)
     }
 
-    fn open_page(&mut self, term: Term, number: u64) {
-        self.starts.push(PageStart { term, number, preceding: self.postings_of_term });
+    fn open_page(&mut self, key: IndexKey, number: u64) {
+        self.starts.push(PageStart { key, number, preceding: self.postings_of_term });
         self.page.extend_from_slice(&[0; 2]);
         self.page.extend_from_slice(&self.postings_of_term.to_be_bytes());
         self.groups = 0;
     }
 
-    fn open_group(&mut self, term: Term) {
+    fn open_group(&mut self, key: IndexKey) {
         self.group_at = self.page.len();
-        self.page.push(term.kind);
-        self.page.extend_from_slice(&term.whose.to_be_bytes());
+        self.page.push(key.kind);
+        self.page.extend_from_slice(&key.whose.to_be_bytes());
         self.page.extend_from_slice(&[0; 2]);
         self.groups += 1;
         self.page[..2].copy_from_slice(&self.groups.to_be_bytes());
-        (self.term, self.number, self.postings_of_group) = (Some(term), 0, 0);
+        (self.key, self.number, self.postings_of_group) = (Some(key), 0, 0);
     }
 
     fn close_page(&mut self) -> io::Result<()> {
@@ -399,49 +399,49 @@ impl Run {
         size_of::<Self>() + self.fences.capacity() * size_of::<Fence>()
     }
 
-    /// The pages that may hold postings of a term.
-    pub(super) fn span(&self, files: Files<'_>, term: Term) -> Result<Range<usize>, RunError> {
-        let begins = self.fences.partition_point(|fence| fence.start.term < term).saturating_sub(1);
-        let ends = self.fences.partition_point(|fence| fence.start.term <= term);
-        if ends == 0 || (term.is_rare() && !self.any_may_hold(files, begins..ends, filter_hash(term))?) {
+    /// The pages that may hold occurrences of a key.
+    pub(super) fn span(&self, files: Files<'_>, key: IndexKey) -> Result<Range<usize>, RunError> {
+        let begins = self.fences.partition_point(|fence| fence.start.key < key).saturating_sub(1);
+        let ends = self.fences.partition_point(|fence| fence.start.key <= key);
+        if ends == 0 || (key.is_rare() && !self.any_may_hold(files, begins..ends, filter_hash(key))?) {
             return Ok(0..0);
         }
-        let begins = self.partition_point(files, |start| start.term < term)?;
-        let ends = self.partition_point(files, |start| start.term <= term)?;
+        let begins = self.partition_point(files, |start| start.key < key)?;
+        let ends = self.partition_point(files, |start| start.key <= key)?;
         Ok(begins.saturating_sub(1)..ends)
     }
 
-    /// The page of a span that holds the first posting of the term whose number is not below `number`, or the one before it.
+    /// The page of a span that holds the first occurrence of the key whose number is not below `number`, or the one before it.
     pub(super) fn page_of(
         &self,
         files: Files<'_>,
         span: &Range<usize>,
-        term: Term,
+        key: IndexKey,
         number: u64,
     ) -> Result<usize, RunError> {
-        let is_before = |start: &PageStart| start.term < term || (start.term == term && start.number < number);
+        let is_before = |start: &PageStart| start.key < key || (start.key == key && start.number < number);
         Ok(self.partition_point(files, is_before)?.clamp(span.start + 1, span.end) - 1)
     }
 
-    /// The page of a span that holds the posting of the term at a place, counted from 0.
+    /// The page of a span that holds the occurrence of the key at a place, counted from 0.
     pub(super) fn page_at(
         &self,
         files: Files<'_>,
         span: &Range<usize>,
-        term: Term,
+        key: IndexKey,
         index: u64,
     ) -> Result<usize, RunError> {
         let begins_by =
-            |start: &PageStart| start.term < term || (start.term == term && u64::from(start.preceding) <= index);
+            |start: &PageStart| start.key < key || (start.key == key && u64::from(start.preceding) <= index);
         Ok(self.partition_point(files, begins_by)?.clamp(span.start + 1, span.end) - 1)
     }
 
-    /// How many postings of a term stand in pages before this one.
-    pub(super) fn preceding(&self, files: Files<'_>, page: usize, term: Term) -> Result<u64, RunError> {
+    /// How many occurrences of a key stand in pages before this one.
+    pub(super) fn preceding(&self, files: Files<'_>, page: usize, key: IndexKey) -> Result<u64, RunError> {
         let fence = self.fences.get(page / PAGES_PER_SEGMENT).ok_or(RunError::Damaged)?;
         let directory = self.page(files, fence.directory())?;
         let start = PageStart::parse(&directory[page % PAGES_PER_SEGMENT * START_BYTES..]);
-        Ok(if start.term == term { u64::from(start.preceding) } else { 0 })
+        Ok(if start.key == key { u64::from(start.preceding) } else { 0 })
     }
 
     pub(super) fn pages(&self) -> usize {
@@ -491,33 +491,38 @@ impl Run {
         Ok(bytes)
     }
 
-    /// The groups of a page, in order: each a term and its postings, one after the other.
-    pub(super) fn groups(&self, files: Files<'_>, page: usize) -> Result<Vec<(Term, Vec<u64>)>, RunError> {
+    /// The groups of a page, in order: each a key and its occurrences, one after the other.
+    pub(super) fn groups(&self, files: Files<'_>, page: usize) -> Result<Vec<(IndexKey, Vec<u64>)>, RunError> {
         let mut all = Vec::new();
         self.each_page(files, page..page + 1, |mut groups| {
             while groups.left > 0 {
-                let mut postings = Vec::new();
-                let term = groups.next(|_| Some(&mut postings)).ok_or(RunError::Damaged)?;
-                all.push((term, postings));
+                let mut occurrences = Vec::new();
+                let key = groups.next(|_| Some(&mut occurrences)).ok_or(RunError::Damaged)?;
+                all.push((key, occurrences));
             }
             Ok(())
         })?;
         Ok(all)
     }
 
-    /// The postings of one term in some pages, one after the other.
-    pub(super) fn postings(&self, files: Files<'_>, pages: Range<usize>, term: Term) -> Result<Vec<u64>, RunError> {
-        let mut postings = Vec::new();
+    /// The occurrences of one key in some pages, one after the other.
+    pub(super) fn occurrences(
+        &self,
+        files: Files<'_>,
+        pages: Range<usize>,
+        key: IndexKey,
+    ) -> Result<Vec<u64>, RunError> {
+        let mut occurrences = Vec::new();
         self.each_page(files, pages, |mut groups| {
             while groups.left > 0 {
-                let found = groups.next(|found| (found == term).then_some(&mut postings)).ok_or(RunError::Damaged)?;
-                if found >= term {
+                let found = groups.next(|found| (found == key).then_some(&mut occurrences)).ok_or(RunError::Damaged)?;
+                if found >= key {
                     break;
                 }
             }
             Ok(())
         })?;
-        Ok(postings)
+        Ok(occurrences)
     }
 
     /// Reads some pages, those of a segment at once.
@@ -578,32 +583,32 @@ struct Groups<'a> {
 }
 
 impl Groups<'_> {
-    /// Reads one group, into the list that `wanted` gives for its term, or past it. None when it cannot be read.
-    fn next<'v>(&mut self, wanted: impl FnOnce(Term) -> Option<&'v mut Vec<u64>>) -> Option<Term> {
+    /// Reads one group, into the list that `wanted` gives for its key, or past it. None when it cannot be read.
+    fn next<'v>(&mut self, wanted: impl FnOnce(IndexKey) -> Option<&'v mut Vec<u64>>) -> Option<IndexKey> {
         let (header, rest) = self.rest.split_first_chunk::<GROUP_HEADER_BYTES>()?;
         self.rest = rest;
         self.left -= 1;
-        let term = Term { kind: header[0], whose: u64::from_be_bytes(header[1..9].try_into().ok()?) };
+        let key = IndexKey { kind: header[0], whose: u64::from_be_bytes(header[1..9].try_into().ok()?) };
         let count = u16::from_be_bytes([header[9], header[10]]);
-        let width = term.width();
-        let mut into = wanted(term);
-        if let Some(postings) = &mut into {
-            postings.reserve(usize::from(count) * width);
+        let width = key.width();
+        let mut into = wanted(key);
+        if let Some(occurrences) = &mut into {
+            occurrences.reserve(usize::from(count) * width);
         }
         let mut number = 0_u64;
         for _ in 0..count {
             number = number.checked_add(self.leb()?)?;
-            if let Some(postings) = &mut into {
-                postings.push(number);
+            if let Some(occurrences) = &mut into {
+                occurrences.push(number);
             }
             for _ in 1..width {
                 let with = self.leb()?;
-                if let Some(postings) = &mut into {
-                    postings.push(with);
+                if let Some(occurrences) = &mut into {
+                    occurrences.push(with);
                 }
             }
         }
-        Some(term)
+        Some(key)
     }
 
     fn leb(&mut self) -> Option<u64> {
@@ -643,8 +648,8 @@ fn page_checksum(first: u64, place: u32, covered: &[u8]) -> u32 {
     crc32c::crc32c_append(place, covered)
 }
 
-fn filter_hash(term: Term) -> u64 {
-    term.whose.wrapping_add(u64::from(term.kind)).wrapping_mul(0x9E37_79B9_7F4A_7C15)
+fn filter_hash(key: IndexKey) -> u64 {
+    key.whose.wrapping_add(u64::from(key.kind)).wrapping_mul(0x9E37_79B9_7F4A_7C15)
 }
 
 fn filter_of(hashes: &[u64]) -> Vec<u64> {
@@ -675,18 +680,18 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::history::page_cache::PageCache;
+    use crate::index::page_cache::PageCache;
     use crate::store::{MemoryStore, Store};
 
-    fn built(first: u64, cover: Cover, postings: impl IntoIterator<Item = (Term, Vec<u64>)>) -> Vec<u8> {
+    fn built(first: u64, cover: Cover, occurrences: impl IntoIterator<Item = (IndexKey, Vec<u64>)>) -> Vec<u8> {
         let mut builder = Builder::new(first, Vec::new());
-        postings.into_iter().for_each(|(term, posting)| builder.push(term, &posting).unwrap());
+        occurrences.into_iter().for_each(|(key, occurrence)| builder.push(key, &occurrence).unwrap());
         builder.finish(cover).unwrap()
     }
 
-    fn run_of(postings: &[(Term, Vec<u64>)]) -> (MemoryStore, Run) {
+    fn run_of(occurrences: &[(IndexKey, Vec<u64>)]) -> (MemoryStore, Run) {
         let cover = Cover { first: 5, last: 900, latest_ms: -3 };
-        let bytes = built(cover.first, cover, postings.iter().cloned());
+        let bytes = built(cover.first, cover, occurrences.iter().cloned());
         let store = MemoryStore::new();
         store.put_file(&cover.file_name(), &bytes).unwrap();
         let cache = PageCache::new(64);
@@ -695,24 +700,24 @@ mod tests {
         (store, run)
     }
 
-    /// Terms with lists from one posting to several pages, sorted.
-    fn lists() -> impl Strategy<Value = Vec<(Term, Vec<u64>)>> {
+    /// Keys with lists from one occurrence to several pages, sorted.
+    fn lists() -> impl Strategy<Value = Vec<(IndexKey, Vec<u64>)>> {
         let length = prop_oneof![1..4_usize, 1..4_usize, 1..4_usize, 1_000..9_000_usize];
         let list = (prop_oneof![Just(0_u8), Just(3), Just(8)], 0..40_u64, length, any::<u32>());
         proptest::collection::vec(list, 1..30).prop_map(|lists| {
-            let mut postings = Vec::new();
+            let mut occurrences = Vec::new();
             for (kind, whose, length, seed) in lists {
-                let term = Term { kind, whose };
+                let key = IndexKey { kind, whose };
                 let mut number = u64::from(seed) << 8;
                 for step in 0..length as u64 {
                     number += (step * u64::from(seed)) % 300;
-                    let mut posting = vec![number];
-                    posting.resize(term.width(), zigzag(-(step as i64)));
-                    postings.push((term, posting));
+                    let mut occurrence = vec![number];
+                    occurrence.resize(key.width(), zigzag(-(step as i64)));
+                    occurrences.push((key, occurrence));
                 }
             }
-            postings.sort();
-            postings
+            occurrences.sort();
+            occurrences
         })
     }
 
@@ -720,30 +725,30 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(64))]
 
         #[test]
-        fn every_posting_comes_back_in_order(postings in lists()) {
-            let (store, run) = run_of(&postings);
+        fn every_posting_comes_back_in_order(occurrences in lists()) {
+            let (store, run) = run_of(&occurrences);
             let cache = PageCache::new(64);
             let files = Files { store: &store, cache: &cache };
             let mut read = Vec::new();
             for page in 0..run.pages() {
-                for (term, numbers) in run.groups(files, page).unwrap() {
-                    read.extend(numbers.chunks(term.width()).map(|posting| (term, posting.to_vec())));
+                for (key, numbers) in run.groups(files, page).unwrap() {
+                    read.extend(numbers.chunks(key.width()).map(|occurrence| (key, occurrence.to_vec())));
                 }
             }
-            prop_assert_eq!(&read, &postings);
+            prop_assert_eq!(&read, &occurrences);
             for kind in [0, 3, 8] {
                 for whose in 0..42 {
-                    let term = Term { kind, whose };
+                    let key = IndexKey { kind, whose };
                     let mut found = Vec::new();
-                    for page in run.span(files, term).unwrap() {
-                        let postings = run.postings(files, page..page + 1, term).unwrap();
-                        if !postings.is_empty() {
-                            prop_assert_eq!(run.preceding(files, page, term).unwrap(), (found.len() / term.width()) as u64);
+                    for page in run.span(files, key).unwrap() {
+                        let occurrences = run.occurrences(files, page..page + 1, key).unwrap();
+                        if !occurrences.is_empty() {
+                            prop_assert_eq!(run.preceding(files, page, key).unwrap(), (found.len() / key.width()) as u64);
                         }
-                        found.extend(postings);
+                        found.extend(occurrences);
                     }
                     let expected: Vec<u64> =
-                        postings.iter().filter(|(of, _)| *of == term).flat_map(|(_, posting)| posting.clone()).collect();
+                        occurrences.iter().filter(|(of, _)| *of == key).flat_map(|(_, occurrence)| occurrence.clone()).collect();
                     prop_assert_eq!(found, expected);
                 }
             }
@@ -752,8 +757,8 @@ mod tests {
 
     #[test]
     fn a_flipped_bit_anywhere_is_found() {
-        let postings: Vec<_> = (0..3_000_u64).map(|n| (Term { kind: 3, whose: n / 2 }, vec![n])).collect();
-        let (store, run) = run_of(&postings);
+        let occurrences: Vec<_> = (0..3_000_u64).map(|n| (IndexKey { kind: 3, whose: n / 2 }, vec![n])).collect();
+        let (store, run) = run_of(&occurrences);
         let name = run.name().to_owned();
         let bytes = store.file_part(&name, 0, usize::MAX).unwrap().unwrap();
         for at in (0..bytes.len()).step_by(61) {
@@ -764,7 +769,7 @@ mod tests {
             let files = Files { store: &store, cache: &cache };
             let read = Run::open(files, &name, flipped.len() as u64).and_then(|run| {
                 (0..run.pages()).try_for_each(|page| run.groups(files, page).map(drop))?;
-                (0..1_500).try_for_each(|whose| run.span(files, Term { kind: 3, whose }).map(drop))
+                (0..1_500).try_for_each(|whose| run.span(files, IndexKey { kind: 3, whose }).map(drop))
             });
             assert!(matches!(read, Err(RunError::Damaged)), "byte {at}");
         }
@@ -772,14 +777,14 @@ mod tests {
 
     #[test]
     fn the_filter_holds_what_was_put_in_and_little_else() {
-        let term = |whose: u64| Term { kind: 4, whose: whose.wrapping_mul(0x9E37_79B9_7F4A_7C15) };
-        let mut postings: Vec<_> = (0..200_000).map(|whose| (term(whose), vec![7])).collect();
-        postings.sort();
-        let (store, run) = run_of(&postings);
+        let key = |whose: u64| IndexKey { kind: 4, whose: whose.wrapping_mul(0x9E37_79B9_7F4A_7C15) };
+        let mut occurrences: Vec<_> = (0..200_000).map(|whose| (key(whose), vec![7])).collect();
+        occurrences.sort();
+        let (store, run) = run_of(&occurrences);
         assert!(run.fences.len() > 2, "several segments");
         let cache = PageCache::new(64);
         let files = Files { store: &store, cache: &cache };
-        let may_hold = |whose| !run.span(files, term(whose)).unwrap().is_empty();
+        let may_hold = |whose| !run.span(files, key(whose)).unwrap().is_empty();
         assert!((0..200_000).step_by(7).all(may_hold));
         let wrong = (200_000..210_000).filter(|whose| may_hold(*whose)).count();
         assert!(wrong < 300, "{wrong} of 10,000 look-ups would read a page in vain");
@@ -791,12 +796,12 @@ mod tests {
     /// Written down so that a change of the format does not pass unnoticed: runs of other builds are read as they are.
     #[test]
     fn the_bytes_of_format_4_stay_as_they_are() {
-        let many = (0..3_000).map(|number| (Term { kind: 0, whose: 7 }, vec![number * number]));
+        let many = (0..3_000).map(|number| (IndexKey { kind: 0, whose: 7 }, vec![number * number]));
         let balances = vec![1 << 40, zigzag(-1), zigzag(i64::MAX), zigzag(i64::MIN)];
         let others = [
-            (Term { kind: 3, whose: u64::MAX }, vec![9]),
-            (Term { kind: 8, whose: 1 << 32 }, balances),
-            (Term { kind: 18, whose: 1 << 32 }, vec![1 << 40, 29_000_001, 1_000]),
+            (IndexKey { kind: 3, whose: u64::MAX }, vec![9]),
+            (IndexKey { kind: 8, whose: 1 << 32 }, balances),
+            (IndexKey { kind: 18, whose: 1 << 32 }, vec![1 << 40, 29_000_001, 1_000]),
         ];
         let bytes = built(5, Cover { first: 5, last: 3_004, latest_ms: -3 }, many.chain(others));
         assert_eq!((bytes.len(), crc32c::crc32c(&bytes)), (16_479, 1_415_147_096));

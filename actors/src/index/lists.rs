@@ -4,9 +4,9 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::key::IndexKey;
 use super::page_cache::Files;
 use super::run::{Run, RunError};
-use super::term::Term;
 use crate::store::StoreError;
 
 /// Why a list cannot be read.
@@ -36,32 +36,32 @@ const PAGES_AT_ONCE: usize = 16;
 
 /// The part of one list that lies in one place.
 pub(super) enum Source {
-    /// Postings, one after the other, in order.
-    Memory { term: Term, postings: Vec<u64> },
+    /// Occurrences, one after the other, in order.
+    Memory { key: IndexKey, occurrences: Vec<u64> },
     /// Pages of a run, of which the last one read is kept.
-    Paged { term: Term, run: Arc<Run>, span: Range<usize>, length: u64, read: Option<(usize, Vec<u64>)> },
+    Paged { key: IndexKey, run: Arc<Run>, span: Range<usize>, length: u64, read: Option<(usize, Vec<u64>)> },
 }
 
 impl Source {
-    pub(super) fn of_run(files: Files<'_>, run: &Arc<Run>, term: Term) -> Result<Option<Self>, Trouble> {
-        let span = run.span(files, term).map_err(|error| trouble(run, error))?;
+    pub(super) fn of_run(files: Files<'_>, run: &Arc<Run>, key: IndexKey) -> Result<Option<Self>, Trouble> {
+        let span = run.span(files, key).map_err(|error| trouble(run, error))?;
         if span.is_empty() {
             return Ok(None);
         }
-        let postings = |pages| run.postings(files, pages, term).map_err(|error| trouble(run, error));
+        let occurrences = |pages| run.occurrences(files, pages, key).map_err(|error| trouble(run, error));
         if span.len() <= PAGES_OF_SHORT {
-            let all = postings(span)?;
-            return Ok((!all.is_empty()).then_some(Self::Memory { term, postings: all }));
+            let all = occurrences(span)?;
+            return Ok((!all.is_empty()).then_some(Self::Memory { key, occurrences: all }));
         }
         let last = span.end - 1;
-        let preceding = run.preceding(files, last, term).map_err(|error| trouble(run, error))?;
-        let length = preceding + (postings(last..span.end)?.len() / term.width()) as u64;
-        Ok(Some(Self::Paged { term, run: Arc::clone(run), span, length, read: None }))
+        let preceding = run.preceding(files, last, key).map_err(|error| trouble(run, error))?;
+        let length = preceding + (occurrences(last..span.end)?.len() / key.width()) as u64;
+        Ok(Some(Self::Paged { key, run: Arc::clone(run), span, length, read: None }))
     }
 
     fn length(&self) -> u64 {
         match self {
-            Self::Memory { term, postings } => (postings.len() / term.width()) as u64,
+            Self::Memory { key, occurrences } => (occurrences.len() / key.width()) as u64,
             Self::Paged { length, .. } => *length,
         }
     }
@@ -69,81 +69,81 @@ impl Source {
     /// How many numbers are below `number`.
     fn rank(&mut self, files: Files<'_>, number: u64) -> Result<u64, Trouble> {
         match self {
-            Self::Memory { term, postings } => Ok(below(postings, term.width(), number) as u64),
-            Self::Paged { term, run, span, read, .. } => {
-                let page = run.page_of(files, span, *term, number).map_err(|error| trouble(run, error))?;
-                let postings = page_of(files, run, page, *term, read)?;
-                let below = below(postings, term.width(), number) as u64;
-                Ok(run.preceding(files, page, *term).map_err(|error| trouble(run, error))? + below)
+            Self::Memory { key, occurrences } => Ok(below(occurrences, key.width(), number) as u64),
+            Self::Paged { key, run, span, read, .. } => {
+                let page = run.page_of(files, span, *key, number).map_err(|error| trouble(run, error))?;
+                let occurrences = page_of(files, run, page, *key, read)?;
+                let below = below(occurrences, key.width(), number) as u64;
+                Ok(run.preceding(files, page, *key).map_err(|error| trouble(run, error))? + below)
             }
         }
     }
 
     /// The number at a place of the list, counted from 0.
     fn nth(&mut self, files: Files<'_>, index: u64) -> Result<Option<u64>, Trouble> {
-        let at = |postings: &[u64], width: usize, index: u64| postings.get(index as usize * width).copied();
+        let at = |occurrences: &[u64], width: usize, index: u64| occurrences.get(index as usize * width).copied();
         match self {
-            Self::Memory { term, postings } => Ok(at(postings, term.width(), index)),
-            Self::Paged { term, run, span, read, .. } => {
-                let page = run.page_at(files, span, *term, index).map_err(|error| trouble(run, error))?;
-                let preceding = run.preceding(files, page, *term).map_err(|error| trouble(run, error))?;
-                Ok(at(page_of(files, run, page, *term, read)?, term.width(), index - preceding))
+            Self::Memory { key, occurrences } => Ok(at(occurrences, key.width(), index)),
+            Self::Paged { key, run, span, read, .. } => {
+                let page = run.page_at(files, span, *key, index).map_err(|error| trouble(run, error))?;
+                let preceding = run.preceding(files, page, *key).map_err(|error| trouble(run, error))?;
+                Ok(at(page_of(files, run, page, *key, read)?, key.width(), index - preceding))
             }
         }
     }
 
     /// Adds the numbers from `range` to `into`, in order.
     fn collect(&mut self, files: Files<'_>, range: Range<u64>, into: &mut Vec<u64>) -> Result<(), Trouble> {
-        self.each(files, range, |postings, width| into.extend(postings.iter().step_by(width)))
+        self.each(files, range, |occurrences, width| into.extend(occurrences.iter().step_by(width)))
     }
 
-    /// Takes the postings with numbers from `range`, in order: some at a time, one after the other, and how wide each is.
+    /// Takes the occurrences with numbers from `range`, in order: some at a time, one after the other, and how wide each is.
     fn each(
         &mut self,
         files: Files<'_>,
         range: Range<u64>,
         mut take: impl FnMut(&[u64], usize),
     ) -> Result<(), Trouble> {
-        let mut add = |postings: &[u64], width: usize| {
-            let (from, to) = (below(postings, width, range.start), below(postings, width, range.end));
-            take(&postings[from * width..to.max(from) * width], width);
+        let mut add = |occurrences: &[u64], width: usize| {
+            let (from, to) = (below(occurrences, width, range.start), below(occurrences, width, range.end));
+            take(&occurrences[from * width..to.max(from) * width], width);
         };
         match self {
-            Self::Memory { term, postings } => add(postings, term.width()),
-            Self::Paged { term, run, span, .. } => {
-                let page_of = |number| run.page_of(files, span, *term, number).map_err(|error| trouble(run, error));
+            Self::Memory { key, occurrences } => add(occurrences, key.width()),
+            Self::Paged { key, run, span, .. } => {
+                let page_of = |number| run.page_of(files, span, *key, number).map_err(|error| trouble(run, error));
                 let (first, last) = (page_of(range.start)?, page_of(range.end)?);
                 for page in (first..=last).step_by(PAGES_AT_ONCE) {
                     let pages = page..(page + PAGES_AT_ONCE).min(last + 1);
-                    let postings = run.postings(files, pages, *term).map_err(|error| trouble(run, error))?;
-                    add(&postings, term.width());
+                    let occurrences = run.occurrences(files, pages, *key).map_err(|error| trouble(run, error))?;
+                    add(&occurrences, key.width());
                 }
             }
         }
         Ok(())
     }
 
-    /// The last posting whose number is below `number`.
+    /// The last occurrence whose number is below `number`.
     fn last_below(&mut self, files: Files<'_>, number: u64) -> Result<Option<Vec<u64>>, Trouble> {
-        let last = |postings: &[u64], width: usize| {
-            let at = below(postings, width, number).checked_sub(1)?;
-            Some(postings[at * width..(at + 1) * width].to_vec())
+        let last = |occurrences: &[u64], width: usize| {
+            let at = below(occurrences, width, number).checked_sub(1)?;
+            Some(occurrences[at * width..(at + 1) * width].to_vec())
         };
         match self {
-            Self::Memory { term, postings } => Ok(last(postings, term.width())),
-            Self::Paged { term, run, span, read, .. } => {
-                let page = run.page_of(files, span, *term, number).map_err(|error| trouble(run, error))?;
-                Ok(last(page_of(files, run, page, *term, read)?, term.width()))
+            Self::Memory { key, occurrences } => Ok(last(occurrences, key.width())),
+            Self::Paged { key, run, span, read, .. } => {
+                let page = run.page_of(files, span, *key, number).map_err(|error| trouble(run, error))?;
+                Ok(last(page_of(files, run, page, *key, read)?, key.width()))
             }
         }
     }
 }
 
-fn below(postings: &[u64], width: usize, number: u64) -> usize {
-    let (mut low, mut high) = (0, postings.len() / width);
+fn below(occurrences: &[u64], width: usize, number: u64) -> usize {
+    let (mut low, mut high) = (0, occurrences.len() / width);
     while low < high {
         let middle = low.midpoint(high);
-        if postings[middle * width] < number {
+        if occurrences[middle * width] < number {
             low = middle + 1;
         } else {
             high = middle;
@@ -156,13 +156,13 @@ fn page_of<'a>(
     files: Files<'_>,
     run: &Arc<Run>,
     page: usize,
-    term: Term,
+    key: IndexKey,
     read: &'a mut Option<(usize, Vec<u64>)>,
 ) -> Result<&'a [u64], Trouble> {
     if read.as_ref().is_none_or(|(known, _)| *known != page) {
-        *read = Some((page, run.postings(files, page..page + 1, term).map_err(|error| trouble(run, error))?));
+        *read = Some((page, run.occurrences(files, page..page + 1, key).map_err(|error| trouble(run, error))?));
     }
-    Ok(read.as_ref().map_or(&[], |(_, postings)| postings))
+    Ok(read.as_ref().map_or(&[], |(_, occurrences)| occurrences))
 }
 
 fn trouble(run: &Arc<Run>, error: RunError) -> Trouble {
@@ -206,11 +206,11 @@ impl Lists<'_> {
         Ok(numbers)
     }
 
-    /// The postings with numbers in `range` of one list that was added, one after the other.
-    pub(super) fn postings(&mut self, range: Range<u64>) -> Result<Vec<u64>, Trouble> {
+    /// The occurrences with numbers in `range` of one list that was added, one after the other.
+    pub(super) fn occurrences(&mut self, range: Range<u64>) -> Result<Vec<u64>, Trouble> {
         let mut all = Vec::new();
         for source in &mut self.plus {
-            source.each(self.files, range.clone(), |postings, _| all.extend_from_slice(postings))?;
+            source.each(self.files, range.clone(), |occurrences, _| all.extend_from_slice(occurrences))?;
         }
         Ok(all)
     }
@@ -226,19 +226,19 @@ impl Lists<'_> {
         Ok(None)
     }
 
-    /// The last posting whose number is below `number`, of the lists added.
+    /// The last occurrence whose number is below `number`, of the lists added.
     pub(super) fn last_below(&mut self, number: u64) -> Result<Option<Vec<u64>>, Trouble> {
         let mut last: Option<Vec<u64>> = None;
         for source in &mut self.plus {
             let found = source.last_below(self.files, number)?;
-            last = last.into_iter().chain(found).max_by_key(|posting| posting[0]);
+            last = last.into_iter().chain(found).max_by_key(|occurrence| occurrence[0]);
         }
         Ok(last)
     }
 
     /// One past the highest number.
     fn end(&mut self) -> Result<u64, Trouble> {
-        Ok(self.last_below(u64::MAX)?.map_or(0, |posting| posting[0] + 1))
+        Ok(self.last_below(u64::MAX)?.map_or(0, |occurrence| occurrence[0] + 1))
     }
 
     /// Fills a page from the upper end of a range. What is subtracted may leave long stretches with nothing: they are passed over by

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use ledger::event::{CardRefusal, SellerPart, Split, Terms};
+use ledger::event::{CardRefusal, Keys, SellerPart, Split};
 use ledger::fees::{Commission, PaymentMethod};
 use ledger::id::RecipientNumber;
 use ledger::money::Centavos;
@@ -12,7 +12,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::store::{Block, BlockHash, MemoryStore};
 
-const OPTIONS: HistoryOptions = HistoryOptions { records_per_run: 40, runs_merged: 3 };
+const OPTIONS: IndexOptions = IndexOptions { records_per_run: 40, runs_merged: 3 };
 
 /// One step of a script: whose, what, and which open charge.
 type Step = (bool, u8, u16);
@@ -23,8 +23,8 @@ struct Script {
     store: MemoryStore,
     records: Vec<(Sequence, Arc<Record>)>,
     ordinals: HashMap<LedgerId, u64>,
-    open: Vec<(GroupNumber, ObjectId, Terms, u64)>,
-    lists: HashMap<Term, Vec<u64>>,
+    open: Vec<(GroupNumber, ObjectId, Keys, u64)>,
+    lists: HashMap<IndexKey, Vec<u64>>,
     balances: HashMap<GroupNumber, Vec<(u64, Balances)>>,
     changed: HashMap<LedgerId, Vec<(Sequence, Option<Credit>)>>,
     /// As the first builds wrote: outcomes do not name the opening.
@@ -41,7 +41,7 @@ impl Script {
             recipient: RecipientNumber(1 + u32::from(number * which % 2)),
             amount: Centavos(10 + i64::from(number)),
         });
-        let terms = Terms {
+        let keys = Keys {
             amount: Centavos(10_000),
             method: [PaymentMethod::Pix, PaymentMethod::CreditCard, PaymentMethod::DebitCard][usize::from(what % 3)],
             installments: 1,
@@ -52,18 +52,18 @@ impl Script {
         };
         let is_opening = what % 2 == 0 || self.open.is_empty();
         let (group, event) = if is_opening {
-            self.open.push((group, charge, terms.clone(), ordinal));
-            let expires_at = (terms.method == PaymentMethod::Pix).then_some(Timestamp(9_000_000));
-            (group, Event::ChargeOpened { charge, terms, card: None, expires_at })
+            self.open.push((group, charge, keys.clone(), ordinal));
+            let expires_at = (keys.method == PaymentMethod::Pix).then_some(Timestamp(9_000_000));
+            (group, Event::ChargeOpened { charge, keys, card: None, expires_at })
         } else {
-            let (group, charge, terms, opened) = self.open.swap_remove(usize::from(which) % self.open.len());
+            let (group, charge, keys, opened) = self.open.swap_remove(usize::from(which) % self.open.len());
             let opened = (!self.is_old).then_some(opened);
-            let seller = SellerPart { raised: terms.seller_net(), ..SellerPart::default() };
-            let recipients = terms.splits.iter().map(|split| split.recipient).collect();
+            let seller = SellerPart { raised: keys.seller_net(), ..SellerPart::default() };
+            let recipients = keys.splits.iter().map(|split| split.recipient).collect();
             let is_paid = what < 200;
-            let event = match (terms.method, is_paid) {
+            let event = match (keys.method, is_paid) {
                 (PaymentMethod::Pix, true) => {
-                    Event::PixPaid { charge, terms, seller, end_to_end_id: String::new(), opened }
+                    Event::PixPaid { charge, keys, seller, end_to_end_id: String::new(), opened }
                 }
                 (PaymentMethod::Pix, false) => Event::PixCancelled { charge, recipients, opened },
                 (method, false) => {
@@ -73,15 +73,7 @@ impl Script {
                 (_, true) => {
                     let due = Timestamp(77_000_000).minute();
                     let acquirer_mdr = Centavos(1);
-                    Event::CardCaptured {
-                        charge,
-                        terms,
-                        acquirer_mdr,
-                        seller,
-                        seller_due: due,
-                        splits_due: due,
-                        opened,
-                    }
+                    Event::CardCaptured { charge, keys, acquirer_mdr, seller, seller_due: due, splits_due: due, opened }
                 }
             };
             (group, event)
@@ -118,51 +110,58 @@ impl Script {
     fn count(&mut self, sequence: u64, record: &Record) {
         let openings: IdMap<ObjectId, Opened> = (self.records.iter().flat_map(|(_, record)| {
             record.events.iter().filter_map(|event| match event {
-                Event::ChargeOpened { charge, terms, .. } => {
-                    Some((*charge, Opened { ordinal: record.ordinal, method: terms.method }))
+                Event::ChargeOpened { charge, keys, .. } => {
+                    Some((*charge, Opened { ordinal: record.ordinal, method: keys.method }))
                 }
                 _ => None,
             })
         }))
         .collect();
         let lists = &mut self.lists;
-        postings(
+        occurrences(
             sequence,
             record,
             |charge| openings.get(&charge).copied(),
-            |term, number| {
-                lists.entry(term).or_default().push(number);
+            |key, number| {
+                lists.entry(key).or_default().push(number);
             },
         );
         for (ledger, credit) in credits::changed(record) {
-            self.lists.entry(Term::changed(ledger)).or_default().push(sequence);
+            self.lists.entry(IndexKey::changed(ledger)).or_default().push(sequence);
             self.changed.entry(ledger).or_default().push((Sequence(sequence), credit));
         }
         let group = record.owner.group().unwrap();
         if record.entries_of(record.owner).next().is_some() {
-            let history = self.balances.entry(group).or_default();
-            let mut balances = history.last().map_or(Balances::default(), |(_, balances)| *balances);
+            let before = self.balances.entry(group).or_default();
+            let mut balances = before.last().map_or(Balances::default(), |(_, balances)| *balances);
             record.entries_of(record.owner).for_each(|entry| balances.post(entry));
-            history.push((sequence, balances));
-            self.lists.entry(Term::entries(record.owner)).or_default().push(sequence);
+            before.push((sequence, balances));
+            self.lists.entry(IndexKey::entries(record.owner)).or_default().push(sequence);
         }
     }
 
-    fn open_history(&self) -> History {
-        let history = History::open(Arc::new(self.store.clone()), OPTIONS).unwrap();
-        let sealed = history.sealed_through();
+    fn open_index(&self) -> Index {
+        let index = Index::open(Arc::new(self.store.clone()), OPTIONS).unwrap();
+        let sealed = index.indexed_through();
         let tail: Vec<_> = self.records.iter().filter(|(sequence, _)| *sequence > sealed).cloned().collect();
         for block in tail.chunks(7) {
             let first = block[0].0;
-            history.count(block, |group| Ok(history.balances_before(group, &[first])?[0])).unwrap();
+            index.count(block, |group| Ok(index.balances_before(group, &[first])?[0])).unwrap();
         }
-        history
+        index
     }
 
     /// What a page should be.
-    fn page(&self, plus: &[Term], minus: &[Term], range: &Range<u64>, skip: u64, count: usize) -> (u64, Vec<Listed>) {
-        let all = |terms: &[Term]| {
-            let numbers = terms.iter().filter_map(|term| self.lists.get(term)).flatten().copied();
+    fn page(
+        &self,
+        plus: &[IndexKey],
+        minus: &[IndexKey],
+        range: &Range<u64>,
+        skip: u64,
+        count: usize,
+    ) -> (u64, Vec<Listed>) {
+        let all = |keys: &[IndexKey]| {
+            let numbers = keys.iter().filter_map(|key| self.lists.get(key)).flatten().copied();
             let mut numbers: Vec<u64> = numbers.filter(|number| range.contains(number)).collect();
             numbers.sort_unstable();
             numbers
@@ -189,16 +188,16 @@ impl Script {
         check.finish()
     }
 
-    fn check(&self, history: &History) -> Result<(), TestCaseError> {
+    fn check(&self, index: &Index) -> Result<(), TestCaseError> {
         let merchants = [1, 2].map(|group| LedgerId::Merchant(GroupNumber(group)));
-        let mut sets: Vec<(Vec<Term>, Vec<Term>)> = self.lists.keys().map(|term| (vec![*term], vec![])).collect();
+        let mut sets: Vec<(Vec<IndexKey>, Vec<IndexKey>)> = self.lists.keys().map(|key| (vec![*key], vec![])).collect();
         for group in [1, 2].map(GroupNumber) {
             for number in [1, 2].map(RecipientNumber) {
                 let recipient = LedgerId::Recipient(group, number);
-                sets.push((vec![Term::splits_listed(recipient)], vec![Term::splits_removed(recipient)]));
+                sets.push((vec![IndexKey::splits_listed(recipient)], vec![IndexKey::splits_removed(recipient)]));
             }
             let methods = [PaymentMethod::Pix, PaymentMethod::CreditCard, PaymentMethod::DebitCard];
-            let of = |list| methods.map(|method| Term::charges(group, method, list)).to_vec();
+            let of = |list| methods.map(|method| IndexKey::charges(group, method, list)).to_vec();
             let closed = [of(ChargeList::Paid), of(ChargeList::Refused), of(ChargeList::Cancelled)].concat();
             sets.push((of(ChargeList::Opened), closed));
         }
@@ -207,30 +206,30 @@ impl Script {
             for (range, skip, count) in
                 [(0..u64::MAX, 0, 5), (0..u64::MAX, 3, 1_000), (end / 3..end / 2, 0, 4), (0..end / 2, end / 5, 3)]
             {
-                let found = history.page(&plus, &minus, range.clone(), skip, count).unwrap();
+                let found = index.page(&plus, &minus, range.clone(), skip, count).unwrap();
                 let expected = self.page(&plus, &minus, &range, skip, count);
                 prop_assert_eq!(found, expected, "{:?} less {:?} in {:?} after {}", plus, minus, range, skip);
             }
         }
         for merchant in merchants {
-            let own = self.lists.get(&Term::own(merchant)).cloned().unwrap_or_default();
+            let own = self.lists.get(&IndexKey::own(merchant)).cloned().unwrap_or_default();
             let ordinals: Vec<u64> = (1..=own.len() as u64).rev().collect();
             let expected: Vec<_> = own.iter().rev().copied().map(Sequence).collect();
-            prop_assert_eq!(history.own(merchant, &ordinals).unwrap(), expected);
+            prop_assert_eq!(index.own(merchant, &ordinals).unwrap(), expected);
             for absent in [0, own.len() as u64 + 1] {
-                prop_assert!(history.own(merchant, &[absent]).is_err());
+                prop_assert!(index.own(merchant, &[absent]).is_err());
             }
             let own: Vec<_> = own.into_iter().map(Sequence).collect();
             for range in [0..u64::MAX, end / 3..end / 2] {
                 let mut expected = own.clone();
                 expected.retain(|sequence| range.contains(&sequence.0));
-                prop_assert_eq!(history.sequences(Term::own(merchant), range).unwrap(), expected);
+                prop_assert_eq!(index.sequences(IndexKey::own(merchant), range).unwrap(), expected);
             }
             let group = merchant.group().unwrap();
-            let notices = self.lists.get(&Term::notices(group)).cloned().unwrap_or_default();
+            let notices = self.lists.get(&IndexKey::notices(group)).cloned().unwrap_or_default();
             let from = notices.len() / 2;
             let places = from as u64..notices.len() as u64 + 3;
-            prop_assert_eq!(history.places(Term::notices(group), places).unwrap(), &notices[from..]);
+            prop_assert_eq!(index.places(IndexKey::notices(group), places).unwrap(), &notices[from..]);
             let balances = self.balances.get(&group).cloned().unwrap_or_default();
             let sequences: Vec<_> = (1..end).step_by(5).map(Sequence).collect();
             let expected: Vec<_> = sequences
@@ -240,13 +239,13 @@ impl Script {
                     last.map_or(Balances::default(), |(_, balances)| *balances)
                 })
                 .collect();
-            prop_assert_eq!(history.balances_before(group, &sequences).unwrap(), expected);
+            prop_assert_eq!(index.balances_before(group, &sequences).unwrap(), expected);
         }
         for (ledger, changed) in &self.changed {
             for range in [0..u64::MAX, end / 3..end / 2] {
                 let mut expected = changed.clone();
                 expected.retain(|(sequence, _)| range.contains(&sequence.0));
-                prop_assert_eq!(history.changed(*ledger, range).unwrap(), expected);
+                prop_assert_eq!(index.changed(*ledger, range).unwrap(), expected);
             }
         }
         Ok(())
@@ -273,13 +272,13 @@ proptest! {
     #[test]
     fn every_page_of_every_list_is_right(steps in steps(), is_old: bool) {
         let script = script(&steps, is_old);
-        let history = script.open_history();
-        script.check(&history)?;
-        history.settle();
-        script.check(&history)?;
-        drop(history);
+        let index = script.open_index();
+        script.check(&index)?;
+        index.settle();
+        script.check(&index)?;
+        drop(index);
         prop_assert_eq!(script.check_runs(), (runs(&script.store).len() as u64, 0));
-        script.check(&script.open_history())?;
+        script.check(&script.open_index())?;
     }
 
     #[test]
@@ -291,8 +290,8 @@ proptest! {
         is_old: bool,
     ) {
         let script = script(&steps, is_old);
-        let history = script.open_history();
-        history.settle();
+        let index = script.open_index();
+        index.settle();
         let names = runs(&script.store);
         prop_assert!(!names.is_empty());
         let name = which.get(&names);
@@ -302,14 +301,14 @@ proptest! {
         script.store.put_file(name, &damaged).unwrap();
         prop_assert_eq!(script.check_runs(), (names.len() as u64 - 1, 1));
         // While it is open, and when it is opened.
-        script.check(&history)?;
-        drop(history);
+        script.check(&index)?;
+        drop(index);
         if is_lost {
             script.store.remove_file(name).unwrap();
         } else {
             script.store.put_file(name, &damaged).unwrap();
         }
-        script.check(&script.open_history())?;
+        script.check(&script.open_index())?;
         prop_assert_eq!(script.store.file_part(name, 0, usize::MAX).unwrap(), Some(bytes));
     }
 }
@@ -318,32 +317,32 @@ proptest! {
 fn full_ranges_become_runs_and_runs_are_merged() {
     let steps: Vec<Step> = (0..400_u16).map(|n| (n % 5 == 0, n as u8, n)).collect();
     let script = script(&steps, false);
-    let history = script.open_history();
-    history.settle();
-    let lengths: Vec<u64> = history.shared.runs.read().iter().map(|run| run.cover.last + 1 - run.cover.first).collect();
+    let index = script.open_index();
+    index.settle();
+    let lengths: Vec<u64> = index.shared.runs.read().iter().map(|run| run.cover.last + 1 - run.cover.first).collect();
     assert_eq!(
         lengths,
         [378],
         "nine runs of at least 40 Records, in blocks of 7, three by three, and these three once more"
     );
     assert_eq!(runs(&script.store).len(), 1, "what was merged is removed");
-    assert_eq!(history.sealed_through(), Sequence(378));
+    assert_eq!(index.indexed_through(), Sequence(378));
 }
 
 /// However many Records there are, a look-up asks few runs, and each takes little memory.
 #[test]
 fn the_number_of_runs_grows_as_the_logarithm_of_the_records() {
-    let options = HistoryOptions { records_per_run: 10, runs_merged: 4 };
-    let history = History::open(Arc::new(MemoryStore::new()), options).unwrap();
+    let options = IndexOptions { records_per_run: 10, runs_merged: 4 };
+    let index = Index::open(Arc::new(MemoryStore::new()), options).unwrap();
     for sequence in 1..=10 * 4_u64.pow(5) {
         let record =
             Decision::of(Event::ClockMoved { offset_ms: 1 }).into_record(LedgerId::System, sequence, Timestamp(1));
-        history.count(&[(Sequence(sequence), Arc::new(record))], |_| Ok(Balances::default())).unwrap();
-        history.settle();
-        assert!(history.runs().0 <= 3 * 6, "{} runs after {sequence} Records", history.runs().0);
+        index.count(&[(Sequence(sequence), Arc::new(record))], |_| Ok(Balances::default())).unwrap();
+        index.settle();
+        assert!(index.runs().0 <= 3 * 6, "{} runs after {sequence} Records", index.runs().0);
     }
-    assert_eq!(history.runs().0, 1, "10,240 Records are 4 to the fifth runs");
-    let own = history.own(LedgerId::System, &[1, 5_000, 10_240]).unwrap();
+    assert_eq!(index.runs().0, 1, "10,240 Records are 4 to the fifth runs");
+    let own = index.own(LedgerId::System, &[1, 5_000, 10_240]).unwrap();
     assert_eq!(own, [1, 5_000, 10_240].map(Sequence));
 }
 
@@ -353,12 +352,12 @@ fn runs_that_cannot_be_written_are_written_later() {
     let steps: Vec<Step> = (0..600_u16).map(|n| (n % 5 == 0, n as u8, n)).collect();
     let script = script(&steps, false);
     script.store.fail_files(true);
-    let history = script.open_history();
-    script.check(&history).unwrap();
+    let index = script.open_index();
+    script.check(&index).unwrap();
     assert_eq!(runs(&script.store), Vec::<String>::new());
     script.store.fail_files(false);
     let is_written = || {
-        let work = history.shared.work.lock();
+        let work = index.shared.work.lock();
         work.waiting == 0 && !work.is_failing
     };
     let deadline = Instant::now() + Duration::from_secs(60);
@@ -366,8 +365,8 @@ fn runs_that_cannot_be_written_are_written_later() {
         assert!(Instant::now() < deadline, "it is not tried again");
         thread::sleep(Duration::from_millis(5));
     }
-    script.check(&history).unwrap();
-    assert_eq!(history.sealed_through(), Sequence(588), "fourteen runs of 42 Records");
+    script.check(&index).unwrap();
+    assert_eq!(index.indexed_through(), Sequence(588), "fourteen runs of 42 Records");
     assert!(script.store.monitor().derived_failures() > 0);
 }
 
@@ -375,12 +374,12 @@ fn runs_that_cannot_be_written_are_written_later() {
 fn an_index_ahead_of_its_journal_tells_that_the_journal_is_short() {
     let steps: Vec<Step> = (0..100_u16).map(|n| (false, n as u8, n)).collect();
     let full = script(&steps, false);
-    full.open_history().settle();
+    full.open_index().settle();
     let short = script(&steps[..30], false);
     for (name, _) in full.store.files().unwrap() {
         short.store.put_file(&name, &full.store.file_part(&name, 0, usize::MAX).unwrap().unwrap()).unwrap();
     }
-    let refused = History::open(Arc::new(short.store.clone()), OPTIONS).map(|_| ()).unwrap_err();
+    let refused = Index::open(Arc::new(short.store.clone()), OPTIONS).map(|_| ()).unwrap_err();
     assert!(refused.to_string().contains("the journal ends before"), "{refused}");
 }
 
@@ -388,7 +387,7 @@ fn an_index_ahead_of_its_journal_tells_that_the_journal_is_short() {
 fn a_run_that_says_something_else_than_the_journal_is_found() {
     let steps: Vec<Step> = (0..100_u16).map(|n| (false, n as u8, n)).collect();
     let script = script(&steps, false);
-    script.open_history().settle();
+    script.open_index().settle();
     let (name, _) = script.store.files().unwrap().remove(0);
     let (first, last) = Cover::of_file_name(&name).unwrap();
     let mut forged = Recent::default();
@@ -406,13 +405,13 @@ fn a_run_that_says_something_else_than_the_journal_is_found() {
 fn what_no_run_has_is_looked_up_without_reading_a_file() {
     let steps: Vec<Step> = (0..400_u16).map(|n| (false, n as u8, n)).collect();
     let script = script(&steps, false);
-    let history = script.open_history();
-    history.settle();
+    let index = script.open_index();
+    index.settle();
     let runs = runs(&script.store).len() as u64;
     let before = script.store.file_parts_read();
     for absent in 0..1_000_u128 {
         let key = Fingerprint((absent << 64 | 1 << 127).to_be_bytes());
-        assert_eq!(history.with_key(key, Timestamp(i64::MIN)).unwrap(), []);
+        assert_eq!(index.with_key(key, Timestamp(i64::MIN)).unwrap(), []);
     }
     let read = script.store.file_parts_read() - before;
     assert!(read < 100 * runs, "{read} parts of files are read: a filter says of some that it may hold one");
@@ -422,16 +421,16 @@ fn what_no_run_has_is_looked_up_without_reading_a_file() {
 fn a_key_is_found_while_a_block_is_counted() {
     let steps: Vec<Step> = (0..100_u16).map(|n| (false, n as u8, n)).collect();
     let script = script(&steps, false);
-    let history = Arc::new(script.open_history());
-    history.settle();
+    let index = Arc::new(script.open_index());
+    index.settle();
     let expected: HashMap<Fingerprint, Vec<Sequence>> =
         script.records.iter().fold(HashMap::new(), |mut expected, (sequence, record)| {
             record.keys().for_each(|key| expected.entry(key).or_insert_with(Vec::new).push(*sequence));
             expected
         });
-    let _counting = history.shared.state.write();
+    let _counting = index.shared.state.write();
     let (sender, found) = std::sync::mpsc::channel();
-    let reader = Arc::clone(&history);
+    let reader = Arc::clone(&index);
     let keys: Vec<Fingerprint> = expected.keys().copied().collect();
     thread::spawn(move || {
         for key in keys {
