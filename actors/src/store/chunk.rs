@@ -89,7 +89,7 @@ pub(super) struct Chunk {
     /// The first Record that starts in this chunk and where, if any does.
     pub(super) start: Option<Start>,
     /// Only in the first chunk of a block.
-    pub(super) seal: Option<Seal>,
+    pub(super) link: Option<ChainLink>,
     /// Its part of the stream.
     pub(super) payload: Vec<u8>,
 }
@@ -103,7 +103,7 @@ pub(super) struct Start {
 
 /// What ties a block into the chain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Seal {
+pub(super) struct ChainLink {
     pub(super) hash: BlockHash,
     pub(super) previous: BlockHash,
 }
@@ -154,8 +154,8 @@ impl Chunk {
         let booked_at_ms = i64::from_be_bytes(fields.take()?);
         let start_record = u32::from_be_bytes(fields.take()?);
         let start_offset = u16::from_be_bytes(fields.take()?);
-        let seal = match index {
-            0 => Some(Seal { hash: BlockHash(fields.take()?), previous: BlockHash(fields.take()?) }),
+        let link = match index {
+            0 => Some(ChainLink { hash: BlockHash(fields.take()?), previous: BlockHash(fields.take()?) }),
             _ => None,
         };
         let start = (start_record != NO_START)
@@ -170,7 +170,7 @@ impl Chunk {
             PLAIN => fields.0.to_vec(),
             _ => return None,
         };
-        agrees.then_some(Chunk { key, first, records, count, booked_at_ms, start, seal, payload })
+        agrees.then_some(Chunk { key, first, records, count, booked_at_ms, start, link, payload })
     }
 
     /// The sequence number after the last Record of this chunk's block.
@@ -237,7 +237,7 @@ impl RecordAssembler {
 /// Puts a whole block together from its chunks and checks it.
 #[derive(Debug)]
 pub(super) struct BlockAssembler {
-    seal: Seal,
+    link: ChainLink,
     last: Chunk,
     stream: Vec<u8>,
 }
@@ -245,9 +245,9 @@ pub(super) struct BlockAssembler {
 impl BlockAssembler {
     /// Begins with a block's first chunk.
     pub(super) fn new(mut chunk: Chunk) -> Result<BlockAssembler, Fault> {
-        let seal = chunk.seal.ok_or(Fault::Missing)?;
+        let link = chunk.link.ok_or(Fault::Missing)?;
         let stream = std::mem::take(&mut chunk.payload);
-        Ok(BlockAssembler { seal, last: chunk, stream })
+        Ok(BlockAssembler { link, last: chunk, stream })
     }
 
     /// Adds the next chunk.
@@ -283,13 +283,13 @@ impl BlockAssembler {
             partition: self.last.key.partition,
             first: self.last.first,
             booked_at_ms: self.last.booked_at_ms,
-            previous: self.seal.previous,
+            previous: self.link.previous,
             records,
         };
-        if block.hash() != self.seal.hash {
+        if block.hash() != self.link.hash {
             return Err(Fault::Hash);
         }
-        Ok((block, self.seal.hash))
+        Ok((block, self.link.hash))
     }
 }
 

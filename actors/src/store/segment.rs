@@ -48,9 +48,9 @@ impl Segment {
             let chunk = self.parse_at(None, self.database.range(from.to_bytes()..).next().transpose()?)?;
             let missing = |at| self.damaged(at, Fault::Missing);
             let chunk = chunk.ok_or_else(|| missing(None))?;
-            let seal = chunk.seal.ok_or_else(|| missing(Some(chunk.first)))?;
+            let link = chunk.link.ok_or_else(|| missing(Some(chunk.first)))?;
             let (first, first_booked_at_ms) = (chunk.first, chunk.booked_at_ms);
-            spans.insert(partition, Span { first, previous: seal.previous, first_booked_at_ms, head });
+            spans.insert(partition, Span { first, previous: link.previous, first_booked_at_ms, head });
         }
         Ok(spans)
     }
@@ -96,10 +96,10 @@ impl Segment {
         let Some(last) = last.filter(|chunk| chunk.key.partition == partition) else { return Ok(None) };
         let key = Key::of_block(partition, last.first).to_bytes();
         let found = self.database.range(key..=key).next().transpose()?;
-        let seal = self.parse(last.first, found)?.and_then(|chunk| chunk.seal);
-        let seal = seal.ok_or_else(|| self.damaged(Some(last.first), Fault::Missing))?;
+        let link = self.parse(last.first, found)?.and_then(|chunk| chunk.link);
+        let link = link.ok_or_else(|| self.damaged(Some(last.first), Fault::Missing))?;
         let is_whole = last.key.index + 1 == last.count;
-        Ok(Some(if is_whole { (last.next_block(), seal.hash) } else { (last.first, seal.previous) }))
+        Ok(Some(if is_whole { (last.next_block(), link.hash) } else { (last.first, link.previous) }))
     }
 
     /// The heads of all partitions, each from its last block, which must be whole.
@@ -162,7 +162,7 @@ impl Segment {
         let found = self.database.range(key..=key).next().transpose()?;
         let chunk = self.parse(last.first, found)?;
         let is_next_to = |chunk: &Chunk| chunk.key.partition == partition && chunk.next_block() == first;
-        chunk.filter(is_next_to).and_then(|chunk| chunk.seal).map(|seal| seal.hash).ok_or_else(missing)
+        chunk.filter(is_next_to).and_then(|chunk| chunk.link).map(|link| link.hash).ok_or_else(missing)
     }
 
     /// The block that begins with `first`, whole and with the hash that it names.

@@ -249,7 +249,7 @@ fn parse(bytes: &[u8]) -> Option<Frame> {
         let (length, behind) = behind.split_first_chunk()?;
         let (value, behind) = behind.split_at_checked(u32::from_be_bytes(*length) as usize)?;
         let chunk = Chunk::parse(key, value).ok()?;
-        begin = begin.or(chunk.seal.map(|seal| (chunk.key.partition, chunk.first, seal.previous)));
+        begin = begin.or(chunk.link.map(|link| (chunk.key.partition, chunk.first, link.previous)));
         chunks.push((chunk.key, value.to_vec()));
         rest = behind;
     }
