@@ -17,7 +17,7 @@ use crate::clock::Clock;
 use crate::journal::{Inbox, Input, Journal, Permit, Reply};
 use crate::load::{self, LargeRecords};
 use crate::metrics::Metrics;
-use crate::projector::Projector;
+use crate::read_model::ReadModel;
 use crate::resident::{Books, Effects, Order, Outcome, Resident};
 use crate::store::{Sequence, Store};
 
@@ -41,7 +41,7 @@ pub struct Shared {
     /// Where states are loaded from.
     pub store: Arc<dyn Store>,
     /// Which Records concern a ledger.
-    pub projector: Arc<Projector>,
+    pub read_model: Arc<ReadModel>,
     /// Now.
     pub clock: Arc<Clock>,
     /// Makes recipients' ids.
@@ -116,7 +116,7 @@ impl<B: Books> Actor for OwnerActor<B> {
         state.shared.journal.send(Input::Open { ledger: state.ledger, inbox: Arc::new(inbox) });
         let through = opened.await?;
         let (ledger, shared, large) = (state.ledger, Arc::clone(&state.shared), Arc::clone(&state.large));
-        let load = move || load::resident(&*shared.store, &shared.projector, &large, ledger, through, durable);
+        let load = move || load::resident(&*shared.store, &shared.read_model, &large, ledger, through, durable);
         let resident = state.resident.insert(tokio::task::spawn_blocking(load).await??);
         state.shared.metrics.actor_woken(begun.elapsed());
         if let Some(snapshot) = resident.due_snapshot() {

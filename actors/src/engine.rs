@@ -34,8 +34,8 @@ use crate::load::{self, LoadError};
 use crate::metrics::Metrics;
 use crate::outbox::Outbox;
 use crate::pressure::Pressure;
-use crate::projector::Projector;
 use crate::rails::{CardAnswer, CardFate, CardOrder, PixFate, RailError, Rails};
+use crate::read_model::ReadModel;
 use crate::resident::{Books, KeyLookup, Order, Outcome};
 use crate::seal::{Keyring, SealError, stocked_random_bytes};
 use crate::snapshots;
@@ -216,12 +216,12 @@ impl Engine {
         let opened = tokio::task::spawn_blocking(move || -> Result<_, OpenError> {
             check_mode(&*journal, sandbox)?;
             let keyring = Arc::new(Keyring::open(master_key, Arc::clone(&journal))?);
-            let projector = Projector::open(journal, Arc::clone(&keyring), fold_name, index, progress)?;
-            Ok((keyring, Arc::new(projector)))
+            let read_model = ReadModel::open(journal, Arc::clone(&keyring), fold_name, index, progress)?;
+            Ok((keyring, Arc::new(read_model)))
         });
-        let (keyring, projector) = opened.await.expect("opening does not panic")?;
+        let (keyring, read_model) = opened.await.expect("opening does not panic")?;
         let head = store.head(Partition(0))?;
-        let clock = Arc::new(Clock::new(projector.clock_offset_ms(), Timestamp(head.booked_at_ms.max(0))));
+        let clock = Arc::new(Clock::new(read_model.clock_offset_ms(), Timestamp(head.booked_at_ms.max(0))));
         if options.sandbox {
             // A crash while the clock was being moved leaves Records ahead of its last recorded offset: it goes on from them.
             clock.advance_to(Timestamp(head.booked_at_ms.max(0)));
@@ -230,15 +230,15 @@ impl Engine {
         let parts = JournalParts {
             store: Arc::clone(&store),
             clock: Arc::clone(&clock),
-            projector: Arc::clone(&projector),
+            read_model: Arc::clone(&read_model),
             metrics: Arc::clone(&metrics),
             runtime: Handle::current(),
         };
         let (journal, thread) = Journal::start(parts)?;
-        let next_group = projector.groups().into_iter().map(|group| group.0 + 1).max().unwrap_or(1);
+        let next_group = read_model.groups().into_iter().map(|group| group.0 + 1).max().unwrap_or(1);
         let ids = keyring.id_key();
-        let system_ordinal = projector.system_ordinal();
-        let shared = Arc::new(Shared { journal, store, projector, clock, ids, metrics });
+        let system_ordinal = read_model.system_ordinal();
+        let shared = Arc::new(Shared { journal, store, read_model, clock, ids, metrics });
         let engine: Arc<OnceLock<Weak<Self>>> = Arc::default();
         let told = Arc::clone(&engine);
         let on_life = Box::new(move |actor, life| {
@@ -494,8 +494,8 @@ impl Engine {
     }
 
     /// The readers' view.
-    pub fn projector(&self) -> &Projector {
-        &self.shared.projector
+    pub fn read_model(&self) -> &ReadModel {
+        &self.shared.read_model
     }
 
     /// How far the notices of the journal were delivered.
@@ -528,7 +528,7 @@ impl Engine {
     pub fn metrics(&self) -> &Metrics {
         let (door, inside) = (self.room.free(Sender::Door), self.room.free(Sender::Inside));
         self.shared.metrics.set_permits_free(door, inside);
-        self.shared.metrics.published.set(i64::try_from(self.shared.projector.published().0).unwrap_or(i64::MAX));
+        self.shared.metrics.published.set(i64::try_from(self.shared.read_model.published().0).unwrap_or(i64::MAX));
         self.shared.metrics.set_derived_failures(self.monitor().derived_failures());
         &self.shared.metrics
     }
@@ -609,8 +609,8 @@ impl Engine {
                 self.fall_due(self.now()).await;
             }
             self.sleep_idle(self.idle);
-            self.shared.projector.rest();
-            if !self.room.is_closed() && self.shared.projector.wants_keeping() {
+            self.shared.read_model.rest();
+            if !self.room.is_closed() && self.shared.read_model.wants_keeping() {
                 self.keep_readers().await;
             }
         }
@@ -630,8 +630,8 @@ impl Engine {
 
     /// Keeps the readers' view, so that the next start reads less of the journal.
     async fn keep_readers(&self) {
-        let projector = Arc::clone(&self.shared.projector);
-        let kept = tokio::task::spawn_blocking(move || projector.keep()).await;
+        let read_model = Arc::clone(&self.shared.read_model);
+        let kept = tokio::task::spawn_blocking(move || read_model.keep()).await;
         if let Ok(Err(error)) = kept {
             tracing::warn!(%error, "the readers' view was not kept; the next start reads more of the journal");
         }
@@ -659,7 +659,7 @@ impl Engine {
         }
         self.submit_drafts().await;
         loop {
-            let next = self.shared.projector.dues().lock().first();
+            let next = self.shared.read_model.dues().lock().first();
             let Some(due) = next.filter(|due| *due <= target) else { break };
             self.prepare_keys(due).await;
             self.shared.clock.advance_to(due);
@@ -693,11 +693,11 @@ impl Engine {
 
     async fn fall_due(&self, now: Timestamp) {
         self.submit_drafts().await;
-        let first = self.shared.projector.dues().lock().first();
+        let first = self.shared.read_model.dues().lock().first();
         let lag_ms = first.map_or(0, |first| (now.0 - first.0).max(0));
         self.shared.metrics.due_lag_seconds.set(lag_ms / 1000);
         loop {
-            let due = self.shared.projector.dues().lock().take_due(now, DUE_AT_ONCE);
+            let due = self.shared.read_model.dues().lock().take_due(now, DUE_AT_ONCE);
             if due.is_empty() {
                 return;
             }
@@ -742,7 +742,7 @@ impl Engine {
             Ok(next_due) => next_due.map(|at| if at <= now { again } else { at }),
             Err(_) => Some(again),
         };
-        self.shared.projector.dues().lock().answered(ledger, next_due);
+        self.shared.read_model.dues().lock().answered(ledger, next_due);
     }
 
     /// Asks the rail of one charge, by our id, what became of it; true when that is settled. No answer changes nothing.
@@ -772,7 +772,7 @@ impl Engine {
         if self.rails.is_none() {
             return;
         }
-        for (group, id) in self.shared.projector.drafts(DRAFTS_AT_ONCE) {
+        for (group, id) in self.shared.read_model.drafts(DRAFTS_AT_ONCE) {
             let permit = self.room.take(INSIDE_BYTES).await;
             let _tried_again_next_time =
                 self.command(group, MerchantCommand::SubmitRecipient { id }, None, None, permit).await;

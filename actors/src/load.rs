@@ -11,7 +11,7 @@ use ledger::time::Timestamp;
 use parking_lot::Mutex;
 use tokio::runtime::{Handle, RuntimeFlavor};
 
-use crate::projector::Projector;
+use crate::read_model::ReadModel;
 use crate::resident::{Books, Resident};
 use crate::snapshots;
 use crate::store::{Partition, Sequence, Store, StoreError};
@@ -94,7 +94,7 @@ fn fall_due_together(one: Option<Credit>, next: Option<Credit>) -> bool {
 /// The state of a ledger's owner with all Records through `through`. `durable` is the journal's word on its own Records.
 pub fn resident<B: Books>(
     store: &dyn Store,
-    projector: &Projector,
+    read_model: &ReadModel,
     large: &LargeRecords,
     ledger: LedgerId,
     through: Sequence,
@@ -115,7 +115,7 @@ pub fn resident<B: Books>(
     while from <= through.0 {
         let end = (from + SEQUENCES_AT_ONCE).min(through.0 + 1);
         let (own, foreign) = (from.max(own_after.0 + 1)..end, from.max(foreign_after.0 + 1)..end);
-        let concerning = projector.concerning(ledger, own, foreign)?;
+        let concerning = read_model.concerning(ledger, own, foreign)?;
         for together in concerning.chunk_by(|(_, one), (_, next)| fall_due_together(*one, *next)) {
             let (through, credit) = together[together.len() - 1];
             match credit {

@@ -88,7 +88,7 @@ impl Metrics {
             self.gate_seconds.clone(),
         );
         registry.register("permits_free", "Commands that could still be sent, by who sends", self.permits_free.clone());
-        registry.register("projector_lag_seconds", "Time to publish a durable block", self.publish_seconds.clone());
+        registry.register("read_model_lag_seconds", "Time to publish a durable block", self.publish_seconds.clone());
         registry.register("delivery_lag_seconds", "Time of a delivery in a mailbox", self.delivery_seconds.clone());
         registry.register("shed", "Commands refused for want of room", self.shed.clone());
         registry.register("actors_awake", "Actors, by what they own", self.actors_awake.clone());

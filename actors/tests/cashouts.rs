@@ -281,7 +281,7 @@ async fn cash_out(engine: &Engine, group: GroupNumber, script: Script, number: u
 }
 
 fn records(engine: &Engine, id: ObjectId) -> Vec<Record> {
-    let about = engine.projector().about(id).unwrap();
+    let about = engine.read_model().about(id).unwrap();
     about.into_iter().map(|sequence| engine.record(sequence).unwrap()).collect()
 }
 
@@ -351,7 +351,7 @@ async fn wherever_the_process_is_cut_off_a_cashout_has_the_outcome_that_the_inst
 
 /// True when the one cashout of the shop was processed, false when it failed; the institution knows it so too.
 fn only_outcome(engine: &Engine, book: &Book, case: &str) -> bool {
-    let (total, created) = engine.projector().cashouts_page(LedgerId::Merchant(GROUP), 0..u64::MAX, 0, 2).unwrap();
+    let (total, created) = engine.read_model().cashouts_page(LedgerId::Merchant(GROUP), 0..u64::MAX, 0, 2).unwrap();
     assert_eq!(total, 1, "{case}: the intent is durable before the institution is called");
     let Event::CashoutCreated { id, .. } = engine.record(created[0]).unwrap().events[0] else { panic!("{case}") };
     let events: Vec<Event> = records(engine, id).into_iter().flat_map(|record| record.events).collect();

@@ -184,7 +184,7 @@ async fn advance(engine: &Engine, seconds: u64) {
 
 /// What the journal says of a charge after its intent.
 fn outcomes(engine: &Engine, charge: ObjectId) -> Vec<Event> {
-    let about = engine.projector().about(charge).unwrap();
+    let about = engine.read_model().about(charge).unwrap();
     about.into_iter().skip(1).flat_map(|sequence| engine.record(sequence).unwrap().events).collect()
 }
 

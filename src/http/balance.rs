@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use actors::projector::Listing;
+use actors::read_model::Listing;
 use actors::store::Sequence;
 use axum::extract::State;
 use axum::http::request::Parts;
@@ -105,7 +105,7 @@ pub async fn list_operations(State(app): State<Arc<App>>, caller: Caller, parts:
     let merchant = caller.ledger();
     let range = filter.range(&app, Listing::Operations(merchant))?;
     let (skip, count) = filter.to_read(page);
-    let (total, listed) = app.engine.projector().operations_in(merchant, range, skip, count)?;
+    let (total, listed) = app.engine.read_model().operations_in(merchant, range, skip, count)?;
     filter.check("type", total)?;
     let mut items = Vec::with_capacity(listed.len());
     let mut read: Option<(Sequence, Record, Vec<Operation>)> = None;

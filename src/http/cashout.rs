@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use actors::engine::CashoutOrder;
-use actors::projector::Listing;
+use actors::read_model::Listing;
 use actors::resident::UniqueLookup;
 use actors::store::Sequence;
 use axum::extract::State;
@@ -152,7 +152,7 @@ impl Cashout {
         if app.engine.ids().group(id) != group {
             return Ok(None);
         }
-        let mut about = app.engine.projector().about(id)?;
+        let mut about = app.engine.read_model().about(id)?;
         about.retain(|sequence| *sequence <= through);
         for (place, sequence) in about.iter().enumerate() {
             let created = Self::created_by(app, &app.engine.record(*sequence)?);
@@ -186,7 +186,7 @@ impl Cashout {
     fn created_at(app: &App, sequence: Sequence) -> Result<Self, Problem> {
         let created = Self::created_by(app, &app.engine.record(sequence)?);
         let mut cashout = created.ok_or_else(|| Problem::new(Code::Internal))?;
-        let about = app.engine.projector().about(cashout.id)?;
+        let about = app.engine.read_model().about(cashout.id)?;
         cashout.follow(app, &about)?;
         Ok(cashout)
     }
@@ -327,7 +327,7 @@ impl Transaction {
         if given.is_none() {
             return Ok(Self { id, key, is_used: false, lookup: None });
         }
-        let found = app.engine.projector().find_unique(caller.ledger(), key)?;
+        let found = app.engine.read_model().find_unique(caller.ledger(), key)?;
         let lookup = Some(UniqueLookup { key, looked_up_through: found.looked_up_through });
         Ok(Self { id, key, is_used: found.sequence.is_some(), lookup })
     }
@@ -381,7 +381,7 @@ pub async fn list(State(app): State<Arc<App>>, caller: Caller, parts: Parts) -> 
     let (page, filter) = (Page::read(&pairs, LISTED)?, Filter::read(&pairs, "status", &STATUSES)?);
     let range = filter.range(&app, Listing::Cashouts(caller.ledger()))?;
     let (skip, count) = filter.to_read(page);
-    let (total, created) = app.engine.projector().cashouts_page(caller.ledger(), range, skip, count)?;
+    let (total, created) = app.engine.read_model().cashouts_page(caller.ledger(), range, skip, count)?;
     filter.check("status", total)?;
     let mut items = Vec::with_capacity(page.count());
     for sequence in created {
@@ -400,7 +400,7 @@ fn named(app: &App, caller: Caller, id: ObjectId) -> Result<Cashout, Problem> {
 
 /// Refuses an account that is not enabled for cashout (interface 5.3).
 fn require_cashout(app: &App, caller: Caller) -> Result<Settings, Problem> {
-    let settings = app.engine.projector().merchant(caller.group, |row| row.settings);
+    let settings = app.engine.read_model().merchant(caller.group, |row| row.settings);
     settings.filter(|settings| settings.cashout_enabled).ok_or_else(|| Problem::new(Code::CashoutNotEnabled))
 }
 

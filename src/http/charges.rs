@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use actors::load::may_wait;
-use actors::projector::{ChargeFilter, ChargeStatus};
+use actors::read_model::{ChargeFilter, ChargeStatus};
 use actors::resident::Outcome;
 use actors::store::Sequence;
 use axum::extract::{FromRequestParts, State};
@@ -168,7 +168,7 @@ impl Charge {
     }
 
     fn read_through(app: &App, id: ObjectId, through: Sequence) -> Result<Option<Self>, Problem> {
-        let mut about = app.engine.projector().about(id)?;
+        let mut about = app.engine.read_model().about(id)?;
         about.retain(|sequence| *sequence <= through);
         // The index may name Records about another object, even one that somebody chose: only the Record says whose it is.
         for (place, sequence) in about.iter().enumerate() {
@@ -185,7 +185,7 @@ impl Charge {
     pub fn opened_at(app: &App, sequence: Sequence) -> Result<Self, Problem> {
         let opened = Self::opened_by(app, &app.engine.record(sequence)?);
         let mut charge = opened.ok_or_else(|| Problem::new(Code::Internal))?;
-        let about = app.engine.projector().about(charge.id)?;
+        let about = app.engine.read_model().about(charge.id)?;
         charge.follow(app, &about)?;
         Ok(charge)
     }
@@ -211,7 +211,7 @@ impl Charge {
         if app.engine.ids().group(id) != caller.group {
             return Err(Problem::new(Code::ChargeNotFound));
         }
-        for sequence in app.engine.projector().about(id)? {
+        for sequence in app.engine.read_model().about(id)? {
             if let Some(facts) = ChargeFacts::told_by(&app.engine.record(sequence)?, id) {
                 return Ok(facts);
             }
@@ -256,7 +256,7 @@ impl Charge {
         let (Some(rails), None) = (app.engine.rails(), &self.card) else { return Ok(None) };
         let group = app.engine.ids().group(self.id);
         let location = rails.pix.location(self.id);
-        let profile = app.engine.projector().merchant(group, |row| row.profiles.at(self.ordinal).cloned()).flatten();
+        let profile = app.engine.read_model().merchant(group, |row| row.profiles.at(self.ordinal).cloned()).flatten();
         let profile: ledger::personal::MerchantProfile = profile
             .and_then(|sealed| app.engine.keyring().open_value(SealedFor::merchant(group), &sealed))
             .unwrap_or_default();
@@ -435,8 +435,8 @@ impl SplitView {
 /// The id of a recipient's ledger.
 pub fn recipient_id(app: &App, ledger: LedgerId) -> Option<ObjectId> {
     let LedgerId::Recipient(group, number) = ledger else { return None };
-    let find = |row: &actors::projector::MerchantRow| row.recipients.get(number.0 as usize - 1).map(|row| row.id);
-    app.engine.projector().merchant(group, find).flatten()
+    let find = |row: &actors::read_model::MerchantRow| row.recipients.get(number.0 as usize - 1).map(|row| row.id);
+    app.engine.read_model().merchant(group, find).flatten()
 }
 
 /// The wire name of a payment method.
@@ -505,7 +505,7 @@ pub async fn list(
     ChargeQuery(filter): ChargeQuery,
     PageQuery { page, .. }: PageQuery,
 ) -> Result<Response, Problem> {
-    let (total, opened) = app.engine.projector().charges_page(caller.group, &filter, page.skip(), page.count())?;
+    let (total, opened) = app.engine.read_model().charges_page(caller.group, &filter, page.skip(), page.count())?;
     list_of(total, page, opened.into_iter().map(move |sequence| Charge::opened_at(&app, sequence)?.view(&app)))
 }
 

@@ -62,7 +62,7 @@ pub struct Dispute {
 impl Dispute {
     /// Finds a dispute, whosever it is.
     pub fn find(app: &App, id: ObjectId) -> Result<Option<Self>, Problem> {
-        for sequence in app.engine.projector().about(id)? {
+        for sequence in app.engine.read_model().about(id)? {
             let opened = Self::opened_by(app, &app.engine.record(sequence)?);
             if let Some(dispute) = opened.filter(|dispute| dispute.id == id) {
                 return Ok(Some(dispute.followed(app)?));
@@ -92,7 +92,7 @@ impl Dispute {
 
     /// Takes in what the Records about it say of its decision.
     fn followed(mut self, app: &App) -> Result<Self, Problem> {
-        for sequence in app.engine.projector().about(self.id)? {
+        for sequence in app.engine.read_model().about(self.id)? {
             let record = app.engine.record(sequence)?;
             let status = record.events.iter().find_map(|event| match event {
                 Event::DisputeAccepted { id, .. } if *id == self.id => Some("accepted"),
@@ -139,8 +139,8 @@ pub async fn list(
     caller: Caller,
     PageQuery { page, .. }: PageQuery,
 ) -> Result<Response, Problem> {
-    let projector = app.engine.projector();
-    let (total, opened) = projector.disputes_page(caller.ledger(), page.skip(), page.count())?;
+    let read_model = app.engine.read_model();
+    let (total, opened) = read_model.disputes_page(caller.ledger(), page.skip(), page.count())?;
     let items = opened.into_iter().map(move |sequence| {
         let dispute = Dispute::opened_by(&app, &app.engine.record(sequence)?);
         Ok(dispute.ok_or_else(|| Problem::new(Code::Internal))?.followed(&app)?.view())

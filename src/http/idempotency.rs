@@ -90,7 +90,7 @@ impl Key {
     /// Looks the key up in the published journal.
     pub fn look_up(&self, app: &App, owner: LedgerId) -> Result<Keyed, Problem> {
         let Some(idempotency) = self.0 else { return Ok(Keyed::Fresh(None)) };
-        let found = app.engine.projector().find_key(owner, idempotency.key)?;
+        let found = app.engine.read_model().find_key(owner, idempotency.key)?;
         let fresh = Keyed::Fresh(Some(KeyLookup { idempotency, looked_up_through: found.looked_up_through }));
         let Some(sequence) = found.sequence else { return Ok(fresh) };
         let record = app.engine.record(sequence)?;

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use actors::projector::Listing;
+use actors::read_model::Listing;
 use actors::store::Sequence;
 use axum::extract::State;
 use axum::http::request::Parts;
@@ -113,7 +113,7 @@ pub struct Refund {
 impl Refund {
     /// Finds a refund, whosever it is.
     pub fn find(app: &App, id: ObjectId) -> Result<Option<Self>, Problem> {
-        for sequence in app.engine.projector().about(id)? {
+        for sequence in app.engine.read_model().about(id)? {
             let asked = Self::asked_by(app, &app.engine.record(sequence)?);
             if let Some(refund) = asked.filter(|refund| refund.id == id) {
                 return Ok(Some(refund.followed(app)?));
@@ -148,7 +148,7 @@ impl Refund {
 
     /// Takes in what the Records about it say of its decision.
     fn followed(mut self, app: &App) -> Result<Self, Problem> {
-        for sequence in app.engine.projector().about(self.id)? {
+        for sequence in app.engine.read_model().about(self.id)? {
             for event in app.engine.record(sequence)?.events {
                 match event {
                     Event::RefundApproved { id, .. } if id == self.id => self.fate = Fate::Approved,
@@ -260,11 +260,11 @@ const STATUSES: [&str; 3] = ["pending", "approved", "rejected"];
 pub async fn list(State(app): State<Arc<App>>, caller: Caller, parts: Parts) -> Result<Response, Problem> {
     let (merchant, filter) = (caller.ledger(), Filter::read(&query(&parts)?, "status", &STATUSES)?);
     // What is asked for from here on is not in this list.
-    let end = app.engine.projector().published().0 + 1;
+    let end = app.engine.read_model().published().0 + 1;
     let range = filter.range(&app, Listing::Refunds(merchant))?;
     let range = range.start..range.end.min(end);
     let count = if filter.word.is_some() { FILTERED_MAX } else { 0 };
-    let (total, newest) = app.engine.projector().newest_refunds(merchant, range.clone(), count)?;
+    let (total, newest) = app.engine.read_model().newest_refunds(merchant, range.clone(), count)?;
     filter.check("status", total)?;
     let Some(status) = filter.word else {
         return all_of(total, AllRefunds { app, merchant, range, page: Vec::new() });
@@ -291,8 +291,8 @@ struct AllRefunds {
 impl AllRefunds {
     fn look_up(&mut self) -> Result<Option<Sequence>, Problem> {
         if self.page.is_empty() {
-            let projector = self.app.engine.projector();
-            let (_, page) = projector.newest_refunds(self.merchant, self.range.clone(), LOOKED_UP_AT_ONCE)?;
+            let read_model = self.app.engine.read_model();
+            let (_, page) = read_model.newest_refunds(self.merchant, self.range.clone(), LOOKED_UP_AT_ONCE)?;
             self.range.end = page.last().map_or(self.range.end, |oldest| oldest.0);
             self.page = page;
             self.page.reverse();

@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::{io, iter};
 
-use actors::projector::Listing;
+use actors::read_model::Listing;
 use axum::Json;
 use axum::body::{Body, Bytes};
 use axum::extract::{FromRequestParts, Query};
@@ -154,7 +154,7 @@ impl Filter {
 
     /// The part of a list that was created in the time that is asked for.
     pub fn range(&self, app: &App, list: Listing) -> Result<Range<u64>, Problem> {
-        Ok(app.engine.projector().range(list, self.from, self.to)?)
+        Ok(app.engine.read_model().range(list, self.from, self.to)?)
     }
 
     /// Which of the items in the range to read: those of the page, or all, if they are to be looked through.

@@ -112,10 +112,10 @@ impl Drop for Under {
 
 /// Writes a merchant's ledger, through the last Record of this moment. The index says which Records are its own.
 fn write(Under { app, group }: &Under, request: &Request, out: &mut dyn Out) -> Result<(), BoxError> {
-    let (projector, merchant) = (app.engine.projector(), LedgerId::Merchant(*group));
-    let through = projector.published();
+    let (read_model, merchant) = (app.engine.read_model(), LedgerId::Merchant(*group));
+    let through = read_model.published();
     let mut exporter = Exporter::new(request.clone());
-    projector.merchant(*group, |row| {
+    read_model.merchant(*group, |row| {
         exporter.know(merchant, row.id);
         for (number, recipient) in (1..).map(RecipientNumber).zip(&row.recipients) {
             exporter.know(LedgerId::Recipient(*group, number), recipient.id);
@@ -131,7 +131,7 @@ fn write(Under { app, group }: &Under, request: &Request, out: &mut dyn Out) -> 
     let mut pace = Pace::new(&app.engine);
     'journal: while after < through {
         let next = Sequence((after.0 + LOOKED_UP_AT_ONCE).min(through.0));
-        for sequence in projector.entries_between(merchant, after, next)? {
+        for sequence in read_model.entries_between(merchant, after, next)? {
             let (booked_at, mut record) = app.engine.booked_record(sequence)?;
             // Who decided at the platform is nothing to its merchants.
             record.operator = None;

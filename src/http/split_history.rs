@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use actors::projector::ListedSplit;
+use actors::read_model::ListedSplit;
 use actors::store::Sequence;
 use ledger::event::{Event, SplitKey, Terms};
 use ledger::fees::SPLIT_SETTLEMENT_DAYS;
@@ -69,7 +69,7 @@ impl SplitHistory {
             return Ok(None);
         }
         let mut found: Option<Self> = None;
-        for sequence in app.engine.projector().about(id)? {
+        for sequence in app.engine.read_model().about(id)? {
             let record = app.engine.record(sequence)?;
             for event in &record.events {
                 match (event, &mut found) {

@@ -9,7 +9,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use actors::projector::{ListedSplit, Listing};
+use actors::read_model::{ListedSplit, Listing};
 use actors::store::Sequence;
 use axum::extract::State;
 use axum::http::request::Parts;
@@ -114,9 +114,9 @@ pub async fn splits(
     let (standing, now) = app.engine.read_recipient(recipient, look).await?;
     let mut reader = Reader::new(&app, recipient, standing, now)?;
     let range = filter.range(&app, Listing::Splits(recipient))?;
-    let (newer, _) = app.engine.projector().splits_in(recipient, range.end..u64::MAX, 0, 0)?;
+    let (newer, _) = app.engine.read_model().splits_in(recipient, range.end..u64::MAX, 0, 0)?;
     let (skip, count) = filter.to_read(page);
-    let (total, listed) = app.engine.projector().splits_in(recipient, range, skip, count)?;
+    let (total, listed) = app.engine.read_model().splits_in(recipient, range, skip, count)?;
     filter.check("status", total)?;
     let mut found = Vec::with_capacity(listed.len());
     for split in listed {
@@ -164,7 +164,7 @@ enum Held {
 
 impl<'a> Reader<'a> {
     fn new(app: &'a App, recipient: LedgerId, standing: Standing, now: Timestamp) -> Result<Self, Problem> {
-        let (withdrawals, _) = app.engine.projector().withdrawals_page(recipient, Sequence(u64::MAX), 0, 0)?;
+        let (withdrawals, _) = app.engine.read_model().withdrawals_page(recipient, Sequence(u64::MAX), 0, 0)?;
         Ok(Self { app, recipient, standing, now, charge: None, withdrawals, read: HashMap::new() })
     }
 
@@ -209,9 +209,9 @@ impl<'a> Reader<'a> {
     fn withdrawal(&mut self, number: u64) -> Result<&Withdrawal, Problem> {
         if !self.read.contains_key(&number) {
             // Those that came since stand before them.
-            let projector = self.app.engine.projector();
-            let (total, _) = projector.withdrawals_page(self.recipient, Sequence(u64::MAX), 0, 0)?;
-            let (_, at) = projector.withdrawals_page(self.recipient, Sequence(u64::MAX), total - 1 - number, 1)?;
+            let read_model = self.app.engine.read_model();
+            let (total, _) = read_model.withdrawals_page(self.recipient, Sequence(u64::MAX), 0, 0)?;
+            let (_, at) = read_model.withdrawals_page(self.recipient, Sequence(u64::MAX), total - 1 - number, 1)?;
             let sequence = at.first().copied().ok_or_else(|| Problem::new(Code::Internal))?;
             self.read.insert(number, Withdrawal::requested_at(self.app, sequence)?);
         }
@@ -268,7 +268,7 @@ impl<'a> Reader<'a> {
         let mut passed = 0;
         while passed < skip && left.values().any(|left| left.is_positive()) {
             let count = usize::try_from(skip - passed).unwrap_or(usize::MAX).min(READ_AT_ONCE);
-            let (_, listed) = self.app.engine.projector().splits_page(self.recipient, passed, count)?;
+            let (_, listed) = self.app.engine.read_model().splits_page(self.recipient, passed, count)?;
             if listed.is_empty() {
                 break;
             }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use actors::projector::RecipientRow;
+use actors::read_model::RecipientRow;
 use actors::resident::Outcome;
 use axum::extract::State;
 use axum::response::Response;
@@ -117,8 +117,8 @@ impl RecipientBalance {
 
     /// The balance as the books have it.
     pub fn of_books(app: &App, ledger: LedgerId) -> Self {
-        let projector = app.engine.projector();
-        let net = |account| i64::try_from(projector.balance(ledger, account)).unwrap_or(i64::MAX);
+        let read_model = app.engine.read_model();
+        let net = |account| i64::try_from(read_model.balance(ledger, account)).unwrap_or(i64::MAX);
         Self {
             available: net(Account::Available),
             pending: net(Account::Pending),
@@ -182,17 +182,17 @@ pub async fn list(
     caller: Caller,
     PageQuery { page, search }: PageQuery,
 ) -> Result<Response, Problem> {
-    let (wanted, projector) = (search_key(&search), app.engine.projector());
-    let find = |merchant: &actors::projector::MerchantRow| {
+    let (wanted, read_model) = (search_key(&search), app.engine.read_model());
+    let find = |merchant: &actors::read_model::MerchantRow| {
         let numbered = merchant.recipients.iter().enumerate().rev();
-        let found: Vec<_> = numbered.filter(|(_, row)| projector.search_key(row).contains(&wanted)).collect();
+        let found: Vec<_> = numbered.filter(|(_, row)| read_model.search_key(row).contains(&wanted)).collect();
         let rows = found.iter().skip(usize::try_from(page.skip()).unwrap_or(usize::MAX)).take(page.count());
         (
             found.len() as u64,
             rows.map(|(number, row)| (RecipientNumber(*number as u32 + 1), (*row).clone())).collect::<Vec<_>>(),
         )
     };
-    let (total, rows) = app.engine.projector().merchant(caller.group, find).unwrap_or_default();
+    let (total, rows) = app.engine.read_model().merchant(caller.group, find).unwrap_or_default();
     let items = rows.iter().map(|(number, row)| view(&app, LedgerId::Recipient(caller.group, *number), row));
     Ok(ok(List::new(items.collect(), total, page)))
 }
@@ -262,10 +262,10 @@ pub fn find_own(app: &App, caller: Caller, id: &str) -> Result<(LedgerId, Recipi
 /// A recipient by its id, whoever's it is.
 pub fn find_recipient(app: &App, id: ObjectId) -> Option<(LedgerId, RecipientRow)> {
     let (group, number) = (app.engine.ids().group(id), app.engine.ids().recipient_number(id));
-    let find = |merchant: &actors::projector::MerchantRow| {
+    let find = |merchant: &actors::read_model::MerchantRow| {
         merchant.recipients.get((number.0 as usize).checked_sub(1)?).filter(|row| row.id == id).cloned()
     };
-    let row = app.engine.projector().merchant(group, find).flatten()?;
+    let row = app.engine.read_model().merchant(group, find).flatten()?;
     Some((LedgerId::Recipient(group, number), row))
 }
 
@@ -324,8 +324,8 @@ fn answer(app: &App, caller: Caller, record: &Record) -> Result<Response, Proble
             _ => None,
         })
         .ok_or_else(|| Problem::new(Code::Internal))?;
-    let find = |merchant: &actors::projector::MerchantRow| merchant.recipients.get(number.0 as usize - 1).cloned();
-    let row = app.engine.projector().merchant(caller.group, find).flatten();
+    let find = |merchant: &actors::read_model::MerchantRow| merchant.recipients.get(number.0 as usize - 1).cloned();
+    let row = app.engine.read_model().merchant(caller.group, find).flatten();
     let row = row.ok_or_else(|| Problem::new(Code::Internal))?;
     let profile = open(app, &row, record.personal.as_ref());
     let body = RegistrationResponse::new(&row, RecipientStatus::Draft, profile, again);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use actors::projector::SubscriptionRow;
+use actors::read_model::SubscriptionRow;
 use actors::resident::Outcome;
 use axum::extract::State;
 use axum::response::Response;
@@ -208,7 +208,7 @@ pub async fn create(
 
 /// Whether the first charge of a subscription of the caller's was paid; none while that is not known.
 pub fn first_charge_was_paid(app: &App, caller: Caller, id: ObjectId) -> Option<bool> {
-    let row = app.engine.projector().subscription(caller.ledger(), id).ok().flatten()?;
+    let row = app.engine.read_model().subscription(caller.ledger(), id).ok().flatten()?;
     match row.standing.status {
         SubscriptionStatus::Active | SubscriptionStatus::Completed => Some(true),
         SubscriptionStatus::PastDue => Some(false),
@@ -225,7 +225,7 @@ pub async fn list(
     caller: Caller,
     PageQuery { page, .. }: PageQuery,
 ) -> Result<Response, Problem> {
-    let (total, rows) = app.engine.projector().subscriptions_page(caller.ledger(), page.skip(), page.count())?;
+    let (total, rows) = app.engine.read_model().subscriptions_page(caller.ledger(), page.skip(), page.count())?;
     list_of(total, page, rows.into_iter().map(move |row| Ok(SubscriptionView::of(&app, &row))))
 }
 
@@ -247,7 +247,7 @@ pub async fn charges(
     PageQuery { page, .. }: PageQuery,
 ) -> Result<Response, Problem> {
     let id = named(&app, caller, &id)?.id;
-    let (total, opened) = app.engine.projector().subscription_charges_page(id, page.skip(), page.count())?;
+    let (total, opened) = app.engine.read_model().subscription_charges_page(id, page.skip(), page.count())?;
     list_of(total, page, opened.into_iter().map(move |sequence| Charge::opened_at(&app, sequence)?.view(&app)))
 }
 
@@ -345,7 +345,7 @@ async fn change(
 fn named(app: &App, caller: Caller, id: &str) -> Result<SubscriptionRow, Problem> {
     let not_found = || Problem::new(Code::NotFound);
     let id = ObjectId::parse(id).ok_or_else(not_found)?;
-    app.engine.projector().subscription(caller.ledger(), id)?.ok_or_else(not_found)
+    app.engine.read_model().subscription(caller.ledger(), id)?.ok_or_else(not_found)
 }
 
 /// The answer of the request that a Record carried out.
@@ -380,7 +380,7 @@ fn check(app: &App, caller: Caller, wire: &SubscriptionRequest<'_>) -> Result<Ch
 fn stored_card(app: &App, caller: Caller, token: &str) -> Result<StoredCard, Problem> {
     let stored = match ObjectId::parse(token) {
         Some(id) => {
-            app.engine.projector().stored_card(caller.ledger(), id)?.map(|row| StoredCard { id, face: row.face })
+            app.engine.read_model().stored_card(caller.ledger(), id)?.map(|row| StoredCard { id, face: row.face })
         }
         None => None,
     };

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use actors::projector::RecipientRow;
+use actors::read_model::RecipientRow;
 use actors::store::Sequence;
 use axum::extract::State;
 use axum::response::Response;
@@ -184,7 +184,7 @@ impl Withdrawal {
     /// Finds a withdrawal as it was once the Record of this sequence had taken effect.
     pub fn find_through(app: &App, id: ObjectId, through: Sequence) -> Result<Option<Self>, Problem> {
         let mut found = None;
-        for sequence in app.engine.projector().about(id)?.into_iter().filter(|sequence| *sequence <= through) {
+        for sequence in app.engine.read_model().about(id)?.into_iter().filter(|sequence| *sequence <= through) {
             let record = app.engine.record(sequence)?;
             match &mut found {
                 None => found = Self::requested_by(&record).filter(|withdrawal| withdrawal.id == id),
@@ -198,7 +198,7 @@ impl Withdrawal {
     pub fn requested_at(app: &App, sequence: Sequence) -> Result<Self, Problem> {
         let requested = Self::requested_by(&app.engine.record(sequence)?);
         let mut withdrawal = requested.ok_or_else(|| Problem::new(Code::Internal))?;
-        for sequence in app.engine.projector().about(withdrawal.id)? {
+        for sequence in app.engine.read_model().about(withdrawal.id)? {
             withdrawal.follow(&app.engine.record(sequence)?);
         }
         Ok(withdrawal)
@@ -370,7 +370,7 @@ impl Iterator for Walk {
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.read.is_empty() {
-            let page = self.app.engine.projector().withdrawals_page(self.recipient, self.before, 0, READ_AT_ONCE);
+            let page = self.app.engine.read_model().withdrawals_page(self.recipient, self.before, 0, READ_AT_ONCE);
             match page {
                 Ok((_, page)) => {
                     self.before = page.last().copied().unwrap_or(self.before);

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use actors::projector::ListedNotice;
+use actors::read_model::ListedNotice;
 use ledger::event::Event;
 use ledger::id::{GroupNumber, LedgerId, ObjectId};
 use ledger::money::Centavos;
@@ -123,7 +123,7 @@ impl Told {
             return Ok(None);
         }
         let number = app.engine.ids().object_number(id);
-        let listed = app.engine.projector().notices(group, number..number + 1)?;
+        let listed = app.engine.read_model().notices(group, number..number + 1)?;
         let Some(listed) = listed.first().filter(|_| number > 0) else { return Ok(None) };
         let told = Self::read(app, group, *listed)?;
         Ok((told.id == id).then_some(told))
@@ -193,12 +193,12 @@ impl Told {
     /// The shape of the interface, exactly.
     fn recipient(&self, app: &App) -> Result<impl Serialize + use<>, Problem> {
         let Subject::Recipient(number) = self.notice.subject else { return Err(broken()) };
-        let find = |row: &actors::projector::MerchantRow| {
+        let find = |row: &actors::read_model::MerchantRow| {
             let recipient = row.recipients.get((number.0 as usize).checked_sub(1)?)?;
             Some((recipient.id, recipient.sealed_for(), recipient.profiles.at(self.record.ordinal).cloned()))
         };
         let (id, sealed_for, profile) =
-            app.engine.projector().merchant(self.group, find).flatten().ok_or_else(broken)?;
+            app.engine.read_model().merchant(self.group, find).flatten().ok_or_else(broken)?;
         let profile: RecipientProfile =
             profile.and_then(|sealed| app.engine.keyring().open_value(sealed_for, &sealed)).unwrap_or_default();
         let kind = self.notice.kind;
@@ -249,7 +249,7 @@ impl Told {
     /// A subscription as it stood after the Record.
     fn subscription(&self, app: &App) -> Result<impl Serialize + use<>, Problem> {
         let id = self.object_id()?;
-        let mut row = app.engine.projector().subscription(self.record.owner, id)?.ok_or_else(broken)?;
+        let mut row = app.engine.read_model().subscription(self.record.owner, id)?.ok_or_else(broken)?;
         row.standing = Standing::told_by(&self.record, id).ok_or_else(broken)?;
         Ok(SubscriptionView::of(app, &row))
     }
@@ -284,7 +284,7 @@ impl Told {
         for event in &self.record.events {
             let Event::Matured { dues, .. } = event else { continue };
             for due in dues {
-                count += app.engine.projector().splits_fallen_due(recipient, due.minute, self.listed.sequence)?;
+                count += app.engine.read_model().splits_fallen_due(recipient, due.minute, self.listed.sequence)?;
             }
         }
         Ok(count)

@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use actors::outbox::{Answer, Cause, Progress, subject_digest};
-use actors::projector::WebhookRow;
+use actors::read_model::WebhookRow;
 use actors::store::Sequence;
 use axum::body::Bytes;
 use axum::http::header::{CONTENT_TYPE, HOST, USER_AGENT};
@@ -171,7 +171,7 @@ pub async fn run(app: Arc<App>, mut told: watch::Receiver<bool>) {
     let mut deliverer = Deliverer::new(app);
     let app = Arc::clone(&deliverer.app);
     app.webhooks.endpoints().clear();
-    for group in app.engine.projector().groups() {
+    for group in app.engine.read_model().groups() {
         deliverer.refresh(group);
     }
     let mut tick = tokio::time::interval(TICK);
@@ -179,8 +179,8 @@ pub async fn run(app: Arc<App>, mut told: watch::Receiver<bool>) {
     loop {
         deliverer.start_tries();
         tokio::select! {
-            () = app.engine.projector().news().came() => {
-                for group in app.engine.projector().news().take() {
+            () = app.engine.read_model().news().came() => {
+                for group in app.engine.read_model().news().take() {
                     deliverer.refresh(group);
                 }
             }
@@ -229,7 +229,7 @@ impl Deliverer {
 
     /// Takes up the endpoints of a group as its keys now say.
     fn refresh(&mut self, group: GroupNumber) {
-        let keys = self.app.engine.projector().live_keys(group);
+        let keys = self.app.engine.read_model().live_keys(group);
         let wanted: BTreeMap<ObjectId, WebhookRow> = keys
             .into_iter()
             .filter(|(_, row)| row.webhook.url.is_some())
@@ -266,9 +266,9 @@ impl Deliverer {
 
     /// An endpoint where it left off.
     fn open(&self, (group, key): EndpointId, row: &WebhookRow) -> Result<Endpoint, Problem> {
-        let projector = self.app.engine.projector();
-        let before = projector.notices_count(group, Sequence(row.since))?;
-        let count = projector.notices_count(group, Sequence(u64::MAX))?;
+        let read_model = self.app.engine.read_model();
+        let before = read_model.notices_count(group, Sequence(row.since))?;
+        let count = read_model.notices_count(group, Sequence(u64::MAX))?;
         let kept = self.app.engine.outbox().progress(group, key).unwrap_or_else(|error| {
             tracing::error!(%error, "how far webhooks were delivered can't be read: they are delivered again");
             None
@@ -328,7 +328,7 @@ impl Deliverer {
         loop {
             let wanted = self.app.webhooks.endpoints().get_mut(&id).and_then(Endpoint::wanted);
             let Some((next, most)) = wanted else { return Ok(()) };
-            let listed = self.app.engine.projector().notices(id.0, next..next + most as u64)?;
+            let listed = self.app.engine.read_model().notices(id.0, next..next + most as u64)?;
             let has_all = listed.len() < most;
             for listed in listed {
                 let told = Told::read(&self.app, id.0, listed)?;
@@ -463,9 +463,9 @@ impl From<Problem> for Failure {
 
 async fn attempt(app: &App, id: EndpointId, number: u64, addresses: &Addresses) -> Result<u16, Failure> {
     let (group, key) = id;
-    let row = app.engine.projector().api_key(key).filter(|row| !row.revoked).ok_or(Failure::NoAddress)?.webhook;
+    let row = app.engine.read_model().api_key(key).filter(|row| !row.revoked).ok_or(Failure::NoAddress)?.webhook;
     let target = Target::parse(row.url.as_deref().ok_or(Failure::NoAddress)?)?;
-    let listed = app.engine.projector().notices(group, number..number + 1).map_err(Problem::from)?;
+    let listed = app.engine.read_model().notices(group, number..number + 1).map_err(Problem::from)?;
     let told = Told::read(app, group, *listed.first().ok_or(Failure::Unwritten("missing"))?)?;
     let body = serde_json::to_vec(&told.body(app)?).map_err(|_| Failure::Unwritten("unwritable"))?;
     let _until_it_has_ended = app.webhooks.body_room.take(id, body.len()).ok_or(Failure::NoRoom)?;

@@ -336,7 +336,7 @@ async fn health_and_metrics_need_no_credential() {
         "centavo_gate_wait_seconds_count",
         "centavo_permits_free{class=\"door\"}",
         "centavo_permits_free{class=\"inside\"}",
-        "centavo_projector_lag_seconds_count",
+        "centavo_read_model_lag_seconds_count",
         "centavo_actors_awake{kind=\"merchant\"}",
         "centavo_http_request_seconds_count",
         "centavo_http_requests_total{route=\"/api/card\",method=\"POST\",status=\"2xx\"}",

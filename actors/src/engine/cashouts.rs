@@ -184,7 +184,7 @@ impl Engine {
     async fn find_cashout(&self, id: ObjectId, open: &OpenCashout, now: Timestamp) -> Result<Found, LoadError> {
         let Some(rails) = &self.rails else { return Ok(Found::Unknown) };
         let mut destination: Option<PixDestination> = None;
-        for sequence in self.projector().about(id)? {
+        for sequence in self.read_model().about(id)? {
             let record = self.record(sequence)?;
             if has_ended(&record, id) {
                 return Ok(Found::EndedBefore);

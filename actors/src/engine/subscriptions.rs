@@ -76,11 +76,11 @@ impl Engine {
     /// Charges one subscription; true when that was decided now.
     async fn bill(&self, group: GroupNumber, due: Due) -> Result<bool, NotBilled> {
         let merchant = LedgerId::Merchant(group);
-        let row = self.shared.projector.subscription(merchant, due.id)?.ok_or(NotBilled::Missing)?;
+        let row = self.shared.read_model.subscription(merchant, due.id)?.ok_or(NotBilled::Missing)?;
         let card = match &row.terms.card {
             None => None,
             Some(card) => {
-                let stored = self.shared.projector.stored_card(merchant, card.id)?.ok_or(NotBilled::Missing)?;
+                let stored = self.shared.read_model.stored_card(merchant, card.id)?.ok_or(NotBilled::Missing)?;
                 let token = self.keyring.open_secret(SealedFor::card_token(card.id), &stored.token);
                 let token = token.and_then(|token| String::from_utf8(token).ok());
                 Some(ChargedCard::Kept(CardToken(token.ok_or(NotBilled::Token)?)))

@@ -198,7 +198,7 @@ impl Engine {
     fn registered_account(&self, recipient: LedgerId) -> Option<BankAccount> {
         let LedgerId::Recipient(group, number) = recipient else { return None };
         let place = (number.0 as usize).checked_sub(1)?;
-        let row = self.shared.projector.merchant(group, |row| row.recipients.get(place).cloned()).flatten()?;
+        let row = self.shared.read_model.merchant(group, |row| row.recipients.get(place).cloned()).flatten()?;
         let profile: RecipientProfile = self.keyring.open_value(row.sealed_for(), row.profiles.current()?)?;
         profile.bank
     }

@@ -19,7 +19,7 @@ use crate::clock::Clock;
 use crate::load::LoadError;
 use crate::metrics::Metrics;
 use crate::priority;
-use crate::projector::Projector;
+use crate::read_model::ReadModel;
 use crate::snapshots;
 use crate::store::{Monitor, Partition, Sequence, Store, StoreError, WaitFor};
 
@@ -77,7 +77,7 @@ pub struct JournalParts {
     /// The time of booking.
     pub clock: Arc<Clock>,
     /// The readers' view.
-    pub projector: Arc<Projector>,
+    pub read_model: Arc<ReadModel>,
     /// What is measured.
     pub metrics: Arc<Metrics>,
     /// Where the replies of a block are let go together: a caller that is woken from one of its own threads wakes at a lower cost.
@@ -197,7 +197,7 @@ fn perform(
             let begun = Instant::now();
             {
                 let _waiting = monitor.begin(WaitFor::Publish);
-                parts.projector.publish(&records)?;
+                parts.read_model.publish(&records)?;
             }
             parts.metrics.publish_seconds.observe(begun.elapsed().as_secs_f64());
         }

@@ -9,7 +9,7 @@ use ledger::record::Record;
 use super::{Promise, VerifyError, broken};
 use crate::index::RunCheck;
 use crate::names::Names;
-use crate::projector::{self, KeptPage};
+use crate::read_model::{self, KeptPage};
 use crate::store::{Sequence, Store, StoreError};
 
 /// How many of each were found whole and how many cannot be used. The latter are made again at the next start.
@@ -35,7 +35,7 @@ pub(super) struct Derived<'a> {
 
 impl<'a> Derived<'a> {
     pub(super) fn new(store: &'a dyn Store) -> Result<Self, StoreError> {
-        let kept = projector::kept(store)?;
+        let kept = read_model::kept(store)?;
         let all = kept.len();
         let mut pages: Vec<KeptPage> = kept.into_iter().flatten().collect();
         pages.reverse();

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use actors::index::IndexOptions;
 use actors::journal::{Input, Machine, Output, Room, RoomLimits, Sender, Submission};
-use actors::projector::{KeyFound, Projector};
+use actors::read_model::{KeyFound, ReadModel};
 use actors::resident::{Effects, KeyLookup, Order, Outcome, Resident};
 use actors::seal::Keyring;
 use actors::store::{Block, ChunkKey, Head, MemoryStore, Sequence, Store, cut};
@@ -163,17 +163,17 @@ fn deliver(recipient: &mut Resident<RecipientState>, records: &[(Sequence, Arc<R
 
 /// The readers' view and the index.
 #[inline(never)]
-fn publish(projector: &Projector, records: &[(Sequence, Arc<Record>)]) {
-    projector.publish(records).expect("the index has room");
+fn publish(read_model: &ReadModel, records: &[(Sequence, Arc<Record>)]) {
+    read_model.publish(records).expect("the index has room");
 }
 
 /// The door with an idempotency key that nobody used: its digests, and that no Record has it.
 #[inline(never)]
-fn key(projector: &Projector, keyring: &Keyring, owner: LedgerId, sent: &[u8]) -> KeyFound {
+fn key(read_model: &ReadModel, keyring: &Keyring, owner: LedgerId, sent: &[u8]) -> KeyFound {
     let key = keyring.fingerprint("idempotency-key", &[b"account", b"route", sent]);
     let body = keyring.fingerprint("idempotency-body", &[&BODY, &[]]);
     assert_ne!(key, body);
-    projector.find_key(owner, key).expect("the index can be read")
+    read_model.find_key(owner, key).expect("the index can be read")
 }
 
 type Journal = Machine<(), LedgerId>;
@@ -223,7 +223,7 @@ pub(crate) struct World {
     room: Arc<Room>,
     journal: Journal,
     keyring: Arc<Keyring>,
-    projector: Projector,
+    read_model: ReadModel,
     shops: Vec<Shop>,
     now: Timestamp,
     charges: u64,
@@ -236,13 +236,13 @@ impl World {
         let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
         let keyring = Arc::new(Keyring::open([7; 32], Arc::clone(&store)).unwrap());
         let keys = Arc::clone(&keyring);
-        let projector = Projector::open(store, keys, str::to_lowercase, index, |_, _| {}).unwrap();
+        let read_model = ReadModel::open(store, keys, str::to_lowercase, index, |_, _| {}).unwrap();
         let mut world = Self {
             ids: IdKey::new([3; 16]),
             room: Room::new(RoomLimits::default()),
             journal: Machine::new(Head::EMPTY),
             keyring,
-            projector,
+            read_model,
             shops: Vec::new(),
             now: Timestamp(1_790_000_000_000),
             charges: 0,
@@ -339,7 +339,7 @@ impl World {
 
     /// Commands of merchants become one block, which is told to everybody, as the journal's thread does it.
     fn pass(&mut self, commands: Vec<(usize, MerchantCommand, Option<Idempotency>)>) {
-        let Self { ids, room, journal, projector, shops, now, meter, .. } = self;
+        let Self { ids, room, journal, read_model, shops, now, meter, .. } = self;
         let (mut submissions, mut bytes) = (Vec::new(), Vec::with_capacity(4_096));
         for (shop, asked, idempotency) in commands {
             let Shop { group, law, merchant, .. } = &mut shops[shop];
@@ -363,7 +363,7 @@ impl World {
                     let recipient = &mut shops[group.0 as usize].recipients[number.0 as usize - 1];
                     meter.count(Stage::Deliver, || deliver(recipient, &records));
                 }
-                Output::Publish(records) => meter.count(Stage::Publish, || publish(projector, &records)),
+                Output::Publish(records) => meter.count(Stage::Publish, || publish(read_model, &records)),
                 Output::Durable { inbox: LedgerId::Merchant(group), ordinal } => {
                     shops[group.0 as usize].durable.store(ordinal, Ordering::Release);
                 }
@@ -375,10 +375,10 @@ impl World {
 
     /// So many keys that nobody used are looked up.
     fn look_up(&mut self, count: u64) {
-        let Self { projector, keyring, shops, meter, .. } = self;
+        let Self { read_model, keyring, shops, meter, .. } = self;
         for number in 0..count {
             let (owner, sent) = (LedgerId::Merchant(shops[0].group), number.to_be_bytes());
-            let found = meter.count(Stage::Key, || key(projector, keyring, owner, &sent));
+            let found = meter.count(Stage::Key, || key(read_model, keyring, owner, &sent));
             assert!(found.sequence.is_none() && found.looked_up_through > 0);
         }
     }
@@ -390,7 +390,7 @@ impl World {
             for (recipient, amount) in shop.recipients.iter().zip(PARTS) {
                 let (books, total) = (recipient.books(), charges * amount);
                 assert_eq!(books.pending() + books.available(), Centavos(total), "{:?}", recipient.ledger());
-                let seen = |account| self.projector.balance(recipient.ledger(), account);
+                let seen = |account| self.read_model.balance(recipient.ledger(), account);
                 assert_eq!(seen(Account::Pending) + seen(Account::Available), i128::from(total));
             }
             assert!(shop.merchant.books() == &shop.law && shop.merchant.is_settled());
@@ -415,7 +415,7 @@ pub(crate) fn measure(kind: Kind) -> BTreeMap<Stage, Asked> {
     let mut asked = world.meter.0.take().expect("it was just told to count");
     let mut world = World::open(RUNS);
     world.charge(kind, CHARGES);
-    world.projector.settle();
+    world.read_model.settle();
     world.meter = Meter(Some(BTreeMap::new()));
     counted_keys(&mut world);
     asked.extend(world.meter.0.take().expect("it was just told to count"));

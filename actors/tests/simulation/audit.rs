@@ -15,7 +15,7 @@ use ledger::record::Record;
 use ledger::time::Timestamp;
 
 use crate::actor::{Answer, Core, Reply, Standing};
-use crate::projector::KEY_LIFE_MS;
+use crate::read_model::KEY_LIFE_MS;
 
 /// What an acknowledged Record promised a recipient: how much, and from when it is available.
 #[derive(Clone, Copy)]

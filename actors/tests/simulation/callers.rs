@@ -213,7 +213,7 @@ impl Callers {
             Reply::Outcome(Outcome::KeyTaken) => {
                 world.coverage.saw("key taken");
                 let seen = answer.key.map_or(u64::MAX, |key| key.looked_up_through);
-                let published = world.projector.ordinal(answer.ledger);
+                let published = world.read_model.ordinal(answer.ledger);
                 self.callers[at].next = Some(intent);
                 ensure(published > seen, || {
                     format!("a key is taken after {seen}, but a new look-up sees no further than {published}")
@@ -235,17 +235,17 @@ impl Callers {
         world: &mut World,
     ) -> Result<Option<Option<KeyLookup>>, String> {
         let Some(idempotency) = intent.key else { return Ok(Some(None)) };
-        if let Some(record) = world.projector.answer_to(idempotency.key, world.now) {
+        if let Some(record) = world.read_model.answer_to(idempotency.key, world.now) {
             world.coverage.saw("key answered by replay");
             world.check_delivered(&record)?;
             world.audit.acknowledge(&record)?;
             self.learn(at, intent.clone(), charge, &record, world)?;
             return Ok(None);
         }
-        if world.projector.has_outlived(idempotency.key, world.now) {
+        if world.read_model.has_outlived(idempotency.key, world.now) {
             world.coverage.saw("key used again after its life");
         }
-        let seen = world.projector.ordinal(LedgerId::Merchant(self.callers[at].group));
+        let seen = world.read_model.ordinal(LedgerId::Merchant(self.callers[at].group));
         let looked_up_through = if world.defect == Some(Defect::ClaimsKeysLookedUp) { u64::MAX } else { seen };
         Ok(Some(Some(KeyLookup { idempotency, looked_up_through })))
     }
@@ -287,7 +287,7 @@ impl Callers {
         let number = self.callers[at].group;
         match action {
             Action::Register { document, .. } => {
-                let id = world.projector.recipient(number, fingerprint(u64::from(*document), number.0));
+                let id = world.read_model.recipient(number, fingerprint(u64::from(*document), number.0));
                 ensure(id.is_some(), || format!("document {document} is registered, but nobody finds it"))
             }
             Action::Submit { .. } => Ok(()),

@@ -16,7 +16,7 @@ mod callers;
 mod chance;
 mod coverage;
 mod model;
-mod projector;
+mod read_model;
 mod readers;
 mod world;
 

@@ -8,8 +8,8 @@ use std::sync::{Arc, OnceLock, Weak};
 
 use actors::index::IndexOptions;
 use actors::load::{self, LargeRecords};
-use actors::projector::{
-    ChargeFilter, ChargeStatus, KeyFound, ListedOperation, ListedSplit, Projector, Waiting, WaitingItem,
+use actors::read_model::{
+    ChargeFilter, ChargeStatus, KeyFound, ListedOperation, ListedSplit, ReadModel, Waiting, WaitingItem,
 };
 use actors::resident::{Books, Resident};
 use actors::seal::Keyring;
@@ -32,7 +32,7 @@ type Published = Vec<(Sequence, Arc<Record>)>;
 const OPTIONS: IndexOptions = IndexOptions { records_per_run: 8, runs_merged: 3 };
 
 pub(crate) struct Readers {
-    projector: Projector,
+    read_model: ReadModel,
     store: Arc<Meddling>,
     /// Blocks that were published and that it was not told of yet.
     behind: Mutex<VecDeque<Published>>,
@@ -45,9 +45,9 @@ impl Readers {
         let store = Arc::new(Meddling::new(store.clone()));
         let keyring = Keyring::open([7; 32], Arc::new(MemoryStore::new())).map_err(|error| error.to_string())?;
         let shared: Arc<dyn Store> = Arc::<Meddling>::clone(&store);
-        let projector = Projector::open(shared, Arc::new(keyring), str::to_owned, OPTIONS, |_, _| {}).map_err(told)?;
-        projector.settle();
-        let readers = Arc::new(Self { projector, store, behind: Mutex::default(), defect });
+        let read_model = ReadModel::open(shared, Arc::new(keyring), str::to_owned, OPTIONS, |_, _| {}).map_err(told)?;
+        read_model.settle();
+        let readers = Arc::new(Self { read_model, store, behind: Mutex::default(), defect });
         let _first = readers.store.readers.set(Arc::downgrade(&readers));
         Ok(readers)
     }
@@ -68,8 +68,8 @@ impl Readers {
     pub(crate) fn follow(&self) -> Result<(), String> {
         let next = self.behind.lock().pop_front();
         if let Some(records) = next {
-            self.projector.publish(&records).map_err(told)?;
-            self.projector.settle();
+            self.read_model.publish(&records).map_err(told)?;
+            self.read_model.settle();
         }
         Ok(())
     }
@@ -78,7 +78,7 @@ impl Readers {
     pub(crate) fn keep(&self, blocks_meanwhile: usize, is_lossy: bool) -> Result<(), String> {
         *self.store.meddling.lock() =
             Meddle { blocks_meanwhile, loses_page: is_lossy && self.defect == Some(Defect::LosesOnePage) };
-        let kept = self.projector.keep().map_err(told);
+        let kept = self.read_model.keep().map_err(told);
         *self.store.meddling.lock() = Meddle::default();
         kept
     }
@@ -91,19 +91,24 @@ impl Readers {
         let expected = Expected::of(audit);
         let latest_ms = audit.records().map(|(_, record)| record.effective_at.0).max().unwrap_or_default();
         let waiting: Vec<_> = expected.waiting.values().cloned().collect();
-        same("what waits for", &"operators", &self.projector.waiting(|_| true, usize::MAX), &(waiting.len(), waiting))?;
+        same(
+            "what waits for",
+            &"operators",
+            &self.read_model.waiting(|_| true, usize::MAX),
+            &(waiting.len(), waiting),
+        )?;
         let by_operators = |of: Option<GroupNumber>| -> Vec<_> {
             let asked = expected.by_operators.iter().rev();
             asked.filter(|(group, _)| of.is_none() || of == *group).map(|(_, sequence)| *sequence).collect()
         };
         for group in [None].into_iter().chain(audit.groups().map(|(group, _)| Some(*group))) {
             paged("what operators did to", &group, &by_operators(group), |skip, count| {
-                self.projector.audit_page(group, skip, count).map_err(told)
+                self.read_model.audit_page(group, skip, count).map_err(told)
             })?;
         }
         for (group, books) in audit.groups() {
             for (ledger, balances) in books.ledgers() {
-                same("the balances of", ledger, &self.projector.balances(*ledger), balances)?;
+                same("the balances of", ledger, &self.read_model.balances(*ledger), balances)?;
             }
             let filter = |status| ChargeFilter { status, ..ChargeFilter::default() };
             let statuses =
@@ -113,14 +118,14 @@ impl Readers {
                 let charges = charges.filter(|charge| status.is_none_or(|status| status == charge.status));
                 let charges: Vec<_> = charges.map(|charge| charge.opened).collect();
                 paged("the charges of", group, &charges, |skip, count| {
-                    self.projector.charges_page(*group, &filter(status), skip, count).map_err(told)
+                    self.read_model.charges_page(*group, &filter(status), skip, count).map_err(told)
                 })?;
             }
             let merchant = LedgerId::Merchant(*group);
             let lines = expected.operations.get(group).map_or(&[][..], Vec::as_slice);
             let lines: Vec<_> = lines.iter().rev().copied().collect();
             paged("the operations of", &merchant, &lines, |skip, count| {
-                self.projector.operations_page(merchant, skip, count).map_err(told)
+                self.read_model.operations_page(merchant, skip, count).map_err(told)
             })?;
         }
         for ledger in audit.ledgers() {
@@ -131,18 +136,18 @@ impl Readers {
             }
             let splits = expected.splits_of(ledger);
             paged("the splits of", &ledger, &splits, |skip, count| {
-                self.projector.splits_page(ledger, skip, count).map_err(told)
+                self.read_model.splits_page(ledger, skip, count).map_err(told)
             })?;
         }
         for (id, about) in &expected.about {
-            same("the Records about", id, &self.projector.about(*id).map_err(told)?, about)?;
+            same("the Records about", id, &self.read_model.about(*id).map_err(told)?, about)?;
         }
         for (sequence, record) in audit.last_of_each_key() {
             let Some(idempotency) = record.idempotency else { continue };
             let is_kept = latest_ms - record.effective_at.0 < IDEMPOTENCY_KEPT_MS;
             let looked_up_through = audit.ordinal(record.owner);
             let known = KeyFound { sequence: is_kept.then_some(sequence), looked_up_through };
-            let found = self.projector.find_key(record.owner, idempotency.key).map_err(told)?;
+            let found = self.read_model.find_key(record.owner, idempotency.key).map_err(told)?;
             same("the key", &idempotency.key, &found, &known)?;
         }
         Ok(())
@@ -150,8 +155,8 @@ impl Readers {
 
     /// A state that is built from what the index says is the one that all Records make, each read.
     fn check_state<B: Books>(&self, audit: &Audit, ledger: LedgerId) -> Result<(), String> {
-        let (store, large, through) = (&*self.store, LargeRecords::default(), self.projector.published());
-        let built = load::resident::<B>(store, &self.projector, &large, ledger, through, Arc::default());
+        let (store, large, through) = (&*self.store, LargeRecords::default(), self.read_model.published());
+        let built = load::resident::<B>(store, &self.read_model, &large, ledger, through, Arc::default());
         let mut read = Resident::<B>::new(ledger, ledger.group().unwrap_or_default(), Arc::default());
         audit.records_of(ledger).for_each(|(sequence, record)| read.replay(sequence, record));
         same("the state of", &ledger, built.map_err(told)?.books(), read.books())

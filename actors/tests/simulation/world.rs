@@ -26,7 +26,7 @@ use crate::audit::{Audit, ensure, recipients_in};
 use crate::callers::Callers;
 use crate::chance::Chance;
 use crate::coverage::Coverage;
-use crate::projector::Projector;
+use crate::read_model::ReadModel;
 use crate::readers::Readers;
 
 /// A defect that a run is given on purpose, to see that it is found. The product has none of them: they sit in the shell that
@@ -183,7 +183,7 @@ pub(crate) struct World {
     pub(crate) now: Timestamp,
     pub(crate) ids: IdKey,
     pub(crate) room: Arc<Room>,
-    pub(crate) projector: Projector,
+    pub(crate) read_model: ReadModel,
     pub(crate) audit: Audit,
     pub(crate) coverage: Coverage,
     pub(crate) defect: Option<Defect>,
@@ -245,7 +245,7 @@ impl World {
             now: Timestamp(1_700_000_000_000),
             ids: IdKey::new([7; 16]),
             room: Room::new(limits),
-            projector: Projector::default(),
+            read_model: ReadModel::default(),
             audit: Audit::new(),
             coverage: Coverage::default(),
             defect,
@@ -477,7 +477,7 @@ impl World {
             Output::Write(block) => self.hand_out(block),
             Output::Publish(records) => {
                 for (sequence, record) in &records {
-                    self.projector.publish(*sequence, record)?;
+                    self.read_model.publish(*sequence, record)?;
                 }
                 if let Some(readers) = &self.readers {
                     readers.publish(records);
@@ -496,7 +496,7 @@ impl World {
             Output::Release(answer) => self.release(answer, callers),
             Output::Opened { inbox, through } => {
                 self.note(|_| format!("  opened {inbox:?} through {}", through.0));
-                let published = self.projector.through();
+                let published = self.read_model.through();
                 ensure(through.0 == published, || format!("opened through {}, published {published}", through.0))?;
                 if let Some(actor) = self.actors.get_mut(&inbox) {
                     actor.stage = Stage::Loading(through);
@@ -815,7 +815,7 @@ impl World {
         let has_left = actor.stage == Stage::Leaving && actor.outgoing.is_empty();
         match outgoing {
             Outgoing::Journal(Input::Keep(snapshot)) if self.defect == Some(Defect::SnapshotsJumpTheQueue) => {
-                let published = Sequence(self.projector.through());
+                let published = Sequence(self.read_model.through());
                 self.keep(*snapshot, published)?;
             }
             Outgoing::Journal(input) => self.tell(Some(input)),
@@ -1034,9 +1034,9 @@ impl World {
         if self.is_full {
             self.coverage.saw("crash on a full disk");
         }
-        self.projector = Projector::default();
+        self.read_model = ReadModel::default();
         for (sequence, record) in self.audit.records() {
-            self.projector.publish(sequence, record)?;
+            self.read_model.publish(sequence, record)?;
         }
         callers.process_died();
         Ok(())

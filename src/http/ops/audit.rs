@@ -78,13 +78,13 @@ pub async fn list(
     OfMerchant(group): OfMerchant,
     PageQuery { page, .. }: PageQuery,
 ) -> Result<Response, Problem> {
-    let (total, sequences) = app.engine.projector().audit_page(group, page.skip(), page.count())?;
+    let (total, sequences) = app.engine.read_model().audit_page(group, page.skip(), page.count())?;
     list_of(total, page, sequences.into_iter().map(move |sequence| row(&app, sequence)))
 }
 
 fn row(app: &App, sequence: Sequence) -> Result<AuditRow, Problem> {
     let record = app.engine.record(sequence)?;
-    let merchant = record.owner.group().and_then(|group| app.engine.projector().merchant(group, |row| row.id));
+    let merchant = record.owner.group().and_then(|group| app.engine.read_model().merchant(group, |row| row.id));
     let (action, kind, id, notes) = told(app, &record).ok_or_else(|| Problem::new(Code::Internal))?;
     Ok(AuditRow {
         at: time(record.effective_at),
@@ -103,7 +103,7 @@ type Told = (&'static str, &'static str, Option<ObjectId>, Option<String>);
 
 /// What was done, to what, and why. An event that no operator asks for tells nothing.
 fn told(app: &App, record: &Record) -> Option<Told> {
-    let merchant = || record.owner.group().and_then(|group| app.engine.projector().merchant(group, |row| row.id));
+    let merchant = || record.owner.group().and_then(|group| app.engine.read_model().merchant(group, |row| row.id));
     let recipient = |number| recipient_id(app, LedgerId::Recipient(record.owner.group()?, number));
     record.events.iter().find_map(|event| match event {
         Event::MerchantOpened { id, .. } => Some(("create", "merchant", Some(*id), None)),

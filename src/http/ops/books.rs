@@ -111,13 +111,13 @@ pub async fn trial_balance(State(app): State<Arc<App>>, _: Operator, parts: Part
 }
 
 fn by_ledger(app: &App, page: Page) -> TrialBalance {
-    let found = app.engine.projector().trial_balance_page(page.skip(), page.count());
+    let found = app.engine.read_model().trial_balance_page(page.skip(), page.count());
     let rows = found.rows.iter().map(|(ledger, account, balance)| account_row(app, *ledger, *account, *balance));
     TrialBalance::of(found.through, found.is_balanced, rows.collect(), found.total, page)
 }
 
 fn by_account(app: &App, page: Page) -> TrialBalance {
-    let (through, is_balanced, sums) = app.engine.projector().totals();
+    let (through, is_balanced, sums) = app.engine.read_model().totals();
     let total = sums.len() as u64;
     let skip = usize::try_from(page.skip()).unwrap_or(usize::MAX);
     let sums = sums.into_iter().skip(skip).take(page.count());
@@ -144,7 +144,7 @@ impl AccountRow {
     responses((status = 200, body = Items<AccountRow>)))]
 pub async fn accounts(State(app): State<Arc<App>>, _: Operator, PathId(id): PathId) -> Result<Response, Problem> {
     let ledger = find(&app, &id)?;
-    let balances = app.engine.projector().balances(ledger);
+    let balances = app.engine.read_model().balances(ledger);
     let items: Vec<_> =
         balances.iter().map(|(account, balance)| account_row(&app, ledger, *account, *balance)).collect();
     let total = items.len();
@@ -171,7 +171,7 @@ pub async fn entries(
     PageQuery { page, .. }: PageQuery,
 ) -> Result<Response, Problem> {
     let ledger = find(&app, &id)?;
-    let (total, sequences) = app.engine.projector().entries_page(ledger, page.skip(), page.count())?;
+    let (total, sequences) = app.engine.read_model().entries_page(ledger, page.skip(), page.count())?;
     list_of(total, page, sequences.into_iter().map(move |sequence| entry_row(&app, ledger, sequence)))
 }
 
@@ -204,7 +204,7 @@ pub(super) fn find(app: &App, name: &str) -> Result<LedgerId, Problem> {
 
 /// The outside name of a ledger.
 pub fn ledger_name(app: &App, ledger: LedgerId) -> String {
-    let merchant = ledger.group().and_then(|group| app.engine.projector().merchant(group, |row| row.id));
+    let merchant = ledger.group().and_then(|group| app.engine.read_model().merchant(group, |row| row.id));
     let uuid = |id: Option<ObjectId>| id.unwrap_or_default().uuid();
     match ledger {
         LedgerId::Merchant(_) => format!("M-{}", uuid(merchant)),

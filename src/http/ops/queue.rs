@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use actors::projector::{Waiting, WaitingItem};
+use actors::read_model::{Waiting, WaitingItem};
 use axum::extract::{FromRequestParts, State};
 use axum::http::request::Parts;
 use axum::response::Response;
@@ -121,7 +121,7 @@ pub async fn get(
             && group.is_none_or(|group| item.ledger.group() == Some(group))
             && kind.is_none_or(|kind| kind == kind_name(&item.what))
     };
-    let (total, oldest) = app.engine.projector().waiting(is_wanted, ITEMS_MAX);
+    let (total, oldest) = app.engine.read_model().waiting(is_wanted, ITEMS_MAX);
     let items = oldest.into_iter().map(|item| view(&app, &item)).collect::<Result<_, _>>()?;
     Ok(ok(Queue { items, total }))
 }
@@ -139,7 +139,7 @@ fn kind_name(what: &Waiting) -> &'static str {
 fn view(app: &App, item: &WaitingItem) -> Result<QueueItem, Problem> {
     let failed = || Problem::new(Code::Internal);
     let group = item.ledger.group().ok_or_else(failed)?;
-    let merchant = app.engine.projector().merchant(group, |row| row.id).ok_or_else(failed)?;
+    let merchant = app.engine.read_model().merchant(group, |row| row.id).ok_or_else(failed)?;
     let mut view = QueueItem {
         kind: kind_name(&item.what),
         id: item.id.uuid().to_string(),

@@ -7,7 +7,7 @@ use ledger::personal::Sealed;
 use ledger::record::Record;
 use ledger::recurrence::{Standing, SubscriptionTerms};
 
-use super::Projector;
+use super::ReadModel;
 use crate::index::IndexKey;
 use crate::load::LoadError;
 use crate::store::Sequence;
@@ -49,7 +49,7 @@ impl SubscriptionRow {
     }
 }
 
-impl Projector {
+impl ReadModel {
     /// A merchant's subscription; none when it has none of this id.
     pub fn subscription(&self, merchant: LedgerId, id: ObjectId) -> Result<Option<SubscriptionRow>, LoadError> {
         let about = self.about(id)?;

@@ -151,7 +151,7 @@ mod tests {
     use ledger::time::Timestamp;
 
     use super::*;
-    use crate::projector::{ApiKeyRow, RecipientRow, Versions, WebhookRow};
+    use crate::read_model::{ApiKeyRow, RecipientRow, Versions, WebhookRow};
 
     #[test]
     fn who_rests_is_packed_and_comes_back_as_it_was() {

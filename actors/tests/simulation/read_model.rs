@@ -1,4 +1,4 @@
-//! What readers see of the journal: only what was published. It stands in for the projector and the index.
+//! What readers see of the journal: only what was published. It stands in for the read model and the index.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,14 +13,14 @@ use ledger::time::Timestamp;
 pub(crate) const KEY_LIFE_MS: i64 = 24 * 60 * 60 * 1000;
 
 #[derive(Default)]
-pub(crate) struct Projector {
+pub(crate) struct ReadModel {
     through: u64,
     keys: BTreeMap<Fingerprint, Arc<Record>>,
     ordinals: BTreeMap<LedgerId, u64>,
     recipients: BTreeMap<(GroupNumber, Fingerprint), ObjectId>,
 }
 
-impl Projector {
+impl ReadModel {
     pub(crate) fn publish(&mut self, sequence: Sequence, record: &Arc<Record>) -> Result<(), String> {
         if sequence.0 != self.through + 1 {
             return Err(format!("published {} after {}", sequence.0, self.through));

@@ -13,7 +13,7 @@ use ledger::recipient::Credit;
 use ledger::record::{IDEMPOTENCY_KEPT_MS, Record};
 use ledger::time::{Minute, Timestamp};
 
-use super::Projector;
+use super::ReadModel;
 use crate::index::{ChargeList, IndexKey};
 use crate::load::{self, LoadError};
 use crate::store::Sequence;
@@ -101,7 +101,7 @@ pub struct KeyFound {
 }
 
 /// Every list is of what was published when it was asked for; a charge that is opened meanwhile moves the pages of older ones.
-impl Projector {
+impl ReadModel {
     /// An idempotency key of an owner.
     pub fn find_key(&self, owner: LedgerId, key: Fingerprint) -> Result<KeyFound, LoadError> {
         // First the ordinal: the keys of the Records through it are in the index.
@@ -138,7 +138,7 @@ impl Projector {
         }
     }
 
-    /// How many cashouts a merchant has in a range (see [`Projector::range`]), and the Records that created those on the page that
+    /// How many cashouts a merchant has in a range (see [`ReadModel::range`]), and the Records that created those on the page that
     /// begins `skip` from the newest.
     pub fn cashouts_page(
         &self,
@@ -241,7 +241,7 @@ impl Projector {
         self.splits_in(recipient, 0..u64::MAX, skip, count)
     }
 
-    /// The same of the splits in a range (see [`Projector::range`]).
+    /// The same of the splits in a range (see [`ReadModel::range`]).
     pub fn splits_in(
         &self,
         recipient: LedgerId,
@@ -377,7 +377,7 @@ impl Projector {
         self.operations_in(merchant, 0..u64::MAX, skip, count)
     }
 
-    /// The same of the lines in a range (see [`Projector::range`]).
+    /// The same of the lines in a range (see [`ReadModel::range`]).
     pub fn operations_in(
         &self,
         merchant: LedgerId,
@@ -407,7 +407,7 @@ impl Projector {
         Ok((total, page))
     }
 
-    /// How many refunds a merchant asked for in a range (see [`Projector::range`]), and the newest of these Records, newest first.
+    /// How many refunds a merchant asked for in a range (see [`ReadModel::range`]), and the newest of these Records, newest first.
     pub fn newest_refunds(
         &self,
         merchant: LedgerId,

@@ -18,7 +18,7 @@ use minicbor::{Decode, Encode};
 
 use super::accounts::{ApiKeyRow, MerchantRow, RecipientRow, Versions, WebhookRow};
 use super::waiting::Waiting;
-use super::{Accounts, Books, Ordinals, Projector};
+use super::{Accounts, Books, Ordinals, ReadModel};
 use crate::dues::{Dues, Hint};
 use crate::load::LoadError;
 use crate::store::{Partition, Sequence, Store, StoreError};
@@ -233,7 +233,7 @@ fn balances(kept: Vec<KeptBalance>) -> Balances {
     balances.collect()
 }
 
-impl Projector {
+impl ReadModel {
     /// True when so much was folded since the pages were kept that they should be kept again.
     pub fn wants_keeping(&self) -> bool {
         let folding = self.folding.lock();

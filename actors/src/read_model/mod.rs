@@ -46,7 +46,7 @@ const PACKED_AT_ONCE: usize = 8;
 const RECORDS_AT_ONCE: usize = 64;
 
 /// See the module.
-pub struct Projector {
+pub struct ReadModel {
     store: Arc<dyn Store>,
     keyring: Arc<Keyring>,
     ids: IdKey,
@@ -198,7 +198,7 @@ impl Ordinals {
     }
 }
 
-impl Projector {
+impl ReadModel {
     /// The view of a store: its pages, and the journal's tail after them. `fold_name` prepares names for search; `progress` is told
     /// how many Records of how many were read again.
     pub fn open(
@@ -208,7 +208,7 @@ impl Projector {
         options: IndexOptions,
         progress: impl Fn(u64, u64),
     ) -> Result<Self, LoadError> {
-        let projector = Self {
+        let read_model = Self {
             index: Index::open(Arc::clone(&store), options)?,
             store,
             ids: keyring.id_key(),
@@ -224,9 +224,9 @@ impl Projector {
             published: AtomicU64::new(0),
             latest_ms: AtomicI64::new(i64::MIN),
         };
-        projector.load_pages()?;
-        projector.catch_up(progress)?;
-        Ok(projector)
+        read_model.load_pages()?;
+        read_model.catch_up(progress)?;
+        Ok(read_model)
     }
 
     /// Folds the Records that became durable, in order. A large block is folded in parts, between which readers have their turn; their
@@ -504,19 +504,19 @@ mod tests {
     use super::*;
     use crate::store::MemoryStore;
 
-    fn projector() -> Arc<Projector> {
+    fn read_model() -> Arc<ReadModel> {
         let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
         let keyring = Arc::new(Keyring::open([7; 32], Arc::clone(&store)).unwrap());
         let options = IndexOptions::default();
-        Arc::new(Projector::open(store, keyring, str::to_owned, options, |_, _| {}).unwrap())
+        Arc::new(ReadModel::open(store, keyring, str::to_owned, options, |_, _| {}).unwrap())
     }
 
     #[test]
     fn readers_have_their_turn_within_a_large_block() {
         const BLOCK: u64 = 100 * RECORDS_AT_ONCE as u64;
-        let projector = projector();
+        let read_model = read_model();
         let is_seen = Arc::new(AtomicBool::new(false));
-        let (reader, seen) = (Arc::clone(&projector), Arc::clone(&is_seen));
+        let (reader, seen) = (Arc::clone(&read_model), Arc::clone(&is_seen));
         let reading = thread::spawn(move || {
             let begun = Instant::now();
             while begun.elapsed() < Duration::from_secs(60) {
@@ -537,7 +537,7 @@ mod tests {
                     (Sequence(sequence), Arc::new(decision.into_record(LedgerId::System, sequence, Timestamp(1))))
                 })
                 .collect();
-            projector.publish(&block).unwrap();
+            read_model.publish(&block).unwrap();
             last += BLOCK;
         }
         let through = reading.join().unwrap();
@@ -546,10 +546,10 @@ mod tests {
 
     #[test]
     fn a_key_is_looked_up_while_the_books_are_written() {
-        let projector = projector();
+        let read_model = read_model();
         let (sender, found) = channel();
-        let reader = Arc::clone(&projector);
-        let _writing = projector.books.write();
+        let reader = Arc::clone(&read_model);
+        let _writing = read_model.books.write();
         thread::spawn(move || {
             let owner = LedgerId::Merchant(GroupNumber(1));
             sender.send(reader.find_key(owner, Fingerprint([9; 16])).unwrap()).unwrap();
@@ -560,7 +560,7 @@ mod tests {
 
     #[test]
     fn pages_of_the_trial_balance_are_all_of_it_and_totals_its_sums() {
-        let projector = projector();
+        let read_model = read_model();
         let groups = [0, 1, 2, 300, 301];
         for (at, group) in groups.into_iter().enumerate() {
             let group = GroupNumber(group);
@@ -570,14 +570,14 @@ mod tests {
                 let amount = i128::from(group.0) + 1;
                 let of = |account, debits, credits| (account, Balance { debits, credits });
                 let moved = [of(Account::Pending, amount, 0), of(Account::SalesCard, 0, amount)];
-                projector.books.write().add(ledger, moved.into_iter());
+                read_model.books.write().add(ledger, moved.into_iter());
             }
         }
-        let all = projector.trial_balance().1;
+        let all = read_model.trial_balance().1;
         for size in [1, 3, 7, 1_000] {
             let (mut pages, mut skip) = (Vec::new(), 0);
             loop {
-                let page = projector.trial_balance_page(skip, size);
+                let page = read_model.trial_balance_page(skip, size);
                 assert!(page.is_balanced && page.rows.len() <= size);
                 assert_eq!(page.total, all.len() as u64);
                 if page.rows.is_empty() {
@@ -591,14 +591,14 @@ mod tests {
             assert_eq!(pages, all, "{size} a page");
         }
         let sum = all.iter().map(|(_, _, balance)| balance.debits).sum::<i128>();
-        let (_, is_balanced, totals) = projector.totals();
+        let (_, is_balanced, totals) = read_model.totals();
         let expected = [
             (Account::Pending, Balance { debits: sum, credits: 0 }),
             (Account::SalesCard, Balance { debits: 0, credits: sum }),
         ];
         assert!(is_balanced && totals == expected, "{totals:?}");
         let one = Balance { debits: 1, credits: 0 };
-        projector.books.write().add(LedgerId::Merchant(GroupNumber(2)), [(Account::Pending, one)].into_iter());
-        assert!(!projector.totals().1 && !projector.trial_balance_page(0, 1).is_balanced);
+        read_model.books.write().add(LedgerId::Merchant(GroupNumber(2)), [(Account::Pending, one)].into_iter());
+        assert!(!read_model.totals().1 && !read_model.trial_balance_page(0, 1).is_balanced);
     }
 }
