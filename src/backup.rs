@@ -8,7 +8,7 @@ use actors::backup::{BackupError, Frame, Run, Taken};
 
 use crate::config::BackupSettings;
 use crate::http::ops::backup::LastBackup;
-use crate::journal_source::{self, Journal};
+use crate::journal_source::{self, JournalSource};
 use crate::terminal::{self, advance};
 use crate::verify::quietly;
 
@@ -17,7 +17,7 @@ use crate::verify::quietly;
 pub enum Failure {
     /// The journal is not there to be read.
     #[error(transparent)]
-    Journal(#[from] journal::Failure),
+    Journal(#[from] journal_source::Failure),
     /// The backup failed, or is damaged.
     #[error(transparent)]
     Backup(#[from] BackupError),
@@ -49,7 +49,7 @@ fn make(settings: &BackupSettings) -> Result<(Taken, String), Failure> {
     let frames = journal.frames(run.head().next)?;
     let taken = take(run, frames)?;
     // A server notes it by itself.
-    if let Journal::Stopped { data, .. } = &journal {
+    if let JournalSource::Stopped { data, .. } = &journal {
         LastBackup::of(data).note();
     }
     Ok((taken, journal.to_string()))

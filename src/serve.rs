@@ -123,7 +123,7 @@ pub async fn start_with(
         idle: IDLE,
         rails,
         fold_name: search_key,
-        history: settings.index,
+        index: settings.index,
     };
     let addresses = [(LISTEN_VARIABLE, settings.listen), (OPS_LISTEN_VARIABLE, settings.ops_listen)];
     let sockets = [bind(addresses[0])?, bind(addresses[1])?];

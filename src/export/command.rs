@@ -10,7 +10,7 @@ use actors::store::{Head, Sequence};
 
 use super::{ExportError, Exported, Exporter, Folder};
 use crate::config::ExportSettings;
-use crate::journal_source::{self, Journal};
+use crate::journal_source::{self, JournalSource};
 use crate::terminal::{self, advance};
 use crate::verify::quietly;
 
@@ -19,7 +19,7 @@ use crate::verify::quietly;
 pub enum Failure {
     /// The journal is not there to be read.
     #[error(transparent)]
-    Journal(#[from] journal::Failure),
+    Journal(#[from] journal_source::Failure),
     /// It can't be read, or is damaged.
     #[error(transparent)]
     Read(#[from] BackupError),
@@ -103,7 +103,7 @@ fn make(settings: &ExportSettings) -> Result<Made, Failure> {
 }
 
 /// Reads on to the head; what comes before it are the values beside the journal, which an export does not need.
-fn head_of(frames: &mut journal::Frames<'_>) -> Result<Head, Failure> {
+fn head_of(frames: &mut journal_source::Frames<'_>) -> Result<Head, Failure> {
     for frame in frames {
         if let Frame::End(head) = frame? {
             return Ok(head);

@@ -246,12 +246,12 @@ pub(super) fn occurrences(
         }
         let named = |ordinal: &Option<u64>, method| ordinal.map(|ordinal| Opened { ordinal, method });
         let (charge, list, opening) = match event {
-            Event::ChargeOpened { charge, keys, .. } => {
-                let opening = Opened { ordinal: record.ordinal, method: keys.method };
+            Event::ChargeOpened { charge, terms, .. } => {
+                let opening = Opened { ordinal: record.ordinal, method: terms.method };
                 (*charge, ChargeList::Opened, Some(opening))
             }
-            Event::CardCaptured { charge, keys, opened, .. } | Event::PixPaid { charge, keys, opened, .. } => {
-                (*charge, ChargeList::Paid, named(opened, keys.method))
+            Event::CardCaptured { charge, terms, opened, .. } | Event::PixPaid { charge, terms, opened, .. } => {
+                (*charge, ChargeList::Paid, named(opened, terms.method))
             }
             Event::CardRefused { charge, opened, method, .. } => {
                 (*charge, ChargeList::Refused, method.and_then(|method| named(opened, method)))
@@ -265,8 +265,8 @@ pub(super) fn occurrences(
         post(IndexKey::charges(group, opening.method, list), opening.ordinal);
         let recipient = |number| LedgerId::Recipient(group, number);
         match event {
-            Event::ChargeOpened { keys, expires_at: Some(_), .. } | Event::CardCaptured { keys, .. } => {
-                for split in &keys.splits {
+            Event::ChargeOpened { terms, expires_at: Some(_), .. } | Event::CardCaptured { terms, .. } => {
+                for split in &terms.splits {
                     post(IndexKey::splits_listed(recipient(split.recipient)), record.ordinal);
                 }
             }

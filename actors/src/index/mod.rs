@@ -199,7 +199,7 @@ impl Recent {
         let cover = self.cover.get_or_insert(Cover { first: sequence, last: sequence, latest_ms: at_ms });
         (cover.last, cover.latest_ms) = (sequence, cover.latest_ms.max(at_ms));
         each_occurrence(sequence, record, balances, openings, |key, occurrence| {
-            self.postings += 1;
+            self.occurrences += 1;
             match occurrence {
                 [number] => {
                     let number = *number;
@@ -350,7 +350,7 @@ impl Index {
                 recent.count(sequence.0, record, balances, &openings);
             }
             let is_full = state.recent.records() >= self.shared.options.records_per_run
-                || state.recent.postings >= OCCURRENCES_PER_RUN_MAX;
+                || state.recent.occurrences >= OCCURRENCES_PER_RUN_MAX;
             if is_full {
                 // The next range is about like this one.
                 let next = Recent {
@@ -408,10 +408,10 @@ impl Index {
     /// The sequences of the Records under a key, lowest first, that no Record before a time has. They may be another key's, hardly
     /// ever. Waits for nobody who counts.
     pub fn with_key(&self, key: Fingerprint, time: Timestamp) -> Result<Vec<Sequence>, LoadError> {
-        let key = IndexKey::key(key);
+        let (fingerprint, key) = (key, IndexKey::key(key));
         let places = || {
             // First those that are in no run: a key leaves them when its run is there.
-            let recent = Source::Memory { key, occurrences: self.shared.keys.sequences(key) };
+            let recent = Source::Memory { key, occurrences: self.shared.keys.sequences(fingerprint) };
             (Arc::clone(&self.shared.runs.read()), [vec![recent], Vec::new()])
         };
         let look = |lists: &mut Lists<'_>| lists.numbers(0..u64::MAX);
@@ -892,8 +892,8 @@ fn unnamed(record: &Record) -> impl Iterator<Item = ObjectId> {
 
 fn opening_in(record: &Record, charge: ObjectId) -> Option<Opened> {
     record.events.iter().find_map(|event| match event {
-        Event::ChargeOpened { charge: opened, keys, .. } if *opened == charge => {
-            Some(Opened { ordinal: record.ordinal, method: keys.method })
+        Event::ChargeOpened { charge: opened, terms, .. } if *opened == charge => {
+            Some(Opened { ordinal: record.ordinal, method: terms.method })
         }
         _ => None,
     })

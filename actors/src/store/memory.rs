@@ -80,7 +80,7 @@ impl MemoryStore {
     /// to do.
     pub fn make_next_folder(&self) -> bool {
         let mut disk = self.disk.lock();
-        let made = disk.journals.values_mut().map(Journal::make_next);
+        let made = disk.journals.values_mut().map(StoredBlocks::make_next);
         made.fold(false, |any, made| any | made)
     }
 
@@ -117,7 +117,7 @@ impl MemoryStore {
         let disk = self.disk.lock();
         let anchored = Anchored::newest(&disk.anchor.after(cut)).ok().flatten();
         let next = anchored.and_then(|anchored| anchored.heads.get(&partition).map(|(next, _)| *next));
-        let blocks = disk.journals.get(&partition).into_iter().flat_map(Journal::blocks);
+        let blocks = disk.journals.get(&partition).into_iter().flat_map(StoredBlocks::blocks);
         blocks.filter(|block| next.is_none_or(|next| block.first >= next)).count()
     }
 
@@ -277,7 +277,7 @@ impl Store for MemoryStore {
 
     fn size_bytes(&self) -> Result<u64, StoreError> {
         let disk = self.disk.lock();
-        let blocks = disk.journals.values().flat_map(Journal::blocks);
+        let blocks = disk.journals.values().flat_map(StoredBlocks::blocks);
         let journal_bytes: usize = blocks.flat_map(|block| &block.records).map(Vec::len).sum();
         let state_bytes: usize = disk.state.iter().map(|(key, value)| key.len() + value.len()).sum();
         Ok((journal_bytes + state_bytes) as u64)
@@ -331,7 +331,7 @@ pub enum Damage {
 
 #[derive(Debug, Clone, Default)]
 struct Disk {
-    journals: BTreeMap<Partition, Journal>,
+    journals: BTreeMap<Partition, StoredBlocks>,
     folder_blocks_max: Option<usize>,
     anchor: AnchorFile,
     state: BTreeMap<Vec<u8>, Vec<u8>>,
@@ -424,7 +424,7 @@ impl Disk {
         if let Some(anchored) = &anchored {
             anchored.check(segment, &heads, |partition, next| {
                 let journal = self.journals.get(&partition);
-                let ends = journal.into_iter().flat_map(Journal::blocks).find(|block| block.next() == next);
+                let ends = journal.into_iter().flat_map(StoredBlocks::blocks).find(|block| block.next() == next);
                 Ok(ends.map_or(BlockHash::ZERO, |block| block.hash()))
             })?;
         }
@@ -516,13 +516,13 @@ struct Folder {
     is_lost: bool,
 }
 
-impl Default for Journal {
-    fn default() -> Journal {
-        Journal { head: Head::EMPTY, folders: vec![Folder::default()] }
+impl Default for StoredBlocks {
+    fn default() -> StoredBlocks {
+        StoredBlocks { head: Head::EMPTY, folders: vec![Folder::default()] }
     }
 }
 
-impl Journal {
+impl StoredBlocks {
     fn blocks(&self) -> impl DoubleEndedIterator<Item = &Arc<Block>> {
         self.folders.iter().flat_map(|folder| folder.blocks.values())
     }
