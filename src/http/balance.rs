@@ -9,8 +9,8 @@ use axum::http::request::Parts;
 use axum::response::Response;
 use ledger::id::{Fingerprint, LedgerId, ObjectId, RecipientNumber};
 use ledger::merchant::{ChargeFacts, MerchantState};
-use ledger::operations::{Operation, OperationAccount, OperationKind, operations};
 use ledger::record::Record;
+use ledger::statement::{Operation, StatementAccount, StatementLineKind, operations};
 use ledger::time::Timestamp;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -155,26 +155,26 @@ fn operation_id(app: &App, caller: Caller, record: &Record, index: u32) -> Strin
     app.engine.ids().object(caller.group, record.effective_at, random).uuid().to_string()
 }
 
-fn kind_name(kind: OperationKind) -> &'static str {
+fn kind_name(kind: StatementLineKind) -> &'static str {
     match kind {
-        OperationKind::Charge => "charge",
-        OperationKind::Fee => "fee",
-        OperationKind::Split => "split",
-        OperationKind::Settlement => "settlement",
-        OperationKind::Refund => "refund",
-        OperationKind::TakeBack => "take_back",
-        OperationKind::Cashout => "cashout",
-        OperationKind::CashoutFee => "cashout_fee",
-        OperationKind::CashoutReturned => "cashout_returned",
-        OperationKind::Deficit => "deficit",
-        OperationKind::Dispute => "dispute",
+        StatementLineKind::Charge => "charge",
+        StatementLineKind::Fee => "fee",
+        StatementLineKind::Split => "split",
+        StatementLineKind::Settlement => "settlement",
+        StatementLineKind::Refund => "refund",
+        StatementLineKind::TakeBack => "take_back",
+        StatementLineKind::Cashout => "cashout",
+        StatementLineKind::CashoutFee => "cashout_fee",
+        StatementLineKind::CashoutReturned => "cashout_returned",
+        StatementLineKind::Deficit => "deficit",
+        StatementLineKind::Dispute => "dispute",
     }
 }
 
-fn account_name(account: OperationAccount) -> &'static str {
+fn account_name(account: StatementAccount) -> &'static str {
     match account {
-        OperationAccount::Pending => "pending",
-        OperationAccount::Available => "available",
-        OperationAccount::Reserved => "reserved",
+        StatementAccount::Pending => "pending",
+        StatementAccount::Available => "available",
+        StatementAccount::Reserved => "reserved",
     }
 }

@@ -5,9 +5,9 @@ use ledger::fees::PaymentMethod;
 use ledger::id::{Fingerprint, GroupNumber, LedgerId, ObjectId};
 use ledger::money::Centavos;
 use ledger::notices::each_notice;
-use ledger::operations::each_operation;
 use ledger::recipient::Credit;
 use ledger::record::Record;
+use ledger::statement::each_statement_line;
 use ledger::time::Minute;
 
 /// A list of numbers: a kind and whose it is. The order of keys is their order in a run.
@@ -38,7 +38,7 @@ const OBJECT: u8 = 3;
 const KEY: u8 = 4;
 const SPLITS_LISTED: u8 = 5;
 const SPLITS_REMOVED: u8 = 6;
-const OPERATIONS: u8 = 7;
+const STATEMENT_LINES: u8 = 7;
 const BALANCES: u8 = 8;
 const AUDIT: u8 = 9;
 const CHARGES: u8 = 32;
@@ -94,8 +94,8 @@ impl IndexKey {
     }
 
     /// Sequences of the Records with operations on a merchant's balance, once for each operation.
-    pub fn operations(merchant: LedgerId) -> Self {
-        Self::of_ledger(OPERATIONS, merchant)
+    pub fn statement_lines(merchant: LedgerId) -> Self {
+        Self::of_ledger(STATEMENT_LINES, merchant)
     }
 
     /// Sequences of the Records that created a merchant's cashouts.
@@ -231,7 +231,7 @@ pub(super) fn occurrences(
     with_entries.dedup();
     with_entries.retain(|ledger| !matches!(ledger, LedgerId::Merchant(_)));
     with_entries.into_iter().for_each(|ledger| post(IndexKey::entries(ledger), sequence));
-    each_operation(record, |_| post(IndexKey::operations(LedgerId::Merchant(group)), sequence));
+    each_statement_line(record, |_| post(IndexKey::statement_lines(LedgerId::Merchant(group)), sequence));
     each_notice(record, |_| post(IndexKey::notices(group), sequence));
     for event in &record.events {
         about(event, |id| post(IndexKey::object(id), sequence));

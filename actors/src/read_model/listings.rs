@@ -8,9 +8,9 @@ use ledger::fees::PaymentMethod;
 use ledger::fees::SPLIT_SETTLEMENT_DAYS;
 use ledger::id::{Fingerprint, GroupNumber, LedgerId, ObjectId, RecipientNumber};
 use ledger::money::Centavos;
-use ledger::operations::{OperationAccount, operations};
 use ledger::recipient::Credit;
 use ledger::record::{IDEMPOTENCY_KEPT_MS, Record};
+use ledger::statement::{StatementAccount, statement_lines};
 use ledger::time::{Minute, Timestamp};
 
 use super::ReadModel;
@@ -71,10 +71,10 @@ type Made = (u64, (Sequence, Vec<u32>));
 
 /// One line of a merchant's account statement: where its Record is, and which of the Record's [`operations`] it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ListedOperation {
+pub struct ListedStatementLine {
     /// The Record.
     pub sequence: Sequence,
-    /// Position in the Record's operations, from 0.
+    /// Position in the Record's statement_lines, from 0.
     pub index: u32,
     /// What stands on the operation's account after it.
     pub balance_after: Centavos,
@@ -160,7 +160,7 @@ impl ReadModel {
     ) -> Result<Range<u64>, LoadError> {
         let key = match list {
             Listing::Splits(recipient) => IndexKey::splits_listed(recipient),
-            Listing::Operations(merchant) => IndexKey::operations(merchant),
+            Listing::Operations(merchant) => IndexKey::statement_lines(merchant),
             Listing::Cashouts(merchant) => IndexKey::cashouts(merchant),
             Listing::Refunds(merchant) => IndexKey::refunds(merchant),
         };
@@ -373,7 +373,7 @@ impl ReadModel {
         merchant: LedgerId,
         skip: u64,
         count: usize,
-    ) -> Result<(u64, Vec<ListedOperation>), LoadError> {
+    ) -> Result<(u64, Vec<ListedStatementLine>), LoadError> {
         self.operations_in(merchant, 0..u64::MAX, skip, count)
     }
 
@@ -384,25 +384,25 @@ impl ReadModel {
         range: Range<u64>,
         skip: u64,
         count: usize,
-    ) -> Result<(u64, Vec<ListedOperation>), LoadError> {
+    ) -> Result<(u64, Vec<ListedStatementLine>), LoadError> {
         let LedgerId::Merchant(group) = merchant else { return Ok((0, Vec::new())) };
-        let (total, listed) = self.index.page(&[IndexKey::operations(merchant)], &[], range, skip, count)?;
+        let (total, listed) = self.index.page(&[IndexKey::statement_lines(merchant)], &[], range, skip, count)?;
         let after: Vec<_> = listed.iter().map(|line| Sequence(line.number + 1)).collect();
         let balances = self.index.balances_before(group, &after)?;
         let mut page = Vec::with_capacity(listed.len());
         for (line, after_record) in listed.into_iter().zip(balances) {
             let sequence = Sequence(line.number);
-            let lines = operations(&self.record(sequence)?);
+            let lines = statement_lines(&self.record(sequence)?);
             let operation = lines.get(line.index as usize).ok_or(LoadError::Missing(sequence.0))?;
             let after_record = after_record.0[match operation.account {
-                OperationAccount::Pending => 0,
-                OperationAccount::Available => 1,
-                OperationAccount::Reserved => 2,
+                StatementAccount::Pending => 0,
+                StatementAccount::Available => 1,
+                StatementAccount::Reserved => 2,
             }];
             let later = lines[line.index as usize + 1..].iter().filter(|later| later.account == operation.account);
             let moved_later: Centavos = later.map(|later| later.amount).sum();
             let balance_after = Centavos(after_record) - moved_later;
-            page.push(ListedOperation { sequence, index: line.index, balance_after });
+            page.push(ListedStatementLine { sequence, index: line.index, balance_after });
         }
         Ok((total, page))
     }

@@ -34,7 +34,7 @@ use accounts::{Accounts, is_about_accounts};
 use pages::PageId;
 
 pub use accounts::{ApiKeyRow, MerchantRow, RecipientRow, Versions, WebhookRow};
-pub use listings::{ChargeFilter, ChargeStatus, KeyFound, ListedNotice, ListedOperation, ListedSplit, Listing};
+pub use listings::{ChargeFilter, ChargeStatus, KeyFound, ListedNotice, ListedSplit, ListedStatementLine, Listing};
 pub use pages::{KeptPage, kept};
 pub use subscriptions::{CardRow, SubscriptionRow};
 pub use waiting::{Waiting, WaitingItem};

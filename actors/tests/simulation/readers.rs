@@ -9,7 +9,7 @@ use std::sync::{Arc, OnceLock, Weak};
 use actors::index::IndexOptions;
 use actors::load::{self, LargeRecords};
 use actors::read_model::{
-    ChargeFilter, ChargeStatus, KeyFound, ListedOperation, ListedSplit, ReadModel, Waiting, WaitingItem,
+    ChargeFilter, ChargeStatus, KeyFound, ListedSplit, ListedStatementLine, ReadModel, Waiting, WaitingItem,
 };
 use actors::resident::{Books, Resident};
 use actors::seal::Keyring;
@@ -18,9 +18,9 @@ use ledger::event::Event;
 use ledger::id::{GroupNumber, LedgerId, ObjectId, RecipientNumber};
 use ledger::merchant::MerchantState;
 use ledger::money::Centavos;
-use ledger::operations::{OperationAccount, operations};
 use ledger::recipient::RecipientState;
 use ledger::record::{IDEMPOTENCY_KEPT_MS, Record};
+use ledger::statement::{StatementAccount, statement_lines};
 use parking_lot::Mutex;
 
 use crate::audit::{Audit, ensure};
@@ -208,7 +208,7 @@ struct Expected {
     about: BTreeMap<ObjectId, Vec<Sequence>>,
     /// In the order of their opening.
     charges: Vec<Charge>,
-    operations: BTreeMap<GroupNumber, Vec<ListedOperation>>,
+    operations: BTreeMap<GroupNumber, Vec<ListedStatementLine>>,
     /// Oldest first.
     waiting: BTreeMap<ObjectId, WaitingItem>,
     recipients: BTreeMap<LedgerId, ObjectId>,
@@ -218,16 +218,16 @@ struct Expected {
 impl Expected {
     fn of(audit: &Audit) -> Self {
         let mut expected = Self::default();
-        let mut balances: BTreeMap<(GroupNumber, OperationAccount), Centavos> = BTreeMap::new();
+        let mut balances: BTreeMap<(GroupNumber, StatementAccount), Centavos> = BTreeMap::new();
         for (sequence, record) in audit.records() {
             if record.is_audited() {
                 expected.by_operators.push((record.owner.group(), sequence));
             }
             let Some(group) = record.owner.group() else { continue };
-            for (index, line) in (0..).zip(operations(record)) {
+            for (index, line) in (0..).zip(statement_lines(record)) {
                 let balance = balances.entry((group, line.account)).or_default();
                 *balance += line.amount;
-                let line = ListedOperation { sequence, index, balance_after: *balance };
+                let line = ListedStatementLine { sequence, index, balance_after: *balance };
                 expected.operations.entry(group).or_default().push(line);
             }
             for event in &record.events {

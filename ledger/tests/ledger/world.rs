@@ -16,13 +16,13 @@ use ledger::merchant::{
     SplitOrder, SubscriptionChange, SubscriptionOrder,
 };
 use ledger::money::{Centavos, Rate};
-use ledger::operations::{OperationAccount, OperationKind, operations};
 use ledger::personal::Sealed;
 use ledger::recipient::coverage::{Holder, Place};
 use ledger::recipient::{CardSplit, RecipientCommand, RecipientState, TransferOutcome};
 use ledger::record::{Decision, Record};
 use ledger::recurrence::{BillingCycle, InitialFee, PlanTerms, Standing, StoredCard};
 use ledger::rejection::Rejection;
+use ledger::statement::{StatementAccount, StatementLineKind, statement_lines};
 use ledger::time::{Minute, Timestamp};
 
 /// 2026-01-01T12:00:30.500Z: every world begins half a minute into a minute, so that rounding down shows.
@@ -44,7 +44,7 @@ pub(crate) struct World {
     names: BTreeMap<String, ObjectId>,
     made: u64,
     /// What stands on the merchant's accounts after the last line of its account statement.
-    statement: BTreeMap<OperationAccount, Centavos>,
+    statement: BTreeMap<StatementAccount, Centavos>,
 }
 
 /// One split as history tells it.
@@ -681,15 +681,15 @@ impl World {
 
     /// The merchant's account statement and its books are two views of the same money, Record by Record and account by account.
     fn assert_operations_say_what_the_books_say(&mut self, record: &Record) {
-        let mut told: BTreeMap<OperationAccount, i128> = BTreeMap::new();
+        let mut told: BTreeMap<StatementAccount, i128> = BTreeMap::new();
         let mut stood_in = 0;
-        for operation in operations(record) {
+        for operation in statement_lines(record) {
             assert!(!operation.amount.is_zero(), "{operation:?} moves nothing");
             *told.entry(operation.account).or_default() += i128::from(operation.amount.0);
             let balance = self.statement.entry(operation.account).or_default();
             *balance += operation.amount;
             assert!(*balance >= Centavos::ZERO, "{operation:?} of Record {} draws what is not there", record.ordinal);
-            if operation.kind == OperationKind::Deficit {
+            if operation.kind == StatementLineKind::Deficit {
                 stood_in += i128::from(operation.amount.0);
             }
         }
@@ -699,9 +699,9 @@ impl World {
             of_these.map(|posting| signed(posting.side, posting.amount)).sum()
         };
         for (account, posted) in [
-            (OperationAccount::Pending, net(&[Account::Pending])),
-            (OperationAccount::Available, net(&[Account::Available])),
-            (OperationAccount::Reserved, net(&[Account::ReservedCashout, Account::ReservedDispute])),
+            (StatementAccount::Pending, net(&[Account::Pending])),
+            (StatementAccount::Available, net(&[Account::Available])),
+            (StatementAccount::Reserved, net(&[Account::ReservedCashout, Account::ReservedDispute])),
         ] {
             let told = told.get(&account).copied().unwrap_or_default();
             assert_eq!(told, posted, "{account:?} in the operations and in the books of Record {}", record.ordinal);

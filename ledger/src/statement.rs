@@ -9,7 +9,7 @@ use crate::time::{Minute, Timestamp};
 
 /// Which of the merchant's money an operation moves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum OperationAccount {
+pub enum StatementAccount {
     /// Money that falls due later.
     Pending,
     /// Money that can be paid out.
@@ -20,7 +20,7 @@ pub enum OperationAccount {
 
 /// What an operation is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum OperationKind {
+pub enum StatementLineKind {
     /// The total of a paid charge.
     Charge,
     /// The platform's part of a charge.
@@ -47,13 +47,13 @@ pub enum OperationKind {
 
 /// One line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Operation {
+pub struct StatementLine {
     /// What it is.
-    pub kind: OperationKind,
+    pub kind: StatementLineKind,
     /// Centavos: above zero when the account rises, below when it falls.
     pub amount: Centavos,
     /// What it moves.
-    pub account: OperationAccount,
+    pub account: StatementAccount,
     /// The charge or other object that it comes from; none for what sums up many.
     pub source: Option<ObjectId>,
     /// When the money is available, for money that is or will be: its due time, or the time of the operation.
@@ -62,16 +62,16 @@ pub struct Operation {
 
 /// The operations of a Record on the merchant's money, in order. A line that moves nothing is left out. No account is below zero
 /// after a line if it was not before.
-pub fn operations(record: &Record) -> Vec<Operation> {
+pub fn statement_lines(record: &Record) -> Vec<StatementLine> {
     let mut lines = Vec::new();
-    each_operation(record, |line| lines.push(line));
+    each_statement_line(record, |line| lines.push(line));
     lines
 }
 
 /// Calls `tell` for each of [`operations`], without a list of them.
-pub fn each_operation(record: &Record, mut tell: impl FnMut(Operation)) {
+pub fn each_statement_line(record: &Record, mut tell: impl FnMut(StatementLine)) {
     let by_merchant = matches!(record.owner, LedgerId::Merchant(_));
-    let lines = &mut |line: Operation| {
+    let lines = &mut |line: StatementLine| {
         if !line.amount.is_zero() {
             tell(line);
         }
@@ -82,75 +82,75 @@ pub fn each_operation(record: &Record, mut tell: impl FnMut(Operation)) {
     }
 }
 
-fn of_event(event: &Event, at: Timestamp, lines: &mut impl FnMut(Operation)) {
+fn of_event(event: &Event, at: Timestamp, lines: &mut impl FnMut(StatementLine)) {
     match event {
         Event::CardCaptured { charge, terms, seller, seller_due, .. } => {
-            sale(*charge, terms, seller, (OperationAccount::Pending, seller_due.start()), at, lines);
+            sale(*charge, terms, seller, (StatementAccount::Pending, seller_due.start()), at, lines);
         }
         Event::PixPaid { charge, terms, seller, .. } => {
-            sale(*charge, terms, seller, (OperationAccount::Available, at), at, lines);
+            sale(*charge, terms, seller, (StatementAccount::Available, at), at, lines);
         }
         Event::Matured { dues, .. } => {
             for due in dues {
                 let available_at = Some(due.minute.start());
-                let line = |account, amount| Operation {
-                    kind: OperationKind::Settlement,
+                let line = |account, amount| StatementLine {
+                    kind: StatementLineKind::Settlement,
                     amount,
                     account,
                     source: None,
                     available_at,
                 };
-                lines(line(OperationAccount::Pending, -due.amount));
-                lines(line(OperationAccount::Available, due.amount));
+                lines(line(StatementAccount::Pending, -due.amount));
+                lines(line(StatementAccount::Available, due.amount));
             }
         }
-        Event::DeficitRecovered { amount } => lines(Operation {
-            kind: OperationKind::Deficit,
+        Event::DeficitRecovered { amount } => lines(StatementLine {
+            kind: StatementLineKind::Deficit,
             amount: -*amount,
-            account: OperationAccount::Available,
+            account: StatementAccount::Available,
             source: None,
             available_at: Some(at),
         }),
         Event::CashoutCreated { id, amount, .. } => {
-            lines(moved(OperationKind::Cashout, OperationAccount::Available, -*amount, *id, at));
-            lines(moved(OperationKind::Cashout, OperationAccount::Reserved, *amount, *id, at));
+            lines(moved(StatementLineKind::Cashout, StatementAccount::Available, -*amount, *id, at));
+            lines(moved(StatementLineKind::Cashout, StatementAccount::Reserved, *amount, *id, at));
         }
         Event::CashoutProcessed { id, amount, fee, .. } => {
-            lines(moved(OperationKind::Cashout, OperationAccount::Reserved, *fee - *amount, *id, at));
-            lines(moved(OperationKind::CashoutFee, OperationAccount::Reserved, -*fee, *id, at));
+            lines(moved(StatementLineKind::Cashout, StatementAccount::Reserved, *fee - *amount, *id, at));
+            lines(moved(StatementLineKind::CashoutFee, StatementAccount::Reserved, -*fee, *id, at));
         }
         Event::CashoutFailed { id, amount, .. } => {
-            lines(moved(OperationKind::CashoutReturned, OperationAccount::Reserved, -*amount, *id, at));
-            lines(moved(OperationKind::CashoutReturned, OperationAccount::Available, *amount, *id, at));
+            lines(moved(StatementLineKind::CashoutReturned, StatementAccount::Reserved, -*amount, *id, at));
+            lines(moved(StatementLineKind::CashoutReturned, StatementAccount::Available, *amount, *id, at));
         }
         Event::RefundApproved { id, drawn, seller_due, commission, commission_pending, .. } => {
             let (account, due) = match seller_due {
-                Some(due) if *commission_pending => (OperationAccount::Pending, due.start()),
-                _ => (OperationAccount::Available, at),
+                Some(due) if *commission_pending => (StatementAccount::Pending, due.start()),
+                _ => (StatementAccount::Available, at),
             };
             // What comes back is there to be drawn on.
-            lines(moved(OperationKind::Fee, account, commission.total(), *id, due));
-            draw(OperationKind::Refund, *id, drawn, *seller_due, at, lines);
+            lines(moved(StatementLineKind::Fee, account, commission.total(), *id, due));
+            draw(StatementLineKind::Refund, *id, drawn, *seller_due, at, lines);
         }
         Event::DisputeOpened { id, amount, drawn, seller_due, .. } => {
-            draw(OperationKind::Dispute, *id, drawn, *seller_due, at, lines);
-            lines(moved(OperationKind::Dispute, OperationAccount::Reserved, *amount, *id, at));
+            draw(StatementLineKind::Dispute, *id, drawn, *seller_due, at, lines);
+            lines(moved(StatementLineKind::Dispute, StatementAccount::Reserved, *amount, *id, at));
         }
         Event::DisputeAccepted { id, amount, .. } => {
-            lines(moved(OperationKind::Dispute, OperationAccount::Reserved, -*amount, *id, at));
+            lines(moved(StatementLineKind::Dispute, StatementAccount::Reserved, -*amount, *id, at));
         }
         Event::DisputeReleased { id, amount, to_pending, seller_due, to_available, .. } => {
-            lines(moved(OperationKind::Dispute, OperationAccount::Reserved, -*amount, *id, at));
+            lines(moved(StatementLineKind::Dispute, StatementAccount::Reserved, -*amount, *id, at));
             let due = seller_due.map_or(at, Minute::start);
-            lines(moved(OperationKind::Dispute, OperationAccount::Pending, *to_pending, *id, due));
-            lines(moved(OperationKind::Dispute, OperationAccount::Available, *to_available, *id, at));
+            lines(moved(StatementLineKind::Dispute, StatementAccount::Pending, *to_pending, *id, due));
+            lines(moved(StatementLineKind::Dispute, StatementAccount::Available, *to_available, *id, at));
         }
         Event::ClawbackRecovered { debts } => {
             for debt in debts {
                 let due = debt.seller_due.map_or(at, Minute::start);
-                let kind = OperationKind::TakeBack;
-                lines(moved(kind, OperationAccount::Pending, debt.to_pending, debt.refund, due));
-                lines(moved(kind, OperationAccount::Available, debt.to_available, debt.refund, at));
+                let kind = StatementLineKind::TakeBack;
+                lines(moved(kind, StatementAccount::Pending, debt.to_pending, debt.refund, due));
+                lines(moved(kind, StatementAccount::Available, debt.to_available, debt.refund, at));
             }
         }
         Event::WithdrawalRequested { .. }
@@ -197,29 +197,29 @@ fn of_event(event: &Event, at: Timestamp, lines: &mut impl FnMut(Operation)) {
 }
 
 fn moved(
-    kind: OperationKind,
-    account: OperationAccount,
+    kind: StatementLineKind,
+    account: StatementAccount,
     amount: Centavos,
     source: ObjectId,
     available_at: Timestamp,
-) -> Operation {
-    Operation { kind, amount, account, source: Some(source), available_at: Some(available_at) }
+) -> StatementLine {
+    StatementLine { kind, amount, account, source: Some(source), available_at: Some(available_at) }
 }
 
 /// What the seller's money of one charge gives: its Pending, then Available, where the platform stands in for what is missing.
 fn draw(
-    kind: OperationKind,
+    kind: StatementLineKind,
     source: ObjectId,
     drawn: &Drawn,
     seller_due: Option<Minute>,
     at: Timestamp,
-    lines: &mut impl FnMut(Operation),
+    lines: &mut impl FnMut(StatementLine),
 ) {
     let due = seller_due.map_or(at, Minute::start);
     let shortfall = drawn.from_available + drawn.to_deficit;
-    lines(moved(kind, OperationAccount::Pending, -drawn.from_pending, source, due));
-    lines(moved(OperationKind::Deficit, OperationAccount::Available, drawn.to_deficit, source, at));
-    lines(moved(kind, OperationAccount::Available, -shortfall, source, at));
+    lines(moved(kind, StatementAccount::Pending, -drawn.from_pending, source, due));
+    lines(moved(StatementLineKind::Deficit, StatementAccount::Available, drawn.to_deficit, source, at));
+    lines(moved(kind, StatementAccount::Available, -shortfall, source, at));
 }
 
 /// A paid charge. What its own money does not cover of the fees is drawn from Available, where the platform stands in for what is
@@ -228,24 +228,24 @@ fn sale(
     charge: ObjectId,
     terms: &Terms,
     seller: &SellerPart,
-    (raised, due): (OperationAccount, Timestamp),
+    (raised, due): (StatementAccount, Timestamp),
     at: Timestamp,
-    lines: &mut impl FnMut(Operation),
+    lines: &mut impl FnMut(StatementLine),
 ) {
     let shortfall = seller.from_available + seller.to_deficit;
     let of_charge =
-        |kind, amount| Operation { kind, amount, account: raised, source: Some(charge), available_at: Some(due) };
-    let drawn = |kind, amount| Operation {
-        account: OperationAccount::Available,
+        |kind, amount| StatementLine { kind, amount, account: raised, source: Some(charge), available_at: Some(due) };
+    let drawn = |kind, amount| StatementLine {
+        account: StatementAccount::Available,
         available_at: Some(at),
         ..of_charge(kind, amount)
     };
     [
-        of_charge(OperationKind::Charge, terms.amount),
-        of_charge(OperationKind::Split, -terms.splits_total()),
-        of_charge(OperationKind::Fee, shortfall - terms.commission.total()),
-        drawn(OperationKind::Deficit, seller.to_deficit),
-        drawn(OperationKind::Fee, -shortfall),
+        of_charge(StatementLineKind::Charge, terms.amount),
+        of_charge(StatementLineKind::Split, -terms.splits_total()),
+        of_charge(StatementLineKind::Fee, shortfall - terms.commission.total()),
+        drawn(StatementLineKind::Deficit, seller.to_deficit),
+        drawn(StatementLineKind::Fee, -shortfall),
     ]
     .into_iter()
     .for_each(lines);

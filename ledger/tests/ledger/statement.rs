@@ -2,7 +2,7 @@
 
 use crate::world::World;
 use ledger::event::Event;
-use ledger::operations::{Operation, OperationAccount, operations};
+use ledger::statement::{StatementAccount, StatementLine, statement_lines};
 
 /// What came before, the step whose Records are shown, and the lines: kind, account, amount.
 const CASES: &[(&str, &str, &str)] = &[
@@ -81,12 +81,12 @@ fn a_line_says_where_its_money_comes_from_and_when_it_is_available() {
         world.step(step).expect("every step is allowed");
     }
     for record in &world.journal {
-        let lines = operations(record);
+        let lines = statement_lines(record);
         let at = Some(record.effective_at);
         let expected: Vec<_> = match record.events.as_slice() {
             [Event::CardCaptured { charge, seller_due, .. }] => {
-                let available_at = |line: &Operation| match line.account {
-                    OperationAccount::Pending => Some(seller_due.start()),
+                let available_at = |line: &StatementLine| match line.account {
+                    StatementAccount::Pending => Some(seller_due.start()),
                     _ => at,
                 };
                 lines.iter().map(|line| (Some(*charge), available_at(line))).collect()
