@@ -27,7 +27,6 @@
 #![deny(clippy::float_arithmetic)]
 
 pub mod account;
-pub mod document;
 pub mod entry;
 pub mod event;
 pub mod fees;
@@ -45,4 +44,5 @@ pub mod rejection;
 pub mod section;
 pub mod source;
 pub mod statement;
+pub mod tax_id;
 pub mod time;

@@ -93,9 +93,9 @@ mod tests {
     #[test]
     fn documents_have_valid_check_digits() {
         for recipient in &RECIPIENTS {
-            assert!(ledger::document::is_cpf(recipient.document), "{}", recipient.name);
+            assert!(ledger::tax_id::is_cpf(recipient.document), "{}", recipient.name);
         }
-        assert!(ledger::document::is_cpf(PAYER_DOCUMENT));
-        assert!(ledger::document::kind(MERCHANT_DOCUMENT).is_some());
+        assert!(ledger::tax_id::is_cpf(PAYER_DOCUMENT));
+        assert!(ledger::tax_id::kind(MERCHANT_DOCUMENT).is_some());
     }
 }

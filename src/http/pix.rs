@@ -7,13 +7,13 @@ use actors::journal::Permit;
 use actors::resident::Outcome;
 use axum::extract::State;
 use axum::response::Response;
-use ledger::document::{self, DocumentKind};
 use ledger::id::ObjectId;
 use ledger::merchant::{MerchantCommand, SplitOrder};
 use ledger::money::Centavos;
 use ledger::personal::{Payer, SealedFor};
 use ledger::record::Record;
 use ledger::rejection::Rejection;
+use ledger::tax_id::{self, DocumentKind};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -307,8 +307,8 @@ fn check(wire: &PixRequest<'_>) -> Result<Checked, Problem> {
 /// A document of one kind, with or without punctuation; gives it normalized.
 pub fn read_document(check: &mut Checker, name: &'static str, raw: Raw<'_>, kind: DocumentKind) -> Option<String> {
     let text = check.text(name, raw, 11..=18)?;
-    let normalized = document::normalize(&text);
-    if document::kind(&normalized) == Some(kind) {
+    let normalized = openapi::normalize(&text);
+    if openapi::kind(&normalized) == Some(kind) {
         return Some(normalized);
     }
     check.refuse(name, "invalid_document", format!("{name} inválido"))

@@ -1,9 +1,9 @@
 //! A recipient's registration as JSON (interface 2.7): read, checked, written again, and merged with a change.
 
 use chrono::{DateTime, Datelike, NaiveDate};
-use ledger::document::DocumentKind;
 use ledger::money::AMOUNT_MAX;
 use ledger::personal::{Address, BankAccount, Phone, RecipientProfile};
+use ledger::tax_id::DocumentKind;
 use ledger::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -670,8 +670,8 @@ fn read_bank(check: &mut Checker, bank: &BankAccountRequest<'_>, holder: &str) -
     let legal_name = check.optional_text("legal_name", bank.legal_name, 1..=140);
     let document = check.optional(bank.document_number, |check, raw| {
         let text = check.text("document_number", raw, 11..=18)?;
-        let normalized = ledger::document::normalize(&text);
-        match ledger::document::kind(&normalized) {
+        let normalized = ledger::tax_id::normalize(&text);
+        match ledger::tax_id::kind(&normalized) {
             Some(_) => Some(normalized),
             None => check.refuse("document_number", "invalid_document", "document_number inválido"),
         }

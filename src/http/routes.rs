@@ -2,7 +2,7 @@
 //!
 //! To add a route, give its handler a `#[utoipa::path(method, path = "…", operation_id = "…", …)]` and add one line
 //! `.routes(routes!(module::handler))` to the group it belongs to. Method and path stand only at the handler. What all routes have in
-//! common (credentials, headers, the problems that any request can meet) is written into the description by [`super::document`].
+//! common (credentials, headers, the problems that any request can meet) is written into the description by [`super::openapi`].
 
 use std::sync::Arc;
 
@@ -139,7 +139,7 @@ fn for_operators(in_sandbox: bool) -> Routes {
 
 /// The merchants' listener: their routes, and the description of both listeners for programs and for people.
 pub fn public(app: &Arc<App>) -> Router {
-    let document = document::complete(collected(app.sandbox));
+    let document = openapi::complete(collected(app.sandbox));
     let for_people = Bytes::from(reference::html(&document));
     let for_programs = Bytes::from(document.to_string());
     let limited = |routes: Routes, policy| Router::from(routes).route_layer(Admission { app: Arc::clone(app), policy });

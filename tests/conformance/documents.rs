@@ -5,7 +5,7 @@
 use std::io::{Read as _, Write as _};
 use std::process::{Command, Stdio};
 
-use ledger::document::{DocumentKind, kind};
+use ledger::tax_id::{DocumentKind, kind};
 
 const DOCUMENTS: usize = 10_000;
 /// The exit status by which the script says that the package is not there.

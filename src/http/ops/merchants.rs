@@ -5,7 +5,6 @@ use std::sync::Arc;
 use actors::read_model::MerchantRow;
 use axum::extract::State;
 use axum::response::Response;
-use ledger::document;
 use ledger::event::Event;
 use ledger::fees::{Fees, Options, Settings};
 use ledger::id::{GroupNumber, LedgerId, ObjectId};
@@ -13,6 +12,7 @@ use ledger::merchant::MerchantCommand;
 use ledger::money::{Centavos, Rate};
 use ledger::personal::{MerchantProfile, Sealed, SealedFor};
 use ledger::record::{Record, Requester};
+use ledger::tax_id;
 use rust_decimal::Decimal;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -377,8 +377,8 @@ fn check_new(wire: &MerchantRequest<'_>) -> Result<(Settings, MerchantProfile), 
     let mut check = Checker::new();
     let name = check.text("name", wire.name, 1..=140);
     let document = check.text("document", wire.document, 11..=18).and_then(|text| {
-        let normalized = document::normalize(&text);
-        match document::kind(&normalized) {
+        let normalized = openapi::normalize(&text);
+        match openapi::kind(&normalized) {
             Some(_) => Some(normalized),
             None => check.refuse("document", "invalid_document", "document deve ser um CPF ou CNPJ válido"),
         }
