@@ -1,4 +1,4 @@
-//! The outbox of webhooks. What is to be told stands in the journal ([`ledger::notices`]) and is found in the index; here is who wakes the
+//! The outbox of webhooks. What is to be told stands in the journal ([`ledger::webhook_events`]) and is found in the index; here is who wakes the
 //! deliverer, and how far each endpoint has come.
 //!
 //! Progress is a cursor of the store: after a crash it may be up to about a second behind, and what was delivered meanwhile is delivered
@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 use ledger::event::Event;
 use ledger::id::{GroupNumber, IdSet, LedgerId, ObjectId};
-use ledger::notices::{Subject, each_notice};
 use ledger::record::Record;
 use ledger::time::Timestamp;
+use ledger::webhook_events::{Subject, each_webhook_event};
 use minicbor::{Decode, Encode};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
@@ -22,22 +22,22 @@ pub const PREFIX: &[u8] = b"webhooks/";
 
 /// Which groups have something to tell outside since somebody looked. The journal's thread notes it and goes on.
 #[derive(Debug, Default)]
-pub struct News {
+pub struct OutboxSignal {
     groups: Mutex<IdSet<GroupNumber>>,
     came: Notify,
 }
 
-impl News {
+impl OutboxSignal {
     /// Notes the groups of published Records that have notices for somebody, or whose keys changed; `listens` tells whether anybody is to
     /// hear of a group. A move of the clock wakes too: it may be time to try again.
     pub(crate) fn note(&self, records: &[(Sequence, Arc<Record>)], listens: impl Fn(GroupNumber) -> bool) {
         let has_notices = |record: &Record| {
             let mut has_notices = false;
-            each_notice(record, |_| has_notices = true);
+            each_webhook_event(record, |_| has_notices = true);
             has_notices
         };
         let clock_moved = records.iter().any(|(_, record)| record.owner == LedgerId::System);
-        let has_news = {
+        let has_events = {
             let mut noted = self.groups.lock();
             for (_, record) in records {
                 // Most Records of a block are of few groups: one that is noted need not be looked at.
@@ -49,7 +49,7 @@ impl News {
             }
             !noted.is_empty()
         };
-        if has_news || clock_moved {
+        if has_events || clock_moved {
             self.came.notify_one();
         }
     }

@@ -133,7 +133,7 @@ pub async fn list(
     let total = app.engine.read_model().notices_count(caller.group, Sequence(u64::MAX))?;
     let last = total.saturating_sub(page.skip());
     let first = last.saturating_sub(page.per_page) + 1;
-    let listed = app.engine.read_model().notices(caller.group, first..last + 1)?;
+    let listed = app.engine.read_model().webhook_events(caller.group, first..last + 1)?;
     let view = move |listed| EventView::of(&app, caller, &Told::read(&app, caller.group, listed)?);
     list_of(total, page, listed.into_iter().rev().map(view))
 }

@@ -3,14 +3,14 @@
 
 use std::collections::BTreeMap;
 
-use actors::read_model::ListedNotice;
+use actors::read_model::ListedWebhookEvent;
 use ledger::event::Event;
 use ledger::id::{GroupNumber, LedgerId, ObjectId};
 use ledger::money::Centavos;
-use ledger::notices::{Notice, NoticeKind, Subject, notices};
 use ledger::personal::RecipientProfile;
 use ledger::record::Record;
 use ledger::recurrence::Standing;
+use ledger::webhook_events::{Subject, WebhookEvent, WebhookEventKind, notices};
 use rust_decimal::Decimal;
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
@@ -101,18 +101,19 @@ pub struct Told {
     /// The event's id: the same on every try.
     pub id: ObjectId,
     /// Where it stands.
-    pub listed: ListedNotice,
+    pub listed: ListedWebhookEvent,
     /// What it is.
-    pub notice: Notice,
+    pub notice: WebhookEvent,
     record: Record,
     group: GroupNumber,
 }
 
 impl Told {
     /// Reads a notice of a group.
-    pub fn read(app: &App, group: GroupNumber, listed: ListedNotice) -> Result<Self, Problem> {
+    pub fn read(app: &App, group: GroupNumber, listed: ListedWebhookEvent) -> Result<Self, Problem> {
         let record = app.engine.record(listed.sequence)?;
-        let notice = notices(&record).into_iter().nth(listed.index).ok_or_else(|| Problem::new(Code::Internal))?;
+        let notice =
+            webhook_events(&record).into_iter().nth(listed.index).ok_or_else(|| Problem::new(Code::Internal))?;
         let id = app.engine.ids().object(group, record.effective_at, listed.number);
         Ok(Self { id, listed, notice, record, group })
     }
@@ -123,7 +124,7 @@ impl Told {
             return Ok(None);
         }
         let number = app.engine.ids().object_number(id);
-        let listed = app.engine.read_model().notices(group, number..number + 1)?;
+        let listed = app.engine.read_model().webhook_events(group, number..number + 1)?;
         let Some(listed) = listed.first().filter(|_| number > 0) else { return Ok(None) };
         let told = Self::read(app, group, *listed)?;
         Ok((told.id == id).then_some(told))
@@ -137,7 +138,7 @@ impl Told {
     /// The body.
     pub fn body(&self, app: &App) -> Result<WebhookBody, Problem> {
         let mut object = BTreeMap::from([self.object_body(app)?]);
-        if self.notice.kind == NoticeKind::SubscriptionChargeCreated {
+        if self.notice.kind == WebhookEventKind::SubscriptionChargeCreated {
             object.insert("charge", self.charge_of_subscription(app)?);
         }
         Ok(WebhookBody {
@@ -150,7 +151,7 @@ impl Told {
 
     /// The thing that it is about, as it was once the Record had taken effect: its name in the body, and what a GET of it shows.
     fn object_body(&self, app: &App) -> Result<(&'static str, Box<RawValue>), Problem> {
-        use NoticeKind as Kind;
+        use WebhookEventKind as Kind;
         match self.notice.kind {
             Kind::ChargePaid | Kind::ChargeRefused | Kind::ChargeCancelled | Kind::ChargeRefunded => {
                 self.charge(app).map(|charge| ("charge", charge))
@@ -183,7 +184,7 @@ impl Told {
         let caller = Caller { group: self.group, key: None };
         let charge = Charge::find_through(app, caller, id, self.listed.sequence)?.ok_or_else(broken)?;
         let view = charge.view(app)?;
-        if self.notice.kind != NoticeKind::ChargePaid {
+        if self.notice.kind != WebhookEventKind::ChargePaid {
             return written(&view);
         }
         let valor = charge.card.is_none().then(|| format!("{}.{:02}", view.amount / 100, view.amount % 100));
@@ -202,11 +203,11 @@ impl Told {
         let profile: RecipientProfile =
             profile.and_then(|sealed| app.engine.keyring().open_value(sealed_for, &sealed)).unwrap_or_default();
         let kind = self.notice.kind;
-        let is_registration = matches!(kind, NoticeKind::RecipientApproved | NoticeKind::RecipientRejected);
+        let is_registration = matches!(kind, WebhookEventKind::RecipientApproved | WebhookEventKind::RecipientRejected);
         Ok(RecipientTold {
             id: id.uuid().to_string(),
             // A changed bank account is told of an active recipient only, which it stays.
-            status: if kind == NoticeKind::RecipientRejected { "rejected" } else { "active" },
+            status: if kind == WebhookEventKind::RecipientRejected { "rejected" } else { "active" },
             document_type: document_type(&profile.document),
             bank_account: profile.bank.filter(|_| !is_registration).map(DestinationView::of),
             name: profile.name,
@@ -239,8 +240,8 @@ impl Told {
 
     fn dispute(&self, app: &App) -> Result<impl Serialize + use<>, Problem> {
         let (status, decided_at) = match self.notice.kind {
-            NoticeKind::DisputeAccepted => ("accepted", Some(self.at())),
-            NoticeKind::DisputeReleased => ("released", Some(self.at())),
+            WebhookEventKind::DisputeAccepted => ("accepted", Some(self.at())),
+            WebhookEventKind::DisputeReleased => ("released", Some(self.at())),
             _ => ("open", None),
         };
         Ok(Dispute::find(app, self.object_id()?)?.ok_or_else(broken)?.view_as(status, decided_at))

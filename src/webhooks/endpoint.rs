@@ -155,7 +155,7 @@ impl Endpoint {
     }
 
     /// The journal has something new.
-    pub(super) fn has_news(&mut self) {
+    pub(super) fn has_events(&mut self) {
         (self.is_behind, self.refill_room) = (true, 1);
     }
 
@@ -570,7 +570,7 @@ mod tests {
         assert_eq!(endpoint.wanted(), Some((1_064, 1)), "to the brim");
         endpoint.has_all();
         assert_eq!(endpoint.wanted(), None);
-        endpoint.has_news();
+        endpoint.has_events();
         assert_eq!(endpoint.wanted(), Some((1_064, 1)), "news is taken while there is room");
     }
 }

@@ -179,8 +179,8 @@ pub async fn run(app: Arc<App>, mut told: watch::Receiver<bool>) {
     loop {
         deliverer.start_tries();
         tokio::select! {
-            () = app.engine.read_model().news().came() => {
-                for group in app.engine.read_model().news().take() {
+            () = app.engine.read_model().outbox().came() => {
+                for group in app.engine.read_model().outbox().take() {
                     deliverer.refresh(group);
                 }
             }
@@ -253,7 +253,7 @@ impl Deliverer {
         }
         for (key, row) in wanted {
             let id = (group, key);
-            let known = self.app.webhooks.endpoints().get_mut(&id).map(Endpoint::has_news);
+            let known = self.app.webhooks.endpoints().get_mut(&id).map(Endpoint::has_events);
             if known.is_none() {
                 match self.open(id, &row) {
                     Ok(endpoint) => drop(self.app.webhooks.endpoints().insert(id, endpoint)),
@@ -328,7 +328,7 @@ impl Deliverer {
         loop {
             let wanted = self.app.webhooks.endpoints().get_mut(&id).and_then(Endpoint::wanted);
             let Some((next, most)) = wanted else { return Ok(()) };
-            let listed = self.app.engine.read_model().notices(id.0, next..next + most as u64)?;
+            let listed = self.app.engine.read_model().webhook_events(id.0, next..next + most as u64)?;
             let has_all = listed.len() < most;
             for listed in listed {
                 let told = Told::read(&self.app, id.0, listed)?;
@@ -465,7 +465,7 @@ async fn attempt(app: &App, id: EndpointId, number: u64, addresses: &Addresses) 
     let (group, key) = id;
     let row = app.engine.read_model().api_key(key).filter(|row| !row.revoked).ok_or(Failure::NoAddress)?.webhook;
     let target = Target::parse(row.url.as_deref().ok_or(Failure::NoAddress)?)?;
-    let listed = app.engine.read_model().notices(group, number..number + 1).map_err(Problem::from)?;
+    let listed = app.engine.read_model().webhook_events(group, number..number + 1).map_err(Problem::from)?;
     let told = Told::read(app, group, *listed.first().ok_or(Failure::Unwritten("missing"))?)?;
     let body = serde_json::to_vec(&told.body(app)?).map_err(|_| Failure::Unwritten("unwritable"))?;
     let _until_it_has_ended = app.webhooks.body_room.take(id, body.len()).ok_or(Failure::NoRoom)?;

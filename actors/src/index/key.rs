@@ -4,11 +4,11 @@ use ledger::event::Event;
 use ledger::fees::PaymentMethod;
 use ledger::id::{Fingerprint, GroupNumber, LedgerId, ObjectId};
 use ledger::money::Centavos;
-use ledger::notices::each_notice;
 use ledger::recipient::Credit;
 use ledger::record::Record;
 use ledger::statement::each_statement_line;
 use ledger::time::Minute;
+use ledger::webhook_events::each_webhook_event;
 
 /// A list of numbers: a kind and whose it is. The order of keys is their order in a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -47,7 +47,7 @@ const CASHOUTS: u8 = 10;
 const REFUNDS: u8 = 11;
 const DISPUTES: u8 = 12;
 const WITHDRAWALS: u8 = 13;
-const NOTICES: u8 = 14;
+const WEBHOOK_EVENTS: u8 = 14;
 const SUBSCRIPTIONS: u8 = 16;
 const SUBSCRIPTION_CHARGES: u8 = 17;
 const CHANGED: u8 = 18;
@@ -134,8 +134,8 @@ impl IndexKey {
     }
 
     /// Sequences of the Records of a group with notices for the outside, once for each notice: the n-th is its notice of number n.
-    pub fn notices(group: GroupNumber) -> Self {
-        Self::of_ledger(NOTICES, LedgerId::Merchant(group))
+    pub fn webhook_events(group: GroupNumber) -> Self {
+        Self::of_ledger(WEBHOOK_EVENTS, LedgerId::Merchant(group))
     }
 
     /// Ordinals of the merchant's Records that opened its charges.
@@ -232,7 +232,7 @@ pub(super) fn occurrences(
     with_entries.retain(|ledger| !matches!(ledger, LedgerId::Merchant(_)));
     with_entries.into_iter().for_each(|ledger| post(IndexKey::entries(ledger), sequence));
     each_statement_line(record, |_| post(IndexKey::statement_lines(LedgerId::Merchant(group)), sequence));
-    each_notice(record, |_| post(IndexKey::notices(group), sequence));
+    each_webhook_event(record, |_| post(IndexKey::webhook_events(group), sequence));
     for event in &record.events {
         about(event, |id| post(IndexKey::object(id), sequence));
         match event {

@@ -226,10 +226,10 @@ impl Script {
                 prop_assert_eq!(index.sequences(IndexKey::own(merchant), range).unwrap(), expected);
             }
             let group = merchant.group().unwrap();
-            let notices = self.lists.get(&IndexKey::notices(group)).cloned().unwrap_or_default();
+            let notices = self.lists.get(&IndexKey::webhook_events(group)).cloned().unwrap_or_default();
             let from = notices.len() / 2;
             let places = from as u64..notices.len() as u64 + 3;
-            prop_assert_eq!(index.places(IndexKey::notices(group), places).unwrap(), &notices[from..]);
+            prop_assert_eq!(index.places(IndexKey::webhook_events(group), places).unwrap(), &notices[from..]);
             let balances = self.balances.get(&group).cloned().unwrap_or_default();
             let sequences: Vec<_> = (1..end).step_by(5).map(Sequence).collect();
             let expected: Vec<_> = sequences

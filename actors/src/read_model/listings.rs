@@ -80,9 +80,9 @@ pub struct ListedStatementLine {
     pub balance_after: Centavos,
 }
 
-/// One notice of a group: where its Record is, and which of the Record's [`ledger::notices::notices`] it is.
+/// One notice of a group: where its Record is, and which of the Record's [`ledger::webhook_events::notices`] it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ListedNotice {
+pub struct ListedWebhookEvent {
     /// Its number among those of the group, from 1.
     pub number: u64,
     /// The Record.
@@ -432,21 +432,25 @@ impl ReadModel {
 
     /// How many notices a group has in the Records before `end`.
     pub fn notices_count(&self, group: GroupNumber, end: Sequence) -> Result<u64, LoadError> {
-        Ok(self.index.page(&[IndexKey::notices(group)], &[], 0..end.0, 0, 0)?.0)
+        Ok(self.index.page(&[IndexKey::webhook_events(group)], &[], 0..end.0, 0, 0)?.0)
     }
 
     /// The notices of a group with these numbers, in order; those that there are not yet are left out.
-    pub fn notices(&self, group: GroupNumber, numbers: Range<u64>) -> Result<Vec<ListedNotice>, LoadError> {
+    pub fn webhook_events(
+        &self,
+        group: GroupNumber,
+        numbers: Range<u64>,
+    ) -> Result<Vec<ListedWebhookEvent>, LoadError> {
         let places = numbers.start.saturating_sub(1)..numbers.end.saturating_sub(1);
-        let sequences = self.index.places(IndexKey::notices(group), places)?;
-        let mut listed: Vec<ListedNotice> = Vec::with_capacity(sequences.len());
+        let sequences = self.index.places(IndexKey::webhook_events(group), places)?;
+        let mut listed: Vec<ListedWebhookEvent> = Vec::with_capacity(sequences.len());
         for (number, sequence) in (numbers.start..).zip(sequences.into_iter().map(Sequence)) {
             let index = match listed.last() {
                 Some(before) if before.sequence == sequence => before.index + 1,
                 Some(_) => 0,
                 None => (number - 1 - self.notices_count(group, sequence)?) as usize,
             };
-            listed.push(ListedNotice { number, sequence, index });
+            listed.push(ListedWebhookEvent { number, sequence, index });
         }
         Ok(listed)
     }

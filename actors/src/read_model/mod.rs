@@ -26,7 +26,7 @@ use parking_lot::{Mutex, RwLock};
 use crate::dues::Dues;
 use crate::index::{self, Index, IndexOptions};
 use crate::load::LoadError;
-use crate::outbox::News;
+use crate::outbox::OutboxSignal;
 use crate::seal::Keyring;
 use crate::store::{Partition, Sequence, Store};
 
@@ -34,7 +34,9 @@ use accounts::{Accounts, is_about_accounts};
 use pages::PageId;
 
 pub use accounts::{ApiKeyRow, MerchantRow, RecipientRow, Versions, WebhookRow};
-pub use listings::{ChargeFilter, ChargeStatus, KeyFound, ListedNotice, ListedSplit, ListedStatementLine, Listing};
+pub use listings::{
+    ChargeFilter, ChargeStatus, KeyFound, ListedSplit, ListedStatementLine, ListedWebhookEvent, Listing,
+};
 pub use pages::{KeptPage, kept};
 pub use subscriptions::{CardRow, SubscriptionRow};
 pub use waiting::{Waiting, WaitingItem};
@@ -61,7 +63,7 @@ pub struct ReadModel {
     /// Apart from the books, since every request with a key asks for one.
     ordinals: RwLock<Ordinals>,
     dues: Mutex<Dues>,
-    news: News,
+    outbox: OutboxSignal,
     published: AtomicU64,
     /// The latest time at which a published Record took effect, milliseconds.
     latest_ms: AtomicI64,
@@ -220,7 +222,7 @@ impl ReadModel {
             books: RwLock::default(),
             ordinals: RwLock::default(),
             dues: Mutex::default(),
-            news: News::default(),
+            outbox: OutboxSignal::default(),
             published: AtomicU64::new(0),
             latest_ms: AtomicI64::new(i64::MIN),
         };
@@ -245,7 +247,7 @@ impl ReadModel {
         }
         let accounts = self.accounts.read();
         let is_live = |(_, key): &(ObjectId, ApiKeyRow)| !key.revoked && key.webhook.url.is_some();
-        self.news.note(records, |group| {
+        self.outbox.note(records, |group| {
             accounts.merchants.glance(group).is_some_and(|merchant| merchant.keys.iter().any(is_live))
         });
         Ok(())
@@ -377,8 +379,8 @@ impl ReadModel {
     }
 
     /// Which groups have something to tell outside.
-    pub fn news(&self) -> &News {
-        &self.news
+    pub fn news(&self) -> &OutboxSignal {
+        &self.outbox
     }
 
     /// Some of the drafts that are to be submitted; they are off the list once they have been.

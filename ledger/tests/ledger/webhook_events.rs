@@ -6,12 +6,12 @@ use ledger::fees::{Commission, PaymentMethod};
 use ledger::id::{GroupNumber, LedgerId, ObjectId, RecipientNumber};
 use ledger::merchant::{PreviousSecret, SECRET_OVERLAP_MS};
 use ledger::money::{Centavos, Rate};
-use ledger::notices::{Notice, Subject, notices};
 use ledger::record::Decision;
 use ledger::recurrence::{CycleOutcome, Standing, SubscriptionStatus};
 use ledger::time::{Minute, Timestamp};
+use ledger::webhook_events::{Subject, WebhookEvent, notices};
 
-fn told(notices: &[Notice]) -> String {
+fn told(notices: &[WebhookEvent]) -> String {
     let told = notices.iter().map(|notice| {
         let about = match notice.subject {
             Subject::Object(_) => String::new(),
@@ -55,7 +55,7 @@ fn what_a_step_tells() {
         }
         let before = world.journal.len();
         world.step(step).unwrap_or_else(|refusal| panic!("{given}: {step}: {refusal}"));
-        let found: Vec<Notice> = world.journal[before..].iter().flat_map(notices).collect();
+        let found: Vec<WebhookEvent> = world.journal[before..].iter().flat_map(notices).collect();
         assert_eq!(told(&found), expected, "{given}; {step}");
     }
 }
@@ -167,7 +167,7 @@ fn what_moves_money_out_is_told() {
     for (owner, event, expected) in cases {
         let mut record = Decision::default().into_record(owner, 1, Timestamp(1_800_000_000_000));
         record.events.push(event);
-        let found = notices(&record);
+        let found = webhook_events(&record);
         assert_eq!(told(&found), expected);
         let of_charge = expected.ends_with("charge.refunded");
         let subjects: Vec<_> = found.iter().map(|notice| notice.subject).collect();
@@ -199,7 +199,7 @@ fn the_turns_of_a_subscription_are_told() {
     ] {
         let event = Event::SubscriptionAdvanced { id, charge: None, outcome, standing };
         let record = Decision::of(event).into_record(LedgerId::Merchant(GroupNumber(1)), 1, Timestamp(0));
-        assert_eq!(told(&notices(&record)), expected, "{outcome:?}");
+        assert_eq!(told(&webhook_events(&record)), expected, "{outcome:?}");
     }
 }
 

@@ -10,7 +10,7 @@ use crate::time::Timestamp;
 
 /// What happened, as told outside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum NoticeKind {
+pub enum WebhookEventKind {
     /// A charge was captured or its PIX confirmed.
     ChargePaid,
     /// The acquirer refused a card charge.
@@ -71,7 +71,7 @@ pub enum NoticeKind {
     SubscriptionCancelled,
 }
 
-impl NoticeKind {
+impl WebhookEventKind {
     /// Its name on the wire.
     pub fn name(self) -> &'static str {
         match self {
@@ -108,7 +108,7 @@ impl NoticeKind {
     }
 }
 
-/// The thing that a notice is about. Notices about the same thing are delivered in their order.
+/// The thing that a notice is about. WebhookEvents about the same thing are delivered in their order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Subject {
     /// A charge, a withdrawal, a refund, …: whatever has an id of its own.
@@ -119,12 +119,12 @@ pub enum Subject {
 
 /// One notice.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Notice {
+pub struct WebhookEvent {
     /// What happened.
-    pub kind: NoticeKind,
+    pub kind: WebhookEventKind,
     /// To what.
     pub subject: Subject,
-    /// What became available, with [`NoticeKind::SplitAvailable`] only.
+    /// What became available, with [`WebhookEventKind::SplitAvailable`] only.
     pub available: Option<AvailableSplits>,
 }
 
@@ -142,27 +142,27 @@ pub struct AvailableSplits {
 }
 
 /// The notices of a Record, in the order in which they are told.
-pub fn notices(record: &Record) -> Vec<Notice> {
+pub fn webhook_events(record: &Record) -> Vec<WebhookEvent> {
     let mut notices = Vec::new();
-    each_notice(record, |notice| notices.push(notice));
+    each_webhook_event(record, |notice| notices.push(notice));
     notices
 }
 
 /// Calls `tell` for each of [`notices`], without a list of them.
-pub fn each_notice(record: &Record, mut tell: impl FnMut(Notice)) {
+pub fn each_webhook_event(record: &Record, mut tell: impl FnMut(WebhookEvent)) {
     for event in &record.events {
         of_event(event, record, &mut tell);
     }
 }
 
-fn of_event(event: &Event, record: &Record, tell: &mut impl FnMut(Notice)) {
-    let about = |kind, id: &ObjectId| Notice { kind, subject: Subject::Object(*id), available: None };
+fn of_event(event: &Event, record: &Record, tell: &mut impl FnMut(WebhookEvent)) {
+    let about = |kind, id: &ObjectId| WebhookEvent { kind, subject: Subject::Object(*id), available: None };
     let of_recipient =
-        |kind, number: &RecipientNumber| Notice { kind, subject: Subject::Recipient(*number), available: None };
+        |kind, number: &RecipientNumber| WebhookEvent { kind, subject: Subject::Recipient(*number), available: None };
     match event {
-        Event::CardCaptured { charge, .. } => tell(about(NoticeKind::ChargePaid, charge)),
+        Event::CardCaptured { charge, .. } => tell(about(WebhookEventKind::ChargePaid, charge)),
         Event::PixPaid { charge, terms, .. } => {
-            tell(about(NoticeKind::ChargePaid, charge));
+            tell(about(WebhookEventKind::ChargePaid, charge));
             let mut splits: Vec<_> = terms.splits.iter().map(|split| (split.recipient, split.amount)).collect();
             splits.sort_unstable_by_key(|(number, _)| *number);
             for of_recipient in splits.chunk_by(|(one, _), (other, _)| one == other) {
@@ -171,21 +171,21 @@ fn of_event(event: &Event, record: &Record, tell: &mut impl FnMut(Notice)) {
                 tell(available(number, Some(count), amount, Some(*charge), record.effective_at));
             }
         }
-        Event::CardRefused { charge, .. } => tell(about(NoticeKind::ChargeRefused, charge)),
-        Event::PixCancelled { charge, .. } => tell(about(NoticeKind::ChargeCancelled, charge)),
-        Event::RecipientApproved { number } => tell(of_recipient(NoticeKind::RecipientApproved, number)),
-        Event::RecipientRejected { number, .. } => tell(of_recipient(NoticeKind::RecipientRejected, number)),
+        Event::CardRefused { charge, .. } => tell(about(WebhookEventKind::ChargeRefused, charge)),
+        Event::PixCancelled { charge, .. } => tell(about(WebhookEventKind::ChargeCancelled, charge)),
+        Event::RecipientApproved { number } => tell(of_recipient(WebhookEventKind::RecipientApproved, number)),
+        Event::RecipientRejected { number, .. } => tell(of_recipient(WebhookEventKind::RecipientRejected, number)),
         Event::BankAccountChanged { number, active: true } => {
-            tell(of_recipient(NoticeKind::BankAccountChanged, number))
+            tell(of_recipient(WebhookEventKind::BankAccountChanged, number))
         }
-        Event::BankAccountApproved { number } => tell(of_recipient(NoticeKind::BankAccountApproved, number)),
-        Event::BankAccountRejected { number, .. } => tell(of_recipient(NoticeKind::BankAccountRejected, number)),
-        Event::WithdrawalPaid { id, .. } => tell(about(NoticeKind::WithdrawalApproved, id)),
+        Event::BankAccountApproved { number } => tell(of_recipient(WebhookEventKind::BankAccountApproved, number)),
+        Event::BankAccountRejected { number, .. } => tell(of_recipient(WebhookEventKind::BankAccountRejected, number)),
+        Event::WithdrawalPaid { id, .. } => tell(about(WebhookEventKind::WithdrawalApproved, id)),
         Event::WithdrawalRejected { id, .. } | Event::WithdrawalReturned { id, .. } => {
-            tell(about(NoticeKind::WithdrawalRejected, id));
+            tell(about(WebhookEventKind::WithdrawalRejected, id));
         }
         Event::SplitsAnticipated { id, splits, .. } => {
-            tell(about(NoticeKind::AnticipationCompleted, id));
+            tell(about(WebhookEventKind::AnticipationCompleted, id));
             if let LedgerId::Recipient(_, number) = record.owner {
                 let (count, net) = (splits.len() as u64, splits.iter().map(|split| split.amount - split.fee).sum());
                 tell(available(number, Some(count), net, None, record.effective_at));
@@ -200,24 +200,24 @@ fn of_event(event: &Event, record: &Record, tell: &mut impl FnMut(Notice)) {
                 tell(available(number, None, amount, None, record.effective_at));
             }
         }
-        Event::CashoutProcessed { id, .. } => tell(about(NoticeKind::CashoutProcessed, id)),
-        Event::CashoutFailed { id, .. } => tell(about(NoticeKind::CashoutFailed, id)),
+        Event::CashoutProcessed { id, .. } => tell(about(WebhookEventKind::CashoutProcessed, id)),
+        Event::CashoutFailed { id, .. } => tell(about(WebhookEventKind::CashoutFailed, id)),
         Event::RefundApproved { id, charge, .. } => {
-            tell(about(NoticeKind::RefundApproved, id));
-            tell(about(NoticeKind::ChargeRefunded, charge));
+            tell(about(WebhookEventKind::RefundApproved, id));
+            tell(about(WebhookEventKind::ChargeRefunded, charge));
         }
-        Event::RefundRejected { id, .. } => tell(about(NoticeKind::RefundRejected, id)),
-        Event::DisputeOpened { id, .. } => tell(about(NoticeKind::DisputeOpened, id)),
-        Event::DisputeAccepted { id, .. } => tell(about(NoticeKind::DisputeAccepted, id)),
-        Event::DisputeReleased { id, .. } => tell(about(NoticeKind::DisputeReleased, id)),
-        Event::SubscriptionCreated { id, .. } => tell(about(NoticeKind::SubscriptionCreated, id)),
-        Event::SubscriptionBilled { id, .. } => tell(about(NoticeKind::SubscriptionChargeCreated, id)),
+        Event::RefundRejected { id, .. } => tell(about(WebhookEventKind::RefundRejected, id)),
+        Event::DisputeOpened { id, .. } => tell(about(WebhookEventKind::DisputeOpened, id)),
+        Event::DisputeAccepted { id, .. } => tell(about(WebhookEventKind::DisputeAccepted, id)),
+        Event::DisputeReleased { id, .. } => tell(about(WebhookEventKind::DisputeReleased, id)),
+        Event::SubscriptionCreated { id, .. } => tell(about(WebhookEventKind::SubscriptionCreated, id)),
+        Event::SubscriptionBilled { id, .. } => tell(about(WebhookEventKind::SubscriptionChargeCreated, id)),
         Event::SubscriptionAdvanced { id, outcome, standing, .. } => {
             tell(about(advanced(*outcome, standing), id));
         }
-        Event::SubscriptionPaused { id, .. } => tell(about(NoticeKind::SubscriptionPaused, id)),
-        Event::SubscriptionResumed { id, .. } => tell(about(NoticeKind::SubscriptionResumed, id)),
-        Event::SubscriptionCancelled { id, .. } => tell(about(NoticeKind::SubscriptionCancelled, id)),
+        Event::SubscriptionPaused { id, .. } => tell(about(WebhookEventKind::SubscriptionPaused, id)),
+        Event::SubscriptionResumed { id, .. } => tell(about(WebhookEventKind::SubscriptionResumed, id)),
+        Event::SubscriptionCancelled { id, .. } => tell(about(WebhookEventKind::SubscriptionCancelled, id)),
         Event::MerchantOpened { .. }
         | Event::MerchantChanged { .. }
         | Event::ApiKeyCreated { .. }
@@ -248,15 +248,15 @@ fn of_event(event: &Event, record: &Record, tell: &mut impl FnMut(Notice)) {
 }
 
 /// What the end of a charge says of its subscription.
-fn advanced(outcome: CycleOutcome, standing: &Standing) -> NoticeKind {
+fn advanced(outcome: CycleOutcome, standing: &Standing) -> WebhookEventKind {
     if standing.status == SubscriptionStatus::Completed {
-        NoticeKind::SubscriptionCompleted
+        WebhookEventKind::SubscriptionCompleted
     } else if outcome == CycleOutcome::Paid {
-        NoticeKind::SubscriptionRenewed
+        WebhookEventKind::SubscriptionRenewed
     } else if standing.retry_at.is_some() {
-        NoticeKind::SubscriptionChargeFailed
+        WebhookEventKind::SubscriptionChargeFailed
     } else {
-        NoticeKind::SubscriptionPastDue
+        WebhookEventKind::SubscriptionPastDue
     }
 }
 
@@ -266,7 +266,7 @@ fn available(
     amount: Centavos,
     charge: Option<ObjectId>,
     at: Timestamp,
-) -> Notice {
+) -> WebhookEvent {
     let available = Some(AvailableSplits { count, amount, charge, at });
-    Notice { kind: NoticeKind::SplitAvailable, subject: Subject::Recipient(number), available }
+    WebhookEvent { kind: WebhookEventKind::SplitAvailable, subject: Subject::Recipient(number), available }
 }
