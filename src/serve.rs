@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actors::engine::{Engine, EngineOptions, OpenError};
-use actors::journal::RoomLimits;
+use actors::journal::AdmissionLimits;
 use actors::rails::Rails;
 use prometheus_client::registry::Registry;
 use tokio::net::TcpSocket;
@@ -21,9 +21,9 @@ use crate::descriptors;
 use crate::folding::search_key;
 use crate::http::app::{App, supposed_group};
 use crate::http::credential::Secret;
-use crate::http::front::{self, Admits, Front};
 use crate::http::guesses::Guesses;
 use crate::http::measures::{self, Measures};
+use crate::http::middleware::{self, Admits, Middleware};
 use crate::http::ops::backup::LastBackup;
 use crate::http::ops::health::Exposition;
 use crate::http::outgoing::Backlog;
@@ -119,7 +119,7 @@ pub async fn start_with(
     let options = EngineOptions {
         sandbox: settings.sandbox,
         master_key: master_key(&settings.data, settings.master_key.as_ref())?,
-        room: RoomLimits::default(),
+        admission: AdmissionLimits::default(),
         idle: IDLE,
         rails,
         fold_name: search_key,
@@ -165,9 +165,9 @@ pub async fn start_with(
         let failed = |source| StartError::Listen { variable, address, source };
         let listener = socket.listen(BACKLOG).map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
-        let limits = front::Limits { most: IN_FLIGHT_MAX, admits };
-        let front = Front::new(limits, settings.sandbox, measures.clone())?;
-        let router = front.clone().before(router);
+        let limits = middleware::Limits { most: IN_FLIGHT_MAX, admits };
+        let middleware = Middleware::new(limits, settings.sandbox, measures.clone())?;
+        let router = middleware.clone().before(router);
         let served = server::Served { router, front: Some(front), backlog: Arc::clone(&backlog) };
         let limits = server::Limits { connections_max, ..server::Limits::default() };
         Ok((address, tokio::spawn(server::run(listener, served, told.clone(), limits))))

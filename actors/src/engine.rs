@@ -29,11 +29,11 @@ use crate::backup::{self, BackupError, Frame};
 use crate::clock::Clock;
 use crate::directory::{Directory, Life, Silence, Supervisor};
 use crate::index::IndexOptions;
-use crate::journal::{Input, Journal, JournalParts, Permit, Room, RoomLimits, Sender, Submission};
+use crate::journal::{Admission, AdmissionLimits, Input, Journal, JournalParts, Permit, Sender, Submission};
 use crate::load::{self, LoadError};
+use crate::load_shedding::LoadShedder;
 use crate::metrics::Metrics;
 use crate::outbox::Outbox;
-use crate::pressure::Pressure;
 use crate::rails::{CardAnswer, CardFate, CardOrder, PixFate, RailError, Rails};
 use crate::read_model::ReadModel;
 use crate::resident::{Books, KeyLookup, Order, Outcome};
@@ -53,8 +53,8 @@ pub struct EngineOptions {
     pub sandbox: bool,
     /// The key that seals all others.
     pub master_key: [u8; 32],
-    /// Room in the journal.
-    pub room: RoomLimits,
+    /// Admission in the journal.
+    pub admission: AdmissionLimits,
     /// An actor that was not used for this long goes to sleep.
     pub idle: Duration,
     /// The outside; none where charges are not possible.
@@ -91,8 +91,8 @@ pub enum OpenError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unavailable {
     /// The journal has no room: nothing was sent.
-    #[error("the journal has no room")]
-    NoRoom,
+    #[error("the journal is full")]
+    JournalFull,
     /// The disk is short of space: nothing was sent.
     #[error("the disk is short of space")]
     StorageFull,
@@ -114,7 +114,7 @@ pub enum Unavailable {
 ///
 /// use actors::engine::{Engine, EngineOptions};
 /// use actors::index::IndexOptions;
-/// use actors::journal::RoomLimits;
+/// use actors::journal::AdmissionLimits;
 /// use actors::resident::Outcome;
 /// use actors::store::MemoryStore;
 /// use ledger::fees::Settings;
@@ -126,7 +126,7 @@ pub enum Unavailable {
 /// let options = EngineOptions {
 ///     sandbox: true,
 ///     master_key: [7; 32],
-///     room: RoomLimits::default(),
+///     admission: AdmissionLimits::default(),
 ///     idle: Duration::from_secs(60),
 ///     rails: None,
 ///     fold_name: str::to_lowercase,
@@ -147,8 +147,8 @@ pub enum Unavailable {
 /// ```
 pub struct Engine {
     shared: Arc<Shared>,
-    room: Arc<Room>,
-    pressure: Pressure,
+    admission: Arc<Admission>,
+    load_shedder: LoadShedder,
     keyring: Arc<Keyring>,
     merchants: Arc<Directory<MerchantState>>,
     recipients: Arc<Directory<RecipientState>>,
@@ -259,8 +259,8 @@ impl Engine {
         let opened = Arc::new(Self {
             merchants: Directory::new(Arc::clone(&shared), supervisor.get_cell()),
             recipients: Directory::new(Arc::clone(&shared), supervisor.get_cell()),
-            room: Room::new(options.room),
-            pressure: Pressure::default(),
+            admission: Admission::new(options.admission),
+            load_shedder: LoadShedder::default(),
             keyring,
             supervisor,
             rails: options.rails,
@@ -285,12 +285,12 @@ impl Engine {
     /// Takes room at the door for one command and all that it causes; none when the journal is full.
     pub fn permit(&self, bytes: usize) -> Result<Arc<Permit>, Unavailable> {
         self.look_at_space();
-        self.room.try_take(Sender::Door, bytes).ok_or_else(|| self.refusal())
+        self.admission.try_take(Sender::Door, bytes).ok_or_else(|| self.refusal())
     }
 
-    /// Whether one more command is let in at the door; see [`crate::pressure`]. `group` names whose it is.
+    /// Whether one more command is let in at the door; see [`crate::load_shedding`]. `group` names whose it is.
     pub fn admits(&self, group: impl FnOnce() -> Option<GroupNumber>) -> bool {
-        let admits = self.pressure.admits(group);
+        let admits = self.load_shedder.admits(group);
         if !admits {
             self.shared.metrics.shed.inc();
         }
@@ -300,18 +300,18 @@ impl Engine {
     /// True while the disk is short of space: nothing is written, reads go on.
     pub fn is_storage_full(&self) -> bool {
         self.look_at_space();
-        self.room.is_closed()
+        self.admission.is_closed()
     }
 
-    /// Room for a read, which needs some to book what is due.
+    /// Admission for a read, which needs some to book what is due.
     fn read_permit(&self) -> Result<Arc<Permit>, Unavailable> {
         self.look_at_space();
-        self.room.try_read(Sender::Door, INSIDE_BYTES).ok_or_else(|| self.refusal())
+        self.admission.try_read(Sender::Door, INSIDE_BYTES).ok_or_else(|| self.refusal())
     }
 
     fn refusal(&self) -> Unavailable {
         self.shared.metrics.shed.inc();
-        if self.room.is_closed() { Unavailable::StorageFull } else { Unavailable::NoRoom }
+        if self.admission.is_closed() { Unavailable::StorageFull } else { Unavailable::JournalFull }
     }
 
     /// Closes the room while the space on the disk, less what is under way, is below the reserve. Looks every now and then.
@@ -334,9 +334,9 @@ impl Engine {
             }
         };
         self.shared.metrics.storage_free_bytes.set(i64::try_from(free).unwrap_or(i64::MAX));
-        let under_way = u64::try_from(self.room.bytes()).unwrap_or_default();
+        let under_way = u64::try_from(self.admission.bytes()).unwrap_or_default();
         let is_full = free < self.shared.store.reserve_bytes() + under_way;
-        if is_full != self.room.is_closed() {
+        if is_full != self.admission.is_closed() {
             if is_full {
                 tracing::error!(
                     free,
@@ -345,7 +345,7 @@ impl Engine {
             } else {
                 tracing::info!(free, "there is space on the disk again");
             }
-            self.room.set_closed(is_full);
+            self.admission.set_closed(is_full);
         }
     }
 
@@ -383,11 +383,11 @@ impl Engine {
     ) -> Result<Outcome, Unavailable> {
         let (sender, outcome) = oneshot::channel();
         let begun = Instant::now();
-        let under_way = self.pressure.enter(ledger.group());
+        let under_way = self.load_shedder.enter(ledger.group());
         directory.send(ledger, Message::Command(order, sender));
         let outcome = outcome.await.map_err(|_| Unavailable::OutcomeUnknown);
         let waited = begun.elapsed();
-        self.pressure.note(waited, self.shared.metrics.commit_median.get());
+        self.load_shedder.note(waited, self.shared.metrics.commit_median.get());
         drop(under_way);
         self.shared.metrics.gate_seconds.observe(waited.as_secs_f64());
         outcome
@@ -400,7 +400,7 @@ impl Engine {
         look: impl FnOnce(&MerchantState, Timestamp) -> T + Send + 'static,
     ) -> Result<T, Unavailable> {
         let permit = self.read_permit()?;
-        let _under_way = self.pressure.enter(Some(group));
+        let _under_way = self.load_shedder.enter(Some(group));
         read(&self.merchants, LedgerId::Merchant(group), look, permit).await
     }
 
@@ -411,7 +411,7 @@ impl Engine {
         look: impl FnOnce(&RecipientState, Timestamp) -> T + Send + 'static,
     ) -> Result<T, Unavailable> {
         let permit = self.read_permit()?;
-        let _under_way = self.pressure.enter(recipient.group());
+        let _under_way = self.load_shedder.enter(recipient.group());
         read(&self.recipients, recipient, look, permit).await
     }
 
@@ -490,7 +490,7 @@ impl Engine {
 
     /// True while commands are under way: what nobody waits for leaves the cores to them.
     pub fn has_commands(&self) -> bool {
-        self.room.commands() > 0
+        self.admission.commands() > 0
     }
 
     /// The readers' view.
@@ -526,7 +526,7 @@ impl Engine {
 
     /// What is measured.
     pub fn metrics(&self) -> &Metrics {
-        let (door, inside) = (self.room.free(Sender::Door), self.room.free(Sender::Inside));
+        let (door, inside) = (self.admission.free(Sender::Door), self.admission.free(Sender::Inside));
         self.shared.metrics.set_permits_free(door, inside);
         self.shared.metrics.published.set(i64::try_from(self.shared.read_model.published().0).unwrap_or(i64::MAX));
         self.shared.metrics.set_derived_failures(self.monitor().derived_failures());
@@ -580,7 +580,7 @@ impl Engine {
             tracing::info!(count = unusable.len(), "snapshots are made again in the background");
         }
         for ledger in unusable {
-            let permit = self.room.take(INSIDE_BYTES).await;
+            let permit = self.admission.take(INSIDE_BYTES).await;
             let woken = match ledger {
                 LedgerId::Merchant(_) => read(&self.merchants, ledger, |_: &MerchantState, _| (), permit).await,
                 _ => read(&self.recipients, ledger, |_: &RecipientState, _| (), permit).await,
@@ -610,7 +610,7 @@ impl Engine {
             }
             self.sleep_idle(self.idle);
             self.shared.read_model.rest();
-            if !self.room.is_closed() && self.shared.read_model.wants_keeping() {
+            if !self.admission.is_closed() && self.shared.read_model.wants_keeping() {
                 self.keep_readers().await;
             }
         }
@@ -708,7 +708,7 @@ impl Engine {
     /// Lets one ledger's owner book what is due, asks the rails of its charges and cashouts that have waited too long, charges its
     /// subscriptions, and notes when to look again.
     async fn attend(&self, ledger: LedgerId, now: Timestamp) {
-        let permit = self.room.take(INSIDE_BYTES).await;
+        let permit = self.admission.take(INSIDE_BYTES).await;
         let mut has_more = false;
         let next_due = match ledger {
             LedgerId::Recipient(..) => self.attend_recipient(ledger, now, permit).await,
@@ -750,7 +750,7 @@ impl Engine {
         let found =
             if open.terms.method.is_card() { self.end_card(charge, open).await } else { self.end_pix(charge).await };
         let Ok(command) = found else { return false };
-        let permit = self.room.take(INSIDE_BYTES).await;
+        let permit = self.admission.take(INSIDE_BYTES).await;
         self.command(group, command, None, None, permit).await.is_ok()
     }
 
@@ -773,7 +773,7 @@ impl Engine {
             return;
         }
         for (group, id) in self.shared.read_model.drafts(DRAFTS_AT_ONCE) {
-            let permit = self.room.take(INSIDE_BYTES).await;
+            let permit = self.admission.take(INSIDE_BYTES).await;
             let _tried_again_next_time =
                 self.command(group, MerchantCommand::SubmitRecipient { id }, None, None, permit).await;
         }
@@ -792,7 +792,7 @@ impl Engine {
         idempotency: Option<Idempotency>,
         operator: Option<String>,
     ) -> Result<Timestamp, Unavailable> {
-        let permit = self.room.take(INSIDE_BYTES).await;
+        let permit = self.admission.take(INSIDE_BYTES).await;
         let now = self.now();
         let (sender, durable) = oneshot::channel();
         {

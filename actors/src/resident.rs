@@ -205,7 +205,7 @@ pub struct Order<C> {
     pub unique: Option<UniqueLookup>,
     /// Who asks; none when the engine itself does.
     pub requester: Option<Requester>,
-    /// Room in the journal for all that the command can cause.
+    /// Admission in the journal for all that the command can cause.
     pub permit: Arc<Permit>,
 }
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use actors::engine::{CashoutOrder, Engine, EngineOptions};
 use actors::index::IndexOptions;
-use actors::journal::RoomLimits;
+use actors::journal::AdmissionLimits;
 use actors::rails::{
     Call, CardAnswer, CardFate, CardOrder, CardRail, CardSecrets, CardToken, Destination, PayoutAnswer, PayoutOrder,
     PayoutRail, PixFate, PixRail, RailError, Rails, RepayOrder,
@@ -228,7 +228,7 @@ async fn open(store: &MemoryStore, payout: Institution) -> Arc<Engine> {
     let options = EngineOptions {
         sandbox: true,
         master_key: [7; 32],
-        room: RoomLimits::default(),
+        admission: AdmissionLimits::default(),
         idle: Duration::from_secs(60),
         rails: Some(Rails { payout: Box::new(payout), card: Box::new(Unused), pix: Box::new(Unused) }),
         fold_name: str::to_lowercase,

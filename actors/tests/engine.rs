@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use actors::backup::durable_values;
 use actors::engine::{Engine, EngineOptions, NOT_READY_AFTER, OpenError, Unavailable};
 use actors::index::IndexOptions;
-use actors::journal::RoomLimits;
+use actors::journal::AdmissionLimits;
 use actors::resident::Outcome;
 use actors::store::{MemoryStore, PowerCut, SledOptions, Store, WaitFor};
 use ledger::fees::Settings;
@@ -28,7 +28,7 @@ fn options(sandbox: bool) -> EngineOptions {
     EngineOptions {
         sandbox,
         master_key: [7; 32],
-        room: RoomLimits::default(),
+        admission: AdmissionLimits::default(),
         idle: Duration::from_secs(60),
         rails: None,
         fold_name: str::to_lowercase,

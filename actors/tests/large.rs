@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use actors::engine::{Engine, EngineOptions};
 use actors::index::IndexOptions;
-use actors::journal::RoomLimits;
+use actors::journal::AdmissionLimits;
 use actors::resident::{Books, Outcome, Resident};
 use actors::snapshots::{self, Snapshot};
 use actors::store::{MemoryStore, Sequence, SledOptions, SledStore, Store};
@@ -204,7 +204,7 @@ async fn open(folder: &Path) -> Arc<Engine> {
     let options = EngineOptions {
         sandbox: true,
         master_key: [7; 32],
-        room: RoomLimits::default(),
+        admission: AdmissionLimits::default(),
         idle: Duration::from_secs(600),
         rails: None,
         fold_name: str::to_lowercase,

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use actors::engine::{Engine, EngineOptions};
 use actors::index::IndexOptions;
-use actors::journal::RoomLimits;
+use actors::journal::AdmissionLimits;
 use actors::rails::{
     Call, CardAnswer, CardFate, CardOrder, CardRail, CardSecrets, CardToken, ChargedCard, PayoutAnswer, PayoutOrder,
     PayoutRail, PixFate, PixRail, RailError, Rails, RepayOrder, conformance,
@@ -135,7 +135,7 @@ async fn open(acquirer: &Acquirer) -> Arc<Engine> {
     let options = EngineOptions {
         sandbox: true,
         master_key: [7; 32],
-        room: RoomLimits::default(),
+        admission: AdmissionLimits::default(),
         idle: Duration::from_secs(60),
         rails: Some(Rails { payout: Box::new(Unused), card, pix: Box::new(Unused) }),
         fold_name: str::to_lowercase,

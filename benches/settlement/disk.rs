@@ -28,14 +28,14 @@ pub(crate) fn measure(plan: &Plan, report: &mut Report) {
             target: Some((target, whole <= most)),
         });
     };
-    let front = Shopfront::open(100);
+    let middleware = Shopfront::open(100);
     let before = front.bytes();
     let paid = front.runtime.block_on(async {
         let charges = create_pix_charges(front.engine(), &front.shops, plan.count(CHARGES)).await;
         settle(front.engine(), charges, 1_024, Duration::from_secs(SECONDS_MAX)).await.times.len()
     });
     add("disk for a PIX charge with 3 splits, paid", before, front.stop(), paid, "≤ 600 bytes", 600.0);
-    let front = Shopfront::open(100);
+    let middleware = Shopfront::open(100);
     let before = front.bytes();
     let requests = front.charges(0..100, false);
     let (mut charged, least) = (0, plan.count(CHARGES) as u64);

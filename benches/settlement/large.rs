@@ -24,7 +24,7 @@ const TOGETHER: u32 = 500;
 
 /// Measures the row.
 pub(crate) fn measure(report: &mut Report) {
-    let front = Shopfront::open(1);
+    let middleware = Shopfront::open(1);
     let recipients = front.runtime.block_on(register(front.engine(), front.shops[0].group));
     let splits: Vec<(ObjectId, Centavos)> = recipients.into_iter().map(|id| (id, Centavos(100))).collect();
     let request = charge(&front.keys[0], Centavos(200 * i64::from(SPLITS)), &splits, false);

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use actors::engine::{Engine, EngineOptions};
 use actors::index::IndexOptions;
-use actors::journal::RoomLimits;
+use actors::journal::AdmissionLimits;
 use actors::resident::Outcome;
 use actors::store::SledOptions;
 use centavo::folding::search_key;
@@ -22,7 +22,7 @@ pub(crate) async fn open_engine(folder: &Path) -> Arc<Engine> {
     let options = EngineOptions {
         sandbox: true,
         master_key: [7; 32],
-        room: RoomLimits::default(),
+        admission: AdmissionLimits::default(),
         idle: Duration::from_secs(60),
         rails: Some(sandbox::rails(&folder.join("sandbox"))),
         fold_name: search_key,

@@ -177,7 +177,7 @@ impl App {
 impl From<Unavailable> for Problem {
     fn from(unavailable: Unavailable) -> Self {
         match unavailable {
-            Unavailable::NoRoom => Problem::new(Code::Overloaded).retry_after(1),
+            Unavailable::JournalFull => Problem::new(Code::Overloaded).retry_after(1),
             Unavailable::StorageFull => Problem::new(Code::StorageFull).retry_after(5),
             Unavailable::OutcomeUnknown => Problem::new(Code::OutcomeUnknown).retry_after(1),
             Unavailable::NoRail => Problem::new(Code::RailNotConfigured),

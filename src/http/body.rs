@@ -44,7 +44,7 @@ pub struct Body<const BYTES_MAX: usize> {
 }
 
 /// The room of all bodies, from when they arrive until they are answered.
-static ROOM: LazyLock<Room> = LazyLock::new(|| Room::new(RoomLimits::default()));
+static ROOM: LazyLock<BodyAdmission> = LazyLock::new(|| BodyAdmission::new(BodyLimits::default()));
 
 /// Large bodies that may be read and carried out at once; the others wait.
 static LARGE_AT_ONCE: Semaphore = Semaphore::const_new(16);
@@ -121,7 +121,7 @@ fn overloaded() -> Problem {
 
 /// How the room is shared, bytes.
 #[derive(Debug, Clone, Copy)]
-struct RoomLimits {
+struct BodyLimits {
     /// All bodies.
     all: usize,
     /// What only operators' bodies may take of it.
@@ -134,10 +134,10 @@ struct RoomLimits {
     of_address: usize,
 }
 
-impl Default for RoomLimits {
+impl Default for BodyLimits {
     fn default() -> Self {
         const MIB: usize = 1024 * 1024;
-        RoomLimits {
+        BodyLimits {
             all: 256 * MIB,
             for_operators: 16 * MIB,
             for_small: 48 * MIB,
@@ -163,10 +163,10 @@ impl Sender {
     }
 }
 
-/// Room for bodies.
+/// BodyAdmission for bodies.
 #[derive(Debug)]
-struct Room {
-    limits: RoomLimits,
+struct BodyAdmission {
+    limits: BodyLimits,
     taken: Mutex<Taken>,
 }
 
@@ -178,9 +178,9 @@ struct Taken {
     by_address: HashMap<Peer, usize>,
 }
 
-impl Room {
-    fn new(limits: RoomLimits) -> Self {
-        Room { limits, taken: Mutex::default() }
+impl BodyAdmission {
+    fn new(limits: BodyLimits) -> Self {
+        BodyAdmission { limits, taken: Mutex::default() }
     }
 
     /// Takes more for a body that has so many bytes then; says whether there is so much.
@@ -231,13 +231,13 @@ fn subtract<K: Eq + std::hash::Hash>(map: &mut HashMap<K, usize>, key: K, bytes:
 /// What one body has of the room.
 #[derive(Debug)]
 struct Share {
-    room: &'static Room,
+    room: &'static BodyAdmission,
     sender: Sender,
     bytes: usize,
 }
 
 impl Share {
-    fn of(room: &'static Room, sender: Sender) -> Self {
+    fn of(room: &'static BodyAdmission, sender: Sender) -> Self {
         Share { room, sender, bytes: 0 }
     }
 
@@ -314,7 +314,7 @@ mod tests {
     }
 
     const KIB: usize = 1024;
-    const SMALL: RoomLimits = RoomLimits {
+    const SMALL: BodyLimits = BodyLimits {
         all: 1_000 * KIB,
         for_operators: 100 * KIB,
         for_small: 200 * KIB,
@@ -322,8 +322,8 @@ mod tests {
         of_address: 500 * KIB,
     };
 
-    fn room() -> &'static Room {
-        Box::leak(Box::new(Room::new(SMALL)))
+    fn room() -> &'static BodyAdmission {
+        Box::leak(Box::new(BodyAdmission::new(SMALL)))
     }
 
     fn merchant(group: u32, address: u8) -> Sender {

@@ -1,7 +1,7 @@
 //! `POST /api/card`: a card charge, processed at once (interface 2.1, 2.2).
 //!
 //! The intent becomes durable before the acquirer is called; the charge and its outcome are two Records. Once sent, the command
-//! runs to its end: a caller that hangs up cancels nothing ([`super::front`]).
+//! runs to its end: a caller that hangs up cancels nothing ([`super::middleware`]).
 
 use std::borrow::Cow;
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! The HTTP interface: how a request is taken in, checked and answered.
 //!
-//! A request passes [`server`] (the connection, with [`outgoing`]), [`front`] (what every route shares), a credential, [`rate_limits`], [`body`] and
+//! A request passes [`server`] (the connection, with [`outgoing`]), [`middleware`] (what every route shares), a credential, [`rate_limits`], [`body`] and
 //! [`json`] before a handler sees it. Whatever goes wrong on the way is a [`problem::Problem`].
 
 pub mod anticipation;
@@ -14,11 +14,11 @@ pub mod charges;
 pub mod credential;
 pub mod disputes;
 pub mod events;
-pub mod front;
 pub mod guesses;
 pub mod idempotency;
 pub mod json;
 pub mod measures;
+pub mod middleware;
 pub mod openapi;
 pub mod ops;
 pub mod outgoing;

@@ -348,7 +348,7 @@ pub struct FieldError {
 
 /// A refusal on its way to the caller.
 ///
-/// As a response it has its status and headers, and carries itself as an extension: [`super::front`] writes the body,
+/// As a response it has its status and headers, and carries itself as an extension: [`super::middleware`] writes the body,
 /// because only there the request's id and path are known.
 #[derive(Debug, Clone)]
 pub struct Problem(Box<Parts>);

@@ -25,7 +25,7 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use tower::Service;
 
-use super::front::Front;
+use super::middleware::Middleware;
 use super::outgoing::{Backlog, OneCopy, Outgoing, Parts};
 
 /// Where a request comes from, as an extension of it: an IPv4 address, or the network (/64) of an IPv6 address, which is
@@ -48,7 +48,7 @@ pub struct Served {
     /// The routes.
     pub router: Router,
     /// Who is not let in; nobody is turned away without it.
-    pub front: Option<Front>,
+    pub front: Option<Middleware>,
     /// What waits to be written; listeners may have it in common.
     pub backlog: Arc<Backlog>,
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use actors::engine::{Engine, EngineOptions};
 use actors::index::IndexOptions;
-use actors::journal::RoomLimits;
+use actors::journal::AdmissionLimits;
 use actors::store::SledOptions;
 use ledger::fees::Settings;
 use ledger::merchant::MerchantCommand;
@@ -112,7 +112,7 @@ async fn change(data: &Path, changes: u64) {
     let options = EngineOptions {
         sandbox: true,
         master_key: centavo::serve::master_key(data, None).unwrap(),
-        room: RoomLimits::default(),
+        admission: AdmissionLimits::default(),
         idle: Duration::from_secs(60),
         rails: None,
         fold_name: str::to_lowercase,

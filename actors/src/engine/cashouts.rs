@@ -149,7 +149,7 @@ impl Engine {
             let waiting = books.cashouts_needing_attention(now).filter(|(id, _)| is_time(id));
             waiting.take(RECONCILED_AT_ONCE).map(|(id, open)| (id, open.clone())).collect::<Vec<_>>()
         };
-        let permit = self.room.take(INSIDE_BYTES).await;
+        let permit = self.admission.take(INSIDE_BYTES).await;
         let Ok(waiting) = read(&self.merchants, LedgerId::Merchant(group), look, permit).await else { return false };
         join_all(waiting.iter().map(|(id, open)| self.ask_about_cashout(group, *id, open, now))).await;
         waiting.len() == RECONCILED_AT_ONCE
@@ -164,7 +164,7 @@ impl Engine {
         let is_unknown = matches!(found, Found::Unknown);
         let has_ended = match found {
             Found::Ended(outcome) => {
-                let permit = self.room.take(INSIDE_BYTES).await;
+                let permit = self.admission.take(INSIDE_BYTES).await;
                 let command = MerchantCommand::SettleCashout { id, outcome };
                 self.command(group, command, None, None, permit).await.is_ok()
             }

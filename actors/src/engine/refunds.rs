@@ -39,7 +39,7 @@ impl Engine {
     /// Tells the rails of payments that are to go back; gives how many of them they have.
     pub(super) async fn repay_all(&self, group: GroupNumber, repayments: &[(ObjectId, Repayment)]) -> usize {
         let told = repayments.iter().map(|(id, repayment)| async move {
-            let permit = self.room.take(INSIDE_BYTES).await;
+            let permit = self.admission.take(INSIDE_BYTES).await;
             self.repay(group, *id, repayment, RAIL_ANSWER_MAX, permit).await
         });
         join_all(told).await.into_iter().filter(|sent| *sent).count()

@@ -60,7 +60,7 @@ impl Engine {
             (due.collect::<Vec<_>>(), books.next_due())
         };
         let merchant = LedgerId::Merchant(group);
-        let (due, next_due) = read(&self.merchants, merchant, look, self.room.take(INSIDE_BYTES).await).await?;
+        let (due, next_due) = read(&self.merchants, merchant, look, self.admission.take(INSIDE_BYTES).await).await?;
         if due.is_empty() || self.rails.is_none() {
             return Ok((next_due, false));
         }
@@ -68,7 +68,7 @@ impl Engine {
         for failure in billed.iter().filter_map(|billed| billed.as_ref().err()) {
             tracing::warn!(error = %failure, "a subscription was not charged; it is tried again");
         }
-        let permit = self.room.take(INSIDE_BYTES).await;
+        let permit = self.admission.take(INSIDE_BYTES).await;
         let next_due = read(&self.merchants, merchant, |books: &MerchantState, _| books.next_due(), permit).await?;
         Ok((next_due, billed.iter().any(|billed| matches!(billed, Ok(true)))))
     }
@@ -92,7 +92,7 @@ impl Engine {
         let payer = Payer { description: Some(due.tag), ..customer };
         let payer = self.keyring.seal_value(SealedFor::payer(charge), now, &payer)?;
         let command = MerchantCommand::BillSubscription { id: due.id, charge, payer };
-        let permit = self.room.take(INSIDE_BYTES).await;
+        let permit = self.admission.take(INSIDE_BYTES).await;
         let Outcome::Recorded(record) = self.command(group, command, None, None, permit).await? else {
             return Ok(false);
         };
@@ -102,7 +102,7 @@ impl Engine {
         });
         if let (Some(amount), Some(card)) = (opened, card) {
             let order = CardOrder { charge, amount, installments: 1, method: PaymentMethod::CreditCard, card };
-            let permit = self.room.take(INSIDE_BYTES).await;
+            let permit = self.admission.take(INSIDE_BYTES).await;
             self.charge_card(group, order, permit).await?;
         }
         Ok(true)

@@ -116,9 +116,9 @@ impl Engine {
             return Ok(Some(now.plus_ms(wait_ms)));
         };
         let command = RecipientCommand::SettleWithdrawal { id: withdrawal.id, outcome };
-        let permit = self.room.take(INSIDE_BYTES).await;
+        let permit = self.admission.take(INSIDE_BYTES).await;
         self.command_recipient(recipient, command, None, None, permit).await?;
-        let permit = self.room.take(INSIDE_BYTES).await;
+        let permit = self.admission.take(INSIDE_BYTES).await;
         read(&self.recipients, recipient, |books: &RecipientState, _| books.next_due(), permit).await
     }
 
@@ -139,7 +139,7 @@ impl Engine {
             let Some(order) = order else { continue };
             let found = in_time(RAIL_ANSWER_MAX, rails.payout.find(order, now)).await;
             if let Some(PayoutAnswer::Returned { reason } | PayoutAnswer::Failed { reason }) = &found {
-                let permit = self.room.take(INSIDE_BYTES).await;
+                let permit = self.admission.take(INSIDE_BYTES).await;
                 let command = RecipientCommand::ReturnWithdrawal { id: withdrawal.id, notes: reason.clone() };
                 self.command_recipient(recipient, command, None, None, permit).await?;
             }

@@ -17,7 +17,7 @@ use ledger::id::{IdMap, IdSet, LedgerId};
 use ledger::record::Record;
 use ledger::time::Timestamp;
 
-use super::room::Permit;
+use super::admission::Permit;
 use crate::snapshots::Snapshot;
 use crate::store::{Block, Head, Partition, Sequence};
 

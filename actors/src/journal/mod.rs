@@ -3,8 +3,8 @@
 //! **Architecture Invariant:** one thread writes the store's journal, and this is it. If making a block durable fails, nothing of
 //! the block is acknowledged, nothing more is written, and the process ends: a failed flush is never tried again.
 
+mod admission;
 mod machine;
-mod room;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
@@ -23,8 +23,8 @@ use crate::read_model::ReadModel;
 use crate::snapshots;
 use crate::store::{Monitor, Partition, Sequence, Store, StoreError, WaitFor};
 
+pub use admission::{Admission, AdmissionLimits, Permit, Sender};
 pub use machine::{BLOCK_BYTES_MAX, Input, Machine, Output, Submission};
-pub use room::{Permit, Room, RoomLimits, Sender};
 
 /// A reply on its way out.
 pub type Reply = Box<dyn FnOnce() + Send>;

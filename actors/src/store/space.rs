@@ -1,4 +1,4 @@
-//! Room on the disk. A database that cannot write what it must does not open, so some room is kept: a reserve, below which the engine
+//! Admission on the disk. A database that cannot write what it must does not open, so some room is kept: a reserve, below which the engine
 //! takes no more commands, and a file that takes room and can be deleted.
 
 use std::fs::{File, OpenOptions};

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use actors::index::IndexOptions;
-use actors::journal::{Input, Machine, Output, Room, RoomLimits, Sender, Submission};
+use actors::journal::{Admission, AdmissionLimits, Input, Machine, Output, Sender, Submission};
 use actors::read_model::{KeyFound, ReadModel};
 use actors::resident::{Effects, KeyLookup, Order, Outcome, Resident};
 use actors::seal::Keyring;
@@ -115,7 +115,7 @@ fn command(
     command: MerchantCommand,
     key: Option<KeyLookup>,
     now: Timestamp,
-    room: &Arc<Room>,
+    admission: &Arc<Admission>,
     ids: &IdKey,
 ) -> Vec<Submission> {
     let permit = room.try_take(Sender::Door, 1_024).expect("there is room");
@@ -220,7 +220,7 @@ impl Shop {
 /// Everything that a charge passes.
 pub(crate) struct World {
     ids: IdKey,
-    room: Arc<Room>,
+    admission: Arc<Admission>,
     journal: Journal,
     keyring: Arc<Keyring>,
     read_model: ReadModel,
@@ -239,7 +239,7 @@ impl World {
         let read_model = ReadModel::open(store, keys, str::to_lowercase, index, |_, _| {}).unwrap();
         let mut world = Self {
             ids: IdKey::new([3; 16]),
-            room: Room::new(RoomLimits::default()),
+            admission: Admission::new(AdmissionLimits::default()),
             journal: Machine::new(Head::EMPTY),
             keyring,
             read_model,
@@ -396,7 +396,7 @@ impl World {
             assert!(shop.merchant.books() == &shop.law && shop.merchant.is_settled());
             assert_eq!(shop.merchant.own(), 1 + 2 * PARTS.len() as u64 + 2 * charges as u64);
         }
-        assert_eq!(self.room.commands(), 0, "every permit came back");
+        assert_eq!(self.admission.commands(), 0, "every permit came back");
     }
 }
 

@@ -342,7 +342,7 @@ fn enter(action: &Action, world: &mut World) -> Result<Option<Arc<Permit>>, Stri
     Ok(permit)
 }
 
-/// Room that is taken for one request.
+/// Admission that is taken for one request.
 const DOOR_BYTES: usize = 1_024;
 
 /// What one of a group's callers would ask for, knowing what all of them were told; none when it waits for the others.

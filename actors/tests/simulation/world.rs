@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 
-use actors::journal::{BLOCK_BYTES_MAX, Input, Machine, Output, Permit, Room, RoomLimits};
+use actors::journal::{Admission, AdmissionLimits, BLOCK_BYTES_MAX, Input, Machine, Output, Permit};
 use actors::resident::{Effects, Order, Outcome};
 use actors::snapshots::{self, Kept, Snapshot};
 use actors::store::{Block, Damage, MemoryStore, Partition, PowerCut, Reached, Sequence, Store, StoreError};
@@ -151,7 +151,7 @@ const CALM: &[Step] = &[
 /// Of so many seeds one also runs the readers' view of the product, which costs as much as all the rest.
 const SEEDS_PER_READERS: u64 = 10;
 
-/// Room that is taken for what the sweep, or any other sender inside, has to book.
+/// Admission that is taken for what the sweep, or any other sender inside, has to book.
 const INSIDE_BYTES: usize = 1_024;
 /// Senders inside that wait for room at once.
 const WAITING_INSIDE_MAX: usize = 6;
@@ -182,7 +182,7 @@ pub(crate) struct World {
     pub(crate) chance: Chance,
     pub(crate) now: Timestamp,
     pub(crate) ids: IdKey,
-    pub(crate) room: Arc<Room>,
+    pub(crate) admission: Arc<Admission>,
     pub(crate) read_model: ReadModel,
     pub(crate) audit: Audit,
     pub(crate) coverage: Coverage,
@@ -191,7 +191,7 @@ pub(crate) struct World {
     pub(crate) transit: Vec<Request>,
     /// While the disk is short of space the room is closed.
     pub(crate) is_full: bool,
-    limits: RoomLimits,
+    limits: AdmissionLimits,
     waiting_inside: Vec<Waiting>,
     /// By the order of [`Step`].
     weights: Vec<usize>,
@@ -239,12 +239,13 @@ impl World {
             weights[Step::Execute as usize] /= 4;
             weights[Step::Call as usize] *= 4;
         }
-        let limits = RoomLimits { commands_max: chance.between(8, 120), bytes_max: 64 * 1024, reserved_percent: 25 };
+        let limits =
+            AdmissionLimits { commands_max: chance.between(8, 120), bytes_max: 64 * 1024, reserved_percent: 25 };
         let store = MemoryStore::with_folders_of(chance.between(1, 6) as usize);
         Self {
             now: Timestamp(1_700_000_000_000),
             ids: IdKey::new([7; 16]),
-            room: Room::new(limits),
+            admission: Admission::new(limits),
             read_model: ReadModel::default(),
             audit: Audit::new(),
             coverage: Coverage::default(),
@@ -298,7 +299,9 @@ impl World {
                 ensure(waiting == 0, || format!("{waiting} senders inside wait, though there is room"))?;
                 ensure(self.is_at_rest(), || "nothing can happen, but something waits".into())?;
                 ensure(callers.are_answered(), || "a caller was never answered".into())?;
-                return ensure(self.room.commands() == 0, || format!("{} permits are lost", self.room.commands()));
+                return ensure(self.admission.commands() == 0, || {
+                    format!("{} permits are lost", self.admission.commands())
+                });
             }
         }
         Err("it does not come to rest".into())
@@ -314,7 +317,7 @@ impl World {
                 self.coverage.saw("what was under way came to rest on a full disk");
                 ensure(self.is_at_rest(), || "nothing can happen on a full disk, but something waits".into())?;
                 ensure(callers.nobody_waits(), || "a caller was never answered on a full disk".into())?;
-                let permits = self.room.commands();
+                let permits = self.admission.commands();
                 return ensure(permits == 0, || format!("{permits} permits are lost on a full disk"));
             }
         }
@@ -912,7 +915,7 @@ impl World {
     fn sweep(&mut self) {
         let ledgers = self.audit.ledgers();
         let Some(ledger) = self.chance.pick(&ledgers) else { return };
-        let room = Arc::clone(&self.room);
+        let room = Arc::clone(&self.admission);
         let room = Box::pin(async move { room.take(INSIDE_BYTES).await });
         let woken = Arc::new(Woken(AtomicBool::new(true)));
         self.waiting_inside.push(Waiting { ledger, room, woken, has_waited: false });
@@ -942,18 +945,18 @@ impl World {
         self.transit.push(Request { number: None, ledger, ask: Ask::Mature, key: None, permit, was_full });
     }
 
-    /// Room for Records that callers may still take, disregarding the disk.
+    /// Admission for Records that callers may still take, disregarding the disk.
     pub(crate) fn bytes_free_at_the_door(&self) -> i64 {
-        let RoomLimits { bytes_max, reserved_percent, .. } = self.limits;
-        bytes_max - bytes_max * reserved_percent / 100 - self.room.bytes()
+        let AdmissionLimits { bytes_max, reserved_percent, .. } = self.limits;
+        bytes_max - bytes_max * reserved_percent / 100 - self.admission.bytes()
     }
 
     /// The disk runs short of space.
     fn fill(&mut self) {
         self.is_full = true;
-        self.room.set_closed(true);
+        self.admission.set_closed(true);
         self.coverage.saw("disk full");
-        if self.room.commands() > 0 {
+        if self.admission.commands() > 0 {
             self.coverage.saw("disk full with commands under way");
         }
     }
@@ -961,7 +964,7 @@ impl World {
     /// There is space again.
     fn free(&mut self) {
         self.is_full = false;
-        self.room.set_closed(false);
+        self.admission.set_closed(false);
         self.coverage.saw("space again");
         if self.defect == Some(Defect::ForgetsWhoWaits) {
             self.waiting_inside.iter().for_each(|waiting| waiting.woken.0.store(false, Ordering::Release));
@@ -1028,9 +1031,9 @@ impl World {
         self.waiting.clear();
         self.transit.clear();
         self.waiting_inside.clear();
-        ensure(self.room.commands() == 0, || format!("{} permits outlive everything", self.room.commands()))?;
-        self.room = Room::new(self.limits);
-        self.room.set_closed(self.is_full);
+        ensure(self.admission.commands() == 0, || format!("{} permits outlive everything", self.admission.commands()))?;
+        self.admission = Admission::new(self.limits);
+        self.admission.set_closed(self.is_full);
         if self.is_full {
             self.coverage.saw("crash on a full disk");
         }

@@ -38,7 +38,7 @@ const RETRY_AFTER_SECONDS: u32 = 1;
 
 /// The layer of what every route shares.
 #[derive(Clone)]
-pub struct Front(Arc<Shared>);
+pub struct Middleware(Arc<Shared>);
 
 struct Shared {
     sandbox: bool,
@@ -59,14 +59,14 @@ pub struct Limits {
 /// Whether a request with these headers is let in now.
 pub type Admits = Box<dyn Fn(&HeaderMap) -> bool + Send + Sync>;
 
-impl Front {
+impl Middleware {
     /// A front that lets so many requests be under way, and says whether this is the sandbox.
     ///
     /// Fails only when the system has no randomness for the ids.
     pub fn new(limits: Limits, sandbox: bool, measures: Measures) -> Result<Self, getrandom::Error> {
         let ids = RequestIds { origin: getrandom::u64()?, next: AtomicU64::new(0) };
         let in_flight = Arc::new(Semaphore::new(limits.most));
-        Ok(Front(Arc::new(Shared { sandbox, limits, in_flight, ids, measures })))
+        Ok(Middleware(Arc::new(Shared { sandbox, limits, in_flight, ids, measures })))
     }
 
     /// The answer to a request that is not let in: it is made before the request is routed, or its body read.
@@ -99,7 +99,7 @@ impl Shared {
     }
 }
 
-impl<S> Layer<S> for Front {
+impl<S> Layer<S> for Middleware {
     type Service = Fronted<S>;
 
     fn layer(&self, inner: S) -> Fronted<S> {
@@ -107,10 +107,10 @@ impl<S> Layer<S> for Front {
     }
 }
 
-/// A service behind a [`Front`].
+/// A service behind a [`Middleware`].
 #[derive(Clone)]
 pub struct Fronted<S> {
-    front: Front,
+    front: Middleware,
     inner: S,
 }
 
@@ -129,7 +129,7 @@ where
     }
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
-        let front = Arc::clone(&self.front.0);
+        let middleware = Arc::clone(&self.front.0);
         let seen = Seen::by(&request, front.ids.of(request.headers()));
         let context = seen.context.clone();
         let permit = Arc::clone(&front.in_flight).try_acquire_owned().ok();
@@ -137,7 +137,7 @@ where
             let handling = catch_unwind(AssertUnwindSafe(|| self.inner.call(request)));
             handling.map(|handling| {
                 // It gives the permit back when it is done, whoever still waits for it.
-                Unstoppable::new(context.around(async move {
+                DetachedHandler::new(context.around(async move {
                     let _permit = permit;
                     handling.await
                 }))
@@ -159,15 +159,15 @@ where
 
 /// What a handler does, which nobody's hanging up ends: dropped unfinished, it goes on as a task of its own. Gives what the handler
 /// gives, or what it panicked with.
-struct Unstoppable<T: Send + 'static>(Option<Pin<Box<dyn Future<Output = T> + Send>>>);
+struct DetachedHandler<T: Send + 'static>(Option<Pin<Box<dyn Future<Output = T> + Send>>>);
 
-impl<T: Send + 'static> Unstoppable<T> {
+impl<T: Send + 'static> DetachedHandler<T> {
     fn new(handling: impl Future<Output = T> + Send + 'static) -> Self {
-        Unstoppable(Some(Box::pin(handling)))
+        DetachedHandler(Some(Box::pin(handling)))
     }
 }
 
-impl<T: Send + 'static> Future for Unstoppable<T> {
+impl<T: Send + 'static> Future for DetachedHandler<T> {
     type Output = Result<T, Box<dyn Any + Send>>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
@@ -182,7 +182,7 @@ impl<T: Send + 'static> Future for Unstoppable<T> {
     }
 }
 
-impl<T: Send + 'static> Drop for Unstoppable<T> {
+impl<T: Send + 'static> Drop for DetachedHandler<T> {
     fn drop(&mut self) {
         // Without a runtime the process is at its end, and nothing goes on.
         if let (Some(handling), Ok(runtime)) = (self.0.take(), Handle::try_current()) {
@@ -327,7 +327,7 @@ mod tests {
                     explode().await
                 }),
             );
-        Front::new(limits(in_flight_max), sandbox, Measures::default()).unwrap().before(routes)
+        Middleware::new(limits(in_flight_max), sandbox, Measures::default()).unwrap().before(routes)
     }
 
     async fn ask(router: &Router, method: &str, path: &str, request_id: Option<&str>) -> Response {
@@ -404,7 +404,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_request_names_its_host_once() {
-        let front = Front::new(limits(8), false, Measures::default()).unwrap();
+        let middleware = Middleware::new(limits(8), false, Measures::default()).unwrap();
         let cases: [(Version, &[&str], u16); 9] = [
             (Version::HTTP_11, &["a"], 200),
             (Version::HTTP_11, &["[2001:db8::1]:8080"], 200),
@@ -441,7 +441,7 @@ mod tests {
                 finished.notify_one();
             }
         };
-        let router = Front::new(limits(1), false, Measures::default())
+        let router = Middleware::new(limits(1), false, Measures::default())
             .unwrap()
             .before(Router::new().route("/slow", get(handler)));
         let caller = tokio::spawn({
@@ -472,7 +472,7 @@ mod tests {
     #[tokio::test]
     async fn one_too_many_is_turned_away_at_once() {
         let (entered, release) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
-        let router = Front::new(limits(1), false, Measures::default())
+        let router = Middleware::new(limits(1), false, Measures::default())
             .unwrap()
             .before(Router::new().route("/slow", slow(&entered, &release)));
         let slow = tokio::spawn({
@@ -491,7 +491,8 @@ mod tests {
     #[tokio::test]
     async fn who_is_not_let_in_is_told_before_anything_is_looked_at() {
         let admits = |headers: &HeaderMap| !headers.contains_key("x-late");
-        let front = Front::new(Limits { most: 8, admits: Box::new(admits) }, true, Measures::default()).unwrap();
+        let middleware =
+            Middleware::new(Limits { most: 8, admits: Box::new(admits) }, true, Measures::default()).unwrap();
         let asked = |name: &str| {
             let request = Request::builder().uri("/nowhere?a=b").header("host", "a").header("x-request-id", "r-1");
             front.turned_away(&request.header(name, "x").body(()).unwrap())

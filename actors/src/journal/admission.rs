@@ -1,4 +1,4 @@
-//! Room in the journal. It is taken by the sender before a command is sent, and travels with it, so that handing a Record to the
+//! Admission in the journal. It is taken by the sender before a command is sent, and travels with it, so that handing a Record to the
 //! journal can never fail after state has changed. At the door, no room is a refusal at once; inside, senders wait.
 //!
 //! While the disk is short of space the room is closed: nobody gets any, and what is read shows no more than what has been booked.
@@ -19,7 +19,7 @@ pub enum Sender {
 
 /// How much may be under way at once.
 #[derive(Clone, Copy, Debug)]
-pub struct RoomLimits {
+pub struct AdmissionLimits {
     /// Commands under way, all senders.
     pub commands_max: i64,
     /// Bytes of their Records, as estimated, all senders.
@@ -28,7 +28,7 @@ pub struct RoomLimits {
     pub reserved_percent: i64,
 }
 
-impl Default for RoomLimits {
+impl Default for AdmissionLimits {
     fn default() -> Self {
         Self { commands_max: 16_384, bytes_max: 256 * 1024 * 1024, reserved_percent: 10 }
     }
@@ -36,18 +36,18 @@ impl Default for RoomLimits {
 
 /// The journal's room.
 #[derive(Debug)]
-pub struct Room {
-    limits: RoomLimits,
+pub struct Admission {
+    limits: AdmissionLimits,
     commands: AtomicI64,
     bytes: AtomicI64,
     is_closed: AtomicBool,
     freed: Notify,
 }
 
-/// Room that was taken. It is given back when the last clone of its `Arc` is dropped.
+/// Admission that was taken. It is given back when the last clone of its `Arc` is dropped.
 #[derive(Debug)]
 pub struct Permit {
-    room: Arc<Room>,
+    admission: Arc<Admission>,
     bytes: i64,
     may_write: bool,
 }
@@ -59,9 +59,9 @@ impl Permit {
     }
 }
 
-impl Room {
+impl Admission {
     /// An empty room.
-    pub fn new(limits: RoomLimits) -> Arc<Self> {
+    pub fn new(limits: AdmissionLimits) -> Arc<Self> {
         let (commands, bytes) = (AtomicI64::new(0), AtomicI64::new(0));
         Arc::new(Self { limits, commands, bytes, is_closed: AtomicBool::new(false), freed: Notify::new() })
     }
@@ -145,9 +145,9 @@ impl Room {
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        self.room.bytes.fetch_sub(self.bytes, Ordering::AcqRel);
-        self.room.commands.fetch_sub(1, Ordering::AcqRel);
-        self.room.freed.notify_one();
+        self.admission.bytes.fetch_sub(self.bytes, Ordering::AcqRel);
+        self.admission.commands.fetch_sub(1, Ordering::AcqRel);
+        self.admission.freed.notify_one();
     }
 }
 
@@ -157,7 +157,7 @@ mod tests {
 
     #[test]
     fn the_door_is_refused_before_the_inside_is() {
-        let room = Room::new(RoomLimits { commands_max: 10, bytes_max: 1_000, reserved_percent: 20 });
+        let room = Admission::new(AdmissionLimits { commands_max: 10, bytes_max: 1_000, reserved_percent: 20 });
         let door: Vec<_> = std::iter::from_fn(|| room.try_take(Sender::Door, 10)).collect();
         assert_eq!(door.len(), 8);
         let inside: Vec<_> = std::iter::from_fn(|| room.try_take(Sender::Inside, 10)).collect();
@@ -175,7 +175,7 @@ mod tests {
 
     #[test]
     fn a_closed_room_lets_only_readers_in() {
-        let room = Room::new(RoomLimits::default());
+        let room = Admission::new(AdmissionLimits::default());
         room.set_closed(true);
         assert!(room.try_take(Sender::Door, 1).is_none() && room.try_take(Sender::Inside, 1).is_none());
         assert!(!room.try_read(Sender::Door, 1).unwrap().may_write());

@@ -29,7 +29,7 @@ const PLACES: usize = 4_096;
 
 /// See the module.
 #[derive(Debug)]
-pub struct Pressure {
+pub struct LoadShedder {
     since: Instant,
     under_way: AtomicUsize,
     limit: AtomicUsize,
@@ -40,7 +40,7 @@ pub struct Pressure {
     merchants: AtomicUsize,
 }
 
-impl Default for Pressure {
+impl Default for LoadShedder {
     fn default() -> Self {
         Self {
             since: Instant::now(),
@@ -53,7 +53,7 @@ impl Default for Pressure {
     }
 }
 
-impl Pressure {
+impl LoadShedder {
     /// Whether one more command is let in. `group` is asked for only at the limit, and names whose command it is.
     pub fn admits(&self, group: impl FnOnce() -> Option<GroupNumber>) -> bool {
         let (under_way, limit) = (self.under_way(), self.limit());
@@ -103,17 +103,17 @@ impl Pressure {
 /// A command that is under way.
 #[derive(Debug)]
 pub struct UnderWay<'a> {
-    pressure: &'a Pressure,
+    pressure: &'a LoadShedder,
     place: Option<usize>,
 }
 
 impl Drop for UnderWay<'_> {
     fn drop(&mut self) {
-        self.pressure.under_way.fetch_sub(1, Ordering::Relaxed);
+        self.load_shedder.under_way.fetch_sub(1, Ordering::Relaxed);
         if let Some(place) = self.place
-            && self.pressure.places[place].fetch_sub(1, Ordering::Relaxed) == 1
+            && self.load_shedder.places[place].fetch_sub(1, Ordering::Relaxed) == 1
         {
-            self.pressure.merchants.fetch_sub(1, Ordering::Relaxed);
+            self.load_shedder.merchants.fetch_sub(1, Ordering::Relaxed);
         }
     }
 }
@@ -227,35 +227,35 @@ mod tests {
     fn a_slow_disk_is_no_pressure_by_itself() {
         for (commit_ms, limit) in [(1, 448), (8, 528)] {
             let since = Instant::now() - Duration::from_secs(60);
-            let pressure = Pressure { since, limit: AtomicUsize::new(512), ..Pressure::default() };
-            let _under_way: Vec<_> = (0..512).map(|_| pressure.enter(Some(HOT))).collect();
+            let shedder = LoadShedder { since, limit: AtomicUsize::new(512), ..LoadShedder::default() };
+            let _under_way: Vec<_> = (0..512).map(|_| shedder.enter(Some(HOT))).collect();
             (0..WINDOW_COMMANDS)
-                .for_each(|_| pressure.note(Duration::from_millis(24), Duration::from_millis(commit_ms)));
-            assert_eq!(pressure.limit(), limit, "a commit takes {commit_ms} ms, a command 24");
+                .for_each(|_| shedder.note(Duration::from_millis(24), Duration::from_millis(commit_ms)));
+            assert_eq!(shedder.limit(), limit, "a commit takes {commit_ms} ms, a command 24");
         }
     }
 
     #[test]
     fn a_stall_does_not_open_the_door() {
-        let pressure = Pressure::default();
-        let stalled: Vec<_> = (0..LIMIT_MIN).map(|_| pressure.enter(Some(HOT))).collect();
+        let shedder = LoadShedder::default();
+        let stalled: Vec<_> = (0..LIMIT_MIN).map(|_| shedder.enter(Some(HOT))).collect();
         // Nothing passes, and nothing is noted, however long it lasts.
-        let later = Pressure { since: pressure.since - Duration::from_secs(3_600), ..Pressure::default() };
+        let later = LoadShedder { since: shedder.since - Duration::from_secs(3_600), ..LoadShedder::default() };
         let _stalled_too: Vec<_> = (0..LIMIT_MIN).map(|_| later.enter(Some(HOT))).collect();
-        assert!(!pressure.admits(|| Some(HOT)) && !later.admits(|| Some(HOT)));
+        assert!(!shedder.admits(|| Some(HOT)) && !later.admits(|| Some(HOT)));
         drop(stalled);
-        assert!(pressure.admits(|| Some(HOT)));
-        assert_eq!((pressure.under_way(), pressure.merchants.load(Ordering::Relaxed)), (0, 0));
+        assert!(shedder.admits(|| Some(HOT)));
+        assert_eq!((shedder.under_way(), shedder.merchants.load(Ordering::Relaxed)), (0, 0));
     }
 
     #[test]
     fn one_hot_merchant_does_not_starve_the_others() {
-        let pressure = Pressure::default();
-        let mut under_way: Vec<_> = (0..LIMIT_MIN).map(|_| pressure.enter(Some(HOT))).collect();
+        let shedder = LoadShedder::default();
+        let mut under_way: Vec<_> = (0..LIMIT_MIN).map(|_| shedder.enter(Some(HOT))).collect();
         let mut let_in = |group: GroupNumber| {
             let mut count = 0;
-            while pressure.admits(|| Some(group)) {
-                under_way.push(pressure.enter(Some(group)));
+            while shedder.admits(|| Some(group)) {
+                under_way.push(shedder.enter(Some(group)));
                 count += 1;
             }
             count
@@ -265,7 +265,7 @@ mod tests {
         assert_eq!(let_in(GroupNumber(3)), LIMIT_MIN / 3);
         assert_eq!(let_in(GroupNumber(4)), 2 * LIMIT_MIN - LIMIT_MIN - LIMIT_MIN / 2 - LIMIT_MIN / 3);
         assert_eq!(let_in(GroupNumber(5)), 0, "twice the limit is the most");
-        assert!(!pressure.admits(|| None), "who cannot be told has no share");
+        assert!(!shedder.admits(|| None), "who cannot be told has no share");
     }
 
     #[test]
