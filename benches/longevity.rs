@@ -31,7 +31,7 @@ use http_body_util::BodyExt;
 use ledger::event::{CardBrand, CardFace};
 use ledger::fees::PaymentMethod;
 use ledger::id::{GroupNumber, LedgerId, ObjectId, RecipientNumber};
-use ledger::merchant::{MerchantCommand, MerchantState, SplitOrder};
+use ledger::merchant::{MerchantCommand, MerchantState, SplitRequest};
 use ledger::money::Centavos;
 use ledger::personal::{Payer, SealedFor};
 use ledger::recipient::RecipientState;
@@ -231,7 +231,7 @@ async fn credit(folder: &Path, splits: u64) {
     let engine = Arc::clone(&running.app.engine);
     let shops = open_shops(&engine, 1).await;
     let group = shops[0].group;
-    let splits_of_each: Vec<SplitOrder> = shops[0].splits().into_iter().take(1).collect();
+    let splits_of_each: Vec<SplitRequest> = shops[0].splits().into_iter().take(1).collect();
     let payer = Payer { name: "Pedro da Silva".into(), document: "12345678909".into(), ..Payer::default() };
     let begun = Instant::now();
     for step in 0..STEPS.min(splits) {

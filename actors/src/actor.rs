@@ -18,7 +18,7 @@ use crate::journal::{Inbox, Input, Journal, Permit, Reply};
 use crate::load::{self, LargeRecords};
 use crate::metrics::Metrics;
 use crate::read_model::ReadModel;
-use crate::resident::{Books, Effects, Order, Outcome, Resident};
+use crate::resident::{Books, Effects, Envelope, Outcome, Resident};
 use crate::store::{Sequence, Store};
 
 /// Reads an actor's state at a time and prepares the reply.
@@ -27,7 +27,7 @@ pub type Read<B> = Box<dyn FnOnce(&B, Timestamp) -> Reply + Send>;
 /// What an actor is told.
 pub enum Message<B: Books> {
     /// A command, and where its outcome goes.
-    Command(Order<B::Command>, oneshot::Sender<Outcome>),
+    Command(Envelope<B::Command>, oneshot::Sender<Outcome>),
     /// A read; what is due is booked first, with this room.
     Read(Read<B>, Arc<Permit>),
     /// Foreign Records, from the journal, and since when they wait.

@@ -34,9 +34,9 @@ use crate::load::{self, LoadError};
 use crate::load_shedding::LoadShedder;
 use crate::metrics::Metrics;
 use crate::outbox::Outbox;
-use crate::rails::{CardAnswer, CardFate, CardOrder, PixFate, RailError, Rails};
+use crate::rails::{CardAnswer, CardFate, ChargeCard, PixFate, RailError, Rails};
 use crate::read_model::ReadModel;
-use crate::resident::{Books, KeyLookup, Order, Outcome};
+use crate::resident::{Books, Envelope, KeyLookup, Outcome};
 use crate::seal::{Keyring, SealError, stocked_random_bytes};
 use crate::snapshots;
 use crate::store::{Monitor, Partition, Sequence, SledOptions, SledStore, Store, StoreError, Waiting};
@@ -45,7 +45,7 @@ use cashouts::CashoutsUnderWay;
 use new_ids::NewIds;
 use withdrawals::ReturnsAsked;
 
-pub use cashouts::CashoutOrder;
+pub use cashouts::CreateCashout;
 
 /// How the engine is set up.
 pub struct EngineOptions {
@@ -358,7 +358,7 @@ impl Engine {
         requester: Option<Requester>,
         permit: Arc<Permit>,
     ) -> Result<Outcome, Unavailable> {
-        let order = Order { command, key, unique: None, requester, permit };
+        let order = Envelope { command, key, unique: None, requester, permit };
         self.order(&self.merchants, LedgerId::Merchant(group), order).await
     }
 
@@ -371,7 +371,7 @@ impl Engine {
         requester: Option<Requester>,
         permit: Arc<Permit>,
     ) -> Result<Outcome, Unavailable> {
-        let order = Order { command, key, unique: None, requester, permit };
+        let order = Envelope { command, key, unique: None, requester, permit };
         self.order(&self.recipients, recipient, order).await
     }
 
@@ -379,7 +379,7 @@ impl Engine {
         &self,
         directory: &Directory<B>,
         ledger: LedgerId,
-        order: Order<B::Command>,
+        order: Envelope<B::Command>,
     ) -> Result<Outcome, Unavailable> {
         let (sender, outcome) = oneshot::channel();
         let begun = Instant::now();
@@ -420,7 +420,7 @@ impl Engine {
     pub async fn charge_card(
         &self,
         group: GroupNumber,
-        order: CardOrder,
+        order: ChargeCard,
         permit: Arc<Permit>,
     ) -> Result<Outcome, Unavailable> {
         let charge = order.charge;

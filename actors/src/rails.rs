@@ -70,7 +70,7 @@ pub enum ChargedCard {
 
 /// A card charge, as told to the acquirer.
 #[derive(Debug)]
-pub struct CardOrder {
+pub struct ChargeCard {
     /// Our id, on which the acquirer is idempotent.
     pub charge: ObjectId,
     /// Total, centavos.
@@ -107,7 +107,7 @@ pub enum CardFate {
 /// The card acquirer.
 pub trait CardRail: Send + Sync + 'static {
     /// Authorizes and captures. A closed id is refused with [`CardRefusal::Failed`], and nothing is charged.
-    fn charge(&self, order: CardOrder) -> Call<'_, CardAnswer>;
+    fn charge(&self, order: ChargeCard) -> Call<'_, CardAnswer>;
 
     /// Has the acquirer keep a card, and gives what it calls it. Nothing is charged.
     fn tokenize(&self, card: CardSecrets) -> Call<'_, CardToken>;
@@ -117,12 +117,12 @@ pub trait CardRail: Send + Sync + 'static {
     fn close<'a>(&'a self, charge: ObjectId, open: &'a OpenCharge) -> Call<'a, CardFate>;
 
     /// Gives money back to the payer. It may be ordered again.
-    fn repay(&self, order: RepayOrder) -> Call<'_, ()>;
+    fn repay(&self, order: Repay) -> Call<'_, ()>;
 }
 
 /// Money that goes back to a payer.
 #[derive(Clone, Debug)]
-pub struct RepayOrder {
+pub struct Repay {
     /// Our id, on which the rail is idempotent: a refund's or a dispute's, or that of a charge that was paid too late.
     pub id: ObjectId,
     /// The charge that was paid.
@@ -152,12 +152,12 @@ pub trait PixRail: Send + Sync + 'static {
     fn cancel(&self, charge: ObjectId) -> Call<'_, PixFate>;
 
     /// Gives money back to the payer. It may be ordered again.
-    fn repay(&self, order: RepayOrder) -> Call<'_, ()>;
+    fn repay(&self, order: Repay) -> Call<'_, ()>;
 }
 
 /// A transfer out of the platform.
 #[derive(Clone, Debug)]
-pub struct PayoutOrder {
+pub struct SendPayout {
     /// Our id, on which the institution is idempotent: a cashout's or a withdrawal's.
     pub id: ObjectId,
     /// What is sent, centavos.
@@ -211,10 +211,10 @@ pub enum PayoutAnswer {
 /// ordered the same transfer and booked what it was told, does no harm.
 pub trait PayoutRail: Send + Sync + 'static {
     /// Orders a transfer. It may be ordered again after an answer that was lost.
-    fn send(&self, order: PayoutOrder) -> Call<'_, PayoutAnswer>;
+    fn send(&self, order: SendPayout) -> Call<'_, PayoutAnswer>;
 
     /// What became of a transfer that was ordered, at `now`. `NotTaken` counts only after [`PayoutRail::horizon`].
-    fn find(&self, order: PayoutOrder, now: Timestamp) -> Call<'_, PayoutAnswer>;
+    fn find(&self, order: SendPayout, now: Timestamp) -> Call<'_, PayoutAnswer>;
 
     /// How long after it was ordered a transfer may still turn up at the institution.
     fn horizon(&self) -> Duration;
@@ -238,12 +238,12 @@ pub mod conformance {
     use ledger::merchant::OpenCharge;
     use ledger::time::Timestamp;
 
-    use super::{CardAnswer, CardFate, CardOrder, CardRail, PayoutAnswer, PayoutOrder, PayoutRail};
+    use super::{CardAnswer, CardFate, CardRail, ChargeCard, PayoutAnswer, PayoutRail, SendPayout};
 
     /// Checks an acquirer with the order of a charge of any id, and the same charge as it waits. The ids are new to the acquirer.
     pub async fn card(
         rail: &dyn CardRail,
-        order: impl Fn(ObjectId) -> CardOrder,
+        order: impl Fn(ObjectId) -> ChargeCard,
         open: &OpenCharge,
         ids: [ObjectId; 2],
     ) {
@@ -265,7 +265,7 @@ pub mod conformance {
     }
 
     /// Checks an institution with a transfer that is new to it; gives what it said to the first order.
-    pub async fn payout(rail: &dyn PayoutRail, order: &PayoutOrder, now: Timestamp) -> PayoutAnswer {
+    pub async fn payout(rail: &dyn PayoutRail, order: &SendPayout, now: Timestamp) -> PayoutAnswer {
         let first = rail.send(order.clone()).await.expect("the institution answers an order");
         let found = rail.find(order.clone(), now).await.expect("the institution says what became of a transfer");
         let again = rail.send(order.clone()).await.expect("the institution answers an order that it knows");

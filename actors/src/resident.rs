@@ -196,7 +196,7 @@ fn each(sections: &[(Section, Vec<u8>)]) -> impl Iterator<Item = (Section, &[u8]
 
 /// A command and what travels with it.
 #[derive(Debug)]
-pub struct Order<C> {
+pub struct Envelope<C> {
     /// What is asked.
     pub command: C,
     /// The caller's idempotency key, if it sent one.
@@ -393,7 +393,13 @@ impl<B: Books> Resident<B> {
     }
 
     /// Takes a command: first what is due, then the decision. Both are applied at once.
-    pub fn command(&mut self, order: Order<B::Command>, now: Timestamp, ids: &IdKey, effects: &mut Effects) -> Outcome {
+    pub fn command(
+        &mut self,
+        order: Envelope<B::Command>,
+        now: Timestamp,
+        ids: &IdKey,
+        effects: &mut Effects,
+    ) -> Outcome {
         let key = order.key.map(|lookup| (lookup.idempotency.key, lookup.looked_up_through));
         let unique = order.unique.map(|lookup| (lookup.key, lookup.looked_up_through));
         if [key, unique].into_iter().flatten().any(|(key, through)| self.keys.is_taken(key, through)) {

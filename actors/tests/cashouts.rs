@@ -7,12 +7,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use actors::engine::{CashoutOrder, Engine, EngineOptions};
+use actors::engine::{CreateCashout, Engine, EngineOptions};
 use actors::index::IndexOptions;
 use actors::journal::AdmissionLimits;
 use actors::rails::{
-    Call, CardAnswer, CardFate, CardOrder, CardRail, CardSecrets, CardToken, Destination, PayoutAnswer, PayoutOrder,
-    PayoutRail, PixFate, PixRail, RailError, Rails, RepayOrder,
+    Call, CardAnswer, CardFate, CardRail, CardSecrets, CardToken, ChargeCard, Destination, PayoutAnswer, PayoutRail,
+    PixFate, PixRail, RailError, Rails, Repay, SendPayout,
 };
 use actors::resident::Outcome;
 use actors::store::{MemoryStore, PowerCut, Store};
@@ -126,7 +126,7 @@ impl Institution {
     }
 }
 
-fn script(order: &PayoutOrder) -> Script {
+fn script(order: &SendPayout) -> Script {
     let Destination::PixKey(destination) = &order.to else { panic!("a cashout goes to a PIX key") };
     assert_eq!(order.amount, Centavos(900));
     let scripts = [
@@ -146,7 +146,7 @@ fn key(script: Script) -> String {
 }
 
 impl PayoutRail for Institution {
-    fn send(&self, order: PayoutOrder) -> Call<'_, PayoutAnswer> {
+    fn send(&self, order: SendPayout) -> Call<'_, PayoutAnswer> {
         self.call(|book| {
             let times = book.ordered.entry(order.id).or_default();
             *times += 1;
@@ -171,7 +171,7 @@ impl PayoutRail for Institution {
         })
     }
 
-    fn find(&self, order: PayoutOrder, now: Timestamp) -> Call<'_, PayoutAnswer> {
+    fn find(&self, order: SendPayout, now: Timestamp) -> Call<'_, PayoutAnswer> {
         self.call(|book| {
             book.asked.entry(order.id).or_default().push(now);
             if !book.taken.contains(&order.id) {
@@ -193,7 +193,7 @@ impl PayoutRail for Institution {
 struct Unused;
 
 impl CardRail for Unused {
-    fn charge(&self, _: CardOrder) -> Call<'_, CardAnswer> {
+    fn charge(&self, _: ChargeCard) -> Call<'_, CardAnswer> {
         Box::pin(std::future::ready(Err(RailError::NoAnswer)))
     }
 
@@ -201,7 +201,7 @@ impl CardRail for Unused {
         Box::pin(std::future::ready(Err(RailError::NoAnswer)))
     }
 
-    fn repay(&self, _: RepayOrder) -> Call<'_, ()> {
+    fn repay(&self, _: Repay) -> Call<'_, ()> {
         Box::pin(std::future::ready(Err(RailError::NoAnswer)))
     }
 
@@ -219,7 +219,7 @@ impl PixRail for Unused {
         Box::pin(std::future::ready(Err(RailError::NoAnswer)))
     }
 
-    fn repay(&self, _: RepayOrder) -> Call<'_, ()> {
+    fn repay(&self, _: Repay) -> Call<'_, ()> {
         Box::pin(std::future::ready(Err(RailError::NoAnswer)))
     }
 }
@@ -266,7 +266,7 @@ async fn cash_out(engine: &Engine, group: GroupNumber, script: Script, number: u
     let id = engine.ids().object(group, engine.now(), number);
     let destination = PixDestination { kind: PixKeyKind::Email, key: key(script), info: None };
     let transaction = u128::from(number).to_be_bytes();
-    let order = CashoutOrder {
+    let order = CreateCashout {
         id,
         transaction,
         transaction_key: engine.keyring().fingerprint("merchant-transaction", &[&transaction]),

@@ -15,7 +15,7 @@ use actors::resident::Outcome;
 use actors::store::{MemoryStore, PowerCut, SledOptions, Store, WaitFor};
 use ledger::fees::Settings;
 use ledger::id::{GroupNumber, LedgerId, ObjectId, RecipientNumber};
-use ledger::merchant::{MerchantCommand, SplitOrder};
+use ledger::merchant::{MerchantCommand, SplitRequest};
 use ledger::money::Centavos;
 use ledger::personal::{MerchantProfile, Payer, RecipientProfile, SealedFor};
 use ledger::recipient::RecipientState;
@@ -61,7 +61,7 @@ async fn open_shop(engine: &Engine) -> (GroupNumber, ObjectId) {
 async fn settle(engine: &Engine, group: GroupNumber, recipient: ObjectId, random: u64) {
     let now = engine.now();
     let charge = engine.ids().object(group, now, random);
-    let splits = vec![SplitOrder { recipient, amount: Centavos(400) }];
+    let splits = vec![SplitRequest { recipient, amount: Centavos(400) }];
     let payer = engine.keyring().seal_value(SealedFor::payer(charge), now, &Payer::default()).unwrap();
     let opened =
         MerchantCommand::OpenPix { charge, amount: Centavos(1_000), splits, expires_at: now.plus_days(1), payer };

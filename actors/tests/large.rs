@@ -16,7 +16,7 @@ use actors::verify;
 use ledger::event::{Event, SellerPart, Split, Terms};
 use ledger::fees::{Commission, PaymentMethod, Settings};
 use ledger::id::{Fingerprint, GroupNumber, IdKey, LedgerId, ObjectId, RecipientNumber};
-use ledger::merchant::{MerchantCommand, MerchantState, SplitOrder};
+use ledger::merchant::{MerchantCommand, MerchantState, SplitRequest};
 use ledger::money::Centavos;
 use ledger::personal::{MerchantProfile, Payer, RecipientProfile, Sealed, SealedFor};
 use ledger::recipient::RecipientState;
@@ -249,8 +249,8 @@ async fn a_charge_with_ten_thousand_splits() {
     }
     println!("{RECIPIENTS} recipients registered and approved: {:?}", begun.elapsed());
     let begun = Instant::now();
-    let part = |(number, id): (i64, &ObjectId)| SplitOrder { recipient: *id, amount: Centavos(100 + number) };
-    let splits: Vec<SplitOrder> = (1..).zip(&ids).map(part).collect();
+    let part = |(number, id): (i64, &ObjectId)| SplitRequest { recipient: *id, amount: Centavos(100 + number) };
+    let splits: Vec<SplitRequest> = (1..).zip(&ids).map(part).collect();
     let total: i64 = splits.iter().map(|split| split.amount.0).sum();
     let (charge, amount) = (engine.ids().object(group, now, 2), Centavos(total + 100_000));
     let payer = engine.keyring().seal_value(SealedFor::payer(charge), now, &Payer::default()).unwrap();

@@ -11,8 +11,8 @@ use actors::engine::{Engine, EngineOptions};
 use actors::index::IndexOptions;
 use actors::journal::AdmissionLimits;
 use actors::rails::{
-    Call, CardAnswer, CardFate, CardOrder, CardRail, CardSecrets, CardToken, ChargedCard, PayoutAnswer, PayoutOrder,
-    PayoutRail, PixFate, PixRail, RailError, Rails, RepayOrder, conformance,
+    Call, CardAnswer, CardFate, CardRail, CardSecrets, CardToken, ChargeCard, ChargedCard, PayoutAnswer, PayoutRail,
+    PixFate, PixRail, RailError, Rails, Repay, SendPayout, conformance,
 };
 use actors::resident::Outcome;
 use actors::store::MemoryStore;
@@ -66,7 +66,7 @@ impl Acquirer {
 }
 
 impl CardRail for Acquirer {
-    fn charge(&self, order: CardOrder) -> Call<'_, CardAnswer> {
+    fn charge(&self, order: ChargeCard) -> Call<'_, CardAnswer> {
         let acquirer = self.clone();
         let under_way = tokio::spawn(async move {
             acquirer.arrivals.acquire().await.unwrap().forget();
@@ -94,7 +94,7 @@ impl CardRail for Acquirer {
         Box::pin(std::future::ready(Err(RailError::NoAnswer)))
     }
 
-    fn repay(&self, _: RepayOrder) -> Call<'_, ()> {
+    fn repay(&self, _: Repay) -> Call<'_, ()> {
         Box::pin(std::future::ready(Err(RailError::NoAnswer)))
     }
 }
@@ -111,17 +111,17 @@ impl PixRail for Unused {
         Box::pin(std::future::ready(Err(RailError::NoAnswer)))
     }
 
-    fn repay(&self, _: RepayOrder) -> Call<'_, ()> {
+    fn repay(&self, _: Repay) -> Call<'_, ()> {
         Box::pin(std::future::ready(Err(RailError::NoAnswer)))
     }
 }
 
 impl PayoutRail for Unused {
-    fn send(&self, _: PayoutOrder) -> Call<'_, PayoutAnswer> {
+    fn send(&self, _: SendPayout) -> Call<'_, PayoutAnswer> {
         Box::pin(std::future::ready(Err(RailError::NoAnswer)))
     }
 
-    fn find(&self, _: PayoutOrder, _: Timestamp) -> Call<'_, PayoutAnswer> {
+    fn find(&self, _: SendPayout, _: Timestamp) -> Call<'_, PayoutAnswer> {
         Box::pin(std::future::ready(Err(RailError::NoAnswer)))
     }
 
@@ -173,9 +173,9 @@ async fn open_charge(engine: &Engine) -> (GroupNumber, ObjectId) {
 const AMOUNT: Centavos = Centavos(10_000);
 const FACE: CardFace = CardFace { bin: 411_111, last4: 1_111, brand: CardBrand::Visa };
 
-fn order(charge: ObjectId) -> CardOrder {
+fn order(charge: ObjectId) -> ChargeCard {
     let card = ChargedCard::Kept(CardToken("kept".to_owned()));
-    CardOrder { charge, amount: AMOUNT, installments: 1, method: PaymentMethod::CreditCard, card }
+    ChargeCard { charge, amount: AMOUNT, installments: 1, method: PaymentMethod::CreditCard, card }
 }
 
 async fn advance(engine: &Engine, seconds: u64) {

@@ -14,7 +14,7 @@ use actors::store::{Block, Head, MemoryStore, Monitor, Partition, Sequence, Stor
 use ledger::event::{CardBrand, CardFace};
 use ledger::fees::{PaymentMethod, Settings};
 use ledger::id::{Fingerprint, GroupNumber, IdKey, LedgerId, RecipientNumber};
-use ledger::merchant::{MerchantCommand, MerchantState, SplitOrder};
+use ledger::merchant::{MerchantCommand, MerchantState, SplitRequest};
 use ledger::money::Centavos;
 use ledger::personal::Sealed;
 use ledger::recipient::RecipientState;
@@ -35,7 +35,7 @@ fn golden_history() -> Vec<Record> {
     let seal = |mark: u8| Sealed { month: 680, bytes: vec![mark; 40] };
     let recipient = |number: u32| ids.recipient(GROUP, RecipientNumber(number), BEGIN, number as u16);
     let splits = |amount: i64| {
-        let part = |number, amount| SplitOrder { recipient: recipient(number), amount: Centavos(amount) };
+        let part = |number, amount| SplitRequest { recipient: recipient(number), amount: Centavos(amount) };
         vec![part(1, amount), part(2, 100)]
     };
     let settings = Settings { split_enabled: true, ..Settings::default() };

@@ -13,7 +13,7 @@ use centavo::folding::search_key;
 use centavo::rails::sandbox;
 use ledger::fees::Settings as AccountSettings;
 use ledger::id::{GroupNumber, ObjectId};
-use ledger::merchant::{MerchantCommand, SplitOrder};
+use ledger::merchant::{MerchantCommand, SplitRequest};
 use ledger::money::Centavos;
 use ledger::personal::{MerchantProfile, Payer, RecipientProfile, SealedFor};
 
@@ -66,9 +66,9 @@ impl Shop {
     }
 
     /// A split for each recipient.
-    pub(crate) fn splits(&self) -> Vec<SplitOrder> {
+    pub(crate) fn splits(&self) -> Vec<SplitRequest> {
         let parts = self.recipients.iter().zip([1_000, 2_000, 500]);
-        parts.map(|(id, amount)| SplitOrder { recipient: *id, amount: Centavos(amount) }).collect()
+        parts.map(|(id, amount)| SplitRequest { recipient: *id, amount: Centavos(amount) }).collect()
     }
 }
 

@@ -10,7 +10,7 @@ use ledger::event::{CardBrand, CardFace};
 use ledger::fees::{PaymentMethod, Settings};
 use ledger::id::{Fingerprint, GroupNumber, IdKey, LedgerId};
 use ledger::invariants::GroupBooks;
-use ledger::merchant::{MerchantCommand as Command, MerchantState, SplitOrder};
+use ledger::merchant::{MerchantCommand as Command, MerchantState, SplitRequest};
 use ledger::money::Centavos;
 use ledger::personal::Sealed;
 use ledger::record::Record;
@@ -44,7 +44,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         amount: Centavos(10_000),
         method: PaymentMethod::CreditCard,
         installments: 1,
-        splits: vec![SplitOrder { recipient, amount: Centavos(3_500) }],
+        splits: vec![SplitRequest { recipient, amount: Centavos(3_500) }],
         card: CardFace { bin: 411_111, last4: 1_111, brand: CardBrand::Visa },
         payer: Sealed::default(),
     };

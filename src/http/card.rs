@@ -7,13 +7,13 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use actors::journal::Permit;
-use actors::rails::{CardOrder, CardSecrets, ChargedCard};
+use actors::rails::{CardSecrets, ChargeCard, ChargedCard};
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use ledger::event::{CardBrand, CardFace, Terms};
 use ledger::fees::PaymentMethod;
 use ledger::id::ObjectId;
-use ledger::merchant::{MerchantCommand, SplitOrder};
+use ledger::merchant::{MerchantCommand, SplitRequest};
 use ledger::money::{AMOUNT_MAX, Centavos};
 use ledger::personal::{Payer, SealedFor};
 use ledger::record::Record;
@@ -167,7 +167,7 @@ struct Checked {
     amount: Centavos,
     method: PaymentMethod,
     installments: u8,
-    splits: Vec<SplitOrder>,
+    splits: Vec<SplitRequest>,
     payer: Payer,
     card: CardSecrets,
 }
@@ -250,7 +250,7 @@ async fn open_and_charge(
         Settled::Unchanged => return Err(Problem::new(Code::Internal)),
     };
     let CardCall { id, amount, method, installments, card } = call;
-    let order = CardOrder { charge: id, amount, installments, method, card: ChargedCard::Given(card) };
+    let order = ChargeCard { charge: id, amount, installments, method, card: ChargedCard::Given(card) };
     let outcome = app.engine.charge_card(caller.group, order, permit).await?;
     let fate = match settled(outcome) {
         Ok(Settled::Recorded(record)) => Fate::told_by(&record, id),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use actors::engine::CashoutOrder;
+use actors::engine::CreateCashout;
 use actors::read_model::Listing;
 use actors::resident::UniqueLookup;
 use actors::store::Sequence;
@@ -333,10 +333,10 @@ impl Transaction {
     }
 }
 
-fn order(app: &App, caller: Caller, checked: &Checked, transaction: &Transaction) -> Result<CashoutOrder, Problem> {
+fn order(app: &App, caller: Caller, checked: &Checked, transaction: &Transaction) -> Result<CreateCashout, Problem> {
     let destination = checked.destination.clone();
     let id = app.new_id(caller.group)?;
-    Ok(CashoutOrder {
+    Ok(CreateCashout {
         id,
         transaction: transaction.id.into_bytes(),
         transaction_key: transaction.key,

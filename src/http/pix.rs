@@ -8,7 +8,7 @@ use actors::resident::Outcome;
 use axum::extract::State;
 use axum::response::Response;
 use ledger::id::ObjectId;
-use ledger::merchant::{MerchantCommand, SplitOrder};
+use ledger::merchant::{MerchantCommand, SplitRequest};
 use ledger::money::Centavos;
 use ledger::personal::{Payer, SealedFor};
 use ledger::record::Record;
@@ -126,7 +126,7 @@ struct Checked {
     amount: Centavos,
     payer: Payer,
     expires_in_seconds: i64,
-    splits: Vec<SplitOrder>,
+    splits: Vec<SplitRequest>,
 }
 
 /// Creates a PIX charge, or looks a charge up.

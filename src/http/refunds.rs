@@ -10,7 +10,7 @@ use axum::http::request::Parts;
 use axum::response::Response;
 use ledger::event::{Event, Split};
 use ledger::id::{GroupNumber, LedgerId, ObjectId};
-use ledger::merchant::{MerchantCommand, RefundOrder};
+use ledger::merchant::{MerchantCommand, RequestRefund};
 use ledger::money::{AMOUNT_MAX, Centavos};
 use ledger::personal::{FreeText, SealedFor};
 use ledger::record::Record;
@@ -207,7 +207,7 @@ pub async fn request(
     Err(Problem::new(Code::IdempotencyKeyInProgress).retry_after(1))
 }
 
-fn check(app: &App, caller: Caller, wire: &RefundRequest<'_>) -> Result<RefundOrder, Problem> {
+fn check(app: &App, caller: Caller, wire: &RefundRequest<'_>) -> Result<RequestRefund, Problem> {
     let mut check = Checker::new();
     // Any text names a charge or none: one that cannot be an id is not found (interface 7).
     let payment_id = check.any_text("payment_id", wire.payment_id);
@@ -221,7 +221,7 @@ fn check(app: &App, caller: Caller, wire: &RefundRequest<'_>) -> Result<RefundOr
     let id = app.new_id(caller.group)?;
     let seal =
         |text: &str| app.engine.keyring().seal_value(SealedFor::reason(id), now, &FreeText { text: text.to_owned() });
-    Ok(RefundOrder {
+    Ok(RequestRefund {
         facts: Charge::facts(app, caller, charge)?,
         id,
         amount: Centavos(amount),

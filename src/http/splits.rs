@@ -1,7 +1,7 @@
 //! Split items of a charge (interface 2.4), as sent.
 
 use ledger::id::ObjectId;
-use ledger::merchant::SplitOrder;
+use ledger::merchant::SplitRequest;
 use ledger::money::{AMOUNT_MAX, Centavos};
 use serde::Deserialize;
 use utoipa::ToSchema;
@@ -27,7 +27,7 @@ pub struct SplitItem<'a> {
 const SPLITS_MAX: usize = 100_000;
 
 /// Reads `splits`; absent, null and empty are the same.
-pub fn read(check: &mut Checker, raw: Raw<'_>) -> Option<Vec<SplitOrder>> {
+pub fn read(check: &mut Checker, raw: Raw<'_>) -> Option<Vec<SplitRequest>> {
     if raw.is_none() {
         return Some(Vec::new());
     }
@@ -35,7 +35,7 @@ pub fn read(check: &mut Checker, raw: Raw<'_>) -> Option<Vec<SplitOrder>> {
         check.object(ITSELF, element, |check, item: SplitItem<'_>| {
             let recipient = check.uuid("sub_recipient_id", item.sub_recipient_id);
             let amount = check.centavos("amount", item.amount, 1..=AMOUNT_MAX.0);
-            Some(SplitOrder { recipient: ObjectId(recipient?.as_u128()), amount: Centavos(amount?) })
+            Some(SplitRequest { recipient: ObjectId(recipient?.as_u128()), amount: Centavos(amount?) })
         })
     })
 }

@@ -8,7 +8,7 @@ use axum::extract::State;
 use axum::response::Response;
 use ledger::fees::PaymentMethod;
 use ledger::id::ObjectId;
-use ledger::merchant::{MerchantCommand, SplitOrder, SubscriptionChange, SubscriptionOrder};
+use ledger::merchant::{MerchantCommand, SplitRequest, Subscribe, SubscriptionChange};
 use ledger::personal::{Payer, SealedFor};
 use ledger::record::Record;
 use ledger::recurrence::{Standing, StoredCard, SubscriptionStatus};
@@ -153,7 +153,7 @@ struct Checked {
     plan: ObjectId,
     method: PaymentMethod,
     card: Option<StoredCard>,
-    splits: Vec<SplitOrder>,
+    splits: Vec<SplitRequest>,
     customer: Payer,
 }
 
@@ -189,7 +189,7 @@ pub async fn create(
         }
         let id = app.new_id(caller.group)?;
         let customer = app.engine.keyring().seal_value(SealedFor::customer(id), app.engine.now(), &customer)?;
-        let command = MerchantCommand::Subscribe(SubscriptionOrder { id, plan, method, card, splits, customer });
+        let command = MerchantCommand::Subscribe(Subscribe { id, plan, method, card, splits, customer });
         match settled(app.engine.command(caller.group, command, lookup, caller.requester(), permit).await?)? {
             Settled::Recorded(record) => {
                 let standing = Standing::told_by(&record, id);

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use actors::rails::{Call, Destination, PayoutAnswer, PayoutOrder, PayoutRail, RailError};
+use actors::rails::{Call, Destination, PayoutAnswer, PayoutRail, RailError, SendPayout};
 use ledger::id::ObjectId;
 use ledger::time::Timestamp;
 
@@ -81,7 +81,7 @@ impl SandboxPayouts {
     }
 
     /// Carries a transfer out, once.
-    fn carry_out(&self, order: &PayoutOrder) -> io::Result<()> {
+    fn carry_out(&self, order: &SendPayout) -> io::Result<()> {
         let mut carried_out = self.carried_out.lock().unwrap_or_else(PoisonError::into_inner);
         let known = match &mut *carried_out {
             Some(known) => known,
@@ -94,7 +94,7 @@ impl SandboxPayouts {
         Ok(())
     }
 
-    fn answer(&self, order: &PayoutOrder) -> Result<PayoutAnswer, RailError> {
+    fn answer(&self, order: &SendPayout) -> Result<PayoutAnswer, RailError> {
         self.carry_out(order).map_err(|error| {
             tracing::error!(%error, "the sandbox's record of payouts cannot be written");
             RailError::NoAnswer
@@ -127,7 +127,7 @@ impl CarriedOut {
 }
 
 impl PayoutRail for SandboxPayouts {
-    fn send(&self, order: PayoutOrder) -> Call<'_, PayoutAnswer> {
+    fn send(&self, order: SendPayout) -> Call<'_, PayoutAnswer> {
         let answer = match (script(&order.to), &order.to) {
             (Script::Refuse, _) => Ok(PayoutAnswer::NotTaken),
             (Script::Silence, _) => return Box::pin(std::future::pending()),
@@ -139,7 +139,7 @@ impl PayoutRail for SandboxPayouts {
         Box::pin(std::future::ready(answer))
     }
 
-    fn find(&self, order: PayoutOrder, now: Timestamp) -> Call<'_, PayoutAnswer> {
+    fn find(&self, order: SendPayout, now: Timestamp) -> Call<'_, PayoutAnswer> {
         let answer = match script(&order.to) {
             Script::Refuse => Ok(PayoutAnswer::NotTaken),
             Script::Fail => Ok(failed(&order.to)),
@@ -189,7 +189,7 @@ mod tests {
             (ids[3], Destination::Account(BankAccount::default()), None),
         ];
         for (id, to, expected) in cases {
-            let order = PayoutOrder { id, amount: Centavos(500), to, ordered_at: Timestamp(0) };
+            let order = SendPayout { id, amount: Centavos(500), to, ordered_at: Timestamp(0) };
             let first = conformance::payout(&institution, &order, Timestamp(0)).await;
             assert!(expected.is_none_or(|expected| expected == first), "{id:?}: {first:?}");
         }

@@ -4,8 +4,8 @@
 use std::path::Path;
 
 use actors::rails::{
-    Call, CardAnswer, CardFate, CardOrder, CardRail, CardSecrets, CardToken, ChargedCard, PixFate, PixRail, RailError,
-    Rails, RepayOrder,
+    Call, CardAnswer, CardFate, CardRail, CardSecrets, CardToken, ChargeCard, ChargedCard, PixFate, PixRail, RailError,
+    Rails, Repay,
 };
 use chrono::DateTime;
 use ledger::event::{CardFace, CardRefusal};
@@ -62,7 +62,7 @@ fn face(number: &str) -> (u32, u16) {
 }
 
 impl CardRail for SandboxAcquirer {
-    fn charge(&self, order: CardOrder) -> Call<'_, CardAnswer> {
+    fn charge(&self, order: ChargeCard) -> Call<'_, CardAnswer> {
         let (bin, last4) = match &order.card {
             ChargedCard::Given(card) => face(&card.number),
             ChargedCard::Kept(CardToken(token)) => face(token.strip_prefix(TOKEN_PREFIX).unwrap_or_default()),
@@ -94,7 +94,7 @@ impl CardRail for SandboxAcquirer {
         Box::pin(std::future::ready(Ok(CardFate::Answered(answer))))
     }
 
-    fn repay(&self, _order: RepayOrder) -> Call<'_, ()> {
+    fn repay(&self, _order: Repay) -> Call<'_, ()> {
         Box::pin(std::future::ready(Ok(())))
     }
 }
@@ -109,7 +109,7 @@ impl PixRail for SandboxPix {
         Box::pin(std::future::ready(Ok(PixFate::Cancelled)))
     }
 
-    fn repay(&self, _order: RepayOrder) -> Call<'_, ()> {
+    fn repay(&self, _order: Repay) -> Call<'_, ()> {
         Box::pin(std::future::ready(Ok(())))
     }
 }
@@ -148,7 +148,7 @@ mod tests {
                 exp_year: 2039,
                 cvv: String::new(),
             };
-            let order = |charge| CardOrder { charge, amount, installments, method, card: ChargedCard::Given(card()) };
+            let order = |charge| ChargeCard { charge, amount, installments, method, card: ChargedCard::Given(card()) };
             let (bin, last4) = face(number);
             let terms = Terms {
                 amount,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use actors::rails::{Call, PayoutAnswer, PayoutOrder, PayoutRail, RailError};
+use actors::rails::{Call, PayoutAnswer, PayoutRail, RailError, SendPayout};
 use chrono::DateTime;
 use ledger::time::Timestamp;
 use serde_json::{Value, json};
@@ -461,7 +461,7 @@ struct Slow {
 }
 
 impl PayoutRail for Slow {
-    fn send(&self, _: PayoutOrder) -> Call<'_, PayoutAnswer> {
+    fn send(&self, _: SendPayout) -> Call<'_, PayoutAnswer> {
         Box::pin(async {
             self.called.notify_one();
             self.released.notified().await;
@@ -469,7 +469,7 @@ impl PayoutRail for Slow {
         })
     }
 
-    fn find(&self, _: PayoutOrder, _: Timestamp) -> Call<'_, PayoutAnswer> {
+    fn find(&self, _: SendPayout, _: Timestamp) -> Call<'_, PayoutAnswer> {
         Box::pin(std::future::ready(Err(RailError::NoAnswer)))
     }
 
@@ -514,12 +514,12 @@ struct Forgetful {
 }
 
 impl PayoutRail for Forgetful {
-    fn send(&self, _: PayoutOrder) -> Call<'_, PayoutAnswer> {
+    fn send(&self, _: SendPayout) -> Call<'_, PayoutAnswer> {
         let first = self.sent.fetch_add(1, Ordering::AcqRel) == 0;
         Box::pin(std::future::ready(if first { Err(RailError::NoAnswer) } else { Ok(PayoutAnswer::NotTaken) }))
     }
 
-    fn find(&self, _: PayoutOrder, _: Timestamp) -> Call<'_, PayoutAnswer> {
+    fn find(&self, _: SendPayout, _: Timestamp) -> Call<'_, PayoutAnswer> {
         Box::pin(std::future::ready(Ok(PayoutAnswer::NotTaken)))
     }
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, VecDeque};
 use std::future::ready;
 use std::sync::{Arc, Mutex};
 
-use actors::rails::{Call, PixFate, PixRail, RailError, RepayOrder};
+use actors::rails::{Call, PixFate, PixRail, RailError, Repay};
 use chrono::{SecondsFormat, TimeDelta};
 use ledger::id::ObjectId;
 use serde_json::{Value, json};
@@ -326,7 +326,7 @@ impl PixRail for Institution {
         Box::pin(ready(self.0.lock().unwrap().pop_front().expect("the institution is asked as often as the test says")))
     }
 
-    fn repay(&self, _order: RepayOrder) -> Call<'_, ()> {
+    fn repay(&self, _order: Repay) -> Call<'_, ()> {
         Box::pin(ready(Ok(())))
     }
 }

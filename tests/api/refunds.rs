@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::future::{pending, ready};
 use std::sync::{Arc, Mutex};
 
-use actors::rails::{Call, PixFate, PixRail, RailError, RepayOrder};
+use actors::rails::{Call, PixFate, PixRail, RailError, Repay};
 use ledger::id::ObjectId;
 use serde_json::{Value, json};
 
@@ -392,7 +392,7 @@ impl PixRail for Institution {
         Box::pin(ready(Ok(PixFate::Cancelled)))
     }
 
-    fn repay(&self, order: RepayOrder) -> Call<'_, ()> {
+    fn repay(&self, order: Repay) -> Call<'_, ()> {
         self.orders.lock().unwrap().entry(order.id).or_default().push(order.amount.0);
         if *self.silent.lock().unwrap() { Box::pin(ready(Err(RailError::NoAnswer))) } else { Box::pin(ready(Ok(()))) }
     }
@@ -433,7 +433,7 @@ impl PixRail for Abyss {
         Box::pin(ready(Ok(PixFate::Cancelled)))
     }
 
-    fn repay(&self, _order: RepayOrder) -> Call<'_, ()> {
+    fn repay(&self, _order: Repay) -> Call<'_, ()> {
         Box::pin(pending())
     }
 }

@@ -5,7 +5,7 @@ use std::future::ready;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use actors::rails::{Call, Destination, PayoutAnswer, PayoutOrder, PayoutRail, RailError};
+use actors::rails::{Call, Destination, PayoutAnswer, PayoutRail, RailError, SendPayout};
 use ledger::time::Timestamp;
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -305,7 +305,7 @@ struct Institution(Arc<Mutex<Desk>>);
 struct Desk {
     sends: VecDeque<PayoutAnswer>,
     finds: VecDeque<PayoutAnswer>,
-    sent: Vec<PayoutOrder>,
+    sent: Vec<SendPayout>,
     asked: usize,
 }
 
@@ -317,7 +317,7 @@ impl Institution {
 }
 
 impl PayoutRail for Institution {
-    fn send(&self, order: PayoutOrder) -> Call<'_, PayoutAnswer> {
+    fn send(&self, order: SendPayout) -> Call<'_, PayoutAnswer> {
         let mut desk = self.0.lock().unwrap();
         desk.sent.push(order);
         match desk.sends.pop_front() {
@@ -326,7 +326,7 @@ impl PayoutRail for Institution {
         }
     }
 
-    fn find(&self, _order: PayoutOrder, _now: Timestamp) -> Call<'_, PayoutAnswer> {
+    fn find(&self, _order: SendPayout, _now: Timestamp) -> Call<'_, PayoutAnswer> {
         let mut desk = self.0.lock().unwrap();
         desk.asked += 1;
         Box::pin(ready(desk.finds.pop_front().ok_or(RailError::NoAnswer)))

@@ -21,14 +21,14 @@ use super::{
 };
 use crate::journal::Permit;
 use crate::load::LoadError;
-use crate::rails::{Destination, PayoutAnswer, PayoutOrder, RailError};
-use crate::resident::{KeyLookup, Order, Outcome, UniqueLookup};
+use crate::rails::{Destination, PayoutAnswer, RailError, SendPayout};
+use crate::resident::{Envelope, KeyLookup, Outcome, UniqueLookup};
 
 /// How long the institution may take before the caller is told `in_processing`.
 const FIRST_ANSWER_MAX: Duration = Duration::from_millis(1_500);
 
 /// A cashout, as the door asks for it.
-pub struct CashoutOrder {
+pub struct CreateCashout {
     /// Its id.
     pub id: ObjectId,
     /// `merchant_transaction_id`: a UUID.
@@ -109,21 +109,21 @@ impl Engine {
     pub async fn cash_out(
         &self,
         group: GroupNumber,
-        order: CashoutOrder,
+        order: CreateCashout,
         key: Option<KeyLookup>,
         unique: Option<UniqueLookup>,
         requester: Option<Requester>,
         permit: Arc<Permit>,
     ) -> Result<Outcome, Unavailable> {
         let rails = self.rails.as_ref().ok_or(Unavailable::NoRail)?;
-        let CashoutOrder { id, transaction, transaction_key, amount, destination, sealed } = order;
+        let CreateCashout { id, transaction, transaction_key, amount, destination, sealed } = order;
         let _first_try = self.cashouts.first_try(id);
         let command = MerchantCommand::CreateCashout { id, transaction, transaction_key, amount, destination: sealed };
-        let order = Order { command, key, unique, requester, permit: Arc::clone(&permit) };
+        let order = Envelope { command, key, unique, requester, permit: Arc::clone(&permit) };
         let outcome = self.order(&self.merchants, LedgerId::Merchant(group), order).await?;
         let Outcome::Recorded(record) = &outcome else { return Ok(outcome) };
         let Some(amount) = created(record, id) else { return Ok(outcome) };
-        let order = PayoutOrder { id, amount, to: Destination::PixKey(destination), ordered_at: id.created_at() };
+        let order = SendPayout { id, amount, to: Destination::PixKey(destination), ordered_at: id.created_at() };
         let answer = tokio::time::timeout(FIRST_ANSWER_MAX, rails.payout.send(order)).await;
         if let Found::Ended(ended) = found(answer.unwrap_or(Err(RailError::NoAnswer)), CashoutFailure::NotTaken) {
             self.command(group, MerchantCommand::SettleCashout { id, outcome: ended }, None, None, permit).await?;
@@ -195,7 +195,7 @@ impl Engine {
         }
         let Some(destination) = destination else { return Ok(Found::Unknown) };
         let (amount, to) = (open.net(), Destination::PixKey(destination));
-        let order = PayoutOrder { id, amount, to, ordered_at: id.created_at() };
+        let order = SendPayout { id, amount, to, ordered_at: id.created_at() };
         let answer = tokio::time::timeout(RAIL_ANSWER_MAX, rails.payout.find(order.clone(), now)).await;
         let mut answer = answer.unwrap_or(Err(RailError::NoAnswer));
         if answer == Ok(PayoutAnswer::NotTaken) {

@@ -11,7 +11,7 @@ use ledger::record::Requester;
 
 use super::{Engine, INSIDE_BYTES, RAIL_ANSWER_MAX, Unavailable};
 use crate::journal::Permit;
-use crate::rails::{RailError, RepayOrder};
+use crate::rails::{RailError, Repay};
 use crate::resident::{KeyLookup, Outcome};
 
 /// How long the caller of a decision waits for the rail; the schedule asks again.
@@ -55,7 +55,7 @@ impl Engine {
         permit: Arc<Permit>,
     ) -> bool {
         let Some(rails) = &self.rails else { return false };
-        let order = RepayOrder { id, charge: repayment.charge, amount: repayment.amount };
+        let order = Repay { id, charge: repayment.charge, amount: repayment.amount };
         let call = if repayment.method.is_card() { rails.card.repay(order) } else { rails.pix.repay(order) };
         match tokio::time::timeout(patience, call).await.unwrap_or(Err(RailError::NoAnswer)) {
             Ok(()) => self.command(group, MerchantCommand::ConfirmRepayment { id }, None, None, permit).await.is_ok(),

@@ -12,7 +12,7 @@ use ledger::time::Timestamp;
 
 use super::{Engine, INSIDE_BYTES, RAIL_ANSWER_MAX, RailError, Unavailable, read};
 use crate::load::LoadError;
-use crate::rails::{CardOrder, CardSecrets, CardToken, ChargedCard};
+use crate::rails::{CardSecrets, CardToken, ChargeCard, ChargedCard};
 use crate::resident::Outcome;
 use crate::seal::SealError;
 
@@ -101,7 +101,7 @@ impl Engine {
             _ => None,
         });
         if let (Some(amount), Some(card)) = (opened, card) {
-            let order = CardOrder { charge, amount, installments: 1, method: PaymentMethod::CreditCard, card };
+            let order = ChargeCard { charge, amount, installments: 1, method: PaymentMethod::CreditCard, card };
             let permit = self.admission.take(INSIDE_BYTES).await;
             self.charge_card(group, order, permit).await?;
         }

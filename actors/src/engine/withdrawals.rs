@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 
 use super::{CARD_ANSWER_MAX, Engine, INSIDE_BYTES, RAIL_ANSWER_MAX, TRY_AGAIN_AFTER_MS, Unavailable, read};
 use crate::journal::Permit;
-use crate::rails::{Call, Destination, PayoutAnswer, PayoutOrder, Rails};
+use crate::rails::{Call, Destination, PayoutAnswer, Rails, SendPayout};
 use crate::resident::{KeyLookup, Outcome};
 
 /// A silent institution is asked less and less often, but at least this often, milliseconds.
@@ -174,7 +174,7 @@ impl Engine {
         if is_known { settled(in_time(RAIL_ANSWER_MAX, rails.payout.send(order)).await) } else { None }
     }
 
-    fn transfer_of(&self, recipient: LedgerId, withdrawal: &Withdrawal, ordered_at: Timestamp) -> Option<PayoutOrder> {
+    fn transfer_of(&self, recipient: LedgerId, withdrawal: &Withdrawal, ordered_at: Timestamp) -> Option<SendPayout> {
         self.transfer(recipient, withdrawal.id, withdrawal.amount, withdrawal.destination.as_ref(), ordered_at)
     }
 
@@ -187,12 +187,12 @@ impl Engine {
         amount: Centavos,
         destination: Option<&Sealed>,
         ordered_at: Timestamp,
-    ) -> Option<PayoutOrder> {
+    ) -> Option<SendPayout> {
         let account = match destination {
             Some(pinned) => self.keyring.open_value(SealedFor::account(id), pinned)?,
             None => self.registered_account(recipient)?,
         };
-        Some(PayoutOrder { id, amount, to: Destination::Account(account), ordered_at })
+        Some(SendPayout { id, amount, to: Destination::Account(account), ordered_at })
     }
 
     fn registered_account(&self, recipient: LedgerId) -> Option<BankAccount> {

@@ -6,7 +6,7 @@ use ledger::entry::{Entry, Posting, Side};
 use ledger::event::{CardBrand, CardFace, Event};
 use ledger::fees::{PaymentMethod, Settings};
 use ledger::id::{Fingerprint, GroupNumber, IdKey, LedgerId, ObjectId, RecipientNumber};
-use ledger::merchant::{MerchantCommand, MerchantState, SplitOrder};
+use ledger::merchant::{MerchantCommand, MerchantState, SplitRequest};
 use ledger::money::Centavos;
 use ledger::personal::SealedFor;
 use ledger::postings;
@@ -94,7 +94,7 @@ fn records(keyring: &Keyring) -> Vec<Record> {
     };
     let settings = Settings { split_enabled: true, ..Settings::default() };
     let recipient = ids.recipient(GROUP, RecipientNumber(1), begin, 9);
-    let split = |amount| vec![SplitOrder { recipient, amount: Centavos(amount) }];
+    let split = |amount| vec![SplitRequest { recipient, amount: Centavos(amount) }];
     let commands = [
         MerchantCommand::Open { id: id(1), settings, profile: seal(SealedFor::merchant(GROUP), "Estúdio") },
         MerchantCommand::CreateApiKey {

@@ -8,14 +8,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use actors::index::IndexOptions;
 use actors::journal::{Admission, AdmissionLimits, Input, Machine, Output, Sender, Submission};
 use actors::read_model::{KeyFound, ReadModel};
-use actors::resident::{Effects, KeyLookup, Order, Outcome, Resident};
+use actors::resident::{Effects, Envelope, KeyLookup, Outcome, Resident};
 use actors::seal::Keyring;
 use actors::store::{Block, ChunkKey, Head, MemoryStore, Sequence, Store, cut};
 use ledger::account::Account;
 use ledger::event::{CardBrand, CardFace};
 use ledger::fees::{PaymentMethod, Settings};
 use ledger::id::{Fingerprint, GroupNumber, IdKey, LedgerId, ObjectId, RecipientNumber};
-use ledger::merchant::{MerchantCommand, MerchantState, SplitOrder};
+use ledger::merchant::{MerchantCommand, MerchantState, SplitRequest};
 use ledger::money::Centavos;
 use ledger::personal::Sealed;
 use ledger::recipient::RecipientState;
@@ -120,7 +120,7 @@ fn command(
 ) -> Vec<Submission> {
     let permit = room.try_take(Sender::Door, 1_024).expect("there is room");
     let mut effects = Effects::default();
-    let order = Order { command, key, unique: None, requester: None, permit };
+    let order = Envelope { command, key, unique: None, requester: None, permit };
     let outcome = merchant.command(order, now, ids, &mut effects);
     assert!(matches!(outcome, Outcome::Recorded(_)), "{outcome:?}");
     effects.submissions
@@ -211,9 +211,9 @@ struct Shop {
 }
 
 impl Shop {
-    fn splits(&self) -> Vec<SplitOrder> {
+    fn splits(&self) -> Vec<SplitRequest> {
         let parts = self.ids.iter().zip(PARTS);
-        parts.map(|(id, amount)| SplitOrder { recipient: *id, amount: Centavos(amount) }).collect()
+        parts.map(|(id, amount)| SplitRequest { recipient: *id, amount: Centavos(amount) }).collect()
     }
 }
 

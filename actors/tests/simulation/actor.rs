@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use actors::journal::{Input, Permit};
-use actors::resident::{Effects, KeyLookup, Order, Outcome, Resident};
+use actors::resident::{Effects, Envelope, KeyLookup, Outcome, Resident};
 use actors::snapshots::{Kept, Snapshot};
 use actors::store::Sequence;
 use ledger::id::{IdKey, LedgerId};
@@ -174,7 +174,7 @@ impl Core {
 
     pub(crate) fn command(
         &mut self,
-        order: Order<MerchantCommand>,
+        order: Envelope<MerchantCommand>,
         now: Timestamp,
         ids: &IdKey,
         effects: &mut Effects,

@@ -8,7 +8,7 @@ use actors::resident::{KeyLookup, Outcome};
 use ledger::event::{CardBrand, CardFace, CardRefusal, Event};
 use ledger::fees::{Options, PaymentMethod, Settings};
 use ledger::id::{Fingerprint, GroupNumber, LedgerId, ObjectId};
-use ledger::merchant::{MerchantCommand, SplitOrder};
+use ledger::merchant::{MerchantCommand, SplitRequest};
 use ledger::money::Centavos;
 use ledger::personal::Sealed;
 use ledger::record::{Idempotency, Record};
@@ -447,7 +447,7 @@ fn command(action: &Action, charge: ObjectId, world: &mut World) -> MerchantComm
     let sealed = |large: bool| if large { Sealed { month: 600, bytes: vec![1; 270 * 1024] } } else { small() };
     let orders = |splits: &[(ObjectId, i64)]| {
         let order =
-            |(recipient, amount): &(ObjectId, i64)| SplitOrder { recipient: *recipient, amount: Centavos(*amount) };
+            |(recipient, amount): &(ObjectId, i64)| SplitRequest { recipient: *recipient, amount: Centavos(*amount) };
         splits.iter().map(order).collect::<Vec<_>>()
     };
     let group = world.ids.group(charge);

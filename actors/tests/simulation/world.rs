@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 
 use actors::journal::{Admission, AdmissionLimits, BLOCK_BYTES_MAX, Input, Machine, Output, Permit};
-use actors::resident::{Effects, Order, Outcome};
+use actors::resident::{Effects, Envelope, Outcome};
 use actors::snapshots::{self, Kept, Snapshot};
 use actors::store::{Block, Damage, MemoryStore, Partition, PowerCut, Reached, Sequence, Store, StoreError};
 use ledger::event::Event;
@@ -767,7 +767,7 @@ impl World {
             Ask::Command(command) => {
                 let was_due = actor.core.is_due(self.now);
                 let requester = is_operators(&command).then(|| Requester::Operator("operator".to_owned()));
-                let order = Order { command, key, unique: None, requester, permit };
+                let order = Envelope { command, key, unique: None, requester, permit };
                 let outcome = actor.core.command(order, self.now, &self.ids, &mut effects);
                 let is_recorded = matches!(outcome, Outcome::Recorded(_));
                 if effects.submissions.len() > usize::from(is_recorded) {

@@ -14,7 +14,7 @@ use crate::time::Timestamp;
 
 /// A dispute, as told by the payer's bank.
 #[derive(Clone, Debug)]
-pub struct DisputeOrder {
+pub struct OpenDispute {
     /// Its id.
     pub id: ObjectId,
     /// Of which charge.
@@ -29,8 +29,8 @@ pub struct DisputeOrder {
 
 impl MerchantState {
     /// Disputes and refunds, those that wait for their decision too, are at most what was charged.
-    pub(super) fn open_dispute(&self, order: DisputeOrder, now: Timestamp) -> Result<Decision, Rejection> {
-        let DisputeOrder { id, facts, kind, amount, reason } = order;
+    pub(super) fn open_dispute(&self, order: OpenDispute, now: Timestamp) -> Result<Decision, Rejection> {
+        let OpenDispute { id, facts, kind, amount, reason } = order;
         if amount > self.in_window(&facts, now)?.free(facts.terms.amount) {
             return Err(Rejection::DisputeExceedsCharge);
         }

@@ -38,15 +38,15 @@ use waiting::{Waiting, Waits};
 pub use account::{ApiKey, PreviousSecret, SECRET_OVERLAP_MS};
 pub use adjustments::Repayment;
 pub use cashout::{CashoutOutcome, OpenCashout};
-pub use dispute::DisputeOrder;
+pub use dispute::OpenDispute;
 pub use plans::Plan;
-pub use refund::{CARD_WINDOW_DAYS, ChargeFacts, PIX_WINDOW_DAYS, RefundOrder};
+pub use refund::{CARD_WINDOW_DAYS, ChargeFacts, PIX_WINDOW_DAYS, RequestRefund};
 pub use sub_recipients::{BankReview, Recipient, RecipientStatus};
-pub use subscriptions::{Subscription, SubscriptionChange, SubscriptionOrder};
+pub use subscriptions::{Subscribe, Subscription, SubscriptionChange};
 
 /// A part of a charge as the caller names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SplitOrder {
+pub struct SplitRequest {
     /// The recipient's id.
     pub recipient: ObjectId,
     /// Centavos, above zero.
@@ -150,7 +150,7 @@ pub enum MerchantCommand {
         /// 1 to 12.
         installments: u8,
         /// Recipients' parts.
-        splits: Vec<SplitOrder>,
+        splits: Vec<SplitRequest>,
         /// The card.
         card: CardFace,
         /// Who pays.
@@ -182,7 +182,7 @@ pub enum MerchantCommand {
         /// Total, centavos.
         amount: Centavos,
         /// Recipients' parts.
-        splits: Vec<SplitOrder>,
+        splits: Vec<SplitRequest>,
         /// When the code expires.
         expires_at: Timestamp,
         /// Who pays.
@@ -231,7 +231,7 @@ pub enum MerchantCommand {
         end_to_end_id: String,
     },
     /// Ask for a refund (interface 2.11).
-    RequestRefund(Box<RefundOrder>),
+    RequestRefund(Box<RequestRefund>),
     /// Approve a refund.
     ApproveRefund {
         /// The refund.
@@ -252,7 +252,7 @@ pub enum MerchantCommand {
         id: ObjectId,
     },
     /// A payer's bank wants a charge back.
-    OpenDispute(Box<DisputeOrder>),
+    OpenDispute(Box<OpenDispute>),
     /// Accept a dispute: the seller bears it.
     AcceptDispute {
         /// The dispute.
@@ -291,7 +291,7 @@ pub enum MerchantCommand {
         customer: Sealed,
     },
     /// Begin a subscription of a plan.
-    Subscribe(SubscriptionOrder),
+    Subscribe(Subscribe),
     /// Charge a subscription, if it is due: the intent, before the acquirer is called.
     BillSubscription {
         /// Which.
@@ -684,7 +684,7 @@ impl MerchantState {
         amount: Centavos,
         method: PaymentMethod,
         installments: u8,
-        orders: &[SplitOrder],
+        orders: &[SplitRequest],
         ids: &IdKey,
     ) -> Result<Terms, Rejection> {
         if !orders.is_empty() && !self.settings.split_enabled {

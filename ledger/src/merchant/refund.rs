@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::adjustments::{Adjusted, Open, Repayment};
-use super::{MerchantState, SplitOrder};
+use super::{MerchantState, SplitRequest};
 use crate::event::{Drawn, Due, Event, PaidBack, Split, TakeBack, Terms};
 use crate::fees::Commission;
 use crate::id::{IdKey, ObjectId, RecipientNumber};
@@ -74,7 +74,7 @@ impl ChargeFacts {
 
 /// A refund, as asked for (interface section 4).
 #[derive(Clone, Debug)]
-pub struct RefundOrder {
+pub struct RequestRefund {
     /// Its id.
     pub id: ObjectId,
     /// Of which charge.
@@ -82,7 +82,7 @@ pub struct RefundOrder {
     /// How much, centavos.
     pub amount: Centavos,
     /// What it is to take back of recipients' splits.
-    pub take_back: Vec<SplitOrder>,
+    pub take_back: Vec<SplitRequest>,
     /// Why, sealed.
     pub reason: Option<Sealed>,
 }
@@ -92,11 +92,11 @@ impl MerchantState {
     /// comes before both.
     pub(super) fn request_refund(
         &self,
-        order: RefundOrder,
+        order: RequestRefund,
         now: Timestamp,
         ids: &IdKey,
     ) -> Result<Decision, Rejection> {
-        let RefundOrder { id, facts, amount, take_back, reason } = order;
+        let RequestRefund { id, facts, amount, take_back, reason } = order;
         let take_back = self.of_splits(&facts.terms, &take_back, ids)?;
         let adjusted = self.in_window(&facts, now)?;
         let (unrefunded, free) = (adjusted.unrefunded(facts.terms.amount), adjusted.free(facts.terms.amount));
@@ -222,7 +222,7 @@ impl MerchantState {
     }
 
     /// What is to be taken back, once for each recipient, in the order of first mention.
-    fn of_splits(&self, terms: &Terms, orders: &[SplitOrder], ids: &IdKey) -> Result<Vec<Wanted>, Rejection> {
+    fn of_splits(&self, terms: &Terms, orders: &[SplitRequest], ids: &IdKey) -> Result<Vec<Wanted>, Rejection> {
         let mut nominal: BTreeMap<RecipientNumber, Centavos> = BTreeMap::new();
         for split in terms.splits.iter().filter(|_| !orders.is_empty()) {
             *nominal.entry(split.recipient).or_default() += split.amount;

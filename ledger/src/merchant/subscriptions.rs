@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use minicbor::decode::Error;
 use minicbor::{Decode, Encode};
 
-use super::{MerchantState, SplitOrder};
+use super::{MerchantState, SplitRequest};
 use crate::event::{Event, Split, Terms};
 use crate::fees::PaymentMethod;
 use crate::id::{IdKey, ObjectId};
@@ -37,7 +37,7 @@ pub enum SubscriptionChange {
 
 /// What is asked for when a subscription is begun.
 #[derive(Clone, Debug)]
-pub struct SubscriptionOrder {
+pub struct Subscribe {
     /// Its id.
     pub id: ObjectId,
     /// The plan.
@@ -47,7 +47,7 @@ pub struct SubscriptionOrder {
     /// The card, as it was found in the journal: none for PIX.
     pub card: Option<StoredCard>,
     /// Recipients' parts of every cycle's charge.
-    pub splits: Vec<SplitOrder>,
+    pub splits: Vec<SplitRequest>,
     /// Who pays.
     pub customer: Sealed,
 }
@@ -79,13 +79,8 @@ impl MerchantState {
     }
 
     /// The splits are held against the plan's amount, the least that a cycle charges.
-    pub(super) fn subscribe(
-        &self,
-        order: SubscriptionOrder,
-        now: Timestamp,
-        ids: &IdKey,
-    ) -> Result<Decision, Rejection> {
-        let SubscriptionOrder { id, plan: plan_id, method, card, splits, customer } = order;
+    pub(super) fn subscribe(&self, order: Subscribe, now: Timestamp, ids: &IdKey) -> Result<Decision, Rejection> {
+        let Subscribe { id, plan: plan_id, method, card, splits, customer } = order;
         let plan = self.plan(plan_id).ok_or(Rejection::PlanNotFound)?;
         let charge = self.terms(plan.terms.amount, method, 1, &splits, ids)?;
         if !plan.enabled {

@@ -12,8 +12,8 @@ use ledger::fees::{Commission, PaymentMethod, Settings};
 use ledger::id::{Fingerprint, GroupNumber, IdKey, LedgerId, ObjectId, RecipientNumber};
 use ledger::invariants::GroupBooks;
 use ledger::merchant::{
-    CashoutOutcome, ChargeFacts, DisputeOrder, MerchantCommand, MerchantState, Recipient, RecipientStatus, RefundOrder,
-    SplitOrder, SubscriptionChange, SubscriptionOrder,
+    CashoutOutcome, ChargeFacts, MerchantCommand, MerchantState, OpenDispute, Recipient, RecipientStatus,
+    RequestRefund, SplitRequest, Subscribe, SubscriptionChange,
 };
 use ledger::money::{Centavos, Rate};
 use ledger::personal::Sealed;
@@ -429,7 +429,7 @@ impl World {
             },
             ("subscribe", [name, plan, kind, splits @ ..]) => {
                 let is_card = *kind == "card";
-                MerchantCommand::Subscribe(SubscriptionOrder {
+                MerchantCommand::Subscribe(Subscribe {
                     plan: self.id(plan),
                     method: if is_card { PaymentMethod::CreditCard } else { PaymentMethod::Pix },
                     card: is_card.then(|| StoredCard { id: self.new_id(), face: FACE }),
@@ -458,7 +458,7 @@ impl World {
             ("refund", [name, charge, amount, splits @ ..]) => self.facts(charge).map(|facts| {
                 let (take_back, amount) = (self.splits(splits), centavos(amount));
                 let reason = Some(sealed("reason"));
-                let order = RefundOrder { id: self.name(name), facts, amount, take_back, reason };
+                let order = RequestRefund { id: self.name(name), facts, amount, take_back, reason };
                 MerchantCommand::RequestRefund(Box::new(order))
             }),
             ("approve-refund", [name, charge]) => self
@@ -471,7 +471,7 @@ impl World {
             ("dispute", [name, charge, amount]) => self.facts(charge).map(|facts| {
                 let kind = if facts.terms.method.is_card() { DisputeKind::Chargeback } else { DisputeKind::Med };
                 let (amount, reason) = (centavos(amount), sealed("reason"));
-                let order = DisputeOrder { id: self.name(name), facts, kind, amount, reason };
+                let order = OpenDispute { id: self.name(name), facts, kind, amount, reason };
                 MerchantCommand::OpenDispute(Box::new(order))
             }),
             ("accept", [name, charge]) => self
@@ -510,9 +510,9 @@ impl World {
         MerchantCommand::RegisterRecipient { random, document, profile }
     }
 
-    fn splits(&self, words: &[&str]) -> Vec<SplitOrder> {
+    fn splits(&self, words: &[&str]) -> Vec<SplitRequest> {
         let parts = words.iter().map(|word| word.split_once('=').expect("a split reads name=amount"));
-        parts.map(|(name, amount)| SplitOrder { recipient: self.id(name), amount: centavos(amount) }).collect()
+        parts.map(|(name, amount)| SplitRequest { recipient: self.id(name), amount: centavos(amount) }).collect()
     }
 
     /// As its actor would: what is due comes before the decision; the decision changes nothing; its Record does.

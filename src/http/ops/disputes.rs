@@ -6,7 +6,7 @@ use axum::extract::State;
 use axum::response::Response;
 use ledger::event::DisputeKind;
 use ledger::id::{LedgerId, ObjectId};
-use ledger::merchant::{ChargeFacts, DisputeOrder, MerchantCommand};
+use ledger::merchant::{ChargeFacts, MerchantCommand, OpenDispute};
 use ledger::money::{AMOUNT_MAX, Centavos};
 use ledger::personal::{FreeText, SealedFor};
 use ledger::record::{Record, Requester};
@@ -70,7 +70,7 @@ pub async fn open(
         };
         let (kind, amount, reason) = check(&wire)?;
         let id = app.new_id(group)?;
-        let order = DisputeOrder {
+        let order = OpenDispute {
             facts: facts?,
             id,
             kind,
