@@ -168,7 +168,7 @@ pub async fn start_with(
         let limits = middleware::Limits { most: IN_FLIGHT_MAX, admits };
         let middleware = Middleware::new(limits, settings.sandbox, measures.clone())?;
         let router = middleware.clone().before(router);
-        let served = server::Served { router, front: Some(front), backlog: Arc::clone(&backlog) };
+        let served = server::Served { router, middleware: Some(middleware), backlog: Arc::clone(&backlog) };
         let limits = server::Limits { connections_max, ..server::Limits::default() };
         Ok((address, tokio::spawn(server::run(listener, served, told.clone(), limits))))
     };

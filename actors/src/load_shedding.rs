@@ -75,7 +75,7 @@ impl LoadShedder {
         {
             self.merchants.fetch_add(1, Ordering::Relaxed);
         }
-        UnderWay { pressure: self, place }
+        UnderWay { load_shedder: self, place }
     }
 
     /// Notes how long a command took from being sent to its durable reply, and how long a commit takes.
@@ -103,7 +103,7 @@ impl LoadShedder {
 /// A command that is under way.
 #[derive(Debug)]
 pub struct UnderWay<'a> {
-    pressure: &'a LoadShedder,
+    load_shedder: &'a LoadShedder,
     place: Option<usize>,
 }
 

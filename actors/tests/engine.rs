@@ -156,7 +156,7 @@ async fn a_store_that_hangs_is_noticed() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_index_that_cannot_be_written_does_not_stop_the_journal() {
     let store = MemoryStore::new();
-    let history = IndexOptions { records_per_run: 10, runs_merged: 3 };
+    let index = IndexOptions { records_per_run: 10, runs_merged: 3 };
     let options = EngineOptions { index, ..options(true) };
     let engine = Engine::open_store(Arc::new(store.clone()), options, |_, _| {}).await.unwrap();
     let (group, recipient) = open_shop(&engine).await;

@@ -10,7 +10,7 @@ use axum::response::Response;
 use ledger::id::{Fingerprint, LedgerId, ObjectId, RecipientNumber};
 use ledger::merchant::{ChargeFacts, MerchantState};
 use ledger::record::Record;
-use ledger::statement::{Operation, StatementAccount, StatementLineKind, operations};
+use ledger::statement::{StatementAccount, StatementLine, StatementLineKind, statement_lines};
 use ledger::time::Timestamp;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -108,14 +108,14 @@ pub async fn list_operations(State(app): State<Arc<App>>, caller: Caller, parts:
     let (total, listed) = app.engine.read_model().operations_in(merchant, range, skip, count)?;
     filter.check("type", total)?;
     let mut items = Vec::with_capacity(listed.len());
-    let mut read: Option<(Sequence, Record, Vec<Operation>)> = None;
+    let mut read: Option<(Sequence, Record, Vec<StatementLine>)> = None;
     for line in listed {
         // A Record's lines stand together: it is read once.
         let (sequence, record, operations) = match read.take().filter(|(sequence, ..)| *sequence == line.sequence) {
             Some(known) => known,
             None => {
                 let record = app.engine.record(line.sequence)?;
-                let operations = operations(&record);
+                let operations = statement_lines(&record);
                 (line.sequence, record, operations)
             }
         };

@@ -81,7 +81,7 @@ impl Middleware {
         Some(self.0.told(seen, problem.into_response()))
     }
 
-    /// The router with this front, and with problems for unknown paths and methods.
+    /// The router with this middleware, and with problems for unknown paths and methods.
     pub fn before(self, router: Router) -> Router {
         router
             .fallback(|| async { Problem::new(Code::NotFound) })
@@ -100,21 +100,21 @@ impl Shared {
 }
 
 impl<S> Layer<S> for Middleware {
-    type Service = Fronted<S>;
+    type Service = Wrapped<S>;
 
-    fn layer(&self, inner: S) -> Fronted<S> {
-        Fronted { front: self.clone(), inner }
+    fn layer(&self, inner: S) -> Wrapped<S> {
+        Wrapped { middleware: self.clone(), inner }
     }
 }
 
 /// A service behind a [`Middleware`].
 #[derive(Clone)]
-pub struct Fronted<S> {
-    front: Middleware,
+pub struct Wrapped<S> {
+    middleware: Middleware,
     inner: S,
 }
 
-impl<S> Service<Request<Body>> for Fronted<S>
+impl<S> Service<Request<Body>> for Wrapped<S>
 where
     S: Service<Request<Body>, Response = Response>,
     S::Future: Send + 'static,
@@ -129,10 +129,10 @@ where
     }
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
-        let middleware = Arc::clone(&self.front.0);
-        let seen = Seen::by(&request, front.ids.of(request.headers()));
+        let middleware = Arc::clone(&self.middleware.0);
+        let seen = Seen::by(&request, middleware.ids.of(request.headers()));
         let context = seen.context.clone();
-        let permit = Arc::clone(&front.in_flight).try_acquire_owned().ok();
+        let permit = Arc::clone(&middleware.in_flight).try_acquire_owned().ok();
         let admitted = permit.map(|permit| {
             let handling = catch_unwind(AssertUnwindSafe(|| self.inner.call(request)));
             handling.map(|handling| {
@@ -152,7 +152,7 @@ where
                 Some(Err(_panicked)) => Problem::new(Code::Internal).into_response(),
                 None => Problem::new(Code::Overloaded).retry_after(RETRY_AFTER_SECONDS).into_response(),
             };
-            Ok(front.told(seen, response))
+            Ok(middleware.told(seen, response))
         })
     }
 }
@@ -419,7 +419,7 @@ mod tests {
         for (version, hosts, status) in cases {
             let request =
                 hosts.iter().fold(Request::builder().uri("/things/7"), |request, host| request.header("host", *host));
-            let answer = front.turned_away(&request.version(version).body(()).unwrap());
+            let answer = middleware.turned_away(&request.version(version).body(()).unwrap());
             let found = answer.as_ref().map_or(200, |answer| answer.status().as_u16());
             assert_eq!(found, status, "{version:?} {hosts:?}");
             if let Some(answer) = answer {
@@ -495,7 +495,7 @@ mod tests {
             Middleware::new(Limits { most: 8, admits: Box::new(admits) }, true, Measures::default()).unwrap();
         let asked = |name: &str| {
             let request = Request::builder().uri("/nowhere?a=b").header("host", "a").header("x-request-id", "r-1");
-            front.turned_away(&request.header(name, "x").body(()).unwrap())
+            middleware.turned_away(&request.header(name, "x").body(()).unwrap())
         };
         assert!(asked("x-early").is_none());
         let refused = asked("x-late").unwrap();

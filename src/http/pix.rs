@@ -307,8 +307,8 @@ fn check(wire: &PixRequest<'_>) -> Result<Checked, Problem> {
 /// A document of one kind, with or without punctuation; gives it normalized.
 pub fn read_document(check: &mut Checker, name: &'static str, raw: Raw<'_>, kind: DocumentKind) -> Option<String> {
     let text = check.text(name, raw, 11..=18)?;
-    let normalized = openapi::normalize(&text);
-    if openapi::kind(&normalized) == Some(kind) {
+    let normalized = tax_id::normalize(&text);
+    if tax_id::kind(&normalized) == Some(kind) {
         return Some(normalized);
     }
     check.refuse(name, "invalid_document", format!("{name} inválido"))

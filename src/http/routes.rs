@@ -24,7 +24,7 @@ use super::outgoing::OneCopy;
 use super::rate_limits::{Admission, Policy};
 use super::reading::on_waiting_thread;
 use super::{
-    anticipation, balance, card, cards, cashout, charges, disputes, document, events, pix, plans, reference, refunds,
+    anticipation, balance, card, cards, cashout, charges, disputes, events, openapi, pix, plans, reference, refunds,
     reports, statement, sub_recipients, subscriptions, withdrawals,
 };
 

@@ -48,14 +48,14 @@ pub struct Served {
     /// The routes.
     pub router: Router,
     /// Who is not let in; nobody is turned away without it.
-    pub front: Option<Middleware>,
+    pub middleware: Option<Middleware>,
     /// What waits to be written; listeners may have it in common.
     pub backlog: Arc<Backlog>,
 }
 
 impl From<Router> for Served {
     fn from(router: Router) -> Self {
-        Served { router, front: None, backlog: Arc::default() }
+        Served { router, middleware: None, backlog: Arc::default() }
     }
 }
 
@@ -128,7 +128,7 @@ async fn serve(stream: TcpStream, peer: Peer, served: Served, mut shutdown: watc
     let stream = Outgoing::new(stream, Arc::clone(&served.backlog));
     let service = service_fn(move |mut request: Request<Incoming>| {
         let backlog = Arc::clone(&served.backlog);
-        let answering = match served.front.as_ref().and_then(|front| front.turned_away(&request)) {
+        let answering = match served.middleware.as_ref().and_then(|middleware| middleware.turned_away(&request)) {
             Some(answer) => ControlFlow::Break(answer),
             None => {
                 request.extensions_mut().insert(peer);
@@ -236,7 +236,7 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (shutdown, watched) = watch::channel(false);
-        let served = super::Served { router, front: None, backlog: Arc::clone(&backlog) };
+        let served = super::Served { router, middleware: None, backlog: Arc::clone(&backlog) };
         let running = tokio::spawn(run(listener, served, watched, limits));
         Started { address, entered, release, shutdown, running, backlog }
     }

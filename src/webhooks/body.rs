@@ -10,7 +10,7 @@ use ledger::money::Centavos;
 use ledger::personal::RecipientProfile;
 use ledger::record::Record;
 use ledger::recurrence::Standing;
-use ledger::webhook_events::{Subject, WebhookEvent, WebhookEventKind, notices};
+use ledger::webhook_events::{Subject, WebhookEvent, WebhookEventKind, webhook_events};
 use rust_decimal::Decimal;
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};

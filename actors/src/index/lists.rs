@@ -300,8 +300,8 @@ impl Page {
         for listed in left.into_iter().rev() {
             if self.skip > 0 {
                 self.skip -= 1;
-            } else if self.admission > 0 {
-                self.admission -= 1;
+            } else if self.room > 0 {
+                self.room -= 1;
                 self.items.push(listed);
             }
         }

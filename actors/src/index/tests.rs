@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use ledger::event::{CardRefusal, Keys, SellerPart, Split};
+use ledger::event::{CardRefusal, SellerPart, Split, Terms};
 use ledger::fees::{Commission, PaymentMethod};
 use ledger::id::RecipientNumber;
 use ledger::money::Centavos;
@@ -23,7 +23,7 @@ struct Script {
     store: MemoryStore,
     records: Vec<(Sequence, Arc<Record>)>,
     ordinals: HashMap<LedgerId, u64>,
-    open: Vec<(GroupNumber, ObjectId, Keys, u64)>,
+    open: Vec<(GroupNumber, ObjectId, Terms, u64)>,
     lists: HashMap<IndexKey, Vec<u64>>,
     balances: HashMap<GroupNumber, Vec<(u64, Balances)>>,
     changed: HashMap<LedgerId, Vec<(Sequence, Option<Credit>)>>,
@@ -41,7 +41,7 @@ impl Script {
             recipient: RecipientNumber(1 + u32::from(number * which % 2)),
             amount: Centavos(10 + i64::from(number)),
         });
-        let keys = Keys {
+        let terms = Terms {
             amount: Centavos(10_000),
             method: [PaymentMethod::Pix, PaymentMethod::CreditCard, PaymentMethod::DebitCard][usize::from(what % 3)],
             installments: 1,
@@ -52,18 +52,18 @@ impl Script {
         };
         let is_opening = what % 2 == 0 || self.open.is_empty();
         let (group, event) = if is_opening {
-            self.open.push((group, charge, keys.clone(), ordinal));
-            let expires_at = (keys.method == PaymentMethod::Pix).then_some(Timestamp(9_000_000));
-            (group, Event::ChargeOpened { charge, keys, card: None, expires_at })
+            self.open.push((group, charge, terms.clone(), ordinal));
+            let expires_at = (terms.method == PaymentMethod::Pix).then_some(Timestamp(9_000_000));
+            (group, Event::ChargeOpened { charge, terms, card: None, expires_at })
         } else {
-            let (group, charge, keys, opened) = self.open.swap_remove(usize::from(which) % self.open.len());
+            let (group, charge, terms, opened) = self.open.swap_remove(usize::from(which) % self.open.len());
             let opened = (!self.is_old).then_some(opened);
-            let seller = SellerPart { raised: keys.seller_net(), ..SellerPart::default() };
-            let recipients = keys.splits.iter().map(|split| split.recipient).collect();
+            let seller = SellerPart { raised: terms.seller_net(), ..SellerPart::default() };
+            let recipients = terms.splits.iter().map(|split| split.recipient).collect();
             let is_paid = what < 200;
-            let event = match (keys.method, is_paid) {
+            let event = match (terms.method, is_paid) {
                 (PaymentMethod::Pix, true) => {
-                    Event::PixPaid { charge, keys, seller, end_to_end_id: String::new(), opened }
+                    Event::PixPaid { charge, terms, seller, end_to_end_id: String::new(), opened }
                 }
                 (PaymentMethod::Pix, false) => Event::PixCancelled { charge, recipients, opened },
                 (method, false) => {
@@ -73,7 +73,15 @@ impl Script {
                 (_, true) => {
                     let due = Timestamp(77_000_000).minute();
                     let acquirer_mdr = Centavos(1);
-                    Event::CardCaptured { charge, keys, acquirer_mdr, seller, seller_due: due, splits_due: due, opened }
+                    Event::CardCaptured {
+                        charge,
+                        terms,
+                        acquirer_mdr,
+                        seller,
+                        seller_due: due,
+                        splits_due: due,
+                        opened,
+                    }
                 }
             };
             (group, event)
@@ -110,8 +118,8 @@ impl Script {
     fn count(&mut self, sequence: u64, record: &Record) {
         let openings: IdMap<ObjectId, Opened> = (self.records.iter().flat_map(|(_, record)| {
             record.events.iter().filter_map(|event| match event {
-                Event::ChargeOpened { charge, keys, .. } => {
-                    Some((*charge, Opened { ordinal: record.ordinal, method: keys.method }))
+                Event::ChargeOpened { charge, terms, .. } => {
+                    Some((*charge, Opened { ordinal: record.ordinal, method: terms.method }))
                 }
                 _ => None,
             })

@@ -92,7 +92,7 @@ impl Admission {
             self.commands.fetch_sub(1, Ordering::AcqRel);
             return None;
         }
-        Some(Arc::new(Permit { room: Arc::clone(self), bytes, may_write }))
+        Some(Arc::new(Permit { admission: Arc::clone(self), bytes, may_write }))
     }
 
     /// Takes room for an inside sender, waiting until there is some.

@@ -379,7 +379,7 @@ impl ReadModel {
     }
 
     /// Which groups have something to tell outside.
-    pub fn news(&self) -> &OutboxSignal {
+    pub fn outbox(&self) -> &OutboxSignal {
         &self.outbox
     }
 

@@ -118,7 +118,7 @@ fn command(
     admission: &Arc<Admission>,
     ids: &IdKey,
 ) -> Vec<Submission> {
-    let permit = room.try_take(Sender::Door, 1_024).expect("there is room");
+    let permit = admission.try_take(Sender::Door, 1_024).expect("there is room");
     let mut effects = Effects::default();
     let order = Envelope { command, key, unique: None, requester: None, permit };
     let outcome = merchant.command(order, now, ids, &mut effects);
@@ -339,7 +339,7 @@ impl World {
 
     /// Commands of merchants become one block, which is told to everybody, as the journal's thread does it.
     fn pass(&mut self, commands: Vec<(usize, MerchantCommand, Option<Idempotency>)>) {
-        let Self { ids, room, journal, read_model, shops, now, meter, .. } = self;
+        let Self { ids, admission, journal, read_model, shops, now, meter, .. } = self;
         let (mut submissions, mut bytes) = (Vec::new(), Vec::with_capacity(4_096));
         for (shop, asked, idempotency) in commands {
             let Shop { group, law, merchant, .. } = &mut shops[shop];
@@ -350,7 +350,7 @@ impl World {
             record.idempotency = idempotency;
             bytes.clear();
             meter.count(Stage::Encode, || encode(&record, &mut bytes));
-            let made = meter.count(Stage::Command, || command(merchant, asked, key, *now, room, ids));
+            let made = meter.count(Stage::Command, || command(merchant, asked, key, *now, admission, ids));
             assert!(made.len() == 1 && made[0].bytes == bytes, "the actor decides what the law does");
             submissions.extend(made);
         }

@@ -67,7 +67,7 @@ fn a_merchant_sees_each_movement_of_its_money() {
         }
         let before = world.journal.len();
         world.step(step).unwrap_or_else(|refusal| panic!("{given}: {step}: {refusal}"));
-        let lines = world.journal[before..].iter().flat_map(operations);
+        let lines = world.journal[before..].iter().flat_map(statement_lines);
         let lines: Vec<_> = lines.map(|line| format!("{:?} {:?} {}", line.kind, line.account, line.amount)).collect();
         assert_eq!(lines.join("; "), *expected, "{given}; {step}");
     }
@@ -100,6 +100,6 @@ fn a_line_says_where_its_money_comes_from_and_when_it_is_available() {
         let found: Vec<_> = lines.iter().map(|line| (line.source, line.available_at)).collect();
         assert_eq!(found, expected, "{:?}", record.events);
     }
-    let told = world.journal.iter().flat_map(operations).filter(|line| line.source.is_none()).count();
+    let told = world.journal.iter().flat_map(statement_lines).filter(|line| line.source.is_none()).count();
     assert_eq!(told, 3, "the maturity of what the second charge raised, and the recovery");
 }

@@ -9,7 +9,7 @@ use ledger::money::{Centavos, Rate};
 use ledger::record::Decision;
 use ledger::recurrence::{CycleOutcome, Standing, SubscriptionStatus};
 use ledger::time::{Minute, Timestamp};
-use ledger::webhook_events::{Subject, WebhookEvent, notices};
+use ledger::webhook_events::{Subject, WebhookEvent, webhook_events};
 
 fn told(notices: &[WebhookEvent]) -> String {
     let told = notices.iter().map(|notice| {

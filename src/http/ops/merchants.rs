@@ -377,8 +377,8 @@ fn check_new(wire: &MerchantRequest<'_>) -> Result<(Settings, MerchantProfile), 
     let mut check = Checker::new();
     let name = check.text("name", wire.name, 1..=140);
     let document = check.text("document", wire.document, 11..=18).and_then(|text| {
-        let normalized = openapi::normalize(&text);
-        match openapi::kind(&normalized) {
+        let normalized = tax_id::normalize(&text);
+        match tax_id::kind(&normalized) {
             Some(_) => Some(normalized),
             None => check.refuse("document", "invalid_document", "document deve ser um CPF ou CNPJ válido"),
         }
