@@ -28,14 +28,14 @@ pub(crate) fn measure(plan: &Plan, report: &mut Report) {
             target: Some((target, whole <= most)),
         });
     };
-    let middleware = Shopfront::open(100);
+    let server = Shopfront::open(100);
     let before = server.bytes();
     let paid = server.runtime.block_on(async {
         let charges = create_pix_charges(server.engine(), &server.shops, plan.count(CHARGES)).await;
         settle(server.engine(), charges, 1_024, Duration::from_secs(SECONDS_MAX)).await.times.len()
     });
     add("disk for a PIX charge with 3 splits, paid", before, server.stop(), paid, "≤ 600 bytes", 600.0);
-    let middleware = Shopfront::open(100);
+    let server = Shopfront::open(100);
     let before = server.bytes();
     let requests = server.charges(0..100, false);
     let (mut charged, least) = (0, plan.count(CHARGES) as u64);
