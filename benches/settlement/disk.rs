@@ -28,21 +28,21 @@ pub(crate) fn measure(plan: &Plan, report: &mut Report) {
             target: Some((target, whole <= most)),
         });
     };
-    let server = Shopfront::open(100);
-    let before = server.bytes();
-    let paid = server.runtime.block_on(async {
-        let charges = create_pix_charges(server.engine(), &server.shops, plan.count(CHARGES)).await;
-        settle(server.engine(), charges, 1_024, Duration::from_secs(SECONDS_MAX)).await.times.len()
+    let front = Shopfront::open(100);
+    let before = front.bytes();
+    let paid = front.runtime.block_on(async {
+        let charges = create_pix_charges(front.engine(), &front.shops, plan.count(CHARGES)).await;
+        settle(front.engine(), charges, 1_024, Duration::from_secs(SECONDS_MAX)).await.times.len()
     });
-    add("disk for a PIX charge with 3 splits, paid", before, server.stop(), paid, "≤ 600 bytes", 600.0);
-    let server = Shopfront::open(100);
-    let before = server.bytes();
-    let requests = server.charges(0..100, false);
+    add("disk for a PIX charge with 3 splits, paid", before, front.stop(), paid, "≤ 600 bytes", 600.0);
+    let front = Shopfront::open(100);
+    let before = front.bytes();
+    let requests = front.charges(0..100, false);
     let (mut charged, least) = (0, plan.count(CHARGES) as u64);
     for _ in 0..SECONDS_MAX {
         if charged < least {
-            charged += closed(server.address(), &requests, 256, Duration::from_secs(1)).times.len();
+            charged += closed(front.address(), &requests, 256, Duration::from_secs(1)).times.len();
         }
     }
-    add("disk for a card charge with 3 splits", before, server.stop(), charged, "≤ 900 bytes", 900.0);
+    add("disk for a card charge with 3 splits", before, front.stop(), charged, "≤ 900 bytes", 900.0);
 }

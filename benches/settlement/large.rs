@@ -24,7 +24,7 @@ const TOGETHER: u32 = 500;
 
 /// Measures the row.
 pub(crate) fn measure(report: &mut Report) {
-    let middleware = Shopfront::open(1);
+    let front = Shopfront::open(1);
     let recipients = front.runtime.block_on(register(front.engine(), front.shops[0].group));
     let splits: Vec<(ObjectId, Centavos)> = recipients.into_iter().map(|id| (id, Centavos(100))).collect();
     let request = charge(&front.keys[0], Centavos(200 * i64::from(SPLITS)), &splits, false);
@@ -53,7 +53,7 @@ pub(crate) fn measure(report: &mut Report) {
 
 /// Registers and approves as many recipients of a merchant.
 async fn register(engine: &Arc<Engine>, group: GroupNumber) -> Vec<ObjectId> {
-    let ids = || engine.read_model().merchant(group, |row| row.recipients.iter().map(|row| row.id).collect::<Vec<_>>());
+    let ids = || engine.projector().merchant(group, |row| row.recipients.iter().map(|row| row.id).collect::<Vec<_>>());
     let before = ids().expect("a merchant").len();
     let now = engine.now();
     for first in (0..SPLITS).step_by(TOGETHER as usize) {

@@ -90,7 +90,7 @@ fn main() {
     let mut report = Report::default();
     let facts = machine::facts();
     if plan.wants(&["1", "1b", "2", "3", "5", "13", "14", "15"]) {
-        let middleware = Shopfront::open(100);
+        let front = Shopfront::open(100);
         charges::measure(&plan, &mut report, &front);
         open_loop::measure(&plan, &mut report, &front);
         ceiling::measure(&plan, &mut report, &front);

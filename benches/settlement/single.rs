@@ -42,7 +42,7 @@ impl Round {
 
 /// Measures the row.
 pub(crate) fn measure(plan: &Plan, report: &mut Report) {
-    let middleware = Shopfront::open(1);
+    let front = Shopfront::open(1);
     let lasting = plan.lasting().min(Duration::from_secs(3));
     let count = ROUNDS * PER_SECOND_MAX * lasting.as_secs() as usize;
     let charges = front.runtime.block_on(create_pix_charges(front.engine(), &front.shops, count));
