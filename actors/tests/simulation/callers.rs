@@ -318,7 +318,7 @@ impl Callers {
 
 /// Takes room at the door. A full disk refuses commands, but never a read that would otherwise be let in.
 fn enter(action: &Action, world: &mut World) -> Result<Option<Arc<Permit>>, String> {
-    let room = &world.room;
+    let room = &world.admission;
     let is_read = matches!(action, Action::Read(_));
     let permit = match world.defect {
         Some(Defect::ReadsWantToWrite) => room.try_take(Sender::Door, DOOR_BYTES),
