@@ -55,7 +55,7 @@ fn what_a_step_tells() {
         }
         let before = world.journal.len();
         world.step(step).unwrap_or_else(|refusal| panic!("{given}: {step}: {refusal}"));
-        let found: Vec<WebhookEvent> = world.journal[before..].iter().flat_map(notices).collect();
+        let found: Vec<WebhookEvent> = world.journal[before..].iter().flat_map(webhook_events).collect();
         assert_eq!(told(&found), expected, "{given}; {step}");
     }
 }
