@@ -13,13 +13,14 @@ use actors::store::{Sequence, SledOptions};
 use chrono::NaiveDate;
 use clap::builder::BoolishValueParser;
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
+use ipnet::IpNet;
 use serde::Deserialize;
 use tracing_subscriber::EnvFilter;
 
 use crate::export::{Format, Request};
 use crate::http::credential::{OpsTokens, OpsTokensError, Secret};
 use crate::http::timestamp::day;
-use crate::network::{Network, NetworkError};
+use crate::network::{NetworkError, network};
 
 /// The command line, as typed.
 #[derive(Debug, Parser)]
@@ -228,7 +229,7 @@ pub struct Settings {
     /// Whether the acquirer and the payment institution are played.
     pub sandbox: bool,
     /// Networks whose webhook addresses may be private and plain http.
-    pub webhook_allow: Vec<Network>,
+    pub webhook_allow: Vec<IpNet>,
     /// Whether requests per minute are limited.
     pub rate_limit: bool,
     /// How log lines look.
@@ -522,8 +523,8 @@ fn store(name: Option<&str>) -> Result<Store, ConfigError> {
     }
 }
 
-fn networks(list: &str) -> Result<Vec<Network>, NetworkError> {
-    list.split(',').map(str::trim).filter(|network| !network.is_empty()).map(str::parse).collect()
+fn networks(list: &str) -> Result<Vec<IpNet>, NetworkError> {
+    list.split(',').map(str::trim).filter(|text| !text.is_empty()).map(network).collect()
 }
 
 /// An address to listen on: `127.0.0.1:8080`, `[::1]:8080`, a name such as `localhost:8080`, or `:8080` for all addresses.

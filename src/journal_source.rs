@@ -1,26 +1,20 @@
 //! The journal as the commands read it: of a stopped data directory, or through the server that has it open.
 
 use std::fmt;
-use std::io::{self, Read};
+use std::io::Read;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use actors::backup::{BackupError, Frame, FrameReader, frames};
 use actors::store::{Sequence, SledOptions, SledStore, StoreError};
-use axum::http::header::{AUTHORIZATION, HOST};
-use axum::http::{Request, StatusCode};
-use http_body_util::{BodyExt, Empty, Limited};
-use hyper::body::{Bytes, Incoming};
-use hyper::client::conn::http1::handshake;
-use hyper_util::rt::TokioIo;
-use tokio::net::TcpStream;
-use tokio::runtime::Handle;
-use tokio::sync::mpsc::{Receiver, channel};
+use axum::http::StatusCode;
+use reqwest::blocking::{Client, Response};
+use reqwest::redirect::Policy;
 
 use crate::config::JournalSettings;
 use crate::http::credential::Secret;
-use crate::network::reachable;
+use crate::network::{reachable, root_cause};
 
 /// Why a journal is not read.
 #[derive(Debug, thiserror::Error)]
@@ -116,15 +110,15 @@ impl JournalSource {
         }
     }
 
-    /// Its values and its head, then its blocks from a Record on through that head, and the end; see [`actors::backup::frames`]. For
-    /// a thread of a runtime that may wait.
+    /// Its values and its head, then its blocks from a Record on through that head, and the end; see [`actors::backup::frames`].
+    /// Blocks the thread: a task of the runtime must not call it.
     pub fn frames(&self, from: Sequence) -> Result<Frames<'_>, Failure> {
         match self {
             Self::Stopped { store, .. } => Ok(Box::new(frames(&**store, from)?)),
             Self::Served { data, address, token } => {
-                let body = Handle::current().block_on(ask(data, *address, token, from))?;
+                let answer = ask(data, *address, token, from)?;
                 let name = PathBuf::from(format!("the answer of the server at {address}"));
-                Ok(Box::new(sent_frames(FrameReader::new(Sent::new(body), name)?)))
+                Ok(Box::new(sent_frames(FrameReader::new(answer, name)?)))
             }
         }
     }
@@ -139,34 +133,31 @@ impl fmt::Display for JournalSource {
     }
 }
 
-/// Asks a server for all from a Record on.
-async fn ask(data: &Path, address: SocketAddr, token: &Secret, from: Sequence) -> Result<Incoming, Failure> {
-    let unreachable = |what: String| Failure::Unreachable { data: data.to_path_buf(), address, what };
-    let stream = TcpStream::connect(address).await.map_err(|error| unreachable(error.to_string()))?;
-    let (mut sender, connection) =
-        handshake(TokioIo::new(stream)).await.map_err(|error| unreachable(error.to_string()))?;
-    // It ends when the answer is read or dropped; what breaks it is told to whoever reads.
-    tokio::spawn(connection);
-    let request = Request::get(format!("/ops/backup?from={}", from.0)).header(HOST, address.to_string());
-    let request = request.header(AUTHORIZATION, format!("Bearer {}", token.reveal())).body(Empty::<Bytes>::new());
-    let request = request.map_err(|_| unreachable("the token is not visible ASCII".to_owned()))?;
-    let answer = sender.send_request(request).await.map_err(|error| unreachable(error.to_string()))?;
-    let (head, body) = answer.into_parts();
-    if head.status == StatusCode::OK {
-        return Ok(body);
+/// Asks a server for its journal from a Record on.
+fn ask(data: &Path, address: SocketAddr, token: &Secret, from: Sequence) -> Result<Response, Failure> {
+    let unreachable = |error: reqwest::Error| {
+        let what = if error.is_builder() { "the token is not visible ASCII".to_owned() } else { root_cause(&error) };
+        Failure::Unreachable { data: data.to_path_buf(), address, what }
+    };
+    // A journal may take hours: there is no time limit.
+    let client = Client::builder().no_proxy().redirect(Policy::none()).timeout(None).build().map_err(unreachable)?;
+    let request = client.get(format!("http://{address}/ops/backup?from={}", from.0)).bearer_auth(token.reveal());
+    let answer = request.send().map_err(unreachable)?;
+    match answer.status() {
+        StatusCode::OK => Ok(answer),
+        StatusCode::UNAUTHORIZED => Err(Failure::WrongToken { address }),
+        status => {
+            let mut said = Vec::new();
+            let _what_came_is_shown = answer.take(PROBLEM_BYTES_MAX).read_to_end(&mut said);
+            Err(Failure::Refused { address, status, body: String::from_utf8_lossy(&said).into_owned() })
+        }
     }
-    if head.status == StatusCode::UNAUTHORIZED {
-        return Err(Failure::WrongToken { address });
-    }
-    let said = Limited::new(body, PROBLEM_BYTES_MAX).collect().await.map(|said| said.to_bytes()).unwrap_or_default();
-    let body = String::from_utf8_lossy(&said).into_owned();
-    Err(Failure::Refused { address, status: head.status, body })
 }
 
-const PROBLEM_BYTES_MAX: usize = 16 * 1024;
+const PROBLEM_BYTES_MAX: u64 = 16 * 1024;
 
 /// The frames of an answer: the values and the head, then the blocks and the end, after which nothing may follow.
-fn sent_frames(reader: FrameReader<Sent>) -> impl Iterator<Item = Result<Frame, BackupError>> {
+fn sent_frames(reader: FrameReader<Response>) -> impl Iterator<Item = Result<Frame, BackupError>> {
     let mut reader = Some(reader);
     let mut ends = 0;
     std::iter::from_fn(move || {
@@ -177,42 +168,4 @@ fn sent_frames(reader: FrameReader<Sent>) -> impl Iterator<Item = Result<Frame, 
             (frame, _) => Some(frame),
         }
     })
-}
-
-/// The body of an answer, for a thread that may wait.
-struct Sent {
-    parts: Receiver<io::Result<Bytes>>,
-    part: Bytes,
-}
-
-/// Parts that were received and not read yet.
-const PARTS_MAX: usize = 4;
-
-impl Sent {
-    fn new(mut body: Incoming) -> Self {
-        let (sender, parts) = channel(PARTS_MAX);
-        Handle::current().spawn(async move {
-            while let Some(frame) = body.frame().await {
-                let part = frame.map_err(io::Error::other).map(|frame| frame.into_data().unwrap_or_default());
-                if sender.send(part).await.is_err() {
-                    return;
-                }
-            }
-        });
-        Self { parts, part: Bytes::new() }
-    }
-}
-
-impl Read for Sent {
-    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        while self.part.is_empty() {
-            match self.parts.blocking_recv() {
-                Some(part) => self.part = part?,
-                None => return Ok(0),
-            }
-        }
-        let count = into.len().min(self.part.len());
-        into[..count].copy_from_slice(&self.part.split_to(count));
-        Ok(count)
-    }
 }

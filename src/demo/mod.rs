@@ -52,7 +52,7 @@ pub struct Guide {
 /// Shows it all; the program serves meanwhile and afterwards.
 pub async fn show(running: &Running, guide: &Guide) -> Result<(), CallError> {
     introduce(running, guide);
-    let mut stage = Stage::set(running, guide).await?;
+    let stage = Stage::set(running, guide).await?;
     stage.show_credentials(guide);
     stage.pay_pix().await?;
     stage.charge_cards(guide.charges).await?;
@@ -82,6 +82,8 @@ fn introduce(running: &Running, guide: &Guide) {
 struct Stage<'a> {
     running: &'a Running,
     group: GroupNumber,
+    /// Calls the merchants' listener with the key.
+    merchant: Client,
     api_key: String,
     /// The recipients' ids, in the order of the cast.
     recipients: Vec<String>,
@@ -93,7 +95,7 @@ impl<'a> Stage<'a> {
     async fn set(running: &'a Running, guide: &Guide) -> Result<Self, CallError> {
         let app = &running.app;
         let records = app.engine.read_model().published().0;
-        let mut operations = Client::connect(running.operations, guide.operator.reveal()).await?;
+        let operations = Client::new(running.operations, guide.operator.reveal())?;
         let found = find_merchant(app);
         if records > 0 {
             say(&format!("This folder has books already: {} Records. They are continued.", count(records)));
@@ -108,7 +110,7 @@ impl<'a> Stage<'a> {
         let path = format!("/ops/merchants/{id}/api-keys");
         let key = operations.expect(Method::POST, &path, Some(&json!({}))).await?;
         let api_key = text(&key, "api_key").to_owned();
-        let mut merchant = Client::connect(running.public, &api_key).await?;
+        let merchant = Client::new(running.public, &api_key)?;
         let mut recipients = Vec::new();
         for recipient in &cast::RECIPIENTS {
             let body = cast::registration(recipient);
@@ -128,7 +130,7 @@ impl<'a> Stage<'a> {
             say(&format!("  from earlier starts: {}", report::balance(&balance)));
         }
         say("");
-        Ok(Self { running, group, api_key, recipients, year: now.year() + 4 })
+        Ok(Self { running, group, merchant, api_key, recipients, year: now.year() + 4 })
     }
 
     fn show_credentials(&self, guide: &Guide) {
@@ -146,10 +148,9 @@ impl<'a> Stage<'a> {
 
     /// A PIX charge, and its payment by the sandbox's payer: money that is available at once.
     async fn pay_pix(&self) -> Result<(), CallError> {
-        let mut merchant = Client::connect(self.running.public, &self.api_key).await?;
-        let charge = merchant.expect(Method::POST, "/api/pix", Some(&cast::pix(8_000, &self.recipients))).await?;
+        let charge = self.merchant.expect(Method::POST, "/api/pix", Some(&cast::pix(8_000, &self.recipients))).await?;
         let path = format!("/api/sandbox/pix/{}/pay", text(&charge, "txid"));
-        merchant.expect(Method::POST, &path, None).await?;
+        self.merchant.expect(Method::POST, &path, None).await?;
         say("A PIX charge of R$ 80,00 was paid: its splits are available at once.");
         Ok(())
     }
@@ -161,21 +162,17 @@ impl<'a> Stage<'a> {
         }
         let bar = terminal::bar("charging cards", "charges");
         bar.set_length(charges);
-        let mut clients = Vec::new();
-        for _ in 0..IN_FLIGHT.min(charges) {
-            clients.push(Client::connect(self.running.public, &self.api_key).await?);
-        }
         let next = Arc::new(AtomicU64::new(0));
         let records = self.running.app.engine.read_model().published().0;
         let begun = Instant::now();
         let mut callers = JoinSet::new();
-        for client in clients {
-            let (next, recipients) = (Arc::clone(&next), self.recipients.clone());
+        for _ in 0..IN_FLIGHT.min(charges) {
+            let (client, next, recipients) = (self.merchant.clone(), Arc::clone(&next), self.recipients.clone());
             callers.spawn(call_often(client, next, charges, recipients, self.year, bar.clone()));
         }
         let mut answers = Answers::default();
         while let Some(done) = callers.join_next().await {
-            answers.add(done.map_err(std::io::Error::other)??);
+            answers.add(done??);
         }
         let took = begun.elapsed();
         bar.finish_and_clear();
@@ -185,11 +182,10 @@ impl<'a> Stage<'a> {
     }
 
     /// The trial balance, the merchant's balance, and the first lines of a recipient's statement.
-    async fn show_books(&mut self) -> Result<(), CallError> {
-        let mut merchant = Client::connect(self.running.public, &self.api_key).await?;
-        let balance = merchant.expect(Method::GET, "/api/balance", None).await?;
+    async fn show_books(&self) -> Result<(), CallError> {
+        let balance = self.merchant.expect(Method::GET, "/api/balance", None).await?;
         let path = format!("/api/dashboard/sub-recipients/{}/splits?per_page={STATEMENT_LINES}", self.recipients[0]);
-        let statement = merchant.expect(Method::GET, &path, None).await?;
+        let statement = self.merchant.expect(Method::GET, &path, None).await?;
         let (through, rows) = self.running.app.engine.read_model().trial_balance();
         say("");
         say(&format!("Trial balance after Record {}, in reais", count(through.0)));
@@ -227,7 +223,7 @@ fn find_merchant(app: &App) -> Option<GroupNumber> {
 
 /// One caller: a charge after the other, until all are taken.
 async fn call_often(
-    mut client: Client,
+    client: Client,
     next: Arc<AtomicU64>,
     charges: u64,
     recipients: Vec<String>,

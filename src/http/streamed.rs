@@ -4,9 +4,7 @@
 use std::error::Error;
 use std::io::{self, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -14,8 +12,9 @@ use actors::engine::Engine;
 use actors::priority;
 
 use axum::body::{Body, Bytes};
+use futures_util::stream::poll_fn;
 use tokio::runtime::Handle;
-use tokio::sync::mpsc::{Receiver, Sender, channel};
+use tokio::sync::mpsc::{Sender, channel};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
@@ -37,7 +36,7 @@ pub fn streamed(
     what: &'static str,
     work: impl FnOnce(&mut dyn Write) -> Result<(), BoxError> + Send + 'static,
 ) -> Body {
-    let (sender, receiver) = channel(PARTS_MAX);
+    let (sender, mut receiver) = channel(PARTS_MAX);
     let (runtime, told) = (Handle::current(), sender.clone());
     let made = thread::Builder::new().name("answers".to_owned()).spawn(move || {
         priority::run_last();
@@ -57,7 +56,7 @@ pub fn streamed(
         tracing::error!(what, %error, "an answer could not be made: there is no thread for it");
         let _room_is_there = told.try_send(Err(error));
     }
-    Body::new(Parted(receiver))
+    Body::from_stream(poll_fn(move |context| receiver.poll_recv(context)))
 }
 
 /// How long to wait for the answer before, whose caller may have all of it while its thread still ends.
@@ -127,21 +126,6 @@ impl Write for Parts {
         let send = async { tokio::time::timeout(STALL_MAX, self.sender.send(Ok(part))).await };
         self.is_taken = matches!(Handle::current().block_on(send), Ok(Ok(())));
         if self.is_taken { Ok(()) } else { Err(io::ErrorKind::BrokenPipe.into()) }
-    }
-}
-
-/// A body in parts, as they come.
-struct Parted(Receiver<io::Result<Bytes>>);
-
-impl hyper::body::Body for Parted {
-    type Data = Bytes;
-    type Error = io::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<hyper::body::Frame<Bytes>, io::Error>>> {
-        self.0.poll_recv(context).map(|part| part.map(|part| part.map(hyper::body::Frame::data)))
     }
 }
 

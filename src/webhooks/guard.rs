@@ -11,8 +11,7 @@ use std::time::{Duration, Instant};
 
 use axum::http::Uri;
 use axum::http::uri::Scheme;
-
-use crate::network::Network;
+use ipnet::IpNet;
 
 /// Why an address is not called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -101,12 +100,12 @@ struct Found {
 /// See the module.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Guard {
-    allowed: Vec<Network>,
+    allowed: Vec<IpNet>,
 }
 
 impl Guard {
     /// A guard that allows these networks beside the public ones.
-    pub(super) fn new(allowed: Vec<Network>) -> Self {
+    pub(super) fn new(allowed: Vec<IpNet>) -> Self {
         Self { allowed }
     }
 
@@ -157,7 +156,9 @@ impl Guard {
     }
 
     fn admits(&self, address: IpAddr, is_https: bool) -> bool {
-        self.allowed.iter().any(|network| network.contains(address)) || is_https && is_public(address)
+        // A network is compared with addresses of its own family: an IPv4 address written as IPv6 counts as IPv4.
+        let canonical = address.to_canonical();
+        self.allowed.iter().any(|network| network.contains(&canonical)) || is_https && is_public(address)
     }
 }
 

@@ -24,6 +24,7 @@ use axum::body::Bytes;
 use axum::http::header::{CONTENT_TYPE, HOST, USER_AGENT};
 use axum::http::{HeaderName, Request, StatusCode};
 use http_body_util::Full;
+use ipnet::IpNet;
 use ledger::id::{GroupNumber, ObjectId};
 use ledger::personal::SealedFor;
 use ledger::time::Timestamp;
@@ -36,7 +37,6 @@ use tokio::task::{Id, JoinSet};
 
 use crate::http::app::App;
 use crate::http::problem::{Code, Problem};
-use crate::network::Network;
 
 use endpoint::Endpoint;
 use guard::{Addresses, Guard, Target};
@@ -86,7 +86,7 @@ impl Webhooks {
     /// Nothing is delivered until [`run`] runs. `allowed` are the networks that may be private and
     /// plain http; `connections_max` is how many file descriptors tries may take together.
     pub fn new(
-        allowed: Vec<Network>,
+        allowed: Vec<IpNet>,
         connections_max: usize,
         registry: &mut Registry,
     ) -> Result<Self, tokio_rustls::rustls::Error> {

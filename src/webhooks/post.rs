@@ -1,5 +1,11 @@
-//! One try: a connection to an address that was checked, one request, and the status of its answer. There are no redirects, no proxy, and
-//! no second look-up of the name.
+//! HTTP client of webhook delivery: one connection to a checked address, one request, and the status
+//! of its answer. It follows no redirect, uses no proxy, and never looks the name up again.
+//!
+//! It is written by hand on `hyper`, and not with `reqwest`, for three reasons. The receiver may be
+//! hostile: `reqwest` hides its connection, so the bytes of an answer could not be bounded together
+//! with their framing (`hyper` reads the leading zeros of a chunk size without end), and it offers no
+//! limit for the size of the head. It parses the URL again by rules of its own, and may call another
+//! host or path than the one that was checked. It adds an `accept` header to the request.
 
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
