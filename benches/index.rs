@@ -1,7 +1,9 @@
-//! Memory and look-ups of the index alone, as Records are added: `cargo bench --bench index -- --records 100000000`.
+//! Memory and look-ups of the index alone, as Records are added: `cargo bench --bench index --
+//! --records 100000000`.
 //!
-//! The Records are card charges of a thousand merchants, each an intent and a capture with two splits. They are made on the way and are
-//! in no journal. Every time their number has doubled, merges are waited for, and ids from all of the past are looked up.
+//! The Records are card charges of a thousand merchants, each an intent and a capture with two
+//! splits. They are made on the way and are in no journal. Every time their number has doubled,
+//! merges are waited for, and ids from all of the past are looked up.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

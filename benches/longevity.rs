@@ -1,11 +1,14 @@
-//! What a journal that has grown costs: bytes and work a Record, how fast it is written at its end, and, after a kill and with nothing in
-//! the page cache, how long opening takes, waking actors, reading pages of a statement, and how much memory. It prints figures beside
-//! their targets and judges nothing.
+//! What a journal that has grown costs: bytes and work a Record, how fast it is written at its end,
+//! and, after a kill and with nothing in the page cache, how long opening takes, waking actors,
+//! reading pages of a statement, and how much memory. It prints figures beside their targets and
+//! judges nothing.
 //!
-//! `cargo bench --bench longevity` writes a million Records and takes about a minute; `-- --records 10000000` ten million, for which some
-//! 4 GB must be free where temporary files go; `-- --recipient 1000000` instead gives one recipient a million pending card splits, and
-//! `-- --merchants 1000000` opens a million merchants, of whom 10 thousand are active while all is verified. The page cache is dropped
-//! where the process may do that (`/proc/sys/vm/drop_caches`), and the output says whether it was.
+//! `cargo bench --bench longevity` writes a million Records and takes about a minute; `-- --records
+//! 10000000` ten million, for which some 4 GB must be free where temporary files go; `--
+//! --recipient 1000000` instead gives one recipient a million pending card splits, and `--
+//! --merchants 1000000` opens a million merchants, of whom 10 thousand are active while all is
+//! verified. The page cache is dropped where the process may do that (`/proc/sys/vm/drop_caches`),
+//! and the output says whether it was.
 
 #[path = "shop/mod.rs"]
 mod shop;
@@ -50,7 +53,7 @@ const MERCHANTS_AN_ACTIVE: u32 = 100;
 const AT_ONCE: usize = 256;
 /// How many of each kind are woken.
 const WOKEN: u32 = 10;
-/// A line of the table is told with this before it.
+/// The prefix of a line of the table on standard output.
 const ROW: &str = "row ";
 
 fn main() {
@@ -92,7 +95,8 @@ fn main() {
     rows.iter().for_each(|row| println!("{row}"));
 }
 
-/// Runs two stages, each as a process of its own: the first is killed when it has done its work. Gives the lines of the table.
+/// Runs two stages, each as a process of its own: the first is killed when it has done its work.
+/// Gives the lines of the table.
 fn after_a_kill([before, after]: [&str; 2], count: u64) -> Vec<String> {
     let place = tempfile::tempdir().expect("a folder");
     let mut rows = Vec::new();
@@ -223,7 +227,8 @@ fn statement(engine: &Engine, recipient: LedgerId, skip: u64) -> Duration {
     begun.elapsed()
 }
 
-/// Card charges of one merchant with a split for one recipient, captured over 27 days; then waits to be killed.
+/// Card charges of one merchant with a split for one recipient, captured over 27 days; then waits
+/// to be killed.
 async fn credit(folder: &Path, splits: u64) {
     const STEPS: u64 = 10_000;
     const STEP: Duration = Duration::from_secs(4 * 60);
@@ -265,7 +270,8 @@ async fn credit(folder: &Path, splits: u64) {
     std::future::pending::<()>().await;
 }
 
-/// Opens what a killed process left, and asks for everything about one recipient over the merchants' routes.
+/// Opens what a killed process left, and asks for everything about one recipient over the
+/// merchants' routes.
 async fn ask(folder: &Path) {
     let begun = Instant::now();
     let running = server(folder).await;
@@ -353,7 +359,8 @@ async fn found(folder: &Path, merchants: u64) {
     std::future::pending::<()>().await;
 }
 
-/// Opens what a killed process left; then some merchants settle charges and read statements while a copy is verified.
+/// Opens what a killed process left; then some merchants settle charges and read statements while a
+/// copy is verified.
 async fn trade(folder: &Path, merchants: u64) {
     let copy = tempfile::tempdir().expect("a folder");
     let copied = Command::new("cp").arg("-r").arg(folder.join(".")).arg(copy.path()).status();
@@ -467,7 +474,8 @@ fn spread(mut times: Vec<Duration>) -> String {
 /// The CPU time that this process has taken, all threads.
 fn work() -> Duration {
     let told = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    // After the name in brackets; user and system time are numbers 14 and 15, in hundredths of a second.
+    // After the name in brackets; user and system time are numbers 14 and 15, in hundredths of a
+    // second.
     let fields = told.rsplit(')').next().unwrap_or_default().split_whitespace().skip(11).take(2);
     Duration::from_millis(10 * fields.filter_map(|ticks| ticks.parse::<u64>().ok()).sum::<u64>())
 }

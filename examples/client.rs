@@ -29,7 +29,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
         "credit_card": {"number": "4111111111111111", "holder_name": "MARIA SOUZA", "exp_month": 12, "exp_year": 2039, "cvv": "123"},
         "splits": [{"sub_recipient_id": recipient, "amount": 3_500}],
     });
-    // The same key and body again, after an answer that was lost, gives the same charge: no second one is made.
+    // The same key and body again, after an answer that was lost, gives the same charge: no second
+    // one is made.
     let request = client.post(format!("{url}/api/card")).bearer_auth(&key).header("Idempotency-Key", order_id());
     let opened = body(request.json(&charge).send().await?).await?;
     println!(
@@ -43,7 +44,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The body of an answer; an error of the service says what to tell a person and what to tell a developer.
+/// The body of an answer; an error of the service says what to tell a person and what to tell a
+/// developer.
 async fn body(answer: reqwest::Response) -> Result<Value, Box<dyn Error>> {
     let status = answer.status();
     let body: Value = answer.json().await?;

@@ -1,5 +1,5 @@
-//! Cashouts at the edge of the institution's rail: whatever it answers, and wherever the process is cut off, a cashout has one outcome, and
-//! it is the one that the institution knows.
+//! Cashouts at the edge of the institution's rail: whatever it answers, and wherever the process is
+//! cut off, a cashout has one outcome, and it is the one that the institution knows.
 
 #![allow(clippy::unwrap_used)]
 
@@ -28,7 +28,7 @@ use ledger::time::Timestamp;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-/// What the institution does with a transfer; it is told by the key.
+/// What the institution does with a transfer, chosen by the PIX key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Script {
     /// Takes it, and has carried it out when it is asked.
@@ -67,7 +67,8 @@ impl Book {
     }
 }
 
-/// The moment at which a process is cut off: before or after the institution does what it is called for.
+/// The moment at which a process is cut off: before or after the institution does what it is called
+/// for.
 struct Cut {
     at: u32,
     passed: Mutex<u32>,
@@ -349,7 +350,8 @@ async fn wherever_the_process_is_cut_off_a_cashout_has_the_outcome_that_the_inst
     assert!(cuts >= 20, "{cuts} cuts prove little");
 }
 
-/// True when the one cashout of the shop was processed, false when it failed; the institution knows it so too.
+/// True when the one cashout of the shop was processed, false when it failed; the institution knows
+/// it so too.
 fn only_outcome(engine: &Engine, book: &Book, case: &str) -> bool {
     let (total, created) = engine.read_model().cashouts_page(LedgerId::Merchant(GROUP), 0..u64::MAX, 0, 2).unwrap();
     assert_eq!(total, 1, "{case}: the intent is durable before the institution is called");
@@ -385,7 +387,8 @@ async fn only_a_caller_who_waits_is_told_that_it_was_not_taken() {
     engine.stop().await;
 }
 
-/// The schedule comes while the institution has not answered the caller yet: it waits, and the outcome is the caller's.
+/// The schedule comes while the institution has not answered the caller yet: it waits, and the
+/// outcome is the caller's.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_schedule_does_not_overtake_a_first_try() {
     let book = Arc::new(Mutex::new(Book::default()));

@@ -1,8 +1,10 @@
-//! Churn: many small values that are written over and over by several threads, beside a journal that grows. sled 0.34.7 alone hangs
-//! for ever under such writes, four times of four within a minute (see `store/sled.rs`). The store must go on, since it bounds
-//! how many of sled's threads can wait at once.
+//! Churn: many small values that are written over and over by several threads, beside a journal
+//! that grows. sled 0.34.7 alone hangs for ever under such writes, four times of four within a
+//! minute (see `store/sled.rs`). The store must go on, since it bounds how many of sled's threads
+//! can wait at once.
 //!
-//! By default each thread makes a few thousand changes. `CENTAVO_CHURN_SECONDS` lets it run for so long.
+//! By default each thread makes a few thousand changes. `CENTAVO_CHURN_SECONDS` lets it run for so
+//! long.
 
 #![allow(clippy::unwrap_used)]
 
@@ -16,7 +18,8 @@ use tempfile::TempDir;
 const PARTITION: Partition = Partition(0);
 /// Changes of each thread, unless a time is given.
 const CHANGES: u64 = 3_000;
-/// sled has seven threads. Two writes of the state area and four of the journal's folder may be under way.
+/// sled has seven threads. Two writes of the state area and four of the journal's segment may be
+/// under way.
 const WRITES_AT_ONCE_MAX: u64 = 6;
 
 struct Churn {
@@ -59,7 +62,8 @@ impl Churn {
         self.store.append(&block).unwrap();
     }
 
-    /// Tells each ten seconds how far it is, and ends the process where nothing moves for long: a test that hangs tells nothing.
+    /// Tells each ten seconds how far it is, and ends the process where nothing moves for long: a
+    /// test that hangs tells nothing.
     fn watch(&self) {
         let (mut before, mut told) = ([u64::MAX; 5], Instant::now());
         while !self.is_over.load(Ordering::Relaxed) {
@@ -82,7 +86,7 @@ fn the_store_goes_on_under_churn_and_bounds_its_writes_under_way() {
     let seconds = std::env::var("CENTAVO_CHURN_SECONDS").ok().map(|seconds| seconds.parse().unwrap());
     let mut options = SledOptions { reserve_bytes: 0, ..SledOptions::default() };
     if seconds.is_some() {
-        // Small folders, so that some are closed, opened and made meanwhile.
+        // Small segments, so that some are closed, opened and made meanwhile.
         (options.segment_bytes, options.folders_open_max) = (16 << 20, 2);
     }
     let churn = Arc::new(Churn {
@@ -111,7 +115,7 @@ fn the_store_goes_on_under_churn_and_bounds_its_writes_under_way() {
     watch.thread().unpark();
     watch.join().unwrap();
     let most = durable_syncs_at_once_max();
-    // A folder that is made or closed meanwhile may write once more.
+    // A segment that is made or closed meanwhile may write once more.
     let most_expected = if seconds.is_some() { WRITES_AT_ONCE_MAX + 1 } else { WRITES_AT_ONCE_MAX };
     assert!((1..=most_expected).contains(&most), "{most} writes were under way at once");
 }

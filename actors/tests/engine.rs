@@ -1,5 +1,5 @@
-//! The engine as a whole, on the embedded store: actors that sleep and wake under load, that fail, and that start again after
-//! a restart.
+//! The engine as a whole, on the embedded store: actors that sleep and wake under load, that fail,
+//! and that start again after a restart.
 
 #![allow(clippy::unwrap_used)]
 

@@ -1,4 +1,5 @@
-//! Large owners: how much is written when little changed, and that what grows with an owner stays linear. `--nocapture` prints figures.
+//! Large owners: how much is written when little changed, and that what grows with an owner stays
+//! linear. `--nocapture` prints figures.
 
 #![allow(clippy::unwrap_used)]
 
@@ -54,7 +55,8 @@ fn copy(store: &MemoryStore) -> MemoryStore {
     copy
 }
 
-/// Keeps a snapshot of everything, applies one Record more, keeps that, and reads it. Gives the bytes of each write.
+/// Keeps a snapshot of everything, applies one Record more, keeps that, and reads it. Gives the
+/// bytes of each write.
 fn kept_twice<B: Books>(resident: &mut Resident<B>, last: (u64, Record)) -> (usize, usize) {
     let ledger = resident.ledger();
     let through = |resident: &Resident<B>| Sequence(resident.own());
@@ -159,7 +161,8 @@ fn a_tail_stays_as_short_as_replaying_it_is_dear() {
     assert_eq!(due_after, Some(20_000));
 }
 
-/// Snapshots are taken by what they cost: many charges that wait, closed in no order, touch every section.
+/// Snapshots are taken by what they cost: many charges that wait, closed in no order, touch every
+/// section.
 #[test]
 fn sections_stay_a_small_part_of_the_work() {
     const WAITING: u64 = 6_000;
@@ -219,7 +222,8 @@ async fn record(engine: &Engine, group: GroupNumber, command: MerchantCommand, b
     assert!(matches!(outcome, Outcome::Recorded(_)), "{outcome:?}");
 }
 
-/// One charge with 10,000 splits is one Record; every recipient has its part, also after a restart, and a month later.
+/// One charge with 10,000 splits is one Record; every recipient has its part, also after a restart,
+/// and a month later.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_charge_with_ten_thousand_splits() {
     const RECIPIENTS: u32 = 10_000;

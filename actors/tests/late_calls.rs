@@ -1,5 +1,5 @@
-//! Calls to the acquirer that come late, because the process stood still between the intent and the call: whatever the acquirer does,
-//! the books say the same.
+//! Calls to the acquirer that come late, because the process stood still between the intent and the
+//! call: whatever the acquirer does, the books say the same.
 
 #![allow(clippy::unwrap_used)]
 
@@ -25,7 +25,8 @@ use ledger::personal::{MerchantProfile, Payer, SealedFor};
 use ledger::time::Timestamp;
 use tokio::sync::{Notify, Semaphore};
 
-/// An acquirer that is far away: what is sent to it arrives when the test lets it, also when nobody waits for the answer any more.
+/// An acquirer that is far away: what is sent to it arrives when the test lets it, also when nobody
+/// waits for the answer any more.
 #[derive(Clone)]
 struct Acquirer {
     desk: Arc<Mutex<Desk>>,

@@ -1,5 +1,5 @@
-//! Snapshots from outside: golden files of every released version, any history with snapshots that are dropped or torn by a crash,
-//! and how large they are.
+//! Snapshots from outside: golden files of every released version, any history with snapshots that
+//! are dropped or torn by a crash, and how large they are.
 
 #![allow(clippy::unwrap_used)]
 
@@ -29,7 +29,8 @@ const MERCHANT: LedgerId = LedgerId::Merchant(GROUP);
 const RECIPIENT: LedgerId = LedgerId::Recipient(GROUP, RecipientNumber(1));
 const BEGIN: Timestamp = Timestamp(1_790_000_000_000);
 
-/// The Records of a merchant with two recipients, keys, paid charges and charges that wait. It stands in golden files: never change it.
+/// The Records of a merchant with two recipients, keys, paid charges and charges that wait. It
+/// stands in golden files: never change it.
 fn golden_history() -> Vec<Record> {
     let ids = IdKey::new([3; 16]);
     let seal = |mark: u8| Sealed { month: 680, bytes: vec![mark; 40] };
@@ -107,7 +108,8 @@ fn restored<B: Books>(store: &dyn Store, ledger: LedgerId) -> Resident<B> {
     resident
 }
 
-/// The sequence of the last own Record, where Records are counted from 1 and all of them are told to the ledger.
+/// The sequence of the last own Record, where Records are counted from 1 and all of them
+/// concern the ledger.
 fn own_through(ledger: LedgerId, records: &[Record]) -> Sequence {
     let last = (1..).zip(records).filter(|(_, record)| record.owner == ledger).last();
     Sequence(last.map_or(0, |(sequence, _)| sequence))
@@ -117,7 +119,8 @@ fn golden_folder() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden")
 }
 
-/// Every version as its release stored it: keys and values, in hexadecimal, a line each. The first of version 1 is the manifest's key.
+/// Every version as its release stored it: keys and values, in hexadecimal, a line each. The first
+/// of version 1 is the manifest's key.
 #[test]
 fn golden_snapshots_of_every_version_are_read() {
     let records = golden_history();
@@ -240,7 +243,7 @@ fn a_snapshot_that_does_not_continue_what_is_kept_is_not_written() {
         replay(&mut resident, first, third);
         let snapshot = resident.snapshot();
         assert_eq!(snapshot.receipt.number, number);
-        // It is told that each is kept, though none is.
+        // The actor hears that each snapshot is kept, though none is.
         snapshot.receipt.kept.store(number, Ordering::Release);
         taken.push((snapshot, Sequence(resident.own())));
     }
@@ -270,10 +273,11 @@ fn the_writer_keeps_what_waits_before_it_ends() {
     writer.keep(snapshot, Sequence(0));
     drop(writer);
     assert_eq!(snapshots::ledgers(&store).unwrap(), [MERCHANT, RECIPIENT]);
-    assert_eq!(receipt.kept.load(Ordering::Acquire), 1, "the actor is told");
+    assert_eq!(receipt.kept.load(Ordering::Acquire), 1, "the actor knows that the snapshot is kept");
 }
 
-/// Nothing new, nothing kept, a short tail, and a snapshot of version 1: how many Records are replayed, and whether a snapshot follows.
+/// Nothing new, nothing kept, a short tail, and a snapshot of version 1: how many Records are
+/// replayed, and whether a snapshot follows.
 #[test]
 fn an_actor_that_was_opened_without_a_snapshot_takes_one_at_once() {
     let records = golden_history();
@@ -441,8 +445,8 @@ fn turn() -> impl Strategy<Value = Turn> {
     ]
 }
 
-/// A merchant's history, long enough to touch several pages of sections: charges that stay open, and more that are closed when their
-/// section is not touched any more by those that are opened.
+/// A merchant's history, long enough to touch several pages of sections: charges that stay open,
+/// and more that are closed when their section is not touched any more by those that are opened.
 fn long_history() -> Vec<Record> {
     let ids = IdKey::new([3; 16]);
     let mut state = MerchantState::default();
@@ -496,7 +500,8 @@ fn states<B: Books>(ledger: LedgerId, history: &[Record]) -> Vec<B> {
     states
 }
 
-/// Lives through the turns. After each, what is kept is the replay of the Records through its position.
+/// Lives through the turns. After each, what is kept is the replay of the Records through its
+/// position.
 fn live<B: Books>(ledger: LedgerId, history: &[Record], states: &[B], turns: &[Turn]) -> Result<(), TestCaseError> {
     let mut store = Steps::default();
     let mut resident = Resident::<B>::new(ledger, GROUP, Arc::default());

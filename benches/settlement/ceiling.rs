@@ -1,5 +1,6 @@
-//! How fast the load generator is by itself: the same requests, to a handler that does nothing but read them and answer what a charge is
-//! answered with, behind the same code for connections. Where a figure comes near this one, it is the generator's.
+//! How fast the load generator is by itself: the same requests, to a handler that does nothing but
+//! read them and answer what a charge is answered with, behind the same code for connections. Where
+//! a figure comes near this one, it is the generator's.
 
 use std::time::Duration;
 

@@ -1,8 +1,10 @@
-//! The load generator: keep-alive connections on one thread, requests that were written out before, one in flight on each connection. A
-//! request costs one write and one read; of an answer, only the status is looked at once its length is known.
+//! The load generator: keep-alive connections on one thread, requests that were written out before,
+//! one in flight on each connection. A request costs one write and one read; of an answer, only the
+//! status is looked at once its length is known.
 //!
-//! A closed load sends the next request when the answer of the last one is there. An open load sends at a fixed rate whatever the server does, and
-//! a time is counted from when the request *should* have been sent, so that waiting for a free connection is not hidden.
+//! A closed load sends the next request when the answer of the last one is there. An open load
+//! sends at a fixed rate whatever the server does, and a time is counted from when the request
+//! *should* have been sent, so that waiting for a free connection is not hidden.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -21,7 +23,8 @@ use tokio::time::{MissedTickBehavior, interval};
 
 use crate::machine::CpuTime;
 
-/// What a request for a charge begins with when it carries a key; the digits are written over with a number never used before.
+/// What a request for a charge begins with when it carries a key; the digits are written over with
+/// a number never used before.
 pub(crate) const KEYED: &str = "POST /api/card HTTP/1.1\r\nidempotency-key: 0000000000000000\r\n";
 /// Where the digits are.
 const DIGITS: std::ops::Range<usize> = KEYED.len() - 18..KEYED.len() - 2;
@@ -115,14 +118,15 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    /// Connects.
+    /// Connects to the server, without delay of small packets.
     pub(crate) async fn open(address: SocketAddr) -> Self {
         let stream = TcpStream::connect(address).await.expect("a connection");
         stream.set_nodelay(true).expect("no delay");
         Self { stream, outgoing: Vec::new(), answer: vec![0; 2_048], usual_len: 0 }
     }
 
-    /// Sends the request whose turn it is and reads its answer; gives the status, which must be one of success, or 503.
+    /// Sends the request whose turn it is and reads its answer; gives the status, which must be one
+    /// of success, or 503.
     async fn call_in_turn(&mut self, requests: &Requests, turn: usize) -> u16 {
         let text = &requests.texts[turn % requests.texts.len()];
         if !requests.keyed {
@@ -140,7 +144,8 @@ impl Connection {
         status
     }
 
-    /// Sends a request and reads its answer; gives the status, which must be one of success, or 503.
+    /// Sends a request and reads its answer; gives the status, which must be one of success, or
+    /// 503.
     pub(crate) async fn call(&mut self, request: &[u8]) -> u16 {
         self.stream.write_all(request).await.expect("a request");
         let mut filled = 0;
@@ -215,7 +220,8 @@ pub(crate) fn closed(address: SocketAddr, requests: &Rc<Requests>, connections: 
     })
 }
 
-/// Several open loads beside each other, each at its rate (requests a second) on so many connections.
+/// Several open loads beside each other, each at its rate (requests a second) on so many
+/// connections.
 pub(crate) fn open_loads(
     address: SocketAddr,
     loads: &[(&Rc<Requests>, f64, usize)],

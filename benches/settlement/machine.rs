@@ -71,7 +71,8 @@ pub(crate) fn open_files_max() -> usize {
     line.and_then(|line| line.split_whitespace().next()?.parse().ok()).unwrap_or(usize::MAX)
 }
 
-/// A file that small writes are made durable in, one after the other: what one client could see at best.
+/// A file that small writes are made durable in, one after the other: what one client could see at
+/// best.
 pub(crate) struct Disk {
     file: File,
     write: usize,
@@ -129,10 +130,12 @@ pub(crate) struct CpuTime {
 impl CpuTime {
     /// So far.
     pub(crate) fn now() -> Self {
-        /// What the kernel counts in here, whatever its own clock (`sysconf(_SC_CLK_TCK)` on Linux).
+        /// What the kernel counts in here, whatever its own clock (`sysconf(_SC_CLK_TCK)` on
+        /// Linux).
         const TICKS_PER_SECOND: u64 = 100;
         let text = fs::read_to_string("/proc/self/stat").expect("Linux");
-        // The name, in parentheses, may hold blanks; `utime` and `stime` are the 14th and 15th field.
+        // The name, in parentheses, may hold blanks; `utime` and `stime` are the 14th and 15th
+        // field.
         let fields = text.rsplit_once(')').map(|(_, rest)| rest.split_whitespace()).expect("a name in parentheses");
         let ticks: u64 = fields.skip(11).take(2).map(|ticks| ticks.parse::<u64>().expect("a number of ticks")).sum();
         let text = fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();

@@ -1,10 +1,13 @@
-//! How fast split charges become durable: one table, a row for each thing that this project is measured by, with its target, and the
-//! machine that it was measured on. It measures and prints; it judges nothing by its exit code.
+//! How fast split charges become durable: one table, a row for each thing that this project is
+//! measured by, with its target, and the machine that it was measured on. It measures and prints;
+//! it judges nothing by its exit code.
 //!
-//! `cargo bench --bench settlement` takes about five minutes; `-- --quick` about two; `-- --only 14` measures one row, `-- --only 3,14` two.
+//! `cargo bench --bench settlement` takes about five minutes; `-- --quick` about two; `-- --only
+//! 14` measures one row, `-- --only 3,14` two.
 //!
-//! Where two things are compared they take turns within one run, three times, and the run of the median rate is shown. The load generator
-//! ([`load`]) shares process and cores with the server, so every figure is of both; its own ceiling is printed too.
+//! Where two things are compared they take turns within one run, three times, and the run of the
+//! median rate is shown. The load generator ([`load`]) shares process and cores with the server, so
+//! every figure is of both; its own ceiling is printed too.
 
 #[path = "../shop/mod.rs"]
 mod shop;

@@ -8,7 +8,8 @@ use crate::{Plan, ROUNDS};
 
 /// Connections of a load that the server can bear.
 const CONNECTIONS: usize = 256;
-/// Connections of one that it cannot: nearly all that a listener takes, so that it is the server that has to refuse.
+/// Connections of one that it cannot: nearly all that a listener takes, so that it is the server
+/// that has to refuse.
 const CONNECTIONS_OVERLOADED: usize = 4_000;
 /// Files that are open beside connections, at most.
 const OTHER_FILES: usize = 300;
@@ -66,7 +67,8 @@ fn at_seventy_percent(plan: &Plan, report: &mut Report, front: &Shopfront) {
     });
 }
 
-/// The others send a twentieth of the maximum, with and without one merchant that sends nine times that.
+/// The others send a twentieth of the maximum, with and without one merchant that sends nine times
+/// that.
 fn beside_a_loud_merchant(plan: &Plan, report: &mut Report, front: &Shopfront) {
     let (others, loud) = (front.charges(1..front.shops.len(), false), front.charges(0..1, false));
     let maximum = maximum(plan, front);

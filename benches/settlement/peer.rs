@@ -1,4 +1,5 @@
-//! The peer of row 2: the same split charge on PostgreSQL, by the script that can also be run by hand.
+//! The peer of row 2: the same split charge on PostgreSQL, by the script that can also be run by
+//! hand.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -15,7 +16,8 @@ pub(crate) struct Peer {
     pub(crate) p99_ms: f64,
 }
 
-/// Measures PostgreSQL under `clients`, on `hot` (one merchant) or `uniform` (100). Says what is missing where it cannot.
+/// Measures PostgreSQL under `clients`, on `hot` (one merchant) or `uniform` (100). Says what is
+/// missing where it cannot.
 pub(crate) fn postgres(plan: &Plan, clients: usize, load: &str) -> Result<Peer, String> {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/peers/postgres.sh");
     let seconds = plan.lasting().as_secs() + 1;

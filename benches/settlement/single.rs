@@ -1,5 +1,5 @@
-//! Row 6: one client with one request in flight, against what the disk could do at best in the same seconds: as many writes of a Record's
-//! size, one after the other, each synced.
+//! Row 6: one client with one request in flight, against what the disk could do at best in the same
+//! seconds: as many writes of a Record's size, one after the other, each synced.
 
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,8 @@ use crate::{Plan, ROUNDS};
 
 /// About what the journal writes for a Record with three splits, bytes.
 const WRITE: usize = 512;
-/// Disk and server take turns so often in a round, as the disk of a shared machine is another one from second to second.
+/// Disk and server take turns so often in a round, as the disk of a shared machine is another one
+/// from second to second.
 const TURNS: u32 = 10;
 /// Confirmations that are ready for each second.
 const PER_SECOND_MAX: usize = 5_000;

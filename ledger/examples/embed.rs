@@ -1,9 +1,10 @@
-//! The ledger alone: a split card charge without server, disk and network. `cargo run -p ledger --example embed` prints its postings and
-//! the balances that come of them.
+//! The ledger alone: a split card charge without server, disk and network. `cargo run -p ledger
+//! --example embed` prints its postings and the balances that come of them.
 //!
-//! `decide` reads a command against the state and gives facts, or says no. `into_record` makes the entries of the facts, the only way in
-//! which money moves. `evolve` applies the facts. [`GroupBooks`] folds the entries and checks what must hold. Making a Record durable,
-//! and in which order, is the business of whoever embeds this.
+//! `decide` reads a command against the state and gives facts, or says no. `into_record` makes the
+//! entries of the facts, the only way in which money moves. `evolve` applies the facts.
+//! [`GroupBooks`] folds the entries and checks what must hold. Making a Record durable, and in
+//! which order, is the business of whoever embeds this.
 
 use ledger::entry::Posting;
 use ledger::event::{CardBrand, CardFace};

@@ -26,8 +26,8 @@ async fn charge(merchant: &Merchant<'_>, amount: i64, splits: &[(&str, i64)]) {
     merchant.post("/api/card", &with_splits(card(amount, APPROVED), splits)).await.expect(201);
 }
 
-/// Shows: 2.10.item, 2.10.fees, 2.10.rates, 2.10.result, 2.13.rule-5, 3.3.anticipated, 4.GET./anticipate,
-/// 4.POST./anticipate.
+/// Shows: 2.10.item, 2.10.fees, 2.10.rates, 2.10.result, 2.13.rule-5, 3.3.anticipated,
+/// 4.GET./anticipate, 4.POST./anticipate.
 #[tokio::test]
 async fn a_card_split_is_had_at_once_for_a_fee() {
     let world = World::sandbox().await;

@@ -1,4 +1,5 @@
-//! The audit trail: every Record that an operator asked for, every change of where money goes, and nothing else.
+//! The audit trail: every Record that an operator asked for, every change of where money goes, and
+//! nothing else.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -35,7 +36,8 @@ async fn what_operators_do_is_listed_newest_first() {
     by_rui(Method::POST, &format!("/ops/sub-recipients/{second}/reject"), &notes).await.expect(200);
     by_rui(Method::DELETE, &format!("/ops/api-keys/{}", other.key_id), &json!({})).await.expect(200);
     by_rui(Method::POST, "/ops/sandbox/clock", &json!({"advance_seconds": 60})).await.expect(200);
-    // What was refused, changed nothing, was only read, or was asked for by a merchant is not there, but for another bank account.
+    // What was refused, changed nothing, was only read, or was asked for by a merchant is not
+    // there, but for another bank account.
     by_rui(Method::DELETE, &format!("/ops/api-keys/{}", other.key_id), &json!({})).await.expect(200);
     world.ops_post(&format!("/ops/sub-recipients/{first}/approve"), &json!({})).await.refused(409, "already_decided");
     world.ops_get(&format!("/ops/merchants/{}", merchant.id)).await.expect(200);

@@ -27,8 +27,9 @@ async fn operations(merchant: &Merchant<'_>, per_page: u64) -> Vec<Value> {
     gathered
 }
 
-/// The statement adds up: each balance follows from the one before on its account, the newest are what the account's balance
-/// says, and the lines of the deficit add up to it. Gives it, newest first.
+/// The statement adds up: each balance follows from the one before on its account, the newest are
+/// what the account's balance says, and the lines of the deficit add up to it. Gives it, newest
+/// first.
 pub(crate) async fn checked(merchant: &Merchant<'_>) -> Vec<Value> {
     let newest_first = operations(merchant, 100).await;
     assert_eq!(operations(merchant, 7).await, newest_first, "pages are parts of one list");

@@ -5,9 +5,10 @@ use serde_json::{Value, json};
 
 use crate::world::*;
 
-/// Shows: 2.1.splits, 2.2.success, 2.2.txid, 2.2.status, 2.2.cardStatus, 2.2.breakdown, 2.4.sub_recipient_id, 2.4.split-amount,
-/// 2.4.breakdown.amount, 2.4.breakdown.sellerAmount, 2.4.breakdown.commission, 2.4.breakdown.feePercent, 2.13.rule-2,
-/// 2.13.rule-3, 3.1.CONCLUIDA, 3.3.paid-charge, 4.POST./api/card.
+/// Shows: 2.1.splits, 2.2.success, 2.2.txid, 2.2.status, 2.2.cardStatus, 2.2.breakdown,
+/// 2.4.sub_recipient_id, 2.4.split-amount, 2.4.breakdown.amount, 2.4.breakdown.sellerAmount,
+/// 2.4.breakdown.commission, 2.4.breakdown.feePercent, 2.13.rule-2, 2.13.rule-3, 3.1.CONCLUIDA,
+/// 3.3.paid-charge, 4.POST./api/card.
 #[tokio::test]
 async fn a_card_charge_with_splits_is_answered_as_the_interface_says() {
     let world = World::sandbox().await;
@@ -333,8 +334,8 @@ async fn ten_thousand_splits_fit_one_charge() {
     world.check_books().await;
 }
 
-/// Shows: 2.1.credit_card.number, 2.1.credit_card.holder_name, 2.1.credit_card.exp_month, 2.1.credit_card.exp_year,
-/// 2.1.credit_card.cvv, 7.400-card, 8.expiry-month.
+/// Shows: 2.1.credit_card.number, 2.1.credit_card.holder_name, 2.1.credit_card.exp_month,
+/// 2.1.credit_card.exp_year, 2.1.credit_card.cvv, 7.400-card, 8.expiry-month.
 #[tokio::test]
 async fn card_data_is_checked() {
     let world = World::sandbox().await;
@@ -379,8 +380,8 @@ async fn card_data_is_checked() {
     assert_eq!(world.trace(&[&merchant]).await, before);
 }
 
-/// Shows: 2.1.customer.name, 2.1.customer.email, 2.1.customer.document, 2.1.customer.phone, 2.1.installments, 2.1.description,
-/// 8.installments, 8.description.
+/// Shows: 2.1.customer.name, 2.1.customer.email, 2.1.customer.document, 2.1.customer.phone,
+/// 2.1.installments, 2.1.description, 8.installments, 8.description.
 #[tokio::test]
 async fn the_rest_of_a_card_charge_is_checked() {
     let world = World::sandbox().await;

@@ -1,4 +1,5 @@
-//! Cashouts (interface 2.6, 3.2, 7): the answers, the money, and that each is carried out at most once.
+//! Cashouts (interface 2.6, 3.2, 7): the answers, the money, and that each is carried out at most
+//! once.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -64,9 +65,10 @@ fn instant(value: &Value) -> DateTime<chrono::Utc> {
     DateTime::parse_from_rfc3339(&text).unwrap().to_utc()
 }
 
-/// Shows: 2.6.amount, 2.6.pix_key, 2.6.charging, 2.6.record.object, 2.6.record.id, 2.6.record.picpay_transfer_id,
-/// 2.6.record.amount, 2.6.record.status, 2.6.record.pix_key, 2.6.record.pix_key_type, 2.6.record.end_to_end_id,
-/// 2.6.record.date_created, 2.6.record.date_updated, 3.2.created, 3.2.processed, 4.POST./api/cashout,
+/// Shows: 2.6.amount, 2.6.pix_key, 2.6.charging, 2.6.record.object, 2.6.record.id,
+/// 2.6.record.picpay_transfer_id, 2.6.record.amount, 2.6.record.status, 2.6.record.pix_key,
+/// 2.6.record.pix_key_type, 2.6.record.end_to_end_id, 2.6.record.date_created,
+/// 2.6.record.date_updated, 3.2.created, 3.2.processed, 4.POST./api/cashout,
 /// 4.GET./api/cashout/:id.
 #[tokio::test]
 async fn a_cashout_is_in_processing_and_then_processed() {
@@ -179,8 +181,8 @@ async fn an_institution_that_did_not_take_it_is_a_502_and_the_money_is_back() {
     world.check_books().await;
 }
 
-/// Shows: 2.6.pix_key, 2.6.pix_key_type, 2.6.format.cpf, 2.6.format.cnpj, 2.6.format.email, 2.6.format.phone,
-/// 2.6.format.evp, 2.6.record.pix_key, 2.6.record.pix_key_type.
+/// Shows: 2.6.pix_key, 2.6.pix_key_type, 2.6.format.cpf, 2.6.format.cnpj, 2.6.format.email,
+/// 2.6.format.phone, 2.6.format.evp, 2.6.record.pix_key, 2.6.record.pix_key_type.
 #[tokio::test]
 async fn keys_are_taken_in_the_form_of_their_type() {
     let world = World::sandbox().await;
@@ -506,8 +508,9 @@ async fn without_an_institution_nobody_cashes_out() {
     assert_eq!(merchant.get("/api/cashout").await.expect(200)["total"], 0);
 }
 
-/// An institution that answers nothing to the first order of each transfer, and says when asked that it does not have it, although the
-/// first order may still turn up for ten minutes. Ordered again, it is down.
+/// An institution that answers nothing to the first order of each transfer, and says when asked
+/// that it does not have it, although the first order may still turn up for ten minutes. Ordered
+/// again, it is down.
 #[derive(Clone, Default)]
 struct Forgetful {
     sent: Arc<AtomicU32>,
@@ -542,7 +545,7 @@ async fn what_the_institution_does_not_have_is_not_ordered_again_before_its_hori
     assert_eq!(found(&merchant, &created["id"]).await["status"], "failed");
     assert_eq!(institution.sent.load(Ordering::Acquire), 2);
     assert_eq!(merchant.balance().await, [9_901, 0, 0, 0]);
-    // Its caller was told that it was in processing, and is told so again.
+    // The first answer said `in_processing`, and the replay says it again.
     assert_eq!(merchant.post_keyed("/api/cashout", "k", &body).await.expect(201), created);
     world.advance(DAY / 2).await;
     assert_eq!(institution.sent.load(Ordering::Acquire), 2);

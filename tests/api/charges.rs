@@ -32,7 +32,8 @@ async fn listed(merchant: &Merchant<'_>, query: &str) -> Vec<String> {
     items(&list).iter().map(|item| text(&item["txid"])).collect()
 }
 
-/// Each charge is in the list of its status and in no other, newest first, and shows there what it shows alone.
+/// Each charge is in the list of its status and in no other, newest first, and shows there what it
+/// shows alone.
 async fn check_lists(merchant: &Merchant<'_>, txids: &[String]) {
     let mut charges = Vec::new();
     for txid in txids.iter().rev() {
@@ -366,8 +367,8 @@ async fn the_institution_has_the_last_word() {
     world.check_books().await;
 }
 
-/// The index is looked up by a digest of the id that anybody can compute: an id that somebody chose to have the digest of another
-/// merchant's charge, and a group of its own, finds nothing.
+/// The index is looked up by a digest of the id that anybody can compute: an id that somebody chose
+/// to have the digest of another merchant's charge, and a group of its own, finds nothing.
 #[tokio::test]
 async fn an_id_made_to_look_like_a_foreign_charge_finds_nothing() {
     let world = World::sandbox().await;

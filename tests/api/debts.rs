@@ -1,5 +1,5 @@
-//! What recipients owe after a refund took back a part of their splits: what is left of each split, what is not touched, when the rest
-//! is paid, and how the merchant sees it come in.
+//! What recipients owe after a refund took back a part of their splits: what is left of each split,
+//! what is not touched, when the rest is paid, and how the merchant sees it come in.
 
 use serde_json::{Value, json};
 
@@ -17,7 +17,8 @@ async fn captured(merchant: &Merchant<'_>, recipient: &str, amount: i64) -> Stri
     text(&merchant.post("/api/card", &charge).await.expect(201)["txid"])
 }
 
-/// A refund that takes back so much of a split, asked for and approved; its id. The recipients have paid what they can.
+/// A refund that takes back so much of a split, asked for and approved; its id. The recipients have
+/// paid what they can.
 async fn take_back(merchant: &Merchant<'_>, txid: &str, recipient: &str, amount: i64) -> String {
     let body = with_splits(json!({"payment_id": txid, "amount": amount}), &[(recipient, amount)]);
     let id = text(&merchant.post("/api/refunds", &body).await.expect(201)["id"]);
@@ -26,7 +27,8 @@ async fn take_back(merchant: &Merchant<'_>, txid: &str, recipient: &str, amount:
     id
 }
 
-/// `available 200` for each split, oldest first. What the statement lists adds up to what it says of the whole.
+/// `available 200` for each split, oldest first. What the statement lists adds up to what it says
+/// of the whole.
 async fn listed(merchant: &Merchant<'_>, recipient: &str) -> Vec<String> {
     let path = format!("/api/dashboard/sub-recipients/{recipient}/splits?per_page=100");
     let statement = merchant.get(&path).await.expect(200);
@@ -146,7 +148,8 @@ async fn a_pending_split_pays_from_itself_alone() {
     let amounts: Vec<_> = items(&anticipable).iter().map(|item| item["amount_cents"].as_i64().unwrap()).collect();
     assert_eq!(amounts, [200, 2_000]);
 
-    // Anticipated, it owes its nominal amount, and the fee is kept: what is missing comes from Available, oldest first.
+    // Anticipated, it owes its nominal amount, and the fee is kept: what is missing comes from
+    // Available, oldest first.
     let ids = json!({"split_ids": [items(&anticipable)[1]["id"]], "target_days": 15});
     assert_eq!(merchant.post(&path, &ids).await.expect(200)["net_cents"], 1_970);
     take_back(&merchant, &first, &ana, 2_000).await;
@@ -203,7 +206,8 @@ async fn pages_of_a_statement_with_debts_are_parts_of_one_list() {
     take_back(&merchant, &charges[3], &ana, 10).await;
     take_back(&merchant, &charges[2], &ana, 8).await;
     let whole = listed(&merchant, &ana).await;
-    // What the splits of a charge show among each other is in any order; the card's is the seven that are pending.
+    // What the splits of a charge show among each other is in any order; the card's is the seven
+    // that are pending.
     for (shown, expected) in whole.chunks(6).zip([[0, 5, 10, 10, 10], [10; 5], [0, 2, 10, 10, 10], [10; 5]]) {
         let mut shown = shown.to_vec();
         shown.sort_by_key(|line| (line.len(), line.clone()));

@@ -1,4 +1,5 @@
-//! Disputes: the money is held while one is open, gone when it is accepted, back when it is released.
+//! Disputes: the money is held while one is open, gone when it is accepted, back when it is
+//! released.
 
 use serde_json::{Value, json};
 
@@ -138,7 +139,8 @@ async fn what_is_released_goes_back_where_it_was_drawn_from() {
     let txid = captured(&merchant, 10_000).await;
     let (early, late) = (opened(&world, &txid, 5_000).await, opened(&world, &txid, 4_403).await);
     assert_eq!(merchant.balance().await, [0, 0, 9_403, 0]);
-    // Something else falls due meanwhile, and the schedule learns that after it only the acquirer's payment does.
+    // Something else falls due meanwhile, and the schedule learns that after it only the acquirer's
+    // payment does.
     merchant.post("/api/pix", &with(&pix("80.00"), "/expires_in", json!(60))).await.expect(201);
     world.advance(61).await;
     decide(&world, &early, "release").await.expect(200);

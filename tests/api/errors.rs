@@ -1,4 +1,5 @@
-//! Bad input, wrong credentials, unknown paths: each is told in one shape, in one order, and leaves no trace.
+//! Refusals of bad input, wrong credentials and unknown paths: all have one shape and one order of
+//! checks, and none leaves a trace.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -9,8 +10,8 @@ use serde_json::{Value, json};
 
 use crate::world::*;
 
-/// What a caller may call, with a body that would pass as JSON where one is taken. `{M}`, `{K}`, `{R}`, `{T}`, `{F}`, `{D}`, `{P}` and
-/// `{S}` stand for ids.
+/// What a caller may call, with a body that would pass as JSON where one is taken. `{M}`, `{K}`,
+/// `{R}`, `{T}`, `{F}`, `{D}`, `{P}` and `{S}` stand for ids.
 const ENDPOINTS: &[(&str, &str, bool)] = &[
     ("POST", "/api/card", true),
     ("POST", "/api/pix", true),
@@ -66,8 +67,8 @@ const ENDPOINTS: &[(&str, &str, bool)] = &[
     ("POST", "/ops/sandbox/clock", true),
 ];
 
-/// A server with a merchant, an active recipient, a pending charge, of a paid one a refund and a dispute that wait, a plan and a
-/// subscription that is not due: something for every path to name.
+/// A server with a merchant, an active recipient, a pending charge, of a paid one a refund and a
+/// dispute that wait, a plan and a subscription that is not due: something for every path to name.
 struct Furnished<'w> {
     merchant: Merchant<'w>,
     recipient: String,
@@ -169,7 +170,8 @@ async fn amounts_are_integers_in_centavos() {
     world.check_books().await;
 }
 
-/// Shows: 2.4.rule-1, 2.4.rule-2, 7.400-recipient-unknown, 7.400-recipient-inactive, 7.400-splits-sum, 8.split-sum.
+/// Shows: 2.4.rule-1, 2.4.rule-2, 7.400-recipient-unknown, 7.400-recipient-inactive,
+/// 7.400-splits-sum, 8.split-sum.
 #[tokio::test]
 async fn splits_that_cannot_be_are_refused() {
     let world = World::sandbox().await;
@@ -331,7 +333,8 @@ async fn bodies_have_a_type_and_a_size() {
     }
 }
 
-/// Sends a body that is too large: where its length is declared, none of it, else all of it in one chunk. Gives what is answered.
+/// Sends a body that is too large: where its length is declared, none of it, else all of it in one
+/// chunk. Gives what is answered.
 async fn oversized(furnished: &Furnished<'_>, method: &str, path: &str, head: &str, bytes: usize) -> String {
     let address = furnished.merchant.world.address_of(path);
     let credential = furnished.credential(path);

@@ -455,7 +455,7 @@ async fn wrong_credentials_open_nothing_and_are_told_alike() {
             for name in ["instance", "request_id"] {
                 body.as_object_mut().unwrap().remove(name);
             }
-            // Why it opens nothing is told to nobody.
+            // The answer does not say why the credential opens nothing.
             assert_eq!(told.get_or_insert(body.clone()), &body, "{at}");
             sent += 1;
         }

@@ -37,7 +37,8 @@ async fn a_replay_gives_the_same_answer_and_moves_nothing() {
         assert_eq!((first.status, is_replay(&first)), (*status, false), "{path}: {}", first.text);
         firsts.push(first);
     }
-    // What happens afterwards changes no answer: the silent charge is found, names and fees change, money arrives.
+    // What happens afterwards changes no answer: the silent charge is found, names and fees change,
+    // money arrives.
     world.advance(120).await;
     let change = json!({"name": "Outro nome", "split_enabled": true, "fees": {"pix": "5", "margin": "5"}});
     for id in [&merchant.id, &text(&firsts[7].body["id"])] {
@@ -102,7 +103,8 @@ async fn what_was_refused_is_not_kept() {
     let first = merchant.post_keyed("/api/card", "k", &card(10_000, APPROVED)).await;
     assert!(first.status == 201 && !is_replay(&first));
     assert!(is_replay(&merchant.post_keyed("/api/card", "k", &card(10_000, APPROVED)).await));
-    // Once it is kept: the syntax comes before the replay, and the replay before the capability and the meaning.
+    // Once it is kept: the syntax comes before the replay, and the replay before the capability and
+    // the meaning.
     merchant.post_raw("/api/card", &[("idempotency-key", "k")], "{").await.refused(400, "invalid_json");
     merchant.post_keyed("/api/card", "k", &with_split).await.refused(422, "idempotency_key_reused");
     assert_eq!(merchant.balance().await, [0, 9_403, 0, 0]);

@@ -1,5 +1,5 @@
-//! One object of each kind that a path or a body can name. Whoever adds a route whose kind is not here adds a maker: the tests that
-//! go through all routes can't do without.
+//! One object of each kind that a path or a body can name. Whoever adds a route whose kind is not
+//! here adds a maker: the tests that go through all routes can't do without.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -31,7 +31,8 @@ impl Operation {
         self.described["security"].as_array().is_some_and(|ways| !ways.is_empty())
     }
 
-    /// The example of its body, with the ids of objects that exist; none when it takes none. `named` is what the path names.
+    /// The example of its body, with the ids of objects that exist; none when it takes none.
+    /// `named` is what the path names.
     pub(crate) async fn body_for(&self, merchant: &Merchant<'_>, named: &str) -> Option<Value> {
         let mut example = self.described["requestBody"]["content"]["application/json"].get("example")?.clone();
         // In a registration the document of the example is a new one each time.
@@ -43,7 +44,8 @@ impl Operation {
     }
 }
 
-/// Makes an object that an operation's path can name, in a state in which the operation can be carried out; gives its id.
+/// Makes an object that an operation's path can name, in a state in which the operation can be
+/// carried out; gives its id.
 pub(crate) async fn make(merchant: &Merchant<'_>, operation: &Operation) -> String {
     let path = operation.path.as_str();
     let id = match operation.kind().unwrap() {
@@ -123,7 +125,8 @@ pub(crate) async fn store_card(merchant: &Merchant<'_>) -> String {
     text(&merchant.post("/api/cards", &body).await.expect(201)["card_token"])
 }
 
-/// Puts ids of objects that exist where an example names some, and has money there for what it sends away.
+/// Puts ids of objects that exist where an example names some, and has money there for what it
+/// sends away.
 async fn name_objects(merchant: &Merchant<'_>, named: &str, example: &mut Value) {
     match example {
         Value::Object(members) => {

@@ -1,12 +1,14 @@
-//! Every state machine of the interface as a matrix: for every state and every command, the documented answer. The cells come from
-//! the cross product of states and commands; a cell that the table lacks fails, and so does a refusal that leaves a trace.
+//! Every state machine of the interface as a matrix: for every state and every command, the
+//! documented answer. The cells come from the cross product of states and commands; a cell that the
+//! table lacks fails, and so does a refusal that leaves a trace.
 
 use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::world::*;
 
-/// The answers, one machine after the other: the first line names the states, each further one a command and its answer in each state.
+/// The answers, one machine after the other: the first line names the states, each further one a
+/// command and its answer in each state.
 const MATRIX: &str = "
 card          | pending | CONCLUIDA | RECUSADA
 get           | 200     | 200       | 200
@@ -91,7 +93,8 @@ fn machines() -> Vec<Machine> {
         let commands = lines.map(|mut row| {
             let command = row.remove(0);
             assert_eq!(row.len(), head.len(), "{name}, {command}: a cell is missing");
-            // A payment that comes too late is refused as well, but leaves a trace in the platform's books: the money goes back.
+            // A payment that comes too late is refused as well, but leaves a trace in the
+            // platform's books: the money goes back.
             (command, row.into_iter().map(|cell| if cell == "late" { LATE } else { cell.parse().unwrap() }).collect())
         });
         let commands = commands.collect();
@@ -100,7 +103,7 @@ fn machines() -> Vec<Machine> {
     tables.collect()
 }
 
-/// What a command is told on a thing in a state: the ids and bodies it needs.
+/// The ids and bodies that a command needs on a thing in a state.
 struct Thing<'w> {
     merchant: &'w Merchant<'w>,
     recipient: String,
@@ -344,9 +347,10 @@ async fn tell(world: &World, machine: &str, command: &str, thing: &Thing<'_>) ->
     }
 }
 
-/// Shows: 3.1.pending, 3.1.CONCLUIDA, 3.1.RECUSADA, 3.1.cancelled, 3.2.created, 3.2.processed, 3.2.failed, 3.4.draft, 3.4.pending,
-/// 3.4.active, 3.4.rejected, 3.5.requested, 3.5.approved, 3.5.rejected, 3.5.one-pending, 3.6.requested, 3.6.approved, 3.6.rejected,
-/// 3.7.created, 3.7.disabled, 8.pending-withdrawals.
+/// Shows: 3.1.pending, 3.1.CONCLUIDA, 3.1.RECUSADA, 3.1.cancelled, 3.2.created, 3.2.processed,
+/// 3.2.failed, 3.4.draft, 3.4.pending, 3.4.active, 3.4.rejected, 3.5.requested, 3.5.approved,
+/// 3.5.rejected, 3.5.one-pending, 3.6.requested, 3.6.approved, 3.6.rejected, 3.7.created,
+/// 3.7.disabled, 8.pending-withdrawals.
 #[tokio::test]
 async fn every_state_answers_every_command_as_documented() {
     for machine in machines() {

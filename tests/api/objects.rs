@@ -1,5 +1,6 @@
-//! Whose object it is: every route that names one, with every credential that is not its owner's. The routes are those that the
-//! description lists, so a new one is held to this without being named here.
+//! Whose object it is: every route that names one, with every credential that is not its owner's.
+//! The routes are those that the description lists, so a new one is held to this without being
+//! named here.
 
 use reqwest::Method;
 use serde_json::json;

@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 
 use crate::world::*;
 
-/// Shows: 2.3.splits, 2.3.response, 2.3.breakdown, 2.5.lookup, 2.13.rule-1, 2.13.rule-4, 3.1.CONCLUIDA, 3.3.pix,
-/// 4.POST./api/pix.payer, 4.POST./api/pix.txid.
+/// Shows: 2.3.splits, 2.3.response, 2.3.breakdown, 2.5.lookup, 2.13.rule-1, 2.13.rule-4,
+/// 3.1.CONCLUIDA, 3.3.pix, 4.POST./api/pix.payer, 4.POST./api/pix.txid.
 #[tokio::test]
 async fn a_pix_charge_is_created_looked_up_and_paid() {
     let world = World::sandbox().await;

@@ -34,9 +34,10 @@ async fn tags(merchant: &Merchant<'_>) -> Vec<String> {
     list["plans"].as_array().unwrap().iter().map(|plan| text(&plan["tag"])).collect()
 }
 
-/// Shows: 2.12.id, 2.12.tag, 2.12.amount, 2.12.totalBillingCycles, 2.12.initialGraceCycles, 2.12.initialFee,
-/// 2.12.enabled, 2.12.created_at, 4.POST./api/recurrency/plans, 4.GET./api/recurrency/plans,
-/// 4.GET./api/recurrency/plans/{id}, 4.DELETE./api/recurrency/plans/{id}.
+/// Shows: 2.12.id, 2.12.tag, 2.12.amount, 2.12.totalBillingCycles, 2.12.initialGraceCycles,
+/// 2.12.initialFee, 2.12.enabled, 2.12.created_at, 4.POST./api/recurrency/plans,
+/// 4.GET./api/recurrency/plans, 4.GET./api/recurrency/plans/{id},
+/// 4.DELETE./api/recurrency/plans/{id}.
 #[tokio::test]
 async fn a_plan_is_created_listed_read_and_disabled() {
     let world = World::sandbox().await;
@@ -83,8 +84,8 @@ async fn a_plan_is_created_listed_read_and_disabled() {
     merchant.post(PLANS, &plan("ouro", 1, 1)).await.refused(409, "duplicate_tag");
 }
 
-/// Shows: 2.12.tag, 2.12.amount, 2.12.billingCycle, 2.12.totalBillingCycles, 2.12.initialGraceCycles, 2.12.initialFee,
-/// 8.totalBillingCycles.
+/// Shows: 2.12.tag, 2.12.amount, 2.12.billingCycle, 2.12.totalBillingCycles,
+/// 2.12.initialGraceCycles, 2.12.initialFee, 8.totalBillingCycles.
 #[tokio::test]
 async fn a_plan_is_checked() {
     let world = World::sandbox().await;

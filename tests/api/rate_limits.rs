@@ -1,4 +1,5 @@
-//! How often a caller may ask (interface 7, 8). That a minute passes is tried beside the counting itself: nothing sleeps here.
+//! How often a caller may ask (interface 7, 8). That a minute passes is tried beside the counting
+//! itself: nothing sleeps here.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -111,7 +112,8 @@ async fn a_card_that_was_refused_ten_times_is_not_tried_again() {
         assert_eq!(answer.refused(429, "rate_limited")["message"], "Limite de requisições atingido");
     }
     assert_eq!((charges(&merchant).await, charges(&other).await), before, "no charge was opened");
-    // Its shape is looked at before; another card is another matter; what was answered is answered again.
+    // Its shape is looked at before; another card is another matter; what was answered is answered
+    // again.
     merchant.post("/api/card", &card(0, REFUSED)).await.refused(400, "validation_failed");
     other.post("/api/card", &card(10_000, WITHOUT_FUNDS)).await.refused(402, "card_declined");
     merchant.post("/api/card", &card(10_000, APPROVED)).await.expect(201);
@@ -137,7 +139,8 @@ async fn a_key_with_sixty_refused_cards_tries_no_more_through_any_door() {
     let subscriptions = "/api/recurrency/subscriptions";
     let plan = merchant.post("/api/recurrency/plans", &plan).await.expect(201);
     let good = store(&merchant, APPROVED).await.expect(201)["card_token"].clone();
-    // Eighty that were paid count for nothing; ten of one stored card that were refused end its tries.
+    // Eighty that were paid count for nothing; ten of one stored card that were refused end its
+    // tries.
     for _ in 0..8 {
         for _ in 0..10 {
             merchant.post(subscriptions, &of_plan(&plan, &good)).await.expect(201);

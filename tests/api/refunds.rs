@@ -1,5 +1,6 @@
-//! Refunds, from asking to the payer's money: what they answer, what they refuse in which order, what they move, and what happens when
-//! many come at once, the rail is silent, or the server ends in between.
+//! Refunds, from asking to the payer's money: what they answer, what they refuse in which order,
+//! what they move, and what happens when many come at once, the rail is silent, or the server ends
+//! in between.
 
 use std::collections::BTreeMap;
 use std::future::{pending, ready};
@@ -52,8 +53,8 @@ async fn of(merchant: &Merchant<'_>, ledger: &str, account: &str) -> i64 {
     accounts.get(&(ledger.to_owned(), account.to_owned())).copied().unwrap_or_default()
 }
 
-/// Shows: 2.11.id, 2.11.payment_id, 2.11.amount, 2.11.status, 2.11.created_at, 3.6.requested, 3.6.approved,
-/// 3.6.rejected, 4.POST./api/refunds, 4.GET./api/refunds.
+/// Shows: 2.11.id, 2.11.payment_id, 2.11.amount, 2.11.status, 2.11.created_at, 3.6.requested,
+/// 3.6.approved, 3.6.rejected, 4.POST./api/refunds, 4.GET./api/refunds.
 #[tokio::test]
 async fn a_refund_answers_as_the_interface_says() {
     let world = World::sandbox().await;
@@ -293,7 +294,8 @@ async fn of_a_hundred_refunds_as_many_win_as_the_charge_has() {
         answers.iter().filter(|answer| answer.status == 201).map(|answer| text(&answer.body["id"])).collect();
     assert_eq!(won.len(), 7);
     assert!(answers.iter().all(|answer| matches!(answer.status, 201 | 409)));
-    // Each is approved by one of several operators, and rejected by none after that, or the reverse.
+    // Each is approved by one of several operators, and rejected by none after that, or the
+    // reverse.
     let mut approved = 0;
     for id in &won {
         let (approvals, rejections) =

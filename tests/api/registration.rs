@@ -1,4 +1,5 @@
-//! A recipient's registration, field by field (interface 2.7): what is taken, what is shown, and how it is changed.
+//! A recipient's registration, field by field (interface 2.7): what is taken, what is shown, and
+//! how it is changed.
 
 use serde_json::{Value, json};
 
@@ -21,8 +22,8 @@ fn with_all(body: &Value, changes: &[(&str, Value)]) -> Value {
     changes.iter().fold(body.clone(), |body, (pointer, value)| with(&body, pointer, value.clone()))
 }
 
-/// Shows: 2.7.email, 2.7.monthly_income, 2.7.annual_revenue, 2.7.conta_dv, 2.7.agencia_dv, 2.7.bank-type,
-/// 2.7.legal_name, 2.7.bank-document.
+/// Shows: 2.7.email, 2.7.monthly_income, 2.7.annual_revenue, 2.7.conta_dv, 2.7.agencia_dv,
+/// 2.7.bank-type, 2.7.legal_name, 2.7.bank-document.
 #[tokio::test]
 async fn the_full_record_shows_what_was_registered() {
     let world = World::sandbox().await;
@@ -197,7 +198,8 @@ async fn every_text_has_a_length_and_the_description_says_so() {
     }
 }
 
-/// Shows: 2.7.birthdate, 2.7.monthly_income, 2.7.annual_revenue, 2.7.bank_code, 2.7.bank-type, 2.7.bank-document.
+/// Shows: 2.7.birthdate, 2.7.monthly_income, 2.7.annual_revenue, 2.7.bank_code, 2.7.bank-type,
+/// 2.7.bank-document.
 #[tokio::test]
 async fn formats_are_as_the_interface_says() {
     let world = World::sandbox().await;

@@ -1,11 +1,12 @@
-//! `GET /api/dashboard/sub-recipients/{id}/splits`: what a recipient is told.
+//! `GET /api/dashboard/sub-recipients/{id}/splits`: the statement of a recipient.
 
 use serde_json::{Value, json};
 
 use crate::world::*;
 
-/// Shows: 2.8.id, 2.8.payment_id, 2.8.amount_cents, 2.8.status, 2.8.paid_at, 2.8.created_at, 2.8.payment.nome, 2.8.payment.cpf,
-/// 2.8.payment.gross_amount, 2.8.payment.payment_method, 2.8.payment.balance_available_at, 2.8.wrapper, 4.GET./splits.
+/// Shows: 2.8.id, 2.8.payment_id, 2.8.amount_cents, 2.8.status, 2.8.paid_at, 2.8.created_at,
+/// 2.8.payment.nome, 2.8.payment.cpf, 2.8.payment.gross_amount, 2.8.payment.payment_method,
+/// 2.8.payment.balance_available_at, 2.8.wrapper, 4.GET./splits.
 #[tokio::test]
 async fn every_field_of_a_split_is_there() {
     let world = World::sandbox().await;

@@ -10,8 +10,9 @@ const FIELDS: [&str; 9] =
     ["id", "status", "document_type", "document", "name", "email", "created_at", "bank_account_review", "balance"];
 const LIST: &str = "/api/dashboard/sub-recipients";
 
-/// Shows: 2.7.response.id, 2.7.response.status, 2.7.response.document_type, 2.7.response.document, 2.7.response.name,
-/// 2.7.response.created_at, 2.7.response.already_exists, 3.4.draft, 4.POST./api/sub-recipients.
+/// Shows: 2.7.response.id, 2.7.response.status, 2.7.response.document_type, 2.7.response.document,
+/// 2.7.response.name, 2.7.response.created_at, 2.7.response.already_exists, 3.4.draft,
+/// 4.POST./api/sub-recipients.
 #[tokio::test]
 async fn a_registration_answers_as_the_interface_says() {
     let world = World::sandbox().await;
@@ -131,8 +132,9 @@ async fn the_list_is_searched_without_case_and_accents_and_paged() {
     assert_eq!((&unpaged["page"], &unpaged["per_page"]), (&json!(1), &json!(20)));
 }
 
-/// Shows: 2.7.type, 2.7.document_number, 2.7.name, 2.7.birthdate, 2.7.mother_name, 2.7.company_name, 2.7.address,
-/// 2.7.phone_numbers, 2.7.managing_partners, 2.7.bank_code, 2.7.agencia, 2.7.conta.
+/// Shows: 2.7.type, 2.7.document_number, 2.7.name, 2.7.birthdate, 2.7.mother_name,
+/// 2.7.company_name, 2.7.address, 2.7.phone_numbers, 2.7.managing_partners, 2.7.bank_code,
+/// 2.7.agencia, 2.7.conta.
 #[tokio::test]
 async fn a_registration_is_checked() {
     let world = World::sandbox().await;

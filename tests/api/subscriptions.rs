@@ -44,7 +44,8 @@ impl Merchant<'_> {
         self.get(&format!("{SUBSCRIPTIONS}/{id}")).await.expect(200)
     }
 
-    /// Where a subscription stands: status, cycle, and the day in Sao Paulo on which it is charged next.
+    /// Where a subscription stands: status, cycle, and the day in Sao Paulo on which it is charged
+    /// next.
     async fn standing(&self, id: &str) -> (String, u64, Option<String>) {
         let read = self.subscription(id).await;
         let next = read["next_charge_at"].as_str().map(|_| day(time(&read["next_charge_at"])));

@@ -1,4 +1,5 @@
-//! Clients that do not behave: who do not read, send slowly, guess credentials, or break HTTP. The others are served meanwhile.
+//! Clients that do not behave: who do not read, send slowly, guess credentials, or break HTTP. The
+//! others are served meanwhile.
 
 use std::net::SocketAddr;
 
@@ -19,7 +20,8 @@ async fn connected(address: SocketAddr) -> TcpStream {
     socket.connect(address).await.unwrap()
 }
 
-/// Sends what is to be sent and reads until the server closes; what it had read before matters no more.
+/// Sends what is to be sent and reads until the server closes; what it had read before matters no
+/// more.
 async fn exchanged(address: SocketAddr, request: &[u8]) -> String {
     let mut stream = TcpStream::connect(address).await.unwrap();
     // The server may stop reading once it has seen enough.

@@ -1,4 +1,5 @@
-//! Webhooks (interface section 6): what is told, to whom, in which order, how it is signed, and what happens while nobody listens.
+//! Webhooks (interface section 6): which events go to which endpoints, their order and signatures,
+//! and what happens while no endpoint listens.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU16, AtomicUsize, Ordering};
@@ -298,7 +299,7 @@ async fn what_happens_is_told_in_the_documented_shapes_and_signed() {
     assert_eq!(items(&merchant.get("/api/events?page=4&per_page=3").await.expect(200)).len(), 0);
 }
 
-/// Every thing is told as it is read, as it was then.
+/// The body of a webhook event is the GET body of its object at the time of the event.
 ///
 /// Shows: 6.refund.approved, 6.refund.rejected, 6.withdrawals.
 #[tokio::test]
@@ -611,8 +612,8 @@ async fn every_try_says_the_same_whatever_happens_between() {
     assert_eq!(tries[0].body["charge"], paid_as(&paid, Some("1.00")));
 }
 
-/// Sixty endpoints that answer nothing hold what they get; one that comes after them in every order
-/// is told meanwhile.
+/// Sixty endpoints answer nothing and hold their connections. An endpoint that comes after them in
+/// every order gets its events meanwhile.
 #[tokio::test]
 async fn endpoints_that_hold_their_connections_keep_no_other_waiting() {
     let world = World::sandbox().await;

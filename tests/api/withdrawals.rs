@@ -1,4 +1,5 @@
-//! Withdrawals: asked for by the merchant, decided by an administrator, carried out by the institution that sends money out.
+//! Withdrawals: asked for by the merchant, decided by an administrator, carried out by the
+//! institution that sends money out.
 
 use std::collections::VecDeque;
 use std::future::ready;
@@ -20,8 +21,9 @@ fn statuses(statement: &Value) -> Vec<&str> {
     items(statement).iter().map(|item| item["status"].as_str().unwrap()).collect()
 }
 
-/// Shows: 2.9.id, 2.9.amount_cents, 2.9.status, 2.9.created_at, 2.9.approved_at, 3.3.paid, 3.5.requested, 3.5.approved,
-/// 3.5.one-pending, 4.POST./withdraw, 4.GET./withdraw, 8.pending-withdrawals.
+/// Shows: 2.9.id, 2.9.amount_cents, 2.9.status, 2.9.created_at, 2.9.approved_at, 3.3.paid,
+/// 3.5.requested, 3.5.approved, 3.5.one-pending, 4.POST./withdraw, 4.GET./withdraw,
+/// 8.pending-withdrawals.
 #[tokio::test]
 async fn a_withdrawal_takes_all_that_is_available_and_is_paid_once_approved() {
     let world = World::sandbox().await;
@@ -89,7 +91,8 @@ fn account_shown(conta: &str) -> Value {
         "document_number": format!("***.{}.{}-**", &cpf(1)[3..6], &cpf(1)[6..9])})
 }
 
-/// A key that was stolen changes the account while a withdrawal waits: the money goes where it was meant to go.
+/// A key that was stolen changes the account while a withdrawal waits: the money goes where it was
+/// meant to go.
 #[tokio::test]
 async fn money_goes_to_the_account_that_was_approved_when_it_was_asked_for() {
     let institution = Institution::of(&[taken(), taken()], &[]);
@@ -103,7 +106,8 @@ async fn money_goes_to_the_account_that_was_approved_when_it_was_asked_for() {
     let first = text(&merchant.withdraw(&ana).await.expect(201)["withdrawal_id"]);
     let changed = merchant.patch(&recipient, &json!({"bank_account": {"conta": "66666"}})).await.expect(200);
     assert_eq!([&changed["status"], &changed["bank_account_review"]], ["active", "pending"]);
-    // Whoever decides sees where each goes: the withdrawal to the old account, and the new one as an item of its own.
+    // Whoever decides sees where each goes: the withdrawal to the old account, and the new one as
+    // an item of its own.
     let waiting = queued().await;
     let [account, withdrawal] = &waiting[..] else { panic!("{waiting:?}") };
     let (account, withdrawal) =
@@ -297,7 +301,8 @@ async fn a_long_list_of_withdrawals_is_whole() {
     assert_eq!(listed, asked);
 }
 
-/// An institution that says what the test has laid ready, and is silent when nothing is left; it keeps what it was asked.
+/// An institution that says what the test has laid ready, and is silent when nothing is left; it
+/// keeps what it was asked.
 #[derive(Clone, Default)]
 struct Institution(Arc<Mutex<Desk>>);
 

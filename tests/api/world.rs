@@ -143,7 +143,8 @@ impl World {
         if of_merchants { self.running.public } else { self.running.operations }
     }
 
-    /// Sends a request as it is: to the operations' listener when the path is theirs. The answer must be as it is described.
+    /// Sends a request as it is: to the operations' listener when the path is theirs. The answer
+    /// must be as it is described.
     pub(crate) async fn send(
         &self,
         method: Method,
@@ -238,8 +239,9 @@ impl World {
         accounts_of(&balance)
     }
 
-    /// What the laws of the books say, seen from outside: debits equal credits, mirrors mirror, claims are not negative, what is
-    /// given away is received, fees are commission, and each ledger's entries add up to its accounts.
+    /// What the laws of the books say, seen from outside: debits equal credits, mirrors mirror,
+    /// claims are not negative, what is given away is received, fees are commission, and each
+    /// ledger's entries add up to its accounts.
     pub(crate) async fn check_books(&self) {
         let balance = self.ops_get("/ops/trial-balance").await.expect(200);
         assert_eq!(balance["balanced"], true, "{balance}");
@@ -309,8 +311,8 @@ impl World {
         assert_eq!(sums, expected, "{ledger}");
     }
 
-    /// All that a refused request must leave as it was. Drafts that nobody decided on are submitted before, so that nothing else
-    /// moves meanwhile.
+    /// All that a refused request must leave as it was. Drafts that nobody decided on are submitted
+    /// before, so that nothing else moves meanwhile.
     pub(crate) async fn trace(&self, merchants: &[&Merchant<'_>]) -> Trace {
         let trial_balance = self.ops_get("/ops/trial-balance").await.expect(200);
         let (mut balances, mut recipients) = (Vec::new(), Vec::new());
@@ -480,7 +482,8 @@ fn accounts_of(balance: &Value) -> BTreeMap<(String, String), i64> {
         .collect()
 }
 
-/// One name for both accounts of a mirrored pair: the owner's and the platform's, or what one owes and what the other is owed.
+/// One name for both accounts of a mirrored pair: the owner's and the platform's, or what one owes
+/// and what the other is owed.
 fn mirror_of(ledger: &str, account: &str) -> Option<String> {
     let of_platform = |prefix: &str| {
         let (owner, part) = account.strip_prefix(prefix)?.split_once(':')?;

@@ -1,4 +1,4 @@
-//! Callers that charge until they are told to stop, and remember in order what was acknowledged.
+//! Callers that charge until the test stops them, and remember in order what was acknowledged.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};

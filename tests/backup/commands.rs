@@ -42,7 +42,8 @@ pub(crate) async fn backup_without_token(data: &Path, copies: &Path) -> Result<S
     run(Command::new(BINARY).args(["backup", "--data"]).arg(data).arg("--out").arg(copies)).await
 }
 
-/// A restore with the master key of `original`, which is then put beside the data, as the command says.
+/// A restore with the master key of `original`, which is then put beside the data, as the command
+/// says.
 pub(crate) async fn restore(
     copies: &Path,
     data: &Path,
@@ -97,8 +98,9 @@ pub(crate) fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// Adds a merchant whose name is changed so many times, one block a time: a journal of many blocks. Made in a thread with a runtime of
-/// its own, so that nothing has the folder open when this is over.
+/// Adds a merchant whose name is changed so many times, one block a time: a journal of many blocks.
+/// Made in a thread with a runtime of its own, so that nothing has the folder open when this is
+/// over.
 pub(crate) fn fill(data: &Path, changes: u64) {
     let data = data.to_path_buf();
     let work = move || {

@@ -1,5 +1,6 @@
-//! Backups of the real server, and what is restored from them: made while callers charge, cut, damaged, killed in the middle, continued
-//! with a second copy; and the books that come out are the books that went in.
+//! Backups of the real server, and what is restored from them: made while callers charge, cut,
+//! damaged, killed in the middle, continued with a second copy; and the books that come out are the
+//! books that went in.
 
 #![allow(clippy::unwrap_used)]
 

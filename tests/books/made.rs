@@ -1,4 +1,5 @@
-//! Records made by hand, also for what has no way from outside: every line of the accounting manual, and so every account.
+//! Records made by hand, also for what has no way from outside: every line of the accounting
+//! manual, and so every account.
 
 use actors::store::Sequence;
 use centavo::export::{Exporter, Out, Request};
@@ -124,7 +125,8 @@ pub(crate) fn id(low: u128) -> ObjectId {
     ObjectId(0x019B_796E_4D24_8000_8000_0000_0000_0000 | low)
 }
 
-/// The Records that open the merchant and the recipient, then those of the manual, each with its time of booking.
+/// The Records that open the merchant and the recipient, then those of the manual, each with its
+/// time of booking.
 pub(crate) fn manual() -> Vec<(i64, Record)> {
     let mut records: Vec<_> = opened().into_iter().map(|record| (BEGIN_MS, record)).collect();
     records.extend((0..).zip(MANUAL).map(|(place, entries)| (BEGIN_MS + place * STEP_MS, posted(place, entries))));
@@ -152,7 +154,8 @@ pub(crate) fn opened() -> [Record; 2] {
         .map(|event| Decision::of(event).into_record(M, 1, Timestamp(BEGIN_MS)))
 }
 
-/// One Record of the manual, asked for by an operator with a name that must not get out of its line.
+/// One Record of the manual, asked for by an operator with a name that must not get out of its
+/// line.
 fn posted(place: i64, entries: Entries) -> Record {
     let entries = entries.iter().map(|(ledger, postings)| {
         let postings = postings.iter().map(|(account, amount)| {

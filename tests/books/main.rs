@@ -1,5 +1,6 @@
-//! Exports and reports, held against the programs that read them and against what the server says of the same books: bean-check, hledger
-//! and ledger accept them and come to our balances, account by account; a centavo that was moved is caught; names inject nothing.
+//! Exports and reports, held against the programs that read them and against what the server says
+//! of the same books: bean-check, hledger and ledger accept them and come to our balances, account
+//! by account; a centavo that was moved is caught; names inject nothing.
 //!
 //! A program that is not installed is named and passed over, unless `CENTAVO_CONFORMANCE=required`.
 
@@ -64,7 +65,8 @@ async fn the_programs_come_to_the_balances_that_the_server_tells() {
     }
 }
 
-/// The file with a centavo put on one posting of its first transaction, and with a centavo moved there from one posting to another.
+/// The file with a centavo put on one posting of its first transaction, and with a centavo moved
+/// there from one posting to another.
 fn with_a_centavo_moved(text: &str) -> Vec<String> {
     let Some(transaction) = text.split("\n\n").find(|block| block.contains("sequence: ")) else { return Vec::new() };
     let raised = |line: &str, by: i64| -> Option<String> {
@@ -302,8 +304,8 @@ async fn nothing_of_a_person_and_no_hostile_name_is_in_an_export() {
     }
 }
 
-/// Every account of the chart, the two months that the Records cross, days in Sao Paulo, and an operator with a name that tries to get out
-/// of its line.
+/// Every account of the chart, the two months that the Records cross, days in Sao Paulo, and an
+/// operator with a name that tries to get out of its line.
 #[test]
 fn the_programs_accept_every_line_of_the_manual() {
     let records = made::manual();
@@ -449,7 +451,8 @@ fn files_have_their_names_when_they_are_whole() {
     assert_eq!(files(folder.path()), [("all.csv".into(), "after".to_owned())]);
 }
 
-/// Every file's path carries the days that were asked for, so that a month's export leaves those of others as they are.
+/// Every file's path carries the days that were asked for, so that a month's export leaves those of
+/// others as they are.
 #[test]
 fn the_export_of_a_month_leaves_that_of_another() {
     let folder = tempfile::tempdir().unwrap();

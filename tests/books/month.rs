@@ -1,4 +1,5 @@
-//! A month of a merchant's life, over HTTP: every event of the accounting manual that can come from outside.
+//! A month of a merchant's life, over HTTP: every event of the accounting manual that can come from
+//! outside.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -11,8 +12,9 @@ use crate::world::{
 pub(crate) const HOSTILE: [&str; 3] =
     ["\"; include \"/etc/passwd", "=cmd('calc')!A0", "Ana | * ! ; @ 2026-01-01 open Assets:Gift BRL"];
 
-/// What happens, a line a step; `ana` and `bia` are recipients, `ana=1000` is a split or what is taken back of one, and a refund or a
-/// dispute is of the last charge that was paid. One more event is one more line here, and one arm in [`Shop::step`].
+/// What happens, a line a step; `ana` and `bia` are recipients, `ana=1000` is a split or what is
+/// taken back of one, and a refund or a dispute is of the last charge that was paid. One more event
+/// is one more line here, and one arm in [`Shop::step`].
 const MONTH: &[&str] = &[
     "pix 80.00 ana=1000",
     "pix 12.34",
@@ -33,7 +35,8 @@ const MONTH: &[&str] = &[
     "card 900000 bia=899999",
     "pix 400.00 bia=1",
     "days 2",
-    // What is taken back is paid from Available by whoever has the money already, else from what is pending of that split.
+    // What is taken back is paid from Available by whoever has the money already, else from what is
+    // pending of that split.
     "card 10000 ana=2000 bia=1500",
     "anticipate ana 2",
     "refund 4000 ana=800 bia=500",
@@ -65,8 +68,9 @@ const MONTH: &[&str] = &[
     "unpaid 10.00",
 ];
 
-/// The lines of the accounting manual that post, each with the fact that it is and a posting that only it has: whose ledger, which side,
-/// and the account. A withdrawal that the bank returns is left out, for nobody can say so from outside: see `made`.
+/// The lines of the accounting manual that post, each with the fact that it is and a posting that
+/// only it has: whose ledger, which side, and the account. A withdrawal that the bank returns is
+/// left out, for nobody can say so from outside: see `made`.
 pub(crate) const EVENTS: &[(&str, &str, &str)] = &[
     ("card captured", "card_captured", "M credit Income:Sales:Card"),
     ("card captured with splits", "card_captured", "R credit Income:Splits:Card"),
@@ -186,7 +190,7 @@ impl Shop<'_> {
         &self.recipients[usize::from(name == "bia")]
     }
 
-    /// `ana=1000`
+    /// The recipient and the amount of a word such as `ana=1000`.
     fn split(&self, split: &str) -> (&str, i64) {
         let (name, amount) = split.split_once('=').unwrap();
         (self.recipient(name), amount.parse().unwrap())

@@ -1,4 +1,5 @@
-//! The three programs that read the exports: what they accept, what they find wrong, and the balances that they come to.
+//! The three programs that read the exports: what they accept, what they find wrong, and the
+//! balances that they come to.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -23,7 +24,8 @@ const TOOLS: [Tool; 3] = [
     Tool { program: "ledger", install: "apt-get install ledger", format: Format::Ledger },
 ];
 
-/// The programs that are here. One that is not is named; with `CENTAVO_CONFORMANCE=required` that is a failure.
+/// The programs that are here. One that is not is named; with `CENTAVO_CONFORMANCE=required` that
+/// is a failure.
 pub(crate) fn tools() -> Vec<Tool> {
     let (here, missing): (Vec<_>, Vec<_>) = TOOLS.into_iter().partition(|tool| tool.found().is_some());
     let missing: Vec<_> = missing.iter().map(|tool| format!("{} ({})", tool.program, tool.install)).collect();
@@ -64,8 +66,8 @@ impl Tool {
         if output.status.success() { Ok(()) } else { Err(said) }
     }
 
-    /// The balances that the program comes to. bean-check prints none: of a file that it accepts, the last ones that it was told to
-    /// compare with its own.
+    /// The balances that the program comes to. bean-check prints none: of a file that it accepts,
+    /// the last ones that it was told to compare with its own.
     pub(crate) fn balances(self, file: &Path) -> Balances {
         let output = match self.format {
             Format::Beancount => return asserted(file),

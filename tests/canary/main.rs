@@ -1,7 +1,8 @@
-//! Secrets that are like no others go through every path that takes them, the failing ones too; then all that the server wrote anywhere
-//! is searched for them, in every form that a program is likely to give them: the data folder's bytes, standard output and error at
-//! the finest level, the metrics, and every answer. A key and a webhook secret stand once in the answer that made them; nothing else is
-//! found.
+//! Secrets that are like no others go through every path that takes them, the failing ones too;
+//! then all that the server wrote anywhere is searched for them, in every form that a program is
+//! likely to give them: the data folder's bytes, standard output and error at the finest level, the
+//! metrics, and every answer. A key and a webhook secret stand once in the answer that made them;
+//! nothing else is found.
 
 #![allow(clippy::unwrap_used)]
 
@@ -89,7 +90,8 @@ impl Caller<'_> {
             .await
     }
 
-    /// Sends a body that is too large. The server may stop reading before its end, so this is no client's usual way.
+    /// Sends a body that is too large. The server may stop reading before its end, so this is no
+    /// client's usual way.
     async fn send_too_much(&self, path: &str, authorization: &str, body: String) {
         let address = self.server.public.trim_start_matches("http://").to_owned();
         let head = format!(
@@ -167,7 +169,8 @@ async fn no_secret_stays_anywhere() {
     assert!(found.is_empty(), "{found:#?}");
 }
 
-/// Makes a merchant and keys, and presents keys that are right, wrong, revoked and doubled. Gives a key that opens.
+/// Makes a merchant and keys, and presents keys that are right, wrong, revoked and doubled. Gives a
+/// key that opens.
 async fn keys(caller: &Caller<'_>, secrets: &mut Secrets, run: u32) -> String {
     let merchant =
         json!({"name": "Loja Azul", "document": "12345678909", "split_enabled": true, "cashout_enabled": true});

@@ -44,7 +44,8 @@ impl Needle {
         Self { what, forms, is_short: false }
     }
 
-    /// A few digits: a finding only where no letter, digit, dot, hyphen or colon stands beside them.
+    /// A few digits: a finding only where no letter, digit, dot, hyphen or colon stands beside
+    /// them.
     pub(crate) fn code(what: &'static str, digits: &str) -> Self {
         Self { what, forms: vec![("as it is", digits.as_bytes().to_vec())], is_short: true }
     }
@@ -67,7 +68,8 @@ impl<'a> Search<'a> {
         Self { by_start }
     }
 
-    /// Everything that is found in some bytes: what it is, in which form, and what stands around it.
+    /// Everything that is found in some bytes: what it is, in which form, and what stands around
+    /// it.
     pub(crate) fn of_all(&self, bytes: &[u8]) -> Vec<String> {
         let mut found = Vec::new();
         for at in 0..bytes.len().saturating_sub(1) {

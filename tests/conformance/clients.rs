@@ -1,4 +1,5 @@
-//! Clients that generators make from the description of the interface: nothing of it may be left out, and what they read is typed.
+//! Clients that generators make from the description of the interface: nothing of it may be left
+//! out, and what they read is typed.
 
 use std::path::Path;
 use std::process::Command;

@@ -1,6 +1,8 @@
-//! CPF and CNPJ beside `python-stdnum`: ten thousand documents and near misses, generated here, judged by both.
+//! CPF and CNPJ beside `python-stdnum`: ten thousand documents and near misses, generated here,
+//! judged by both.
 //!
-//! Get it with `python3 -m pip install 'python-stdnum>=2.1'`; `CENTAVO_PYTHON` names another interpreter than `python3`.
+//! Get it with `python3 -m pip install 'python-stdnum>=2.1'`; `CENTAVO_PYTHON` names another
+//! interpreter than `python3`.
 
 use std::io::{Read as _, Write as _};
 use std::process::{Command, Stdio};
@@ -24,7 +26,8 @@ fn documents_are_judged_as_by_python_stdnum() {
             None => ("neither", 2),
         };
         counts[place] += 1;
-        // The one difference: characters that are all equal have right check digits, and are nobody's document.
+        // The one difference: a document of equal characters has right check digits, and
+        // belongs to no person.
         let is_one_character = document.bytes().all(|byte| byte == document.as_bytes()[0]);
         let expected = if is_one_character { "neither" } else { verdict };
         assert_eq!(ours, expected, "{document}");
@@ -64,7 +67,8 @@ fn missing(what: &str) -> Option<Vec<String>> {
     None
 }
 
-/// Valid documents of both kinds, and the same with one character changed, two exchanged, one more or one less.
+/// Valid documents of both kinds, and the same with one character changed, two exchanged, one more
+/// or one less.
 fn documents() -> Vec<String> {
     let mut random = Random(0x5EED);
     let mut documents: Vec<String> =

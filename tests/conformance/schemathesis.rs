@@ -1,5 +1,6 @@
-//! A fuzzer reads the description of the interface and sends what it allows and what it forbids: nothing may fail inside, every answer
-//! must be as described, and what is forbidden must be refused.
+//! A fuzzer reads the description of the interface and sends what it allows and what it forbids:
+//! nothing may fail inside, every answer must be as described, and what is forbidden must be
+//! refused.
 
 use std::time::Duration;
 
@@ -12,9 +13,9 @@ use crate::tool;
 /// How long one listener may be tried; both are tried at once.
 const PATIENCE: Duration = Duration::from_secs(1_800);
 
-/// What is not held against the service: the description can't say it all. Whether a document or a card number has its check digits,
-/// whether an id names an object, and whether its state allows what is asked stands in no schema, so a request that keeps to its
-/// schema may be refused.
+/// What is not held against the service: the description can't say it all. Whether a document or a
+/// card number has its check digits, whether an id names an object, and whether its state allows
+/// what is asked stands in no schema, so a request that keeps to its schema may be refused.
 const EXCLUDED: &str = "positive_data_acceptance";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -48,7 +49,8 @@ async fn fuzz(mut command: std::process::Command, server: &Server, base: &str, p
     command.args(["--header", &format!("Authorization: Bearer {credential}")]);
     command.args(["--phases", "examples,coverage,fuzzing,stateful", "--checks", "all", "--exclude-checks", EXCLUDED]);
     command.args(["--max-examples", &examples.to_string(), "--seed", &seed.to_string()]);
-    // The credential is the one given: another made up beside it would be refused before anything else is looked at.
+    // The credential is the one given: another made up beside it would be refused before anything
+    // else is looked at.
     command.args(["--generation-with-security-parameters", "false", "--generation-database", "none"]);
     // One worker each: in several threads Python 3.11 fails now and then inside its own `ast`.
     command.args(["--workers", "1", "--request-timeout", "20", "--continue-on-failure", "--no-color"]);

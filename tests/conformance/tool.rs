@@ -4,7 +4,8 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-/// Python with the packages of `requirements.txt`: `CENTAVO_PYTHON`, or what the system has. None when it can't load a package.
+/// Python with the packages of `requirements.txt`: `CENTAVO_PYTHON`, or what the system has. None
+/// when it can't load a package.
 pub(crate) fn python(package: &str) -> Option<Command> {
     let program = std::env::var_os("CENTAVO_PYTHON").map_or_else(|| "python3".into(), PathBuf::from);
     // A relative path is of the folder that the tests run in, wherever the program is started.
@@ -42,7 +43,8 @@ fn found(loaded: std::io::Result<Output>, what: &str) -> bool {
     is_there
 }
 
-/// Runs a program; what it wrote on both streams, and whether it was content. One that takes longer than this is killed, and failed.
+/// Runs a program; what it wrote on both streams, and whether it was content. One that takes longer
+/// than this is killed, and failed.
 pub(crate) fn run(mut command: Command, within: Duration) -> Result<String, String> {
     let log = tempfile::NamedTempFile::new().unwrap();
     let both = std::fs::OpenOptions::new().append(true).open(log.path()).unwrap();

@@ -42,7 +42,8 @@ async fn until(what: &str, is_so: impl Fn() -> bool) {
     }
 }
 
-/// How far webhooks were delivered is durable within seconds, so that a kill repeats those of the last seconds and no others.
+/// How far webhooks were delivered is durable within seconds, so that a kill repeats those of the
+/// last seconds and no others.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_kill_repeats_no_webhook_of_long_ago() {
     let folder = tempfile::tempdir().unwrap();
@@ -57,7 +58,8 @@ async fn a_kill_repeats_no_webhook_of_long_ago() {
     until("the first events", || count() >= 20).await;
     let long_ago: BTreeSet<String> = heard.lock().unwrap().iter().cloned().collect();
     let kept_bytes = || std::fs::metadata(folder.path().join("cursors")).unwrap().len();
-    // Each time the progress of later events is on the disk, it has that of the earlier ones as well.
+    // Each time the progress of later events is on the disk, it has that of the earlier ones as
+    // well.
     for _ in 0..3 {
         let (before, kept) = (count(), kept_bytes());
         callers.charge(&server, 4, 12).await;
@@ -77,7 +79,8 @@ async fn a_kill_repeats_no_webhook_of_long_ago() {
     must_verify(folder.path()).unwrap();
 }
 
-/// More idle connections than files may be open: the process lives, charges go on, and the index is written.
+/// More idle connections than files may be open: the process lives, charges go on, and the index is
+/// written.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn idle_connections_do_not_take_the_files_of_the_store() {
     let own = getrlimit(Resource::Nofile);

@@ -1,9 +1,9 @@
-//! The server is killed, or its machine loses power, under concurrent load, again and again. An independent log of what it
-//! acknowledged, kept by the callers, is then held against what it knows: nothing acknowledged is missing, nothing is there twice,
-//! and the whole journal verifies.
+//! The server is killed, or its machine loses power, under concurrent load, again and again. An
+//! independent log of what it acknowledged, kept by the callers, is then held against what it
+//! knows: nothing acknowledged is missing, nothing is there twice, and the whole journal verifies.
 //!
-//! `CENTAVO_KILLS=n` and `CENTAVO_CUTS=n` run more rounds; `CENTAVO_CRASH_SEED=s` begins with another seed. The seed decides when the
-//! end comes and what the disk kept; the rest is timing.
+//! `CENTAVO_KILLS=n` and `CENTAVO_CUTS=n` run more rounds; `CENTAVO_CRASH_SEED=s` begins with
+//! another seed. The seed decides when the end comes and what the disk kept; the rest is timing.
 
 #![allow(clippy::unwrap_used)]
 
@@ -48,7 +48,8 @@ async fn nothing_acknowledged_is_lost_or_doubled_by_power_cuts() {
     println!("{rounds} power cuts: {told}");
 }
 
-/// Payouts, cycles of a subscription and webhooks are at stake as well as charges: kills and power cuts by turns.
+/// Payouts, cycles of a subscription and webhooks are at stake as well as charges: kills and power
+/// cuts by turns.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_payout_is_sent_twice_and_no_event_lost() {
     let folder = tempfile::tempdir().unwrap();
@@ -105,7 +106,8 @@ async fn mix_and_crash(folder: &Path, shim: &Shim, rounds: u64) -> Result<String
     Ok(mixed.summary())
 }
 
-/// Under a disk that says that it has written, and has not, the same rounds must fail: this harness can see a lost charge.
+/// Under a disk that says that it has written, and has not, the same rounds must fail: this harness
+/// can see a lost charge.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_disk_that_lies_is_found_out() {
     let folder = tempfile::tempdir().unwrap();
@@ -114,7 +116,8 @@ async fn a_disk_that_lies_is_found_out() {
     println!("found out: {}", found.expect_err("forty power cuts on a disk that lies lose something"));
 }
 
-/// A journal in the layout of the first release, in one database and without an anchor, is converted whatever ends the process meanwhile.
+/// A journal in the layout of the first release, in one database and without an anchor, is
+/// converted whatever ends the process meanwhile.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_older_folder_is_converted_whatever_ends_it() {
     let folder = tempfile::tempdir().unwrap();
@@ -155,7 +158,8 @@ fn as_in_the_first_release(data: &Path) -> std::io::Result<()> {
     std::fs::remove_file(data.join("anchor"))
 }
 
-/// Rounds of load, crash, restart and reckoning in one folder. Gives what was told, or the first promise that was broken.
+/// Rounds of load, crash, restart and reckoning in one folder. Gives what was told, or the first
+/// promise that was broken.
 async fn crash_again_and_again(folder: &Path, shim: Option<&Shim>, rounds: u64) -> Result<String, String> {
     let data = folder.join("data");
     std::fs::create_dir_all(&data).map_err(|error| error.to_string())?;
@@ -181,7 +185,8 @@ async fn crash_again_and_again(folder: &Path, shim: Option<&Shim>, rounds: u64) 
     Ok(callers.summary())
 }
 
-/// Load, and a kill; every other time of a server that was told to stop a moment before, and keeps its snapshots.
+/// Load, and a kill; every other time of a server that was told to stop a moment before, and keeps
+/// its snapshots.
 async fn end_under_load(server: &Server, callers: &mut Callers, chance: &mut Chance) {
     let life = Duration::from_millis(50 + chance.below(450));
     let grace = Duration::from_millis(chance.below(60));

@@ -1,6 +1,7 @@
-//! Everything that moves money, at once: PIX in, withdrawals, anticipation, cashouts, refunds with take-backs, a subscription that
-//! bills by the clock, and webhooks. Callers keep their own log, the sandbox's institution its own record of what it sent, and a
-//! receiver what it was told; after every crash the three are held against the service.
+//! Everything that moves money, at once: PIX in, withdrawals, anticipation, cashouts, refunds with
+//! take-backs, a subscription that bills by the clock, and webhooks. Callers keep their own log,
+//! the sandbox's institution its own record of what it sent, and a receiver what it was told; after
+//! every crash the three are held against the service.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -26,7 +27,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// What a webhook said: its event's id, then the body's bytes.
 type Received = Arc<Mutex<BTreeMap<String, Bytes>>>;
 
-/// A receiver of webhooks that outlives the server. Now and then it fails an event's first try, so that it is told again.
+/// A receiver of webhooks that outlives the server. Now and then it fails an event's first try, so
+/// that the server delivers the event again.
 pub(crate) struct Receiver {
     address: SocketAddr,
     received: Received,
@@ -95,7 +97,8 @@ pub(crate) struct Mixed {
 }
 
 impl Mixed {
-    /// Opens a merchant with two active recipients, a key whose webhooks go to `receiver`, and a daily subscription.
+    /// Opens a merchant with two active recipients, a key whose webhooks go to `receiver`, and a
+    /// daily subscription.
     pub(crate) async fn open(server: &Server, receiver: Receiver) -> Result<Self, String> {
         let client = client();
         let merchant =
@@ -184,10 +187,11 @@ impl Mixed {
         })
     }
 
-    /// Asks again, with the same keys, for what was not answered, and for a part of what was: it gives the same. Before a day is over,
-    /// as keys are kept so long.
+    /// Asks again, with the same keys, for what was not answered, and for a part of what was: it
+    /// gives the same. Before a day is over, as keys are kept so long.
     pub(crate) async fn recall(&mut self, server: &Server) -> Result<(), String> {
-        // A charge whose acquirer was being asked when the end came is found by the reconciliation, 60 seconds later.
+        // A charge whose acquirer was being asked when the end came is found by the reconciliation,
+        // 60 seconds later.
         operate(&self.client, server, "/ops/sandbox/clock", &json!({"advance_seconds": 130})).await?;
         for ask in std::mem::take(&mut self.unknown) {
             let answer = send(&self.client, &server.public, &server.operations, &self.api_key, &ask).await;
@@ -302,7 +306,8 @@ impl Mixed {
                 let missing: Vec<_> = (1..=total).filter(|number| !numbers.contains(number)).take(20).collect();
                 return Err(format!("of {total} events these have not arrived: {missing:?}"));
             }
-            // A try that failed is due five seconds later, and then five minutes, on the sandbox clock.
+            // A try that failed is due five seconds later, and then five minutes, on the sandbox
+            // clock.
             operate(&self.client, server, "/ops/sandbox/clock", &json!({"advance_seconds": 60})).await?;
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
@@ -370,7 +375,8 @@ fn any_ask(number: u64, recipients: &[String], chance: &mut Chance) -> Ask {
     Ask { by_operator: false, path, body, key: format!("mixed-{number}") }
 }
 
-/// What follows from an answer: a code is paid, a withdrawal or a refund is decided, a paid charge is refunded.
+/// What follows from an answer: a code is paid, a withdrawal or a refund is decided, a paid charge
+/// is refunded.
 fn follow_up(told: &Told, chance: &mut Chance) -> Option<Ask> {
     let then =
         |by_operator, path: String, body| Some(Ask { by_operator, path, body, key: format!("{}-then", told.ask.key) });
@@ -397,7 +403,8 @@ fn follow_up(told: &Told, chance: &mut Chance) -> Option<Ask> {
     None
 }
 
-/// Sends a request: its answer when it was carried out, none when it surely was not, an error when nobody knows.
+/// Sends a request: its answer when it was carried out, none when it surely was not, an error when
+/// nobody knows.
 async fn send(
     client: &Client,
     public: &str,

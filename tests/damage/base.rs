@@ -97,7 +97,8 @@ async fn reckon(server: &Server, merchants: &mut [Callers]) -> Result<(), String
     Ok(())
 }
 
-/// The books after, within and before two last blocks of one Record each: a PIX charge and its payment.
+/// The books after, within and before two last blocks of one Record each: a PIX charge and its
+/// payment.
 async fn three_books(server: &Server, merchants: &[Callers]) -> Result<[Books; 3], String> {
     let callers = &merchants[0];
     let post = async |path: &str, body: Value| -> Result<Value, String> {

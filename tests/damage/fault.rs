@@ -11,7 +11,7 @@ use crate::harness::cut::Chance;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Part {
     Journal,
-    /// What a folder of the journal ends with, once it is closed.
+    /// The file beside a closed segment that says what it holds and where it ends.
     Closing,
     State,
     /// What is derived from the journal and kept in files.
@@ -208,7 +208,8 @@ fn used_blocks(content: &[u8]) -> Vec<u64> {
     blocks.filter(|(_, block)| block.iter().any(|byte| *byte != 0)).map(|(number, _)| number).collect()
 }
 
-/// A block of those that are used; the last ones and the first more often, for there a file tells what is in it.
+/// A block of those that are used; the last ones and the first more often, for there a file tells
+/// what is in it.
 fn choose_block(used: &[u64], chance: &mut Chance) -> u64 {
     let all = used.len() as u64;
     let place = match chance.below(10) {

@@ -1,9 +1,11 @@
-//! A data folder is damaged behind the server's back, one fault at a time. Whatever the fault, the server either refuses to start and
-//! says which file it is and what to do, or serves exactly what it had acknowledged. Never a wrong balance, never a journal that is
-//! silently shorter: at most the last two blocks may be missing, and then everything is as it was before them.
+//! A data folder is damaged behind the server's back, one fault at a time. Whatever the fault, the
+//! server either refuses to start and says which file it is and what to do, or serves exactly what
+//! it had acknowledged. Never a wrong balance, never a journal that is silently shorter: at most
+//! the last two blocks may be missing, and then everything is as it was before them.
 //!
-//! `CENTAVO_FAULTS=n` runs more faults; `CENTAVO_FAULT_SEED=s` begins with another seed, so that with one fault a failing seed runs
-//! alone. The seed decides what happens to which part of which file; the folder itself is made anew each time.
+//! `CENTAVO_FAULTS=n` runs more faults; `CENTAVO_FAULT_SEED=s` begins with another seed, so that
+//! with one fault a failing seed runs alone. The seed decides what happens to which part of which
+//! file; the folder itself is made anew each time.
 
 #![allow(clippy::unwrap_used)]
 
@@ -168,7 +170,8 @@ async fn held_against(base: &Base, server: &Server, chance: &mut Chance) -> Resu
     }
 }
 
-/// A refusal to start is an error of the program, not a panic, and its last line names a file or folder and the way out.
+/// A refusal to start is an error of the program, not a panic, and its last line names a file or
+/// folder and the way out.
 fn explained(refused: &Refused, data: &Path) -> Result<Outcome, String> {
     let status = refused.status.ok_or_else(|| refused.to_string())?;
     let line = refused.said.lines().last().unwrap_or_default();
@@ -187,7 +190,8 @@ fn names_a_file(line: &str, data: &Path) -> bool {
 /// What an operator can do, in the words of the errors.
 const WAYS_OUT: [&str; 4] = ["restore the last backup", "put the file back", "delete it", "use a newer release"];
 
-/// Whether `verify` finds the folder whole. Then all Records must be there; else it must say where it broke.
+/// Whether `verify` finds the folder whole. Then all Records must be there; else it must say where
+/// it broke.
 fn verified(base: &Base, data: &Path) -> Result<bool, String> {
     let verified = verify(data);
     let (out, error) = (String::from_utf8_lossy(&verified.stdout), String::from_utf8_lossy(&verified.stderr));

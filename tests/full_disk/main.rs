@@ -1,8 +1,10 @@
-//! The disk fills up under load. Commands are then refused with 503 before the store is touched, reads go on, and service resumes by
-//! itself when there is room again. A server that is killed on a full disk starts again, at worst once its ballast is deleted. Nothing
-//! that was acknowledged is lost.
+//! The disk fills up under load. Commands are then refused with 503 before the store is touched,
+//! reads go on, and service resumes by itself when there is room again. A server that is killed on
+//! a full disk starts again, at worst once its ballast is deleted. Nothing that was acknowledged is
+//! lost.
 //!
-//! The disk is a file system in memory, which only who may mount can make: the super-user, or whoever may make a name space of users.
+//! The disk is a file system in memory, which only who may mount can make: the super-user, or
+//! whoever may make a name space of users.
 
 #![allow(clippy::unwrap_used)]
 
@@ -50,7 +52,8 @@ async fn a_full_disk_loses_nothing_and_stops_no_reader() {
 
 async fn fill_and_free(disk: &SmallDisk) -> Result<(), String> {
     let data = disk.folder("data");
-    // One folder: the database cannot open a closed one again on a disk without a single free byte (docs/operating.md, Full disk).
+    // One segment: the database cannot open a closed one again on a disk without a single free byte
+    // (docs/operating.md, Full disk).
     let launch = Launch::on(&data).with("CENTAVO_BALLAST_BYTES", (64 << 20).to_string());
     let launch = launch.with("CENTAVO_SEGMENT_BYTES", (1_u64 << 30).to_string());
     let mut server = Server::start(&launch).await?;
@@ -58,7 +61,8 @@ async fn fill_and_free(disk: &SmallDisk) -> Result<(), String> {
     merchants[0].charge(&server, CALLERS, 200).await;
     merchants[0].reckon(&server).await?;
 
-    // The server itself finds the disk full: nothing fails, commands are refused, reads go on, and it resumes by itself.
+    // The server itself finds the disk full: nothing fails, commands are refused, reads go on, and
+    // it resumes by itself.
     merchants[0].charge_during(&server, CALLERS, disk.fill()).await;
     let books = full(&server, &merchants).await?;
     disk.free();
@@ -127,7 +131,8 @@ async fn resumed(server: &Server, callers: &Callers) -> Result<(), String> {
     }
 }
 
-/// Starts on a full disk; where that needs room, the refusal names the ballast, and without it the start succeeds.
+/// Starts on a full disk; where that needs room, the refusal names the ballast, and without it the
+/// start succeeds.
 async fn restarted(launch: &Launch<'_>, data: &Path) -> Result<Server, String> {
     let refused = match Server::start(launch).await {
         Ok(server) => return Ok(server),

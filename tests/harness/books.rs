@@ -1,4 +1,5 @@
-//! Everything that a server says of the books of some merchants, page by page, to be held against what it says later.
+//! Everything that a server says of the books of some merchants, page by page, to be held against
+//! what it says later.
 
 use std::collections::BTreeMap;
 
@@ -65,9 +66,10 @@ impl Books {
         Ok(books)
     }
 
-    /// Holds a server against these books: the trial balance, every balance and the first page of every list; of the further pages one in
-    /// three, and so many charges, taken by chance. Gives what the server could not say, and said so; anything else that it does not say
-    /// as before is an error.
+    /// Holds a server against these books: the trial balance, every balance and the first page of
+    /// every list; of the further pages one in three, and so many charges, taken by chance. Gives
+    /// what the server could not say, and said so; anything else that it does not say as before is
+    /// an error.
     pub(crate) async fn check(
         &self,
         server: &Server,

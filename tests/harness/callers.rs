@@ -1,4 +1,5 @@
-//! Callers and their own log: what they asked for, under which idempotency key, and what they were told.
+//! Callers and their own log: what they asked for, under which idempotency key, and what they were
+//! told.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -97,7 +98,8 @@ impl Callers {
         Ok(callers)
     }
 
-    /// Charges from so many callers at once; after `life` the end comes, and whoever has no answer by then does not know.
+    /// Charges from so many callers at once; after `life` the end comes, and whoever has no answer
+    /// by then does not know.
     pub(crate) async fn charge_until(&mut self, server: &Server, callers: usize, life: Duration, end: impl FnOnce()) {
         let life = async {
             tokio::time::sleep(life).await;
@@ -128,7 +130,7 @@ impl Callers {
         self.note(tasks).await;
     }
 
-    /// Callers that go on until they are told to end, or the keys have reached `last`.
+    /// Callers that go on until `ending` is set, or the keys have reached `last`.
     fn callers(&self, server: &Server, callers: usize, last: u64, ending: &Arc<AtomicBool>) -> Vec<JoinHandle<Log>> {
         let calling = (0..callers).map(|_| {
             let (client, ending, keys) = (self.client.clone(), Arc::clone(ending), Arc::clone(&self.keys));
@@ -170,12 +172,14 @@ impl Callers {
         }
     }
 
-    /// Holds the log against the server: first what was acknowledged, then, with the same keys, what was not.
+    /// Holds the log against the server: first what was acknowledged, then, with the same keys,
+    /// what was not.
     pub(crate) async fn reckon(&mut self, server: &Server) -> Result<(), String> {
         for told in &self.told[self.reckoned..] {
             self.check_charge(server, told).await?;
         }
-        // A charge whose acquirer was being asked when the end came is found by the reconciliation, 60 seconds later.
+        // A charge whose acquirer was being asked when the end came is found by the reconciliation,
+        // 60 seconds later.
         operate(&self.client, server, "/ops/sandbox/clock", &json!({"advance_seconds": 61})).await?;
         self.unanswered += self.unknown.len() as u64;
         for ask in std::mem::take(&mut self.unknown) {
@@ -214,7 +218,8 @@ impl Callers {
         self.unknown.len()
     }
 
-    /// Repeats a request that was acknowledged since the last reckoning, chosen by `number`; false when there was no clear answer.
+    /// Repeats a request that was acknowledged since the last reckoning, chosen by `number`; false
+    /// when there was no clear answer.
     pub(crate) async fn repeat(&self, server: &Server, number: u64) -> Result<bool, String> {
         let recent = &self.told[self.reckoned..];
         let told = &recent[usize::try_from(number % recent.len() as u64).unwrap_or_default()];
@@ -258,7 +263,8 @@ impl Callers {
         let charge: Value = response.json().await.map_err(|error| error.to_string())?;
         let is_paid = charge["status"] == "CONCLUIDA";
         let is_right = match told.ask.kind {
-            // The acquirer of a card that was told as pending is asked later; the books say whether it was.
+            // The acquirer of a card that was told as pending is asked later; the books say whether
+            // it was.
             Kind::Card => is_paid || told.body["status"] == "pending" && charge["status"] == "pending",
             Kind::Pay => is_paid,
             Kind::Pix => is_paid || charge["status"] == "pending",
@@ -344,7 +350,8 @@ fn next_ask(number: u64, is_large: bool, recipients: &[String], to_pay: Option<T
     Ask { kind: Kind::Card, key, path: "/api/card".to_owned(), body, amount }
 }
 
-/// Sends a request; whatever is no clear acknowledgement is unknown, and is asked again later with its key.
+/// Sends a request; whatever is no clear acknowledgement is unknown, and is asked again later with
+/// its key.
 async fn send(client: &Client, base: &str, api_key: &str, ask: &Ask) -> Answer {
     let request = client.post(format!("{base}{}", ask.path)).bearer_auth(api_key).header("Idempotency-Key", &ask.key);
     let response = match request.json(&ask.body).send().await {

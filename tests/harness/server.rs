@@ -14,7 +14,7 @@ use super::cut::Shim;
 /// The operators' token.
 pub(crate) const OPS_TOKEN: &str = "operator-of-the-test";
 
-/// Bytes after which the journal goes on in another folder, so that every test crosses from one to the next.
+/// Bytes of a segment of the journal, few enough for every test to cross from one to the next.
 const SEGMENT_BYTES: &str = "300000";
 
 /// Records after which the index writes a run, so that every test writes several and merges them.
@@ -23,7 +23,8 @@ const RECORDS_PER_RUN: &str = "250";
 /// The ballast, small enough to be copied often.
 const BALLAST_BYTES: &str = "100000";
 
-/// How long the binary may take until it serves, or says why it does not, and until it has ended when told to.
+/// How long the binary may take until it serves, or says why it does not, and until it has ended
+/// when told to.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// How a server is started.
@@ -139,7 +140,7 @@ impl Server {
         self.child.lock().unwrap().id()
     }
 
-    /// SIGKILL.
+    /// Ends the process with SIGKILL, without waiting for it.
     pub(crate) fn kill(&self) {
         self.child.lock().unwrap().kill().expect("a child can be killed");
     }

@@ -1,5 +1,6 @@
-//! Every row of the interface is shown by a test. The rows are named in `rows.txt`; a test says in its doc comment which of them it
-//! shows, and this one looks for a row that no test shows, and for a test that shows what is no row. Nothing is marked by hand.
+//! Every row of the interface is shown by a test. The rows are named in `rows.txt`; a test says in
+//! its doc comment which of them it shows, and this one looks for a row that no test shows, and for
+//! a test that shows what is no row. Nothing is marked by hand.
 
 #![allow(clippy::unwrap_used, reason = "a test that finds nothing to unwrap has failed, and says where")]
 
@@ -29,7 +30,8 @@ fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// The rows that tests say they show, with the tests. A claim stands in the doc comment of a function that is a test.
+/// The rows that tests say they show, with the tests. A claim stands in the doc comment of a
+/// function that is a test.
 fn claims(text: &str) -> Vec<(String, String)> {
     let mut claims = Vec::new();
     let mut doc = String::new();

@@ -1,9 +1,11 @@
-//! Soak test: a mixed load at a steady rate, for as long as one likes. Every few seconds the load pauses: the books must balance and
-//! hold exactly what the callers were told. Open files must not grow with the Records; nor must memory, in a run that is asked for.
+//! Soak test: a mixed load at a steady rate, for as long as one likes. Every few seconds the load
+//! pauses: the books must balance and hold exactly what the callers were told. Open files must not
+//! grow with the Records; nor must memory, in a run that is asked for.
 //!
-//! `CENTAVO_SOAK_MINUTES` (3 or 60) asks for a long run. Without it the test takes half a minute and prints memory without judging it:
-//! caches are not full by then, and how full they are depends on what else the machine does. `CENTAVO_SOAK_RATE` is requests a second.
-//! Latencies are printed, not judged: they are the machine's.
+//! `CENTAVO_SOAK_MINUTES` (3 or 60) asks for a long run. Without it the test takes half a minute
+//! and prints memory without judging it: caches are not full by then, and how full they are depends
+//! on what else the machine does. `CENTAVO_SOAK_RATE` is requests a second. Latencies are printed,
+//! not judged: they are the machine's.
 
 #![allow(clippy::unwrap_used)]
 
@@ -29,8 +31,8 @@ const SAMPLES_MIN: f64 = 10.0;
 /// How long a run is that nobody asked to be longer.
 const MINUTES_DEFAULT: f64 = 0.5;
 
-/// What memory may grow by once it is warm, for good: a constant for the allocator, and for each Record what is really open (codes that
-/// wait to be paid, keys of a day).
+/// What memory may grow by once it is warm, for good: a constant for the allocator, and for each
+/// Record what is really open (codes that wait to be paid, keys of a day).
 const GROWTH_BYTES: f64 = 16.0 * 1024.0 * 1024.0;
 const GROWTH_BYTES_PER_RECORD: f64 = 100.0;
 /// Files that may be open beyond those that were open when it was warm.
@@ -57,7 +59,8 @@ async fn soak(data: &Path) -> Result<(), String> {
     let asked: Option<f64> = std::env::var("CENTAVO_SOAK_MINUTES").ok().map(|text| text.parse().expect("minutes"));
     let minutes = asked.unwrap_or(MINUTES_DEFAULT);
     let rate = setting("CENTAVO_SOAK_RATE").unwrap_or(120).max(1);
-    // Small folders of which few stay open, so that all that may be open is open before it is warm.
+    // Small segments, few of them open: all files that may be open are open before the warm-up
+    // ends.
     let small =
         [("CENTAVO_RECORDS_PER_RUN", "5000"), ("CENTAVO_SEGMENT_BYTES", "50000"), ("CENTAVO_SEGMENTS_OPEN", "3")];
     let launch = small.iter().fold(Launch::on(data), |launch, (name, value)| launch.with(name, *value));
@@ -158,8 +161,8 @@ fn judge_memory(samples: &[Sample]) -> Result<(), String> {
     if grown > allowed { Err(told) } else { Ok(()) }
 }
 
-/// Bytes of memory a second, by Theil and Sen: the median of the slopes between any two samples. Up to a quarter of the samples may lie
-/// anywhere without moving it far.
+/// Bytes of memory a second, by Theil and Sen: the median of the slopes between any two samples. Up
+/// to a quarter of the samples may lie anywhere without moving it far.
 fn slope(samples: &[Sample]) -> f64 {
     let between = |one: &Sample, other: &Sample| {
         (other.memory_bytes as f64 - one.memory_bytes as f64) / (other.seconds - one.seconds)

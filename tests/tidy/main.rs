@@ -167,14 +167,16 @@ fn number(text: &str) -> Option<(&str, &str)> {
     number.starts_with(|letter: char| letter.is_ascii_digit()).then(|| (number, &text[number.len()..]))
 }
 
-/// A text without line breaks and the marks of comments, so that a citation may go over the end of a line.
+/// A text without line breaks and the marks of comments, so that a citation may go over the end of
+/// a line.
 fn unwrapped(text: &str) -> String {
     let marks = |letter: char| matches!(letter, '/' | '!' | '#' | '*') || letter.is_whitespace();
     text.lines().map(|line| line.trim_start_matches(marks).trim_end()).collect::<Vec<_>>().join(" ")
 }
 
-/// The sections of the interface that a text cites: `interface 2.8, 2.13 rule 4`, `interface section 6`, `sections 2.2 and 7`. Section 0 is
-/// one of an actor's state, and a section of an RFC is none of ours.
+/// The sections of the interface that a text cites: `interface 2.8, 2.13 rule 4`, `interface
+/// section 6`, `sections 2.2 and 7`. Section 0 is one of an actor's state, and a section of an RFC
+/// is none of ours.
 fn sections_cited(text: &str) -> Vec<String> {
     let text = unwrapped(text);
     let lower = text.to_ascii_lowercase();
@@ -241,7 +243,8 @@ fn every_citation_leads_to_a_heading() {
     let rows = fs::read_to_string(root().join("tests/interface/rows.txt")).unwrap();
     for row in rows.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
         let (number, _) = number(row).unwrap();
-        // The name of a row may go on with digits, where the section has no sections of its own: `2.13.1`, `7.400-amount`.
+        // The name of a row may go on with digits, where the section has no sections of its own:
+        // `2.13.1`, `7.400-amount`.
         let is_undivided = |outer: &str| !numbers.iter().any(|known| known.starts_with(&format!("{outer}.")));
         let is_within = |(outer, _): (&str, &str)| numbers.contains(outer) && is_undivided(outer);
         let known = numbers.contains(number) || number.rsplit_once('.').is_some_and(is_within);

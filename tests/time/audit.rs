@@ -21,8 +21,9 @@ pub(crate) struct Audit {
     matured: BTreeMap<Promise, i64>,
 }
 
-/// Reads a journal. Booking times never go back, no Record takes effect after it was booked, and no owner's Records take effect out of
-/// order; no money is available before its minute, or more of it than was promised for that minute.
+/// Reads a journal. Booking times never go back, no Record takes effect after it was booked, and no
+/// owner's Records take effect out of order; no money is available before its minute, or more of it
+/// than was promised for that minute.
 pub(crate) fn audit(data: &Path) -> Result<Audit, String> {
     let store = SledStore::open_existing(data, &SledOptions::default()).map_err(|error| error.to_string())?;
     let mut audit = Audit { records: 0, latest_ms: 0, promised: BTreeMap::new(), matured: BTreeMap::new() };

@@ -1,8 +1,9 @@
-//! The server under a wall clock that stands still, jumps, and passes from month to month. Whatever it does, the time of the books only
-//! goes forward; money is available exactly from its minute on, once; keys live 24 hours of the server's time; and no request waits
-//! for a clock.
+//! The server under a wall clock that stands still, jumps, and passes from month to month. Whatever
+//! it does, the time of the books only goes forward; money is available exactly from its minute on,
+//! once; keys live 24 hours of the server's time; and no request waits for a clock.
 //!
-//! `CENTAVO_CLOCK_SEED=s` begins with another seed, `CENTAVO_CLOCK_ROUNDS=n` runs more rounds of the test under load.
+//! `CENTAVO_CLOCK_SEED=s` begins with another seed, `CENTAVO_CLOCK_ROUNDS=n` runs more rounds of
+//! the test under load.
 
 #![allow(clippy::unwrap_used)]
 
@@ -48,7 +49,8 @@ async fn time_only_goes_forward_whatever_the_wall_clock_does() {
     println!("{told}");
 }
 
-/// Charges at the end of January, and the clock moved to the second before each of their minutes, to the minute, and over several.
+/// Charges at the end of January, and the clock moved to the second before each of their minutes,
+/// to the minute, and over several.
 async fn step_through_minutes(data: &Path) -> Result<(), String> {
     let clock = WallClock::standing_at("2027-01-31T23:58:20Z");
     let mut shop = Shop::open(data, &clock).await?;
@@ -121,7 +123,8 @@ async fn live_and_expire(data: &Path) -> Result<(), String> {
         return Err(format!("from {born} to {now}: {first} {again} {after_restart} {next_day}"));
     }
 
-    // Two seconds of a clock that stands do not pass, however long one waits; nor do they behind a clock that was set back.
+    // Two seconds of a clock that stands do not pass, however long one waits; nor do they behind a
+    // clock that was set back.
     let code = shop.pix(None, 2).await?;
     tokio::time::sleep(Duration::from_millis(3_500)).await;
     status_is(&shop, &code, "pending").await?;
@@ -133,7 +136,8 @@ async fn live_and_expire(data: &Path) -> Result<(), String> {
     if time(&held["created_at"]) != time(&later["created_at"]) || time(&held["created_at"]) < now {
         return Err(format!("behind a clock that was set back: {held}, then {later}"));
     }
-    // Once it is set right the code expires, and so does one of half an hour when the clock is set forward by an hour.
+    // Once it is set right the code expires, and so does one of half an hour when the clock is set
+    // forward by an hour.
     clock.jump(3_600);
     let half_an_hour = shop.pix(None, 1_800).await?;
     status_becomes(&shop, &code, "cancelled").await?;
@@ -161,7 +165,8 @@ async fn status_becomes(shop: &Shop, charge: &Value, expected: &str) -> Result<(
     }
 }
 
-/// Load over the end of a month while the wall clock is set back and forward by up to an hour, stands still and runs on; with kills.
+/// Load over the end of a month while the wall clock is set back and forward by up to an hour,
+/// stands still and runs on; with kills.
 async fn jump_under_load(data: &Path) -> Result<String, String> {
     let clock = WallClock::standing_at("2027-02-28T23:59:58Z");
     let launch = clock.rule(Launch::on(data));

@@ -60,7 +60,8 @@ impl Shop {
         if reached == target { Ok(()) } else { Err(format!("the clock stands at {reached}, not at {target}")) }
     }
 
-    /// Charges a card, and gives the time at which the split of the first recipient will be available.
+    /// Charges a card, and gives the time at which the split of the first recipient will be
+    /// available.
     pub(crate) async fn charge_card(&self) -> Result<DateTime<Utc>, String> {
         let body = json!({
             "amount": 10_000,
@@ -85,7 +86,8 @@ impl Shop {
         self.get(&format!("/api/dashboard/sub-recipients/{}/splits?per_page=100", self.callers.recipients[0])).await
     }
 
-    /// What the first recipient can have now, and what it will have later, in centavos. The items must say the same as the sums.
+    /// What the first recipient can have now, and what it will have later, in centavos. The items
+    /// must say the same as the sums.
     pub(crate) async fn balance(&self) -> Result<[i64; 2], String> {
         let statement = self.statement().await?;
         let sums = ["available", "pending"].map(|name| statement["balance"][name].as_i64().unwrap());

@@ -1,4 +1,5 @@
-//! Counts what each thread asks of the allocator. The index has a thread of its own, which must not disturb the count.
+//! Counts what each thread asks of the allocator. The index has a thread of its own, which must not
+//! disturb the count.
 #![allow(unsafe_code, reason = "an allocator can be counted only from within, and its trait is unsafe")]
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -50,7 +51,8 @@ struct Counting;
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-// SAFETY: every call goes to the system's allocator as it came; counting touches a thread's own cell only.
+// SAFETY: every call goes to the system's allocator as it came; counting touches a thread's own
+// cell only.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(layout.size());

@@ -1,10 +1,12 @@
-//! Runs one test of this binary under valgrind's callgrind, which counts instructions: the same ones on a busy machine as on an idle one.
+//! Runs one test of this binary under valgrind's callgrind, which counts instructions: the same
+//! ones on a busy machine as on an idle one.
 
 use std::process::{Command, Stdio};
 
 use crate::path::{CHARGES, Stage};
 
-/// Instructions of each stage for one charge; none where valgrind is not installed, unless `CENTAVO_CALLGRIND=required`.
+/// Instructions of each stage for one charge; none where valgrind is not installed, unless
+/// `CENTAVO_CALLGRIND=required`.
 pub(crate) fn instructions(test: &str) -> Option<Vec<(Stage, f64)>> {
     let version = Command::new("valgrind").arg("--version").output();
     if !version.is_ok_and(|output| output.status.success()) {
@@ -32,8 +34,9 @@ pub(crate) fn instructions(test: &str) -> Option<Vec<(Stage, f64)>> {
     Some(each.to_vec())
 }
 
-/// The calls of a profile: the name of who is called, and the instructions of the calls with all that they call. A call is three lines:
-/// `cfn=name`, `calls=count line`, `line instructions`; those that say where the name is from stand before these.
+/// The calls of a profile: the name of who is called, and the instructions of the calls with all
+/// that they call. A call is three lines: `cfn=name`, `calls=count line`, `line instructions`;
+/// those that say where the name is from stand before these.
 fn calls(profile: &str) -> impl Iterator<Item = (&str, u64)> {
     let mut called = "";
     let mut lines = profile.lines();

@@ -1,10 +1,13 @@
-//! What one split charge costs, against slow decay: how often and for how many bytes each stage of its way asks the allocator, and how many
-//! instructions it takes. Both are counts, so a busy machine changes nothing; the time that a charge takes is the benchmarks' matter.
+//! What one split charge costs, against slow decay: how often and for how many bytes each stage of
+//! its way asks the allocator, and how many instructions it takes. Both are counts, so a busy
+//! machine changes nothing; the time that a charge takes is the benchmarks' matter.
 //!
-//! The figures stand in `allocations.txt` and `instructions.txt`, and a stage that costs more than its line says fails. One that costs
-//! much less fails too: its line would no longer guard it. `UPDATE_SNAPSHOTS=1 cargo test -p actors --test cost` writes both anew.
+//! The figures stand in `allocations.txt` and `instructions.txt`, and a stage that costs more than
+//! its line says fails. One that costs much less fails too: its line would no longer guard it.
+//! `UPDATE_SNAPSHOTS=1 cargo test -p actors --test cost` writes both anew.
 //!
-//! Instructions are counted by valgrind. Where it is not installed that is said and passed over, unless `CENTAVO_CALLGRIND=required`.
+//! Instructions are counted by valgrind. Where it is not installed that is said and passed over,
+//! unless `CENTAVO_CALLGRIND=required`.
 
 #![allow(clippy::unwrap_used)]
 
@@ -26,7 +29,8 @@ struct Unit {
     most: fn(f64) -> f64,
 }
 
-/// Counted to the last one: half an allocation more in a charge is a new one somewhere, however many there were.
+/// Counted to the last one: half an allocation more in a charge is a new one somewhere, however
+/// many there were.
 const ALLOCATIONS: Unit = Unit { name: "allocations", most: |expected| (expected * 1.05).min(expected + 0.5) };
 const BYTES: Unit = Unit { name: "bytes", most: |expected| expected * 1.05 };
 /// Hashes are seeded by chance, and compilers differ.
@@ -68,8 +72,8 @@ fn no_stage_takes_more_instructions() {
     hold("instructions.txt", INSTRUCTIONS_HEAD, &[INSTRUCTIONS], &lines);
 }
 
-/// To look whether a snapshot is worth its price takes what it takes to encode: that must not happen again and again, however many bytes
-/// a Record touches.
+/// To look whether a snapshot is worth its price takes what it takes to encode: that must not
+/// happen again and again, however many bytes a Record touches.
 #[test]
 fn looking_for_a_snapshot_stays_a_small_part_of_a_charge() {
     const CHARGES: u64 = 10_000;

@@ -1,5 +1,6 @@
-//! The way of a split charge from its command to what readers see: the real machines, one step after the other on one thread, without
-//! a disk. Each stage is a function of its own that is never inlined, so that an allocator and callgrind count the same.
+//! The way of a split charge from its command to what readers see: the real machines, one step
+//! after the other on one thread, without a disk. Each stage is a function of its own that is never
+//! inlined, so that an allocator and callgrind count the same.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -24,8 +25,9 @@ use ledger::time::Timestamp;
 
 use crate::allocations::{Asked, asked};
 
-/// Charges that go the way before the count, and as many again that are counted. What doubles as it grows does so once meanwhile,
-/// wherever it stood: its growth is counted whole, and spread over the charges.
+/// Charges that go the way before the count, and as many again that are counted. What doubles as it
+/// grows does so once meanwhile, wherever it stood: its growth is counted whole, and spread over
+/// the charges.
 pub(crate) const CHARGES: u64 = 1_024;
 /// Charges whose Records share a block: as many callers wait.
 const CHARGES_PER_BLOCK: u64 = 64;
@@ -93,7 +95,8 @@ impl Stage {
     }
 }
 
-/// The law alone: decides, makes the entries, applies. What the actor does is more of the same, so its books come to the same.
+/// The law alone: decides, makes the entries, applies. What the actor does is more of the same, so
+/// its books come to the same.
 #[inline(never)]
 fn decide(law: &mut MerchantState, command: MerchantCommand, at: &At, ordinal: u64, ids: &IdKey) -> Record {
     let decision = law.decide(command, at.group, at.now, ids).expect("nothing is wrong with it");
@@ -147,7 +150,7 @@ fn chunks(block: &Block) -> Vec<(ChunkKey, Vec<u8>)> {
     cut(block, block.hash())
 }
 
-/// The block is durable: who is told what.
+/// The block is durable: what the machine delivers, publishes and releases.
 #[inline(never)]
 fn land(journal: &mut Journal) -> Vec<Output<(), LedgerId>> {
     let mut outputs = Vec::new();
@@ -184,7 +187,7 @@ struct At {
     now: Timestamp,
 }
 
-/// Counts nothing until it is told to.
+/// Counts allocations once it is switched on.
 #[derive(Default)]
 struct Meter(Option<BTreeMap<Stage, Asked>>);
 
@@ -337,7 +340,8 @@ impl World {
         }
     }
 
-    /// Commands of merchants become one block, which is told to everybody, as the journal's thread does it.
+    /// Commands of merchants become one block, which is delivered and published as by the journal's
+    /// thread.
     fn pass(&mut self, commands: Vec<(usize, MerchantCommand, Option<Idempotency>)>) {
         let Self { ids, admission, journal, read_model, shops, now, meter, .. } = self;
         let (mut submissions, mut bytes) = (Vec::new(), Vec::with_capacity(4_096));
@@ -422,8 +426,8 @@ pub(crate) fn measure(kind: Kind) -> BTreeMap<Stage, Asked> {
     asked
 }
 
-/// One merchant opens PIX charges with so many splits that nobody pays: what looking for a snapshot asks of the allocator, all in all.
-/// None is ever known to be kept, as on a disk that is too slow.
+/// One merchant opens PIX charges with so many splits that nobody pays: what looking for a snapshot
+/// asks of the allocator, all in all. None is ever known to be kept, as on a disk that is too slow.
 pub(crate) fn looking(charges: u64, splits: usize) -> Asked {
     let mut world = World::open(IndexOptions::default());
     world.shops.truncate(1);

@@ -1,18 +1,22 @@
 //! What the store does when the system refuses a call: a broken disk, a full one.
 //!
-//! A test starts this same program again as a writer, which goes through a script (see `script.rs`) under a shim (`shim.c`)
-//! that lets the n-th call that changes the store's folder fail. It tells what was acknowledged and what was refused. For
-//! every n, until the script runs through without a failure:
+//! A test starts this same program again as a writer, which goes through a script (see `script.rs`)
+//! under a shim (`shim.c`) that lets the n-th call that changes the store's folder fail. It tells
+//! what was acknowledged and what was refused. For every n, until the script runs through without a
+//! failure:
 //!
-//! - After the failure nothing is acknowledged, except where [`survivable`] and [`is_in_background`] say why.
-//! - The process ends by itself, with an error that says what could not be done; if the store was being opened, by its path.
-//! - When also everything is lost that was not synced (see `power_cut/cut.rs`), the store opens, holds whole what was
-//!   acknowledged, and besides it at most what was being written when the call failed; and it can be written.
+//! - After the failure nothing is acknowledged, except where [`survivable`] and
+//!   [`is_in_background`] say why.
+//! - The process ends by itself, with an error that says what could not be done; if the store was
+//!   being opened, by its path.
+//! - When also everything is lost that was not synced (see `power_cut/cut.rs`), the store opens,
+//!   holds whole what was acknowledged, and besides it at most what was being written when the call
+//!   failed; and it can be written.
 //!
 //! A block whose sync failed was not acknowledged, but may be there.
 //!
-//! `CENTAVO_FAILS=all` tries every n; otherwise it is every so-many-th, from a first one that depends on `CENTAVO_FAIL_SEED` or
-//! else on the clock. `CENTAVO_FAIL_AT=n` tries that one alone.
+//! `CENTAVO_FAILS=all` tries every n; otherwise it is every so-many-th, from a first one that
+//! depends on `CENTAVO_FAIL_SEED` or else on the clock. `CENTAVO_FAIL_AT=n` tries that one alone.
 #![cfg(target_os = "linux")]
 // The whole program is a test.
 #![allow(clippy::unwrap_used)]
@@ -134,20 +138,21 @@ fn survivable(call: &str, path: &str, is_closed: bool) -> Option<&'static str> {
     }
 }
 
-/// Whether it fails on a thread that no caller waits for: what is acknowledged until that is noticed must be durable, and it
-/// must be noticed.
+/// Whether it fails on a thread that no caller waits for: what is acknowledged until that is
+/// noticed must be durable, and it must be noticed.
 fn is_in_background(path: &str, thread: &str) -> bool {
     thread.starts_with("journal ") || path.contains(".unfinished/") || is_behind_wal(path, thread)
 }
 
-/// Whether a folder's database fails to write, by itself, what is durable in the write-ahead log. That need only be noticed when
-/// the database is to be durable too, which it is before the folder's closing line is written.
+/// Whether a folder's database fails to write, by itself, what is durable in the write-ahead log.
+/// That need only be noticed when the database is to be durable too, which it is before the
+/// folder's closing line is written.
 fn is_behind_wal(path: &str, thread: &str) -> bool {
     let is_by_itself = thread.starts_with("sled-io") || thread == "journal wal";
     path.starts_with("journal/0") && !path.contains(".unfinished/") && is_by_itself
 }
 
-/// Whether the folder of the journal in which `path` lies was closed.
+/// Whether the segment of the journal in which `path` lies was closed.
 fn has_closing_line(data: &Path, path: &str) -> bool {
     let folder = Path::new(path).iter().take(2).collect::<PathBuf>();
     data.join(folder).with_extension("closed").exists()
@@ -224,7 +229,8 @@ impl FailingCalls {
         data
     }
 
-    /// Lets a process go through its script; an error if it does not end by itself, or not as it should.
+    /// Lets a process go through its script; an error if it does not end by itself, or not as it
+    /// should.
     fn run(&self, data: &Path, role: &str, failing: &Failing, cut: Option<&Shim>) -> Result<Told, String> {
         let mut command = Command::new(std::env::current_exe().unwrap());
         command.args(["--exact", "script::the_process_whose_calls_fail", "--nocapture", "--quiet"]);
@@ -325,19 +331,22 @@ impl Truth {
                 Line::Try(name, version) => {
                     tried += 1;
                     begun_after_failure = failed.is_some();
-                    // Nothing is written once a write of the journal, or a durable one, was refused.
+                    // Nothing is written once a write of the journal, or a durable one, was
+                    // refused.
                     if stopped == 0 {
                         truth.thing(name).possible.insert(version.clone());
                     }
                 }
                 Line::Done(name, version) => {
                     let is_lazy = name.starts_with("lazy/");
-                    // The state area stops the rest only when something durable does not get into it.
+                    // The state area stops the rest only when something durable does not get into
+                    // it.
                     let is_apart = |path: &str| path.starts_with("state/") && !name.starts_with("state/");
                     if let Some((call, path, thread, is_closed)) = failed.filter(|(_, path, ..)| !is_apart(path)) {
                         let is_survivable = survivable(call, path, is_closed).is_some();
                         let is_allowed = match failing.duration {
-                            // A write may be through while another thread has just met with the failure.
+                            // A write may be through while another thread has just met with the
+                            // failure.
                             "ever" => {
                                 is_survivable && is_lazy || is_in_background(path, thread) && !begun_after_failure
                             }
@@ -352,7 +361,8 @@ impl Truth {
                     }
                     let thing = truth.thing(name);
                     let before = std::mem::replace(&mut thing.acknowledged, version.clone());
-                    // What is lazy may be older after a power cut, and a file that was removed may be there again.
+                    // What is lazy may be older after a power cut, and a file that was removed may
+                    // be there again.
                     if name.starts_with("file/") && version == ABSENT {
                         thing.possible.insert(before);
                     } else if !is_lazy {
@@ -412,7 +422,8 @@ impl Truth {
     }
 }
 
-/// Opens the store without failures, in this process, and answers with all that it held before `then` was done to it.
+/// Opens the store without failures, in this process, and answers with all that it held before
+/// `then` was done to it.
 fn found(data: &Path, then: fn(&SledStore) -> Result<(), StoreError>) -> Result<Vec<Line>, String> {
     let (data, (sender, receiver)) = (data.to_path_buf(), channel());
     std::thread::spawn(move || {

@@ -37,8 +37,8 @@ fn the_process_whose_calls_fail() {
     exit(if outcome.is_ok() { 0 } else { REFUSED });
 }
 
-/// What is told, a line each. Every kind of thing has a name: a block by its first sequence number and its hash as version, and
-/// a value or file by its name and the version of its content.
+/// A line of the script's log. Every kind of thing has a name: a block by its first sequence number
+/// and its hash as version, and a value or file by its name and the version of its content.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Line {
     /// It is going to be written.
@@ -50,7 +50,8 @@ pub(crate) enum Line {
     /// It was read.
     Found(String, String),
     End(String),
-    /// By the shim: a call failed; which, on what path, in which thread, and whether that is in a closed folder of the journal.
+    /// By the shim: a call failed; which, on what path, in which thread, and whether that is in a
+    /// closed segment of the journal.
     FailedCall {
         call: String,
         path: String,
@@ -105,7 +106,8 @@ impl Display for Line {
     }
 }
 
-/// Small folders, so that the script closes some of them, and keeps one open beside the current one.
+/// Small segments, so that the script closes some of them, and keeps one open beside the current
+/// one.
 pub(crate) fn options() -> SledOptions {
     SledOptions {
         journal_cache_bytes: 1 << 20,
@@ -118,7 +120,8 @@ pub(crate) fn options() -> SledOptions {
     }
 }
 
-/// Opens the store and writes a little of everything. Goes on after a refusal, to see whether it lasts; answers with the first.
+/// Opens the store and writes a little of everything. Goes on after a refusal, to see whether it
+/// lasts; answers with the first.
 fn write(data: &Path) -> Result<(), StoreError> {
     let mut writer = Writer { store: SledStore::open(data, &options())?, version: 0, refusal: None };
     writer.append(300);
@@ -128,7 +131,7 @@ fn write(data: &Path) -> Result<(), StoreError> {
     writer.put_lazily("lazy", 100);
     writer.put_lazily("lazy-long", 20_000);
     writer.put_file("run-1", 20_000);
-    // The next folder is made ahead of time at three quarters of one, and here it is full.
+    // The next segment is made ahead of time at three quarters of one, and here it is full.
     writer.append(30_000);
     writer.append(20_000);
     writer.put_file("run-1", 3_000);

@@ -1,19 +1,25 @@
-//! Power cuts without a machine to unplug: a process runs under `shim.c`, is killed, and then loses what it had not synced.
+//! Power cuts without a machine to unplug: a process runs under `shim.c`, is killed, and then loses
+//! what it had not synced.
 //!
-//! A kill alone proves nothing, since the kernel still writes what the process wrote. Here the shim logs every change below
-//! one folder with the content that it replaces, and [`Shim::cut`] takes changes back as a disk might have. What it models:
+//! A kill alone proves nothing, since the kernel still writes what the process wrote. Here the shim
+//! logs every change below one folder with the content that it replaces, and [`Shim::cut`] takes
+//! changes back as a disk might have. What it models:
 //!
-//! - **Contents.** A change is durable once an `fsync` or `fdatasync` of the file that began after it has succeeded. Of the
-//!   others each sector of 512 bytes (or each page of 4 KiB, by chance) has its old content, its newest or one in between,
-//!   whatever the order of the writes. A sector that the file did not have before may be zeros.
-//! - **Sizes.** A file has any size that it had since its sync, or one within its last growth. A truncation that survives
-//!   takes the content with it; one that does not leaves it.
-//! - **Names.** A file that was created, renamed or removed is durably so once its folder was synced. A sync of the file
-//!   itself is not taken to do that: ext4, xfs and btrfs happen to do it for a new file, POSIX does not promise it, and whoever
-//!   holds under the stricter rule holds under theirs. What was made in a folder is known by the folder's name at that time. The others survive either in the order in which they were made, as a
-//!   file system with a journal keeps them, or each by chance.
+//! - **Contents.** A change is durable once an `fsync` or `fdatasync` of the file that began after
+//!   it has succeeded. Of the others each sector of 512 bytes (or each page of 4 KiB, by chance)
+//!   has its old content, its newest or one in between, whatever the order of the writes. A sector
+//!   that the file did not have before may be zeros.
+//! - **Sizes.** A file has any size that it had since its sync, or one within its last growth. A
+//!   truncation that survives takes the content with it; one that does not leaves it.
+//! - **Names.** A file that was created, renamed or removed is durably so once its folder was
+//!   synced. A sync of the file itself is not taken to do that: ext4, xfs and btrfs happen to do it
+//!   for a new file, POSIX does not promise it, and whoever holds under the stricter rule holds
+//!   under theirs. What was made in a folder is known by the folder's name at that time. The others
+//!   survive either in the order in which they were made, as a file system with a journal keeps
+//!   them, or each by chance.
 //!
-//! By its seed a cut takes everything unsynced, or nothing, or stops at one moment, or goes by chance; see [`Shim::cut`].
+//! By its seed a cut takes everything unsynced, or nothing, or stops at one moment, or goes by
+//! chance; see [`Shim::cut`].
 //!
 //! This file and `shim.c` stand alone, so that other tests can include them by path.
 
@@ -34,8 +40,9 @@ pub(crate) enum Disk {
     Honest,
     /// It answers that it did and does not.
     Lying,
-    /// `fdatasync` is worth what `sync_file_range` is: nothing. That is how a program behaves in which every `fdatasync` comes
-    /// from a `sync_file_range` that was replaced by it, if it is not replaced.
+    /// `fdatasync` is worth what `sync_file_range` is: nothing. That is how a program behaves in
+    /// which every `fdatasync` comes from a `sync_file_range` that was replaced by it, if it is not
+    /// replaced.
     WithPlainRangeSync,
 }
 
@@ -83,9 +90,9 @@ impl Shim {
         Shim { disk, ..self }
     }
 
-    /// Makes the process that `command` will start lose its unsynced changes below `folder` at the next [`Shim::cut`]. A
-    /// process that ended by itself can be followed by another before the cut; one that was killed is followed by a cut, if
-    /// only by one that takes nothing.
+    /// Makes the process that `command` will start lose its unsynced changes below `folder` at the
+    /// next [`Shim::cut`]. A process that ended by itself can be followed by another before the
+    /// cut; one that was killed is followed by a cut, if only by one that takes nothing.
     pub(crate) fn command(&self, command: &mut Command, folder: &Path) {
         let folder = folder.canonicalize().unwrap();
         let notes = notes_of(&folder);
@@ -107,17 +114,19 @@ impl Shim {
             .env("CENTAVO_CUT_KILL", "0");
     }
 
-    /// Lets the process that `command` will start kill itself in the midst of its so many-th change or sync, instead of at a
-    /// moment that depends on the machine. Comes after [`Shim::command`].
+    /// Lets the process that `command` will start kill itself in the midst of its so many-th change
+    /// or sync, instead of at a moment that depends on the machine. Comes after [`Shim::command`].
     #[allow(dead_code)]
     pub(crate) fn kill_at(&self, command: &mut Command, change: u64) {
         command.env("CENTAVO_CUT_KILL", change.to_string());
     }
 
-    /// Cuts the power of the processes that wrote below `folder`; they must have ended, best by a kill.
+    /// Cuts the power of the processes that wrote below `folder`; they must have ended, best by a
+    /// kill.
     ///
-    /// Which of the unsynced changes survive is decided by `seed` alone: none if it is a multiple of 8, all if it is one more,
-    /// those before some moment if two more, and else by chance. Eight seeds in a row show every extreme.
+    /// Which of the unsynced changes survive is decided by `seed` alone: none if it is a multiple
+    /// of 8, all if it is one more, those before some moment if two more, and else by chance. Eight
+    /// seeds in a row show every extreme.
     pub(crate) fn cut(&self, folder: &Path, seed: u64) -> Loss {
         let folder = folder.canonicalize().unwrap();
         let notes = notes_of(&folder);
@@ -136,7 +145,8 @@ impl Shim {
     }
 }
 
-/// Beside the folder, since its files are kept there by second names. What stands there is the shim's and the cut's.
+/// Beside the folder, since its files are kept there by second names. What stands there is the
+/// shim's and the cut's.
 fn notes_of(folder: &Path) -> PathBuf {
     let mut name = folder.file_name().unwrap().to_os_string();
     name.push(".power-cut");
@@ -215,7 +225,8 @@ enum NameChange {
 }
 
 impl<'log> History<'log> {
-    /// Reads the shim's records. A last one that is not whole belongs to a change that was never made.
+    /// Reads the shim's records. A last one that is not whole belongs to a change that was never
+    /// made.
     fn parse(log: &'log [u8]) -> History<'log> {
         let mut history = History::default();
         let mut rest = log;
@@ -241,7 +252,8 @@ impl<'log> History<'log> {
                 self.files.entry(inode).or_default().changes.push(change);
             }
             RESIZE => {
-                // Growth touches no sector: what it adds reads as zeros, as what is beyond the end does.
+                // Growth touches no sector: what it adds reads as zeros, as what is beyond the end
+                // does.
                 let sectors = if length < size_before { length / SECTOR..size_before.div_ceil(SECTOR) } else { 0..0 };
                 let change = Change { at, size_before, new_size: Some(length), sectors, old_offset, old: payload };
                 self.files.entry(inode).or_default().changes.push(change);
@@ -297,7 +309,8 @@ impl FileHistory<'_> {
         }
         let file = OpenOptions::new().read(true).write(true).open(path).unwrap();
         let size_now = file.metadata().unwrap().len();
-        // The sizes and truncations are those after this many changes; each sector goes its own way between them.
+        // The sizes and truncations are those after this many changes; each sector goes its own way
+        // between them.
         let sized_to = self.sized_to(fate, chance);
         let size = self.size_after(sized_to, size_now, fate, chance);
         let mut touched: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
@@ -306,7 +319,8 @@ impl FileHistory<'_> {
         }
         let mut grain_choice = (u64::MAX, 0);
         for (sector, touching) in touched {
-            // Version 0 is what was there before the first of the changes, the last is what is there now.
+            // Version 0 is what was there before the first of the changes, the last is what is
+            // there now.
             let is_resize = |index: usize| self.changes[touching[index]].new_size.is_some();
             let lowest =
                 (0..touching.len()).rev().find(|i| is_resize(*i) && touching[*i] < sized_to).map_or(0, |i| i + 1);
@@ -349,7 +363,8 @@ impl FileHistory<'_> {
         }
     }
 
-    /// The size after the first `count` changes; by chance with a part of the growth that the next one brings.
+    /// The size after the first `count` changes; by chance with a part of the growth that the next
+    /// one brings.
     fn size_after(&self, count: usize, size_now: u64, fate: Fate, chance: &mut Chance) -> u64 {
         let size_before = |index: usize| self.changes.get(index).map_or(size_now, |change| change.size_before);
         let (size, next) = (size_before(count), size_before(count + 1));
@@ -399,7 +414,8 @@ struct Names {
 }
 
 impl Names {
-    /// The names that are there now. Every file gets a second name among the notes, so that its inode's number stays its own.
+    /// The names that are there now. Every file gets a second name among the notes, so that its
+    /// inode's number stays its own.
     fn on_disk(folder: &Path, notes: &Path) -> Names {
         let mut names = Names::default();
         let mut unread = vec![folder.to_path_buf()];

@@ -1,12 +1,14 @@
 //! What the store acknowledged is there after a power cut.
 //!
-//! A test starts this same program again as a writer: it opens a store, tells what it finds there, then appends blocks and
-//! puts values as fast as it can, and tells each before it tries and after it was acknowledged. The test kills it at some
-//! moment, cuts its power (see `cut.rs`) and starts the next writer in the same folder. That one must open, and find every
-//! acknowledged block with its hash in a whole chain, besides them at most the one that was being tried, and every value.
+//! A test starts this same program again as a writer: it opens a store, tells what it finds there,
+//! then appends blocks and puts values as fast as it can, and tells each before it tries and after
+//! it was acknowledged. The test kills it at some moment, cuts its power (see `cut.rs`) and starts
+//! the next writer in the same folder. That one must open, and find every acknowledged block with
+//! its hash in a whole chain, besides them at most the one that was being tried, and every value.
 //!
-//! `CENTAVO_CUTS=n` makes n cuts instead of a few; `CENTAVO_CUT_SEED=s` begins with another seed. The seed decides what the
-//! writer writes, when it is killed and what the cut takes; how far the writer has come by then is the machine's business.
+//! `CENTAVO_CUTS=n` makes n cuts instead of a few; `CENTAVO_CUT_SEED=s` begins with another seed.
+//! The seed decides what the writer writes, when it is killed and what the cut takes; how far the
+//! writer has come by then is the machine's business.
 #![cfg(target_os = "linux")]
 // The whole program is a test.
 #![allow(clippy::unwrap_used)]
@@ -34,7 +36,8 @@ fn what_was_acknowledged_survives_power_cuts() {
     let shim = Shim::build();
     let (mut losses, mut blocks, mut values) = (Loss::default(), 0, 0);
     let took_everything = |loss: Loss| loss.sectors_lost > 0 && loss.sectors_kept > 0 && loss.names_lost > 0;
-    // Cuts that take nothing would prove nothing: when the first ones happen to, there are more, up to a bound.
+    // Cuts that take nothing would prove nothing: when the first ones happen to, there are more, up
+    // to a bound.
     for seeds in (first_seed..first_seed + 10 * cuts).collect::<Vec<_>>().chunks(CUTS_PER_FOLDER) {
         if seeds[0] >= first_seed + cuts && took_everything(losses) {
             break;
@@ -92,7 +95,8 @@ fn assert_found_out(disk: Disk) {
     assert!(matches!(found, Some(Failure::Lost(_) | Failure::DoesNotOpen(_))), "{disk:?}: {found:?}");
 }
 
-/// What the cut leaves of files whose syncs are known, where nothing unsynced survives and where everything does.
+/// What the cut leaves of files whose syncs are known, where nothing unsynced survives and where
+/// everything does.
 #[test]
 fn a_cut_takes_what_was_not_synced_and_nothing_else() {
     // File, what is left of it if nothing unsynced survives, and if everything does.
@@ -104,7 +108,8 @@ fn a_cut_takes_what_was_not_synced_and_nothing_else() {
         ("emptied", Some("old"), Some("")),
         ("removed", Some("old"), None),
         ("new", None, Some("new")),
-        // A rename is durable at once in every program that links the engine, and with it what the folder knew by then.
+        // A rename is durable at once in every program that links the engine, and with it what the
+        // folder knew by then.
         ("renamed", None, None),
         ("renamed to", Some("old"), Some("old")),
     ];
@@ -167,10 +172,12 @@ impl<'shim> Life<'shim> {
         Life { shim, temporary, data, writers: 0, truth: Truth::default() }
     }
 
-    /// Lets a writer write for a while, kills it, compares what it found at its start, and cuts its power.
+    /// Lets a writer write for a while, kills it, compares what it found at its start, and cuts its
+    /// power.
     fn write_and_cut(&mut self, seed: u64) -> Result<Loss, Failure> {
         let mut chance = Chance(seed ^ 0x0063_7574);
-        // Every third or so dies while it opens or soon after: what a recovery writes is cut as well.
+        // Every third or so dies while it opens or soon after: what a recovery writes is cut as
+        // well.
         let end = match chance.below(3) {
             0 => End::AtChange(1 + chance.below(CHANGES_OF_OPENING)),
             _ => End::AfterOpening(Duration::from_micros(chance.below(250_000))),
@@ -263,7 +270,8 @@ impl Default for Value {
 }
 
 impl Truth {
-    /// Takes in what the writer tells until it has ended, or until some moment, or until it has told what it found.
+    /// Takes in what the writer tells until it has ended, or until some moment, or until it has
+    /// told what it found.
     fn hear_until(&mut self, lines: &Receiver<String>, moment: Instant, until_checked: bool) -> Result<(), Failure> {
         loop {
             let line = match lines.recv_timeout(moment.saturating_duration_since(Instant::now())) {

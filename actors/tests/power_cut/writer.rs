@@ -72,7 +72,8 @@ impl Line {
         })
     }
 
-    /// One write to the pipe, which is there for the reader even if the process dies at the next instruction.
+    /// One write to the pipe, which is there for the reader even if the process dies at the next
+    /// instruction.
     fn tell(&self) {
         std::io::stdout().lock().write_all(format!("{self}\n").as_bytes()).unwrap();
     }
@@ -164,7 +165,8 @@ fn append_blocks(store: &SledStore) -> Result<(), StoreError> {
     }
 }
 
-/// Puts values and files of many sizes, removes some values, and tells each; versions are not used twice in the life of a folder.
+/// Puts values and files of many sizes, removes some values, and tells each; versions are not used
+/// twice in the life of a folder.
 fn put_values(store: &SledStore) -> Result<(), StoreError> {
     let mut chance = Chance(!number(SEED) ^ (number(NUMBER) << 32));
     let mut version = number(NUMBER) << 32;
@@ -230,7 +232,8 @@ fn bytes_of(seed: u64, size: usize) -> Vec<u8> {
     bytes
 }
 
-/// Makes files durable with the content "old", and then changes them without a sync, as their names say.
+/// Makes files durable with the content "old", and then changes them without a sync, as their names
+/// say.
 fn write_files(data: &Path) {
     for name in ["synced", "appended", "overwritten", "shortened", "emptied", "removed", "renamed"] {
         let mut file = File::create(data.join(name)).unwrap();

@@ -1,5 +1,5 @@
-//! An actor as the simulation sees it: the real synchronous core, and around it what the shell adds (a mailbox, the stages of
-//! opening and sleeping, and what it has said but not yet sent).
+//! An actor as the simulation sees it: the real synchronous core, and around it what the shell adds
+//! (a mailbox, the stages of opening and sleeping, and what it has said but not yet sent).
 
 use std::collections::VecDeque;
 use std::sync::Arc;

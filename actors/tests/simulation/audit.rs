@@ -1,4 +1,5 @@
-//! The auditor: it sees every block that becomes durable and every word that leaves, and knows what must hold.
+//! The auditor: it sees every block that becomes durable and every word that leaves, and knows what
+//! must hold.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -43,7 +44,8 @@ pub(crate) struct Audit {
     head: Head,
     /// Every durable Record; sequence n stands at n − 1.
     stored: Vec<Arc<Record>>,
-    /// The places of the Records that a ledger's state is built from: its own, and those that name it.
+    /// The places of the Records that a ledger's state is built from: its own, and those that name
+    /// it.
     places: BTreeMap<LedgerId, Vec<u64>>,
     ordinals: BTreeMap<LedgerId, u64>,
     groups: BTreeMap<GroupNumber, GroupBooks>,
@@ -105,7 +107,8 @@ impl Audit {
         self.places.keys().copied().collect()
     }
 
-    /// A block became durable: it continues the chain, every Record keeps the books, no key counts twice.
+    /// A block became durable: it continues the chain, every Record keeps the books, no key counts
+    /// twice.
     pub(crate) fn append(&mut self, block: &Block) -> Result<(), String> {
         self.head.admit(block).map_err(|error| format!("chain: {error}"))?;
         self.head = Head::after(block, block.hash());
@@ -119,7 +122,8 @@ impl Audit {
         Ok(())
     }
 
-    /// After a crash: the store holds what was durable, neither more nor less, and everything that was acknowledged.
+    /// After a crash: the store holds what was durable, neither more nor less, and everything that
+    /// was acknowledged.
     pub(crate) fn reread(&self, store: &MemoryStore) -> Result<(), String> {
         let (mut head, mut records) = (Head::EMPTY, self.stored.iter());
         for block in store.blocks(Partition(0), Sequence::FIRST) {
@@ -139,7 +143,8 @@ impl Audit {
         self.acknowledged.values().try_for_each(|record| self.holds(record))
     }
 
-    /// A word leaves: all that its speaker had handed on is durable, and what it tells is what the journal says.
+    /// A word leaves: all that its speaker had handed on is durable, and what it tells is what the
+    /// journal says.
     pub(crate) fn hear(&mut self, answer: &Answer, floor: Floor) -> Result<(), String> {
         ensure(self.ordinal(answer.ledger) >= answer.handed_on, || {
             let durable = self.ordinal(answer.ledger);
@@ -185,7 +190,8 @@ impl Audit {
         }
     }
 
-    /// A state is what the books say at its two positions, and what a replay from nothing makes of the same Records.
+    /// A state is what the books say at its two positions, and what a replay from nothing makes of
+    /// the same Records.
     pub(crate) fn check_state(&self, core: &Core, ledger: LedgerId, what: &str) -> Result<(), String> {
         let standing = core.standing();
         let books = self.standing_at(ledger, standing.own, standing.foreign);
@@ -196,7 +202,8 @@ impl Audit {
         })
     }
 
-    /// A snapshot holds only what is durable; continued to the end of the journal, it is the replay from nothing.
+    /// A snapshot holds only what is durable; continued to the end of the journal, it is the replay
+    /// from nothing.
     pub(crate) fn check_snapshot(&self, ledger: LedgerId, kept: &Kept) -> Result<(), String> {
         let Position { own, foreign } = kept.position;
         ensure(own <= self.ordinal(ledger), || {
@@ -219,7 +226,8 @@ impl Audit {
         ensure(core.foreign() >= last, || format!("{ledger:?} stands at {}, but {last} names it", core.foreign()))
     }
 
-    /// The balances of a ledger's books, in the order pending, available, deficit; from the entries alone.
+    /// The balances of a ledger's books, in the order pending, available, deficit; from the entries
+    /// alone.
     pub(crate) fn balances(&self, ledger: LedgerId) -> (i128, i128, i128) {
         let books = ledger.group().and_then(|group| self.groups.get(&group));
         let balance = |account| books.map_or(0, |books| books.balance(ledger, account));

@@ -1,4 +1,5 @@
-//! The callers and the door in front of them: they ask, wait, give up, lose answers, and ask again under the same key.
+//! The callers and the door in front of them: they ask, wait, give up, lose answers, and ask again
+//! under the same key.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -53,7 +54,8 @@ pub(crate) struct Callers {
     recipients_max: u8,
     /// True when now and then a request is so large that few fit a block.
     sends_large: bool,
-    /// How many of a hundred calls come from somebody who was not answered, or reads what it just wrote.
+    /// How many of a hundred calls come from somebody who was not answered, or reads what it just
+    /// wrote.
     hurry_percent: usize,
     callers: Vec<Caller>,
     sent: BTreeMap<u64, Sent>,
@@ -121,7 +123,8 @@ impl Callers {
         self.sent.get(&number).map(|sent| sent.floor).unwrap_or_default()
     }
 
-    /// A caller asks, through the door: the key is looked up, room is taken, the request goes on its way.
+    /// A caller asks, through the door: the key is looked up, room is taken, the request goes on
+    /// its way.
     pub(crate) fn call(&mut self, world: &mut World) -> Result<(), String> {
         let free: Vec<_> = (0..self.callers.len()).filter(|at| self.may_call(&self.callers[*at])).collect();
         let again: Vec<_> = free.iter().copied().filter(|at| self.callers[*at].next.is_some()).collect();
@@ -316,7 +319,8 @@ impl Callers {
     }
 }
 
-/// Takes room at the door. A full disk refuses commands, but never a read that would otherwise be let in.
+/// Takes room at the door. A full disk refuses commands, but never a read that would otherwise be
+/// let in.
 fn enter(action: &Action, world: &mut World) -> Result<Option<Arc<Permit>>, String> {
     let room = &world.admission;
     let is_read = matches!(action, Action::Read(_));
@@ -345,7 +349,8 @@ fn enter(action: &Action, world: &mut World) -> Result<Option<Arc<Permit>>, Stri
 /// Admission that is taken for one request.
 const DOOR_BYTES: usize = 1_024;
 
-/// What one of a group's callers would ask for, knowing what all of them were told; none when it waits for the others.
+/// What one of a group's callers would ask for, knowing what all of them were told; none when it
+/// waits for the others.
 fn plan_action(
     number: GroupNumber,
     group: &Group,
@@ -422,7 +427,8 @@ fn close(open: &[(ObjectId, bool)], chance: &mut Chance) -> Option<Action> {
     })
 }
 
-/// An amount and its parts: mostly within the rules, at times leaving the seller less than nothing, at times against the rules.
+/// An amount and its parts: mostly within the rules, at times leaving the seller less than nothing,
+/// at times against the rules.
 fn plan_splits(group: &Group, chance: &mut Chance) -> (i64, Vec<(ObjectId, i64)>) {
     let amount = if chance.percent(25) { chance.between(10, 600) } else { chance.between(1_000, 100_000) };
     let against_the_rules = chance.percent(4);

@@ -1,12 +1,14 @@
 //! # The seeded simulation of the engine
 //!
-//! One thread, no clock, no disk: the journal's state machine and the actors' cores as they are in the product, and around them a
-//! world in which a seed decides what happens next. Messages overtake each other, callers lose answers and ask again, actors fall
-//! asleep, panic and are opened again from old snapshots, and the process dies between any two things that the journal does.
-//! The disk runs full and fails; its journal rolls from folder to folder, and loses parts of it that must be noticed. Every tenth seed
-//! runs the product's readers' view too ([`readers`]).
+//! One thread, no clock, no disk: the journal's state machine and the actors' cores as they are in
+//! the product, and around them a world in which a seed decides what happens next. Messages
+//! overtake each other, callers lose answers and ask again, actors fall asleep, panic and are
+//! opened again from old snapshots, and the process dies between any two things that the journal
+//! does. The disk runs full and fails; its journal rolls from segment to segment, and loses parts
+//! of it that must be noticed. Every tenth seed runs the product's readers' view too ([`readers`]).
 //!
-//! An auditor reads every block and every answer ([`audit`]); the callers keep books of their own ([`model`]).
+//! An auditor reads every block and every answer ([`audit`]); the callers keep books of their own
+//! ([`model`]).
 //!
 //! `CENTAVO_SIM_SEEDS=n` runs n seeds, `CENTAVO_SIM_SEED=s` replays one and tells each step.
 

@@ -1,5 +1,6 @@
-//! What the callers know, kept by them alone: which charges they asked for, what they were told, and what that is worth. It
-//! computes fees and sums by itself, so that the engine is not its own witness.
+//! What the callers know, kept by them alone: which charges they asked for, what they were told,
+//! and what that is worth. It computes fees and sums by itself, so that the engine is not its own
+//! witness.
 
 use std::collections::BTreeMap;
 
@@ -94,7 +95,8 @@ impl Group {
         }
     }
 
-    /// A caller was told of a Record: it must be an answer to what was asked, and agree with all that was told before.
+    /// A caller was told of a Record: it must be an answer to what was asked, and agree with all
+    /// that was told before.
     pub(crate) fn learn(&mut self, action: &Action, charge: ObjectId, record: &Record) -> Result<(), String> {
         let mut answered = false;
         for event in &record.events {
@@ -130,7 +132,8 @@ impl Group {
                         format!("{opened:?} was opened with other terms")
                     })?;
                     if *opened != charge {
-                        // An earlier attempt with the same key made it: this attempt's own charge must not exist.
+                        // An earlier attempt with the same key made it: this attempt's own charge
+                        // must not exist.
                         self.charges.entry(charge).and_modify(|mine| mine.is_refused = true);
                     }
                     true
@@ -202,7 +205,8 @@ impl Group {
         ensure(possible, || format!("{action:?} was refused: {why:?}"))
     }
 
-    /// At the end: every charge stands in the journal as its callers were told, and the ledgers hold what that is worth.
+    /// At the end: every charge stands in the journal as its callers were told, and the ledgers
+    /// hold what that is worth.
     pub(crate) fn settle(&self, group: GroupNumber, audit: &Audit) -> Result<(), String> {
         let journal = Journal::of(group, audit)?;
         ensure(journal.opened.keys().all(|id| self.charges.contains_key(id)), || {

@@ -1,4 +1,5 @@
-//! What readers see of the journal: only what was published. It stands in for the read model and the index.
+//! What readers see of the journal: only what was published. It stands in for the read model and
+//! the index.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,7 +1,9 @@
-//! The readers' view and the index as they are in the product, beside the model's, for some of the seeds. Crashes come at any stage
-//! of keeping their pages and runs; after each, every look-up must say what the journal says.
+//! The product's read model and index beside those of the simulation, for some of the seeds.
+//! Crashes come at any stage of keeping their pages and runs; after each, every look-up must say
+//! what the journal says.
 //!
-//! They are told of blocks later than the model, at any time: what must be told when is the model's concern.
+//! They get blocks later than the simulation's own, at any time: which block must be published when
+//! is checked on the simulation's own.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, OnceLock, Weak};
@@ -64,7 +66,7 @@ impl Readers {
         !self.behind.lock().is_empty()
     }
 
-    /// It is told of the next block, if there is one.
+    /// Publishes the next block to the read model, if there is one.
     pub(crate) fn follow(&self) -> Result<(), String> {
         let next = self.behind.lock().pop_front();
         if let Some(records) = next {
@@ -74,7 +76,8 @@ impl Readers {
         Ok(())
     }
 
-    /// It keeps its pages, one after the other, and is told of so many blocks meanwhile. `is_lossy` is for the defect.
+    /// Keeps the pages of the read model, one after the other, while so many blocks are published.
+    /// `is_lossy` is for the defect.
     pub(crate) fn keep(&self, blocks_meanwhile: usize, is_lossy: bool) -> Result<(), String> {
         *self.store.meddling.lock() =
             Meddle { blocks_meanwhile, loses_page: is_lossy && self.defect == Some(Defect::LosesOnePage) };
@@ -83,7 +86,7 @@ impl Readers {
         kept
     }
 
-    /// Every look-up says what the journal says, all of which it was told of.
+    /// Every look-up says what the published part of the journal says.
     pub(crate) fn check(&self, audit: &Audit) -> Result<(), String> {
         while self.is_behind() {
             self.follow()?;
@@ -298,7 +301,7 @@ impl Expected {
 /// What is done to a keeping of the pages.
 #[derive(Default)]
 struct Meddle {
-    /// So many blocks are told of, one after each page.
+    /// How many blocks are published, one after each page.
     blocks_meanwhile: usize,
     /// The next page is lost although those after it are not.
     loses_page: bool,

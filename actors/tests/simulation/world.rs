@@ -1,9 +1,10 @@
-//! The world: the real journal machine, the real cores of the actors, a store in memory, and everything that may happen between
-//! them, one thing at a time, chosen by the seed.
+//! The world: the real journal machine, the real cores of the actors, a store in memory, and
+//! everything that may happen between them, one thing at a time, chosen by the seed.
 //!
-//! What is reordered and what is not: a mailbox is one queue, as ractor's are: what was put there first is handled first. Between
-//! a sender's decision and that moment anything may happen, so messages of different senders overtake each other on their way
-//! (every request travels alone, and so does every message of an actor to the journal), while those of one actor keep their order.
+//! What is reordered and what is not: a mailbox is one queue, as ractor's are: what was put there
+//! first is handled first. Between a sender's decision and that moment anything may happen, so
+//! messages of different senders overtake each other on their way (every request travels alone, and
+//! so does every message of an actor to the journal), while those of one actor keep their order.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::pin::Pin;
@@ -29,8 +30,8 @@ use crate::coverage::Coverage;
 use crate::read_model::ReadModel;
 use crate::readers::Readers;
 
-/// A defect that a run is given on purpose, to see that it is found. The product has none of them: they sit in the shell that
-/// the simulation plays.
+/// A defect that a run is given on purpose, to see that it is found. The product has none of them:
+/// they sit in the shell that the simulation plays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Defect {
     /// Replies do not wait for the gate.
@@ -148,7 +149,8 @@ const CALM: &[Step] = &[
     Step::Call,
 ];
 
-/// Of so many seeds one also runs the readers' view of the product, which costs as much as all the rest.
+/// Of so many seeds one also runs the read model of the product, which costs as much as all the
+/// rest.
 const SEEDS_PER_READERS: u64 = 10;
 
 /// Admission that is taken for what the sweep, or any other sender inside, has to book.
@@ -156,7 +158,8 @@ const INSIDE_BYTES: usize = 1_024;
 /// Senders inside that wait for room at once.
 const WAITING_INSIDE_MAX: usize = 6;
 
-/// A sender inside that waits for room, as the product's do. It is looked after only when it was woken, as by an executor.
+/// A sender inside that waits for room, as the product's do. It is looked after only when it was
+/// woken, as by an executor.
 struct Waiting {
     ledger: LedgerId,
     room: Pin<Box<dyn Future<Output = Arc<Permit>>>>,
@@ -235,7 +238,8 @@ impl World {
             weights[*step as usize] = weight * chance.pick(factors).unwrap_or(1);
         }
         if defect == Some(Defect::PublishesBeforeDelivery) {
-            // Somebody must be answered by key between the two: the shell is slow, the callers are quick.
+            // Somebody must be answered by key between the two: the shell is slow, the callers are
+            // quick.
             weights[Step::Execute as usize] /= 4;
             weights[Step::Call as usize] *= 4;
         }
@@ -538,7 +542,8 @@ impl World {
         Ok(())
     }
 
-    /// The disk fails while the block that was handed out is written, and the process ends. The block is there all the same, or not.
+    /// The disk fails while the block that was handed out is written, and the process ends. The
+    /// block is there all the same, or not.
     fn fail_append(&mut self, callers: &mut Callers) -> Result<(), String> {
         let Some(block) = self.handed_out.take() else { return Ok(()) };
         let is_ignored = self.defect == Some(Defect::AcknowledgesFailedAppend);
@@ -560,7 +565,8 @@ impl World {
         self.restart(callers)
     }
 
-    /// What the store does on threads of its own: the head is anchored, or the next folder is made ahead of time.
+    /// What the store does on threads of its own: the head is anchored, or the next segment is made
+    /// ahead of time.
     fn work_in_background(&mut self) {
         if self.chance.percent(75) {
             if self.store.sync_anchor() {
@@ -732,7 +738,8 @@ impl World {
         }
     }
 
-    /// An actor takes the next message, or, when it is being put to sleep and nothing is left, says its last words.
+    /// An actor takes the next message, or, when it is being put to sleep and nothing is left, says
+    /// its last words.
     fn handle(&mut self) -> Result<(), String> {
         let Some(inbox) = self.any(Actor::can_handle) else { return Ok(()) };
         let Some(mut actor) = self.actors.remove(&inbox) else { return Ok(()) };
@@ -980,7 +987,8 @@ impl World {
         self.now = self.now.plus_ms(minutes * 60_000);
     }
 
-    /// The process dies and starts again. What was handed to the disk is there, whole or not at all.
+    /// The process dies and starts again. What was handed to the disk is there, whole or not at
+    /// all.
     fn crash(&mut self, callers: &mut Callers) -> Result<(), String> {
         let in_landing = self.outputs.iter().any(|output| !matches!(output, Output::Write(_)));
         if in_landing {
@@ -1045,8 +1053,8 @@ impl World {
         Ok(())
     }
 
-    /// How much reached the disk of what was written lazily or was just being written. (What one snapshot is worth of which only a part
-    /// did is another test's.)
+    /// How much reached the disk of what was written lazily or was just being written. (What one
+    /// snapshot is worth of which only a part did is another test's.)
     fn cut_power(&mut self) -> PowerCut {
         let lazy = self.store.lazy_count();
         let lazy_kept = match self.chance.below(10) {
@@ -1083,7 +1091,8 @@ impl World {
         cut
     }
 
-    /// Suppose that the disk also lost a part of the journal, or of what is kept beside it: the first is noticed, the second made anew.
+    /// Suppose that the disk also lost a part of the journal, or of what is kept beside it: the
+    /// first is noticed, the second made anew.
     fn lose_a_part(&mut self, cut: PowerCut) -> Result<(), String> {
         let head = self.audit.head();
         let folders = self.store.folders(Partition(0));
@@ -1148,8 +1157,8 @@ impl World {
         Ok(())
     }
 
-    /// Somebody is told of a Record: by now it stands in the mailbox of every awake actor that it credits, so that a read that is
-    /// sent from here on finds it there.
+    /// Checks a Record that somebody outside hears of. It stands in the mailbox of every awake
+    /// actor that it credits, so that a read that is sent from here on finds it there.
     pub(crate) fn check_delivered(&self, record: &Record) -> Result<(), String> {
         let waits = self.outputs.iter().any(|output| match output {
             Output::Deliver { inbox, records } => {
@@ -1159,7 +1168,9 @@ impl World {
             }
             _ => false,
         });
-        ensure(!waits, || format!("Record {} of {:?} is told before it is delivered", record.ordinal, record.owner))
+        ensure(!waits, || {
+            format!("Record {} of {:?} is published before it is delivered", record.ordinal, record.owner)
+        })
     }
 
     fn any(&mut self, fits: impl Fn(&Actor) -> bool) -> Option<Inbox> {

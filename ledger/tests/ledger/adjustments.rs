@@ -1,5 +1,5 @@
-//! Money that comes back from recipients while refunds go on, in every order; and that nothing is remembered for longer than it can
-//! matter.
+//! Money that comes back from recipients while refunds go on, in every order; and that nothing is
+//! remembered for longer than it can matter.
 
 use crate::shelf::Shelf;
 use crate::world::World;
@@ -10,7 +10,8 @@ use ledger::money::Centavos;
 use ledger::record::{Decision, Record};
 use ledger::time::Minute;
 
-/// A charge of which ana got 2000 and bia 1500, refunded with a take-back that undoes a Deficit first.
+/// A charge of which ana got 2000 and bia 1500, refunded with a take-back that undoes a Deficit
+/// first.
 const REFUNDED: [&str; 4] =
     ["open-card c 10000 1x ana=2000 bia=1500", "capture c", "refund r c 7000 ana=2000 bia=700", "approve-refund r c"];
 
@@ -84,7 +85,8 @@ fn what_came_back_to_the_charge_is_its_own_pending_again() {
     }
 }
 
-/// The decision of a refund on a state to which money came back: the books of the world know nothing of that money.
+/// The decision of a refund on a state to which money came back: the books of the world know
+/// nothing of that money.
 fn world_decides(world: &mut World, ask: &str, approve: &str) -> Event {
     let asked = world.decision(ask).expect("it is allowed");
     let merchant = world.ledger("merchant");
@@ -94,7 +96,8 @@ fn world_decides(world: &mut World, ask: &str, approve: &str) -> Event {
     approved.events.into_iter().next().expect("a decision has a fact")
 }
 
-/// The own Records from the refund on, and the recipients' Records, in every order that keeps each source's own order.
+/// The own Records from the refund on, and the recipients' Records, in every order that keeps each
+/// source's own order.
 #[test]
 fn money_that_comes_back_commutes_with_what_the_merchant_decides() {
     let before = world_of(&REFUNDED);
@@ -103,7 +106,8 @@ fn money_that_comes_back_commutes_with_what_the_merchant_decides() {
         paid_back(&before, "ana", 2, |debt| (0, debt.to_pending.0)),
         paid_back(&before, "bia", 1, |debt| (debt.to_available.0, debt.to_pending.0)),
     ];
-    // The charge's money falls due, its window ends and it is forgotten, and other charges go on meanwhile.
+    // The charge's money falls due, its window ends and it is forgotten, and other charges go on
+    // meanwhile.
     let mut world = world_of(&REFUNDED);
     let shared = world.journal.len();
     for step in [

@@ -1,5 +1,6 @@
-//! The rules as text tables: `given | when | then`, one line a case. Steps are separated by `;` (see [`crate::world`]). After
-//! `then` stands `refused` with the rejection, `nothing` when no fact came of it, or what must be seen afterwards as `key=value`.
+//! The rules as text tables: `given | when | then`, one line a case. Steps are separated by `;`
+//! (see [`crate::world`]). After `then` stands `refused` with the rejection, `nothing` when no fact
+//! came of it, or what must be seen afterwards as `key=value`.
 
 use crate::world::{START, World, milliseconds, status_name};
 use ledger::event::Event;
@@ -231,8 +232,8 @@ fn seen(key: &str, world: &World, events: &[Event]) -> String {
     }
 }
 
-/// What a refund or a dispute did: where its money came from or went to, the commission that came back, what is taken back as
-/// `index:to_available+to_pending`.
+/// What a refund or a dispute did: where its money came from or went to, the commission that came
+/// back, what is taken back as `index:to_available+to_pending`.
 fn adjusted(part: &str, events: &[Event]) -> String {
     let first = events.iter().find_map(|event| match (event, part) {
         (Event::RefundApproved { drawn, .. } | Event::DisputeOpened { drawn, .. }, "from") => {
@@ -281,7 +282,8 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// Milliseconds as the tables write them: a sum of parts, largest first; a moment before the start has a minus.
+/// Milliseconds as the tables write them: a sum of parts, largest first; a moment before the start
+/// has a minus.
 fn readable(milliseconds: i64) -> String {
     let mut rest = milliseconds.abs();
     let mut parts = Vec::new();

@@ -1,5 +1,6 @@
-//! Golden files of every released format: bytes that this and every later release must read, and that this one still writes.
-//! Beside each stands the Record in readable form. A golden file is written once and never changed.
+//! Golden files of every released format: bytes that this and every later release must read, and
+//! that this one still writes. Beside each stands the Record in readable form. A golden file is
+//! written once and never changed.
 
 use std::path::PathBuf;
 
@@ -76,7 +77,8 @@ fn items_that_a_later_release_appends_are_skipped() {
 
 #[test]
 fn fields_that_a_later_release_adds_to_an_event_are_skipped() {
-    // [ClockMoved, [offset]] with two more fields; [AcquirerPaid, [[[minute, amount]]]] with one more in the due and one outside.
+    // [ClockMoved, [offset]] with two more fields; [AcquirerPaid, [[[minute, amount]]]] with one
+    // more in the due and one outside.
     let clock =
         [&[1, 0x89, 0, 0, 1, 0][..], &[0x81, 0x82, 18, 0x83, 7, 0xF6, 0x81, 9], &[0x80, 0xF6, 0xF6, 0xF6]].concat();
     assert_eq!(Record::decode(&clock).unwrap().events, [Event::ClockMoved { offset_ms: 7 }]);
@@ -101,7 +103,8 @@ fn damaged_records_never_panic() {
     }
 }
 
-/// Memory is taken for what is there, not for what is claimed: a claim of 2^62 items would end the test.
+/// Memory is taken for what is there, not for what is claimed: a claim of 2^62 items would end the
+/// test.
 #[test]
 fn huge_claims_do_not_allocate() {
     let head = [1, 0x89, 2, 0, 1, 0];
@@ -155,8 +158,8 @@ proptest! {
     }
 }
 
-/// The encoded sizes that the disk is planned with, bytes: three splits, an idempotency key, without the sealed payer, in a group and
-/// at an ordinal that a grown installation reaches.
+/// The encoded sizes that the disk is planned with, bytes: three splits, an idempotency key,
+/// without the sealed payer, in a group and at an ordinal that a grown installation reaches.
 #[test]
 fn records_stay_small() {
     let samples = samples();
@@ -207,7 +210,8 @@ pub(crate) fn samples() -> Vec<(&'static str, Record)> {
         end_to_end_id: end_to_end_id.clone(),
         opened: None,
     };
-    // Since the lists are in the order of opening, an outcome names the Record that opened its charge.
+    // Since the lists are in the order of opening, an outcome names the Record that opened its
+    // charge.
     let in_order = |mut event: Event| {
         match &mut event {
             Event::CardCaptured { opened, .. }

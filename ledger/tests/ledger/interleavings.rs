@@ -1,6 +1,7 @@
-//! Live order is not replay order: a recipient applies its own Records before they are sequenced, and its merchant's after. Every
-//! order that keeps each source's own order, and every own Record behind the merchant's Records that it counted, must lead to
-//! the same state: a take-back that arrives while the split that it is of matures, is anticipated or is withdrawn, too.
+//! Live order is not replay order: a recipient applies its own Records before they are sequenced,
+//! and its merchant's after. Every order that keeps each source's own order, and every own Record
+//! behind the merchant's Records that it counted, must lead to the same state: a take-back that
+//! arrives while the split that it is of matures, is anticipated or is withdrawn, too.
 
 use crate::shelf::Shelf;
 use crate::world::World;
@@ -13,8 +14,8 @@ use ledger::record::{Decision, Record};
 use ledger::time::Timestamp;
 use proptest::prelude::*;
 
-/// The life of one recipient: what its merchant sent it, and what it decided, each with its cut: so many of the merchant's
-/// Records had been received.
+/// The life of one recipient: what its merchant sent it, and what it decided, each with its cut: so
+/// many of the merchant's Records had been received.
 struct Life {
     ledger: LedgerId,
     foreign: Vec<Record>,
@@ -40,7 +41,8 @@ enum Turn {
     },
 }
 
-/// Charges for ana: amounts in centavos, PIX or card, the minutes that pass before each, and what the merchant takes back of it.
+/// Charges for ana: amounts in centavos, PIX or card, the minutes that pass before each, and what
+/// the merchant takes back of it.
 type Charges = Vec<(i64, bool, u32, i64)>;
 
 #[test]
@@ -52,7 +54,8 @@ fn every_interleaving_of_every_short_life_ends_alike() {
     try_every(&charges, &[month, month, month], 50, 100);
 }
 
-/// Part of a split is taken back while the split falls due, is anticipated, or is withdrawn and comes back.
+/// Part of a split is taken back while the split falls due, is anticipated, or is withdrawn and
+/// comes back.
 #[test]
 fn a_take_back_meets_whatever_its_split_does() {
     let day = 24 * 60;
@@ -66,7 +69,8 @@ fn a_take_back_meets_whatever_its_split_does() {
     try_every(&charges, &[Turn::Anticipate { from: 0 }, Turn::Withdraw, approved, approved, soon], 100, 200);
 }
 
-/// Every order in which the Records arrive between the turns, and every order in which the Records of each such life are replayed.
+/// Every order in which the Records arrive between the turns, and every order in which the Records
+/// of each such life are replayed.
 fn try_every(charges: &Charges, own: &[Turn], decisions_min: usize, orders_min: usize) {
     let received = credits(charges).1.len();
     let (mut decisions, mut orders) = (0, 0);

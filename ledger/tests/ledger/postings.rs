@@ -1,5 +1,5 @@
-//! What every event moves, as a page of a textbook (`postings.txt`). The columns are those of the accounting manual: the
-//! merchant's ledger, each recipient's, the platform's shard.
+//! What every event moves, as a page of a textbook (`postings.txt`). The columns are those of the
+//! accounting manual: the merchant's ledger, each recipient's, the platform's shard.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;

@@ -1,6 +1,6 @@
-//! Properties over sequences of commands while time moves. [`World`] checks every Record as it is made: the promises of the books,
-//! the states against the books, that `decide` changed nothing, and the way through the bytes. A failing sequence is a list of
-//! steps that can stand in a table.
+//! Properties over sequences of commands while time moves. [`World`] checks every Record as it is
+//! made: the promises of the books, the states against the books, that `decide` changed nothing,
+//! and the way through the bytes. A failing sequence is a list of steps that can stand in a table.
 
 use std::collections::BTreeMap;
 
@@ -60,7 +60,8 @@ proptest! {
         when_all_is_due_nothing_is_pending(&mut world);
     }
 
-    /// Refunds, those that wait too, and disputes never take more of a charge than was charged, nor more of a recipient than it got of it.
+    /// Refunds, those that wait too, and disputes never take more of a charge than was charged, nor
+    /// more of a recipient than it got of it.
     #[test]
     fn a_charge_gives_no_more_than_was_charged(steps in prop::collection::vec(prop_oneof![1 => step(), 3 => adjustment()], 1..80)) {
         let mut world = World::new();
@@ -176,7 +177,8 @@ impl Group {
         self.merchant.receive(record);
     }
 
-    /// The states as they are read from their sections, of which only what was touched since the last time is kept again.
+    /// The states as they are read from their sections, of which only what was touched since the
+    /// last time is kept again.
     fn kept_and_read(&mut self) -> Self {
         let merchant = self.merchant_shelf.keep_and_read(&mut self.merchant);
         let shelves = &mut self.recipients_shelves;
@@ -302,7 +304,8 @@ fn open() -> impl Strategy<Value = String> {
     let kind = prop::sample::select(["open-card", "open-card", "open-debit", "open-pix", "open-pix"].as_slice());
     let amount = prop_oneof![8 => 1_i64..20_000, 1 => Just(1_000_000_000_000)];
     let name = prop::sample::select(["ana", "ana", "bia", "bia", "caio", "dora", "paulo", "rita", "nobody"].as_slice());
-    // Per mille of the total: enough of them together reach it now and then, or come within a centavo of it.
+    // Per mille of the total: enough of them together reach it now and then, or come within a
+    // centavo of it.
     let parts = prop::collection::vec((name, prop_oneof![4 => 1_i64..300, 1 => 900_i64..1_000]), 0..4);
     (kind, charge(), amount, 1_u8..=12, parts, any::<bool>()).prop_map(
         |(kind, charge, amount, installments, parts, to_the_last)| {

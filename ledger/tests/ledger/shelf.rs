@@ -1,4 +1,5 @@
-//! A shelf on which a state is kept in sections: only what the state says was touched is put there again.
+//! A shelf on which a state is kept in sections: only what the state says was touched is put there
+//! again.
 
 use std::collections::{BTreeMap, BTreeSet};
 

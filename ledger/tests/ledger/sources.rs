@@ -1,4 +1,5 @@
-//! Where entries come from. Every event has a golden file, so an event that moves money and has no name is noticed here.
+//! Where entries come from. Every event has a golden file, so an event that moves money and has no
+//! name is noticed here.
 
 use crate::golden::samples;
 use ledger::source::{self, Source};

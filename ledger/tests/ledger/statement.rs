@@ -1,4 +1,5 @@
-//! What a merchant sees of its own money. That it agrees with the books is checked for every Record of every [`World`].
+//! What a merchant sees of its own money. That it agrees with the books is checked for every Record
+//! of every [`World`].
 
 use crate::world::World;
 use ledger::event::Event;

@@ -1,4 +1,4 @@
-//! What is told outside of each Record.
+//! Webhook events of each Record.
 
 use crate::world::World;
 use ledger::event::{AnticipatedSplit, CashoutFailure, DisputeKind, Drawn, Event, SplitKey};

@@ -1,5 +1,6 @@
-//! One account group with its books, driven by lines of text. Every Record is checked as it is made: the books keep their
-//! promises, the states agree with the books, and the bytes lead back to the Record.
+//! One account group with its books, driven by lines of text. Every Record is checked as it is
+//! made: the books keep their promises, the states agree with the books, and the bytes lead back to
+//! the Record.
 
 use std::collections::BTreeMap;
 
@@ -25,7 +26,8 @@ use ledger::rejection::Rejection;
 use ledger::statement::{StatementAccount, StatementLineKind, statement_lines};
 use ledger::time::{Minute, Timestamp};
 
-/// 2026-01-01T12:00:30.500Z: every world begins half a minute into a minute, so that rounding down shows.
+/// 2026-01-01T12:00:30.500Z: every world begins half a minute into a minute, so that rounding down
+/// shows.
 pub(crate) const START: Timestamp = Timestamp(1_767_268_830_500);
 
 const GROUP: GroupNumber = GroupNumber(1);
@@ -58,9 +60,10 @@ struct ToldSplit {
 }
 
 impl World {
-    /// A merchant with every default, configured for split, and recipients in every status: ana, bia and caio are active, dora
-    /// is a draft, paulo is pending, rita is rejected. `nobody`, `twin` (ana's number, another id) and `foreign` (another
-    /// group's) are ids that the merchant never gave out.
+    /// A merchant with every default, configured for split, and recipients in every status: ana,
+    /// bia and caio are active, dora is a draft, paulo is pending, rita is rejected. `nobody`,
+    /// `twin` (ana's number, another id) and `foreign` (another group's) are ids that the merchant
+    /// never gave out.
     pub(crate) fn new() -> Self {
         let mut world = Self::unopened();
         for step in [
@@ -202,7 +205,8 @@ impl World {
         }
     }
 
-    /// Withdrawals, and `anticipate ana d2 c.0 c.1`: a split reads as its charge and its place in it.
+    /// Withdrawals, and `anticipate ana d2 c.0 c.1`: a split reads as its charge and its place in
+    /// it.
     fn recipient_command(&mut self, verb: &str, number: RecipientNumber, rest: &[&str]) -> RecipientCommand {
         match (verb, rest) {
             ("withdraw", [name]) => RecipientCommand::Withdraw { id: self.name(name), destination: Sealed::default() },
@@ -252,8 +256,9 @@ impl World {
         found.unwrap_or(CardSplit { split, sequence: u64::MAX, due: Minute(u32::MAX), nominal: Centavos(1) })
     }
 
-    /// `take-back c 0=300+500`: the merchant takes back of the charge's first split 300 for its Available and 500 for its Pending. The
-    /// Record is that of a refund that draws nothing, so that only the recipient is concerned. What the split does not have is left.
+    /// `take-back c 0=300+500`: the merchant takes back of the charge's first split 300 for its
+    /// Available and 500 for its Pending. The Record is that of a refund that draws nothing, so
+    /// that only the recipient is concerned. What the split does not have is left.
     fn take_back(&mut self, charge: &str, part: &str) -> Vec<Event> {
         let charge = self.id(charge);
         let (index, parts) = part.split_once('=').expect("a part reads place=available+pending");
@@ -300,7 +305,8 @@ impl World {
         self.commit(LedgerId::Merchant(GROUP), Decision::of(event))
     }
 
-    /// As its actor would: what is due and what is owed comes before the decision; the decision changes nothing; its Record does.
+    /// As its actor would: what is due and what is owed comes before the decision; the decision
+    /// changes nothing; its Record does.
     fn decide_recipient(
         &mut self,
         number: RecipientNumber,
@@ -450,8 +456,8 @@ impl World {
         }
     }
 
-    /// The command of a refund, a dispute or a repayment. Nothing comes of one for a charge that was never paid: the door, which reads the
-    /// facts, refuses it.
+    /// The command of a refund, a dispute or a repayment. Nothing comes of one for a charge that
+    /// was never paid: the door, which reads the facts, refuses it.
     fn adjustment(&mut self, verb: &str, rest: &[&str]) -> Option<Option<MerchantCommand>> {
         let sealed = |text: &str| Sealed { month: 672, bytes: text.as_bytes().to_vec() };
         Some(match (verb, rest) {
@@ -515,7 +521,8 @@ impl World {
         parts.map(|(name, amount)| SplitRequest { recipient: self.id(name), amount: centavos(amount) }).collect()
     }
 
-    /// As its actor would: what is due comes before the decision; the decision changes nothing; its Record does.
+    /// As its actor would: what is due comes before the decision; the decision changes nothing; its
+    /// Record does.
     fn decide(&mut self, command: MerchantCommand) -> Result<Vec<Event>, Rejection> {
         self.mature_merchant();
         let before = self.merchant.clone();
@@ -542,7 +549,8 @@ impl World {
         decision.map_or_else(Vec::new, |decision| self.commit(LedgerId::Recipient(GROUP, number), decision))
     }
 
-    /// Makes the Record of a decision durable, so to speak: books it, applies it to its owner, delivers it to the others.
+    /// Makes the Record of a decision durable, so to speak: books it, applies it to its owner,
+    /// delivers it to the others.
     fn commit(&mut self, owner: LedgerId, decision: Decision) -> Vec<Event> {
         if decision.events.is_empty() {
             return Vec::new();
@@ -613,7 +621,8 @@ impl World {
         }
     }
 
-    /// The single splits, told from history and from where the state says they are, add up to the state's figures.
+    /// The single splits, told from history and from where the state says they are, add up to the
+    /// state's figures.
     fn assert_splits_add_up(&self, number: RecipientNumber, state: &RecipientState) {
         let ledger = LedgerId::Recipient(GROUP, number);
         let mut splits: BTreeMap<SplitKey, ToldSplit> = BTreeMap::new();
@@ -679,7 +688,8 @@ impl World {
         assert_eq!(held(Holder::Paid), state.paid() + lost_when_paid, "{number:?} paid splits");
     }
 
-    /// The merchant's account statement and its books are two views of the same money, Record by Record and account by account.
+    /// The merchant's account statement and its books are two views of the same money, Record by
+    /// Record and account by account.
     fn assert_operations_say_what_the_books_say(&mut self, record: &Record) {
         let mut told: BTreeMap<StatementAccount, i128> = BTreeMap::new();
         let mut stood_in = 0;

@@ -1,6 +1,7 @@
-//! Mixed commands of all kinds, with moves of the clock and restarts in between, held against a plain model after every step:
-//! balances, statuses and every split's amount agree. A run that fails names its seed; `CENTAVO_MODEL_SEED` runs that one alone, and
-//! `CENTAVO_MODEL_RUNS` says how many runs there are.
+//! Mixed commands of all kinds, with moves of the clock and restarts in between, held against a
+//! plain model after every step: balances, statuses and every split's amount agree. A run that
+//! fails names its seed; `CENTAVO_MODEL_SEED` runs that one alone, and `CENTAVO_MODEL_RUNS` says
+//! how many runs there are.
 
 mod plain;
 

@@ -1,5 +1,6 @@
-//! The plain model: every split, debt and payment in a list of its own, every sum made by hand. It shares no code with the ledger and
-//! knows nothing of Records, actors or time but `now`; it says what the accounting manual and the interface say, in the plainest way.
+//! The plain model: every split, debt and payment in a list of its own, every sum made by hand. It
+//! shares no code with the ledger and knows nothing of Records, actors or time but `now`; it says
+//! what the accounting manual and the interface say, in the plainest way.
 
 /// Milliseconds of a day.
 pub(super) const DAY: i64 = 86_400_000;
@@ -147,7 +148,8 @@ impl Recipient {
             .sum()
     }
 
-    /// The splits as they are listed: what debts took is laid on the oldest of those that are available, or were withdrawn, together.
+    /// The splits as they are listed: what debts took is laid on the oldest of those that are
+    /// available, or were withdrawn, together.
     pub(super) fn listed(&self) -> Vec<Split> {
         let mut free = self.consumed;
         let mut withdrawn: Vec<i64> = self.withdrawals.iter().map(|withdrawal| withdrawal.consumed).collect();
@@ -312,7 +314,8 @@ impl Plain {
         amount
     }
 
-    /// All that follows by itself: what is due falls due, debts are paid back, the deficit is repaid.
+    /// All that follows by itself: what is due falls due, debts are paid back, the deficit is
+    /// repaid.
     pub(super) fn settle(&mut self) {
         for charge in &mut self.charges {
             if charge.is_card && charge.seller_due <= self.now {
@@ -372,7 +375,8 @@ impl Plain {
         }
     }
 
-    /// A recipient's debts are paid back, oldest first: of the split itself while it is pending, then of what is available.
+    /// A recipient's debts are paid back, oldest first: of the split itself while it is pending,
+    /// then of what is available.
     fn recover(&mut self, recipient: usize) {
         let owner = &mut self.recipients[recipient];
         for debt in &mut owner.debts {
@@ -536,7 +540,8 @@ impl Plain {
         self.settle();
     }
 
-    /// The seller's money of a charge, then Available, then the platform's; gives what came from the charge's own.
+    /// The seller's money of a charge, then Available, then the platform's; gives what came from
+    /// the charge's own.
     fn draw(&mut self, charge: usize, amount: i64) -> i64 {
         let own = &mut self.charges[charge];
         let from_pending = amount.min(own.seller_pending);
