@@ -89,7 +89,7 @@ fn the_same_seed_is_the_same_run() {
 fn seeded_defects_are_found() {
     for (defect, promise, seeds_max) in [
         (Defect::AnswersBeforeWritten, "durable", 5),
-        (Defect::PublishesBeforeDelivery, "told before it is delivered", 4_000),
+        (Defect::PublishesBeforeDelivery, "published before it is delivered", 4_000),
         (Defect::DropsDelivery, "", 200),
         (Defect::SnapshotClaimsForeign, "", 1_000),
         (Defect::AppliesOwnTwice, "opened", 200),
