@@ -1,7 +1,6 @@
-//! What a journal that has grown costs: bytes and work a Record, how fast it is written at its end,
-//! and, after a kill and with nothing in the page cache, how long opening takes, waking actors,
-//! reading pages of a statement, and how much memory. It prints figures beside their targets and
-//! judges nothing.
+//! Cost of a journal that has grown: bytes and work a Record, and the rate of writing at its end.
+//! After a kill, with nothing in the page cache: time to open, to wake actors and to read pages of
+//! a statement, and memory. It prints figures beside their targets and judges nothing.
 //!
 //! `cargo bench --bench longevity` writes a million Records and takes about a minute; `-- --records
 //! 10000000` ten million, for which some 4 GB must be free where temporary files go; `--

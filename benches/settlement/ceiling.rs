@@ -1,6 +1,6 @@
-//! How fast the load generator is by itself: the same requests, to a handler that does nothing but
-//! read them and answer what a charge is answered with, behind the same code for connections. Where
-//! a figure comes near this one, it is the generator's.
+//! Ceiling of the load generator: the same requests to a handler that reads them and answers as a
+//! charge is answered, behind the same code for connections. A figure near this one measures the
+//! generator.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! Row 11: bytes on the disk for a charge, all in: journal, index, snapshots and readers' view,
-//! when it is settled and the server has stopped.
+//! Row 11: bytes on the disk for a charge, all in: journal, index, snapshots and read model, when
+//! it is settled and the server has stopped.
 
 use std::time::Duration;
 

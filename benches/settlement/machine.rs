@@ -1,4 +1,4 @@
-//! The machine: what it is, how fast its disk syncs, and how much CPU time this process has used.
+//! Facts of the machine: its processors, how fast its disk syncs, and the CPU time of this process.
 
 use std::fmt::Write as _;
 use std::fs::{self, File};

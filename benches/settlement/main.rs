@@ -1,6 +1,6 @@
-//! How fast split charges become durable: one table, a row for each thing that this project is
-//! measured by, with its target, and the machine that it was measured on. It measures and prints;
-//! it judges nothing by its exit code.
+//! Settlement benchmark: how fast split charges become durable. One table, a row for each measure
+//! of this project with its target, and the machine that it was measured on. It prints, and judges
+//! nothing by its exit code.
 //!
 //! `cargo bench --bench settlement` takes about five minutes; `-- --quick` about two; `-- --only
 //! 14` measures one row, `-- --only 3,14` two.

@@ -20,7 +20,7 @@ use tokio::runtime::Runtime;
 use crate::load::{KEYED, Requests};
 use crate::shop::{Shop, new_id, open_shops, record};
 
-/// The journal, the index, and what is kept of states, keys and readers' view.
+/// The journal, the index, and what is kept of states, keys and the read model.
 pub(crate) const PARTS: [&str; 3] = ["journal", "files", "state"];
 
 /// A server with its merchants, on a folder of its own.

@@ -1,4 +1,5 @@
-//! What the benchmarks share: an engine, merchants with three recipients each, and their charges.
+//! Equipment that the benchmarks share: an engine, merchants with three recipients each, and their
+//! charges.
 
 use std::path::Path;
 use std::sync::Arc;

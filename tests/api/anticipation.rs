@@ -1,4 +1,4 @@
-//! Anticipation: which card splits can be had before their time, at what price, and having them.
+//! Anticipation of card splits: the splits offered, their prices, and the booking.
 
 use serde_json::{Value, json};
 

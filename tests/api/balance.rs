@@ -1,4 +1,4 @@
-//! `GET /api/balance/operations`: how a merchant's money came to be what it is.
+//! Statement lines of a merchant: `GET /api/balance/operations`.
 
 use std::collections::{BTreeMap, BTreeSet};
 

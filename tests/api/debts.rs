@@ -1,5 +1,5 @@
-//! What recipients owe after a refund took back a part of their splits: what is left of each split,
-//! what is not touched, when the rest is paid, and how the merchant sees it come in.
+//! Debts of recipients after a refund took back a part of their splits: the rest of each split,
+//! money that is not touched, later payments, and the merchant's side of them.
 
 use serde_json::{Value, json};
 

@@ -1,6 +1,6 @@
-//! The description that a server gives of itself, held against every answer that any of these tests
-//! receives: the operation, the status, the media type and the headers are in it, and the body is
-//! what its schema says, no field more.
+//! OpenAPI description, held against every answer that any of these tests receives. The description
+//! has the operation, the status, the media type and the headers, and the body is what its schema
+//! says, no field more.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;

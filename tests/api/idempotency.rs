@@ -1,4 +1,4 @@
-//! `Idempotency-Key`: what was carried out once is answered again, and not carried out again.
+//! `Idempotency-Key`: a request that was carried out is answered again, and not carried out again.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Whose object it is: every route that names one, with every credential that is not its owner's.
+//! Ownership of objects: every route that names one, with every credential that is not its owner's.
 //! The routes are those that the description lists, so a new one is held to this without being
 //! named here.
 

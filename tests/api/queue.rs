@@ -1,4 +1,5 @@
-//! What waits for an operator.
+//! Operators' queue: registrations, changed bank accounts, withdrawals and refunds that wait for a
+//! decision.
 
 use serde_json::{Value, json};
 

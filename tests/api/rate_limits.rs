@@ -1,5 +1,5 @@
-//! How often a caller may ask (interface 7, 8). That a minute passes is tried beside the counting
-//! itself: nothing sleeps here.
+//! Rate limits (interface 7, 8). That a minute passes is tested beside the counting itself: nothing
+//! sleeps here.
 
 use reqwest::Method;
 use serde_json::{Value, json};

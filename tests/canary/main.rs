@@ -1,8 +1,8 @@
-//! Secrets that are like no others go through every path that takes them, the failing ones too;
-//! then all that the server wrote anywhere is searched for them, in every form that a program is
-//! likely to give them: the data folder's bytes, standard output and error at the finest level, the
-//! metrics, and every answer. A key and a webhook secret stand once in the answer that made them;
-//! nothing else is found.
+//! Canary secrets go through every path that takes them, the failing ones too. All that the server
+//! wrote anywhere is then searched for them, in every form that a program is likely to give them:
+//! the data folder's bytes, standard output and error at the finest level, the metrics, and every
+//! answer. A key and a webhook secret stand once in the answer that made them; nothing else is
+//! found.
 
 #![allow(clippy::unwrap_used)]
 

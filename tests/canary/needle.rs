@@ -1,4 +1,4 @@
-//! What is searched for, in every form that a program is likely to give it.
+//! Needle: a secret in every form that a program is likely to give it.
 
 use std::fmt;
 

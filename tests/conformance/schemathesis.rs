@@ -1,6 +1,6 @@
-//! A fuzzer reads the description of the interface and sends what it allows and what it forbids:
-//! nothing may fail inside, every answer must be as described, and what is forbidden must be
-//! refused.
+//! Fuzzer: schemathesis reads the description of the interface and sends what it allows and what it
+//! forbids. Nothing may fail inside, every answer must be as described, and what is forbidden must
+//! be refused.
 
 use std::time::Duration;
 

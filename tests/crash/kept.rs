@@ -1,4 +1,4 @@
-//! What a kill leaves beside the journal, who may read it, and a server that may open few files.
+//! Files beside the journal after a kill, their modes, and a server that may open few files.
 
 use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt;

@@ -1,7 +1,7 @@
-//! Everything that moves money, at once: PIX in, withdrawals, anticipation, cashouts, refunds with
-//! take-backs, a subscription that bills by the clock, and webhooks. Callers keep their own log,
-//! the sandbox's institution its own record of what it sent, and a receiver what it was told; after
-//! every crash the three are held against the service.
+//! Mixed load of everything that moves money: PIX in, withdrawals, anticipation, cashouts, refunds
+//! with take-backs, a subscription that bills by the clock, and webhooks. Callers keep their own
+//! log, the sandbox's institution its own record of what it sent, and a receiver the webhooks that
+//! it got; after every crash the three are held against the service.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;

@@ -1,4 +1,4 @@
-//! What can happen to a data folder's files behind the server's back.
+//! Faults of a data folder's files, made behind the server's back.
 
 use std::fmt;
 use std::fs::{self, OpenOptions};

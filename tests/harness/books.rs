@@ -1,5 +1,5 @@
-//! Everything that a server says of the books of some merchants, page by page, to be held against
-//! what it says later.
+//! Books of some merchants as a server shows them, page by page, to be held against what it shows
+//! later.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
-//! Callers and their own log: what they asked for, under which idempotency key, and what they were
-//! told.
+//! Callers with a log of their own: what they asked for, under which idempotency key, and the
+//! answer.
 
 use std::collections::HashMap;
 use std::sync::Arc;

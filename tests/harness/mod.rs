@@ -1,6 +1,6 @@
-//! What the tests that hurt the server share: the real binary on a data folder, callers with a log
-//! of their own, what the books say, and power cuts. Each includes this by path and uses what it
-//! needs.
+//! Equipment of the tests that hurt the server: the real binary on a data folder, callers with a
+//! log of their own, the books as the server shows them, and power cuts. Each test includes this by
+//! path and uses what it needs.
 
 #![allow(dead_code)]
 

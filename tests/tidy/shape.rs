@@ -1,4 +1,4 @@
-//! How the sources are shaped: imports between rooms, and words.
+//! Shape of the sources: imports between rooms, and words.
 
 use std::collections::BTreeSet;
 

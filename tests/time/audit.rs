@@ -1,4 +1,4 @@
-//! What a stopped journal says of time.
+//! Audit of a stopped journal: the times of its Records.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -1,5 +1,5 @@
-//! Counts what each thread asks of the allocator. The index has a thread of its own, which must not
-//! disturb the count.
+//! Allocation counter of each thread. The index has a thread of its own, which must not disturb the
+//! count.
 #![allow(unsafe_code, reason = "an allocator can be counted only from within, and its trait is unsafe")]
 
 use std::alloc::{GlobalAlloc, Layout, System};

@@ -1,6 +1,5 @@
-//! What one split charge costs, against slow decay: how often and for how many bytes each stage of
-//! its way asks the allocator, and how many instructions it takes. Both are counts, so a busy
-//! machine changes nothing; the time that a charge takes is the benchmarks' matter.
+//! Cost of one split charge, held against slow decay: allocations, bytes and instructions of each
+//! stage. All three are counts, so a busy machine changes nothing; the benchmarks measure time.
 //!
 //! The figures stand in `allocations.txt` and `instructions.txt`, and a stage that costs more than
 //! its line says fails. One that costs much less fails too: its line would no longer guard it.

@@ -1,4 +1,4 @@
-//! What the store does when the system refuses a call: a broken disk, a full one.
+//! Failing system calls under the store: a broken disk, a full one.
 //!
 //! A test starts this same program again as a writer, which goes through a script (see `script.rs`)
 //! under a shim (`shim.c`) that lets the n-th call that changes the store's folder fail. It tells

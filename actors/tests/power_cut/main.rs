@@ -1,4 +1,4 @@
-//! What the store acknowledged is there after a power cut.
+//! Power cuts: what the store acknowledged is there afterwards.
 //!
 //! A test starts this same program again as a writer: it opens a store, tells what it finds there,
 //! then appends blocks and puts values as fast as it can, and tells each before it tries and after

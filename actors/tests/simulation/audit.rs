@@ -1,5 +1,5 @@
-//! The auditor: it sees every block that becomes durable and every word that leaves, and knows what
-//! must hold.
+//! Auditor of a simulation: it sees every block that becomes durable and every answer that leaves,
+//! and checks the promises.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

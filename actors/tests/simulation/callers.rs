@@ -1,5 +1,5 @@
-//! The callers and the door in front of them: they ask, wait, give up, lose answers, and ask again
-//! under the same key.
+//! Callers of the simulation and the admission in front of them: they ask, wait, give up, lose
+//! answers, and ask again under the same key.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,4 +1,5 @@
-//! How often each interesting thing happened, so that a simulation that has gone blind is noticed.
+//! Coverage of a simulation: counts of each situation, so that a simulation that has gone blind is
+//! noticed.
 
 use std::collections::BTreeMap;
 

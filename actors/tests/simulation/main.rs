@@ -5,7 +5,7 @@
 //! overtake each other, callers lose answers and ask again, actors fall asleep, panic and are
 //! opened again from old snapshots, and the process dies between any two things that the journal
 //! does. The disk runs full and fails; its journal rolls from segment to segment, and loses parts
-//! of it that must be noticed. Every tenth seed runs the product's readers' view too ([`readers`]).
+//! of it that must be noticed. Every tenth seed runs the product's read model too ([`readers`]).
 //!
 //! An auditor reads every block and every answer ([`audit`]); the callers keep books of their own
 //! ([`model`]).

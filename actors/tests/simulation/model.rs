@@ -1,6 +1,5 @@
-//! What the callers know, kept by them alone: which charges they asked for, what they were told,
-//! and what that is worth. It computes fees and sums by itself, so that the engine is not its own
-//! witness.
+//! Model of the callers: the charges that they asked for, the answers that they got, and the money
+//! that follows. It computes fees and sums by itself, so that the engine is not its own witness.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,4 @@
-//! What readers see of the journal: only what was published. It stands in for the read model and
-//! the index.
+//! Published part of the journal, as readers see it. It stands in for the read model and the index.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! The world: the real journal machine, the real cores of the actors, a store in memory, and
-//! everything that may happen between them, one thing at a time, chosen by the seed.
+//! World of the simulation: the real journal machine, the real cores of the actors, and a store in
+//! memory. The seed chooses what happens between them, one thing at a time.
 //!
 //! What is reordered and what is not: a mailbox is one queue, as ractor's are: what was put there
 //! first is handled first. Between a sender's decision and that moment anything may happen, so

@@ -1,5 +1,5 @@
-//! Money that comes back from recipients while refunds go on, in every order; and that nothing is
-//! remembered for longer than it can matter.
+//! Take-backs: money that comes back from recipients while refunds go on, in every order. Nothing
+//! is remembered for longer than it can matter.
 
 use crate::shelf::Shelf;
 use crate::world::World;

@@ -1,4 +1,4 @@
-//! What a Record means to those who did not decide it.
+//! Credits: the effect of a Record on recipients that did not decide it.
 
 use crate::world::World;
 use ledger::id::LedgerId;

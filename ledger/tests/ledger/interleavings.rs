@@ -1,7 +1,8 @@
-//! Live order is not replay order: a recipient applies its own Records before they are sequenced,
-//! and its merchant's after. Every order that keeps each source's own order, and every own Record
-//! behind the merchant's Records that it counted, must lead to the same state: a take-back that
-//! arrives while the split that it is of matures, is anticipated or is withdrawn, too.
+//! Interleavings of a recipient's Records: live order is not replay order. A recipient applies its
+//! own Records before they are sequenced, and its merchant's after. Every order that keeps each
+//! source's own order, and every own Record behind the merchant's Records that it counted, must
+//! lead to the same state. Take-backs are among them, while their split matures, is anticipated or
+//! is withdrawn.
 
 use crate::shelf::Shelf;
 use crate::world::World;

@@ -1,4 +1,4 @@
-//! What every event moves, as a page of a textbook (`postings.txt`). The columns are those of the
+//! Postings of every event, as a page of a textbook (`postings.txt`). The columns are those of the
 //! accounting manual: the merchant's ledger, each recipient's, the platform's shard.
 
 use std::collections::BTreeSet;

@@ -1,4 +1,4 @@
-//! The dates of cycles, as a table (`cases/dates.txt`), and what they keep whatever the anchor.
+//! Dates of cycles, as a table (`cases/dates.txt`), and what they keep whatever the anchor.
 
 use ledger::recurrence::{BillingCycle, CYCLES_MAX};
 use ledger::time::Timestamp;

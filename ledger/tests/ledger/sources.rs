@@ -1,5 +1,5 @@
-//! Where entries come from. Every event has a golden file, so an event that moves money and has no
-//! name is noticed here.
+//! Sources of entries: the names that exports show. Every event has a golden file, so an event that
+//! moves money and has no name is noticed here.
 
 use crate::golden::samples;
 use ledger::source::{self, Source};

@@ -1,5 +1,5 @@
-//! What a merchant sees of its own money. That it agrees with the books is checked for every Record
-//! of every [`World`].
+//! Statement lines of a merchant. That they agree with the books is checked for every Record of
+//! every [`World`].
 
 use crate::world::World;
 use ledger::event::Event;
