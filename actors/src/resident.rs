@@ -228,11 +228,12 @@ pub struct UniqueLookup {
     pub looked_up_through: u64,
 }
 
-/// What an actor says to a command.
+/// What came of a command. An actor gives the Record that it decided; the engine gives what the Record
+/// says, as a type of the command.
 #[derive(Clone, Debug)]
-pub enum Outcome {
-    /// It decided this Record.
-    Recorded(Arc<Record>),
+pub enum Outcome<T = Arc<Record>> {
+    /// It was decided, and is durable.
+    Recorded(T),
     /// There was nothing to change.
     Unchanged,
     /// The business says no.

@@ -201,7 +201,7 @@ async fn a_call_that_arrives_after_the_reconciliation_charges_nobody() {
     let (group, charge) = open_charge(&engine).await;
     let caller = {
         let (engine, permit) = (Arc::clone(&engine), engine.permit(1_024).unwrap());
-        tokio::spawn(async move { engine.charge_card(group, order(charge), permit).await.unwrap() })
+        tokio::spawn(async move { engine.ask_acquirer(group, order(charge), permit).await.unwrap() })
     };
     acquirer.sent.notified().await;
     advance(&engine, 61).await;
@@ -223,7 +223,7 @@ async fn a_call_that_comes_late_is_not_made() {
     advance(&engine, 30).await;
     acquirer.arrivals.add_permits(1);
     let permit = engine.permit(1_024).unwrap();
-    let outcome = engine.charge_card(group, order(charge), permit).await.unwrap();
+    let outcome = engine.ask_acquirer(group, order(charge), permit).await.unwrap();
     let Outcome::Recorded(record) = outcome else { panic!("{outcome:?}") };
     assert_eq!(record.events, [Event::CardUnanswered { charge }]);
     assert_eq!(acquirer.desk.lock().unwrap().sent, 0);

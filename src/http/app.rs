@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use actors::engine::{Engine, Unavailable};
+use actors::engine::{CommandContext, Engine, KeyLookup, Unavailable};
+use actors::journal::Permit;
 use actors::load::LoadError;
 use actors::resident::Outcome;
 use actors::seal::stocked_random_bytes;
@@ -68,6 +69,11 @@ impl Caller {
     /// The merchant's books.
     pub fn ledger(self) -> LedgerId {
         LedgerId::Merchant(self.group)
+    }
+
+    /// What travels with a command of this caller.
+    pub fn context(self, key: Option<KeyLookup>, permit: Arc<Permit>) -> CommandContext {
+        CommandContext { key, requester: self.requester(), permit }
     }
 
     /// Who asks, as Records name it.
@@ -181,6 +187,7 @@ impl From<Unavailable> for Problem {
             Unavailable::StorageFull => Problem::new(Code::StorageFull).retry_after(5),
             Unavailable::OutcomeUnknown => Problem::new(Code::OutcomeUnknown).retry_after(1),
             Unavailable::NoRail => Problem::new(Code::RailNotConfigured),
+            Unavailable::Unreadable => Problem::new(Code::Internal),
         }
     }
 }

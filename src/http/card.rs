@@ -6,16 +6,15 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use actors::journal::Permit;
-use actors::rails::{CardSecrets, ChargeCard, ChargedCard};
+use actors::engine::{CardCharged, FirstAnswer, NewCardCharge, Outcome};
+use actors::rails::CardSecrets;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
-use ledger::event::{CardBrand, CardFace, Terms};
+use ledger::event::{CardBrand, CardFace};
 use ledger::fees::PaymentMethod;
-use ledger::id::ObjectId;
-use ledger::merchant::{MerchantCommand, SplitRequest};
+use ledger::merchant::SplitRequest;
 use ledger::money::{AMOUNT_MAX, Centavos};
-use ledger::personal::{Payer, SealedFor};
+use ledger::personal::Payer;
 use ledger::record::Record;
 use ledger::tax_id::is_cpf;
 use ledger::time::Timestamp;
@@ -24,9 +23,9 @@ use utoipa::ToSchema;
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{Object, OneOf, Schema, Type};
 
-use super::app::{App, Caller, Settled, settled};
+use super::app::{App, Caller};
 use super::body::ChargeBody;
-use super::charges::{Breakdown, Charge, Fate};
+use super::charges::{Breakdown, refusal_name};
 use super::idempotency::{Key, Keyed, LOOK_UPS_MAX, SentKey, replayed};
 use super::json::{Checker, Raw, parse};
 use super::problem::{Code, Problem};
@@ -186,7 +185,7 @@ pub async fn charge(
     let key = Key::of(&app, &sent_key, &caller.group.0.to_string(), "POST /api/card", &body, secret)?;
     for _ in 0..LOOK_UPS_MAX {
         let lookup = match key.look_up(&app, caller.ledger())? {
-            Keyed::Replay(record, _) => return replay(&app, caller, &record),
+            Keyed::Replay(record, _) => return replay(&app, &record),
             Keyed::Fresh(lookup) => lookup,
         };
         let permit = app.engine.permit(body.len())?;
@@ -202,91 +201,43 @@ pub async fn charge(
         if let Some((limits, number)) = limited {
             limits.admit_card(number, caller.key, |id| first_charge_was_paid(&app, caller, id))?;
         }
-        let id = app.new_id(caller.group)?;
-        let command = MerchantCommand::OpenCard {
-            charge: id,
-            amount,
-            method,
-            installments,
-            splits,
-            card: face(&card.number),
-            payer: app.engine.keyring().seal_value(SealedFor::payer(id), app.engine.now(), &payer)?,
-        };
-        let call = CardCall { id, amount, method, installments, card };
-        let charged = open_and_charge(&app, caller, command, lookup, call, permit).await?;
-        let Some((opened, fate)) = charged else { continue };
-        if let (Some((limits, number)), Fate::Refused(_)) = (limited, &fate) {
-            limits.count_refused_card(number, caller.key);
+        let order = NewCardCharge { amount, method, installments, splits, face: face(&card.number), payer, card };
+        match app.engine.charge_card(caller.group, order, caller.context(lookup, permit)).await? {
+            Outcome::Recorded(charged) => {
+                if let (Some((limits, number)), FirstAnswer::Refused(_)) = (limited, charged.answer) {
+                    limits.count_refused_card(number, caller.key);
+                }
+                return answer(&charged);
+            }
+            Outcome::KeyTaken => {}
+            Outcome::Refused(rejection) => return Err(rejection.into()),
+            Outcome::Unchanged => return Err(Problem::new(Code::Internal)),
         }
-        let terms = Charge::terms_in(&opened).ok_or_else(|| Problem::new(Code::Internal))?;
-        return answer(id, terms, &fate);
     }
     Err(Problem::new(Code::IdempotencyKeyInProgress).retry_after(1))
 }
 
-/// What the acquirer needs.
-struct CardCall {
-    id: ObjectId,
-    amount: Centavos,
-    method: PaymentMethod,
-    installments: u8,
-    card: CardSecrets,
-}
-
-/// The intent, then the acquirer, then the outcome: the Record that opened the charge, and its first fate. Nothing when the idempotency
-/// key was used a moment ago.
-async fn open_and_charge(
-    app: &App,
-    caller: Caller,
-    command: MerchantCommand,
-    lookup: Option<actors::resident::KeyLookup>,
-    call: CardCall,
-    permit: Arc<Permit>,
-) -> Result<Option<(Arc<Record>, Fate)>, Problem> {
-    let outcome = app.engine.command(caller.group, command, lookup, caller.requester(), Arc::clone(&permit)).await?;
-    let opened = match settled(outcome)? {
-        Settled::Recorded(record) => record,
-        Settled::KeyTaken => return Ok(None),
-        Settled::Unchanged => return Err(Problem::new(Code::Internal)),
+/// The answer to a charge with this first answer of the acquirer: 201, or 402 as a problem.
+fn answer(charged: &CardCharged) -> Result<Response, Problem> {
+    let txid = charged.charge.txid();
+    let (status, card_status) = match charged.answer {
+        FirstAnswer::Captured => ("CONCLUIDA", "captured"),
+        FirstAnswer::Silent => ("pending", "processing"),
+        FirstAnswer::Refused(refusal) => {
+            let declined = Problem::new(Code::CardDeclined).detail("The acquirer refused the card.");
+            return Err(declined
+                .member("txid", txid)
+                .member("status", "RECUSADA")
+                .member("cardStatus", refusal_name(refusal)));
+        }
     };
-    let CardCall { id, amount, method, installments, card } = call;
-    let order = ChargeCard { charge: id, amount, installments, method, card: ChargedCard::Given(card) };
-    let outcome = app.engine.charge_card(caller.group, order, permit).await?;
-    let fate = match settled(outcome) {
-        Ok(Settled::Recorded(record)) => Fate::told_by(&record, id),
-        // A reconciliation was faster: its outcome stands in the journal.
-        _ => Charge::find(app, caller, id)?.map(|found| found.first_fate),
-    };
-    Ok(Some((opened, fate.ok_or_else(|| Problem::new(Code::Internal))?)))
+    Ok(created(CardResponse { success: true, txid, status, card_status, breakdown: Breakdown::of(&charged.terms) }))
 }
 
-/// The answer that a charge with this first fate was given: 201, or 402 as a problem.
-fn answer(id: ObjectId, terms: &Terms, fate: &Fate) -> Result<Response, Problem> {
-    let txid = id.txid();
-    if let Fate::Refused(_) = fate {
-        let declined = Problem::new(Code::CardDeclined).detail("The acquirer refused the card.");
-        return Err(declined
-            .member("txid", txid)
-            .member("status", fate.status())
-            .member("cardStatus", fate.card_status()));
-    }
-    Ok(created(CardResponse {
-        success: true,
-        txid,
-        status: fate.status(),
-        card_status: fate.card_status(),
-        breakdown: Breakdown::of(terms),
-    }))
-}
-
-fn replay(app: &App, caller: Caller, record: &Record) -> Result<Response, Problem> {
-    let opened = Charge::opened_by(app, record).ok_or_else(|| Problem::new(Code::Internal))?;
-    let charge = Charge::find(app, caller, opened.id)?.ok_or_else(|| Problem::new(Code::Internal))?;
-    if charge.first_fate == Fate::Pending {
-        return Err(Problem::new(Code::IdempotencyKeyInProgress).retry_after(1));
-    }
-    let answered = answer(charge.id, &charge.terms, &charge.first_fate);
-    Ok(replayed(answered.unwrap_or_else(IntoResponse::into_response)))
+fn replay(app: &App, record: &Record) -> Result<Response, Problem> {
+    let charged = app.engine.card_charged(record)?;
+    let charged = charged.ok_or_else(|| Problem::new(Code::IdempotencyKeyInProgress).retry_after(1))?;
+    Ok(replayed(answer(&charged).unwrap_or_else(IntoResponse::into_response)))
 }
 
 /// The part of a body that must not be kept. What is no security code is a part like others: a body that has it is not the same body, and

@@ -2,18 +2,17 @@
 
 use std::sync::Arc;
 
-use actors::engine::CreateCashout;
+use actors::engine::{CashoutOrdered, NewCashout, Outcome};
 use actors::read_model::Listing;
-use actors::resident::UniqueLookup;
 use actors::store::Sequence;
 use axum::extract::State;
 use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
 use ledger::event::{CashoutFailure, Event};
 use ledger::fees::Settings;
-use ledger::id::{Fingerprint, GroupNumber, ObjectId};
+use ledger::id::{GroupNumber, ObjectId};
 use ledger::money::{AMOUNT_MAX, Centavos};
-use ledger::personal::{PixDestination, PixKeyKind, SealedFor};
+use ledger::personal::{PixDestination, PixKeyKind};
 use ledger::record::Record;
 use ledger::rejection::Rejection;
 use ledger::tax_id::{is_cnpj, is_cpf};
@@ -22,7 +21,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use super::app::{App, Caller, PathId, Settled, settled};
+use super::app::{App, Caller, PathId};
 use super::body::JsonBody;
 use super::card::is_email;
 use super::idempotency::{Key, Keyed, LOOK_UPS_MAX, SentKey, replayed};
@@ -227,25 +226,20 @@ impl Cashout {
     }
 
     fn item(&self, status: &'static str) -> CashoutItem {
-        CashoutItem {
-            object: "cashout",
-            id: self.id.uuid().to_string(),
-            merchant_transaction_id: self.transaction.hyphenated().to_string(),
-            amount: self.net.0,
-            status,
-            date_created: with_microseconds(self.id.created_at().0),
-        }
+        CashoutItem::of(self.id, self.transaction, self.net, status)
     }
+}
 
-    /// The answer that its creation was given: 201, or 502 as a problem.
-    fn first_answer(&self) -> Result<Response, Problem> {
-        if self.fate == Fate::Failed(CashoutFailure::NotTaken) {
-            let problem = Problem::new(Code::RailUnavailable);
-            let problem =
-                problem.detail("The institution did not take the transfer; the whole amount is available again.");
-            return Err(problem.member("id", self.id.uuid().to_string()));
+impl CashoutItem {
+    fn of(id: ObjectId, transaction: Uuid, net: Centavos, status: &'static str) -> Self {
+        Self {
+            object: "cashout",
+            id: id.uuid().to_string(),
+            merchant_transaction_id: transaction.hyphenated().to_string(),
+            amount: net.0,
+            status,
+            date_created: with_microseconds(id.created_at().0),
         }
-        Ok(created(self.item(Fate::InProcessing.status())))
     }
 }
 
@@ -273,9 +267,9 @@ pub async fn create(
     for _ in 0..LOOK_UPS_MAX {
         // Before the idempotency key is: whoever sees the Record that used the transaction up finds the key of that Record too, and a
         // replay is no duplicate.
-        let transaction = Transaction::look_up(&app, caller, given)?;
+        let transaction = app.engine.look_up_transaction(caller.group, given.map(Uuid::into_bytes))?;
         let lookup = match key.look_up(&app, caller.ledger())? {
-            Keyed::Replay(record, _) => return replay(&app, caller, &record),
+            Keyed::Replay(record, _) => return replay(&app, &record),
             Keyed::Fresh(lookup) => lookup,
         };
         let permit = app.engine.permit(body.len())?;
@@ -291,69 +285,33 @@ pub async fn create(
         if transaction.is_used {
             return Err(Problem::new(Code::DuplicateTransaction));
         }
-        let order = order(&app, caller, checked, &transaction)?;
-        let id = order.id;
-        let outcome =
-            app.engine.cash_out(caller.group, order, lookup, transaction.lookup, caller.requester(), permit).await?;
-        match settled(outcome)? {
-            Settled::Recorded(_) => return named(&app, caller, id)?.first_answer(),
-            Settled::KeyTaken => {}
-            Settled::Unchanged => return Err(Problem::new(Code::Internal)),
+        let (amount, destination) = (checked.amount, checked.destination.clone());
+        let order = NewCashout { amount, destination, transaction };
+        match app.engine.cash_out(caller.group, order, caller.context(lookup, permit)).await? {
+            Outcome::Recorded(ordered) => return answer(&ordered),
+            Outcome::KeyTaken => {}
+            Outcome::Refused(rejection) => return Err(rejection.into()),
+            Outcome::Unchanged => return Err(Problem::new(Code::Internal)),
         }
     }
     Err(Problem::new(Code::IdempotencyKeyInProgress).retry_after(1))
 }
 
-/// A `merchant_transaction_id`, looked up.
-struct Transaction {
-    id: Uuid,
-    key: Fingerprint,
-    is_used: bool,
-    /// None for one that was made here: nobody can have used it.
-    lookup: Option<UniqueLookup>,
-}
-
-impl Transaction {
-    fn look_up(app: &App, caller: Caller, given: Option<Uuid>) -> Result<Self, Problem> {
-        let id = match given {
-            Some(id) => id,
-            None => {
-                let [high, low] = [app.random()?, app.random()?];
-                uuid::Builder::from_random_bytes((u128::from(high) << 64 | u128::from(low)).to_be_bytes()).into_uuid()
-            }
-        };
-        let account = caller.group.0.to_be_bytes();
-        let key = app.engine.keyring().fingerprint("merchant-transaction", &[&account, id.as_bytes()]);
-        if given.is_none() {
-            return Ok(Self { id, key, is_used: false, lookup: None });
-        }
-        let found = app.engine.read_model().find_unique(caller.ledger(), key)?;
-        let lookup = Some(UniqueLookup { key, looked_up_through: found.looked_up_through });
-        Ok(Self { id, key, is_used: found.sequence.is_some(), lookup })
+/// The answer to the request for a cashout: 201, or 502 as a problem.
+fn answer(ordered: &CashoutOrdered) -> Result<Response, Problem> {
+    if !ordered.is_taken {
+        let problem = Problem::new(Code::RailUnavailable);
+        let problem = problem.detail("The institution did not take the transfer; the whole amount is available again.");
+        return Err(problem.member("id", ordered.id.uuid().to_string()));
     }
+    let CashoutOrdered { id, transaction, net, .. } = *ordered;
+    Ok(created(CashoutItem::of(id, Uuid::from_bytes(transaction), net, Fate::InProcessing.status())))
 }
 
-fn order(app: &App, caller: Caller, checked: &Checked, transaction: &Transaction) -> Result<CreateCashout, Problem> {
-    let destination = checked.destination.clone();
-    let id = app.new_id(caller.group)?;
-    Ok(CreateCashout {
-        id,
-        transaction: transaction.id.into_bytes(),
-        transaction_key: transaction.key,
-        amount: checked.amount,
-        sealed: app.engine.keyring().seal_value(SealedFor::pix_destination(id), app.engine.now(), &destination)?,
-        destination,
-    })
-}
-
-fn replay(app: &App, caller: Caller, record: &Record) -> Result<Response, Problem> {
-    let cashout = Cashout::created_by(app, record).ok_or_else(|| Problem::new(Code::Internal))?;
-    // Asked before its Records are read: once the first try is over, they say what its caller was told.
-    if app.engine.is_being_sent(cashout.id) {
-        return Err(Problem::new(Code::IdempotencyKeyInProgress).retry_after(1));
-    }
-    let answer = named(app, caller, cashout.id)?.first_answer();
-    Ok(replayed(answer.unwrap_or_else(IntoResponse::into_response)))
+fn replay(app: &App, record: &Record) -> Result<Response, Problem> {
+    let ordered = app.engine.cashout_ordered(record)?;
+    let ordered = ordered.ok_or_else(|| Problem::new(Code::IdempotencyKeyInProgress).retry_after(1))?;
+    Ok(replayed(answer(&ordered).unwrap_or_else(IntoResponse::into_response)))
 }
 
 /// One cashout of the account.

@@ -3,9 +3,9 @@
 
 use std::sync::Arc;
 
+use actors::engine::{Outcome, PixEnded};
 use actors::load::may_wait;
 use actors::read_model::{ChargeFilter, ChargeStatus};
-use actors::resident::Outcome;
 use actors::store::Sequence;
 use axum::extract::{FromRequestParts, State};
 use axum::http::request::Parts;
@@ -17,7 +17,6 @@ use ledger::merchant::ChargeFacts;
 use ledger::money::{Centavos, percent_of};
 use ledger::personal::{Payer, SealedFor};
 use ledger::record::Record;
-use ledger::rejection::Rejection;
 use ledger::time::Timestamp;
 use rust_decimal::Decimal;
 use serde::Serialize;
@@ -120,10 +119,17 @@ impl Fate {
         match self {
             Self::Pending | Self::Unanswered | Self::Cancelled => "processing",
             Self::Paid { .. } => "captured",
-            Self::Refused(CardRefusal::NotAuthorized) => "not_authorized",
-            Self::Refused(CardRefusal::InsufficientFunds) => "insufficient_funds",
-            Self::Refused(CardRefusal::Failed) => "failed",
+            Self::Refused(refusal) => refusal_name(*refusal),
         }
+    }
+}
+
+/// The acquirer's status of a card that it refused.
+pub fn refusal_name(refusal: CardRefusal) -> &'static str {
+    match refusal {
+        CardRefusal::NotAuthorized => "not_authorized",
+        CardRefusal::InsufficientFunds => "insufficient_funds",
+        CardRefusal::Failed => "failed",
     }
 }
 
@@ -221,14 +227,6 @@ impl Charge {
         Err(Problem::new(Code::ChargeNotRefundable).detail(detail))
     }
 
-    /// The terms of the charge that a Record opens.
-    pub fn terms_in(record: &Record) -> Option<&Terms> {
-        record.events.iter().find_map(|event| match event {
-            Event::ChargeOpened { terms, .. } => Some(terms),
-            _ => None,
-        })
-    }
-
     /// The charge that a Record opens.
     pub fn opened_by(app: &App, record: &Record) -> Option<Self> {
         let payer = app.engine.keyring().open_personal::<Payer>(record);
@@ -250,26 +248,11 @@ impl Charge {
         })
     }
 
-    /// The copy-and-paste code of a PIX charge, with the merchant's name and city of its time: a code that was given out stays
-    /// as it is.
-    pub fn pix_code(&self, app: &App) -> Result<Option<String>, Problem> {
-        let (Some(rails), None) = (app.engine.rails(), &self.card) else { return Ok(None) };
-        let group = app.engine.ids().group(self.id);
-        let location = rails.pix.location(self.id);
-        let profile = app.engine.read_model().merchant(group, |row| row.profiles.at(self.ordinal).cloned()).flatten();
-        let profile: ledger::personal::MerchantProfile = profile
-            .and_then(|sealed| app.engine.keyring().open_value(SealedFor::merchant(group), &sealed))
-            .unwrap_or_default();
-        let code = BrCode {
-            location: &location,
-            amount_centavos: self.terms.amount.0,
-            merchant_name: expressible_or(&profile.name, "CENTAVO"),
-            merchant_city: expressible_or(&profile.city, "SAO PAULO"),
-        };
-        code.payload().map(Some).map_err(|error| {
-            tracing::error!(%error, "a PIX code could not be written");
-            Problem::new(Code::Internal)
-        })
+    fn pix_code(&self, app: &App) -> Result<Option<String>, Problem> {
+        if self.card.is_some() {
+            return Ok(None);
+        }
+        pix_code(app, self.id, self.terms.amount, self.ordinal)
     }
 
     /// The charge as `GET /api/charges/{txid}` shows it.
@@ -301,6 +284,27 @@ impl Charge {
             breakdown: Breakdown::of(&self.terms),
         })
     }
+}
+
+/// The copy-and-paste code of a PIX charge, with the merchant's name and city as of the Record of this ordinal: a code
+/// that was given out stays as it is. None where there are no rails.
+pub fn pix_code(app: &App, charge: ObjectId, amount: Centavos, ordinal: u64) -> Result<Option<String>, Problem> {
+    let Some(rails) = app.engine.rails() else { return Ok(None) };
+    let group = app.engine.ids().group(charge);
+    let profile = app.engine.read_model().merchant(group, |row| row.profiles.at(ordinal).cloned()).flatten();
+    let profile: ledger::personal::MerchantProfile = profile
+        .and_then(|sealed| app.engine.keyring().open_value(SealedFor::merchant(group), &sealed))
+        .unwrap_or_default();
+    let code = BrCode {
+        location: &rails.pix.location(charge),
+        amount_centavos: amount.0,
+        merchant_name: expressible_or(&profile.name, "CENTAVO"),
+        merchant_city: expressible_or(&profile.city, "SAO PAULO"),
+    };
+    code.payload().map(Some).map_err(|error| {
+        tracing::error!(%error, "a PIX code could not be written");
+        Problem::new(Code::Internal)
+    })
 }
 
 /// What an event gives back of a charge.
@@ -557,12 +561,10 @@ pub async fn cancel(
         if charge.card.is_some() || charge.fate != Fate::Pending {
             return Err(not_pending(&charge));
         }
-        match app.engine.cancel_pix(caller.group, id, lookup, caller.requester(), permit).await? {
+        match app.engine.cancel_pix(caller.group, id, caller.context(lookup, permit)).await? {
             Outcome::KeyTaken => {}
-            Outcome::Recorded(record) if Fate::told_by(&record, id) == Some(Fate::Cancelled) => {
-                return Ok(ok(named(&app, caller, &txid)?.view(&app)?));
-            }
-            Outcome::Recorded(_) | Outcome::Unchanged | Outcome::Refused(Rejection::ChargeNotPending) => {
+            Outcome::Recorded(PixEnded::Cancelled) => return Ok(ok(named(&app, caller, &txid)?.view(&app)?)),
+            Outcome::Recorded(PixEnded::NotPending) | Outcome::Unchanged => {
                 return Err(not_pending(&named(&app, caller, &txid)?));
             }
             Outcome::Refused(rejection) => return Err(rejection.into()),

@@ -3,23 +3,20 @@
 
 use std::sync::Arc;
 
-use actors::journal::Permit;
-use actors::resident::Outcome;
+use actors::engine::{NewPixCharge, Outcome, PixOpened, PixPayment};
 use axum::extract::State;
 use axum::response::Response;
 use ledger::id::ObjectId;
-use ledger::merchant::{MerchantCommand, SplitRequest};
+use ledger::merchant::SplitRequest;
 use ledger::money::Centavos;
-use ledger::personal::{Payer, SealedFor};
-use ledger::record::Record;
-use ledger::rejection::Rejection;
+use ledger::personal::Payer;
 use ledger::tax_id::{self, DocumentKind};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::app::{App, Caller, PathId, Settled, settled};
+use super::app::{App, Caller, PathId};
 use super::body::{ChargeBody, JsonBody};
-use super::charges::{Breakdown, Charge, Fate, not_pending};
+use super::charges::{Breakdown, Charge, Fate, not_pending, pix_code};
 use super::idempotency::{Key, Keyed, LOOK_UPS_MAX, SentKey, replayed};
 use super::json::{Checker, Raw, parse};
 use super::problem::{Code, Problem};
@@ -146,7 +143,10 @@ pub async fn create_or_look_up(
     let key = Key::of(&app, &sent_key, &caller.group.0.to_string(), "POST /api/pix", &body, None)?;
     for _ in 0..LOOK_UPS_MAX {
         let lookup = match key.look_up(&app, caller.ledger())? {
-            Keyed::Replay(record, _) => return Ok(replayed(answer(&app, &record)?)),
+            Keyed::Replay(record, _) => {
+                let opened = PixOpened::of(&record).ok_or_else(|| Problem::new(Code::Internal))?;
+                return Ok(replayed(answer(&app, &opened)?));
+            }
             Keyed::Fresh(lookup) => lookup,
         };
         let permit = app.engine.permit(body.len())?;
@@ -155,20 +155,12 @@ pub async fn create_or_look_up(
         if app.engine.rails().is_none() {
             return Err(Problem::new(Code::RailNotConfigured));
         }
-        let now = app.engine.now();
-        let charge = app.new_id(caller.group)?;
-        let command = MerchantCommand::OpenPix {
-            charge,
-            amount,
-            splits,
-            expires_at: now.plus_ms(expires_in_seconds * 1000),
-            payer: app.engine.keyring().seal_value(SealedFor::payer(charge), now, &payer)?,
-        };
-        let outcome = app.engine.command(caller.group, command, lookup, caller.requester(), permit).await?;
-        match settled(outcome)? {
-            Settled::Recorded(record) => return answer(&app, &record),
-            Settled::KeyTaken => {}
-            Settled::Unchanged => return Err(Problem::new(Code::Internal)),
+        let order = NewPixCharge { amount, splits, payer, expires_in_seconds };
+        match app.engine.open_pix(caller.group, order, caller.context(lookup, permit)).await? {
+            Outcome::Recorded(opened) => return answer(&app, &opened),
+            Outcome::KeyTaken => {}
+            Outcome::Refused(rejection) => return Err(rejection.into()),
+            Outcome::Unchanged => return Err(Problem::new(Code::Internal)),
         }
     }
     Err(Problem::new(Code::IdempotencyKeyInProgress).retry_after(1))
@@ -202,36 +194,20 @@ pub async fn sandbox_pay(
         }
         let permit = app.engine.permit(body.len())?;
         let end_to_end_id = end_to_end_id(app.engine.now(), app.random()?);
-        if charge.fate == Fate::Cancelled {
-            return Err(pay_too_late(&app, caller, &charge, end_to_end_id, permit).await?);
-        }
-        let command = MerchantCommand::ConfirmPix { charge: id, end_to_end_id };
-        match app.engine.command(caller.group, command, lookup, caller.requester(), permit).await? {
-            // It may have ended since it was read.
-            Outcome::Refused(Rejection::ChargeNotPending) if find(&app, caller, id)?.fate == Fate::Cancelled => {}
-            outcome => match settled(outcome)? {
-                Settled::KeyTaken => {}
-                Settled::Recorded(_) | Settled::Unchanged => return Ok(ok(find(&app, caller, id)?.view(&app)?)),
-            },
+        match app.engine.receive_pix(caller.group, id, end_to_end_id, caller.context(lookup, permit)).await? {
+            Outcome::KeyTaken => {}
+            Outcome::Recorded(PixPayment::TooLate) => {
+                let late = not_pending(&find(&app, caller, id)?);
+                let detail = "The charge is cancelled: the payment came too late and goes back to the payer.";
+                return Err(late.detail(detail));
+            }
+            Outcome::Recorded(PixPayment::Booked) | Outcome::Unchanged => {
+                return Ok(ok(find(&app, caller, id)?.view(&app)?));
+            }
+            Outcome::Refused(rejection) => return Err(rejection.into()),
         }
     }
     Err(Problem::new(Code::IdempotencyKeyInProgress).retry_after(1))
-}
-
-/// A code that has ended was paid: the money goes back to the payer. A code is paid once: a second time changes nothing.
-async fn pay_too_late(
-    app: &App,
-    caller: Caller,
-    charge: &Charge,
-    end_to_end_id: String,
-    permit: Arc<Permit>,
-) -> Result<Problem, Problem> {
-    if !charge.was_paid_late {
-        let (charge, amount) = (charge.id, charge.terms.amount);
-        let command = MerchantCommand::ReceiveLatePix { charge, amount, end_to_end_id };
-        settled(app.engine.command_and_repay(caller.group, command, None, caller.requester(), permit).await?)?;
-    }
-    Ok(not_pending(charge).detail("The charge is cancelled: the payment came too late and goes back to the payer."))
 }
 
 fn find(app: &App, caller: Caller, id: ObjectId) -> Result<Charge, Problem> {
@@ -255,21 +231,19 @@ fn look_up(app: &App, caller: Caller, wire: &PixRequest<'_>) -> Result<Response,
     Ok(ok(StatusResponse { success: true, txid: id.txid(), status: charge.fate.status(), end_to_end_id, paid_at }))
 }
 
-/// The answer of the request that a Record carried out.
-fn answer(app: &App, record: &Record) -> Result<Response, Problem> {
-    let charge = Charge::opened_by(app, record).ok_or_else(|| Problem::new(Code::Internal))?;
-    let code = charge.pix_code(app)?.ok_or_else(|| Problem::new(Code::Internal))?;
-    let amount = charge.terms.amount.0;
+fn answer(app: &App, opened: &PixOpened) -> Result<Response, Problem> {
+    let (charge, amount) = (opened.charge, opened.terms.amount);
+    let code = pix_code(app, charge, amount, opened.ordinal)?.ok_or_else(|| Problem::new(Code::Internal))?;
     Ok(created(PixResponse {
         success: true,
-        txid: charge.id.txid(),
+        txid: charge.txid(),
         pix_copia_e_cola: code,
-        status: charge.fate.status(),
-        valor: format!("{}.{:02}", amount / 100, amount % 100),
-        amount,
-        expires_at: charge.expires_at.map(time).unwrap_or_default(),
-        created_at: with_milliseconds(charge.created_at.0),
-        breakdown: Breakdown::of(&charge.terms),
+        status: "pending",
+        valor: format!("{}.{:02}", amount.0 / 100, amount.0 % 100),
+        amount: amount.0,
+        expires_at: time(opened.expires_at),
+        created_at: with_milliseconds(charge.created_at().0),
+        breakdown: Breakdown::of(&opened.terms),
     }))
 }
 

@@ -13,7 +13,8 @@ use ledger::record::Requester;
 use ledger::time::Timestamp;
 use parking_lot::Mutex;
 
-use super::{CARD_ANSWER_MAX, Engine, INSIDE_BYTES, RAIL_ANSWER_MAX, TRY_AGAIN_AFTER_MS, Unavailable, read};
+use super::card::CARD_ANSWER_MAX;
+use super::{Engine, INSIDE_BYTES, RAIL_ANSWER_MAX, TRY_AGAIN_AFTER_MS, Unavailable, read};
 use crate::journal::Permit;
 use crate::rails::{Call, Destination, PayoutAnswer, Rails, SendPayout};
 use crate::resident::{KeyLookup, Outcome};
@@ -65,7 +66,7 @@ impl Engine {
         operator: String,
         permit: Arc<Permit>,
     ) -> Result<Outcome, Unavailable> {
-        let rails = self.rails.as_ref().ok_or(Unavailable::NoRail)?;
+        let rails = self.require_rails()?;
         let command = RecipientCommand::ApproveWithdrawal { id };
         let requester = Some(Requester::Operator(operator));
         let approved = self.command_recipient(recipient, command, key, requester, Arc::clone(&permit)).await?;

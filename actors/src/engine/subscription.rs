@@ -3,16 +3,16 @@
 //! subscription on.
 
 use futures_util::future::join_all;
-use ledger::event::Event;
 use ledger::fees::PaymentMethod;
 use ledger::id::{GroupNumber, LedgerId, ObjectId};
 use ledger::merchant::{MerchantCommand, MerchantState};
 use ledger::personal::{Payer, SealedFor};
 use ledger::time::Timestamp;
 
-use super::{Engine, INSIDE_BYTES, RAIL_ANSWER_MAX, RailError, Unavailable, read};
+use super::outcome::terms_opened_by;
+use super::{Engine, INSIDE_BYTES, Unavailable, read};
 use crate::load::LoadError;
-use crate::rails::{CardSecrets, CardToken, ChargeCard, ChargedCard};
+use crate::rails::{CardToken, ChargeCard, ChargedCard};
 use crate::resident::Outcome;
 use crate::seal::SealError;
 
@@ -42,14 +42,6 @@ enum NotBilled {
 }
 
 impl Engine {
-    /// Has the acquirer keep a card, and gives what it calls it, sealed for the `card_token` of this id.
-    pub async fn tokenize(&self, id: ObjectId, card: CardSecrets) -> Result<Vec<u8>, Unavailable> {
-        let rails = self.rails.as_ref().ok_or(Unavailable::NoRail)?;
-        let token = tokio::time::timeout(RAIL_ANSWER_MAX, rails.card.tokenize(card)).await;
-        let CardToken(token) = token.unwrap_or(Err(RailError::NoAnswer)).map_err(|_| Unavailable::OutcomeUnknown)?;
-        self.keyring.seal_secret(SealedFor::card_token(id), token.as_bytes()).map_err(|_| Unavailable::OutcomeUnknown)
-    }
-
     /// Charges a merchant's subscriptions that are due. Gives when the merchant needs attention next, and whether any charge was made.
     pub(super) async fn bill_due(&self, group: GroupNumber) -> Result<(Option<Timestamp>, bool), Unavailable> {
         let look = |books: &MerchantState, now: Timestamp| {
@@ -96,14 +88,11 @@ impl Engine {
         let Outcome::Recorded(record) = self.command(group, command, None, None, permit).await? else {
             return Ok(false);
         };
-        let opened = record.events.iter().find_map(|event| match event {
-            Event::ChargeOpened { terms, .. } => Some(terms.amount),
-            _ => None,
-        });
-        if let (Some(amount), Some(card)) = (opened, card) {
+        if let (Some((_, terms, _)), Some(card)) = (terms_opened_by(&record), card) {
+            let amount = terms.amount;
             let order = ChargeCard { charge, amount, installments: 1, method: PaymentMethod::CreditCard, card };
             let permit = self.admission.take(INSIDE_BYTES).await;
-            self.charge_card(group, order, permit).await?;
+            self.ask_acquirer(group, order, permit).await?;
         }
         Ok(true)
     }

@@ -1,0 +1,179 @@
+//! Card charges (interface 2.1, 2.2). The intent is durable before the acquirer is called, and the
+//! acquirer's answer is a second Record. A silent acquirer leaves the charge pending; the schedule asks
+//! again by the charge's id.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ledger::event::{CardFace, CardRefusal, Event, Terms};
+use ledger::fees::PaymentMethod;
+use ledger::id::{GroupNumber, ObjectId};
+use ledger::merchant::{MerchantCommand, OpenCharge, RECONCILE_AFTER_MS, SplitRequest};
+use ledger::money::Centavos;
+use ledger::personal::{Payer, SealedFor};
+use ledger::record::Record;
+
+use super::outcome::{CommandContext, terms_opened_by};
+use super::{Engine, RAIL_ANSWER_MAX, Unavailable};
+use crate::journal::Permit;
+use crate::load::may_wait;
+use crate::rails::{CardAnswer, CardFate, CardSecrets, CardToken, ChargeCard, ChargedCard, RailError};
+use crate::resident::Outcome;
+
+/// How long the acquirer may take before the caller is answered `pending`.
+pub(super) const CARD_ANSWER_MAX: Duration = Duration::from_millis(1_500);
+/// How long after its id was made a charge may be taken to the acquirer, milliseconds: well before the
+/// reconciliation closes it. A charge that comes later was held up, and is left to the reconciliation.
+const CALL_STARTS_WITHIN_MS: i64 = RECONCILE_AFTER_MS / 2;
+
+/// A card charge, as a merchant asks for it.
+#[derive(Debug)]
+pub struct NewCardCharge {
+    /// Total, centavos.
+    pub amount: Centavos,
+    /// Credit or debit.
+    pub method: PaymentMethod,
+    /// 1 to 12.
+    pub installments: u8,
+    /// The recipients' parts, in the order of the request.
+    pub splits: Vec<SplitRequest>,
+    /// What may be kept of the card.
+    pub face: CardFace,
+    /// Who pays.
+    pub payer: Payer,
+    /// The card, for the time of the call only.
+    pub card: CardSecrets,
+}
+
+/// A card charge and the acquirer's first answer: what the request for it is answered with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CardCharged {
+    /// The charge's id: its txid.
+    pub charge: ObjectId,
+    /// What it moves once captured.
+    pub terms: Terms,
+    /// What the acquirer said first.
+    pub answer: FirstAnswer,
+}
+
+/// What the acquirer said first of a charge.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FirstAnswer {
+    /// The charge was captured.
+    Captured,
+    /// The card was refused.
+    Refused(CardRefusal),
+    /// No answer came in time; the charge is pending.
+    Silent,
+}
+
+impl FirstAnswer {
+    /// The acquirer's answer that a Record tells of a charge; none when it tells of none.
+    fn told_by(record: &Record, id: ObjectId) -> Option<Self> {
+        record.events.iter().find_map(|event| match event {
+            Event::CardCaptured { charge, .. } if *charge == id => Some(Self::Captured),
+            Event::CardRefused { charge, refusal, .. } if *charge == id => Some(Self::Refused(*refusal)),
+            Event::CardUnanswered { charge } if *charge == id => Some(Self::Silent),
+            _ => None,
+        })
+    }
+}
+
+impl Engine {
+    /// Charges a card: the intent, the acquirer, its answer. The outcome is the charge with the answer
+    /// that came first, be it to this call or to a reconciliation that was faster.
+    pub async fn charge_card(
+        &self,
+        group: GroupNumber,
+        order: NewCardCharge,
+        context: CommandContext,
+    ) -> Result<Outcome<CardCharged>, Unavailable> {
+        self.require_rails()?;
+        let charge = self.new_id(group)?;
+        let NewCardCharge { amount, method, installments, splits, face, payer, card } = order;
+        let payer = self.keyring.seal_value(SealedFor::payer(charge), self.now(), &payer)?;
+        let command = MerchantCommand::OpenCard { charge, amount, method, installments, splits, card: face, payer };
+        let permit = Arc::clone(&context.permit);
+        let opened = match self.ask(group, command, context).await? {
+            Outcome::Recorded(record) => record,
+            refused => return refused.typed(|_| None),
+        };
+        let card = ChargedCard::Given(card);
+        let outcome =
+            self.ask_acquirer(group, ChargeCard { charge, amount, installments, method, card }, permit).await?;
+        let answer = match outcome {
+            Outcome::Recorded(record) => FirstAnswer::told_by(&record, charge),
+            _ => self.first_answer(charge)?,
+        };
+        let charged = || Some(CardCharged { charge, terms: terms_opened_by(&opened)?.1.clone(), answer: answer? });
+        charged().map(Outcome::Recorded).ok_or_else(|| Unavailable::contradicting("a card charge"))
+    }
+
+    /// The outcome of the card charge that a Record opened, as its request was answered; none while the
+    /// acquirer is being asked.
+    pub fn card_charged(&self, opened: &Record) -> Result<Option<CardCharged>, Unavailable> {
+        let opened = terms_opened_by(opened).ok_or_else(|| Unavailable::contradicting("a card charge"))?;
+        let (charge, terms) = (opened.0, opened.1.clone());
+        Ok(self.first_answer(charge)?.map(|answer| CardCharged { charge, terms, answer }))
+    }
+
+    /// Calls the acquirer for a charge whose intent is durable, and records its answer. A charge that
+    /// comes too late to be taken to the acquirer counts as unanswered.
+    pub async fn ask_acquirer(
+        &self,
+        group: GroupNumber,
+        order: ChargeCard,
+        permit: Arc<Permit>,
+    ) -> Result<Outcome, Unavailable> {
+        let (charge, rails) = (order.charge, self.require_rails()?);
+        let is_late = charge.created_at().plus_ms(CALL_STARTS_WITHIN_MS) <= self.now();
+        let answer = match is_late {
+            true => Err(RailError::NoAnswer),
+            false => tokio::time::timeout(CARD_ANSWER_MAX, rails.card.charge(order))
+                .await
+                .unwrap_or(Err(RailError::NoAnswer)),
+        };
+        let command = match answer {
+            Ok(answer) => answered(charge, answer),
+            Err(RailError::NoAnswer) => MerchantCommand::LeaveUnanswered { charge },
+        };
+        self.command(group, command, None, None, permit).await
+    }
+
+    /// Has the acquirer keep a card. Gives the acquirer's token, sealed for the `card_token` of this id.
+    pub async fn tokenize(&self, id: ObjectId, card: CardSecrets) -> Result<Vec<u8>, Unavailable> {
+        let token = tokio::time::timeout(RAIL_ANSWER_MAX, self.require_rails()?.card.tokenize(card)).await;
+        let CardToken(token) = token.unwrap_or(Err(RailError::NoAnswer)).map_err(|_| Unavailable::OutcomeUnknown)?;
+        self.keyring.seal_secret(SealedFor::card_token(id), token.as_bytes()).map_err(|_| Unavailable::OutcomeUnknown)
+    }
+
+    /// Has the acquirer say what became of a charge, or close it. Gives the command that its answer
+    /// calls for.
+    pub(super) async fn end_card(&self, charge: ObjectId, open: &OpenCharge) -> Result<MerchantCommand, Unavailable> {
+        let found = tokio::time::timeout(RAIL_ANSWER_MAX, self.require_rails()?.card.close(charge, open)).await;
+        match found.unwrap_or(Err(RailError::NoAnswer)) {
+            Ok(CardFate::Answered(answer)) => Ok(answered(charge, answer)),
+            Ok(CardFate::Closed) => Ok(MerchantCommand::RefuseCard { charge, refusal: CardRefusal::Failed }),
+            Err(RailError::NoAnswer) => Err(Unavailable::OutcomeUnknown),
+        }
+    }
+
+    /// What the journal says first of a charge's answer; none when it says nothing yet.
+    fn first_answer(&self, charge: ObjectId) -> Result<Option<FirstAnswer>, Unavailable> {
+        may_wait(|| {
+            for sequence in self.shared.read_model.about(charge)? {
+                if let Some(answer) = FirstAnswer::told_by(&self.record(sequence)?, charge) {
+                    return Ok(Some(answer));
+                }
+            }
+            Ok(None)
+        })
+    }
+}
+
+fn answered(charge: ObjectId, answer: CardAnswer) -> MerchantCommand {
+    match answer {
+        CardAnswer::Captured { acquirer_mdr } => MerchantCommand::CaptureCard { charge, acquirer_mdr },
+        CardAnswer::Refused(refusal) => MerchantCommand::RefuseCard { charge, refusal },
+    }
+}

@@ -1,0 +1,331 @@
+//! Cashouts on their way out (interface 2.6, 3.2). The intent is durable before the institution is called,
+//! and its answer is a second Record. While no answer is known, the schedule asks again by our own id; an
+//! outcome is never guessed.
+//!
+//! A transfer is carried out once, however often it is ordered and whatever crashes in between: the
+//! institution is idempotent on the id, and a cashout that has ended takes no second outcome.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use ledger::event::{CashoutFailure, Event};
+use ledger::id::{Fingerprint, GroupNumber, LedgerId, ObjectId};
+use ledger::merchant::{CashoutOutcome, MerchantCommand, MerchantState, OpenCashout};
+use ledger::money::Centavos;
+use ledger::personal::{PixDestination, SealedFor};
+use ledger::record::Record;
+use ledger::time::Timestamp;
+use parking_lot::Mutex;
+use tokio::sync::watch;
+
+use super::outcome::CommandContext;
+use super::{Engine, INSIDE_BYTES, RAIL_ANSWER_MAX, RECONCILED_AT_ONCE, TRY_AGAIN_AFTER_MS, Unavailable, read};
+use crate::load::{LoadError, may_wait};
+use crate::rails::{Destination, PayoutAnswer, RailError, SendPayout};
+use crate::resident::{Envelope, Outcome, UniqueLookup};
+use crate::seal::stocked_random_bytes;
+
+/// How long the institution may take before the caller is answered `in_processing`.
+const FIRST_ANSWER_MAX: Duration = Duration::from_millis(1_500);
+
+/// A cashout, as a merchant asks for it.
+#[derive(Clone, Debug)]
+pub struct NewCashout {
+    /// Gross, centavos.
+    pub amount: Centavos,
+    /// Where it goes.
+    pub destination: PixDestination,
+    /// `merchant_transaction_id`, looked up.
+    pub transaction: TransactionLookup,
+}
+
+/// A `merchant_transaction_id` that was looked up. A merchant uses each at most once, for ever.
+#[derive(Clone, Copy, Debug)]
+pub struct TransactionLookup {
+    /// The UUID.
+    pub id: [u8; 16],
+    /// True when a cashout of the merchant has it.
+    pub is_used: bool,
+    /// Keyed digest of account and UUID.
+    key: Fingerprint,
+    /// How far the look-up saw; none for a new UUID, which no cashout can have.
+    looked_up_through: Option<u64>,
+}
+
+/// A cashout that was ordered: what the request for it is answered with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CashoutOrdered {
+    /// Its id.
+    pub id: ObjectId,
+    /// The UUID of `merchant_transaction_id`.
+    pub transaction: [u8; 16],
+    /// What the receiver gets: gross less fee, centavos.
+    pub net: Centavos,
+    /// False when the institution surely did not take the transfer: the whole amount is available again.
+    pub is_taken: bool,
+}
+
+impl CashoutOrdered {
+    /// The cashout that a Record creates, as long as nothing else is known of it.
+    fn of(record: &Record) -> Option<Self> {
+        record.events.iter().find_map(|event| match event {
+            Event::CashoutCreated { id, transaction, amount, fee, .. } => {
+                Some(Self { id: *id, transaction: *transaction, net: *amount - *fee, is_taken: true })
+            }
+            _ => None,
+        })
+    }
+}
+
+/// Cashouts that wait, as this process remembers them. Nothing of it is needed after a restart.
+#[derive(Default)]
+pub(super) struct CashoutsUnderWay {
+    /// Cashouts that are being sent for the first time while their caller waits. The sender is dropped
+    /// when that is over.
+    first_tries: Mutex<HashMap<ObjectId, watch::Receiver<()>>>,
+    asked: Arc<Mutex<BTreeMap<ObjectId, Asked>>>,
+}
+
+/// When the institution was asked last about a cashout that still waits.
+struct Asked {
+    at: Timestamp,
+    /// False when the institution answered that it is carrying the transfer out.
+    is_unknown: bool,
+}
+
+/// What is known of a cashout after it was asked for.
+enum Found {
+    Ended(CashoutOutcome),
+    /// The journal has its outcome.
+    EndedBefore,
+    UnderWay,
+    Unknown,
+}
+
+/// Guard of the first try to send a cashout: the try is over when the guard is dropped.
+struct FirstTry<'a> {
+    id: ObjectId,
+    under_way: &'a CashoutsUnderWay,
+    _over_when_dropped: watch::Sender<()>,
+}
+
+impl Drop for FirstTry<'_> {
+    fn drop(&mut self) {
+        self.under_way.first_tries.lock().remove(&self.id);
+    }
+}
+
+impl CashoutsUnderWay {
+    fn first_try(&self, id: ObjectId) -> FirstTry<'_> {
+        let (sender, receiver) = watch::channel(());
+        self.first_tries.lock().insert(id, receiver);
+        FirstTry { id, under_way: self, _over_when_dropped: sender }
+    }
+
+    /// Waits while a cashout is being sent for the first time: the answer to that try belongs to its
+    /// request.
+    async fn first_try_over(&self, id: ObjectId) {
+        let first_try = self.first_tries.lock().get(&id).cloned();
+        if let Some(mut first_try) = first_try {
+            let _dropped = first_try.changed().await;
+        }
+    }
+
+    /// When the oldest cashout was created that the institution has not acknowledged.
+    pub(super) fn oldest_unknown(&self) -> Option<Timestamp> {
+        let asked = self.asked.lock();
+        asked.iter().filter(|(_, asked)| asked.is_unknown).map(|(id, _)| id.created_at()).min()
+    }
+}
+
+impl Engine {
+    /// Looks up a `merchant_transaction_id`. None makes a new UUID, which no cashout has.
+    pub fn look_up_transaction(
+        &self,
+        group: GroupNumber,
+        given: Option<[u8; 16]>,
+    ) -> Result<TransactionLookup, Unavailable> {
+        let id = match given {
+            Some(id) => id,
+            None => {
+                // Version 4 and variant 1 of RFC 9562; all other bits are random.
+                let mut id: [u8; 16] = stocked_random_bytes()?;
+                (id[6], id[8]) = (id[6] & 0x0f | 0x40, id[8] & 0x3f | 0x80);
+                id
+            }
+        };
+        let key = self.keyring.fingerprint("merchant-transaction", &[&group.0.to_be_bytes(), &id]);
+        if given.is_none() {
+            return Ok(TransactionLookup { id, is_used: false, key, looked_up_through: None });
+        }
+        let found = self.shared.read_model.find_unique(LedgerId::Merchant(group), key)?;
+        let (is_used, looked_up_through) = (found.sequence.is_some(), Some(found.looked_up_through));
+        Ok(TransactionLookup { id, is_used, key, looked_up_through })
+    }
+
+    /// Holds the money of a cashout and orders the transfer. An institution that does not answer in time
+    /// is asked by the schedule. Only a cashout that failed here, before its request was answered, failed
+    /// as [`CashoutFailure::NotTaken`].
+    pub async fn cash_out(
+        &self,
+        group: GroupNumber,
+        order: NewCashout,
+        CommandContext { key, requester, permit }: CommandContext,
+    ) -> Result<Outcome<CashoutOrdered>, Unavailable> {
+        let rails = self.require_rails()?;
+        let (id, now) = (self.new_id(group)?, self.now());
+        let NewCashout { amount, destination, transaction } = order;
+        let (transaction_key, looked_up_through) = (transaction.key, transaction.looked_up_through);
+        let unique =
+            looked_up_through.map(|looked_up_through| UniqueLookup { key: transaction_key, looked_up_through });
+        let sealed = self.keyring.seal_value(SealedFor::pix_destination(id), now, &destination)?;
+        let _first_try = self.cashouts.first_try(id);
+        let transaction = transaction.id;
+        let command = MerchantCommand::CreateCashout { id, transaction, transaction_key, amount, destination: sealed };
+        let order = Envelope { command, key, unique, requester, permit: Arc::clone(&permit) };
+        let outcome = self.order(&self.merchants, LedgerId::Merchant(group), order).await?;
+        let mut ordered = match outcome.typed(CashoutOrdered::of)? {
+            Outcome::Recorded(ordered) => ordered,
+            refused => return Ok(refused),
+        };
+        let to = Destination::PixKey(destination);
+        let order = SendPayout { id, amount: ordered.net, to, ordered_at: id.created_at() };
+        let answer = tokio::time::timeout(FIRST_ANSWER_MAX, rails.payout.send(order)).await;
+        if let Found::Ended(ended) = found(answer.unwrap_or(Err(RailError::NoAnswer)), CashoutFailure::NotTaken) {
+            let is_denied = ended == CashoutOutcome::Failed(CashoutFailure::NotTaken);
+            let command = MerchantCommand::SettleCashout { id, outcome: ended };
+            let settled = self.command(group, command, None, None, permit).await?;
+            ordered.is_taken = !(is_denied && matches!(settled, Outcome::Recorded(_)));
+        }
+        Ok(Outcome::Recorded(ordered))
+    }
+
+    /// The outcome of the cashout that a Record created, as its request was answered; none while it is
+    /// being sent for the first time.
+    pub fn cashout_ordered(&self, created: &Record) -> Result<Option<CashoutOrdered>, Unavailable> {
+        let mut ordered = CashoutOrdered::of(created).ok_or_else(|| Unavailable::contradicting("a cashout"))?;
+        // Asked before its Records are read: once the first try is over, they say what its caller was answered.
+        if self.cashouts.first_tries.lock().contains_key(&ordered.id) {
+            return Ok(None);
+        }
+        may_wait(|| {
+            for sequence in self.shared.read_model.about(ordered.id)? {
+                let is_denial = |event: &Event| {
+                    let denial = CashoutFailure::NotTaken;
+                    matches!(event, Event::CashoutFailed { id, failure, .. } if *id == ordered.id && *failure == denial)
+                };
+                if self.record(sequence)?.events.iter().any(is_denial) {
+                    ordered.is_taken = false;
+                    break;
+                }
+            }
+            Ok(Some(ordered))
+        })
+    }
+
+    /// Asks the institution what became of a merchant's cashouts, about each at most every
+    /// [`TRY_AGAIN_AFTER_MS`]. Gives true when there may be more to ask about.
+    pub(super) async fn ask_about_cashouts(&self, group: GroupNumber, now: Timestamp) -> bool {
+        if self.rails.is_none() {
+            return false;
+        }
+        let asked = Arc::clone(&self.cashouts.asked);
+        let look = move |books: &MerchantState, _: Timestamp| {
+            let asked = asked.lock();
+            let is_time = |id: &ObjectId| asked.get(id).is_none_or(|asked| asked.at.plus_ms(TRY_AGAIN_AFTER_MS) <= now);
+            let waiting = books.cashouts_needing_attention(now).filter(|(id, _)| is_time(id));
+            waiting.take(RECONCILED_AT_ONCE).map(|(id, open)| (id, open.clone())).collect::<Vec<_>>()
+        };
+        let permit = self.admission.take(INSIDE_BYTES).await;
+        let Ok(waiting) = read(&self.merchants, LedgerId::Merchant(group), look, permit).await else { return false };
+        join_all(waiting.iter().map(|(id, open)| self.ask_about_cashout(group, *id, open, now))).await;
+        waiting.len() == RECONCILED_AT_ONCE
+    }
+
+    async fn ask_about_cashout(&self, group: GroupNumber, id: ObjectId, open: &OpenCashout, now: Timestamp) {
+        self.cashouts.first_try_over(id).await;
+        let found = self.find_cashout(id, open, now).await.unwrap_or_else(|error| {
+            tracing::error!(%error, cashout = ?id, "where a cashout goes could not be read");
+            Found::Unknown
+        });
+        let is_unknown = matches!(found, Found::Unknown);
+        let has_ended = match found {
+            Found::Ended(outcome) => {
+                let permit = self.admission.take(INSIDE_BYTES).await;
+                let command = MerchantCommand::SettleCashout { id, outcome };
+                self.command(group, command, None, None, permit).await.is_ok()
+            }
+            Found::EndedBefore => true,
+            Found::UnderWay | Found::Unknown => false,
+        };
+        let mut asked = self.cashouts.asked.lock();
+        if has_ended {
+            asked.remove(&id);
+        } else {
+            asked.insert(id, Asked { at: now, is_unknown });
+        }
+    }
+
+    /// What became of a cashout. One that the institution never had is ordered again, under the same id,
+    /// once the first order cannot turn up there any more.
+    async fn find_cashout(&self, id: ObjectId, open: &OpenCashout, now: Timestamp) -> Result<Found, LoadError> {
+        let Some(rails) = &self.rails else { return Ok(Found::Unknown) };
+        let mut destination: Option<PixDestination> = None;
+        for sequence in self.shared.read_model.about(id)? {
+            let record = self.record(sequence)?;
+            if has_ended(&record, id) {
+                return Ok(Found::EndedBefore);
+            }
+            if created(&record, id).is_some() {
+                destination = self.keyring.open_personal(&record);
+            }
+        }
+        let Some(destination) = destination else { return Ok(Found::Unknown) };
+        let (amount, to) = (open.net(), Destination::PixKey(destination));
+        let order = SendPayout { id, amount, to, ordered_at: id.created_at() };
+        let answer = tokio::time::timeout(RAIL_ANSWER_MAX, rails.payout.find(order.clone(), now)).await;
+        let mut answer = answer.unwrap_or(Err(RailError::NoAnswer));
+        if answer == Ok(PayoutAnswer::NotTaken) {
+            let horizon_ms = i64::try_from(rails.payout.horizon().as_millis()).unwrap_or(i64::MAX);
+            if now.0.saturating_sub(open.attention_at.0) < horizon_ms {
+                return Ok(Found::Unknown);
+            }
+            let sent = tokio::time::timeout(RAIL_ANSWER_MAX, rails.payout.send(order)).await;
+            answer = sent.unwrap_or(Err(RailError::NoAnswer));
+        }
+        Ok(found(answer, CashoutFailure::NotCarriedOut))
+    }
+}
+
+/// What an answer to an order or, past the horizon, to a question comes to. `failure` names the end of a
+/// transfer that the institution did not take.
+fn found(answer: Result<PayoutAnswer, RailError>, failure: CashoutFailure) -> Found {
+    match answer {
+        Ok(PayoutAnswer::Processed { transfer_id, end_to_end_id }) => {
+            Found::Ended(CashoutOutcome::Processed { transfer_id, end_to_end_id })
+        }
+        Ok(PayoutAnswer::Failed { .. } | PayoutAnswer::Returned { .. }) => {
+            Found::Ended(CashoutOutcome::Failed(CashoutFailure::NotCarriedOut))
+        }
+        Ok(PayoutAnswer::NotTaken) => Found::Ended(CashoutOutcome::Failed(failure)),
+        Ok(PayoutAnswer::Taken { .. }) => Found::UnderWay,
+        Err(RailError::NoAnswer) => Found::Unknown,
+    }
+}
+
+/// The net amount of the cashout that a Record creates, centavos.
+fn created(record: &Record, cashout: ObjectId) -> Option<Centavos> {
+    record.events.iter().find_map(|event| match event {
+        Event::CashoutCreated { id, amount, fee, .. } if *id == cashout => Some(*amount - *fee),
+        _ => None,
+    })
+}
+
+fn has_ended(record: &Record, cashout: ObjectId) -> bool {
+    record.events.iter().any(|event| match event {
+        Event::CashoutProcessed { id, .. } | Event::CashoutFailed { id, .. } => *id == cashout,
+        _ => false,
+    })
+}

@@ -1,0 +1,206 @@
+//! What falls due: pending money, drafts, unanswered charges, cashouts, subscriptions and withdrawals,
+//! looked for every second; and the sandbox clock, which makes the same things fall due in order.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use ledger::event::Event;
+use ledger::id::{GroupNumber, LedgerId, ObjectId};
+use ledger::merchant::{MerchantCommand, MerchantState, OpenCharge};
+use ledger::record::{Decision, Idempotency};
+use ledger::time::Timestamp;
+use tokio::sync::oneshot;
+
+use super::{Engine, INSIDE_BYTES, RECONCILED_AT_ONCE, TRY_AGAIN_AFTER_MS, Unavailable, read};
+use crate::journal::{Input, Permit, Submission};
+
+/// How many ledgers are asked at once for what is due.
+const DUE_AT_ONCE: usize = 64;
+/// How many drafts are submitted in one go.
+const DRAFTS_AT_ONCE: usize = 256;
+
+impl Engine {
+    /// Looks every second for what is due, submits drafts, and puts idle actors to sleep. Runs until it
+    /// is dropped.
+    pub async fn run_schedule(&self) {
+        loop {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            if !self.is_storage_full() {
+                self.prepare_keys(self.now()).await;
+                let _one_at_a_time = self.falling_due.lock().await;
+                self.fall_due(self.now()).await;
+            }
+            self.sleep_idle(self.idle);
+            self.shared.read_model.rest();
+            if !self.admission.is_closed() && self.shared.read_model.wants_keeping() {
+                self.keep_read_model().await;
+            }
+        }
+    }
+
+    /// Moves the sandbox clock forward. What falls due on the way happens one after the other, each at
+    /// its own time, before this returns. Gives the time that the move was recorded at; `idempotency`
+    /// binds the request to that Record.
+    pub async fn advance_clock(
+        &self,
+        by: Duration,
+        idempotency: Option<Idempotency>,
+        operator: Option<String>,
+    ) -> Result<Timestamp, Unavailable> {
+        let _one_at_a_time = self.falling_due.lock().await;
+        let by_ms = i64::try_from(by.as_millis()).unwrap_or(i64::MAX);
+        let target = self.now().plus_ms(by_ms);
+        if self.is_storage_full() {
+            return Err(Unavailable::StorageFull);
+        }
+        self.submit_drafts().await;
+        loop {
+            let next = self.shared.read_model.dues().lock().first();
+            let Some(due) = next.filter(|due| *due <= target) else { break };
+            self.prepare_keys(due).await;
+            self.shared.clock.advance_to(due);
+            self.fall_due(self.now()).await;
+        }
+        self.prepare_keys(target).await;
+        self.shared.clock.advance_to(target);
+        self.record_clock(idempotency, operator).await
+    }
+
+    /// Makes the keys that seal personal data at `at`, on a thread that may wait for the disk.
+    pub(super) async fn prepare_keys(&self, at: Timestamp) {
+        if self.keyring.is_prepared(at) {
+            return;
+        }
+        let keyring = Arc::clone(&self.keyring);
+        let prepared = tokio::task::spawn_blocking(move || keyring.prepare(at)).await;
+        if let Ok(Err(error)) = prepared {
+            tracing::warn!(%error, "the next key of personal data was not made; it is made when it is needed");
+        }
+    }
+
+    /// Attends to every ledger that is due at `now`, until none is.
+    async fn fall_due(&self, now: Timestamp) {
+        self.submit_drafts().await;
+        let first = self.shared.read_model.dues().lock().first();
+        let lag_ms = first.map_or(0, |first| (now.0 - first.0).max(0));
+        self.shared.metrics.due_lag_seconds.set(lag_ms / 1000);
+        loop {
+            let due = self.shared.read_model.dues().lock().take_due(now, DUE_AT_ONCE);
+            if due.is_empty() {
+                return;
+            }
+            join_all(due.into_iter().map(|ledger| self.attend(ledger, now))).await;
+        }
+    }
+
+    /// Lets one ledger's owner book what is due, asks the rails about what has waited too long, and
+    /// notes when to look again.
+    async fn attend(&self, ledger: LedgerId, now: Timestamp) {
+        let permit = self.admission.take(INSIDE_BYTES).await;
+        let attended = match ledger {
+            LedgerId::Recipient(..) => {
+                self.attend_recipient(ledger, now, permit).await.map(|next_due| (next_due, false))
+            }
+            LedgerId::Merchant(group) => self.attend_merchant(group, now, permit).await,
+            LedgerId::Platform(_) | LedgerId::System => Ok((None, false)),
+        };
+        let next_due = match attended {
+            // A ledger with more that can be settled is next in line again; one whose rail is silent waits.
+            Ok((next_due, has_more)) => {
+                let again = if has_more { now } else { now.plus_ms(TRY_AGAIN_AFTER_MS) };
+                next_due.map(|at| if at <= now { again } else { at })
+            }
+            Err(_) => Some(now.plus_ms(TRY_AGAIN_AFTER_MS)),
+        };
+        self.shared.read_model.dues().lock().answered(ledger, next_due);
+    }
+
+    /// Books what is due of a merchant, then asks the rails about its repayments, charges and cashouts,
+    /// and charges its subscriptions. Gives when it needs attention next, and whether more can be
+    /// settled now.
+    async fn attend_merchant(
+        &self,
+        group: GroupNumber,
+        now: Timestamp,
+        permit: Arc<Permit>,
+    ) -> Result<(Option<Timestamp>, bool), Unavailable> {
+        let look = move |books: &MerchantState, now: Timestamp| {
+            let waiting = books.needing_attention(now).take(RECONCILED_AT_ONCE);
+            let waiting = waiting.map(|(id, charge)| (id, charge.clone()));
+            let repayments = books.repayments(now).take(RECONCILED_AT_ONCE);
+            (waiting.collect::<Vec<_>>(), repayments.collect::<Vec<_>>())
+        };
+        let (waiting, repayments) = read(&self.merchants, LedgerId::Merchant(group), look, permit).await?;
+        let repaid = self.repay_all(group, &repayments).await;
+        let asked = waiting.iter().map(|(charge, open)| self.reconcile(group, *charge, open));
+        let settled = join_all(asked).await.into_iter().filter(|settled| *settled).count();
+        let may_have_more_cashouts = self.ask_about_cashouts(group, now).await;
+        let billed = self.bill_due(group).await;
+        self.note_oldest_unknown(&waiting, now);
+        // A merchant whose subscriptions could not be read is due at once.
+        let (next_due, has_billed) = billed.unwrap_or((Some(now), false));
+        let has_more = settled == RECONCILED_AT_ONCE || repaid == RECONCILED_AT_ONCE;
+        Ok((next_due, has_more || may_have_more_cashouts || has_billed))
+    }
+
+    /// Asks the rail of one charge, by our id, what became of it. Gives true when that is settled; no
+    /// answer changes nothing.
+    async fn reconcile(&self, group: GroupNumber, charge: ObjectId, open: &OpenCharge) -> bool {
+        let found =
+            if open.terms.method.is_card() { self.end_card(charge, open).await } else { self.end_pix(charge).await };
+        let Ok(command) = found else { return false };
+        let permit = self.admission.take(INSIDE_BYTES).await;
+        self.command(group, command, None, None, permit).await.is_ok()
+    }
+
+    /// Sends drafts to the acquirer for analysis: with a rail, they become pending.
+    async fn submit_drafts(&self) {
+        if self.rails.is_none() {
+            return;
+        }
+        for (group, id) in self.shared.read_model.drafts(DRAFTS_AT_ONCE) {
+            let permit = self.admission.take(INSIDE_BYTES).await;
+            let _tried_again_next_time =
+                self.command(group, MerchantCommand::SubmitRecipient { id }, None, None, permit).await;
+        }
+    }
+
+    /// Measures how long the oldest card charge or cashout has waited for an answer.
+    fn note_oldest_unknown(&self, waiting: &[(ObjectId, OpenCharge)], now: Timestamp) {
+        let cards = waiting.iter().filter(|(_, open)| open.terms.method.is_card()).map(|(id, _)| id.created_at());
+        let oldest = cards.chain(self.cashouts.oldest_unknown()).min();
+        let age_ms = oldest.map_or(0, |oldest| (now.0 - oldest.0).max(0));
+        self.shared.metrics.oldest_unknown_seconds.set(age_ms / 1000);
+    }
+
+    /// Records the sandbox clock's offset.
+    async fn record_clock(
+        &self,
+        idempotency: Option<Idempotency>,
+        operator: Option<String>,
+    ) -> Result<Timestamp, Unavailable> {
+        let permit = self.admission.take(INSIDE_BYTES).await;
+        let now = self.now();
+        let (sender, durable) = oneshot::channel();
+        {
+            let mut ordinal = self.system_ordinal.lock();
+            *ordinal += 1;
+            let decision = Decision::of(Event::ClockMoved { offset_ms: self.shared.clock.offset_ms() });
+            let mut record = decision.into_record(LedgerId::System, *ordinal, now);
+            record.idempotency = idempotency;
+            record.operator = operator;
+            let mut bytes = Vec::new();
+            record.encode(&mut bytes);
+            self.shared.journal.send(Input::Submit(Submission { record: Arc::new(record), bytes, permit }));
+            self.shared.journal.send(Input::Answer(Box::new(move || sender.send(()).unwrap_or_default())));
+        }
+        durable.await.map(|()| now).map_err(|_| Unavailable::OutcomeUnknown)
+    }
+
+    /// Puts actors to sleep that were not used for `idle`.
+    pub fn sleep_idle(&self, idle: Duration) {
+        self.merchants.sleep_idle(idle);
+        self.recipients.sleep_idle(idle);
+    }
+}
