@@ -343,6 +343,24 @@ fn a_link_that_leads_nowhere_is_found() {
     }
 }
 
+/// The paths of this repository that a page names between backticks. One with a blank, `*` or `<`
+/// stands for several.
+fn paths_named(page: &str) -> Vec<&str> {
+    const FOLDERS: [&str; 8] = ["src/", "actors/", "ledger/", "tests/", "benches/", "docs/", "examples/", ".ci/"];
+    let words = page.split('`').skip(1).step_by(2);
+    let is_path = |word: &&str| FOLDERS.iter().any(|folder| word.starts_with(folder));
+    words.filter(is_path).filter(|word| !word.contains([' ', '*', '<', '…'])).collect()
+}
+
+#[test]
+fn every_path_that_a_page_names_is_there() {
+    for (place, page) in pages() {
+        let gone: Vec<&str> = paths_named(&page).into_iter().filter(|path| !root().join(path).exists()).collect();
+        assert_eq!(gone, [""; 0], "{place} names files that are not there");
+    }
+    assert_eq!(paths_named("`src/a.rs` src/b.rs `c.rs` `src/<name>.rs` `tests/d`"), ["src/a.rs", "tests/d"]);
+}
+
 #[test]
 fn every_page_is_found_from_the_readme() {
     let pages: BTreeMap<String, String> = pages().into_iter().collect();
