@@ -1,7 +1,7 @@
 //! A minimal client: opens a split card charge against a running demo, and looks it up.
 //!
 //! ```text
-//! cargo run --release -- demo                    # prints an API key, and the ids of three recipients
+//! cargo run --release -- demo                # prints an API key and three recipients
 //! CENTAVO_API_KEY=test_… cargo run --example client
 //! ```
 //!

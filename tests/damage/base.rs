@@ -11,7 +11,7 @@ use crate::harness::callers::{Callers, client, operate};
 use crate::harness::cut::Chance;
 use crate::harness::server::{Launch, Server, must_verify};
 
-/// See the module.
+/// Data folders to copy and damage, and what their server had acknowledged.
 pub(crate) struct Base {
     place: PathBuf,
     /// The same books, after a good end and after a kill.

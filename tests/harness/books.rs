@@ -10,7 +10,7 @@ use super::callers::{Callers, client};
 use super::cut::Chance;
 use super::server::{OPS_TOKEN, Server};
 
-/// See the module.
+/// All pages that a server shows of its merchants' books, at one cut.
 pub(crate) struct Books {
     /// The last Record in them.
     pub(crate) cut: u64,

@@ -11,7 +11,7 @@ use tempfile::TempDir;
 
 use crate::harness::server::Launch;
 
-/// See the module.
+/// A library that stands between a server and its wall clock, and the file that sets it.
 pub(crate) struct WallClock {
     library: PathBuf,
     setting: PathBuf,

@@ -10,7 +10,7 @@ use crate::clock::WallClock;
 use crate::harness::callers::{Callers, client, operate};
 use crate::harness::server::{Launch, Server};
 
-/// See the module.
+/// A server with one merchant's callers, under a clock of the test's own.
 pub(crate) struct Shop {
     pub(crate) server: Server,
     pub(crate) callers: Callers,

@@ -11,17 +11,17 @@ use ledger::recurrence::{CycleOutcome, Standing, SubscriptionStatus};
 use ledger::time::{Minute, Timestamp};
 use ledger::webhook_events::{Subject, WebhookEvent, webhook_events};
 
-fn told(notices: &[WebhookEvent]) -> String {
-    let told = notices.iter().map(|notice| {
-        let about = match notice.subject {
+fn told(events: &[WebhookEvent]) -> String {
+    let told = events.iter().map(|event| {
+        let about = match event.subject {
             Subject::Object(_) => String::new(),
             Subject::Recipient(number) => format!(" {}", number.0),
         };
-        let sums = notice.available.map_or(String::new(), |available| {
+        let sums = event.available.map_or(String::new(), |available| {
             let count = available.count.map_or("?".to_owned(), |count| count.to_string());
             format!(" {count} {}{}", available.amount, if available.charge.is_some() { " of a charge" } else { "" })
         });
-        format!("{}{about}{sums}", notice.kind.name())
+        format!("{}{about}{sums}", event.kind.name())
     });
     told.collect::<Vec<_>>().join("; ")
 }
@@ -170,7 +170,7 @@ fn what_moves_money_out_is_told() {
         let found = webhook_events(&record);
         assert_eq!(told(&found), expected);
         let of_charge = expected.ends_with("charge.refunded");
-        let subjects: Vec<_> = found.iter().map(|notice| notice.subject).collect();
+        let subjects: Vec<_> = found.iter().map(|event| event.subject).collect();
         match subjects.as_slice() {
             [] => assert_eq!(expected, ""),
             [first, rest @ ..] => {

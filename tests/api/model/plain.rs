@@ -209,7 +209,7 @@ pub(super) struct Dispute {
     from_pending: i64,
 }
 
-/// See the module.
+/// Every charge, split, debt and payment of one merchant, as plain lists.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Plain {
     pub(super) now: i64,
