@@ -87,7 +87,6 @@ fn record(sequence: u64) -> Record {
     let (charge, due) = (id(number), Timestamp(2_592_000_000).minute());
     let event = if is_capture {
         let seller = SellerPart { raised: terms.seller_net(), ..SellerPart::default() };
-        let opened = Some(ordinal);
         Event::CardCaptured {
             charge,
             terms,
@@ -95,7 +94,7 @@ fn record(sequence: u64) -> Record {
             seller,
             seller_due: due,
             splits_due: due,
-            opened,
+            opened: ordinal,
         }
     } else {
         Event::ChargeOpened { charge, terms, card: None, expires_at: None }

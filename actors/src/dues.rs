@@ -85,7 +85,7 @@ impl Dues {
                     self.lower(record.owner, record.effective_at, sequence, &is_new);
                 }
                 // It may come back.
-                Event::WithdrawalPaid { returnable_until: Some(_), .. } => {
+                Event::WithdrawalPaid { .. } => {
                     self.lower(record.owner, first_asked_at(record.effective_at), sequence, &is_new);
                 }
                 Event::Matured { foreign_through, next_due, .. } if is_new(record.owner) => {

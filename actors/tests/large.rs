@@ -119,7 +119,7 @@ fn captured(ordinal: u64, at: Timestamp, splits: Vec<Split>) -> Record {
         seller_due: at.plus_days(30).minute(),
         splits_due: at.plus_days(30).minute(),
         terms,
-        opened: None,
+        opened: 1,
     };
     Decision::of(event).into_record(MERCHANT, ordinal, at)
 }
@@ -148,7 +148,7 @@ fn a_tail_stays_as_short_as_replaying_it_is_dear() {
     let mut merchant = Resident::<MerchantState>::new(MERCHANT, GROUP, Arc::default());
     let mut recipient = Resident::<RecipientState>::new(RECIPIENT, GROUP, Arc::default());
     let due_after = (1..).find(|ordinal| {
-        let cancelled = Event::PixCancelled { charge: ObjectId(7), recipients: Vec::new(), opened: None };
+        let cancelled = Event::PixCancelled { charge: ObjectId(7), recipients: Vec::new(), opened: 1 };
         merchant.replay(Sequence(*ordinal), &Decision::of(cancelled).into_record(MERCHANT, *ordinal, BEGIN));
         merchant.due_snapshot().is_some()
     });
@@ -196,7 +196,7 @@ fn sections_stay_a_small_part_of_the_work() {
     for _ in WAITING..4 * WAITING {
         // Some charge that waits is cancelled, and its id opens again: 6,000 wait all the time.
         at = (at + 2_503) % WAITING;
-        apply(Event::PixCancelled { charge: id(at), recipients: Vec::new(), opened: None });
+        apply(Event::PixCancelled { charge: id(at), recipients: Vec::new(), opened: 1 });
         apply(opened(at));
     }
     println!("{ordinal} Records, {WAITING} charges wait: {count} snapshots, {} bytes a Record", bytes as u64 / ordinal);

@@ -245,6 +245,6 @@ async fn an_acquirer_that_closes_ids_conforms() {
         settlement_days: 30,
         initial_fee: None,
     };
-    let open = OpenCharge { terms, attention_at: Timestamp(0), card: Some(FACE), opened: None };
+    let open = OpenCharge { terms, attention_at: Timestamp(0), card: Some(FACE), opened: 1 };
     conformance::card(&acquirer, order, &open, [ObjectId(1), ObjectId(2)]).await;
 }

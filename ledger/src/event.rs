@@ -364,9 +364,9 @@ pub enum Event {
         /// Its number in the group.
         #[n(0)]
         number: RecipientNumber,
-        /// Keyed digest of its document. None in Records of older releases.
+        /// Keyed digest of its document.
         #[n(1)]
-        document: Option<Fingerprint>,
+        document: Fingerprint,
     },
     /// Merchant: a draft went to the acquirer for analysis and is pending.
     #[n(6)]
@@ -429,10 +429,9 @@ pub enum Event {
         /// When the splits are available, and the acquirer pays us.
         #[n(5)]
         splits_due: Minute,
-        /// The ordinal of the merchant's Record that opened the charge: lists are in the order of opening. None in Records of the first
-        /// builds.
+        /// The ordinal of the merchant's Record that opened the charge: lists are in the order of opening.
         #[n(6)]
-        opened: Option<u64>,
+        opened: u64,
     },
     /// Merchant: the acquirer refused the charge.
     #[n(11)]
@@ -443,13 +442,12 @@ pub enum Event {
         /// Why.
         #[n(1)]
         refusal: CardRefusal,
-        /// The ordinal of the merchant's Record that opened the charge: lists are in the order of opening. None in Records of the first
-        /// builds.
+        /// The ordinal of the merchant's Record that opened the charge: lists are in the order of opening.
         #[n(2)]
-        opened: Option<u64>,
-        /// How it was to be paid. None in Records of the first builds.
+        opened: u64,
+        /// How it was to be paid.
         #[n(3)]
-        method: Option<PaymentMethod>,
+        method: PaymentMethod,
     },
     /// Merchant: the acquirer did not answer in time; the caller was told `pending`, and the rail is asked again.
     #[n(12)]
@@ -473,10 +471,9 @@ pub enum Event {
         /// End-to-end id of the payment (32 characters).
         #[n(3)]
         end_to_end_id: String,
-        /// The ordinal of the merchant's Record that opened the charge: lists are in the order of opening. None in Records of the first
-        /// builds.
+        /// The ordinal of the merchant's Record that opened the charge: lists are in the order of opening.
         #[n(4)]
-        opened: Option<u64>,
+        opened: u64,
     },
     /// Merchant: a PIX charge expired or was cancelled, unpaid.
     #[n(14)]
@@ -487,10 +484,9 @@ pub enum Event {
         /// The recipients of its splits, whose statements listed them: one for each split.
         #[n(1)]
         recipients: Vec<RecipientNumber>,
-        /// The ordinal of the merchant's Record that opened the charge: lists are in the order of opening. None in Records of the first
-        /// builds.
+        /// The ordinal of the merchant's Record that opened the charge: lists are in the order of opening.
         #[n(2)]
-        opened: Option<u64>,
+        opened: u64,
     },
     /// Merchant and recipient: pending money became available.
     #[n(15)]
@@ -533,12 +529,12 @@ pub enum Event {
         /// Its number in the group.
         #[n(0)]
         number: RecipientNumber,
-        /// Keyed digest of its document. None in Records of older releases.
+        /// Keyed digest of its document.
         #[n(1)]
-        document: Option<Fingerprint>,
+        document: Fingerprint,
     },
     /// Recipient: it asked for all that is available. The splits in it are pinned until the withdrawal is decided, and so is the account
-    /// that the money goes to. Personal part: [`crate::personal::BankAccount`]; none in Records of older releases.
+    /// that the money goes to. Personal part: [`crate::personal::BankAccount`].
     #[n(20)]
     WithdrawalRequested {
         /// The withdrawal's id.
@@ -576,9 +572,9 @@ pub enum Event {
         /// The transfer's id at the institution.
         #[n(2)]
         transfer_id: String,
-        /// Until when the institution is asked whether the bank returned it. None in Records of releases that did not ask.
+        /// Until when the institution is asked whether the bank returned it.
         #[n(3)]
-        returnable_until: Option<Timestamp>,
+        returnable_until: Timestamp,
     },
     /// Recipient: an administrator rejected, or the rail refused. The money and the splits are available again.
     #[n(23)]

@@ -3,8 +3,8 @@
 //!
 //! # Format 1
 //! A format byte, then a CBOR array `[group + 1 or 0, recipient or 0, ordinal, effective_at, events, entries, idempotency, operator,
-//! personal, api key]`. The last is there only when an API key asked. A later release may append items, which this one skips, and may add
-//! events and fields (see [`crate::event`]); what an older binary cannot understand it refuses by name. Checksums and the hash chain are
+//! personal, api key]`. A later release may append items, which this one skips, and may add events and fields
+//! (see [`crate::event`]); what an older binary cannot understand it refuses by name. Checksums and the hash chain are
 //! the store's: they run over these bytes.
 
 use std::convert::Infallible;
@@ -20,6 +20,9 @@ use crate::time::Timestamp;
 
 /// The format that this release writes, and the newest that it reads.
 pub const FORMAT: u8 = 1;
+
+/// How many items the array of a Record has.
+const ITEMS: u64 = 10;
 
 /// How long an idempotency key is kept, milliseconds: within it, no second Record of a journal has the same one.
 pub const IDEMPOTENCY_KEPT_MS: i64 = 24 * 60 * 60 * 1000;
@@ -66,7 +69,7 @@ pub struct Record {
     pub idempotency: Option<Idempotency>,
     /// The operator who asked for it, for the audit trail.
     pub operator: Option<String>,
-    /// The API key that asked for it. None when no key did, and in Records of older releases.
+    /// The API key that asked for it.
     pub api_key: Option<ObjectId>,
     /// The personal data of its events.
     pub personal: Option<Sealed>,
@@ -144,13 +147,13 @@ impl Record {
         self.operator.is_some() || self.events.iter().any(|event| matches!(event, Event::BankAccountChanged { .. }))
     }
 
-    /// What its personal part is for; none where it has none, and where a Record of an older release does not say whose it is.
+    /// What its personal part is for; none where it has none.
     pub fn personal_for(&self) -> Option<SealedFor> {
         self.events.iter().find_map(|event| match event {
             Event::MerchantOpened { .. } | Event::MerchantChanged { .. } => self.owner.group().map(SealedFor::merchant),
             Event::RecipientRegistered { document, .. }
-            | Event::RecipientRegisteredAgain { document: Some(document), .. }
-            | Event::RecipientChanged { document: Some(document), .. } => Some(SealedFor::recipient(*document)),
+            | Event::RecipientRegisteredAgain { document, .. }
+            | Event::RecipientChanged { document, .. } => Some(SealedFor::recipient(*document)),
             Event::ChargeOpened { charge, .. } => Some(SealedFor::payer(*charge)),
             Event::CardStored { id, .. } | Event::SubscriptionCreated { id, .. } => Some(SealedFor::customer(*id)),
             Event::CashoutCreated { id, .. } => Some(SealedFor::pix_destination(*id)),
@@ -230,24 +233,21 @@ impl Record {
             LedgerId::Merchant(group) | LedgerId::Platform(group) => (u64::from(group.0) + 1, 0),
             LedgerId::Recipient(group, number) => (u64::from(group.0) + 1, number.0),
         };
-        e.array(if self.api_key.is_some() { 10 } else { 9 })?;
+        e.array(ITEMS)?;
         e.u64(group)?.u32(recipient)?.u64(self.ordinal)?.i64(self.effective_at.0)?;
         e.encode(&self.events)?;
         e.array(self.entries.len() as u64)?;
         for entry in &self.entries {
             entry.encode(e)?;
         }
-        e.encode(self.idempotency)?.encode(&self.operator)?.encode(&self.personal)?;
-        if let Some(api_key) = self.api_key {
-            e.encode(api_key)?;
-        }
+        e.encode(self.idempotency)?.encode(&self.operator)?.encode(&self.personal)?.encode(self.api_key)?;
         Ok(())
     }
 
     fn read(d: &mut Decoder<'_>) -> Result<Self, minicbor::decode::Error> {
         let items = d.array()?.unwrap_or_default();
-        if items < 9 {
-            return Err(minicbor::decode::Error::message("a Record has at least nine items"));
+        if items < ITEMS {
+            return Err(minicbor::decode::Error::message("a Record has at least ten items"));
         }
         let owner = match (d.u64()?, d.u32()?) {
             (0, _) => LedgerId::System,
@@ -268,8 +268,8 @@ impl Record {
             entries.push(Entry::decode(d, owner.group())?);
         }
         let (idempotency, operator, personal) = (d.decode()?, d.decode()?, d.decode()?);
-        let api_key = if items > 9 { d.decode()? } else { None };
-        for _ in 10..items {
+        let api_key = d.decode()?;
+        for _ in ITEMS..items {
             d.skip()?;
         }
         Ok(Self { owner, ordinal, effective_at, idempotency, operator, api_key, personal, events, entries })

@@ -177,7 +177,7 @@ fn posted(place: i64, entries: Entries) -> Record {
         },
         seller: ledger::event::SellerPart::default(),
         end_to_end_id: "E1\"\n  include \"/etc/passwd\"".to_owned(),
-        opened: None,
+        opened: 1,
     };
     let record = Decision::of(event).into_record(M, 2, Timestamp(BEGIN_MS + place * STEP_MS));
     let operator = Some("=cmd\r\n2026-01-01 open Assets:Gift BRL ; [x]".to_owned());

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use ledger::id::{LedgerId, ObjectId};
 use ledger::money::Centavos;
 use ledger::personal::{BankAccount, RecipientProfile, Sealed, SealedFor};
-use ledger::recipient::{RecipientCommand, RecipientState, Returnable, TransferOutcome, Withdrawal};
+use ledger::recipient::{OpenWithdrawal, RecipientCommand, RecipientState, Returnable, TransferOutcome};
 use ledger::record::Requester;
 use ledger::time::Timestamp;
 use parking_lot::Mutex;
@@ -33,7 +33,7 @@ pub(super) struct ReturnsAsked(Mutex<HashMap<LedgerId, Vec<(ObjectId, Timestamp)
 
 impl ReturnsAsked {
     /// Those that are to be asked about at `now`.
-    fn due(&self, recipient: LedgerId, returnable: &[Returnable], now: Timestamp) -> Vec<Withdrawal> {
+    fn due(&self, recipient: LedgerId, returnable: &[Returnable], now: Timestamp) -> Vec<OpenWithdrawal> {
         let asked = self.0.lock();
         let asked = asked.get(&recipient).map(Vec::as_slice).unwrap_or_default();
         let is_due = |one: &&Returnable| {
@@ -108,7 +108,7 @@ impl Engine {
         &self,
         rails: &Rails,
         recipient: LedgerId,
-        withdrawal: Withdrawal,
+        withdrawal: OpenWithdrawal,
         now: Timestamp,
     ) -> Result<Option<Timestamp>, Unavailable> {
         let approved_at = withdrawal.approved_at.unwrap_or(now);
@@ -158,7 +158,7 @@ impl Engine {
         &self,
         rails: &Rails,
         recipient: LedgerId,
-        withdrawal: &Withdrawal,
+        withdrawal: &OpenWithdrawal,
         now: Timestamp,
     ) -> Option<TransferOutcome> {
         let approved_at = withdrawal.approved_at.unwrap_or(now);
@@ -175,7 +175,12 @@ impl Engine {
         if is_known { settled(in_time(RAIL_ANSWER_MAX, rails.payout.send(order)).await) } else { None }
     }
 
-    fn transfer_of(&self, recipient: LedgerId, withdrawal: &Withdrawal, ordered_at: Timestamp) -> Option<SendPayout> {
+    fn transfer_of(
+        &self,
+        recipient: LedgerId,
+        withdrawal: &OpenWithdrawal,
+        ordered_at: Timestamp,
+    ) -> Option<SendPayout> {
         self.transfer(recipient, withdrawal.id, withdrawal.amount, withdrawal.destination.as_ref(), ordered_at)
     }
 

@@ -3,14 +3,13 @@
 use std::collections::VecDeque;
 use std::io::{self, Write};
 
-use ledger::event::Event;
-use ledger::id::{GroupNumber, IdMap, ObjectId};
+use ledger::id::{GroupNumber, IdMap};
 use ledger::record::Record;
 
-use super::key::{Balances, IndexKey, Opened, mix};
+use super::each_occurrence;
+use super::key::{Balances, IndexKey, mix};
 use super::page_cache::{Files, PageCache};
 use super::run::{Builder, Cover, Run, RunError};
-use super::{each_occurrence, opening_in};
 use crate::store::{Store, StoreError};
 
 /// Holds every run against the Records, which it is shown one after the other from the first: the run has their occurrences and no others,
@@ -23,7 +22,6 @@ pub struct RunCheck<'a> {
     counted: Occurrences,
     latest_ms: i64,
     balances: IdMap<GroupNumber, Balances>,
-    open: IdMap<ObjectId, Opened>,
     whole: u64,
     unusable: u64,
 }
@@ -54,33 +52,17 @@ impl<'a> RunCheck<'a> {
             covered = covered.max(*last);
             is_used
         });
-        let (counted, balances, open) = Default::default();
+        let (counted, balances) = Default::default();
         let cache = PageCache::new(PAGES_MAX);
         let files = files.into();
-        Ok(Self { store, cache, files, counted, latest_ms: i64::MIN, balances, open, whole: 0, unusable: 0 })
+        Ok(Self { store, cache, files, counted, latest_ms: i64::MIN, balances, whole: 0, unusable: 0 })
     }
 
     /// Takes the next Record; says which run ends with it and differs.
     pub fn count(&mut self, sequence: u64, record: &Record) -> Result<Option<RunDiffers>, StoreError> {
         let counted = &mut self.counted;
-        each_occurrence(sequence, record, &mut self.balances, &self.open, |key, occurrence| {
-            counted.add(key, occurrence)
-        });
+        each_occurrence(sequence, record, &mut self.balances, |key, occurrence| counted.add(key, occurrence));
         self.latest_ms = self.latest_ms.max(record.effective_at.0);
-        for event in &record.events {
-            match event {
-                Event::ChargeOpened { charge, .. } => {
-                    self.open.extend(opening_in(record, *charge).map(|opening| (*charge, opening)));
-                }
-                Event::CardCaptured { charge, .. }
-                | Event::CardRefused { charge, .. }
-                | Event::PixPaid { charge, .. }
-                | Event::PixCancelled { charge, .. } => {
-                    self.open.remove(charge);
-                }
-                _ => {}
-            }
-        }
         match self.files.front() {
             Some((first, last, ..)) if *first <= sequence && sequence < *last => Ok(None),
             Some((_, last, ..)) if *last == sequence => self.compare(),

@@ -204,21 +204,9 @@ pub(super) fn credit_of(words: [u64; 2]) -> Option<Credit> {
     Some(Credit { due, amount: Centavos(amount) })
 }
 
-/// What an outcome names of its charge's opening.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Opened {
-    pub(super) ordinal: u64,
-    pub(super) method: PaymentMethod,
-}
-
-/// Calls `post` for every list that a Record is added to, with the number to add. `opened` finds the opening of a charge,
-/// for outcomes that do not name it. Those that something comes with are not among them.
-pub(super) fn occurrences(
-    sequence: u64,
-    record: &Record,
-    mut opened: impl FnMut(ObjectId) -> Option<Opened>,
-    mut post: impl FnMut(IndexKey, u64),
-) {
+/// Calls `post` for every list that a Record is added to, with the number to add. Lists whose numbers come with more
+/// are not among them.
+pub(super) fn occurrences(sequence: u64, record: &Record, mut post: impl FnMut(IndexKey, u64)) {
     post(IndexKey::own(record.owner), sequence);
     record.keys().for_each(|key| post(IndexKey::key(key), sequence));
     if record.is_audited() {
@@ -244,25 +232,16 @@ pub(super) fn occurrences(
             Event::SubscriptionBilled { id, .. } => post(IndexKey::subscription_charges(*id), sequence),
             _ => {}
         }
-        let named = |ordinal: &Option<u64>, method| ordinal.map(|ordinal| Opened { ordinal, method });
-        let (charge, list, opening) = match event {
-            Event::ChargeOpened { charge, terms, .. } => {
-                let opening = Opened { ordinal: record.ordinal, method: terms.method };
-                (*charge, ChargeList::Opened, Some(opening))
+        let (list, ordinal, method) = match event {
+            Event::ChargeOpened { terms, .. } => (ChargeList::Opened, record.ordinal, terms.method),
+            Event::CardCaptured { terms, opened, .. } | Event::PixPaid { terms, opened, .. } => {
+                (ChargeList::Paid, *opened, terms.method)
             }
-            Event::CardCaptured { charge, terms, opened, .. } | Event::PixPaid { charge, terms, opened, .. } => {
-                (*charge, ChargeList::Paid, named(opened, terms.method))
-            }
-            Event::CardRefused { charge, opened, method, .. } => {
-                (*charge, ChargeList::Refused, method.and_then(|method| named(opened, method)))
-            }
-            Event::PixCancelled { charge, opened, .. } => {
-                (*charge, ChargeList::Cancelled, named(opened, PaymentMethod::Pix))
-            }
+            Event::CardRefused { opened, method, .. } => (ChargeList::Refused, *opened, *method),
+            Event::PixCancelled { opened, .. } => (ChargeList::Cancelled, *opened, PaymentMethod::Pix),
             _ => continue,
         };
-        let Some(opening) = opening.or_else(|| opened(charge)) else { continue };
-        post(IndexKey::charges(group, opening.method, list), opening.ordinal);
+        post(IndexKey::charges(group, method, list), ordinal);
         let recipient = |number| LedgerId::Recipient(group, number);
         match event {
             Event::ChargeOpened { terms, expires_at: Some(_), .. } | Event::CardCaptured { terms, .. } => {
@@ -271,9 +250,7 @@ pub(super) fn occurrences(
                 }
             }
             Event::PixCancelled { recipients, .. } => {
-                recipients
-                    .iter()
-                    .for_each(|number| post(IndexKey::splits_removed(recipient(*number)), opening.ordinal));
+                recipients.iter().for_each(|number| post(IndexKey::splits_removed(recipient(*number)), ordinal));
             }
             _ => {}
         }

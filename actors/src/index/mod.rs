@@ -29,8 +29,7 @@ use std::time::{Duration, Instant};
 
 use ledger::account::Account;
 use ledger::entry::Entry;
-use ledger::event::Event;
-use ledger::id::{Fingerprint, GroupNumber, IdMap, IdSet, LedgerId, ObjectId};
+use ledger::id::{Fingerprint, GroupNumber, IdMap, IdSet, LedgerId};
 use ledger::recipient::credits::{self, Credit};
 use ledger::record::Record;
 use ledger::time::Timestamp;
@@ -40,7 +39,7 @@ use crate::load::LoadError;
 use crate::priority;
 use crate::store::{Partition, Sequence, Store, StoreError};
 
-use key::{Opened, credit_of, occurrences, words_of};
+use key::{credit_of, occurrences, words_of};
 use lists::{Lists, Source, Trouble};
 use page_cache::{Files, PageCache};
 use recent_keys::RecentKeys;
@@ -188,17 +187,11 @@ impl Recent {
         self.cover.map_or(0, |cover| cover.last - cover.first + 1)
     }
 
-    fn count(
-        &mut self,
-        sequence: u64,
-        record: &Record,
-        balances: &mut IdMap<GroupNumber, Balances>,
-        openings: &IdMap<ObjectId, Opened>,
-    ) {
+    fn count(&mut self, sequence: u64, record: &Record, balances: &mut IdMap<GroupNumber, Balances>) {
         let at_ms = record.effective_at.0;
         let cover = self.cover.get_or_insert(Cover { first: sequence, last: sequence, latest_ms: at_ms });
         (cover.last, cover.latest_ms) = (sequence, cover.latest_ms.max(at_ms));
-        each_occurrence(sequence, record, balances, openings, |key, occurrence| {
+        each_occurrence(sequence, record, balances, |key, occurrence| {
             self.occurrences += 1;
             match occurrence {
                 [number] => {
@@ -238,10 +231,9 @@ fn each_occurrence(
     sequence: u64,
     record: &Record,
     balances: &mut IdMap<GroupNumber, Balances>,
-    openings: &IdMap<ObjectId, Opened>,
     mut post: impl FnMut(IndexKey, &[u64]),
 ) {
-    occurrences(sequence, record, |charge| openings.get(&charge).copied(), |key, number| post(key, &[number]));
+    occurrences(sequence, record, |key, number| post(key, &[number]));
     for (ledger, credit) in credits::changed(record) {
         let [due, amount] = words_of(credit);
         post(IndexKey::changed(ledger), &[sequence, due, amount]);
@@ -323,15 +315,6 @@ impl Index {
         records: &[(Sequence, Arc<Record>)],
         before: impl Fn(GroupNumber) -> Result<Balances, LoadError>,
     ) -> Result<(), LoadError> {
-        let mut openings = IdMap::default();
-        for (sequence, record) in records {
-            for charge in unnamed(record) {
-                let earlier = records.iter().take_while(|(earlier, _)| earlier < sequence);
-                let here = earlier.filter_map(|(_, earlier)| opening_in(earlier, charge)).next();
-                let found = here.map_or_else(|| self.shared.opening(charge, u64::MAX), |here| Ok(Some(here)))?;
-                openings.extend(found.map(|opening| (charge, opening)));
-            }
-        }
         let mut groups: IdSet<_> = records.iter().filter_map(|(_, record)| moves_money_of(record)).collect();
         {
             let state = self.shared.state.read();
@@ -347,7 +330,7 @@ impl Index {
             let State { recent, balances, .. } = &mut *state;
             balances.extend(unknown);
             for (sequence, record) in records {
-                recent.count(sequence.0, record, balances, &openings);
+                recent.count(sequence.0, record, balances);
             }
             let is_full = state.recent.records() >= self.shared.options.records_per_run
                 || state.recent.occurrences >= OCCURRENCES_PER_RUN_MAX;
@@ -548,24 +531,6 @@ impl Shared {
         })
     }
 
-    /// The opening of a charge, in places that begin before `limit`.
-    fn opening(&self, charge: ObjectId, limit: u64) -> Result<Option<Opened>, LoadError> {
-        let before = 0..limit;
-        let sequences =
-            self.read(&[IndexKey::object(charge)], &[], i64::MIN, before, |lists| lists.numbers(0..u64::MAX))?;
-        self.opening_among(charge, &sequences)
-    }
-
-    fn opening_among(&self, charge: ObjectId, sequences: &[u64]) -> Result<Option<Opened>, LoadError> {
-        for sequence in sequences {
-            let record = crate::load::record(&*self.store, Sequence(*sequence))?;
-            if let Some(opening) = opening_in(&record, charge) {
-                return Ok(Some(opening));
-            }
-        }
-        Ok(None)
-    }
-
     /// Reads the directories of the runs, and writes again what is missing between them.
     fn take_up(&self) -> Result<(), LoadError> {
         let head = self.store.head(Partition(0))?.next.0;
@@ -613,23 +578,12 @@ impl Shared {
             for (sequence, bytes) in (block.first.0..).zip(&block.records) {
                 if (first..=last).contains(&sequence) {
                     let record = Record::decode(bytes).map_err(|error| LoadError::Decode { sequence, error })?;
-                    let mut openings = IdMap::default();
-                    for charge in unnamed(&record) {
-                        let here = recent.lists.get(&IndexKey::object(charge)).map_or(&[][..], Numbers::as_slice);
-                        let found = match self.opening_among(charge, here)? {
-                            Some(here) => Some(here),
-                            None => self
-                                .opening_in_runs(charge, &written)?
-                                .map_or_else(|| self.opening(charge, first), |found| Ok(Some(found)))?,
-                        };
-                        openings.extend(found.map(|opening| (charge, opening)));
-                    }
                     if let Some(group) = moves_money_of(&record).filter(|group| !balances.contains_key(group)) {
                         balances.extend(
                             self.balances_before(group, &[first], first)?.into_iter().map(|before| (group, before)),
                         );
                     }
-                    recent.count(sequence, &record, &mut balances, &openings);
+                    recent.count(sequence, &record, &mut balances);
                 }
             }
             if recent.records() >= RECORDS_WRITTEN_AGAIN {
@@ -649,19 +603,6 @@ impl Shared {
     fn keep_recent(&self, recent: &Recent) -> Result<Option<Arc<Run>>, LoadError> {
         let Some((cover, bytes)) = recent.to_run() else { return Ok(None) };
         Ok(Some(Arc::new(self.keep(cover, &mut |out| out.write_all(&bytes))?)))
-    }
-
-    /// The opening of a charge, in runs that were just written.
-    fn opening_in_runs(&self, charge: ObjectId, runs: &[Arc<Run>]) -> Result<Option<Opened>, LoadError> {
-        let key = IndexKey::object(charge);
-        for run in runs {
-            let found = run.span(self.files(), key).and_then(|span| run.occurrences(self.files(), span, key));
-            let sequences = found.map_err(|error| not_as_written(run.name(), error))?;
-            if let Some(opening) = self.opening_among(charge, &sequences)? {
-                return Ok(Some(opening));
-            }
-        }
-        Ok(None)
     }
 
     fn files(&self) -> Files<'_> {
@@ -877,26 +818,6 @@ fn not_as_written(name: &str, error: RunError) -> StoreError {
 fn moves_money_of(record: &Record) -> Option<GroupNumber> {
     let group = record.owner.group()?;
     record.entries_of(LedgerId::Merchant(group)).next().map(|_| group)
-}
-
-/// The charges whose outcome a Record tells without naming their opening: those of the first builds.
-fn unnamed(record: &Record) -> impl Iterator<Item = ObjectId> {
-    record.events.iter().filter_map(|event| match event {
-        Event::CardCaptured { charge, opened: None, .. }
-        | Event::CardRefused { charge, opened: None, .. }
-        | Event::PixPaid { charge, opened: None, .. }
-        | Event::PixCancelled { charge, opened: None, .. } => Some(*charge),
-        _ => None,
-    })
-}
-
-fn opening_in(record: &Record, charge: ObjectId) -> Option<Opened> {
-    record.events.iter().find_map(|event| match event {
-        Event::ChargeOpened { charge: opened, terms, .. } if *opened == charge => {
-            Some(Opened { ordinal: record.ordinal, method: terms.method })
-        }
-        _ => None,
-    })
 }
 
 /// Reads a run from its first page to its last.

@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
-use ledger::event::{CardRefusal, SellerPart, Split, Terms};
+use ledger::event::{CardRefusal, Event, SellerPart, Split, Terms};
 use ledger::fees::{Commission, PaymentMethod};
-use ledger::id::RecipientNumber;
+use ledger::id::{ObjectId, RecipientNumber};
 use ledger::money::Centavos;
 use ledger::record::{Decision, Idempotency};
 use proptest::prelude::*;
@@ -27,8 +27,6 @@ struct Script {
     lists: HashMap<IndexKey, Vec<u64>>,
     balances: HashMap<GroupNumber, Vec<(u64, Balances)>>,
     changed: HashMap<LedgerId, Vec<(Sequence, Option<Credit>)>>,
-    /// As the first builds wrote: outcomes do not name the opening.
-    is_old: bool,
 }
 
 impl Script {
@@ -57,7 +55,6 @@ impl Script {
             (group, Event::ChargeOpened { charge, terms, card: None, expires_at })
         } else {
             let (group, charge, terms, opened) = self.open.swap_remove(usize::from(which) % self.open.len());
-            let opened = (!self.is_old).then_some(opened);
             let seller = SellerPart { raised: terms.seller_net(), ..SellerPart::default() };
             let recipients = terms.splits.iter().map(|split| split.recipient).collect();
             let is_paid = what < 200;
@@ -66,10 +63,7 @@ impl Script {
                     Event::PixPaid { charge, terms, seller, end_to_end_id: String::new(), opened }
                 }
                 (PaymentMethod::Pix, false) => Event::PixCancelled { charge, recipients, opened },
-                (method, false) => {
-                    let method = opened.map(|_| method);
-                    Event::CardRefused { charge, refusal: CardRefusal::Failed, opened, method }
-                }
+                (method, false) => Event::CardRefused { charge, refusal: CardRefusal::Failed, opened, method },
                 (_, true) => {
                     let due = Timestamp(77_000_000).minute();
                     let acquirer_mdr = Centavos(1);
@@ -116,24 +110,8 @@ impl Script {
 
     /// The plain list of everything.
     fn count(&mut self, sequence: u64, record: &Record) {
-        let openings: IdMap<ObjectId, Opened> = (self.records.iter().flat_map(|(_, record)| {
-            record.events.iter().filter_map(|event| match event {
-                Event::ChargeOpened { charge, terms, .. } => {
-                    Some((*charge, Opened { ordinal: record.ordinal, method: terms.method }))
-                }
-                _ => None,
-            })
-        }))
-        .collect();
         let lists = &mut self.lists;
-        occurrences(
-            sequence,
-            record,
-            |charge| openings.get(&charge).copied(),
-            |key, number| {
-                lists.entry(key).or_default().push(number);
-            },
-        );
+        occurrences(sequence, record, |key, number| lists.entry(key).or_default().push(number));
         for (ledger, credit) in credits::changed(record) {
             self.lists.entry(IndexKey::changed(ledger)).or_default().push(sequence);
             self.changed.entry(ledger).or_default().push((Sequence(sequence), credit));
@@ -260,8 +238,8 @@ impl Script {
     }
 }
 
-fn script(steps: &[Step], is_old: bool) -> Script {
-    let mut script = Script { is_old, ..Script::default() };
+fn script(steps: &[Step]) -> Script {
+    let mut script = Script::default();
     steps.iter().for_each(|step| script.step(*step));
     script
 }
@@ -278,8 +256,8 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(10))]
 
     #[test]
-    fn every_page_of_every_list_is_right(steps in steps(), is_old: bool) {
-        let script = script(&steps, is_old);
+    fn every_page_of_every_list_is_right(steps in steps()) {
+        let script = script(&steps);
         let index = script.open_index();
         script.check(&index)?;
         index.settle();
@@ -295,9 +273,8 @@ proptest! {
         at: prop::sample::Index,
         which: prop::sample::Index,
         is_lost: bool,
-        is_old: bool,
     ) {
-        let script = script(&steps, is_old);
+        let script = script(&steps);
         let index = script.open_index();
         index.settle();
         let names = runs(&script.store);
@@ -324,7 +301,7 @@ proptest! {
 #[test]
 fn full_ranges_become_runs_and_runs_are_merged() {
     let steps: Vec<Step> = (0..400_u16).map(|n| (n % 5 == 0, n as u8, n)).collect();
-    let script = script(&steps, false);
+    let script = script(&steps);
     let index = script.open_index();
     index.settle();
     let lengths: Vec<u64> = index.shared.runs.read().iter().map(|run| run.cover.last + 1 - run.cover.first).collect();
@@ -358,7 +335,7 @@ fn the_number_of_runs_grows_as_the_logarithm_of_the_records() {
 #[test]
 fn runs_that_cannot_be_written_are_written_later() {
     let steps: Vec<Step> = (0..600_u16).map(|n| (n % 5 == 0, n as u8, n)).collect();
-    let script = script(&steps, false);
+    let script = script(&steps);
     script.store.fail_files(true);
     let index = script.open_index();
     script.check(&index).unwrap();
@@ -381,9 +358,9 @@ fn runs_that_cannot_be_written_are_written_later() {
 #[test]
 fn an_index_ahead_of_its_journal_tells_that_the_journal_is_short() {
     let steps: Vec<Step> = (0..100_u16).map(|n| (false, n as u8, n)).collect();
-    let full = script(&steps, false);
+    let full = script(&steps);
     full.open_index().settle();
-    let short = script(&steps[..30], false);
+    let short = script(&steps[..30]);
     for (name, _) in full.store.files().unwrap() {
         short.store.put_file(&name, &full.store.file_part(&name, 0, usize::MAX).unwrap().unwrap()).unwrap();
     }
@@ -394,14 +371,14 @@ fn an_index_ahead_of_its_journal_tells_that_the_journal_is_short() {
 #[test]
 fn a_run_that_says_something_else_than_the_journal_is_found() {
     let steps: Vec<Step> = (0..100_u16).map(|n| (false, n as u8, n)).collect();
-    let script = script(&steps, false);
+    let script = script(&steps);
     script.open_index().settle();
     let (name, _) = script.store.files().unwrap().remove(0);
     let (first, last) = Cover::of_file_name(&name).unwrap();
     let mut forged = Recent::default();
     for (sequence, record) in &script.records[first as usize - 1..last as usize] {
         let record = Record { idempotency: None, ..Record::clone(record) };
-        forged.count(sequence.0, &record, &mut IdMap::default(), &IdMap::default());
+        forged.count(sequence.0, &record, &mut IdMap::default());
     }
     script.store.put_file(&name, &forged.to_run().unwrap().1).unwrap();
     let mut check = RunCheck::new(&script.store).unwrap();
@@ -412,7 +389,7 @@ fn a_run_that_says_something_else_than_the_journal_is_found() {
 #[test]
 fn what_no_run_has_is_looked_up_without_reading_a_file() {
     let steps: Vec<Step> = (0..400_u16).map(|n| (false, n as u8, n)).collect();
-    let script = script(&steps, false);
+    let script = script(&steps);
     let index = script.open_index();
     index.settle();
     let runs = runs(&script.store).len() as u64;
@@ -428,7 +405,7 @@ fn what_no_run_has_is_looked_up_without_reading_a_file() {
 #[test]
 fn a_key_is_found_while_a_block_is_counted() {
     let steps: Vec<Step> = (0..100_u16).map(|n| (false, n as u8, n)).collect();
-    let script = script(&steps, false);
+    let script = script(&steps);
     let index = Arc::new(script.open_index());
     index.settle();
     let expected: HashMap<Fingerprint, Vec<Sequence>> =

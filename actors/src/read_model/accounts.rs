@@ -116,7 +116,7 @@ pub struct RecipientRow {
     /// Where the review of its bank account stands, and since when; none when the account was approved.
     #[n(4)]
     pub bank_review: Option<(BankReview, Timestamp)>,
-    /// Keyed digest of its document; that of nobody where only Records of older releases tell of it, whose seals are bound to nothing.
+    /// Keyed digest of its document.
     #[n(5)]
     pub document: Fingerprint,
     /// Its name, folded for search, once somebody searched: names stand sealed on the disk.
@@ -131,8 +131,8 @@ impl RecipientRow {
     }
 
     /// Takes the registration that a Record brought.
-    fn change(&mut self, record: &Record, document: Option<Fingerprint>) {
-        self.document = document.unwrap_or(self.document);
+    fn change(&mut self, record: &Record, document: Fingerprint) {
+        self.document = document;
         self.profiles.count_newest(record);
         self.search_key = OnceLock::new();
     }

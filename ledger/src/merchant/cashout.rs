@@ -55,8 +55,8 @@ impl Waits for OpenCashout {
         self.attention_at
     }
 
-    fn opened(&self) -> Option<u64> {
-        Some(self.opened)
+    fn opened(&self) -> u64 {
+        self.opened
     }
 }
 

@@ -322,9 +322,9 @@ pub struct OpenCharge {
     /// The card; none for PIX.
     #[n(2)]
     pub card: Option<CardFace>,
-    /// The ordinal of the merchant's Record that opened it; none when a snapshot of the first builds was read.
+    /// The ordinal of the merchant's Record that opened it.
     #[n(3)]
-    pub opened: Option<u64>,
+    pub opened: u64,
 }
 
 impl Waits for OpenCharge {
@@ -332,7 +332,7 @@ impl Waits for OpenCharge {
         self.attention_at
     }
 
-    fn opened(&self) -> Option<u64> {
+    fn opened(&self) -> u64 {
         self.opened
     }
 }
@@ -408,7 +408,7 @@ impl MerchantState {
             }
             Command::RefuseCard { charge, refusal } => {
                 let open = self.open_charge(charge, true)?;
-                let (opened, method) = (open.opened, Some(open.terms.method));
+                let (opened, method) = (open.opened, open.terms.method);
                 let refused = Decision::of(Event::CardRefused { charge, refusal, opened, method });
                 Ok(self.advancing(refused, charge, CycleOutcome::Refused))
             }
@@ -607,7 +607,7 @@ impl MerchantState {
             Event::RecipientRejected { number, .. } => self.set_recipient_status(*number, RecipientStatus::Rejected),
             Event::ChargeOpened { charge, terms, card, expires_at } => {
                 let attention_at = expires_at.unwrap_or(record.effective_at.plus_ms(RECONCILE_AFTER_MS));
-                let (terms, card, opened) = (terms.clone(), card.clone(), Some(record.ordinal));
+                let (terms, card, opened) = (terms.clone(), card.clone(), record.ordinal);
                 self.open_charges.insert(*charge, OpenCharge { terms, attention_at, card, opened });
             }
             Event::CardCaptured { charge, terms, acquirer_mdr, seller, seller_due, splits_due, .. } => {

@@ -89,10 +89,9 @@ impl MerchantState {
             return Ok(Decision { events: vec![registered], personal: Some(profile) });
         };
         Ok(match self.recipient(number).map(|recipient| recipient.status) {
-            Some(RecipientStatus::Rejected) => Decision {
-                events: vec![Event::RecipientRegisteredAgain { number, document: Some(document) }],
-                personal: Some(profile),
-            },
+            Some(RecipientStatus::Rejected) => {
+                Decision { events: vec![Event::RecipientRegisteredAgain { number, document }], personal: Some(profile) }
+            }
             _ => Decision::default(),
         })
     }
@@ -138,7 +137,7 @@ impl MerchantState {
         }
         let bank_account = bank_account_changed
             .then_some(Event::BankAccountChanged { number, active: recipient.status == RecipientStatus::Active });
-        let events = [Event::RecipientChanged { number, document: Some(recipient.document) }]
+        let events = [Event::RecipientChanged { number, document: recipient.document }]
             .into_iter()
             .chain(bank_account)
             .collect();

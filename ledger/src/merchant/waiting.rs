@@ -19,8 +19,8 @@ pub(super) trait Waits {
     /// When the rail is to be asked about it.
     fn attention_at(&self) -> Timestamp;
 
-    /// The ordinal of the merchant's Record that opened it, where that is known.
-    fn opened(&self) -> Option<u64>;
+    /// The ordinal of the merchant's Record that opened it.
+    fn opened(&self) -> u64;
 }
 
 /// See the module.
@@ -148,7 +148,6 @@ impl<T: Waits + Encode<()> + for<'b> Decode<'b, ()>> Waiting<T> {
     }
 }
 
-/// That of which it is not known which Record opened it has section 0 for itself.
 fn section_of(one: &impl Waits) -> u64 {
-    one.opened().map_or(0, |ordinal| 1 + ordinal / ORDINALS_PER_SECTION)
+    one.opened() / ORDINALS_PER_SECTION
 }

@@ -2,7 +2,7 @@
 //! split when its minute had passed, an anticipated one with the anticipation. A cut says how far a recipient had come when it asked
 //! for a withdrawal; a withdrawal has the splits whose places lie between two cuts.
 
-use super::{RecipientState, Withdrawal};
+use super::{OpenWithdrawal, RecipientState};
 use crate::event::{Cut, Span};
 use crate::money::Centavos;
 use crate::time::Minute;
@@ -72,7 +72,7 @@ pub struct Standing {
     /// What the splits that are available lost to debts, centavos.
     pub consumed: Centavos,
     /// The withdrawal that is not settled yet.
-    pub withdrawal: Option<Withdrawal>,
+    pub withdrawal: Option<OpenWithdrawal>,
     covered: Cut,
     holes: Vec<Span>,
 }

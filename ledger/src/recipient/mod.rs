@@ -29,7 +29,7 @@ use exceptions::Exceptions;
 
 pub use coverage::Standing;
 pub use credits::Credit;
-pub use withdrawals::{Returnable, SEND_AGAIN_AFTER_MS, TransferOutcome, Withdrawal, first_asked_at};
+pub use withdrawals::{OpenWithdrawal, Returnable, SEND_AGAIN_AFTER_MS, TransferOutcome, first_asked_at};
 
 use withdrawals::Outflow;
 
@@ -198,7 +198,7 @@ impl RecipientState {
     }
 
     /// The approved withdrawal whose transfer is to be sent, or asked about, at `now`.
-    pub fn to_send(&self, now: Timestamp) -> Option<&Withdrawal> {
+    pub fn to_send(&self, now: Timestamp) -> Option<&OpenWithdrawal> {
         self.outflow.withdrawal.as_ref().filter(|_| self.outflow.attention_at().is_some_and(|at| at <= now))
     }
 
@@ -249,7 +249,7 @@ impl RecipientState {
             }
             Event::WithdrawalRequested { id, amount, spans, consumed, settlements } => {
                 self.available -= *amount;
-                self.outflow.pin(Withdrawal {
+                self.outflow.pin(OpenWithdrawal {
                     id: *id,
                     amount: *amount,
                     spans: spans.clone(),

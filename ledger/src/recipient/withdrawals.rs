@@ -29,7 +29,7 @@ pub enum TransferOutcome {
 
 /// A withdrawal that is not settled yet.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
-pub struct Withdrawal {
+pub struct OpenWithdrawal {
     /// Its id.
     #[n(0)]
     pub id: ObjectId,
@@ -58,7 +58,7 @@ pub struct Withdrawal {
 pub struct Returnable {
     /// Which.
     #[n(0)]
-    pub withdrawal: Withdrawal,
+    pub withdrawal: OpenWithdrawal,
     /// When the institution had taken it.
     #[n(1)]
     pub paid_at: Timestamp,
@@ -111,7 +111,7 @@ pub(super) struct Outflow {
     pub(super) settlements: Vec<Settlement>,
     /// The one that is not settled yet.
     #[n(4)]
-    pub(super) withdrawal: Option<Withdrawal>,
+    pub(super) withdrawal: Option<OpenWithdrawal>,
     /// All that was sent and did not come back.
     #[n(5)]
     pub(super) paid: Centavos,
@@ -128,10 +128,14 @@ impl Outflow {
     }
 
     /// The money of the withdrawal has gone out.
-    pub(super) fn pay(&mut self, amount: Centavos, at: Timestamp, returnable_until: Option<Timestamp>) {
+    pub(super) fn pay(&mut self, amount: Centavos, at: Timestamp, returnable_until: Timestamp) {
         self.paid += amount;
-        if let (Some(withdrawal), Some(until)) = (self.withdrawal.take(), returnable_until) {
-            self.returnable.get_or_insert_default().push(Returnable { withdrawal, paid_at: at, until });
+        if let Some(withdrawal) = self.withdrawal.take() {
+            self.returnable.get_or_insert_default().push(Returnable {
+                withdrawal,
+                paid_at: at,
+                until: returnable_until,
+            });
         }
     }
 
@@ -160,7 +164,7 @@ impl Outflow {
     }
 
     /// All that is available goes into a withdrawal.
-    pub(super) fn pin(&mut self, withdrawal: Withdrawal) {
+    pub(super) fn pin(&mut self, withdrawal: OpenWithdrawal) {
         self.covered = withdrawal.spans.last().map_or(self.covered, |span| span.through);
         self.holes.clear();
         self.consumed -= withdrawal.consumed;
@@ -213,7 +217,7 @@ impl RecipientState {
     }
 
     /// The pending withdrawal, if it is this one and nobody has decided on it.
-    pub(super) fn undecided(&self, id: ObjectId) -> Result<&Withdrawal, Rejection> {
+    pub(super) fn undecided(&self, id: ObjectId) -> Result<&OpenWithdrawal, Rejection> {
         let pending = self.outflow.withdrawal.as_ref().filter(|pending| pending.id == id);
         pending.filter(|pending| pending.approved_at.is_none()).ok_or(Rejection::WithdrawalAlreadyDecided)
     }
@@ -233,7 +237,7 @@ impl RecipientState {
                 id,
                 amount: withdrawal.amount,
                 transfer_id,
-                returnable_until: Some(now.plus_days(RETURNABLE_DAYS)),
+                returnable_until: now.plus_days(RETURNABLE_DAYS),
             }),
             TransferOutcome::Refused { notes } => self.rejected(withdrawal, notes),
         })
@@ -242,13 +246,13 @@ impl RecipientState {
     /// The bank returned a transfer that was paid. It counts once.
     pub(super) fn returned(&self, id: ObjectId, notes: String) -> Result<Decision, Rejection> {
         let found = self.outflow.returnable().iter().find(|returnable| returnable.withdrawal.id == id);
-        let Withdrawal { amount, spans, consumed, settlements, .. } =
+        let OpenWithdrawal { amount, spans, consumed, settlements, .. } =
             found.ok_or(Rejection::WithdrawalAlreadyDecided)?.withdrawal.clone();
         let event = Event::WithdrawalReturned { id, amount, spans, consumed, notes, settlements };
         Ok(self.with_recovery(event, amount))
     }
 
-    pub(super) fn rejected(&self, withdrawal: &Withdrawal, notes: String) -> Decision {
+    pub(super) fn rejected(&self, withdrawal: &OpenWithdrawal, notes: String) -> Decision {
         let (id, amount) = (withdrawal.id, withdrawal.amount);
         self.with_recovery(Event::WithdrawalRejected { id, amount, notes }, amount)
     }

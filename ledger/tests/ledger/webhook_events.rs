@@ -80,7 +80,7 @@ fn what_moves_money_out_is_told() {
         (ana, Event::WithdrawalApproved { id }, ""),
         (
             ana,
-            Event::WithdrawalPaid { id, amount, transfer_id: notes(), returnable_until: None },
+            Event::WithdrawalPaid { id, amount, transfer_id: notes(), returnable_until: Timestamp(0) },
             "withdrawal.approved",
         ),
         (ana, Event::WithdrawalRejected { id, amount, notes: notes() }, "withdrawal.rejected"),
