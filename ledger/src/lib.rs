@@ -27,6 +27,9 @@
 #![deny(clippy::float_arithmetic)]
 
 pub mod account;
+pub mod cashout;
+pub mod charge;
+pub mod dispute;
 pub mod entry;
 pub mod event;
 pub mod fees;
@@ -34,11 +37,13 @@ pub mod id;
 pub mod invariants;
 pub mod merchant;
 pub mod money;
+pub mod object;
 pub mod personal;
 pub mod postings;
 pub mod recipient;
 pub mod record;
 pub mod recurrence;
+pub mod refund;
 pub mod rejection;
 pub mod section;
 pub mod source;
@@ -46,3 +51,4 @@ pub mod statement;
 pub mod tax_id;
 pub mod time;
 pub mod webhook_events;
+pub mod withdrawal;

@@ -12,6 +12,7 @@ mod cases;
 mod credits;
 mod golden;
 mod interleavings;
+mod objects;
 mod postings;
 mod properties;
 mod recurrence;

@@ -751,7 +751,7 @@ impl World {
         }
     }
 
-    fn id(&self, name: &str) -> ObjectId {
+    pub(crate) fn id(&self, name: &str) -> ObjectId {
         *self.names.get(name).unwrap_or_else(|| panic!("{name} was not named before"))
     }
 

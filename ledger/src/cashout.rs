@@ -1,0 +1,89 @@
+//! Cashout: the read model of one transfer out of a merchant's balance (interface 2.6).
+
+use crate::event::{CashoutFailure, Event};
+use crate::id::{LedgerId, ObjectId};
+use crate::money::Centavos;
+use crate::object::Object;
+use crate::personal::Sealed;
+use crate::record::Record;
+use crate::time::Timestamp;
+
+/// How far a cashout has come.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CashoutStage {
+    /// The institution has not said yet what became of it.
+    InProcessing,
+    /// The institution carried it out.
+    Processed {
+        /// The transfer's id at the institution.
+        transfer_id: String,
+        /// The PIX end-to-end id.
+        end_to_end_id: String,
+    },
+    /// It did not happen; the whole amount is available again.
+    Failed(CashoutFailure),
+}
+
+/// A cashout, from its Records.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cashout {
+    /// The cashout's id. It tells when the cashout was asked for.
+    pub id: ObjectId,
+    /// The merchant's ledger.
+    pub merchant: LedgerId,
+    /// `merchant_transaction_id`: a UUID.
+    pub transaction: [u8; 16],
+    /// Gross, centavos: what the balance gives.
+    pub amount: Centavos,
+    /// The platform's fee, part of the amount.
+    pub fee: Centavos,
+    /// Where the money goes: a sealed [`crate::personal::PixDestination`].
+    pub destination: Option<Sealed>,
+    /// How far it has come.
+    pub stage: CashoutStage,
+    /// When it came there; the time of its id while it is in processing.
+    pub updated_at: Timestamp,
+}
+
+impl Cashout {
+    /// What the receiver gets, centavos.
+    pub fn net(&self) -> Centavos {
+        self.amount - self.fee
+    }
+}
+
+impl Object for Cashout {
+    fn made_by(record: &Record) -> Option<Self> {
+        record.events.iter().find_map(|event| match event {
+            Event::CashoutCreated { id, transaction, amount, fee, .. } => Some(Self {
+                id: *id,
+                merchant: record.owner,
+                transaction: *transaction,
+                amount: *amount,
+                fee: *fee,
+                destination: record.personal.clone(),
+                stage: CashoutStage::InProcessing,
+                updated_at: id.created_at(),
+            }),
+            _ => None,
+        })
+    }
+
+    fn id(&self) -> ObjectId {
+        self.id
+    }
+
+    fn follow(&mut self, record: &Record) {
+        for event in &record.events {
+            self.stage = match event {
+                Event::CashoutProcessed { id, transfer_id, end_to_end_id, .. } if *id == self.id => {
+                    let (transfer_id, end_to_end_id) = (transfer_id.clone(), end_to_end_id.clone());
+                    CashoutStage::Processed { transfer_id, end_to_end_id }
+                }
+                Event::CashoutFailed { id, failure, .. } if *id == self.id => CashoutStage::Failed(*failure),
+                _ => continue,
+            };
+            self.updated_at = record.effective_at;
+        }
+    }
+}

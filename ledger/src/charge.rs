@@ -1,0 +1,112 @@
+//! Charge: the read model of one charge, from its opening to its outcome and what was given back of it
+//! (interface 2.2, 2.5, 3.1).
+
+use crate::event::{CardFace, CardRefusal, Event, Terms};
+use crate::id::ObjectId;
+use crate::money::Centavos;
+use crate::object::Object;
+use crate::personal::Sealed;
+use crate::record::Record;
+use crate::time::Timestamp;
+
+/// Where a charge stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ChargeOutcome {
+    /// No outcome yet.
+    Pending,
+    /// The acquirer did not answer in time; no outcome yet.
+    Unanswered,
+    /// Paid or captured.
+    Paid {
+        /// When the Record of the payment took effect.
+        at: Timestamp,
+        /// End-to-end id of a PIX payment; none for cards.
+        end_to_end_id: Option<String>,
+    },
+    /// The acquirer refused the card.
+    Refused(CardRefusal),
+    /// The PIX code expired or was cancelled, unpaid.
+    Cancelled,
+}
+
+impl ChargeOutcome {
+    /// What a Record says of the outcome of a charge; none when it says nothing of it.
+    pub fn told_by(record: &Record, id: ObjectId) -> Option<Self> {
+        let at = record.effective_at;
+        record.events.iter().find_map(|event| match event {
+            Event::CardCaptured { charge, .. } if *charge == id => Some(Self::Paid { at, end_to_end_id: None }),
+            Event::PixPaid { charge, end_to_end_id, .. } if *charge == id => {
+                Some(Self::Paid { at, end_to_end_id: Some(end_to_end_id.clone()) })
+            }
+            Event::CardRefused { charge, refusal, .. } if *charge == id => Some(Self::Refused(*refusal)),
+            Event::CardUnanswered { charge } if *charge == id => Some(Self::Unanswered),
+            Event::PixCancelled { charge, .. } if *charge == id => Some(Self::Cancelled),
+            _ => None,
+        })
+    }
+}
+
+/// A charge, from its Records.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Charge {
+    /// The charge's id: its txid. It tells when the charge was asked for.
+    pub id: ObjectId,
+    /// What it moves once paid.
+    pub terms: Terms,
+    /// The card; none for PIX.
+    pub card: Option<CardFace>,
+    /// When the PIX code expires; none for cards.
+    pub expires_at: Option<Timestamp>,
+    /// Who pays: a sealed [`crate::personal::Payer`].
+    pub payer: Option<Sealed>,
+    /// The ordinal of the merchant's Record that opened it.
+    pub ordinal: u64,
+    /// Where it stands.
+    pub outcome: ChargeOutcome,
+    /// The outcome that was told first: an idempotent replay answers with it.
+    pub first_outcome: ChargeOutcome,
+    /// What approved refunds gave back of it so far, centavos.
+    pub refunded: Centavos,
+    /// True when its PIX code was paid after it had ended.
+    pub was_paid_late: bool,
+}
+
+impl Object for Charge {
+    fn made_by(record: &Record) -> Option<Self> {
+        record.events.iter().find_map(|event| match event {
+            Event::ChargeOpened { charge, terms, card, expires_at } => Some(Self {
+                id: *charge,
+                terms: terms.clone(),
+                card: card.clone(),
+                expires_at: *expires_at,
+                payer: record.personal.clone(),
+                ordinal: record.ordinal,
+                outcome: ChargeOutcome::Pending,
+                first_outcome: ChargeOutcome::Pending,
+                refunded: Centavos::ZERO,
+                was_paid_late: false,
+            }),
+            _ => None,
+        })
+    }
+
+    fn id(&self) -> ObjectId {
+        self.id
+    }
+
+    fn follow(&mut self, record: &Record) {
+        for event in &record.events {
+            match event {
+                Event::RefundApproved { charge, amount, .. } if *charge == self.id => self.refunded += *amount,
+                Event::LatePixReceived { charge, .. } if *charge == self.id => self.was_paid_late = true,
+                _ => {}
+            }
+        }
+        if let Some(outcome) = ChargeOutcome::told_by(record, self.id) {
+            if self.first_outcome == ChargeOutcome::Pending {
+                self.first_outcome = outcome.clone();
+            }
+            self.outcome = outcome;
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! Dispute: the read model of one charge that a payer's bank wants back, and of the decision on it.
+
+use crate::event::{DisputeKind, Event};
+use crate::id::{LedgerId, ObjectId};
+use crate::money::Centavos;
+use crate::object::Object;
+use crate::personal::Sealed;
+use crate::record::Record;
+use crate::time::Timestamp;
+
+/// Where a dispute stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DisputeDecision {
+    /// The money is held; nobody has decided yet.
+    Open,
+    /// The money goes back to the payer; the seller bears it.
+    Accepted {
+        /// When it was accepted.
+        at: Timestamp,
+    },
+    /// The seller keeps the money.
+    Released {
+        /// When it was released.
+        at: Timestamp,
+    },
+}
+
+impl DisputeDecision {
+    /// When the dispute was decided; none while it is open.
+    pub fn at(self) -> Option<Timestamp> {
+        match self {
+            Self::Open => None,
+            Self::Accepted { at } | Self::Released { at } => Some(at),
+        }
+    }
+}
+
+/// A dispute, from its Records.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Dispute {
+    /// The dispute's id. It tells when the dispute was opened.
+    pub id: ObjectId,
+    /// The charge that is disputed.
+    pub charge: ObjectId,
+    /// The merchant's ledger.
+    pub merchant: LedgerId,
+    /// Chargeback or MED.
+    pub kind: DisputeKind,
+    /// What is disputed, centavos.
+    pub amount: Centavos,
+    /// Why, as the payer's bank says: a sealed [`crate::personal::FreeText`].
+    pub reason: Option<Sealed>,
+    /// Where it stands.
+    pub decision: DisputeDecision,
+}
+
+impl Object for Dispute {
+    fn made_by(record: &Record) -> Option<Self> {
+        record.events.iter().find_map(|event| match event {
+            Event::DisputeOpened { id, charge, kind, amount, .. } => Some(Self {
+                id: *id,
+                charge: *charge,
+                merchant: record.owner,
+                kind: *kind,
+                amount: *amount,
+                reason: record.personal.clone(),
+                decision: DisputeDecision::Open,
+            }),
+            _ => None,
+        })
+    }
+
+    fn id(&self) -> ObjectId {
+        self.id
+    }
+
+    fn follow(&mut self, record: &Record) {
+        let at = record.effective_at;
+        for event in &record.events {
+            match event {
+                Event::DisputeAccepted { id, .. } if *id == self.id => self.decision = DisputeDecision::Accepted { at },
+                Event::DisputeReleased { id, .. } if *id == self.id => self.decision = DisputeDecision::Released { at },
+                _ => {}
+            }
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! Withdrawal: the read model of one transfer of a recipient's money to its bank account (interface 2.9, 3.5).
+
+use crate::event::{Event, Settlement, Span};
+use crate::id::{LedgerId, ObjectId};
+use crate::money::Centavos;
+use crate::object::Object;
+use crate::personal::Sealed;
+use crate::record::Record;
+use crate::time::Timestamp;
+
+/// A withdrawal, from its Records.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Withdrawal {
+    /// The withdrawal's id. It tells when the withdrawal was asked for.
+    pub id: ObjectId,
+    /// The recipient's ledger.
+    pub recipient: LedgerId,
+    /// How much is sent, centavos.
+    pub amount: Centavos,
+    /// The splits in it.
+    pub spans: Vec<Span>,
+    /// What these splits had lost to debts, centavos.
+    pub consumed: Centavos,
+    /// What of them was anticipated, and when that can be sent.
+    pub settlements: Vec<Settlement>,
+    /// The account that the money goes to: a sealed [`crate::personal::BankAccount`].
+    pub destination: Option<Sealed>,
+    /// The API key that asked for it.
+    pub api_key: Option<ObjectId>,
+    /// When an administrator approved it.
+    pub approved_at: Option<Timestamp>,
+    /// When the institution had taken the money; none when the bank returned it.
+    pub paid_at: Option<Timestamp>,
+    /// Why it was rejected or returned.
+    pub notes: Option<String>,
+}
+
+impl Object for Withdrawal {
+    fn made_by(record: &Record) -> Option<Self> {
+        record.events.iter().find_map(|event| match event {
+            Event::WithdrawalRequested { id, amount, spans, consumed, settlements } => Some(Self {
+                id: *id,
+                recipient: record.owner,
+                amount: *amount,
+                spans: spans.clone(),
+                consumed: *consumed,
+                settlements: settlements.clone(),
+                destination: record.personal.clone(),
+                api_key: record.api_key,
+                approved_at: None,
+                paid_at: None,
+                notes: None,
+            }),
+            _ => None,
+        })
+    }
+
+    fn id(&self) -> ObjectId {
+        self.id
+    }
+
+    fn follow(&mut self, record: &Record) {
+        for event in &record.events {
+            match event {
+                Event::WithdrawalApproved { id } if *id == self.id => self.approved_at = Some(record.effective_at),
+                Event::WithdrawalPaid { id, .. } if *id == self.id => self.paid_at = Some(record.effective_at),
+                Event::WithdrawalRejected { id, notes, .. } | Event::WithdrawalReturned { id, notes, .. }
+                    if *id == self.id =>
+                {
+                    self.paid_at = None;
+                    self.notes = Some(notes.clone());
+                }
+                _ => {}
+            }
+        }
+    }
+}
