@@ -160,7 +160,7 @@ mod tests {
                 initial_fee: None,
             };
             let card = Some(CardFace { bin, last4, brand: CardBrand::Other });
-            let open = OpenCharge { terms, attention_at: Timestamp(0), card, opened: None };
+            let open = OpenCharge { terms, attention_at: Timestamp(0), card, opened: 1 };
             conformance::card(&SandboxAcquirer, order, &open, [ObjectId(turn), ObjectId(100 + turn)]).await;
         }
     }
