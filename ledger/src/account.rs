@@ -1,13 +1,15 @@
 //! The chart of accounts, whole on purpose: this page is for the accountant and the auditor.
 //!
-//! Each ledger is kept from its owner's viewpoint. The platform holds the money; merchants and recipients hold claims on it, and
-//! every claim is mirrored by a liability in the platform's shard of the same group ([`Account::mirror`]).
+//! Each ledger is kept from its owner's viewpoint. The platform holds the money; merchants and
+//! recipients hold claims on it, and every claim is mirrored by a liability in the platform's shard
+//! of the same group ([`Account::mirror`]).
 //!
 //! The codes are part of the journal's format: a code is never given to another account.
 
 use crate::id::{GroupNumber, LedgerId, RecipientNumber};
 
-/// One account of one ledger. Variants that carry a [`RecipientNumber`] exist once per recipient of the group.
+/// One account of one ledger. Variants that carry a [`RecipientNumber`] exist once per recipient of
+/// the group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Account {
     // Of merchants and recipients alike: claims on the platform.
@@ -106,9 +108,9 @@ pub enum Account {
     IncomeAnticipation,
     /// What the acquirer keeps.
     AcquirerMdr,
-    /// Losses.
+    /// Receivables and fees that are lost to the platform.
     Losses,
-    /// Capital.
+    /// Capital of the platform's owners.
     Capital,
 }
 
@@ -197,7 +199,8 @@ impl Account {
         }
     }
 
-    /// The account of a code, or any of those that exist once per recipient; none when this release does not know it.
+    /// The account of a code, or any of those that exist once per recipient; none when this release
+    /// does not know it.
     pub fn of_kind(code: u16) -> Option<Self> {
         Self::from_code(code, None).or_else(|| Self::from_code(code, Some(RecipientNumber(1))))
     }
@@ -211,8 +214,9 @@ impl Account {
         name.replace(":{merchant}", "").replace(":{recipient}", "")
     }
 
-    /// The account's full name. Components begin with an upper-case letter, as the plain-text accounting tools demand; ids carry
-    /// a prefix (`M-…`, `R-…`). `name_of` gives the outside name of a ledger.
+    /// The account's full name. Components begin with an upper-case letter, as the plain-text
+    /// accounting tools demand; ids carry a prefix (`M-…`, `R-…`). `name_of` gives the outside name
+    /// of a ledger.
     pub fn name(self, group: GroupNumber, name_of: impl Fn(LedgerId) -> String) -> String {
         let (code, recipient) = self.code();
         match recipient {
@@ -234,12 +238,14 @@ impl Account {
         }
     }
 
-    /// True for `Assets:Platform:*`, which is never negative: a shortfall goes to `Deficit` or `Clawback`.
+    /// True for `Assets:Platform:*`, which is never negative: a shortfall goes to `Deficit` or
+    /// `Clawback`.
     pub fn is_claim_on_platform(self) -> bool {
         matches!(self, Pending | Available | ReservedCashout | ReservedDispute | ReservedWithdrawal)
     }
 
-    /// The account in another ledger of the group that must always show the same amount on the other side.
+    /// The account in another ledger of the group that must always show the same amount on the
+    /// other side.
     pub fn mirror(self, ledger: LedgerId) -> Option<(LedgerId, Self)> {
         let group = ledger.group()?;
         let (platform, merchant) = (LedgerId::Platform(group), LedgerId::Merchant(group));
@@ -271,12 +277,14 @@ impl Account {
         }
     }
 
-    /// True for the accounts that must sum to zero over a group: what the merchant gave away is what recipients got.
+    /// True for the accounts that must sum to zero over a group: what the merchant gave away is
+    /// what recipients got.
     pub fn is_split_clearing(self) -> bool {
         matches!(self, ContraSplits | SplitsCard | SplitsPix | SplitReversals)
     }
 
-    /// True for the accounts that must sum to zero over a group: fees paid are the platform's commission and fee income.
+    /// True for the accounts that must sum to zero over a group: fees paid are the platform's
+    /// commission and fee income.
     pub fn is_fee_clearing(self) -> bool {
         matches!(
             self,

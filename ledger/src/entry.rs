@@ -1,4 +1,5 @@
-//! Entries: balanced postings of one ledger. An entry whose debits and credits differ cannot be built.
+//! Entries: balanced postings of one ledger. An entry whose debits and credits differ cannot be
+//! built.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +19,7 @@ pub enum Side {
 /// One line of an entry; the amount is above zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Posting {
-    /// Where.
+    /// The line of the chart that it changes.
     pub account: Account,
     /// Which side.
     pub side: Side,
@@ -168,9 +169,10 @@ impl Balance {
 /// The balances of one ledger, by account.
 pub type Balances = BTreeMap<Account, Balance>;
 
-/// Reading and writing within a Record. An entry is encoded flat: its ledger within the group of the Record's owner (0 the
-/// merchant's, 1 the platform's shard, n + 1 recipient n's), then for each posting a code (twice the account's code, plus one
-/// for a credit), the recipient's number where the account has one, and the amount.
+/// Reading and writing within a Record. An entry is encoded flat: its ledger within the group of
+/// the Record's owner (0 the merchant's, 1 the platform's shard, n + 1 recipient n's), then for
+/// each posting a code (twice the account's code, plus one for a credit), the recipient's number
+/// where the account has one, and the amount.
 impl Entry {
     pub(crate) fn encode<W: minicbor::encode::Write>(
         &self,

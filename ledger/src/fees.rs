@@ -1,4 +1,5 @@
-//! What a charge costs (interface 2.13). A charge's fees are fixed when it is created.
+//! Fees of a charge and the rates of an account (interface 2.13). A charge's fees are fixed when it
+//! is created.
 
 use minicbor::{Decode, Encode};
 
@@ -107,10 +108,10 @@ pub struct Settings {
     /// May cash out.
     #[n(1)]
     pub cashout_enabled: bool,
-    /// Rates.
+    /// Rates and fixed fees of its charges and payouts.
     #[n(2)]
     pub fees: Fees,
-    /// Choices.
+    /// How fees and refunds are treated.
     #[n(3)]
     pub options: Options,
 }
@@ -126,7 +127,7 @@ impl Settings {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 #[cbor(index_only)]
 pub enum PaymentMethod {
-    /// PIX.
+    /// Instant payment by PIX.
     #[n(0)]
     Pix,
     /// Credit card.
@@ -147,22 +148,23 @@ impl PaymentMethod {
 /// The platform's commission on a charge, each part rounded by itself, centavos.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode)]
 pub struct Commission {
-    /// MDR.
+    /// The acquirer's fee, centavos; 0 for a PIX.
     #[n(0)]
     pub mdr: Centavos,
-    /// Antifraud.
+    /// The fixed antifraud fee of a card charge, centavos.
     #[n(1)]
     pub antifraud: Centavos,
-    /// Margin.
+    /// The platform's margin on a card charge, centavos.
     #[n(2)]
     pub margin: Centavos,
-    /// PIX.
+    /// The flat commission on a PIX charge, centavos.
     #[n(3)]
     pub pix: Centavos,
 }
 
 impl Commission {
-    /// The commission of a charge of `amount`, of which `seller_gross` is left after splits (interface 2.13 rules 1 and 2).
+    /// The commission of a charge of `amount`, of which `seller_gross` is left after splits
+    /// (interface 2.13 rules 1 and 2).
     pub fn quote(
         settings: &Settings,
         method: PaymentMethod,

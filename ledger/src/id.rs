@@ -1,8 +1,9 @@
-//! Who is who: account groups, ledgers, and the ids that the outside sees.
+//! Ids: account groups, ledgers, and the ids that the outside sees.
 //!
-//! An id is a UUID of version 8 that carries its birth time, its account group and, for a recipient, the recipient's number, so
-//! that any id finds its actor without a global index. Group and number pass through a keyed permutation: it hides how many
-//! merchants there are. It is no secret and proves nothing; what an id may reach is decided by the caller's key.
+//! An id is a UUID of version 8 that carries its birth time, its account group and, for a
+//! recipient, the recipient's number, so that any id finds its actor without a global index. Group
+//! and number pass through a keyed permutation: it hides how many merchants there are. It is no
+//! secret and proves nothing; what an id may reach is decided by the caller's key.
 
 use std::fmt;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -34,7 +35,8 @@ pub enum LedgerId {
     /// The platform's shard in this group. It has no actor: the group's Records write it.
     #[n(2)]
     Platform(#[n(0)] GroupNumber),
-    /// The operator of the installation: Records without money, such as a move of the sandbox clock.
+    /// The operator of the installation: Records without money, such as a move of the sandbox
+    /// clock.
     #[n(3)]
     System,
 }
@@ -59,7 +61,8 @@ impl ObjectId {
         Uuid::from_u128(self.0)
     }
 
-    /// The id as 32 lower-case hexadecimal digits, the shape of a txid (PIX allows 26 to 35 alphanumerics).
+    /// The id as 32 lower-case hexadecimal digits, the shape of a txid (PIX allows 26 to 35
+    /// alphanumerics).
     pub fn txid(self) -> String {
         self.uuid().simple().to_string()
     }
@@ -85,7 +88,8 @@ pub type IdMap<K, V> = std::collections::HashMap<K, V, BuildHasherDefault<IdHash
 #[expect(clippy::disallowed_types, reason = "its hasher has no seed, so its order is the same in every run")]
 pub type IdSet<K> = std::collections::HashSet<K, BuildHasherDefault<IdHasher>>;
 
-/// Scatters ids. They are short, and nobody outside chooses them: what is unlike in them is counted, keyed or scattered already.
+/// Scatters ids. They are short, and nobody outside chooses them: what is unlike in them is
+/// counted, keyed or scattered already.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct IdHasher(u64);
 
@@ -158,7 +162,8 @@ impl IdKey {
         Self([word(0), word(4), word(8), word(12)])
     }
 
-    /// An id of `group` born at `now`. `random` (42 bits are used) keeps ids of the same millisecond apart.
+    /// An id of `group` born at `now`. `random` (42 bits are used) keeps ids of the same
+    /// millisecond apart.
     pub fn object(&self, group: GroupNumber, now: Timestamp, random: u64) -> ObjectId {
         self.assemble(group, now, (random >> NUMBER_BITS) as u16, random as u32 & NUMBER_MASK)
     }
@@ -173,7 +178,8 @@ impl IdKey {
         (((id.0 >> 64) as u64 & 0x0FFF) << NUMBER_BITS) | ((id.0 >> 32) as u64 & u64::from(NUMBER_MASK))
     }
 
-    /// The group that an id names. A made-up id names some group too: what it reaches is checked there.
+    /// The group that an id names. A made-up id names some group too: what it reaches is checked
+    /// there.
     pub fn group(&self, id: ObjectId) -> GroupNumber {
         GroupNumber(self.unpermute(id.0 as u32))
     }
@@ -183,7 +189,8 @@ impl IdKey {
         RecipientNumber(((id.0 >> 32) as u32 ^ self.mask(self.group(id), id.created_at())) & NUMBER_MASK)
     }
 
-    /// Layout, from the top: 48 bits of milliseconds, version 8, 12 random bits, variant 2, 30 bits of number, 32 bits of group.
+    /// Layout, from the top: 48 bits of milliseconds, version 8, 12 random bits, variant 2, 30 bits
+    /// of number, 32 bits of group.
     fn assemble(&self, group: GroupNumber, now: Timestamp, random: u16, number: u32) -> ObjectId {
         let time = (now.0 as u128 & 0xFFFF_FFFF_FFFF) << 80;
         let head = (8_u128 << 76) | (u128::from(random & 0x0FFF) << 64);
@@ -221,7 +228,8 @@ fn mix(a: u32, b: u32) -> u32 {
     (z ^ (z >> 31)) as u32
 }
 
-/// A keyed digest of something that is compared but not kept: a document, an idempotency key, a request body.
+/// A keyed digest of something that is compared but not kept: a document, an idempotency key, a
+/// request body.
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Fingerprint(pub [u8; 16]);
 

@@ -1,5 +1,5 @@
-//! What must hold at every Record of the journal, as pure checks over one group's books. Tests, `verify` and debug assertions
-//! use them.
+//! Invariants that hold at every Record of the journal, as pure checks over one group's books.
+//! Tests, `verify` and debug assertions use them.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,5 @@
-//! Money and rates. Integer centavos, checked arithmetic, decimal rates, half-up rounding: no float touches money.
+//! Money and rates. Integer centavos, checked arithmetic, decimal rates, half-up rounding: no float
+//! touches money.
 
 use std::fmt;
 use std::iter::Sum;
@@ -13,8 +14,9 @@ pub const AMOUNT_MAX: Centavos = Centavos(1_000_000_000_000);
 
 /// An amount of money in centavos, the hundredth part of a real (BRL).
 ///
-/// Every amount that enters is at most [`AMOUNT_MAX`], so the sum of nine million of them still fits. The operators panic
-/// when a sum does not: such an overflow is a defect of the program, never a property of the input.
+/// Every amount that enters is at most [`AMOUNT_MAX`], so the sum of nine million of them still
+/// fits. The operators panic when a sum does not: such an overflow is a defect of the program,
+/// never a property of the input.
 ///
 /// ```
 /// use ledger::money::Centavos;
@@ -42,7 +44,8 @@ impl Centavos {
         self.0 == 0
     }
 
-    /// This amount in the proportion of `part` to `whole`, which is above zero, rounded half up to the centavo.
+    /// This amount in the proportion of `part` to `whole`, which is above zero, rounded half up to
+    /// the centavo.
     pub fn share(self, part: Self, whole: Self) -> Self {
         let (amount, part, whole) = (i128::from(self.0), i128::from(part.0), i128::from(whole.0));
         let rounded = (2 * amount * part + whole).div_euclid(2 * whole);
@@ -149,7 +152,8 @@ impl Rate {
         Decimal::new(i64::from(self.0), Self::SCALE).normalize()
     }
 
-    /// This share of `amount`, rounded half up to the centavo (interface 2.13; each fee is rounded by itself).
+    /// This share of `amount`, rounded half up to the centavo (interface 2.13; each fee is rounded
+    /// by itself).
     pub fn of(self, amount: Centavos) -> Centavos {
         let share = Decimal::from(amount.0) * Decimal::new(i64::from(self.0), Self::SCALE + 2);
         let rounded = share.round_dp_with_strategy(0, RoundingStrategy::MidpointAwayFromZero);
@@ -157,7 +161,8 @@ impl Rate {
     }
 }
 
-/// `part` in percent of `whole`, rounded half up to two decimals; 0 when `whole` is 0 (`breakdown.feePercent`, interface 2.4).
+/// `part` in percent of `whole`, rounded half up to two decimals; 0 when `whole` is 0
+/// (`breakdown.feePercent`, interface 2.4).
 pub fn percent_of(part: Centavos, whole: Centavos) -> Decimal {
     if whole.is_zero() {
         return Decimal::ZERO;

@@ -1,5 +1,6 @@
-//! Personal data. It stands in one part of a Record, sealed under the key of its month, so that dropping the key erases the people
-//! and leaves the books. The ledger carries sealed bytes about and never opens them.
+//! Personal data. It stands in one part of a Record, sealed under the key of its month, so that
+//! dropping the key erases the people and leaves the books. The ledger carries sealed bytes about
+//! and never opens them.
 
 use minicbor::{Decode, Encode};
 
@@ -16,8 +17,8 @@ pub struct Sealed {
     pub bytes: Vec<u8>,
 }
 
-/// What sealed bytes are for: the field, and whose it is. It is bound into the seal, so that the bytes open there and nowhere else: who has
-/// no key cannot put the data of one in another's place.
+/// What sealed bytes are for: the field, and whose it is. It is bound into the seal, so that the
+/// bytes open there and nowhere else: who has no key cannot put the data of one in another's place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SealedFor {
     field: &'static str,
@@ -35,7 +36,8 @@ impl SealedFor {
         Self::field("merchant", u128::from(group.0).to_be_bytes())
     }
 
-    /// A recipient's [`RecipientProfile`], by the keyed digest of group and document: its id is made after it was sealed.
+    /// A recipient's [`RecipientProfile`], by the keyed digest of group and document: its id is
+    /// made after it was sealed.
     pub fn recipient(document: Fingerprint) -> Self {
         Self::field("recipient", document.0)
     }
@@ -75,7 +77,8 @@ impl SealedFor {
         Self::field("webhook secret", key.0.to_be_bytes())
     }
 
-    /// The associated data of the seal: the field's name, padded with zeros to 16 bytes, then the owner.
+    /// The associated data of the seal: the field's name, padded with zeros to 16 bytes, then the
+    /// owner.
     pub fn associated_data(&self) -> [u8; 32] {
         let mut data = [0; 32];
         data[..self.field.len()].copy_from_slice(self.field.as_bytes());
@@ -93,7 +96,7 @@ pub struct Payer {
     /// CPF or CNPJ, without punctuation.
     #[n(1)]
     pub document: String,
-    /// E-mail.
+    /// The payer's e-mail, where the request has one.
     #[n(2)]
     pub email: Option<String>,
     /// Telephone, digits only.
@@ -127,7 +130,7 @@ pub struct RecipientProfile {
     /// CPF or CNPJ, without punctuation.
     #[n(1)]
     pub document: String,
-    /// E-mail.
+    /// Contact address, where the registration has one.
     #[n(2)]
     pub email: Option<String>,
     /// DD/MM/YYYY; individuals only.
@@ -156,7 +159,7 @@ pub struct RecipientProfile {
 /// A postal address.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
 pub struct Address {
-    /// Street.
+    /// Name of the street, without the number.
     #[n(0)]
     pub street: String,
     /// House number.
@@ -165,7 +168,7 @@ pub struct Address {
     /// Neighborhood (bairro).
     #[n(2)]
     pub neighborhood: String,
-    /// City.
+    /// Name of the city.
     #[n(3)]
     pub city: String,
     /// State, two letters.
@@ -193,13 +196,13 @@ pub struct BankAccount {
     /// 3 digits (COMPE).
     #[n(0)]
     pub bank_code: String,
-    /// Branch.
+    /// Number of the branch, without check digit.
     #[n(1)]
     pub agencia: String,
     /// Branch check digit.
     #[n(2)]
     pub agencia_dv: Option<String>,
-    /// Account.
+    /// Number of the account, without check digit.
     #[n(3)]
     pub conta: String,
     /// Account check digit.

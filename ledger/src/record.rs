@@ -1,11 +1,12 @@
-//! The Record: the facts of one command and one balanced entry for every ledger that they touch. It is in the journal whole or
-//! not at all.
+//! The Record: the facts of one command and one balanced entry for every ledger that they touch. It
+//! is in the journal whole or not at all.
 //!
 //! # Format 1
-//! A format byte, then a CBOR array `[group + 1 or 0, recipient or 0, ordinal, effective_at, events, entries, idempotency, operator,
-//! personal, api key]`. A later release may append items, which this one skips, and may add events and fields
-//! (see [`crate::event`]); what an older binary cannot understand it refuses by name. Checksums and the hash chain are
-//! the store's: they run over these bytes.
+//! A format byte, then a CBOR array `[group + 1 or 0, recipient or 0, ordinal, effective_at,
+//! events, entries, idempotency, operator, personal, api key]`. A later release may append items,
+//! which this one skips, and may add events and fields (see [`crate::event`]); what an older binary
+//! cannot understand it refuses by name. Checksums and the hash chain are the store's: they run
+//! over these bytes.
 
 use std::convert::Infallible;
 
@@ -24,7 +25,8 @@ pub const FORMAT: u8 = 1;
 /// How many items the array of a Record has.
 const ITEMS: u64 = 10;
 
-/// How long an idempotency key is kept, milliseconds: within it, no second Record of a journal has the same one.
+/// How long an idempotency key is kept, milliseconds: within it, no second Record of a journal has
+/// the same one.
 pub const IDEMPOTENCY_KEPT_MS: i64 = 24 * 60 * 60 * 1000;
 
 /// What makes a request the same request: its key within account and route, and its body.
@@ -92,7 +94,8 @@ pub enum DecodeError {
     Malformed(#[from] minicbor::decode::Error),
 }
 
-/// Memory to write into. CBOR comes in pieces of one to nine bytes: in line, each is a store or two.
+/// Memory to write into. CBOR comes in pieces of one to nine bytes: in line, each is a store or
+/// two.
 struct Memory<'a>(&'a mut Vec<u8>);
 
 impl minicbor::encode::Write for Memory<'_> {
@@ -142,7 +145,8 @@ impl Decision {
 }
 
 impl Record {
-    /// True for what the audit trail lists: what an operator asked for, and changes of where money goes.
+    /// True for what the audit trail lists: what an operator asked for, and changes of where money
+    /// goes.
     pub fn is_audited(&self) -> bool {
         self.operator.is_some() || self.events.iter().any(|event| matches!(event, Event::BankAccountChanged { .. }))
     }
@@ -177,8 +181,8 @@ impl Record {
         self.entries.iter().filter(move |entry| entry.ledger() == ledger)
     }
 
-    /// The ledgers that this Record concerns besides its owner's: those with an entry, and those that are only told (an unpaid PIX
-    /// split, a cancelled one). Each once, in order.
+    /// The ledgers that this Record concerns besides its owner's: those with an entry, and those
+    /// that are only told (an unpaid PIX split, a cancelled one). Each once, in order.
     pub fn told(&self) -> Vec<LedgerId> {
         let mut numbers = Vec::new();
         let mut merchant = None;
@@ -209,7 +213,8 @@ impl Record {
         written.expect("writing into memory cannot fail");
     }
 
-    /// The keys under which it is found: that of the request that it answers, and those that it uses up for ever.
+    /// The keys under which it is found: that of the request that it answers, and those that it
+    /// uses up for ever.
     pub fn keys(&self) -> impl Iterator<Item = Fingerprint> {
         let used_up = self.events.iter().filter_map(|event| match event {
             Event::CashoutCreated { transaction_key, .. } => Some(*transaction_key),

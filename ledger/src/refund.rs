@@ -16,7 +16,7 @@ pub enum RefundDecision {
     Approved,
     /// The operations team rejected it.
     Rejected {
-        /// Why.
+        /// The operator's reason.
         notes: String,
     },
 }
@@ -26,7 +26,7 @@ pub enum RefundDecision {
 pub struct Refund {
     /// The refund's id. It tells when the refund was asked for.
     pub id: ObjectId,
-    /// The charge of which it gives back a part.
+    /// The charge that it gives back a part of.
     pub charge: ObjectId,
     /// The merchant's ledger.
     pub merchant: LedgerId,

@@ -1,4 +1,5 @@
-//! The refusals, whole on purpose: the support desk's page. A rejection is the business saying no; nothing has changed.
+//! The refusals, whole on purpose: the support desk's page. A rejection is the business saying no;
+//! nothing has changed.
 
 use crate::money::Centavos;
 
@@ -35,7 +36,8 @@ pub enum Rejection {
     /// The recipient was rejected: it registers again (interface 3.4).
     #[error("the sub-recipient was rejected and must be registered again")]
     RecipientIsRejected,
-    /// The registration is no longer the one that the change was made from: read it and merge again.
+    /// The registration is no longer the one that the change was made from: read it and merge
+    /// again.
     #[error("the sub-recipient was changed meanwhile")]
     RecipientChangedMeanwhile,
     /// No such charge, or no longer pending.

@@ -1,4 +1,5 @@
-//! CPF and CNPJ: check digits. A CNPJ may be alphanumeric (since July 2026): a character counts as its ASCII code minus 48.
+//! CPF and CNPJ: check digits. A CNPJ may be alphanumeric (since July 2026): a character counts as
+//! its ASCII code minus 48.
 
 /// Which kind of document a text is, by its check digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -9,7 +10,8 @@ pub enum DocumentKind {
     Cnpj,
 }
 
-/// Strips the punctuation of a document (`123.456.789-09`, `12.ABC.345/01DE-35`), and raises letters to upper case.
+/// Strips the punctuation of a document (`123.456.789-09`, `12.ABC.345/01DE-35`), and raises
+/// letters to upper case.
 pub fn normalize(text: &str) -> String {
     text.chars().filter(|c| !matches!(c, '.' | '-' | '/' | ' ')).map(|c| c.to_ascii_uppercase()).collect()
 }

@@ -24,7 +24,8 @@ impl Timestamp {
     }
 }
 
-/// A whole minute since 1970-01-01T00:00Z. Money falls due by the minute: capture + days × 24 h, rounded down.
+/// A whole minute since 1970-01-01T00:00Z. Money falls due by the minute: capture + days × 24 h,
+/// rounded down.
 #[derive(Clone, Copy, Default, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode)]
 #[cbor(transparent)]
 pub struct Minute(#[n(0)] pub u32);

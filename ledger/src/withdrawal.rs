@@ -1,4 +1,5 @@
-//! Withdrawal: the read model of one transfer of a recipient's money to its bank account (interface 2.9, 3.5).
+//! Withdrawal: the read model of one transfer of a recipient's money to its bank account (interface
+//! 2.9, 3.5).
 
 use crate::event::{Event, Settlement, Span};
 use crate::id::{LedgerId, ObjectId};
