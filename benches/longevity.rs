@@ -138,8 +138,8 @@ async fn fill(folder: &Path, records: u64) {
     let keeping = Arc::clone(&engine);
     tokio::spawn(async move { keeping.run_schedule().await });
     let (mut rates, mut works) = (Vec::new(), Vec::new());
-    let (begun, first) = (Instant::now(), engine.read_model().published().0);
-    while engine.read_model().published().0 < records {
+    let (begun, first) = (Instant::now(), engine.published().0);
+    while engine.published().0 < records {
         let worked = work();
         let charges = create_pix_charges(&engine, &shops, ROUND).await;
         let begun = Instant::now();
@@ -158,7 +158,7 @@ async fn fill(folder: &Path, records: u64) {
         rates.push(charges.len() as f64 / begun.elapsed().as_secs_f64());
         works.push((work() - worked).as_secs_f64() * 1e6 / charges.len() as f64);
     }
-    let written = engine.read_model().published().0;
+    let written = engine.published().0;
     let few = rates.len().min(4);
     let [rates, works] =
         [rates, works].map(|all| (middle(all[..few].to_vec()), middle(all[all.len() - few..].to_vec())));
@@ -204,14 +204,14 @@ async fn open(folder: &Path) {
     row(8, "to wake a merchant, median and longest of 10", spread(merchants), "≤ 50 ms");
     row(8, "to wake a recipient that was never awake", spread(recipients), "≤ 50 ms");
     let recipient = LedgerId::Recipient(merchant, RecipientNumber(2));
-    let (splits, _) = engine.read_model().splits_page(recipient, 0, 0).expect("a list");
+    let (splits, _) = engine.splits(recipient, 0..u64::MAX, 0, 0).expect("a list");
     for (name, skip) in [("first", 0), ("middle", splits / 2), ("last", splits.saturating_sub(20))] {
         let (cold, warm) = (statement(&engine, recipient, skip), statement(&engine, recipient, skip));
         println!("statement of {splits} splits, {name} page of 20: {cold:.2?}, again {warm:.2?}");
     }
     let filter = ChargeFilter { status: Some(ChargeStatus::Paid), ..ChargeFilter::default() };
     let begun = Instant::now();
-    let (paid, _) = engine.read_model().charges_page(merchant, &filter, 1_000, 20).expect("a list");
+    let paid = engine.charges(merchant, &filter, 1_000, 20).expect("a list").total;
     println!("one page of {paid} paid charges in {:.2?}", begun.elapsed());
     println!("memory after reading {}", memory());
     engine.stop().await;
@@ -219,7 +219,7 @@ async fn open(folder: &Path) {
 
 fn statement(engine: &Engine, recipient: LedgerId, skip: u64) -> Duration {
     let begun = Instant::now();
-    let (_, page) = engine.read_model().splits_page(recipient, skip, 20).expect("a page");
+    let (_, page) = engine.splits(recipient, 0..u64::MAX, skip, 20).expect("a page");
     for split in page {
         engine.record(split.sequence).expect("a Record");
     }
@@ -278,7 +278,7 @@ async fn ask(folder: &Path) {
     let engine = &running.app.engine;
     let group = GroupNumber(1);
     let recipient = LedgerId::Recipient(group, RecipientNumber(1));
-    let id = engine.read_model().merchant(group, |row| row.recipients[0].id).expect("a merchant").uuid();
+    let id = engine.merchant(group, |row| row.recipients[0].id).expect("a merchant").uuid();
     let pending = |ledger| engine.read_recipient(ledger, |books: &RecipientState, _| books.pending());
     let (resident, begun) = (kilobytes("VmRSS:"), Instant::now());
     let sum = pending(recipient).await.expect("a balance");
@@ -385,8 +385,8 @@ async fn trade(folder: &Path, merchants: u64) {
 
 /// A merchant with recipients gets a charge, which is paid, and reads a statement and its balance.
 async fn settle_and_read(engine: Arc<Engine>, routes: Router, group: GroupNumber) {
-    let key = key_text(engine.read_model().live_keys(group)[0].0);
-    let recipients = engine.read_model().merchant(group, |row| row.recipients.iter().map(|one| one.id).collect());
+    let key = key_text(engine.live_keys(group)[0].0);
+    let recipients = engine.merchant(group, |row| row.recipients.iter().map(|one| one.id).collect());
     let shop = Shop { group, recipients: recipients.expect("a merchant") };
     let end_to_end_id = "E0000000020260701120012345678901".to_owned();
     let charge = create_pix_charge(&engine, &shop).await;

@@ -1,5 +1,6 @@
-//! The ractor shell around a [`Resident`]: one actor a ledger. It opens through the journal, loads, and then does one message after
-//! the other without ever awaiting in between. Replies pass the gate.
+//! The ractor shell around a [`Resident`]: one actor for each ledger. It opens through the journal,
+//! loads its state, and then handles one message after the other without awaiting in between. A
+//! reply leaves through the journal while Records of the actor are not durable yet.
 
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -22,36 +23,36 @@ use crate::resident::{Books, Effects, Envelope, Outcome, Resident};
 use crate::store::{Sequence, Store};
 
 /// Reads an actor's state at a time and prepares the reply.
-pub type Read<B> = Box<dyn FnOnce(&B, Timestamp) -> Reply + Send>;
+pub(crate) type Read<B> = Box<dyn FnOnce(&B, Timestamp) -> Reply + Send>;
 
-/// What an actor is told.
-pub enum Message<B: Books> {
+/// A message to an actor.
+pub(crate) enum Message<B: Books> {
     /// A command, and where its outcome goes.
     Command(Envelope<B::Command>, oneshot::Sender<Outcome>),
-    /// A read; what is due is booked first, with this room.
+    /// A read; what is due is booked first, under this permit.
     Read(Read<B>, Arc<Permit>),
-    /// Foreign Records, from the journal, and since when they wait.
+    /// Foreign Records from the journal, and when they were sent.
     Deliver(Vec<(Sequence, Arc<Record>)>, Instant),
 }
 
 /// What all actors share.
-pub struct Shared {
+pub(crate) struct ActorContext {
     /// Where Records go.
-    pub journal: Journal,
+    pub(crate) journal: Journal,
     /// Where states are loaded from.
-    pub store: Arc<dyn Store>,
+    pub(crate) store: Arc<dyn Store>,
     /// Which Records concern a ledger.
-    pub read_model: Arc<ReadModel>,
-    /// Now.
-    pub clock: Arc<Clock>,
+    pub(crate) read_model: Arc<ReadModel>,
+    /// The time of commands and reads.
+    pub(crate) clock: Arc<Clock>,
     /// Makes recipients' ids.
-    pub ids: IdKey,
+    pub(crate) ids: IdKey,
     /// What is measured.
-    pub metrics: Arc<Metrics>,
+    pub(crate) metrics: Arc<Metrics>,
 }
 
 /// The actor of one ledger.
-pub struct OwnerActor<B>(PhantomData<fn() -> B>);
+pub(crate) struct OwnerActor<B>(PhantomData<fn() -> B>);
 
 impl<B> Default for OwnerActor<B> {
     fn default() -> Self {
@@ -60,8 +61,8 @@ impl<B> Default for OwnerActor<B> {
 }
 
 /// An actor's state, once it is open.
-pub struct OwnerState<B: Books> {
-    shared: Arc<Shared>,
+pub(crate) struct OwnerState<B: Books> {
+    shared: Arc<ActorContext>,
     large: Arc<LargeRecords>,
     ledger: LedgerId,
     resident: Option<Resident<B>>,
@@ -75,7 +76,8 @@ struct OwnerInbox<B: Books> {
 
 impl<B: Books> Inbox for OwnerInbox<B> {
     fn deliver(&self, records: Vec<(Sequence, Arc<Record>)>) {
-        // An actor that is going to sleep takes no more; it finds them in the journal when it wakes.
+        // An actor that is going to sleep takes no more; it finds them in the journal when it
+        // wakes.
         let _asleep = self.actor.cast(Message::Deliver(records, Instant::now()));
     }
 
@@ -93,7 +95,7 @@ impl<B: Books> Inbox for OwnerInbox<B> {
 impl<B: Books> Actor for OwnerActor<B> {
     type Msg = Message<B>;
     type State = OwnerState<B>;
-    type Arguments = (LedgerId, Arc<Shared>, Arc<LargeRecords>);
+    type Arguments = (LedgerId, Arc<ActorContext>, Arc<LargeRecords>);
 
     async fn pre_start(
         &self,
@@ -103,7 +105,8 @@ impl<B: Books> Actor for OwnerActor<B> {
         Ok(OwnerState { shared, large, ledger, resident: None })
     }
 
-    /// Opens: registers with the journal, then loads through the sequence that the journal names. Messages wait meanwhile.
+    /// Registers with the journal, then loads the state through the sequence that the journal
+    /// names. Messages wait meanwhile.
     async fn post_start(
         &self,
         myself: ActorRef<Message<B>>,
@@ -172,8 +175,9 @@ impl<B: Books> Actor for OwnerActor<B> {
     }
 }
 
-/// Hands Records on, then lets the reply go: at once when nothing is in flight, through the journal otherwise.
-fn say<B: Books>(shared: &Shared, resident: &Resident<B>, effects: Effects, reply: Reply) {
+/// Hands Records on, then releases the reply: at once when nothing is in flight, through the
+/// journal otherwise.
+fn say<B: Books>(shared: &ActorContext, resident: &Resident<B>, effects: Effects, reply: Reply) {
     for submission in effects.submissions {
         shared.journal.send(Input::Submit(submission));
     }

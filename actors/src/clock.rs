@@ -1,12 +1,12 @@
-//! The one clock. It gives wall time plus the sandbox's offset, and never goes back: a wall clock that jumps back is held until it
-//! has caught up.
+//! The one clock. It gives wall time plus the sandbox's offset, and never goes back: a wall clock
+//! that jumps back is held until it has caught up.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use ledger::time::Timestamp;
 
-/// See the module.
+/// Wall time plus the sandbox's offset; it never goes back.
 #[derive(Debug, Default)]
 pub struct Clock {
     offset_ms: AtomicI64,

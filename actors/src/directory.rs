@@ -1,5 +1,6 @@
-//! Who is awake. The directory starts an actor when it is asked for, puts idle ones to sleep, and notices the end of each. Messages
-//! for one that is going to sleep wait until it has ended: its successor's open must pass the journal behind its last Record.
+//! Directory of the actors that are awake. It starts an actor for the first message to it, puts
+//! idle actors to sleep, and notices the end of each. Messages for an actor that is going to sleep
+//! wait until it has ended: the open of its successor must pass the journal behind its last Record.
 
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Bound;
@@ -10,13 +11,13 @@ use ledger::id::{IdMap, LedgerId};
 use parking_lot::Mutex;
 use ractor::{Actor, ActorCell, ActorId, ActorProcessingErr, ActorRef, ActorRuntime, SupervisionEvent};
 
-use crate::actor::{Message, OwnerActor, Shared};
+use crate::actor::{ActorContext, Message, OwnerActor};
 use crate::load::LargeRecords;
 use crate::resident::Books;
 
 /// The actors of one kind: merchants or recipients.
-pub struct Directory<B: Books> {
-    shared: Arc<Shared>,
+pub(crate) struct Directory<B: Books> {
+    shared: Arc<ActorContext>,
     large: Arc<LargeRecords>,
     supervisor: ActorCell,
     slots: Mutex<Slots<B>>,
@@ -29,12 +30,12 @@ struct Slots<B: Books> {
     by_actor: HashMap<ActorId, LedgerId>,
 }
 
-/// So many slots are looked at before others may send.
+/// How many slots are looked at before senders get the lock.
 const LOOKED_AT_ONCE: usize = 128;
 
 enum Slot<B: Books> {
     Awake {
-        /// Whoever is sending to it holds it too.
+        /// A sender holds it too while it sends.
         actor: Arc<ActorRef<Message<B>>>,
         used_at: Instant,
         is_open: bool,
@@ -45,14 +46,15 @@ enum Slot<B: Books> {
 
 impl<B: Books> Directory<B> {
     /// An empty directory whose actors are linked to `supervisor`.
-    pub fn new(shared: Arc<Shared>, supervisor: ActorCell) -> Arc<Self> {
+    pub(crate) fn new(shared: Arc<ActorContext>, supervisor: ActorCell) -> Arc<Self> {
         let slots = Slots { by_ledger: IdMap::default(), in_order: BTreeSet::new(), by_actor: HashMap::new() };
         Arc::new(Self { shared, large: Arc::default(), supervisor, slots: Mutex::new(slots) })
     }
 
-    /// Sends a message to a ledger's actor, and starts the actor if it is asleep. An actor that somebody is sending to is not told to
-    /// end, so that nothing reaches it after that; whom to send to is found under the lock, and sending happens without it.
-    pub fn send(&self, ledger: LedgerId, message: Message<B>) {
+    /// Sends a message to a ledger's actor, and starts the actor if it is asleep. The actor is
+    /// found under the lock, and the message is sent without it. An actor to which a message is
+    /// being sent is not put to sleep, so that no message reaches it after its end.
+    pub(crate) fn send(&self, ledger: LedgerId, message: Message<B>) {
         let now = Instant::now();
         let actor = {
             let mut slots = self.slots.lock();
@@ -65,12 +67,13 @@ impl<B: Books> Directory<B> {
                 None => return self.start(&mut slots, ledger, vec![message]),
             }
         };
-        // A dead actor drops the message: its caller is told that the outcome is unknown.
+        // A dead actor drops the message, and the caller gets `OutcomeUnknown`.
         let _dead = actor.cast(message);
     }
 
-    /// Puts actors to sleep that were not used for `idle`, a few at a time, so that those who send need not wait for all to be looked at.
-    pub fn sleep_idle(&self, idle: Duration) {
+    /// Puts actors to sleep that were not used for `idle`. It looks at a few at a time, so that
+    /// senders do not wait for all of them.
+    pub(crate) fn sleep_idle(&self, idle: Duration) {
         let mut after = Bound::Unbounded;
         while let Some(last) = self.slots.lock().sleep_idle(idle, after, LOOKED_AT_ONCE) {
             after = Bound::Excluded(last);
@@ -78,17 +81,17 @@ impl<B: Books> Directory<B> {
     }
 
     /// How many actors there are, awake or going to sleep.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.slots.lock().by_ledger.len()
     }
 
     /// True when every actor sleeps.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
     /// An actor has opened and takes messages.
-    pub fn opened(&self, actor: ActorId) {
+    pub(crate) fn opened(&self, actor: ActorId) {
         let mut slots = self.slots.lock();
         let Some(ledger) = slots.by_actor.get(&actor).copied() else { return };
         if let Some(Slot::Awake { is_open, .. }) = slots.by_ledger.get_mut(&ledger) {
@@ -96,8 +99,8 @@ impl<B: Books> Directory<B> {
         }
     }
 
-    /// An actor has ended; if somebody waits for it, its successor starts.
-    pub fn ended(&self, actor: ActorId) {
+    /// An actor has ended; if messages wait for it, its successor starts.
+    pub(crate) fn ended(&self, actor: ActorId) {
         let mut slots = self.slots.lock();
         let Some(ledger) = slots.by_actor.remove(&actor) else { return };
         slots.in_order.remove(&ledger);
@@ -126,9 +129,10 @@ impl<B: Books> Directory<B> {
 }
 
 impl<B: Books> Slots<B> {
-    /// Looks at the next `most` slots and puts to sleep those that were not used for `idle`; gives the last of them, none behind the last
-    /// of all. An actor that is still opening is left to: one that is told to end before it has started is never linked to its
-    /// supervisor, and its end would not be heard of.
+    /// Looks at the next `most` slots and puts to sleep those that were not used for `idle`. Gives
+    /// the last ledger that it looked at; none at the end. An actor that is still opening is left
+    /// alone: an actor that is drained before it has started is never linked to its supervisor,
+    /// which would miss its end.
     fn sleep_idle(&mut self, idle: Duration, after: Bound<LedgerId>, most: usize) -> Option<LedgerId> {
         let mut last = None;
         for ledger in self.in_order.range((after, Bound::Unbounded)).take(most) {
@@ -145,23 +149,23 @@ impl<B: Books> Slots<B> {
     }
 }
 
-/// Hears of every actor that has opened or ended.
-pub struct Supervisor;
+/// The supervisor of all actors, which reports every one that has opened or ended.
+pub(crate) struct Supervisor;
 
-/// What the supervisor hears of an actor.
+/// An event in an actor's life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Life {
+pub(crate) enum Life {
     /// It takes messages.
     Opened,
     /// It is gone.
     Ended,
 }
 
-/// Told of an actor's life.
-pub type OnLife = Box<dyn Fn(ActorId, Life) + Send + Sync>;
+/// What the supervisor calls with every event.
+pub(crate) type OnLife = Box<dyn Fn(ActorId, Life) + Send + Sync>;
 
-/// Nobody talks to the supervisor.
-pub enum Silence {}
+/// The supervisor's message type: it takes none.
+pub(crate) enum Silence {}
 
 impl Actor for Supervisor {
     type Msg = Silence;

@@ -1,5 +1,6 @@
-//! Who needs attention when: one time a ledger, no more. Credits lower it; only the owner, who knows exactly, raises it. A time
-//! that is too early costs one needless look; a time that is too late cannot be.
+//! Due times: when each ledger needs attention next, one time for each. Published credits lower it;
+//! only the ledger's owner, which knows the exact time, raises it. So a time may be too early,
+//! which costs one needless look, but never too late.
 
 use std::collections::BTreeSet;
 
@@ -14,12 +15,12 @@ use minicbor::{Decode, Encode};
 
 use crate::store::Sequence;
 
-/// See the module.
+/// The due times of all ledgers, in order.
 #[derive(Debug, Default)]
 pub struct Dues {
     at: IdMap<LedgerId, Hint>,
     in_order: BTreeSet<(Timestamp, LedgerId)>,
-    /// Who is being asked: off the list, but not forgotten.
+    /// Ledgers whose owner is being asked: off the list, but not forgotten.
     asked: IdSet<LedgerId>,
 }
 
@@ -29,14 +30,14 @@ pub struct Hint {
     /// When to look.
     #[n(0)]
     at: Option<Timestamp>,
-    /// The earliest credit since the owner was last heard of, and the last one's sequence.
+    /// The earliest credit since the owner last answered, and the sequence of the last one.
     #[n(1)]
     since: Option<(Timestamp, u64)>,
 }
 
 impl Dues {
-    /// Counts a published Record, for those ledgers that have not counted it yet. `owes` tells whether a recipient has a debt, which
-    /// takes from whatever it gets.
+    /// Counts a published Record, for those ledgers that have not counted it yet. `owes` says
+    /// whether a recipient has a debt, which takes from whatever it gets.
     pub fn count(
         &mut self,
         sequence: Sequence,
@@ -105,7 +106,8 @@ impl Dues {
         self.in_order.first().map(|(at, _)| *at)
     }
 
-    /// Up to `most` ledgers that need attention at `now`. Each is asked; meanwhile it is off the list, unless something new comes.
+    /// Up to `most` ledgers that need attention at `now`. They are off the list until
+    /// [`Dues::answered`], unless a new credit comes.
     pub fn take_due(&mut self, now: Timestamp, most: usize) -> Vec<LedgerId> {
         let due: Vec<_> = self.in_order.iter().take_while(|(at, _)| *at <= now).take(most).copied().collect();
         for (at, ledger) in &due {
@@ -118,7 +120,8 @@ impl Dues {
         due.into_iter().map(|(_, ledger)| ledger).collect()
     }
 
-    /// The owner, when asked, said when it needs attention next. What was published since it was asked still counts.
+    /// Notes when an owner that was asked needs attention next. What was published since it was
+    /// asked still counts.
     pub fn answered(&mut self, ledger: LedgerId, next_due: Option<Timestamp>) {
         self.asked.remove(&ledger);
         let hint = self.at.entry(ledger).or_default();
@@ -130,7 +133,8 @@ impl Dues {
         self.reorder(ledger, before, at);
     }
 
-    /// What to keep of a ledger, so that it is not forgotten: one that is being asked is asked again.
+    /// What to keep of a ledger, so that it is not forgotten: one that is being asked is asked
+    /// again.
     pub fn hint(&self, ledger: LedgerId) -> Option<Hint> {
         let hint = self.at.get(&ledger).cloned();
         if self.asked.contains(&ledger) {
@@ -160,7 +164,8 @@ impl Dues {
         }
     }
 
-    /// The owner booked what was due. Credits that it had not seen are after its cut.
+    /// Notes that the owner booked what was due through `cut`; it had not seen the credits after
+    /// that.
     fn matured(&mut self, ledger: LedgerId, next_due: Option<Timestamp>, cut: u64) {
         let hint = self.at.entry(ledger).or_default();
         let unseen = hint.since.filter(|(_, last)| *last > cut).map(|(at, _)| at);

@@ -1,11 +1,15 @@
-//! The engine as the door sees it: commands and reads by id, the flows that cross a rail, what falls due, opening and stopping.
+//! Façade of the crate: commands to the actors, reads of their states, and what belongs to one
+//! installation. The flows across a rail, the schedule, and the questions of readers stand in one
+//! file each.
 
+mod asked;
 mod card;
 mod cashout;
 mod new_ids;
 mod opening;
 mod outcome;
 mod pix;
+mod reads;
 mod refund;
 mod schedule;
 mod space;
@@ -26,24 +30,23 @@ use parking_lot::Mutex;
 use ractor::ActorRef;
 use tokio::sync::{Mutex as AsyncMutex, oneshot};
 
-use crate::actor::{Message, Shared};
+use crate::actor::{ActorContext, Message};
 use crate::backup::{self, BackupError, Frame};
 use crate::directory::{Directory, Silence};
 use crate::index::IndexOptions;
 use crate::journal::{Admission, AdmissionLimits, Permit, Sender};
-use crate::load::{self, LoadError};
 use crate::load_shedding::LoadShedder;
 use crate::metrics::Metrics;
 use crate::outbox::Outbox;
 use crate::rails::Rails;
 use crate::read_model::ReadModel;
+use crate::records::{self, LoadError};
 use crate::resident::{Books, Envelope};
 use crate::seal::{Keyring, SealError, stocked_random_bytes};
 use crate::store::{Monitor, Sequence, StoreError, Waiting};
 
-use cashout::CashoutsUnderWay;
+use asked::{CashoutsUnderWay, ReturnsAsked};
 use new_ids::NewIds;
-use withdrawal::ReturnsAsked;
 
 pub use crate::resident::{KeyLookup, Outcome, UniqueLookup};
 pub use card::{CardCharged, FirstAnswer, NewCardCharge};
@@ -51,6 +54,7 @@ pub use cashout::{CashoutOrdered, NewCashout, TransactionLookup};
 pub use opening::OpenError;
 pub use outcome::CommandContext;
 pub use pix::{NewPixCharge, PixEnded, PixOpened, PixPayment};
+pub use reads::{Listed, Records};
 
 /// How the engine is set up.
 pub struct EngineOptions {
@@ -62,18 +66,18 @@ pub struct EngineOptions {
     pub admission: AdmissionLimits,
     /// An actor that was not used for this long goes to sleep.
     pub idle: Duration,
-    /// The outside; none where charges are not possible.
+    /// The rails; none where charges are not possible.
     pub rails: Option<Rails>,
     /// Prepares names for search.
     pub fold_name: fn(&str) -> String,
-    /// How the index is cut.
+    /// How the index is cut into runs.
     pub index: IndexOptions,
 }
 
-/// Why a command has no outcome.
+/// Why a command or a read has no outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unavailable {
-    /// The journal has no room: nothing was sent.
+    /// The journal gives no permit: nothing was sent.
     #[error("the journal is full")]
     JournalFull,
     /// The disk is short of space: nothing was sent.
@@ -154,7 +158,7 @@ impl From<SealError> for Unavailable {
 /// # }
 /// ```
 pub struct Engine {
-    shared: Arc<Shared>,
+    shared: Arc<ActorContext>,
     admission: Arc<Admission>,
     load_shedder: LoadShedder,
     keyring: Arc<Keyring>,
@@ -167,16 +171,18 @@ pub struct Engine {
     new_ids: NewIds,
     next_group: Mutex<u32>,
     system_ordinal: Mutex<u64>,
-    /// One at a time: what falls due is booked in order, also while the sandbox clock is stepped.
+    /// Held while due things are booked: they are booked in order, also while the sandbox clock is
+    /// stepped.
     falling_due: AsyncMutex<()>,
     journal_thread: Mutex<Option<thread::JoinHandle<()>>>,
     idle: Duration,
-    /// When the disk's space was last looked at, milliseconds since `opened_at`.
+    /// When the space on the disk was last looked at, milliseconds since `opened_at`.
     space_seen_ms: AtomicU64,
     opened_at: Instant,
 }
 
-/// Who has waited this long for the store makes the service not ready. A slow disk answers within a few seconds.
+/// A wait for the store of this length makes the service not ready. A slow disk answers within a
+/// few seconds.
 pub const NOT_READY_AFTER: Duration = Duration::from_secs(10);
 
 /// How long a rail may take when it is asked again.
@@ -185,17 +191,19 @@ const RAIL_ANSWER_MAX: Duration = Duration::from_secs(10);
 const TRY_AGAIN_AFTER_MS: i64 = 5_000;
 /// How many waiting charges of one merchant are asked for before the others have their turn.
 const RECONCILED_AT_ONCE: usize = 64;
-/// Bytes that an inside sender reserves.
+/// Bytes that a permit of the engine's own senders reserves.
 const INSIDE_BYTES: usize = 4_096;
 
 impl Engine {
-    /// Takes room at the door for one command and all that it causes; none when the journal is full.
+    /// Takes a permit for a caller's command and all that it causes; an error when the journal is
+    /// full.
     pub fn permit(&self, bytes: usize) -> Result<Arc<Permit>, Unavailable> {
         self.look_at_space();
         self.admission.try_take(Sender::Door, bytes).ok_or_else(|| self.refusal())
     }
 
-    /// Whether one more command is let in at the door; see [`crate::load_shedding`]. `group` names whose it is.
+    /// Whether one more command from outside is let in; see [`crate::load_shedding`]. `group` names
+    /// its merchant.
     pub fn admits(&self, group: impl FnOnce() -> Option<GroupNumber>) -> bool {
         let admits = self.load_shedder.admits(group);
         if !admits {
@@ -204,7 +212,7 @@ impl Engine {
         admits
     }
 
-    /// Admission for a read, which needs some to book what is due.
+    /// Takes a permit for a read, which may book what is due.
     fn read_permit(&self) -> Result<Arc<Permit>, Unavailable> {
         self.look_at_space();
         self.admission.try_read(Sender::Door, INSIDE_BYTES).ok_or_else(|| self.refusal())
@@ -215,7 +223,8 @@ impl Engine {
         if self.admission.is_closed() { Unavailable::StorageFull } else { Unavailable::JournalFull }
     }
 
-    /// Sends a command to a merchant's actor and waits for its outcome, which leaves once it is durable.
+    /// Sends a command to a merchant's actor and waits for its outcome, which leaves once it is
+    /// durable.
     pub async fn command(
         &self,
         group: GroupNumber,
@@ -224,11 +233,12 @@ impl Engine {
         requester: Option<Requester>,
         permit: Arc<Permit>,
     ) -> Result<Outcome, Unavailable> {
-        let order = Envelope { command, key, unique: None, requester, permit };
-        self.order(&self.merchants, LedgerId::Merchant(group), order).await
+        let envelope = Envelope { command, key, unique: None, requester, permit };
+        self.send(&self.merchants, LedgerId::Merchant(group), envelope).await
     }
 
-    /// Sends a command to a recipient's actor and waits for its outcome, which leaves once it is durable.
+    /// Sends a command to a recipient's actor and waits for its outcome, which leaves once it is
+    /// durable.
     pub async fn command_recipient(
         &self,
         recipient: LedgerId,
@@ -237,20 +247,20 @@ impl Engine {
         requester: Option<Requester>,
         permit: Arc<Permit>,
     ) -> Result<Outcome, Unavailable> {
-        let order = Envelope { command, key, unique: None, requester, permit };
-        self.order(&self.recipients, recipient, order).await
+        let envelope = Envelope { command, key, unique: None, requester, permit };
+        self.send(&self.recipients, recipient, envelope).await
     }
 
-    async fn order<B: Books>(
+    async fn send<B: Books>(
         &self,
         directory: &Directory<B>,
         ledger: LedgerId,
-        order: Envelope<B::Command>,
+        envelope: Envelope<B::Command>,
     ) -> Result<Outcome, Unavailable> {
         let (sender, outcome) = oneshot::channel();
         let begun = Instant::now();
         let under_way = self.load_shedder.enter(ledger.group());
-        directory.send(ledger, Message::Command(order, sender));
+        directory.send(ledger, Message::Command(envelope, sender));
         let outcome = outcome.await.map_err(|_| Unavailable::OutcomeUnknown);
         let waited = begun.elapsed();
         self.load_shedder.note(waited, self.shared.metrics.commit_median.get());
@@ -283,20 +293,22 @@ impl Engine {
 
     /// One Record of the journal.
     pub fn record(&self, sequence: Sequence) -> Result<Record, LoadError> {
-        load::record(&*self.shared.store, sequence)
+        records::record(&*self.shared.store, sequence)
     }
 
     /// One Record of the journal, and when it was booked.
     pub fn booked_record(&self, sequence: Sequence) -> Result<(Timestamp, Record), LoadError> {
-        load::booked_record(&*self.shared.store, sequence)
+        records::booked_record(&*self.shared.store, sequence)
     }
 
-    /// What a backup lacks that has all before `from`; see [`backup::frames`]. For a thread that may wait.
+    /// The frames that a backup with everything before `from` lacks; see [`backup::frames`]. For a
+    /// thread that may wait.
     pub fn backup(&self, from: Sequence) -> Result<impl Iterator<Item = Result<Frame, BackupError>> + '_, BackupError> {
         backup::frames(&*self.shared.store, from)
     }
 
-    /// The number of a new account group. Each is given once, also across restarts, as the group is opened by a Record.
+    /// The number of a new account group. Each is given once, also across restarts, as the group is
+    /// opened by a Record.
     pub fn new_group(&self) -> GroupNumber {
         let mut next = self.next_group.lock();
         let group = GroupNumber(*next);
@@ -304,17 +316,17 @@ impl Engine {
         group
     }
 
-    /// True while commands are under way: what nobody waits for leaves the cores to them.
+    /// True while commands are under way: background work leaves the cores to them.
     pub fn has_commands(&self) -> bool {
         self.admission.commands() > 0
     }
 
-    /// The readers' view.
+    /// What readers see.
     pub fn read_model(&self) -> &ReadModel {
         &self.shared.read_model
     }
 
-    /// How far the notices of the journal were delivered.
+    /// How far the webhook events of the journal were delivered.
     pub fn outbox(&self) -> Outbox {
         Outbox::new(Arc::clone(&self.shared.store))
     }
@@ -359,7 +371,7 @@ impl Engine {
         self.shared.clock.now()
     }
 
-    /// The room that the data takes, bytes.
+    /// The size of the data on the disk, bytes.
     pub fn size_bytes(&self) -> Result<u64, StoreError> {
         self.shared.store.size_bytes()
     }
@@ -369,7 +381,8 @@ impl Engine {
         self.shared.store.monitor()
     }
 
-    /// The wait because of which nothing can be promised any more, if the store has made no progress for [`NOT_READY_AFTER`].
+    /// The longest wait for the store, when it is [`NOT_READY_AFTER`] or longer: no reply can be
+    /// promised then.
     pub fn stalled(&self) -> Option<Waiting> {
         self.monitor().longest_wait().filter(|waiting| waiting.took >= NOT_READY_AFTER)
     }

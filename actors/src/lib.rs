@@ -1,30 +1,43 @@
 //! # The engine
 //!
-//! Who owns what, in which order, made durable. Every merchant and every sub-recipient is an actor that owns its ledger; a command
-//! becomes one Record; the journal makes Records durable in blocks, publishes and delivers them, and only then lets replies go.
+//! Ownership, order and durability. Every merchant and every sub-recipient is an actor that owns
+//! its ledger; a command becomes one Record; the journal makes Records durable in blocks, publishes
+//! and delivers them, and only then releases replies.
 //!
-//! **Architecture Invariant:** this crate knows no HTTP, no JSON and no fee. One file names sled. The order of things is decided in
-//! two synchronous state machines without I/O ([`journal::Machine`] and [`resident::Resident`]); threads, actors and files are
-//! shells around them.
+//! **Architecture Invariant:** this crate knows no HTTP, no JSON and no fee. One file names sled.
+//! The order of things is decided in two synchronous state machines without I/O
+//! ([`journal::Machine`] and [`resident::Resident`]); threads, actors and files are shells around
+//! them.
+//!
+//! # The public face
+//! [`engine::Engine`] is the façade: it opens a store, takes commands and answers questions. Beside
+//! it are public
+//! - what a caller of the façade hands over or gets back: [`rails`], [`read_model`], [`records`],
+//!   [`outbox`], [`seal`], [`store`];
+//! - what works without an engine: [`backup`], [`verify`], [`names`], [`priority`];
+//! - the inner parts that simulations and benchmarks drive by themselves: [`index`], [`journal`],
+//!   [`load`], [`resident`], [`snapshots`].
 
-pub mod actor;
 pub mod backup;
-pub mod clock;
-pub mod directory;
-pub mod dues;
 pub mod engine;
 pub mod index;
 pub mod journal;
 pub mod load;
-pub mod load_shedding;
-pub mod metrics;
 pub mod names;
 pub mod outbox;
 pub mod priority;
 pub mod rails;
 pub mod read_model;
+pub mod records;
 pub mod resident;
 pub mod seal;
 pub mod snapshots;
 pub mod store;
 pub mod verify;
+
+mod actor;
+mod clock;
+mod directory;
+mod dues;
+mod load_shedding;
+mod metrics;

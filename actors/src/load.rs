@@ -6,56 +6,14 @@ use std::sync::atomic::AtomicU64;
 
 use ledger::id::{GroupNumber, LedgerId};
 use ledger::recipient::Credit;
-use ledger::record::{DecodeError, Record};
-use ledger::time::Timestamp;
+use ledger::record::Record;
 use parking_lot::Mutex;
-use tokio::runtime::{Handle, RuntimeFlavor};
 
 use crate::read_model::ReadModel;
+use crate::records::{LoadError, record};
 use crate::resident::{Books, Resident};
 use crate::snapshots;
-use crate::store::{Partition, Sequence, Store, StoreError};
-
-/// Why a state cannot be built.
-#[derive(Debug, thiserror::Error)]
-pub enum LoadError {
-    /// The store failed.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    /// A Record is not in the journal, although a later one is.
-    #[error("Record {0} is missing from the journal")]
-    Missing(u64),
-    /// A Record cannot be read.
-    #[error("Record {sequence}: {error}")]
-    Decode {
-        /// Which.
-        sequence: u64,
-        /// Why.
-        error: DecodeError,
-    },
-}
-
-/// Does what may have to wait for the disk. On a worker of the runtime, another thread becomes the worker meanwhile, so that nobody else
-/// waits; on any other thread it is just done.
-pub fn may_wait<T>(work: impl FnOnce() -> T) -> T {
-    let has_workers = |runtime: &Handle| runtime.runtime_flavor() == RuntimeFlavor::MultiThread;
-    match Handle::try_current() {
-        Ok(runtime) if has_workers(&runtime) => tokio::task::block_in_place(work),
-        _ => work(),
-    }
-}
-
-/// One Record of the journal.
-pub fn record(store: &dyn Store, sequence: Sequence) -> Result<Record, LoadError> {
-    booked_record(store, sequence).map(|(_, record)| record)
-}
-
-/// One Record of the journal, and when it was booked.
-pub fn booked_record(store: &dyn Store, sequence: Sequence) -> Result<(Timestamp, Record), LoadError> {
-    let stored = may_wait(|| store.record(Partition(0), sequence))?.ok_or(LoadError::Missing(sequence.0))?;
-    let record = Record::decode(&stored.bytes).map_err(|error| LoadError::Decode { sequence: sequence.0, error })?;
-    Ok((Timestamp(stored.booked_at_ms), record))
-}
+use crate::store::{Sequence, Store};
 
 /// The large Records that were read last. A charge with ten thousand splits is in the tail of ten thousand recipients, who are often
 /// opened one after the other: when it falls due, or in a verification. Each would read and decode a megabyte for its one part.
@@ -130,33 +88,4 @@ pub fn resident<B: Books>(
     }
     resident.opened(through);
     Ok(resident)
-}
-
-#[cfg(test)]
-mod tests {
-    use std::sync::mpsc::channel;
-    use std::time::Duration;
-
-    use super::*;
-
-    /// With one worker: a Record is read that the disk takes long to give, and another task beside it.
-    #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-    async fn what_waits_for_the_disk_keeps_no_task_from_running() {
-        let (disk, waiting) = channel();
-        let (begun, begins) = tokio::sync::oneshot::channel();
-        let reading = tokio::spawn(async move {
-            may_wait(|| {
-                begun.send(()).unwrap();
-                waiting.recv_timeout(Duration::from_secs(60)).expect("the other task did not run");
-            });
-        });
-        begins.await.unwrap();
-        tokio::spawn(async move { disk.send(()).unwrap() }).await.unwrap();
-        reading.await.unwrap();
-    }
-
-    #[tokio::test]
-    async fn without_workers_it_is_just_done() {
-        assert_eq!(may_wait(|| 7), 7);
-    }
 }

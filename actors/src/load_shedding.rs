@@ -1,12 +1,13 @@
-//! Admission control: how many commands may be between the door and the gate.
+//! Load shedding: how many commands may be under way at once, by how long they take.
 //!
-//! A command is under way from when it is sent to its actor until what it decided is durable and its reply leaves (the gate). Calls
-//! that wait for an acquirer are not under way. The limit follows the time that commands take to pass (AIMD, as TCP's window): while
-//! they take longer than a few commits of this disk take, it shrinks by an eighth; while it is used and they do not, it grows. In a
-//! stall nothing passes, so what is under way stays, and the limit holds.
+//! A command is under way from when it is sent to its actor until what it decided is durable and
+//! its reply leaves. Calls that wait for an acquirer do not count. The limit follows the time that
+//! commands take (AIMD, as TCP's window). While they take longer than a few commits of this disk,
+//! the limit shrinks by an eighth; while it is used up and they do not, it grows. In a stall no
+//! command ends, so the number under way stays, and the limit holds.
 //!
-//! At the limit, a merchant that has less than its fair share under way is let in all the same, so that one hot merchant cannot starve
-//! the others. Twice the limit is the most.
+//! At the limit, a merchant that has less than its fair share under way is let in all the same, so
+//! that one hot merchant cannot starve the others. Never more than twice the limit is under way.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -14,22 +15,23 @@ use std::time::{Duration, Instant};
 use ledger::id::GroupNumber;
 use parking_lot::Mutex;
 
-/// The limit at the start, and the least: one block takes so many at once, however slow the machine is.
+/// The limit at the start, and its minimum: one block takes that many, however slow the machine is.
 const LIMIT_MIN: usize = 256;
-/// The most: the journal's room.
+/// The maximum of the limit: as many commands as the journal admits.
 const LIMIT_MAX: usize = 16_384;
-/// Commands may take so many commits of this disk, from being sent until they are durable.
+/// How many commits of this disk a command may take, from being sent until it is durable.
 const COMMITS_MAX: u64 = 4;
-/// They may always take this long: a fast disk does not make commands fast that wait for the processor.
+/// How long commands may always take, microseconds: a fast disk does not speed up commands that
+/// wait for the processor.
 const TARGET_MIN_US: u64 = 10_000;
-/// The limit is looked at after so many commands, and at least the target's time.
+/// The limit is looked at after this many commands, and not before the target's time has passed.
 const WINDOW_COMMANDS: u64 = 64;
-/// Merchants are counted in so many places. Two that share one are counted together.
+/// How many places merchants are counted in. Two that share a place are counted together.
 const PLACES: usize = 4_096;
 
-/// See the module.
+/// The limit, and the commands under way by merchant.
 #[derive(Debug)]
-pub struct LoadShedder {
+pub(crate) struct LoadShedder {
     since: Instant,
     under_way: AtomicUsize,
     limit: AtomicUsize,
@@ -54,8 +56,9 @@ impl Default for LoadShedder {
 }
 
 impl LoadShedder {
-    /// Whether one more command is let in. `group` is asked for only at the limit, and names whose command it is.
-    pub fn admits(&self, group: impl FnOnce() -> Option<GroupNumber>) -> bool {
+    /// Whether one more command is let in. `group` names its merchant; it is called only at the
+    /// limit.
+    pub(crate) fn admits(&self, group: impl FnOnce() -> Option<GroupNumber>) -> bool {
         let (under_way, limit) = (self.under_way(), self.limit());
         if under_way < limit {
             return true;
@@ -66,8 +69,8 @@ impl LoadShedder {
         own < limit / merchants.max(1)
     }
 
-    /// A command of a merchant begins; it is under way until what is given is dropped.
-    pub fn enter(&self, group: Option<GroupNumber>) -> UnderWay<'_> {
+    /// Counts a command of a merchant as under way until the guard is dropped.
+    pub(crate) fn enter(&self, group: Option<GroupNumber>) -> UnderWay<'_> {
         self.under_way.fetch_add(1, Ordering::Relaxed);
         let place = group.map(place);
         if let Some(place) = place
@@ -78,10 +81,11 @@ impl LoadShedder {
         UnderWay { load_shedder: self, place }
     }
 
-    /// Notes how long a command took from being sent to its durable reply, and how long a commit takes.
-    pub fn note(&self, waited: Duration, commit: Duration) {
+    /// Notes how long a command took from being sent to its durable reply, and how long a commit
+    /// takes.
+    pub(crate) fn note(&self, waited: Duration, commit: Duration) {
         let target_us = TARGET_MIN_US.max(COMMITS_MAX * micros(commit));
-        // Two at once lose a note: an average does not need it.
+        // Of two notes at once one is lost: an average does not need it.
         let Some(mut window) = self.window.try_lock() else { return };
         let (limit, now_us) = (self.limit(), micros(self.since.elapsed()));
         if let Some(limit) = window.note(micros(waited), self.under_way(), limit, target_us, now_us) {
@@ -90,19 +94,19 @@ impl LoadShedder {
     }
 
     /// Commands that may be under way.
-    pub fn limit(&self) -> usize {
+    pub(crate) fn limit(&self) -> usize {
         self.limit.load(Ordering::Relaxed)
     }
 
     /// Commands that are under way.
-    pub fn under_way(&self) -> usize {
+    pub(crate) fn under_way(&self) -> usize {
         self.under_way.load(Ordering::Relaxed)
     }
 }
 
 /// A command that is under way.
 #[derive(Debug)]
-pub struct UnderWay<'a> {
+pub(crate) struct UnderWay<'a> {
     load_shedder: &'a LoadShedder,
     place: Option<usize>,
 }
@@ -149,13 +153,14 @@ impl Window {
     }
 }
 
-/// The median of what it is told, in memory that does not grow: it goes up a step for what is more and down one for what is less.
+/// Estimate of a median in constant memory: it goes up a step for a greater value and down one for a
+/// lesser value.
 #[derive(Debug, Default)]
-pub struct RunningMedian(AtomicU64);
+pub(crate) struct RunningMedian(AtomicU64);
 
 impl RunningMedian {
-    /// One more. Two at once may lose one of them.
-    pub fn note(&self, duration: Duration) {
+    /// Counts a value. Of two at once, one may be lost.
+    pub(crate) fn note(&self, duration: Duration) {
         let (median, next) = (self.0.load(Ordering::Relaxed), micros(duration));
         let step = (median / 16).max(1);
         let median = match median {
@@ -167,7 +172,7 @@ impl RunningMedian {
     }
 
     /// The median; zero before the first.
-    pub fn get(&self) -> Duration {
+    pub(crate) fn get(&self) -> Duration {
         Duration::from_micros(self.0.load(Ordering::Relaxed))
     }
 }
@@ -188,7 +193,8 @@ mod tests {
     const HOT: GroupNumber = GroupNumber(1);
     const COLD: GroupNumber = GroupNumber(2);
 
-    /// Takes as many windows of commands that wait so long, with so many under way, and gives the limit.
+    /// Takes as many windows of commands that wait so long, with so many under way, and gives the
+    /// limit.
     fn after(windows: u64, waited_us: u64, under_way: usize, limit: usize, target_us: u64) -> usize {
         let mut window = Window::default();
         (0..windows * WINDOW_COMMANDS).fold(limit, |limit, command| {
@@ -200,7 +206,8 @@ mod tests {
     #[test]
     fn the_limit_shrinks_with_what_waits_and_grows_with_what_is_used() {
         let ms = 1_000;
-        // Windows, how long commands wait, how many are under way, the limit before, the target, the limit after.
+        // Windows, how long commands wait, how many are under way, the limit before, the target,
+        // the limit after.
         let cases = [
             (1, 11 * ms, 512, 512, 10 * ms, 448),
             (8, 400 * ms, 1_024, 1_024, 10 * ms, 354),

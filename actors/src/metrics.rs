@@ -1,4 +1,5 @@
-//! What is measured, from the first day. Names follow the Prometheus conventions; units are in the names.
+//! What is measured, from the first day. Names follow the Prometheus conventions; units are in the
+//! names.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -21,7 +22,7 @@ pub struct Metrics {
     commit_seconds: Histogram,
     wake_seconds: Histogram,
     /// How long a block takes to become durable, as the median of late.
-    pub commit_median: RunningMedian,
+    pub(crate) commit_median: RunningMedian,
     /// How long a command took from being sent to its durable reply, seconds.
     pub gate_seconds: Histogram,
     actors_awake: Family<[(&'static str, &'static str); 1], Gauge>,
@@ -122,7 +123,8 @@ impl Metrics {
         self.wake_seconds.observe(took.as_secs_f64());
     }
 
-    /// How many commands could still be sent, by callers at the door and by the engine's own senders.
+    /// How many commands could still be sent, by callers at the door and by the engine's own
+    /// senders.
     pub fn set_permits_free(&self, door: i64, inside: i64) {
         for (class, free) in [("door", door), ("inside", inside)] {
             self.permits_free.get_or_create(&[("class", class)]).set(free);

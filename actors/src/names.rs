@@ -1,4 +1,5 @@
-//! The outside names of ledgers (`M-…`, `R-…`, `P-…`), as whoever reads the journal from its beginning learns them.
+//! Outside names of ledgers (`M-…`, `R-…`, `P-…`), learned while the journal is read from its
+//! beginning.
 
 use std::collections::HashMap;
 

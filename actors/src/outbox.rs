@@ -1,8 +1,10 @@
-//! The outbox of webhooks. What is to be told stands in the journal ([`ledger::webhook_events`]) and is found in the index; here is who wakes the
-//! deliverer, and how far each endpoint has come.
+//! Outbox of webhooks: the signal that wakes the deliverer, and how far each endpoint has come. The
+//! webhook events themselves stand in the journal ([`ledger::webhook_events`]) and are found in the
+//! index.
 //!
-//! Progress is a cursor of the store: after a crash it may be up to about a second behind, and what was delivered meanwhile is delivered
-//! again. It is never ahead, so nothing is lost. An endpoint whose progress is gone begins at the Record that told its address.
+//! Progress is a cursor of the store. After a crash it may be about a second behind, and what was
+//! delivered in that second is delivered again. It is never ahead, so no event is lost. An endpoint
+//! whose progress is gone begins at the Record that brought its address.
 
 use std::sync::Arc;
 
@@ -20,7 +22,8 @@ use crate::store::{Sequence, Store, StoreError};
 /// What the keys of progress begin with: the group's number and the API key's id follow.
 pub const PREFIX: &[u8] = b"webhooks/";
 
-/// Which groups have something to tell outside since somebody looked. The journal's thread notes it and goes on.
+/// Groups with new webhook events since the deliverer last took them. The journal's thread notes
+/// them and goes on.
 #[derive(Debug, Default)]
 pub struct OutboxSignal {
     groups: Mutex<IdSet<GroupNumber>>,
@@ -28,21 +31,23 @@ pub struct OutboxSignal {
 }
 
 impl OutboxSignal {
-    /// Notes the groups of published Records that have notices for somebody, or whose keys changed; `listens` tells whether anybody is to
-    /// hear of a group. A move of the clock wakes too: it may be time to try again.
+    /// Notes the groups of published Records that have webhook events for an endpoint, or whose
+    /// keys changed; `listens` says whether a group has an endpoint. A move of the clock wakes the
+    /// deliverer too: a try may be due.
     pub(crate) fn note(&self, records: &[(Sequence, Arc<Record>)], listens: impl Fn(GroupNumber) -> bool) {
-        let has_notices = |record: &Record| {
-            let mut has_notices = false;
-            each_webhook_event(record, |_| has_notices = true);
-            has_notices
+        let has_events_of = |record: &Record| {
+            let mut has_events_of = false;
+            each_webhook_event(record, |_| has_events_of = true);
+            has_events_of
         };
         let clock_moved = records.iter().any(|(_, record)| record.owner == LedgerId::System);
         let has_events = {
             let mut noted = self.groups.lock();
             for (_, record) in records {
-                // Most Records of a block are of few groups: one that is noted need not be looked at.
+                // Most Records of a block are of few groups: one that is noted need not be looked
+                // at.
                 if let Some(group) = record.owner.group().filter(|group| !noted.contains(group))
-                    && (record.events.iter().any(is_about_keys) || listens(group) && has_notices(record))
+                    && (record.events.iter().any(is_about_keys) || listens(group) && has_events_of(record))
                 {
                     noted.insert(group);
                 }
@@ -78,10 +83,10 @@ fn is_about_keys(event: &Event) -> bool {
 /// How far one endpoint has come.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
 pub struct Progress {
-    /// The Record since which the endpoint gets notices.
+    /// The Record since which the endpoint gets webhook events.
     #[n(0)]
     pub since: u64,
-    /// Every notice of the group through this number was delivered, waits, or was given up.
+    /// Every webhook event of the group through this number was delivered, waits, or was given up.
     #[n(1)]
     pub through: u64,
     /// Those that wait, in the order of their numbers.
@@ -96,10 +101,10 @@ pub struct Progress {
     pub last_answers: Vec<LastAnswer>,
 }
 
-/// How the last try to deliver a notice ended.
+/// How the last try to deliver a webhook event ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct LastAnswer {
-    /// The notice's number in the group.
+    /// The webhook event's number in the group.
     #[n(0)]
     pub number: u64,
     /// How that try ended.
@@ -125,8 +130,8 @@ pub struct Answer {
     pub duration_ms: u32,
 }
 
-/// Why a try to deliver a webhook failed. It is not written as a bare number: a build could not pass
-/// over one that it does not know.
+/// Why a try to deliver a webhook failed. It is not written as a bare number: a build could not
+/// pass over one that it does not know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Encode, Decode)]
 pub enum Cause {
     /// The answer's status was neither 2xx nor 3xx.
@@ -187,7 +192,7 @@ impl Cause {
     }
 }
 
-/// A notice that waits to be delivered to one endpoint.
+/// A webhook event that waits to be delivered to one endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct Waiting {
     /// Its number in the group.
@@ -205,12 +210,13 @@ pub struct Waiting {
     /// A digest of what it is about: those with the same wait for each other.
     #[n(4)]
     pub subject: u64,
-    /// When the notice's Record took effect.
+    /// When the webhook event's Record took effect.
     #[n(5)]
     pub told_at: Timestamp,
 }
 
-/// A digest of what a notice is about. Two things with the same one wait for each other in vain, and nothing else.
+/// A digest of the subject of a webhook event. Two subjects with the same digest wait for each
+/// other needlessly; that is the only effect.
 pub fn subject_digest(subject: Subject) -> u64 {
     match subject {
         Subject::Object(id) => (id.0 >> 64) as u64 ^ (id.0 as u64).rotate_left(17),
@@ -218,7 +224,7 @@ pub fn subject_digest(subject: Subject) -> u64 {
     }
 }
 
-/// Keeps progress.
+/// Progress of all endpoints, in the store.
 pub struct Outbox {
     store: Arc<dyn Store>,
 }
@@ -239,7 +245,7 @@ impl Outbox {
         self.store.put_cursor(&name(group, key), &bytes)
     }
 
-    /// Forgets an endpoint that gets nothing any more.
+    /// Deletes the progress of an endpoint that has no address any more.
     pub fn forget(&self, group: GroupNumber, key: ObjectId) -> Result<(), StoreError> {
         self.store.delete_cursor(&name(group, key))
     }
@@ -280,7 +286,8 @@ mod tests {
         LastAnswer { number, answer: Answer { status: Some(500), cause, at: Timestamp(5), duration_ms: 7 } }
     }
 
-    /// Written down so that a change of the format does not pass unnoticed: the progress of other builds is read as it is.
+    /// Written down so that a change of the format does not pass unnoticed: the progress of other
+    /// builds is read as it is.
     #[test]
     fn the_bytes_of_progress_stay_as_they_are() {
         let waiting = vec![Waiting {

@@ -1,19 +1,20 @@
-//! Priorities of threads: who runs first when there is more to do than cores.
+//! Priorities of threads: which run first when there is more work than cores.
 
 use crate::store::with_short_slice;
 
-/// The nice value of threads whose work nobody waits for: about a tenth of the share of the others.
+/// The nice value of background threads: they get about a tenth of the share of the others.
 const NICE: i32 = 10;
 
-/// The calling thread runs first: everybody waits for it, and it is soon done. It asks for a short slice, which takes no privilege and by
-/// which Linux, from 6.12 on, prefers it when it wakes. Elsewhere it runs as the others do.
+/// Lets the calling thread run first: all others wait for it, and its work is short. It asks for a
+/// short slice, which takes no privilege; Linux prefers such a thread when it wakes, from 6.12 on.
+/// Elsewhere it runs as the others do.
 pub(crate) fn run_first() {
     if !with_short_slice() {
         tracing::debug!("the journal's thread runs at the same priority as the others");
     }
 }
 
-/// The calling thread runs when others leave room, from now on: that cannot be taken back.
+/// Lets the calling thread run when the others leave time, from now on: this cannot be undone.
 pub fn run_last() {
     if let Err(error) = rustix::process::setpriority_process(None, NICE) {
         tracing::debug!(%error, "a thread in the background runs at the same priority as the others");

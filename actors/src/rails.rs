@@ -1,10 +1,12 @@
-//! The outside world, as traits: the card acquirer, the PIX institution, and the institution that sends money out. The intent is in the journal before a rail is called;
-//! a call never happens inside an actor's handler; an unknown outcome stays pending and is asked again by our own id.
+//! Rails, the traits of the outside world: the card acquirer, the PIX institution, and the
+//! institution that sends money out. The intent is in the journal before a rail is called; a call
+//! never happens inside an actor's handler; an unknown outcome stays pending and is asked again by
+//! our own id.
 //!
-//! A rail must be idempotent on our id: asking twice for the same charge has the effect of asking once. And what it denies, it denies for
-//! good. A call may start long after its intent, when the process stood still in between, and after somebody else has asked about the id:
-//! a denial that books something as failed must therefore close the id, so that a call that comes later does nothing. [`conformance`]
-//! checks that of any rail.
+//! A rail must be idempotent on our id: a charge that is ordered twice is made once. A denial is
+//! final. A call may start long after its intent, when the process stood still in between and the
+//! schedule has already asked about the id. So a denial must close the id at the rail: a call that
+//! comes later does nothing. [`conformance`] checks this of any rail.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -21,7 +23,7 @@ use ledger::time::Timestamp;
 /// A call to a rail.
 pub type Call<'a, T> = Pin<Box<dyn Future<Output = Result<T, RailError>> + Send + 'a>>;
 
-/// Why a rail's answer is not known. It is never taken for a refusal.
+/// Why a rail's answer is not known. An unknown answer is never taken for a refusal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RailError {
     /// No answer in time.
@@ -29,7 +31,8 @@ pub enum RailError {
     NoAnswer,
 }
 
-/// What a card charge needs from the payer, for the time of the call only: never stored, logged, traced or printed.
+/// What a card charge needs from the payer, for the time of the call only: never stored, logged,
+/// traced or printed.
 pub struct CardSecrets {
     /// The number, digits only.
     pub number: String,
@@ -49,7 +52,7 @@ impl std::fmt::Debug for CardSecrets {
     }
 }
 
-/// What the acquirer calls a card that it keeps for us.
+/// The acquirer's token of a card that it keeps.
 #[derive(Clone, PartialEq, Eq)]
 pub struct CardToken(pub String);
 
@@ -68,7 +71,7 @@ pub enum ChargedCard {
     Kept(CardToken),
 }
 
-/// A card charge, as told to the acquirer.
+/// A card charge, as ordered from the acquirer.
 #[derive(Debug)]
 pub struct ChargeCard {
     /// Our id, on which the acquirer is idempotent.
@@ -88,10 +91,10 @@ pub struct ChargeCard {
 pub enum CardAnswer {
     /// Captured; the acquirer keeps this much.
     Captured {
-        /// Centavos.
+        /// What the acquirer keeps of the total, centavos.
         acquirer_mdr: Centavos,
     },
-    /// Refused.
+    /// The card was refused; nothing was charged.
     Refused(CardRefusal),
 }
 
@@ -106,14 +109,16 @@ pub enum CardFate {
 
 /// The card acquirer.
 pub trait CardRail: Send + Sync + 'static {
-    /// Authorizes and captures. A closed id is refused with [`CardRefusal::Failed`], and nothing is charged.
+    /// Authorizes and captures. A closed id is refused with [`CardRefusal::Failed`], and nothing is
+    /// charged.
     fn charge(&self, order: ChargeCard) -> Call<'_, CardAnswer>;
 
-    /// Has the acquirer keep a card, and gives what it calls it. Nothing is charged.
+    /// Has the acquirer keep a card; gives its token. Nothing is charged.
     fn tokenize(&self, card: CardSecrets) -> Call<'_, CardToken>;
 
-    /// Ends a charge that was not answered: what became of it, or, when the acquirer never had it, closes its id. An adapter for an
-    /// acquirer that cannot close an id keeps the closed ones itself, and looks there before it passes a charge on.
+    /// Ends a charge that was not answered: gives what became of it or, when the acquirer never had
+    /// it, closes its id. An adapter for an acquirer that cannot close an id keeps the closed ids
+    /// itself, and looks there before it passes a charge on.
     fn close<'a>(&'a self, charge: ObjectId, open: &'a OpenCharge) -> Call<'a, CardFate>;
 
     /// Gives money back to the payer. It may be ordered again.
@@ -123,7 +128,8 @@ pub trait CardRail: Send + Sync + 'static {
 /// Money that goes back to a payer.
 #[derive(Clone, Debug)]
 pub struct Repay {
-    /// Our id, on which the rail is idempotent: a refund's or a dispute's, or that of a charge that was paid too late.
+    /// Our id, on which the rail is idempotent: a refund's or a dispute's, or that of a charge that
+    /// was paid too late.
     pub id: ObjectId,
     /// The charge that was paid.
     pub charge: ObjectId,
@@ -145,7 +151,8 @@ pub enum PixFate {
 
 /// The PIX institution.
 pub trait PixRail: Send + Sync + 'static {
-    /// Where a payer's bank fetches the charge: the location of its dynamic BR Code, without a scheme.
+    /// Where a payer's bank fetches the charge: the location of its dynamic BR Code, without a
+    /// scheme.
     fn location(&self, charge: ObjectId) -> String;
 
     /// Ends a code.
@@ -180,9 +187,10 @@ pub enum Destination {
 /// What the institution says of a transfer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PayoutAnswer {
-    /// It surely does not have it. In answer to an order, the id is closed: a later order of it is answered alike and carries nothing out.
+    /// It surely does not have the transfer. In answer to an order, the id is closed: a later order
+    /// of it has the same answer and carries nothing out.
     NotTaken,
-    /// It has it, and is at it.
+    /// It has the transfer and is carrying it out.
     Taken {
         /// Its own id of the transfer.
         transfer_id: String,
@@ -194,26 +202,28 @@ pub enum PayoutAnswer {
         /// The PIX end-to-end id.
         end_to_end_id: String,
     },
-    /// It had it, and could not carry it out: no money has moved.
+    /// It had the transfer and could not carry it out: no money has moved.
     Failed {
         /// Why, in its words.
         reason: String,
     },
-    /// It had carried it out, and the bank has sent all of the money back.
+    /// It had carried the transfer out, and the bank has sent all of the money back.
     Returned {
         /// Why, in its words.
         reason: String,
     },
 }
 
-/// The institution that sends money out. It must be idempotent on our id: a transfer that is ordered twice is carried out once, and one
-/// that has failed, or was not taken, is not carried out when it is ordered again. So an order that comes late, after the schedule has
-/// ordered the same transfer and booked what it was told, does no harm.
+/// The institution that sends money out. It must be idempotent on our id: a transfer that is
+/// ordered twice is carried out once, and one that has failed, or was not taken, is not carried out
+/// when it is ordered again. So a late order does no harm, after the schedule has ordered the same
+/// transfer and booked its answer.
 pub trait PayoutRail: Send + Sync + 'static {
     /// Orders a transfer. It may be ordered again after an answer that was lost.
     fn send(&self, order: SendPayout) -> Call<'_, PayoutAnswer>;
 
-    /// What became of a transfer that was ordered, at `now`. `NotTaken` counts only after [`PayoutRail::horizon`].
+    /// What became of a transfer that was ordered, at `now`. `NotTaken` counts only after
+    /// [`PayoutRail::horizon`].
     fn find(&self, order: SendPayout, now: Timestamp) -> Call<'_, PayoutAnswer>;
 
     /// How long after it was ordered a transfer may still turn up at the institution.
@@ -230,8 +240,8 @@ pub struct Rails {
     pub pix: Box<dyn PixRail>,
 }
 
-/// What every rail's adapter must do, as tests of its own run it: what was denied stays denied, and what was said is said again. It panics
-/// where a rail does not.
+/// Conformance checks for the tests of a rail's adapter: a denial stays a denial, and an answer is
+/// repeated. They panic where a rail does otherwise.
 pub mod conformance {
     use ledger::event::CardRefusal;
     use ledger::id::ObjectId;
@@ -240,7 +250,8 @@ pub mod conformance {
 
     use super::{CardAnswer, CardFate, CardRail, ChargeCard, PayoutAnswer, PayoutRail, SendPayout};
 
-    /// Checks an acquirer with the order of a charge of any id, and the same charge as it waits. The ids are new to the acquirer.
+    /// Checks an acquirer. `order` orders a charge under any id, `open` is the same charge as it
+    /// waits, and the ids are new to the acquirer.
     pub async fn card(
         rail: &dyn CardRail,
         order: impl Fn(ObjectId) -> ChargeCard,
@@ -264,7 +275,8 @@ pub mod conformance {
         }
     }
 
-    /// Checks an institution with a transfer that is new to it; gives what it said to the first order.
+    /// Checks an institution with a transfer that is new to it; gives its answer to the first
+    /// order.
     pub async fn payout(rail: &dyn PayoutRail, order: &SendPayout, now: Timestamp) -> PayoutAnswer {
         let first = rail.send(order.clone()).await.expect("the institution answers an order");
         let found = rail.find(order.clone(), now).await.expect("the institution says what became of a transfer");

@@ -263,7 +263,7 @@ async fn open_shop(engine: &Engine, available: i64) -> GroupNumber {
 }
 
 /// Asks for a cashout of 1000, which costs 100.
-async fn cash_out(engine: &Engine, group: GroupNumber, script: Script, number: u64) -> ObjectId {
+async fn cash_out(engine: &Arc<Engine>, group: GroupNumber, script: Script, number: u64) -> ObjectId {
     let destination = PixDestination { kind: PixKeyKind::Email, key: key(script), info: None };
     let transaction = engine.look_up_transaction(group, Some(u128::from(number).to_be_bytes())).unwrap();
     assert!(!transaction.is_used);
@@ -276,9 +276,8 @@ async fn cash_out(engine: &Engine, group: GroupNumber, script: Script, number: u
     ordered.id
 }
 
-fn records(engine: &Engine, id: ObjectId) -> Vec<Record> {
-    let about = engine.read_model().about(id).unwrap();
-    about.into_iter().map(|sequence| engine.record(sequence).unwrap()).collect()
+fn records(engine: &Arc<Engine>, id: ObjectId) -> Vec<Record> {
+    engine.history(id).unwrap().map(|record| record.unwrap().1).collect()
 }
 
 /// Available, and held.
@@ -347,10 +346,11 @@ async fn wherever_the_process_is_cut_off_a_cashout_has_the_outcome_that_the_inst
 
 /// True when the one cashout of the shop was processed, false when it failed; the institution knows
 /// it so too.
-fn only_outcome(engine: &Engine, book: &Book, case: &str) -> bool {
-    let (total, created) = engine.read_model().cashouts_page(LedgerId::Merchant(GROUP), 0..u64::MAX, 0, 2).unwrap();
-    assert_eq!(total, 1, "{case}: the intent is durable before the institution is called");
-    let Event::CashoutCreated { id, .. } = engine.record(created[0]).unwrap().events[0] else { panic!("{case}") };
+fn only_outcome(engine: &Arc<Engine>, book: &Book, case: &str) -> bool {
+    let mut listed = engine.cashouts(LedgerId::Merchant(GROUP), 0..u64::MAX, 0, 2).unwrap();
+    assert_eq!(listed.total, 1, "{case}: the intent is durable before the institution is called");
+    let (_, created) = listed.records.next().unwrap().unwrap();
+    let Event::CashoutCreated { id, .. } = created.events[0] else { panic!("{case}") };
     let events: Vec<Event> = records(engine, id).into_iter().flat_map(|record| record.events).collect();
     let is_carried_out = book.carried_out == [id];
     assert!(is_carried_out || book.carried_out.is_empty(), "{case}: {:?}", book.carried_out);

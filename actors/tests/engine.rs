@@ -52,7 +52,7 @@ async fn open_shop(engine: &Engine) -> (GroupNumber, ObjectId) {
     let profile =
         engine.keyring().seal_value(SealedFor::recipient(document), now, &RecipientProfile::default()).unwrap();
     record(engine, group, MerchantCommand::RegisterRecipient { random: 1, document, profile }).await;
-    let id = engine.read_model().merchant(group, |row| row.recipients[0].id).unwrap();
+    let id = engine.merchant(group, |row| row.recipients[0].id).unwrap();
     record(engine, group, MerchantCommand::ApproveRecipient { id }).await;
     (group, id)
 }

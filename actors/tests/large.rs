@@ -244,8 +244,7 @@ async fn a_charge_with_ten_thousand_splits() {
         });
         futures_util::future::join_all(register).await;
     }
-    let ids: Vec<ObjectId> =
-        engine.read_model().merchant(group, |row| row.recipients.iter().map(|one| one.id).collect()).unwrap();
+    let ids: Vec<ObjectId> = engine.merchant(group, |row| row.recipients.iter().map(|one| one.id).collect()).unwrap();
     for page in ids.chunks(500) {
         let approve =
             page.iter().map(|id| record(&engine, group, MerchantCommand::ApproveRecipient { id: *id }, 1_024));

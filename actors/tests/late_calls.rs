@@ -184,9 +184,8 @@ async fn advance(engine: &Engine, seconds: u64) {
 }
 
 /// What the journal says of a charge after its intent.
-fn outcomes(engine: &Engine, charge: ObjectId) -> Vec<Event> {
-    let about = engine.read_model().about(charge).unwrap();
-    about.into_iter().skip(1).flat_map(|sequence| engine.record(sequence).unwrap().events).collect()
+fn outcomes(engine: &Arc<Engine>, charge: ObjectId) -> Vec<Event> {
+    engine.history(charge).unwrap().skip(1).flat_map(|record| record.unwrap().1.events).collect()
 }
 
 fn is_refused(outcomes: &[Event]) -> bool {

@@ -53,7 +53,7 @@ pub(crate) fn measure(report: &mut Report) {
 
 /// Registers and approves as many recipients of a merchant.
 async fn register(engine: &Arc<Engine>, group: GroupNumber) -> Vec<ObjectId> {
-    let ids = || engine.read_model().merchant(group, |row| row.recipients.iter().map(|row| row.id).collect::<Vec<_>>());
+    let ids = || engine.merchant(group, |row| row.recipients.iter().map(|row| row.id).collect::<Vec<_>>());
     let before = ids().expect("a merchant").len();
     let now = engine.now();
     for first in (0..SPLITS).step_by(TOGETHER as usize) {

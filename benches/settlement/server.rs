@@ -65,7 +65,7 @@ impl Shopfront {
 
     /// How many Records its journal has.
     pub(crate) fn records(&self) -> u64 {
-        self.engine().read_model().published().0
+        self.engine().published().0
     }
 
     /// Requests for a card charge with a split for each recipient, one for each of these merchants.

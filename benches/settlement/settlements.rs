@@ -40,7 +40,7 @@ pub(crate) fn measure(plan: &Plan, report: &mut Report) {
         }
         let record_bytes = {
             let mut encoded = Vec::new();
-            engine.record(engine.read_model().published()).expect("the last Record").encode(&mut encoded);
+            engine.record(engine.published()).expect("the last Record").encode(&mut encoded);
             encoded.len()
         };
         schedule.abort();

@@ -58,7 +58,7 @@ impl Shop {
             let profile = engine.keyring().seal_value(SealedFor::recipient(document), now, &profile).expect("sealing");
             let command = MerchantCommand::RegisterRecipient { random: 7, document, profile };
             record(engine, group, command).await;
-            let newest = engine.read_model().merchant(group, |row| row.recipients.last().map(|row| row.id));
+            let newest = engine.merchant(group, |row| row.recipients.last().map(|row| row.id));
             let id = newest.flatten().expect("a registered recipient");
             record(engine, group, MerchantCommand::ApproveRecipient { id }).await;
             recipients.push(id);

@@ -94,14 +94,14 @@ impl<'a> Stage<'a> {
     /// Finds or opens the merchant, makes a key, and has the recipients registered and approved.
     async fn set(running: &'a Running, guide: &Guide) -> Result<Self, CallError> {
         let app = &running.app;
-        let records = app.engine.read_model().published().0;
+        let records = app.engine.published().0;
         let operations = Client::new(running.operations, guide.operator.reveal())?;
         let found = find_merchant(app);
         if records > 0 {
             say(&format!("This folder has books already: {} Records. They are continued.", count(records)));
         }
         let id = match found {
-            Some(group) => app.engine.read_model().merchant(group, |row| row.id.uuid().to_string()).unwrap_or_default(),
+            Some(group) => app.engine.merchant(group, |row| row.id.uuid().to_string()).unwrap_or_default(),
             None => {
                 let opened = operations.expect(Method::POST, "/ops/merchants", Some(&cast::merchant())).await?;
                 text(&opened, "id").to_owned()
@@ -163,7 +163,7 @@ impl<'a> Stage<'a> {
         let bar = terminal::bar("charging cards", "charges");
         bar.set_length(charges);
         let next = Arc::new(AtomicU64::new(0));
-        let records = self.running.app.engine.read_model().published().0;
+        let records = self.running.app.engine.published().0;
         let begun = Instant::now();
         let mut callers = JoinSet::new();
         for _ in 0..IN_FLIGHT.min(charges) {
@@ -176,7 +176,7 @@ impl<'a> Stage<'a> {
         }
         let took = begun.elapsed();
         bar.finish_and_clear();
-        let records = self.running.app.engine.read_model().published().0 - records;
+        let records = self.running.app.engine.published().0 - records;
         answers.report(took, records).iter().for_each(|line| say(line));
         Ok(())
     }
@@ -186,7 +186,7 @@ impl<'a> Stage<'a> {
         let balance = self.merchant.expect(Method::GET, "/api/balance", None).await?;
         let path = format!("/api/dashboard/sub-recipients/{}/splits?per_page={STATEMENT_LINES}", self.recipients[0]);
         let statement = self.merchant.expect(Method::GET, &path, None).await?;
-        let (through, rows) = self.running.app.engine.read_model().trial_balance();
+        let (through, rows) = self.running.app.engine.trial_balance();
         say("");
         say(&format!("Trial balance after Record {}, in reais", count(through.0)));
         say("");
@@ -211,14 +211,13 @@ fn introduce_cast(id: &str, recipients: &[String]) {
 
 /// The merchant of an earlier start, known by its document.
 fn find_merchant(app: &App) -> Option<GroupNumber> {
-    let read_model = app.engine.read_model();
     let is_ours = |group: &GroupNumber| {
-        let sealed = read_model.merchant(*group, |row| row.profiles.current().cloned()).flatten();
+        let sealed = app.engine.merchant(*group, |row| row.profiles.current().cloned()).flatten();
         let profile: Option<MerchantProfile> =
             sealed.and_then(|sealed| app.engine.keyring().open_value(SealedFor::merchant(*group), &sealed));
         profile.is_some_and(|profile| profile.document == cast::MERCHANT_DOCUMENT)
     };
-    read_model.groups().into_iter().filter(is_ours).min()
+    app.engine.groups().into_iter().filter(is_ours).min()
 }
 
 /// One caller: a charge after the other, until all are taken.

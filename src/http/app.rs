@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use actors::engine::{CommandContext, Engine, KeyLookup, Unavailable};
 use actors::journal::Permit;
-use actors::load::LoadError;
+use actors::records::LoadError;
 use actors::resident::Outcome;
 use actors::seal::stocked_random_bytes;
 use actors::store::StoreError;

@@ -103,9 +103,9 @@ pub async fn list_operations(State(app): State<Arc<App>>, caller: Caller, parts:
     let (page, filter) = (Page::read(&pairs, 20)?, Filter::read(&pairs, "type", &KINDS)?);
     app.engine.read_merchant(caller.group, |_, _| ()).await?;
     let merchant = caller.ledger();
-    let range = filter.range(&app, Listing::Operations(merchant))?;
+    let range = filter.range(&app, Listing::Statement(merchant))?;
     let (skip, count) = filter.to_read(page);
-    let (total, listed) = app.engine.read_model().operations_in(merchant, range, skip, count)?;
+    let (total, listed) = app.engine.read_model().statement_in(merchant, range, skip, count)?;
     filter.check("type", total)?;
     let mut items = Vec::with_capacity(listed.len());
     let mut read: Option<(Sequence, Record, Vec<StatementLine>)> = None;

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use actors::engine::{Outcome, PixEnded};
-use actors::load::may_wait;
 use actors::read_model::{ChargeFilter, ChargeStatus};
+use actors::records::may_wait;
 use actors::store::Sequence;
 use axum::extract::{FromRequestParts, State};
 use axum::http::request::Parts;

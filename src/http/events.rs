@@ -130,7 +130,7 @@ pub async fn list(
     caller: Caller,
     PageQuery { page, .. }: PageQuery,
 ) -> Result<Response, Problem> {
-    let total = app.engine.read_model().notices_count(caller.group, Sequence(u64::MAX))?;
+    let total = app.engine.read_model().webhook_event_count(caller.group, Sequence(u64::MAX))?;
     let last = total.saturating_sub(page.skip());
     let first = last.saturating_sub(page.per_page) + 1;
     let listed = app.engine.read_model().webhook_events(caller.group, first..last + 1)?;

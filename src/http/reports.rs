@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use actors::load::LoadError;
+use actors::records::LoadError;
 use actors::store::Sequence;
 use axum::body::Body;
 use axum::extract::State;

@@ -268,7 +268,7 @@ impl<'a> Reader<'a> {
         let mut passed = 0;
         while passed < skip && left.values().any(|left| left.is_positive()) {
             let count = usize::try_from(skip - passed).unwrap_or(usize::MAX).min(READ_AT_ONCE);
-            let (_, listed) = self.app.engine.read_model().splits_page(self.recipient, passed, count)?;
+            let (_, listed) = self.app.engine.read_model().splits_in(self.recipient, 0..u64::MAX, passed, count)?;
             if listed.is_empty() {
                 break;
             }

@@ -267,8 +267,8 @@ impl Deliverer {
     /// An endpoint where it left off.
     fn open(&self, (group, key): EndpointId, row: &WebhookRow) -> Result<Endpoint, Problem> {
         let read_model = self.app.engine.read_model();
-        let before = read_model.notices_count(group, Sequence(row.since))?;
-        let count = read_model.notices_count(group, Sequence(u64::MAX))?;
+        let before = read_model.webhook_event_count(group, Sequence(row.since))?;
+        let count = read_model.webhook_event_count(group, Sequence(u64::MAX))?;
         let kept = self.app.engine.outbox().progress(group, key).unwrap_or_else(|error| {
             tracing::error!(%error, "how far webhooks were delivered can't be read: they are delivered again");
             None

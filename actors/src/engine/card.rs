@@ -1,6 +1,6 @@
 //! Card charges (interface 2.1, 2.2). The intent is durable before the acquirer is called, and the
-//! acquirer's answer is a second Record. A silent acquirer leaves the charge pending; the schedule asks
-//! again by the charge's id.
+//! acquirer's answer is a second Record. A silent acquirer leaves the charge pending; the schedule
+//! asks again by the charge's id.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,14 +16,15 @@ use ledger::record::Record;
 use super::outcome::{CommandContext, terms_opened_by};
 use super::{Engine, RAIL_ANSWER_MAX, Unavailable};
 use crate::journal::Permit;
-use crate::load::may_wait;
 use crate::rails::{CardAnswer, CardFate, CardSecrets, CardToken, ChargeCard, ChargedCard, RailError};
+use crate::records::may_wait;
 use crate::resident::Outcome;
 
 /// How long the acquirer may take before the caller is answered `pending`.
 pub(super) const CARD_ANSWER_MAX: Duration = Duration::from_millis(1_500);
-/// How long after its id was made a charge may be taken to the acquirer, milliseconds: well before the
-/// reconciliation closes it. A charge that comes later was held up, and is left to the reconciliation.
+/// How long after its id was made a charge may be taken to the acquirer, milliseconds: well before
+/// the reconciliation closes it. A charge that comes later was held up, and is left to the
+/// reconciliation.
 const CALL_STARTS_WITHIN_MS: i64 = RECONCILE_AFTER_MS / 2;
 
 /// A card charge, as a merchant asks for it.
@@ -80,8 +81,8 @@ impl FirstAnswer {
 }
 
 impl Engine {
-    /// Charges a card: the intent, the acquirer, its answer. The outcome is the charge with the answer
-    /// that came first, be it to this call or to a reconciliation that was faster.
+    /// Charges a card: the intent, the acquirer, its answer. The outcome is the charge with the
+    /// answer that came first, be it to this call or to a reconciliation that was faster.
     pub async fn charge_card(
         &self,
         group: GroupNumber,
@@ -109,16 +110,16 @@ impl Engine {
         charged().map(Outcome::Recorded).ok_or_else(|| Unavailable::contradicting("a card charge"))
     }
 
-    /// The outcome of the card charge that a Record opened, as its request was answered; none while the
-    /// acquirer is being asked.
+    /// The outcome of the card charge that a Record opened, as its request was answered; none while
+    /// the acquirer is being asked.
     pub fn card_charged(&self, opened: &Record) -> Result<Option<CardCharged>, Unavailable> {
         let opened = terms_opened_by(opened).ok_or_else(|| Unavailable::contradicting("a card charge"))?;
         let (charge, terms) = (opened.0, opened.1.clone());
         Ok(self.first_answer(charge)?.map(|answer| CardCharged { charge, terms, answer }))
     }
 
-    /// Calls the acquirer for a charge whose intent is durable, and records its answer. A charge that
-    /// comes too late to be taken to the acquirer counts as unanswered.
+    /// Calls the acquirer for a charge whose intent is durable, and records its answer. A charge
+    /// that comes too late to be taken to the acquirer counts as unanswered.
     pub async fn ask_acquirer(
         &self,
         group: GroupNumber,
@@ -140,7 +141,8 @@ impl Engine {
         self.command(group, command, None, None, permit).await
     }
 
-    /// Has the acquirer keep a card. Gives the acquirer's token, sealed for the `card_token` of this id.
+    /// Has the acquirer keep a card. Gives the acquirer's token, sealed for the `card_token` of
+    /// this id.
     pub async fn tokenize(&self, id: ObjectId, card: CardSecrets) -> Result<Vec<u8>, Unavailable> {
         let token = tokio::time::timeout(RAIL_ANSWER_MAX, self.require_rails()?.card.tokenize(card)).await;
         let CardToken(token) = token.unwrap_or(Err(RailError::NoAnswer)).map_err(|_| Unavailable::OutcomeUnknown)?;

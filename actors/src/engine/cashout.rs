@@ -1,11 +1,10 @@
-//! Cashouts on their way out (interface 2.6, 3.2). The intent is durable before the institution is called,
-//! and its answer is a second Record. While no answer is known, the schedule asks again by our own id; an
-//! outcome is never guessed.
+//! Cashouts on their way out (interface 2.6, 3.2). The intent is durable before the institution is
+//! called, and its answer is a second Record. While no answer is known, the schedule asks again by
+//! our own id; an outcome is never guessed.
 //!
 //! A transfer is carried out once, however often it is ordered and whatever crashes in between: the
 //! institution is idempotent on the id, and a cashout that has ended takes no second outcome.
 
-use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,13 +16,12 @@ use ledger::money::Centavos;
 use ledger::personal::{PixDestination, SealedFor};
 use ledger::record::Record;
 use ledger::time::Timestamp;
-use parking_lot::Mutex;
-use tokio::sync::watch;
 
+use super::asked::Asked;
 use super::outcome::CommandContext;
 use super::{Engine, INSIDE_BYTES, RAIL_ANSWER_MAX, RECONCILED_AT_ONCE, TRY_AGAIN_AFTER_MS, Unavailable, read};
-use crate::load::{LoadError, may_wait};
 use crate::rails::{Destination, PayoutAnswer, RailError, SendPayout};
+use crate::records::{LoadError, may_wait};
 use crate::resident::{Envelope, Outcome, UniqueLookup};
 use crate::seal::stocked_random_bytes;
 
@@ -63,7 +61,8 @@ pub struct CashoutOrdered {
     pub transaction: [u8; 16],
     /// What the receiver gets: gross less fee, centavos.
     pub net: Centavos,
-    /// False when the institution surely did not take the transfer: the whole amount is available again.
+    /// False when the institution surely did not take the transfer: the whole amount is available
+    /// again.
     pub is_taken: bool,
 }
 
@@ -79,22 +78,6 @@ impl CashoutOrdered {
     }
 }
 
-/// Cashouts that wait, as this process remembers them. Nothing of it is needed after a restart.
-#[derive(Default)]
-pub(super) struct CashoutsUnderWay {
-    /// Cashouts that are being sent for the first time while their caller waits. The sender is dropped
-    /// when that is over.
-    first_tries: Mutex<HashMap<ObjectId, watch::Receiver<()>>>,
-    asked: Arc<Mutex<BTreeMap<ObjectId, Asked>>>,
-}
-
-/// When the institution was asked last about a cashout that still waits.
-struct Asked {
-    at: Timestamp,
-    /// False when the institution answered that it is carrying the transfer out.
-    is_unknown: bool,
-}
-
 /// What is known of a cashout after it was asked for.
 enum Found {
     Ended(CashoutOutcome),
@@ -102,42 +85,6 @@ enum Found {
     EndedBefore,
     UnderWay,
     Unknown,
-}
-
-/// Guard of the first try to send a cashout: the try is over when the guard is dropped.
-struct FirstTry<'a> {
-    id: ObjectId,
-    under_way: &'a CashoutsUnderWay,
-    _over_when_dropped: watch::Sender<()>,
-}
-
-impl Drop for FirstTry<'_> {
-    fn drop(&mut self) {
-        self.under_way.first_tries.lock().remove(&self.id);
-    }
-}
-
-impl CashoutsUnderWay {
-    fn first_try(&self, id: ObjectId) -> FirstTry<'_> {
-        let (sender, receiver) = watch::channel(());
-        self.first_tries.lock().insert(id, receiver);
-        FirstTry { id, under_way: self, _over_when_dropped: sender }
-    }
-
-    /// Waits while a cashout is being sent for the first time: the answer to that try belongs to its
-    /// request.
-    async fn first_try_over(&self, id: ObjectId) {
-        let first_try = self.first_tries.lock().get(&id).cloned();
-        if let Some(mut first_try) = first_try {
-            let _dropped = first_try.changed().await;
-        }
-    }
-
-    /// When the oldest cashout was created that the institution has not acknowledged.
-    pub(super) fn oldest_unknown(&self) -> Option<Timestamp> {
-        let asked = self.asked.lock();
-        asked.iter().filter(|(_, asked)| asked.is_unknown).map(|(id, _)| id.created_at()).min()
-    }
 }
 
 impl Engine {
@@ -165,9 +112,9 @@ impl Engine {
         Ok(TransactionLookup { id, is_used, key, looked_up_through })
     }
 
-    /// Holds the money of a cashout and orders the transfer. An institution that does not answer in time
-    /// is asked by the schedule. Only a cashout that failed here, before its request was answered, failed
-    /// as [`CashoutFailure::NotTaken`].
+    /// Holds the money of a cashout and orders the transfer. An institution that does not answer in
+    /// time is asked by the schedule. Only a cashout that failed here, before its request was
+    /// answered, failed as [`CashoutFailure::NotTaken`].
     pub async fn cash_out(
         &self,
         group: GroupNumber,
@@ -184,8 +131,8 @@ impl Engine {
         let _first_try = self.cashouts.first_try(id);
         let transaction = transaction.id;
         let command = MerchantCommand::CreateCashout { id, transaction, transaction_key, amount, destination: sealed };
-        let order = Envelope { command, key, unique, requester, permit: Arc::clone(&permit) };
-        let outcome = self.order(&self.merchants, LedgerId::Merchant(group), order).await?;
+        let envelope = Envelope { command, key, unique, requester, permit: Arc::clone(&permit) };
+        let outcome = self.send(&self.merchants, LedgerId::Merchant(group), envelope).await?;
         let mut ordered = match outcome.typed(CashoutOrdered::of)? {
             Outcome::Recorded(ordered) => ordered,
             refused => return Ok(refused),
@@ -202,11 +149,12 @@ impl Engine {
         Ok(Outcome::Recorded(ordered))
     }
 
-    /// The outcome of the cashout that a Record created, as its request was answered; none while it is
-    /// being sent for the first time.
+    /// The outcome of the cashout that a Record created, as its request was answered; none while it
+    /// is being sent for the first time.
     pub fn cashout_ordered(&self, created: &Record) -> Result<Option<CashoutOrdered>, Unavailable> {
         let mut ordered = CashoutOrdered::of(created).ok_or_else(|| Unavailable::contradicting("a cashout"))?;
-        // Asked before its Records are read: once the first try is over, they say what its caller was answered.
+        // Asked before its Records are read: once the first try is over, they say what its caller
+        // was answered.
         if self.cashouts.first_tries.lock().contains_key(&ordered.id) {
             return Ok(None);
         }
@@ -268,8 +216,8 @@ impl Engine {
         }
     }
 
-    /// What became of a cashout. One that the institution never had is ordered again, under the same id,
-    /// once the first order cannot turn up there any more.
+    /// What became of a cashout. One that the institution never had is ordered again, under the
+    /// same id, once the first order cannot turn up there any more.
     async fn find_cashout(&self, id: ObjectId, open: &OpenCashout, now: Timestamp) -> Result<Found, LoadError> {
         let Some(rails) = &self.rails else { return Ok(Found::Unknown) };
         let mut destination: Option<PixDestination> = None;
@@ -299,8 +247,8 @@ impl Engine {
     }
 }
 
-/// What an answer to an order or, past the horizon, to a question comes to. `failure` names the end of a
-/// transfer that the institution did not take.
+/// What an answer to an order or, past the horizon, to a question comes to. `failure` names the end
+/// of a transfer that the institution did not take.
 fn found(answer: Result<PayoutAnswer, RailError>, failure: CashoutFailure) -> Found {
     match answer {
         Ok(PayoutAnswer::Processed { transfer_id, end_to_end_id }) => {

@@ -1,8 +1,10 @@
-//! New ids, of which none is given twice: what is opened under an id that is in use would take the other's place.
+//! New ids, each given once: an object opened under an id that is in use would take the place of
+//! the other.
 //!
-//! An id holds the millisecond of its making and 42 random bits, which meet once a year at full speed. Ids of different milliseconds
-//! differ, the clock never goes back, and after a start ids are of later milliseconds than all that the journal has. So it is enough to
-//! remember the random bits of the current millisecond.
+//! An id holds the millisecond of its making and 42 random bits, which collide about once a year at
+//! full speed. Ids of different milliseconds differ, the clock never goes back, and after a start
+//! ids are of later milliseconds than the whole journal. So it is enough to remember the random
+//! bits of the current millisecond.
 
 use std::collections::HashSet;
 
@@ -24,13 +26,14 @@ struct Given {
 }
 
 impl NewIds {
-    /// Ids of later milliseconds than `before`, when the journal's last block was booked. A clock that stands there until wall time has
-    /// caught up gives ids of the next millisecond.
+    /// Ids of later milliseconds than `before`, when the journal's last block was booked. A clock
+    /// that stands there until wall time has caught up gives ids of the next millisecond.
     pub(super) fn after(before: Timestamp) -> Self {
         Self { given: Mutex::new(Given { at: before.plus_ms(1), random: HashSet::new() }) }
     }
 
-    /// An id of a group. `now` is the engine's clock, and `random` gives random bits until there are some that are new.
+    /// An id of a group. `now` is the engine's clock, and `random` gives random bits until there
+    /// are some that are new.
     pub(super) fn draw<E>(
         &self,
         ids: &IdKey,
@@ -39,7 +42,8 @@ impl NewIds {
         mut random: impl FnMut() -> Result<u64, E>,
     ) -> Result<ObjectId, E> {
         let mut given = self.given.lock();
-        // Within the lock: a time that was read before it might be that of a millisecond which is forgotten.
+        // Within the lock: a time that was read before it might be that of a millisecond which is
+        // forgotten.
         let now = now();
         if given.at < now {
             *given = Given { at: now, random: HashSet::new() };
@@ -63,7 +67,8 @@ mod tests {
     fn no_id_is_given_twice() {
         let first = Timestamp(1_790_000_000_000);
         let (new_ids, ids) = (NewIds::after(first), IdKey::new([3; 16]));
-        // What chance gives, again and again the same; bits above those of an id make no difference.
+        // What chance gives, again and again the same; bits above those of an id make no
+        // difference.
         let mut chance = [7, 7, 7 | 1 << 42, 8, 7, 8].into_iter();
         let mut draw = |now: Timestamp| {
             let drawn = new_ids.draw(&ids, GroupNumber(1), || now, || Ok::<_, Infallible>(chance.next().unwrap_or(9)));

@@ -17,18 +17,17 @@ use tokio::runtime::Handle;
 use tokio::sync::{Mutex as AsyncMutex, oneshot};
 use tokio::task::spawn_blocking;
 
-use super::cashout::CashoutsUnderWay;
+use super::asked::{CashoutsUnderWay, ReturnsAsked};
 use super::new_ids::NewIds;
-use super::withdrawal::ReturnsAsked;
 use super::{Engine, EngineOptions, INSIDE_BYTES, read};
-use crate::actor::Shared;
+use crate::actor::ActorContext;
 use crate::clock::Clock;
 use crate::directory::{Directory, Life, OnLife, Silence, Supervisor};
 use crate::journal::{Admission, Input, Journal, JournalParts};
-use crate::load::LoadError;
 use crate::load_shedding::LoadShedder;
 use crate::metrics::Metrics;
 use crate::read_model::ReadModel;
+use crate::records::LoadError;
 use crate::seal::{Keyring, SealError};
 use crate::snapshots;
 use crate::store::{Partition, Sequence, SledOptions, SledStore, Store, StoreError};
@@ -60,7 +59,7 @@ pub enum OpenError {
 
 /// What the store is read into before the first actor runs.
 struct Opened {
-    shared: Arc<Shared>,
+    shared: Arc<ActorContext>,
     keyring: Arc<Keyring>,
     journal_thread: JoinHandle<()>,
     /// When the journal's last block was booked.
@@ -68,8 +67,8 @@ struct Opened {
 }
 
 impl Engine {
-    /// Opens the data folder and reads the journal. `progress` receives how many Records of how many
-    /// have been read.
+    /// Opens the data folder and reads the journal. `progress` receives how many Records of how
+    /// many have been read.
     pub async fn open(
         data: &Path,
         store: &SledOptions,
@@ -77,7 +76,8 @@ impl Engine {
         progress: impl Fn(u64, u64) + Send + 'static,
     ) -> Result<Arc<Self>, OpenError> {
         let (data, store) = (data.to_owned(), store.clone());
-        // Opening may take seconds. Its thread also reads the read model, into the memory that opening has freed.
+        // Opening may take seconds. Its thread also reads the read model, into the memory that
+        // opening has freed.
         let opened = spawn_blocking(move || SledStore::open(&data, &store)).await;
         Self::open_store(Arc::new(opened.expect("opening does not panic")?), options, progress).await
     }
@@ -119,7 +119,8 @@ impl Engine {
         Ok(opened)
     }
 
-    /// Puts every actor to sleep, with its snapshot, and ends the journal after all that was queued.
+    /// Puts every actor to sleep, with its snapshot, and ends the journal after all that was
+    /// queued.
     pub async fn stop(&self) {
         let deadline = Instant::now() + SLEEP_MAX;
         while !(self.merchants.is_empty() && self.recipients.is_empty()) && Instant::now() < deadline {
@@ -140,8 +141,8 @@ impl Engine {
         }
     }
 
-    /// Wakes, one after the other, the actors whose snapshots this release cannot read. Each builds its
-    /// state from the journal and keeps it again, before a request has to wait for that.
+    /// Wakes, one after the other, the actors whose snapshots this release cannot read. Each builds
+    /// its state from the journal and keeps it again, before a request has to wait for that.
     pub async fn renew_snapshots(&self) {
         let store = Arc::clone(&self.shared.store);
         let last = GroupNumber(*self.next_group.lock());
@@ -197,7 +198,8 @@ async fn read_store(
     let last_booked_at = Timestamp(store.head(Partition(0))?.booked_at_ms.max(0));
     let clock = Arc::new(Clock::new(read_model.clock_offset_ms(), last_booked_at));
     if sandbox {
-        // A crash while the clock was being moved leaves Records ahead of its last recorded offset: it goes on from them.
+        // A crash while the clock was being moved leaves Records ahead of its last recorded offset:
+        // it goes on from them.
         clock.advance_to(last_booked_at);
     }
     let metrics = Arc::new(Metrics::default());
@@ -210,7 +212,7 @@ async fn read_store(
     };
     let (journal, journal_thread) = Journal::start(parts)?;
     let ids = keyring.id_key();
-    let shared = Arc::new(Shared { journal, store, read_model, clock, ids, metrics });
+    let shared = Arc::new(ActorContext { journal, store, read_model, clock, ids, metrics });
     Ok(Opened { shared, keyring, journal_thread, last_booked_at })
 }
 
@@ -234,8 +236,8 @@ async fn supervise(engine: Arc<OnceLock<Weak<Engine>>>) -> ActorRef<Silence> {
     supervisor
 }
 
-/// Refuses a store in which something was booked in the other mode, so that sandbox money never becomes
-/// live money. An empty store takes the mode that it is opened in.
+/// Refuses a store in which something was booked in the other mode, so that sandbox money never
+/// becomes live money. An empty store takes the mode that it is opened in.
 fn check_mode(store: &dyn Store, sandbox: bool) -> Result<(), OpenError> {
     const STAMP: &[u8] = b"stamp/mode";
     let asked = if sandbox { "sandbox" } else { "live" };

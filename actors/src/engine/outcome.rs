@@ -1,5 +1,5 @@
-//! What travels with a command, and what comes back: an outcome with a type, computed from the Record
-//! alone. The replay of a request computes the same outcome from the Record that is stored.
+//! What travels with a command, and what comes back: an outcome with a type, computed from the
+//! Record alone. The replay of a request computes the same outcome from the Record that is stored.
 
 use std::sync::Arc;
 

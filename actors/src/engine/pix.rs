@@ -1,5 +1,5 @@
-//! PIX charges (interface 2.3, 2.5): opened, paid, or ended before a payment. A payment that comes after
-//! the end goes back to the payer.
+//! PIX charges (interface 2.3, 2.5): opened, paid, or ended before a payment. A payment that comes
+//! after the end goes back to the payer.
 
 use std::sync::Arc;
 
@@ -14,8 +14,8 @@ use ledger::time::Timestamp;
 
 use super::outcome::{CommandContext, terms_opened_by};
 use super::{Engine, RAIL_ANSWER_MAX, Unavailable};
-use crate::load::may_wait;
 use crate::rails::{PixFate, RailError};
+use crate::records::may_wait;
 use crate::resident::Outcome;
 
 /// A PIX charge, as a merchant asks for it.
@@ -95,8 +95,8 @@ impl Engine {
         self.ask(group, command, context).await?.typed(PixOpened::of)
     }
 
-    /// Cancels a pending PIX charge. The institution is asked first: a payment that was faster is booked.
-    /// Only the Record of a cancellation carries the caller's key.
+    /// Cancels a pending PIX charge. The institution is asked first: a payment that was faster is
+    /// booked. Only the Record of a cancellation carries the caller's key.
     pub async fn cancel_pix(
         &self,
         group: GroupNumber,

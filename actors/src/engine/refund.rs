@@ -1,5 +1,6 @@
-//! Money that goes back to payers: approved refunds, accepted disputes, payments that came too late. The decision is durable before the
-//! rail is told; the rail is told under the decision's own id until it surely has it, and that is a Record of its own.
+//! Repayments: approved refunds, accepted disputes, and PIX payments that came too late. The
+//! decision is durable before the rail is called. The rail is asked, under the decision's own id,
+//! until it confirms; the confirmation is a Record of its own.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +19,8 @@ use crate::resident::{KeyLookup, Outcome};
 const REPAY_ANSWER_MAX: Duration = Duration::from_millis(1_500);
 
 impl Engine {
-    /// Sends a command that may decide to give money back, and, if it does, tells the rail.
+    /// Sends a command that may decide to give money back; if it does, orders the repayment from
+    /// the rail.
     pub async fn command_and_repay(
         &self,
         group: GroupNumber,
@@ -36,7 +38,7 @@ impl Engine {
         Ok(outcome)
     }
 
-    /// Tells the rails of payments that are to go back; gives how many of them they have.
+    /// Orders repayments from the rails; gives how many were confirmed.
     pub(super) async fn repay_all(&self, group: GroupNumber, repayments: &[(ObjectId, Repayment)]) -> usize {
         let told = repayments.iter().map(|(id, repayment)| async move {
             let permit = self.admission.take(INSIDE_BYTES).await;
@@ -45,7 +47,8 @@ impl Engine {
         join_all(told).await.into_iter().filter(|sent| *sent).count()
     }
 
-    /// Tells the rail of one payment that is to go back; true when that is settled. No answer changes nothing.
+    /// Orders one repayment from its rail. Gives true when it was confirmed; no answer changes
+    /// nothing.
     async fn repay(
         &self,
         group: GroupNumber,

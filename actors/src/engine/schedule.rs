@@ -1,5 +1,6 @@
-//! What falls due: pending money, drafts, unanswered charges, cashouts, subscriptions and withdrawals,
-//! looked for every second; and the sandbox clock, which makes the same things fall due in order.
+//! What falls due: pending money, drafts, unanswered charges, cashouts, subscriptions and
+//! withdrawals, looked for every second; and the sandbox clock, which makes the same things fall
+//! due in order.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,8 +22,8 @@ const DUE_AT_ONCE: usize = 64;
 const DRAFTS_AT_ONCE: usize = 256;
 
 impl Engine {
-    /// Looks every second for what is due, submits drafts, and puts idle actors to sleep. Runs until it
-    /// is dropped.
+    /// Looks every second for what is due, submits drafts, and puts idle actors to sleep. Runs
+    /// until it is dropped.
     pub async fn run_schedule(&self) {
         loop {
             tokio::time::sleep(Duration::from_secs(1)).await;
@@ -39,9 +40,9 @@ impl Engine {
         }
     }
 
-    /// Moves the sandbox clock forward. What falls due on the way happens one after the other, each at
-    /// its own time, before this returns. Gives the time that the move was recorded at; `idempotency`
-    /// binds the request to that Record.
+    /// Moves the sandbox clock forward. What falls due on the way happens one after the other, each
+    /// at its own time, before this returns. Gives the time that the move was recorded at;
+    /// `idempotency` binds the request to that Record.
     pub async fn advance_clock(
         &self,
         by: Duration,
@@ -106,7 +107,8 @@ impl Engine {
             LedgerId::Platform(_) | LedgerId::System => Ok((None, false)),
         };
         let next_due = match attended {
-            // A ledger with more that can be settled is next in line again; one whose rail is silent waits.
+            // A ledger with more that can be settled is next in line again; one whose rail is
+            // silent waits.
             Ok((next_due, has_more)) => {
                 let again = if has_more { now } else { now.plus_ms(TRY_AGAIN_AFTER_MS) };
                 next_due.map(|at| if at <= now { again } else { at })
@@ -116,9 +118,9 @@ impl Engine {
         self.shared.read_model.dues().lock().answered(ledger, next_due);
     }
 
-    /// Books what is due of a merchant, then asks the rails about its repayments, charges and cashouts,
-    /// and charges its subscriptions. Gives when it needs attention next, and whether more can be
-    /// settled now.
+    /// Books what is due of a merchant, then asks the rails about its repayments, charges and
+    /// cashouts, and charges its subscriptions. Gives when it needs attention next, and whether
+    /// more can be settled now.
     async fn attend_merchant(
         &self,
         group: GroupNumber,
@@ -144,8 +146,8 @@ impl Engine {
         Ok((next_due, has_more || may_have_more_cashouts || has_billed))
     }
 
-    /// Asks the rail of one charge, by our id, what became of it. Gives true when that is settled; no
-    /// answer changes nothing.
+    /// Asks the rail of one charge, by our id, what became of it. Gives true when that is settled;
+    /// no answer changes nothing.
     async fn reconcile(&self, group: GroupNumber, charge: ObjectId, open: &OpenCharge) -> bool {
         let found =
             if open.terms.method.is_card() { self.end_card(charge, open).await } else { self.end_pix(charge).await };

@@ -1,12 +1,13 @@
-//! Watch over the space on the disk. While it is short, admission is closed: nothing is written, and
-//! reads go on.
+//! Watch over the space on the disk. While it is short, admission is closed: nothing is written,
+//! and reads go on.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::Engine;
 
-/// How often the disk's space is looked at, milliseconds. In that time a disk takes less than the reserve.
+/// How often the disk's space is looked at, milliseconds. In that time a disk takes less than the
+/// reserve.
 const SPACE_SEEN_EVERY_MS: u64 = 100;
 
 impl Engine {
@@ -16,8 +17,8 @@ impl Engine {
         self.admission.is_closed()
     }
 
-    /// Looks at the space on the disk every second, so that senders who wait for it go on also when no
-    /// request comes. Runs until it is dropped.
+    /// Looks at the space on the disk every second, so that senders who wait for it go on also when
+    /// no request comes. Runs until it is dropped.
     pub async fn watch_space(&self) {
         loop {
             tokio::time::sleep(Duration::from_secs(1)).await;
@@ -35,8 +36,8 @@ impl Engine {
         }
     }
 
-    /// Closes admission while the free space, less what is under way, is below the reserve; opens it
-    /// again when there is more.
+    /// Closes admission while the free space, less what is under way, is below the reserve; opens
+    /// it again when there is more.
     pub(super) fn see_space(&self) {
         let free = match self.shared.store.free_bytes() {
             Ok(Some(free)) => free,

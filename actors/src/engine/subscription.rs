@@ -1,6 +1,6 @@
-//! The charges of subscriptions, made when they are due. The intent, which says what subscription and cycle a charge is for, is durable
-//! before the acquirer is called; an answer that is lost is asked for by the charge's own reconciliation, whose Record moves the
-//! subscription on.
+//! Charges of subscriptions, made when they are due. The intent names the subscription and the
+//! cycle, and is durable before the acquirer is called. When an answer is lost, the reconciliation
+//! of the charge asks for it, and its Record moves the subscription on.
 
 use futures_util::future::join_all;
 use ledger::fees::PaymentMethod;
@@ -11,8 +11,8 @@ use ledger::time::Timestamp;
 
 use super::outcome::terms_opened_by;
 use super::{Engine, INSIDE_BYTES, Unavailable, read};
-use crate::load::LoadError;
 use crate::rails::{CardToken, ChargeCard, ChargedCard};
+use crate::records::LoadError;
 use crate::resident::Outcome;
 use crate::seal::SealError;
 
@@ -22,7 +22,7 @@ const BILLED_AT_ONCE: usize = 64;
 /// A subscription that is to be charged.
 struct Due {
     id: ObjectId,
-    /// What the payer is told the charge is for.
+    /// The description of the charge: the plan's tag.
     tag: String,
 }
 
@@ -42,7 +42,8 @@ enum NotBilled {
 }
 
 impl Engine {
-    /// Charges a merchant's subscriptions that are due. Gives when the merchant needs attention next, and whether any charge was made.
+    /// Charges a merchant's subscriptions that are due. Gives when the merchant needs attention
+    /// next, and whether any charge was made.
     pub(super) async fn bill_due(&self, group: GroupNumber) -> Result<(Option<Timestamp>, bool), Unavailable> {
         let look = |books: &MerchantState, now: Timestamp| {
             let due = books.subscriptions_due(now).take(BILLED_AT_ONCE).map(|(id, subscription)| {

@@ -1,8 +1,8 @@
-//! Withdrawals on their way out (interface 3.5): the approval is durable before the institution is called. Whoever approves sends the
-//! money at once; what was not settled then, for whatever reason, is asked about by the schedule, by the withdrawal's own id, until the
-//! institution has said what became of it. Of a transfer that was paid it is asked, some days later, whether the bank returned it.
+//! Withdrawals on their way out (interface 3.5). The approval is durable before the institution is
+//! called, and the transfer is ordered at once. While its outcome is not known, the schedule asks
+//! by the withdrawal's own id. Some days after a transfer was paid, the schedule asks whether the
+//! bank returned it.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use ledger::id::{LedgerId, ObjectId};
@@ -11,7 +11,6 @@ use ledger::personal::{BankAccount, RecipientProfile, Sealed, SealedFor};
 use ledger::recipient::{OpenWithdrawal, RecipientCommand, RecipientState, Returnable, TransferOutcome};
 use ledger::record::Requester;
 use ledger::time::Timestamp;
-use parking_lot::Mutex;
 
 use super::card::CARD_ANSWER_MAX;
 use super::{Engine, INSIDE_BYTES, RAIL_ANSWER_MAX, TRY_AGAIN_AFTER_MS, Unavailable, read};
@@ -22,42 +21,14 @@ use crate::resident::{KeyLookup, Outcome};
 /// A silent institution is asked less and less often, but at least this often, milliseconds.
 const ASK_EVERY_MAX_MS: i64 = 60 * 60 * 1000;
 
-/// What the recipient is told when the institution surely does not have the transfer.
+/// Notes of a withdrawal whose transfer the institution surely does not have.
 const NOT_TAKEN: &str = "A instituição de pagamento não aceitou a transferência";
-/// What the recipient is told when there is no account to send to.
+/// Notes of a withdrawal without an account to send to.
 const NO_ACCOUNT: &str = "O recebedor não tem conta bancária";
 
-/// When this process asked the institution last whether a recipient's paid withdrawals came back. After a restart it asks again.
-#[derive(Default)]
-pub(super) struct ReturnsAsked(Mutex<HashMap<LedgerId, Vec<(ObjectId, Timestamp)>>>);
-
-impl ReturnsAsked {
-    /// Those that are to be asked about at `now`.
-    fn due(&self, recipient: LedgerId, returnable: &[Returnable], now: Timestamp) -> Vec<OpenWithdrawal> {
-        let asked = self.0.lock();
-        let asked = asked.get(&recipient).map(Vec::as_slice).unwrap_or_default();
-        let is_due = |one: &&Returnable| {
-            let last = asked.iter().find(|(id, _)| *id == one.withdrawal.id).map_or(one.paid_at, |(_, at)| *at);
-            one.until >= now && one.asked_at().any(|at| last < at && at <= now)
-        };
-        returnable.iter().filter(is_due).map(|one| one.withdrawal.clone()).collect()
-    }
-
-    /// Notes which were asked about at `now`; the others that may still come back keep their time.
-    fn note(&self, recipient: LedgerId, returnable: &[Returnable], answered: &[ObjectId], now: Timestamp) {
-        let mut asked = self.0.lock();
-        let mut times = asked.remove(&recipient).unwrap_or_default();
-        times.retain(|(id, _)| returnable.iter().any(|one| one.withdrawal.id == *id) && !answered.contains(id));
-        times.extend(answered.iter().map(|id| (*id, now)));
-        if !times.is_empty() {
-            asked.insert(recipient, times);
-        }
-    }
-}
-
 impl Engine {
-    /// Approves a pending withdrawal and sends its money. The outcome is that of the approval; the institution's answer, if it came in
-    /// time, is durable too.
+    /// Approves a pending withdrawal and orders its transfer. The outcome is that of the approval.
+    /// The institution's answer, if it came in time, is durable too.
     pub async fn approve_withdrawal(
         &self,
         recipient: LedgerId,
@@ -123,8 +94,8 @@ impl Engine {
         read(&self.recipients, recipient, |books: &RecipientState, _| books.next_due(), permit).await
     }
 
-    /// Asks, of those paid withdrawals whose time has come, whether they came back, and tells when the next one's time comes. An
-    /// institution that does not answer is asked again.
+    /// Asks, of those paid withdrawals whose time has come, whether they came back, and tells when
+    /// the next one's time comes. An institution that does not answer is asked again.
     async fn ask_about_returns(
         &self,
         rails: &Rails,
@@ -152,8 +123,8 @@ impl Engine {
         Ok(next.chain(is_unanswered.then(|| now.plus_ms(ASK_EVERY_MAX_MS))).min())
     }
 
-    /// What became of a transfer; none while that is not known. One that the institution does not have is sent again once it cannot
-    /// turn up any more.
+    /// What became of a transfer; none while that is not known. One that the institution does not
+    /// have is sent again once it cannot turn up any more.
     async fn ask_about(
         &self,
         rails: &Rails,
@@ -184,8 +155,9 @@ impl Engine {
         self.transfer(recipient, withdrawal.id, withdrawal.amount, withdrawal.destination.as_ref(), ordered_at)
     }
 
-    /// The order of a withdrawal's transfer to the account that was pinned when it was asked for; none when its data was erased. A
-    /// withdrawal that an older release was asked for goes to the account that is registered now.
+    /// The order of a withdrawal's transfer to the account that was pinned when it was asked for;
+    /// none when its data was erased. A withdrawal that an older release was asked for goes to the
+    /// account that is registered now.
     fn transfer(
         &self,
         recipient: LedgerId,

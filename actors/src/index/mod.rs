@@ -35,8 +35,8 @@ use ledger::record::Record;
 use ledger::time::Timestamp;
 use parking_lot::{Condvar, Mutex, ReentrantMutex, RwLock};
 
-use crate::load::LoadError;
 use crate::priority;
+use crate::records::LoadError;
 use crate::store::{Partition, Sequence, Store, StoreError};
 
 use key::{credit_of, occurrences, words_of};

@@ -26,7 +26,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::key::IndexKey;
 use super::page_cache::Files;
-use crate::load::may_wait;
+use crate::records::may_wait;
 use crate::store::StoreError;
 
 /// The format that this release writes and reads. Runs of earlier formats are written again: those of format 1 have neither a list of what

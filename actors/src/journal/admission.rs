@@ -1,17 +1,20 @@
-//! Admission in the journal. It is taken by the sender before a command is sent, and travels with it, so that handing a Record to the
-//! journal can never fail after state has changed. At the door, no room is a refusal at once; inside, senders wait.
+//! Admission control of the journal. A sender takes a permit before it sends a command, and the
+//! permit travels with the command. So handing a Record to the journal cannot fail after state has
+//! changed. Callers from outside are refused at once when there is no permit; the engine's own
+//! senders wait.
 //!
-//! While the disk is short of space the room is closed: nobody gets any, and what is read shows no more than what has been booked.
+//! While the disk is short of space, admission is closed: nothing is written, and reads show what
+//! has been booked so far.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
 use tokio::sync::Notify;
 
-/// Who asks for room.
+/// Who asks for a permit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sender {
-    /// A caller at the door: refused when the shared part is full.
+    /// A caller from outside: refused when the shared part is full.
     Door,
     /// The engine's own senders (what falls due, recovery): they also have a reserved part.
     Inside,
@@ -34,7 +37,7 @@ impl Default for AdmissionLimits {
     }
 }
 
-/// The journal's room.
+/// Permits of the journal: how many are taken, and whether any are given.
 #[derive(Debug)]
 pub struct Admission {
     limits: AdmissionLimits,
@@ -44,7 +47,7 @@ pub struct Admission {
     freed: Notify,
 }
 
-/// Admission that was taken. It is given back when the last clone of its `Arc` is dropped.
+/// Permission to send one command. It is given back when the last clone of its `Arc` is dropped.
 #[derive(Debug)]
 pub struct Permit {
     admission: Arc<Admission>,
@@ -60,13 +63,14 @@ impl Permit {
 }
 
 impl Admission {
-    /// An empty room.
+    /// Admission of which nothing is taken.
     pub fn new(limits: AdmissionLimits) -> Arc<Self> {
         let (commands, bytes) = (AtomicI64::new(0), AtomicI64::new(0));
         Arc::new(Self { limits, commands, bytes, is_closed: AtomicBool::new(false), freed: Notify::new() })
     }
 
-    /// Takes room for one command whose Records are about `bytes` long; none when there is none.
+    /// Takes a permit for one command whose Records are about `bytes` long; none when the limits
+    /// are reached.
     pub fn try_take(self: &Arc<Self>, sender: Sender, bytes: usize) -> Option<Arc<Permit>> {
         if self.is_closed() {
             return None;
@@ -74,7 +78,7 @@ impl Admission {
         self.try_enter(sender, bytes, true)
     }
 
-    /// Takes room for a read: one that may book what is due, unless the room is closed.
+    /// Takes a permit for a read. It may book what is due, unless admission is closed.
     pub fn try_read(self: &Arc<Self>, sender: Sender, bytes: usize) -> Option<Arc<Permit>> {
         let may_write = !self.is_closed();
         self.try_enter(sender, if may_write { bytes } else { 0 }, may_write)
@@ -95,7 +99,7 @@ impl Admission {
         Some(Arc::new(Permit { admission: Arc::clone(self), bytes, may_write }))
     }
 
-    /// Takes room for an inside sender, waiting until there is some.
+    /// Takes a permit for an inside sender; waits until there is one.
     pub async fn take(self: &Arc<Self>, bytes: usize) -> Arc<Permit> {
         loop {
             let freed = self.freed.notified();
@@ -106,7 +110,7 @@ impl Admission {
         }
     }
 
-    /// Closes the room, or opens it again. What is under way goes on.
+    /// Closes admission, or opens it again. What is under way goes on.
     pub fn set_closed(&self, is_closed: bool) {
         let was_closed = self.is_closed.swap(is_closed, Ordering::AcqRel);
         if was_closed && !is_closed {
@@ -114,7 +118,7 @@ impl Admission {
         }
     }
 
-    /// True while nobody gets room.
+    /// True while no permits for commands are given.
     pub fn is_closed(&self) -> bool {
         self.is_closed.load(Ordering::Acquire)
     }

@@ -1,14 +1,18 @@
-//! The journal's order of things, as one synchronous state machine without I/O: what waits, what is being written, who is told
-//! and who is answered, in which order. The writer thread is a shell around it, and so is the simulation.
+//! State machine of group commit, synchronous and without I/O: which Records form a block, and in
+//! which order deliveries, publication and replies follow. The journal's thread and the simulation
+//! are shells around it.
 //!
-//! Everything passes one queue. A block takes what waits, in order, up to a size. When the block is durable, its Records are
-//! delivered to the foreign owners that are awake, published, reported to their owners as durable, and only then do the other
-//! messages of the block take effect, in their order: replies leave, opens are answered, snapshots are written.
+//! All messages pass one queue. A block takes what waits, in order, up to a size. When the block is
+//! durable, its Records are delivered to the foreign owners that are awake, published, and reported
+//! to their owners as durable. Only then do the other messages of the block take effect, in their
+//! order: replies leave, opens are answered, snapshots are written.
 //!
-//! - Delivery comes before publication: who repeats a request and is answered from the index, by its key, reads its own write in
-//!   the recipients' balances as well.
-//! - A reply queued behind a Record leaves with that Record's block or a later one: nobody hears of a fact before it is durable.
-//! - An open is answered with a sequence S after everything up to S was published, and its inbox gets everything from S + 1.
+//! - Delivery comes before publication. A caller whose repeated request is answered from the index,
+//!   by its key, reads its own write in the recipients' balances too.
+//! - A reply queued behind a Record leaves with that Record's block or a later one. No caller
+//!   learns of a fact before it is durable.
+//! - An open is answered with a sequence S after everything up to S was published, and its inbox
+//!   gets everything from S + 1.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -31,11 +35,11 @@ pub struct Submission {
     pub record: Arc<Record>,
     /// Its encoding, made by its owner.
     pub bytes: Vec<u8>,
-    /// The room that was taken for it at the door; given back when it is durable.
+    /// The permit that its command took; given back when the Record is durable.
     pub permit: Arc<Permit>,
 }
 
-/// What is asked of the journal. `A` is a reply on its way out, `I` a handle to an actor's inbox.
+/// A message to the journal. `A` is a reply on its way out, `I` a handle to an actor's inbox.
 #[derive(Debug)]
 pub enum Input<A, I> {
     /// Make a Record durable.
@@ -124,7 +128,8 @@ struct Flight<A, I> {
     followers: Vec<Follower<A, I>>,
 }
 
-/// See the module.
+/// The state machine: its queue, the block that is being written, and the inboxes of actors that
+/// are awake.
 pub struct Machine<A, I> {
     head: Head,
     queue: VecDeque<Item<A, I>>,
@@ -153,8 +158,9 @@ impl<A, I: Clone> Machine<A, I> {
         }
     }
 
-    /// Hands out the next block, if none is under way and something waits. Followers without a Record before them need no block
-    /// and are let go at once. `now` is the time of booking; it never goes back.
+    /// Hands out the next block, if none is under way and something waits. Followers without a
+    /// Record before them need no block and are let go at once. `now` is the time of booking; it
+    /// never goes back.
     pub fn gather(&mut self, now: Timestamp, outputs: &mut Vec<Output<A, I>>) {
         if self.flight.is_some() || self.queue.is_empty() {
             return;
@@ -221,13 +227,14 @@ impl<A, I: Clone> Machine<A, I> {
         }
     }
 
-    /// The sequence after the last published one. A block in flight has numbers already, but is not published.
+    /// The sequence after the last published one. A block in flight has numbers already, but is not
+    /// published.
     fn published_next(&self) -> u64 {
         let in_flight = self.flight.as_ref().and_then(|flight| flight.records.first());
         in_flight.map_or(self.head.next.0, |(first, _)| first.0)
     }
 
-    /// One delivery per foreign owner that is awake, in the order in which each is first told.
+    /// One delivery for each foreign owner that is awake, in the order of its first Record.
     fn deliveries(&self, records: &[(Sequence, Arc<Record>)]) -> impl Iterator<Item = Output<A, I>> + use<A, I> {
         let mut places: IdMap<LedgerId, usize> = IdMap::default();
         let mut foreign: Vec<(I, Published)> = Vec::new();
@@ -250,7 +257,7 @@ impl<A, I: Clone> Machine<A, I> {
         foreign.into_iter().map(|(inbox, records)| Output::Deliver { inbox, records })
     }
 
-    /// One word per owner that is awake: its Records are durable.
+    /// One report for each owner that is awake: its Records are durable.
     fn durable(&self, records: &[(Sequence, Arc<Record>)]) -> Vec<Output<A, I>> {
         let mut told: IdSet<LedgerId> = IdSet::default();
         // The last Record of each is the newest.

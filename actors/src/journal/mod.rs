@@ -1,7 +1,9 @@
-//! The journal: what orders Records, makes them durable, and lets nobody hear of them before.
+//! The journal's thread: it orders Records, makes them durable in blocks (group commit), and lets
+//! no reply leave before its Records are durable.
 //!
-//! **Architecture Invariant:** one thread writes the store's journal, and this is it. If making a block durable fails, nothing of
-//! the block is acknowledged, nothing more is written, and the process ends: a failed flush is never tried again.
+//! **Architecture Invariant:** one thread writes the store's journal, and this is it. If making a
+//! block durable fails, nothing of the block is acknowledged, nothing more is written, and the
+//! process ends: a failed flush is never tried again.
 
 mod admission;
 mod machine;
@@ -16,10 +18,10 @@ use tokio::runtime::Handle;
 use tokio::sync::Notify;
 
 use crate::clock::Clock;
-use crate::load::LoadError;
 use crate::metrics::Metrics;
 use crate::priority;
 use crate::read_model::ReadModel;
+use crate::records::LoadError;
 use crate::snapshots;
 use crate::store::{Monitor, Partition, Sequence, Store, StoreError, WaitFor};
 
@@ -54,7 +56,8 @@ struct Failure {
     told: Notify,
 }
 
-/// Tells of the failure when the thread ends in any other way than it should, by a panic too.
+/// Guard that reports a failure when the thread ends in any other way than in good order, also by a
+/// panic.
 struct TellUnlessEnded(Arc<Failure>);
 
 impl TellUnlessEnded {
@@ -76,17 +79,18 @@ pub struct JournalParts {
     pub store: Arc<dyn Store>,
     /// The time of booking.
     pub clock: Arc<Clock>,
-    /// The readers' view.
+    /// What readers see; every durable block is folded into it.
     pub read_model: Arc<ReadModel>,
     /// What is measured.
     pub metrics: Arc<Metrics>,
-    /// Where the replies of a block are let go together: a caller that is woken from one of its own threads wakes at a lower cost.
+    /// Where the replies of a block are released together: a caller wakes at a lower cost when one
+    /// of the runtime's own threads wakes it.
     pub runtime: Handle,
 }
 
 impl Journal {
-    /// Starts the thread that continues the store's journal. It ends after all that was queued, once it is told to or the last handle is
-    /// dropped.
+    /// Starts the thread that continues the store's journal. After [`Journal::end`], or once the
+    /// last handle is dropped, it finishes what was queued and ends.
     pub fn start(parts: JournalParts) -> Result<(Self, thread::JoinHandle<()>), StoreError> {
         let machine = Machine::new(parts.store.head(Partition(0))?);
         let (sender, receiver) = mpsc::channel();
@@ -106,7 +110,8 @@ impl Journal {
         Ok((journal, thread))
     }
 
-    /// Hands a message over. After a failure it goes nowhere: its reply is never released, so its outcome is unknown to the caller.
+    /// Hands a message over. After a failure the message is dropped: its reply is never released,
+    /// so the caller does not know the outcome.
     pub fn send(&self, input: JournalInput) {
         let _gone_after_failure = self.sender.send(Some(input));
     }

@@ -1,4 +1,5 @@
-//! Pages of history: which Records a list shows, found in the index and named with all that a reader needs.
+//! Lists, as pages of Records that the index finds: charges, splits, statement lines, webhook
+//! events and others. An entry of a page names its Record and all else that a reader needs.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -15,7 +16,7 @@ use ledger::time::{Minute, Timestamp};
 
 use super::ReadModel;
 use crate::index::{ChargeList, IndexKey};
-use crate::load::{self, LoadError};
+use crate::records::{self, LoadError};
 use crate::store::Sequence;
 
 /// One split in a recipient's statement: where the charge's Record is, and which of its splits.
@@ -53,13 +54,14 @@ pub struct ChargeFilter {
     pub to: Option<Timestamp>,
 }
 
-/// A list whose items have a time of creation, which they are in the order of, but for milliseconds.
+/// A list that can be cut by the time of creation of its items. The items are in the order of that
+/// time, but for milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Listing {
     /// A recipient's splits, by the merchant's Records that made them.
     Splits(LedgerId),
     /// The lines of a merchant's account statement, by their Records.
-    Operations(LedgerId),
+    Statement(LedgerId),
     /// A merchant's cashouts, by the time in their ids.
     Cashouts(LedgerId),
     /// A merchant's refunds, by the time in their ids.
@@ -69,25 +71,27 @@ pub enum Listing {
 /// A Record by its ordinal: its sequence, and the places of some of its splits.
 type Made = (u64, (Sequence, Vec<u32>));
 
-/// One line of a merchant's account statement: where its Record is, and which of the Record's [`operations`] it is.
+/// One line of a merchant's account statement: where its Record is, and which of the Record's
+/// statement lines it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ListedStatementLine {
     /// The Record.
     pub sequence: Sequence,
     /// Position in the Record's statement_lines, from 0.
     pub index: u32,
-    /// What stands on the operation's account after it.
+    /// What stands on the account of the line after it.
     pub balance_after: Centavos,
 }
 
-/// One notice of a group: where its Record is, and which of the Record's [`ledger::webhook_events::notices`] it is.
+/// One webhook event of a group: where its Record is, and which of the Record's webhook events it
+/// is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ListedWebhookEvent {
     /// Its number among those of the group, from 1.
     pub number: u64,
     /// The Record.
     pub sequence: Sequence,
-    /// Position in the Record's notices, from 0.
+    /// Position in the Record's webhook events, from 0.
     pub index: usize,
 }
 
@@ -100,7 +104,8 @@ pub struct KeyFound {
     pub looked_up_through: u64,
 }
 
-/// Every list is of what was published when it was asked for; a charge that is opened meanwhile moves the pages of older ones.
+/// Every list shows what was published when it was asked for. A charge that is opened in between
+/// moves the pages of older ones.
 impl ReadModel {
     /// An idempotency key of an owner.
     pub fn find_key(&self, owner: LedgerId, key: Fingerprint) -> Result<KeyFound, LoadError> {
@@ -138,8 +143,8 @@ impl ReadModel {
         }
     }
 
-    /// How many cashouts a merchant has in a range (see [`ReadModel::range`]), and the Records that created those on the page that
-    /// begins `skip` from the newest.
+    /// How many cashouts a merchant has in a range (see [`ReadModel::range`]), and the Records that
+    /// created those on the page that begins `skip` from the newest.
     pub fn cashouts_page(
         &self,
         merchant: LedgerId,
@@ -160,7 +165,7 @@ impl ReadModel {
     ) -> Result<Range<u64>, LoadError> {
         let key = match list {
             Listing::Splits(recipient) => IndexKey::splits_listed(recipient),
-            Listing::Operations(merchant) => IndexKey::statement_lines(merchant),
+            Listing::Statement(merchant) => IndexKey::statement_lines(merchant),
             Listing::Cashouts(merchant) => IndexKey::cashouts(merchant),
             Listing::Refunds(merchant) => IndexKey::refunds(merchant),
         };
@@ -189,8 +194,9 @@ impl ReadModel {
         self.index.since(IndexKey::object(id), id.created_at())
     }
 
-    /// The Records that make a ledger's state: its own from `own`, those of others that change it from `foreign`, in order, each of
-    /// those with its credit if it is only that.
+    /// The Records that make a ledger's state, in order: its own from `own`, and those of others
+    /// that change it from `foreign`. A foreign Record that is no more than a credit comes with
+    /// that credit.
     pub fn concerning(
         &self,
         ledger: LedgerId,
@@ -204,13 +210,15 @@ impl ReadModel {
         Ok(concerning)
     }
 
-    /// How many Records have an entry of a ledger, and the page of them that begins `skip` from the newest.
+    /// How many Records have an entry of a ledger, and the page of them that begins `skip` from the
+    /// newest.
     pub fn entries_page(&self, ledger: LedgerId, skip: u64, count: usize) -> Result<(u64, Vec<Sequence>), LoadError> {
         let (total, listed) = self.index.page(&[IndexKey::entries(ledger)], &[], 0..u64::MAX, skip, count)?;
         Ok((total, listed.into_iter().map(|listed| Sequence(listed.number)).collect()))
     }
 
-    /// How many Records operators asked for, of all groups or of one, and the page of them that begins `skip` from the newest.
+    /// How many Records operators asked for, of all groups or of one, and the page of them that
+    /// begins `skip` from the newest.
     pub fn audit_page(
         &self,
         group: Option<GroupNumber>,
@@ -231,17 +239,8 @@ impl ReadModel {
         self.index.sequences(IndexKey::entries(ledger), after.0 + 1..through.0 + 1)
     }
 
-    /// How many splits a recipient's statement has, and the page of them that begins `skip` from the newest.
-    pub fn splits_page(
-        &self,
-        recipient: LedgerId,
-        skip: u64,
-        count: usize,
-    ) -> Result<(u64, Vec<ListedSplit>), LoadError> {
-        self.splits_in(recipient, 0..u64::MAX, skip, count)
-    }
-
-    /// The same of the splits in a range (see [`ReadModel::range`]).
+    /// How many splits a recipient's statement has in a range (see [`ReadModel::range`]), and the
+    /// page of them that begins `skip` from the newest.
     pub fn splits_in(
         &self,
         recipient: LedgerId,
@@ -265,8 +264,9 @@ impl ReadModel {
         Ok((total, page))
     }
 
-    /// The next splits of a recipient's statement, newest first, that the merchant's Records of ordinals below `before` made: about
-    /// `count`, and where to go on; none at the end. What is added or taken off meanwhile does not shift them.
+    /// The next splits of a recipient's statement, newest first, that the merchant's Records of
+    /// ordinals below `before` made: about `count`, and where to go on; none at the end. What is
+    /// added or taken off meanwhile does not shift them.
     pub fn splits_before(
         &self,
         recipient: LedgerId,
@@ -285,7 +285,8 @@ impl ReadModel {
         Ok((splits, ordinals.last().copied()))
     }
 
-    /// Of these of the merchant's Records, by ordinal: the sequence, and the places of a recipient's splits in the charge.
+    /// Of these of the merchant's Records, by ordinal: the sequence, and the places of a
+    /// recipient's splits in the charge.
     fn splits_made(
         &self,
         group: GroupNumber,
@@ -307,8 +308,8 @@ impl ReadModel {
         Ok(made)
     }
 
-    /// How many withdrawals a recipient asked for by Records before `before`, and the Records of a page of them that begins `skip` from
-    /// the newest.
+    /// How many withdrawals a recipient asked for by Records before `before`, and the Records of a
+    /// page of them that begins `skip` from the newest.
     pub fn withdrawals_page(
         &self,
         recipient: LedgerId,
@@ -320,8 +321,8 @@ impl ReadModel {
         Ok((total, listed.into_iter().map(|listed| Sequence(listed.number)).collect()))
     }
 
-    /// How many charges of a merchant meet the filter, and the Records that opened those on the page that begins `skip` from the
-    /// newest.
+    /// How many charges of a merchant meet the filter, and the Records that opened those on the
+    /// page that begins `skip` from the newest.
     pub fn charges_page(
         &self,
         group: GroupNumber,
@@ -367,18 +368,9 @@ impl ReadModel {
         Ok((total, self.index.own(merchant, &ordinals)?))
     }
 
-    /// How many lines a merchant's account statement has, and the page of them that begins `skip` from the newest.
-    pub fn operations_page(
-        &self,
-        merchant: LedgerId,
-        skip: u64,
-        count: usize,
-    ) -> Result<(u64, Vec<ListedStatementLine>), LoadError> {
-        self.operations_in(merchant, 0..u64::MAX, skip, count)
-    }
-
-    /// The same of the lines in a range (see [`ReadModel::range`]).
-    pub fn operations_in(
+    /// How many lines a merchant's account statement has in a range (see [`ReadModel::range`]), and
+    /// the page of them that begins `skip` from the newest.
+    pub fn statement_in(
         &self,
         merchant: LedgerId,
         range: Range<u64>,
@@ -407,7 +399,8 @@ impl ReadModel {
         Ok((total, page))
     }
 
-    /// How many refunds a merchant asked for in a range (see [`ReadModel::range`]), and the newest of these Records, newest first.
+    /// How many refunds a merchant asked for in a range (see [`ReadModel::range`]), and the newest
+    /// of these Records, newest first.
     pub fn newest_refunds(
         &self,
         merchant: LedgerId,
@@ -418,8 +411,8 @@ impl ReadModel {
         Ok((total, listed.into_iter().map(|listed| Sequence(listed.number)).collect()))
     }
 
-    /// How many disputes of a merchant's charges there are, and the Records that opened those on the page that begins `skip` from the
-    /// newest.
+    /// How many disputes of a merchant's charges there are, and the Records that opened those on
+    /// the page that begins `skip` from the newest.
     pub fn disputes_page(
         &self,
         merchant: LedgerId,
@@ -430,12 +423,13 @@ impl ReadModel {
         Ok((total, listed.into_iter().map(|listed| Sequence(listed.number)).collect()))
     }
 
-    /// How many notices a group has in the Records before `end`.
-    pub fn notices_count(&self, group: GroupNumber, end: Sequence) -> Result<u64, LoadError> {
+    /// How many webhook events a group has in the Records before `end`.
+    pub fn webhook_event_count(&self, group: GroupNumber, end: Sequence) -> Result<u64, LoadError> {
         Ok(self.index.page(&[IndexKey::webhook_events(group)], &[], 0..end.0, 0, 0)?.0)
     }
 
-    /// The notices of a group with these numbers, in order; those that there are not yet are left out.
+    /// The webhook events of a group with these numbers, in order. Numbers that are not taken yet
+    /// are left out.
     pub fn webhook_events(
         &self,
         group: GroupNumber,
@@ -448,15 +442,15 @@ impl ReadModel {
             let index = match listed.last() {
                 Some(before) if before.sequence == sequence => before.index + 1,
                 Some(_) => 0,
-                None => (number - 1 - self.notices_count(group, sequence)?) as usize,
+                None => (number - 1 - self.webhook_event_count(group, sequence)?) as usize,
             };
             listed.push(ListedWebhookEvent { number, sequence, index });
         }
         Ok(listed)
     }
 
-    /// How many card splits of a recipient fell due in a minute, as the Records before `end` say: those captured so long before,
-    /// less what was anticipated.
+    /// How many card splits of a recipient fell due in a minute, as the Records before `end` say:
+    /// those captured so long before, less what was anticipated.
     pub fn splits_fallen_due(&self, recipient: LedgerId, minute: Minute, end: Sequence) -> Result<u64, LoadError> {
         let LedgerId::Recipient(group, number) = recipient else { return Ok(0) };
         let (list, merchant) = (IndexKey::splits_listed(recipient), LedgerId::Merchant(group));
@@ -508,8 +502,8 @@ impl ReadModel {
         Ok(found)
     }
 
-    /// The number of the first item of a list that was created at `time` or later; past the last one when there is none. The items are
-    /// in the order of their creation, but for milliseconds.
+    /// The number of the first item of a list that was created at `time` or later; past the last
+    /// one when there is none. The items are in the order of their creation, but for milliseconds.
     fn first_since(
         &self,
         list: &[IndexKey],
@@ -536,6 +530,6 @@ impl ReadModel {
     }
 
     pub(super) fn record(&self, sequence: Sequence) -> Result<Record, LoadError> {
-        load::record(&*self.store, sequence)
+        records::record(&*self.store, sequence)
     }
 }

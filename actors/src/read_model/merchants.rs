@@ -1,5 +1,6 @@
-//! Every merchant, in little memory: of a million, most are asked for by nobody. One that rests is packed into a string of bytes; it is
-//! unpacked when it is asked for, and packed again when nobody asked for a while. The bytes never leave the process.
+//! Table of all merchants in little memory: of a million, most are rarely asked for. A merchant at
+//! rest is packed into a string of bytes. It is unpacked when it is asked for, and packed again
+//! after a while without a request. The bytes never leave the process.
 
 use std::borrow::Cow;
 use std::sync::OnceLock;
@@ -7,14 +8,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use ledger::id::GroupNumber;
 
-use super::accounts::MerchantRow;
+use super::rows::MerchantRow;
 
-/// A merchant with more recipients stays unpacked: whoever asks for it would wait too long.
+/// A merchant with more recipients stays unpacked: to unpack it would take too long.
 const RECIPIENTS_PACKED_MAX: usize = 32;
-/// All have had their turn after so many parts.
+/// After this many calls of [`Merchants::rest`], all merchants were looked at.
 const PARTS: usize = 64;
 
-/// See the module. Groups are counted without gaps, so that the number of a group is its place.
+/// The merchants. Groups are counted without gaps, so that the number of a group is its place.
 #[derive(Default)]
 pub(super) struct Merchants {
     slots: Vec<Slot>,
@@ -51,7 +52,8 @@ impl Merchants {
         Some(&unpacked.row)
     }
 
-    /// A merchant for whoever goes through many, or asks for one that may be made up: it is unpacked for this once.
+    /// A merchant, unpacked for this once: for a caller that goes through many, or asks for a group
+    /// that may not exist.
     pub(super) fn glance(&self, group: GroupNumber) -> Option<Cow<'_, MerchantRow>> {
         let slot = self.slots.get(place(group))?;
         match slot.unpacked.get() {
@@ -93,8 +95,8 @@ impl Merchants {
         self.slots.len().div_ceil(PARTS)
     }
 
-    /// Looks at the next ones, up to so many, and packs those whom nobody asked for since the last look, up to so many. Gives how many
-    /// were looked at.
+    /// Looks at the next `most` merchants and packs up to `packed_max` of those that were not asked
+    /// for since the last look. Gives how many were looked at.
     pub(super) fn rest(&mut self, most: usize, packed_max: usize) -> usize {
         let (begin, end) = (self.next.min(self.slots.len()), self.slots.len().min(self.next + most));
         let (mut seen, mut packed) = (0, 0);

@@ -1,14 +1,18 @@
-//! The readers' view of the durable journal: it folds every block before the block's replies leave, so that whoever was answered
-//! finds what it was told. It decides nothing, and everything in it can be built again from the journal.
+//! Read model of the durable journal. It folds every block before the block's replies leave, so
+//! that a caller finds what its reply said. It decides nothing, and all of it can be built again
+//! from the journal.
 //!
-//! What grows with accounts (merchants, recipients, balances, dues) is in memory, merchants packed while nobody asks for them
-//! (`merchants.rs`), and is kept in pages so that a start reads the journal's tail only (`pages.rs`). What grows with history is in the
+//! What grows with merchants and recipients (rows, balances, due times) is in memory. Merchants
+//! that are not asked for are packed (`merchants.rs`), and pages on the disk keep all of it, so
+//! that a start reads only the end of the journal (`pages.rs`). What grows with history is in the
 //! index ([`crate::index`]) and read a page at a time (`listings.rs`).
 
-mod accounts;
 mod listings;
 mod merchants;
+mod page_id;
 mod pages;
+mod registry;
+mod rows;
 mod subscriptions;
 mod waiting;
 
@@ -25,29 +29,29 @@ use parking_lot::{Mutex, RwLock};
 
 use crate::dues::Dues;
 use crate::index::{self, Index, IndexOptions};
-use crate::load::LoadError;
 use crate::outbox::OutboxSignal;
+use crate::records::LoadError;
 use crate::seal::Keyring;
 use crate::store::{Partition, Sequence, Store};
 
-use accounts::{Accounts, is_about_accounts};
-use pages::PageId;
+use page_id::PageId;
+use registry::{Registry, concerns_registry};
 
-pub use accounts::{ApiKeyRow, MerchantRow, RecipientRow, Versions, WebhookRow};
 pub use listings::{
     ChargeFilter, ChargeStatus, KeyFound, ListedSplit, ListedStatementLine, ListedWebhookEvent, Listing,
 };
 pub use pages::{KeptPage, kept};
+pub use rows::{ApiKeyRow, MerchantRow, RecipientRow, Versions, WebhookRow};
 pub use subscriptions::{CardRow, SubscriptionRow};
-pub use waiting::{Waiting, WaitingItem};
+pub use waiting::{WaitingItem, WaitingKind};
 
-/// How many merchants are looked at, and packed, before others may ask for one.
+/// How many merchants are looked at, and packed, before readers get the lock.
 const RESTING_AT_ONCE: usize = 256;
 const PACKED_AT_ONCE: usize = 8;
-/// Of a block, so many Records are folded before those who read may go on.
+/// How many Records of a block are folded before readers get the locks.
 const RECORDS_AT_ONCE: usize = 64;
 
-/// See the module.
+/// The read model: rows, balances and due times in memory, and the index.
 pub struct ReadModel {
     store: Arc<dyn Store>,
     keyring: Arc<Keyring>,
@@ -58,9 +62,9 @@ pub struct ReadModel {
     folding: Mutex<Folding>,
     /// Held while pages are kept.
     keeping: Mutex<()>,
-    accounts: RwLock<Accounts>,
-    books: RwLock<Books>,
-    /// Apart from the books, since every request with a key asks for one.
+    registry: RwLock<Registry>,
+    books: RwLock<BalanceTable>,
+    /// Apart from the balances, since every request with a key asks for one.
     ordinals: RwLock<Ordinals>,
     dues: Mutex<Dues>,
     outbox: OutboxSignal,
@@ -74,7 +78,8 @@ pub struct ReadModel {
 struct Folding {
     changed: IdSet<PageId>,
     kept_through: u64,
-    /// While the journal's tail is read again: what each page has beyond what all have.
+    /// While the end of the journal is read again: through which Record each page is, beyond what
+    /// all have.
     loaded: IdMap<PageId, u64>,
 }
 
@@ -88,7 +93,7 @@ impl Folding {
 
 /// Every account of every ledger, at one cut.
 #[derive(Default)]
-struct Books {
+struct BalanceTable {
     through: Option<Sequence>,
     ledgers: IdMap<LedgerId, Balances>,
     /// How many accounts all ledgers have.
@@ -101,7 +106,7 @@ struct Books {
     unbalanced: IdMap<LedgerId, i128>,
 }
 
-impl Books {
+impl BalanceTable {
     fn post(&mut self, entry: &Entry) {
         let moved = entry.postings().iter().map(|posting| {
             let mut moved = Balance::default();
@@ -145,15 +150,15 @@ fn at_place<T: Clone + Default>(all: &mut Vec<T>, place: usize) -> &mut T {
     &mut all[place]
 }
 
-/// So many ledgers of a trial balance are passed over before publishing may go on.
+/// How many ledgers of a trial balance are passed over before publishing gets the lock.
 const LEDGERS_AT_ONCE: u32 = 256;
 
-fn last_recipient(books: &Books, group: u32) -> u32 {
+fn last_recipient(books: &BalanceTable, group: u32) -> u32 {
     books.recipients.get(group as usize).copied().unwrap_or_default()
 }
 
 /// The ledgers of a group that have accounts, in order.
-fn ledgers_of(books: &Books, group: u32) -> impl Iterator<Item = (LedgerId, &Balances)> {
+fn ledgers_of(books: &BalanceTable, group: u32) -> impl Iterator<Item = (LedgerId, &Balances)> {
     let recipients = 1..=last_recipient(books, group);
     let group = GroupNumber(group);
     let recipients = recipients.map(move |number| LedgerId::Recipient(group, RecipientNumber(number)));
@@ -201,8 +206,8 @@ impl Ordinals {
 }
 
 impl ReadModel {
-    /// The view of a store: its pages, and the journal's tail after them. `fold_name` prepares names for search; `progress` is told
-    /// how many Records of how many were read again.
+    /// Opens the read model of a store: its pages, and the Records after them. `fold_name` prepares
+    /// names for search; `progress` receives how many Records of how many were read again.
     pub fn open(
         store: Arc<dyn Store>,
         keyring: Arc<Keyring>,
@@ -218,7 +223,7 @@ impl ReadModel {
             fold_name,
             folding: Mutex::default(),
             keeping: Mutex::default(),
-            accounts: RwLock::default(),
+            registry: RwLock::default(),
             books: RwLock::default(),
             ordinals: RwLock::default(),
             dues: Mutex::default(),
@@ -231,8 +236,8 @@ impl ReadModel {
         Ok(read_model)
     }
 
-    /// Folds the Records that became durable, in order. A large block is folded in parts, between which readers have their turn; their
-    /// replies wait until all of it is.
+    /// Folds the Records that became durable, in order. A large block is folded in parts, and
+    /// readers get the locks between them; its replies wait until all of it is folded.
     pub fn publish(&self, records: &[(Sequence, Arc<Record>)]) -> Result<(), LoadError> {
         let mut folding = self.folding.lock();
         for part in records.chunks(RECORDS_AT_ONCE) {
@@ -245,10 +250,10 @@ impl ReadModel {
             })?;
             self.fold(&mut folding, part);
         }
-        let accounts = self.accounts.read();
+        let registry = self.registry.read();
         let is_live = |(_, key): &(ObjectId, ApiKeyRow)| !key.revoked && key.webhook.url.is_some();
         self.outbox.note(records, |group| {
-            accounts.merchants.glance(group).is_some_and(|merchant| merchant.keys.iter().any(is_live))
+            registry.merchants.glance(group).is_some_and(|merchant| merchant.keys.iter().any(is_live))
         });
         Ok(())
     }
@@ -257,7 +262,7 @@ impl ReadModel {
         for (_, record) in records {
             folding.changed.extend(PageId::of(record.owner));
             folding.changed.extend(record.entries.iter().filter_map(|entry| PageId::of(entry.ledger())));
-            folding.changed.extend(pages::registered(record));
+            folding.changed.extend(page_id::registered(record));
         }
         {
             let mut books = self.books.write();
@@ -274,10 +279,10 @@ impl ReadModel {
             of_others.for_each(|(_, record)| ordinals.set(record.owner, record.ordinal));
         }
         for (sequence, record) in records {
-            for event in record.events.iter().filter(|event| is_about_accounts(event)) {
-                let about = pages::registered_by(record, event).unwrap_or(record.owner);
+            for event in record.events.iter().filter(|event| concerns_registry(event)) {
+                let about = page_id::registered_by(record, event).unwrap_or(record.owner);
                 if folding.is_new(about, *sequence) {
-                    self.accounts.write().count(event, about, record, *sequence);
+                    self.registry.write().count(event, about, record, *sequence);
                 }
             }
         }
@@ -299,7 +304,7 @@ impl ReadModel {
         }
     }
 
-    /// Reads the journal's tail: what the pages and the index do not have yet.
+    /// Reads the end of the journal: what the pages and the index do not have yet.
     fn catch_up(&self, progress: impl Fn(u64, u64)) -> Result<(), LoadError> {
         let mut folding = self.folding.lock();
         let total = self.store.head(Partition(0))?.next.0 - 1;
@@ -315,15 +320,16 @@ impl ReadModel {
             let first_unsealed = records.partition_point(|(sequence, _)| *sequence <= sealed);
             let unsealed = &records[first_unsealed..];
             let before = |group| {
-                // The balances in memory may be ahead of this Record: the index has those before it.
+                // The balances in memory may be ahead of this Record: the index has those before
+                // it.
                 Ok(self.index.balances_before(group, &[unsealed[0].0])?[0])
             };
             self.index.count(unsealed, before)?;
             let first_unkept = records.partition_point(|(sequence, _)| sequence.0 <= folding.kept_through);
             self.fold(&mut folding, &records[first_unkept..]);
-            let mut accounts = self.accounts.write();
+            let mut registry = self.registry.write();
             let groups = records[first_unkept..].iter().filter_map(|(_, record)| record.owner.group());
-            groups.for_each(|group| accounts.merchants.pack(group));
+            groups.for_each(|group| registry.merchants.pack(group));
             progress(block.next().0 - 1, total);
         }
         folding.loaded = IdMap::default();
@@ -332,7 +338,8 @@ impl ReadModel {
         Ok(())
     }
 
-    /// Waits until the index has written what is full, so that a test finds the same files every time.
+    /// Waits until the index has written what is full, so that a test finds the same files every
+    /// time.
     pub fn settle(&self) {
         self.index.settle();
     }
@@ -344,55 +351,56 @@ impl ReadModel {
 
     /// Looks at a merchant.
     pub fn merchant<T>(&self, group: GroupNumber, look: impl FnOnce(&MerchantRow) -> T) -> Option<T> {
-        self.accounts.read().merchants.get(group).map(look)
+        self.registry.read().merchants.get(group).map(look)
     }
 
     /// The groups, in order.
     pub fn groups(&self) -> Vec<GroupNumber> {
-        self.accounts.read().merchants.groups().collect()
+        self.registry.read().merchants.groups().collect()
     }
 
-    /// Packs some of the merchants whom nobody asked for since about a minute, if it is called every second.
+    /// Packs some of the merchants that were not asked for since about a minute; to be called every
+    /// second.
     pub fn rest(&self) {
-        let mut left = self.accounts.read().merchants.part();
+        let mut left = self.registry.read().merchants.part();
         while left > 0 {
-            let seen = self.accounts.write().merchants.rest(left.min(RESTING_AT_ONCE), PACKED_AT_ONCE);
+            let seen = self.registry.write().merchants.rest(left.min(RESTING_AT_ONCE), PACKED_AT_ONCE);
             left = left.saturating_sub(seen.max(1));
         }
     }
 
     /// An API key by its id.
     pub fn api_key(&self, id: ObjectId) -> Option<ApiKeyRow> {
-        let (group, accounts) = (self.ids.group(id), self.accounts.read());
+        let (group, registry) = (self.ids.group(id), self.registry.read());
         // An id that is made up names some group too.
-        let found = accounts.merchants.glance(group)?.key(id).cloned()?;
-        let _stays_unpacked = accounts.merchants.get(group);
+        let found = registry.merchants.glance(group)?.key(id).cloned()?;
+        let _stays_unpacked = registry.merchants.get(group);
         Some(found)
     }
 
     /// The API keys of a group that are not revoked, oldest first.
     pub fn live_keys(&self, group: GroupNumber) -> Vec<(ObjectId, ApiKeyRow)> {
-        let accounts = self.accounts.read();
-        let merchant = accounts.merchants.glance(group);
+        let registry = self.registry.read();
+        let merchant = registry.merchants.glance(group);
         let keys = merchant.iter().flat_map(|merchant| &merchant.keys);
         keys.filter(|(_, row)| !row.revoked).cloned().collect()
     }
 
-    /// Which groups have something to tell outside.
+    /// Groups with new webhook events.
     pub fn outbox(&self) -> &OutboxSignal {
         &self.outbox
     }
 
     /// Some of the drafts that are to be submitted; they are off the list once they have been.
     pub fn drafts(&self, most: usize) -> Vec<(GroupNumber, ObjectId)> {
-        self.accounts.read().drafts.iter().take(most).copied().collect()
+        self.registry.read().drafts.iter().take(most).copied().collect()
     }
 
     /// How many of the things that wait for an operator are wanted, and the oldest `most` of those.
     pub fn waiting(&self, is_wanted: impl Fn(&WaitingItem) -> bool, most: usize) -> (usize, Vec<WaitingItem>) {
-        let accounts = self.accounts.read();
+        let registry = self.registry.read();
         let mut oldest = Vec::new();
-        let wanted = accounts.waiting.iter().filter(is_wanted).inspect(|item| {
+        let wanted = registry.waiting.iter().filter(is_wanted).inspect(|item| {
             if oldest.len() < most {
                 oldest.push(item.clone());
             }
@@ -402,7 +410,7 @@ impl ReadModel {
 
     /// The sandbox clock's offset.
     pub fn clock_offset_ms(&self) -> i64 {
-        self.accounts.read().clock_offset_ms
+        self.registry.read().clock_offset_ms
     }
 
     /// The ordinal of the operator's last Record.
@@ -421,7 +429,8 @@ impl ReadModel {
         books.ledgers.get(&ledger).and_then(|balances| balances.get(&account)).map_or(0, |balance| balance.net())
     }
 
-    /// Every account of every ledger in order, and the sequence through which they are folded: one consistent cut.
+    /// Every account of every ledger in order, and the sequence through which they are folded: one
+    /// consistent cut.
     pub fn trial_balance(&self) -> (Sequence, Vec<(LedgerId, Account, Balance)>) {
         let books = self.books.read();
         let mut rows = Vec::new();
@@ -434,8 +443,9 @@ impl ReadModel {
         (through, rows)
     }
 
-    /// The accounts of all ledgers, group by group: up to `most` of them from the one at place `skip`, at one cut. Those before them are
-    /// passed over a few ledgers at a time, so that publishing does not wait for all of them.
+    /// The accounts of all ledgers, group by group: up to `most` of them from the one at place
+    /// `skip`, at one cut. The accounts before them are passed over a few ledgers at a time, so
+    /// that publishing does not wait for all of them.
     pub fn trial_balance_page(&self, mut skip: u64, most: usize) -> TrialBalance {
         let mut group = 0;
         loop {
@@ -465,7 +475,8 @@ impl ReadModel {
         }
     }
 
-    /// The sums of the accounts of all ledgers by kind, in the order of the chart; a recipient's account stands for all of its kind.
+    /// The sums of the accounts of all ledgers by kind, in the order of the chart. A recipient's
+    /// account stands for all of its kind.
     pub fn totals(&self) -> (Sequence, bool, Vec<(Account, Balance)>) {
         let books = self.books.read();
         let sums = books.totals.iter().enumerate().filter(|(_, sum)| **sum != Balance::default());
@@ -473,7 +484,7 @@ impl ReadModel {
         (books.through.unwrap_or(Sequence(0)), books.unbalanced.is_empty(), sums.collect())
     }
 
-    /// The list of who needs attention when.
+    /// The due times of all ledgers.
     pub fn dues(&self) -> &Mutex<Dues> {
         &self.dues
     }

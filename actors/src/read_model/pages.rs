@@ -1,107 +1,38 @@
-//! The pages of the readers' view: what is known of a merchant, and of 32 recipients at a time, kept in the store's state area so that a
-//! start need not read the whole journal.
+//! The pages of the read model: what is known of a merchant, and of 32 recipients at a time, kept
+//! in the store's state area so that a start need not read the whole journal.
 //!
-//! A page says through which Record it is. Pages are taken one after the other while Records go on being folded, so that their positions
-//! differ; when all that had changed are kept, a last value says from where on the journal is to be read again, and each page then
-//! passes over what it has. A page that is lost, damaged, or of another release means that all are built again from the journal.
+//! A page says through which Record it is. Pages are taken one after the other while Records go on
+//! being folded, so that their positions differ. When all changed pages are kept, a last value says
+//! from where on the journal is read again, and each page then passes over what it has. A page that
+//! is lost, damaged, or of another release means that all are built again from the journal.
 
 use ledger::account::Account;
 use ledger::entry::{Balance, Balances};
-use ledger::event::Event;
 use ledger::fees::Settings;
-use ledger::id::{Fingerprint, GroupNumber, IdMap, LedgerId, ObjectId, RecipientNumber};
+use ledger::id::{Fingerprint, IdMap, LedgerId, ObjectId, RecipientNumber};
 use ledger::merchant::{BankReview, RecipientStatus};
-use ledger::record::Record;
 use ledger::time::Timestamp;
 use minicbor::bytes::ByteArray;
 use minicbor::{Decode, Encode};
 
-use super::accounts::{ApiKeyRow, MerchantRow, RecipientRow, Versions, WebhookRow};
-use super::waiting::Waiting;
-use super::{Accounts, Books, Ordinals, ReadModel};
+use super::page_id::{PREFIX, PageId};
+use super::registry::Registry;
+use super::rows::{ApiKeyRow, MerchantRow, RecipientRow, Versions, WebhookRow};
+use super::waiting::WaitingKind;
+use super::{BalanceTable, Ordinals, ReadModel};
 use crate::dues::{Dues, Hint};
-use crate::load::LoadError;
+use crate::records::LoadError;
 use crate::store::{Partition, Sequence, Store, StoreError};
 
 /// The version of the pages' encoding.
 const VERSION: u16 = 2;
-/// Recipients of one page.
-const RECIPIENTS_A_PAGE: u32 = 32;
 /// The pages are kept after this many Records, or after more when many pages changed.
 const RECORDS_PER_KEEPING_MIN: u64 = 65_536;
 const RECORDS_PER_KEEPING_MAX: u64 = 524_288;
 /// Records for each page that is written again: about 64 bytes of pages a Record.
 const RECORDS_PER_PAGE: u64 = 16;
 
-const PREFIX: &[u8] = b"readers/";
 const SUMMARY: &[u8] = b"readers";
-
-/// A page: of a merchant with the platform's shard (0), or of recipients (n).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) struct PageId {
-    group: GroupNumber,
-    page: u32,
-}
-
-impl PageId {
-    /// The page of a ledger; none for the operator.
-    pub(super) fn of(ledger: LedgerId) -> Option<Self> {
-        match ledger {
-            LedgerId::Merchant(group) | LedgerId::Platform(group) => Some(Self { group, page: 0 }),
-            LedgerId::Recipient(group, number) => {
-                Some(Self { group, page: 1 + number.0.saturating_sub(1) / RECIPIENTS_A_PAGE })
-            }
-            LedgerId::System => None,
-        }
-    }
-
-    fn ledgers(self) -> Vec<LedgerId> {
-        match self.page.checked_sub(1) {
-            None => vec![LedgerId::Merchant(self.group), LedgerId::Platform(self.group)],
-            Some(page) => {
-                let first = page * RECIPIENTS_A_PAGE + 1;
-                let numbers = first..first + RECIPIENTS_A_PAGE;
-                numbers.map(|number| LedgerId::Recipient(self.group, RecipientNumber(number))).collect()
-            }
-        }
-    }
-
-    fn key(self) -> Vec<u8> {
-        [PREFIX, &self.group.0.to_be_bytes(), &self.page.to_be_bytes()].concat()
-    }
-
-    fn parse(key: &[u8]) -> Option<Self> {
-        let (group, page) = key.strip_prefix(PREFIX)?.split_first_chunk()?;
-        let page = u32::from_be_bytes(page.try_into().ok()?);
-        Some(Self { group: GroupNumber(u32::from_be_bytes(*group)), page })
-    }
-}
-
-/// True of the recipient with whom a page begins.
-pub(super) fn begins_with(number: RecipientNumber) -> bool {
-    number.0 % RECIPIENTS_A_PAGE == 1
-}
-
-/// The recipient whose registration an event is about.
-pub(super) fn registered_by(record: &Record, event: &Event) -> Option<LedgerId> {
-    match event {
-        Event::RecipientRegistered { number, .. }
-        | Event::RecipientRegisteredAgain { number, .. }
-        | Event::RecipientSubmitted { number }
-        | Event::RecipientApproved { number }
-        | Event::RecipientChanged { number, .. }
-        | Event::BankAccountChanged { number, .. }
-        | Event::BankAccountApproved { number }
-        | Event::BankAccountRejected { number, .. }
-        | Event::RecipientRejected { number, .. } => Some(LedgerId::Recipient(record.owner.group()?, *number)),
-        _ => None,
-    }
-}
-
-/// The pages of the recipients whose registration a Record is about.
-pub(super) fn registered(record: &Record) -> impl Iterator<Item = PageId> {
-    record.events.iter().filter_map(|event| registered_by(record, event)).filter_map(PageId::of)
-}
 
 #[derive(Encode, Decode)]
 struct Summary {
@@ -149,7 +80,7 @@ struct LedgerPart {
     due: Option<Hint>,
     /// What waits for an operator.
     #[n(3)]
-    waiting: Vec<(ObjectId, Waiting)>,
+    waiting: Vec<(ObjectId, WaitingKind)>,
 }
 
 #[derive(Encode, Decode)]
@@ -251,7 +182,7 @@ impl ReadModel {
             let mut folding = self.folding.lock();
             let (clock_offset_ms, system_ordinal) = (self.clock_offset_ms(), self.system_ordinal());
             let through = self.published().0;
-            let (latest_ms, pages) = (self.clock_at().0, self.accounts.read().pages);
+            let (latest_ms, pages) = (self.clock_at().0, self.registry.read().pages);
             let summary = Summary { version: VERSION, through, clock_offset_ms, system_ordinal, latest_ms, pages };
             (folding.changed.drain().collect::<Vec<_>>(), through, summary)
         };
@@ -275,8 +206,8 @@ impl ReadModel {
 
     /// A page as it is now.
     fn take(&self, id: PageId) -> Page {
-        let (accounts, books, dues) = (self.accounts.read(), self.books.read(), self.dues.lock());
-        let row = accounts.merchants.glance(id.group);
+        let (registry, books, dues) = (self.registry.read(), self.books.read(), self.dues.lock());
+        let row = registry.merchants.glance(id.group);
         let row = row.as_deref();
         let part = |ledger| {
             let balances = books.ledgers.get(&ledger).into_iter().flatten().map(|(account, balance)| {
@@ -284,7 +215,7 @@ impl ReadModel {
                 let words = (balance.debits.to_be_bytes().into(), balance.credits.to_be_bytes().into());
                 (code, number.map_or(0, |number| number.0), words.0, words.1)
             });
-            let waiting = accounts.waiting.of(ledger).collect();
+            let waiting = registry.waiting.of(ledger).collect();
             LedgerPart { ledger, balances: balances.collect(), due: dues.hint(ledger), waiting }
         };
         let is_needed =
@@ -331,13 +262,13 @@ impl ReadModel {
         if summary.version != VERSION {
             return Ok(());
         }
-        let (mut accounts, mut books, mut dues) = (Accounts::default(), Books::default(), Dues::default());
+        let (mut registry, mut books, mut dues) = (Registry::default(), BalanceTable::default(), Dues::default());
         let mut ordinals = Ordinals::default();
         let (mut loaded, mut last, mut is_whole) = (IdMap::default(), summary.through, true);
         for key in self.store.state_keys(PREFIX)? {
             let page = usable(self.store.state(&key))?.and_then(|bytes| decode(&bytes));
             let (Some(id), Some(page)) = (PageId::parse(&key), page) else {
-                tracing::warn!("a page of the readers' view is damaged; all are built again from the journal");
+                tracing::warn!("a page of the read model is damaged; all are built again from the journal");
                 return Ok(());
             };
             last = last.max(page.through);
@@ -347,32 +278,33 @@ impl ReadModel {
             for part in &page.ledgers {
                 dues.restore(part.ledger, part.due.clone());
             }
-            is_whole &= put(id, page, &mut accounts, &mut books, &mut ordinals);
+            is_whole &= put(id, page, &mut registry, &mut books, &mut ordinals);
         }
         if last >= head {
-            let detail = format!("the readers' view knows of Record {last}, but the journal ends before Record {head}");
+            let detail = format!("the read model knows of Record {last}, but the journal ends before Record {head}");
             return Err(StoreError::Damaged { folder: "state".into(), sequence: Some(Sequence(head)), detail }.into());
         }
-        if !is_whole || accounts.pages < summary.pages {
-            tracing::warn!("pages of the readers' view are missing; all are built again from the journal");
+        if !is_whole || registry.pages < summary.pages {
+            tracing::warn!("pages of the read model are missing; all are built again from the journal");
             return Ok(());
         }
-        accounts.clock_offset_ms = summary.clock_offset_ms;
+        registry.clock_offset_ms = summary.clock_offset_ms;
         ordinals.system = summary.system_ordinal;
         let mut folding = self.folding.lock();
         (folding.loaded, folding.kept_through) = (loaded, summary.through);
-        (*self.accounts.write(), *self.books.write(), *self.dues.lock()) = (accounts, books, dues);
+        (*self.registry.write(), *self.books.write(), *self.dues.lock()) = (registry, books, dues);
         *self.ordinals.write() = ordinals;
         self.latest_ms.store(summary.latest_ms, std::sync::atomic::Ordering::Release);
         Ok(())
     }
 }
 
-/// Puts a page in its place; false when it is of recipients whose merchant is missing. A merchant's page comes before theirs.
-fn put(id: PageId, page: Page, accounts: &mut Accounts, books: &mut Books, ordinals: &mut Ordinals) -> bool {
-    accounts.pages += 1;
+/// Puts a page in its place; false when it is of recipients whose merchant is missing. A merchant's
+/// page comes before theirs.
+fn put(id: PageId, page: Page, registry: &mut Registry, books: &mut BalanceTable, ordinals: &mut Ordinals) -> bool {
+    registry.pages += 1;
     for part in page.ledgers {
-        part.waiting.into_iter().for_each(|(id, what)| accounts.waiting.put(part.ledger, id, what));
+        part.waiting.into_iter().for_each(|(id, what)| registry.waiting.put(part.ledger, id, what));
         books.add(part.ledger, balances(part.balances).into_iter());
     }
     if let Some(MerchantPart { id: merchant, settings, profiles, created_at, ordinal, keys }) = page.merchant {
@@ -382,9 +314,9 @@ fn put(id: PageId, page: Page, accounts: &mut Accounts, books: &mut Books, ordin
         };
         let (keys, recipients) = (keys.into_iter().map(key).collect(), Vec::new());
         let row = MerchantRow { id: merchant, settings, profiles, recipients, keys, created_at };
-        accounts.merchants.insert(id.group, row);
+        registry.merchants.insert(id.group, row);
     }
-    let Some(merchant) = accounts.merchants.get_mut(id.group) else { return id.page == 0 };
+    let Some(merchant) = registry.merchants.get_mut(id.group) else { return id.page == 0 };
     for part in page.recipients {
         let RecipientPart { number, id: recipient, status, profiles, created_at, bank_review, document } = part;
         let mut row = RecipientRow::new(recipient, status, profiles, created_at);
@@ -392,9 +324,9 @@ fn put(id: PageId, page: Page, accounts: &mut Accounts, books: &mut Books, ordin
         row.document = document.unwrap_or(row.document);
         merchant.put_recipient(number, row);
         if status == RecipientStatus::Draft {
-            accounts.drafts.insert((id.group, recipient));
+            registry.drafts.insert((id.group, recipient));
         }
     }
-    accounts.merchants.pack(id.group);
+    registry.merchants.pack(id.group);
     true
 }

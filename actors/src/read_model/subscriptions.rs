@@ -1,5 +1,5 @@
-//! Subscriptions and stored cards, as the journal has them: what began them, and what the last Record about them says. So those that have
-//! ended are read like those that go on.
+//! Subscriptions and stored cards, as the journal has them: what began them, and what the last
+//! Record about them says. So those that have ended are read like those that go on.
 
 use ledger::event::{CardFace, Event};
 use ledger::id::{LedgerId, ObjectId};
@@ -9,7 +9,7 @@ use ledger::recurrence::{Standing, SubscriptionTerms};
 
 use super::ReadModel;
 use crate::index::IndexKey;
-use crate::load::LoadError;
+use crate::records::LoadError;
 use crate::store::Sequence;
 
 /// A subscription, as published.
@@ -70,7 +70,8 @@ impl ReadModel {
         Ok(None)
     }
 
-    /// How many subscriptions a merchant has had, and those on the page that begins `skip` from the newest.
+    /// How many subscriptions a merchant has had, and those on the page that begins `skip` from the
+    /// newest.
     pub fn subscriptions_page(
         &self,
         merchant: LedgerId,
@@ -87,7 +88,8 @@ impl ReadModel {
         Ok((total, page))
     }
 
-    /// How many charges a subscription has had, and the Records that opened those on the page that begins `skip` from the newest.
+    /// How many charges a subscription has had, and the Records that opened those on the page that
+    /// begins `skip` from the newest.
     pub fn subscription_charges_page(
         &self,
         id: ObjectId,

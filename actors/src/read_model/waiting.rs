@@ -1,7 +1,8 @@
 //! What waits for an operator: the queue, oldest first.
 //!
-//! A new kind is a variant of [`Waiting`], an arm of [`WaitingSet::count`] and its events in `is_about_accounts`. It needs nothing else
-//! here: an item belongs to the ledger that the event is about, and is kept with that ledger's page.
+//! A new kind is a variant of [`WaitingKind`], an arm of [`WaitingSet::count`] and its events in
+//! `concerns_registry`. It needs nothing else here: an item belongs to the ledger that the event is
+//! about, and is kept with that ledger's page.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +15,7 @@ use minicbor::{Decode, Encode};
 
 /// What an operator is to decide. The numbers are part of the pages' format.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
-pub enum Waiting {
+pub enum WaitingKind {
     /// A draft or pending recipient is to be approved or rejected (interface 3.4).
     #[n(0)]
     Recipient,
@@ -66,30 +67,31 @@ pub enum Waiting {
 /// One item of the queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WaitingItem {
-    /// Of what is to be decided on; it tells when that was made.
+    /// The id of the object to decide on; it holds the time when the object was made.
     pub id: ObjectId,
-    /// Whose books it belongs to.
+    /// The ledger that it belongs to.
     pub ledger: LedgerId,
-    /// What it is.
-    pub what: Waiting,
+    /// What an operator is to decide.
+    pub what: WaitingKind,
 }
 
-/// See the module.
+/// What waits for an operator, oldest first.
 #[derive(Default)]
 pub(super) struct WaitingSet {
-    by_ledger: BTreeMap<(LedgerId, ObjectId), Waiting>,
+    by_ledger: BTreeMap<(LedgerId, ObjectId), WaitingKind>,
     /// An id begins with the time of its making: these are oldest first.
     in_order: BTreeMap<ObjectId, LedgerId>,
 }
 
 impl WaitingSet {
-    /// Counts an event of a Record that is about a ledger, and about this recipient if it is about one.
+    /// Counts an event of a Record that is about a ledger, and about this recipient if it is about
+    /// one.
     pub(super) fn count(&mut self, event: &Event, about: LedgerId, recipient: Option<ObjectId>, record: &Record) {
         match (event, recipient) {
             (Event::RecipientRegistered { .. } | Event::RecipientRegisteredAgain { .. }, Some(id)) => {
-                self.put(about, id, Waiting::Recipient);
+                self.put(about, id, WaitingKind::Recipient);
             }
-            (Event::BankAccountChanged { active: true, .. }, Some(id)) => self.put(about, id, Waiting::BankAccount),
+            (Event::BankAccountChanged { active: true, .. }, Some(id)) => self.put(about, id, WaitingKind::BankAccount),
             (
                 Event::RecipientApproved { .. }
                 | Event::RecipientRejected { .. }
@@ -98,21 +100,23 @@ impl WaitingSet {
                 Some(id),
             ) => self.remove(about, id),
             (Event::WithdrawalRequested { id, amount, .. }, _) => {
-                self.put(about, *id, Waiting::Withdrawal { amount: *amount, destination: record.personal.clone() });
+                self.put(about, *id, WaitingKind::Withdrawal { amount: *amount, destination: record.personal.clone() });
             }
             (Event::WithdrawalApproved { id }, _) => {
-                if let Some(Waiting::Withdrawal { amount, destination }) = self.by_ledger.get(&(about, *id)).cloned() {
-                    self.put(about, *id, Waiting::Payout { amount, destination });
+                if let Some(WaitingKind::Withdrawal { amount, destination }) =
+                    self.by_ledger.get(&(about, *id)).cloned()
+                {
+                    self.put(about, *id, WaitingKind::Payout { amount, destination });
                 }
             }
             (Event::CashoutCreated { id, amount, .. }, _) => {
-                self.put(about, *id, Waiting::Payout { amount: *amount, destination: None });
+                self.put(about, *id, WaitingKind::Payout { amount: *amount, destination: None });
             }
             (Event::RefundRequested { id, charge, amount, .. }, _) => {
-                self.put(about, *id, Waiting::Refund { charge: *charge, amount: *amount });
+                self.put(about, *id, WaitingKind::Refund { charge: *charge, amount: *amount });
             }
             (Event::DisputeOpened { id, charge, amount, .. }, _) => {
-                self.put(about, *id, Waiting::Dispute { charge: *charge, amount: *amount });
+                self.put(about, *id, WaitingKind::Dispute { charge: *charge, amount: *amount });
             }
             (
                 Event::WithdrawalPaid { id, .. }
@@ -129,7 +133,7 @@ impl WaitingSet {
         }
     }
 
-    pub(super) fn put(&mut self, ledger: LedgerId, id: ObjectId, what: Waiting) {
+    pub(super) fn put(&mut self, ledger: LedgerId, id: ObjectId, what: WaitingKind) {
         self.by_ledger.insert((ledger, id), what);
         self.in_order.insert(id, ledger);
     }
@@ -140,7 +144,7 @@ impl WaitingSet {
     }
 
     /// What belongs to a ledger.
-    pub(super) fn of(&self, ledger: LedgerId) -> impl Iterator<Item = (ObjectId, Waiting)> {
+    pub(super) fn of(&self, ledger: LedgerId) -> impl Iterator<Item = (ObjectId, WaitingKind)> {
         let range = (ledger, ObjectId(0))..=(ledger, ObjectId(u128::MAX));
         self.by_ledger.range(range).map(|((_, id), what)| (*id, what.clone()))
     }

@@ -18,7 +18,7 @@ mod summary;
 
 use std::fmt;
 
-use crate::load::LoadError;
+use crate::records::LoadError;
 use crate::seal::{Keyring, SealError};
 use crate::store::{Head, Partition, Sequence, Store, StoreError};
 

@@ -11,7 +11,7 @@ use std::sync::{Arc, OnceLock, Weak};
 use actors::index::IndexOptions;
 use actors::load::{self, LargeRecords};
 use actors::read_model::{
-    ChargeFilter, ChargeStatus, KeyFound, ListedSplit, ListedStatementLine, ReadModel, Waiting, WaitingItem,
+    ChargeFilter, ChargeStatus, KeyFound, ListedSplit, ListedStatementLine, ReadModel, WaitingItem, WaitingKind,
 };
 use actors::resident::{Books, Resident};
 use actors::seal::Keyring;
@@ -128,7 +128,7 @@ impl Readers {
             let lines = expected.operations.get(group).map_or(&[][..], Vec::as_slice);
             let lines: Vec<_> = lines.iter().rev().copied().collect();
             paged("the operations of", &merchant, &lines, |skip, count| {
-                self.read_model.operations_page(merchant, skip, count).map_err(told)
+                self.read_model.statement_in(merchant, 0..u64::MAX, skip, count).map_err(told)
             })?;
         }
         for ledger in audit.ledgers() {
@@ -139,7 +139,7 @@ impl Readers {
             }
             let splits = expected.splits_of(ledger);
             paged("the splits of", &ledger, &splits, |skip, count| {
-                self.read_model.splits_page(ledger, skip, count).map_err(told)
+                self.read_model.splits_in(ledger, 0..u64::MAX, skip, count).map_err(told)
             })?;
         }
         for (id, about) in &expected.about {
@@ -258,7 +258,7 @@ impl Expected {
 
     fn wait_for_review(&mut self, ledger: LedgerId) {
         let id = self.recipients[&ledger];
-        self.waiting.insert(id, WaitingItem { id, ledger, what: Waiting::Recipient });
+        self.waiting.insert(id, WaitingItem { id, ledger, what: WaitingKind::Recipient });
     }
 
     fn count(&mut self, sequence: Sequence, group: GroupNumber, event: &Event) {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use actors::read_model::{Waiting, WaitingItem};
+use actors::read_model::{WaitingItem, WaitingKind};
 use axum::extract::{FromRequestParts, State};
 use axum::http::request::Parts;
 use axum::response::Response;
@@ -117,7 +117,7 @@ pub async fn get(
     let now = app.engine.now();
     let is_wanted = |item: &WaitingItem| {
         let is_late = item.id.created_at().plus_ms(PAYOUT_AGE_MS) <= now;
-        (is_late || !matches!(item.what, Waiting::Payout { .. }))
+        (is_late || !matches!(item.what, WaitingKind::Payout { .. }))
             && group.is_none_or(|group| item.ledger.group() == Some(group))
             && kind.is_none_or(|kind| kind == kind_name(&item.what))
     };
@@ -126,13 +126,13 @@ pub async fn get(
     Ok(ok(Queue { items, total }))
 }
 
-fn kind_name(what: &Waiting) -> &'static str {
+fn kind_name(what: &WaitingKind) -> &'static str {
     match what {
-        Waiting::Recipient | Waiting::BankAccount => "recipient",
-        Waiting::Withdrawal { .. } => "withdrawal",
-        Waiting::Refund { .. } => "refund",
-        Waiting::Dispute { .. } => "dispute",
-        Waiting::Payout { .. } => "payout",
+        WaitingKind::Recipient | WaitingKind::BankAccount => "recipient",
+        WaitingKind::Withdrawal { .. } => "withdrawal",
+        WaitingKind::Refund { .. } => "refund",
+        WaitingKind::Dispute { .. } => "dispute",
+        WaitingKind::Payout { .. } => "payout",
     }
 }
 
@@ -156,10 +156,10 @@ fn view(app: &App, item: &WaitingItem) -> Result<QueueItem, Problem> {
     };
     let open_account = |sealed: &Option<Sealed>| DestinationView::open(app, item.id, sealed.as_ref()?);
     match &item.what {
-        Waiting::Recipient | Waiting::BankAccount => {
+        WaitingKind::Recipient | WaitingKind::BankAccount => {
             let (_, row) = find_recipient(app, item.id).ok_or_else(failed)?;
             let profile = open(app, &row, row.profiles.current());
-            let changed_at = row.bank_review.filter(|_| item.what == Waiting::BankAccount).map(|(_, at)| at);
+            let changed_at = row.bank_review.filter(|_| item.what == WaitingKind::BankAccount).map(|(_, at)| at);
             view.created_at = time(changed_at.unwrap_or(row.created_at));
             view.status = changed_at.map_or(status_name(row.status), |_| "pending");
             view.review = Some(if changed_at.is_some() { "bank_account" } else { "registration" });
@@ -168,20 +168,20 @@ fn view(app: &App, item: &WaitingItem) -> Result<QueueItem, Problem> {
             view.name = Some(profile.name);
             view.recipient_id = None;
         }
-        Waiting::Withdrawal { amount, destination } => {
+        WaitingKind::Withdrawal { amount, destination } => {
             view.amount = Some(amount.0);
             view.destination = open_account(destination);
         }
-        Waiting::Payout { amount, destination } => {
+        WaitingKind::Payout { amount, destination } => {
             view.amount = Some(amount.0);
             view.destination = open_account(destination);
             view.status = "in_processing";
         }
-        Waiting::Refund { charge, amount } => {
+        WaitingKind::Refund { charge, amount } => {
             view.amount = Some(amount.0);
             view.payment_id = Some(charge.txid());
         }
-        Waiting::Dispute { charge, amount } => {
+        WaitingKind::Dispute { charge, amount } => {
             view.amount = Some(amount.0);
             view.payment_id = Some(charge.txid());
             view.status = "open";

@@ -1,190 +1,22 @@
-//! Who there is: merchants, recipients and API keys, as published.
+//! Registry of merchants, recipients and API keys, as published, and what follows from it: drafts
+//! to be submitted, and what waits for an operator.
 
 use std::collections::BTreeSet;
-use std::sync::OnceLock;
 
 use ledger::event::Event;
-use ledger::fees::Settings;
-use ledger::id::{Fingerprint, GroupNumber, LedgerId, ObjectId, RecipientNumber};
+use ledger::id::{GroupNumber, LedgerId, ObjectId, RecipientNumber};
 use ledger::merchant::{BankReview, PreviousSecret, RecipientStatus};
-use ledger::personal::{Sealed, SealedFor};
 use ledger::record::Record;
-use ledger::time::Timestamp;
-use minicbor::{Decode, Encode};
 
 use super::merchants::Merchants;
-use super::pages;
+use super::page_id;
+use super::rows::{ApiKeyRow, MerchantRow, RecipientRow, Versions, WebhookRow};
 use super::waiting::WaitingSet;
 use crate::store::Sequence;
 
-/// A merchant, as published. The numbers here and below are those of its packed form, which lasts as long as the process.
-#[derive(Clone, Debug, Encode, Decode)]
-pub struct MerchantRow {
-    /// Its id.
-    #[n(0)]
-    pub id: ObjectId,
-    /// What the operator configured.
-    #[n(1)]
-    pub settings: Settings,
-    /// Its profile, in every version.
-    #[n(2)]
-    pub profiles: Versions,
-    /// Its recipients; number n stands at n − 1.
-    #[n(3)]
-    pub recipients: Vec<RecipientRow>,
-    /// Its API keys, oldest first.
-    #[n(4)]
-    pub keys: Vec<(ObjectId, ApiKeyRow)>,
-    /// When it was opened.
-    #[n(5)]
-    pub created_at: Timestamp,
-}
-
-impl MerchantRow {
-    /// Puts a recipient in its place; places before it that are still empty are filled later.
-    pub(super) fn put_recipient(&mut self, number: RecipientNumber, row: RecipientRow) -> &RecipientRow {
-        let place = (number.0 as usize).saturating_sub(1);
-        while self.recipients.len() <= place {
-            let nobody =
-                RecipientRow::new(ObjectId::default(), RecipientStatus::Draft, Versions::default(), Timestamp(0));
-            self.recipients.push(nobody);
-        }
-        self.recipients[place] = row;
-        &self.recipients[place]
-    }
-
-    /// One of its API keys.
-    pub(super) fn key(&self, id: ObjectId) -> Option<&ApiKeyRow> {
-        self.keys.iter().find(|(known, _)| *known == id).map(|(_, key)| key)
-    }
-}
-
-/// Sealed data that changes: each version with the ordinal of the owner's Record that brought it, oldest first. An answer that
-/// is given again is written from the version of its time.
-#[derive(Clone, Debug, Default, Encode, Decode)]
-#[cbor(transparent)]
-pub struct Versions(#[n(0)] Vec<(u64, Sealed)>);
-
-impl Versions {
-    /// The version in force.
-    pub fn current(&self) -> Option<&Sealed> {
-        self.0.last().map(|(_, sealed)| sealed)
-    }
-
-    /// The version that was in force once the owner's Record of this ordinal had taken effect; the oldest that is kept when that one
-    /// is forgotten.
-    pub fn at(&self, ordinal: u64) -> Option<&Sealed> {
-        let known = self.0.partition_point(|(since, _)| *since <= ordinal);
-        self.0.get(known.saturating_sub(1)).map(|(_, sealed)| sealed)
-    }
-
-    fn count(&mut self, record: &Record) {
-        self.0.extend(record.personal.clone().map(|sealed| (record.ordinal, sealed)));
-    }
-
-    /// Counts a Record and forgets all but the newest [`RECIPIENT_VERSIONS_MAX`]: what may be changed without end must not grow with it.
-    fn count_newest(&mut self, record: &Record) {
-        self.count(record);
-        self.0.drain(..self.0.len().saturating_sub(RECIPIENT_VERSIONS_MAX));
-    }
-
-    fn of(record: &Record) -> Self {
-        let mut versions = Self::default();
-        versions.count(record);
-        versions
-    }
-}
-
-/// Versions of a recipient's registration that are kept, for answers that are given again.
-const RECIPIENT_VERSIONS_MAX: usize = 16;
-
-/// A recipient, as published.
-#[derive(Clone, Debug, Encode, Decode)]
-pub struct RecipientRow {
-    /// Its id.
-    #[n(0)]
-    pub id: ObjectId,
-    /// Where its registration stands.
-    #[n(1)]
-    pub status: RecipientStatus,
-    /// Its registration, in its last versions.
-    #[n(2)]
-    pub profiles: Versions,
-    /// When it was registered.
-    #[n(3)]
-    pub created_at: Timestamp,
-    /// Where the review of its bank account stands, and since when; none when the account was approved.
-    #[n(4)]
-    pub bank_review: Option<(BankReview, Timestamp)>,
-    /// Keyed digest of its document.
-    #[n(5)]
-    pub document: Fingerprint,
-    /// Its name, folded for search, once somebody searched: names stand sealed on the disk.
-    #[cbor(skip)]
-    search_key: OnceLock<String>,
-}
-
-impl RecipientRow {
-    pub(super) fn new(id: ObjectId, status: RecipientStatus, profiles: Versions, created_at: Timestamp) -> Self {
-        let (bank_review, document) = (None, Fingerprint([0; 16]));
-        Self { id, status, profiles, created_at, bank_review, document, search_key: OnceLock::new() }
-    }
-
-    /// Takes the registration that a Record brought.
-    fn change(&mut self, record: &Record, document: Fingerprint) {
-        self.document = document;
-        self.profiles.count_newest(record);
-        self.search_key = OnceLock::new();
-    }
-
-    /// What its registration is sealed for.
-    pub fn sealed_for(&self) -> SealedFor {
-        SealedFor::recipient(self.document)
-    }
-
-    /// Its name, folded for search; `fold` makes it of its registration.
-    pub fn search_key(&self, fold: impl FnOnce(&Sealed) -> String) -> &str {
-        self.search_key.get_or_init(|| self.profiles.current().map(fold).unwrap_or_default())
-    }
-}
-
-/// An API key, as published.
-#[derive(Clone, Debug, Encode, Decode)]
-pub struct ApiKeyRow {
-    /// Whose.
-    #[n(0)]
-    pub group: GroupNumber,
-    /// SHA-256 of the key.
-    #[cbor(n(1), with = "minicbor::bytes")]
-    pub digest: [u8; 32],
-    /// True once revoked.
-    #[n(2)]
-    pub revoked: bool,
-    /// Where its webhooks go, and how they are signed.
-    #[n(3)]
-    pub webhook: WebhookRow,
-}
-
-/// Where an API key's webhooks go, and how they are signed.
-#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
-pub struct WebhookRow {
-    /// Where they go; none for nowhere.
-    #[n(0)]
-    pub url: Option<String>,
-    /// The Record since which they go anywhere: it told the first of the addresses without a break.
-    #[n(1)]
-    pub since: u64,
-    /// The secret that signs them, sealed under the master key.
-    #[cbor(n(2), with = "minicbor::bytes")]
-    pub secret: Vec<u8>,
-    /// The secret before that, which signs beside it for a while.
-    #[n(3)]
-    pub previous: Option<PreviousSecret>,
-}
-
 /// Merchants, keys, and what follows from them.
 #[derive(Default)]
-pub(super) struct Accounts {
+pub(super) struct Registry {
     pub(super) merchants: Merchants,
     /// How many pages they take.
     pub(super) pages: u64,
@@ -193,7 +25,7 @@ pub(super) struct Accounts {
     pub(super) clock_offset_ms: i64,
 }
 
-impl Accounts {
+impl Registry {
     fn key_mut(&mut self, group: GroupNumber, id: ObjectId) -> Option<&mut ApiKeyRow> {
         let keys = &mut self.merchants.get_mut(group)?.keys;
         keys.iter_mut().find(|(known, _)| *known == id).map(|(_, key)| key)
@@ -246,7 +78,7 @@ impl Accounts {
             }
             event => {
                 if let Event::RecipientRegistered { number, .. } = event
-                    && pages::begins_with(*number)
+                    && page_id::begins_with(*number)
                 {
                     self.pages += 1;
                 }
@@ -318,8 +150,8 @@ fn recipient_row(merchant: &mut MerchantRow, number: RecipientNumber) -> Option<
     merchant.recipients.get_mut((number.0 as usize).checked_sub(1)?)
 }
 
-/// True for events that [`Accounts::count`] counts.
-pub(super) fn is_about_accounts(event: &Event) -> bool {
+/// True for events that [`Registry::count`] counts.
+pub(super) fn concerns_registry(event: &Event) -> bool {
     matches!(
         event,
         Event::MerchantOpened { .. }

@@ -1,0 +1,92 @@
+//! Questions to the institution that this process remembers: which cashouts are being sent or were asked
+//! about, and when it was last asked about returned withdrawals. A restart needs none of it.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use ledger::id::{LedgerId, ObjectId};
+use ledger::recipient::{OpenWithdrawal, Returnable};
+use ledger::time::Timestamp;
+use parking_lot::Mutex;
+use tokio::sync::watch;
+
+/// Cashouts that wait, as this process remembers them. Nothing of it is needed after a restart.
+#[derive(Default)]
+pub(super) struct CashoutsUnderWay {
+    /// Cashouts that are being sent for the first time while their caller waits. The sender is
+    /// dropped when that is over.
+    pub(super) first_tries: Mutex<HashMap<ObjectId, watch::Receiver<()>>>,
+    pub(super) asked: Arc<Mutex<BTreeMap<ObjectId, Asked>>>,
+}
+
+/// When the institution was asked last about a cashout that still waits.
+pub(super) struct Asked {
+    pub(super) at: Timestamp,
+    /// False when the institution answered that it is carrying the transfer out.
+    pub(super) is_unknown: bool,
+}
+
+/// Guard of the first try to send a cashout: the try is over when the guard is dropped.
+pub(super) struct FirstTry<'a> {
+    id: ObjectId,
+    under_way: &'a CashoutsUnderWay,
+    _over_when_dropped: watch::Sender<()>,
+}
+
+impl Drop for FirstTry<'_> {
+    fn drop(&mut self) {
+        self.under_way.first_tries.lock().remove(&self.id);
+    }
+}
+
+impl CashoutsUnderWay {
+    pub(super) fn first_try(&self, id: ObjectId) -> FirstTry<'_> {
+        let (sender, receiver) = watch::channel(());
+        self.first_tries.lock().insert(id, receiver);
+        FirstTry { id, under_way: self, _over_when_dropped: sender }
+    }
+
+    /// Waits while a cashout is being sent for the first time: the answer to that try belongs to
+    /// its request.
+    pub(super) async fn first_try_over(&self, id: ObjectId) {
+        let first_try = self.first_tries.lock().get(&id).cloned();
+        if let Some(mut first_try) = first_try {
+            let _dropped = first_try.changed().await;
+        }
+    }
+
+    /// When the oldest cashout was created that the institution has not acknowledged.
+    pub(super) fn oldest_unknown(&self) -> Option<Timestamp> {
+        let asked = self.asked.lock();
+        asked.iter().filter(|(_, asked)| asked.is_unknown).map(|(id, _)| id.created_at()).min()
+    }
+}
+
+/// When this process last asked the institution whether a recipient's paid withdrawals came back.
+/// After a restart it asks again.
+#[derive(Default)]
+pub(super) struct ReturnsAsked(Mutex<HashMap<LedgerId, Vec<(ObjectId, Timestamp)>>>);
+
+impl ReturnsAsked {
+    /// Those that are to be asked about at `now`.
+    pub(super) fn due(&self, recipient: LedgerId, returnable: &[Returnable], now: Timestamp) -> Vec<OpenWithdrawal> {
+        let asked = self.0.lock();
+        let asked = asked.get(&recipient).map(Vec::as_slice).unwrap_or_default();
+        let is_due = |one: &&Returnable| {
+            let last = asked.iter().find(|(id, _)| *id == one.withdrawal.id).map_or(one.paid_at, |(_, at)| *at);
+            one.until >= now && one.asked_at().any(|at| last < at && at <= now)
+        };
+        returnable.iter().filter(is_due).map(|one| one.withdrawal.clone()).collect()
+    }
+
+    /// Notes which were asked about at `now`; the others that may still come back keep their time.
+    pub(super) fn note(&self, recipient: LedgerId, returnable: &[Returnable], answered: &[ObjectId], now: Timestamp) {
+        let mut asked = self.0.lock();
+        let mut times = asked.remove(&recipient).unwrap_or_default();
+        times.retain(|(id, _)| returnable.iter().any(|one| one.withdrawal.id == *id) && !answered.contains(id));
+        times.extend(answered.iter().map(|id| (*id, now)));
+        if !times.is_empty() {
+            asked.insert(recipient, times);
+        }
+    }
+}

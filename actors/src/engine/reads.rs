@@ -1,0 +1,301 @@
+//! Questions that the engine answers from what is published: who there is, what happened to an
+//! object, and lists, newest first. A reader that saw a reply finds what the reply said.
+//!
+//! A list gives its Records one at a time, so that a page does not take the memory of all of them.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::vec;
+
+use ledger::account::Account;
+use ledger::entry::{Balance, Balances};
+use ledger::id::{Fingerprint, GroupNumber, LedgerId, ObjectId};
+use ledger::record::Record;
+use ledger::time::{Minute, Timestamp};
+
+use super::Engine;
+use crate::outbox::OutboxSignal;
+use crate::read_model::{
+    ApiKeyRow, CardRow, ChargeFilter, KeyFound, ListedSplit, ListedStatementLine, ListedWebhookEvent, Listing,
+    MerchantRow, RecipientRow, SubscriptionRow, TrialBalance, WaitingItem,
+};
+use crate::records::{LoadError, may_wait};
+use crate::store::Sequence;
+
+/// A page of a list, and how long the whole list is.
+pub struct Listed {
+    /// Items of the whole list.
+    pub total: u64,
+    /// The Records that brought the items of the page, newest first.
+    pub records: Records,
+}
+
+/// Records of the journal, each read when it is asked for, with its sequence.
+pub struct Records {
+    engine: Arc<Engine>,
+    sequences: vec::IntoIter<Sequence>,
+}
+
+impl Iterator for Records {
+    type Item = Result<(Sequence, Record), LoadError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let sequence = self.sequences.next()?;
+        Some(self.engine.record(sequence).map(|record| (sequence, record)))
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        self.sequences.size_hint()
+    }
+}
+
+impl ExactSizeIterator for Records {}
+
+/// Who there is.
+impl Engine {
+    /// Looks at a merchant; none where the group has none.
+    pub fn merchant<T>(&self, group: GroupNumber, look: impl FnOnce(&MerchantRow) -> T) -> Option<T> {
+        self.shared.read_model.merchant(group, look)
+    }
+
+    /// The groups, in order.
+    pub fn groups(&self) -> Vec<GroupNumber> {
+        self.shared.read_model.groups()
+    }
+
+    /// A recipient's name, folded for search.
+    pub fn search_key<'a>(&self, recipient: &'a RecipientRow) -> &'a str {
+        self.shared.read_model.search_key(recipient)
+    }
+
+    /// An API key by its id.
+    pub fn api_key(&self, id: ObjectId) -> Option<ApiKeyRow> {
+        self.shared.read_model.api_key(id)
+    }
+
+    /// The API keys of a group that are not revoked, oldest first.
+    pub fn live_keys(&self, group: GroupNumber) -> Vec<(ObjectId, ApiKeyRow)> {
+        self.shared.read_model.live_keys(group)
+    }
+
+    /// How many of the things that wait for an operator are wanted, and the oldest `most` of those.
+    pub fn queue(&self, is_wanted: impl Fn(&WaitingItem) -> bool, most: usize) -> (usize, Vec<WaitingItem>) {
+        self.shared.read_model.waiting(is_wanted, most)
+    }
+
+    /// A merchant's subscription; none when it has none of this id.
+    pub fn subscription(&self, merchant: LedgerId, id: ObjectId) -> Result<Option<SubscriptionRow>, LoadError> {
+        self.shared.read_model.subscription(merchant, id)
+    }
+
+    /// A card that a merchant stored; none when it has none of this id.
+    pub fn stored_card(&self, merchant: LedgerId, id: ObjectId) -> Result<Option<CardRow>, LoadError> {
+        self.shared.read_model.stored_card(merchant, id)
+    }
+}
+
+/// What happened.
+impl Engine {
+    /// Sequence of the last published Record.
+    pub fn published(&self) -> Sequence {
+        self.shared.read_model.published()
+    }
+
+    /// The Records about an object, oldest first. There may be Records about other objects among
+    /// them: only a Record says what it is about.
+    pub fn history(self: &Arc<Self>, id: ObjectId) -> Result<Records, LoadError> {
+        Ok(self.records(may_wait(|| self.shared.read_model.about(id))?))
+    }
+
+    /// The newest Record of an owner with this idempotency key, as far as keys are kept.
+    pub fn find_key(&self, owner: LedgerId, key: Fingerprint) -> Result<KeyFound, LoadError> {
+        self.shared.read_model.find_key(owner, key)
+    }
+
+    /// How many card splits of a recipient fell due in a minute, as the Records before `end` say.
+    pub fn splits_fallen_due(&self, recipient: LedgerId, minute: Minute, end: Sequence) -> Result<u64, LoadError> {
+        self.shared.read_model.splits_fallen_due(recipient, minute, end)
+    }
+
+    /// The Records after `after`, through `through`, that have an entry of a ledger, in order.
+    pub fn entries_between(
+        &self,
+        ledger: LedgerId,
+        after: Sequence,
+        through: Sequence,
+    ) -> Result<Vec<Sequence>, LoadError> {
+        self.shared.read_model.entries_between(ledger, after, through)
+    }
+
+    /// Webhook events of a group in the Records before `end`.
+    pub fn webhook_event_count(&self, group: GroupNumber, end: Sequence) -> Result<u64, LoadError> {
+        self.shared.read_model.webhook_event_count(group, end)
+    }
+
+    /// The webhook events of a group with these numbers, in order; those that there are not yet are
+    /// left out.
+    pub fn webhook_events(
+        &self,
+        group: GroupNumber,
+        numbers: Range<u64>,
+    ) -> Result<Vec<ListedWebhookEvent>, LoadError> {
+        self.shared.read_model.webhook_events(group, numbers)
+    }
+
+    /// Signal that a group has new webhook events.
+    pub fn webhook_signal(&self) -> &OutboxSignal {
+        self.shared.read_model.outbox()
+    }
+}
+
+/// What stands on the accounts of ledgers.
+impl Engine {
+    /// The balances of a ledger's accounts.
+    pub fn balances(&self, ledger: LedgerId) -> Balances {
+        self.shared.read_model.balances(ledger)
+    }
+
+    /// Debits minus credits of one account, centavos.
+    pub fn balance(&self, ledger: LedgerId, account: Account) -> i128 {
+        self.shared.read_model.balance(ledger, account)
+    }
+
+    /// Every account of every ledger in order, and the sequence through which they are folded: one
+    /// consistent cut.
+    pub fn trial_balance(&self) -> (Sequence, Vec<(LedgerId, Account, Balance)>) {
+        self.shared.read_model.trial_balance()
+    }
+
+    /// A part of the trial balance: up to `most` accounts from the one at place `skip`, at one cut.
+    pub fn trial_balance_page(&self, skip: u64, most: usize) -> TrialBalance {
+        self.shared.read_model.trial_balance_page(skip, most)
+    }
+
+    /// The sums of the accounts of all ledgers by kind, in the order of the chart, with the
+    /// sequence of their cut, and whether debits equal credits in every ledger.
+    pub fn totals(&self) -> (Sequence, bool, Vec<(Account, Balance)>) {
+        self.shared.read_model.totals()
+    }
+}
+
+/// Lists, newest first. `skip` items are passed over; a range is one of [`Engine::range`].
+impl Engine {
+    /// The part of a list with the items that were created at `from` or later, and before `to`.
+    pub fn range(
+        &self,
+        list: Listing,
+        from: Option<Timestamp>,
+        to: Option<Timestamp>,
+    ) -> Result<Range<u64>, LoadError> {
+        self.shared.read_model.range(list, from, to)
+    }
+
+    /// A merchant's charges that meet a filter, by the Records that opened them.
+    pub fn charges(
+        self: &Arc<Self>,
+        group: GroupNumber,
+        filter: &ChargeFilter,
+        skip: u64,
+        count: usize,
+    ) -> Result<Listed, LoadError> {
+        Ok(self.listed(self.shared.read_model.charges_page(group, filter, skip, count)?))
+    }
+
+    /// The charges of a subscription, by the Records that opened them.
+    pub fn subscription_charges(self: &Arc<Self>, id: ObjectId, skip: u64, count: usize) -> Result<Listed, LoadError> {
+        Ok(self.listed(self.shared.read_model.subscription_charges_page(id, skip, count)?))
+    }
+
+    /// A merchant's subscriptions, and how many there are.
+    pub fn subscriptions(
+        &self,
+        merchant: LedgerId,
+        skip: u64,
+        count: usize,
+    ) -> Result<(u64, Vec<SubscriptionRow>), LoadError> {
+        self.shared.read_model.subscriptions_page(merchant, skip, count)
+    }
+
+    /// A merchant's cashouts in a range, by the Records that created them.
+    pub fn cashouts(
+        self: &Arc<Self>,
+        merchant: LedgerId,
+        range: Range<u64>,
+        skip: u64,
+        count: usize,
+    ) -> Result<Listed, LoadError> {
+        Ok(self.listed(self.shared.read_model.cashouts_page(merchant, range, skip, count)?))
+    }
+
+    /// The newest refunds of a merchant in a range, by the Records that asked for them.
+    pub fn refunds(self: &Arc<Self>, merchant: LedgerId, range: Range<u64>, count: usize) -> Result<Listed, LoadError> {
+        Ok(self.listed(self.shared.read_model.newest_refunds(merchant, range, count)?))
+    }
+
+    /// The disputes of a merchant's charges, by the Records that opened them.
+    pub fn disputes(self: &Arc<Self>, merchant: LedgerId, skip: u64, count: usize) -> Result<Listed, LoadError> {
+        Ok(self.listed(self.shared.read_model.disputes_page(merchant, skip, count)?))
+    }
+
+    /// The withdrawals that a recipient asked for by Records before `before`, by these Records.
+    pub fn withdrawals(
+        self: &Arc<Self>,
+        recipient: LedgerId,
+        before: Sequence,
+        skip: u64,
+        count: usize,
+    ) -> Result<Listed, LoadError> {
+        Ok(self.listed(self.shared.read_model.withdrawals_page(recipient, before, skip, count)?))
+    }
+
+    /// The Records with an entry of a ledger.
+    pub fn entries(self: &Arc<Self>, ledger: LedgerId, skip: u64, count: usize) -> Result<Listed, LoadError> {
+        Ok(self.listed(self.shared.read_model.entries_page(ledger, skip, count)?))
+    }
+
+    /// The Records of the audit trail, of all groups or of one.
+    pub fn audit(self: &Arc<Self>, group: Option<GroupNumber>, skip: u64, count: usize) -> Result<Listed, LoadError> {
+        Ok(self.listed(self.shared.read_model.audit_page(group, skip, count)?))
+    }
+
+    /// The lines of a merchant's account statement in a range, and how many there are.
+    pub fn statement(
+        &self,
+        merchant: LedgerId,
+        range: Range<u64>,
+        skip: u64,
+        count: usize,
+    ) -> Result<(u64, Vec<ListedStatementLine>), LoadError> {
+        self.shared.read_model.statement_in(merchant, range, skip, count)
+    }
+
+    /// The splits of a recipient's statement in a range, and how many there are.
+    pub fn splits(
+        &self,
+        recipient: LedgerId,
+        range: Range<u64>,
+        skip: u64,
+        count: usize,
+    ) -> Result<(u64, Vec<ListedSplit>), LoadError> {
+        self.shared.read_model.splits_in(recipient, range, skip, count)
+    }
+
+    /// About `count` splits of a recipient's statement that the merchant's Records of ordinals
+    /// below `before` made, and where to go on; none at the end. New splits do not shift them.
+    pub fn splits_before(
+        &self,
+        recipient: LedgerId,
+        before: u64,
+        count: usize,
+    ) -> Result<(Vec<ListedSplit>, Option<u64>), LoadError> {
+        self.shared.read_model.splits_before(recipient, before, count)
+    }
+
+    fn listed(self: &Arc<Self>, (total, sequences): (u64, Vec<Sequence>)) -> Listed {
+        Listed { total, records: self.records(sequences) }
+    }
+
+    fn records(self: &Arc<Self>, sequences: Vec<Sequence>) -> Records {
+        Records { engine: Arc::clone(self), sequences: sequences.into_iter() }
+    }
+}
