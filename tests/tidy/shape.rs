@@ -1,10 +1,55 @@
-//! Shape of the sources: imports between rooms, and words.
+//! How the sources are shaped: imports between files and rooms, lengths, names, words, comments.
 
 use std::collections::BTreeSet;
 
-use crate::code::{code_of, names, words};
-use crate::imports::{arrows, imports};
-use crate::{sources, unwrapped};
+use crate::code::{code_of, empty_comments, long_functions, names, types_named_twice, wide_comments, words};
+use crate::imports::{arrows, circles, imports};
+use crate::{pages, sources, unwrapped};
+
+/// The crates, by the folder of their sources.
+const CRATES: [&str; 3] = ["ledger/src", "actors/src", "src"];
+
+/// All folders of Rust sources.
+const FOLDERS: [&str; 9] = [
+    "ledger/src",
+    "actors/src",
+    "src",
+    "tests",
+    "benches",
+    "examples",
+    "ledger/tests",
+    "ledger/examples",
+    "actors/tests",
+];
+
+/// Places whose prose, imports and names are still being brought into this shape: they shrink to
+/// nothing.
+const NOT_YET: &[&str] = &[
+    "ledger/src/",
+    "actors/src/backup/",
+    "actors/src/clock.rs",
+    "actors/src/index/",
+    "actors/src/load.rs",
+    "actors/src/load_shedding.rs",
+    "actors/src/outbox.rs",
+    "actors/src/resident.rs",
+    "actors/src/seal.rs",
+    "actors/src/snapshots.rs",
+    "actors/src/store/",
+    "actors/src/verify/",
+    "src/",
+];
+
+fn is_held(place: &str) -> bool {
+    !NOT_YET.iter().any(|prefix| place.starts_with(prefix))
+}
+
+#[test]
+fn no_files_of_a_crate_import_each_other_in_a_circle() {
+    let found = CRATES.iter().flat_map(|folder| circles(&imports(folder, &sources(folder))));
+    let found: Vec<_> = found.filter(|circle| circle.iter().all(|place| is_held(place))).collect();
+    assert!(found.is_empty(), "files that import each other in a circle: {found:#?}");
+}
 
 /// Rooms, and the rooms that they must not import.
 const NO_ARROWS: [(&str, &[&str]); 10] = [
@@ -30,6 +75,50 @@ fn rooms_import_only_what_they_may() {
     }
 }
 
+/// The columns of a line that is a comment.
+const COMMENT_COLUMNS_MAX: usize = 100;
+
+#[test]
+fn comments_are_narrow() {
+    let wide = lines_of(all_sources(), |text| wide_comments(text, COMMENT_COLUMNS_MAX));
+    assert!(wide.is_empty(), "comments of more than {COMMENT_COLUMNS_MAX} columns: {wide:#?}");
+}
+
+const FUNCTION_LINES_MAX: usize = 70;
+
+/// Functions that may be longer: each is one table, or one match that only dispatches.
+const LONG_FUNCTIONS: [(&str, &str); 0] = [];
+
+#[test]
+fn functions_fit_a_screen() {
+    let mut long = BTreeSet::new();
+    let sources = CRATES.iter().flat_map(|folder| sources(folder)).filter(|(place, _)| is_held(place));
+    for (place, text) in sources.filter(|(place, _)| !place.ends_with("/tests.rs")) {
+        long.extend(
+            long_functions(&text, FUNCTION_LINES_MAX).into_iter().map(|(name, lines)| (place.clone(), name, lines)),
+        );
+    }
+    let is_allowed = |(place, name, _): &&(String, String, usize)| LONG_FUNCTIONS.contains(&(place, name));
+    let found: Vec<_> = long.iter().filter(|function| !is_allowed(function)).collect();
+    assert!(found.is_empty(), "functions of more than {FUNCTION_LINES_MAX} lines: {found:#?}");
+    for allowed in LONG_FUNCTIONS {
+        assert!(long.iter().any(|(place, name, _)| (place.as_str(), name.as_str()) == allowed), "{allowed:?} is short");
+    }
+}
+
+#[test]
+fn no_public_type_of_a_crate_has_the_name_of_another() {
+    let twice = CRATES.iter().flat_map(|folder| types_named_twice(&sources(folder)));
+    let twice: Vec<_> = twice.filter(|(_, places)| places.iter().all(|place| is_held(place))).collect();
+    assert!(twice.is_empty(), "types of a crate that are named twice: {twice:#?}");
+}
+
+#[test]
+fn no_doc_comment_is_a_single_word() {
+    let empty = lines_of(all_sources(), empty_comments);
+    assert!(empty.is_empty(), "doc comments that say nothing: {empty:#?}");
+}
+
 /// Words of names that mean something else here, or nothing: each with the word to use.
 const NAMES_BANNED: [(&str, &str); 5] = [
     ("projector", "read model"),
@@ -42,6 +131,16 @@ const NAMES_BANNED: [(&str, &str); 5] = [
 /// Turns that nobody understands at first reading.
 const PROSE_BANNED: [&str; 5] = ["that of which", "of which it", "is told", "are told", "nobody's"];
 
+/// The lines that a search finds in sources, each as `place:line`.
+fn lines_of(sources: impl Iterator<Item = (String, String)>, find: impl Fn(&str) -> Vec<usize>) -> Vec<String> {
+    let found = sources.map(|(place, text)| (find(&text), place));
+    found.flat_map(|(lines, place)| lines.into_iter().map(move |line| format!("{place}:{line}"))).collect()
+}
+
+fn all_sources() -> impl Iterator<Item = (String, String)> {
+    FOLDERS.iter().flat_map(|folder| sources(folder)).filter(|(place, _)| is_held(place))
+}
+
 /// The banned words in the names of a source.
 fn banned_names(text: &str) -> BTreeSet<&'static str> {
     let code = code_of(text);
@@ -53,6 +152,21 @@ fn banned_names(text: &str) -> BTreeSet<&'static str> {
 fn banned_prose(text: &str) -> Vec<&'static str> {
     let text = unwrapped(text).to_lowercase();
     PROSE_BANNED.iter().filter(|banned| text.contains(**banned)).copied().collect()
+}
+
+#[test]
+fn no_banned_word_is_used() {
+    // The folder of this file names them.
+    let sources = all_sources().filter(|(place, _)| !place.starts_with("tests/tidy/"));
+    let mut found = Vec::new();
+    for (place, text) in sources.chain(pages()) {
+        let banned = if place.ends_with(".rs") { banned_names(&text) } else { BTreeSet::new() };
+        let banned: Vec<&str> = banned.into_iter().chain(banned_prose(&text)).collect();
+        if !banned.is_empty() {
+            found.push(format!("{place}: {banned:?}"));
+        }
+    }
+    assert!(found.is_empty(), "for names, say instead {NAMES_BANNED:?}: {found:#?}");
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! Read models of single objects, folded over the Records of a [`World`]: what came before, and how the object stands then.
+//! Read models of single objects, folded over the Records of a [`World`]: what came before, and how
+//! the object stands then.
 
 use std::convert::Infallible;
 
