@@ -5,7 +5,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ledger::event::{CardFace, CardRefusal, Event, Terms};
+use ledger::charge::{Charge, ChargeOutcome};
+use ledger::event::{CardFace, CardRefusal, Terms};
 use ledger::fees::PaymentMethod;
 use ledger::id::{GroupNumber, ObjectId};
 use ledger::merchant::{MerchantCommand, OpenCharge, RECONCILE_AFTER_MS, SplitRequest};
@@ -17,7 +18,6 @@ use super::outcome::{CommandContext, terms_opened_by};
 use super::{Engine, RAIL_ANSWER_MAX, Unavailable};
 use crate::journal::Permit;
 use crate::rails::{CardAnswer, CardFate, CardSecrets, CardToken, ChargeCard, ChargedCard, RailError};
-use crate::records::may_wait;
 use crate::resident::Outcome;
 
 /// How long the acquirer may take before the caller is answered `pending`.
@@ -69,14 +69,14 @@ pub enum FirstAnswer {
 }
 
 impl FirstAnswer {
-    /// The acquirer's answer that a Record tells of a charge; none when it tells of none.
-    fn told_by(record: &Record, id: ObjectId) -> Option<Self> {
-        record.events.iter().find_map(|event| match event {
-            Event::CardCaptured { charge, .. } if *charge == id => Some(Self::Captured),
-            Event::CardRefused { charge, refusal, .. } if *charge == id => Some(Self::Refused(*refusal)),
-            Event::CardUnanswered { charge } if *charge == id => Some(Self::Silent),
-            _ => None,
-        })
+    /// The acquirer's answer that an outcome tells; none while there is no answer.
+    fn of(outcome: &ChargeOutcome) -> Option<Self> {
+        match outcome {
+            ChargeOutcome::Paid { .. } => Some(Self::Captured),
+            ChargeOutcome::Refused(refusal) => Some(Self::Refused(*refusal)),
+            ChargeOutcome::Unanswered => Some(Self::Silent),
+            ChargeOutcome::Pending | ChargeOutcome::Cancelled => None,
+        }
     }
 }
 
@@ -103,7 +103,7 @@ impl Engine {
         let outcome =
             self.ask_acquirer(group, ChargeCard { charge, amount, installments, method, card }, permit).await?;
         let answer = match outcome {
-            Outcome::Recorded(record) => FirstAnswer::told_by(&record, charge),
+            Outcome::Recorded(record) => ChargeOutcome::told_by(&record, charge).as_ref().and_then(FirstAnswer::of),
             _ => self.first_answer(charge)?,
         };
         let charged = || Some(CardCharged { charge, terms: terms_opened_by(&opened)?.1.clone(), answer: answer? });
@@ -162,14 +162,8 @@ impl Engine {
 
     /// What the journal says first of a charge's answer; none when it says nothing yet.
     fn first_answer(&self, charge: ObjectId) -> Result<Option<FirstAnswer>, Unavailable> {
-        may_wait(|| {
-            for sequence in self.shared.read_model.about(charge)? {
-                if let Some(answer) = FirstAnswer::told_by(&self.record(sequence)?, charge) {
-                    return Ok(Some(answer));
-                }
-            }
-            Ok(None)
-        })
+        let charge = self.object::<Charge>(charge)?;
+        Ok(charge.and_then(|charge| FirstAnswer::of(&charge.first_outcome)))
     }
 }
 

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
+use ledger::cashout::{Cashout, CashoutStage};
 use ledger::event::{CashoutFailure, Event};
 use ledger::id::{Fingerprint, GroupNumber, LedgerId, ObjectId};
 use ledger::merchant::{CashoutOutcome, MerchantCommand, MerchantState, OpenCashout};
@@ -21,7 +22,7 @@ use super::asked::Asked;
 use super::outcome::CommandContext;
 use super::{Engine, INSIDE_BYTES, RAIL_ANSWER_MAX, RECONCILED_AT_ONCE, TRY_AGAIN_AFTER_MS, Unavailable, read};
 use crate::rails::{Destination, PayoutAnswer, RailError, SendPayout};
-use crate::records::{LoadError, may_wait};
+use crate::records::LoadError;
 use crate::resident::{Envelope, Outcome, UniqueLookup};
 use crate::seal::stocked_random_bytes;
 
@@ -158,19 +159,9 @@ impl Engine {
         if self.cashouts.first_tries.lock().contains_key(&ordered.id) {
             return Ok(None);
         }
-        may_wait(|| {
-            for sequence in self.shared.read_model.about(ordered.id)? {
-                let is_denial = |event: &Event| {
-                    let denial = CashoutFailure::NotTaken;
-                    matches!(event, Event::CashoutFailed { id, failure, .. } if *id == ordered.id && *failure == denial)
-                };
-                if self.record(sequence)?.events.iter().any(is_denial) {
-                    ordered.is_taken = false;
-                    break;
-                }
-            }
-            Ok(Some(ordered))
-        })
+        let denied = CashoutStage::Failed(CashoutFailure::NotTaken);
+        ordered.is_taken = self.object::<Cashout>(ordered.id)?.is_none_or(|cashout| cashout.stage != denied);
+        Ok(Some(ordered))
     }
 
     /// Asks the institution what became of a merchant's cashouts, about each at most every

@@ -3,7 +3,8 @@
 
 use std::sync::Arc;
 
-use ledger::event::{Event, Terms};
+use ledger::charge::{Charge, ChargeOutcome};
+use ledger::event::Terms;
 use ledger::id::{GroupNumber, ObjectId};
 use ledger::merchant::{MerchantCommand, SplitRequest};
 use ledger::money::Centavos;
@@ -15,7 +16,6 @@ use ledger::time::Timestamp;
 use super::outcome::{CommandContext, terms_opened_by};
 use super::{Engine, RAIL_ANSWER_MAX, Unavailable};
 use crate::rails::{PixFate, RailError};
-use crate::records::may_wait;
 use crate::resident::Outcome;
 
 /// A PIX charge, as a merchant asks for it.
@@ -68,14 +68,6 @@ pub enum PixPayment {
     Booked,
     /// The charge was cancelled before: the money goes back to the payer.
     TooLate,
-}
-
-/// What the journal says of a charge that was cancelled.
-#[derive(Default)]
-struct Cancellation {
-    is_cancelled: bool,
-    was_paid_late: bool,
-    amount: Centavos,
 }
 
 impl Engine {
@@ -131,11 +123,12 @@ impl Engine {
         if !matches!(outcome, Outcome::Refused(Rejection::ChargeNotPending)) {
             return outcome.typed(|_| Some(PixPayment::Booked));
         }
-        let Cancellation { is_cancelled, was_paid_late, amount } = self.cancellation(charge)?;
-        if !is_cancelled {
+        let Some(charge) = self.object::<Charge>(charge)? else { return outcome.typed(|_| None) };
+        if charge.outcome != ChargeOutcome::Cancelled {
             return outcome.typed(|_| None);
         }
-        if !was_paid_late {
+        if !charge.was_paid_late {
+            let (charge, amount) = (charge.id, charge.terms.amount);
             let command = MerchantCommand::ReceiveLatePix { charge, amount, end_to_end_id };
             let late = self.command_and_repay(group, command, None, requester, permit).await?;
             if let Outcome::Refused(rejection) = late {
@@ -153,22 +146,5 @@ impl Engine {
             Ok(PixFate::Paid { end_to_end_id }) => Ok(MerchantCommand::ConfirmPix { charge, end_to_end_id }),
             Err(RailError::NoAnswer) => Err(Unavailable::OutcomeUnknown),
         }
-    }
-
-    fn cancellation(&self, id: ObjectId) -> Result<Cancellation, Unavailable> {
-        let mut found = Cancellation::default();
-        may_wait(|| {
-            for sequence in self.shared.read_model.about(id)? {
-                for event in self.record(sequence)?.events {
-                    match event {
-                        Event::ChargeOpened { charge, terms, .. } if charge == id => found.amount = terms.amount,
-                        Event::PixCancelled { charge, .. } => found.is_cancelled |= charge == id,
-                        Event::LatePixReceived { charge, .. } => found.was_paid_late |= charge == id,
-                        _ => {}
-                    }
-                }
-            }
-            Ok(found)
-        })
     }
 }

@@ -10,6 +10,7 @@ use std::vec;
 use ledger::account::Account;
 use ledger::entry::{Balance, Balances};
 use ledger::id::{Fingerprint, GroupNumber, LedgerId, ObjectId};
+use ledger::object::{self, Object};
 use ledger::record::Record;
 use ledger::time::{Minute, Timestamp};
 
@@ -105,6 +106,20 @@ impl Engine {
     /// them: only a Record says what it is about.
     pub fn history(self: &Arc<Self>, id: ObjectId) -> Result<Records, LoadError> {
         Ok(self.records(may_wait(|| self.shared.read_model.about(id))?))
+    }
+
+    /// A charge, cashout, refund, dispute or withdrawal as it stands; none when there is none of this id.
+    pub fn object<T: Object>(&self, id: ObjectId) -> Result<Option<T>, LoadError> {
+        self.object_through(id, Sequence(u64::MAX))
+    }
+
+    /// The same object as it was once the Record of this sequence had taken effect.
+    pub fn object_through<T: Object>(&self, id: ObjectId, through: Sequence) -> Result<Option<T>, LoadError> {
+        may_wait(|| {
+            let about = self.shared.read_model.about(id)?;
+            let about = about.into_iter().take_while(|sequence| *sequence <= through);
+            object::read(id, about.map(|sequence| self.record(sequence)))
+        })
     }
 
     /// The newest Record of an owner with this idempotency key, as far as keys are kept.
