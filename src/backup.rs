@@ -7,10 +7,11 @@ use std::time::Instant;
 use actors::backup::{BackupError, Frame, Run, Taken};
 
 use crate::config::BackupSettings;
-use crate::http::ops::backup::LastBackup;
-use crate::journal_source::{self, JournalSource};
-use crate::terminal::{self, advance};
+use crate::journal_source::JournalSource;
+use crate::last_backup::LastBackup;
+use crate::terminal::advance;
 use crate::verify::quietly;
+use crate::{journal_source, terminal};
 
 /// Why a backup is not made.
 #[derive(Debug, thiserror::Error)]

@@ -3,6 +3,8 @@
 //! The only room that knows HTTP and JSON. It turns what callers send into commands of the engine and what the engine
 //! answers into responses; it decides nothing about money.
 
+pub mod api;
+pub mod app;
 pub mod backup;
 pub mod brcode;
 pub mod config;
@@ -12,14 +14,18 @@ pub mod export;
 pub mod folding;
 pub mod http;
 pub mod journal_source;
+pub mod last_backup;
 pub mod logging;
 pub mod mask;
 pub mod network;
+pub mod ops;
 pub mod rails;
 pub mod restore;
+pub mod routes;
 pub mod serve;
 pub mod terminal;
 pub mod verify;
+pub mod views;
 pub mod watchdog;
 pub mod webhooks;
 

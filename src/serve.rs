@@ -16,22 +16,22 @@ use tokio::net::TcpSocket;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::{JoinHandle, JoinSet};
 
+use crate::app::App;
 use crate::config::Settings;
-use crate::descriptors;
+use crate::export::reporting::Reporting;
 use crate::folding::search_key;
-use crate::http::app::{App, supposed_group};
+use crate::http::api_key::supposed_group;
 use crate::http::credential::Secret;
 use crate::http::guesses::Guesses;
-use crate::http::measures::{self, Measures};
-use crate::http::middleware::{self, Admits, Middleware};
-use crate::http::ops::backup::LastBackup;
-use crate::http::ops::health::Exposition;
+use crate::http::measures::{Exposition, Measures};
+use crate::http::middleware::{Admits, Middleware};
 use crate::http::outgoing::Backlog;
 use crate::http::rate_limits::RateLimits;
-use crate::http::reports::Reporting;
-use crate::http::{routes, server};
+use crate::http::{measures, middleware, server};
+use crate::last_backup::LastBackup;
 use crate::rails::sandbox;
-use crate::webhooks::{self, Webhooks};
+use crate::webhooks::Webhooks;
+use crate::{descriptors, routes, webhooks};
 
 /// Why the program does not start.
 #[derive(Debug, thiserror::Error)]
@@ -153,7 +153,7 @@ pub async fn start_with(
         exporting: Arc::new(Semaphore::new(1)),
         reporting: Reporting::default(),
         exposition: Exposition(registry),
-        webhooks,
+        webhooks: Arc::new(webhooks),
     });
     let (shutdown, told) = watch::channel(false);
     let serve = |socket: TcpSocket,
@@ -205,9 +205,9 @@ pub async fn start_with(
             tracing::error!(?ended, "the schedule failed, and begins again");
         }
     });
-    let delivered = Arc::clone(&app);
+    let (asked, delivered) = (Arc::clone(&app.engine), Arc::clone(&app.webhooks));
     let deliverer = tokio::spawn(async move {
-        while JoinSet::from_iter([webhooks::run(Arc::clone(&delivered), told.clone())])
+        while JoinSet::from_iter([webhooks::run(Arc::clone(&asked), Arc::clone(&delivered), told.clone())])
             .join_next()
             .await
             .is_some_and(|ended| ended.is_err())

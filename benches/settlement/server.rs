@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use actors::engine::Engine;
 use centavo::config::{Args, Command, Settings};
-use centavo::http::app::ApiKeyText;
+use centavo::http::api_key::ApiKeyText;
 use centavo::serve::{self, Running};
 use clap::Parser;
 use ledger::id::{GroupNumber, ObjectId};

@@ -24,11 +24,12 @@ use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
 use self::client::Client;
-use crate::http::app::App;
+use crate::app::App;
 use crate::http::credential::Secret;
 use crate::network::reachable;
 use crate::serve::Running;
-use crate::terminal::{self, count, say};
+use crate::terminal;
+use crate::terminal::{count, say};
 
 pub use self::client::CallError;
 

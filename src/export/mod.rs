@@ -17,6 +17,7 @@
 pub mod command;
 mod folder;
 mod plain_text;
+pub mod reporting;
 mod rows;
 
 use std::collections::BTreeMap;

@@ -18,7 +18,7 @@ use parking_lot::Mutex;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::{Instant, timeout, timeout_at};
 
-use super::app::Caller;
+use super::caller::Caller;
 use super::json::{LARGE_BYTES, Shape};
 use super::pace::{Deadline, Pace};
 use super::problem::{Code, Problem};

@@ -5,19 +5,20 @@
 //! The look-up comes before the command is sent; the actor knows the keys that were used since ([`KeyLookup`]).
 
 use std::convert::Infallible;
+use std::future::Future;
 use std::sync::Arc;
 
-use actors::resident::KeyLookup;
-use actors::store::Sequence;
-use axum::extract::FromRequestParts;
+use actors::engine::Engine;
+use actors::journal::Permit;
+use actors::resident::{KeyLookup, Outcome};
+use axum::extract::{FromRequestParts, MatchedPath};
 use axum::http::request::Parts;
-use axum::http::{HeaderName, HeaderValue};
+use axum::http::{HeaderName, HeaderValue, Method};
 use axum::response::Response;
-use ledger::id::LedgerId;
+use ledger::id::{GroupNumber, LedgerId};
 use ledger::record::{IDEMPOTENCY_KEPT_MS, Idempotency, Record};
 use serde_json::value::RawValue;
 
-use super::app::App;
 use super::problem::{Code, Problem};
 
 const KEY: HeaderName = HeaderName::from_static("idempotency-key");
@@ -25,20 +26,36 @@ const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 const KEY_LEN_MAX: usize = 255;
 
 /// How often a key is looked up again when another request with it was decided meanwhile.
-pub const LOOK_UPS_MAX: usize = 8;
+const LOOK_UPS_MAX: usize = 8;
 
-/// What the look-up of a request's key found.
-pub enum Keyed {
-    /// The request goes ahead; with its key, if it has one.
-    Fresh(Option<KeyLookup>),
-    /// The request was carried out: its Record.
-    Replay(Arc<Record>, Sequence),
+/// What became of a request that may carry a key.
+pub enum Keyed<T> {
+    /// This request was carried out.
+    Executed(T),
+    /// The same request was carried out before.
+    Replayed(T),
 }
 
-/// The header as it was sent; not looked at yet, so that what is wrong with it is told after what comes before.
+impl<T> Keyed<T> {
+    /// The answer, marked where it was given before.
+    pub fn answer(self, render: impl FnOnce(T) -> Result<Response, Problem>) -> Result<Response, Problem> {
+        match self {
+            Self::Executed(outcome) => render(outcome),
+            Self::Replayed(outcome) => {
+                let mut response = render(outcome)?;
+                response.headers_mut().insert(REPLAYED, HeaderValue::from_static("true"));
+                Ok(response)
+            }
+        }
+    }
+}
+
+/// The header as it was sent, and the route that it was sent to. What is wrong with it is told after what comes before.
 pub struct SentKey {
     first: Option<HeaderValue>,
     has_more: bool,
+    method: Method,
+    path: Option<MatchedPath>,
 }
 
 impl<S: Sync> FromRequestParts<S> for SentKey {
@@ -46,8 +63,22 @@ impl<S: Sync> FromRequestParts<S> for SentKey {
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
         let mut keys = parts.headers.get_all(KEY).iter();
-        Ok(Self { first: keys.next().cloned(), has_more: keys.next().is_some() })
+        Ok(Self {
+            first: keys.next().cloned(),
+            has_more: keys.next().is_some(),
+            method: parts.method.clone(),
+            path: parts.extensions.get().cloned(),
+        })
     }
+}
+
+/// Whose keys a route tells apart: those of one merchant, or those of all operators.
+#[derive(Clone, Copy)]
+pub enum KeyScope {
+    /// A merchant's.
+    Merchant(GroupNumber),
+    /// The operators'.
+    Operators,
 }
 
 impl SentKey {
@@ -55,59 +86,159 @@ impl SentKey {
     pub fn is_given(&self) -> bool {
         self.first.is_some()
     }
-}
 
-/// The key and body of a request, as kept.
-pub struct Key(Option<Idempotency>);
+    /// Reads the key of a request with this body. `id` is the id in the route's path, as the service writes it.
+    pub fn read<'a>(
+        &self,
+        engine: &'a Engine,
+        scope: KeyScope,
+        id: Option<&str>,
+        body: &[u8],
+    ) -> Result<Key<'a>, Problem> {
+        self.read_without(engine, scope, id, body, None)
+    }
 
-impl Key {
-    /// Reads the request's key. `secret` is the part of the body that must not be kept, not even as a digest: a card's security
-    /// code. `account` and `route` are the key's scope.
-    pub fn of(
-        app: &App,
-        sent: &SentKey,
-        account: &str,
-        route: &str,
+    /// Reads the key. `secret` is the part of the body that must not be kept, not even as a digest: a card's security code.
+    pub fn read_without<'a>(
+        &self,
+        engine: &'a Engine,
+        scope: KeyScope,
+        id: Option<&str>,
         body: &[u8],
         secret: Option<&RawValue>,
-    ) -> Result<Self, Problem> {
-        let Some(key) = &sent.first else { return Ok(Self(None)) };
+    ) -> Result<Key<'a>, Problem> {
+        let Some(key) = &self.first else { return Ok(Key { engine, idempotency: None, body_bytes: body.len() }) };
         let fits =
             (1..=KEY_LEN_MAX).contains(&key.len()) && key.as_bytes().iter().all(|byte| (b' '..=b'~').contains(byte));
-        if !fits || sent.has_more {
+        if !fits || self.has_more {
             let problem = Problem::new(Code::ValidationFailed).message("Idempotency-Key inválida");
             return Err(problem.detail("Idempotency-Key must be one header of 1 to 255 visible ASCII characters."));
         }
-        let keyring = app.engine.keyring();
+        let account = match scope {
+            KeyScope::Merchant(group) => group.0.to_string(),
+            KeyScope::Operators => "operations".to_owned(),
+        };
+        let route = self.route(id);
         let scope = [account.as_bytes(), route.as_bytes(), key.as_bytes()];
         let (before, after) = around(body, secret);
-        Ok(Self(Some(Idempotency {
-            key: keyring.fingerprint("idempotency-key", &scope),
-            body: keyring.fingerprint("idempotency-body", &[before, after]),
-        })))
+        let idempotency = Idempotency {
+            key: engine.keyring().fingerprint("idempotency-key", &scope),
+            body: engine.keyring().fingerprint("idempotency-body", &[before, after]),
+        };
+        Ok(Key { engine, idempotency: Some(idempotency), body_bytes: body.len() })
+    }
+
+    /// Method and path of the request, with the id in its place: `POST /api/charges/019b…/cancel`.
+    fn route(&self, id: Option<&str>) -> String {
+        let path = self.path.as_ref().map_or("", MatchedPath::as_str);
+        match (path.split_once('{'), id) {
+            (Some((before, rest)), Some(id)) => {
+                let after = rest.split_once('}').map_or("", |(_, after)| after);
+                format!("{} {before}{id}{after}", self.method)
+            }
+            _ => format!("{} {path}", self.method),
+        }
+    }
+}
+
+/// The key of a request, if it has one, and what carrying the request out needs beside it.
+pub struct Key<'a> {
+    engine: &'a Engine,
+    idempotency: Option<Idempotency>,
+    body_bytes: usize,
+}
+
+/// A permit, and the key to hand on with the command.
+pub struct Admitted {
+    /// The key, looked up; none for a request without one.
+    pub key: Option<KeyLookup>,
+    /// The place of the command in the journal.
+    pub permit: Arc<Permit>,
+}
+
+enum LookedUp {
+    Fresh(Option<KeyLookup>),
+    Used(Arc<Record>),
+}
+
+impl Key<'_> {
+    /// Carries a request out once. `replay` makes the outcome of a request that was carried out before, from its Record. `execute`
+    /// checks the request's meaning, sends its command and gives its outcome; none where another request with the same key was
+    /// decided meanwhile, so that the key is looked up again.
+    pub async fn run<T, F: Future<Output = Result<Option<T>, Problem>>>(
+        &self,
+        owner: LedgerId,
+        replay: impl FnOnce(Arc<Record>) -> Result<T, Problem>,
+        mut execute: impl FnMut(Admitted) -> F,
+    ) -> Result<Keyed<T>, Problem> {
+        self.run_after(owner, || Ok(()), replay, |(), admitted| execute(admitted)).await
+    }
+
+    /// As [`Key::run`], with a look at the books that comes before each look-up of the key: whoever sees there what a request with the
+    /// same key did finds the key of that request too.
+    pub async fn run_after<B, T, F: Future<Output = Result<Option<T>, Problem>>>(
+        &self,
+        owner: LedgerId,
+        mut before: impl FnMut() -> Result<B, Problem>,
+        replay: impl FnOnce(Arc<Record>) -> Result<T, Problem>,
+        mut execute: impl FnMut(B, Admitted) -> F,
+    ) -> Result<Keyed<T>, Problem> {
+        for _ in 0..LOOK_UPS_MAX {
+            let seen = before()?;
+            let key = match self.look_up(owner)? {
+                LookedUp::Used(record) => return replay(record).map(Keyed::Replayed),
+                LookedUp::Fresh(key) => key,
+            };
+            let permit = self.engine.permit(self.body_bytes)?;
+            if let Some(outcome) = execute(seen, Admitted { key, permit }).await? {
+                return Ok(Keyed::Executed(outcome));
+            }
+        }
+        Err(in_progress())
     }
 
     /// Looks the key up in the published journal.
-    pub fn look_up(&self, app: &App, owner: LedgerId) -> Result<Keyed, Problem> {
-        let Some(idempotency) = self.0 else { return Ok(Keyed::Fresh(None)) };
-        let found = app.engine.read_model().find_key(owner, idempotency.key)?;
-        let fresh = Keyed::Fresh(Some(KeyLookup { idempotency, looked_up_through: found.looked_up_through }));
+    fn look_up(&self, owner: LedgerId) -> Result<LookedUp, Problem> {
+        let Some(idempotency) = self.idempotency else { return Ok(LookedUp::Fresh(None)) };
+        let found = self.engine.read_model().find_key(owner, idempotency.key)?;
+        let fresh = LookedUp::Fresh(Some(KeyLookup { idempotency, looked_up_through: found.looked_up_through }));
         let Some(sequence) = found.sequence else { return Ok(fresh) };
-        let record = app.engine.record(sequence)?;
-        if record.effective_at.plus_ms(IDEMPOTENCY_KEPT_MS) <= app.engine.now() {
+        let record = self.engine.record(sequence)?;
+        if record.effective_at.plus_ms(IDEMPOTENCY_KEPT_MS) <= self.engine.now() {
             return Ok(fresh);
         }
         match record.idempotency {
-            Some(kept) if kept.body == idempotency.body => Ok(Keyed::Replay(Arc::new(record), sequence)),
+            Some(kept) if kept.body == idempotency.body => Ok(LookedUp::Used(Arc::new(record))),
             _ => Err(Problem::new(Code::IdempotencyKeyReused)),
         }
     }
 }
 
-/// Marks an answer as given before.
-pub fn replayed(mut response: Response) -> Response {
-    response.headers_mut().insert(REPLAYED, HeaderValue::from_static("true"));
-    response
+/// The problem of a request whose key is in use by another one that is under way.
+pub fn in_progress() -> Problem {
+    Problem::new(Code::IdempotencyKeyInProgress).retry_after(1)
+}
+
+/// What a command became; none where its key was used a moment ago. For commands that always change something.
+pub fn recorded<T>(outcome: Outcome<T>) -> Result<Option<T>, Problem> {
+    match outcome {
+        Outcome::Recorded(happened) => Ok(Some(happened)),
+        Outcome::KeyTaken => Ok(None),
+        Outcome::Refused(rejection) => Err(rejection.into()),
+        Outcome::Unchanged => {
+            tracing::error!("a command that always changes something changed nothing");
+            Err(Problem::new(Code::Internal))
+        }
+    }
+}
+
+/// Nothing but that a command was carried out; none where its key was used a moment ago. For decisions that may stand already.
+pub fn decided<T>(outcome: Outcome<T>) -> Result<Option<()>, Problem> {
+    match outcome {
+        Outcome::Recorded(_) | Outcome::Unchanged => Ok(Some(())),
+        Outcome::KeyTaken => Ok(None),
+        Outcome::Refused(rejection) => Err(rejection.into()),
+    }
 }
 
 /// The body before and after a part of it.

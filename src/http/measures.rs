@@ -1,10 +1,9 @@
 //! What is measured of requests and of the process. Names and units follow the conventions of Prometheus; `promtool check metrics`
 //! has nothing to say about them.
 
-use std::fmt;
-use std::fs;
 use std::hash::{Hash, Hasher};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::{fmt, fs};
 
 use axum::extract::MatchedPath;
 use axum::http::{Method, StatusCode};
@@ -180,3 +179,6 @@ fn cpu_seconds() -> Option<f64> {
     let mut ticks = || fields.next()?.parse::<f64>().ok();
     Some((ticks()? + ticks()?) / TICKS_A_SECOND)
 }
+
+/// The metrics' registry.
+pub struct Exposition(pub Registry);

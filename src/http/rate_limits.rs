@@ -7,22 +7,14 @@
 //! stolen cards one after the other. A subscription's first charge is a try; what the schedule tries again is none. Time is wall time, whatever the sandbox clock says.
 
 use std::collections::{HashMap, VecDeque};
-use std::future::Future;
 use std::hash::Hash;
-use std::pin::Pin;
-use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
-use axum::response::{IntoResponse, Response};
 use ledger::id::{Fingerprint, ObjectId};
 use parking_lot::Mutex;
-use tower::{Layer, Service};
 
-use super::app::{App, authenticated, guessed};
-use super::problem::{Code, Problem};
+use crate::http::problem::{Code, Problem};
 
 const WINDOW: Duration = Duration::from_secs(60);
 /// Refused tries of one card in a window.
@@ -127,7 +119,8 @@ impl RateLimits {
         }
     }
 
-    fn admit(&self, policy: Policy, key: ObjectId) -> (bool, Standing) {
+    /// Counts a request of an API key if it is within the limit; says whether it is, and how the key stands then.
+    pub fn admit(&self, policy: Policy, key: ObjectId) -> (bool, RateStanding) {
         self.requests.lock().admit((policy, key), policy.limit(), self.now_ms())
     }
 
@@ -166,92 +159,29 @@ impl Refused {
     }
 }
 
-/// The layer that lets a request through to its handler when its API key is live and has not asked too often: 401 comes before 429,
-/// and both before anything else is looked at. Says on every answer how often the key may still ask.
-#[derive(Clone)]
-pub struct Admission {
-    /// Knows the keys.
-    pub app: Arc<App>,
-    /// What the routes behind it are under.
-    pub policy: Policy,
-}
-
-/// A service behind an [`Admission`].
-#[derive(Clone)]
-pub struct Admitting<S> {
-    admission: Admission,
-    inner: S,
-}
-
-impl<S> Layer<S> for Admission {
-    type Service = Admitting<S>;
-
-    fn layer(&self, inner: S) -> Admitting<S> {
-        Admitting { admission: self.clone(), inner }
-    }
-}
-
-impl<S> Service<Request> for Admitting<S>
-where
-    S: Service<Request, Response = Response>,
-    S::Future: Send + 'static,
-    S::Error: Send + 'static,
-{
-    type Response = Response;
-    type Error = S::Error;
-    type Future = Pin<Box<dyn Future<Output = Result<Response, S::Error>> + Send>>;
-
-    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
-        self.inner.poll_ready(context)
-    }
-
-    fn call(&mut self, mut request: Request) -> Self::Future {
-        let Admission { app, policy } = &self.admission;
-        let policy = *policy;
-        let (caller, key) = match authenticated(app, request.headers()) {
-            Ok(known) => known,
-            Err(unauthorized) => {
-                let answered = guessed(app, request.headers(), request.extensions());
-                return Box::pin(async move { Ok(answered.problem(unauthorized).await.into_response()) });
-            }
-        };
-        request.extensions_mut().insert(caller);
-        let Some(limits) = &app.rate_limits else { return Box::pin(self.inner.call(request)) };
-        let (is_admitted, standing) = limits.admit(policy, key);
-        let handling = is_admitted.then(|| self.inner.call(request));
-        Box::pin(async move {
-            let mut response = match handling {
-                Some(handling) => handling.await?,
-                None => standing.refusal().into_response(),
-            };
-            standing.tell(policy, response.headers_mut());
-            Ok(response)
-        })
-    }
-}
-
 /// How a key stands to its limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Standing {
+pub struct RateStanding {
     /// How many requests are left.
     remaining: usize,
     /// Until there is one more again, milliseconds; the whole window when none was let through.
     more_in_ms: u64,
 }
 
-impl Standing {
+impl RateStanding {
     fn more_in_seconds(self) -> u64 {
         self.more_in_ms.div_ceil(1_000)
     }
 
-    fn refusal(self) -> Problem {
+    /// The problem of a key that has nothing left.
+    pub fn refusal(self) -> Problem {
         let seconds = self.more_in_seconds();
         let detail = format!("Try again in {seconds} seconds.");
         Problem::new(Code::RateLimited).detail(detail).retry_after(u32::try_from(seconds).unwrap_or(u32::MAX))
     }
 
     /// The headers of the IETF's draft (draft-ietf-httpapi-ratelimit-headers).
-    fn tell(self, policy: Policy, headers: &mut HeaderMap) {
+    pub fn tell(self, policy: Policy, headers: &mut HeaderMap) {
         let name = policy.name();
         let policy = format!("\"{name}\";q={};w={}", policy.limit(), WINDOW.as_secs());
         let standing = format!("\"{name}\";r={};t={}", self.remaining, self.more_in_seconds());
@@ -276,7 +206,7 @@ impl<K> Default for Windows<K> {
 
 impl<K: Copy + Eq + Hash> Windows<K> {
     /// Counts what the limit lets through; says whether it does, and how the key stands then.
-    fn admit(&mut self, key: K, limit: usize, now_ms: u64) -> (bool, Standing) {
+    fn admit(&mut self, key: K, limit: usize, now_ms: u64) -> (bool, RateStanding) {
         let is_admitted = self.standing(key, limit, now_ms).remaining > 0;
         if is_admitted {
             self.count(key, now_ms);
@@ -284,15 +214,15 @@ impl<K: Copy + Eq + Hash> Windows<K> {
         (is_admitted, self.standing(key, limit, now_ms))
     }
 
-    fn standing(&mut self, key: K, limit: usize, now_ms: u64) -> Standing {
+    fn standing(&mut self, key: K, limit: usize, now_ms: u64) -> RateStanding {
         let counted = self.by_key.get_mut(&key);
         if let Some(counted) = counted {
             let past = counted.partition_point(|at| is_past(*at, now_ms));
             counted.drain(..past);
             let more_in_ms = counted.front().map_or(WINDOW_MS, |oldest| oldest + WINDOW_MS - now_ms);
-            return Standing { remaining: limit.saturating_sub(counted.len()), more_in_ms };
+            return RateStanding { remaining: limit.saturating_sub(counted.len()), more_in_ms };
         }
-        Standing { remaining: limit, more_in_ms: WINDOW_MS }
+        RateStanding { remaining: limit, more_in_ms: WINDOW_MS }
     }
 
     /// Undoes a count of that time.
@@ -340,7 +270,7 @@ mod tests {
             (300_000, true, 2, 60_000),
         ];
         for (now_ms, is_admitted, remaining, more_in_ms) in cases {
-            let standing = Standing { remaining, more_in_ms };
+            let standing = RateStanding { remaining, more_in_ms };
             assert_eq!(windows.admit("a", 3, now_ms), (is_admitted, standing), "at {now_ms}");
         }
         assert_eq!(windows.admit("b", 3, 300_000).1.remaining, 2, "keys are counted apart");
@@ -349,7 +279,7 @@ mod tests {
     #[test]
     fn waiting_is_told_in_whole_seconds_that_suffice() {
         for (more_in_ms, seconds) in [(60_000, 60), (59_001, 60), (1_000, 1), (999, 1), (1, 1)] {
-            assert_eq!(Standing { remaining: 0, more_in_ms }.more_in_seconds(), seconds, "{more_in_ms}");
+            assert_eq!(RateStanding { remaining: 0, more_in_ms }.more_in_seconds(), seconds, "{more_in_ms}");
         }
     }
 

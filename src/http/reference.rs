@@ -10,7 +10,7 @@ use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde_json::Value;
 
-use super::app::PathId;
+use super::caller::PathId;
 use super::problem::{Code, Problem, Row};
 
 /// Where the page finds how it looks.

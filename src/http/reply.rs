@@ -5,6 +5,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::{io, iter};
 
+use actors::engine::Engine;
 use actors::read_model::Listing;
 use axum::Json;
 use axum::body::{Body, Bytes};
@@ -17,7 +18,6 @@ use ledger::time::Timestamp;
 use rust_decimal::Decimal;
 use serde::{Serialize, Serializer};
 
-use super::app::App;
 use super::json::Checker;
 use super::problem::{Code, FieldError, Problem};
 use super::timestamp::{Named, with_milliseconds};
@@ -153,8 +153,8 @@ impl Filter {
     }
 
     /// The part of a list that was created in the time that is asked for.
-    pub fn range(&self, app: &App, list: Listing) -> Result<Range<u64>, Problem> {
-        Ok(app.engine.read_model().range(list, self.from, self.to)?)
+    pub fn range(&self, engine: &Engine, list: Listing) -> Result<Range<u64>, Problem> {
+        Ok(engine.read_model().range(list, self.from, self.to)?)
     }
 
     /// Which of the items in the range to read: those of the page, or all, if they are to be looked through.

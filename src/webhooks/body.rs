@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use actors::engine::Engine;
 use actors::read_model::ListedWebhookEvent;
 use ledger::event::Event;
 use ledger::id::{GroupNumber, LedgerId, ObjectId};
@@ -16,15 +17,14 @@ use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 use utoipa::ToSchema;
 
-use crate::http::app::{App, Caller};
-use crate::http::cashout::{Cashout, CashoutView};
-use crate::http::charges::{Charge, ChargeView, recipient_id};
-use crate::http::disputes::{Dispute, DisputeView};
 use crate::http::problem::{Code, Problem};
 use crate::http::reply::{decimal, time};
-use crate::http::sub_recipients::document_type;
-use crate::http::subscriptions::SubscriptionView;
-use crate::http::withdrawals::{DestinationView, Withdrawal, WithdrawalView};
+use crate::views::cashout::{Cashout, CashoutView};
+use crate::views::charge::{Charge, ChargeView};
+use crate::views::dispute::{Dispute, DisputeView};
+use crate::views::recipient::{document_type, recipient_id};
+use crate::views::subscription::SubscriptionView;
+use crate::views::withdrawal::{DestinationView, Withdrawal, WithdrawalView};
 
 /// The body of a webhook.
 #[derive(Debug, Serialize, ToSchema)]
@@ -110,23 +110,23 @@ pub struct Told {
 
 impl Told {
     /// Reads a notice of a group.
-    pub fn read(app: &App, group: GroupNumber, listed: ListedWebhookEvent) -> Result<Self, Problem> {
-        let record = app.engine.record(listed.sequence)?;
+    pub fn read(engine: &Engine, group: GroupNumber, listed: ListedWebhookEvent) -> Result<Self, Problem> {
+        let record = engine.record(listed.sequence)?;
         let notice =
             webhook_events(&record).into_iter().nth(listed.index).ok_or_else(|| Problem::new(Code::Internal))?;
-        let id = app.engine.ids().object(group, record.effective_at, listed.number);
+        let id = engine.ids().object(group, record.effective_at, listed.number);
         Ok(Self { id, listed, notice, record, group })
     }
 
     /// The group's notice of this id.
-    pub fn find(app: &App, group: GroupNumber, id: ObjectId) -> Result<Option<Self>, Problem> {
-        if app.engine.ids().group(id) != group {
+    pub fn find(engine: &Engine, group: GroupNumber, id: ObjectId) -> Result<Option<Self>, Problem> {
+        if engine.ids().group(id) != group {
             return Ok(None);
         }
-        let number = app.engine.ids().object_number(id);
-        let listed = app.engine.read_model().webhook_events(group, number..number + 1)?;
+        let number = engine.ids().object_number(id);
+        let listed = engine.read_model().webhook_events(group, number..number + 1)?;
         let Some(listed) = listed.first().filter(|_| number > 0) else { return Ok(None) };
-        let told = Self::read(app, group, *listed)?;
+        let told = Self::read(engine, group, *listed)?;
         Ok((told.id == id).then_some(told))
     }
 
@@ -136,10 +136,10 @@ impl Told {
     }
 
     /// The body.
-    pub fn body(&self, app: &App) -> Result<WebhookBody, Problem> {
-        let mut object = BTreeMap::from([self.object_body(app)?]);
+    pub fn body(&self, engine: &Engine) -> Result<WebhookBody, Problem> {
+        let mut object = BTreeMap::from([self.object_body(engine)?]);
         if self.notice.kind == WebhookEventKind::SubscriptionChargeCreated {
-            object.insert("charge", self.charge_of_subscription(app)?);
+            object.insert("charge", self.charge_of_subscription(engine)?);
         }
         Ok(WebhookBody {
             event: self.notice.kind.name(),
@@ -150,21 +150,23 @@ impl Told {
     }
 
     /// The thing that it is about, as it was once the Record had taken effect: its name in the body, and what a GET of it shows.
-    fn object_body(&self, app: &App) -> Result<(&'static str, Box<RawValue>), Problem> {
+    fn object_body(&self, engine: &Engine) -> Result<(&'static str, Box<RawValue>), Problem> {
         use WebhookEventKind as Kind;
         match self.notice.kind {
             Kind::ChargePaid | Kind::ChargeRefused | Kind::ChargeCancelled | Kind::ChargeRefunded => {
-                self.charge(app).map(|charge| ("charge", charge))
+                self.charge(engine).map(|charge| ("charge", charge))
             }
             Kind::RecipientApproved
             | Kind::RecipientRejected
             | Kind::BankAccountChanged
             | Kind::BankAccountApproved
-            | Kind::BankAccountRejected => raw("recipient", self.recipient(app)?),
+            | Kind::BankAccountRejected => raw("recipient", self.recipient(engine)?),
             Kind::RefundApproved | Kind::RefundRejected => raw("refund", self.refund()?),
-            Kind::WithdrawalApproved | Kind::WithdrawalRejected => raw("withdrawal", self.withdrawal(app)?),
-            Kind::CashoutProcessed | Kind::CashoutFailed => raw("cashout", self.cashout(app)?),
-            Kind::DisputeOpened | Kind::DisputeAccepted | Kind::DisputeReleased => raw("dispute", self.dispute(app)?),
+            Kind::WithdrawalApproved | Kind::WithdrawalRejected => raw("withdrawal", self.withdrawal(engine)?),
+            Kind::CashoutProcessed | Kind::CashoutFailed => raw("cashout", self.cashout(engine)?),
+            Kind::DisputeOpened | Kind::DisputeAccepted | Kind::DisputeReleased => {
+                raw("dispute", self.dispute(engine)?)
+            }
             Kind::SubscriptionCreated
             | Kind::SubscriptionChargeCreated
             | Kind::SubscriptionRenewed
@@ -173,17 +175,16 @@ impl Told {
             | Kind::SubscriptionCompleted
             | Kind::SubscriptionPaused
             | Kind::SubscriptionResumed
-            | Kind::SubscriptionCancelled => raw("subscription", self.subscription(app)?),
-            Kind::SplitAvailable => raw("split", self.splits(app)?),
-            Kind::AnticipationCompleted => raw("anticipation", self.anticipation(app)?),
+            | Kind::SubscriptionCancelled => raw("subscription", self.subscription(engine)?),
+            Kind::SplitAvailable => raw("split", self.splits(engine)?),
+            Kind::AnticipationCompleted => raw("anticipation", self.anticipation(engine)?),
         }
     }
 
-    fn charge(&self, app: &App) -> Result<Box<RawValue>, Problem> {
+    fn charge(&self, engine: &Engine) -> Result<Box<RawValue>, Problem> {
         let id = self.object_id()?;
-        let caller = Caller { group: self.group, key: None };
-        let charge = Charge::find_through(app, caller, id, self.listed.sequence)?.ok_or_else(broken)?;
-        let view = charge.view(app)?;
+        let charge = Charge::find_through(engine, self.group, id, self.listed.sequence)?.ok_or_else(broken)?;
+        let view = charge.view(engine)?;
         if self.notice.kind != WebhookEventKind::ChargePaid {
             return written(&view);
         }
@@ -192,16 +193,15 @@ impl Told {
     }
 
     /// The shape of the interface, exactly.
-    fn recipient(&self, app: &App) -> Result<impl Serialize + use<>, Problem> {
+    fn recipient(&self, engine: &Engine) -> Result<impl Serialize + use<>, Problem> {
         let Subject::Recipient(number) = self.notice.subject else { return Err(broken()) };
         let find = |row: &actors::read_model::MerchantRow| {
             let recipient = row.recipients.get((number.0 as usize).checked_sub(1)?)?;
             Some((recipient.id, recipient.sealed_for(), recipient.profiles.at(self.record.ordinal).cloned()))
         };
-        let (id, sealed_for, profile) =
-            app.engine.read_model().merchant(self.group, find).flatten().ok_or_else(broken)?;
+        let (id, sealed_for, profile) = engine.read_model().merchant(self.group, find).flatten().ok_or_else(broken)?;
         let profile: RecipientProfile =
-            profile.and_then(|sealed| app.engine.keyring().open_value(sealed_for, &sealed)).unwrap_or_default();
+            profile.and_then(|sealed| engine.keyring().open_value(sealed_for, &sealed)).unwrap_or_default();
         let kind = self.notice.kind;
         let is_registration = matches!(kind, WebhookEventKind::RecipientApproved | WebhookEventKind::RecipientRejected);
         Ok(RecipientTold {
@@ -228,50 +228,50 @@ impl Told {
         Ok(RefundTold { id, charge_id, amount: amount.0, status, notes })
     }
 
-    fn withdrawal(&self, app: &App) -> Result<impl Serialize + use<>, Problem> {
-        let found = Withdrawal::find_through(app, self.object_id()?, self.listed.sequence)?.ok_or_else(broken)?;
-        Ok(WithdrawalTold { withdrawal: found.view(app), recipient_id: self.recipient_id(app) })
+    fn withdrawal(&self, engine: &Engine) -> Result<impl Serialize + use<>, Problem> {
+        let found = Withdrawal::find_through(engine, self.object_id()?, self.listed.sequence)?.ok_or_else(broken)?;
+        Ok(WithdrawalTold { withdrawal: found.view(engine), recipient_id: self.recipient_id(engine) })
     }
 
-    fn cashout(&self, app: &App) -> Result<impl Serialize + use<>, Problem> {
-        let found = Cashout::find_through(app, self.group, self.object_id()?, self.listed.sequence)?;
+    fn cashout(&self, engine: &Engine) -> Result<impl Serialize + use<>, Problem> {
+        let found = Cashout::find_through(engine, self.group, self.object_id()?, self.listed.sequence)?;
         Ok(found.ok_or_else(broken)?.view())
     }
 
-    fn dispute(&self, app: &App) -> Result<impl Serialize + use<>, Problem> {
+    fn dispute(&self, engine: &Engine) -> Result<impl Serialize + use<>, Problem> {
         let (status, decided_at) = match self.notice.kind {
             WebhookEventKind::DisputeAccepted => ("accepted", Some(self.at())),
             WebhookEventKind::DisputeReleased => ("released", Some(self.at())),
             _ => ("open", None),
         };
-        Ok(Dispute::find(app, self.object_id()?)?.ok_or_else(broken)?.view_as(status, decided_at))
+        Ok(Dispute::find(engine, self.object_id()?)?.ok_or_else(broken)?.view_as(status, decided_at))
     }
 
     /// A subscription as it stood after the Record.
-    fn subscription(&self, app: &App) -> Result<impl Serialize + use<>, Problem> {
+    fn subscription(&self, engine: &Engine) -> Result<impl Serialize + use<>, Problem> {
         let id = self.object_id()?;
-        let mut row = app.engine.read_model().subscription(self.record.owner, id)?.ok_or_else(broken)?;
+        let mut row = engine.read_model().subscription(self.record.owner, id)?.ok_or_else(broken)?;
         row.standing = Standing::told_by(&self.record, id).ok_or_else(broken)?;
-        Ok(SubscriptionView::of(app, &row))
+        Ok(SubscriptionView::of(engine, &row))
     }
 
     /// The charge that the Record opened for a subscription, a PIX code with it.
-    fn charge_of_subscription(&self, app: &App) -> Result<Box<RawValue>, Problem> {
-        let charge = Charge::opened_by(app, &self.record).ok_or_else(broken)?;
-        written(&charge.view(app)?)
+    fn charge_of_subscription(&self, engine: &Engine) -> Result<Box<RawValue>, Problem> {
+        let charge = Charge::opened_by(engine, &self.record).ok_or_else(broken)?;
+        written(&charge.view(engine)?)
     }
 
-    fn splits(&self, app: &App) -> Result<impl Serialize + use<>, Problem> {
+    fn splits(&self, engine: &Engine) -> Result<impl Serialize + use<>, Problem> {
         let (Subject::Recipient(number), Some(available)) = (self.notice.subject, self.notice.available) else {
             return Err(broken());
         };
         let recipient = LedgerId::Recipient(self.group, number);
         let count = match available.count {
             Some(count) => count,
-            None => self.fallen_due(app, recipient)?,
+            None => self.fallen_due(engine, recipient)?,
         };
         Ok(SplitsTold {
-            recipient_id: recipient_id(app, recipient).map(|id| id.uuid().to_string()),
+            recipient_id: recipient_id(engine, recipient).map(|id| id.uuid().to_string()),
             count,
             amount_cents: available.amount.0,
             payment_id: available.charge.map(|charge| charge.txid()),
@@ -280,18 +280,18 @@ impl Told {
     }
 
     /// How many splits fell due with this Record.
-    fn fallen_due(&self, app: &App, recipient: LedgerId) -> Result<u64, Problem> {
+    fn fallen_due(&self, engine: &Engine, recipient: LedgerId) -> Result<u64, Problem> {
         let mut count = 0;
         for event in &self.record.events {
             let Event::Matured { dues, .. } = event else { continue };
             for due in dues {
-                count += app.engine.read_model().splits_fallen_due(recipient, due.minute, self.listed.sequence)?;
+                count += engine.read_model().splits_fallen_due(recipient, due.minute, self.listed.sequence)?;
             }
         }
         Ok(count)
     }
 
-    fn anticipation(&self, app: &App) -> Result<impl Serialize + use<>, Problem> {
+    fn anticipation(&self, engine: &Engine) -> Result<impl Serialize + use<>, Problem> {
         let told = self.record.events.iter().find_map(|event| match event {
             Event::SplitsAnticipated { id, splits, target_days, rate, .. } => Some((id, splits, target_days, rate)),
             _ => None,
@@ -301,7 +301,7 @@ impl Told {
         let fee: Centavos = splits.iter().map(|split| split.fee).sum();
         Ok(AnticipationTold {
             id: id.uuid().to_string(),
-            recipient_id: self.recipient_id(app),
+            recipient_id: self.recipient_id(engine),
             anticipated_count: splits.len(),
             original_cents: original.0,
             fee_cents: fee.0,
@@ -319,8 +319,8 @@ impl Told {
     }
 
     /// The recipient who decided the Record.
-    fn recipient_id(&self, app: &App) -> Option<String> {
-        recipient_id(app, self.record.owner).map(|id| id.uuid().to_string())
+    fn recipient_id(&self, engine: &Engine) -> Option<String> {
+        recipient_id(engine, self.record.owner).map(|id| id.uuid().to_string())
     }
 }
 

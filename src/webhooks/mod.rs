@@ -17,32 +17,31 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use actors::engine::Engine;
 use actors::outbox::{Answer, Cause, Progress, subject_digest};
 use actors::read_model::WebhookRow;
 use actors::store::Sequence;
 use axum::body::Bytes;
 use axum::http::header::{CONTENT_TYPE, HOST, USER_AGENT};
 use axum::http::{HeaderName, Request, StatusCode};
+use endpoint::Endpoint;
+use guard::{Addresses, Guard, Target};
 use http_body_util::Full;
 use ipnet::IpNet;
 use ledger::id::{GroupNumber, ObjectId};
 use ledger::personal::SealedFor;
 use ledger::time::Timestamp;
+use post::Poster;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
+use signature::{service_signature, standard_signature};
+use slots::{BodyRoom, Pool, Slots};
 use tokio::sync::{Notify, watch};
 use tokio::task::{Id, JoinSet};
 
-use crate::http::app::App;
 use crate::http::problem::{Code, Problem};
-
-use endpoint::Endpoint;
-use guard::{Addresses, Guard, Target};
-use post::Poster;
-use signature::{service_signature, standard_signature};
-use slots::{BodyRoom, Pool, Slots};
 
 pub use body::{Told, WebhookBody};
 pub use endpoint::{Backlog, Standing};
@@ -167,11 +166,10 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// Delivers webhooks until `told` says that the program ends; then waits a little for what is under way, and keeps how far it came.
-pub async fn run(app: Arc<App>, mut told: watch::Receiver<bool>) {
-    let mut deliverer = Deliverer::new(app);
-    let app = Arc::clone(&deliverer.app);
-    app.webhooks.endpoints().clear();
-    for group in app.engine.read_model().groups() {
+pub async fn run(engine: Arc<Engine>, webhooks: Arc<Webhooks>, mut told: watch::Receiver<bool>) {
+    let mut deliverer = Deliverer::new(Arc::clone(&engine), Arc::clone(&webhooks));
+    webhooks.endpoints().clear();
+    for group in engine.read_model().groups() {
         deliverer.refresh(group);
     }
     let mut tick = tokio::time::interval(TICK);
@@ -179,12 +177,12 @@ pub async fn run(app: Arc<App>, mut told: watch::Receiver<bool>) {
     loop {
         deliverer.start_tries();
         tokio::select! {
-            () = app.engine.read_model().outbox().came() => {
-                for group in app.engine.read_model().outbox().take() {
+            () = engine.read_model().outbox().came() => {
+                for group in engine.read_model().outbox().take() {
                     deliverer.refresh(group);
                 }
             }
-            () = app.webhooks.woken.notified() => {}
+            () = webhooks.woken.notified() => {}
             Some(ended) = deliverer.tries.join_next_with_id() => deliverer.settle(ended),
             _ = tick.tick() => deliverer.keep(),
             _ = told.changed() => break,
@@ -201,7 +199,8 @@ pub async fn run(app: Arc<App>, mut told: watch::Receiver<bool>) {
 
 /// The task that keeps the endpoints.
 struct Deliverer {
-    app: Arc<App>,
+    engine: Arc<Engine>,
+    webhooks: Arc<Webhooks>,
     tries: JoinSet<Option<Answer>>,
     under_way: HashMap<Id, (EndpointId, u64, Pool)>,
     slots: Slots<EndpointId>,
@@ -214,10 +213,11 @@ struct Deliverer {
 }
 
 impl Deliverer {
-    fn new(app: Arc<App>) -> Self {
-        let slots = Slots::new(app.webhooks.connections_max);
+    fn new(engine: Arc<Engine>, webhooks: Arc<Webhooks>) -> Self {
+        let slots = Slots::new(webhooks.connections_max);
         Self {
-            app,
+            engine,
+            webhooks,
             tries: JoinSet::new(),
             under_way: HashMap::new(),
             slots,
@@ -229,14 +229,14 @@ impl Deliverer {
 
     /// Takes up the endpoints of a group as its keys now say.
     fn refresh(&mut self, group: GroupNumber) {
-        let keys = self.app.engine.read_model().live_keys(group);
+        let keys = self.engine.read_model().live_keys(group);
         let wanted: BTreeMap<ObjectId, WebhookRow> = keys
             .into_iter()
             .filter(|(_, row)| row.webhook.url.is_some())
             .map(|(key, row)| (key, row.webhook))
             .collect();
         let gone: Vec<EndpointId> = {
-            let mut endpoints = self.app.webhooks.endpoints();
+            let mut endpoints = self.webhooks.endpoints();
             let known = endpoints.range((group, ObjectId(0))..=(group, ObjectId(u128::MAX)));
             let is_gone = |(id, endpoint): &(&EndpointId, &Endpoint)| {
                 wanted.get(&id.1).is_none_or(|row| row.since != endpoint.since())
@@ -247,16 +247,16 @@ impl Deliverer {
         };
         for (group, key) in gone {
             self.addresses.remove(&(group, key));
-            if let Err(error) = self.app.engine.outbox().forget(group, key) {
+            if let Err(error) = self.engine.outbox().forget(group, key) {
                 tracing::warn!(%error, "the progress of webhooks that go nowhere any more could not be removed");
             }
         }
         for (key, row) in wanted {
             let id = (group, key);
-            let known = self.app.webhooks.endpoints().get_mut(&id).map(Endpoint::has_events);
+            let known = self.webhooks.endpoints().get_mut(&id).map(Endpoint::has_events);
             if known.is_none() {
                 match self.open(id, &row) {
-                    Ok(endpoint) => drop(self.app.webhooks.endpoints().insert(id, endpoint)),
+                    Ok(endpoint) => drop(self.webhooks.endpoints().insert(id, endpoint)),
                     Err(_logged) => continue,
                 }
             }
@@ -266,10 +266,10 @@ impl Deliverer {
 
     /// An endpoint where it left off.
     fn open(&self, (group, key): EndpointId, row: &WebhookRow) -> Result<Endpoint, Problem> {
-        let read_model = self.app.engine.read_model();
+        let read_model = self.engine.read_model();
         let before = read_model.webhook_event_count(group, Sequence(row.since))?;
         let count = read_model.webhook_event_count(group, Sequence(u64::MAX))?;
-        let kept = self.app.engine.outbox().progress(group, key).unwrap_or_else(|error| {
+        let kept = self.engine.outbox().progress(group, key).unwrap_or_else(|error| {
             tracing::error!(%error, "how far webhooks were delivered can't be read: they are delivered again");
             None
         });
@@ -280,8 +280,8 @@ impl Deliverer {
 
     /// Starts the tries whose turn it is, as far as there are slots.
     fn start_tries(&mut self) {
-        let now = self.app.engine.now();
-        self.ready.append(&mut lock(&self.app.webhooks.asked));
+        let now = self.engine.now();
+        self.ready.append(&mut lock(&self.webhooks.asked));
         while let Some((at, id)) = self.later.first().copied().filter(|(at, _)| *at <= now) {
             self.later.remove(&(at, id));
             self.ready.insert(id);
@@ -300,7 +300,7 @@ impl Deliverer {
 
     /// Asks for a slot for an endpoint that has something to try, or notes when it will.
     fn ask(&mut self, id: EndpointId, now: Timestamp) {
-        let endpoints = self.app.webhooks.endpoints();
+        let endpoints = self.webhooks.endpoints();
         match endpoints.get(&id) {
             Some(endpoint) if endpoint.is_ready(now) => {
                 self.slots.ask(id, endpoint.pool(), endpoint.under_way_count());
@@ -315,36 +315,36 @@ impl Deliverer {
 
     /// Starts the next try of an endpoint that has a slot.
     fn start(&mut self, id: EndpointId, pool: Pool, now: Timestamp) {
-        let begun = self.app.webhooks.endpoints().get_mut(&id).and_then(|endpoint| endpoint.begin(now));
+        let begun = self.webhooks.endpoints().get_mut(&id).and_then(|endpoint| endpoint.begin(now));
         let Some(number) = begun else { return self.slots.release(pool) };
-        let app = Arc::clone(&self.app);
+        let (engine, webhooks) = (Arc::clone(&self.engine), Arc::clone(&self.webhooks));
         let addresses = Arc::clone(self.addresses.entry(id).or_default());
-        let one = self.tries.spawn(async move { deliver(&app, id, number, &addresses).await });
+        let one = self.tries.spawn(async move { deliver(&engine, &webhooks, id, number, &addresses).await });
         self.under_way.insert(one.id(), (id, number, pool));
     }
 
     /// Fills an endpoint with what the journal has for it.
     fn take_from_journal(&self, id: EndpointId, now: Timestamp) -> Result<(), Problem> {
         loop {
-            let wanted = self.app.webhooks.endpoints().get_mut(&id).and_then(Endpoint::wanted);
+            let wanted = self.webhooks.endpoints().get_mut(&id).and_then(Endpoint::wanted);
             let Some((next, most)) = wanted else { return Ok(()) };
-            let listed = self.app.engine.read_model().webhook_events(id.0, next..next + most as u64)?;
+            let listed = self.engine.read_model().webhook_events(id.0, next..next + most as u64)?;
             let has_all = listed.len() < most;
             for listed in listed {
-                let told = Told::read(&self.app, id.0, listed)?;
-                let mut endpoints = self.app.webhooks.endpoints();
+                let told = Told::read(&self.engine, id.0, listed)?;
+                let mut endpoints = self.webhooks.endpoints();
                 let Some(endpoint) = endpoints.get_mut(&id) else { return Ok(()) };
                 endpoint.add(listed.number, subject_digest(told.notice.subject), told.at(), now);
             }
             if has_all {
-                self.app.webhooks.endpoints().get_mut(&id).map(Endpoint::has_all);
+                self.webhooks.endpoints().get_mut(&id).map(Endpoint::has_all);
             }
         }
     }
 
     /// Takes in how a try ended.
     fn settle(&mut self, ended: Result<(Id, Option<Answer>), tokio::task::JoinError>) {
-        let now = self.app.engine.now();
+        let now = self.engine.now();
         let (task, answer) = match ended {
             Ok(ended) => ended,
             Err(panicked) => {
@@ -357,14 +357,14 @@ impl Deliverer {
         self.ready.insert(id);
         let Some(answer) = answer else {
             let later = now.plus_ms(ROOM_AFTER_MS);
-            if let Some(endpoint) = self.app.webhooks.endpoints().get_mut(&id) {
+            if let Some(endpoint) = self.webhooks.endpoints().get_mut(&id) {
                 endpoint.postpone(number, later);
             }
             return;
         };
         let result = if answer.cause.is_none() { "ok" } else { "failed" };
-        self.app.webhooks.deliveries.get_or_create(&[("result", result)]).inc();
-        if let Some(endpoint) = self.app.webhooks.endpoints().get_mut(&id) {
+        self.webhooks.deliveries.get_or_create(&[("result", result)]).inc();
+        if let Some(endpoint) = self.webhooks.endpoints().get_mut(&id) {
             if answer.cause.is_none() {
                 endpoint.delivered(number, answer);
             } else if endpoint.failed(number, answer, now) {
@@ -376,20 +376,20 @@ impl Deliverer {
 
     /// Keeps how far the endpoints have come, and measures what waits.
     fn keep(&mut self) {
-        let now = self.app.engine.now();
+        let now = self.engine.now();
         // What is not kept for want of space is kept later; after a crash before that it is delivered again.
-        let is_storage_full = self.app.engine.is_storage_full();
+        let is_storage_full = self.engine.is_storage_full();
         let (mut waiting, mut oldest, mut changed) = (0, None::<Timestamp>, Vec::new());
-        for (id, endpoint) in self.app.webhooks.endpoints().iter_mut() {
+        for (id, endpoint) in self.webhooks.endpoints().iter_mut() {
             waiting += endpoint.waiting_count();
             oldest = oldest.into_iter().chain(endpoint.oldest()).min();
             if !is_storage_full && endpoint.take_changed() {
                 changed.push((*id, endpoint.progress()));
             }
         }
-        self.app.webhooks.waiting.set(i64::try_from(waiting).unwrap_or(i64::MAX));
-        self.app.webhooks.oldest_seconds.set(oldest.map_or(0, |at| (now.0 - at.0).max(0) / 1000));
-        let outbox = self.app.engine.outbox();
+        self.webhooks.waiting.set(i64::try_from(waiting).unwrap_or(i64::MAX));
+        self.webhooks.oldest_seconds.set(oldest.map_or(0, |at| (now.0 - at.0).max(0) / 1000));
+        let outbox = self.engine.outbox();
         for ((group, key), progress) in changed {
             if let Err(error) = outbox.keep(group, key, &progress) {
                 tracing::warn!(%error, "how far webhooks were delivered could not be kept");
@@ -400,9 +400,15 @@ impl Deliverer {
 }
 
 /// One try; none when there was no room for its body.
-async fn deliver(app: &App, id: EndpointId, number: u64, addresses: &Addresses) -> Option<Answer> {
+async fn deliver(
+    engine: &Engine,
+    webhooks: &Webhooks,
+    id: EndpointId,
+    number: u64,
+    addresses: &Addresses,
+) -> Option<Answer> {
     let (begun, key) = (Instant::now(), id.1);
-    let tried = tokio::time::timeout(TRY_MAX, attempt(app, id, number, addresses)).await;
+    let tried = tokio::time::timeout(TRY_MAX, attempt(engine, webhooks, id, number, addresses)).await;
     let (status, cause) = match tried.unwrap_or(Err(Failure::Late)) {
         Ok(status) => (Some(status), None),
         Err(Failure::NoRoom) => return None,
@@ -412,7 +418,7 @@ async fn deliver(app: &App, id: EndpointId, number: u64, addresses: &Addresses) 
         }
     };
     let duration_ms = u32::try_from(begun.elapsed().as_millis()).unwrap_or(u32::MAX);
-    Some(Answer { status, cause, at: app.engine.now(), duration_ms })
+    Some(Answer { status, cause, at: engine.now(), duration_ms })
 }
 
 /// Why a try failed.
@@ -461,26 +467,32 @@ impl From<Problem> for Failure {
     }
 }
 
-async fn attempt(app: &App, id: EndpointId, number: u64, addresses: &Addresses) -> Result<u16, Failure> {
+async fn attempt(
+    engine: &Engine,
+    webhooks: &Webhooks,
+    id: EndpointId,
+    number: u64,
+    addresses: &Addresses,
+) -> Result<u16, Failure> {
     let (group, key) = id;
-    let row = app.engine.read_model().api_key(key).filter(|row| !row.revoked).ok_or(Failure::NoAddress)?.webhook;
+    let row = engine.read_model().api_key(key).filter(|row| !row.revoked).ok_or(Failure::NoAddress)?.webhook;
     let target = Target::parse(row.url.as_deref().ok_or(Failure::NoAddress)?)?;
-    let listed = app.engine.read_model().webhook_events(group, number..number + 1).map_err(Problem::from)?;
-    let told = Told::read(app, group, *listed.first().ok_or(Failure::Unwritten("missing"))?)?;
-    let body = serde_json::to_vec(&told.body(app)?).map_err(|_| Failure::Unwritten("unwritable"))?;
-    let _until_it_has_ended = app.webhooks.body_room.take(id, body.len()).ok_or(Failure::NoRoom)?;
-    let request = request(&target, &secrets(app, key, &row)?, &told.id.uuid().to_string(), wall_seconds(), body)?;
-    let addresses = app.webhooks.guard.look_up_once(&target, addresses).await?;
-    let status = app.webhooks.poster.send(&target, &addresses, request).await?;
+    let listed = engine.read_model().webhook_events(group, number..number + 1).map_err(Problem::from)?;
+    let told = Told::read(engine, group, *listed.first().ok_or(Failure::Unwritten("missing"))?)?;
+    let body = serde_json::to_vec(&told.body(engine)?).map_err(|_| Failure::Unwritten("unwritable"))?;
+    let _until_it_has_ended = webhooks.body_room.take(id, body.len()).ok_or(Failure::NoRoom)?;
+    let request = request(&target, &secrets(engine, key, &row)?, &told.id.uuid().to_string(), wall_seconds(), body)?;
+    let addresses = webhooks.guard.look_up_once(&target, addresses).await?;
+    let status = webhooks.poster.send(&target, &addresses, request).await?;
     if status.is_success() { Ok(status.as_u16()) } else { Err(Failure::Status(status)) }
 }
 
 /// The secrets that sign now, the newest first.
-fn secrets(app: &App, key: ObjectId, row: &WebhookRow) -> Result<Vec<String>, Failure> {
-    let now = app.engine.now();
+fn secrets(engine: &Engine, key: ObjectId, row: &WebhookRow) -> Result<Vec<String>, Failure> {
+    let now = engine.now();
     let previous = row.previous.as_ref().filter(|previous| now < previous.until).map(|previous| &previous.sealed);
     let open = |sealed: &Vec<u8>| {
-        let opened = app.engine.keyring().open_secret(SealedFor::webhook_secret(key), sealed);
+        let opened = engine.keyring().open_secret(SealedFor::webhook_secret(key), sealed);
         let opened = opened.and_then(|secret| String::from_utf8(secret).ok());
         opened.ok_or(Failure::Unwritten(Code::Internal.row().code))
     };

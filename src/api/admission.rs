@@ -1,0 +1,102 @@
+//! Admission of a request to the merchants' routes: its API key first (401), then its rate limit (429).
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use axum::extract::Request;
+use axum::http::{Extensions, HeaderMap};
+use axum::response::{IntoResponse, Response};
+use ledger::id::ObjectId;
+use subtle::ConstantTimeEq;
+use tower::{Layer, Service};
+
+use crate::app::App;
+use crate::http::api_key::ApiKeyText;
+use crate::http::caller::Caller;
+use crate::http::credential::api_key;
+use crate::http::guesses::{Answered, Asked};
+use crate::http::problem::{Code, Problem};
+use crate::http::rate_limits::Policy;
+
+/// Who is calling, and the id of the API key.
+pub fn authenticated(app: &App, headers: &HeaderMap) -> Result<(Caller, ObjectId), Problem> {
+    let text = api_key(headers)?;
+    let id = ApiKeyText::id(app.sandbox, text).ok_or_else(|| Problem::new(Code::Unauthorized))?;
+    let row = app.engine.read_model().api_key(id);
+    let row = row.filter(|row| bool::from(row.digest.ct_eq(&ApiKeyText::digest(text))) && !row.revoked);
+    row.map(|row| (Caller { group: row.group, key: Some(id) }, id)).ok_or_else(|| Problem::new(Code::Unauthorized))
+}
+
+/// Notes a request without an API key that opens. Of the key, no more is told than where its id begins, which is its time.
+pub fn guessed(app: &App, headers: &HeaderMap, extensions: &Extensions) -> Answered {
+    let text = api_key(headers).ok();
+    let id = text.and_then(|text| text.strip_prefix(ApiKeyText::prefix(app.sandbox))?.get(..8));
+    let id = id.filter(|id| id.bytes().all(|byte| byte.is_ascii_hexdigit()));
+    app.guesses.note(Asked::ApiKey, headers, extensions, id)
+}
+
+/// The layer that lets a request through to its handler when its API key is live and has not asked too often: 401 comes before 429,
+/// and both before anything else is looked at. Says on every answer how often the key may still ask.
+#[derive(Clone)]
+pub struct Admission {
+    /// Knows the keys.
+    pub app: Arc<App>,
+    /// What the routes behind it are under.
+    pub policy: Policy,
+}
+
+/// A service behind an [`Admission`].
+#[derive(Clone)]
+pub struct Admitting<S> {
+    admission: Admission,
+    inner: S,
+}
+
+impl<S> Layer<S> for Admission {
+    type Service = Admitting<S>;
+
+    fn layer(&self, inner: S) -> Admitting<S> {
+        Admitting { admission: self.clone(), inner }
+    }
+}
+
+impl<S> Service<Request> for Admitting<S>
+where
+    S: Service<Request, Response = Response>,
+    S::Future: Send + 'static,
+    S::Error: Send + 'static,
+{
+    type Response = Response;
+    type Error = S::Error;
+    type Future = Pin<Box<dyn Future<Output = Result<Response, S::Error>> + Send>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        self.inner.poll_ready(context)
+    }
+
+    fn call(&mut self, mut request: Request) -> Self::Future {
+        let Admission { app, policy } = &self.admission;
+        let policy = *policy;
+        let (caller, key) = match authenticated(app, request.headers()) {
+            Ok(known) => known,
+            Err(unauthorized) => {
+                let answered = guessed(app, request.headers(), request.extensions());
+                return Box::pin(async move { Ok(answered.problem(unauthorized).await.into_response()) });
+            }
+        };
+        request.extensions_mut().insert(caller);
+        let Some(limits) = &app.rate_limits else { return Box::pin(self.inner.call(request)) };
+        let (is_admitted, standing) = limits.admit(policy, key);
+        let handling = is_admitted.then(|| self.inner.call(request));
+        Box::pin(async move {
+            let mut response = match handling {
+                Some(handling) => handling.await?,
+                None => standing.refusal().into_response(),
+            };
+            standing.tell(policy, response.headers_mut());
+            Ok(response)
+        })
+    }
+}

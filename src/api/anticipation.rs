@@ -1,0 +1,401 @@
+//! Anticipation of card splits (interface 2.10, 3.3): which can be, at what price, and doing it.
+
+use std::collections::{HashSet, VecDeque};
+use std::sync::Arc;
+
+use actors::read_model::ListedSplit;
+use axum::extract::State;
+use axum::response::Response;
+use ledger::event::{Cut, Event, SplitKey};
+use ledger::fees::Fees;
+use ledger::id::{LedgerId, ObjectId};
+use ledger::money::{Centavos, Rate};
+use ledger::recipient::{CardSplit, RecipientCommand, RecipientState};
+use ledger::time::Timestamp;
+use rust_decimal::Decimal;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+use utoipa::openapi::schema::{Object, Type};
+
+use crate::api::split_history::{SplitHistory, parse_split_id, split_id};
+use crate::api::splits::require_split;
+use crate::api::sub_recipients::find_own;
+use crate::app::App;
+use crate::http::body::JsonBody;
+use crate::http::caller::{Caller, PathId};
+use crate::http::idempotency::{Admitted, KeyScope, SentKey, recorded};
+use crate::http::json::{Checker, ITSELF, Raw, parse};
+use crate::http::problem::{Code, FieldError, Problem};
+use crate::http::reply::{decimal, items_of, ok, time};
+use crate::http::timestamp::business_day;
+
+/// What is to be anticipated.
+#[derive(Deserialize, ToSchema)]
+#[schema(example = json!({"split_ids": ["019b8c4e5f5d8a3e9c1d2f3a4b5c6d7e-0"], "target_days": 2}))]
+pub struct AnticipationRequest<'a> {
+    /// Ids of pending card splits, each once.
+    #[serde(borrow)]
+    #[schema(value_type = Vec<String>, min_items = 1)]
+    split_ids: Raw<'a>,
+    /// 2, 7 or 15.
+    #[serde(borrow)]
+    #[schema(schema_with = target_days)]
+    target_days: Raw<'a>,
+}
+
+/// What an anticipation did, or would do.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct AnticipationResult {
+    /// Always true.
+    success: bool,
+    /// How many splits.
+    #[schema(example = 1)]
+    anticipated_count: usize,
+    /// What was left of them, centavos.
+    #[schema(example = 2000)]
+    original_cents: i64,
+    /// The fees, each rounded by itself, centavos.
+    #[schema(example = 48)]
+    fee_cents: i64,
+    /// What becomes available, centavos.
+    #[schema(example = 1952)]
+    net_cents: i64,
+    /// 2, 7 or 15.
+    #[schema(schema_with = target_days)]
+    target_days: u8,
+    /// The account's rate, percent.
+    #[serde(serialize_with = "decimal")]
+    #[schema(value_type = f64, example = 2.38)]
+    rate_percent: Decimal,
+}
+
+/// The splits that can be anticipated.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Anticipable {
+    /// Newest first.
+    items: Vec<AnticipableSplit>,
+    /// The account's rates, percent.
+    rates: Rates,
+}
+
+/// A split that can be anticipated.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct AnticipableSplit {
+    /// The split's id.
+    #[schema(example = "019b8c4e5f5d8a3e9c1d2f3a4b5c6d7e-0")]
+    id: String,
+    /// What is left of it, centavos.
+    #[schema(example = 2000)]
+    amount_cents: i64,
+    /// `credit_card`.
+    #[schema(pattern = "^(credit_card)$")]
+    payment_method: &'static str,
+    /// When it becomes available unless anticipated.
+    balance_available_at: String,
+    /// Payer's name.
+    #[schema(example = "João Ávila")]
+    payment_nome: String,
+    /// The price for each number of days.
+    fees: Quotes,
+}
+
+/// The account's rates, percent.
+#[derive(Clone, Copy, Debug, Serialize, ToSchema)]
+pub struct Rates {
+    /// For 2 days.
+    #[serde(serialize_with = "decimal")]
+    #[schema(value_type = f64, example = 2.38)]
+    d2: Decimal,
+    /// For 7 days.
+    #[serde(serialize_with = "decimal")]
+    #[schema(value_type = f64, example = 2.0)]
+    d7: Decimal,
+    /// For 15 days.
+    #[serde(serialize_with = "decimal")]
+    #[schema(value_type = f64, example = 1.5)]
+    d15: Decimal,
+}
+
+/// The price of a split for each number of days.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Quotes {
+    /// For 2 days.
+    d2: Quote,
+    /// For 7 days.
+    d7: Quote,
+    /// For 15 days.
+    d15: Quote,
+}
+
+/// The price of a split.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Quote {
+    /// 2, 7 or 15.
+    #[schema(schema_with = target_days)]
+    target_days: u8,
+    /// Percent.
+    #[serde(serialize_with = "decimal")]
+    #[schema(value_type = f64, example = 2.38)]
+    rate_percent: Decimal,
+    /// Centavos.
+    #[schema(example = 48)]
+    fee_cents: i64,
+    /// What becomes available, centavos.
+    #[schema(example = 1952)]
+    net_cents: i64,
+}
+
+/// The numbers of days that an anticipation may name.
+fn target_days() -> Object {
+    Object::builder().schema_type(Type::Integer).enum_values(Some([2, 7, 15])).build()
+}
+
+impl Quote {
+    fn of(target_days: u8, rate: Rate, amount: Centavos) -> Self {
+        let fee = rate.of(amount);
+        Self { target_days, rate_percent: rate.as_percent(), fee_cents: fee.0, net_cents: (amount - fee).0 }
+    }
+}
+
+/// What was asked for, checked for its meaning.
+struct Wanted {
+    splits: Vec<SplitKey>,
+    target_days: u8,
+}
+
+/// The most splits that a body of the largest size can name; there is no smaller limit.
+const SPLITS_MAX: usize = 100_000;
+
+/// Anticipates card splits, all or none: what is left of them after the fee is available at once.
+#[utoipa::path(post, path = "/api/dashboard/sub-recipients/{id}/anticipate", operation_id = "anticipate",
+    params(("id" = String, Path)), request_body = AnticipationRequest,
+    responses((status = 200, body = AnticipationResult)))]
+pub async fn anticipate(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    PathId(id): PathId,
+    sent_key: SentKey,
+    JsonBody { bytes: body, .. }: JsonBody,
+) -> Result<Response, Problem> {
+    let wire: AnticipationRequest<'_> = parse(&body)?;
+    let Ok((recipient, row)) = find_own(&app, caller, &id) else {
+        require_split(&app, caller)?;
+        wire.check()?;
+        return Err(Problem::new(Code::NotFound));
+    };
+    let key = sent_key.read(&app.engine, KeyScope::Merchant(caller.group), Some(&row.id.txid()), &body)?;
+    let (app, wire) = (&app, &wire);
+    let execute = |Admitted { key, permit }| async move {
+        require_split(&app, caller)?;
+        let command = command(&app, caller, recipient, &wire.check()?)?;
+        recorded(app.engine.command_recipient(recipient, command, key, caller.requester(), permit).await?)
+    };
+    key.run(recipient, Ok, execute).await?.answer(|record| result(&record.events).map(ok))
+}
+
+/// Tells what an anticipation would do, and keeps nothing.
+#[utoipa::path(post, path = "/api/dashboard/sub-recipients/{id}/anticipate/simulate",
+    operation_id = "simulate_anticipation", params(("id" = String, Path)), request_body = AnticipationRequest,
+    responses((status = 200, body = AnticipationResult)))]
+pub async fn simulate(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    PathId(id): PathId,
+    JsonBody { bytes: body, .. }: JsonBody,
+) -> Result<Response, Problem> {
+    let wire: AnticipationRequest<'_> = parse(&body)?;
+    require_split(&app, caller)?;
+    let wanted = wire.check()?;
+    let (recipient, _) = find_own(&app, caller, &id)?;
+    let command = command(&app, caller, recipient, &wanted)?;
+    let decide = |books: &RecipientState, now: Timestamp| {
+        // What was published has been received.
+        books.decide(command, now, Cut { foreign: u64::MAX, minute: now.minute(), own: u64::MAX })
+    };
+    let decision = app.engine.read_recipient(recipient, decide).await??;
+    result(&decision.events).map(ok)
+}
+
+impl AnticipationRequest<'_> {
+    fn check(&self) -> Result<Wanted, Problem> {
+        let mut check = Checker::new();
+        let ids = check.array("split_ids", self.split_ids, 1..=SPLITS_MAX, |check, id| check.text(ITSELF, id, 0..=100));
+        let mut seen = HashSet::new();
+        if ids.as_ref().is_some_and(|ids| !ids.iter().all(|id| seen.insert(id))) {
+            check.refuse::<()>("split_ids", "duplicate", "split_ids não pode ter itens repetidos");
+        }
+        let target_days = check.integer("target_days", self.target_days, 2..=15).and_then(|days| match days {
+            2 | 7 | 15 => u8::try_from(days).ok(),
+            _ => check.refuse("target_days", "unknown_value", "target_days deve ser 2, 7 ou 15"),
+        });
+        let (ids, target_days) = check.finish_with(ids.zip(target_days))?;
+        let splits = (0..).zip(&ids).map(|(index, id)| parse_split_id(id).ok_or_else(|| unknown(index)));
+        Ok(Wanted { splits: splits.collect::<Result<_, _>>()?, target_days })
+    }
+}
+
+/// No split of this id in the recipient's statement.
+fn unknown(index: usize) -> Problem {
+    let row = Code::NotFound.row();
+    let field = format!("split_ids[{index}]");
+    let error = FieldError { field, code: row.code, message: "Split não encontrado".into() };
+    Problem::new(Code::NotFound).message("Split não encontrado").errors(vec![error])
+}
+
+/// The command, with all of the splits' history that does not change.
+fn command(app: &App, caller: Caller, recipient: LedgerId, wanted: &Wanted) -> Result<RecipientCommand, Problem> {
+    let fees = fees(app, caller)?;
+    let rate = match wanted.target_days {
+        2 => fees.anticipation_d2,
+        7 => fees.anticipation_d7,
+        _ => fees.anticipation_d15,
+    };
+    Ok(RecipientCommand::Anticipate {
+        id: app.new_id(caller.group)?,
+        splits: card_splits(app, recipient, &wanted.splits)?,
+        target_days: wanted.target_days,
+        rate,
+        settlement_day: business_day(app.engine.now().0) + u32::from(wanted.target_days),
+    })
+}
+
+fn fees(app: &App, caller: Caller) -> Result<Fees, Problem> {
+    let fees = app.engine.read_model().merchant(caller.group, |row| row.settings.fees);
+    fees.ok_or_else(|| Problem::new(Code::Internal))
+}
+
+/// The card splits of these keys, in their order: an unknown one is 404, one that is no card split 409.
+fn card_splits(app: &App, recipient: LedgerId, keys: &[SplitKey]) -> Result<Vec<CardSplit>, Problem> {
+    let mut by_charge: Vec<usize> = (0..keys.len()).collect();
+    by_charge.sort_by_key(|place| keys[*place].charge);
+    let mut splits: Vec<Option<CardSplit>> = vec![None; keys.len()];
+    let mut unknown_at: Option<usize> = None;
+    // A charge is read once, and one at a time.
+    let mut read: Option<(ObjectId, Option<SplitHistory>)> = None;
+    for place in by_charge {
+        let SplitKey { charge, index } = keys[place];
+        if read.as_ref().is_none_or(|(known, _)| *known != charge) {
+            read = Some((charge, SplitHistory::find(&app.engine, recipient, charge)?));
+        }
+        let history = read.as_ref().and_then(|(_, history)| history.as_ref());
+        if history.is_none_or(|history| history.nominal(index).is_none()) {
+            unknown_at = Some(unknown_at.map_or(place, |earlier| earlier.min(place)));
+        }
+        splits[place] = history.and_then(|history| history.card_split(index));
+    }
+    if let Some(place) = unknown_at {
+        return Err(unknown(place));
+    }
+    let splits = splits.into_iter().enumerate();
+    let splits = splits.map(|(index, split)| split.ok_or(ledger::rejection::Rejection::SplitNotAnticipable { index }));
+    Ok(splits.collect::<Result<_, _>>()?)
+}
+
+/// The answer of the request that a Record carried out.
+fn result(events: &[Event]) -> Result<AnticipationResult, Problem> {
+    let anticipated = events.iter().find_map(|event| match event {
+        Event::SplitsAnticipated { splits, target_days, rate, .. } => Some((splits, *target_days, *rate)),
+        _ => None,
+    });
+    let (splits, target_days, rate) = anticipated.ok_or_else(|| Problem::new(Code::Internal))?;
+    let original: Centavos = splits.iter().map(|split| split.amount).sum();
+    let fee: Centavos = splits.iter().map(|split| split.fee).sum();
+    Ok(AnticipationResult {
+        success: true,
+        anticipated_count: splits.len(),
+        original_cents: original.0,
+        fee_cents: fee.0,
+        net_cents: (original - fee).0,
+        target_days,
+        rate_percent: rate.as_percent(),
+    })
+}
+
+/// The card splits of a recipient that can be anticipated, and the account's rates.
+#[utoipa::path(get, path = "/api/dashboard/sub-recipients/{id}/anticipate", operation_id = "list_anticipable",
+    params(("id" = String, Path)), responses((status = 200, body = Anticipable)))]
+pub async fn list(State(app): State<Arc<App>>, caller: Caller, PathId(id): PathId) -> Result<Response, Problem> {
+    let (recipient, _) = find_own(&app, caller, &id)?;
+    let now = app.engine.read_recipient(recipient, |_, now| now).await?;
+    let fees = fees(&app, caller)?;
+    let rates = Rates {
+        d2: fees.anticipation_d2.as_percent(),
+        d7: fees.anticipation_d7.as_percent(),
+        d15: fees.anticipation_d15.as_percent(),
+    };
+    let walk = Walk { app, recipient, now, fees, before: Some(u64::MAX), listed: VecDeque::new(), charge: None };
+    items_of(walk, &serde_json::json!({ "rates": rates }))
+}
+
+/// Splits that are looked up at once.
+const READ_AT_ONCE: usize = 256;
+
+/// The splits that can be anticipated, of which a few are in memory.
+struct Walk {
+    app: Arc<App>,
+    recipient: LedgerId,
+    now: Timestamp,
+    fees: Fees,
+    /// Where to go on; none at the end.
+    before: Option<u64>,
+    listed: VecDeque<ListedSplit>,
+    /// A charge's splits stand together: it is read once.
+    charge: Option<(ListedSplit, SplitHistory)>,
+}
+
+impl Iterator for Walk {
+    type Item = Result<AnticipableSplit, Problem>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            match self.listed.pop_front() {
+                Some(listed) => match self.look_at(listed) {
+                    Ok(Some(found)) => return Some(Ok(found)),
+                    Ok(None) => {}
+                    Err(problem) => return Some(Err(problem)),
+                },
+                None => match self.app.engine.read_model().splits_before(self.recipient, self.before?, READ_AT_ONCE) {
+                    Ok((listed, before)) => (self.listed, self.before) = (listed.into(), before),
+                    Err(error) => return Some(Err(error.into())),
+                },
+            }
+        }
+    }
+}
+
+impl Walk {
+    fn look_at(&mut self, listed: ListedSplit) -> Result<Option<AnticipableSplit>, Problem> {
+        let charge = match self.charge.take().filter(|(known, _)| known.sequence == listed.sequence) {
+            Some((_, charge)) => charge,
+            None => SplitHistory::listed(&self.app.engine, self.recipient, listed)?,
+        };
+        let found = self.anticipable(&charge, listed.index);
+        if charge.is_over(self.now) {
+            // Whatever is older is over too.
+            (self.before, self.listed) = (None, VecDeque::new());
+        }
+        self.charge = Some((listed, charge));
+        Ok(found)
+    }
+
+    fn anticipable(&self, charge: &SplitHistory, index: u32) -> Option<AnticipableSplit> {
+        let split = charge.card_split(index)?;
+        let left = charge.left(index).filter(|left| left.is_positive())?;
+        if charge.place(index, self.now).is_some() {
+            return None;
+        }
+        let fees = &self.fees;
+        Some(AnticipableSplit {
+            id: split_id(charge.charge, index),
+            amount_cents: left.0,
+            payment_method: "credit_card",
+            balance_available_at: time(split.due.start()),
+            payment_nome: charge.payer.name.clone(),
+            fees: Quotes {
+                d2: Quote::of(2, fees.anticipation_d2, left),
+                d7: Quote::of(7, fees.anticipation_d7, left),
+                d15: Quote::of(15, fees.anticipation_d15, left),
+            },
+        })
+    }
+}

@@ -1,0 +1,181 @@
+//! `GET /api/balance` and `GET /api/balance/operations`: a merchant's money, and how it came to be so.
+
+use std::sync::Arc;
+
+use actors::read_model::Listing;
+use actors::store::Sequence;
+use axum::extract::State;
+use axum::http::request::Parts;
+use axum::response::Response;
+use ledger::id::{Fingerprint, LedgerId, ObjectId, RecipientNumber};
+use ledger::merchant::{ChargeFacts, MerchantState};
+use ledger::record::Record;
+use ledger::statement::{StatementAccount, StatementLine, StatementLineKind, statement_lines};
+use ledger::time::Timestamp;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::app::App;
+use crate::http::caller::Caller;
+use crate::http::problem::{Code, Problem};
+use crate::http::reply::{Filter, List, Page, ok, query, time};
+
+/// A merchant's money, centavos.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Balance {
+    /// Can be paid out.
+    #[schema(example = 593800)]
+    available: i64,
+    /// Falls due later.
+    pending: i64,
+    /// Held for cashouts and disputes.
+    reserved: i64,
+    /// What the merchant owes.
+    deficit: i64,
+}
+
+/// The account's balance, after booking what is due.
+#[utoipa::path(get, path = "/api/balance", operation_id = "get_balance", responses((status = 200, body = Balance)))]
+pub async fn get(State(app): State<Arc<App>>, caller: Caller) -> Result<Response, Problem> {
+    let look = |books: &MerchantState, _: Timestamp| Balance {
+        available: books.available().0,
+        pending: books.pending().0,
+        reserved: (books.reserved_cashout() + books.reserved_for_disputes()).0,
+        deficit: books.deficit().0,
+    };
+    Ok(ok(app.engine.read_merchant(caller.group, look).await?))
+}
+
+/// One line of the account statement; amounts in centavos.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct OperationRow {
+    /// The operation's id.
+    #[schema(format = "uuid")]
+    id: String,
+    /// `charge`, `fee`, `split`, `settlement`, `refund`, `take_back`, `cashout`, `cashout_fee`, `cashout_returned`, `deficit` or `dispute`.
+    #[serde(rename = "type")]
+    #[schema(
+        pattern = "^(charge|fee|split|settlement|refund|take_back|cashout|cashout_fee|cashout_returned|deficit|dispute)$"
+    )]
+    kind: &'static str,
+    /// Above zero when the account rises, below when it falls.
+    #[schema(example = 10000)]
+    amount: i64,
+    /// `pending`, `available` or `reserved`.
+    #[schema(pattern = "^(pending|available|reserved)$")]
+    account: &'static str,
+    /// The charge, cashout, refund or other object that it comes from; null for what sums up many.
+    #[schema(required, example = "019b8c4e5f5d8a3e9c1d2f3a4b5c6d7e")]
+    source_id: Option<String>,
+    /// When the money is available, or since when it is.
+    #[schema(required)]
+    available_at: Option<String>,
+    /// When it happened.
+    created_at: String,
+    /// What stood on the account after it.
+    #[schema(example = 10000)]
+    balance_after: i64,
+}
+
+/// What [`kind_name`] may be.
+const KINDS: [&str; 11] = [
+    "charge",
+    "fee",
+    "split",
+    "settlement",
+    "refund",
+    "take_back",
+    "cashout",
+    "cashout_fee",
+    "cashout_returned",
+    "deficit",
+    "dispute",
+];
+
+/// The account's operations, newest first, after booking what is due. With a type, the period may hold 2,000 operations.
+#[utoipa::path(get, path = "/api/balance/operations", operation_id = "list_operations",
+    params(("type" = Option<String>, Query, pattern = "^(charge|fee|split|settlement|refund|take_back|cashout|cashout_fee|cashout_returned|deficit|dispute)$", description = "Operations of this type only"),
+        ("from" = Option<String>, Query, description = "Created at this instant (RFC 3339) or on this day (`YYYY-MM-DD`, Sao Paulo), or later"),
+        ("to" = Option<String>, Query, description = "Created before this instant, or on this day at the latest"),
+        ("page" = Option<u64>, Query), ("per_page" = Option<u64>, Query)),
+    responses((status = 200, body = List<OperationRow>)))]
+pub async fn list_operations(State(app): State<Arc<App>>, caller: Caller, parts: Parts) -> Result<Response, Problem> {
+    let pairs = query(&parts)?;
+    let (page, filter) = (Page::read(&pairs, 20)?, Filter::read(&pairs, "type", &KINDS)?);
+    app.engine.read_merchant(caller.group, |_, _| ()).await?;
+    let merchant = caller.ledger();
+    let range = filter.range(&app.engine, Listing::Statement(merchant))?;
+    let (skip, count) = filter.to_read(page);
+    let (total, listed) = app.engine.read_model().statement_in(merchant, range, skip, count)?;
+    filter.check("type", total)?;
+    let mut items = Vec::with_capacity(listed.len());
+    let mut read: Option<(Sequence, Record, Vec<StatementLine>)> = None;
+    for line in listed {
+        // A Record's lines stand together: it is read once.
+        let (sequence, record, operations) = match read.take().filter(|(sequence, ..)| *sequence == line.sequence) {
+            Some(known) => known,
+            None => {
+                let record = app.engine.record(line.sequence)?;
+                let operations = statement_lines(&record);
+                (line.sequence, record, operations)
+            }
+        };
+        let operation = operations.get(line.index as usize).ok_or_else(|| Problem::new(Code::Internal))?;
+        items.push(OperationRow {
+            id: operation_id(&app, caller, &record, line.index),
+            kind: kind_name(operation.kind),
+            amount: operation.amount.0,
+            account: account_name(operation.account),
+            source_id: operation.source.map(|id| name_of_source(&record, id)),
+            available_at: operation.available_at.map(time),
+            created_at: time(record.effective_at),
+            balance_after: line.balance_after.0,
+        });
+        read = Some((sequence, record, operations));
+    }
+    items.retain(|item| filter.word.is_none_or(|word| word == item.kind));
+    Ok(ok(List::filtered(&filter, items, total, page)))
+}
+
+/// A charge is named by its txid, everything else by its UUID, as where it is read.
+fn name_of_source(record: &Record, id: ObjectId) -> String {
+    let is_charge = record.events.iter().any(|event| ChargeFacts::is_payment_of(event, id));
+    if is_charge { id.txid() } else { id.uuid().to_string() }
+}
+
+/// An operation's id is made from what never changes: its time, and a keyed digest of its place among its owner's Records. It tells
+/// nobody how many Records there are.
+fn operation_id(app: &App, caller: Caller, record: &Record, index: u32) -> String {
+    let recipient = match record.owner {
+        LedgerId::Recipient(_, RecipientNumber(number)) => number,
+        _ => 0,
+    };
+    let place = [&recipient.to_le_bytes()[..], &record.ordinal.to_le_bytes(), &index.to_le_bytes()];
+    let Fingerprint(digest) = app.engine.keyring().fingerprint("operation", &place);
+    let random = digest.iter().fold(0, |sum: u64, byte| (sum << 8) | u64::from(*byte));
+    app.engine.ids().object(caller.group, record.effective_at, random).uuid().to_string()
+}
+
+fn kind_name(kind: StatementLineKind) -> &'static str {
+    match kind {
+        StatementLineKind::Charge => "charge",
+        StatementLineKind::Fee => "fee",
+        StatementLineKind::Split => "split",
+        StatementLineKind::Settlement => "settlement",
+        StatementLineKind::Refund => "refund",
+        StatementLineKind::TakeBack => "take_back",
+        StatementLineKind::Cashout => "cashout",
+        StatementLineKind::CashoutFee => "cashout_fee",
+        StatementLineKind::CashoutReturned => "cashout_returned",
+        StatementLineKind::Deficit => "deficit",
+        StatementLineKind::Dispute => "dispute",
+    }
+}
+
+fn account_name(account: StatementAccount) -> &'static str {
+    match account {
+        StatementAccount::Pending => "pending",
+        StatementAccount::Available => "available",
+        StatementAccount::Reserved => "reserved",
+    }
+}

@@ -1,0 +1,105 @@
+//! `POST /api/cards`: has the acquirer keep a card, so that a subscription can charge it. Neither the number nor the security code is
+//! kept here: what is kept is the acquirer's name for the card, sealed.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::response::Response;
+use ledger::event::Event;
+use ledger::merchant::MerchantCommand;
+use ledger::personal::SealedFor;
+use ledger::record::Record;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::api::card_data::{CardData, face, read_card, security_code};
+use crate::api::payer::{CustomerRequest, read_customer};
+use crate::api::subscriptions::first_charge_was_paid;
+use crate::app::App;
+use crate::http::body::JsonBody;
+use crate::http::caller::Caller;
+use crate::http::idempotency::{Admitted, KeyScope, SentKey, recorded};
+use crate::http::json::{Checker, Raw, parse};
+use crate::http::problem::{Code, Problem};
+use crate::http::reply::created;
+use crate::views::charge::CardView;
+
+/// A card to be kept, as sent.
+#[derive(Deserialize, ToSchema)]
+#[schema(example = json!({
+    "credit_card": {
+        "number": "4111111111111111", "holder_name": "JOAO AVILA", "exp_month": 12, "exp_year": 2039, "cvv": "737",
+    },
+    "customer": {"name": "João Ávila", "email": "joao@example.com", "document": "12345678909"},
+}))]
+pub struct StoreCardRequest<'a> {
+    /// The card; either this or `card`.
+    #[serde(borrow)]
+    #[schema(value_type = Option<CardData>)]
+    credit_card: Raw<'a>,
+    /// The card; either this or `credit_card`.
+    #[serde(borrow)]
+    #[schema(value_type = Option<CardData>)]
+    card: Raw<'a>,
+    /// Whose it is.
+    #[serde(borrow)]
+    #[schema(value_type = CustomerRequest)]
+    customer: Raw<'a>,
+}
+
+/// A card that the acquirer keeps.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct StoredCardView {
+    /// By this a subscription names the card.
+    #[schema(format = "uuid")]
+    card_token: String,
+    /// What may be shown of it.
+    #[serde(flatten)]
+    face: CardView,
+}
+
+/// Keeps a card. One that was refused too often is not kept.
+#[utoipa::path(post, path = "/api/cards", operation_id = "store_card", request_body = StoreCardRequest,
+    responses((status = 201, body = StoredCardView)))]
+pub async fn store(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    sent_key: SentKey,
+    JsonBody { bytes: body, .. }: JsonBody,
+) -> Result<Response, Problem> {
+    let wire: StoreCardRequest<'_> = parse(&body)?;
+    let secret = sent_key.is_given().then(|| security_code(wire.credit_card, wire.card)).flatten();
+    let key = sent_key.read_without(&app.engine, KeyScope::Merchant(caller.group), None, &body, secret)?;
+    let (app, wire) = (&app, &wire);
+    let execute = |Admitted { key, permit }| async move {
+        let now = app.engine.now();
+        let mut check = Checker::new();
+        let customer = read_customer(&mut check, wire.customer);
+        let card = read_card(&mut check, wire.credit_card, wire.card, now);
+        let (customer, card) = check.finish_with(customer.zip(card))?;
+        if let Some(limits) = &app.rate_limits {
+            let number = app.engine.keyring().fingerprint("card-number", &[card.number.as_bytes()]);
+            limits.admit_card(number, caller.key, |id| first_charge_was_paid(&app, caller, id))?;
+        }
+        let face = face(&card.number);
+        let id = app.new_id(caller.group)?;
+        let command = MerchantCommand::StoreCard {
+            id,
+            face,
+            token: app.engine.tokenize(id, card).await?,
+            customer: app.engine.keyring().seal_value(SealedFor::customer(id), now, &customer)?,
+        };
+        recorded(app.engine.command(caller.group, command, key, caller.requester(), permit).await?)
+    };
+    key.run(caller.ledger(), Ok, execute).await?.answer(|record| answer(&record))
+}
+
+/// The answer of the request that a Record carried out.
+fn answer(record: &Record) -> Result<Response, Problem> {
+    let stored = record.events.iter().find_map(|event| match event {
+        Event::CardStored { id, face, .. } => Some((id, face)),
+        _ => None,
+    });
+    let (id, face) = stored.ok_or_else(|| Problem::new(Code::Internal))?;
+    Ok(created(StoredCardView { card_token: id.uuid().to_string(), face: CardView::of(face) }))
+}

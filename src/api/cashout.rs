@@ -1,0 +1,287 @@
+//! Cashouts (interface 2.6, 3.2, 7): a transfer from the merchant's balance to any PIX key.
+
+use std::sync::Arc;
+
+use actors::engine::{CashoutOrdered, NewCashout, TransactionLookup};
+use actors::read_model::Listing;
+use axum::extract::State;
+use axum::http::request::Parts;
+use axum::response::{IntoResponse, Response};
+use ledger::fees::Settings;
+use ledger::id::ObjectId;
+use ledger::money::{AMOUNT_MAX, Centavos};
+use ledger::personal::{PixDestination, PixKeyKind};
+use ledger::record::Record;
+use ledger::rejection::Rejection;
+use ledger::tax_id::{is_cnpj, is_cpf};
+use serde::Deserialize;
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use crate::api::payer::is_email;
+use crate::app::App;
+use crate::http::body::JsonBody;
+use crate::http::caller::{Caller, PathId};
+use crate::http::idempotency::{KeyScope, SentKey, in_progress, recorded};
+use crate::http::json::{Checker, Raw, parse};
+use crate::http::problem::{Code, Problem};
+use crate::http::reply::{Filter, List, Page, created, ok, query};
+use crate::views::cashout::{Cashout, CashoutFate, CashoutItem, CashoutView, kind_name};
+
+/// A cashout, as sent.
+#[derive(Deserialize, ToSchema)]
+#[schema(example = json!({
+    "amount": 3000, "pix_key": "ana@example.com", "pix_key_type": "email", "info": "Fornecedor",
+    "merchant_transaction_id": "5f0c2a9d-8e7b-461f-9a3c-0d1e2f3a4b5c",
+}))]
+pub struct CashoutRequest<'a> {
+    /// Gross centavos, debited from the balance; at least the account's cashout fee and one centavo.
+    #[serde(borrow)]
+    #[schema(value_type = i64, minimum = 1, maximum = 1000000000000_i64)]
+    amount: Raw<'a>,
+    /// The receiver's PIX key, in the form of its type.
+    #[serde(borrow)]
+    #[schema(value_type = String, min_length = 1, max_length = 77)]
+    pix_key: Raw<'a>,
+    /// `cpf`, `cnpj`, `email`, `phone` or `evp`.
+    #[serde(borrow)]
+    #[schema(value_type = String, pattern = "^(cpf|cnpj|email|phone|evp)$")]
+    pix_key_type: Raw<'a>,
+    /// Description of the transfer, at most 140 characters.
+    #[serde(borrow)]
+    #[schema(value_type = Option<String>, max_length = 140)]
+    info: Raw<'a>,
+    /// A UUID that the account has not used before; made when absent.
+    #[serde(borrow)]
+    #[schema(value_type = Option<String>, format = "uuid")]
+    merchant_transaction_id: Raw<'a>,
+}
+
+/// How many cashouts are listed when nobody asks for a number (interface 8).
+const LISTED: u64 = 50;
+
+/// A checked request.
+struct Checked {
+    amount: Centavos,
+    destination: PixDestination,
+    /// None when the caller gave none.
+    transaction: Option<Uuid>,
+}
+
+/// Creates a cashout: the gross amount is debited at once, and the transfer is ordered.
+#[utoipa::path(post, path = "/api/cashout", operation_id = "create_cashout", request_body = CashoutRequest,
+    responses((status = 201, body = CashoutItem), (status = 403), (status = 502)))]
+pub async fn create(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    sent_key: SentKey,
+    JsonBody { bytes: body, .. }: JsonBody,
+) -> Result<Response, Problem> {
+    let wire: CashoutRequest<'_> = parse(&body)?;
+    let key = sent_key.read(&app.engine, KeyScope::Merchant(caller.group), None, &body)?;
+    let checked = check(&wire);
+    let given = checked.as_ref().ok().and_then(|checked| checked.transaction);
+    let (app, checked) = (&app, &checked);
+    let execute = |transaction: TransactionLookup, admitted| async move {
+        let settings = require_cashout(app, caller)?;
+        let checked = checked.as_ref().map_err(Clone::clone)?;
+        if app.engine.rails().is_none() {
+            return Err(Problem::new(Code::RailNotConfigured));
+        }
+        let minimum = settings.cashout_minimum();
+        if checked.amount < minimum {
+            return Err(Rejection::CashoutBelowMinimum { minimum }.into());
+        }
+        if transaction.is_used {
+            return Err(Problem::new(Code::DuplicateTransaction));
+        }
+        let (amount, destination) = (checked.amount, checked.destination.clone());
+        let order = NewCashout { amount, destination, transaction };
+        recorded(app.engine.cash_out(caller.group, order, caller.context(admitted)).await?)
+    };
+    // A request that sees a transaction used up by another one with the same key finds that key too: a replay is no duplicate.
+    let look_up = || Ok(app.engine.look_up_transaction(caller.group, given.map(Uuid::into_bytes))?);
+    let replay = |record: Arc<Record>| app.engine.cashout_ordered(&record)?.ok_or_else(in_progress);
+    let ordered = key.run_after(caller.ledger(), look_up, replay, execute).await?;
+    ordered.answer(|ordered| Ok(answer(&ordered).unwrap_or_else(IntoResponse::into_response)))
+}
+
+/// The answer to the request for a cashout: 201, or 502 as a problem.
+fn answer(ordered: &CashoutOrdered) -> Result<Response, Problem> {
+    if !ordered.is_taken {
+        let problem = Problem::new(Code::RailUnavailable);
+        let problem = problem.detail("The institution did not take the transfer; the whole amount is available again.");
+        return Err(problem.member("id", ordered.id.uuid().to_string()));
+    }
+    let CashoutOrdered { id, transaction, net, .. } = *ordered;
+    Ok(created(CashoutItem::of(id, Uuid::from_bytes(transaction), net, CashoutFate::InProcessing.status())))
+}
+
+/// One cashout of the account.
+#[utoipa::path(get, path = "/api/cashout/{id}", operation_id = "get_cashout", params(("id" = String, Path)),
+    responses((status = 200, body = CashoutView), (status = 403)))]
+pub async fn get(State(app): State<Arc<App>>, caller: Caller, PathId(id): PathId) -> Result<Response, Problem> {
+    require_cashout(&app, caller)?;
+    let id = ObjectId::parse(&id).ok_or_else(|| Problem::new(Code::NotFound))?;
+    Ok(ok(named(&app, caller, id)?.view()))
+}
+
+/// What [`CashoutFate::status`] may be.
+const STATUSES: [&str; 3] = ["in_processing", "processed", "failed"];
+
+/// The account's cashouts, newest first; the last 50 when nothing else is asked for. With a status, the period may hold 2,000 cashouts.
+#[utoipa::path(get, path = "/api/cashout", operation_id = "list_cashouts",
+    params(("status" = Option<String>, Query, pattern = "^(in_processing|processed|failed)$", description = "`in_processing`, `processed` or `failed`"),
+        ("from" = Option<String>, Query, description = "Created at this instant (RFC 3339) or on this day (`YYYY-MM-DD`, Sao Paulo), or later"),
+        ("to" = Option<String>, Query, description = "Created before this instant, or on this day at the latest"),
+        ("page" = Option<u64>, Query), ("per_page" = Option<u64>, Query, minimum = 1, maximum = 100, description = "50 when absent.")),
+    responses((status = 200, body = List<CashoutItem>), (status = 403)))]
+pub async fn list(State(app): State<Arc<App>>, caller: Caller, parts: Parts) -> Result<Response, Problem> {
+    require_cashout(&app, caller)?;
+    let pairs = query(&parts)?;
+    let (page, filter) = (Page::read(&pairs, LISTED)?, Filter::read(&pairs, "status", &STATUSES)?);
+    let range = filter.range(&app.engine, Listing::Cashouts(caller.ledger()))?;
+    let (skip, count) = filter.to_read(page);
+    let (total, created) = app.engine.read_model().cashouts_page(caller.ledger(), range, skip, count)?;
+    filter.check("status", total)?;
+    let mut items = Vec::with_capacity(page.count());
+    for sequence in created {
+        let cashout = Cashout::created_at(&app.engine, sequence)?;
+        let status = cashout.fate.status();
+        if filter.word.is_none_or(|word| word == status) {
+            items.push(cashout.item(status));
+        }
+    }
+    Ok(ok(List::filtered(&filter, items, total, page)))
+}
+
+fn named(app: &App, caller: Caller, id: ObjectId) -> Result<Cashout, Problem> {
+    Cashout::find(&app.engine, caller.group, id)?.ok_or_else(|| Problem::new(Code::NotFound))
+}
+
+/// Refuses an account that is not enabled for cashout (interface 5.3).
+fn require_cashout(app: &App, caller: Caller) -> Result<Settings, Problem> {
+    let settings = app.engine.read_model().merchant(caller.group, |row| row.settings);
+    settings.filter(|settings| settings.cashout_enabled).ok_or_else(|| Problem::new(Code::CashoutNotEnabled))
+}
+
+fn check(wire: &CashoutRequest<'_>) -> Result<Checked, Problem> {
+    let mut check = Checker::new();
+    let amount = check.centavos("amount", wire.amount, 0..=AMOUNT_MAX.0);
+    let kind = check.text("pix_key_type", wire.pix_key_type, 1..=20);
+    let kind = kind.and_then(|name| {
+        let known = KINDS.into_iter().find(|kind| kind_name(*kind) == name);
+        let message = "pix_key_type deve ser cpf, cnpj, email, phone ou evp";
+        known.or_else(|| check.refuse("pix_key_type", "unknown", message))
+    });
+    let key = check.text("pix_key", wire.pix_key, 1..=140);
+    let key = key.zip(kind).and_then(|(text, kind)| {
+        let message = || format!("pix_key não é uma chave do tipo {}", kind_name(kind));
+        pix_key(kind, &text).or_else(|| check.refuse("pix_key", "invalid_pix_key", message()))
+    });
+    let info = check.optional_text("info", wire.info, 0..=140);
+    let transaction =
+        check.optional(wire.merchant_transaction_id, |check, raw| check.uuid("merchant_transaction_id", raw));
+    let checked = (|| {
+        Some(Checked {
+            amount: Centavos(amount?),
+            destination: PixDestination { kind: kind?, key: key?, info: info.map(std::borrow::Cow::into_owned) },
+            transaction,
+        })
+    })();
+    check.finish_with(checked)
+}
+
+const KINDS: [PixKeyKind; 5] =
+    [PixKeyKind::Cpf, PixKeyKind::Cnpj, PixKeyKind::Email, PixKeyKind::Phone, PixKeyKind::Evp];
+
+/// The characters that a key may have when it is an e-mail address.
+const EMAIL_KEY_LEN_MAX: usize = 77;
+
+/// A key of a kind as it is stored; none when the text is no key of that kind. The kind is never guessed.
+fn pix_key(kind: PixKeyKind, text: &str) -> Option<String> {
+    match kind {
+        PixKeyKind::Cpf => is_cpf(text).then(|| text.to_owned()),
+        PixKeyKind::Cnpj => Some(text.to_ascii_uppercase()).filter(|key| is_cnpj(key)),
+        PixKeyKind::Email => {
+            let fits = is_email(text) && text.chars().count() <= EMAIL_KEY_LEN_MAX;
+            fits.then(|| text.to_lowercase())
+        }
+        PixKeyKind::Phone => phone(text),
+        PixKeyKind::Evp => {
+            let is_hyphenated = text.len() == 36;
+            Uuid::try_parse(text).ok().filter(|_| is_hyphenated).map(|key| key.hyphenated().to_string())
+        }
+    }
+}
+
+/// A telephone number with `+55`. 10 and 11 digits are an area code and a number; 12 and 13 begin with the country's code.
+fn phone(text: &str) -> Option<String> {
+    let (has_plus, digits) = text.strip_prefix('+').map_or((false, text), |digits| (true, digits));
+    let national = match digits.len() {
+        10 | 11 if !has_plus => digits,
+        12 | 13 => digits.strip_prefix("55")?,
+        _ => return None,
+    };
+    let fits = national.bytes().all(|byte| byte.is_ascii_digit()) && !national.starts_with('0');
+    fits.then(|| format!("+55{national}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_stored_in_one_form_or_refused() {
+        use PixKeyKind::*;
+        let longest = format!("{}@loja.com.br", "a".repeat(EMAIL_KEY_LEN_MAX - 12));
+        let too_long = format!("a{longest}");
+        for (kind, text, expected) in [
+            (Cpf, "12345678909", Some("12345678909")),
+            (Cpf, "123.456.789-09", None),
+            (Cpf, "12345678900", None),
+            (Cpf, "11111111111", None),
+            (Cpf, "1234567890", None),
+            (Cpf, "11222333000181", None),
+            (Cnpj, "11222333000181", Some("11222333000181")),
+            (Cnpj, "12ABC34501DE35", Some("12ABC34501DE35")),
+            (Cnpj, "12abc34501de35", Some("12ABC34501DE35")),
+            (Cnpj, "11.222.333/0001-81", None),
+            (Cnpj, "11222333000182", None),
+            (Cnpj, "12345678909", None),
+            (Email, "Ana@Loja.com.br", Some("ana@loja.com.br")),
+            (Email, &longest, Some(&longest)),
+            (Email, &too_long, None),
+            (Email, "ana@loja", None),
+            (Email, "ana.loja.com.br", None),
+            (Email, "ana@@loja.com.br", None),
+            (Email, "ana maria@loja.com.br", None),
+            (Phone, "11987654321", Some("+5511987654321")),
+            (Phone, "1133334444", Some("+551133334444")),
+            (Phone, "5511987654321", Some("+5511987654321")),
+            (Phone, "551133334444", Some("+551133334444")),
+            (Phone, "+5511987654321", Some("+5511987654321")),
+            (Phone, "+551133334444", Some("+551133334444")),
+            (Phone, "55987654321", Some("+5555987654321")),
+            (Phone, "5533334444", Some("+555533334444")),
+            (Phone, "+11987654321", None),
+            (Phone, "+55987654321", None),
+            (Phone, "4411987654321", None),
+            (Phone, "441133334444", None),
+            (Phone, "01133334444", None),
+            (Phone, "+5501133334444", None),
+            (Phone, "987654321", None),
+            (Phone, "55119876543210", None),
+            (Phone, "(11) 98765-4321", None),
+            (Phone, "++551133334444", None),
+            (Phone, "1198765432a", None),
+            (Evp, "123e4567-E89B-12d3-a456-426614174000", Some("123e4567-e89b-12d3-a456-426614174000")),
+            (Evp, "123e4567e89b12d3a456426614174000", None),
+            (Evp, "{123e4567-e89b-12d3-a456-426614174000}", None),
+            (Evp, "123e4567-e89b-12d3-a456-42661417400", None),
+            (Evp, "12345678909", None),
+        ] {
+            assert_eq!(pix_key(kind, text).as_deref(), expected, "{kind:?} {text}");
+        }
+    }
+}

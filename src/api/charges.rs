@@ -1,0 +1,130 @@
+//! A charge as it is read: its opening and its outcome, from the journal (interface 2.2, 2.5, 3.1); the list of an account's charges;
+//! and the end of a PIX charge that nobody shall pay any more.
+
+use std::sync::Arc;
+
+use actors::engine::{Outcome, PixEnded};
+use actors::read_model::{ChargeFilter, ChargeStatus};
+use axum::extract::{FromRequestParts, State};
+use axum::http::request::Parts;
+use axum::response::Response;
+use ledger::fees::PaymentMethod;
+use ledger::id::ObjectId;
+
+use crate::app::App;
+use crate::http::body::JsonBody;
+use crate::http::caller::{Caller, PathId};
+use crate::http::idempotency::{KeyScope, SentKey};
+use crate::http::json::{Checker, parse};
+use crate::http::problem::{Code, Problem};
+use crate::http::reply::{List, PageQuery, between, list_of, ok, query, single};
+use crate::views::charge::{Charge, ChargeFate, ChargeView, method_name};
+
+/// One charge of the account.
+#[utoipa::path(get, path = "/api/charges/{txid}", operation_id = "get_charge", params(("txid" = String, Path)),
+    responses((status = 200, body = ChargeView)))]
+pub async fn get(State(app): State<Arc<App>>, caller: Caller, PathId(txid): PathId) -> Result<Response, Problem> {
+    Ok(ok(named(&app, caller, &txid)?.view(&app.engine)?))
+}
+
+/// The account's charge of this txid.
+fn named(app: &App, caller: Caller, txid: &str) -> Result<Charge, Problem> {
+    let not_found = || Problem::new(Code::ChargeNotFound);
+    let id = ObjectId::parse(txid).ok_or_else(not_found)?;
+    Charge::find(&app.engine, caller.group, id)?.ok_or_else(not_found)
+}
+
+/// Which charges a list is asked for.
+#[derive(Debug)]
+pub struct ChargeQuery(ChargeFilter);
+
+impl<S: Sync> FromRequestParts<S> for ChargeQuery {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        filter(&query(parts)?).map(Self)
+    }
+}
+
+/// The account's charges, newest first. A charge shows where it stands when it is read: one whose outcome comes while the page is
+/// being read is listed by where it stood, and shows its outcome.
+#[utoipa::path(get, path = "/api/charges", operation_id = "list_charges",
+    params(("status" = Option<String>, Query, pattern = "^(CONCLUIDA|pending|RECUSADA|cancelled)$", description = "`pending`, `CONCLUIDA`, `RECUSADA` or `cancelled`"),
+        ("payment_method" = Option<String>, Query, pattern = "^(pix|credit_card|debit_card)$", description = "`pix`, `credit_card` or `debit_card`"),
+        ("from" = Option<String>, Query, description = "Created at this instant (RFC 3339) or on this day (`YYYY-MM-DD`, Sao Paulo), or later"),
+        ("to" = Option<String>, Query, description = "Created before this instant, or on this day at the latest"),
+        ("page" = Option<u64>, Query), ("per_page" = Option<u64>, Query)),
+    responses((status = 200, body = List<ChargeView>)))]
+pub async fn list(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    ChargeQuery(filter): ChargeQuery,
+    PageQuery { page, .. }: PageQuery,
+) -> Result<Response, Problem> {
+    let (total, opened) = app.engine.read_model().charges_page(caller.group, &filter, page.skip(), page.count())?;
+    list_of(
+        total,
+        page,
+        opened.into_iter().map(move |sequence| Charge::opened_at(&app.engine, sequence)?.view(&app.engine)),
+    )
+}
+
+fn filter(pairs: &[(String, String)]) -> Result<ChargeFilter, Problem> {
+    let mut check = Checker::new();
+    let status = match single(pairs, "status")? {
+        None => None,
+        Some("pending") => Some(ChargeStatus::Pending),
+        Some("CONCLUIDA") => Some(ChargeStatus::Paid),
+        Some("RECUSADA") => Some(ChargeStatus::Refused),
+        Some("cancelled") => Some(ChargeStatus::Cancelled),
+        Some(_) => check.refuse("status", "unknown", "status deve ser pending, CONCLUIDA, RECUSADA ou cancelled"),
+    };
+    let methods = [PaymentMethod::Pix, PaymentMethod::CreditCard, PaymentMethod::DebitCard];
+    let method = single(pairs, "payment_method")?.and_then(|name| {
+        let known = methods.into_iter().find(|method| method_name(*method) == name);
+        let message = "payment_method deve ser pix, credit_card ou debit_card";
+        known.or_else(|| check.refuse("payment_method", "unknown", message))
+    });
+    let (from, to) = between(&mut check, pairs)?;
+    check.finish()?;
+    Ok(ChargeFilter { status, method, from, to })
+}
+
+/// Ends a pending PIX charge. The institution is told and asked first: a payment that was faster is booked, and the answer is 409.
+#[utoipa::path(post, path = "/api/charges/{txid}/cancel", operation_id = "cancel_charge", params(("txid" = String, Path)),
+    responses((status = 200, body = ChargeView)))]
+pub async fn cancel(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    PathId(txid): PathId,
+    sent_key: SentKey,
+    JsonBody { bytes: body, .. }: JsonBody,
+) -> Result<Response, Problem> {
+    if !body.is_empty() {
+        parse::<serde::de::IgnoredAny>(&body)?;
+    }
+    let id = named(&app, caller, &txid)?.id;
+    let key = sent_key.read(&app.engine, KeyScope::Merchant(caller.group), Some(&id.txid()), &body)?;
+    let app = &app;
+    let read = || named(app, caller, &id.txid());
+    let execute = |charge: Charge, admitted| async move {
+        if charge.card.is_some() || charge.fate != ChargeFate::Pending {
+            return Err(not_pending(&charge));
+        }
+        match app.engine.cancel_pix(caller.group, id, caller.context(admitted)).await? {
+            Outcome::Recorded(PixEnded::Cancelled) => read().map(Some),
+            Outcome::Recorded(PixEnded::NotPending) | Outcome::Unchanged => Err(not_pending(&read()?)),
+            Outcome::KeyTaken => Ok(None),
+            Outcome::Refused(rejection) => Err(rejection.into()),
+        }
+    };
+    // A request that sees the charge ended by another one with the same key finds that key too.
+    let ended = key.run_after(caller.ledger(), read, |_| read(), execute).await?;
+    ended.answer(|charge| Ok(ok(charge.view(&app.engine)?)))
+}
+
+/// Tells where a charge stands that can't be cancelled.
+pub fn not_pending(charge: &Charge) -> Problem {
+    let problem = Problem::new(Code::ChargeNotPending).detail(format!("The charge is {}.", charge.fate.status()));
+    problem.member("txid", charge.id.txid()).member("charge_status", charge.fate.status())
+}

@@ -1,0 +1,144 @@
+//! `GET /api/events`, `GET /api/events/{id}` and `POST /api/events/{id}/redeliver`: what the account was or will be told by webhooks
+//! (interface section 6), whether it has an address for them or not.
+
+use std::sync::Arc;
+
+use actors::store::Sequence;
+use axum::extract::State;
+use axum::response::Response;
+use ledger::id::ObjectId;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::app::App;
+use crate::http::body::JsonBody;
+use crate::http::caller::{Caller, PathId};
+use crate::http::idempotency::{KeyScope, SentKey};
+use crate::http::json::parse;
+use crate::http::problem::{Code, Problem};
+use crate::http::reply::{List, PageQuery, list_of, ok, time};
+use crate::views::delivery::AnswerView;
+use crate::webhooks::{Standing, Told, WebhookBody};
+
+/// An event: what its webhooks say, and how far they have come.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct EventView {
+    /// The event's id: `webhook-id` of every try.
+    #[schema(format = "uuid")]
+    id: String,
+    /// The body of its webhooks, member by member.
+    #[serde(flatten)]
+    body: WebhookBody,
+    /// When it happened.
+    created_at: String,
+    /// Its delivery to each API key that has an address now.
+    deliveries: Vec<DeliveryView>,
+}
+
+/// One endpoint's delivery.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct DeliveryView {
+    /// The API key whose address it is.
+    #[schema(format = "uuid")]
+    api_key_id: String,
+    /// `pending`, `delivered`, or `failed` after the last try.
+    #[schema(pattern = "^(pending|delivered|failed)$")]
+    status: &'static str,
+    /// Tries in vain, while it is pending.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    failed_tries: Option<u32>,
+    /// When it is tried next, on the service's clock; absent while it waits for an earlier event about the same thing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    next_try_at: Option<String>,
+    /// How its last try ended; absent before the first, and once it is delivered.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    last_answer: Option<AnswerView>,
+}
+
+impl EventView {
+    fn of(app: &App, caller: Caller, told: &Told) -> Result<Self, Problem> {
+        let standings = app.webhooks.standings(caller.group, told.listed.number).into_iter();
+        Ok(Self {
+            id: told.id.uuid().to_string(),
+            body: told.body(&app.engine)?,
+            created_at: time(told.at()),
+            deliveries: standings.filter_map(|(key, standing)| DeliveryView::of(key, standing)).collect(),
+        })
+    }
+}
+
+impl DeliveryView {
+    /// None of an endpoint that was set after the event.
+    fn of(key: ObjectId, standing: Standing) -> Option<Self> {
+        let (status, failed_tries, next_try_at, last_answer) = match standing {
+            Standing::Before => return None,
+            Standing::Pending { tries, next_at, last_answer } => {
+                ("pending", Some(tries), next_at.map(time), last_answer)
+            }
+            Standing::Delivered => ("delivered", None, None, None),
+            Standing::GivenUp { last_answer } => ("failed", None, None, last_answer),
+        };
+        let last_answer = last_answer.map(AnswerView::of);
+        Some(Self { api_key_id: key.uuid().to_string(), status, failed_tries, next_try_at, last_answer })
+    }
+}
+
+/// The account's events, newest first.
+#[utoipa::path(get, path = "/api/events", operation_id = "list_events",
+    params(("page" = Option<u64>, Query), ("per_page" = Option<u64>, Query)),
+    responses((status = 200, body = List<EventView>)))]
+pub async fn list(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    PageQuery { page, .. }: PageQuery,
+) -> Result<Response, Problem> {
+    let total = app.engine.read_model().webhook_event_count(caller.group, Sequence(u64::MAX))?;
+    let last = total.saturating_sub(page.skip());
+    let first = last.saturating_sub(page.per_page) + 1;
+    let listed = app.engine.read_model().webhook_events(caller.group, first..last + 1)?;
+    let view = move |listed| EventView::of(&app, caller, &Told::read(&app.engine, caller.group, listed)?);
+    list_of(total, page, listed.into_iter().rev().map(view))
+}
+
+/// One event of the account.
+#[utoipa::path(get, path = "/api/events/{id}", operation_id = "get_event", params(("id" = String, Path)),
+    responses((status = 200, body = EventView)))]
+pub async fn get(State(app): State<Arc<App>>, caller: Caller, PathId(id): PathId) -> Result<Response, Problem> {
+    Ok(ok(EventView::of(&app, caller, &find(&app, caller, &id)?)?))
+}
+
+/// Sends an event once more, at once, to every API key of the account that has an address. Its id
+/// and body are the same. An address where 1,000 events wait already takes no more; 429 when that
+/// holds for all of them.
+#[utoipa::path(post, path = "/api/events/{id}/redeliver", operation_id = "redeliver_event", params(("id" = String, Path)),
+    responses((status = 200, body = EventView)))]
+pub async fn redeliver(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    PathId(id): PathId,
+    sent_key: SentKey,
+    JsonBody { bytes: body, .. }: JsonBody,
+) -> Result<Response, Problem> {
+    if !body.is_empty() {
+        parse::<serde::de::IgnoredAny>(&body)?;
+    }
+    // It commits no Record, so there is no answer to keep: a key is checked and not kept.
+    sent_key.read(&app.engine, KeyScope::Merchant(caller.group), Some(&id), &body)?;
+    let told = find(&app, caller, &id)?;
+    if !app.webhooks.deliver_again(caller.group, &told, app.engine.now()) {
+        let detail = "1,000 events wait at each address of the account.";
+        return Err(Problem::new(Code::RateLimited).detail(detail).retry_after(60));
+    }
+    Ok(ok(EventView::of(&app, caller, &told)?))
+}
+
+fn find(app: &App, caller: Caller, id: &str) -> Result<Told, Problem> {
+    let found = match ObjectId::parse(id) {
+        Some(id) => Told::find(&app.engine, caller.group, id)?,
+        None => None,
+    };
+    found.ok_or_else(|| Problem::new(Code::NotFound))
+}

@@ -1,0 +1,26 @@
+//! Merchants' API: a file a resource. It holds what a request may say, its checks, the command that it becomes, and its answer.
+//!
+//! It knows the transport ([`crate::http`]) and the JSON views ([`crate::views`]). It knows nothing of the operators' API.
+
+pub mod admission;
+pub mod anticipation;
+pub mod balance;
+pub mod card;
+pub mod card_data;
+pub mod cards;
+pub mod cashout;
+pub mod charges;
+pub mod disputes;
+pub mod events;
+pub mod payer;
+pub mod pix;
+pub mod plans;
+pub mod refunds;
+pub mod registration;
+pub mod reports;
+pub mod split_history;
+pub mod splits;
+pub mod statement;
+pub mod sub_recipients;
+pub mod subscriptions;
+pub mod withdrawals;

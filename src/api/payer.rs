@@ -1,0 +1,86 @@
+//! Payer of a charge as sent: name, e-mail, CPF; and the checks of e-mails and documents that other forms share.
+
+use std::borrow::Cow;
+
+use ledger::personal::Payer;
+use ledger::tax_id::{self, DocumentKind, is_cpf};
+use serde::Deserialize;
+use utoipa::ToSchema;
+
+use crate::http::json::{Checker, Raw};
+
+/// Who pays by card.
+#[derive(Deserialize, ToSchema)]
+pub struct CustomerRequest<'a> {
+    /// Full name.
+    #[serde(borrow)]
+    #[schema(value_type = String, min_length = 1, max_length = 140)]
+    name: Raw<'a>,
+    /// E-mail.
+    #[serde(borrow)]
+    #[schema(value_type = String, format = "email", min_length = 3, max_length = 254)]
+    email: Raw<'a>,
+    /// CPF, digits only.
+    #[serde(borrow)]
+    #[schema(value_type = String, pattern = "^[0-9]{11}$")]
+    document: Raw<'a>,
+    /// Digits only.
+    #[serde(borrow)]
+    #[schema(value_type = Option<String>, pattern = "^[0-9]{8,13}$")]
+    phone: Raw<'a>,
+}
+
+/// Who pays: name, e-mail and CPF.
+pub fn read_customer(check: &mut Checker, raw: Raw<'_>) -> Option<Payer> {
+    check.object("customer", raw, |check, customer: CustomerRequest<'_>| {
+        let name = check.text("name", customer.name, 1..=140);
+        let email = email(check, "email", customer.email);
+        let document = check.digits("document", customer.document, 11..=11);
+        let document = document.filter(|document| {
+            is_cpf(document) || {
+                check.refuse::<()>("document", "invalid_document", "customer.document deve ser um CPF válido");
+                false
+            }
+        });
+        let phone = check.optional(customer.phone, |check, raw| check.digits("phone", raw, 8..=13));
+        Some(Payer {
+            name: name?.into_owned(),
+            document: document?.into_owned(),
+            email: Some(email?),
+            phone: phone.map(Cow::into_owned),
+            description: None,
+        })
+    })
+}
+
+/// An e-mail address of at most 254 characters.
+pub fn email(check: &mut Checker, name: &'static str, raw: Raw<'_>) -> Option<String> {
+    let text = check.text(name, raw, 3..=254)?;
+    if is_email(&text) {
+        Some(text.into_owned())
+    } else {
+        check.refuse(name, "invalid_email", format!("{name} deve ser um e-mail válido"))
+    }
+}
+
+/// True for one `@` with something before it and a domain with a dot after it.
+pub fn is_email(text: &str) -> bool {
+    text.split_once('@').is_some_and(|(local, domain)| {
+        let labels = domain.split('.').all(|label| !label.is_empty());
+        !local.is_empty()
+            && !domain.contains('@')
+            && domain.contains('.')
+            && labels
+            && !text.contains(char::is_whitespace)
+    })
+}
+
+/// A document of one kind, with or without punctuation; gives it normalized.
+pub fn read_document(check: &mut Checker, name: &'static str, raw: Raw<'_>, kind: DocumentKind) -> Option<String> {
+    let text = check.text(name, raw, 11..=18)?;
+    let normalized = tax_id::normalize(&text);
+    if tax_id::kind(&normalized) == Some(kind) {
+        return Some(normalized);
+    }
+    check.refuse(name, "invalid_document", format!("{name} inválido"))
+}

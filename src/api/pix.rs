@@ -1,0 +1,310 @@
+//! `POST /api/pix`: a PIX charge, or the status of a charge when the body has a txid alone (interface 2.3, 2.5); and the sandbox's
+//! way to pay one.
+
+use std::sync::Arc;
+
+use actors::engine::{NewPixCharge, Outcome, PixOpened, PixPayment};
+use axum::extract::State;
+use axum::response::Response;
+use ledger::id::ObjectId;
+use ledger::merchant::SplitRequest;
+use ledger::money::Centavos;
+use ledger::personal::Payer;
+use ledger::record::Record;
+use ledger::tax_id::DocumentKind;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::api::charges::not_pending;
+use crate::api::payer::read_document;
+use crate::api::splits;
+use crate::app::App;
+use crate::http::body::{ChargeBody, JsonBody};
+use crate::http::caller::{Caller, PathId};
+use crate::http::idempotency::{KeyScope, SentKey, decided, recorded};
+use crate::http::json::{Checker, Raw, parse};
+use crate::http::problem::{Code, Problem};
+use crate::http::reply::{created, ok, time};
+use crate::http::timestamp::with_milliseconds;
+use crate::rails::sandbox::end_to_end_id;
+use crate::views::charge::{Breakdown, Charge, ChargeFate, pix_code};
+
+/// A PIX charge, or a look-up, as sent.
+#[derive(Deserialize, ToSchema)]
+#[schema(example = json!({
+    "valor": "80.00", "nome": "Maria das Dores", "cpf": "12345678909", "descricao": "Pedido 1043", "expires_in": 3600,
+}))]
+pub struct PixRequest<'a> {
+    /// Look-up: the charge's id, alone.
+    #[serde(borrow)]
+    #[schema(value_type = Option<String>, min_length = 1, max_length = 64)]
+    txid: Raw<'a>,
+    /// Amount in reais with a dot, above zero, such as `"80.00"`. Required, unless it is a look-up.
+    #[serde(borrow)]
+    #[schema(value_type = Option<String>, pattern = r"^\d{1,10}(\.\d{1,2})?$")]
+    valor: Raw<'a>,
+    /// Payer's name. Required, unless it is a look-up.
+    #[serde(borrow)]
+    #[schema(value_type = Option<String>, min_length = 1, max_length = 140)]
+    nome: Raw<'a>,
+    /// Payer's CPF, with or without punctuation; either this or `cnpj`.
+    #[serde(borrow)]
+    #[schema(value_type = Option<String>, min_length = 11, max_length = 18)]
+    cpf: Raw<'a>,
+    /// Payer's CNPJ, with or without punctuation; either this or `cpf`.
+    #[serde(borrow)]
+    #[schema(value_type = Option<String>, min_length = 11, max_length = 18)]
+    cnpj: Raw<'a>,
+    /// At most 140 characters.
+    #[serde(borrow)]
+    #[schema(value_type = Option<String>, max_length = 140)]
+    descricao: Raw<'a>,
+    /// Seconds until the code expires; 86400 when absent, at most 30 days.
+    #[serde(borrow)]
+    #[schema(value_type = Option<i64>, minimum = 1, maximum = 2592000)]
+    expires_in: Raw<'a>,
+    /// The recipients' parts.
+    #[serde(borrow)]
+    #[schema(value_type = Option<Vec<splits::SplitItem>>)]
+    splits: Raw<'a>,
+}
+
+/// A PIX charge's answer (interface 2.3).
+#[derive(Debug, Serialize, ToSchema)]
+pub struct PixResponse {
+    /// True.
+    success: bool,
+    /// The charge's id.
+    txid: String,
+    /// The copy-and-paste payload: a dynamic BR Code.
+    #[serde(rename = "pixCopiaECola")]
+    #[schema(
+        pattern = "^000201[ -~]+6304[0-9A-F]{4}$",
+        example = "00020101021226850014br.gov.bcb.pix2563sandbox.centavo.invalid/pix/v2/01a1fee6c96e820f9a20befd6a8511ee520400005303986540580.005802BR5909Loja Azul6009SAO PAULO62070503***6304BD91"
+    )]
+    pix_copia_e_cola: String,
+    /// `pending`.
+    #[schema(pattern = "^(pending)$")]
+    status: &'static str,
+    /// Amount in reais, two decimals.
+    #[schema(pattern = r"^[0-9]{1,10}\.[0-9]{2}$", example = "80.00")]
+    valor: String,
+    /// Amount in centavos.
+    #[schema(example = 8000)]
+    amount: i64,
+    /// When the code expires.
+    expires_at: String,
+    /// When the charge was created.
+    created_at: String,
+    /// Only with splits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    breakdown: Option<Breakdown>,
+}
+
+/// A look-up's answer (interface 2.5).
+#[derive(Debug, Serialize, ToSchema)]
+pub struct StatusResponse {
+    /// True.
+    success: bool,
+    /// The charge's id.
+    txid: String,
+    /// `pending`, `CONCLUIDA`, `cancelled`, or `RECUSADA` for a card.
+    #[schema(pattern = "^(CONCLUIDA|pending|cancelled|RECUSADA)$")]
+    status: &'static str,
+    /// The payment's end-to-end id; paid PIX only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = "E00000000202607011200abcdef01234")]
+    end_to_end_id: Option<String>,
+    /// When it was paid.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    paid_at: Option<String>,
+}
+
+/// A checked request.
+struct Checked {
+    amount: Centavos,
+    payer: Payer,
+    expires_in_seconds: i64,
+    splits: Vec<SplitRequest>,
+}
+
+/// Creates a PIX charge, or looks a charge up.
+#[utoipa::path(post, path = "/api/pix", operation_id = "create_or_look_up_pix", request_body = PixRequest,
+    responses((status = 201, body = PixResponse, description = "The charge."),
+        (status = 200, body = StatusResponse, description = "Where the charge of `txid` stands."), (status = 404)))]
+pub async fn create_or_look_up(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    sent_key: SentKey,
+    ChargeBody { bytes: body, .. }: ChargeBody,
+) -> Result<Response, Problem> {
+    let wire: PixRequest<'_> = parse(&body)?;
+    if wire.txid.is_some() {
+        return look_up(&app, caller, &wire);
+    }
+    let key = sent_key.read(&app.engine, KeyScope::Merchant(caller.group), None, &body)?;
+    let (app, wire) = (&app, &wire);
+    let execute = |admitted| async move {
+        splits::admit(&app, caller, wire.splits)?;
+        let Checked { amount, payer, expires_in_seconds, splits } = check(&wire)?;
+        if app.engine.rails().is_none() {
+            return Err(Problem::new(Code::RailNotConfigured));
+        }
+        let order = NewPixCharge { amount, splits, payer, expires_in_seconds };
+        recorded(app.engine.open_pix(caller.group, order, caller.context(admitted)).await?)
+    };
+    let replay = |record: Arc<Record>| PixOpened::of(&record).ok_or_else(|| Problem::new(Code::Internal));
+    key.run(caller.ledger(), replay, execute).await?.answer(|opened| answer(app, &opened))
+}
+
+/// Plays the payer: pays a pending PIX charge. One that is cancelled is paid too late: 409, and the money goes back to the payer.
+/// Sandbox only.
+#[utoipa::path(post, path = "/api/sandbox/pix/{txid}/pay", operation_id = "pay_pix_in_sandbox", params(("txid" = String, Path)),
+    responses((status = 200, body = crate::views::charge::ChargeView), (status = 409)))]
+pub async fn sandbox_pay(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    PathId(txid): PathId,
+    sent_key: SentKey,
+    JsonBody { bytes: body, .. }: JsonBody,
+) -> Result<Response, Problem> {
+    if !body.is_empty() {
+        parse::<serde::de::IgnoredAny>(&body)?;
+    }
+    let id = ObjectId::parse(&txid).ok_or_else(|| Problem::new(Code::ChargeNotFound))?;
+    let key = sent_key.read(&app.engine, KeyScope::Merchant(caller.group), Some(&id.txid()), &body)?;
+    let app = &app;
+    let read = || find(app, caller, id);
+    let execute = |admitted| async move {
+        if read()?.card.is_some() {
+            return Err(Problem::new(Code::ChargeNotFound));
+        }
+        let end_to_end_id = end_to_end_id(app.engine.now(), app.random()?);
+        match app.engine.receive_pix(caller.group, id, end_to_end_id, caller.context(admitted)).await? {
+            Outcome::Recorded(PixPayment::TooLate) => {
+                let detail = "The charge is cancelled: the payment came too late and goes back to the payer.";
+                Err(not_pending(&read()?).detail(detail))
+            }
+            outcome => decided(outcome),
+        }
+    };
+    let paid = key.run(caller.ledger(), |_| Ok(()), execute).await?;
+    paid.answer(|()| Ok(ok(read()?.view(&app.engine)?)))
+}
+
+fn find(app: &App, caller: Caller, id: ObjectId) -> Result<Charge, Problem> {
+    Charge::find(&app.engine, caller.group, id)?.ok_or_else(|| Problem::new(Code::ChargeNotFound))
+}
+
+fn look_up(app: &App, caller: Caller, wire: &PixRequest<'_>) -> Result<Response, Problem> {
+    let mut check = Checker::new();
+    let beside = [wire.valor, wire.nome, wire.cpf, wire.cnpj, wire.descricao, wire.expires_in, wire.splits];
+    if beside.iter().any(Option::is_some) {
+        check.refuse::<()>("txid", "ambiguous", "txid não pode vir com dados do pagador");
+    }
+    let txid = check.text("txid", wire.txid, 1..=64);
+    let txid = check.finish_with(txid)?;
+    let id = ObjectId::parse(&txid).ok_or_else(|| Problem::new(Code::ChargeNotFound))?;
+    let charge = find(app, caller, id)?;
+    let (paid_at, end_to_end_id) = match charge.fate {
+        ChargeFate::Paid { at, ref end_to_end_id } => (Some(time(at)), end_to_end_id.clone()),
+        _ => (None, None),
+    };
+    Ok(ok(StatusResponse { success: true, txid: id.txid(), status: charge.fate.status(), end_to_end_id, paid_at }))
+}
+
+fn answer(app: &App, opened: &PixOpened) -> Result<Response, Problem> {
+    let (charge, amount) = (opened.charge, opened.terms.amount);
+    let code = pix_code(&app.engine, charge, amount, opened.ordinal)?.ok_or_else(|| Problem::new(Code::Internal))?;
+    Ok(created(PixResponse {
+        success: true,
+        txid: charge.txid(),
+        pix_copia_e_cola: code,
+        status: "pending",
+        valor: format!("{}.{:02}", amount.0 / 100, amount.0 % 100),
+        amount: amount.0,
+        expires_at: time(opened.expires_at),
+        created_at: with_milliseconds(charge.created_at().0),
+        breakdown: Breakdown::of(&opened.terms),
+    }))
+}
+
+fn check(wire: &PixRequest<'_>) -> Result<Checked, Problem> {
+    let mut check = Checker::new();
+    let amount = reais(&mut check, wire.valor);
+    let name = check.text("nome", wire.nome, 1..=140);
+    let document = match (wire.cpf, wire.cnpj) {
+        (Some(_), Some(_)) => check.refuse("cnpj", "ambiguous", "envie cpf ou cnpj, não os dois"),
+        (None, Some(_)) => read_document(&mut check, "cnpj", wire.cnpj, DocumentKind::Cnpj),
+        (cpf, None) => read_document(&mut check, "cpf", cpf, DocumentKind::Cpf),
+    };
+    let description = check.optional_text("descricao", wire.descricao, 0..=140);
+    let expires_in = match wire.expires_in {
+        None => Some(86_400),
+        raw => check.integer("expires_in", raw, 1..=2_592_000),
+    };
+    let splits = splits::read(&mut check, wire.splits);
+    let checked = (|| {
+        Some(Checked {
+            amount: Centavos(amount?),
+            payer: Payer {
+                name: name?.into_owned(),
+                document: document?,
+                description: description.map(std::borrow::Cow::into_owned),
+                ..Payer::default()
+            },
+            expires_in_seconds: expires_in?,
+            splits: splits?,
+        })
+    })();
+    check.finish_with(checked)
+}
+
+/// An amount in reais as text, `^\d{1,10}(\.\d{1,2})?$` and above zero; gives centavos.
+fn reais(check: &mut Checker, raw: Raw<'_>) -> Option<i64> {
+    let text = check.text("valor", raw, 1..=13)?;
+    let is_bare = raw.is_some_and(|raw| raw.get().len() == text.len() + 2);
+    let (whole, cents) = text.split_once('.').map_or((&*text, "0"), |(whole, cents)| (whole, cents));
+    let digits = |part: &str, most: usize| {
+        let fits = (1..=most).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_digit());
+        fits.then(|| part.parse::<i64>().ok()).flatten()
+    };
+    let scale = if cents.len() == 1 { 10 } else { 1 };
+    let amount = digits(whole, 10).zip(digits(cents, 2)).map(|(whole, cents)| whole * 100 + cents * scale);
+    match amount {
+        Some(amount) if amount > 0 && is_bare => Some(amount),
+        _ => check.refuse("valor", "invalid_amount", "valor deve ser um texto como \"80.00\", maior que zero"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reais_are_read_exactly() {
+        for (json, expected) in [
+            (r#""80.00""#, Some(8_000)),
+            (r#""80""#, Some(8_000)),
+            (r#""80.5""#, Some(8_050)),
+            (r#""0.01""#, Some(1)),
+            (r#""9999999999.99""#, Some(999_999_999_999)),
+            (r#""0""#, None),
+            (r#""0.00""#, None),
+            (r#""80,00""#, None),
+            (r#""80.001""#, None),
+            (r#""80.""#, None),
+            (r#"" 80.00 ""#, None),
+            (r#"".5""#, None),
+            (r#""-1""#, None),
+            (r#""1e3""#, None),
+            (r#""10000000000""#, None),
+            ("80", None),
+        ] {
+            let raw: &serde_json::value::RawValue = serde_json::from_str(json).unwrap();
+            assert_eq!(reais(&mut Checker::new(), Some(raw)), expected, "{json}");
+        }
+    }
+}

@@ -1,0 +1,273 @@
+//! Plans (interface 2.12, 3.7): `POST` and `GET /api/recurrency/plans`, `GET` and `DELETE /api/recurrency/plans/{id}`.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::response::Response;
+use ledger::event::Event;
+use ledger::id::ObjectId;
+use ledger::merchant::MerchantCommand;
+use ledger::money::{AMOUNT_MAX, Centavos};
+use ledger::record::Record;
+use ledger::recurrence::{BillingCycle, CYCLES_MAX, InitialFee, PlanTerms};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::app::App;
+use crate::http::body::JsonBody;
+use crate::http::caller::{Caller, PathId};
+use crate::http::idempotency::{Admitted, KeyScope, SentKey, decided, recorded};
+use crate::http::json::{Checker, Raw, parse};
+use crate::http::problem::{Code, Problem};
+use crate::http::reply::{created, ok, time};
+
+/// A plan, as sent.
+#[derive(Deserialize, ToSchema)]
+#[schema(example = json!({
+    "tag": "Mensal", "amount": 4990, "billingCycle": "MONTHLY", "totalBillingCycles": 12, "initialGraceCycles": 1,
+    "initialFee": {"description": "Adesão", "amount": 1000, "cycles": 1},
+}))]
+#[serde(rename_all = "camelCase")]
+pub struct PlanRequest<'a> {
+    /// Name of the plan, of which the account has one; 1 to 100 characters.
+    #[serde(borrow)]
+    #[schema(value_type = String, min_length = 1, max_length = 100)]
+    tag: Raw<'a>,
+    /// Centavos a cycle.
+    #[serde(borrow)]
+    #[schema(value_type = i64, minimum = 1, maximum = 1000000000000_i64)]
+    amount: Raw<'a>,
+    /// `DAILY`, `WEEKLY`, `MONTHLY`, `QUARTERLY`, `BIANNUAL` or `ANNUAL`.
+    #[serde(borrow)]
+    #[schema(value_type = String, pattern = "^(DAILY|WEEKLY|MONTHLY|QUARTERLY|BIANNUAL|ANNUAL)$")]
+    billing_cycle: Raw<'a>,
+    /// Total number of charges.
+    #[serde(borrow)]
+    #[schema(value_type = u32, minimum = 1, maximum = 3650)]
+    total_billing_cycles: Raw<'a>,
+    /// Cycles before the first charge; 0 when absent.
+    #[serde(borrow)]
+    #[schema(value_type = Option<u32>, minimum = 0, maximum = 3650)]
+    initial_grace_cycles: Raw<'a>,
+    /// What the first charges cost in addition.
+    #[serde(borrow)]
+    #[schema(value_type = Option<InitialFeeRequest>)]
+    initial_fee: Raw<'a>,
+}
+
+/// An initial fee, as sent.
+#[derive(Deserialize, ToSchema)]
+pub struct InitialFeeRequest<'a> {
+    /// What it is for; 1 to 120 characters.
+    #[serde(borrow)]
+    #[schema(value_type = String, min_length = 1, max_length = 120)]
+    description: Raw<'a>,
+    /// Centavos; with the plan's amount at most 10^12.
+    #[serde(borrow)]
+    #[schema(value_type = i64, minimum = 1, maximum = 1000000000000_i64)]
+    amount: Raw<'a>,
+    /// How many initial charges carry it; at most `totalBillingCycles`.
+    #[serde(borrow)]
+    #[schema(value_type = u32, minimum = 1, maximum = 3650)]
+    cycles: Raw<'a>,
+}
+
+/// A plan (interface 2.12).
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PlanView {
+    /// Its id.
+    #[schema(format = "uuid")]
+    id: String,
+    /// Its name.
+    #[schema(example = "Mensal")]
+    tag: String,
+    /// Centavos a cycle.
+    #[schema(example = 4990)]
+    amount: i64,
+    /// How often it charges.
+    #[schema(pattern = "^(DAILY|WEEKLY|MONTHLY|QUARTERLY|BIANNUAL|ANNUAL)$")]
+    billing_cycle: &'static str,
+    /// Total number of charges.
+    #[schema(example = 12)]
+    total_billing_cycles: u32,
+    /// Cycles before the first charge.
+    initial_grace_cycles: u32,
+    /// What the first charges cost in addition.
+    #[schema(required)]
+    initial_fee: Option<InitialFeeView>,
+    /// True while it takes subscriptions.
+    enabled: bool,
+    /// When it was created.
+    #[serde(rename = "created_at")]
+    created_at: String,
+}
+
+/// An initial fee.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct InitialFeeView {
+    /// What it is for.
+    #[schema(example = "Adesão")]
+    description: String,
+    /// Centavos.
+    #[schema(example = 1000)]
+    amount: i64,
+    /// How many initial charges carry it.
+    #[schema(example = 1)]
+    cycles: u32,
+}
+
+/// The plans that take subscriptions.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct PlanList {
+    /// All of them, newest first.
+    plans: Vec<PlanView>,
+}
+
+/// A plan that takes no subscriptions any more.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct DisabledPlan {
+    /// Its id.
+    #[schema(format = "uuid")]
+    id: String,
+    /// False.
+    #[schema(example = false)]
+    enabled: bool,
+}
+
+const CYCLES: [(BillingCycle, &str); 6] = [
+    (BillingCycle::Daily, "DAILY"),
+    (BillingCycle::Weekly, "WEEKLY"),
+    (BillingCycle::Monthly, "MONTHLY"),
+    (BillingCycle::Quarterly, "QUARTERLY"),
+    (BillingCycle::Biannual, "BIANNUAL"),
+    (BillingCycle::Annual, "ANNUAL"),
+];
+
+impl PlanView {
+    fn of(id: ObjectId, terms: &PlanTerms, enabled: bool) -> Self {
+        let known = CYCLES.iter().find(|(cycle, _)| *cycle == terms.billing_cycle);
+        Self {
+            id: id.uuid().to_string(),
+            tag: terms.tag.clone(),
+            amount: terms.amount.0,
+            billing_cycle: known.map_or("", |(_, name)| name),
+            total_billing_cycles: terms.total_cycles,
+            initial_grace_cycles: terms.grace_cycles,
+            initial_fee: terms.initial_fee.as_ref().map(|fee| InitialFeeView {
+                description: fee.description.clone(),
+                amount: fee.amount.0,
+                cycles: fee.cycles,
+            }),
+            enabled,
+            created_at: time(id.created_at()),
+        }
+    }
+}
+
+/// Creates a plan.
+#[utoipa::path(post, path = "/api/recurrency/plans", operation_id = "create_plan", request_body = PlanRequest,
+    responses((status = 201, body = PlanView)))]
+pub async fn create(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    sent_key: SentKey,
+    JsonBody { bytes: body, .. }: JsonBody,
+) -> Result<Response, Problem> {
+    let wire: PlanRequest<'_> = parse(&body)?;
+    let key = sent_key.read(&app.engine, KeyScope::Merchant(caller.group), None, &body)?;
+    let (app, wire) = (&app, &wire);
+    let execute = |Admitted { key, permit }| async move {
+        let command = MerchantCommand::CreatePlan { id: app.new_id(caller.group)?, plan: check(&wire)? };
+        recorded(app.engine.command(caller.group, command, key, caller.requester(), permit).await?)
+    };
+    key.run(caller.ledger(), Ok, execute).await?.answer(|record| answer(&record))
+}
+
+/// The account's plans that take subscriptions, newest first.
+#[utoipa::path(get, path = "/api/recurrency/plans", operation_id = "list_plans",
+    responses((status = 200, body = PlanList)))]
+pub async fn list(State(app): State<Arc<App>>, caller: Caller) -> Result<Response, Problem> {
+    let plans = app.engine.read_merchant(caller.group, |books, _| {
+        let enabled = books.plans().iter().rev().filter(|plan| plan.enabled);
+        enabled.map(|plan| PlanView::of(plan.id, &plan.terms, plan.enabled)).collect()
+    });
+    Ok(ok(PlanList { plans: plans.await? }))
+}
+
+/// One plan of the account, also one that takes no subscriptions any more.
+#[utoipa::path(get, path = "/api/recurrency/plans/{id}", operation_id = "get_plan", params(("id" = String, Path)),
+    responses((status = 200, body = PlanView)))]
+pub async fn get(State(app): State<Arc<App>>, caller: Caller, PathId(id): PathId) -> Result<Response, Problem> {
+    let not_found = || Problem::new(Code::NotFound);
+    let id = ObjectId::parse(&id).ok_or_else(not_found)?;
+    let plan = app.engine.read_merchant(caller.group, move |books, _| {
+        books.plan(id).map(|plan| PlanView::of(plan.id, &plan.terms, plan.enabled))
+    });
+    plan.await?.map(ok).ok_or_else(not_found)
+}
+
+/// Takes no subscriptions of a plan any more. Those that it has go on; doing it again changes nothing.
+#[utoipa::path(delete, path = "/api/recurrency/plans/{id}", operation_id = "disable_plan", params(("id" = String, Path)),
+    responses((status = 200, body = DisabledPlan)))]
+pub async fn disable(State(app): State<Arc<App>>, caller: Caller, PathId(id): PathId) -> Result<Response, Problem> {
+    let id = ObjectId::parse(&id).ok_or_else(|| Problem::new(Code::NotFound))?;
+    let permit = app.engine.permit(0)?;
+    let command = MerchantCommand::DisablePlan { id };
+    decided(app.engine.command(caller.group, command, None, caller.requester(), permit).await?)?;
+    Ok(ok(DisabledPlan { id: id.uuid().to_string(), enabled: false }))
+}
+
+/// The answer of the request that a Record carried out.
+fn answer(record: &Record) -> Result<Response, Problem> {
+    let created_plan = record.events.iter().find_map(|event| match event {
+        Event::PlanCreated { id, plan } => Some(PlanView::of(*id, plan, true)),
+        _ => None,
+    });
+    created_plan.map(created).ok_or_else(|| Problem::new(Code::Internal))
+}
+
+fn check(wire: &PlanRequest<'_>) -> Result<PlanTerms, Problem> {
+    let mut check = Checker::new();
+    let tag = check.text("tag", wire.tag, 1..=100);
+    let amount = check.centavos("amount", wire.amount, 1..=AMOUNT_MAX.0);
+    let billing_cycle = read_cycle(&mut check, wire.billing_cycle);
+    let total = check.integer("totalBillingCycles", wire.total_billing_cycles, 1..=i64::from(CYCLES_MAX));
+    let grace = match wire.initial_grace_cycles {
+        None => Some(0),
+        raw => check.integer("initialGraceCycles", raw, 0..=i64::from(CYCLES_MAX)),
+    };
+    let initial_fee = check.optional(wire.initial_fee, |check, raw| {
+        check.object("initialFee", raw, |check, fee: InitialFeeRequest<'_>| {
+            let description = check.text("description", fee.description, 1..=120);
+            let most = (AMOUNT_MAX.0 - amount.unwrap_or_default()).max(0);
+            let amount = check.centavos("amount", fee.amount, 1..=most);
+            let cycles = check.integer("cycles", fee.cycles, 1..=total.unwrap_or(i64::from(CYCLES_MAX)));
+            Some(InitialFee {
+                description: description?.into_owned(),
+                amount: Centavos(amount?),
+                cycles: u32::try_from(cycles?).ok()?,
+            })
+        })
+    });
+    let plan = (|| {
+        Some(PlanTerms {
+            tag: tag?.into_owned(),
+            amount: Centavos(amount?),
+            billing_cycle: billing_cycle?,
+            total_cycles: u32::try_from(total?).ok()?,
+            grace_cycles: u32::try_from(grace?).ok()?,
+            initial_fee,
+        })
+    })();
+    check.finish_with(plan)
+}
+
+fn read_cycle(check: &mut Checker, raw: Raw<'_>) -> Option<BillingCycle> {
+    let name = check.text("billingCycle", raw, 1..=20)?;
+    let known = CYCLES.iter().find(|(_, known)| *known == name).map(|(cycle, _)| *cycle);
+    known.or_else(|| {
+        let message = "billingCycle deve ser DAILY, WEEKLY, MONTHLY, QUARTERLY, BIANNUAL ou ANNUAL";
+        check.refuse("billingCycle", "unknown_value", message)
+    })
+}

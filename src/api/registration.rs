@@ -1,0 +1,468 @@
+//! A recipient's registration as JSON (interface 2.7): read, checked, written again, and merged with a change.
+
+use chrono::{DateTime, Datelike, NaiveDate};
+use ledger::money::AMOUNT_MAX;
+use ledger::personal::{Address, BankAccount, Phone, RecipientProfile};
+use ledger::tax_id::DocumentKind;
+use ledger::time::Timestamp;
+use serde::Deserialize;
+use serde_json::Value;
+use utoipa::ToSchema;
+
+use crate::api::payer::{email, read_document};
+use crate::http::json::{Checker, ITSELF, Raw, parse};
+use crate::http::problem::{Code, Problem};
+use crate::views::registration::{CHECKING, Registration, SAVINGS};
+
+/// A registration, as sent.
+#[derive(Deserialize, ToSchema)]
+#[schema(example = json!({
+    "register_information": {
+        "type": "individual", "document_number": "123.456.789-09", "name": "Ana Prado", "birthdate": "29/02/2000",
+        "mother_name": "Rita Prado", "email": "ana@example.com",
+        "address": {
+            "street": "Rua Direita", "number": "10", "neighborhood": "Sé", "city": "São Paulo", "state": "SP",
+            "zip_code": "01002-000",
+        },
+        "phone_numbers": [{"ddd": "11", "number": "987654321"}],
+    },
+    "bank_account": {"bank_code": "341", "agencia": "1234", "conta": "56789", "conta_dv": "0", "type": "conta_corrente"},
+}))]
+pub struct RegistrationRequest<'a> {
+    /// Who.
+    #[serde(borrow)]
+    #[schema(value_type = RegisterInformation)]
+    register_information: Raw<'a>,
+    /// Where withdrawals go.
+    #[serde(borrow)]
+    #[schema(value_type = BankAccountRequest)]
+    bank_account: Raw<'a>,
+}
+
+/// Who is registered.
+#[derive(Deserialize, ToSchema)]
+pub struct RegisterInformation<'a> {
+    /// `individual` or `corporation`.
+    #[serde(borrow, rename = "type")]
+    #[schema(value_type = String, pattern = "^(individual|corporation)$")]
+    kind: Raw<'a>,
+    /// CPF or CNPJ, with or without punctuation.
+    #[serde(borrow)]
+    #[schema(value_type = String, min_length = 11, max_length = 18)]
+    document_number: Raw<'a>,
+    /// Full name; individuals.
+    #[serde(borrow)]
+    #[schema(value_type = Option<String>, min_length = 1, max_length = 140)]
+    name: Raw<'a>,
+    /// DD/MM/YYYY; individuals.
+    #[serde(borrow)]
+    #[schema(value_type = Option<String>, pattern = "^\\d{2}/\\d{2}/\\d{4}$")]
+    birthdate: Raw<'a>,
+    /// Individuals.
+    #[serde(borrow)]
+    #[schema(value_type = Option<String>, min_length = 1, max_length = 140)]
+    mother_name: Raw<'a>,
+    /// Legal name; corporations.
+    #[serde(borrow)]
+    #[schema(value_type = Option<String>, min_length = 1, max_length = 140)]
+    company_name: Raw<'a>,
+    /// Where they live or trade.
+    #[serde(borrow)]
+    #[schema(value_type = AddressRequest)]
+    address: Raw<'a>,
+    /// At least one.
+    #[serde(borrow)]
+    #[schema(value_type = Vec<PhoneRequest>, min_items = 1, max_items = 20)]
+    phone_numbers: Raw<'a>,
+    /// At least one; corporations.
+    #[serde(borrow)]
+    #[schema(value_type = Option<Vec<PartnerRequest>>, min_items = 1, max_items = 50)]
+    managing_partners: Raw<'a>,
+    /// Contact e-mail.
+    #[serde(borrow)]
+    #[schema(value_type = Option<String>, min_length = 3, max_length = 254)]
+    email: Raw<'a>,
+    /// Centavos; individuals.
+    #[serde(borrow)]
+    #[schema(value_type = Option<i64>, minimum = 0, maximum = 1000000000000i64)]
+    monthly_income: Raw<'a>,
+    /// Centavos; corporations.
+    #[serde(borrow)]
+    #[schema(value_type = Option<i64>, minimum = 0, maximum = 1000000000000i64)]
+    annual_revenue: Raw<'a>,
+}
+
+/// A managing partner.
+#[derive(Deserialize, ToSchema)]
+pub struct PartnerRequest<'a> {
+    /// Full name.
+    #[serde(borrow)]
+    #[schema(value_type = String, min_length = 1, max_length = 140)]
+    name: Raw<'a>,
+    /// CPF, with or without punctuation.
+    #[serde(borrow)]
+    #[schema(value_type = String, min_length = 11, max_length = 18)]
+    document_number: Raw<'a>,
+    /// DD/MM/YYYY.
+    #[serde(borrow)]
+    #[schema(value_type = String, pattern = "^\\d{2}/\\d{2}/\\d{4}$")]
+    birthdate: Raw<'a>,
+    /// Mother's name.
+    #[serde(borrow)]
+    #[schema(value_type = String, min_length = 1, max_length = 140)]
+    mother_name: Raw<'a>,
+    /// E-mail.
+    #[serde(borrow)]
+    #[schema(value_type = Option<String>, min_length = 3, max_length = 254)]
+    email: Raw<'a>,
+    /// At least one.
+    #[serde(borrow)]
+    #[schema(value_type = Vec<PhoneRequest>, min_items = 1, max_items = 20)]
+    phone_numbers: Raw<'a>,
+    /// Here with `street_number` and `zipcode`.
+    #[serde(borrow)]
+    #[schema(value_type = AddressRequest)]
+    address: Raw<'a>,
+}
+
+/// A postal address. A partner's has `street_number` and `zipcode` in place of `number` and `zip_code`; both spellings are read anywhere.
+#[derive(Deserialize, ToSchema)]
+pub struct AddressRequest<'a> {
+    /// Street.
+    #[serde(borrow)]
+    #[schema(value_type = String, min_length = 1, max_length = 140)]
+    street: Raw<'a>,
+    /// House number.
+    #[serde(borrow)]
+    #[schema(value_type = Option<String>, min_length = 1, max_length = 20)]
+    number: Raw<'a>,
+    /// House number, as a partner's address spells it; either will do.
+    #[serde(borrow)]
+    #[schema(value_type = Option<String>, min_length = 1, max_length = 20)]
+    street_number: Raw<'a>,
+    /// Neighborhood.
+    #[serde(borrow)]
+    #[schema(value_type = String, min_length = 1, max_length = 140)]
+    neighborhood: Raw<'a>,
+    /// City.
+    #[serde(borrow)]
+    #[schema(value_type = String, min_length = 1, max_length = 140)]
+    city: Raw<'a>,
+    /// Two letters.
+    #[serde(borrow)]
+    #[schema(value_type = String, pattern = "^[A-Za-z]{2}$")]
+    state: Raw<'a>,
+    /// CEP: 8 digits, a hyphen allowed.
+    #[serde(borrow)]
+    #[schema(value_type = Option<String>, pattern = "^\\d{5}-?\\d{3}$")]
+    zip_code: Raw<'a>,
+    /// CEP, as a partner's address spells it; either will do.
+    #[serde(borrow)]
+    #[schema(value_type = Option<String>, pattern = "^\\d{5}-?\\d{3}$")]
+    zipcode: Raw<'a>,
+}
+
+/// A telephone number.
+#[derive(Deserialize, ToSchema)]
+pub struct PhoneRequest<'a> {
+    /// Area code.
+    #[serde(borrow)]
+    #[schema(value_type = String, pattern = "^\\d{2}$")]
+    ddd: Raw<'a>,
+    /// Number without area code.
+    #[serde(borrow)]
+    #[schema(value_type = String, pattern = "^\\d{8,9}$")]
+    number: Raw<'a>,
+}
+
+/// A bank account.
+#[derive(Deserialize, ToSchema)]
+pub struct BankAccountRequest<'a> {
+    /// 3 digits.
+    #[serde(borrow)]
+    #[schema(value_type = String, pattern = "^\\d{3}$")]
+    bank_code: Raw<'a>,
+    /// Branch.
+    #[serde(borrow)]
+    #[schema(value_type = String, pattern = "^\\d{1,10}$")]
+    agencia: Raw<'a>,
+    /// Branch check digit.
+    #[serde(borrow)]
+    #[schema(value_type = Option<String>, min_length = 1, max_length = 2)]
+    agencia_dv: Raw<'a>,
+    /// Account.
+    #[serde(borrow)]
+    #[schema(value_type = String, pattern = "^\\d{1,20}$")]
+    conta: Raw<'a>,
+    /// Account check digit.
+    #[serde(borrow)]
+    #[schema(value_type = Option<String>, min_length = 1, max_length = 2)]
+    conta_dv: Raw<'a>,
+    /// `conta_corrente` (default) or `conta_poupanca`.
+    #[serde(borrow, rename = "type")]
+    #[schema(value_type = Option<String>, pattern = "^conta_(corrente|poupanca)$")]
+    kind: Raw<'a>,
+    /// Holder's name.
+    #[serde(borrow)]
+    #[schema(value_type = Option<String>, min_length = 1, max_length = 140)]
+    legal_name: Raw<'a>,
+    /// Holder's CPF or CNPJ; that of `register_information` when absent.
+    #[serde(borrow)]
+    #[schema(value_type = Option<String>, min_length = 11, max_length = 18)]
+    document_number: Raw<'a>,
+}
+
+/// What is changed of a registration. The rest stays as it is; null takes an optional field away (RFC 7396).
+#[derive(Deserialize, ToSchema)]
+#[schema(example = json!({"register_information": {"email": "ana@example.com"}, "bank_account": {"conta": "56789", "conta_dv": "0"}}))]
+pub struct ChangeRequest<'a> {
+    /// Any fields of `RegisterInformation` but `type` and `document_number`. A list, such as `managing_partners`, is replaced whole.
+    #[serde(borrow)]
+    #[schema(value_type = Option<Object>)]
+    register_information: Raw<'a>,
+    /// Any fields of `BankAccountRequest`.
+    #[serde(borrow)]
+    #[schema(value_type = Option<Object>)]
+    bank_account: Raw<'a>,
+}
+
+/// The profile that a change makes of the one that stands, checked as a whole: as if it were registered now.
+pub fn merged(
+    change: &ChangeRequest<'_>,
+    standing: RecipientProfile,
+    now: Timestamp,
+) -> Result<RecipientProfile, Problem> {
+    let mut checker = Checker::new();
+    checker.optional(change.register_information, |checker, raw| {
+        checker.object("register_information", raw, |checker, fixed: Fixed<'_>| {
+            for (name, raw) in [("type", fixed.kind), ("document_number", fixed.document_number)] {
+                if raw.is_some() {
+                    checker.refuse::<()>(name, "immutable", format!("{name} não pode ser alterado"));
+                }
+            }
+            Some(())
+        })
+    });
+    checker.finish()?;
+    let unreadable = |_: serde_json::Error| Problem::new(Code::Internal);
+    let mut whole = serde_json::to_value(Registration::of(standing, str::to_owned)).map_err(unreadable)?;
+    for (name, raw) in [("register_information", change.register_information), ("bank_account", change.bank_account)] {
+        if let Some(raw) = raw {
+            merge(&mut whole[name], serde_json::from_str(raw.get()).map_err(unreadable)?);
+        }
+    }
+    let whole = serde_json::to_vec(&whole).map_err(unreadable)?;
+    check(&parse(&whole)?, now)
+}
+
+/// What a change must leave as it is.
+#[derive(Deserialize)]
+struct Fixed<'a> {
+    #[serde(borrow, rename = "type")]
+    kind: Raw<'a>,
+    #[serde(borrow)]
+    document_number: Raw<'a>,
+}
+
+/// A merge patch (RFC 7396).
+fn merge(target: &mut Value, patch: Value) {
+    let Value::Object(patch) = patch else {
+        *target = patch;
+        return;
+    };
+    if !target.is_object() {
+        *target = Value::Object(serde_json::Map::new());
+    }
+    let Some(fields) = target.as_object_mut() else { return };
+    for (name, value) in patch {
+        if value.is_null() {
+            fields.remove(&name);
+        } else {
+            merge(fields.entry(name).or_insert(Value::Null), value);
+        }
+    }
+}
+
+/// Checks a registration.
+pub fn check(wire: &RegistrationRequest<'_>, now: Timestamp) -> Result<RecipientProfile, Problem> {
+    let mut check = Checker::new();
+    let profile =
+        check.object("register_information", wire.register_information, |check, info: RegisterInformation<'_>| {
+            match check.text("type", info.kind, 1..=20)?.as_ref() {
+                "individual" => read_individual(check, &info, now),
+                "corporation" => read_corporation(check, &info, now),
+                _ => check.refuse("type", "unknown_value", "type deve ser individual ou corporation"),
+            }
+        });
+    let bank = check.object("bank_account", wire.bank_account, |check, bank: BankAccountRequest<'_>| {
+        read_bank(check, &bank, profile.as_ref().map(|profile| profile.document.as_str()).unwrap_or_default())
+    });
+    let checked = profile.zip(bank).map(|(profile, bank)| RecipientProfile { bank: Some(bank), ..profile });
+    check.finish_with(checked)
+}
+
+fn read_individual(check: &mut Checker, info: &RegisterInformation<'_>, now: Timestamp) -> Option<RecipientProfile> {
+    let name = check.text("name", info.name, 1..=140);
+    let document = read_document(check, "document_number", info.document_number, DocumentKind::Cpf);
+    let birthdate = read_birthdate(check, info.birthdate, now);
+    let mother_name = check.text("mother_name", info.mother_name, 1..=140);
+    let address = check.object("address", info.address, |check, address| read_address(check, &address, false));
+    let phones = read_phones(check, info.phone_numbers);
+    let email_address = check.optional(info.email, |check, raw| email(check, "email", raw));
+    let income =
+        check.optional(info.monthly_income, |check, raw| check.centavos("monthly_income", raw, 0..=AMOUNT_MAX.0));
+    Some(RecipientProfile {
+        name: name?.into_owned(),
+        document: document?,
+        email: email_address,
+        birthdate: Some(birthdate?),
+        mother_name: Some(mother_name?.into_owned()),
+        address: Some(address?),
+        phones: phones?,
+        income_cents: income,
+        ..RecipientProfile::default()
+    })
+}
+
+fn read_corporation(check: &mut Checker, info: &RegisterInformation<'_>, now: Timestamp) -> Option<RecipientProfile> {
+    let name = check.text("company_name", info.company_name, 1..=140);
+    let document = read_document(check, "document_number", info.document_number, DocumentKind::Cnpj);
+    let address = check.object("address", info.address, |check, address| read_address(check, &address, false));
+    let phones = read_phones(check, info.phone_numbers);
+    let email_address = check.optional(info.email, |check, raw| email(check, "email", raw));
+    let revenue =
+        check.optional(info.annual_revenue, |check, raw| check.centavos("annual_revenue", raw, 0..=AMOUNT_MAX.0));
+    let partners = check.array("managing_partners", info.managing_partners, 1..=50, |check, element| {
+        check.object(ITSELF, element, |check, partner: PartnerRequest<'_>| read_partner(check, &partner, now))
+    });
+    Some(RecipientProfile {
+        name: name?.into_owned(),
+        document: document?,
+        email: email_address,
+        address: Some(address?),
+        phones: phones?,
+        income_cents: revenue,
+        partners: partners?,
+        ..RecipientProfile::default()
+    })
+}
+
+fn read_partner(check: &mut Checker, partner: &PartnerRequest<'_>, now: Timestamp) -> Option<RecipientProfile> {
+    let name = check.text("name", partner.name, 1..=140);
+    let document = read_document(check, "document_number", partner.document_number, DocumentKind::Cpf);
+    let birthdate = read_birthdate(check, partner.birthdate, now);
+    let mother_name = check.text("mother_name", partner.mother_name, 1..=140);
+    let email_address = check.optional(partner.email, |check, raw| email(check, "email", raw));
+    let phones = read_phones(check, partner.phone_numbers);
+    let address = check.object("address", partner.address, |check, address| read_address(check, &address, true));
+    Some(RecipientProfile {
+        name: name?.into_owned(),
+        document: document?,
+        email: email_address,
+        birthdate: Some(birthdate?),
+        mother_name: Some(mother_name?.into_owned()),
+        address: Some(address?),
+        phones: phones?,
+        ..RecipientProfile::default()
+    })
+}
+
+/// Either spelling will do; an address that has neither is told the one of its place.
+fn read_address(check: &mut Checker, address: &AddressRequest<'_>, of_partner: bool) -> Option<Address> {
+    let (number_name, zip_name) = if of_partner { ("street_number", "zipcode") } else { ("number", "zip_code") };
+    let street = check.text("street", address.street, 1..=140);
+    let number = spelled(("number", address.number), ("street_number", address.street_number), number_name);
+    let number = check.text(number.0, number.1, 1..=20);
+    let neighborhood = check.text("neighborhood", address.neighborhood, 1..=140);
+    let city = check.text("city", address.city, 1..=140);
+    let state = check.text("state", address.state, 2..=2).filter(|state| {
+        let fits = state.bytes().all(|byte| byte.is_ascii_alphabetic());
+        if !fits {
+            check.refuse::<()>("state", "invalid_state", "state deve ter 2 letras");
+        }
+        fits
+    });
+    let (zip_name, zip) = spelled(("zip_code", address.zip_code), ("zipcode", address.zipcode), zip_name);
+    let zip_code = check.text(zip_name, zip, 8..=9).map(|text| text.replace('-', ""));
+    let zip_code = zip_code.filter(|digits| {
+        let fits = digits.len() == 8 && digits.bytes().all(|byte| byte.is_ascii_digit());
+        if !fits {
+            check.refuse::<()>(zip_name, "invalid_zip_code", "CEP deve ter 8 dígitos");
+        }
+        fits
+    });
+    Some(Address {
+        street: street?.into_owned(),
+        number: number?.into_owned(),
+        neighborhood: neighborhood?.into_owned(),
+        city: city?.into_owned(),
+        state: state?.to_ascii_uppercase(),
+        zip_code: zip_code?,
+    })
+}
+
+type Field<'a> = (&'static str, Raw<'a>);
+
+/// The field that was sent; of two that were not, the one of this name.
+fn spelled<'a>(one: Field<'a>, other: Field<'a>, name: &str) -> Field<'a> {
+    match (one.1, other.1) {
+        (Some(_), None) => one,
+        (None, Some(_)) => other,
+        _ if one.0 == name => one,
+        _ => other,
+    }
+}
+
+fn read_phones(check: &mut Checker, raw: Raw<'_>) -> Option<Vec<Phone>> {
+    check.array("phone_numbers", raw, 1..=20, |check, element| {
+        check.object(ITSELF, element, |check, phone: PhoneRequest<'_>| {
+            let ddd = check.digits("ddd", phone.ddd, 2..=2);
+            let number = check.digits("number", phone.number, 8..=9);
+            Some(Phone { ddd: ddd?.into_owned(), number: number?.into_owned() })
+        })
+    })
+}
+
+fn read_bank(check: &mut Checker, bank: &BankAccountRequest<'_>, holder: &str) -> Option<BankAccount> {
+    let bank_code = check.digits("bank_code", bank.bank_code, 3..=3);
+    let agencia = check.digits("agencia", bank.agencia, 1..=10);
+    let agencia_dv = check.optional_text("agencia_dv", bank.agencia_dv, 1..=2);
+    let conta = check.digits("conta", bank.conta, 1..=20);
+    let conta_dv = check.optional_text("conta_dv", bank.conta_dv, 1..=2);
+    let savings = match check.optional_text("type", bank.kind, 1..=20).as_deref() {
+        None | Some(CHECKING) => Some(false),
+        Some(SAVINGS) => Some(true),
+        Some(_) => check.refuse("type", "unknown_value", "type deve ser conta_corrente ou conta_poupanca"),
+    };
+    let legal_name = check.optional_text("legal_name", bank.legal_name, 1..=140);
+    let document = check.optional(bank.document_number, |check, raw| {
+        let text = check.text("document_number", raw, 11..=18)?;
+        let normalized = ledger::tax_id::normalize(&text);
+        match ledger::tax_id::kind(&normalized) {
+            Some(_) => Some(normalized),
+            None => check.refuse("document_number", "invalid_document", "document_number inválido"),
+        }
+    });
+    Some(BankAccount {
+        bank_code: bank_code?.into_owned(),
+        agencia: agencia?.into_owned(),
+        agencia_dv: agencia_dv.map(std::borrow::Cow::into_owned),
+        conta: conta?.into_owned(),
+        conta_dv: conta_dv.map(std::borrow::Cow::into_owned),
+        savings: savings?,
+        legal_name: legal_name.map(std::borrow::Cow::into_owned),
+        document: document.unwrap_or_else(|| holder.to_owned()),
+    })
+}
+
+/// DD/MM/YYYY, a day that exists, from 1900 until today.
+fn read_birthdate(check: &mut Checker, raw: Raw<'_>, now: Timestamp) -> Option<String> {
+    let text = check.text("birthdate", raw, 10..=10)?;
+    let today = DateTime::from_timestamp_millis(now.0).unwrap_or_default().date_naive();
+    match NaiveDate::parse_from_str(&text, "%d/%m/%Y") {
+        Ok(date) if date.year() >= 1900 && date <= today && date.format("%d/%m/%Y").to_string() == *text => {
+            Some(text.into_owned())
+        }
+        _ => check.refuse("birthdate", "invalid_date", "birthdate deve ser uma data DD/MM/AAAA"),
+    }
+}

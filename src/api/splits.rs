@@ -1,0 +1,54 @@
+//! Split items of a charge (interface 2.4), as sent.
+
+use ledger::id::ObjectId;
+use ledger::merchant::SplitRequest;
+use ledger::money::{AMOUNT_MAX, Centavos};
+use serde::Deserialize;
+use utoipa::ToSchema;
+
+use crate::app::App;
+use crate::http::caller::Caller;
+use crate::http::json::{Checker, ITSELF, Raw};
+use crate::http::problem::{Code, Problem};
+
+/// One element of `splits`.
+#[derive(Deserialize, ToSchema)]
+pub struct SplitItem<'a> {
+    /// The recipient's id, as registration gave it.
+    #[serde(borrow)]
+    #[schema(value_type = String, format = "uuid")]
+    sub_recipient_id: Raw<'a>,
+    /// Centavos that the recipient gets, exactly.
+    #[serde(borrow)]
+    #[schema(value_type = i64, minimum = 1, maximum = 1000000000000_i64)]
+    amount: Raw<'a>,
+}
+
+/// The most splits that a body of the largest size can hold; there is no smaller limit (interface 2.4 rule 3).
+const SPLITS_MAX: usize = 100_000;
+
+/// Reads `splits`; absent, null and empty are the same.
+pub fn read(check: &mut Checker, raw: Raw<'_>) -> Option<Vec<SplitRequest>> {
+    if raw.is_none() {
+        return Some(Vec::new());
+    }
+    check.array("splits", raw, 0..=SPLITS_MAX, |check, element| {
+        check.object(ITSELF, element, |check, item: SplitItem<'_>| {
+            let recipient = check.uuid("sub_recipient_id", item.sub_recipient_id);
+            let amount = check.centavos("amount", item.amount, 1..=AMOUNT_MAX.0);
+            Some(SplitRequest { recipient: ObjectId(recipient?.as_u128()), amount: Centavos(amount?) })
+        })
+    })
+}
+
+/// Refuses splits on an account that is not configured for them (interface 5.4), before their meaning is looked at.
+pub fn admit(app: &App, caller: Caller, splits: Raw<'_>) -> Result<(), Problem> {
+    let asks = splits.is_some_and(|raw| raw.get().trim_start_matches(['[', ' ', '\n', '\r', '\t']) != "]");
+    if asks { require_split(app, caller) } else { Ok(()) }
+}
+
+/// Refuses an account that is not configured for split.
+pub fn require_split(app: &App, caller: Caller) -> Result<(), Problem> {
+    let enabled = app.engine.read_model().merchant(caller.group, |row| row.settings.split_enabled);
+    if enabled == Some(true) { Ok(()) } else { Err(Problem::new(Code::SplitNotEnabled)) }
+}

@@ -1,0 +1,316 @@
+//! `GET /api/dashboard/sub-recipients/{id}/splits`: a recipient's statement (interface 2.8).
+//!
+//! What the recipient has, and how far its withdrawals have come, is told by its own state; the splits themselves are history, read a
+//! page at a time. A PIX split is listed as pending from the charge's creation, and is money only once it is paid.
+//!
+//! What debts took of available money is taken of the oldest splits that were available together: of the splits that one withdrawal
+//! holds, or that none does, the newest add up to what is left.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use actors::read_model::{ListedSplit, Listing};
+use actors::store::Sequence;
+use axum::extract::State;
+use axum::http::request::Parts;
+use axum::response::Response;
+use ledger::id::LedgerId;
+use ledger::money::Centavos;
+use ledger::recipient::RecipientState;
+use ledger::recipient::coverage::{Holder, Place, Standing};
+use ledger::time::Timestamp;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::api::split_history::{SplitHistory, split_id};
+use crate::api::sub_recipients::find_own;
+use crate::app::App;
+use crate::http::caller::{Caller, PathId};
+use crate::http::problem::{Code, Problem};
+use crate::http::reply::{Filter, List, Page, ok, query, time};
+use crate::mask;
+use crate::views::recipient::RecipientBalance;
+use crate::views::withdrawal::Withdrawal;
+
+/// A page of a statement.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Statement {
+    /// Splits, newest first.
+    items: Vec<SplitRecord>,
+    /// Splits on all pages.
+    total: u64,
+    /// This page, from 1.
+    page: u64,
+    /// How many pages there are.
+    pages: u64,
+    /// Items a page.
+    per_page: u64,
+    /// The recipient's money.
+    balance: RecipientBalance,
+}
+
+/// One split.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct SplitRecord {
+    /// The split's id.
+    #[schema(example = "019b8c4e5f5d8a3e9c1d2f3a4b5c6d7e-0")]
+    id: String,
+    /// The charge's txid.
+    payment_id: String,
+    /// Centavos.
+    #[schema(example = 2000)]
+    amount_cents: i64,
+    /// `pending`, `available` or `paid`.
+    #[schema(pattern = "^(pending|available|paid)$")]
+    status: &'static str,
+    /// When it was paid to the recipient's bank account.
+    #[schema(required)]
+    paid_at: Option<String>,
+    /// When the split came to be: with the PIX charge, or with the card's capture.
+    created_at: String,
+    /// The charge.
+    payment: SplitPayment,
+}
+
+/// The charge of a split.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct SplitPayment {
+    /// Payer's name.
+    #[schema(example = "João Ávila")]
+    nome: String,
+    /// Payer's CPF, formatted.
+    #[schema(example = "123.456.789-09")]
+    cpf: String,
+    /// Total charged, centavos.
+    #[schema(example = 10000)]
+    gross_amount: i64,
+    /// `pix` or `credit_card`.
+    #[schema(pattern = "^(credit_card|pix)$")]
+    payment_method: &'static str,
+    /// When the split becomes or became available; null while a PIX charge is unpaid.
+    #[schema(required)]
+    balance_available_at: Option<String>,
+}
+
+/// What a split may be.
+const STATUSES: [&str; 3] = ["pending", "available", "paid"];
+
+/// A recipient's splits and balance. With a status, the period may hold 2,000 splits.
+#[utoipa::path(get, path = "/api/dashboard/sub-recipients/{id}/splits", operation_id = "list_splits",
+    params(("id" = String, Path),
+        ("status" = Option<String>, Query, pattern = "^(pending|available|paid)$", description = "`pending`, `available` or `paid`"),
+        ("from" = Option<String>, Query, description = "Created at this instant (RFC 3339) or on this day (`YYYY-MM-DD`, Sao Paulo), or later"),
+        ("to" = Option<String>, Query, description = "Created before this instant, or on this day at the latest"),
+        ("page" = Option<u64>, Query), ("per_page" = Option<u64>, Query)),
+    responses((status = 200, body = Statement)))]
+pub async fn splits(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    PathId(id): PathId,
+    parts: Parts,
+) -> Result<Response, Problem> {
+    let (recipient, _) = find_own(&app, caller, &id)?;
+    let pairs = query(&parts)?;
+    let (page, filter) = (Page::read(&pairs, 20)?, Filter::read(&pairs, "status", &STATUSES)?);
+    let look = |books: &RecipientState, now: Timestamp| (books.standing(), now);
+    let (standing, now) = app.engine.read_recipient(recipient, look).await?;
+    let mut reader = Reader::new(&app, recipient, standing, now)?;
+    let range = filter.range(&app.engine, Listing::Splits(recipient))?;
+    let (newer, _) = app.engine.read_model().splits_in(recipient, range.end..u64::MAX, 0, 0)?;
+    let (skip, count) = filter.to_read(page);
+    let (total, listed) = app.engine.read_model().splits_in(recipient, range, skip, count)?;
+    filter.check("status", total)?;
+    let mut found = Vec::with_capacity(listed.len());
+    for split in listed {
+        found.push(reader.find(split)?);
+    }
+    let mut items = reader.records(&found, newer + skip)?;
+    items.retain(|item| filter.word.is_none_or(|word| word == item.status));
+    let List { items, total, page, pages, per_page } = List::filtered(&filter, items, total, page);
+    Ok(ok(Statement { items, total, page, pages, per_page, balance: RecipientBalance::of(&reader.standing) }))
+}
+
+/// Splits that are looked through at once.
+const READ_AT_ONCE: usize = 256;
+
+/// Reads the splits of one statement.
+struct Reader<'a> {
+    app: &'a App,
+    recipient: LedgerId,
+    standing: Standing,
+    now: Timestamp,
+    /// The charge that was read last: a charge's splits stand together.
+    charge: Option<(Sequence, Arc<SplitHistory>)>,
+    /// How many withdrawals there were, and those that were read, by their place from the oldest.
+    withdrawals: u64,
+    read: HashMap<u64, Withdrawal>,
+}
+
+/// One split, and who has it.
+struct Found {
+    charge: Arc<SplitHistory>,
+    index: u32,
+    held: Option<Held>,
+}
+
+/// Who has a split that became available.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Held {
+    /// It can be withdrawn.
+    ByNobody,
+    /// The withdrawal that is not settled yet.
+    Pending,
+    /// The withdrawal at this place, which was paid.
+    Paid(u64),
+}
+
+impl<'a> Reader<'a> {
+    fn new(app: &'a App, recipient: LedgerId, standing: Standing, now: Timestamp) -> Result<Self, Problem> {
+        let (withdrawals, _) = app.engine.read_model().withdrawals_page(recipient, Sequence(u64::MAX), 0, 0)?;
+        Ok(Self { app, recipient, standing, now, charge: None, withdrawals, read: HashMap::new() })
+    }
+
+    fn find(&mut self, split: ListedSplit) -> Result<Found, Problem> {
+        let known = self.charge.as_ref().filter(|(sequence, _)| *sequence == split.sequence);
+        let charge = match known {
+            Some((_, charge)) => Arc::clone(charge),
+            None => Arc::new(SplitHistory::listed(&self.app.engine, self.recipient, split)?),
+        };
+        self.charge = Some((split.sequence, Arc::clone(&charge)));
+        let held = charge.place(split.index, self.now).map(|place| self.held(place)).transpose()?;
+        Ok(Found { charge, index: split.index, held })
+    }
+
+    fn held(&mut self, place: Place) -> Result<Held, Problem> {
+        Ok(match self.standing.holder(place) {
+            Holder::Nobody => Held::ByNobody,
+            Holder::Pending => Held::Pending,
+            Holder::Paid => Held::Paid(self.paid_by(place)?),
+        })
+    }
+
+    /// The withdrawal by which the splits of a place were paid: the first that has them and was not rejected. Every withdrawal came
+    /// further than those before it.
+    fn paid_by(&mut self, place: Place) -> Result<u64, Problem> {
+        let (mut low, mut high) = (0, self.withdrawals);
+        while low < high {
+            let middle = low.midpoint(high);
+            let came_so_far = self.withdrawal(middle)?.spans.last().is_some_and(|span| span.through.covers(place));
+            if came_so_far { high = middle } else { low = middle + 1 }
+        }
+        for number in low..self.withdrawals {
+            let withdrawal = self.withdrawal(number)?;
+            if withdrawal.paid_at.is_some() && withdrawal.spans.iter().any(|span| span.covers(place)) {
+                return Ok(number);
+            }
+        }
+        Err(Problem::new(Code::Internal))
+    }
+
+    /// The withdrawal at a place, counted from the oldest.
+    fn withdrawal(&mut self, number: u64) -> Result<&Withdrawal, Problem> {
+        if !self.read.contains_key(&number) {
+            // Those that came since stand before them.
+            let read_model = self.app.engine.read_model();
+            let (total, _) = read_model.withdrawals_page(self.recipient, Sequence(u64::MAX), 0, 0)?;
+            let (_, at) = read_model.withdrawals_page(self.recipient, Sequence(u64::MAX), total - 1 - number, 1)?;
+            let sequence = at.first().copied().ok_or_else(|| Problem::new(Code::Internal))?;
+            self.read.insert(number, Withdrawal::requested_at(&self.app.engine, sequence)?);
+        }
+        self.read.get(&number).ok_or_else(|| Problem::new(Code::Internal))
+    }
+
+    /// What debts have left of all the splits that somebody has; none when they took nothing.
+    fn left_of(&mut self, held: Held) -> Result<Option<Centavos>, Problem> {
+        let (left, consumed) = match (held, &self.standing.withdrawal) {
+            (Held::ByNobody, _) => (self.standing.available, self.standing.consumed),
+            (Held::Pending, Some(withdrawal)) => (withdrawal.amount, withdrawal.consumed),
+            (Held::Pending, None) => return Ok(None),
+            (Held::Paid(number), _) => {
+                let withdrawal = self.withdrawal(number)?;
+                (withdrawal.amount, withdrawal.consumed)
+            }
+        };
+        Ok(consumed.is_positive().then_some(left))
+    }
+
+    /// A page of the statement, of which `skip` splits stand before it.
+    fn records(&mut self, found: &[Found], skip: u64) -> Result<Vec<SplitRecord>, Problem> {
+        let mut left: HashMap<Held, Centavos> = HashMap::new();
+        for held in found.iter().filter_map(|split| split.held) {
+            if !left.contains_key(&held)
+                && let Some(amount) = self.left_of(held)?
+            {
+                left.insert(held, amount);
+            }
+        }
+        if !left.is_empty() {
+            self.take_newer(&mut left, skip)?;
+        }
+        let mut records = Vec::with_capacity(found.len());
+        for split in found {
+            // A PIX charge may have been cancelled since the page was found: its split shows as it was.
+            let given = split.charge.terms.splits.get(split.index as usize).map(|split| split.amount);
+            let nominal = split.charge.left(split.index).or(given).ok_or_else(|| Problem::new(Code::Internal))?;
+            let amount = match split.held.and_then(|held| left.get_mut(&held)) {
+                Some(left) => {
+                    let amount = nominal.min(*left);
+                    *left -= amount;
+                    amount
+                }
+                None => nominal,
+            };
+            records.push(self.record(split, amount)?);
+        }
+        Ok(records)
+    }
+
+    /// Takes what the splits on the pages before have of what is left.
+    fn take_newer(&mut self, left: &mut HashMap<Held, Centavos>, skip: u64) -> Result<(), Problem> {
+        let mut passed = 0;
+        while passed < skip && left.values().any(|left| left.is_positive()) {
+            let count = usize::try_from(skip - passed).unwrap_or(usize::MAX).min(READ_AT_ONCE);
+            let (_, listed) = self.app.engine.read_model().splits_in(self.recipient, 0..u64::MAX, passed, count)?;
+            if listed.is_empty() {
+                break;
+            }
+            passed += listed.len() as u64;
+            for split in listed {
+                let newer = self.find(split)?;
+                let amount = newer.charge.left(newer.index).unwrap_or_default();
+                if let Some(left) = newer.held.and_then(|held| left.get_mut(&held)) {
+                    *left -= amount.min(*left);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn record(&mut self, found: &Found, amount: Centavos) -> Result<SplitRecord, Problem> {
+        let (charge, index) = (&found.charge, found.index);
+        let paid_at = match found.held {
+            Some(Held::Paid(number)) => self.withdrawal(number)?.paid_at,
+            _ => None,
+        };
+        Ok(SplitRecord {
+            id: split_id(charge.charge, index),
+            payment_id: charge.charge.txid(),
+            amount_cents: amount.0,
+            status: match found.held {
+                None => "pending",
+                // The interface has no word for a split under a withdrawal.
+                Some(Held::ByNobody | Held::Pending) => "available",
+                Some(Held::Paid(_)) => "paid",
+            },
+            paid_at: paid_at.map(time),
+            created_at: time(charge.listed_at),
+            payment: SplitPayment {
+                cpf: mask::formatted_cpf(&charge.payer.document),
+                nome: charge.payer.name.clone(),
+                gross_amount: charge.terms.amount.0,
+                payment_method: if charge.terms.method.is_card() { "credit_card" } else { "pix" },
+                balance_available_at: charge.available_at(index).map(time),
+            },
+        })
+    }
+}

@@ -1,0 +1,248 @@
+//! Sub-recipients: registration, the list, the full record and its change (interface 2.7, 4).
+
+use std::sync::Arc;
+
+use actors::read_model::RecipientRow;
+use actors::resident::Outcome;
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use ledger::event::Event;
+use ledger::id::{Fingerprint, GroupNumber, LedgerId, ObjectId, RecipientNumber};
+use ledger::merchant::{MerchantCommand, RecipientStatus};
+use ledger::personal::{RecipientProfile, SealedFor};
+use ledger::record::Record;
+use ledger::rejection::Rejection;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::api::registration;
+use crate::api::registration::{ChangeRequest, RegistrationRequest};
+use crate::api::splits::require_split;
+use crate::app::App;
+use crate::folding::search_key;
+use crate::http::body::JsonBody;
+use crate::http::caller::{Caller, PathId};
+use crate::http::idempotency::{Admitted, KeyScope, SentKey, decided, recorded};
+use crate::http::json::parse;
+use crate::http::problem::{Code, Problem};
+use crate::http::reply::{List, PageQuery, ok, time};
+use crate::mask;
+use crate::views::recipient::{
+    RecipientBalance, RecipientView, document_type, find_recipient, open, status_name, view,
+};
+use crate::views::registration::Registration;
+
+/// A recipient, as registration answers (interface 2.7).
+#[derive(Debug, Serialize, ToSchema)]
+pub struct RegistrationResponse {
+    /// Used in splits and in paths.
+    #[schema(format = "uuid")]
+    id: String,
+    /// `draft`, `pending`, `active` or `rejected`.
+    #[schema(pattern = "^(draft|pending|active|rejected)$")]
+    status: &'static str,
+    /// `CPF` or `CNPJ`.
+    #[schema(pattern = "^(CPF|CNPJ)$")]
+    document_type: &'static str,
+    /// Masked.
+    #[schema(example = "***.456.789-**")]
+    document: String,
+    /// Full or legal name.
+    #[schema(example = "Ana Prado")]
+    name: String,
+    /// When it was registered.
+    created_at: String,
+    /// True when the document was registered before.
+    already_exists: bool,
+}
+
+/// A recipient's full record.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct RecipientRecord {
+    /// As in the list.
+    #[serde(flatten)]
+    recipient: RecipientView,
+    /// What was registered, documents masked.
+    #[serde(flatten)]
+    registration: Registration,
+}
+
+/// Registers a sub-recipient; idempotent on its document.
+#[utoipa::path(post, path = "/api/sub-recipients", operation_id = "register_recipient", request_body = RegistrationRequest,
+    responses((status = 201, body = RegistrationResponse, description = "A new recipient."),
+        (status = 200, body = RegistrationResponse, description = "Its document was registered before.")))]
+pub async fn register(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    sent_key: SentKey,
+    JsonBody { bytes: body, .. }: JsonBody,
+) -> Result<Response, Problem> {
+    let wire: RegistrationRequest<'_> = parse(&body)?;
+    let key = sent_key.read(&app.engine, KeyScope::Merchant(caller.group), None, &body)?;
+    let (app, wire) = (&app, &wire);
+    let execute = |Admitted { key, permit }| async move {
+        require_split(app, caller)?;
+        let profile = registration::check(wire, app.engine.now())?;
+        let document = document_digest(app, caller.group, &profile.document);
+        let command = MerchantCommand::RegisterRecipient {
+            random: app.random()? as u16,
+            document,
+            profile: app.engine.keyring().seal_value(SealedFor::recipient(document), app.engine.now(), &profile)?,
+        };
+        let outcome = app.engine.command(caller.group, command, key, caller.requester(), permit).await?;
+        match outcome {
+            Outcome::Unchanged => registered_already(app, caller, document).await.map(Some),
+            outcome => recorded(outcome)?.map(|record| registered(app, caller, &record)).transpose(),
+        }
+    };
+    let done = key.run(caller.ledger(), |record| registered(app, caller, &record), execute).await?;
+    done.answer(|(status, body)| Ok((status, Json(body)).into_response()))
+}
+
+/// The recipient that has this document already.
+async fn registered_already(
+    app: &App,
+    caller: Caller,
+    document: Fingerprint,
+) -> Result<(StatusCode, RegistrationResponse), Problem> {
+    let find = move |books: &ledger::merchant::MerchantState, _| {
+        books.recipient_by_document(document).map(|recipient| recipient.id)
+    };
+    let id = app.engine.read_merchant(caller.group, find).await?;
+    let row = id.and_then(|id| find_recipient(&app.engine, id)).map(|(_, row)| row);
+    let row = row.ok_or_else(|| Problem::new(Code::Internal))?;
+    let profile = open(&app.engine, &row, row.profiles.current());
+    Ok((StatusCode::OK, RegistrationResponse::new(&row, row.status, profile, true)))
+}
+
+/// The account's recipients, newest first; `search` looks in names, without regard to case and accents.
+#[utoipa::path(get, path = "/api/dashboard/sub-recipients", operation_id = "list_recipients",
+    params(("search" = Option<String>, Query, description = "Part of a name; case and accents do not matter"), ("page" = Option<u64>, Query), ("per_page" = Option<u64>, Query)),
+    responses((status = 200, body = List<RecipientView>)))]
+pub async fn list(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    PageQuery { page, search }: PageQuery,
+) -> Result<Response, Problem> {
+    let (wanted, read_model) = (search_key(&search), app.engine.read_model());
+    let find = |merchant: &actors::read_model::MerchantRow| {
+        let numbered = merchant.recipients.iter().enumerate().rev();
+        let found: Vec<_> = numbered.filter(|(_, row)| read_model.search_key(row).contains(&wanted)).collect();
+        let rows = found.iter().skip(usize::try_from(page.skip()).unwrap_or(usize::MAX)).take(page.count());
+        (
+            found.len() as u64,
+            rows.map(|(number, row)| (RecipientNumber(*number as u32 + 1), (*row).clone())).collect::<Vec<_>>(),
+        )
+    };
+    let (total, rows) = app.engine.read_model().merchant(caller.group, find).unwrap_or_default();
+    let items = rows.iter().map(|(number, row)| view(&app.engine, LedgerId::Recipient(caller.group, *number), row));
+    Ok(ok(List::new(items.collect(), total, page)))
+}
+
+/// A recipient's full record.
+#[utoipa::path(get, path = "/api/sub-recipients/{id}", operation_id = "get_recipient", params(("id" = String, Path)),
+    responses((status = 200, body = RecipientRecord)))]
+pub async fn get(State(app): State<Arc<App>>, caller: Caller, PathId(id): PathId) -> Result<Response, Problem> {
+    let (ledger, row) = find_own(&app, caller, &id)?;
+    let profile = open(&app.engine, &row, row.profiles.current());
+    Ok(ok(RecipientRecord::new(&app, ledger, &row, profile)))
+}
+
+/// Changes what is sent of a registration and leaves the rest; the status stays. Another bank account is reviewed before anything is
+/// withdrawn. A rejected recipient registers again instead.
+#[utoipa::path(patch, path = "/api/sub-recipients/{id}", operation_id = "change_recipient", params(("id" = String, Path)),
+    request_body = ChangeRequest,
+    responses((status = 200, body = RecipientRecord), (status = 409)))]
+pub async fn change(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    PathId(id): PathId,
+    JsonBody { bytes: body, .. }: JsonBody,
+) -> Result<Response, Problem> {
+    let wire: ChangeRequest<'_> = parse(&body)?;
+    for _ in 0..MERGES_MAX {
+        let (ledger, row) = find_own(&app, caller, &id)?;
+        let standing = row.profiles.current().ok_or_else(|| Problem::new(Code::Internal))?;
+        let permit = app.engine.permit(body.len() + standing.bytes.len())?;
+        let Some(profile) = app.engine.keyring().open_value::<RecipientProfile>(row.sealed_for(), standing) else {
+            return Err(Problem::new(Code::StateConflict).detail("The recipient's personal data was erased."));
+        };
+        let bank = profile.bank.clone();
+        let sealed_for = SealedFor::recipient(document_digest(&app, caller.group, &profile.document));
+        let profile = registration::merged(&wire, profile, app.engine.now())?;
+        let command = MerchantCommand::ChangeRecipient {
+            id: row.id,
+            standing: standing.clone(),
+            profile: app.engine.keyring().seal_value(sealed_for, app.engine.now(), &profile)?,
+            bank_account_changed: profile.bank != bank,
+        };
+        match app.engine.command(caller.group, command, None, caller.requester(), permit).await? {
+            // Another change came between: this one is merged into what that one left.
+            Outcome::Refused(Rejection::RecipientChangedMeanwhile) => {}
+            outcome => {
+                decided(outcome)?;
+                let (_, row) = find_own(&app, caller, &id)?;
+                return Ok(ok(RecipientRecord::new(&app, ledger, &row, profile)));
+            }
+        }
+    }
+    Err(Problem::new(Code::StateConflict).detail("The recipient is being changed by others.").retry_after(1))
+}
+
+/// How often a change is merged again into what another one left.
+const MERGES_MAX: usize = 8;
+
+/// The keyed digest by which a document is found again in its account.
+fn document_digest(app: &App, group: GroupNumber, document: &str) -> Fingerprint {
+    app.engine.keyring().fingerprint("document", &[&group.0.to_le_bytes(), document.as_bytes()])
+}
+
+/// A recipient of the caller's by its id.
+pub fn find_own(app: &App, caller: Caller, id: &str) -> Result<(LedgerId, RecipientRow), Problem> {
+    let found = ObjectId::parse(id).and_then(|id| find_recipient(&app.engine, id));
+    let own = found.filter(|(ledger, _)| ledger.group() == Some(caller.group));
+    own.ok_or_else(|| Problem::new(Code::NotFound))
+}
+
+impl RecipientRecord {
+    fn new(app: &App, ledger: LedgerId, row: &RecipientRow, profile: RecipientProfile) -> Self {
+        let balance = RecipientBalance::of_books(&app.engine, ledger);
+        let recipient = RecipientView::new(row, row.status, profile.clone(), balance);
+        Self { recipient, registration: Registration::of(profile, mask::document) }
+    }
+}
+
+/// The answer of the request that a Record carried out: 201 for a new recipient, 200 for one that was rejected before.
+fn registered(app: &App, caller: Caller, record: &Record) -> Result<(StatusCode, RegistrationResponse), Problem> {
+    let (number, again) = record
+        .events
+        .iter()
+        .find_map(|event| match event {
+            Event::RecipientRegistered { number, .. } => Some((*number, false)),
+            Event::RecipientRegisteredAgain { number, .. } => Some((*number, true)),
+            _ => None,
+        })
+        .ok_or_else(|| Problem::new(Code::Internal))?;
+    let find = |merchant: &actors::read_model::MerchantRow| merchant.recipients.get(number.0 as usize - 1).cloned();
+    let row = app.engine.read_model().merchant(caller.group, find).flatten();
+    let row = row.ok_or_else(|| Problem::new(Code::Internal))?;
+    let profile = open(&app.engine, &row, record.personal.as_ref());
+    let body = RegistrationResponse::new(&row, RecipientStatus::Draft, profile, again);
+    Ok((if again { StatusCode::OK } else { StatusCode::CREATED }, body))
+}
+
+impl RegistrationResponse {
+    fn new(row: &RecipientRow, status: RecipientStatus, profile: RecipientProfile, already_exists: bool) -> Self {
+        Self {
+            id: row.id.uuid().to_string(),
+            status: status_name(status),
+            document_type: document_type(&profile.document),
+            document: mask::document(&profile.document),
+            name: profile.name,
+            created_at: time(row.created_at),
+            already_exists,
+        }
+    }
+}

@@ -1,0 +1,288 @@
+//! Subscriptions of plans (interface 3.7): they are begun, read, paused, resumed and cancelled here; the schedule charges them.
+
+use std::sync::Arc;
+
+use actors::read_model::SubscriptionRow;
+use actors::resident::Outcome;
+use axum::extract::State;
+use axum::response::Response;
+use ledger::fees::PaymentMethod;
+use ledger::id::ObjectId;
+use ledger::merchant::{MerchantCommand, SplitRequest, Subscribe, SubscriptionChange};
+use ledger::personal::{Payer, SealedFor};
+use ledger::record::Record;
+use ledger::recurrence::{Standing, StoredCard, SubscriptionStatus};
+use ledger::rejection::Rejection;
+use serde::Deserialize;
+use utoipa::ToSchema;
+
+use crate::api::payer::{CustomerRequest, read_customer};
+use crate::api::splits;
+use crate::app::App;
+use crate::http::body::JsonBody;
+use crate::http::caller::{Caller, PathId};
+use crate::http::idempotency::{Admitted, KeyScope, SentKey, recorded};
+use crate::http::json::{Checker, Raw, parse};
+use crate::http::problem::{Code, FieldError, Problem};
+use crate::http::reply::{List, PageQuery, created, list_of, ok};
+use crate::views::charge::{Charge, ChargeView};
+use crate::views::subscription::SubscriptionView;
+
+/// A subscription, as sent.
+#[derive(Deserialize, ToSchema)]
+#[schema(example = json!({
+    "plan_id": "019b8c4e-5f5d-8a3e-9c1d-2f3a4b5c6d7e",
+    "customer": {"name": "João Ávila", "email": "joao@example.com", "document": "12345678909"},
+    "payment_method": "credit_card",
+    "card_token": "019b8c4e-5f5d-8a3e-9c1d-2f3a4b5c6d7e",
+}))]
+pub struct SubscriptionRequest<'a> {
+    /// The plan.
+    #[serde(borrow)]
+    #[schema(value_type = String, format = "uuid")]
+    plan_id: Raw<'a>,
+    /// Who pays.
+    #[serde(borrow)]
+    #[schema(value_type = CustomerRequest)]
+    customer: Raw<'a>,
+    /// `credit_card` or `pix`.
+    #[serde(borrow)]
+    #[schema(value_type = String, pattern = "^(credit_card|pix)$")]
+    payment_method: Raw<'a>,
+    /// A stored card; for `credit_card` only, and required there.
+    #[serde(borrow)]
+    #[schema(value_type = Option<String>, min_length = 1, max_length = 64)]
+    card_token: Raw<'a>,
+    /// The recipients' parts of every cycle's charge.
+    #[serde(borrow)]
+    #[schema(value_type = Option<Vec<splits::SplitItem>>)]
+    splits: Raw<'a>,
+}
+
+/// A checked request.
+struct Checked {
+    plan: ObjectId,
+    method: PaymentMethod,
+    card: Option<StoredCard>,
+    splits: Vec<SplitRequest>,
+    customer: Payer,
+}
+
+/// Begins a subscription. Its first charge is due after the plan's grace cycles, at once when there are none; the schedule makes it.
+#[utoipa::path(post, path = "/api/recurrency/subscriptions", operation_id = "create_subscription",
+    request_body = SubscriptionRequest,
+    responses((status = 201, body = SubscriptionView), (status = 404)))]
+pub async fn create(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    sent_key: SentKey,
+    JsonBody { bytes: body, .. }: JsonBody,
+) -> Result<Response, Problem> {
+    let wire: SubscriptionRequest<'_> = parse(&body)?;
+    let key = sent_key.read(&app.engine, KeyScope::Merchant(caller.group), None, &body)?;
+    let (app, wire) = (&app, &wire);
+    let execute = |Admitted { key, permit }| async move {
+        splits::admit(app, caller, wire.splits)?;
+        let Checked { plan, method, card, splits, customer } = check(app, caller, wire)?;
+        if app.engine.rails().is_none() {
+            return Err(Problem::new(Code::RailNotConfigured));
+        }
+        let stored =
+            card.as_ref().map(|card| app.engine.keyring().fingerprint("stored-card", &[&card.id.0.to_be_bytes()]));
+        let limited = app.rate_limits.as_ref().zip(stored);
+        if let Some((limits, card)) = limited {
+            limits.admit_card(card, caller.key, |id| first_charge_was_paid(app, caller, id))?;
+        }
+        let id = app.new_id(caller.group)?;
+        let customer = app.engine.keyring().seal_value(SealedFor::customer(id), app.engine.now(), &customer)?;
+        let command = MerchantCommand::Subscribe(Subscribe { id, plan, method, card, splits, customer });
+        let outcome = app.engine.command(caller.group, command, key, caller.requester(), permit).await?;
+        let Some(record) = recorded(outcome)? else { return Ok(None) };
+        let standing = Standing::told_by(&record, id);
+        let is_due = standing.and_then(|one| one.next_charge_at()).is_some_and(|at| at <= record.effective_at);
+        if let Some((limits, card)) = limited.filter(|_| is_due) {
+            limits.count_first_charge(id, card, caller.key);
+        }
+        Ok(Some(record))
+    };
+    key.run(caller.ledger(), Ok, execute).await?.answer(|record| answer(app, &record))
+}
+
+/// Whether the first charge of a subscription of the caller's was paid; none while that is not known.
+pub fn first_charge_was_paid(app: &App, caller: Caller, id: ObjectId) -> Option<bool> {
+    let row = app.engine.read_model().subscription(caller.ledger(), id).ok().flatten()?;
+    match row.standing.status {
+        SubscriptionStatus::Active | SubscriptionStatus::Completed => Some(true),
+        SubscriptionStatus::PastDue => Some(false),
+        SubscriptionStatus::Pending | SubscriptionStatus::Cancelled => row.standing.retry_at.map(|_| false),
+    }
+}
+
+/// The account's subscriptions, newest first.
+#[utoipa::path(get, path = "/api/recurrency/subscriptions", operation_id = "list_subscriptions",
+    params(("page" = Option<u64>, Query), ("per_page" = Option<u64>, Query)),
+    responses((status = 200, body = List<SubscriptionView>)))]
+pub async fn list(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    PageQuery { page, .. }: PageQuery,
+) -> Result<Response, Problem> {
+    let (total, rows) = app.engine.read_model().subscriptions_page(caller.ledger(), page.skip(), page.count())?;
+    list_of(total, page, rows.into_iter().map(move |row| Ok(SubscriptionView::of(&app.engine, &row))))
+}
+
+/// One subscription of the account.
+#[utoipa::path(get, path = "/api/recurrency/subscriptions/{id}", operation_id = "get_subscription",
+    params(("id" = String, Path)), responses((status = 200, body = SubscriptionView)))]
+pub async fn get(State(app): State<Arc<App>>, caller: Caller, PathId(id): PathId) -> Result<Response, Problem> {
+    Ok(ok(SubscriptionView::of(&app.engine, &named(&app, caller, &id)?)))
+}
+
+/// The charges of a subscription, newest first: one for each time that a cycle was charged.
+#[utoipa::path(get, path = "/api/recurrency/subscriptions/{id}/charges", operation_id = "list_subscription_charges",
+    params(("id" = String, Path), ("page" = Option<u64>, Query), ("per_page" = Option<u64>, Query)),
+    responses((status = 200, body = List<ChargeView>)))]
+pub async fn charges(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    PathId(id): PathId,
+    PageQuery { page, .. }: PageQuery,
+) -> Result<Response, Problem> {
+    let id = named(&app, caller, &id)?.id;
+    let (total, opened) = app.engine.read_model().subscription_charges_page(id, page.skip(), page.count())?;
+    list_of(
+        total,
+        page,
+        opened.into_iter().map(move |sequence| Charge::opened_at(&app.engine, sequence)?.view(&app.engine)),
+    )
+}
+
+/// Ends a subscription for good. A charge that waits for its outcome is left to it.
+#[utoipa::path(post, path = "/api/recurrency/subscriptions/{id}/cancel", operation_id = "cancel_subscription",
+    params(("id" = String, Path)),
+    responses((status = 200, body = SubscriptionView)))]
+pub async fn cancel(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    PathId(id): PathId,
+    sent_key: SentKey,
+    JsonBody { bytes: body, .. }: JsonBody,
+) -> Result<Response, Problem> {
+    change(&app, caller, &id, &sent_key, &body, SubscriptionChange::Cancel).await
+}
+
+/// Charges nothing until the subscription is resumed.
+#[utoipa::path(post, path = "/api/recurrency/subscriptions/{id}/pause", operation_id = "pause_subscription",
+    params(("id" = String, Path)),
+    responses((status = 200, body = SubscriptionView)))]
+pub async fn pause(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    PathId(id): PathId,
+    sent_key: SentKey,
+    JsonBody { bytes: body, .. }: JsonBody,
+) -> Result<Response, Problem> {
+    change(&app, caller, &id, &sent_key, &body, SubscriptionChange::Pause).await
+}
+
+/// Goes on with the next date to come. Dates that passed meanwhile are neither charged nor counted.
+#[utoipa::path(post, path = "/api/recurrency/subscriptions/{id}/resume", operation_id = "resume_subscription",
+    params(("id" = String, Path)),
+    responses((status = 200, body = SubscriptionView)))]
+pub async fn resume(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    PathId(id): PathId,
+    sent_key: SentKey,
+    JsonBody { bytes: body, .. }: JsonBody,
+) -> Result<Response, Problem> {
+    change(&app, caller, &id, &sent_key, &body, SubscriptionChange::Resume).await
+}
+
+/// What is so already is answered as it is; a subscription that has ended can't be changed.
+async fn change(
+    app: &App,
+    caller: Caller,
+    id: &str,
+    sent_key: &SentKey,
+    body: &[u8],
+    change: SubscriptionChange,
+) -> Result<Response, Problem> {
+    if !body.is_empty() {
+        parse::<serde::de::IgnoredAny>(body)?;
+    }
+    let row = named(app, caller, id)?;
+    let key = sent_key.read(&app.engine, KeyScope::Merchant(caller.group), Some(&row.id.uuid().to_string()), body)?;
+    let row = &row;
+    let at = |record: &Record| {
+        let standing = Standing::told_by(record, row.id).ok_or_else(|| Problem::new(Code::Internal))?;
+        Ok(SubscriptionView::of(&app.engine, &SubscriptionRow { standing, ..row.clone() }))
+    };
+    let current = || named(app, caller, id).map(|row| SubscriptionView::of(&app.engine, &row));
+    let execute = |Admitted { key, permit }| async move {
+        let command = MerchantCommand::ChangeSubscription { id: row.id, change };
+        match app.engine.command(caller.group, command, key, caller.requester(), permit).await? {
+            Outcome::KeyTaken => Ok(None),
+            Outcome::Recorded(record) => at(&record).map(Some),
+            Outcome::Unchanged => current().map(Some),
+            Outcome::Refused(Rejection::SubscriptionEnded) => {
+                let ended = current()?;
+                let is_wanted = change == SubscriptionChange::Cancel && ended.status == "cancelled";
+                let detail = format!("The subscription is {}.", ended.status);
+                if is_wanted { Ok(Some(ended)) } else { Err(Problem::new(Code::StateConflict).detail(detail)) }
+            }
+            Outcome::Refused(rejection) => Err(rejection.into()),
+        }
+    };
+    key.run(caller.ledger(), |record| at(&record), execute).await?.answer(|view| Ok(ok(view)))
+}
+
+/// The account's subscription of this id.
+fn named(app: &App, caller: Caller, id: &str) -> Result<SubscriptionRow, Problem> {
+    let not_found = || Problem::new(Code::NotFound);
+    let id = ObjectId::parse(id).ok_or_else(not_found)?;
+    app.engine.read_model().subscription(caller.ledger(), id)?.ok_or_else(not_found)
+}
+
+/// The answer of the request that a Record carried out.
+fn answer(app: &App, record: &Record) -> Result<Response, Problem> {
+    let row = SubscriptionRow::begun_by(record).ok_or_else(|| Problem::new(Code::Internal))?;
+    Ok(created(SubscriptionView::of(&app.engine, &row)))
+}
+
+fn check(app: &App, caller: Caller, wire: &SubscriptionRequest<'_>) -> Result<Checked, Problem> {
+    let mut check = Checker::new();
+    let plan = check.uuid("plan_id", wire.plan_id);
+    let customer = read_customer(&mut check, wire.customer);
+    let name = check.text("payment_method", wire.payment_method, 1..=20);
+    let method = name.and_then(|name| match &*name {
+        "credit_card" => Some(PaymentMethod::CreditCard),
+        "pix" => Some(PaymentMethod::Pix),
+        _ => check.refuse("payment_method", "unknown_value", "payment_method deve ser credit_card ou pix"),
+    });
+    let token = match (method, wire.card_token) {
+        (Some(PaymentMethod::Pix), Some(_)) => check.refuse("card_token", "ambiguous", "pix não usa card_token"),
+        (Some(PaymentMethod::Pix) | None, _) => None,
+        (Some(_), raw) => check.text("card_token", raw, 1..=64),
+    };
+    let splits = splits::read(&mut check, wire.splits);
+    let checked = (|| Some((ObjectId(plan?.as_u128()), method?, splits?, customer?)))();
+    let (plan, method, splits, customer) = check.finish_with(checked)?;
+    let card = token.map(|token| stored_card(app, caller, &token)).transpose()?;
+    Ok(Checked { plan, method, card, splits, customer })
+}
+
+/// The account's stored card of this token.
+fn stored_card(app: &App, caller: Caller, token: &str) -> Result<StoredCard, Problem> {
+    let stored = match ObjectId::parse(token) {
+        Some(id) => {
+            app.engine.read_model().stored_card(caller.ledger(), id)?.map(|row| StoredCard { id, face: row.face })
+        }
+        None => None,
+    };
+    stored.ok_or_else(|| {
+        let message = "card_token não encontrado";
+        let error = FieldError { field: "card_token".to_owned(), code: "not_found", message: message.into() };
+        Problem::new(Code::ValidationFailed).message(message).detail("No such stored card.").errors(vec![error])
+    })
+}

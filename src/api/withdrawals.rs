@@ -1,0 +1,152 @@
+//! A recipient's withdrawals (interface 2.9, 3.5): asking for one takes all that is available. A withdrawal is read from its Records.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use actors::read_model::RecipientRow;
+use actors::store::Sequence;
+use axum::extract::State;
+use axum::response::Response;
+use ledger::id::{LedgerId, ObjectId};
+use ledger::merchant::BankReview;
+use ledger::personal::{RecipientProfile, Sealed, SealedFor};
+use ledger::recipient::RecipientCommand;
+use ledger::record::Record;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::api::splits::require_split;
+use crate::api::sub_recipients::find_own;
+use crate::app::App;
+use crate::http::body::JsonBody;
+use crate::http::caller::{Caller, PathId};
+use crate::http::idempotency::{Admitted, KeyScope, SentKey, recorded};
+use crate::http::json::parse;
+use crate::http::problem::{Code, Problem};
+use crate::http::reply::{created, items_of};
+use crate::views::withdrawal::{Withdrawal, WithdrawalView};
+
+/// A withdrawal that was asked for.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct WithdrawalRequested {
+    /// Always true.
+    success: bool,
+    /// The withdrawal's id.
+    #[schema(format = "uuid")]
+    withdrawal_id: String,
+    /// All that was available, centavos.
+    #[schema(example = 1200)]
+    amount_cents: i64,
+    /// `pending`.
+    #[schema(pattern = "^(pending)$")]
+    status: &'static str,
+}
+
+/// A list of withdrawals, whole.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Withdrawals {
+    /// Newest first.
+    items: Vec<WithdrawalView>,
+}
+
+/// Asks for a withdrawal of all that is available.
+#[utoipa::path(post, path = "/api/dashboard/sub-recipients/{id}/withdraw", operation_id = "withdraw",
+    params(("id" = String, Path)),
+    responses((status = 201, body = WithdrawalRequested)))]
+pub async fn withdraw(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    PathId(id): PathId,
+    sent_key: SentKey,
+    JsonBody { bytes: body, .. }: JsonBody,
+) -> Result<Response, Problem> {
+    if !body.is_empty() {
+        parse::<serde::de::IgnoredAny>(&body)?;
+    }
+    let Ok((recipient, row)) = find_own(&app, caller, &id) else {
+        require_split(&app, caller)?;
+        return Err(Problem::new(Code::NotFound));
+    };
+    let key = sent_key.read(&app.engine, KeyScope::Merchant(caller.group), Some(&row.id.txid()), &body)?;
+    let (app, id) = (&app, &id);
+    let execute = |Admitted { key, permit }| async move {
+        require_split(app, caller)?;
+        let (_, row) = find_own(app, caller, id)?;
+        let withdrawal = app.new_id(caller.group)?;
+        let destination = destination(app, &row, withdrawal)?;
+        let command = RecipientCommand::Withdraw { id: withdrawal, destination };
+        recorded(app.engine.command_recipient(recipient, command, key, caller.requester(), permit).await?)
+    };
+    key.run(recipient, Ok, execute).await?.answer(|record| answer(&record))
+}
+
+/// The account that a withdrawal goes to, sealed for its Record. The account and its review are of one look at the registration, so that
+/// what is pinned was approved.
+fn destination(app: &App, row: &RecipientRow, withdrawal: ObjectId) -> Result<Sealed, Problem> {
+    approved_account(row)?;
+    let profile: Option<RecipientProfile> =
+        row.profiles.current().and_then(|sealed| app.engine.keyring().open_value(row.sealed_for(), sealed));
+    let erased = || Problem::new(Code::StateConflict).detail("The recipient's personal data was erased.");
+    let account = profile.and_then(|profile| profile.bank).ok_or_else(erased)?;
+    Ok(app.engine.keyring().seal_value(SealedFor::account(withdrawal), app.engine.now(), &account)?)
+}
+
+/// Refuses a recipient whose registered bank account is not approved.
+pub fn approved_account(row: &RecipientRow) -> Result<(), Problem> {
+    let detail = match row.bank_review {
+        None => return Ok(()),
+        Some((BankReview::Pending, _)) => "The bank account was changed and waits for its review.",
+        Some((BankReview::Rejected, _)) => "The changed bank account was refused: change it again.",
+    };
+    Err(Problem::new(Code::BankAccountInReview).detail(detail))
+}
+
+/// The answer of the request that a Record carried out.
+fn answer(record: &Record) -> Result<Response, Problem> {
+    let withdrawal = Withdrawal::requested_by(record).ok_or_else(|| Problem::new(Code::Internal))?;
+    Ok(created(WithdrawalRequested {
+        success: true,
+        withdrawal_id: withdrawal.id.uuid().to_string(),
+        amount_cents: withdrawal.amount.0,
+        status: "pending",
+    }))
+}
+
+/// All withdrawals of a recipient, newest first.
+#[utoipa::path(get, path = "/api/dashboard/sub-recipients/{id}/withdraw", operation_id = "list_withdrawals",
+    params(("id" = String, Path)), responses((status = 200, body = Withdrawals)))]
+pub async fn list(State(app): State<Arc<App>>, caller: Caller, PathId(id): PathId) -> Result<Response, Problem> {
+    let (recipient, _) = find_own(&app, caller, &id)?;
+    let walk = Walk { app, recipient, before: Sequence(u64::MAX), read: VecDeque::new() };
+    items_of(walk, &serde_json::Map::new())
+}
+
+/// Withdrawals that are read at once.
+const READ_AT_ONCE: usize = 100;
+
+/// All withdrawals of a recipient, of which a few are in memory.
+struct Walk {
+    app: Arc<App>,
+    recipient: LedgerId,
+    before: Sequence,
+    read: VecDeque<Sequence>,
+}
+
+impl Iterator for Walk {
+    type Item = Result<WithdrawalView, Problem>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.read.is_empty() {
+            let page = self.app.engine.read_model().withdrawals_page(self.recipient, self.before, 0, READ_AT_ONCE);
+            match page {
+                Ok((_, page)) => {
+                    self.before = page.last().copied().unwrap_or(self.before);
+                    self.read = page.into();
+                }
+                Err(error) => return Some(Err(error.into())),
+            }
+        }
+        let sequence = self.read.pop_front()?;
+        Some(Withdrawal::requested_at(&self.app.engine, sequence).map(|withdrawal| withdrawal.view(&self.app.engine)))
+    }
+}

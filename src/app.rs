@@ -1,0 +1,57 @@
+//! What the handlers of both APIs share: the engine, credentials and limits, and the state of what is under way.
+
+use std::sync::Arc;
+
+use actors::engine::Engine;
+use actors::seal::stocked_random_bytes;
+use ledger::id::{GroupNumber, ObjectId};
+use tokio::sync::Semaphore;
+
+use crate::export::reporting::Reporting;
+use crate::http::credential::OpsTokens;
+use crate::http::guesses::Guesses;
+use crate::http::measures::Exposition;
+use crate::http::problem::Problem;
+use crate::http::rate_limits::RateLimits;
+use crate::last_backup::LastBackup;
+use crate::webhooks::Webhooks;
+
+/// What the handlers share.
+pub struct App {
+    /// The engine.
+    pub engine: Arc<Engine>,
+    /// Who may call the operations.
+    pub ops_tokens: OpsTokens,
+    /// True when money is fake and the clock can be moved.
+    pub sandbox: bool,
+    /// How often a caller may ask; none when that is switched off.
+    pub rate_limits: Option<RateLimits>,
+    /// The wrong credentials that came.
+    pub guesses: Guesses,
+    /// Held while a merchant is opened or changed: one at a time.
+    pub opening: tokio::sync::Mutex<()>,
+    /// Taken while a backup is read: one at a time.
+    pub backing_up: Arc<Semaphore>,
+    /// When a backup was last made.
+    pub last_backup: LastBackup,
+    /// Taken while an export is made: one at a time.
+    pub exporting: Arc<Semaphore>,
+    /// The reports that are being made.
+    pub reporting: Reporting,
+    /// The metrics.
+    pub exposition: Exposition,
+    /// Where webhooks go, and how far they have come.
+    pub webhooks: Arc<Webhooks>,
+}
+
+impl App {
+    /// Random bits for an id.
+    pub fn random(&self) -> Result<u64, Problem> {
+        Ok(u64::from_le_bytes(stocked_random_bytes()?))
+    }
+
+    /// A new id of a group.
+    pub fn new_id(&self, group: GroupNumber) -> Result<ObjectId, Problem> {
+        Ok(self.engine.new_id(group)?)
+    }
+}

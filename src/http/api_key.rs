@@ -1,0 +1,41 @@
+//! Text of an API key: how it is made, and what it names.
+
+use actors::engine::Engine;
+use axum::http::HeaderMap;
+use ledger::id::{GroupNumber, ObjectId};
+use sha2::{Digest, Sha256};
+
+use crate::http::credential::api_key;
+
+/// An API key: `test_` or `live_`, the key's id, then its secret, all hexadecimal. The id finds the key; the digest of the whole
+/// text, compared in constant time, proves it.
+pub struct ApiKeyText;
+
+impl ApiKeyText {
+    /// The text of a new key.
+    pub fn of(sandbox: bool, id: ObjectId, secret: [u8; 24]) -> String {
+        let secret: String = secret.iter().map(|byte| format!("{byte:02x}")).collect();
+        format!("{}{}{secret}", Self::prefix(sandbox), id.txid())
+    }
+
+    /// What is kept of a key.
+    pub fn digest(text: &str) -> [u8; 32] {
+        Sha256::digest(text.as_bytes()).into()
+    }
+
+    /// The id that the text of a key names; none where it has not the form of a key.
+    pub fn id(sandbox: bool, text: &str) -> Option<ObjectId> {
+        ObjectId::parse(text.strip_prefix(Self::prefix(sandbox))?.get(..32)?)
+    }
+
+    /// How the text of a key begins: a test key is never taken for a live one.
+    pub fn prefix(sandbox: bool) -> &'static str {
+        if sandbox { "test_" } else { "live_" }
+    }
+}
+
+/// The merchant whose API key the headers seem to have. It is not checked: enough to tell one caller from another under load.
+pub fn supposed_group(engine: &Engine, sandbox: bool, headers: &HeaderMap) -> Option<GroupNumber> {
+    let id = ApiKeyText::id(sandbox, api_key(headers).ok()?)?;
+    Some(engine.ids().group(id))
+}

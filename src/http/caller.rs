@@ -1,0 +1,58 @@
+//! Caller of a merchant route, and the id in its path, as handlers take them.
+
+use actors::engine::CommandContext;
+use axum::extract::{FromRequestParts, Path};
+use axum::http::request::Parts;
+use ledger::id::{GroupNumber, LedgerId, ObjectId};
+use ledger::record::Requester;
+
+use crate::http::idempotency::Admitted;
+use crate::http::problem::{Code, Problem};
+
+/// The merchant whose live API key the request carries (interface section 5). [`crate::api::admission::Admission`] stands before every route
+/// that has a caller, and finds out who it is.
+#[derive(Clone, Copy, Debug)]
+pub struct Caller {
+    /// Its account group.
+    pub group: GroupNumber,
+    /// The API key; none where the service itself looks something up for the merchant.
+    pub key: Option<ObjectId>,
+}
+
+impl Caller {
+    /// The merchant's books.
+    pub fn ledger(self) -> LedgerId {
+        LedgerId::Merchant(self.group)
+    }
+
+    /// What travels with a command of this caller.
+    pub fn context(self, Admitted { key, permit }: Admitted) -> CommandContext {
+        CommandContext { key, requester: self.requester(), permit }
+    }
+
+    /// Who asks, as Records name it.
+    pub fn requester(self) -> Option<Requester> {
+        self.key.map(Requester::ApiKey)
+    }
+}
+
+/// The id in a route's path. What is not even text names nothing.
+#[derive(Clone, Debug)]
+pub struct PathId(pub String);
+
+impl<S: Sync> FromRequestParts<S> for Caller {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        parts.extensions.get().copied().ok_or_else(|| Problem::new(Code::Unauthorized))
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for PathId {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let id = Path::<String>::from_request_parts(parts, state).await;
+        id.map(|Path(id)| Self(id)).map_err(|_| Problem::new(Code::NotFound))
+    }
+}

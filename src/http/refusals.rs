@@ -1,0 +1,103 @@
+//! Refusals of the engine as problems: one table of which rejection is which problem code.
+
+use actors::engine::Unavailable;
+use actors::records::LoadError;
+use actors::store::StoreError;
+use ledger::rejection::Rejection;
+
+use crate::http::problem::{Code, FieldError, Problem};
+
+impl From<Unavailable> for Problem {
+    fn from(unavailable: Unavailable) -> Self {
+        match unavailable {
+            Unavailable::JournalFull => Problem::new(Code::Overloaded).retry_after(1),
+            Unavailable::StorageFull => Problem::new(Code::StorageFull).retry_after(5),
+            Unavailable::OutcomeUnknown => Problem::new(Code::OutcomeUnknown).retry_after(1),
+            Unavailable::Unreadable => Problem::new(Code::Internal),
+            Unavailable::NoRail => Problem::new(Code::RailNotConfigured),
+        }
+    }
+}
+
+impl From<StoreError> for Problem {
+    fn from(error: StoreError) -> Self {
+        LoadError::from(error).into()
+    }
+}
+
+impl From<LoadError> for Problem {
+    fn from(error: LoadError) -> Self {
+        tracing::error!(%error, "the journal could not be read");
+        Problem::new(Code::Internal)
+    }
+}
+
+impl From<actors::seal::SealError> for Problem {
+    fn from(error: actors::seal::SealError) -> Self {
+        tracing::error!(%error, "personal data could not be sealed");
+        Problem::new(Code::Internal)
+    }
+}
+
+impl From<Rejection> for Problem {
+    fn from(rejection: Rejection) -> Self {
+        let detail = rejection.to_string();
+        let of_split = |code: Code, index: usize| {
+            let row = code.row();
+            let field = format!("splits[{index}].sub_recipient_id");
+            Problem::new(code).errors(vec![FieldError { field, code: row.code, message: row.message.into() }])
+        };
+        let of_amount = |code: Code, message: String| {
+            let error =
+                FieldError { field: "amount".to_owned(), code: code.row().code, message: message.clone().into() };
+            Problem::new(code).message(message).errors(vec![error])
+        };
+        let problem = match rejection {
+            Rejection::SplitNotEnabled => Problem::new(Code::SplitNotEnabled),
+            Rejection::SplitRecipientNotFound { index } => of_split(Code::RecipientNotFound, index),
+            Rejection::SplitRecipientNotActive { index } => of_split(Code::RecipientNotActive, index),
+            Rejection::SplitsReachTotal => Problem::new(Code::SplitsReachTotal),
+            Rejection::SplitsExceedNet => Problem::new(Code::FeesExceedSellerPart),
+            Rejection::RecipientNotFound
+            | Rejection::MerchantNotFound
+            | Rejection::ApiKeyNotFound
+            | Rejection::PlanNotFound => Problem::new(Code::NotFound),
+            Rejection::TagTaken => Problem::new(Code::TagTaken),
+            Rejection::PlanDisabled => Problem::new(Code::PlanDisabled),
+            Rejection::RecipientAlreadyDecided => Problem::new(Code::AlreadyDecided),
+            Rejection::WithdrawalAlreadyDecided => Problem::new(Code::AlreadyDecided),
+            Rejection::WithdrawalPending => Problem::new(Code::WithdrawalPending),
+            Rejection::NothingAvailable => Problem::new(Code::NothingAvailable),
+            Rejection::SplitNotAnticipable { index } => {
+                let row = Code::SplitNotAnticipable.row();
+                let field = format!("split_ids[{index}]");
+                let error = FieldError { field, code: row.code, message: row.message.into() };
+                Problem::new(Code::SplitNotAnticipable).errors(vec![error])
+            }
+            Rejection::ChargeNotPending => Problem::new(Code::ChargeNotPending),
+            Rejection::CashoutNotEnabled => Problem::new(Code::CashoutNotEnabled),
+            Rejection::CashoutBelowMinimum { minimum } => {
+                let message = format!("Valor abaixo do mínimo de {minimum} centavos");
+                of_amount(Code::AmountBelowMinimum, message).member("minimum", minimum.0)
+            }
+            Rejection::CashoutAboveAvailable => {
+                of_amount(Code::InsufficientBalance, Code::InsufficientBalance.row().message.to_owned())
+            }
+            Rejection::MerchantExists
+            | Rejection::ApiKeyIsRevoked
+            | Rejection::SubscriptionEnded
+            | Rejection::CashoutNotInProcessing
+            | Rejection::RecipientIsRejected
+            | Rejection::RecipientChangedMeanwhile => Problem::new(Code::StateConflict),
+            Rejection::ChargeTooOld | Rejection::ChargeRefunded | Rejection::ChargeDisputed => {
+                Problem::new(Code::ChargeNotRefundable)
+            }
+            Rejection::RefundExceedsCharge
+            | Rejection::TakeBackExceedsRefund
+            | Rejection::TakeBackExceedsSplit { .. } => Problem::new(Code::RefundExceedsAvailable),
+            Rejection::DisputeExceedsCharge => Problem::new(Code::DisputeExceedsAvailable),
+            Rejection::RefundAlreadyDecided | Rejection::DisputeAlreadyDecided => Problem::new(Code::AlreadyDecided),
+        };
+        problem.detail(detail)
+    }
+}

@@ -1,0 +1,47 @@
+//! Time of the last backup, kept in a file beside the data, and its age as a metric.
+
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+use std::{fmt, fs};
+
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
+use prometheus_client::metrics::gauge::ConstGauge;
+
+/// When a backup was last taken of a data directory: through its server, or while it was stopped. It is kept in a file, for a restart
+/// does not make a backup younger.
+#[derive(Clone, Debug)]
+pub struct LastBackup(PathBuf);
+
+impl LastBackup {
+    /// That of a data directory.
+    pub fn of(data: &Path) -> Self {
+        Self(data.join("last-backup"))
+    }
+
+    /// One was taken, whole, just now.
+    pub fn note(&self) {
+        if let Err(error) = fs::write(&self.0, now_seconds().to_string()) {
+            tracing::warn!(%error, "when the backup was made could not be kept");
+        }
+    }
+
+    /// None where there was never one.
+    fn age_seconds(&self) -> Option<u64> {
+        let made: u64 = fs::read_to_string(&self.0).ok()?.trim().parse().ok()?;
+        Some(now_seconds().saturating_sub(made))
+    }
+}
+
+impl Collector for LastBackup {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let Some(age) = self.age_seconds() else { return Ok(()) };
+        let gauge = ConstGauge::new(age);
+        let help = "Age of the last backup; absent where there was none";
+        gauge.encode(encoder.encode_descriptor("centavo_backup_age_seconds", help, None, gauge.metric_type())?)
+    }
+}
+
+fn now_seconds() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
+}

@@ -1,0 +1,237 @@
+//! API keys: create, change, revoke, and rotate the webhook secret. A key is shown once and kept as a digest.
+
+use std::sync::Arc;
+
+use actors::seal::random_bytes;
+use axum::extract::State;
+use axum::response::Response;
+use ledger::event::Event;
+use ledger::id::{GroupNumber, LedgerId, ObjectId};
+use ledger::merchant::MerchantCommand;
+use ledger::personal::SealedFor;
+use ledger::record::{Record, Requester};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::app::App;
+use crate::http::api_key::ApiKeyText;
+use crate::http::body::JsonBody;
+use crate::http::caller::PathId;
+use crate::http::idempotency::{Admitted, KeyScope, SentKey, decided, recorded};
+use crate::http::json::{Checker, Raw, parse};
+use crate::http::problem::{Code, Problem};
+use crate::http::reply::{created, ok};
+use crate::ops::merchants::find;
+use crate::ops::operator::Operator;
+use crate::webhooks::{Refusal, new_secret};
+
+/// A new key, as asked for. The body may be left out.
+#[derive(Deserialize, ToSchema)]
+#[schema(example = json!({"webhook_url": "https://loja.example.com/webhooks"}))]
+pub struct ApiKeyRequest<'a> {
+    /// Where webhooks go.
+    #[serde(borrow)]
+    #[schema(value_type = Option<String>, pattern = "^https?://", max_length = 2048)]
+    webhook_url: Raw<'a>,
+}
+
+/// What is to change of a key.
+#[derive(Deserialize, ToSchema)]
+#[schema(example = json!({"webhook_url": "https://loja.example.com/webhooks"}))]
+pub struct ApiKeyChange<'a> {
+    /// Where webhooks go from here on; null for nowhere. What is left out stays.
+    #[serde(borrow, default, deserialize_with = "present")]
+    #[schema(value_type = Option<String>, pattern = "^https?://", max_length = 2048)]
+    webhook_url: Option<Raw<'a>>,
+}
+
+/// A field that was sent, also as null.
+fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Raw<'de>>, D::Error> {
+    Raw::deserialize(deserializer).map(Some)
+}
+
+/// A key, as far as it can be shown.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ApiKeyView {
+    /// The key's id.
+    #[schema(format = "uuid")]
+    id: String,
+    /// Where webhooks go; null for nowhere.
+    #[schema(required, example = "https://loja.example.com/webhooks")]
+    webhook_url: Option<String>,
+}
+
+/// A new webhook secret. The one before signs beside it for 24 hours.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct SecretResponse {
+    /// Signs the webhooks from here on.
+    #[schema(example = "whsec_0000…")]
+    webhook_secret: String,
+}
+
+/// A new key; the only time that its text and its secret are shown.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ApiKeyResponse {
+    /// The key's id.
+    #[schema(format = "uuid")]
+    id: String,
+    /// The key; null in an idempotent replay, since it is kept nowhere.
+    #[schema(required, example = "test_019b8c4e5f5d8a3e9c1d2f3a4b5c6d7e0000…")]
+    api_key: Option<String>,
+    /// Signs the webhooks; null in an idempotent replay.
+    #[schema(required, example = "whsec_0000…")]
+    webhook_secret: Option<String>,
+}
+
+/// A revoked key.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct RevokedResponse {
+    /// The key's id.
+    #[schema(format = "uuid")]
+    id: String,
+    /// True.
+    revoked: bool,
+}
+
+/// Makes a key. A replay names the key that was made and cannot show it again: one that was lost on the way is revoked.
+#[utoipa::path(post, path = "/ops/merchants/{id}/api-keys", operation_id = "create_api_key", params(("id" = String, Path)), request_body = Option<ApiKeyRequest>,
+    responses((status = 201, body = ApiKeyResponse)))]
+pub async fn create(
+    State(app): State<Arc<App>>,
+    Operator(operator): Operator,
+    PathId(merchant): PathId,
+    sent_key: SentKey,
+    JsonBody { bytes: body, .. }: JsonBody,
+) -> Result<Response, Problem> {
+    let wire: ApiKeyRequest<'_> = parse(if body.is_empty() { b"{}" } else { &body })?;
+    let group = find(&app, &merchant)?;
+    let key = sent_key.read(&app.engine, KeyScope::Operators, Some(&merchant), &body)?;
+    let (app, wire, operator) = (&app, &wire, &operator);
+    let execute = |Admitted { key, permit }| async move {
+        let webhook_url = check(app, wire.webhook_url).await?;
+        let id = app.new_id(group)?;
+        let text = ApiKeyText::of(app.sandbox, id, random_bytes()?);
+        let secret = new_secret()?;
+        let command = MerchantCommand::CreateApiKey {
+            id,
+            digest: ApiKeyText::digest(&text),
+            webhook_url,
+            webhook_secret: app.engine.keyring().seal_secret(SealedFor::webhook_secret(id), secret.as_bytes())?,
+        };
+        let requester = Some(Requester::Operator(operator.clone()));
+        let made = recorded(app.engine.command(group, command, key, requester, permit).await?)?;
+        let (api_key, webhook_secret) = (Some(text), Some(secret));
+        Ok(made.map(|_| ApiKeyResponse { id: id.uuid().to_string(), api_key, webhook_secret }))
+    };
+    let made = key.run(LedgerId::Merchant(group), |record| made_before(&record), execute).await?;
+    made.answer(|made| Ok(created(made)))
+}
+
+async fn check(app: &App, webhook_url: Raw<'_>) -> Result<Option<String>, Problem> {
+    let mut check = Checker::new();
+    let webhook_url = check.optional_text("webhook_url", webhook_url, 1..=2_048).map(std::borrow::Cow::into_owned);
+    if let Some(url) = &webhook_url
+        && let Err(refusal) = app.webhooks.check(url).await
+    {
+        let (code, message) = match refusal {
+            Refusal::NotPublic => ("not_public", "webhook_url deve apontar para um endereço público"),
+            _ => ("invalid_url", "webhook_url deve ser uma URL https"),
+        };
+        check.refuse::<()>("webhook_url", code, message);
+    }
+    check.finish()?;
+    Ok(webhook_url)
+}
+
+/// The key that a Record made, without its text, which is not kept.
+fn made_before(record: &Record) -> Result<ApiKeyResponse, Problem> {
+    let id = record.events.iter().find_map(|event| match event {
+        Event::ApiKeyCreated { id, .. } => Some(*id),
+        _ => None,
+    });
+    let id = id.ok_or_else(|| Problem::new(Code::Internal))?;
+    Ok(ApiKeyResponse { id: id.uuid().to_string(), api_key: None, webhook_secret: None })
+}
+
+/// Revokes a key, at once.
+#[utoipa::path(delete, path = "/ops/api-keys/{id}", operation_id = "revoke_api_key", params(("id" = String, Path)),
+    responses((status = 200, body = RevokedResponse)))]
+pub async fn revoke(
+    State(app): State<Arc<App>>,
+    Operator(operator): Operator,
+    PathId(id): PathId,
+) -> Result<Response, Problem> {
+    let (id, group) = known(&app, &id)?;
+    let permit = app.engine.permit(0)?;
+    let command = MerchantCommand::RevokeApiKey { id };
+    decided(app.engine.command(group, command, None, Some(Requester::Operator(operator)), permit).await?)?;
+    Ok(ok(RevokedResponse { id: id.uuid().to_string(), revoked: true }))
+}
+
+/// Says where a key's webhooks go. A key that had no address gets the events from here on.
+#[utoipa::path(patch, path = "/ops/api-keys/{id}", operation_id = "change_api_key", params(("id" = String, Path)),
+    request_body = ApiKeyChange,
+    responses((status = 200, body = ApiKeyView), (status = 409)))]
+pub async fn change(
+    State(app): State<Arc<App>>,
+    Operator(operator): Operator,
+    PathId(id): PathId,
+    JsonBody { bytes: body, .. }: JsonBody,
+) -> Result<Response, Problem> {
+    let wire: ApiKeyChange<'_> = parse(&body)?;
+    let (id, group) = known(&app, &id)?;
+    if let Some(webhook_url) = wire.webhook_url {
+        let permit = app.engine.permit(body.len())?;
+        let command = MerchantCommand::ChangeApiKey { id, webhook_url: check(&app, webhook_url).await? };
+        decided(app.engine.command(group, command, None, Some(Requester::Operator(operator)), permit).await?)?;
+    }
+    let row = app.engine.read_model().api_key(id).ok_or_else(|| Problem::new(Code::Internal))?;
+    Ok(ok(ApiKeyView { id: id.uuid().to_string(), webhook_url: row.webhook.url }))
+}
+
+/// Makes a new webhook secret. Both it and the one before sign for 24 hours.
+#[utoipa::path(post, path = "/ops/api-keys/{id}/rotate-secret", operation_id = "rotate_webhook_secret",
+    params(("id" = String, Path)), responses((status = 200, body = SecretResponse)))]
+pub async fn rotate_secret(
+    State(app): State<Arc<App>>,
+    Operator(operator): Operator,
+    PathId(id): PathId,
+    sent_key: SentKey,
+    JsonBody { bytes: body, .. }: JsonBody,
+) -> Result<Response, Problem> {
+    if !body.is_empty() {
+        parse::<serde::de::IgnoredAny>(&body)?;
+    }
+    let (id, group) = known(&app, &id)?;
+    let key = sent_key.read(&app.engine, KeyScope::Operators, Some(&id.txid()), &body)?;
+    let (app, operator) = (&app, &operator);
+    let execute = |Admitted { key, permit }| async move {
+        let webhook_secret = new_secret()?;
+        let webhook_secret =
+            app.engine.keyring().seal_secret(SealedFor::webhook_secret(id), webhook_secret.as_bytes())?;
+        let command = MerchantCommand::RotateWebhookSecret { id, webhook_secret };
+        let requester = Some(Requester::Operator(operator.clone()));
+        recorded(app.engine.command(group, command, key, requester, permit).await?)
+    };
+    key.run(LedgerId::Merchant(group), Ok, execute).await?.answer(|record| rotated(app, &record))
+}
+
+/// The secret that a Record made.
+fn rotated(app: &App, record: &Record) -> Result<Response, Problem> {
+    let secret = record.events.iter().find_map(|event| match event {
+        Event::WebhookSecretRotated { id, webhook_secret, .. } => {
+            app.engine.keyring().open_secret(SealedFor::webhook_secret(*id), webhook_secret)
+        }
+        _ => None,
+    });
+    let webhook_secret = secret.and_then(|secret| String::from_utf8(secret).ok());
+    let webhook_secret = webhook_secret.ok_or_else(|| Problem::new(Code::Internal))?;
+    Ok(ok(SecretResponse { webhook_secret }))
+}
+
+/// A key and its group.
+fn known(app: &App, id: &str) -> Result<(ObjectId, GroupNumber), Problem> {
+    let id = ObjectId::parse(id).ok_or_else(|| Problem::new(Code::NotFound))?;
+    let row = app.engine.read_model().api_key(id).ok_or_else(|| Problem::new(Code::NotFound))?;
+    Ok((id, row.group))
+}

@@ -1,0 +1,167 @@
+//! The audit trail: every Record that an operator asked for, and every change of a recipient's bank account, which a merchant's API key
+//! asks for. It is written with the Record and can't be written without it.
+
+use std::sync::Arc;
+
+use actors::store::Sequence;
+use axum::extract::{FromRequestParts, State};
+use axum::http::request::Parts;
+use axum::response::Response;
+use ledger::event::Event;
+use ledger::id::{GroupNumber, LedgerId, ObjectId};
+use ledger::record::Record;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::app::App;
+use crate::http::problem::{Code, Problem};
+use crate::http::reply::{List, PageQuery, list_of, query, single, time};
+use crate::ops::merchants;
+use crate::ops::operator::Operator;
+use crate::views::recipient::recipient_id;
+
+/// One thing that an operator did, or a change of where money goes.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct AuditRow {
+    /// When it took effect.
+    #[schema(format = "date-time")]
+    at: String,
+    /// The operator's name, as configured with the token; null when a merchant's API key did it.
+    #[schema(required, example = "ana")]
+    operator: Option<String>,
+    /// The API key, when one did it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, format = "uuid")]
+    api_key_id: Option<String>,
+    /// What was done.
+    #[schema(pattern = "^(create|change|revoke|rotate_secret|approve|reject|open|accept|release|advance)$")]
+    action: &'static str,
+    /// The merchant that it concerns; null when it concerns none.
+    #[schema(required, format = "uuid")]
+    merchant_id: Option<String>,
+    /// To what it was done.
+    #[schema(pattern = "^(merchant|api_key|recipient|bank_account|withdrawal|refund|dispute|clock)$")]
+    kind: &'static str,
+    /// Of what it was done to; null for the clock.
+    #[schema(required, format = "uuid")]
+    id: Option<String>,
+    /// The reason, where one was given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = "Sem comprovante")]
+    notes: Option<String>,
+    /// Its place in the journal.
+    #[schema(minimum = 1, example = 42)]
+    sequence: u64,
+}
+
+/// The merchant whose part of a list is asked for, if one is.
+#[derive(Clone, Copy, Debug)]
+pub struct OfMerchant(pub Option<GroupNumber>);
+
+impl FromRequestParts<Arc<App>> for OfMerchant {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self, Problem> {
+        let pairs = query(parts)?;
+        let id = single(&pairs, "merchant_id")?;
+        id.map(|id| merchants::find(app, id)).transpose().map(Self)
+    }
+}
+
+/// What operators did, newest first.
+#[utoipa::path(get, path = "/ops/audit", operation_id = "list_audit",
+    params(("merchant_id" = Option<String>, Query, format = "uuid", description = "Only what concerns this merchant."),
+        ("page" = Option<u64>, Query), ("per_page" = Option<u64>, Query)),
+    responses((status = 200, body = List<AuditRow>), (status = 404)))]
+pub async fn list(
+    State(app): State<Arc<App>>,
+    _: Operator,
+    OfMerchant(group): OfMerchant,
+    PageQuery { page, .. }: PageQuery,
+) -> Result<Response, Problem> {
+    let (total, sequences) = app.engine.read_model().audit_page(group, page.skip(), page.count())?;
+    list_of(total, page, sequences.into_iter().map(move |sequence| row(&app, sequence)))
+}
+
+fn row(app: &App, sequence: Sequence) -> Result<AuditRow, Problem> {
+    let record = app.engine.record(sequence)?;
+    let merchant = record.owner.group().and_then(|group| app.engine.read_model().merchant(group, |row| row.id));
+    let (action, kind, id, notes) = told(app, &record).ok_or_else(|| Problem::new(Code::Internal))?;
+    Ok(AuditRow {
+        at: time(record.effective_at),
+        operator: record.operator,
+        api_key_id: record.api_key.map(|key| key.uuid().to_string()),
+        action,
+        merchant_id: merchant.map(|id| id.uuid().to_string()),
+        kind,
+        id: id.map(|id| id.uuid().to_string()),
+        notes,
+        sequence: sequence.0,
+    })
+}
+
+type Told = (&'static str, &'static str, Option<ObjectId>, Option<String>);
+
+/// What was done, to what, and why. An event that no operator asks for tells nothing.
+fn told(app: &App, record: &Record) -> Option<Told> {
+    let merchant = || record.owner.group().and_then(|group| app.engine.read_model().merchant(group, |row| row.id));
+    let recipient = |number| recipient_id(&app.engine, LedgerId::Recipient(record.owner.group()?, number));
+    record.events.iter().find_map(|event| match event {
+        Event::MerchantOpened { id, .. } => Some(("create", "merchant", Some(*id), None)),
+        Event::MerchantChanged { .. } => Some(("change", "merchant", merchant(), None)),
+        Event::ApiKeyCreated { id, .. } => Some(("create", "api_key", Some(*id), None)),
+        Event::ApiKeyChanged { id, .. } => Some(("change", "api_key", Some(*id), None)),
+        Event::WebhookSecretRotated { id, .. } => Some(("rotate_secret", "api_key", Some(*id), None)),
+        Event::ApiKeyRevoked { id } => Some(("revoke", "api_key", Some(*id), None)),
+        Event::RecipientApproved { number } => Some(("approve", "recipient", recipient(*number), None)),
+        Event::RecipientRejected { number, notes } => {
+            Some(("reject", "recipient", recipient(*number), Some(notes.clone())))
+        }
+        Event::BankAccountChanged { number, .. } => Some(("change", "bank_account", recipient(*number), None)),
+        Event::BankAccountApproved { number } => Some(("approve", "bank_account", recipient(*number), None)),
+        Event::BankAccountRejected { number, notes } => {
+            Some(("reject", "bank_account", recipient(*number), Some(notes.clone())))
+        }
+        Event::WithdrawalApproved { id } => Some(("approve", "withdrawal", Some(*id), None)),
+        Event::WithdrawalRejected { id, notes, .. } => Some(("reject", "withdrawal", Some(*id), Some(notes.clone()))),
+        Event::RefundApproved { id, .. } => Some(("approve", "refund", Some(*id), None)),
+        Event::RefundRejected { id, notes, .. } => Some(("reject", "refund", Some(*id), Some(notes.clone()))),
+        Event::DisputeOpened { id, .. } => Some(("open", "dispute", Some(*id), None)),
+        Event::DisputeAccepted { id, .. } => Some(("accept", "dispute", Some(*id), None)),
+        Event::DisputeReleased { id, .. } => Some(("release", "dispute", Some(*id), None)),
+        Event::ClockMoved { .. } => Some(("advance", "clock", None, None)),
+        Event::RecipientRegistered { .. }
+        | Event::RecipientRegisteredAgain { .. }
+        | Event::RecipientSubmitted { .. }
+        | Event::RecipientChanged { .. }
+        | Event::ChargeOpened { .. }
+        | Event::CardCaptured { .. }
+        | Event::CardRefused { .. }
+        | Event::CardUnanswered { .. }
+        | Event::PixPaid { .. }
+        | Event::PixCancelled { .. }
+        | Event::Matured { .. }
+        | Event::AcquirerPaid { .. }
+        | Event::DeficitRecovered { .. }
+        | Event::WithdrawalRequested { .. }
+        | Event::WithdrawalPaid { .. }
+        | Event::WithdrawalReturned { .. }
+        | Event::SplitsAnticipated { .. }
+        | Event::ClawbackRecovered { .. }
+        | Event::CashoutCreated { .. }
+        | Event::CashoutProcessed { .. }
+        | Event::CashoutFailed { .. }
+        | Event::RefundRequested { .. }
+        | Event::PayerRepaid { .. }
+        | Event::LatePixReceived { .. }
+        | Event::PlanCreated { .. }
+        | Event::PlanDisabled { .. }
+        | Event::CardStored { .. }
+        | Event::SubscriptionCreated { .. }
+        | Event::SubscriptionBilled { .. }
+        | Event::SubscriptionAdvanced { .. }
+        | Event::SubscriptionPaused { .. }
+        | Event::SubscriptionResumed { .. }
+        | Event::SubscriptionCancelled { .. } => None,
+    })
+}

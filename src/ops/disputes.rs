@@ -1,0 +1,152 @@
+//! Disputes: what a payer's bank says is entered here, and decided.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::response::Response;
+use ledger::event::DisputeKind;
+use ledger::id::{LedgerId, ObjectId};
+use ledger::merchant::{ChargeFacts, MerchantCommand, OpenDispute};
+use ledger::money::{AMOUNT_MAX, Centavos};
+use ledger::personal::{FreeText, SealedFor};
+use ledger::record::{Record, Requester};
+use serde::Deserialize;
+use utoipa::ToSchema;
+
+use crate::app::App;
+use crate::http::body::JsonBody;
+use crate::http::caller::PathId;
+use crate::http::idempotency::{Admitted, KeyScope, SentKey, recorded};
+use crate::http::json::{Checker, Raw, parse};
+use crate::http::problem::{Code, Problem};
+use crate::http::reply::{created, ok};
+use crate::ops::operator::Operator;
+use crate::ops::refunds::decide;
+use crate::views::charge::Charge;
+use crate::views::dispute::{Dispute, DisputeView};
+
+/// A dispute, as a payer's bank tells it.
+#[derive(Deserialize, ToSchema)]
+#[schema(example = json!({"amount": 3000, "kind": "chargeback", "reason": "Compra não reconhecida"}))]
+pub struct DisputeRequest<'a> {
+    /// What is disputed, centavos.
+    #[serde(borrow)]
+    #[schema(value_type = i64, minimum = 1, maximum = 1000000000000_i64)]
+    amount: Raw<'a>,
+    /// `chargeback` or `med`.
+    #[serde(borrow)]
+    #[schema(value_type = String, pattern = "^(chargeback|med)$")]
+    kind: Raw<'a>,
+    /// Why, at most 500 characters.
+    #[serde(borrow)]
+    #[schema(value_type = String, min_length = 1, max_length = 500)]
+    reason: Raw<'a>,
+}
+
+/// Opens a dispute of a paid charge: the money is held.
+#[utoipa::path(post, path = "/ops/charges/{txid}/disputes", operation_id = "open_dispute",
+    params(("txid" = String, Path)), request_body = DisputeRequest,
+    responses((status = 201, body = DisputeView)))]
+pub async fn open(
+    State(app): State<Arc<App>>,
+    Operator(operator): Operator,
+    PathId(txid): PathId,
+    sent_key: SentKey,
+    JsonBody { bytes: body, .. }: JsonBody,
+) -> Result<Response, Problem> {
+    let wire: DisputeRequest<'_> = parse(&body)?;
+    let charge = ObjectId::parse(&txid).ok_or_else(|| Problem::new(Code::ChargeNotFound))?;
+    let group = app.engine.ids().group(charge);
+    let key = sent_key.read(&app.engine, KeyScope::Operators, Some(&charge.txid()), &body)?;
+    let (app, wire, operator) = (&app, &wire, &operator);
+    let execute = |Admitted { key, permit }| async move {
+        // What the path names comes before what the body says, and that before what the charge allows.
+        let facts = match Charge::facts(&app.engine, group, charge) {
+            Err(problem) if problem.code() == Code::ChargeNotFound => return Err(problem),
+            facts => facts,
+        };
+        let (kind, amount, reason) = check(&wire)?;
+        let id = app.new_id(group)?;
+        let order = OpenDispute {
+            facts: facts?,
+            id,
+            kind,
+            amount,
+            reason: app.engine.keyring().seal_value(SealedFor::reason(id), app.engine.now(), &reason)?,
+        };
+        let command = MerchantCommand::OpenDispute(Box::new(order));
+        recorded(app.engine.command(group, command, key, Some(Requester::Operator(operator.clone())), permit).await?)
+    };
+    key.run(LedgerId::Merchant(group), Ok, execute).await?.answer(|record| answer(app, &record))
+}
+
+fn check(wire: &DisputeRequest<'_>) -> Result<(DisputeKind, Centavos, FreeText), Problem> {
+    let mut check = Checker::new();
+    let amount = check.centavos("amount", wire.amount, 1..=AMOUNT_MAX.0);
+    let kind = check.text("kind", wire.kind, 1..=20).and_then(|kind| match &*kind {
+        "chargeback" => Some(DisputeKind::Chargeback),
+        "med" => Some(DisputeKind::Med),
+        _ => check.refuse("kind", "unknown", "kind deve ser chargeback ou med"),
+    });
+    let reason = check.text("reason", wire.reason, 1..=500);
+    let checked = (|| Some((kind?, Centavos(amount?), FreeText { text: reason?.into_owned() })))();
+    check.finish_with(checked)
+}
+
+/// The answer of the request that a Record carried out.
+fn answer(app: &App, record: &Record) -> Result<Response, Problem> {
+    let dispute = Dispute::opened_by(&app.engine, record).ok_or_else(|| Problem::new(Code::Internal))?;
+    Ok(created(dispute.view()))
+}
+
+/// Accepts a dispute: the seller bears it, and the money goes back to the payer.
+#[utoipa::path(post, path = "/ops/disputes/{id}/accept", operation_id = "accept_dispute", params(("id" = String, Path)),
+    responses((status = 200, body = DisputeView)))]
+pub async fn accept(
+    State(app): State<Arc<App>>,
+    operator: Operator,
+    PathId(id): PathId,
+    sent_key: SentKey,
+    JsonBody { bytes: body, .. }: JsonBody,
+) -> Result<Response, Problem> {
+    let command = |id, facts: ChargeFacts| MerchantCommand::AcceptDispute { id, facts: Box::new(facts) };
+    conclude(&app, operator, &id, &sent_key, &body, command).await
+}
+
+/// Releases a dispute: the seller has its money again.
+#[utoipa::path(post, path = "/ops/disputes/{id}/release", operation_id = "release_dispute",
+    params(("id" = String, Path)),
+    responses((status = 200, body = DisputeView)))]
+pub async fn release(
+    State(app): State<Arc<App>>,
+    operator: Operator,
+    PathId(id): PathId,
+    sent_key: SentKey,
+    JsonBody { bytes: body, .. }: JsonBody,
+) -> Result<Response, Problem> {
+    let command = |id, facts: ChargeFacts| MerchantCommand::ReleaseDispute { id, facts: Box::new(facts) };
+    conclude(&app, operator, &id, &sent_key, &body, command).await
+}
+
+async fn conclude(
+    app: &App,
+    operator: Operator,
+    id: &str,
+    sent_key: &SentKey,
+    body: &[u8],
+    command: impl Fn(ObjectId, ChargeFacts) -> MerchantCommand,
+) -> Result<Response, Problem> {
+    if !body.is_empty() {
+        parse::<serde::de::IgnoredAny>(body)?;
+    }
+    let Dispute { id, charge, group, .. } = named(app, id)?;
+    let command = || Ok(command(id, Charge::facts(&app.engine, group, charge)?));
+    let key = sent_key.read(&app.engine, KeyScope::Operators, Some(&id.txid()), body)?;
+    let decided = decide(app, &operator, group, key, command).await?;
+    decided.answer(|()| Ok(ok(named(app, &id.txid())?.view())))
+}
+
+fn named(app: &App, id: &str) -> Result<Dispute, Problem> {
+    let found = ObjectId::parse(id).map(|id| Dispute::find(&app.engine, id)).transpose()?.flatten();
+    found.ok_or_else(|| Problem::new(Code::NotFound))
+}

@@ -1,0 +1,73 @@
+//! Health and metrics. They need no credential.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse, Response};
+
+use crate::app::App;
+use crate::http::problem::{Code, Problem};
+use crate::http::reply::ok;
+
+/// How the service is.
+#[derive(serde::Serialize, utoipa::ToSchema)]
+struct Status {
+    /// `ok` or `ready`.
+    #[schema(pattern = "^(ok|ready)$")]
+    status: &'static str,
+}
+
+/// The process lives.
+#[utoipa::path(get, path = "/healthz", operation_id = "get_health", responses((status = 200, body = Status)))]
+pub async fn healthz() -> Response {
+    ok(Status { status: "ok" })
+}
+
+/// The service takes requests: the data is open, the journal has not failed, the store goes on, and there is space on the disk.
+#[utoipa::path(get, path = "/readyz", operation_id = "get_readiness", responses((status = 200, body = Status)))]
+pub async fn readyz(State(app): State<Arc<App>>) -> Result<Response, Problem> {
+    if app.engine.has_failed() {
+        return Err(Problem::new(Code::Overloaded).retry_after(1).detail("The journal failed; the process is ending."));
+    }
+    if let Some(waiting) = app.engine.stalled() {
+        let detail = format!("The store makes no progress ({:?}, {} s).", waiting.what, waiting.took.as_secs());
+        return Err(Problem::new(Code::Overloaded).retry_after(1).detail(detail));
+    }
+    if app.engine.is_storage_full() {
+        return Err(Problem::new(Code::StorageFull).retry_after(5));
+    }
+    Ok(ok(Status { status: "ready" }))
+}
+
+/// Metrics in the text format of Prometheus.
+#[utoipa::path(get, path = "/metrics", operation_id = "get_metrics", responses((status = 200, body = String, content_type = "text/plain")))]
+pub async fn metrics(State(app): State<Arc<App>>) -> Result<Response, Problem> {
+    let _refreshed = app.engine.metrics();
+    let mut text = String::new();
+    prometheus_client::encoding::text::encode(&mut text, &app.exposition.0)
+        .map_err(|_| Problem::new(Code::Internal))?;
+    Ok(([(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], prometheus_text(&text)).into_response())
+}
+
+/// Writes OpenMetrics as the text format that every scraper reads: a counter is described under the name of its sample, and there are no
+/// lines of units and of the end.
+fn prometheus_text(open_metrics: &str) -> String {
+    let lines: Vec<_> = open_metrics.lines().collect();
+    let mut text = String::with_capacity(open_metrics.len() + 1024);
+    for (at, line) in lines.iter().enumerate() {
+        let described = line.strip_prefix("# HELP ").or(line.strip_prefix("# TYPE "));
+        let Some(name) = described.and_then(|described| described.split(' ').next()) else {
+            if !line.starts_with('#') {
+                text.push_str(line);
+                text.push('\n');
+            }
+            continue;
+        };
+        let is_counter = [at, at + 1].iter().any(|at| lines.get(*at) == Some(&&*format!("# TYPE {name} counter")));
+        let suffix = if is_counter { "_total" } else { "" };
+        let rest = &line[7 + name.len()..];
+        text.push_str(&format!("{}{name}{suffix}{rest}\n", &line[..7]));
+    }
+    text
+}

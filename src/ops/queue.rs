@@ -1,0 +1,191 @@
+//! What waits for an operator's decision, oldest first, of all merchants.
+
+use std::sync::Arc;
+
+use actors::read_model::{WaitingItem, WaitingKind};
+use axum::extract::{FromRequestParts, State};
+use axum::http::request::Parts;
+use axum::response::Response;
+use ledger::personal::Sealed;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::app::App;
+use crate::http::json::Checker;
+use crate::http::problem::{Code, Problem};
+use crate::http::reply::{ok, query, single, time};
+use crate::mask;
+use crate::ops::audit::OfMerchant;
+use crate::ops::operator::Operator;
+use crate::views::recipient::{find_recipient, open, recipient_id, status_name};
+use crate::views::withdrawal::DestinationView;
+
+/// Items of one answer; `total` counts all.
+const ITEMS_MAX: usize = 1_000;
+
+/// What waits.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Queue {
+    /// The oldest 1,000 at most, oldest first.
+    items: Vec<QueueItem>,
+    /// How many there are.
+    total: usize,
+}
+
+/// One thing to decide on.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct QueueItem {
+    /// `recipient`, `withdrawal`, `refund`, `dispute`, or `payout`: money whose institution has not answered for ten minutes.
+    #[schema(pattern = "^(recipient|withdrawal|refund|dispute|payout)$")]
+    kind: &'static str,
+    /// Of what is to be decided on.
+    #[schema(format = "uuid")]
+    id: String,
+    /// Whose it is.
+    #[schema(format = "uuid")]
+    merchant_id: String,
+    /// Centavos, where it is about money.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = 1200)]
+    amount: Option<i64>,
+    /// When it was asked for.
+    created_at: String,
+    /// Where it stands: a recipient is `draft` or `pending`, a dispute `open`, a transfer `in_processing`, all else `pending`.
+    #[schema(pattern = "^(draft|pending|open|in_processing)$")]
+    status: &'static str,
+    /// The charge's txid; refunds and disputes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    payment_id: Option<String>,
+    /// The recipient; withdrawals and their transfers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, format = "uuid")]
+    recipient_id: Option<String>,
+    /// The recipient's name; recipients.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = "Ana Prado")]
+    name: Option<String>,
+    /// The recipient's document, masked; recipients.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = "***.456.789-**")]
+    document: Option<String>,
+    /// What of a recipient is to be decided on: its `registration`, or the `bank_account` of an active one that was changed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, pattern = "^(registration|bank_account)$")]
+    review: Option<&'static str>,
+    /// Where money goes, masked: the account of a recipient to be decided on; that of a withdrawal or its transfer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    destination: Option<DestinationView>,
+}
+
+/// The kind that is asked for, if one is.
+#[derive(Clone, Copy, Debug)]
+pub struct OfKind(Option<&'static str>);
+
+const KINDS: [&str; 5] = ["recipient", "withdrawal", "refund", "dispute", "payout"];
+
+/// A transfer whose institution has not said for so long what became of it is shown, milliseconds.
+const PAYOUT_AGE_MS: i64 = 10 * 60_000;
+
+impl<S: Sync> FromRequestParts<S> for OfKind {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        let pairs = query(parts)?;
+        let mut check = Checker::new();
+        let kind = single(&pairs, "kind")?.and_then(|text| {
+            let known = KINDS.into_iter().find(|kind| *kind == text);
+            known.or_else(|| check.refuse("kind", "unknown", format!("kind deve ser {}", KINDS.join(" ou "))))
+        });
+        check.finish()?;
+        Ok(Self(kind))
+    }
+}
+
+/// What waits for a decision, oldest first.
+#[utoipa::path(get, path = "/ops/queue", operation_id = "get_queue",
+    params(("merchant_id" = Option<String>, Query, format = "uuid", description = "Only of this merchant."),
+        ("kind" = Option<String>, Query, pattern = "^(recipient|withdrawal|refund|dispute|payout)$", description = "Only of this kind.")),
+    responses((status = 200, body = Queue), (status = 404)))]
+pub async fn get(
+    State(app): State<Arc<App>>,
+    _: Operator,
+    OfMerchant(group): OfMerchant,
+    OfKind(kind): OfKind,
+) -> Result<Response, Problem> {
+    let now = app.engine.now();
+    let is_wanted = |item: &WaitingItem| {
+        let is_late = item.id.created_at().plus_ms(PAYOUT_AGE_MS) <= now;
+        (is_late || !matches!(item.what, WaitingKind::Payout { .. }))
+            && group.is_none_or(|group| item.ledger.group() == Some(group))
+            && kind.is_none_or(|kind| kind == kind_name(&item.what))
+    };
+    let (total, oldest) = app.engine.read_model().waiting(is_wanted, ITEMS_MAX);
+    let items = oldest.into_iter().map(|item| view(&app, &item)).collect::<Result<_, _>>()?;
+    Ok(ok(Queue { items, total }))
+}
+
+fn kind_name(what: &WaitingKind) -> &'static str {
+    match what {
+        WaitingKind::Recipient | WaitingKind::BankAccount => "recipient",
+        WaitingKind::Withdrawal { .. } => "withdrawal",
+        WaitingKind::Refund { .. } => "refund",
+        WaitingKind::Dispute { .. } => "dispute",
+        WaitingKind::Payout { .. } => "payout",
+    }
+}
+
+fn view(app: &App, item: &WaitingItem) -> Result<QueueItem, Problem> {
+    let failed = || Problem::new(Code::Internal);
+    let group = item.ledger.group().ok_or_else(failed)?;
+    let merchant = app.engine.read_model().merchant(group, |row| row.id).ok_or_else(failed)?;
+    let mut view = QueueItem {
+        kind: kind_name(&item.what),
+        id: item.id.uuid().to_string(),
+        merchant_id: merchant.uuid().to_string(),
+        amount: None,
+        created_at: time(item.id.created_at()),
+        status: "pending",
+        payment_id: None,
+        recipient_id: recipient_id(&app.engine, item.ledger).map(|id| id.uuid().to_string()),
+        name: None,
+        document: None,
+        review: None,
+        destination: None,
+    };
+    let open_account = |sealed: &Option<Sealed>| DestinationView::open(&app.engine, item.id, sealed.as_ref()?);
+    match &item.what {
+        WaitingKind::Recipient | WaitingKind::BankAccount => {
+            let (_, row) = find_recipient(&app.engine, item.id).ok_or_else(failed)?;
+            let profile = open(&app.engine, &row, row.profiles.current());
+            let changed_at = row.bank_review.filter(|_| item.what == WaitingKind::BankAccount).map(|(_, at)| at);
+            view.created_at = time(changed_at.unwrap_or(row.created_at));
+            view.status = changed_at.map_or(status_name(row.status), |_| "pending");
+            view.review = Some(if changed_at.is_some() { "bank_account" } else { "registration" });
+            view.destination = profile.bank.map(DestinationView::of);
+            view.document = Some(mask::document(&profile.document));
+            view.name = Some(profile.name);
+            view.recipient_id = None;
+        }
+        WaitingKind::Withdrawal { amount, destination } => {
+            view.amount = Some(amount.0);
+            view.destination = open_account(destination);
+        }
+        WaitingKind::Payout { amount, destination } => {
+            view.amount = Some(amount.0);
+            view.destination = open_account(destination);
+            view.status = "in_processing";
+        }
+        WaitingKind::Refund { charge, amount } => {
+            view.amount = Some(amount.0);
+            view.payment_id = Some(charge.txid());
+        }
+        WaitingKind::Dispute { charge, amount } => {
+            view.amount = Some(amount.0);
+            view.payment_id = Some(charge.txid());
+            view.status = "open";
+        }
+    }
+    Ok(view)
+}

@@ -1,0 +1,85 @@
+//! The review of refunds (interface 3.6).
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::response::Response;
+use ledger::id::{GroupNumber, LedgerId, ObjectId};
+use ledger::merchant::MerchantCommand;
+use ledger::record::Requester;
+
+use crate::app::App;
+use crate::http::body::JsonBody;
+use crate::http::caller::PathId;
+use crate::http::idempotency::{Admitted, Key, KeyScope, Keyed, SentKey, decided};
+use crate::http::json::parse;
+use crate::http::problem::{Code, Problem};
+use crate::http::reply::ok;
+use crate::ops::operator::Operator;
+use crate::ops::sub_recipients::Notes;
+use crate::views::charge::Charge;
+use crate::views::refund::{Refund, RefundView};
+
+/// Approves a refund: the money moves at once, and goes back to the payer.
+#[utoipa::path(post, path = "/ops/refunds/{id}/approve", operation_id = "approve_refund", params(("id" = String, Path)),
+    responses((status = 200, body = RefundView)))]
+pub async fn approve(
+    State(app): State<Arc<App>>,
+    operator: Operator,
+    PathId(id): PathId,
+    sent_key: SentKey,
+    JsonBody { bytes: body, .. }: JsonBody,
+) -> Result<Response, Problem> {
+    if !body.is_empty() {
+        parse::<serde::de::IgnoredAny>(&body)?;
+    }
+    let Refund { id, charge, group, .. } = named(&app, &id)?;
+    let command = || {
+        let facts = Box::new(Charge::facts(&app.engine, group, charge)?);
+        Ok(MerchantCommand::ApproveRefund { id, facts })
+    };
+    let key = sent_key.read(&app.engine, KeyScope::Operators, Some(&id.txid()), &body)?;
+    let decided = decide(&app, &operator, group, key, command).await?;
+    decided.answer(|()| Ok(ok(named(&app, &id.txid())?.view(&app.engine))))
+}
+
+/// Rejects a refund.
+#[utoipa::path(post, path = "/ops/refunds/{id}/reject", operation_id = "reject_refund", params(("id" = String, Path)),
+    request_body = Notes,
+    responses((status = 200, body = RefundView)))]
+pub async fn reject(
+    State(app): State<Arc<App>>,
+    operator: Operator,
+    PathId(id): PathId,
+    sent_key: SentKey,
+    JsonBody { bytes: body, .. }: JsonBody,
+) -> Result<Response, Problem> {
+    let wire: Notes<'_> = parse(&body)?;
+    let Refund { id, group, .. } = named(&app, &id)?;
+    let command = || Ok(MerchantCommand::RejectRefund { id, notes: wire.check()? });
+    let key = sent_key.read(&app.engine, KeyScope::Operators, Some(&id.txid()), &body)?;
+    let decided = decide(&app, &operator, group, key, command).await?;
+    decided.answer(|()| Ok(ok(named(&app, &id.txid())?.view(&app.engine))))
+}
+
+fn named(app: &App, id: &str) -> Result<Refund, Problem> {
+    let found = ObjectId::parse(id).map(|id| Refund::find(&app.engine, id)).transpose()?.flatten();
+    found.ok_or_else(|| Problem::new(Code::NotFound))
+}
+
+/// Carries out a decision on something of a merchant's, and gives money back where it says so. A decision is final: it is shown as it
+/// stands, whichever request made it.
+pub(super) async fn decide(
+    app: &App,
+    Operator(operator): &Operator,
+    group: GroupNumber,
+    key: Key<'_>,
+    command: impl Fn() -> Result<MerchantCommand, Problem>,
+) -> Result<Keyed<()>, Problem> {
+    let command = &command;
+    let execute = |Admitted { key, permit }| async move {
+        let requester = Some(Requester::Operator(operator.clone()));
+        decided(app.engine.command_and_repay(group, command()?, key, requester, permit).await?)
+    };
+    key.run(LedgerId::Merchant(group), |_| Ok(()), execute).await
+}

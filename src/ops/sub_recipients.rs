@@ -1,0 +1,96 @@
+//! The review of sub-recipients (interface 3.4).
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::response::Response;
+use ledger::id::{LedgerId, ObjectId};
+use ledger::merchant::MerchantCommand;
+use ledger::record::{Record, Requester};
+use serde::Deserialize;
+use utoipa::ToSchema;
+
+use crate::app::App;
+use crate::http::body::JsonBody;
+use crate::http::caller::PathId;
+use crate::http::idempotency::{Admitted, KeyScope, SentKey, decided};
+use crate::http::json::{Checker, Raw, parse};
+use crate::http::problem::{Code, Problem};
+use crate::http::reply::ok;
+use crate::ops::operator::Operator;
+use crate::views::recipient::{RecipientView, find_recipient, view, view_at_decision};
+
+/// Why something is refused.
+#[derive(Deserialize, ToSchema)]
+#[schema(example = json!({"notes": "O documento não confere com o nome"}))]
+pub struct Notes<'a> {
+    /// The reason, at most 500 characters.
+    #[serde(borrow)]
+    #[schema(value_type = String, min_length = 1, max_length = 500)]
+    notes: Raw<'a>,
+}
+
+impl Notes<'_> {
+    /// The reason.
+    pub fn check(&self) -> Result<String, Problem> {
+        let mut check = Checker::new();
+        let notes = check.text("notes", self.notes, 1..=500);
+        Ok(check.finish_with(notes)?.into_owned())
+    }
+}
+
+/// Approves a draft or pending recipient, which is active at once; or an active recipient's changed bank account.
+#[utoipa::path(post, path = "/ops/sub-recipients/{id}/approve", operation_id = "approve_recipient", params(("id" = String, Path)),
+    responses((status = 200, body = RecipientView)))]
+pub async fn approve(
+    State(app): State<Arc<App>>,
+    operator: Operator,
+    PathId(id): PathId,
+    sent_key: SentKey,
+    JsonBody { bytes: body, .. }: JsonBody,
+) -> Result<Response, Problem> {
+    if !body.is_empty() {
+        parse::<serde::de::IgnoredAny>(&body)?;
+    }
+    decide(&app, &operator, &id, &sent_key, &body, |id| Ok(MerchantCommand::ApproveRecipient { id })).await
+}
+
+/// Refuses a draft or pending recipient; or an active recipient's changed bank account, and leaves the recipient active.
+#[utoipa::path(post, path = "/ops/sub-recipients/{id}/reject", operation_id = "reject_recipient", params(("id" = String, Path)), request_body = Notes,
+    responses((status = 200, body = RecipientView)))]
+pub async fn reject(
+    State(app): State<Arc<App>>,
+    operator: Operator,
+    PathId(id): PathId,
+    sent_key: SentKey,
+    JsonBody { bytes: body, .. }: JsonBody,
+) -> Result<Response, Problem> {
+    let wire: Notes<'_> = parse(&body)?;
+    let command = |id| Ok(MerchantCommand::RejectRecipient { id, notes: wire.check()? });
+    decide(&app, &operator, &id, &sent_key, &body, command).await
+}
+
+async fn decide(
+    app: &App,
+    Operator(operator): &Operator,
+    id: &str,
+    sent_key: &SentKey,
+    body: &[u8],
+    command: impl Fn(ObjectId) -> Result<MerchantCommand, Problem>,
+) -> Result<Response, Problem> {
+    let found = ObjectId::parse(id).and_then(|id| find_recipient(&app.engine, id));
+    let (ledger, row) = found.ok_or_else(|| Problem::new(Code::NotFound))?;
+    let group = ledger.group().ok_or_else(|| Problem::new(Code::Internal))?;
+    let key = sent_key.read(&app.engine, KeyScope::Operators, Some(&row.id.txid()), body)?;
+    let (row, command) = (&row, &command);
+    let execute = |Admitted { key, permit }| async move {
+        let (command, requester) = (command(row.id)?, Some(Requester::Operator(operator.clone())));
+        let Some(()) = decided(app.engine.command(group, command, key, requester, permit).await?)? else {
+            return Ok(None);
+        };
+        let (ledger, row) = find_recipient(&app.engine, row.id).ok_or_else(|| Problem::new(Code::Internal))?;
+        Ok(Some(view(&app.engine, ledger, &row)))
+    };
+    let replay = |record: Arc<Record>| Ok(view_at_decision(&app.engine, ledger, row, &record));
+    key.run(LedgerId::Merchant(group), replay, execute).await?.answer(|view| Ok(ok(view)))
+}

@@ -1,0 +1,89 @@
+//! The review of withdrawals (interface 3.5).
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::response::Response;
+use ledger::id::ObjectId;
+use ledger::recipient::RecipientCommand;
+use ledger::record::Requester;
+
+use crate::api::withdrawals::approved_account;
+use crate::app::App;
+use crate::http::body::JsonBody;
+use crate::http::caller::PathId;
+use crate::http::idempotency::{Admitted, KeyScope, SentKey, decided};
+use crate::http::json::parse;
+use crate::http::problem::{Code, Problem};
+use crate::http::reply::ok;
+use crate::ops::operator::Operator;
+use crate::ops::sub_recipients::Notes;
+use crate::views::recipient::{find_recipient, recipient_id};
+use crate::views::withdrawal::{ReviewedWithdrawal, Withdrawal};
+
+/// Approves a pending withdrawal and sends its money. It reads `pending` until the institution has taken that.
+#[utoipa::path(post, path = "/ops/withdrawals/{id}/approve", operation_id = "approve_withdrawal",
+    params(("id" = String, Path)),
+    responses((status = 200, body = ReviewedWithdrawal)))]
+pub async fn approve(
+    State(app): State<Arc<App>>,
+    operator: Operator,
+    PathId(id): PathId,
+    sent_key: SentKey,
+    JsonBody { bytes: body, .. }: JsonBody,
+) -> Result<Response, Problem> {
+    if !body.is_empty() {
+        parse::<serde::de::IgnoredAny>(&body)?;
+    }
+    decide(&app, &operator, &id, &sent_key, &body, None).await
+}
+
+/// Rejects a pending withdrawal: the money and the splits are available again.
+#[utoipa::path(post, path = "/ops/withdrawals/{id}/reject", operation_id = "reject_withdrawal",
+    params(("id" = String, Path)), request_body = Notes,
+    responses((status = 200, body = ReviewedWithdrawal)))]
+pub async fn reject(
+    State(app): State<Arc<App>>,
+    operator: Operator,
+    PathId(id): PathId,
+    sent_key: SentKey,
+    JsonBody { bytes: body, .. }: JsonBody,
+) -> Result<Response, Problem> {
+    let notes: Notes<'_> = parse(&body)?;
+    decide(&app, &operator, &id, &sent_key, &body, Some(notes)).await
+}
+
+/// Rejects for the reason given, or approves when there is none.
+async fn decide(
+    app: &App,
+    Operator(operator): &Operator,
+    id: &str,
+    sent_key: &SentKey,
+    body: &[u8],
+    reason: Option<Notes<'_>>,
+) -> Result<Response, Problem> {
+    let id = ObjectId::parse(id).ok_or_else(|| Problem::new(Code::NotFound))?;
+    let find = || Withdrawal::find(&app.engine, id)?.ok_or_else(|| Problem::new(Code::NotFound));
+    let withdrawal = find()?;
+    let key = sent_key.read(&app.engine, KeyScope::Operators, Some(&id.txid()), body)?;
+    let (withdrawal, reason) = (&withdrawal, &reason);
+    let execute = |Admitted { key, permit }| async move {
+        let (recipient, operator) = (withdrawal.recipient, operator.clone());
+        let Some(notes) = reason else {
+            // An older release pinned no account: the money goes to the one that is registered.
+            if let (None, Some((_, row))) = (
+                &withdrawal.destination,
+                recipient_id(&app.engine, recipient).and_then(|id| find_recipient(&app.engine, id)),
+            ) {
+                approved_account(&row)?;
+            }
+            let transfer = (id, withdrawal.amount, withdrawal.destination.clone());
+            return decided(app.engine.approve_withdrawal(recipient, transfer, key, operator, permit).await?);
+        };
+        let command = RecipientCommand::RejectWithdrawal { id, notes: notes.check()? };
+        let requester = Some(Requester::Operator(operator));
+        decided(app.engine.command_recipient(recipient, command, key, requester, permit).await?)
+    };
+    let decided = key.run(withdrawal.recipient, |_| Ok(()), execute).await?;
+    decided.answer(|()| Ok(ok(find()?.review(&app.engine))))
+}

@@ -1,0 +1,43 @@
+//! Outcome of a try to deliver a webhook, as JSON.
+
+use actors::outbox::{Answer, Cause};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::http::reply::time;
+
+/// How a try to deliver a webhook ended.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct AnswerView {
+    /// The status of the HTTP answer; absent when there was none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, minimum = 100, maximum = 999, example = 503)]
+    status: Option<u16>,
+    /// Why it is a failure; absent when it is none. `status`: an answer that is neither 2xx nor
+    /// 3xx. `redirect`: 3xx, which is not followed. `dns`: the host has no address. `not_public`:
+    /// its address may not be called. `refused`: nobody listens there. `unreachable`: the network
+    /// does not reach it. `tls`: no TLS, or a certificate that is not trusted. `timeout`: no answer
+    /// within 15 s. `closed`: the connection ended before the answer. `too_large`: the answer's
+    /// head has more than 16 KiB or 100 headers. `not_http`: the answer is not HTTP. `internal`:
+    /// this service could not send it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(
+        nullable = false,
+        pattern = "^(status|redirect|dns|not_public|refused|unreachable|tls|timeout|closed|too_large|not_http|internal)$",
+        example = "status"
+    )]
+    cause: Option<&'static str>,
+    /// When it ended, on the service's clock.
+    at: String,
+    /// How long it took, milliseconds.
+    #[schema(example = 15000)]
+    duration_ms: u32,
+}
+
+impl AnswerView {
+    /// How an answer is shown.
+    pub fn of(answer: Answer) -> Self {
+        let Answer { status, cause, at, duration_ms } = answer;
+        Self { status, cause: cause.map(Cause::name), at: time(at), duration_ms }
+    }
+}

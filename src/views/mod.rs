@@ -1,0 +1,15 @@
+//! JSON views: the bodies that the merchants' API, the operators' API and the webhooks show alike.
+//!
+//! A view knows no route and no handler.
+
+pub mod cashout;
+pub mod charge;
+pub mod delivery;
+pub mod dispute;
+pub mod export_file;
+pub mod ledger;
+pub mod recipient;
+pub mod refund;
+pub mod registration;
+pub mod subscription;
+pub mod withdrawal;

@@ -1,0 +1,169 @@
+//! Sub-recipient as JSON (interface 2.7): its registration, status and money.
+
+use actors::engine::Engine;
+use actors::read_model::RecipientRow;
+use ledger::account::Account;
+use ledger::event::Event;
+use ledger::id::{LedgerId, ObjectId};
+use ledger::merchant::{BankReview, RecipientStatus};
+use ledger::personal::{RecipientProfile, Sealed};
+use ledger::recipient::coverage::Standing;
+use ledger::record::Record;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::http::reply::time;
+use crate::mask;
+use crate::views::registration;
+
+/// A recipient, in the list and after a decision.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct RecipientView {
+    /// Used in splits and in paths.
+    #[schema(format = "uuid")]
+    id: String,
+    /// `draft`, `pending`, `active` or `rejected`.
+    #[schema(pattern = "^(draft|pending|active|rejected)$")]
+    status: &'static str,
+    /// `CPF` or `CNPJ`.
+    #[schema(pattern = "^(CPF|CNPJ)$")]
+    document_type: &'static str,
+    /// Masked.
+    #[schema(example = "***.456.789-**")]
+    document: String,
+    /// Full or legal name.
+    #[schema(example = "Ana Prado")]
+    name: String,
+    /// Contact e-mail.
+    #[schema(required, example = "ana@example.com")]
+    email: Option<String>,
+    /// When it was registered.
+    created_at: String,
+    /// `pending` while a changed bank account waits for its review, `rejected` when it was refused; null otherwise. Splits go on;
+    /// nothing can be withdrawn until an account is approved.
+    #[schema(required, pattern = "^(pending|rejected)$", example = json!(null))]
+    bank_account_review: Option<&'static str>,
+    /// Its money.
+    balance: RecipientBalance,
+}
+
+/// A recipient's money, centavos.
+#[derive(Debug, Default, Serialize, ToSchema)]
+pub struct RecipientBalance {
+    /// Can be withdrawn.
+    #[schema(example = 2000)]
+    pub available: i64,
+    /// Falls due later.
+    pub pending: i64,
+    /// Withdrawn.
+    pub paid: i64,
+    /// Under a pending withdrawal.
+    pub reserved: i64,
+}
+
+impl RecipientBalance {
+    /// The balance as the recipient's own state has it.
+    pub fn of(standing: &Standing) -> Self {
+        let Standing { available, pending, paid, reserved, .. } = standing;
+        Self { available: available.0, pending: pending.0, paid: paid.0, reserved: reserved.0 }
+    }
+
+    /// The balance as the books have it.
+    pub fn of_books(engine: &Engine, ledger: LedgerId) -> Self {
+        let read_model = engine.read_model();
+        let net = |account| i64::try_from(read_model.balance(ledger, account)).unwrap_or(i64::MAX);
+        Self {
+            available: net(Account::Available),
+            pending: net(Account::Pending),
+            paid: net(Account::TransitWithdrawal),
+            reserved: net(Account::ReservedWithdrawal),
+        }
+    }
+}
+
+/// A recipient by its id, whoever's it is.
+pub fn find_recipient(engine: &Engine, id: ObjectId) -> Option<(LedgerId, RecipientRow)> {
+    let (group, number) = (engine.ids().group(id), engine.ids().recipient_number(id));
+    let find = |merchant: &actors::read_model::MerchantRow| {
+        merchant.recipients.get((number.0 as usize).checked_sub(1)?).filter(|row| row.id == id).cloned()
+    };
+    let row = engine.read_model().merchant(group, find).flatten()?;
+    Some((LedgerId::Recipient(group, number), row))
+}
+
+/// A recipient as lists and decisions show it.
+pub fn view(engine: &Engine, ledger: LedgerId, row: &RecipientRow) -> RecipientView {
+    let profile = open(engine, row, row.profiles.current());
+    RecipientView::new(row, row.status, profile, RecipientBalance::of_books(engine, ledger))
+}
+
+/// A recipient as the decision that a Record keeps showed it, with the money that it has now: one whose registration is being decided on
+/// has had none yet.
+pub fn view_at_decision(engine: &Engine, ledger: LedgerId, row: &RecipientRow, record: &Record) -> RecipientView {
+    let has = |is_it: fn(&Event) -> bool| record.events.iter().any(is_it);
+    let is_rejected = has(|event| matches!(event, Event::RecipientRejected { .. }));
+    let is_refused = has(|event| matches!(event, Event::BankAccountRejected { .. }));
+    let is_bank = is_refused || has(|event| matches!(event, Event::BankAccountApproved { .. }));
+    let status = if is_rejected { RecipientStatus::Rejected } else { RecipientStatus::Active };
+    let balance = if is_bank { RecipientBalance::of_books(engine, ledger) } else { RecipientBalance::default() };
+    let mut row = row.clone();
+    row.bank_review = is_refused.then_some((BankReview::Rejected, record.effective_at));
+    RecipientView::new(&row, status, open(engine, &row, row.profiles.at(record.ordinal)), balance)
+}
+
+impl RecipientView {
+    /// What is shown of a recipient.
+    pub fn new(
+        row: &RecipientRow,
+        status: RecipientStatus,
+        profile: RecipientProfile,
+        balance: RecipientBalance,
+    ) -> Self {
+        Self {
+            id: row.id.uuid().to_string(),
+            status: status_name(status),
+            document_type: document_type(&profile.document),
+            document: mask::document(&profile.document),
+            name: profile.name,
+            email: profile.email,
+            created_at: time(row.created_at),
+            bank_account_review: row.bank_review.map(|(review, _)| review_name(review)),
+            balance,
+        }
+    }
+}
+
+/// A registration; an empty one when the personal data was erased.
+pub fn open(engine: &Engine, row: &RecipientRow, profile: Option<&Sealed>) -> RecipientProfile {
+    profile.and_then(|sealed| engine.keyring().open_value(row.sealed_for(), sealed)).unwrap_or_default()
+}
+
+/// A status, as told.
+pub fn status_name(status: RecipientStatus) -> &'static str {
+    match status {
+        RecipientStatus::Draft => "draft",
+        RecipientStatus::Pending => "pending",
+        RecipientStatus::Active => "active",
+        RecipientStatus::Rejected => "rejected",
+    }
+}
+
+/// Where the review of a bank account stands, as told.
+pub fn review_name(review: BankReview) -> &'static str {
+    match review {
+        BankReview::Pending => "pending",
+        BankReview::Rejected => "rejected",
+    }
+}
+
+/// `CPF` or `CNPJ`.
+pub fn document_type(document: &str) -> &'static str {
+    if registration::is_corporation(document) { "CNPJ" } else { "CPF" }
+}
+
+/// The id of a recipient's ledger.
+pub fn recipient_id(engine: &Engine, ledger: LedgerId) -> Option<ObjectId> {
+    let LedgerId::Recipient(group, number) = ledger else { return None };
+    let find = |row: &actors::read_model::MerchantRow| row.recipients.get(number.0 as usize - 1).map(|row| row.id);
+    engine.read_model().merchant(group, find).flatten()
+}

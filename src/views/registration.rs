@@ -1,0 +1,240 @@
+//! Registration of a sub-recipient as JSON (interface 4): what was registered, documents masked.
+
+use ledger::personal::{Address, Phone, RecipientProfile};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+/// A registration, as read: the fields that were sent.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Registration {
+    /// Who is registered.
+    register_information: RegisterInformationView,
+    /// Where withdrawals go; null when the personal data was erased.
+    #[schema(required)]
+    bank_account: Option<BankAccountView>,
+}
+
+/// Who is registered, as read.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct RegisterInformationView {
+    /// `individual` or `corporation`.
+    #[serde(rename = "type")]
+    #[schema(pattern = "^(individual|corporation)$")]
+    kind: &'static str,
+    /// CPF or CNPJ, masked.
+    #[schema(example = "***.456.789-**")]
+    document_number: String,
+    /// Full name; individuals.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = "Ana Prado")]
+    name: Option<String>,
+    /// Legal name; corporations.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = "Padaria Sol")]
+    company_name: Option<String>,
+    /// DD/MM/YYYY; individuals.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = "29/02/2000")]
+    birthdate: Option<String>,
+    /// Individuals.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = "Rita Prado")]
+    mother_name: Option<String>,
+    /// Where they live or trade.
+    #[schema(required)]
+    address: Option<AddressView>,
+    /// At least one.
+    phone_numbers: Vec<PhoneView>,
+    /// Corporations.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    managing_partners: Option<Vec<PartnerView>>,
+    /// Contact e-mail.
+    #[schema(required, example = "ana@example.com")]
+    email: Option<String>,
+    /// Centavos; individuals.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = 500000)]
+    monthly_income: Option<i64>,
+    /// Centavos; corporations.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = 100000000)]
+    annual_revenue: Option<i64>,
+}
+
+/// A managing partner, as read.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct PartnerView {
+    /// Full name.
+    #[schema(example = "Ana Prado")]
+    name: String,
+    /// CPF, masked.
+    #[schema(example = "***.456.789-**")]
+    document_number: String,
+    /// DD/MM/YYYY.
+    #[schema(required, example = "29/02/2000")]
+    birthdate: Option<String>,
+    /// Mother's name.
+    #[schema(required, example = "Rita Prado")]
+    mother_name: Option<String>,
+    /// E-mail.
+    #[schema(required, example = "ana@example.com")]
+    email: Option<String>,
+    /// At least one.
+    phone_numbers: Vec<PhoneView>,
+    /// Here with `street_number` and `zipcode`.
+    #[schema(required)]
+    address: Option<AddressView>,
+}
+
+/// A postal address, as read. A partner's has `street_number` and `zipcode` in place of `number` and `zip_code`.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct AddressView {
+    /// Street.
+    #[schema(example = "Rua Direita")]
+    street: String,
+    /// House number.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = "10")]
+    number: Option<String>,
+    /// House number, in a partner's address.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = "10")]
+    street_number: Option<String>,
+    /// Neighborhood.
+    #[schema(example = "Sé")]
+    neighborhood: String,
+    /// City.
+    #[schema(example = "São Paulo")]
+    city: String,
+    /// Two letters.
+    #[schema(example = "SP")]
+    state: String,
+    /// CEP, 8 digits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = "01002000")]
+    zip_code: Option<String>,
+    /// CEP, 8 digits, in a partner's address.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = "01002000")]
+    zipcode: Option<String>,
+}
+
+/// A telephone number, as read.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct PhoneView {
+    /// Area code.
+    #[schema(example = "11")]
+    ddd: String,
+    /// Number without area code.
+    #[schema(example = "987654321")]
+    number: String,
+}
+
+/// A bank account, as read.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct BankAccountView {
+    /// 3 digits.
+    #[schema(example = "341")]
+    bank_code: String,
+    /// Branch.
+    #[schema(example = "1234")]
+    agencia: String,
+    /// Branch check digit.
+    #[schema(required, example = "X")]
+    agencia_dv: Option<String>,
+    /// Account.
+    #[schema(example = "56789")]
+    conta: String,
+    /// Account check digit.
+    #[schema(required, example = "0")]
+    conta_dv: Option<String>,
+    /// `conta_corrente` or `conta_poupanca`.
+    #[serde(rename = "type")]
+    #[schema(pattern = "^(conta_corrente|conta_poupanca)$")]
+    kind: &'static str,
+    /// Holder's name.
+    #[schema(required, example = "Ana Prado")]
+    legal_name: Option<String>,
+    /// Holder's CPF or CNPJ, masked.
+    #[schema(example = "***.456.789-**")]
+    document_number: String,
+}
+
+impl Registration {
+    /// Writes a profile in the fields of its registration; `document` says how documents are shown.
+    pub fn of(profile: RecipientProfile, document: fn(&str) -> String) -> Self {
+        let is_corporation = is_corporation(&profile.document);
+        let (name, company_name) = if is_corporation { (None, Some(profile.name)) } else { (Some(profile.name), None) };
+        let income = profile.income_cents;
+        let (monthly_income, annual_revenue) = if is_corporation { (None, income) } else { (income, None) };
+        let partners = profile.partners.into_iter().map(|partner| PartnerView {
+            name: partner.name,
+            document_number: document(&partner.document),
+            birthdate: partner.birthdate,
+            mother_name: partner.mother_name,
+            email: partner.email,
+            phone_numbers: phones(partner.phones),
+            address: partner.address.map(AddressView::of_partner),
+        });
+        let partners: Vec<_> = partners.collect();
+        Self {
+            register_information: RegisterInformationView {
+                kind: if is_corporation { "corporation" } else { "individual" },
+                document_number: document(&profile.document),
+                name,
+                company_name,
+                birthdate: profile.birthdate,
+                mother_name: profile.mother_name,
+                address: profile.address.map(AddressView::of),
+                phone_numbers: phones(profile.phones),
+                managing_partners: is_corporation.then_some(partners),
+                email: profile.email,
+                monthly_income,
+                annual_revenue,
+            },
+            bank_account: profile.bank.map(|bank| BankAccountView {
+                bank_code: bank.bank_code,
+                agencia: bank.agencia,
+                agencia_dv: bank.agencia_dv,
+                conta: bank.conta,
+                conta_dv: bank.conta_dv,
+                kind: account_type(bank.savings),
+                legal_name: bank.legal_name,
+                document_number: document(&bank.document),
+            }),
+        }
+    }
+}
+
+/// The type of a bank account, as told.
+pub fn account_type(savings: bool) -> &'static str {
+    if savings { SAVINGS } else { CHECKING }
+}
+
+impl AddressView {
+    fn of(address: Address) -> Self {
+        let Address { street, number, neighborhood, city, state, zip_code } = address;
+        let (number, zip_code) = (Some(number), Some(zip_code));
+        Self { street, number, street_number: None, neighborhood, city, state, zip_code, zipcode: None }
+    }
+
+    fn of_partner(address: Address) -> Self {
+        let Self { number, zip_code, .. } = Self::of(address.clone());
+        Self { number: None, street_number: number, zip_code: None, zipcode: zip_code, ..Self::of(address) }
+    }
+}
+
+fn phones(phones: Vec<Phone>) -> Vec<PhoneView> {
+    phones.into_iter().map(|phone| PhoneView { ddd: phone.ddd, number: phone.number }).collect()
+}
+
+/// Wire name of a checking account.
+pub const CHECKING: &str = "conta_corrente";
+/// Wire name of a savings account.
+pub const SAVINGS: &str = "conta_poupanca";
+
+/// True for a CNPJ.
+pub fn is_corporation(document: &str) -> bool {
+    document.len() == 14
+}

@@ -1,0 +1,102 @@
+//! Subscription as JSON (interface 3.3).
+
+use actors::engine::Engine;
+use actors::read_model::SubscriptionRow;
+use ledger::personal::{Payer, SealedFor};
+use ledger::recurrence::{Standing, SubscriptionStatus};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::http::reply::time;
+use crate::mask;
+use crate::views::charge::{SplitView, method_name};
+
+/// A subscription.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct SubscriptionView {
+    /// Its id.
+    #[schema(format = "uuid")]
+    id: String,
+    /// Its plan.
+    #[schema(format = "uuid")]
+    plan_id: String,
+    /// Who pays.
+    customer: CustomerView,
+    /// `credit_card` or `pix`.
+    #[schema(pattern = "^(credit_card|pix)$")]
+    payment_method: &'static str,
+    /// The stored card; null for PIX.
+    #[schema(required, format = "uuid")]
+    card_token: Option<String>,
+    /// The recipients' parts of every cycle's charge.
+    splits: Vec<SplitView>,
+    /// `pending` (no cycle was paid yet), `active`, `past_due`, `paused`, `cancelled` or `completed`.
+    #[schema(pattern = "^(active|pending|past_due|paused|cancelled|completed)$")]
+    pub status: &'static str,
+    /// The last cycle that was charged, from 1; 0 before the first.
+    cycle: u32,
+    /// When it is charged next; null when it is not.
+    #[schema(required)]
+    next_charge_at: Option<String>,
+    /// When it began: dates are counted from here.
+    started_at: String,
+    /// When it was cancelled.
+    #[schema(required)]
+    cancelled_at: Option<String>,
+}
+
+/// Who pays a subscription.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct CustomerView {
+    /// Full name.
+    #[schema(example = "João Ávila")]
+    name: String,
+    /// E-mail.
+    #[schema(required, example = "joao@example.com")]
+    email: Option<String>,
+    /// CPF, masked.
+    #[schema(example = "***.456.789-**")]
+    document: String,
+    /// Digits only.
+    #[schema(required, example = "11987654321")]
+    phone: Option<String>,
+}
+
+impl SubscriptionView {
+    /// What is shown of a subscription.
+    pub fn of(engine: &Engine, row: &SubscriptionRow) -> Self {
+        let SubscriptionRow { id, terms, standing, customer } = row;
+        let group = engine.ids().group(*id);
+        let customer: Payer = engine.keyring().open_value(SealedFor::customer(*id), customer).unwrap_or_default();
+        Self {
+            id: id.uuid().to_string(),
+            plan_id: terms.plan.uuid().to_string(),
+            customer: CustomerView {
+                name: customer.name,
+                email: customer.email,
+                document: mask::document(&customer.document),
+                phone: customer.phone,
+            },
+            payment_method: method_name(terms.method),
+            card_token: terms.card.as_ref().map(|card| card.id.uuid().to_string()),
+            splits: terms.splits.iter().map(|split| SplitView::of(engine, group, split)).collect(),
+            status: status_name(standing),
+            cycle: standing.cycle,
+            next_charge_at: standing.next_charge_at().map(time),
+            started_at: time(terms.anchor),
+            cancelled_at: standing.cancelled_at.map(time),
+        }
+    }
+}
+
+/// What a caller is told of where a subscription stands.
+pub fn status_name(standing: &Standing) -> &'static str {
+    match standing.status {
+        SubscriptionStatus::Cancelled => "cancelled",
+        SubscriptionStatus::Completed => "completed",
+        _ if standing.is_paused => "paused",
+        SubscriptionStatus::Pending => "pending",
+        SubscriptionStatus::Active => "active",
+        SubscriptionStatus::PastDue => "past_due",
+    }
+}
