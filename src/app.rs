@@ -1,4 +1,5 @@
-//! What the handlers of both APIs share: the engine, credentials and limits, and the state of what is under way.
+//! What the handlers of both APIs share: the engine, credentials and limits, and the state of what
+//! is under way.
 
 use std::sync::Arc;
 

@@ -8,8 +8,8 @@ use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::gauge::ConstGauge;
 
-/// When a backup was last taken of a data directory: through its server, or while it was stopped. It is kept in a file, for a restart
-/// does not make a backup younger.
+/// When a backup was last taken of a data directory: through its server, or while it was stopped.
+/// It is kept in a file, for a restart does not make a backup younger.
 #[derive(Clone, Debug)]
 pub struct LastBackup(PathBuf);
 

@@ -1,8 +1,10 @@
-//! The route table, on one page: what is served, and by the same lines what the description says is served.
+//! The route table, on one page: what is served, and by the same lines what the description says is
+//! served.
 //!
-//! To add a route, give its handler a `#[utoipa::path(method, path = "…", operation_id = "…", …)]` and add one line
-//! `.routes(routes!(module::handler))` to the group it belongs to. Method and path stand only at the handler. What all routes have in
-//! common (credentials, headers, the problems that any request can meet) is written into the description by [`crate::http::openapi`].
+//! To add a route, give its handler a `#[utoipa::path(method, path = "…", operation_id = "…", …)]`
+//! and add one line `.routes(routes!(module::handler))` to the group it belongs to. Method and path
+//! stand only at the handler. What all routes have in common (credentials, headers, the problems
+//! that any request can meet) is written into the description by [`crate::http::openapi`].
 
 use std::sync::Arc;
 
@@ -139,7 +141,8 @@ fn for_operators(in_sandbox: bool) -> Routes {
     if in_sandbox { table.merge(tagged("Sandbox", sandbox)) } else { table }
 }
 
-/// The merchants' listener: their routes, and the description of both listeners for programs and for people.
+/// The merchants' listener: their routes, and the description of both listeners for programs and
+/// for people.
 pub fn public(app: &Arc<App>) -> Router {
     let document = openapi::complete(collected(app.sandbox));
     let for_people = Bytes::from(reference::html(&document));

@@ -1,4 +1,5 @@
-//! Admission of a request to the merchants' routes: its API key first (401), then its rate limit (429).
+//! Admission of a request to the merchants' routes: its API key first (401), then its rate limit
+//! (429).
 
 use std::future::Future;
 use std::pin::Pin;
@@ -29,7 +30,8 @@ pub fn authenticated(app: &App, headers: &HeaderMap) -> Result<(Caller, ObjectId
     row.map(|row| (Caller { group: row.group, key: Some(id) }, id)).ok_or_else(|| Problem::new(Code::Unauthorized))
 }
 
-/// Notes a request without an API key that opens. Of the key, no more is told than where its id begins, which is its time.
+/// Notes a request without an API key that opens. Of the key, no more is told than where its id
+/// begins, which is its time.
 pub fn guessed(app: &App, headers: &HeaderMap, extensions: &Extensions) -> Answered {
     let text = api_key(headers).ok();
     let id = text.and_then(|text| text.strip_prefix(ApiKeyText::prefix(app.sandbox))?.get(..8));
@@ -37,8 +39,9 @@ pub fn guessed(app: &App, headers: &HeaderMap, extensions: &Extensions) -> Answe
     app.guesses.note(Asked::ApiKey, headers, extensions, id)
 }
 
-/// The layer that lets a request through to its handler when its API key is live and has not asked too often: 401 comes before 429,
-/// and both before anything else is looked at. Says on every answer how often the key may still ask.
+/// The layer that lets a request through to its handler when its API key is live and has not asked
+/// too often: 401 comes before 429, and both before anything else is looked at. Says on every
+/// answer how often the key may still ask.
 #[derive(Clone)]
 pub struct Admission {
     /// Knows the keys.

@@ -264,7 +264,8 @@ fn fees(app: &App, caller: Caller) -> Result<Fees, Problem> {
     fees.ok_or_else(|| Problem::new(Code::Internal))
 }
 
-/// The card splits of these keys, in their order: an unknown one is 404, one that is no card split 409.
+/// The card splits of these keys, in their order: an unknown one is 404, one that is no card split
+/// 409.
 fn card_splits(app: &App, recipient: LedgerId, keys: &[SplitKey]) -> Result<Vec<CardSplit>, Problem> {
     let mut by_charge: Vec<usize> = (0..keys.len()).collect();
     by_charge.sort_by_key(|place| keys[*place].charge);

@@ -1,4 +1,5 @@
-//! `GET /api/balance` and `GET /api/balance/operations`: a merchant's money, and how it came to be so.
+//! `GET /api/balance` and `GET /api/balance/operations`: a merchant's money, and how it came to be
+//! so.
 
 use std::sync::Arc;
 
@@ -143,8 +144,8 @@ fn name_of_source(record: &Record, id: ObjectId) -> String {
     if is_charge { id.txid() } else { id.uuid().to_string() }
 }
 
-/// An operation's id is made from what never changes: its time, and a keyed digest of its place among its owner's Records. It tells
-/// nobody how many Records there are.
+/// An operation's id is made from what never changes: its time, and a keyed digest of its place
+/// among its owner's Records. It tells nobody how many Records there are.
 fn operation_id(app: &App, caller: Caller, record: &Record, index: u32) -> String {
     let recipient = match record.owner {
         LedgerId::Recipient(_, RecipientNumber(number)) => number,

@@ -1,7 +1,8 @@
 //! `POST /api/card`: a card charge, processed at once (interface 2.1, 2.2).
 //!
-//! The intent becomes durable before the acquirer is called; the charge and its outcome are two Records. Once sent, the command
-//! runs to its end: a caller that hangs up cancels nothing ([`crate::http::middleware`]).
+//! The intent becomes durable before the acquirer is called; the charge and its outcome are two
+//! Records. Once sent, the command runs to its end: a caller that hangs up cancels nothing
+//! ([`crate::http::middleware`]).
 
 use std::borrow::Cow;
 use std::sync::Arc;

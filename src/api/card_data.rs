@@ -53,8 +53,8 @@ fn integer_or_string(minimum: i64, maximum: i64, pattern: &str) -> RefOr<Schema>
     OneOf::builder().item(integer).item(string).into()
 }
 
-/// The part of a body that must not be kept. What is no security code is a part like others: a body that has it is not the same body, and
-/// is refused, so nothing of it is kept either.
+/// The part of a body that must not be kept. What is no security code is a part like others: a body
+/// that has it is not the same body, and is refused, so nothing of it is kept either.
 pub fn security_code<'a>(credit_card: Raw<'a>, card: Raw<'a>) -> Raw<'a> {
     let card = credit_card.or(card)?;
     let code = serde_json::from_str::<CardData<'a>>(card.get()).ok()?.cvv;

@@ -1,5 +1,6 @@
-//! `POST /api/cards`: has the acquirer keep a card, so that a subscription can charge it. Neither the number nor the security code is
-//! kept here: what is kept is the acquirer's name for the card, sealed.
+//! `POST /api/cards`: has the acquirer keep a card, so that a subscription can charge it. Neither
+//! the number nor the security code is kept here: what is kept is the acquirer's name for the card,
+//! sealed.
 
 use std::sync::Arc;
 

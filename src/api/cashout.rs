@@ -35,7 +35,8 @@ use crate::views::cashout::{Cashout, CashoutFate, CashoutItem, CashoutView, kind
     "merchant_transaction_id": "5f0c2a9d-8e7b-461f-9a3c-0d1e2f3a4b5c",
 }))]
 pub struct CashoutRequest<'a> {
-    /// Gross centavos, debited from the balance; at least the account's cashout fee and one centavo.
+    /// Gross centavos, debited from the balance; at least the account's cashout fee and one
+    /// centavo.
     #[serde(borrow)]
     #[schema(value_type = i64, minimum = 1, maximum = 1000000000000_i64)]
     amount: Raw<'a>,
@@ -99,7 +100,8 @@ pub async fn create(
         let order = NewCashout { amount, destination, transaction };
         recorded(app.engine.cash_out(caller.group, order, caller.context(admitted)).await?)
     };
-    // A request that sees a transaction used up by another one with the same key finds that key too: a replay is no duplicate.
+    // A request that sees a transaction used up by another one with the same key finds that key
+    // too: a replay is no duplicate.
     let look_up = || Ok(app.engine.look_up_transaction(caller.group, given.map(Uuid::into_bytes))?);
     let replay = |record: Arc<Record>| app.engine.cashout_ordered(&record)?.ok_or_else(in_progress);
     let ordered = key.run_after(caller.ledger(), look_up, replay, execute).await?;
@@ -198,7 +200,8 @@ const KINDS: [PixKeyKind; 5] =
 /// The characters that a key may have when it is an e-mail address.
 const EMAIL_KEY_LEN_MAX: usize = 77;
 
-/// A key of a kind as it is stored; none when the text is no key of that kind. The kind is never guessed.
+/// A key of a kind as it is stored; none when the text is no key of that kind. The kind is never
+/// guessed.
 fn pix_key(kind: PixKeyKind, text: &str) -> Option<String> {
     match kind {
         PixKeyKind::Cpf => is_cpf(text).then(|| text.to_owned()),
@@ -215,7 +218,8 @@ fn pix_key(kind: PixKeyKind, text: &str) -> Option<String> {
     }
 }
 
-/// A telephone number with `+55`. 10 and 11 digits are an area code and a number; 12 and 13 begin with the country's code.
+/// A telephone number with `+55`. 10 and 11 digits are an area code and a number; 12 and 13 begin
+/// with the country's code.
 fn phone(text: &str) -> Option<String> {
     let (has_plus, digits) = text.strip_prefix('+').map_or((false, text), |digits| (true, digits));
     let national = match digits.len() {

@@ -1,4 +1,5 @@
-//! Disputes, as merchants read them. The operations team opens and decides them ([`crate::ops::disputes`]).
+//! Disputes, as merchants read them. The operations team opens and decides them
+//! ([`crate::ops::disputes`]).
 
 use std::sync::Arc;
 

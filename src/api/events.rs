@@ -1,5 +1,6 @@
-//! `GET /api/events`, `GET /api/events/{id}` and `POST /api/events/{id}/redeliver`: what the account was or will be told by webhooks
-//! (interface section 6), whether it has an address for them or not.
+//! `GET /api/events`, `GET /api/events/{id}` and `POST /api/events/{id}/redeliver`: what the
+//! account was or will be told by webhooks (interface section 6), whether it has an address for
+//! them or not.
 
 use std::sync::Arc;
 

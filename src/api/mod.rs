@@ -1,6 +1,8 @@
-//! Merchants' API: a file a resource. It holds what a request may say, its checks, the command that it becomes, and its answer.
+//! Merchants' API: a file a resource. It holds what a request may say, its checks, the command that
+//! it becomes, and its answer.
 //!
-//! It knows the transport ([`crate::http`]) and the JSON views ([`crate::views`]). It knows nothing of the operators' API.
+//! It knows the transport ([`crate::http`]) and the JSON views ([`crate::views`]). It knows nothing
+//! of the operators' API.
 
 pub mod admission;
 pub mod anticipation;

@@ -1,4 +1,5 @@
-//! Payer of a charge as sent: name, e-mail, CPF; and the checks of e-mails and documents that other forms share.
+//! Payer of a charge as sent: name, e-mail, CPF; and the checks of e-mails and documents that other
+//! forms share.
 
 use std::borrow::Cow;
 

@@ -1,5 +1,5 @@
-//! `POST /api/pix`: a PIX charge, or the status of a charge when the body has a txid alone (interface 2.3, 2.5); and the sandbox's
-//! way to pay one.
+//! `POST /api/pix`: a PIX charge, or the status of a charge when the body has a txid alone
+//! (interface 2.3, 2.5); and the sandbox's way to pay one.
 
 use std::sync::Arc;
 

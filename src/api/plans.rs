@@ -1,4 +1,5 @@
-//! Plans (interface 2.12, 3.7): `POST` and `GET /api/recurrency/plans`, `GET` and `DELETE /api/recurrency/plans/{id}`.
+//! Plans (interface 2.12, 3.7): `POST` and `GET /api/recurrency/plans`, `GET` and `DELETE
+//! /api/recurrency/plans/{id}`.
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! Refunds, as merchants ask for them and read them (interface 2.11, 3.6). The operations team decides ([`crate::ops::refunds`]).
+//! Refunds, as merchants ask for them and read them (interface 2.11, 3.6). The operations team
+//! decides ([`crate::ops::refunds`]).
 
 use std::ops::Range;
 use std::sync::Arc;

@@ -1,4 +1,5 @@
-//! A recipient's registration as JSON (interface 2.7): read, checked, written again, and merged with a change.
+//! A recipient's registration as JSON (interface 2.7): read, checked, written again, and merged
+//! with a change.
 
 use chrono::{DateTime, Datelike, NaiveDate};
 use ledger::money::AMOUNT_MAX;
@@ -226,7 +227,8 @@ pub struct ChangeRequest<'a> {
     bank_account: Raw<'a>,
 }
 
-/// The profile that a change makes of the one that stands, checked as a whole: as if it were registered now.
+/// The profile that a change makes of the one that stands, checked as a whole: as if it were
+/// registered now.
 pub fn merged(
     change: &ChangeRequest<'_>,
     standing: RecipientProfile,
@@ -367,7 +369,7 @@ fn read_partner(check: &mut Checker, partner: &PartnerRequest<'_>, now: Timestam
     })
 }
 
-/// Either spelling will do; an address that has neither is told the one of its place.
+/// Either spelling will do; an error about an address that has neither names the spelling of its place.
 fn read_address(check: &mut Checker, address: &AddressRequest<'_>, of_partner: bool) -> Option<Address> {
     let (number_name, zip_name) = if of_partner { ("street_number", "zipcode") } else { ("number", "zip_code") };
     let street = check.text("street", address.street, 1..=140);

@@ -46,7 +46,8 @@ pub async fn ledger_report(State(app): State<Arc<App>>, caller: Caller, parts: P
     Ok(file(&request, body))
 }
 
-/// Writes a merchant's ledger, through the last Record of this moment. The index says which Records are its own.
+/// Writes a merchant's ledger, through the last Record of this moment. The index says which Records
+/// are its own.
 fn write(app: &App, group: GroupNumber, request: &Request, out: &mut dyn Out) -> Result<(), BoxError> {
     let (read_model, merchant) = (app.engine.read_model(), LedgerId::Merchant(group));
     let through = read_model.published();

@@ -1,5 +1,5 @@
-//! A charge as the history of one recipient's splits of it: when they became available, what was left of them. What can still change is
-//! the recipient's state's to say.
+//! A charge as the history of one recipient's splits of it: when they became available, what was
+//! left of them. What can still change is the recipient's state's to say.
 
 use std::collections::HashMap;
 
@@ -17,7 +17,7 @@ use ledger::time::{Minute, Timestamp};
 
 use crate::http::problem::{Code, Problem};
 
-/// See the module.
+/// A charge as one recipient sees it: its splits of the charge, and what became of them.
 pub struct SplitHistory {
     /// The charge.
     pub charge: ObjectId,
@@ -25,7 +25,8 @@ pub struct SplitHistory {
     pub terms: Terms,
     /// Who paid; empty when the personal data was erased.
     pub payer: Payer,
-    /// When the splits came to be: a PIX charge's when it was created, a card charge's when it was captured.
+    /// When the splits came to be: a PIX charge's when it was created, a card charge's when it was
+    /// captured.
     pub listed_at: Timestamp,
     recipient: LedgerId,
     came: Came,
@@ -132,8 +133,8 @@ impl SplitHistory {
         }
     }
 
-    /// What the charge gave the recipient at this place of its splits; none when that is another's, or when the recipient's statement
-    /// does not list it.
+    /// What the charge gave the recipient at this place of its splits; none when that is another's,
+    /// or when the recipient's statement does not list it.
     pub fn nominal(&self, index: u32) -> Option<Centavos> {
         let LedgerId::Recipient(_, number) = self.recipient else { return None };
         let is_listed = match self.came {
@@ -175,7 +176,8 @@ impl SplitHistory {
         }
     }
 
-    /// True when neither this charge's card splits are pending at `now` nor those of any that a statement lists after it.
+    /// True when neither this charge's card splits are pending at `now` nor those of any that a
+    /// statement lists after it.
     pub fn is_over(&self, now: Timestamp) -> bool {
         match self.came {
             Came::Captured { due, .. } => due.is_due(now),

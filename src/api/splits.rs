@@ -24,7 +24,8 @@ pub struct SplitItem<'a> {
     amount: Raw<'a>,
 }
 
-/// The most splits that a body of the largest size can hold; there is no smaller limit (interface 2.4 rule 3).
+/// The most splits that a body of the largest size can hold; there is no smaller limit (interface
+/// 2.4 rule 3).
 const SPLITS_MAX: usize = 100_000;
 
 /// Reads `splits`; absent, null and empty are the same.
@@ -41,7 +42,8 @@ pub fn read(check: &mut Checker, raw: Raw<'_>) -> Option<Vec<SplitRequest>> {
     })
 }
 
-/// Refuses splits on an account that is not configured for them (interface 5.4), before their meaning is looked at.
+/// Refuses splits on an account that is not configured for them (interface 5.4), before their
+/// meaning is looked at.
 pub fn admit(app: &App, caller: Caller, splits: Raw<'_>) -> Result<(), Problem> {
     let asks = splits.is_some_and(|raw| raw.get().trim_start_matches(['[', ' ', '\n', '\r', '\t']) != "]");
     if asks { require_split(app, caller) } else { Ok(()) }

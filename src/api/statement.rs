@@ -1,10 +1,11 @@
 //! `GET /api/dashboard/sub-recipients/{id}/splits`: a recipient's statement (interface 2.8).
 //!
-//! What the recipient has, and how far its withdrawals have come, is told by its own state; the splits themselves are history, read a
-//! page at a time. A PIX split is listed as pending from the charge's creation, and is money only once it is paid.
+//! What the recipient has, and how far its withdrawals have come, is told by its own state; the
+//! splits themselves are history, read a page at a time. A PIX split is listed as pending from the
+//! charge's creation, and is money only once it is paid.
 //!
-//! What debts took of available money is taken of the oldest splits that were available together: of the splits that one withdrawal
-//! holds, or that none does, the newest add up to what is left.
+//! What debts took of available money is taken of the oldest splits that were available together:
+//! of the splits that one withdrawal holds, or that none does, the newest add up to what is left.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -189,8 +190,8 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// The withdrawal by which the splits of a place were paid: the first that has them and was not rejected. Every withdrawal came
-    /// further than those before it.
+    /// The withdrawal by which the splits of a place were paid: the first that has them and was not
+    /// rejected. Every withdrawal came further than those before it.
     fn paid_by(&mut self, place: Place) -> Result<u64, Problem> {
         let (mut low, mut high) = (0, self.withdrawals);
         while low < high {
@@ -249,7 +250,8 @@ impl<'a> Reader<'a> {
         }
         let mut records = Vec::with_capacity(found.len());
         for split in found {
-            // A PIX charge may have been cancelled since the page was found: its split shows as it was.
+            // A PIX charge may have been cancelled since the page was found: its split shows as it
+            // was.
             let given = split.charge.terms.splits.get(split.index as usize).map(|split| split.amount);
             let nominal = split.charge.left(split.index).or(given).ok_or_else(|| Problem::new(Code::Internal))?;
             let amount = match split.held.and_then(|held| left.get_mut(&held)) {

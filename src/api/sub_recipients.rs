@@ -214,7 +214,8 @@ impl RecipientRecord {
     }
 }
 
-/// The answer of the request that a Record carried out: 201 for a new recipient, 200 for one that was rejected before.
+/// The answer of the request that a Record carried out: 201 for a new recipient, 200 for one that
+/// was rejected before.
 fn registered(app: &App, caller: Caller, record: &Record) -> Result<(StatusCode, RegistrationResponse), Problem> {
     let (number, again) = record
         .events

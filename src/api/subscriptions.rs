@@ -1,4 +1,5 @@
-//! Subscriptions of plans (interface 3.7): they are begun, read, paused, resumed and cancelled here; the schedule charges them.
+//! Subscriptions of plans (interface 3.7): they are begun, read, paused, resumed and cancelled
+//! here; the schedule charges them.
 
 use std::sync::Arc;
 
@@ -108,7 +109,8 @@ pub async fn create(
     key.run(caller.ledger(), Ok, execute).await?.answer(|record| answer(app, &record))
 }
 
-/// Whether the first charge of a subscription of the caller's was paid; none while that is not known.
+/// Whether the first charge of a subscription of the caller's was paid; none while that is not
+/// known.
 pub fn first_charge_was_paid(app: &App, caller: Caller, id: ObjectId) -> Option<bool> {
     let row = app.engine.read_model().subscription(caller.ledger(), id).ok().flatten()?;
     match row.standing.status {

@@ -1,4 +1,5 @@
-//! A recipient's withdrawals (interface 2.9, 3.5): asking for one takes all that is available. A withdrawal is read from its Records.
+//! A recipient's withdrawals (interface 2.9, 3.5): asking for one takes all that is available. A
+//! withdrawal is read from its Records.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -80,8 +81,8 @@ pub async fn withdraw(
     key.run(recipient, Ok, execute).await?.answer(|record| answer(&record))
 }
 
-/// The account that a withdrawal goes to, sealed for its Record. The account and its review are of one look at the registration, so that
-/// what is pinned was approved.
+/// The account that a withdrawal goes to, sealed for its Record. The account and its review are of
+/// one look at the registration, so that what is pinned was approved.
 fn destination(app: &App, row: &RecipientRow, withdrawal: ObjectId) -> Result<Sealed, Problem> {
     approved_account(row)?;
     let profile: Option<RecipientProfile> =

@@ -13,7 +13,8 @@ const REPORTS_MAX: usize = 8;
 pub struct Reporting(Arc<Mutex<HashSet<GroupNumber>>>);
 
 impl Reporting {
-    /// Begins a merchant's report; none while another of its own is under way, or too many of others are.
+    /// Begins a merchant's report; none while another of its own is under way, or too many of
+    /// others are.
     pub fn begin(&self, group: GroupNumber) -> Option<ReportUnderWay> {
         let mut groups = self.groups();
         let begins = groups.len() < REPORTS_MAX && groups.insert(group);

@@ -7,8 +7,8 @@ use sha2::{Digest, Sha256};
 
 use crate::http::credential::api_key;
 
-/// An API key: `test_` or `live_`, the key's id, then its secret, all hexadecimal. The id finds the key; the digest of the whole
-/// text, compared in constant time, proves it.
+/// An API key: `test_` or `live_`, the key's id, then its secret, all hexadecimal. The id finds the
+/// key; the digest of the whole text, compared in constant time, proves it.
 pub struct ApiKeyText;
 
 impl ApiKeyText {
@@ -34,7 +34,8 @@ impl ApiKeyText {
     }
 }
 
-/// The merchant whose API key the headers seem to have. It is not checked: enough to tell one caller from another under load.
+/// The merchant whose API key the headers seem to have. It is not checked: enough to tell one
+/// caller from another under load.
 pub fn supposed_group(engine: &Engine, sandbox: bool, headers: &HeaderMap) -> Option<GroupNumber> {
     let id = ApiKeyText::id(sandbox, api_key(headers).ok()?)?;
     Some(engine.ids().group(id))

@@ -1,8 +1,9 @@
 //! A request's body, taken in whole and no larger than its route allows.
 //!
-//! All bodies together have room for 256 MiB. A body takes of it what has arrived, not what it declares. One merchant, and one
-//! address, have a share of it; a part is kept for small bodies, and a part for operators, so that no client shuts the door to the
-//! others. A body that arrives too slowly is given up.
+//! All bodies together have room for 256 MiB. A body takes of it what has arrived, not what it
+//! declares. One merchant, and one address, have a share of it; a part is kept for small bodies,
+//! and a part for operators, so that no client shuts the door to the others. A body that arrives
+//! too slowly is given up.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -32,9 +33,10 @@ pub type ChargeBody = Body<{ 4 * 1024 * 1024 }>;
 
 /// The bytes of a body that is declared as JSON, or empty when no body came.
 ///
-/// As an extractor it refuses, in this order, a body of more than `BYTES_MAX` bytes ([`Code::PayloadTooLarge`], before
-/// reading it if its length is declared), one that finds no room beside the others ([`Code::Overloaded`]), one that does
-/// not arrive in time or breaks off, one that has too many values, and one of another media type.
+/// As an extractor it refuses, in this order, a body of more than `BYTES_MAX` bytes
+/// ([`Code::PayloadTooLarge`], before reading it if its length is declared), one that finds no room
+/// beside the others ([`Code::Overloaded`]), one that does not arrive in time or breaks off, one
+/// that has too many values, and one of another media type.
 #[derive(Debug)]
 pub struct Body<const BYTES_MAX: usize> {
     /// What came.
@@ -70,7 +72,8 @@ impl<State: Sync, const BYTES_MAX: usize> FromRequest<State> for Body<BYTES_MAX>
     }
 }
 
-/// Takes in a body. Its frames are copied into one buffer, however small they are, unless there is only one.
+/// Takes in a body. Its frames are copied into one buffer, however small they are, unless there is
+/// only one.
 async fn arrived(
     mut body: axum::body::Body,
     bytes_max: usize,

@@ -9,8 +9,9 @@ use ledger::record::Requester;
 use crate::http::idempotency::Admitted;
 use crate::http::problem::{Code, Problem};
 
-/// The merchant whose live API key the request carries (interface section 5). [`crate::api::admission::Admission`] stands before every route
-/// that has a caller, and finds out who it is.
+/// The merchant whose live API key the request carries (interface section 5).
+/// [`crate::api::admission::Admission`] stands before every route that has a caller, and finds out
+/// who it is.
 #[derive(Clone, Copy, Debug)]
 pub struct Caller {
     /// Its account group.

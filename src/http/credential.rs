@@ -1,7 +1,7 @@
 //! Who is calling: a merchant's API key, or an operator's token.
 //!
-//! Both come as `Authorization: Bearer …`; a merchant's key also as a header named `token` (interface section 5). What
-//! was sent is never logged, and never repeated in an answer.
+//! Both come as `Authorization: Bearer …`; a merchant's key also as a header named `token`
+//! (interface section 5). What was sent is never logged, and never repeated in an answer.
 
 use std::fmt;
 use std::str::FromStr;
@@ -15,8 +15,8 @@ use super::problem::{Code, Problem};
 
 /// The API key of a request, from either header form.
 ///
-/// A key that is missing, empty or not visible ASCII, a scheme other than Bearer, and headers that disagree are all
-/// refused as [`Code::Unauthorized`].
+/// A key that is missing, empty or not visible ASCII, a scheme other than Bearer, and headers that
+/// disagree are all refused as [`Code::Unauthorized`].
 pub fn api_key(headers: &HeaderMap) -> Result<&str, Problem> {
     let bearers = headers.get_all(AUTHORIZATION).iter().map(|value| bearer(value.to_str().ok()?));
     let tokens = headers.get_all("token").iter().map(|value| visible(value.to_str().ok()?.trim()));
@@ -25,7 +25,8 @@ pub fn api_key(headers: &HeaderMap) -> Result<&str, Problem> {
 
 /// The operators who may call, by the digests of their tokens.
 ///
-/// Configured as one token, or as `name:token,name:token`; a token without a name belongs to `operator`.
+/// Configured as one token, or as `name:token,name:token`; a token without a name belongs to
+/// `operator`.
 #[derive(Clone)]
 pub struct OpsTokens(Vec<Operator>);
 

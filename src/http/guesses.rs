@@ -1,8 +1,9 @@
-//! Wrong credentials: how often an address may send them, and what is told of them.
+//! Wrong credentials: how often an address may send them, and what the log says of them.
 //!
-//! The first wrong credentials of an address are answered at once, the next ones slowly, and then they are refused as too many
-//! requests. A credential that is right always passes, whatever else came from its address: behind one address may be many callers.
-//! Each wrong credential is counted in the metrics, and the log has at most one line a second about them. Neither has what was sent.
+//! The first wrong credentials of an address are answered at once, the next ones slowly, and then
+//! they are refused as too many requests. A credential that is right always passes, whatever else
+//! came from its address: behind one address may be many callers. Each wrong credential is counted
+//! in the metrics, and the log has at most one line a second about them. Neither has what was sent.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -59,7 +60,7 @@ pub enum Answered {
     Refused(u32),
 }
 
-/// See the module. Its memory is fixed: 128 KiB.
+/// Counters of wrong credentials, by address. Their memory is fixed: 128 KiB.
 pub struct Guesses {
     is_limited: bool,
     origin: Instant,
@@ -91,8 +92,8 @@ impl Guesses {
         registry.register("http_unauthorized", "Requests without a credential that opens", self.counts.clone());
     }
 
-    /// Notes a request whose credential is missing or wrong, and says how it is answered. `key` is what may be said of the API key:
-    /// the beginning of its id. A missing credential is no guess.
+    /// Notes a request whose credential is missing or wrong, and says how it is answered. `key` is
+    /// what may be said of the API key: the beginning of its id. A missing credential is no guess.
     pub fn note(&self, asked: Asked, headers: &HeaderMap, extensions: &Extensions, key: Option<&str>) -> Answered {
         let peer = extensions.get::<Peer>();
         self.counts.get_or_create(&[("listener", asked.listener())]).inc();

@@ -1,8 +1,11 @@
-//! `Idempotency-Key`: the same request twice is carried out once. A key is optional on every POST, kept for 24 hours, within one
-//! account and route. What is kept is the answer of a request that committed a Record, and nothing else: the answer is written
-//! again from the Record's facts.
+//! Runner of requests that may carry an `Idempotency-Key`: the same request twice is carried out once.
 //!
-//! The look-up comes before the command is sent; the actor knows the keys that were used since ([`KeyLookup`]).
+//! A key is optional on every POST. It is kept for 24 hours, within one account and route. Only a request
+//! that committed a Record has an answer to repeat: a replay renders it again from the Record's facts.
+//!
+//! [`Key::run`] looks the key up in the published journal, takes the permit, and lets the handler check
+//! and send its command. The actor knows the keys that were used since the look-up
+//! ([`KeyLookup`]); where one of them is this request's, the runner looks again.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -50,7 +53,8 @@ impl<T> Keyed<T> {
     }
 }
 
-/// The header as it was sent, and the route that it was sent to. What is wrong with it is told after what comes before.
+/// The header as it was sent, and the route of its request. It is checked when it is read, so that problems
+/// which come first are answered first.
 pub struct SentKey {
     first: Option<HeaderValue>,
     has_more: bool,
@@ -87,7 +91,8 @@ impl SentKey {
         self.first.is_some()
     }
 
-    /// Reads the key of a request with this body. `id` is the id in the route's path, as the service writes it.
+    /// Reads the key of a request with this body. `id` is the id in the route's path, as the
+    /// service writes it.
     pub fn read<'a>(
         &self,
         engine: &'a Engine,
@@ -98,7 +103,8 @@ impl SentKey {
         self.read_without(engine, scope, id, body, None)
     }
 
-    /// Reads the key. `secret` is the part of the body that must not be kept, not even as a digest: a card's security code.
+    /// Reads the key. `secret` is the part of the body that must not be kept, not even as a digest:
+    /// a card's security code.
     pub fn read_without<'a>(
         &self,
         engine: &'a Engine,
@@ -162,9 +168,10 @@ enum LookedUp {
 }
 
 impl Key<'_> {
-    /// Carries a request out once. `replay` makes the outcome of a request that was carried out before, from its Record. `execute`
-    /// checks the request's meaning, sends its command and gives its outcome; none where another request with the same key was
-    /// decided meanwhile, so that the key is looked up again.
+    /// Carries a request out once. `replay` makes the outcome of a request that was carried out
+    /// before, from its Record. `execute` checks the request's meaning, sends its command and gives
+    /// its outcome; none where another request with the same key was decided meanwhile, so that the
+    /// key is looked up again.
     pub async fn run<T, F: Future<Output = Result<Option<T>, Problem>>>(
         &self,
         owner: LedgerId,
@@ -174,8 +181,8 @@ impl Key<'_> {
         self.run_after(owner, || Ok(()), replay, |(), admitted| execute(admitted)).await
     }
 
-    /// As [`Key::run`], with a look at the books that comes before each look-up of the key: whoever sees there what a request with the
-    /// same key did finds the key of that request too.
+    /// As [`Key::run`], with a look at the books that comes before each look-up of the key: whoever
+    /// sees there what a request with the same key did finds the key of that request too.
     pub async fn run_after<B, T, F: Future<Output = Result<Option<T>, Problem>>>(
         &self,
         owner: LedgerId,
@@ -219,7 +226,8 @@ pub fn in_progress() -> Problem {
     Problem::new(Code::IdempotencyKeyInProgress).retry_after(1)
 }
 
-/// What a command became; none where its key was used a moment ago. For commands that always change something.
+/// What a command became; none where its key was used a moment ago. For commands that always change
+/// something.
 pub fn recorded<T>(outcome: Outcome<T>) -> Result<Option<T>, Problem> {
     match outcome {
         Outcome::Recorded(happened) => Ok(Some(happened)),
@@ -232,7 +240,8 @@ pub fn recorded<T>(outcome: Outcome<T>) -> Result<Option<T>, Problem> {
     }
 }
 
-/// Nothing but that a command was carried out; none where its key was used a moment ago. For decisions that may stand already.
+/// Nothing but that a command was carried out; none where its key was used a moment ago. For
+/// decisions that may stand already.
 pub fn decided<T>(outcome: Outcome<T>) -> Result<Option<()>, Problem> {
     match outcome {
         Outcome::Recorded(_) | Outcome::Unchanged => Ok(Some(())),
@@ -254,7 +263,29 @@ fn around<'a>(body: &'a [u8], secret: Option<&RawValue>) -> (&'a [u8], &'a [u8])
 
 #[cfg(test)]
 mod tests {
+    use axum::extract::Path;
+    use axum::routing::post;
+    use axum::{Router, body::Body};
+    use tower::ServiceExt;
+
     use super::*;
+
+    /// The scope is hashed with the key: another text would let stored keys be used again.
+    #[tokio::test]
+    async fn the_scope_is_the_route_with_its_id() {
+        let named = |id: Path<String>, sent: SentKey| async move { sent.route(Some(&id.to_uppercase())) };
+        let app = Router::new()
+            .route("/api/card", post(|sent: SentKey| async move { sent.route(None) }))
+            .merge(Router::new().route("/api/charges/{txid}/cancel", post(named)));
+        for (path, route) in
+            [("/api/card", "POST /api/card"), ("/api/charges/ab/cancel", "POST /api/charges/AB/cancel")]
+        {
+            let request = axum::http::Request::post(path).body(Body::empty()).unwrap();
+            let response = app.clone().oneshot(request).await.unwrap();
+            let body = axum::body::to_bytes(response.into_body(), 1_000).await.unwrap();
+            assert_eq!(body, route);
+        }
+    }
 
     #[test]
     fn the_security_code_is_left_out() {

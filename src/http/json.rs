@@ -1,9 +1,10 @@
 //! Requests' JSON, read strictly and without copying.
 //!
-//! [`parse`] refuses what is no single JSON object in UTF-8, what nests too deep, and an object that has a key twice,
-//! wherever it stands: of two amounts, nobody should have to guess which one counts. It then fills a wire struct, whose
-//! fields are raw values that borrow from the body. A [`Checker`] turns these into checked values, one field at a time,
-//! and gathers what is wrong with all of them, so that a caller sees every mistake at once.
+//! [`parse`] refuses what is no single JSON object in UTF-8, what nests too deep, and an object
+//! that has a key twice, wherever it stands: of two amounts, nobody should have to guess which one
+//! counts. It then fills a wire struct, whose fields are raw values that borrow from the body. A
+//! [`Checker`] turns these into checked values, one field at a time, and gathers what is wrong with
+//! all of them, so that a caller sees every mistake at once.
 //!
 //! No message repeats a value: what is sent here may be a card number.
 
@@ -41,8 +42,8 @@ pub const LARGE_BYTES: usize = 64 * 1024;
 /// How many wrong fields one answer names.
 pub const ERRORS_MAX: usize = 50;
 
-/// Counts the values of a JSON text while its bytes arrive, so that what has too many, or nests too deep, is refused
-/// before it is parsed. It does not check the syntax.
+/// Counts the values of a JSON text while its bytes arrive, so that what has too many, or nests too
+/// deep, is refused before it is parsed. It does not check the syntax.
 #[derive(Debug, Default)]
 pub struct Shape {
     values: usize,
@@ -88,7 +89,8 @@ pub fn parse<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T, Problem> {
     aside(body.len(), || read(body))
 }
 
-/// Does what takes long with so many bytes: another thread takes the other tasks of this worker meanwhile.
+/// Does what takes long with so many bytes: another thread takes the other tasks of this worker
+/// meanwhile.
 fn aside<T>(bytes: usize, work: impl FnOnce() -> T) -> T {
     let has_others = || Handle::try_current().is_ok_and(|here| here.runtime_flavor() == RuntimeFlavor::MultiThread);
     if bytes > LARGE_BYTES && has_others() { tokio::task::block_in_place(work) } else { work() }
@@ -154,7 +156,8 @@ impl Checker {
         Self::default()
     }
 
-    /// A required amount in centavos: a JSON integer within a range, and never more than [`CENTAVOS_MAX`].
+    /// A required amount in centavos: a JSON integer within a range, and never more than
+    /// [`CENTAVOS_MAX`].
     pub fn centavos(&mut self, name: &'static str, raw: Raw<'_>, range: RangeInclusive<i64>) -> Option<i64> {
         match raw.map(|raw| whole_number(raw.get())) {
             Some(Some(digits)) => self.within_range(name, digits, *range.start()..=CENTAVOS_MAX.min(*range.end())),
@@ -175,7 +178,8 @@ impl Checker {
         }
     }
 
-    /// A required integer within a range, as a JSON integer or as a string of its digits: 12, `"12"` or `"03"`.
+    /// A required integer within a range, as a JSON integer or as a string of its digits: 12,
+    /// `"12"` or `"03"`.
     pub fn integer_or_string(&mut self, name: &'static str, raw: Raw<'_>, range: RangeInclusive<i64>) -> Option<i64> {
         let raw = self.required(name, raw)?;
         let quoted = string(raw).filter(|text| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()));
@@ -186,7 +190,8 @@ impl Checker {
         }
     }
 
-    /// A required string without control characters, trimmed, its length within a range of characters.
+    /// A required string without control characters, trimmed, its length within a range of
+    /// characters.
     pub fn text<'a>(&mut self, name: &'static str, raw: Raw<'a>, chars: RangeInclusive<usize>) -> Option<Cow<'a, str>> {
         let raw = self.required(name, raw)?;
         let Some(text) = string(raw).map(trimmed) else {
@@ -273,7 +278,8 @@ impl Checker {
         }
     }
 
-    /// A required array, its count of elements within a range; each element checks itself as [`ITSELF`].
+    /// A required array, its count of elements within a range; each element checks itself as
+    /// [`ITSELF`].
     ///
     /// Nothing when any element is wrong.
     pub fn array<'a, U>(
@@ -321,7 +327,8 @@ impl Checker {
         raw.and_then(|raw| check(self, Some(raw)))
     }
 
-    /// Checks whose errors are not [`Code::ValidationFailed`] but another problem, such as [`Code::InvalidCardData`].
+    /// Checks whose errors are not [`Code::ValidationFailed`] but another problem, such as
+    /// [`Code::InvalidCardData`].
     ///
     /// A request with errors of several kinds is answered with the kind of the first.
     pub fn reporting<U>(&mut self, code: Code, check: impl FnOnce(&mut Self) -> U) -> U {
@@ -331,7 +338,8 @@ impl Checker {
         checked
     }
 
-    /// Notes that a field is wrong, for a reason of the caller's. The message must not repeat the value.
+    /// Notes that a field is wrong, for a reason of the caller's. The message must not repeat the
+    /// value.
     pub fn refuse<U>(
         &mut self,
         name: &'static str,
@@ -361,7 +369,8 @@ impl Checker {
 
     /// What the checks made of the request, or the problem of everything that was wrong with it.
     ///
-    /// A value that is absent without any error noted is a mistake of the checks, and an internal problem.
+    /// A value that is absent without any error noted is a mistake of the checks, and an internal
+    /// problem.
     pub fn finish_with<T>(self, checked: Option<T>) -> Result<T, Problem> {
         self.finish()?;
         checked.ok_or_else(|| Problem::new(Code::Internal))
@@ -464,7 +473,8 @@ fn plain_decimal(text: &str) -> Option<Decimal> {
     if fits && are_digits(whole) && are_digits(fraction) { Decimal::from_str_exact(text).ok() } else { None }
 }
 
-/// Goes through a whole text without keeping it, and refuses bad syntax, deep nesting and duplicate keys.
+/// Goes through a whole text without keeping it, and refuses bad syntax, deep nesting and duplicate
+/// keys.
 fn inspect(text: &str) -> Result<(), Problem> {
     let mut inspection = Inspection { keys: Vec::new(), nesting: 0, finding: None };
     let mut deserializer = serde_json::Deserializer::from_str(text);

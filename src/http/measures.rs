@@ -1,5 +1,5 @@
-//! What is measured of requests and of the process. Names and units follow the conventions of Prometheus; `promtool check metrics`
-//! has nothing to say about them.
+//! What is measured of requests and of the process. Names and units follow the conventions of
+//! Prometheus; `promtool check metrics` has nothing to say about them.
 
 use std::hash::{Hash, Hasher};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -52,7 +52,8 @@ impl Measures {
     }
 }
 
-/// Which answers are counted together. There are as many as the routes and methods allow, whatever callers send.
+/// Which answers are counted together. There are as many as the routes and methods allow, whatever
+/// callers send.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Answered {
     route: Route,
@@ -122,7 +123,8 @@ pub fn register_process(registry: &mut Registry) {
     registry.register_collector(Box::new(Process { since: Instant::now(), started: SystemTime::now() }));
 }
 
-/// The process as the system sees it, read when it is asked for. The names are those of Prometheus' own client libraries.
+/// The process as the system sees it, read when it is asked for. The names are those of Prometheus'
+/// own client libraries.
 #[derive(Debug)]
 struct Process {
     since: Instant,

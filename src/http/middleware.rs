@@ -1,8 +1,9 @@
 //! What every route shares, whatever it does.
 //!
-//! The front gives each request an id, turns it away at once when too many are under way, catches a panic of its
-//! handler, writes the body of a [`Problem`], and stamps the response. It never cancels a handler: a command that was
-//! sent can't be taken back, and its answer is worth waiting for.
+//! The front gives each request an id, turns it away at once when too many are under way, catches a
+//! panic of its handler, writes the body of a [`Problem`], and stamps the response. It never
+//! cancels a handler: a command that was sent can't be taken back, and its answer is worth waiting
+//! for.
 
 use std::any::Any;
 use std::future::Future;
@@ -69,7 +70,8 @@ impl Middleware {
         Ok(Middleware(Arc::new(Shared { sandbox, limits, in_flight, ids, measures })))
     }
 
-    /// The answer to a request that is not let in: it is made before the request is routed, or its body read.
+    /// The answer to a request that is not let in: it is made before the request is routed, or its
+    /// body read.
     pub fn turned_away<B>(&self, request: &Request<B>) -> Option<Response> {
         let well_formed = fits(request.headers()).and_then(|()| names_one_host(request.version(), request.headers()));
         let problem = match well_formed {
@@ -157,8 +159,8 @@ where
     }
 }
 
-/// What a handler does, which nobody's hanging up ends: dropped unfinished, it goes on as a task of its own. Gives what the handler
-/// gives, or what it panicked with.
+/// What a handler does, which nobody's hanging up ends: dropped unfinished, it goes on as a task of
+/// its own. Gives what the handler gives, or what it panicked with.
 struct DetachedHandler<T: Send + 'static>(Option<Pin<Box<dyn Future<Output = T> + Send>>>);
 
 impl<T: Send + 'static> DetachedHandler<T> {
@@ -191,7 +193,8 @@ impl<T: Send + 'static> Drop for DetachedHandler<T> {
     }
 }
 
-/// The headers of a request have so many bytes at most. hyper, which reads them, has a limit of its own, above this one.
+/// The headers of a request have so many bytes at most. hyper, which reads them, has a limit of its
+/// own, above this one.
 pub const HEADERS_BYTES_MAX: usize = 64 * 1024;
 
 /// Refuses headers that are too large (RFC 6585, 5).
@@ -204,8 +207,8 @@ fn fits(headers: &HeaderMap) -> Result<(), Problem> {
     Err(Problem::new(Code::HeadersTooLarge).detail(detail))
 }
 
-/// Refuses a request that does not say once, and in the characters of a name, which host it is for (RFC 9112, 3.2). Only
-/// HTTP/1.0 may leave it out.
+/// Refuses a request that does not say once, and in the characters of a name, which host it is for
+/// (RFC 9112, 3.2). Only HTTP/1.0 may leave it out.
 fn names_one_host(version: Version, headers: &HeaderMap) -> Result<(), Problem> {
     let is_in_name = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=:[]%".contains(byte);
     let mut hosts = headers.get_all(HOST).iter();
@@ -277,7 +280,8 @@ struct RequestIds {
 }
 
 impl RequestIds {
-    /// The caller's id, or one made here; and the caller's trace, in which this request has a number of its own.
+    /// The caller's id, or one made here; and the caller's trace, in which this request has a
+    /// number of its own.
     fn of(&self, headers: &HeaderMap) -> RequestContext {
         let fits = |id: &&HeaderValue| {
             (1..=REQUEST_ID_LEN_MAX).contains(&id.len()) && id.as_bytes().iter().all(u8::is_ascii_graphic)

@@ -1,8 +1,9 @@
 //! The description of both listeners (OpenAPI 3.1), as `GET /openapi.json` serves it.
 //!
-//! The handlers describe what is their own. What every route has in common is written here by rule, so that a new route has it too:
-//! credentials, the problems that any request can meet, the headers of answers, `Idempotency-Key`, the shape of ids and pages, and
-//! examples, which are put together from those of the fields.
+//! The handlers describe what is their own. What every route has in common is written here by rule,
+//! so that a new route has it too: credentials, the problems that any request can meet, the headers
+//! of answers, `Idempotency-Key`, the shape of ids and pages, and examples, which are put together
+//! from those of the fields.
 
 use serde_json::{Map, Value, json};
 use utoipa::openapi::OpenApi;
@@ -65,8 +66,8 @@ fn webhooks() -> Value {
     }}})
 }
 
-/// Writes every schema that is put together from others as the one object that it is, and refers from a list to what it lists: clients
-/// made from it have one class for a thing.
+/// Writes every schema that is put together from others as the one object that it is, and refers
+/// from a list to what it lists: clients made from it have one class for a thing.
 fn write_whole(schemas: &mut Value) {
     let parts = schemas.clone();
     for (name, schema) in schemas.as_object_mut().into_iter().flatten() {
@@ -99,8 +100,8 @@ fn reference(name: &str) -> Value {
     json!({"$ref": format!("#/components/schemas/{name}")})
 }
 
-/// Writes what is told of an event as a choice by its name: `ChargeEvent`, `RefundEvent`, … The event's name begins with the name of
-/// the member that has the thing.
+/// Writes what is told of an event as a choice by its name: `ChargeEvent`, `RefundEvent`, … The
+/// event's name begins with the name of the member that has the thing.
 fn type_events(schemas: &mut Value) {
     let things = schemas.as_object_mut().and_then(|schemas| schemas.remove("Things")).unwrap_or_default();
     for (name, suffix) in [("WebhookBody", "Webhook"), ("EventView", "Event")] {
@@ -160,8 +161,8 @@ fn capitalized(word: &str) -> String {
     first.to_uppercase() + rest
 }
 
-/// Links the answer that creates something to the operations that name it in their path: by its `txid`, or by its `id` where the
-/// segment before it is the last of the path that created it.
+/// Links the answer that creates something to the operations that name it in their path: by its
+/// `txid`, or by its `id` where the segment before it is the last of the path that created it.
 fn link(document: &mut Value) {
     let listener_of = |path: &str| path.split('/').nth(1).unwrap_or_default().to_owned();
     let mut targets = Vec::new();
@@ -277,7 +278,8 @@ fn complete_operation(path: &str, method: &str, operation: &mut Value, schemas: 
     }
 }
 
-/// Gives an operation its name in words as its summary, and all that its handler says as its description.
+/// Gives an operation its name in words as its summary, and all that its handler says as its
+/// description.
 fn name_operation(operation: &mut Value) {
     let paragraphs = [&operation["summary"], &operation["description"]].map(|text| text.as_str().unwrap_or_default());
     let description = paragraphs.join("\n\n").trim().to_owned();
@@ -328,7 +330,8 @@ fn complete_response(status: u16, response: &mut Value, of_merchants: bool, is_k
     }
 }
 
-/// A request's parameter is there or it is not: it is never null. Ids and pages look alike everywhere.
+/// A request's parameter is there or it is not: it is never null. Ids and pages look alike
+/// everywhere.
 fn complete_parameter(parameter: &mut Value) {
     let name = parameter["name"].as_str().unwrap_or_default().to_owned();
     let in_path = parameter["in"] == "path";
@@ -422,7 +425,8 @@ fn complete_schema(name: &str, schema: &mut Value) {
     }
 }
 
-/// Writes a pattern that is a list of names, such as `^(pix|credit_card)$`, as the enumeration that it is.
+/// Writes a pattern that is a list of names, such as `^(pix|credit_card)$`, as the enumeration that
+/// it is.
 fn enumerate(schema: &mut Value) {
     let pattern = schema["pattern"].as_str().and_then(|pattern| pattern.strip_prefix("^(")?.strip_suffix(")$"));
     let is_name = |name: &str| {
@@ -441,8 +445,8 @@ fn problem_name(status: u16) -> String {
     format!("Problem{status}")
 }
 
-/// The problems of each status, each written whole: generators of clients drop a schema that is put together from others which say
-/// different things of one member.
+/// The problems of each status, each written whole: generators of clients drop a schema that is put
+/// together from others which say different things of one member.
 fn problem_schemas() -> Vec<(String, Value)> {
     let text = |description: &str| json!({"type": "string", "description": description});
     let field = json!({
@@ -463,7 +467,8 @@ fn problem_schemas() -> Vec<(String, Value)> {
     schemas
 }
 
-/// The problems of a status. The interface has the charge's status in that of a declined card (sections 2.2 and 7).
+/// The problems of a status. The interface has the charge's status in that of a declined card
+/// (sections 2.2 and 7).
 fn problem_schema(status: u16) -> Value {
     let rows: Vec<_> = Code::ALL.iter().map(|code| code.row()).filter(|row| row.status.as_u16() == status).collect();
     let codes: Vec<_> = rows.iter().map(|row| row.code).collect();
@@ -531,7 +536,8 @@ fn give_example(media: &mut Value, schemas: &Value, direction: Direction) {
     }
 }
 
-/// An example put together from those of the fields. A request's optional field is in it only where it has an example of its own.
+/// An example put together from those of the fields. A request's optional field is in it only where
+/// it has an example of its own.
 fn example(schema: &Value, schemas: &Value, direction: Direction) -> Value {
     if let Some(own) = schema.get("example").or(schema.get("const")).or(schema.get("default")) {
         return own.clone();

@@ -1,9 +1,10 @@
 //! Bytes that wait to be written: how slowly a client may read, and how many bytes may wait in all.
 //!
-//! hyper copies an answer into a buffer of its connection and writes it as the client reads. [`Outgoing`] stands between hyper and
-//! the socket. It cuts a connection whose client reads less than a stated rate, and one with whose bytes more would wait than all
-//! connections together may have. [`Parts`] gives a large body to hyper part by part, so that no connection copies it whole. What
-//! the system keeps in the buffers of its sockets is not counted.
+//! hyper copies an answer into a buffer of its connection and writes it as the client reads.
+//! [`Outgoing`] stands between hyper and the socket. It cuts a connection whose client reads less
+//! than a stated rate, and one with whose bytes more would wait than all connections together may
+//! have. [`Parts`] gives a large body to hyper part by part, so that no connection copies it whole.
+//! What the system keeps in the buffers of its sockets is not counted.
 
 use std::io;
 use std::pin::Pin;
@@ -214,7 +215,8 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Outgoing<S> {
     }
 }
 
-/// Marks an answer whose body is one copy for all who ask: it takes no memory of its own while it waits.
+/// Marks an answer whose body is one copy for all who ask: it takes no memory of its own while it
+/// waits.
 #[derive(Clone, Copy, Debug)]
 pub struct OneCopy;
 

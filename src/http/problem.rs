@@ -1,8 +1,8 @@
-//! What a caller is told when a request is not carried out: `application/problem+json` (RFC 9457).
+//! Problem bodies, `application/problem+json` (RFC 9457): the answer to a request that is not carried out.
 //!
-//! Every refusal of the interface stands in one table, [`Code::row`]: its stable code, its status, its title and the
-//! message that callers show to people, in Portuguese as the interface has it. The body says what the caller can act on
-//! and nothing of what went on inside.
+//! Every refusal of the interface stands in one table, [`Code::row`]: its stable code, its status,
+//! its title and the message that callers show to people, in Portuguese as the interface has it.
+//! The body says what the caller can act on and nothing of what went on inside.
 
 use std::borrow::Cow;
 
@@ -348,8 +348,8 @@ pub struct FieldError {
 
 /// A refusal on its way to the caller.
 ///
-/// As a response it has its status and headers, and carries itself as an extension: [`super::middleware`] writes the body,
-/// because only there the request's id and path are known.
+/// As a response it has its status and headers, and carries itself as an extension:
+/// [`super::middleware`] writes the body, because only there the request's id and path are known.
 #[derive(Debug, Clone)]
 pub struct Problem(Box<Parts>);
 
@@ -403,8 +403,9 @@ impl Problem {
 
     /// Adds a member to the body, such as the `txid` of a declined charge.
     ///
-    /// A member named `status` takes the place of the numeric one: the interface's body of a declined card has
-    /// `RECUSADA` there (sections 2.2 and 7), and RFC 9457 calls its own `status` advisory.
+    /// A member named `status` takes the place of the numeric one: the interface's body of a
+    /// declined card has `RECUSADA` there (sections 2.2 and 7), and RFC 9457 calls its own `status`
+    /// advisory.
     pub fn member(mut self, name: &'static str, value: impl Into<Value>) -> Self {
         self.0.members.push((name, value.into()));
         self

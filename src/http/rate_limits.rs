@@ -1,10 +1,14 @@
-//! How often a caller may ask (interface 7, 8): so many requests of an API key, and so many refused tries of a card, within a minute.
+//! How often a caller may ask (interface 7, 8): so many requests of an API key, and so many refused
+//! tries of a card, within a minute.
 //!
-//! The minute is a sliding one and is counted exactly: a request is let through when fewer than the limit were let through in the 60
-//! seconds before it. What is refused is not counted, so that whoever waits a minute always comes through. A card is counted when the
-//! acquirer has refused it, and is known by a keyed digest of its number, one that is stored by its token; the tries of a card that are
-//! under way together are all let through. An API key is refused, too, when so many cards were refused to it, so that nobody tries
-//! stolen cards one after the other. A subscription's first charge is a try; what the schedule tries again is none. Time is wall time, whatever the sandbox clock says.
+//! The minute is a sliding one and is counted exactly: a request is let through when fewer than the
+//! limit were let through in the 60 seconds before it. What is refused is not counted, so that
+//! whoever waits a minute always comes through. A card is counted when the acquirer has refused it,
+//! and is known by a keyed digest of its number, one that is stored by its token; the tries of a
+//! card that are under way together are all let through. An API key is refused, too, when so many
+//! cards were refused to it, so that nobody tries stolen cards one after the other. A
+//! subscription's first charge is a try; what the schedule tries again is none. Time is wall time,
+//! whatever the sandbox clock says.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::Hash;
@@ -53,7 +57,8 @@ impl Policy {
     }
 }
 
-/// What was let through within the last minute. Its memory is bounded by that: 8 bytes a request, and keys that fell silent are dropped.
+/// What was let through within the last minute. Its memory is bounded by that: 8 bytes a request,
+/// and keys that fell silent are dropped.
 pub struct RateLimits {
     origin: Instant,
     requests: Mutex<Windows<(Policy, ObjectId)>>,
@@ -65,8 +70,8 @@ pub struct RateLimits {
 struct Refused {
     of_cards: Windows<Fingerprint>,
     of_keys: Windows<ObjectId>,
-    /// First charges of subscriptions, by API key. The schedule makes them, so that their outcome is not known when they are asked for:
-    /// each is counted as refused until it was paid.
+    /// First charges of subscriptions, by API key. The schedule makes them, so that their outcome
+    /// is not known when they are asked for: each is counted as refused until it was paid.
     under_way: HashMap<ObjectId, Vec<FirstCharge>>,
 }
 
@@ -83,8 +88,9 @@ impl Default for RateLimits {
 }
 
 impl RateLimits {
-    /// Refuses a card that was refused too often, and an API key that had too many cards refused; asked before the acquirer is called.
-    /// `was_paid` says how the first charge of a subscription ended; none while that is not known.
+    /// Refuses a card that was refused too often, and an API key that had too many cards refused;
+    /// asked before the acquirer is called. `was_paid` says how the first charge of a subscription
+    /// ended; none while that is not known.
     pub fn admit_card(
         &self,
         card: Fingerprint,
@@ -119,7 +125,8 @@ impl RateLimits {
         }
     }
 
-    /// Counts a request of an API key if it is within the limit; says whether it is, and how the key stands then.
+    /// Counts a request of an API key if it is within the limit; says whether it is, and how the
+    /// key stands then.
     pub fn admit(&self, policy: Policy, key: ObjectId) -> (bool, RateStanding) {
         self.requests.lock().admit((policy, key), policy.limit(), self.now_ms())
     }
@@ -135,7 +142,8 @@ impl Refused {
         key.into_iter().for_each(|key| self.of_keys.count(key, now_ms));
     }
 
-    /// The first charges of a key whose end is not known. Those of more than a minute ago are forgotten, of every key: few have any.
+    /// The first charges of a key whose end is not known. Those of more than a minute ago are
+    /// forgotten, of every key: few have any.
     fn under_way(&mut self, key: Option<ObjectId>, now_ms: u64) -> Vec<ObjectId> {
         self.under_way.retain(|_, charges| {
             charges.retain(|charge| !is_past(charge.at_ms, now_ms));
@@ -145,7 +153,8 @@ impl Refused {
         charges.map(|charge| charge.subscription).collect()
     }
 
-    /// Takes back what was counted of first charges that were paid, and forgets those that have ended.
+    /// Takes back what was counted of first charges that were paid, and forgets those that have
+    /// ended.
     fn settle(&mut self, key: Option<ObjectId>, ended: &HashMap<ObjectId, bool>) {
         let Some((key, charges)) = key.and_then(|key| Some((key, self.under_way.get_mut(&key)?))) else { return };
         charges.retain(|charge| {
@@ -255,7 +264,8 @@ mod tests {
     #[test]
     fn a_minute_is_counted_exactly_and_refusals_do_not_lengthen_it() {
         let mut windows = Windows::default();
-        // When, whether it is let through, what is left, and in how many milliseconds there is one more.
+        // When, whether it is let through, what is left, and in how many milliseconds there is one
+        // more.
         let cases = [
             (0, true, 2, 60_000),
             (1_000, true, 1, 59_000),

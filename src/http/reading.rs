@@ -1,5 +1,5 @@
-//! Reads of history on threads that may wait: a cold folder or a page of the index is read from the disk, and the runtime's workers are
-//! there for everybody.
+//! Reads of history on threads that may wait: a cold folder or a page of the index is read from the
+//! disk, and the runtime's workers are there for everybody.
 
 use std::panic::resume_unwind;
 
@@ -11,12 +11,14 @@ use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 use tracing::{Instrument, Span};
 
-/// So many reads are under way at once, each with a thread of its own; further ones wait for their turn.
+/// So many reads are under way at once, each with a thread of its own; further ones wait for their
+/// turn.
 const READS_MAX: usize = 64;
 
 static READS: Semaphore = Semaphore::const_new(READS_MAX);
 
-/// Lets the handler of a GET run on such a thread. (Others decide and write: they wait only where they look something up.)
+/// Lets the handler of a GET run on such a thread. (Others decide and write: they wait only where
+/// they look something up.)
 pub async fn on_waiting_thread(request: Request, next: Next) -> Response {
     if request.method() != Method::GET {
         return next.run(request).await;

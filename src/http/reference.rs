@@ -1,6 +1,7 @@
-//! Pages for people. The reference, `GET /reference`, is the description of both listeners: it is made by the server from the description
-//! itself, so it says of a route what the description says. `GET /problems/{code}` says what a problem is: its `type` leads there. They
-//! need nothing from elsewhere: no script, no font, no network.
+//! Pages for people. The reference, `GET /reference`, is the description of both listeners: it is
+//! made by the server from the description itself, so it says of a route what the description says.
+//! `GET /problems/{code}` says what a problem is: its `type` leads there. They need nothing from
+//! elsewhere: no script, no font, no network.
 
 use std::fmt::{self, Display, Write};
 

@@ -32,7 +32,8 @@ pub fn ok(body: impl Serialize) -> Response {
     Json(body).into_response()
 }
 
-/// 200 with a page of a list whose items may be large, such as charges of ten thousand splits; see [`in_parts`].
+/// 200 with a page of a list whose items may be large, such as charges of ten thousand splits; see
+/// [`in_parts`].
 pub fn list_of<T: Serialize>(
     total: u64,
     page: Page,
@@ -43,7 +44,8 @@ pub fn list_of<T: Serialize>(
     in_parts(items, format!(r#"],"total":{total},"page":{number},"pages":{pages},"per_page":{per_page}}}"#))
 }
 
-/// 200 with all items of a list that has no pages, written as those of [`list_of`], and what else its wrapper has: an object.
+/// 200 with all items of a list that has no pages, written as those of [`list_of`], and what else
+/// its wrapper has: an object.
 pub fn items_of<T: Serialize>(
     items: impl Iterator<Item = Result<T, Problem>> + Send + Unpin + 'static,
     others: &impl Serialize,
@@ -61,9 +63,9 @@ pub fn all_of<T: Serialize>(
     in_parts(items, format!(r#"],"total":{total}}}"#))
 }
 
-/// A list and what stands behind it. What is beyond [`AT_ONCE`] is read and written an item at a time, when the connection has room for
-/// it, so that a list does not take the memory of all its items. An item that can't be read is a failure, or, in that part, breaks
-/// the answer off.
+/// A list and what stands behind it. What is beyond [`AT_ONCE`] is read and written an item at a
+/// time, when the connection has room for it, so that a list does not take the memory of all its
+/// items. An item that can't be read is a failure, or, in that part, breaks the answer off.
 fn in_parts<T: Serialize>(
     items: impl Iterator<Item = Result<T, Problem>> + Send + Unpin + 'static,
     end: String,
@@ -117,8 +119,9 @@ pub fn decimal<S: Serializer>(value: &Decimal, serializer: S) -> Result<S::Ok, S
     number.serialize(serializer)
 }
 
-/// What a list is asked for in its query: a page, 20 items unless asked otherwise, newest first, and where the list can be
-/// searched, a text. A page past the end is empty; other parameters are ignored.
+/// What a list is asked for in its query: a page, 20 items unless asked otherwise, newest first,
+/// and where the list can be searched, a text. A page past the end is empty; other parameters are
+/// ignored.
 #[derive(Debug)]
 pub struct PageQuery {
     /// Which part of the list.
@@ -157,7 +160,8 @@ impl Filter {
         Ok(engine.read_model().range(list, self.from, self.to)?)
     }
 
-    /// Which of the items in the range to read: those of the page, or all, if they are to be looked through.
+    /// Which of the items in the range to read: those of the page, or all, if they are to be looked
+    /// through.
     pub fn to_read(&self, page: Page) -> (u64, usize) {
         if self.word.is_some() { (0, FILTERED_MAX) } else { (page.skip(), page.count()) }
     }
@@ -192,7 +196,8 @@ pub fn between(
     Ok((from.map(|from| Timestamp(from.begin)), to.map(|to| Timestamp(to.end))))
 }
 
-/// Refuses parameters that are not among the names: where a misspelled one would give another answer than was asked for.
+/// Refuses parameters that are not among the names: where a misspelled one would give another
+/// answer than was asked for.
 pub fn only(pairs: &[(String, String)], names: &[&str]) -> Result<(), Problem> {
     let unknown = pairs.iter().map(|(name, _)| name).filter(|name| !names.contains(&name.as_str()));
     let mut unknown: Vec<_> = unknown.map(|name| name.chars().take(NAME_SHOWN_MAX).collect::<String>()).collect();
@@ -299,7 +304,8 @@ pub struct List<T> {
 }
 
 impl<T> List<T> {
-    /// A page of those items of a list that were found: all of them, or only those of the page and how many there are in all.
+    /// A page of those items of a list that were found: all of them, or only those of the page and
+    /// how many there are in all.
     pub fn filtered(filter: &Filter, items: Vec<T>, total: u64, page: Page) -> Self {
         if filter.word.is_none() {
             return Self::new(items, total, page);

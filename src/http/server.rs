@@ -1,9 +1,9 @@
 //! The connections: accepting them, serving HTTP/1.1 on them, and ending them in good order.
 //!
-//! Every connection has a limit on how long the head of a request may take, and all of them together on their number:
-//! one more waits in the system's queue until another ends. A client that does not read is cut ([`super::outgoing`]). At
-//! shutdown nothing new is accepted, idle connections are closed, and requests under way are answered as long as the
-//! drain lasts.
+//! Every connection has a limit on how long the head of a request may take, and all of them
+//! together on their number: one more waits in the system's queue until another ends. A client that
+//! does not read is cut ([`super::outgoing`]). At shutdown nothing new is accepted, idle
+//! connections are closed, and requests under way are answered as long as the drain lasts.
 
 use std::convert::Infallible;
 use std::io;
@@ -28,8 +28,8 @@ use tower::Service;
 use super::middleware::Middleware;
 use super::outgoing::{Backlog, OneCopy, Outgoing, Parts};
 
-/// Where a request comes from, as an extension of it: an IPv4 address, or the network (/64) of an IPv6 address, which is
-/// what one customer of a provider has.
+/// Where a request comes from, as an extension of it: an IPv4 address, or the network (/64) of an
+/// IPv6 address, which is what one customer of a provider has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Peer(pub IpAddr);
 
@@ -66,7 +66,8 @@ pub struct Limits {
     pub connections_max: usize,
     /// How long a connection may take to send the head of a request, its idle time before included.
     pub head_arrival_max: Duration,
-    /// How many bytes hyper gathers of a head that is not whole, and of answers to be written; at least 8,192.
+    /// How many bytes hyper gathers of a head that is not whole, and of answers to be written; at
+    /// least 8,192.
     pub head_bytes_max: usize,
     /// How long requests under way may go on after the shutdown.
     pub drain_max: Duration,
@@ -176,7 +177,8 @@ async fn asked(shutdown: &mut watch::Receiver<bool>) {
     let _ = shutdown.wait_for(|asked| *asked).await;
 }
 
-/// A peer that gave up is no matter; out of file descriptors, say, it is better to pause than to spin.
+/// A peer that gave up is no matter; out of file descriptors, say, it is better to pause than to
+/// spin.
 async fn recover(error: io::Error) {
     use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
     if !matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset) {

@@ -1,5 +1,6 @@
-//! Answers that are made while they are taken: by a thread of their own, with a few parts in memory. Nobody else waits for their caller,
-//! and they leave the cores to those who charge: the thread runs last, and one that reads the whole journal pauses while there are commands.
+//! Answers that are made while they are taken: by a thread of their own, with a few parts in
+//! memory. Nobody else waits for their caller, and they leave the cores to those who charge: the
+//! thread runs last, and one that reads the whole journal pauses while there are commands.
 
 use std::error::Error;
 use std::io::{self, Write};
@@ -30,8 +31,8 @@ const STALL_MAX: Duration = Duration::from_secs(60);
 /// What ends an answer before its time.
 pub type BoxError = Box<dyn Error + Send + Sync>;
 
-/// A body that `work` writes. `what` names it in the log. One that fails, or whose caller takes nothing for a minute, is broken off, so
-/// that nobody takes a part of it for the whole.
+/// A body that `work` writes. `what` names it in the log. One that fails, or whose caller takes
+/// nothing for a minute, is broken off, so that nobody takes a part of it for the whole.
 pub fn streamed(
     what: &'static str,
     work: impl FnOnce(&mut dyn Write) -> Result<(), BoxError> + Send + 'static,
@@ -59,10 +60,12 @@ pub fn streamed(
     Body::from_stream(poll_fn(move |context| receiver.poll_recv(context)))
 }
 
-/// How long to wait for the answer before, whose caller may have all of it while its thread still ends.
+/// How long to wait for the answer before, whose caller may have all of it while its thread still
+/// ends.
 const TURN_MAX: Duration = Duration::from_secs(2);
 
-/// The turn of an answer of which one is made at a time. While another one is under way: 503 with `Retry-After`.
+/// The turn of an answer of which one is made at a time. While another one is under way: 503 with
+/// `Retry-After`.
 pub async fn turn(one_at_a_time: &Arc<Semaphore>, under_way: &'static str) -> Result<OwnedSemaphorePermit, Problem> {
     match timeout(TURN_MAX, Arc::clone(one_at_a_time).acquire_owned()).await {
         Ok(Ok(turn)) => Ok(turn),
@@ -70,11 +73,13 @@ pub async fn turn(one_at_a_time: &Arc<Semaphore>, under_way: &'static str) -> Re
     }
 }
 
-/// Work without a pause, while there are commands. A pause is as many times as long as the work before it.
+/// Work without a pause, while there are commands. A pause is as many times as long as the work
+/// before it.
 const WORK_MAX: Duration = Duration::from_millis(2);
 const PAUSE_FACTOR: u32 = 9;
 
-/// The pace of an answer that reads much of the journal: beside commands it takes a tenth of a core.
+/// The pace of an answer that reads much of the journal: beside commands it takes a tenth of a
+/// core.
 pub struct Pace {
     engine: Arc<Engine>,
     begun: Instant,

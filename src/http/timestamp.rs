@@ -1,8 +1,9 @@
 //! Instants as the interface writes them: RFC 3339 in UTC.
 //!
-//! Cashouts are written with microseconds and a numeric offset (interface section 2.6), everything else with
-//! milliseconds and `Z`. Instants come in as milliseconds since the Unix epoch. Callers name them in RFC 3339 with any offset, or as a
-//! day: a business date is a date in America/Sao_Paulo, three hours behind UTC all year.
+//! Cashouts are written with microseconds and a numeric offset (interface section 2.6), everything
+//! else with milliseconds and `Z`. Instants come in as milliseconds since the Unix epoch. Callers
+//! name them in RFC 3339 with any offset, or as a day: a business date is a date in
+//! America/Sao_Paulo, three hours behind UTC all year.
 
 use chrono::{DateTime, Days, NaiveDate, NaiveTime, SecondsFormat, TimeDelta, Utc};
 
@@ -32,8 +33,8 @@ pub fn date(day: u32) -> String {
     date.format("%Y-%m-%d").to_string()
 }
 
-/// A time as a caller names it, in milliseconds since the Unix epoch: what is asked for from it on is asked for from its beginning,
-/// what is asked for up to it is asked for up to its end.
+/// A time as a caller names it, in milliseconds since the Unix epoch: what is asked for from it on
+/// is asked for from its beginning, what is asked for up to it is asked for up to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Named {
     /// An instant, rounded up to the millisecond, or the first millisecond of a day.
@@ -55,7 +56,8 @@ impl Named {
     }
 }
 
-/// The day in Sao Paulo that an instant lies in. One beyond the calendar lies in the nearest day that it can express.
+/// The day in Sao Paulo that an instant lies in. One beyond the calendar lies in the nearest day
+/// that it can express.
 pub fn day_of(epoch_milliseconds: i64) -> NaiveDate {
     let at = instant(epoch_milliseconds);
     at.checked_sub_signed(BEHIND_UTC).unwrap_or(at).date_naive()

@@ -1,7 +1,9 @@
-//! The request that is being handled: its id, and the trace of its caller (W3C Trace Context), for the log and for calls to others.
+//! The request that is being handled: its id, and the trace of its caller (W3C Trace Context), for
+//! the log and for calls to others.
 //!
-//! It is known wherever the handler's task runs, also after the caller has hung up, and not in threads and tasks of their own. It is
-//! no span of `tracing`: a task-local costs a request a few nanoseconds, a span several hundred.
+//! It is known wherever the handler's task runs, also after the caller has hung up, and not in
+//! threads and tasks of their own. It is no span of `tracing`: a task-local costs a request a few
+//! nanoseconds, a span several hundred.
 
 use std::fmt;
 use std::future::Future;
@@ -50,7 +52,8 @@ impl RequestContext {
     }
 }
 
-/// A place in a trace: 32 hexadecimal digits of the trace, 16 of what was done, 2 of flags. As text it is a `traceparent`.
+/// A place in a trace: 32 hexadecimal digits of the trace, 16 of what was done, 2 of flags. As text
+/// it is a `traceparent`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TraceContext {
     /// The trace.
@@ -62,8 +65,8 @@ pub struct TraceContext {
 }
 
 impl TraceContext {
-    /// The caller's, continued by this request as `span`. None where there is none, more than one, or one that is not valid: then
-    /// the request has no trace, as the standard says.
+    /// The caller's, continued by this request as `span`. None where there is none, more than one,
+    /// or one that is not valid: then the request has no trace, as the standard says.
     pub fn of(headers: &HeaderMap, span: u64) -> Option<Self> {
         let mut sent = headers.get_all(TRACEPARENT).iter();
         let (Some(sent), None) = (sent.next(), sent.next()) else { return None };

@@ -1,4 +1,5 @@
-//! API keys: create, change, revoke, and rotate the webhook secret. A key is shown once and kept as a digest.
+//! API keys: create, change, revoke, and rotate the webhook secret. A key is shown once and kept as
+//! a digest.
 
 use std::sync::Arc;
 

@@ -1,5 +1,6 @@
-//! The audit trail: every Record that an operator asked for, and every change of a recipient's bank account, which a merchant's API key
-//! asks for. It is written with the Record and can't be written without it.
+//! The audit trail: every Record that an operator asked for, and every change of a recipient's bank
+//! account, which a merchant's API key asks for. It is written with the Record and can't be written
+//! without it.
 
 use std::sync::Arc;
 

@@ -50,8 +50,8 @@ pub async fn metrics(State(app): State<Arc<App>>) -> Result<Response, Problem> {
     Ok(([(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], prometheus_text(&text)).into_response())
 }
 
-/// Writes OpenMetrics as the text format that every scraper reads: a counter is described under the name of its sample, and there are no
-/// lines of units and of the end.
+/// Writes OpenMetrics as the text format that every scraper reads: a counter is described under the
+/// name of its sample, and there are no lines of units and of the end.
 fn prometheus_text(open_metrics: &str) -> String {
     let lines: Vec<_> = open_metrics.lines().collect();
     let mut text = String::with_capacity(open_metrics.len() + 1024);

@@ -281,7 +281,8 @@ pub async fn create(
 ) -> Result<Response, Problem> {
     let wire: MerchantRequest<'_> = parse(&body)?;
     let key = sent_key.read(&app.engine, KeyScope::Operators, None, &body)?;
-    // A new account has no actor yet that could notice a second request with the same key: one at a time.
+    // A new account has no actor yet that could notice a second request with the same key: one at a
+    // time.
     let _one_at_a_time = app.opening.lock().await;
     let (app, wire, operator) = (&app, &wire, &operator);
     let execute = |Admitted { key, permit }| async move {
@@ -323,7 +324,8 @@ pub async fn change(
 ) -> Result<Response, Problem> {
     let wire: MerchantRequest<'_> = parse(&body)?;
     let group = find(&app, &id)?;
-    // Settings are replaced as a whole: of two changes at once, the second one starts from the first.
+    // Settings are replaced as a whole: of two changes at once, the second one starts from the
+    // first.
     let _one_at_a_time = app.opening.lock().await;
     let permit = app.engine.permit(body.len())?;
     let row = row(&app, group)?;

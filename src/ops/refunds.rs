@@ -67,8 +67,8 @@ fn named(app: &App, id: &str) -> Result<Refund, Problem> {
     found.ok_or_else(|| Problem::new(Code::NotFound))
 }
 
-/// Carries out a decision on something of a merchant's, and gives money back where it says so. A decision is final: it is shown as it
-/// stands, whichever request made it.
+/// Carries out a decision on something of a merchant's, and gives money back where it says so. A
+/// decision is final: it is shown as it stands, whichever request made it.
 pub(super) async fn decide(
     app: &App,
     Operator(operator): &Operator,

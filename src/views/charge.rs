@@ -171,7 +171,8 @@ impl Charge {
     fn read_through(engine: &Engine, id: ObjectId, through: Sequence) -> Result<Option<Self>, Problem> {
         let mut about = engine.read_model().about(id)?;
         about.retain(|sequence| *sequence <= through);
-        // The index may name Records about another object, even one that somebody chose: only the Record says whose it is.
+        // The index may name Records about another object, even one that somebody chose: only the
+        // Record says whose it is.
         for (place, sequence) in about.iter().enumerate() {
             let opened = Self::opened_by(engine, &engine.record(*sequence)?);
             if let Some(mut charge) = opened.filter(|charge| charge.id == id) {
@@ -207,7 +208,8 @@ impl Charge {
         Ok(())
     }
 
-    /// What the Record of a merchant's charge's payment says; a problem when there is no such charge, or it was not paid.
+    /// What the Record of a merchant's charge's payment says; a problem when there is no such
+    /// charge, or it was not paid.
     pub fn facts(engine: &Engine, group: GroupNumber, id: ObjectId) -> Result<ChargeFacts, Problem> {
         if engine.ids().group(id) != group {
             return Err(Problem::new(Code::ChargeNotFound));
@@ -281,8 +283,8 @@ impl Charge {
     }
 }
 
-/// The copy-and-paste code of a PIX charge, with the merchant's name and city as of the Record of this ordinal: a code
-/// that was given out stays as it is. None where there are no rails.
+/// The copy-and-paste code of a PIX charge, with the merchant's name and city as of the Record of
+/// this ordinal: a code that was given out stays as it is. None where there are no rails.
 pub fn pix_code(engine: &Engine, charge: ObjectId, amount: Centavos, ordinal: u64) -> Result<Option<String>, Problem> {
     let Some(rails) = engine.rails() else { return Ok(None) };
     let group = engine.ids().group(charge);

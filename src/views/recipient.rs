@@ -97,8 +97,8 @@ pub fn view(engine: &Engine, ledger: LedgerId, row: &RecipientRow) -> RecipientV
     RecipientView::new(row, row.status, profile, RecipientBalance::of_books(engine, ledger))
 }
 
-/// A recipient as the decision that a Record keeps showed it, with the money that it has now: one whose registration is being decided on
-/// has had none yet.
+/// A recipient as the decision that a Record keeps showed it, with the money that it has now: one
+/// whose registration is being decided on has had none yet.
 pub fn view_at_decision(engine: &Engine, ledger: LedgerId, row: &RecipientRow, record: &Record) -> RecipientView {
     let has = |is_it: fn(&Event) -> bool| record.events.iter().any(is_it);
     let is_rejected = has(|event| matches!(event, Event::RecipientRejected { .. }));

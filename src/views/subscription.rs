@@ -89,7 +89,7 @@ impl SubscriptionView {
     }
 }
 
-/// What a caller is told of where a subscription stands.
+/// Wire name of a subscription's status; a pause comes before the status that it interrupts.
 pub fn status_name(standing: &Standing) -> &'static str {
     match standing.status {
         SubscriptionStatus::Cancelled => "cancelled",
