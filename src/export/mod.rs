@@ -1,18 +1,20 @@
-//! Exports: the books of a ledger, or of all, as files that other programs read.
+//! Exports: the books of one ledger, or of all ledgers, as files for other programs.
 //!
-//! Every format is made of one thing: the rows of the journal, one for each posting ([`Row`]). `jsonl` is that row, `csv` its columns;
-//! `beancount`, `hledger` and `ledger` make one transaction of the rows that a Record has in a ledger, and add what those programs
-//! check: an opening balance, running balances, closing balances.
+//! Every format is made of the same rows, one for each posting of the journal ([`PostingRow`]).
+//! `jsonl` is that row, `csv` its columns. `beancount`, `hledger` and `ledger` make one transaction
+//! of the rows that a Record has in a ledger, and add opening, running and closing balances, which
+//! those programs check.
 //!
-//! A day is a day in America/Sao_Paulo, and a row's day is that of its booking, which never goes back: rows are in the order of the
-//! journal, the order of days is the same, and a day that is over never changes. The same request, at the same cut, gives the same
-//! bytes.
+//! A day is a day in America/Sao_Paulo. The day of a row is the day of its booking; bookings never
+//! go back in time, so a day that is over never changes. The same request at the same cut gives the
+//! same bytes.
 //!
-//! **Architecture Invariant:** no name, document, description or address of anybody is in an export, only ids, which is why none of
-//! this needs the master key. What is free text all the same (an operator's name, a rail's id) is cleaned by one whitelist.
+//! **Architecture Invariant:** an export holds ids, and no name, tax id, description or address of
+//! a person. It therefore needs no master key. The free text that is left (an operator's name, a
+//! rail's id) is cleaned by one list of allowed characters.
 //!
-//! # Memory
-//! It grows with the accounts of the ledgers that are exported and with the ids of all ledgers, never with the Records.
+//! Memory grows with the accounts of the exported ledgers and with the ids of all ledgers, not with
+//! the Records.
 
 pub mod command;
 mod folder;
@@ -35,16 +37,16 @@ use ledger::source::{self, Source};
 use crate::http::timestamp::{day_of, with_milliseconds};
 
 pub use folder::Folder;
-pub use rows::Row;
+use rows::PostingRow;
 
-/// What the books are written as.
+/// Format of an export.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Format {
     /// One JSON object a row.
     Jsonl,
     /// The same columns, by RFC 4180.
     Csv,
-    /// For people, as Brazilian spreadsheets read it. Not made by this release.
+    /// CSV as Brazilian spreadsheets read it. Not made by this release.
     #[value(hide = true)]
     CsvPtbr,
     /// Not made by this release.
@@ -101,18 +103,19 @@ impl Format {
         }
     }
 
-    /// True for the formats of plain-text accounting, whose files hold one ledger each: two owners have accounts of the same name.
+    /// Whether it is a format of plain-text accounting. Its files hold one ledger each, because
+    /// accounts of two owners may have the same name.
     pub fn is_plain_text(self) -> bool {
         matches!(self, Self::Beancount | Self::Hledger | Self::Ledger)
     }
 }
 
-/// What is exported.
+/// Request for an export.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
     /// One ledger, by its outside name (`M-…`, `R-…`, `P-…`); all of them when absent.
     pub ledger: Option<String>,
-    /// As what.
+    /// Format of the files.
     pub format: Format,
     /// The first day; from the beginning when absent.
     pub from: Option<NaiveDate>,
@@ -121,12 +124,12 @@ pub struct Request {
 }
 
 impl Request {
-    /// The name of a file with all of it.
+    /// File name of an export in one file.
     pub fn file_name(&self) -> String {
         format!("{}.{}", self.dated(self.ledger.as_deref().unwrap_or("all")), self.format.name())
     }
 
-    /// A name, with the days that are asked for: another month does not take its place.
+    /// A name with the requested days in it, so that another month gets another file.
     pub fn dated(&self, name: &str) -> String {
         match (self.from, self.to) {
             (Some(from), Some(to)) => format!("{name}_{from}_{to}"),
@@ -137,24 +140,25 @@ impl Request {
     }
 }
 
-/// Which part of an export a text belongs to.
+/// Part of an export.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part<'a> {
-    /// The rows, of whatever ledger.
+    /// Rows of all ledgers.
     Rows,
-    /// The beginning of a ledger's books.
+    /// Head of a ledger's books.
     Begin(&'a str),
-    /// A month of a ledger's books, by its first day.
+    /// One month of a ledger's books: the ledger's name and the month's first day.
     Month(&'a str, NaiveDate),
 }
 
-/// Where an export goes. The parts of a ledger come in order, and those of several ledgers interleaved.
+/// Destination of an export. The parts of one ledger come in order; those of several ledgers are
+/// interleaved.
 pub trait Out {
-    /// Takes the next text of a part.
+    /// Writes the next text of a part.
     fn write(&mut self, part: Part<'_>, text: &[u8]) -> io::Result<()>;
 }
 
-/// An export in one stream: fit for one ledger, or for rows.
+/// Destination that writes all parts to one stream: for rows, or for one ledger.
 pub struct Stream<W>(pub W);
 
 impl<W: io::Write> Out for Stream<W> {
@@ -163,10 +167,10 @@ impl<W: io::Write> Out for Stream<W> {
     }
 }
 
-/// What was exported.
+/// Totals of an export.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Exported {
-    /// How many postings.
+    /// Number of postings.
     pub rows: u64,
     /// Sum of the debit side, centavos.
     pub debits: i128,
@@ -177,15 +181,15 @@ pub struct Exported {
 /// Why an export did not come to its end.
 #[derive(Debug, thiserror::Error)]
 pub enum ExportError {
-    /// It could not be written.
+    /// The destination failed.
     #[error(transparent)]
     Write(#[from] io::Error),
     /// A Record can't be read.
     #[error("Record {}: {error}", at.0)]
     Decode {
-        /// Which.
+        /// Sequence of the Record.
         at: Sequence,
-        /// Why.
+        /// The defect.
         error: DecodeError,
     },
     /// No Record names the ledger.
@@ -197,30 +201,30 @@ pub enum ExportError {
 pub struct Exporter {
     request: Request,
     names: Names,
-    /// The ledger that is asked for, once a Record has named it.
+    /// The requested ledger, once a Record has named it.
     asked: Option<LedgerId>,
     ledgers: BTreeMap<LedgerId, LedgerBooks>,
     has_begun: bool,
-    /// The last day that was seen.
+    /// The last day so far.
     through: Option<NaiveDate>,
     exported: Exported,
     text: Vec<u8>,
 }
 
-/// One ledger of the export, so far.
+/// State of one exported ledger.
 struct LedgerBooks {
     /// Its outside name.
     name: String,
     accounts: BTreeMap<Account, AccountBooks>,
-    /// Whether its books have begun: a file of plain text has a head.
+    /// Whether the head of its file was written; plain text only.
     has_begun: bool,
     /// The month that is being written, by its first day.
     month: Option<NaiveDate>,
-    /// The names of metadata that were declared.
+    /// Names of metadata that were declared.
     tags: Vec<&'static str>,
 }
 
-/// One account of the export, so far.
+/// State of one exported account.
 struct AccountBooks {
     name: String,
     /// Debits minus credits, centavos.
@@ -228,19 +232,19 @@ struct AccountBooks {
     is_declared: bool,
 }
 
-/// All that one Record moves in one ledger.
+/// Postings of one Record in one ledger.
 struct Movement<'a> {
     sequence: Sequence,
     booked_at: String,
     day: NaiveDate,
     record: &'a Record,
-    /// Who decided.
+    /// Outside name of the Record's owner.
     owner: String,
-    /// Its lines, in order.
+    /// The postings, in order.
     lines: Vec<Line<'a>>,
 }
 
-/// One posting and where it stands.
+/// One posting and its place in the Record.
 #[derive(Clone, Copy)]
 struct Line<'a> {
     /// The place of its entry in the Record, from 1.
@@ -252,7 +256,7 @@ struct Line<'a> {
 }
 
 impl Exporter {
-    /// Begins an export.
+    /// An export that has no Records yet.
     pub fn new(request: Request) -> Self {
         Self {
             request,
@@ -266,7 +270,7 @@ impl Exporter {
         }
     }
 
-    /// Takes up the id of a merchant or a recipient: for Records that are not read from the first on.
+    /// Adds the id of a merchant or a recipient. Needed when the first Records are not exported.
     pub fn know(&mut self, ledger: LedgerId, id: ObjectId) {
         self.names.insert(ledger, id);
         let Some(asked) = self.request.ledger.as_deref() else { return };
@@ -278,7 +282,8 @@ impl Exporter {
         self.asked = found.or(self.asked);
     }
 
-    /// Takes the next block of the journal, its Records through `cut`; false when nothing that follows is asked for.
+    /// Exports the next block of the journal through `cut`. False when no later Record is
+    /// requested.
     pub fn post_block(&mut self, block: &Block, cut: Sequence, out: &mut dyn Out) -> Result<bool, ExportError> {
         for (at, bytes) in (block.first.0..).map(Sequence).zip(&block.records).take_while(|(at, _)| *at <= cut) {
             let record = Record::decode(bytes).map_err(|error| ExportError::Decode { at, error })?;
@@ -289,7 +294,7 @@ impl Exporter {
         Ok(block.next() <= cut)
     }
 
-    /// Takes the next Record of the journal; false when its day and all that follow are past the last one that is asked for.
+    /// Exports the next Record of the journal. False when its day is after the last requested one.
     pub fn post(
         &mut self,
         sequence: Sequence,
@@ -343,14 +348,14 @@ impl Exporter {
         Ok(true)
     }
 
-    /// Notes that the journal goes on to this time at least, and gives its day.
+    /// Notes that the journal reaches this time, and gives its day.
     pub fn pass(&mut self, booked_at_ms: i64) -> NaiveDate {
         let day = day_of(booked_at_ms);
         self.through = self.through.max(Some(day));
         day
     }
 
-    /// Ends the export.
+    /// Ends the export: writes the closing balances, and gives the totals.
     pub fn finish(mut self, out: &mut dyn Out) -> Result<Exported, ExportError> {
         if let (Some(asked), None) = (&self.request.ledger, self.asked) {
             return Err(ExportError::NoLedger(asked.clone()));
@@ -393,7 +398,7 @@ impl Exporter {
         })
     }
 
-    /// Before the first row: what stands at the head of the files, and the balances brought forward.
+    /// Writes the heads of the files and the balances brought forward, before the first row.
     fn begin(&mut self, day: NaiveDate, out: &mut dyn Out) -> io::Result<()> {
         if std::mem::replace(&mut self.has_begun, true) {
             return Ok(());
@@ -416,7 +421,7 @@ impl Exporter {
         text.clear();
         if !request.format.is_plain_text() {
             for line in &movement.lines {
-                let row = Row::of(books, movement, line);
+                let row = PostingRow::of(books, movement, line);
                 if request.format == Format::Csv { row.write_csv(text) } else { row.write_json(text)? }
             }
             return out.write(Part::Rows, text);
@@ -434,7 +439,7 @@ impl Exporter {
     }
 }
 
-/// Writes the head of a ledger's books, unless it is there.
+/// Writes the head of a ledger's books, once.
 fn begin_books(
     request: &Request,
     books: &mut LedgerBooks,
@@ -452,7 +457,7 @@ fn begin_books(
 }
 
 impl LedgerBooks {
-    /// Where its next text belongs.
+    /// The part to which its next text belongs.
     fn part(&self) -> Part<'_> {
         self.month.map_or(Part::Begin(&self.name), |month| Part::Month(&self.name, month))
     }
@@ -481,7 +486,8 @@ fn first_of_month(day: NaiveDate) -> NaiveDate {
     day.with_day(1).unwrap_or(day)
 }
 
-/// Makes of a text of somebody else's one that can stand anywhere: letters, digits, and `. _ @ + -` within; all else becomes `_`.
+/// Foreign text that is safe in every format: letters, digits and `. _ @ + -` stay, all else
+/// becomes `_`.
 fn cleaned(text: &str) -> String {
     let is_plain = |letter: char| letter.is_alphanumeric() || matches!(letter, '.' | '_' | '@' | '+' | '-');
     text.chars().map(|letter| if is_plain(letter) { letter } else { '_' }).collect()

@@ -23,7 +23,7 @@ use super::problem::{Code, Problem};
 use super::reply::{created, ok, time};
 use super::splits;
 use super::timestamp::with_milliseconds;
-use crate::rails::sandbox::end_to_end_id;
+use crate::rails::end_to_end_id;
 
 /// A PIX charge, or a look-up, as sent.
 #[derive(Deserialize, ToSchema)]
