@@ -1,4 +1,5 @@
-//! HTTP client of the demonstration: calls this program's own listeners from outside, with a credential.
+//! HTTP client of the demonstration: calls this program's own listeners from outside, with a
+//! credential.
 
 use std::net::SocketAddr;
 
