@@ -13,12 +13,12 @@ use ledger::time::Timestamp;
 use tokio::sync::watch;
 use tokio::task::{Id, JoinSet};
 
+use super::EndpointId;
 use super::attempt::attempt;
 use super::endpoint::Endpoint;
 use super::event::OutboxEvent;
 use super::guard::Addresses;
 use super::slots::{Pool, Slots};
-use super::{EndpointId, lock};
 use crate::http::app::App;
 use crate::http::problem::Problem;
 
@@ -145,7 +145,7 @@ impl Deliverer {
     /// Starts the tries whose turn it is, while there are free slots.
     fn start_tries(&mut self) {
         let now = self.app.engine.now();
-        self.ready.append(&mut lock(&self.app.webhooks.asked));
+        self.ready.append(&mut self.app.webhooks.asked.lock());
         while let Some((at, id)) = self.later.first().copied().filter(|(at, _)| *at <= now) {
             self.later.remove(&(at, id));
             self.ready.insert(id);

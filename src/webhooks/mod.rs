@@ -17,12 +17,12 @@ mod signature;
 mod slots;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use actors::outbox::subject_digest;
 use ipnet::IpNet;
 use ledger::id::{GroupNumber, ObjectId};
 use ledger::time::Timestamp;
+use parking_lot::{Mutex, MutexGuard};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
@@ -131,18 +131,12 @@ impl Webhooks {
         }
         drop(endpoints);
         let is_taken = !asked.is_empty() || !is_refused;
-        lock(&self.asked).extend(asked);
+        self.asked.lock().extend(asked);
         self.woken.notify_one();
         is_taken
     }
 
     fn endpoints(&self) -> MutexGuard<'_, BTreeMap<EndpointId, Endpoint>> {
-        lock(&self.endpoints)
+        self.endpoints.lock()
     }
-}
-
-/// Locks a mutex of this module. The guarded data is consistent between any two statements, so a
-/// panic of another holder spoils nothing.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

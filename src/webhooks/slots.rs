@@ -10,9 +10,8 @@
 //! Pure: it does not wait, call or read a clock.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Mutex;
 
-use super::lock;
+use parking_lot::Mutex;
 
 /// Most connections to receivers at once: the file descriptors that webhooks may take. A quarter of
 /// them is for endpoints that fail or are slow.
@@ -140,7 +139,7 @@ impl<E: Copy + Ord> Default for BodyRoom<E> {
 impl<E: Copy + Ord> BodyRoom<E> {
     /// A permit for one body; none when there is not enough left for this endpoint.
     pub(super) fn take(&self, endpoint: E, bytes: usize) -> Option<BodyPermit<'_, E>> {
-        let mut bodies = lock(&self.0);
+        let mut bodies = self.0.lock();
         let held = bodies.held.get(&endpoint).copied().unwrap_or_default();
         if held >= bodies.free || bytes > bodies.free {
             return None;
@@ -153,7 +152,7 @@ impl<E: Copy + Ord> BodyRoom<E> {
 
 impl<E: Copy + Ord> Drop for BodyPermit<'_, E> {
     fn drop(&mut self) {
-        let mut bodies = lock(&self.room.0);
+        let mut bodies = self.room.0.lock();
         bodies.free += self.bytes;
         let Some(held) = bodies.held.get_mut(&self.endpoint) else { return };
         *held -= self.bytes;
@@ -225,7 +224,7 @@ mod tests {
         assert_eq!(others.len() * LARGE, BODY_BYTES_MAX / 4);
         assert!(room.take(3, 1_000).is_some(), "another one needs not wait");
         drop((one, others));
-        let bodies = lock(&room.0);
+        let bodies = room.0.lock();
         assert_eq!((bodies.free, bodies.held.len()), (BODY_BYTES_MAX, 0));
     }
 
