@@ -40,7 +40,7 @@ pub enum JournalSourceFailure {
     Unreachable {
         /// The data directory.
         data: PathBuf,
-        /// The address.
+        /// Address of its operators' listener.
         address: SocketAddr,
         /// What went wrong.
         what: String,
@@ -50,15 +50,15 @@ pub enum JournalSourceFailure {
         "the server at {address} does not accept the token: set CENTAVO_OPS_TOKEN (or --ops-token) to one of its tokens"
     )]
     WrongToken {
-        /// The address.
+        /// Address of its operators' listener.
         address: SocketAddr,
     },
     /// The server answered with another error.
     #[error("the server at {address} answered {status}: {body}")]
     Refused {
-        /// The address.
+        /// Address of its operators' listener.
         address: SocketAddr,
-        /// The status.
+        /// Status of its answer.
         status: StatusCode,
         /// The body of its answer.
         body: String,

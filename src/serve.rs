@@ -45,7 +45,7 @@ pub enum StartError {
     Listen {
         /// The variable that sets the address.
         variable: &'static str,
-        /// The address.
+        /// The address as it was set.
         address: SocketAddr,
         /// The error of the operating system.
         source: std::io::Error,

@@ -21,9 +21,9 @@ pub enum CallError {
     Unexpected {
         /// Method and path.
         what: String,
-        /// The status.
+        /// Status of the answer.
         status: StatusCode,
-        /// The body.
+        /// Body of the answer.
         body: Value,
     },
     /// The task of a caller panicked.

@@ -8,7 +8,8 @@ use std::time::Instant;
 use actors::backup::{BackupError, Frame};
 use actors::store::{Head, Sequence};
 
-use super::{ExportError, Exported, Exporter, Folder};
+use super::exporter::{ExportError, Exported, Exporter};
+use super::folder::Folder;
 use crate::config::ExportSettings;
 use crate::journal_source::{Frames, JournalSource, JournalSourceFailure};
 use crate::terminal::{self, advance};
@@ -29,7 +30,7 @@ pub enum ExportFailure {
     /// The files can't be written.
     #[error("{}: {source}", out.display())]
     Write {
-        /// The directory.
+        /// The directory of the files.
         out: PathBuf,
         /// The error of the operating system.
         source: io::Error,

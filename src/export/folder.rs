@@ -12,7 +12,8 @@ use std::path::{Path, PathBuf};
 
 use chrono::NaiveDate;
 
-use super::{Format, Out, Part, Request};
+use super::destination::{Out, Part};
+use super::request::{Format, Request};
 
 /// Destination of an export: a folder whose files are not complete yet.
 pub struct Folder {

@@ -12,7 +12,8 @@ use chrono::{Months, NaiveDate};
 use ledger::entry::Side;
 use ledger::source::Source;
 
-use super::{AccountBooks, Format, LedgerBooks, Movement, cleaned, first_of_month};
+use super::books::{AccountBooks, LedgerBooks, Movement, cleaned, first_of_month};
+use super::request::Format;
 
 /// Writes the head of a ledger's books, and the balances brought forward to a day.
 pub(super) fn begin(format: Format, books: &mut LedgerBooks, day: NaiveDate, text: &mut Vec<u8>) {

@@ -3,7 +3,7 @@
 use ledger::entry::Side;
 use serde::{Serialize, Serializer};
 
-use super::{LedgerBooks, Line, Movement, cleaned};
+use super::books::{LedgerBooks, Line, Movement, cleaned};
 use crate::http::timestamp::with_milliseconds;
 
 /// One posting. The columns, in this order, are the same in JSON and CSV.
