@@ -21,7 +21,7 @@ pub fn reais(centavos: i128) -> String {
     format!("{sign}{whole},{:02}", centavos.unsigned_abs() % 100)
 }
 
-/// A size in the largest unit of which it has at least one: `1.5 MiB`.
+/// A size in the largest unit that it reaches: `1.5 MiB`.
 pub fn bytes(size: u64) -> String {
     let units = [(1_u64 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
     match units.iter().find(|(unit, _)| size >= *unit) {

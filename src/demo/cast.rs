@@ -12,7 +12,7 @@ pub(super) const MERCHANT_DOCUMENT: &str = "11222333000181";
 pub(super) struct Recipient {
     /// Full name.
     pub(super) name: &'static str,
-    /// CPF.
+    /// The CPF, digits only.
     pub(super) document: &'static str,
     /// Share of every charge, percent.
     pub(super) percent: i64,

@@ -520,7 +520,7 @@ mod tests {
     }
 
     #[test]
-    fn why_a_notice_failed_is_known_until_it_is_delivered_or_forgotten() {
+    fn why_an_event_failed_is_known_until_it_is_delivered_or_forgotten() {
         let mut endpoint = with(&[7, 8]);
         begun(&mut endpoint, NOW);
         refused(&mut endpoint, 2, NOW);
