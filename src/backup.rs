@@ -1,5 +1,5 @@
-//! `centavo backup`: copies what is new in the journal to a backup folder, from a stopped data directory or through the server that has
-//! it open.
+//! `centavo backup`: copies the new Records of the journal to a backup folder, from a stopped data
+//! directory or through the server that has it open.
 
 use std::path::Path;
 use std::time::Instant;
@@ -7,49 +7,48 @@ use std::time::Instant;
 use actors::backup::{BackupError, Frame, Run, Taken};
 
 use crate::config::BackupSettings;
-use crate::journal_source::JournalSource;
+use crate::journal_source::{JournalSource, JournalSourceFailure};
 use crate::last_backup::LastBackup;
-use crate::terminal::advance;
+use crate::terminal::{self, advance};
 use crate::verify::quietly;
-use crate::{journal_source, terminal};
 
-/// Why a backup is not made.
+/// Why no backup was made.
 #[derive(Debug, thiserror::Error)]
-pub enum Failure {
-    /// The journal is not there to be read.
+pub enum BackupFailure {
+    /// The journal can't be read.
     #[error(transparent)]
-    Journal(#[from] journal_source::Failure),
+    Journal(#[from] JournalSourceFailure),
     /// The backup failed, or is damaged.
     #[error(transparent)]
     Backup(#[from] BackupError),
-    /// The data made the program panic: it holds what no sound program writes.
+    /// Reading the data made the program panic: the data is damaged.
     #[error("the backup could not go on: {0}")]
     Panicked(String),
 }
 
-/// Makes or continues a backup and says what it holds.
-pub async fn run(settings: BackupSettings) -> Result<(), Failure> {
+/// Makes or continues a backup, and prints a summary.
+pub async fn run(settings: BackupSettings) -> Result<(), BackupFailure> {
     let begun = Instant::now();
     let out = settings.out.clone();
     let made = tokio::task::spawn_blocking(move || quietly(|| make(&settings)).unwrap_or_else(panicked)).await;
-    let (taken, source) = made.unwrap_or_else(|error| Err(Failure::Panicked(error.to_string())))?;
+    let (taken, source) = made.unwrap_or_else(|error| Err(BackupFailure::Panicked(error.to_string())))?;
     for line in summary(&out, &taken, &source, begun.elapsed().as_secs_f64()) {
         terminal::say(&line);
     }
     Ok(())
 }
 
-fn panicked<T>(message: String) -> Result<T, Failure> {
-    Err(Failure::Panicked(message))
+fn panicked<T>(message: String) -> Result<T, BackupFailure> {
+    Err(BackupFailure::Panicked(message))
 }
 
-/// Makes the backup; says too where it was taken from.
-fn make(settings: &BackupSettings) -> Result<(Taken, String), Failure> {
+/// Makes the backup. Gives the source of its journal too.
+fn make(settings: &BackupSettings) -> Result<(Taken, String), BackupFailure> {
     let journal = JournalSource::open(&settings.journal)?;
     let run = begin(&settings.out)?;
     let frames = journal.frames(run.head().next)?;
     let taken = take(run, frames)?;
-    // A server notes it by itself.
+    // A server notes the time of a backup by itself.
     if let JournalSource::Stopped { data, .. } = &journal {
         LastBackup::of(data).note();
     }

@@ -1,15 +1,16 @@
-//! The dynamic BR Code: the text that a payer copies into a bank's application to pay a PIX charge.
+//! Dynamic BR Code: the text that a payer copies into a bank's application to pay a PIX charge.
 //!
-//! The format is EMV QRCPS-MPM as profiled by the Central Bank of Brazil: fields of a two-digit id, a two-digit length
-//! and a value, closed by a CRC-16/CCITT-FALSE over everything before it. Only the characters of printable ASCII are
-//! used: names lose their accents and whatever else ASCII can't express.
+//! The format is EMV QRCPS-MPM as profiled by the Central Bank of Brazil: fields of a two-digit id,
+//! a two-digit length and a value, closed by a CRC-16/CCITT-FALSE over everything before it. It
+//! uses printable ASCII only: names lose their accents and all other characters.
 
 use crate::folding::without_accents;
 
-/// What a dynamic BR Code carries.
+/// Content of a dynamic BR Code.
 #[derive(Debug, Clone, Copy)]
 pub struct BrCode<'a> {
-    /// Where the payer's institution fetches the charge: a URL without its scheme, at most 77 characters.
+    /// URL at which the payer's institution fetches the charge, without the scheme: at most 77
+    /// characters.
     pub location: &'a str,
     /// The amount in centavos, 1 to 999,999,999,999.
     pub amount_centavos: i64,
@@ -22,16 +23,16 @@ pub struct BrCode<'a> {
 /// Why a BR Code can't be written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum BrCodeError {
-    /// The location is empty, longer than 77 characters, has a scheme, or has characters outside of visible ASCII.
+    /// The location is empty, longer than 77 characters, has a scheme, or is not visible ASCII.
     #[error("the location must be 1 to 77 visible ASCII characters without a scheme")]
     Location,
-    /// The amount is outside of what 13 characters with two decimals can express.
+    /// The amount does not fit 13 characters with two decimals, or is not positive.
     #[error("the amount must be 1 to 999999999999 centavos")]
     Amount,
-    /// Nothing of the receiver's name can be written in ASCII.
+    /// No character of the receiver's name can be written in ASCII.
     #[error("the merchant's name has no character that a BR Code can carry")]
     MerchantName,
-    /// Nothing of the receiver's city can be written in ASCII.
+    /// No character of the receiver's city can be written in ASCII.
     #[error("the merchant's city has no character that a BR Code can carry")]
     MerchantCity,
 }
@@ -43,7 +44,7 @@ const NAME_LEN_MAX: usize = 25;
 const CITY_LEN_MAX: usize = 15;
 
 impl BrCode<'_> {
-    /// The payload of the code, ready to be copied or drawn.
+    /// The text of the code, to be copied or drawn as a QR code.
     pub fn payload(&self) -> Result<String, BrCodeError> {
         let location_fits = (1..=LOCATION_LEN_MAX).contains(&self.location.len());
         if !location_fits || !self.location.bytes().all(|byte| byte.is_ascii_graphic()) || self.location.contains("://")
@@ -90,7 +91,8 @@ fn header(payload: &mut String, id: &str, value_len: usize) {
     payload.push(char::from(b'0' + (value_len % 10) as u8));
 }
 
-/// The printable ASCII of a text, white space gathered, cut to a length; nothing when nothing is left.
+/// The printable ASCII of a text, at most `len_max` characters, each run of white space as one
+/// space; none when no character is left.
 fn ascii(text: &str, len_max: usize) -> Option<String> {
     let mut folded = String::with_capacity(len_max);
     for word in text.split_whitespace() {
@@ -125,7 +127,8 @@ fn checksum(bytes: &[u8]) -> u16 {
 mod tests {
     use super::*;
 
-    /// The dynamic example of the Central Bank's manual of standards for PIX, which carries no amount.
+    /// The dynamic example of the Central Bank's manual of standards for PIX, which carries no
+    /// amount.
     const PUBLISHED: &str = "00020101021226700014br.gov.bcb.pix2548pix.example.com/8b3da2f39a4140d1a91abd93113bd441\
                              5204000053039865802BR5913Fulano de Tal6008BRASILIA62070503***630464E4";
 

@@ -1,7 +1,8 @@
-//! How the program is told what to do: flags, then `CENTAVO_…` variables, then a TOML file, then defaults.
+//! Configuration: flags, then `CENTAVO_…` variables, then a TOML file, then defaults. The first
+//! source that names a setting decides it.
 //!
-//! [`Args`] is what was typed, [`Settings`] is what it means once it is all checked. Nothing is read from the
-//! environment after that.
+//! [`Args`] is what was typed, [`Settings`] is what it means once it is all checked. Nothing is
+//! read from the environment after that.
 
 use std::fs;
 use std::io;
@@ -22,16 +23,16 @@ use crate::http::credential::{OpsTokens, OpsTokensError, Secret};
 use crate::http::timestamp::day;
 use crate::network::{NetworkError, network};
 
-/// The command line, as typed.
+/// Command line as typed. The doc comments of the flags are the texts of `--help`.
 #[derive(Debug, Parser)]
 #[command(name = "centavo", version, about)]
 pub struct Args {
-    /// What to do.
+    /// The command.
     #[command(subcommand)]
     pub command: Command,
 }
 
-/// What the program can do.
+/// The commands of the program.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Serve the interface and the operations.
@@ -40,7 +41,8 @@ pub enum Command {
     /// Serve a sandbox and show what it can do.
     #[command(after_help = OTHER_VARIABLES, mut_arg("sandbox", |arg| arg.hide(true)), mut_arg("rate_limit", |arg| arg.hide(true)))]
     Demo(DemoArgs),
-    /// Write the books, or those of one ledger, as files for other programs, while the server runs or not.
+    /// Write the books, or those of one ledger, as files for other programs, while the server runs
+    /// or not.
     Export(ExportArgs),
     /// Copy what is new in the journal to a backup, while the server runs or not.
     Backup(BackupArgs),
@@ -50,7 +52,7 @@ pub enum Command {
     Verify(VerifyArgs),
 }
 
-/// The variables that have no flag.
+/// Help text about the variables that have no flag.
 const OTHER_VARIABLES: &str = "\
 Variables without a flag, since a command line can be read by others:
   CENTAVO_MASTER_KEY  64 hexadecimal digits that seal all other keys [default: the file master.key in the data directory]
@@ -59,13 +61,15 @@ Other variables:
   SSL_CERT_FILE, SSL_CERT_DIR  certificates to trust at webhook addresses instead of the system's
   NO_COLOR                     no colors in the log of a terminal";
 
-/// The flags of the commands that serve. A flag that is absent is looked up in the environment, then in the file.
+/// Flags of the commands that serve. An absent flag is looked up in the environment, then in the
+/// file.
 #[derive(Debug, Default, ClapArgs)]
 pub struct ServeArgs {
     /// A TOML file with the same names, underscores for hyphens.
     #[arg(long, env = "CENTAVO_CONFIG", value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Where merchants call; :8080 is port 8080 of all addresses of the machine [default: 127.0.0.1:8080].
+    /// Where merchants call; :8080 is port 8080 of all addresses of the machine [default:
+    /// 127.0.0.1:8080].
     #[arg(long, env = "CENTAVO_LISTEN", value_name = "ADDRESS:PORT", value_parser = address)]
     pub listen: Option<SocketAddr>,
     /// Where operators call [default: 127.0.0.1:8081].
@@ -77,7 +81,8 @@ pub struct ServeArgs {
     /// What keeps the journal [default: sled].
     #[arg(long, env = "CENTAVO_STORE", value_name = "sled")]
     pub store: Option<String>,
-    /// A token of 16 characters or more, or name:token,name:token; without it one is made and shown once.
+    /// A token of 16 characters or more, or name:token,name:token; without it one is made and shown
+    /// once.
     #[arg(long, env = "CENTAVO_OPS_TOKEN", hide_env_values = true, value_name = "TOKENS", value_parser = secret)]
     pub ops_token: Option<Secret>,
     /// Play the card acquirer and the payment institution instead of calling them.
@@ -93,30 +98,32 @@ pub struct ServeArgs {
     /// How log lines look [default: text].
     #[arg(long, env = "CENTAVO_LOG_FORMAT")]
     pub log_format: Option<LogFormat>,
-    /// Which log lines are written: a level, or levels by module, as in info,centavo=debug [default: info,ractor=warn; demo: warn].
+    /// Which log lines are written: a level, or levels by module, as in info,centavo=debug
+    /// [default: info,ractor=warn; demo: warn].
     #[arg(long, env = "CENTAVO_LOG", value_name = "FILTER", value_parser = log_filter)]
     pub log: Option<String>,
     /// Free space below which no command is taken, bytes [default: 68157440].
     #[arg(long, env = "CENTAVO_DISK_RESERVE_BYTES", value_name = "BYTES")]
     pub disk_reserve_bytes: Option<u64>,
-    /// A file that takes room, to be deleted when the disk is full, bytes; 0 for none [default: 67108864].
+    /// A file that takes room, to be deleted when the disk is full, bytes; 0 for none [default:
+    /// 67108864].
     #[arg(long, env = "CENTAVO_BALLAST_BYTES", value_name = "BYTES")]
     pub ballast_bytes: Option<u64>,
-    /// Bytes of a folder of the journal. Small ones let a test begin many; nobody else needs it.
+    /// Bytes of a segment of the journal. For tests, which need many small ones.
     #[arg(long, env = "CENTAVO_SEGMENT_BYTES", hide = true, value_parser = clap::value_parser!(u64).range(1..))]
     pub segment_bytes: Option<u64>,
-    /// How many closed folders of the journal stay open for readers.
+    /// How many closed segments of the journal stay open for readers. For tests.
     #[arg(long, env = "CENTAVO_SEGMENTS_OPEN", hide = true)]
     pub segments_open: Option<usize>,
-    /// Records of a run of the index. Small ones let a test write many; nobody else needs it.
+    /// Records of a run of the index. For tests, which need many small ones.
     #[arg(long, env = "CENTAVO_RECORDS_PER_RUN", hide = true, value_parser = clap::value_parser!(u64).range(1..))]
     pub records_per_run: Option<u64>,
 }
 
-/// The flags of `demo`: those of `serve`, of which the sandbox is always on and the rate limit always off.
+/// Flags of `demo`: those of `serve`. The sandbox is always on, and the rate limit always off.
 #[derive(Debug, ClapArgs)]
 pub struct DemoArgs {
-    /// What `serve` takes too.
+    /// The flags of `serve`.
     #[command(flatten)]
     pub serve: ServeArgs,
     /// How many cards to charge.
@@ -124,7 +131,8 @@ pub struct DemoArgs {
     pub charges: u32,
 }
 
-/// The flags of the commands that read a journal. Where the data is, and how its server is called, comes from where `serve` takes it.
+/// Flags of the commands that read a journal. They find the data and its server in the same flags,
+/// variables and file as `serve`.
 #[derive(Debug, ClapArgs)]
 pub struct JournalArgs {
     /// The TOML file of the server.
@@ -141,10 +149,10 @@ pub struct JournalArgs {
     pub ops_token: Option<Secret>,
 }
 
-/// The flags of `backup`.
+/// Flags of `backup`.
 #[derive(Debug, ClapArgs)]
 pub struct BackupArgs {
-    /// Whose journal.
+    /// The journal.
     #[command(flatten)]
     pub journal: JournalArgs,
     /// The directory of the backup, made when there is none, continued when there is one.
@@ -152,10 +160,10 @@ pub struct BackupArgs {
     pub out: PathBuf,
 }
 
-/// The flags of `export`.
+/// Flags of `export`.
 #[derive(Debug, ClapArgs)]
 pub struct ExportArgs {
-    /// Whose journal.
+    /// The journal.
     #[command(flatten)]
     pub journal: JournalArgs,
     /// M-…, R-… or P-…, or all of them.
@@ -178,7 +186,7 @@ pub struct ExportArgs {
     pub out: PathBuf,
 }
 
-/// The flags of `restore`.
+/// Flags of `restore`.
 #[derive(Debug, ClapArgs)]
 pub struct RestoreArgs {
     /// The directory of the backup.
@@ -187,13 +195,14 @@ pub struct RestoreArgs {
     /// The directory to make; there may be nothing in it.
     #[arg(long, env = "CENTAVO_DATA", value_name = "DIR", default_value = DATA_DEFAULT)]
     pub data: PathBuf,
-    /// A second copy that may go further: another backup, or a data directory that no server has open. It is opened for writing, as
-    /// its store requires: give a copy of it where it is the only one.
+    /// A second copy that may go further: another backup, or a data directory that no server has
+    /// open. It is opened for writing, as its store requires: give a copy of it where it is the
+    /// only one.
     #[arg(long, value_name = "OTHER")]
     pub tail: Option<PathBuf>,
 }
 
-/// The flags of `verify`.
+/// Flags of `verify`.
 #[derive(Debug, ClapArgs)]
 pub struct VerifyArgs {
     /// The directory of the journal.
@@ -201,7 +210,7 @@ pub struct VerifyArgs {
     pub data: PathBuf,
 }
 
-/// How log lines look.
+/// Format of the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LogFormat {
@@ -211,71 +220,72 @@ pub enum LogFormat {
     Json,
 }
 
-/// What to serve and how, checked.
+/// Checked settings of a server.
 #[derive(Debug)]
 pub struct Settings {
-    /// Where merchants call.
+    /// Address of the merchants' listener.
     pub listen: SocketAddr,
-    /// Where operators call.
+    /// Address of the operators' listener.
     pub ops_listen: SocketAddr,
     /// The directory of the journal.
     pub data: PathBuf,
-    /// What keeps the journal.
+    /// Store of the journal.
     pub store: Store,
-    /// Who may call the operations.
+    /// Tokens of the operators.
     pub ops_tokens: OpsTokens,
-    /// The operator's token that was made because none was given: to be shown once, on the terminal.
+    /// Operator's token that was generated because none was given: printed once, on the terminal.
     pub made_ops_token: Option<Secret>,
-    /// Whether the acquirer and the payment institution are played.
+    /// Whether the acquirer and the payment institution are simulated.
     pub sandbox: bool,
     /// Networks whose webhook addresses may be private and plain http.
     pub webhook_allow: Vec<IpNet>,
     /// Whether requests per minute are limited.
     pub rate_limit: bool,
-    /// How log lines look.
+    /// Format of the log.
     pub log_format: LogFormat,
-    /// Which log lines are written, if that is said.
+    /// Filter of the log, if one was given.
     pub log: Option<String>,
-    /// The text of the master key, if the file has it. The variable comes before it.
+    /// Text of the master key, if the file has it. The variable has precedence.
     pub master_key: Option<Secret>,
-    /// How the index is cut.
+    /// Options of the index.
     pub index: IndexOptions,
-    /// How the embedded store is opened.
+    /// Options of the embedded store.
     pub sled: SledOptions,
 }
 
-/// What keeps the journal.
+/// Store of the journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Store {
     /// The embedded store, in the data directory.
     Sled,
 }
 
-/// Why the program can't be set up.
+/// Why the settings are refused.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
-    /// The file is not there, or can't be read.
+    /// The file is absent, or can't be read.
     #[error("the configuration file {path} can't be read: {source}")]
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// The file is not TOML, or has names or values that mean nothing here. The text of the file is not repeated.
+    /// The file is not TOML, or has unknown names or wrong values. The message does not repeat the
+    /// text of the file, which may hold secrets.
     #[error("the configuration file {path} is wrong{}: {message}", .line.map(|line| format!(" at line {line}")).unwrap_or_default())]
     Malformed {
         /// The file.
         path: PathBuf,
         /// The line, where it is known.
         line: Option<usize>,
-        /// What is wrong.
+        /// The defect.
         message: String,
     },
-    /// PostgreSQL is asked for, which this program does not have.
+    /// A PostgreSQL store is requested, which this program does not have.
     #[error("this build keeps its journal in sled only; a postgres:// store is not supported")]
     PostgresUnsupported,
-    /// The store has no known name.
+    /// The name of the store is unknown.
     #[error("the store must be sled")]
     UnknownStore,
     /// Merchants and operators would share one address.
@@ -287,15 +297,15 @@ pub enum ConfigError {
     /// A network of the webhooks can't be read.
     #[error("the networks of webhooks are wrong: {0}")]
     WebhookAllow(#[from] NetworkError),
-    /// A format that a later release makes.
+    /// A later release will make the format.
     #[error("this release does not make {0} yet; it makes jsonl, csv, beancount, hledger and ledger")]
     FormatNotMade(&'static str),
-    /// There is no day from the first to the last.
+    /// The first day is after the last.
     #[error("there is no day from {from} to {to}")]
     NoDays {
-        /// The first.
+        /// The first day.
         from: NaiveDate,
-        /// The last.
+        /// The last day.
         to: NaiveDate,
     },
     /// The system has no randomness for a token.
@@ -309,7 +319,7 @@ const DATA_DEFAULT: &str = "./data";
 const BALLAST_BYTES: u64 = 64 << 20;
 
 impl ServeArgs {
-    /// Reads the file, if one is named, and checks what all of it means.
+    /// Reads the file, if one is named, and checks all settings.
     pub fn settings(self) -> Result<Settings, ConfigError> {
         let file = self.config.as_deref().map_or_else(|| Ok(File::default()), File::read)?;
         let listen = self.listen.or(address_of(file.listen)).unwrap_or(LISTEN_DEFAULT);
@@ -350,18 +360,18 @@ impl ServeArgs {
     }
 }
 
-/// Where a journal is, and whom to ask for it.
+/// Checked settings of a command that reads the journal.
 #[derive(Debug)]
 pub struct JournalSettings {
     /// The directory of the journal.
     pub data: PathBuf,
-    /// Where its server listens to operators, if it has one.
+    /// Address of the operators' listener of its server, if one runs.
     pub ops_listen: SocketAddr,
     /// One token of the server.
     pub ops_token: Option<Secret>,
 }
 
-/// What to copy, and where it goes.
+/// Checked settings of `backup`.
 #[derive(Debug)]
 pub struct BackupSettings {
     /// The journal.
@@ -370,21 +380,21 @@ pub struct BackupSettings {
     pub out: PathBuf,
 }
 
-/// What to export, and where it goes.
+/// Checked settings of `export`.
 #[derive(Debug)]
 pub struct ExportSettings {
     /// The journal.
     pub journal: JournalSettings,
-    /// What of it, and as what.
+    /// What to export, and in which format.
     pub request: Request,
-    /// The last Record that counts; the last one there is when absent.
+    /// The last Record that is exported; all Records when absent.
     pub at: Option<Sequence>,
     /// The directory of the files.
     pub out: PathBuf,
 }
 
 impl JournalArgs {
-    /// Reads the file, if one is named, and checks what all of it means.
+    /// Reads the file, if one is named, and checks all settings.
     pub fn settings(self) -> Result<JournalSettings, ConfigError> {
         let file = self.config.as_deref().map_or_else(|| Ok(File::default()), File::read)?;
         let tokens = self.ops_token.or(file.ops_token);
@@ -397,14 +407,14 @@ impl JournalArgs {
 }
 
 impl BackupArgs {
-    /// Checks what all of it means.
+    /// Checks all settings.
     pub fn settings(self) -> Result<BackupSettings, ConfigError> {
         Ok(BackupSettings { journal: self.journal.settings()?, out: self.out })
     }
 }
 
 impl ExportArgs {
-    /// Checks what all of it means.
+    /// Checks all settings.
     pub fn settings(self) -> Result<ExportSettings, ConfigError> {
         let Self { journal, ledger, format, from, to, at, out } = self;
         if Format::made(format.name()).is_none() {
@@ -421,7 +431,7 @@ impl ExportArgs {
 }
 
 impl DemoArgs {
-    /// What to serve: a sandbox, whatever else is said, that takes as many requests as the demonstration sends.
+    /// Checks all settings. The result is a sandbox without rate limits, whatever else was given.
     pub fn settings(self) -> Result<Settings, ConfigError> {
         let settings = self.serve.settings()?;
         Ok(Settings { sandbox: true, rate_limit: false, ..settings })
@@ -447,7 +457,7 @@ struct File {
     ballast_bytes: Option<u64>,
 }
 
-/// An address as [`address`] reads it.
+/// An address of the file, read by [`address`].
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(try_from = "String")]
 struct Address(SocketAddr);
@@ -464,7 +474,7 @@ fn address_of(address: Option<Address>) -> Option<SocketAddr> {
     address.map(|Address(address)| address)
 }
 
-/// A filter as [`log_filter`] reads it.
+/// A log filter of the file, read by [`log_filter`].
 #[derive(Debug, Deserialize)]
 #[serde(try_from = "String")]
 struct Filter(String);
@@ -477,7 +487,7 @@ impl TryFrom<String> for Filter {
     }
 }
 
-/// `true` or `"on"`, `false` or `"off"`.
+/// A switch of the file: `true` or `"on"`, `false` or `"off"`.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(untagged)]
 enum Switch {
@@ -527,7 +537,8 @@ fn networks(list: &str) -> Result<Vec<IpNet>, NetworkError> {
     list.split(',').map(str::trim).filter(|text| !text.is_empty()).map(network).collect()
 }
 
-/// An address to listen on: `127.0.0.1:8080`, `[::1]:8080`, a name such as `localhost:8080`, or `:8080` for all addresses.
+/// Reads an address to listen on: `127.0.0.1:8080`, `[::1]:8080`, a name such as `localhost:8080`,
+/// or `:8080` for all addresses.
 fn address(text: &str) -> Result<SocketAddr, String> {
     const EXPECTED: &str =
         "expected an address and a port, such as 127.0.0.1:8080, localhost:8080, [::1]:8080 or :8080";
@@ -541,13 +552,13 @@ fn address(text: &str) -> Result<SocketAddr, String> {
     }
     let found: Vec<_> =
         (host, port).to_socket_addrs().map_err(|error| format!("{host}: {error}; {EXPECTED}"))?.collect();
-    // A name that has both is meant as IPv4, as the defaults are.
+    // IPv4 is preferred, because the defaults are IPv4.
     let found = found.iter().find(|address| address.is_ipv4()).or(found.first()).copied();
     found.ok_or_else(|| format!("{host} has no address; {EXPECTED}"))
 }
 
-/// A filter of the log that means what it says. A word alone is a level: a misspelled one would be taken for a module's name, and
-/// silence all others.
+/// Checks a filter of the log. A word alone must be a level: a misspelled level would be read as
+/// the name of a module, and silence all others.
 fn log_filter(text: &str) -> Result<String, String> {
     let expected = |what: &str| {
         format!(

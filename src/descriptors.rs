@@ -1,28 +1,29 @@
-//! File descriptors of the process: as many as the system allows, and shares of them for connections and webhooks.
+//! File descriptors: raises the process's limit of open files to what the system allows, and shares
+//! it out between connections and webhooks.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::webhooks;
 
-/// Descriptors that are kept from connections: for the store's folders and files, calls to rails, backups.
+/// Descriptors that connections never take: for the store's files, calls to rails, and backups.
 const RESERVED: u64 = 384;
-/// The most connections of one listener.
+/// Most connections of one listener.
 const CONNECTIONS_MAX: u64 = 4_096;
-/// Where the limit is that low, each listener still takes so many.
+/// Fewest connections of one listener, however low the limit is.
 const CONNECTIONS_MIN: u64 = 16;
 
-/// How many connections there may be at once.
+/// Most connections at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Connections {
-    /// To receivers of webhooks.
+    /// Connections to receivers of webhooks.
     pub webhooks: usize,
-    /// Where merchants call.
+    /// Connections of the merchants' listener.
     pub public: usize,
-    /// Where operators call.
+    /// Connections of the operators' listener.
     pub operations: usize,
 }
 
-/// Raises the soft limit of open files to the hard one, and shares out what there is then.
+/// Raises the soft limit of open files to the hard one, and shares it out.
 pub fn raise() -> Connections {
     let before = getrlimit(Resource::Nofile);
     if let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: before.maximum, ..before }) {
@@ -37,7 +38,7 @@ pub fn raise() -> Connections {
     shared
 }
 
-/// A quarter is for webhooks, as far as they need it; of the rest one connection of eight is for operators.
+/// Shares out a limit: at most a quarter to webhooks; of the rest, one eighth to operators.
 fn shared(limit: u64) -> Connections {
     let free = limit.saturating_sub(RESERVED);
     let share = |connections: u64| connections.clamp(CONNECTIONS_MIN, CONNECTIONS_MAX) as usize;

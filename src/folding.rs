@@ -1,9 +1,9 @@
-//! Text with its accents taken off, for searching and for channels that speak only ASCII.
+//! Folding of text: accents and case removed, for searching and for formats that have only ASCII.
 
 use unicode_normalization::UnicodeNormalization;
 use unicode_normalization::char::is_combining_mark;
 
-/// The key by which a text is found: lower case, without accents, runs of white space as one space.
+/// Search key of a text: lower case, without accents, each run of white space as one space.
 ///
 /// Two texts match when the key of one contains the key of the other.
 pub fn search_key(text: &str) -> String {
@@ -17,7 +17,8 @@ pub fn search_key(text: &str) -> String {
     key
 }
 
-/// The characters of a text with compatibility forms resolved and accents taken off: `Ç` is `C`, `ﬁ` is `fi`.
+/// The characters of a text without accents, compatibility forms resolved: `Ç` gives `C`, `ﬁ` gives
+/// `fi`.
 pub fn without_accents(text: &str) -> impl Iterator<Item = char> {
     text.nfkd().filter(|letter| !is_combining_mark(*letter))
 }

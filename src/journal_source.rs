@@ -1,4 +1,5 @@
-//! The journal as the commands read it: of a stopped data directory, or through the server that has it open.
+//! The source from which a command reads the journal: a stopped data directory, or the server that
+//! has it open.
 
 use std::fmt;
 use std::io::Read;
@@ -16,9 +17,9 @@ use crate::config::JournalSettings;
 use crate::http::credential::Secret;
 use crate::network::{reachable, root_cause};
 
-/// Why a journal is not read.
+/// Why the journal can't be read.
 #[derive(Debug, thiserror::Error)]
-pub enum Failure {
+pub enum JournalSourceFailure {
     /// The store or the copy failed, or is damaged.
     #[error(transparent)]
     Read(#[from] BackupError),
@@ -31,7 +32,7 @@ pub enum Failure {
         /// The data directory.
         data: PathBuf,
     },
-    /// No server answers.
+    /// No server answers at the address.
     #[error(
         "{}: in use by another process, and no server answers at {address}: {what}; is CENTAVO_OPS_LISTEN (or --ops-listen) its \
          address for operators?", data.display()
@@ -39,7 +40,7 @@ pub enum Failure {
     Unreachable {
         /// The data directory.
         data: PathBuf,
-        /// The address.
+        /// Address of its operators' listener.
         address: SocketAddr,
         /// What went wrong.
         what: String,
@@ -49,70 +50,71 @@ pub enum Failure {
         "the server at {address} does not accept the token: set CENTAVO_OPS_TOKEN (or --ops-token) to one of its tokens"
     )]
     WrongToken {
-        /// The address.
+        /// Address of its operators' listener.
         address: SocketAddr,
     },
-    /// The server said no.
+    /// The server answered with another error.
     #[error("the server at {address} answered {status}: {body}")]
     Refused {
-        /// The address.
+        /// Address of its operators' listener.
         address: SocketAddr,
-        /// The status.
+        /// Status of its answer.
         status: StatusCode,
-        /// What it said.
+        /// The body of its answer.
         body: String,
     },
 }
 
-impl From<StoreError> for Failure {
+impl From<StoreError> for JournalSourceFailure {
     fn from(error: StoreError) -> Self {
-        Failure::Read(error.into())
+        JournalSourceFailure::Read(error.into())
     }
 }
 
-/// Frames of a journal, one at a time.
+/// Frames of a journal in order: see [`JournalSource::frames`].
 pub type Frames<'a> = Box<dyn Iterator<Item = Result<Frame, BackupError>> + 'a>;
 
-/// A journal that can be read.
+/// A journal that can be read, and where it is.
 pub enum JournalSource {
-    /// Nobody has it open.
+    /// No other process has the data directory open.
     Stopped {
         /// The data directory.
         data: PathBuf,
-        /// What is in it.
+        /// The store in it, which is open now.
         store: Box<SledStore>,
     },
-    /// A server has it open.
+    /// A server has the data directory open.
     Served {
         /// The data directory.
         data: PathBuf,
-        /// Where the server is called by operators.
+        /// Address of the server's operators' listener.
         address: SocketAddr,
-        /// One of its tokens.
+        /// One of the server's tokens.
         token: Secret,
     },
 }
 
 impl JournalSource {
-    /// Opens the data directory, or finds the server that has it open, which is not asked yet.
-    pub fn open(settings: &JournalSettings) -> Result<Self, Failure> {
+    /// Opens the data directory. If a server has it open, nothing is sent to that server yet.
+    pub fn open(settings: &JournalSettings) -> Result<Self, JournalSourceFailure> {
         let data = settings.data.clone();
-        // Whoever has it open is asked at once.
+        // A server that has it open is asked at once.
         let options = SledOptions { lock_wait: Duration::ZERO, ..SledOptions::default() };
         match SledStore::open_existing(&data, &options) {
             Ok(store) => Ok(Self::Stopped { data, store: Box::new(store) }),
             Err(StoreError::InUse { .. }) => {
                 let address = reachable(settings.ops_listen);
-                let token = settings.ops_token.clone().ok_or(Failure::NoToken { data: data.clone() })?;
+                let token = settings.ops_token.clone().ok_or(JournalSourceFailure::NoToken { data: data.clone() })?;
                 Ok(Self::Served { data, address, token })
             }
             Err(error) => Err(error.into()),
         }
     }
 
-    /// Its values and its head, then its blocks from a Record on through that head, and the end; see [`actors::backup::frames`].
+    /// Its values and head, its blocks from a Record on through that head, and the end, as
+    /// [`actors::backup::frames`] gives them.
     /// Blocks the thread: a task of the runtime must not call it.
-    pub fn frames(&self, from: Sequence) -> Result<Frames<'_>, Failure> {
+    pub fn frames(&self, from: Sequence) -> Result<Frames<'_>, JournalSourceFailure> {
         match self {
             Self::Stopped { store, .. } => Ok(Box::new(frames(&**store, from)?)),
             Self::Served { data, address, token } => {
@@ -134,29 +136,30 @@ impl fmt::Display for JournalSource {
 }
 
 /// Asks a server for its journal from a Record on.
-fn ask(data: &Path, address: SocketAddr, token: &Secret, from: Sequence) -> Result<Response, Failure> {
+fn ask(data: &Path, address: SocketAddr, token: &Secret, from: Sequence) -> Result<Response, JournalSourceFailure> {
     let unreachable = |error: reqwest::Error| {
         let what = if error.is_builder() { "the token is not visible ASCII".to_owned() } else { root_cause(&error) };
-        Failure::Unreachable { data: data.to_path_buf(), address, what }
+        JournalSourceFailure::Unreachable { data: data.to_path_buf(), address, what }
     };
-    // A journal may take hours: there is no time limit.
+    // There is no time limit: a journal may take hours.
     let client = Client::builder().no_proxy().redirect(Policy::none()).timeout(None).build().map_err(unreachable)?;
     let request = client.get(format!("http://{address}/ops/backup?from={}", from.0)).bearer_auth(token.reveal());
     let answer = request.send().map_err(unreachable)?;
     match answer.status() {
         StatusCode::OK => Ok(answer),
-        StatusCode::UNAUTHORIZED => Err(Failure::WrongToken { address }),
+        StatusCode::UNAUTHORIZED => Err(JournalSourceFailure::WrongToken { address }),
         status => {
             let mut said = Vec::new();
             let _what_came_is_shown = answer.take(PROBLEM_BYTES_MAX).read_to_end(&mut said);
-            Err(Failure::Refused { address, status, body: String::from_utf8_lossy(&said).into_owned() })
+            Err(JournalSourceFailure::Refused { address, status, body: String::from_utf8_lossy(&said).into_owned() })
         }
     }
 }
 
 const PROBLEM_BYTES_MAX: u64 = 16 * 1024;
 
-/// The frames of an answer: the values and the head, then the blocks and the end, after which nothing may follow.
+/// The frames of an answer: the values and the head, then the blocks and the end. Data after the
+/// end is an error.
 fn sent_frames(reader: FrameReader<Response>) -> impl Iterator<Item = Result<Frame, BackupError>> {
     let mut reader = Some(reader);
     let mut ends = 0;

@@ -1,7 +1,8 @@
-//! Centavo's door: HTTP, operations, rails, command line, wiring.
+//! The product around the engine: HTTP interface, operators' interface, webhooks, exports, rails,
+//! command line and wiring.
 //!
-//! The only room that knows HTTP and JSON. It turns what callers send into commands of the engine and what the engine
-//! answers into responses; it decides nothing about money.
+//! It is the only crate of the workspace that knows HTTP and JSON. It turns requests into commands
+//! of the engine, and the engine's results into responses. It decides nothing about money.
 
 pub mod api;
 pub mod app;
@@ -29,7 +30,7 @@ pub mod views;
 pub mod watchdog;
 pub mod webhooks;
 
-/// A charge allocates some hundred small pieces on one thread and frees them on another, for which this allocator is made. Without huge
-/// pages, with which it held twice as much.
+/// A charge allocates some hundred small pieces on one thread and frees them on another: mimalloc
+/// is made for that. Huge pages are off, because the process held twice as much memory with them.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

@@ -1,6 +1,6 @@
-//! The log, on standard error: text for people, in colors where that is a terminal, or JSON for machines, one flat object a line. Every
-//! line that is written while a request is handled has its `request_id`, and the `trace_id` and `span_id` of a caller that sent a
-//! `traceparent`.
+//! Log on standard error: text, in colors on a terminal, or JSON with one flat object a line. A
+//! line that is written while a request is handled has its `request_id`, and the `trace_id` and
+//! `span_id` of the request's `traceparent`.
 
 use std::fmt::{self, Write as _};
 use std::io::{self, IsTerminal as _};
@@ -17,7 +17,8 @@ use tracing_subscriber::registry::LookupSpan;
 use crate::config::LogFormat;
 use crate::http::trace::RequestContext;
 
-/// Starts the log of the process, once. The filter is one that the settings have checked.
+/// Starts the log of the process. Must be called once, with a filter that the settings have
+/// checked.
 pub fn start(format: LogFormat, filter: &str) {
     let logs = tracing_subscriber::fmt().with_env_filter(EnvFilter::new(filter)).with_writer(io::stderr);
     match format {
@@ -31,7 +32,7 @@ fn in_colors() -> bool {
     io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }
 
-/// A line for people.
+/// Format of a text line.
 struct Text(Format<Full, SystemTime>);
 
 impl Text {
@@ -59,7 +60,8 @@ where
     }
 }
 
-/// A line for machines: `timestamp`, `level`, `target`, and then all that the event has, at the same level.
+/// Format of a JSON line: `timestamp`, `level`, `target`, then the event's fields in the same
+/// object.
 struct Json;
 
 impl<S, N> FormatEvent<S, N> for Json
@@ -86,7 +88,7 @@ where
     }
 }
 
-/// The members of a JSON object, as they are written.
+/// A JSON object whose members are written one after the other; the closing brace is missing.
 struct Members(String);
 
 impl Members {
@@ -132,7 +134,7 @@ mod tests {
     use super::*;
     use crate::http::trace::TraceContext;
 
-    /// Keeps what is logged.
+    /// Collects the log.
     #[derive(Clone, Default)]
     struct Kept(Arc<Mutex<Vec<u8>>>);
 

@@ -1,4 +1,5 @@
-//! The command line.
+//! The `centavo` program: runs the command that its arguments name, and turns errors into exit
+//! codes.
 
 use std::backtrace::Backtrace;
 use std::panic::{self, PanicHookInfo};
@@ -36,7 +37,7 @@ async fn run_server(args: ServeArgs) -> Done {
     let settings = args.settings()?;
     start_logging(&settings, "info,ractor=warn");
     show_made_token(&settings);
-    // From the first answer on, a signal must find somebody who drains.
+    // The handler is in place before the first answer, so that a signal drains the connections.
     let terminate = signal(SignalKind::terminate())?;
     let running = serve::start(settings, opening_bar()).await?;
     watchdog::guard(&running.app.engine)?;
@@ -45,7 +46,7 @@ async fn run_server(args: ServeArgs) -> Done {
     Ok(stop(running, end).await)
 }
 
-/// The demonstration can be stopped at any moment, like the server that it is.
+/// Serves the demonstration, which a signal stops at any moment.
 async fn run_demo(args: DemoArgs) -> Done {
     let charges = u64::from(args.charges);
     let mut settings = args.settings()?;
@@ -96,7 +97,7 @@ async fn until_told_to_stop(running: &serve::Running, mut terminate: Signal) -> 
     })
 }
 
-/// Drains, unless the journal failed: then the process ends at once.
+/// Drains the connections, unless the journal failed: then the process ends at once.
 async fn stop(running: serve::Running, end: End) -> ExitCode {
     match end {
         End::Asked => {
@@ -118,8 +119,8 @@ fn start_logging(settings: &Settings, default: &str) {
     panic::set_hook(Box::new(log_panic));
 }
 
-/// A panic is a line of the log like any other. What the database panics about becomes an error of the store, which says what to
-/// do; the panic itself is for whoever looks into it.
+/// Logs a panic as one line. A panic of the database also becomes an error of the store, which says
+/// what to do.
 fn log_panic(info: &PanicHookInfo<'_>) {
     let text = info.payload().downcast_ref::<String>().map(String::as_str);
     let text = text.or_else(|| info.payload().downcast_ref::<&str>().copied()).unwrap_or_default();
@@ -133,7 +134,7 @@ fn show_made_token(settings: &Settings) {
     }
 }
 
-/// A bar for the opening of a long journal.
+/// A progress bar for the opening of a long journal.
 fn opening_bar() -> impl Fn(u64, u64) + Send + 'static {
     let bar = terminal::bar("reading the journal", "Records");
     move |read, total| {

@@ -1,11 +1,11 @@
-//! Documents as they may be shown.
+//! Masking of tax ids (CPF, CNPJ) and account numbers in answers.
 //!
-//! A full CPF or CNPJ never leaves the service, save the payer's CPF in a recipient's statement, which the interface
-//! wants formatted (section 2.8). Documents come in normalized: without punctuation, letters in upper case.
+//! A full CPF or CNPJ never leaves the service, with one exception: the payer's CPF in a
+//! recipient's statement is formatted (interface section 2.8). Tax ids come in without punctuation,
+//! letters in upper case.
 
-/// A document of either kind, masked: 11 characters are a CPF, 14 are a CNPJ.
-///
-/// Anything else is wholly covered.
+/// A tax id, masked: 11 characters are a CPF, 14 a CNPJ. Of any other length, every character is
+/// covered.
 pub fn document(document: &str) -> String {
     if !document.is_ascii() {
         return "*".repeat(document.chars().count());
@@ -17,16 +17,15 @@ pub fn document(document: &str) -> String {
     }
 }
 
-/// A bank account's number: its last digits are shown, at most four and at most half of it.
+/// A bank account's number, masked: at most four digits and at most half of it are shown, the last.
 pub fn account(number: &str) -> String {
     let length = number.chars().count();
     let covered = length - (length / 2).min(4);
     number.chars().enumerate().map(|(place, digit)| if place < covered { '*' } else { digit }).collect()
 }
 
-/// A CPF with its punctuation, every digit shown: `123.456.789-09`.
-///
-/// Anything but 11 ASCII characters is masked as [`document`] masks it.
+/// A CPF with punctuation, every digit shown: `123.456.789-09`. Anything but 11 ASCII characters is
+/// masked as [`document`] does.
 pub fn formatted_cpf(cpf: &str) -> String {
     if !cpf.is_ascii() || cpf.len() != 11 {
         return document(cpf);

@@ -1,7 +1,9 @@
-//! `centavo restore`: makes a data directory from a backup, and goes on with what a second copy of the journal has beyond it.
+//! `centavo restore`: makes a data directory from a backup, and adds the later Records of a second
+//! copy of the journal, if one is given.
 //!
-//! The directory is made beside its place under another name, and gets its own when it is whole: a restore that is cut is no half
-//! journal, and can be run again. The keys come with the backup, the master key does not.
+//! The directory is made beside its place under another name, and is renamed when it is complete. A
+//! restore that is interrupted leaves no half journal, and can be run again. The backup holds the
+//! keys, except the master key.
 
 use std::fs::{self, File, TryLockError};
 use std::io;
@@ -12,15 +14,15 @@ use actors::store::{SledOptions, SledStore, StoreError};
 
 use crate::config::RestoreArgs;
 use crate::terminal;
-use crate::verify::{self, quietly};
+use crate::verify::{self, VerifyFailure, quietly};
 
-/// Why nothing is restored.
+/// Why nothing was restored.
 #[derive(Debug, thiserror::Error)]
-pub enum Failure {
+pub enum RestoreFailure {
     /// The store or the backup failed, or is damaged.
     #[error(transparent)]
     Backup(#[from] BackupError),
-    /// There is something where the data is to be.
+    /// The data directory exists and is not empty.
     #[error("{}: not empty; restore to a new directory, and put master.key there afterwards", data.display())]
     NotEmpty {
         /// The data directory.
@@ -29,38 +31,38 @@ pub enum Failure {
     /// The second copy can't be opened. Nothing was restored.
     #[error("the second copy does not open: {0}; without --tail the backup alone is restored")]
     Tail(BackupError),
-    /// The data does not verify.
+    /// The restored data does not verify.
     #[error(transparent)]
-    Verify(#[from] verify::Failure),
-    /// The data made the program panic: it holds what no sound program writes.
+    Verify(#[from] VerifyFailure),
+    /// Reading the data made the program panic: the data is damaged.
     #[error("the restore could not go on: {0}")]
     Panicked(String),
 }
 
-impl From<StoreError> for Failure {
+impl From<StoreError> for RestoreFailure {
     fn from(error: StoreError) -> Self {
-        Failure::Backup(error.into())
+        RestoreFailure::Backup(error.into())
     }
 }
 
-/// Restores, says what was restored, and verifies it.
-pub fn run(args: &RestoreArgs) -> Result<(), Failure> {
-    let restored = quietly(|| make(args)).unwrap_or_else(|message| Err(Failure::Panicked(message)))?;
+/// Restores, prints a summary, and verifies the result.
+pub fn run(args: &RestoreArgs) -> Result<(), RestoreFailure> {
+    let restored = quietly(|| make(args)).unwrap_or_else(|message| Err(RestoreFailure::Panicked(message)))?;
     for line in summary(args, &restored) {
         terminal::say(&line);
     }
     Ok(verify::run(&args.data)?)
 }
 
-fn make(args: &RestoreArgs) -> Result<Restored, Failure> {
+fn make(args: &RestoreArgs) -> Result<Restored, RestoreFailure> {
     let backup = BackupFolder::open(&args.from)?;
     let data = std::path::absolute(&args.data).map_err(|source| machine(&args.data, source))?;
     if !is_free(&data)? {
-        return Err(Failure::NotEmpty { data });
+        return Err(RestoreFailure::NotEmpty { data });
     }
     let unfinished = unfinished(&data);
     remove_cut_restore(&unfinished)?;
-    let second = args.tail.as_deref().map(Second::open).transpose().map_err(Failure::Tail)?;
+    let second = args.tail.as_deref().map(Second::open).transpose().map_err(RestoreFailure::Tail)?;
     let restored = fill(&backup, second.as_ref(), &unfinished);
     if restored.is_err() {
         let _the_next_run_removes_it = fs::remove_dir_all(&unfinished);
@@ -72,7 +74,7 @@ fn make(args: &RestoreArgs) -> Result<Restored, Failure> {
     restored
 }
 
-fn fill(backup: &BackupFolder, second: Option<&Second>, folder: &Path) -> Result<Restored, Failure> {
+fn fill(backup: &BackupFolder, second: Option<&Second>, folder: &Path) -> Result<Restored, RestoreFailure> {
     let store = SledStore::open(folder, &SledOptions::default())?;
     let bar = terminal::bar("restoring the journal", "Records");
     let restored = restore(backup, second.map(Second::tail), &store, &mut |done, total| {
@@ -83,7 +85,7 @@ fn fill(backup: &BackupFolder, second: Option<&Second>, folder: &Path) -> Result
     Ok(restored?)
 }
 
-/// A second copy of the journal.
+/// A second copy of the journal, which may go further than the backup.
 enum Second {
     Backup(BackupFolder),
     Data(Box<SledStore>),
@@ -94,7 +96,7 @@ impl Second {
         if BackupFolder::is_one(path) {
             return BackupFolder::open(path).map(Second::Backup);
         }
-        // It may have lost its end: what is left and continues the backup is taken.
+        // It may have lost its end: the Records that are left and continue the backup are used.
         let options = SledOptions { checks_end: false, ..SledOptions::default() };
         let store = SledStore::open_existing(path, &options)?;
         Ok(Second::Data(Box::new(store)))
@@ -108,8 +110,8 @@ impl Second {
     }
 }
 
-/// True where there is nothing, or an empty directory.
-fn is_free(data: &Path) -> Result<bool, Failure> {
+/// Whether a directory is empty or absent.
+fn is_free(data: &Path) -> Result<bool, RestoreFailure> {
     match fs::read_dir(data) {
         Ok(mut entries) => Ok(entries.next().is_none()),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(true),
@@ -117,14 +119,14 @@ fn is_free(data: &Path) -> Result<bool, Failure> {
     }
 }
 
-/// The name under which a directory is made.
+/// The name of a directory while it is being restored.
 fn unfinished(data: &Path) -> PathBuf {
     let mut name = data.file_name().unwrap_or_default().to_owned();
     name.push(".restoring");
     data.with_file_name(name)
 }
 
-/// Removes what a restore that was cut left, unless it is still going on.
+/// Removes the files of an interrupted restore. Fails if that restore is still running.
 fn remove_cut_restore(unfinished: &Path) -> Result<(), BackupError> {
     let in_use = || StoreError::InUse { folder: unfinished.to_path_buf() };
     let failed = |source| machine(unfinished, source);

@@ -1,4 +1,5 @@
-//! Wiring: settings, keys, engine, listeners, and the end in good order.
+//! Wiring of a server: settings, master key, engine, listeners, background tasks, and the orderly
+//! stop.
 
 use std::fs;
 use std::io::Write as _;
@@ -18,6 +19,7 @@ use tokio::task::{JoinHandle, JoinSet};
 
 use crate::app::App;
 use crate::config::Settings;
+use crate::descriptors::{self, Connections};
 use crate::export::reporting::Reporting;
 use crate::folding::search_key;
 use crate::http::api_key::supposed_group;
@@ -30,23 +32,23 @@ use crate::http::rate_limits::RateLimits;
 use crate::http::{measures, middleware, server};
 use crate::last_backup::LastBackup;
 use crate::rails::sandbox;
-use crate::webhooks::Webhooks;
-use crate::{descriptors, routes, webhooks};
+use crate::routes;
+use crate::webhooks::{Webhooks, deliverer};
 
-/// Why the program does not start.
+/// Why the server does not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// The data does not open.
     #[error(transparent)]
     Open(#[from] OpenError),
-    /// An address cannot be listened on.
+    /// The program can't listen on an address.
     #[error("{variable}: can't listen on {address}: {}", why_not(.source))]
     Listen {
-        /// What sets the address.
+        /// The variable that sets the address.
         variable: &'static str,
-        /// The address.
+        /// The address as it was set.
         address: SocketAddr,
-        /// What the system said.
+        /// The error of the operating system.
         source: std::io::Error,
     },
     /// The data directory cannot be made or written to.
@@ -54,13 +56,13 @@ pub enum StartError {
     Unwritable {
         /// The data directory.
         data: PathBuf,
-        /// What the system said.
+        /// The error of the operating system.
         source: std::io::Error,
     },
     /// The master key cannot be read or made.
     #[error("the master key: {0}")]
     MasterKey(String),
-    /// Webhooks could not be sent over https.
+    /// TLS for webhooks can't be set up.
     #[error("https for webhooks: {0}")]
     Https(#[from] tokio_rustls::rustls::Error),
     /// The operating system gives no random bytes.
@@ -68,7 +70,7 @@ pub enum StartError {
     Random(#[from] getrandom::Error),
 }
 
-/// What a person can do about an address.
+/// The error of an address, with advice to the operator.
 fn why_not(source: &std::io::Error) -> String {
     let advice = match source.kind() {
         std::io::ErrorKind::AddrInUse => "another program listens there; end it, or choose another port",
@@ -82,20 +84,20 @@ fn why_not(source: &std::io::Error) -> String {
 const LISTEN_VARIABLE: &str = "CENTAVO_LISTEN";
 const OPS_LISTEN_VARIABLE: &str = "CENTAVO_OPS_LISTEN";
 
-/// Requests of one listener that may be under way at once.
+/// Most requests under way at one listener.
 const IN_FLIGHT_MAX: usize = 16_384;
-/// Connections that the system may hold until they are accepted.
+/// Most connections that the operating system holds until they are accepted.
 const BACKLOG: u32 = 1_024;
-/// An actor that was not used for this long goes to sleep.
+/// Time after which an unused actor is put to sleep.
 const IDLE: Duration = Duration::from_secs(60);
 
-/// A program that serves.
+/// A running server.
 pub struct Running {
-    /// What the handlers share.
+    /// State that the handlers share.
     pub app: Arc<App>,
-    /// Where merchants call.
+    /// Address of the merchants' listener.
     pub public: SocketAddr,
-    /// Where operators call.
+    /// Address of the operators' listener.
     pub operations: SocketAddr,
     shutdown: watch::Sender<bool>,
     listeners: [JoinHandle<server::Drained>; 2],
@@ -103,13 +105,14 @@ pub struct Running {
     deliverer: JoinHandle<()>,
 }
 
-/// Opens the data and begins to serve. `progress` is told how many Records of how many have been read.
+/// Opens the data and begins to serve. Calls `progress` with the number of Records that were read
+/// so far, and their total.
 pub async fn start(settings: Settings, progress: impl Fn(u64, u64) + Send + 'static) -> Result<Running, StartError> {
     let rails = settings.sandbox.then(|| sandbox::rails(&settings.data.join("sandbox")));
     start_with(rails, settings, progress).await
 }
 
-/// The same, with these rails to the outside.
+/// Begins to serve as [`start`] does, with the given rails instead of those that the settings name.
 pub async fn start_with(
     rails: Option<Rails>,
     settings: Settings,
@@ -128,20 +131,46 @@ pub async fn start_with(
     let addresses = [(LISTEN_VARIABLE, settings.listen), (OPS_LISTEN_VARIABLE, settings.ops_listen)];
     let sockets = [bind(addresses[0])?, bind(addresses[1])?];
     let engine = Engine::open(&settings.data, &settings.sled, options, progress).await?;
+    let connections = descriptors::raise();
+    let measures = Measures::default();
+    let backlog = Arc::new(Backlog::default());
+    let app = app(engine, settings, &connections, &measures, &backlog)?;
+    let (shutdown, ending) = watch::channel(false);
+    let listening = Listening { app: &app, measures, backlog, ending: ending.clone() };
+    let [public, operations] = sockets;
+    let (engine, sandbox) = (Arc::clone(&app.engine), app.sandbox);
+    let shedding: Admits = Box::new(move |headers| engine.admits(|| supposed_group(&engine, sandbox, headers)));
+    // Operators are few, and they are needed most when there is much to do.
+    let everybody: Admits = Box::new(|_| true);
+    let (public, merchants) =
+        listening.serve(public, addresses[0], routes::public(&app), shedding, connections.public)?;
+    let (operations, operators) =
+        listening.serve(operations, addresses[1], routes::operations(&app), everybody, connections.operations)?;
+    warn_of(has_rail, operations);
+    let schedule = tokio::spawn(keep_schedule(Arc::clone(&app.engine)));
+    let deliverer = tokio::spawn(keep_delivering(Arc::clone(&app.engine), Arc::clone(&app.webhooks), ending));
+    Ok(Running { app, public, operations, shutdown, listeners: [merchants, operators], schedule, deliverer })
+}
+
+/// Makes the state that the handlers share, and registers the metrics.
+fn app(
+    engine: Arc<Engine>,
+    settings: Settings,
+    connections: &Connections,
+    measures: &Measures,
+    backlog: &Backlog,
+) -> Result<Arc<App>, StartError> {
     let mut registry = Registry::default();
     engine.metrics().register(&mut registry);
-    let measures = Measures::default();
     measures.register(&mut registry);
     measures::register_process(&mut registry);
     let last_backup = LastBackup::of(&settings.data);
     registry.register_collector(Box::new(last_backup.clone()));
-    let connections = descriptors::raise();
     let webhooks = Webhooks::new(settings.webhook_allow, connections.webhooks, &mut registry)?;
-    let backlog = Arc::new(Backlog::default());
     backlog.register(&mut registry);
     let guesses = Guesses::new(settings.rate_limit);
     guesses.register(&mut registry);
-    let app = Arc::new(App {
+    Ok(Arc::new(App {
         engine,
         ops_tokens: settings.ops_tokens,
         sandbox: settings.sandbox,
@@ -154,32 +183,42 @@ pub async fn start_with(
         reporting: Reporting::default(),
         exposition: Exposition(registry),
         webhooks: Arc::new(webhooks),
-    });
-    let (shutdown, told) = watch::channel(false);
-    let serve = |socket: TcpSocket,
-                 (variable, address),
-                 router: axum::Router,
-                 admits: Admits,
-                 connections_max|
-     -> Result<_, StartError> {
+    }))
+}
+
+/// Parts that the two listeners share.
+struct Listening<'a> {
+    app: &'a App,
+    measures: Measures,
+    backlog: Arc<Backlog>,
+    ending: watch::Receiver<bool>,
+}
+
+impl Listening<'_> {
+    /// Listens on a bound socket and serves a router on it. Gives the address, and the task that
+    /// ends when the listener is drained.
+    fn serve(
+        &self,
+        socket: TcpSocket,
+        (variable, address): (&'static str, SocketAddr),
+        router: axum::Router,
+        admits: Admits,
+        connections_max: usize,
+    ) -> Result<(SocketAddr, JoinHandle<server::Drained>), StartError> {
         let failed = |source| StartError::Listen { variable, address, source };
         let listener = socket.listen(BACKLOG).map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
         let limits = middleware::Limits { most: IN_FLIGHT_MAX, admits };
-        let middleware = Middleware::new(limits, settings.sandbox, measures.clone())?;
+        let middleware = Middleware::new(limits, self.app.sandbox, self.measures.clone())?;
         let router = middleware.clone().before(router);
-        let served = server::Served { router, middleware: Some(middleware), backlog: Arc::clone(&backlog) };
+        let served = server::Served { router, middleware: Some(middleware), backlog: Arc::clone(&self.backlog) };
         let limits = server::Limits { connections_max, ..server::Limits::default() };
-        Ok((address, tokio::spawn(server::run(listener, served, told.clone(), limits))))
-    };
-    let [public, operations] = sockets;
-    let (engine, sandbox) = (Arc::clone(&app.engine), settings.sandbox);
-    let shedding: Admits = Box::new(move |headers| engine.admits(|| supposed_group(&engine, sandbox, headers)));
-    // Operators are few, and they are needed most when there is much to do.
-    let everybody: Admits = Box::new(|_| true);
-    let (public, merchants) = serve(public, addresses[0], routes::public(&app), shedding, connections.public)?;
-    let (operations, operators) =
-        serve(operations, addresses[1], routes::operations(&app), everybody, connections.operations)?;
+        Ok((address, tokio::spawn(server::run(listener, served, self.ending.clone(), limits))))
+    }
+}
+
+/// Warns of a server without rails, and of an operators' listener that other machines can reach.
+fn warn_of(has_rail: bool, operations: SocketAddr) {
     if !has_rail {
         tracing::warn!(
             "no rail is configured: every charge and payout will be answered with 503 rail_not_configured; \
@@ -193,38 +232,42 @@ pub async fn start_with(
              before it, or set CENTAVO_OPS_LISTEN to a loopback address"
         );
     }
-    let engine = Arc::clone(&app.engine);
-    let schedule = tokio::spawn(async move {
-        let (renewing, watching) = (Arc::clone(&engine), Arc::clone(&engine));
-        let mut while_the_schedule_runs = JoinSet::new();
-        while_the_schedule_runs.spawn(async move { renewing.renew_snapshots().await });
-        while_the_schedule_runs.spawn(async move { watching.watch_space().await });
-        loop {
-            let watched = Arc::clone(&engine);
-            let ended = JoinSet::from_iter([async move { watched.run_schedule().await }]).join_next().await;
-            tracing::error!(?ended, "the schedule failed, and begins again");
-        }
-    });
-    let (asked, delivered) = (Arc::clone(&app.engine), Arc::clone(&app.webhooks));
-    let deliverer = tokio::spawn(async move {
-        while JoinSet::from_iter([webhooks::run(Arc::clone(&asked), Arc::clone(&delivered), told.clone())])
-            .join_next()
-            .await
-            .is_some_and(|ended| ended.is_err())
-        {
-            tracing::error!("the deliverer of webhooks failed, and begins again");
-        }
-    });
-    Ok(Running { app, public, operations, shutdown, listeners: [merchants, operators], schedule, deliverer })
+}
+
+/// Runs the engine's schedule, and begins it again after a panic. Renews snapshots and watches the
+/// free space meanwhile.
+async fn keep_schedule(engine: Arc<Engine>) {
+    let (renewing, watching) = (Arc::clone(&engine), Arc::clone(&engine));
+    let mut while_the_schedule_runs = JoinSet::new();
+    while_the_schedule_runs.spawn(async move { renewing.renew_snapshots().await });
+    while_the_schedule_runs.spawn(async move { watching.watch_space().await });
+    loop {
+        let watched = Arc::clone(&engine);
+        let ended = JoinSet::from_iter([async move { watched.run_schedule().await }]).join_next().await;
+        tracing::error!(?ended, "the schedule failed, and begins again");
+    }
+}
+
+/// Delivers webhooks until the program ends, and begins again after a panic.
+async fn keep_delivering(engine: Arc<Engine>, webhooks: Arc<Webhooks>, ending: watch::Receiver<bool>) {
+    while JoinSet::from_iter([deliverer::run(Arc::clone(&engine), Arc::clone(&webhooks), ending.clone())])
+        .join_next()
+        .await
+        .is_some_and(|ended| ended.is_err())
+    {
+        tracing::error!("the deliverer of webhooks failed, and begins again");
+    }
 }
 
 impl Running {
-    /// Waits until making a Record durable has failed: nothing more can be acknowledged, and the process must end.
+    /// Waits until a Record could not be made durable. Nothing more can be acknowledged then, and
+    /// the process must end.
     pub async fn failed(&self) {
         self.app.engine.failed().await;
     }
 
-    /// Takes nothing new, answers what is under way, puts the actors to sleep and closes the data.
+    /// Stops in order: refuses new requests, answers those under way, puts the actors to sleep, and
+    /// closes the data.
     pub async fn stop(self) {
         let _nobody_listens = self.shutdown.send(true);
         for listener in self.listeners {
@@ -237,7 +280,7 @@ impl Running {
     }
 }
 
-/// Takes an address without listening yet: whoever connects while the data opens is refused, and sees that nothing is ready.
+/// Binds an address without listening yet: connections are refused while the data opens.
 fn bind((variable, address): (&'static str, SocketAddr)) -> Result<TcpSocket, StartError> {
     let failed = |source| StartError::Listen { variable, address, source };
     let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }.map_err(failed)?;
@@ -245,12 +288,13 @@ fn bind((variable, address): (&'static str, SocketAddr)) -> Result<TcpSocket, St
     Ok(socket)
 }
 
-/// The key that seals all others: `CENTAVO_MASTER_KEY` (64 hexadecimal digits), or the file `master.key` beside the data, made
-/// with the data. Whoever has the data and not this key cannot read a person's name; whoever loses it, neither.
+/// The master key, which encrypts all other keys: `CENTAVO_MASTER_KEY` (64 hexadecimal digits), or
+/// the file `master.key` in the data directory, which is made with the data. Without it no personal
+/// data can be read, by anybody.
 pub fn master_key(data: &Path, configured: Option<&Secret>) -> Result<[u8; 32], StartError> {
     match existing_master_key(data, configured)? {
         Some(key) => Ok(key),
-        // Another key would open nothing of what is there.
+        // A new key would not open the data that is there.
         None if data.join("journal").exists() => {
             let path = data.join(MASTER_KEY_FILE);
             Err(StartError::MasterKey(format!("{} is missing: {PUT_IT_BACK}", path.display())))
@@ -259,7 +303,8 @@ pub fn master_key(data: &Path, configured: Option<&Secret>) -> Result<[u8; 32], 
     }
 }
 
-/// The key that seals all others, where there is one: that of the variable, that of the settings' file, that of the data directory.
+/// The master key, if there is one: from the variable, from the settings' file, or from the data
+/// directory, in this order.
 pub fn existing_master_key(data: &Path, configured: Option<&Secret>) -> Result<Option<[u8; 32]>, StartError> {
     let wrong = |what: String| StartError::MasterKey(what);
     let variable = std::env::var("CENTAVO_MASTER_KEY").ok();
@@ -273,7 +318,8 @@ pub fn existing_master_key(data: &Path, configured: Option<&Secret>) -> Result<O
             Some(key) => Ok(Some(key)),
             None => Err(wrong(format!("{} is not 64 hexadecimal digits: {PUT_IT_BACK}", path.display()))),
         },
-        // Where there is no directory, there is no file: what keeps it from being made is told when it is.
+        // Where there is no directory, there is no file. If it can't be made, making it gives the
+        // error.
         Err(error) if matches!(error.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory) => {
             Ok(None)
         }
@@ -292,7 +338,7 @@ fn make_master_key(data: &Path) -> Result<[u8; 32], StartError> {
     getrandom::fill(&mut key)?;
     let text: String = key.iter().map(|byte| format!("{byte:02x}")).collect();
     fs::create_dir_all(data).map_err(failed)?;
-    // Under another name first: a power cut must not leave an empty key behind.
+    // Written under another name first: a power cut must not leave an empty key behind.
     let unfinished = data.join(format!("{MASTER_KEY_FILE}.unfinished"));
     let mut options = fs::OpenOptions::new();
     let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(&unfinished).map_err(failed)?;

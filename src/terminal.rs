@@ -1,15 +1,15 @@
-//! How the commands speak on a terminal: counts, amounts in reais, tables, progress bars.
+//! Output of the commands on a terminal: counts, amounts in reais, tables, progress bars.
 
 use std::io::Write as _;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-/// Writes a line to standard output. Whoever closed it does not want to hear more.
+/// Writes a line to standard output. A closed output is no error.
 pub fn say(line: &str) {
     let _closed = writeln!(std::io::stdout(), "{line}");
 }
 
-/// A count with its thousands apart: `12,345`.
+/// A count with commas between thousands: `12,345`.
 pub fn count(number: u64) -> String {
     grouped(&number.to_string(), ',')
 }
@@ -21,7 +21,7 @@ pub fn reais(centavos: i128) -> String {
     format!("{sign}{whole},{:02}", centavos.unsigned_abs() % 100)
 }
 
-/// Bytes in the largest unit that leaves at least one.
+/// A size in the largest unit that it reaches: `1.5 MiB`.
 pub fn bytes(size: u64) -> String {
     let units = [(1_u64 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
     match units.iter().find(|(unit, _)| size >= *unit) {
@@ -33,7 +33,7 @@ pub fn bytes(size: u64) -> String {
     }
 }
 
-/// Lines of a table whose columns are aligned: the first `left` of them to the left, the others to the right.
+/// Lines of a table: the first `left` columns are aligned to the left, the others to the right.
 pub fn aligned<const COLUMNS: usize>(rows: &[[String; COLUMNS]], left: usize) -> Vec<String> {
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or_default();
     let widths: [usize; COLUMNS] = std::array::from_fn(width);
@@ -48,7 +48,7 @@ pub fn aligned<const COLUMNS: usize>(rows: &[[String; COLUMNS]], left: usize) ->
     rows.iter().map(line).collect()
 }
 
-/// A bar on standard error, where that is a terminal; nothing elsewhere.
+/// A progress bar on standard error; invisible where that is no terminal.
 pub fn bar(label: &str, unit: &str) -> ProgressBar {
     let bar = ProgressBar::new(0);
     let template = format!("{label} {{bar:40}} {{human_pos}}/{{human_len}} {unit}");
@@ -56,7 +56,7 @@ pub fn bar(label: &str, unit: &str) -> ProgressBar {
     bar
 }
 
-/// Shows on a bar how much of how much is done.
+/// Shows progress on a bar: `done` of `total`.
 pub fn advance(bar: &ProgressBar, done: u64, total: u64) {
     bar.set_length(total);
     bar.set_position(done);

@@ -1,7 +1,8 @@
 //! `centavo verify`: checks a stopped data directory from its first Record to its last.
 //!
-//! Says what was checked on standard output, or where it broke in one line on standard error. It writes no Record, makes no data
-//! directory where there is none, and needs the master key only to try the sealed parts.
+//! Prints what was checked on standard output, or the first defect in one line on standard error.
+//! It writes no Record, and makes no data directory where there is none. It needs the master key
+//! only to open the sealed parts.
 
 use std::panic;
 use std::path::Path;
@@ -15,35 +16,36 @@ use actors::verify::{Progress, SealedParts, Verified, VerifyError, verify};
 use crate::serve::{StartError, existing_master_key};
 use crate::terminal;
 
-/// Why a data directory is not verified.
+/// Why a data directory was not verified.
 #[derive(Debug, thiserror::Error)]
-pub enum Failure {
-    /// The store does not open, or a promise is broken.
+pub enum VerifyFailure {
+    /// The store does not open, or the data is damaged.
     #[error(transparent)]
     Verify(#[from] VerifyError),
     /// The master key cannot be read.
     #[error(transparent)]
     MasterKey(#[from] StartError),
-    /// The data made the program panic: it holds what no sound program writes.
+    /// Reading the data made the program panic: the data is damaged.
     #[error("the check could not go on: {0}")]
     Panicked(String),
 }
 
-/// How long to wait for a server that is just ending.
+/// How long to wait for a server that is stopping.
 const LOCK_WAIT: Duration = Duration::from_secs(2);
 
-/// Verifies a data directory and says what it found.
-pub fn run(data: &Path) -> Result<(), Failure> {
+/// Verifies a data directory, and prints a summary.
+pub fn run(data: &Path) -> Result<(), VerifyFailure> {
     let begun = Instant::now();
-    let (verified, skipped) = quietly(|| check(data)).unwrap_or_else(|message| Err(Failure::Panicked(message)))?;
+    let (verified, skipped) =
+        quietly(|| check(data)).unwrap_or_else(|message| Err(VerifyFailure::Panicked(message)))?;
     for line in summary(data, &verified, skipped, begun.elapsed()) {
         terminal::say(&line);
     }
     Ok(())
 }
 
-/// Opens and verifies; says too whether there was no master key.
-fn check(data: &Path) -> Result<(Verified, bool), Failure> {
+/// Opens and verifies a data directory. True when the sealed parts were skipped for want of a key.
+fn check(data: &Path) -> Result<(Verified, bool), VerifyFailure> {
     let options = SledOptions { lock_wait: LOCK_WAIT, ..SledOptions::default() };
     let store = SledStore::open_existing(data, &options).map_err(VerifyError::from)?;
     let store: Arc<dyn Store> = Arc::new(store);
@@ -68,8 +70,9 @@ fn check(data: &Path) -> Result<(Verified, bool), Failure> {
     Ok((verified?, keyring.is_none()))
 }
 
-/// Runs `work`; a panic gives its message. Damage makes the database panic, which the store turns into its own error: the message that a
-/// panic prints would only hide that one.
+/// Runs `work`, and gives the message of a panic as the error. Nothing is printed by the panic:
+/// damage makes the database panic, the store turns that into its own error, and the printed
+/// message would only hide it.
 pub(crate) fn quietly<T>(work: impl FnOnce() -> T) -> Result<T, String> {
     let message: Arc<Mutex<String>> = Arc::default();
     let last = Arc::clone(&message);
@@ -160,7 +163,7 @@ mod tests {
     #[test]
     fn a_panic_is_one_more_failure() {
         let message = quietly(|| -> () { panic!("sums do not fit") }).unwrap_err();
-        let failure = Failure::Panicked(message).to_string();
+        let failure = VerifyFailure::Panicked(message).to_string();
         assert!(failure.contains("sums do not fit") && !failure.contains('\n'), "{failure}");
     }
 }

@@ -1,7 +1,8 @@
-//! Watchdog: ends the process when the store has stopped, or when the process does not stop though it was told to.
+//! Watchdog: ends the process when the store makes no progress, or when a stop takes too long.
 //!
-//! It has a thread and a runtime of its own, so that it works when every worker of the other one is blocked. Ending loses nothing: only
-//! what is durable was acknowledged, and the next process opens what is there.
+//! It has its own thread and its own runtime, so it works while every worker of the other runtime
+//! is blocked. Ending the process loses nothing: only durable Records were acknowledged, and the
+//! next process opens them.
 
 use std::sync::Arc;
 use std::sync::mpsc;
@@ -11,36 +12,37 @@ use std::time::{Duration, Instant};
 use actors::store::Waiting;
 use tokio::signal::unix::{SignalKind, signal};
 
-/// Who has waited this long for the store waits for ever. The kernel takes a disk that answers no request for 30 seconds for
-/// dead; a slow one answers within a few seconds.
+/// A wait for the store that takes this long is taken to be endless. The kernel takes a disk that
+/// answers no request for 30 seconds to be dead; a slow disk answers within a few seconds.
 pub const STALLED_AFTER: Duration = Duration::from_secs(30);
-/// So long may the end in good order take once it was asked for: the drain of the connections, and all actors put to sleep.
+/// Longest orderly stop: connections are drained, and actors are put to sleep.
 pub const STOP_MAX: Duration = Duration::from_secs(60);
-/// What the process ends with: an error of input or output, as in `sysexits.h`.
+/// Exit code of the process: an error of input or output, as in `sysexits.h`.
 pub const EXIT_CODE: u8 = 74;
 
 const LOOKS_EVERY: Duration = Duration::from_secs(1);
-/// So long may the last line of the log take.
+/// How long the last log line may take.
 const LAST_WORD_MAX: Duration = Duration::from_secs(1);
 
-/// When the process is ended.
+/// Limits after which the process is ended.
 #[derive(Clone, Copy, Debug)]
-pub struct Limits {
-    /// See [`STALLED_AFTER`].
+pub struct WatchdogLimits {
+    /// Longest wait for the store; [`STALLED_AFTER`] in production.
     pub stalled_after: Duration,
-    /// See [`STOP_MAX`].
+    /// Longest orderly stop; [`STOP_MAX`] in production.
     pub stop_max: Duration,
 }
 
-impl Default for Limits {
+impl Default for WatchdogLimits {
     fn default() -> Self {
         Self { stalled_after: STALLED_AFTER, stop_max: STOP_MAX }
     }
 }
 
-/// Starts the watchdog. `longest_wait` tells the longest wait for the store that goes on; `end` ends the process.
+/// Starts the watchdog. `longest_wait` gives the longest wait for the store that is going on. `end`
+/// ends the process, with the reason.
 pub fn start(
-    limits: Limits,
+    limits: WatchdogLimits,
     longest_wait: impl Fn() -> Option<Waiting> + Send + 'static,
     end: impl FnOnce(String) + Send + 'static,
 ) -> std::io::Result<()> {
@@ -49,11 +51,11 @@ pub fn start(
     thread::Builder::new().name("watchdog".to_owned()).spawn(watch).map(drop)
 }
 
-/// Waits until the process must be ended, and tells why.
-async fn watch(limits: Limits, longest_wait: impl Fn() -> Option<Waiting>) -> String {
+/// Waits until the process must be ended, and gives the reason.
+async fn watch(limits: WatchdogLimits, longest_wait: impl Fn() -> Option<Waiting>) -> String {
     let (mut terminate, mut interrupt) = match (signal(SignalKind::terminate()), signal(SignalKind::interrupt())) {
         (Ok(terminate), Ok(interrupt)) => (terminate, interrupt),
-        // Without signals it still sees that the store has stopped.
+        // Without signals it still watches the store.
         _ => return stalled(limits, &longest_wait, std::future::pending()).await,
     };
     let told = async {
@@ -66,7 +68,7 @@ async fn watch(limits: Limits, longest_wait: impl Fn() -> Option<Waiting>) -> St
 }
 
 async fn stalled(
-    limits: Limits,
+    limits: WatchdogLimits,
     longest_wait: impl Fn() -> Option<Waiting>,
     told_to_stop: impl Future<Output = ()>,
 ) -> String {
@@ -90,7 +92,7 @@ async fn stalled(
 /// Ends the process at once, whatever its other threads wait for.
 pub fn exit(reason: String) {
     let (told, has_told) = mpsc::channel();
-    // The log may be what hangs.
+    // The log may hang too.
     let telling = thread::Builder::new().spawn(move || {
         tracing::error!(reason, "the process is ended: restart it; nothing that was acknowledged is lost");
         let _nobody_waits = told.send(());
@@ -101,11 +103,11 @@ pub fn exit(reason: String) {
     std::process::exit(i32::from(EXIT_CODE));
 }
 
-/// Watches an engine's store until the process ends.
+/// Starts the watchdog of an engine's store, for the life of the process.
 pub fn guard(engine: &Arc<actors::engine::Engine>) -> std::io::Result<()> {
-    // Not the engine itself: it is dropped, and its data closed, before the process ends.
+    // The monitor, not the engine: the engine must be dropped before the process ends.
     let monitor = engine.monitor();
-    start(Limits::default(), move || monitor.longest_wait(), exit)
+    start(WatchdogLimits::default(), move || monitor.longest_wait(), exit)
 }
 
 #[cfg(test)]
@@ -114,7 +116,7 @@ mod tests {
 
     use super::*;
 
-    fn watched(limits: Limits, monitor: &Arc<Monitor>) -> mpsc::Receiver<String> {
+    fn watched(limits: WatchdogLimits, monitor: &Arc<Monitor>) -> mpsc::Receiver<String> {
         let (ended, reason) = mpsc::channel();
         let monitor = Arc::clone(monitor);
         start(limits, move || monitor.longest_wait(), move |reason| ended.send(reason).unwrap()).unwrap();
@@ -126,14 +128,14 @@ mod tests {
         let monitor = Arc::new(Monitor::default());
         let _publishing = monitor.begin(WaitFor::Publish);
         let _hangs = monitor.begin(WaitFor::Commit);
-        let limits = Limits { stalled_after: Duration::from_millis(20), ..Limits::default() };
+        let limits = WatchdogLimits { stalled_after: Duration::from_millis(20), ..WatchdogLimits::default() };
         let reason = watched(limits, &monitor).recv_timeout(Duration::from_secs(60)).unwrap();
         assert!(reason.starts_with("the store has made no progress") && reason.ends_with("(Commit)"), "{reason}");
     }
 
     #[tokio::test]
     async fn a_stop_that_does_not_end_ends_the_process() {
-        let limits = Limits { stop_max: Duration::ZERO, ..Limits::default() };
+        let limits = WatchdogLimits { stop_max: Duration::ZERO, ..WatchdogLimits::default() };
         assert_eq!(stalled(limits, || None, std::future::ready(())).await, "it did not stop within 0 s");
     }
 }

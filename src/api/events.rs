@@ -19,7 +19,9 @@ use crate::http::json::parse;
 use crate::http::problem::{Code, Problem};
 use crate::http::reply::{List, PageQuery, list_of, ok, time};
 use crate::views::delivery::AnswerView;
-use crate::webhooks::{Standing, Told, WebhookBody};
+use crate::webhooks::DeliveryStatus;
+use crate::webhooks::body::WebhookBody;
+use crate::webhooks::event::OutboxEvent;
 
 /// An event: what its webhooks say, and how far they have come.
 #[derive(Debug, Serialize, ToSchema)]
@@ -60,27 +62,27 @@ pub struct DeliveryView {
 }
 
 impl EventView {
-    fn of(app: &App, caller: Caller, told: &Told) -> Result<Self, Problem> {
-        let standings = app.webhooks.standings(caller.group, told.listed.number).into_iter();
+    fn of(app: &App, caller: Caller, event: &OutboxEvent) -> Result<Self, Problem> {
+        let statuses = app.webhooks.delivery_statuses(caller.group, event.number()).into_iter();
         Ok(Self {
-            id: told.id.uuid().to_string(),
-            body: told.body(&app.engine)?,
-            created_at: time(told.at()),
-            deliveries: standings.filter_map(|(key, standing)| DeliveryView::of(key, standing)).collect(),
+            id: event.id.uuid().to_string(),
+            body: WebhookBody::of(&app.engine, event)?,
+            created_at: time(event.at()),
+            deliveries: statuses.filter_map(|(key, status)| DeliveryView::of(key, status)).collect(),
         })
     }
 }
 
 impl DeliveryView {
     /// None of an endpoint that was set after the event.
-    fn of(key: ObjectId, standing: Standing) -> Option<Self> {
-        let (status, failed_tries, next_try_at, last_answer) = match standing {
-            Standing::Before => return None,
-            Standing::Pending { tries, next_at, last_answer } => {
+    fn of(key: ObjectId, status: DeliveryStatus) -> Option<Self> {
+        let (status, failed_tries, next_try_at, last_answer) = match status {
+            DeliveryStatus::Before => return None,
+            DeliveryStatus::Pending { tries, next_at, last_answer } => {
                 ("pending", Some(tries), next_at.map(time), last_answer)
             }
-            Standing::Delivered => ("delivered", None, None, None),
-            Standing::GivenUp { last_answer } => ("failed", None, None, last_answer),
+            DeliveryStatus::Delivered => ("delivered", None, None, None),
+            DeliveryStatus::GivenUp { last_answer } => ("failed", None, None, last_answer),
         };
         let last_answer = last_answer.map(AnswerView::of);
         Some(Self { api_key_id: key.uuid().to_string(), status, failed_tries, next_try_at, last_answer })
@@ -100,7 +102,7 @@ pub async fn list(
     let last = total.saturating_sub(page.skip());
     let first = last.saturating_sub(page.per_page) + 1;
     let listed = app.engine.read_model().webhook_events(caller.group, first..last + 1)?;
-    let view = move |listed| EventView::of(&app, caller, &Told::read(&app.engine, caller.group, listed)?);
+    let view = move |listed| EventView::of(&app, caller, &OutboxEvent::read(&app.engine, caller.group, listed)?);
     list_of(total, page, listed.into_iter().rev().map(view))
 }
 
@@ -128,17 +130,17 @@ pub async fn redeliver(
     }
     // It commits no Record, so there is no answer to keep: a key is checked and not kept.
     sent_key.read(&app.engine, KeyScope::Merchant(caller.group), Some(&id), &body)?;
-    let told = find(&app, caller, &id)?;
-    if !app.webhooks.deliver_again(caller.group, &told, app.engine.now()) {
+    let event = find(&app, caller, &id)?;
+    if !app.webhooks.deliver_again(caller.group, &event, app.engine.now()) {
         let detail = "1,000 events wait at each address of the account.";
         return Err(Problem::new(Code::RateLimited).detail(detail).retry_after(60));
     }
-    Ok(ok(EventView::of(&app, caller, &told)?))
+    Ok(ok(EventView::of(&app, caller, &event)?))
 }
 
-fn find(app: &App, caller: Caller, id: &str) -> Result<Told, Problem> {
+fn find(app: &App, caller: Caller, id: &str) -> Result<OutboxEvent, Problem> {
     let found = match ObjectId::parse(id) {
-        Some(id) => Told::find(&app.engine, caller.group, id)?,
+        Some(id) => OutboxEvent::find(&app.engine, caller.group, id)?,
         None => None,
     };
     found.ok_or_else(|| Problem::new(Code::NotFound))

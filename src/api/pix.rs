@@ -26,7 +26,7 @@ use crate::http::json::{Checker, Raw, parse};
 use crate::http::problem::{Code, Problem};
 use crate::http::reply::{created, ok, time};
 use crate::http::timestamp::with_milliseconds;
-use crate::rails::sandbox::end_to_end_id;
+use crate::rails::end_to_end_id;
 use crate::views::charge::{Breakdown, Charge, ChargeFate, pix_code};
 
 /// A PIX charge, or a look-up, as sent.

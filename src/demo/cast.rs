@@ -1,19 +1,20 @@
-//! Who plays in the demonstration, and what they send. All of them are made up; the documents only have valid check digits.
+//! Parties of the demonstration, and the requests that they send. All are invented; their tax ids
+//! only have valid check digits.
 
 use serde_json::{Value, json};
 
 /// The merchant's name.
 pub(super) const MERCHANT: &str = "Loja Demonstração";
-/// The merchant's CNPJ, by which a second start finds it again.
+/// The merchant's CNPJ, by which a second start finds the merchant.
 pub(super) const MERCHANT_DOCUMENT: &str = "11222333000181";
 
 /// A sub-recipient.
 pub(super) struct Recipient {
     /// Full name.
     pub(super) name: &'static str,
-    /// CPF.
+    /// The CPF, digits only.
     pub(super) document: &'static str,
-    /// Its part of every charge, percent.
+    /// Share of every charge, percent.
     pub(super) percent: i64,
 }
 
@@ -49,7 +50,7 @@ pub(super) fn registration(recipient: &Recipient) -> Value {
     })
 }
 
-/// A card charge of `amount` centavos, with a part for each of `recipients` (their ids).
+/// The request for a card charge of `amount` centavos, with a split for each of `recipients` (ids).
 pub(super) fn card(number: u64, amount: i64, recipients: &[String], year: i32) -> Value {
     json!({
         "amount": amount,
@@ -60,13 +61,13 @@ pub(super) fn card(number: u64, amount: i64, recipients: &[String], year: i32) -
     })
 }
 
-/// A PIX charge of `amount` centavos, with the same parts.
+/// The request for a PIX charge of `amount` centavos, with the same splits.
 pub(super) fn pix(amount: i64, recipients: &[String]) -> Value {
     let valor = format!("{}.{:02}", amount / 100, amount % 100);
     json!({ "valor": valor, "nome": payer(0), "cpf": PAYER_DOCUMENT, "splits": splits(amount, recipients) })
 }
 
-/// The total of a numbered charge: from 50 to 200 reais.
+/// Total of a numbered charge, centavos: about 50 to 200 reais.
 pub(super) fn amount(number: u64) -> i64 {
     5_000 + i64::try_from(number % 101).unwrap_or_default() * 150 - i64::try_from(number % 7).unwrap_or_default()
 }

@@ -1,4 +1,5 @@
-//! HTTP client of the demonstration: calls this program's own listeners from outside, with a credential.
+//! HTTP client of the demonstration: calls this program's own listeners from outside, with a
+//! credential.
 
 use std::net::SocketAddr;
 
@@ -20,9 +21,9 @@ pub enum CallError {
     Unexpected {
         /// Method and path.
         what: String,
-        /// The status.
+        /// Status of the answer.
         status: StatusCode,
-        /// The body.
+        /// Body of the answer.
         body: Value,
     },
     /// The task of a caller panicked.

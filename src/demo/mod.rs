@@ -1,8 +1,9 @@
-//! `centavo demo`: a sandbox that shows what it can do, and goes on serving.
+//! `centavo demo`: a sandbox that demonstrates charges and goes on serving.
 //!
-//! It calls its own listeners as a stranger would, over HTTP with credentials, and uses no door of its own: a merchant and three
-//! sub-recipients, a PIX charge that is paid, then many card charges at once, each split four ways, each two Records that are
-//! durable before the answer leaves. A second start on the same folder finds the books of the first and continues them.
+//! It calls its own listeners over HTTP with credentials, as any client does. It opens a merchant
+//! with three sub-recipients, has a PIX charge paid, and charges many cards at once. Each card
+//! charge is split four ways, and makes two Records that are durable before the answer leaves. A
+//! second start on the same folder continues the books of the first.
 
 mod cast;
 mod client;
@@ -33,24 +34,24 @@ use crate::terminal::{count, say};
 
 pub use self::client::CallError;
 
-/// How many charges are under way at once.
+/// Charges under way at once.
 const IN_FLIGHT: u64 = 64;
-/// How many splits of a statement are shown.
+/// Lines of the statement that is printed.
 const STATEMENT_LINES: u8 = 5;
 
-/// What the demonstration is told.
+/// Settings of the demonstration.
 pub struct Guide {
     /// The data directory.
     pub data: PathBuf,
-    /// The token with which it calls the operations.
+    /// Operator's token that the demonstration itself uses.
     pub operator: Secret,
-    /// The operator's token that was made for this start, to be shown, if none was given.
+    /// Operator's token that was generated because none was given: it is printed.
     pub made_ops_token: Option<Secret>,
-    /// How many cards to charge.
+    /// Number of cards to charge.
     pub charges: u64,
 }
 
-/// Shows it all; the program serves meanwhile and afterwards.
+/// Runs the demonstration. The program serves meanwhile and afterwards.
 pub async fn show(running: &Running, guide: &Guide) -> Result<(), CallError> {
     introduce(running, guide);
     let stage = Stage::set(running, guide).await?;
@@ -79,20 +80,20 @@ fn introduce(running: &Running, guide: &Guide) {
     say("");
 }
 
-/// The merchant, its recipients and a key: what the acts need.
+/// State of the demonstration: the merchant, its recipients and an API key.
 struct Stage<'a> {
     running: &'a Running,
     group: GroupNumber,
     /// Calls the merchants' listener with the key.
     merchant: Client,
     api_key: String,
-    /// The recipients' ids, in the order of the cast.
+    /// Ids of the recipients, in the order of [`cast::RECIPIENTS`].
     recipients: Vec<String>,
     year: i32,
 }
 
 impl<'a> Stage<'a> {
-    /// Finds or opens the merchant, makes a key, and has the recipients registered and approved.
+    /// Finds or opens the merchant, makes a key, and registers and approves the recipients.
     async fn set(running: &'a Running, guide: &Guide) -> Result<Self, CallError> {
         let app = &running.app;
         let records = app.engine.published().0;
@@ -147,7 +148,7 @@ impl<'a> Stage<'a> {
         say("");
     }
 
-    /// A PIX charge, and its payment by the sandbox's payer: money that is available at once.
+    /// Makes a PIX charge and has the sandbox pay it: its money is available at once.
     async fn pay_pix(&self) -> Result<(), CallError> {
         let charge = self.merchant.expect(Method::POST, "/api/pix", Some(&cast::pix(8_000, &self.recipients))).await?;
         let path = format!("/api/sandbox/pix/{}/pay", text(&charge, "txid"));
@@ -156,7 +157,7 @@ impl<'a> Stage<'a> {
         Ok(())
     }
 
-    /// Charges many cards at once and says how fast that was.
+    /// Charges many cards at once, and prints the rate and the latencies.
     async fn charge_cards(&self, charges: u64) -> Result<(), CallError> {
         if charges == 0 {
             return Ok(());
@@ -182,7 +183,8 @@ impl<'a> Stage<'a> {
         Ok(())
     }
 
-    /// The trial balance, the merchant's balance, and the first lines of a recipient's statement.
+    /// Prints the trial balance, the merchant's balance, and the first lines of a recipient's
+    /// statement.
     async fn show_books(&self) -> Result<(), CallError> {
         let balance = self.merchant.expect(Method::GET, "/api/balance", None).await?;
         let path = format!("/api/dashboard/sub-recipients/{}/splits?per_page={STATEMENT_LINES}", self.recipients[0]);
@@ -210,7 +212,7 @@ fn introduce_cast(id: &str, recipients: &[String]) {
     terminal::aligned(&rows, 3).iter().for_each(|line| say(&format!("  {line}")));
 }
 
-/// The merchant of an earlier start, known by its document.
+/// The merchant of an earlier start, found by its tax id.
 fn find_merchant(app: &App) -> Option<GroupNumber> {
     let is_ours = |group: &GroupNumber| {
         let sealed = app.engine.merchant(*group, |row| row.profiles.current().cloned()).flatten();
@@ -221,7 +223,7 @@ fn find_merchant(app: &App) -> Option<GroupNumber> {
     app.engine.groups().into_iter().filter(is_ours).min()
 }
 
-/// One caller: a charge after the other, until all are taken.
+/// One caller: makes one charge after the other, until `charges` were begun by all callers.
 async fn call_often(
     client: Client,
     next: Arc<AtomicU64>,
@@ -248,12 +250,12 @@ async fn call_often(
     }
 }
 
-/// What the charges were answered.
+/// Answers to the charges.
 #[derive(Default)]
 struct Answers {
-    /// How long each charge took that was captured.
+    /// Latencies of the captured charges.
     latencies: Vec<Duration>,
-    /// How many were answered otherwise, by status.
+    /// Number of other answers, by status.
     others: BTreeMap<u16, u64>,
 }
 
@@ -288,7 +290,8 @@ impl Answers {
         lines
     }
 
-    /// The latency that `percent` of the charges did not exceed (nearest rank); zero when there is none.
+    /// The latency that `percent` of the charges did not exceed (nearest rank); zero when there is
+    /// none.
     fn percentile(&self, percent: usize) -> Duration {
         let rank = (self.latencies.len() * percent).div_ceil(100).max(1);
         self.latencies.get(rank - 1).copied().unwrap_or_default()
@@ -299,7 +302,7 @@ fn text<'a>(body: &'a Value, field: &str) -> &'a str {
     body[field].as_str().unwrap_or_default()
 }
 
-/// The name by which the demonstration calls a ledger of its group, in the accounts of others too.
+/// Short name of a ledger of the demonstration's group, also as part of an account's name.
 fn short_name(ledger: LedgerId) -> String {
     let last = |name: &str| name.split(' ').next_back().unwrap_or_default().to_owned();
     match ledger {

@@ -1,4 +1,4 @@
-//! What the demonstration shows, as lines.
+//! Lines that the demonstration prints.
 
 use std::net::SocketAddr;
 
@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::{short_name, text};
 use crate::terminal::{aligned, count, reais};
 
-/// A command that works as pasted into a shell.
+/// A shell command that charges a card.
 pub(super) fn curl(address: SocketAddr, api_key: &str, body: &Value) -> String {
     format!(
         "curl -s http://{address}/api/card \\\n  -H 'Authorization: Bearer {api_key}' \\\n  \

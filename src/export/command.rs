@@ -1,5 +1,5 @@
-//! `centavo export`: writes the books to files, from a stopped data directory or through the server that has it open. The server
-//! gives its journal as it does for a backup; everything else is the same.
+//! `centavo export`: writes the books to files, from a stopped data directory or through the server
+//! that has it open. The server sends its journal as for a backup.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -8,19 +8,20 @@ use std::time::Instant;
 use actors::backup::{BackupError, Frame};
 use actors::store::{Head, Sequence};
 
-use super::{ExportError, Exported, Exporter, Folder};
+use super::exporter::{ExportError, Exported, Exporter};
+use super::folder::Folder;
 use crate::config::ExportSettings;
-use crate::journal_source::{self, JournalSource};
+use crate::journal_source::{Frames, JournalSource, JournalSourceFailure};
 use crate::terminal::{self, advance};
 use crate::verify::quietly;
 
-/// Why nothing is exported.
+/// Why nothing was exported.
 #[derive(Debug, thiserror::Error)]
-pub enum Failure {
-    /// The journal is not there to be read.
+pub enum ExportFailure {
+    /// The journal can't be opened.
     #[error(transparent)]
-    Journal(#[from] journal_source::Failure),
-    /// It can't be read, or is damaged.
+    Journal(#[from] JournalSourceFailure),
+    /// The journal can't be read, or is damaged.
     #[error(transparent)]
     Read(#[from] BackupError),
     /// There is no such ledger, or a Record can't be read.
@@ -29,25 +30,25 @@ pub enum Failure {
     /// The files can't be written.
     #[error("{}: {source}", out.display())]
     Write {
-        /// The directory.
+        /// The directory of the files.
         out: PathBuf,
-        /// What the machine said.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// The cut is past the end.
+    /// The cut is beyond the end of the journal.
     #[error("there is no Record {} to cut at: the journal ends at {}", at.0, last.0)]
     BeyondEnd {
-        /// The cut.
+        /// The requested cut.
         at: Sequence,
         /// The last Record.
         last: Sequence,
     },
-    /// The data made the program panic: it holds what no sound program writes.
+    /// Reading the data made the program panic: the data is damaged.
     #[error("the export could not go on: {0}")]
     Panicked(String),
 }
 
-/// What came of it.
+/// Result of an export.
 struct Made {
     exported: Exported,
     files: usize,
@@ -55,8 +56,8 @@ struct Made {
     source: String,
 }
 
-/// Exports and says what.
-pub async fn run(settings: ExportSettings) -> Result<(), Failure> {
+/// Exports, and prints a summary.
+pub async fn run(settings: ExportSettings) -> Result<(), ExportFailure> {
     let begun = Instant::now();
     let out = settings.out.clone();
     let made = tokio::task::spawn_blocking(move || quietly(|| make(&settings)).unwrap_or_else(panicked)).await;
@@ -67,15 +68,15 @@ pub async fn run(settings: ExportSettings) -> Result<(), Failure> {
     Ok(())
 }
 
-fn panicked<T>(message: String) -> Result<T, Failure> {
-    Err(Failure::Panicked(message))
+fn panicked<T>(message: String) -> Result<T, ExportFailure> {
+    Err(ExportFailure::Panicked(message))
 }
 
-fn make(settings: &ExportSettings) -> Result<Made, Failure> {
-    let write = |source| Failure::Write { out: settings.out.clone(), source };
+fn make(settings: &ExportSettings) -> Result<Made, ExportFailure> {
+    let write = |source| ExportFailure::Write { out: settings.out.clone(), source };
     let failed = |error| match error {
         ExportError::Write(source) => write(source),
-        error => Failure::Export(error),
+        error => ExportFailure::Export(error),
     };
     let journal = JournalSource::open(&settings.journal)?;
     let mut frames = journal.frames(Sequence::FIRST)?;
@@ -83,7 +84,7 @@ fn make(settings: &ExportSettings) -> Result<Made, Failure> {
     let last = Sequence(head.next.0 - 1);
     let cut = settings.at.unwrap_or(last);
     if cut > last {
-        return Err(Failure::BeyondEnd { at: cut, last });
+        return Err(ExportFailure::BeyondEnd { at: cut, last });
     }
     let mut folder = Folder::open(&settings.out, &settings.request).map_err(write)?;
     let mut exporter = Exporter::new(settings.request.clone());
@@ -102,8 +103,8 @@ fn make(settings: &ExportSettings) -> Result<Made, Failure> {
     Ok(Made { exported, files, cut, source: journal.to_string() })
 }
 
-/// Reads on to the head; what comes before it are the values beside the journal, which an export does not need.
-fn head_of(frames: &mut journal_source::Frames<'_>) -> Result<Head, Failure> {
+/// Reads the frames through the head, and skips the stored values before it.
+fn head_of(frames: &mut Frames<'_>) -> Result<Head, ExportFailure> {
     for frame in frames {
         if let Frame::End(head) = frame? {
             return Ok(head);

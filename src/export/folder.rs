@@ -1,7 +1,9 @@
-//! An export in a folder. Rows are one file; the books of plain text are a folder for each ledger, with a file for each month, and
-//! `main`, which has their head and includes them. The names carry the days that were asked for.
+//! Export to a folder. Rows are one file. Plain-text accounting has a folder for each ledger, with
+//! a file for each month, and `main`, which holds the head and includes the months. The names
+//! contain the requested days.
 //!
-//! A file is written under another name, synced, and renamed when all are written: those that others include first.
+//! Files are written under another name and synced. They are renamed when all are complete,
+//! included files before those that include them.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
@@ -10,39 +12,40 @@ use std::path::{Path, PathBuf};
 
 use chrono::NaiveDate;
 
-use super::{Format, Out, Part, Request};
+use super::destination::{Out, Part};
+use super::request::{Format, Request};
 
-/// See the module.
+/// Destination of an export: a folder whose files are not complete yet.
 pub struct Folder {
     path: PathBuf,
     request: Request,
     files: BTreeMap<PathBuf, Unfinished>,
-    /// Bytes that are not written yet.
+    /// Bytes in memory, over all files.
     waiting: usize,
 }
 
-/// A file that has not got its name yet.
+/// A file that is not complete.
 #[derive(Default)]
 struct Unfinished {
     waiting: Vec<u8>,
-    /// Whether it is on the disk, in part.
+    /// Whether a part of it is on the disk.
     has_begun: bool,
 }
 
-/// Bytes that wait to be written, over all files.
+/// Most bytes in memory, over all files.
 const WAITING_MAX: usize = 8 << 20;
-/// The ending of a file that is being written.
+/// Suffix of the name of a file that is not complete.
 const UNFINISHED: &str = "~";
 
 impl Folder {
-    /// Makes the folder, if there is none.
+    /// Opens the folder; makes it if there is none.
     pub fn open(path: &Path, request: &Request) -> io::Result<Self> {
         fs::create_dir_all(path)?;
         let (path, request) = (path.to_path_buf(), request.clone());
         Ok(Self { path, request, files: BTreeMap::new(), waiting: 0 })
     }
 
-    /// Gives all files their names, durably; gives how many there are.
+    /// Completes all files, durably, and gives their number.
     pub fn finish(mut self) -> io::Result<usize> {
         self.write_waiting()?;
         let files = std::mem::take(&mut self.files);
@@ -66,7 +69,8 @@ impl Folder {
         if self.waiting < WAITING_MAX { Ok(()) } else { self.write_waiting() }
     }
 
-    /// One file after the other is opened: there may be more of them than a process may have open.
+    /// Writes the bytes in memory. Opens one file at a time: there may be more of them than a
+    /// process may have open.
     fn write_waiting(&mut self) -> io::Result<()> {
         for (path, file) in &mut self.files {
             if file.has_begun && file.waiting.is_empty() {
@@ -120,7 +124,7 @@ impl Out for Folder {
     }
 }
 
-/// An export that did not come to its end leaves nothing behind.
+/// Removes the incomplete files of an export that failed.
 impl Drop for Folder {
     fn drop(&mut self) {
         for path in self.files.iter().filter(|(_, file)| file.has_begun).map(|(path, _)| path) {

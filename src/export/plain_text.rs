@@ -1,17 +1,21 @@
-//! Plain-text accounting: one transaction for all that a Record moves in a ledger, in the words of beancount, hledger and ledger.
+//! Plain-text accounting: one transaction for the postings of a Record in a ledger, in the syntax
+//! of beancount, hledger and ledger.
 //!
-//! Each of them checks the file when it reads it. Amounts have two decimals and none is left out; beancount asserts every balance at
-//! the start of the day after a month or the whole ends, to the centavo (`~ 0 BRL`: it would let one pass); hledger and ledger assert
-//! the running balance with every posting, and all balances once more at the end, so that a posting that was taken out is missed.
-//! The balances of a ledger sum to zero, so those brought forward are a transaction like any other.
+//! Those programs check the file when they read it. Every amount is written, with two decimals.
+//! beancount asserts all balances on the day after each month and after the last day; `~ 0 BRL`
+//! makes that exact, since beancount tolerates a centavo by default. hledger and ledger assert the
+//! running balance with every posting, and all balances at the end, so that a removed posting is
+//! noticed. The balances of a ledger sum to zero: balances brought forward are a transaction like
+//! any other.
 
 use chrono::{Months, NaiveDate};
 use ledger::entry::Side;
 use ledger::source::Source;
 
-use super::{AccountBooks, Format, LedgerBooks, Movement, cleaned, first_of_month};
+use super::books::{AccountBooks, LedgerBooks, Movement, cleaned, first_of_month};
+use super::request::Format;
 
-/// Writes the head of a ledger's books, and what is brought forward to a day.
+/// Writes the head of a ledger's books, and the balances brought forward to a day.
 pub(super) fn begin(format: Format, books: &mut LedgerBooks, day: NaiveDate, text: &mut Vec<u8>) {
     let name = &books.name;
     match format {
@@ -83,7 +87,7 @@ pub(super) fn transaction(format: Format, books: &mut LedgerBooks, movement: &Mo
     }
 }
 
-/// Asserts every balance at the end of the month that is being written, or of `last`, whichever comes first.
+/// Asserts every balance at the end of the current month or of `last`, whichever comes first.
 pub(super) fn close(format: Format, books: &LedgerBooks, last: NaiveDate, text: &mut Vec<u8>) {
     let next_month = books.month.and_then(|month| first_of_month(month).checked_add_months(Months::new(1)));
     let next = [last.succ_opt(), next_month].into_iter().flatten().min().unwrap_or(last);
@@ -124,7 +128,7 @@ fn head(format: Format, day: NaiveDate, sequence: Option<u64>, narration: &str) 
     }
 }
 
-/// A posting, with the balance after it where the format can assert it.
+/// A posting, with the running balance where the format can assert it.
 fn posting(format: Format, account: &str, amount: i128, balance: i128) -> String {
     match format {
         Format::Beancount => format!("  {account}  {} BRL\n", decimal(amount)),

@@ -1,27 +1,27 @@
-//! The row that every format is made of: one posting, and where it comes from; as a JSON object, and as a line of CSV.
+//! Rows of an export: one posting and its origin, as a JSON object or as a line of CSV.
 
 use ledger::entry::Side;
 use serde::{Serialize, Serializer};
 
-use super::{LedgerBooks, Line, Movement, cleaned};
+use super::books::{LedgerBooks, Line, Movement, cleaned};
 use crate::http::timestamp::with_milliseconds;
 
 /// One posting. The columns, in this order, are the same in JSON and CSV.
 #[derive(Debug, Serialize)]
-pub struct Row<'a> {
-    /// The Record's place in the journal.
+pub(super) struct PostingRow<'a> {
+    /// Sequence of the Record.
     sequence: u64,
-    /// When it was booked: RFC 3339, milliseconds, `Z`.
+    /// Time of the booking: RFC 3339, milliseconds, `Z`.
     booked_at: &'a str,
-    /// When it took effect: the same.
+    /// Time of the effect, in the same form.
     effective_at: String,
     /// The day of the booking in America/Sao_Paulo.
     date: String,
     /// `M-…`, `R-…` or `P-…`.
     ledger: &'a str,
-    /// The place of the entry in its Record, from 1. With sequence and line it names the row for ever.
+    /// Place of the entry in its Record, from 1. Sequence, entry and line identify a row for ever.
     entry: usize,
-    /// The place of the posting in its entry, from 1.
+    /// Place of the posting in its entry, from 1.
     line: usize,
     /// The account's full name.
     account: &'a str,
@@ -29,17 +29,17 @@ pub struct Row<'a> {
     debit: i64,
     /// Centavos; 0 when it is a debit.
     credit: i64,
-    /// The ledger whose owner decided.
+    /// Ledger of the owner who decided the Record.
     owner: &'a str,
-    /// What happened.
+    /// Name of the event that caused the posting.
     event: &'static str,
-    /// The outside ids of what it is about, by name: `txid`, …
+    /// Outside ids of the event's objects, by name: `txid`, …
     objects: Objects<'a>,
-    /// The operator who asked for it, if one did.
+    /// Name of the operator who asked for it, if one did.
     operator: Option<String>,
 }
 
-/// Names and ids. In CSV they are `name=id`, with blanks between.
+/// Names and ids of objects. In CSV they are `name=id`, separated by blanks.
 #[derive(Debug)]
 struct Objects<'a>(&'a [(&'static str, String)]);
 
@@ -72,7 +72,7 @@ pub(super) fn csv_head() -> String {
     format!("{}\r\n", COLUMNS.join(","))
 }
 
-impl<'a> Row<'a> {
+impl<'a> PostingRow<'a> {
     pub(super) fn of(books: &'a LedgerBooks, movement: &'a Movement<'_>, line: &Line<'a>) -> Self {
         let (amount, record) = (line.posting.amount.0, movement.record);
         let (debit, credit) = match line.posting.side {
@@ -136,7 +136,8 @@ impl<'a> Row<'a> {
     }
 }
 
-/// Appends a cell, in quotes where RFC 4180 wants them. One that a spreadsheet would take for a formula gets an apostrophe.
+/// Appends a cell, in quotes where RFC 4180 wants them. A cell that a spreadsheet would take for a
+/// formula gets an apostrophe.
 fn write_cell(cell: &str, text: &mut Vec<u8>) {
     let guard = if cell.starts_with(['=', '+', '-', '@', '\t', '\r']) { "'" } else { "" };
     if cell.contains(['"', ',', '\r', '\n']) {

@@ -15,7 +15,7 @@ use crate::http::reply::{ok, time};
 use crate::ops::audit::OfMerchant;
 use crate::ops::operator::Operator;
 use crate::views::delivery::AnswerView;
-use crate::webhooks::Backlog;
+use crate::webhooks::EndpointBacklog;
 
 /// Items of one answer; `total` counts all.
 const ITEMS_MAX: usize = 1_000;
@@ -74,7 +74,7 @@ pub async fn list(
     Ok(ok(WebhookBacklogs { items: views.collect::<Result<_, _>>()?, total }))
 }
 
-fn view(app: &App, group: GroupNumber, key: ObjectId, backlog: Backlog) -> Result<BacklogView, Problem> {
+fn view(app: &App, group: GroupNumber, key: ObjectId, backlog: EndpointBacklog) -> Result<BacklogView, Problem> {
     let read_model = app.engine.read_model();
     let failed = || Problem::new(Code::Internal);
     let merchant = read_model.merchant(group, |row| row.id).ok_or_else(failed)?;

@@ -1,6 +1,6 @@
-//! The sandbox's institution that sends money out. It keeps a record of its own of what it carried out, as an institution would,
-//! one line a transfer: `id amount end_to_end_id`. What a key does is told by its text, so that the institution gives the same answer
-//! however often it is asked, and whatever crashed in between.
+//! Payout institution of the sandbox. It keeps a file of the transfers that it carried out, as an
+//! institution would, one line each: `id amount end_to_end_id`. The text of a PIX key decides what
+//! happens to a transfer, so every question about it gets the same answer, also after a crash.
 
 use std::collections::BTreeSet;
 use std::fs::{File, OpenOptions, create_dir_all, read_to_string};
@@ -13,12 +13,12 @@ use actors::rails::{Call, Destination, PayoutAnswer, PayoutRail, RailError, Send
 use ledger::id::ObjectId;
 use ledger::time::Timestamp;
 
-use super::sandbox::end_to_end_id;
+use super::end_to_end_id::end_to_end_id;
 
-/// How long a transfer whose sender got no answer stays under way, milliseconds of the sandbox clock.
+/// How long a transfer without an answer stays under way, milliseconds of the sandbox clock.
 const SILENCE_MS: i64 = 60_000;
 
-/// See the module.
+/// The payout institution, with the transfers that it carried out.
 pub(super) struct SandboxPayouts {
     path: PathBuf,
     carried_out: Mutex<Option<CarriedOut>>,
@@ -29,19 +29,19 @@ struct CarriedOut {
     ids: BTreeSet<ObjectId>,
 }
 
-/// What the institution does with a transfer.
+/// Fate of a transfer.
 enum Script {
     Process,
     Fail,
-    /// Takes it, answers nobody for a minute, and has carried it out.
+    /// Carries it out, and answers nothing for a minute.
     Silence,
-    /// Is down: takes nothing.
+    /// Refuses it, as an institution that is down.
     Refuse,
-    /// Carries it out, and has the money back a day later.
+    /// Carries it out, and gives the money back a day later.
     Return,
 }
 
-/// How long after the order a transfer comes back that comes back, milliseconds of the sandbox clock.
+/// How long after its order a returned transfer comes back, milliseconds of the sandbox clock.
 const RETURNED_AFTER_MS: i64 = 24 * 60 * 60 * 1000;
 
 fn script(to: &Destination) -> Script {
@@ -57,7 +57,7 @@ fn script(to: &Destination) -> Script {
     }
 }
 
-/// The accounts with a part of their own: 99990 and 99991.
+/// The bank accounts whose transfers fail or come back: 99990 and 99991.
 fn account_script(conta: &str) -> Script {
     match conta {
         "99990" => Script::Fail,
@@ -75,12 +75,12 @@ fn failed(to: &Destination) -> PayoutAnswer {
 }
 
 impl SandboxPayouts {
-    /// The institution whose record is kept in `folder`.
+    /// The institution, with its file in `folder`.
     pub(super) fn new(folder: &Path) -> Self {
         Self { path: folder.join("payouts"), carried_out: Mutex::default() }
     }
 
-    /// Carries a transfer out, once.
+    /// Carries a transfer out, once: the line is durable before this returns.
     fn carry_out(&self, order: &SendPayout) -> io::Result<()> {
         let mut carried_out = self.carried_out.lock().unwrap_or_else(PoisonError::into_inner);
         let known = match &mut *carried_out {
@@ -107,8 +107,8 @@ impl SandboxPayouts {
 }
 
 impl CarriedOut {
-    /// A last line that was cut off by a crash is of a transfer that was not answered: it is written again. The record's name is
-    /// durable before a line is.
+    /// Opens the file, whose name is made durable before any line. A last line that a crash cut off
+    /// belongs to a transfer without an answer: it is written again.
     fn open(path: &Path) -> io::Result<Self> {
         let folder = path.parent().unwrap_or(Path::new("."));
         create_dir_all(folder)?;
@@ -132,7 +132,8 @@ impl PayoutRail for SandboxPayouts {
             (Script::Refuse, _) => Ok(PayoutAnswer::NotTaken),
             (Script::Silence, _) => return Box::pin(std::future::pending()),
             (Script::Fail, Destination::Account(_)) => Ok(failed(&order.to)),
-            // A bank transfer is carried out at once; a PIX is taken, and its result is asked for.
+            // A bank transfer is carried out at once; a PIX is accepted, and `find` asks for its
+            // result.
             (_, Destination::Account(_)) => self.answer(&order),
             (_, Destination::PixKey(_)) => Ok(PayoutAnswer::Taken { transfer_id: transfer_id(order.id) }),
         };
@@ -152,7 +153,7 @@ impl PayoutRail for SandboxPayouts {
         Box::pin(std::future::ready(answer))
     }
 
-    /// What the sandbox was ordered it knows at once.
+    /// The sandbox knows of a transfer as soon as it is ordered.
     fn horizon(&self) -> Duration {
         Duration::ZERO
     }
@@ -162,7 +163,7 @@ fn transfer_id(id: ObjectId) -> String {
     format!("sandbox-{}", id.txid())
 }
 
-/// Made of the transfer's own id, so that it is the same however often the institution is asked.
+/// Made of the transfer's id, so that every answer gives the same.
 fn transfer_end_to_end_id(id: ObjectId) -> String {
     end_to_end_id(id.created_at(), id.0 as u64)
 }

@@ -1,5 +1,5 @@
-//! The sandbox's rails: they play the acquirer and the PIX institution. What a card does is told by its number, so that the
-//! acquirer gives the same answer however often it is asked, and whatever crashed in between.
+//! Rails of the sandbox: simulated card acquirer and PIX institution. A card's number decides what
+//! happens to its charge, so every question about it gets the same answer, also after a crash.
 
 use std::path::Path;
 
@@ -7,36 +7,35 @@ use actors::rails::{
     Call, CardAnswer, CardFate, CardRail, CardSecrets, CardToken, ChargeCard, ChargedCard, PixFate, PixRail, RailError,
     Rails, Repay,
 };
-use chrono::DateTime;
 use ledger::event::{CardFace, CardRefusal};
 use ledger::fees::{Fees, PaymentMethod};
 use ledger::id::ObjectId;
 use ledger::merchant::OpenCharge;
 use ledger::money::Centavos;
-use ledger::time::Timestamp;
 
 use super::payouts::SandboxPayouts;
 
-/// The rails of a sandbox. What its institutions keep for themselves is in `folder`.
+/// The rails of a sandbox. Its institutions keep their own files in `folder`.
 pub fn rails(folder: &Path) -> Rails {
     Rails { card: Box::new(SandboxAcquirer), pix: Box::new(SandboxPix), payout: Box::new(SandboxPayouts::new(folder)) }
 }
 
-/// Plays the card acquirer.
+/// Simulated card acquirer.
 struct SandboxAcquirer;
 
-/// Plays the PIX institution.
+/// Simulated PIX institution.
 struct SandboxPix;
 
-/// What the acquirer does with a card.
+/// Fate of a card's charge.
 enum Script {
     Approve,
     Refuse(CardRefusal),
-    /// Takes the charge, and answers only when it is asked again.
+    /// Captures the charge, and answers only when it is asked again.
     Silence,
 }
 
-/// The cards with a part of their own: 4000000000000002, 4000000000009995 and 4000000000000119.
+/// The cards that are not approved at once: 4000000000000002, 4000000000009995 and
+/// 4000000000000119.
 fn script(bin: u32, last4: u16) -> Script {
     match (bin, last4) {
         (400_000, 2) => Script::Refuse(CardRefusal::NotAuthorized),
@@ -46,13 +45,15 @@ fn script(bin: u32, last4: u16) -> Script {
     }
 }
 
-/// What the acquirer keeps: the price list's MDR of the total. Debit is charged as one installment.
+/// The acquirer's answer to a captured charge: it keeps the price list's MDR of the total. Debit is
+/// charged as one installment.
 fn captured(amount: Centavos, method: PaymentMethod, installments: u8) -> CardAnswer {
     let installments = if method == PaymentMethod::DebitCard { 1 } else { installments };
     CardAnswer::Captured { acquirer_mdr: Fees::default().mdr(installments).of(amount) }
 }
 
-/// What the acquirer calls a card that it keeps: this, then the first six digits and the last four, which tell what it does.
+/// Prefix of the token of a stored card. The card's first six and last four digits follow, which
+/// decide its fate.
 const TOKEN_PREFIX: &str = "sandbox-card-";
 
 /// The first six digits of a number, and the last four.
@@ -80,7 +81,8 @@ impl CardRail for SandboxAcquirer {
         Box::pin(std::future::ready(Ok(CardToken(format!("{TOKEN_PREFIX}{bin:06}{last4:04}")))))
     }
 
-    /// It has every charge that it is asked about, so none is closed: one that comes after that has the same outcome.
+    /// Answers as if it had received the charge, so none is closed: a charge that arrives after
+    /// this has the same outcome.
     fn close<'a>(&'a self, _charge: ObjectId, open: &'a OpenCharge) -> Call<'a, CardFate> {
         let Some(CardFace { bin, last4, .. }) = open.card else {
             return Box::pin(std::future::ready(Err(RailError::NoAnswer)));
@@ -104,7 +106,7 @@ impl PixRail for SandboxPix {
         format!("sandbox.centavo.invalid/pix/v2/{}", charge.txid())
     }
 
-    /// A code that was paid is not pending any more, so one that is asked about is unpaid.
+    /// Cancels the code. The engine asks about pending charges only, whose codes are unpaid.
     fn cancel(&self, _charge: ObjectId) -> Call<'_, PixFate> {
         Box::pin(std::future::ready(Ok(PixFate::Cancelled)))
     }
@@ -114,25 +116,12 @@ impl PixRail for SandboxPix {
     }
 }
 
-/// An end-to-end id in the Central Bank's form: `E`, eight digits of the institution (here none that exists), the minute in UTC, and
-/// eleven characters.
-pub fn end_to_end_id(now: Timestamp, random: u64) -> String {
-    let minute = DateTime::from_timestamp_millis(now.0).unwrap_or_default().format("%Y%m%d%H%M");
-    let alphabet = b"0123456789abcdefghijklmnopqrstuvwxyz";
-    let mut rest = random;
-    let tail = (0..11).map(|_| {
-        let character = char::from(alphabet[(rest % 36) as usize]);
-        rest /= 36;
-        character
-    });
-    format!("E00000000{minute}{}", tail.collect::<String>())
-}
-
 #[cfg(test)]
 mod tests {
     use actors::rails::conformance;
     use ledger::event::{CardBrand, Terms};
     use ledger::fees::Commission;
+    use ledger::time::Timestamp;
 
     use super::*;
 
@@ -163,12 +152,5 @@ mod tests {
             let open = OpenCharge { terms, attention_at: Timestamp(0), card, opened: 1 };
             conformance::card(&SandboxAcquirer, order, &open, [ObjectId(turn), ObjectId(100 + turn)]).await;
         }
-    }
-
-    #[test]
-    fn an_end_to_end_id_has_32_characters() {
-        let id = end_to_end_id(Timestamp(1_782_907_200_250), u64::MAX);
-        assert_eq!(id.len(), 32);
-        assert!(id.starts_with("E00000000202607011200"), "{id}");
     }
 }

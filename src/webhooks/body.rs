@@ -1,17 +1,16 @@
-//! What a webhook says: `{event, <object>, timestamp, sequence}` (interface section 6). It is written from the journal as of the Record that
-//! it tells of, so every try and every look at it later say the same.
+//! Bodies of webhooks: `{event, <object>, timestamp, sequence}` (interface section 6). A body shows
+//! its object as of the Record that it tells of, so every try and every later look at it are the
+//! same.
 
 use std::collections::BTreeMap;
 
 use actors::engine::Engine;
-use actors::read_model::ListedWebhookEvent;
 use ledger::event::Event;
-use ledger::id::{GroupNumber, LedgerId, ObjectId};
+use ledger::id::{LedgerId, ObjectId};
 use ledger::money::Centavos;
 use ledger::personal::RecipientProfile;
-use ledger::record::Record;
 use ledger::recurrence::Standing;
-use ledger::webhook_events::{Subject, WebhookEvent, WebhookEventKind, webhook_events};
+use ledger::webhook_events::{Subject, WebhookEventKind};
 use rust_decimal::Decimal;
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
@@ -25,6 +24,7 @@ use crate::views::dispute::{Dispute, DisputeView};
 use crate::views::recipient::{document_type, recipient_id};
 use crate::views::subscription::SubscriptionView;
 use crate::views::withdrawal::{DestinationView, Withdrawal, WithdrawalView};
+use crate::webhooks::event::{OutboxEvent, broken};
 
 /// The body of a webhook.
 #[derive(Debug, Serialize, ToSchema)]
@@ -96,63 +96,22 @@ struct Things {
     anticipation: Option<AnticipationTold>,
 }
 
-/// A notice, read from the journal.
-pub struct Told {
-    /// The event's id: the same on every try.
-    pub id: ObjectId,
-    /// Where it stands.
-    pub listed: ListedWebhookEvent,
-    /// What it is.
-    pub notice: WebhookEvent,
-    record: Record,
-    group: GroupNumber,
+impl WebhookBody {
+    /// The body that tells of an event.
+    pub fn of(engine: &Engine, event: &OutboxEvent) -> Result<Self, Problem> {
+        let mut object = BTreeMap::from([event.object_body(engine)?]);
+        if event.told.kind == WebhookEventKind::SubscriptionChargeCreated {
+            object.insert("charge", event.charge_of_subscription(engine)?);
+        }
+        Ok(Self { event: event.told.kind.name(), object, timestamp: time(event.at()), sequence: event.number() })
+    }
 }
 
-impl Told {
-    /// Reads a notice of a group.
-    pub fn read(engine: &Engine, group: GroupNumber, listed: ListedWebhookEvent) -> Result<Self, Problem> {
-        let record = engine.record(listed.sequence)?;
-        let notice =
-            webhook_events(&record).into_iter().nth(listed.index).ok_or_else(|| Problem::new(Code::Internal))?;
-        let id = engine.ids().object(group, record.effective_at, listed.number);
-        Ok(Self { id, listed, notice, record, group })
-    }
-
-    /// The group's notice of this id.
-    pub fn find(engine: &Engine, group: GroupNumber, id: ObjectId) -> Result<Option<Self>, Problem> {
-        if engine.ids().group(id) != group {
-            return Ok(None);
-        }
-        let number = engine.ids().object_number(id);
-        let listed = engine.read_model().webhook_events(group, number..number + 1)?;
-        let Some(listed) = listed.first().filter(|_| number > 0) else { return Ok(None) };
-        let told = Self::read(engine, group, *listed)?;
-        Ok((told.id == id).then_some(told))
-    }
-
-    /// When it happened.
-    pub fn at(&self) -> ledger::time::Timestamp {
-        self.record.effective_at
-    }
-
-    /// The body.
-    pub fn body(&self, engine: &Engine) -> Result<WebhookBody, Problem> {
-        let mut object = BTreeMap::from([self.object_body(engine)?]);
-        if self.notice.kind == WebhookEventKind::SubscriptionChargeCreated {
-            object.insert("charge", self.charge_of_subscription(engine)?);
-        }
-        Ok(WebhookBody {
-            event: self.notice.kind.name(),
-            object,
-            timestamp: time(self.record.effective_at),
-            sequence: self.listed.number,
-        })
-    }
-
-    /// The thing that it is about, as it was once the Record had taken effect: its name in the body, and what a GET of it shows.
+impl OutboxEvent {
+    /// The object of the event, as of its Record: its name in the body, and what a GET of it shows.
     fn object_body(&self, engine: &Engine) -> Result<(&'static str, Box<RawValue>), Problem> {
         use WebhookEventKind as Kind;
-        match self.notice.kind {
+        match self.told.kind {
             Kind::ChargePaid | Kind::ChargeRefused | Kind::ChargeCancelled | Kind::ChargeRefunded => {
                 self.charge(engine).map(|charge| ("charge", charge))
             }
@@ -183,9 +142,9 @@ impl Told {
 
     fn charge(&self, engine: &Engine) -> Result<Box<RawValue>, Problem> {
         let id = self.object_id()?;
-        let charge = Charge::find_through(engine, self.group, id, self.listed.sequence)?.ok_or_else(broken)?;
+        let charge = Charge::find_through(engine, self.group, id, self.sequence())?.ok_or_else(broken)?;
         let view = charge.view(engine)?;
-        if self.notice.kind != WebhookEventKind::ChargePaid {
+        if self.told.kind != WebhookEventKind::ChargePaid {
             return written(&view);
         }
         let valor = charge.card.is_none().then(|| format!("{}.{:02}", view.amount / 100, view.amount % 100));
@@ -194,7 +153,7 @@ impl Told {
 
     /// The shape of the interface, exactly.
     fn recipient(&self, engine: &Engine) -> Result<impl Serialize + use<>, Problem> {
-        let Subject::Recipient(number) = self.notice.subject else { return Err(broken()) };
+        let Subject::Recipient(number) = self.told.subject else { return Err(broken()) };
         let find = |row: &actors::read_model::MerchantRow| {
             let recipient = row.recipients.get((number.0 as usize).checked_sub(1)?)?;
             Some((recipient.id, recipient.sealed_for(), recipient.profiles.at(self.record.ordinal).cloned()))
@@ -202,11 +161,11 @@ impl Told {
         let (id, sealed_for, profile) = engine.read_model().merchant(self.group, find).flatten().ok_or_else(broken)?;
         let profile: RecipientProfile =
             profile.and_then(|sealed| engine.keyring().open_value(sealed_for, &sealed)).unwrap_or_default();
-        let kind = self.notice.kind;
+        let kind = self.told.kind;
         let is_registration = matches!(kind, WebhookEventKind::RecipientApproved | WebhookEventKind::RecipientRejected);
         Ok(RecipientTold {
             id: id.uuid().to_string(),
-            // A changed bank account is told of an active recipient only, which it stays.
+            // Only an active recipient's bank account changes, and the recipient stays active.
             status: if kind == WebhookEventKind::RecipientRejected { "rejected" } else { "active" },
             document_type: document_type(&profile.document),
             bank_account: profile.bank.filter(|_| !is_registration).map(DestinationView::of),
@@ -229,17 +188,17 @@ impl Told {
     }
 
     fn withdrawal(&self, engine: &Engine) -> Result<impl Serialize + use<>, Problem> {
-        let found = Withdrawal::find_through(engine, self.object_id()?, self.listed.sequence)?.ok_or_else(broken)?;
+        let found = Withdrawal::find_through(engine, self.object_id()?, self.sequence())?.ok_or_else(broken)?;
         Ok(WithdrawalTold { withdrawal: found.view(engine), recipient_id: self.recipient_id(engine) })
     }
 
     fn cashout(&self, engine: &Engine) -> Result<impl Serialize + use<>, Problem> {
-        let found = Cashout::find_through(engine, self.group, self.object_id()?, self.listed.sequence)?;
+        let found = Cashout::find_through(engine, self.group, self.object_id()?, self.sequence())?;
         Ok(found.ok_or_else(broken)?.view())
     }
 
     fn dispute(&self, engine: &Engine) -> Result<impl Serialize + use<>, Problem> {
-        let (status, decided_at) = match self.notice.kind {
+        let (status, decided_at) = match self.told.kind {
             WebhookEventKind::DisputeAccepted => ("accepted", Some(self.at())),
             WebhookEventKind::DisputeReleased => ("released", Some(self.at())),
             _ => ("open", None),
@@ -262,7 +221,7 @@ impl Told {
     }
 
     fn splits(&self, engine: &Engine) -> Result<impl Serialize + use<>, Problem> {
-        let (Subject::Recipient(number), Some(available)) = (self.notice.subject, self.notice.available) else {
+        let (Subject::Recipient(number), Some(available)) = (self.told.subject, self.told.available) else {
             return Err(broken());
         };
         let recipient = LedgerId::Recipient(self.group, number);
@@ -279,13 +238,13 @@ impl Told {
         })
     }
 
-    /// How many splits fell due with this Record.
+    /// Number of splits that fell due with this Record.
     fn fallen_due(&self, engine: &Engine, recipient: LedgerId) -> Result<u64, Problem> {
         let mut count = 0;
         for event in &self.record.events {
             let Event::Matured { dues, .. } = event else { continue };
             for due in dues {
-                count += engine.read_model().splits_fallen_due(recipient, due.minute, self.listed.sequence)?;
+                count += engine.read_model().splits_fallen_due(recipient, due.minute, self.sequence())?;
             }
         }
         Ok(count)
@@ -312,13 +271,13 @@ impl Told {
     }
 
     fn object_id(&self) -> Result<ObjectId, Problem> {
-        match self.notice.subject {
+        match self.told.subject {
             Subject::Object(id) => Ok(id),
             Subject::Recipient(_) => Err(broken()),
         }
     }
 
-    /// The recipient who decided the Record.
+    /// Id of the recipient who owns the Record.
     fn recipient_id(&self, engine: &Engine) -> Option<String> {
         recipient_id(engine, self.record.owner).map(|id| id.uuid().to_string())
     }
@@ -444,10 +403,4 @@ fn written(object: &impl Serialize) -> Result<Box<RawValue>, Problem> {
         tracing::error!(%error, "the object of a webhook could not be written");
         Problem::new(Code::Internal)
     })
-}
-
-/// The journal says that there is something, and does not have it.
-fn broken() -> Problem {
-    tracing::error!("a notice tells of something that the journal does not have");
-    Problem::new(Code::Internal)
 }

@@ -1,5 +1,5 @@
-//! One endpoint: what waits for it, in which order it is tried, how many at once, and when again.
-//! Nothing here waits, calls or looks at a clock.
+//! State of one webhook endpoint: the events that wait for it, their order, the number of tries at
+//! once, and the time of the next try. Pure: it does not wait, call or read a clock.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,89 +8,90 @@ use ledger::time::Timestamp;
 
 use super::slots::{AT_ONCE_MAX, Pool};
 
-/// After how many seconds a notice is tried again: ten tries in about 75 hours. Then it is given up.
+/// Seconds from a failed try to the next one: ten tries in about 75 hours. After the last one the
+/// event is given up.
 pub(super) const RETRY_AFTER_SECONDS: [i64; 9] = [5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400];
-/// How many notices wait at one endpoint; more of them stay in the journal until there is room.
+/// Most events that wait at one endpoint. More of them stay in the journal until there is room.
 pub(super) const WAITING_MAX: usize = 1_000;
-/// How many notices of one endpoint are taken from the journal in one go.
+/// Most events of one endpoint that are read from the journal in one go.
 const TAKEN_AT_ONCE: usize = 64;
-/// How many are under way at once at an endpoint that was not called yet.
+/// Tries at once at an endpoint that was not called yet.
 const AT_ONCE_AT_FIRST: usize = 4;
 /// An endpoint whose last answer took longer is slow, milliseconds.
 const SLOW_MS: u32 = 5_000;
-/// How many of those that were given up are remembered.
+/// Most events of one endpoint that are remembered as given up.
 const GIVEN_UP_MAX: usize = 1_000;
 
-/// What became of a notice at an endpoint.
+/// Delivery of one event to one endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
-    /// It is from before the endpoint's time.
+pub enum DeliveryStatus {
+    /// The event is older than the endpoint's address: it is not for this endpoint.
     Before,
-    /// It waits to be tried.
+    /// The event waits to be tried.
     Pending {
-        /// How often it was tried in vain.
+        /// Number of tries that failed.
         tries: u32,
-        /// When it is tried next; none when its turn has not come.
+        /// Time of the next try; none while an earlier event about the same thing waits.
         next_at: Option<Timestamp>,
-        /// How the last try ended; none before the first.
+        /// Result of the last try; none before the first.
         last_answer: Option<Answer>,
     },
     /// The endpoint took it.
     Delivered,
-    /// It was given up.
+    /// The last try failed.
     GivenUp {
-        /// How the last try ended; none when an older build made it.
+        /// Result of the last try; none when it was not stored.
         last_answer: Option<Answer>,
     },
 }
 
-/// What an operator sees of an endpoint at which something waits or was given up.
+/// State of an endpoint at which events wait or were given up, as an operator sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Backlog {
-    /// How many notices wait, 1,000 at most: more of them may be in the journal.
+pub struct EndpointBacklog {
+    /// Events that wait, 1,000 at most: more of them may be in the journal.
     pub waiting: usize,
-    /// When the oldest of them was told.
+    /// When the oldest of them happened.
     pub oldest_at: Option<Timestamp>,
-    /// How many are remembered that were given up, 1,000 at most.
+    /// Events that are remembered as given up, 1,000 at most.
     pub given_up: usize,
-    /// How many tries are under way.
+    /// Tries under way.
     pub under_way: usize,
-    /// How the last try ended, in vain or not.
+    /// Result of the last try, of whatever event.
     pub last_answer: Option<Answer>,
 }
 
-/// See the module.
+/// One endpoint: an API key's address, from the Record on that set it.
 #[derive(Clone, Debug)]
 pub(super) struct Endpoint {
     since: u64,
-    /// Every notice through this number was taken from the journal.
+    /// Events through this number were read from the journal.
     through: u64,
-    /// The first notice that is for it.
+    /// Number of the first event that is for this endpoint.
     first: u64,
     waiting: BTreeMap<u64, Waiting>,
-    /// Subject and number of those that wait in their order: the first of each subject may be
-    /// tried.
+    /// Subject and number of the events that wait in order: the first of each subject may be tried.
     in_order: BTreeSet<(u64, u64)>,
-    /// Those that may be tried and are not under way, by when.
+    /// Events that may be tried and are not under way, by the time of their try.
     turns: BTreeSet<(Timestamp, u64)>,
     under_way: BTreeSet<u64>,
     given_up: Vec<u64>,
-    /// How the last try ended of those that wait or were given up.
+    /// Results of the last tries of events that wait or were given up.
     failures: BTreeMap<u64, Answer>,
     last_answer: Option<Answer>,
-    /// How many may be under way at once.
+    /// Most tries at once.
     at_once: usize,
     pool: Pool,
-    /// Whether the journal may have more than was taken from it.
+    /// Whether the journal may have events that were not read.
     is_behind: bool,
-    /// With how much room it is filled from the journal.
+    /// Room from which on more events are read from the journal.
     refill_room: usize,
     is_changed: bool,
 }
 
 impl Endpoint {
-    /// Goes on from what was kept. The journal has `count` notices: what is said of others belongs to another journal. `first` is the
-    /// number of the first notice that is for this endpoint.
+    /// Goes on from stored progress. The journal has `count` events: stored numbers above that
+    /// belong to another journal, and are ignored. `first` is the number of the first event for
+    /// this endpoint.
     pub(super) fn new(kept: Progress, first: u64, count: u64) -> Self {
         let is_failing = kept.waiting.iter().any(|waiting| waiting.tries > 0);
         let mut endpoint = Self {
@@ -117,12 +118,12 @@ impl Endpoint {
         endpoint
     }
 
-    /// The Record since which it gets notices.
+    /// Sequence of the Record that set the address: later events are for this endpoint.
     pub(super) fn since(&self) -> u64 {
         self.since
     }
 
-    /// What is to be kept.
+    /// The progress to be stored.
     pub(super) fn progress(&self) -> Progress {
         let last_answers = self.failures.iter().map(|(number, answer)| LastAnswer { number: *number, answer: *answer });
         Progress {
@@ -134,38 +135,39 @@ impl Endpoint {
         }
     }
 
-    /// Whether it changed since this was asked last.
+    /// Whether the progress has changed since the last call.
     pub(super) fn take_changed(&mut self) -> bool {
         std::mem::take(&mut self.is_changed)
     }
 
-    /// The pool in which its tries are made.
+    /// The pool whose slots its tries take.
     pub(super) fn pool(&self) -> Pool {
         self.pool
     }
 
-    /// How many tries are under way.
+    /// Number of tries under way.
     pub(super) fn under_way_count(&self) -> usize {
         self.under_way.len()
     }
 
-    /// How many notices wait.
+    /// Number of events that wait.
     pub(super) fn waiting_count(&self) -> usize {
         self.waiting.len()
     }
 
-    /// The journal has something new.
+    /// Notes that the journal has new events.
     pub(super) fn has_events(&mut self) {
         (self.is_behind, self.refill_room) = (true, 1);
     }
 
-    /// The journal has no more than was taken from it.
+    /// Notes that all events of the journal were read.
     pub(super) fn has_all(&mut self) {
         self.is_behind = false;
     }
 
-    /// The number of the next notice to be taken from the journal, and how many in one go; none while
-    /// there is nothing new or no room. After that it is filled anew when there is news, or some room.
+    /// Number of the next event to be read from the journal, and how many to read in one go; none
+    /// while there are no new ones or no room. A full endpoint is filled again when it has some
+    /// room.
     pub(super) fn wanted(&mut self) -> Option<(u64, usize)> {
         let room = WAITING_MAX.saturating_sub(self.waiting.len());
         let is_wanted = self.is_behind && room >= self.refill_room;
@@ -173,15 +175,15 @@ impl Endpoint {
         is_wanted.then_some((self.through + 1, room.min(TAKEN_AT_ONCE)))
     }
 
-    /// Takes the next notice.
+    /// Adds the next event of the journal.
     pub(super) fn add(&mut self, number: u64, subject: u64, told_at: Timestamp, now: Timestamp) {
         self.through = number;
         self.insert(Waiting { number, tries: 0, next_at: now, again: false, subject, told_at });
     }
 
-    /// Takes a notice that somebody asked for again: it is tried at once, and waits for no other.
-    /// One that waits in its order is tried as soon as that allows, and one that was not taken yet
-    /// comes anyway. False when there is no room for it.
+    /// Adds an event that the merchant asked for again. It is tried at once, and waits for no
+    /// other. One that waits in order is tried as soon as its order allows; one that was not read
+    /// from the journal yet comes anyway. False when there is no room.
     pub(super) fn add_again(&mut self, number: u64, subject: u64, told_at: Timestamp, now: Timestamp) -> bool {
         if number > self.through {
             return true;
@@ -196,7 +198,7 @@ impl Endpoint {
         true
     }
 
-    /// Puts a notice among those that wait, or changes one of them.
+    /// Adds an event to those that wait, or changes one of them.
     fn insert(&mut self, waiting: Waiting) {
         if let Some(before) = self.waiting.insert(waiting.number, waiting) {
             self.turns.remove(&(before.next_at, before.number));
@@ -208,14 +210,14 @@ impl Endpoint {
         self.is_changed = true;
     }
 
-    /// Gives a notice its turn, if it may be tried.
+    /// Schedules the try of an event, if it may be tried.
     fn offer(&mut self, waiting: &Waiting) {
         if self.may_be_tried(waiting) && !self.under_way.contains(&waiting.number) {
             self.turns.insert((waiting.next_at, waiting.number));
         }
     }
 
-    /// Of those about the same thing the first may be tried, and whatever was asked for again.
+    /// The first event about one thing may be tried, and any event that was asked for again.
     fn may_be_tried(&self, waiting: &Waiting) -> bool {
         waiting.again || self.first_about(waiting.subject) == Some(waiting.number)
     }
@@ -224,7 +226,7 @@ impl Endpoint {
         self.in_order.range((subject, 0)..=(subject, u64::MAX)).next().map(|(_, number)| *number)
     }
 
-    /// Removes a notice that waits; the next one about the same thing has its turn.
+    /// Removes an event that waits, and schedules the next one about the same thing.
     fn remove(&mut self, number: u64) {
         let Some(removed) = self.waiting.remove(&number) else { return };
         self.turns.remove(&(removed.next_at, number));
@@ -235,12 +237,12 @@ impl Endpoint {
         }
     }
 
-    /// Whether something may be tried now.
+    /// Whether a try may begin now.
     pub(super) fn is_ready(&self, now: Timestamp) -> bool {
         self.under_way.len() < self.at_once && self.next_at().is_some_and(|at| at <= now)
     }
 
-    /// The next notice whose turn it is; it is under way from here on.
+    /// Begins the next try: gives its event, which counts as under way from now on.
     pub(super) fn begin(&mut self, now: Timestamp) -> Option<u64> {
         if !self.is_ready(now) {
             return None;
@@ -250,8 +252,8 @@ impl Endpoint {
         Some(number)
     }
 
-    /// The endpoint took a notice. One that had as many under way as it may gets one more at once,
-    /// which doubles them with each round of answers (slow start).
+    /// Notes that the endpoint accepted an event. An endpoint that made as many tries at once as it
+    /// may gets one more, which doubles their number with each round of answers (slow start).
     pub(super) fn delivered(&mut self, number: u64, answer: Answer) {
         if self.under_way.len() >= self.at_once {
             self.at_once = (self.at_once + 1).min(AT_ONCE_MAX);
@@ -262,8 +264,8 @@ impl Endpoint {
         self.remove(number);
     }
 
-    /// A try failed. True when it was the last one: the notice is given up. One is under way at a
-    /// time from here on.
+    /// Notes that a try failed. True when it was the last one: the event is given up. The endpoint
+    /// gets one try at a time from now on.
     pub(super) fn failed(&mut self, number: u64, answer: Answer, now: Timestamp) -> bool {
         (self.at_once, self.pool) = (1, Pool::Troubled);
         self.end(number, answer);
@@ -280,7 +282,7 @@ impl Endpoint {
         false
     }
 
-    /// A try could not be made for want of room: its turn comes again then, one at a time.
+    /// Notes that a try found no room for its body: it is made again at `until`, one at a time.
     pub(super) fn postpone(&mut self, number: u64, until: Timestamp) {
         self.under_way.remove(&number);
         self.at_once = 1;
@@ -303,38 +305,39 @@ impl Endpoint {
         }
     }
 
-    /// When the next one is tried that waits for its time only.
+    /// Time of the next try, among the events that wait for their time only.
     pub(super) fn next_at(&self) -> Option<Timestamp> {
         self.turns.first().map(|(at, _)| *at)
     }
 
-    /// What became of a notice. Of those that were given up long ago nothing is known any more: they read as delivered.
-    pub(super) fn standing(&self, number: u64) -> Standing {
+    /// Delivery of an event. Events that were given up long ago are forgotten, and show as
+    /// delivered.
+    pub(super) fn status(&self, number: u64) -> DeliveryStatus {
         let last_answer = self.failures.get(&number).copied();
         if let Some(waiting) = self.waiting.get(&number) {
             let next_at = self.may_be_tried(waiting).then_some(waiting.next_at);
-            return Standing::Pending { tries: waiting.tries, next_at, last_answer };
+            return DeliveryStatus::Pending { tries: waiting.tries, next_at, last_answer };
         }
         if number > self.through {
-            Standing::Pending { tries: 0, next_at: None, last_answer }
+            DeliveryStatus::Pending { tries: 0, next_at: None, last_answer }
         } else if self.given_up.contains(&number) {
-            Standing::GivenUp { last_answer }
+            DeliveryStatus::GivenUp { last_answer }
         } else if number < self.first {
-            Standing::Before
+            DeliveryStatus::Before
         } else {
-            Standing::Delivered
+            DeliveryStatus::Delivered
         }
     }
 
-    /// When the oldest that waits was told.
+    /// When the oldest event that waits happened.
     pub(super) fn oldest(&self) -> Option<Timestamp> {
         self.waiting.values().next().map(|waiting| waiting.told_at)
     }
 
-    /// What an operator sees of it; none when nothing waits and nothing was given up.
-    pub(super) fn backlog(&self) -> Option<Backlog> {
+    /// Its state for an operator; none when nothing waits and nothing was given up.
+    pub(super) fn backlog(&self) -> Option<EndpointBacklog> {
         let is_one = !self.waiting.is_empty() || !self.given_up.is_empty();
-        is_one.then(|| Backlog {
+        is_one.then(|| EndpointBacklog {
             waiting: self.waiting.len(),
             oldest_at: self.oldest(),
             given_up: self.given_up.len(),
@@ -408,7 +411,7 @@ mod tests {
         assert_eq!(tries, 10);
         assert_eq!((now.0 - NOW.0) / 1_000, RETRY_AFTER_SECONDS.iter().sum::<i64>());
         assert_eq!((now.0 - NOW.0) / 3_600_000, 75);
-        assert_eq!(endpoint.standing(1), Standing::GivenUp { last_answer: Some(REFUSED) });
+        assert_eq!(endpoint.status(1), DeliveryStatus::GivenUp { last_answer: Some(REFUSED) });
         assert_eq!(begun(&mut endpoint, now), [2]);
     }
 
@@ -479,7 +482,7 @@ mod tests {
         assert_eq!(begun(&mut endpoint, NOW), [1, 3]);
         let later = NOW.plus_ms(1_000);
         endpoint.postpone(1, later);
-        assert_eq!(endpoint.standing(1), Standing::Pending { tries: 0, next_at: Some(later), last_answer: None });
+        assert_eq!(endpoint.status(1), DeliveryStatus::Pending { tries: 0, next_at: Some(later), last_answer: None });
         took(&mut endpoint, 3);
         assert_eq!(begun(&mut endpoint, NOW), [0; 0]);
         assert_eq!(begun(&mut endpoint, later), [1]);
@@ -493,7 +496,7 @@ mod tests {
         assert_eq!(begun(&mut endpoint, NOW), [2]);
         refused(&mut endpoint, 2, NOW);
         endpoint.add_again(1, 7, NOW, NOW);
-        assert_eq!(endpoint.standing(1), Standing::Pending { tries: 0, next_at: Some(NOW), last_answer: None });
+        assert_eq!(endpoint.status(1), DeliveryStatus::Pending { tries: 0, next_at: Some(NOW), last_answer: None });
         assert_eq!(begun(&mut endpoint, NOW), [1], "the second waits for its time, the third for the second");
         took(&mut endpoint, 1);
         endpoint.add_again(2, 7, NOW, NOW);
@@ -513,20 +516,20 @@ mod tests {
         endpoint.add(1_001, 1_001, NOW, NOW);
         assert!(!endpoint.add_again(2, 1, NOW, NOW), "a thousand wait");
         assert_eq!(endpoint.waiting_count(), WAITING_MAX);
-        assert_eq!(endpoint.standing(2), Standing::Delivered);
+        assert_eq!(endpoint.status(2), DeliveryStatus::Delivered);
     }
 
     #[test]
-    fn why_a_notice_failed_is_known_until_it_is_delivered_or_forgotten() {
+    fn why_an_event_failed_is_known_until_it_is_delivered_or_forgotten() {
         let mut endpoint = with(&[7, 8]);
         begun(&mut endpoint, NOW);
         refused(&mut endpoint, 2, NOW);
         let next_at = Some(NOW.plus_ms(5_000));
-        let waits = Standing::Pending { tries: 1, next_at, last_answer: Some(REFUSED) };
+        let waits = DeliveryStatus::Pending { tries: 1, next_at, last_answer: Some(REFUSED) };
         let mut endpoint = Endpoint::new(endpoint.progress(), 1, 2);
-        assert_eq!(endpoint.standing(2), waits, "also after a restart");
+        assert_eq!(endpoint.status(2), waits, "also after a restart");
         assert_eq!(endpoint.backlog().unwrap().last_answer, Some(REFUSED));
-        assert_eq!(endpoint.standing(1), Standing::Pending { tries: 0, next_at: Some(NOW), last_answer: None });
+        assert_eq!(endpoint.status(1), DeliveryStatus::Pending { tries: 0, next_at: Some(NOW), last_answer: None });
         took(&mut endpoint, 1);
         took(&mut endpoint, 2);
         assert_eq!((endpoint.backlog(), endpoint.progress().last_answers), (None, Vec::new()));
@@ -541,8 +544,8 @@ mod tests {
         }
         let progress = endpoint.progress();
         assert_eq!((progress.given_up.len(), progress.last_answers.len()), (GIVEN_UP_MAX, GIVEN_UP_MAX));
-        assert_eq!(endpoint.standing(1), Standing::Delivered);
-        assert_eq!(endpoint.standing(2), Standing::GivenUp { last_answer: Some(REFUSED) });
+        assert_eq!(endpoint.status(1), DeliveryStatus::Delivered);
+        assert_eq!(endpoint.status(2), DeliveryStatus::GivenUp { last_answer: Some(REFUSED) });
     }
 
     #[test]
@@ -553,7 +556,7 @@ mod tests {
         let mut endpoint = Endpoint::new(kept, 1, 2);
         assert_eq!(endpoint.wanted(), Some((3, TAKEN_AT_ONCE)));
         assert_eq!(endpoint.progress().waiting.iter().map(|waiting| waiting.number).collect::<Vec<_>>(), [1, 2]);
-        assert_eq!(endpoint.standing(3), Standing::Pending { tries: 0, next_at: None, last_answer: None });
+        assert_eq!(endpoint.status(3), DeliveryStatus::Pending { tries: 0, next_at: None, last_answer: None });
     }
 
     #[test]

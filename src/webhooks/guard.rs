@@ -1,10 +1,10 @@
-//! Where webhooks may go: https, to public addresses. The address that was checked is the one that
-//! is called: a try looks no name up again. Otherwise whoever may set an address could have this
-//! server call its neighbors.
+//! Address checks of webhooks (protection against server-side request forgery). Webhooks go to
+//! public addresses over https. A try connects to the address that was checked, and does not look
+//! the name up again: otherwise a merchant could make this server call machines of its own network.
 //!
-//! Networks that the operator allows (`CENTAVO_WEBHOOK_ALLOW`) may be private and plain http. Any
-//! port may be named: what is spoken there first is TLS, of which the caller chooses nothing that
-//! another protocol would take as a command.
+//! Networks that the operator allows (`CENTAVO_WEBHOOK_ALLOW`) may be private and plain http. Every
+//! port is allowed: the first bytes sent are a TLS handshake, in which the merchant chooses nothing
+//! that another protocol would read as a command.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::{Duration, Instant};
@@ -13,16 +13,16 @@ use axum::http::Uri;
 use axum::http::uri::Scheme;
 use ipnet::IpNet;
 
-/// Why an address is not called.
+/// Why an address is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// It is no address such as `https://example.com/hook`.
+    /// It is no URL such as `https://example.com/hook`.
     #[error("it is no URL of http or https with a host")]
     NotAUrl,
-    /// It has a user's name or a password in it.
+    /// It contains a user name or a password.
     #[error("it names a user")]
     NamesAUser,
-    /// The scheme is not https, and the network is not allowed by name.
+    /// The scheme is not https, and the operator does not allow the network.
     #[error("it is not https")]
     NotHttps,
     /// None of the host's addresses is public or allowed.
@@ -33,14 +33,14 @@ pub enum Refusal {
     Unknown,
 }
 
-/// Where one webhook goes.
+/// Target of a webhook: the parts of its URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Target {
-    /// Whether it is https.
+    /// Whether the scheme is https.
     pub(super) is_https: bool,
-    /// A name, or an address without brackets.
+    /// The host: a name, or an address without brackets.
     pub(super) host: String,
-    /// The port, also where it is the scheme's own.
+    /// The port; the scheme's default when the URL has none.
     pub(super) port: u16,
     /// The `Host` header.
     pub(super) authority: String,
@@ -79,14 +79,14 @@ impl Target {
     }
 }
 
-/// How long a look-up may take when an address is set. One that takes longer is looked at when it is called.
+/// How long a look-up may take when an address is set. A slower name is checked when it is called.
 const LOOK_UP_MAX: Duration = Duration::from_secs(2);
 
-/// How long the addresses of a name that was looked up are called.
+/// How long the result of a look-up is used.
 const ADDRESSES_KEPT: Duration = Duration::from_secs(5);
 
-/// The addresses of one endpoint, for its tries of the next seconds: however many it has under way,
-/// one look-up is.
+/// Addresses of one endpoint for the tries of the next seconds, so that many tries at once share
+/// one look-up.
 #[derive(Debug, Default)]
 pub(super) struct Addresses(tokio::sync::Mutex<Option<Found>>);
 
@@ -97,7 +97,7 @@ struct Found {
     addresses: Vec<SocketAddr>,
 }
 
-/// See the module.
+/// Checks addresses against the public internet and the networks that the operator allows.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Guard {
     allowed: Vec<IpNet>,
@@ -109,7 +109,8 @@ impl Guard {
         Self { allowed }
     }
 
-    /// Checks an address that is being set. A name that can't be looked up now is taken: every try looks again.
+    /// Checks an address that a merchant sets. A name that can't be looked up now is accepted:
+    /// every try checks again.
     pub(super) async fn check(&self, url: &str) -> Result<(), Refusal> {
         let target = Target::parse(url)?;
         if !target.is_https && self.allowed.is_empty() {
@@ -121,7 +122,7 @@ impl Guard {
         }
     }
 
-    /// The addresses of a target that may be called, as they were found a moment ago if they were.
+    /// The addresses of a target that may be called; those of the last look-up, if it is recent.
     pub(super) async fn look_up_once(&self, target: &Target, kept: &Addresses) -> Result<Vec<SocketAddr>, Refusal> {
         let mut kept = kept.0.lock().await;
         let is_fresh = |found: &&Found| found.target == *target && found.at.elapsed() < ADDRESSES_KEPT;
@@ -156,14 +157,15 @@ impl Guard {
     }
 
     fn admits(&self, address: IpAddr, is_https: bool) -> bool {
-        // A network is compared with addresses of its own family: an IPv4 address written as IPv6 counts as IPv4.
+        // A network contains addresses of its own family: an IPv4 address written as IPv6 counts as
+        // IPv4.
         let canonical = address.to_canonical();
         self.allowed.iter().any(|network| network.contains(&canonical)) || is_https && is_public(address)
     }
 }
 
-/// True for addresses of the public internet: none that the registries of special purposes (RFC 6890 and after) keep for something else,
-/// and none that carries another address in it (6to4, Teredo, NAT64).
+/// Whether an address belongs to the public internet. Not public are the special-purpose addresses
+/// (RFC 6890 and its successors), and those that embed another address (6to4, Teredo, NAT64).
 pub(super) fn is_public(address: IpAddr) -> bool {
     match address.to_canonical() {
         IpAddr::V4(address) => is_public_v4(address),
@@ -322,141 +324,141 @@ mod tests {
         }
     }
 
-    /// Addresses by which somebody may try to have this server call its neighbors, in all ways of
-    /// writing them. Whatever the operating system makes of one, nothing is called.
+    /// Inner addresses in all ways of writing them, and hosts that are no hosts.
+    const INNER_HOSTS: [&str; 120] = [
+        // This machine.
+        "127.0.0.1",
+        "127.0.0.1.",
+        "127.1",
+        "127.0.1",
+        "127.255.255.254",
+        "localhost",
+        "LOCALHOST",
+        "LocalHost",
+        "localhost.",
+        "0",
+        "0.0.0.0",
+        "0.0.0.1",
+        "0x0",
+        "00",
+        "2130706433",
+        "2130706434",
+        "0x7f000001",
+        "0X7F000001",
+        "0x7f.0x0.0x0.0x1",
+        "0x7f.0.0.1",
+        "0x7f.1",
+        "0177.0.0.1",
+        "0177.0.0.01",
+        "0177.1",
+        "017700000001",
+        "00000177.0.0.1",
+        "127.0.0.0x1",
+        "127.0x0.0.1",
+        "%31%32%37.0.0.1",
+        "127%2e0%2e0%2e1",
+        "[::]",
+        "[::1]",
+        "[0:0:0:0:0:0:0:1]",
+        "[0000:0000:0000:0000:0000:0000:0000:0001]",
+        "[::0001]",
+        "[::127.0.0.1]",
+        "[::7f00:1]",
+        "[::ffff:127.0.0.1]",
+        "[::FFFF:127.0.0.1]",
+        "[::ffff:7f00:1]",
+        "[0:0:0:0:0:ffff:127.0.0.1]",
+        "[::ffff:0.0.0.0]",
+        "[::ffff:0:127.0.0.1]",
+        // Private networks.
+        "10.0.0.0",
+        "10.0.0.1",
+        "10.255.255.255",
+        "10.1",
+        "012.0.0.1",
+        "0xa.0.0.1",
+        "0x0a000001",
+        "167772161",
+        "172.16.0.1",
+        "172.31.255.255",
+        "172.16.1",
+        "0xac.0x10.0.1",
+        "2886729729",
+        "192.168.0.1",
+        "192.168.1.254",
+        "192.168.1",
+        "192.168.65535",
+        "0300.0250.0.1",
+        "0xc0a80001",
+        "3232235521",
+        "[::ffff:10.0.0.1]",
+        "[::ffff:a00:1]",
+        "[::ffff:172.16.0.1]",
+        "[::ffff:192.168.0.1]",
+        "[::ffff:c0a8:1]",
+        "[fc00::]",
+        "[fc00::1]",
+        "[fd00::1]",
+        "[fd00:ec2::254]",
+        "[fdff:ffff:ffff:ffff:ffff:ffff:ffff:ffff]",
+        "[fec0::1]",
+        // Link-local, and what clouds tell their machines.
+        "169.254.0.1",
+        "169.254.169.254",
+        "169.254.43518",
+        "169.16689662",
+        "0xa9fea9fe",
+        "0xa9.0xfe.0xa9.0xfe",
+        "0251.0376.0251.0376",
+        "2852039166",
+        "[::ffff:169.254.169.254]",
+        "[::ffff:a9fe:a9fe]",
+        "[fe80::1]",
+        "[fe80::a9fe:a9fe]",
+        "[febf::1]",
+        "100.100.100.200",
+        "192.0.0.192",
+        // Shared, reserved, multicast, broadcast.
+        "100.64.0.1",
+        "100.127.255.255",
+        "192.0.0.1",
+        "192.0.2.1",
+        "198.18.0.1",
+        "198.51.100.1",
+        "203.0.113.1",
+        "224.0.0.1",
+        "239.255.255.255",
+        "240.0.0.1",
+        "255.255.255.255",
+        "4294967295",
+        "[ff02::1]",
+        "[2001:db8::1]",
+        // IPv4 addresses within IPv6 ones.
+        "[64:ff9b::7f00:1]",
+        "[64:ff9b::a9fe:a9fe]",
+        "[64:ff9b:1::a00:1]",
+        "[2002:7f00:1::]",
+        "[2002:a9fe:a9fe::]",
+        "[2001:0:7f00:1::]",
+        "[2001:0:4136:e378:8000:63bf:80ff:fffe]",
+        "[2a00::5efe:a00:1]",
+        // Names of users that look like hosts, and what is no host.
+        "1.1.1.1@127.0.0.1",
+        "1.1.1.1:80@127.0.0.1",
+        "1.1.1.1\\@127.0.0.1",
+        "127.0.0.1\\.example.com",
+        "[::1%25lo]",
+        "[fe80::1%25eth0]",
+        "[127.0.0.1]",
+        "[::1]x",
+        "[[::1]]",
+    ];
+
+    /// None is called, whatever the operating system reads it as.
     #[tokio::test]
     async fn no_way_of_writing_an_inner_address_is_called() {
         let guard = Guard::default();
-        let hosts = [
-            // This machine.
-            "127.0.0.1",
-            "127.0.0.1.",
-            "127.1",
-            "127.0.1",
-            "127.255.255.254",
-            "localhost",
-            "LOCALHOST",
-            "LocalHost",
-            "localhost.",
-            "0",
-            "0.0.0.0",
-            "0.0.0.1",
-            "0x0",
-            "00",
-            "2130706433",
-            "2130706434",
-            "0x7f000001",
-            "0X7F000001",
-            "0x7f.0x0.0x0.0x1",
-            "0x7f.0.0.1",
-            "0x7f.1",
-            "0177.0.0.1",
-            "0177.0.0.01",
-            "0177.1",
-            "017700000001",
-            "00000177.0.0.1",
-            "127.0.0.0x1",
-            "127.0x0.0.1",
-            "%31%32%37.0.0.1",
-            "127%2e0%2e0%2e1",
-            "[::]",
-            "[::1]",
-            "[0:0:0:0:0:0:0:1]",
-            "[0000:0000:0000:0000:0000:0000:0000:0001]",
-            "[::0001]",
-            "[::127.0.0.1]",
-            "[::7f00:1]",
-            "[::ffff:127.0.0.1]",
-            "[::FFFF:127.0.0.1]",
-            "[::ffff:7f00:1]",
-            "[0:0:0:0:0:ffff:127.0.0.1]",
-            "[::ffff:0.0.0.0]",
-            "[::ffff:0:127.0.0.1]",
-            // Private networks.
-            "10.0.0.0",
-            "10.0.0.1",
-            "10.255.255.255",
-            "10.1",
-            "012.0.0.1",
-            "0xa.0.0.1",
-            "0x0a000001",
-            "167772161",
-            "172.16.0.1",
-            "172.31.255.255",
-            "172.16.1",
-            "0xac.0x10.0.1",
-            "2886729729",
-            "192.168.0.1",
-            "192.168.1.254",
-            "192.168.1",
-            "192.168.65535",
-            "0300.0250.0.1",
-            "0xc0a80001",
-            "3232235521",
-            "[::ffff:10.0.0.1]",
-            "[::ffff:a00:1]",
-            "[::ffff:172.16.0.1]",
-            "[::ffff:192.168.0.1]",
-            "[::ffff:c0a8:1]",
-            "[fc00::]",
-            "[fc00::1]",
-            "[fd00::1]",
-            "[fd00:ec2::254]",
-            "[fdff:ffff:ffff:ffff:ffff:ffff:ffff:ffff]",
-            "[fec0::1]",
-            // Link-local, and what clouds tell their machines.
-            "169.254.0.1",
-            "169.254.169.254",
-            "169.254.43518",
-            "169.16689662",
-            "0xa9fea9fe",
-            "0xa9.0xfe.0xa9.0xfe",
-            "0251.0376.0251.0376",
-            "2852039166",
-            "[::ffff:169.254.169.254]",
-            "[::ffff:a9fe:a9fe]",
-            "[fe80::1]",
-            "[fe80::a9fe:a9fe]",
-            "[febf::1]",
-            "100.100.100.200",
-            "192.0.0.192",
-            // Shared, reserved, multicast, broadcast.
-            "100.64.0.1",
-            "100.127.255.255",
-            "192.0.0.1",
-            "192.0.2.1",
-            "198.18.0.1",
-            "198.51.100.1",
-            "203.0.113.1",
-            "224.0.0.1",
-            "239.255.255.255",
-            "240.0.0.1",
-            "255.255.255.255",
-            "4294967295",
-            "[ff02::1]",
-            "[2001:db8::1]",
-            // IPv4 addresses within IPv6 ones.
-            "[64:ff9b::7f00:1]",
-            "[64:ff9b::a9fe:a9fe]",
-            "[64:ff9b:1::a00:1]",
-            "[2002:7f00:1::]",
-            "[2002:a9fe:a9fe::]",
-            "[2001:0:7f00:1::]",
-            "[2001:0:4136:e378:8000:63bf:80ff:fffe]",
-            "[2a00::5efe:a00:1]",
-            // Names of users that look like hosts, and what is no host.
-            "1.1.1.1@127.0.0.1",
-            "1.1.1.1:80@127.0.0.1",
-            "1.1.1.1\\@127.0.0.1",
-            "127.0.0.1\\.example.com",
-            "[::1%25lo]",
-            "[fe80::1%25eth0]",
-            "[127.0.0.1]",
-            "[::1]x",
-            "[[::1]]",
-        ];
-        assert!(hosts.len() >= 105);
-        for host in hosts {
+        for host in INNER_HOSTS {
             for url in [format!("https://{host}/"), format!("http://{host}/"), format!("https://{host}:8081/ops")] {
                 let found = match Target::parse(&url) {
                     Ok(target) => guard.look_up(&target).await,

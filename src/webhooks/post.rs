@@ -1,11 +1,11 @@
-//! HTTP client of webhook delivery: one connection to a checked address, one request, and the status
-//! of its answer. It follows no redirect, uses no proxy, and never looks the name up again.
+//! HTTP client of webhook delivery: one connection to a checked address, one request, and the
+//! status of its answer. It follows no redirect, uses no proxy, and never looks the name up again.
 //!
 //! It is written by hand on `hyper`, and not with `reqwest`, for three reasons. The receiver may be
 //! hostile: `reqwest` hides its connection, so the bytes of an answer could not be bounded together
-//! with their framing (`hyper` reads the leading zeros of a chunk size without end), and it offers no
-//! limit for the size of the head. It parses the URL again by rules of its own, and may call another
-//! host or path than the one that was checked. It adds an `accept` header to the request.
+//! with their framing (`hyper` reads the leading zeros of a chunk size without end), and it offers
+//! no limit for the size of the head. It parses the URL again by rules of its own, and may call
+//! another host or path than the one that was checked. It adds an `accept` header to the request.
 
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
@@ -27,25 +27,25 @@ use tokio_rustls::rustls::{self, ClientConfig, RootCertStore};
 
 use super::guard::Target;
 
-/// Why there is no answer.
+/// Why a try got no answer.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum PostError {
     /// No address could be connected to.
     #[error("connection: {0}")]
     Connect(std::io::Error),
-    /// It does not speak TLS, or its certificate is not trusted.
+    /// The receiver does not speak TLS, or its certificate is not trusted.
     #[error("TLS: {0}")]
     Tls(std::io::Error),
-    /// The name can't stand in a certificate.
+    /// The host's name can't be in a certificate.
     #[error("name: {0}")]
     Name(#[from] InvalidDnsNameError),
-    /// It does not speak HTTP, or the connection broke.
+    /// The receiver does not speak HTTP, or the connection broke.
     #[error("HTTP: {0}")]
     Http(#[from] hyper::Error),
 }
 
 impl PostError {
-    /// What the merchant is told.
+    /// The cause as the merchant sees it.
     pub(super) fn cause(&self) -> Cause {
         match self {
             Self::Connect(error) => match error.kind() {
@@ -61,24 +61,25 @@ impl PostError {
     }
 }
 
-/// How long one of several addresses may take to be connected to.
+/// How long a connection to one address may take.
 const CONNECT_MAX: Duration = Duration::from_secs(5);
-/// How much of an answer's head is read: as much as one connection's buffer holds.
+/// Most bytes of an answer's head: the size of the connection's buffer.
 const HEAD_BYTES_MAX: usize = 16 * 1024;
-/// How much of an answer's body is read, so that an endpoint can finish its answer.
+/// Most bytes of an answer's body. They are read so that the receiver can finish its answer.
 const ANSWER_BYTES_MAX: usize = 16 * 1024;
-/// How much is read of an answer in all, framing included: chunk sizes and trailers may be endless, too.
+/// Most bytes of an answer in all, framing included: chunk sizes and trailers can be endless, too.
 const WIRE_BYTES_MAX: u64 = 64 * 1024;
-/// How long that may take.
+/// How long the body of an answer is read.
 const ANSWER_MAX: Duration = Duration::from_secs(1);
 
-/// Speaks https with the certificates that the operating system trusts.
+/// Sends webhooks over https, with the certificates that the operating system trusts, or over http.
 pub(super) struct Poster {
     tls: TlsConnector,
 }
 
 impl Poster {
-    /// Reads the operating system's certificates (or those of `SSL_CERT_FILE`). Without any, no https endpoint can be called.
+    /// Reads the operating system's certificates, or those of `SSL_CERT_FILE`. Without any, no
+    /// https endpoint can be called.
     pub(super) fn new() -> Result<Self, rustls::Error> {
         let mut roots = RootCertStore::empty();
         let found = load_native_certs();
@@ -92,7 +93,7 @@ impl Poster {
         Ok(Self { tls: TlsConnector::from(Arc::new(config)) })
     }
 
-    /// Sends a request to a target at the first of these addresses that can be connected to.
+    /// Sends a request to the first of a target's addresses that accepts a connection.
     pub(super) async fn send(
         &self,
         target: &Target,
@@ -161,7 +162,7 @@ mod tests {
     use super::*;
 
     /// Sends a request to a receiver that answers with `head` and then with `part` without end.
-    /// Gives what came of it, and how many bytes of the answer were taken.
+    /// Gives the result, and the number of bytes of the answer that were read.
     async fn answered(head: &'static [u8], part: &'static [u8]) -> (Result<StatusCode, Cause>, u64) {
         // Nothing of an answer is taken by buffers between the two.
         let (ours, mut theirs): (DuplexStream, DuplexStream) = tokio::io::duplex(1);

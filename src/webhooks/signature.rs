@@ -1,5 +1,5 @@
-//! How a webhook proves where it comes from: the interface's `X-Service-Signature` (section 6) and, beside it, the headers of the
-//! Standard Webhooks specification, version 1.
+//! Signatures of webhooks: `X-Service-Signature` (interface section 6), and beside it the headers
+//! of the Standard Webhooks specification, version 1.
 
 use actors::seal::{SealError, random_bytes};
 use base64::Engine as _;
@@ -14,14 +14,15 @@ pub fn new_secret() -> Result<String, SealError> {
     Ok(format!("{PREFIX}{}", STANDARD.encode(random_bytes::<32>()?)))
 }
 
-/// `X-Service-Signature`: lower-case hexadecimal HMAC-SHA256 of the raw body; the key is the whole text of the secret.
+/// `X-Service-Signature`: HMAC-SHA256 of the raw body in lower-case hexadecimal digits. The key is
+/// the whole text of the secret.
 pub(super) fn service_signature(secret: &str, body: &[u8]) -> String {
     let mac = mac(secret.as_bytes(), &[body]);
     mac.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// One entry of `webhook-signature`: `v1,` and the base64 of an HMAC-SHA256 of `id.timestamp.body`; the key is what the secret's base64
-/// says. `timestamp` is in seconds of wall time.
+/// One entry of `webhook-signature`: `v1,` and the base64 of an HMAC-SHA256 of `id.timestamp.body`.
+/// The key is the decoded base64 of the secret. `timestamp` is in seconds since 1970.
 pub(super) fn standard_signature(secret: &str, id: &str, timestamp: i64, body: &[u8]) -> String {
     let text = secret.strip_prefix(PREFIX).unwrap_or(secret);
     let key = STANDARD.decode(text).unwrap_or_else(|_| text.as_bytes().to_vec());

@@ -1,17 +1,17 @@
-//! Connection slots, and room for bodies: what the tries at all endpoints share.
+//! Connection slots and memory for bodies, which the tries at all endpoints share.
 //!
 //! Slots are shared by max-min fairness. There are two pools, so that endpoints that fail or are
-//! slow take nothing from those that answer. In each, a free slot goes to the endpoint with the
-//! fewest tries under way; of several, to the one that has waited longest. An endpoint gets no slot
-//! while it has as many tries under way as slots are free (the dynamic threshold of shared-memory
-//! switches). So one endpoint alone gets half of a pool, and `n` endpoints that hold whatever they
-//! get leave one part in `n + 1` free for another, who needs not wait for any of them. Nothing here
-//! waits, calls or looks at a clock.
+//! slow take nothing from those that answer. In each pool, a free slot goes to the endpoint with
+//! the fewest tries under way; among equals, to the one that has waited longest. An endpoint gets
+//! no slot while it has as many tries under way as there are free slots (the dynamic threshold of
+//! shared-memory switches). One endpoint alone therefore gets half of a pool. `n` endpoints that
+//! keep all slots they get leave one part in `n + 1` free: another endpoint does not wait for them.
+//!
+//! Pure: it does not wait, call or read a clock.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Mutex;
 
-use super::lock;
+use parking_lot::Mutex;
 
 /// Most connections to receivers at once: the file descriptors that webhooks may take. A quarter of
 /// them is for endpoints that fail or are slow.
@@ -22,16 +22,16 @@ pub(super) const AT_ONCE_MAX: usize = 384;
 /// Most bytes that the bodies of the tries under way take together.
 const BODY_BYTES_MAX: usize = 64 << 20;
 
-/// Which pool an endpoint's tries are made in.
+/// The pool whose slots an endpoint's tries take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Pool {
-    /// Its last try was answered soon, or it has made none yet.
+    /// For endpoints whose last try was answered soon, and for those that were not tried yet.
     Answering,
-    /// Its last try failed or was answered late.
+    /// For endpoints whose last try failed or was answered late.
     Troubled,
 }
 
-/// See the module.
+/// Free slots of both pools, and the endpoints that ask for one.
 #[derive(Debug)]
 pub(super) struct Slots<E> {
     answering: Share<E>,
@@ -40,7 +40,7 @@ pub(super) struct Slots<E> {
     asked_count: u64,
 }
 
-/// Tries under way, and when it began to ask.
+/// Place in a pool's queue: tries under way, then the turn in which the endpoint began to ask.
 type Place = (usize, u64);
 
 #[derive(Debug)]
@@ -50,7 +50,7 @@ struct Share<E> {
 }
 
 impl<E: Copy + Ord> Slots<E> {
-    /// So many slots, in both pools together.
+    /// `count` slots in both pools together.
     pub(super) fn new(count: usize) -> Self {
         Self::of(count - count / 4, count / 4)
     }
@@ -60,8 +60,8 @@ impl<E: Copy + Ord> Slots<E> {
         Self { answering: share(answering), troubled: share(troubled), asking: BTreeMap::new(), asked_count: 0 }
     }
 
-    /// An endpoint with so many tries under way wants to make one more in this pool. If it asked
-    /// before, it keeps its turn.
+    /// Asks for a slot of a pool, for an endpoint with this number of tries under way. An endpoint
+    /// that asks already keeps its turn.
     pub(super) fn ask(&mut self, endpoint: E, pool: Pool, under_way: usize) {
         let turn = match self.withdraw(endpoint) {
             Some((_, turn)) => turn,
@@ -75,14 +75,14 @@ impl<E: Copy + Ord> Slots<E> {
         self.share(pool).queue.insert((place, endpoint));
     }
 
-    /// An endpoint wants no slot any more.
+    /// Withdraws an endpoint's request for a slot.
     pub(super) fn withdraw(&mut self, endpoint: E) -> Option<Place> {
         let (pool, place) = self.asking.remove(&endpoint)?;
         self.share(pool).queue.remove(&(place, endpoint));
         Some(place)
     }
 
-    /// Who gets a slot now, and in which pool; it must ask again for another.
+    /// Grants the next free slot: gives the endpoint and the pool. It must ask again for another.
     pub(super) fn grant(&mut self) -> Option<(E, Pool)> {
         let pool = [Pool::Answering, Pool::Troubled].into_iter().find(|pool| self.share(*pool).can_grant())?;
         let share = self.share(pool);
@@ -92,7 +92,7 @@ impl<E: Copy + Ord> Slots<E> {
         Some((endpoint, pool))
     }
 
-    /// A try in this pool has ended.
+    /// Frees a slot of this pool, after a try has ended.
     pub(super) fn release(&mut self, pool: Pool) {
         self.share(pool).free += 1;
     }
@@ -111,8 +111,8 @@ impl<E: Ord> Share<E> {
     }
 }
 
-/// Room for the bodies of the tries under way. An endpoint gets none while its own bodies take as
-/// much as is free, so that one with large bodies leaves room for the others.
+/// Bound on the bytes of all bodies of tries under way. An endpoint gets no more while its own
+/// bodies take as much as is free, so that one with large bodies leaves some for the others.
 #[derive(Debug)]
 pub(super) struct BodyRoom<E: Copy + Ord>(Mutex<Bodies<E>>);
 
@@ -122,7 +122,7 @@ struct Bodies<E> {
     held: BTreeMap<E, usize>,
 }
 
-/// The room that one body takes until this is dropped.
+/// Permit for the bytes of one body, until it is dropped.
 #[derive(Debug)]
 pub(super) struct BodyPermit<'a, E: Copy + Ord> {
     room: &'a BodyRoom<E>,
@@ -137,9 +137,9 @@ impl<E: Copy + Ord> Default for BodyRoom<E> {
 }
 
 impl<E: Copy + Ord> BodyRoom<E> {
-    /// Takes room for one body; none when there is not enough for this endpoint.
+    /// A permit for one body; none when there is not enough left for this endpoint.
     pub(super) fn take(&self, endpoint: E, bytes: usize) -> Option<BodyPermit<'_, E>> {
-        let mut bodies = lock(&self.0);
+        let mut bodies = self.0.lock();
         let held = bodies.held.get(&endpoint).copied().unwrap_or_default();
         if held >= bodies.free || bytes > bodies.free {
             return None;
@@ -152,7 +152,7 @@ impl<E: Copy + Ord> BodyRoom<E> {
 
 impl<E: Copy + Ord> Drop for BodyPermit<'_, E> {
     fn drop(&mut self) {
-        let mut bodies = lock(&self.room.0);
+        let mut bodies = self.room.0.lock();
         bodies.free += self.bytes;
         let Some(held) = bodies.held.get_mut(&self.endpoint) else { return };
         *held -= self.bytes;
@@ -224,7 +224,7 @@ mod tests {
         assert_eq!(others.len() * LARGE, BODY_BYTES_MAX / 4);
         assert!(room.take(3, 1_000).is_some(), "another one needs not wait");
         drop((one, others));
-        let bodies = lock(&room.0);
+        let bodies = room.0.lock();
         assert_eq!((bodies.free, bodies.held.len()), (BODY_BYTES_MAX, 0));
     }
 

@@ -108,8 +108,8 @@ impl Engine {
         Ok(self.records(may_wait(|| self.shared.read_model.about(id))?))
     }
 
-    /// A charge, cashout, refund, dispute or withdrawal as it stands; none when there is none of this
-    /// id.
+    /// A charge, cashout, refund, dispute or withdrawal as it stands; none when there is none of
+    /// this id.
     pub fn object<T: Object>(&self, id: ObjectId) -> Result<Option<T>, LoadError> {
         self.object_through(id, Sequence(u64::MAX))
     }

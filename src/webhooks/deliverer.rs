@@ -1,0 +1,268 @@
+//! The deliverer: the one task that keeps the endpoints, fills them from the journal, and starts
+//! the tries whose turn it is.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+
+use actors::engine::Engine;
+use actors::outbox::{Answer, Cause, Progress, subject_digest};
+use actors::read_model::WebhookRow;
+use actors::store::Sequence;
+use ledger::id::{GroupNumber, ObjectId};
+use ledger::time::Timestamp;
+use tokio::sync::watch;
+use tokio::task::{Id, JoinSet};
+
+use super::attempt::attempt;
+use super::endpoint::Endpoint;
+use super::event::OutboxEvent;
+use super::guard::Addresses;
+use super::slots::{Pool, Slots};
+use super::{EndpointId, Webhooks};
+use crate::http::problem::Problem;
+
+/// How often progress is stored, and how often the clock is read while an event waits for its time.
+const TICK: Duration = Duration::from_secs(1);
+/// After how long a try comes again whose body found no room.
+const ROOM_AFTER_MS: i64 = 1_000;
+/// How long tries under way may take when the program ends.
+const ENDING_MAX: Duration = Duration::from_secs(5);
+
+/// Delivers webhooks until `ending` says that the program ends. Then waits at most 5 seconds for
+/// the tries under way, and stores the progress.
+pub async fn run(engine: Arc<Engine>, webhooks: Arc<Webhooks>, mut ending: watch::Receiver<bool>) {
+    let mut deliverer = Deliverer::new(Arc::clone(&engine), Arc::clone(&webhooks));
+    webhooks.endpoints().clear();
+    for group in engine.read_model().groups() {
+        deliverer.refresh(group);
+    }
+    let mut tick = tokio::time::interval(TICK);
+    tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        deliverer.start_tries();
+        tokio::select! {
+            () = engine.read_model().outbox().came() => {
+                for group in engine.read_model().outbox().take() {
+                    deliverer.refresh(group);
+                }
+            }
+            () = webhooks.woken.notified() => {}
+            Some(ended) = deliverer.tries.join_next_with_id() => deliverer.settle(ended),
+            _ = tick.tick() => deliverer.keep(),
+            _ = ending.changed() => break,
+        }
+    }
+    let under_way = async {
+        while let Some(ended) = deliverer.tries.join_next_with_id().await {
+            deliverer.settle(ended);
+        }
+    };
+    let _those_left_are_tried_again = tokio::time::timeout(ENDING_MAX, under_way).await;
+    deliverer.keep();
+}
+
+/// State of the task that keeps the endpoints.
+struct Deliverer {
+    engine: Arc<Engine>,
+    webhooks: Arc<Webhooks>,
+    tries: JoinSet<Option<Answer>>,
+    under_way: HashMap<Id, (EndpointId, u64, Pool)>,
+    slots: Slots<EndpointId>,
+    /// Addresses of the endpoints that were called, as they were looked up.
+    addresses: HashMap<EndpointId, Arc<Addresses>>,
+    /// Endpoints that may have an event whose turn it is.
+    ready: BTreeSet<EndpointId>,
+    /// When each other endpoint has an event to try again.
+    later: BTreeSet<(Timestamp, EndpointId)>,
+}
+
+impl Deliverer {
+    fn new(engine: Arc<Engine>, webhooks: Arc<Webhooks>) -> Self {
+        let slots = Slots::new(webhooks.connections_max);
+        Self {
+            engine,
+            webhooks,
+            tries: JoinSet::new(),
+            under_way: HashMap::new(),
+            slots,
+            addresses: HashMap::new(),
+            ready: BTreeSet::new(),
+            later: BTreeSet::new(),
+        }
+    }
+
+    /// Opens and closes endpoints of a group, as its API keys now say.
+    fn refresh(&mut self, group: GroupNumber) {
+        let keys = self.engine.read_model().live_keys(group);
+        let wanted: BTreeMap<ObjectId, WebhookRow> = keys
+            .into_iter()
+            .filter(|(_, row)| row.webhook.url.is_some())
+            .map(|(key, row)| (key, row.webhook))
+            .collect();
+        let gone: Vec<EndpointId> = {
+            let mut endpoints = self.webhooks.endpoints();
+            let known = endpoints.range((group, ObjectId(0))..=(group, ObjectId(u128::MAX)));
+            let is_gone = |(id, endpoint): &(&EndpointId, &Endpoint)| {
+                wanted.get(&id.1).is_none_or(|row| row.since != endpoint.since())
+            };
+            let gone: Vec<_> = known.filter(is_gone).map(|(id, _)| *id).collect();
+            gone.iter().for_each(|id| drop(endpoints.remove(id)));
+            gone
+        };
+        for (group, key) in gone {
+            self.addresses.remove(&(group, key));
+            if let Err(error) = self.engine.outbox().forget(group, key) {
+                tracing::warn!(%error, "the progress of webhooks that go nowhere any more could not be removed");
+            }
+        }
+        for (key, row) in wanted {
+            let id = (group, key);
+            let known = self.webhooks.endpoints().get_mut(&id).map(Endpoint::has_events);
+            if known.is_none() {
+                match self.open(id, &row) {
+                    Ok(endpoint) => drop(self.webhooks.endpoints().insert(id, endpoint)),
+                    Err(_logged) => continue,
+                }
+            }
+            self.ready.insert(id);
+        }
+    }
+
+    /// An endpoint that goes on from its stored progress.
+    fn open(&self, (group, key): EndpointId, row: &WebhookRow) -> Result<Endpoint, Problem> {
+        let read_model = self.engine.read_model();
+        let before = read_model.webhook_event_count(group, Sequence(row.since))?;
+        let count = read_model.webhook_event_count(group, Sequence(u64::MAX))?;
+        let kept = self.engine.outbox().progress(group, key).unwrap_or_else(|error| {
+            tracing::error!(%error, "how far webhooks were delivered can't be read: they are delivered again");
+            None
+        });
+        let kept = kept.filter(|progress| progress.since == row.since);
+        let begins = || Progress { since: row.since, through: before, ..Progress::default() };
+        Ok(Endpoint::new(kept.unwrap_or_else(begins), before + 1, count))
+    }
+
+    /// Starts the tries whose turn it is, while there are free slots.
+    fn start_tries(&mut self) {
+        let now = self.engine.now();
+        self.ready.append(&mut self.webhooks.asked.lock());
+        while let Some((at, id)) = self.later.first().copied().filter(|(at, _)| *at <= now) {
+            self.later.remove(&(at, id));
+            self.ready.insert(id);
+        }
+        for id in std::mem::take(&mut self.ready) {
+            match self.take_from_journal(id, now) {
+                Ok(()) => self.ask(id, now),
+                Err(_logged) => drop(self.later.insert((now.plus_ms(1_000), id))),
+            }
+        }
+        while let Some((id, pool)) = self.slots.grant() {
+            self.start(id, pool, now);
+            self.ask(id, now);
+        }
+    }
+
+    /// Asks for a slot for an endpoint that has an event to try now; notes when the next one's time
+    /// is.
+    fn ask(&mut self, id: EndpointId, now: Timestamp) {
+        let endpoints = self.webhooks.endpoints();
+        match endpoints.get(&id) {
+            Some(endpoint) if endpoint.is_ready(now) => {
+                self.slots.ask(id, endpoint.pool(), endpoint.under_way_count());
+            }
+            endpoint => {
+                self.slots.withdraw(id);
+                let next_at = endpoint.and_then(Endpoint::next_at);
+                self.later.extend(next_at.filter(|at| *at > now).map(|at| (at, id)));
+            }
+        }
+    }
+
+    /// Starts the next try of an endpoint that has been granted a slot.
+    fn start(&mut self, id: EndpointId, pool: Pool, now: Timestamp) {
+        let begun = self.webhooks.endpoints().get_mut(&id).and_then(|endpoint| endpoint.begin(now));
+        let Some(number) = begun else { return self.slots.release(pool) };
+        let (engine, webhooks) = (Arc::clone(&self.engine), Arc::clone(&self.webhooks));
+        let addresses = Arc::clone(self.addresses.entry(id).or_default());
+        let one = self.tries.spawn(async move { attempt(&engine, &webhooks, id, number, &addresses).await });
+        self.under_way.insert(one.id(), (id, number, pool));
+    }
+
+    /// Adds the next events of the journal to an endpoint, as far as it has room.
+    fn take_from_journal(&self, id: EndpointId, now: Timestamp) -> Result<(), Problem> {
+        loop {
+            let wanted = self.webhooks.endpoints().get_mut(&id).and_then(Endpoint::wanted);
+            let Some((next, most)) = wanted else { return Ok(()) };
+            let listed = self.engine.read_model().webhook_events(id.0, next..next + most as u64)?;
+            let has_all = listed.len() < most;
+            for listed in listed {
+                let event = OutboxEvent::read(&self.engine, id.0, listed)?;
+                let mut endpoints = self.webhooks.endpoints();
+                let Some(endpoint) = endpoints.get_mut(&id) else { return Ok(()) };
+                endpoint.add(listed.number, subject_digest(event.told.subject), event.at(), now);
+            }
+            if has_all {
+                self.webhooks.endpoints().get_mut(&id).map(Endpoint::has_all);
+            }
+        }
+    }
+
+    /// Takes the result of a try that has ended: frees its slot, and notes the answer at its
+    /// endpoint.
+    fn settle(&mut self, ended: Result<(Id, Option<Answer>), tokio::task::JoinError>) {
+        let now = self.engine.now();
+        let (task, answer) = match ended {
+            Ok(ended) => ended,
+            Err(panicked) => {
+                let answer = Answer { status: None, cause: Some(Cause::Internal), at: now, duration_ms: 0 };
+                (panicked.id(), Some(answer))
+            }
+        };
+        let Some((id, number, pool)) = self.under_way.remove(&task) else { return };
+        self.slots.release(pool);
+        self.ready.insert(id);
+        let Some(answer) = answer else {
+            let later = now.plus_ms(ROOM_AFTER_MS);
+            if let Some(endpoint) = self.webhooks.endpoints().get_mut(&id) {
+                endpoint.postpone(number, later);
+            }
+            return;
+        };
+        let result = if answer.cause.is_none() { "ok" } else { "failed" };
+        self.webhooks.deliveries.get_or_create(&[("result", result)]).inc();
+        if let Some(endpoint) = self.webhooks.endpoints().get_mut(&id) {
+            if answer.cause.is_none() {
+                endpoint.delivered(number, answer);
+            } else if endpoint.failed(number, answer, now) {
+                let key = id.1;
+                tracing::warn!(?key, number, "a webhook was given up after its last try");
+            }
+        }
+    }
+
+    /// Stores the progress of the endpoints, and sets the gauges of what waits.
+    fn keep(&mut self) {
+        let now = self.engine.now();
+        // Progress that finds no space is stored later; after a crash before that, events are
+        // delivered again.
+        let is_storage_full = self.engine.is_storage_full();
+        let (mut waiting, mut oldest, mut changed) = (0, None::<Timestamp>, Vec::new());
+        for (id, endpoint) in self.webhooks.endpoints().iter_mut() {
+            waiting += endpoint.waiting_count();
+            oldest = oldest.into_iter().chain(endpoint.oldest()).min();
+            if !is_storage_full && endpoint.take_changed() {
+                changed.push((*id, endpoint.progress()));
+            }
+        }
+        self.webhooks.waiting.set(i64::try_from(waiting).unwrap_or(i64::MAX));
+        self.webhooks.oldest_seconds.set(oldest.map_or(0, |at| (now.0 - at.0).max(0) / 1000));
+        let outbox = self.engine.outbox();
+        for ((group, key), progress) in changed {
+            if let Err(error) = outbox.keep(group, key, &progress) {
+                tracing::warn!(%error, "how far webhooks were delivered could not be kept");
+                return;
+            }
+        }
+    }
+}

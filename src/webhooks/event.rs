@@ -1,0 +1,65 @@
+//! A webhook event, read from the journal.
+
+use actors::engine::Engine;
+use actors::read_model::ListedWebhookEvent;
+use actors::store::Sequence;
+use ledger::id::{GroupNumber, ObjectId};
+use ledger::record::Record;
+use ledger::time::Timestamp;
+use ledger::webhook_events::{WebhookEvent, webhook_events};
+
+use crate::http::problem::{Code, Problem};
+
+/// A webhook event of one group, with the Record that it tells of.
+pub struct OutboxEvent {
+    /// The event's id: the same on every try.
+    pub id: ObjectId,
+    /// Its kind and subject.
+    pub told: WebhookEvent,
+    pub(super) group: GroupNumber,
+    pub(super) record: Record,
+    listed: ListedWebhookEvent,
+}
+
+impl OutboxEvent {
+    /// Reads an event of a group from its Record.
+    pub fn read(engine: &Engine, group: GroupNumber, listed: ListedWebhookEvent) -> Result<Self, Problem> {
+        let record = engine.record(listed.sequence)?;
+        let told = webhook_events(&record).into_iter().nth(listed.index).ok_or_else(broken)?;
+        let id = engine.ids().object(group, record.effective_at, listed.number);
+        Ok(Self { id, told, group, record, listed })
+    }
+
+    /// The event of a group that has this id.
+    pub fn find(engine: &Engine, group: GroupNumber, id: ObjectId) -> Result<Option<Self>, Problem> {
+        if engine.ids().group(id) != group {
+            return Ok(None);
+        }
+        let number = engine.ids().object_number(id);
+        let listed = engine.read_model().webhook_events(group, number..number + 1)?;
+        let Some(listed) = listed.first().filter(|_| number > 0) else { return Ok(None) };
+        let event = Self::read(engine, group, *listed)?;
+        Ok((event.id == id).then_some(event))
+    }
+
+    /// When it happened.
+    pub fn at(&self) -> Timestamp {
+        self.record.effective_at
+    }
+
+    /// Its number among the group's events, from 1.
+    pub fn number(&self) -> u64 {
+        self.listed.number
+    }
+
+    /// The sequence of its Record.
+    pub(super) fn sequence(&self) -> Sequence {
+        self.listed.sequence
+    }
+}
+
+/// An event tells of an object that the journal does not have: logged, and answered 500.
+pub(super) fn broken() -> Problem {
+    tracing::error!("a webhook event tells of something that the journal does not have");
+    Problem::new(Code::Internal)
+}
