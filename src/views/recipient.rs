@@ -7,7 +7,7 @@ use ledger::event::Event;
 use ledger::id::{LedgerId, ObjectId};
 use ledger::merchant::{BankReview, RecipientStatus};
 use ledger::personal::{RecipientProfile, Sealed};
-use ledger::recipient::coverage::Standing;
+use ledger::recipient::coverage::SplitStanding;
 use ledger::record::Record;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -63,8 +63,8 @@ pub struct RecipientBalance {
 
 impl RecipientBalance {
     /// The balance as the recipient's own state has it.
-    pub fn of(standing: &Standing) -> Self {
-        let Standing { available, pending, paid, reserved, .. } = standing;
+    pub fn of(standing: &SplitStanding) -> Self {
+        let SplitStanding { available, pending, paid, reserved, .. } = standing;
         Self { available: available.0, pending: pending.0, paid: paid.0, reserved: reserved.0 }
     }
 
