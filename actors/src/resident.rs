@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use ledger::entry::Balances;
 use ledger::event::Cut;
 use ledger::id::{Fingerprint, GroupNumber, IdKey, LedgerId};
 use ledger::merchant::{MerchantCommand, MerchantState};
@@ -19,7 +20,7 @@ use ledger::section::Section;
 use ledger::time::Timestamp;
 
 use crate::journal::{Permit, Submission};
-use crate::snapshots::{Content, Kept, Position, Receipt, Snapshot};
+use crate::snapshots::{Kept, Position, Receipt, Snapshot};
 use crate::store::Sequence;
 
 /// One owner's state machine: a merchant's or a recipient's.
@@ -64,10 +65,13 @@ pub trait Books: Clone + Default + std::fmt::Debug + PartialEq + Send + 'static 
     /// Encodes a section; none when there is nothing in it.
     fn section(&self, section: Section) -> Option<Vec<u8>>;
 
-    /// Decodes a state; none when it cannot be read. What had to be converted counts as touched.
-    fn from_content(content: &Content) -> Option<Self>;
+    /// Decodes the state of a snapshot; none when it cannot be read.
+    fn from_kept(kept: &Kept) -> Option<Self>;
 
-    /// True when no claim on the platform is negative.
+    /// The balances of the owner's accounts.
+    fn accounts(&self) -> &Balances;
+
+    /// True when no claim on the platform is below zero, and what is kept in parts sums to what the accounts hold.
     fn is_sound(&self) -> bool;
 }
 
@@ -118,11 +122,12 @@ impl Books for MerchantState {
         self.section(section)
     }
 
-    fn from_content(content: &Content) -> Option<Self> {
-        match content {
-            Content::Whole(bytes) => Self::from_version_1(bytes).ok(),
-            Content::Sections(head, sections) => Self::from_sections(head, each(sections)).ok(),
-        }
+    fn from_kept(kept: &Kept) -> Option<Self> {
+        Self::from_sections(&kept.head, kept.sections()).ok()
+    }
+
+    fn accounts(&self) -> &Balances {
+        self.ledger().balances()
     }
 
     fn is_sound(&self) -> bool {
@@ -178,20 +183,17 @@ impl Books for RecipientState {
         self.section(section)
     }
 
-    fn from_content(content: &Content) -> Option<Self> {
-        match content {
-            Content::Whole(bytes) => Self::from_version_1(bytes).ok(),
-            Content::Sections(head, sections) => Self::from_sections(head, each(sections)).ok(),
-        }
+    fn from_kept(kept: &Kept) -> Option<Self> {
+        Self::from_sections(&kept.head, kept.sections()).ok()
+    }
+
+    fn accounts(&self) -> &Balances {
+        self.ledger().balances()
     }
 
     fn is_sound(&self) -> bool {
         self.is_sound()
     }
-}
-
-fn each(sections: &[(Section, Vec<u8>)]) -> impl Iterator<Item = (Section, &[u8])> {
-    sections.iter().map(|(section, bytes)| (*section, bytes.as_slice()))
 }
 
 /// A command and what travels with it.
@@ -345,14 +347,11 @@ impl<B: Books> Resident<B> {
 
     /// Continues from a snapshot; false when it cannot be read and the state must be built from the journal alone.
     pub fn restore(&mut self, kept: &Kept) -> bool {
-        let Some(books) = B::from_content(&kept.content) else { return false };
+        let Some(books) = B::from_kept(kept) else { return false };
         self.books = books;
         self.own = kept.position.own;
         self.foreign = kept.position.foreign;
-        self.kept = match kept.content {
-            Content::Whole(_) => None,
-            Content::Sections(..) => Some(kept.position),
-        };
+        self.kept = Some(kept.position);
         true
     }
 

@@ -21,10 +21,9 @@
 //! which was still waiting when the actor was opened again: what is written is right, or nothing is.
 //!
 //! # Versions
-//! The manifest begins with its version. Version 1 was the whole state as one value; it is read, and the next snapshot is written in
-//! sections. Version 2 is the one described here, with the encoding of the states' heads and sections as in [`ledger`]. Optional
-//! fields may be appended and kinds of sections added: a release that does not know a kind builds the state from the journal. Any other
-//! change is a new version, which reads the one before. A golden file of every version is read by a test.
+//! The manifest begins with its version. Version 1 is the one described here, with the encoding of the states' heads and sections as in
+//! [`ledger`]. Optional fields may be appended and kinds of sections added: a release that does not know a kind builds the state from
+//! the journal. Any other change is a new version, which reads the one before. A test reads a golden file of every version.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -44,7 +43,7 @@ use crate::store::{Sequence, Store, StoreError};
 const WAITING_BYTES_MAX: usize = 64 << 20;
 
 /// The version that this release writes.
-const VERSION: u16 = 2;
+const VERSION: u16 = 1;
 
 /// Where a state stands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -103,26 +102,21 @@ pub struct Kept {
     pub position: Position,
     /// Its owner's Records through this sequence are in it, and none after it.
     pub own_through: Sequence,
-    /// The encoded state.
-    pub content: Content,
+    /// The encoding of what belongs to no section.
+    pub head: Vec<u8>,
+    sections: Vec<(Section, Vec<u8>)>,
 }
 
-/// The encoded state of a snapshot, by version.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Content {
-    /// Version 1: one value.
-    Whole(Vec<u8>),
-    /// Version 2: the head, and every section in order.
-    Sections(Vec<u8>, Vec<(Section, Vec<u8>)>),
+impl Kept {
+    /// The encodings of all sections, in order.
+    pub fn sections(&self) -> impl Iterator<Item = (Section, &[u8])> {
+        self.sections.iter().map(|(section, bytes)| (*section, bytes.as_slice()))
+    }
 }
 
 /// Reads an actor's snapshot; none when there is none that can be used.
 pub fn load(store: &dyn Store, ledger: LedgerId) -> Result<Option<Kept>, StoreError> {
-    let manifest = match found(store, ledger)? {
-        Found::Sections(manifest) => manifest,
-        Found::Whole(kept) => return Ok(Some(kept)),
-        Found::Nothing | Found::Unusable => return Ok(None),
-    };
+    let Found::Manifest(manifest) = found(store, ledger)? else { return Ok(None) };
     let mut sections = Vec::new();
     for (page, bucket) in &manifest.buckets {
         let Some(stamps) = stamps(store, ledger, *page, bucket)? else { return Ok(None) };
@@ -132,8 +126,8 @@ pub fn load(store: &dyn Store, ledger: LedgerId) -> Result<Option<Kept>, StoreEr
             sections.push((section, bytes));
         }
     }
-    let own_through = Sequence(manifest.own_through);
-    Ok(Some(Kept { position: manifest.position(), own_through, content: Content::Sections(manifest.head, sections) }))
+    let (position, own_through) = (manifest.position(), Sequence(manifest.own_through));
+    Ok(Some(Kept { position, own_through, head: manifest.head, sections }))
 }
 
 /// The ledgers that have a snapshot.
@@ -211,8 +205,7 @@ impl Drop for Writer {
 pub fn write(store: &dyn Store, snapshot: &Snapshot, own_through: Sequence) -> Result<(), StoreError> {
     let (ledger, position) = (snapshot.ledger, snapshot.position);
     let (kept, mut buckets) = match found(store, ledger)? {
-        Found::Sections(old) => (Some((old.position(), old.generation)), old.buckets),
-        Found::Whole(old) => (Some((old.position, 0)), BTreeMap::new()),
+        Found::Manifest(old) => (Some((old.position(), old.generation)), old.buckets),
         Found::Nothing | Found::Unusable => (None, BTreeMap::new()),
     };
     let continues = match (snapshot.since, kept) {
@@ -297,7 +290,7 @@ impl Rewriting<'_> {
 
 /// Removes what the manifest of a ledger does not name: what a crash or a snapshot of another kind left.
 pub fn sweep(store: &dyn Store, ledger: LedgerId) -> Result<(), StoreError> {
-    let Found::Sections(manifest) = found(store, ledger)? else { return Ok(()) };
+    let Found::Manifest(manifest) = found(store, ledger)? else { return Ok(()) };
     let mut named = HashSet::new();
     for (page, bucket) in &manifest.buckets {
         let Some(stamps) = stamps(store, ledger, *page, bucket)? else { return Ok(()) };
@@ -314,8 +307,7 @@ pub fn sweep(store: &dyn Store, ledger: LedgerId) -> Result<(), StoreError> {
 enum Found {
     Nothing,
     Unusable,
-    Whole(Kept),
-    Sections(Manifest),
+    Manifest(Manifest),
 }
 
 /// 256 numbers of a kind of section: kind, and the first of the numbers / 256.
@@ -368,26 +360,6 @@ impl Manifest {
     }
 }
 
-/// The value of version 1.
-#[derive(Decode)]
-struct Version1 {
-    #[n(1)]
-    own: u64,
-    #[n(2)]
-    own_through: u64,
-    #[n(3)]
-    foreign: u64,
-    #[cbor(n(4), with = "minicbor::bytes")]
-    state: Vec<u8>,
-}
-
-/// What every version begins with.
-#[derive(Decode)]
-struct Versioned {
-    #[n(0)]
-    version: u16,
-}
-
 fn found(store: &dyn Store, ledger: LedgerId) -> Result<Found, StoreError> {
     let bytes = match store.state(&manifest_key(ledger)) {
         Ok(Some(bytes)) => bytes,
@@ -395,19 +367,10 @@ fn found(store: &dyn Store, ledger: LedgerId) -> Result<Found, StoreError> {
         Err(StoreError::Damaged { .. }) => return Ok(Found::Unusable),
         Err(error) => return Err(error),
     };
-    let found = match minicbor::decode(&bytes) {
-        Ok(Versioned { version: 1 }) => minicbor::decode(&bytes).ok().map(|old: Version1| {
-            let position = Position { own: old.own, foreign: old.foreign };
-            let own_through = Sequence(old.own_through);
-            Found::Whole(Kept { position, own_through, content: Content::Whole(old.state) })
-        }),
-        Ok(Versioned { version: VERSION }) => {
-            let whole = bytes.split_last_chunk().filter(|(covered, sum)| crc32c(covered).to_be_bytes() == **sum);
-            whole.and_then(|(covered, _)| minicbor::decode(covered).ok()).map(Found::Sections)
-        }
-        _ => None,
-    };
-    Ok(found.unwrap_or(Found::Unusable))
+    let whole = bytes.split_last_chunk().filter(|(covered, sum)| crc32c(covered).to_be_bytes() == **sum);
+    let manifest = whole.and_then(|(covered, _)| minicbor::decode::<Manifest>(covered).ok());
+    let readable = manifest.filter(|manifest| manifest.version == VERSION);
+    Ok(readable.map_or(Found::Unusable, Found::Manifest))
 }
 
 /// The stamps of a bucket; none when they cannot be read.

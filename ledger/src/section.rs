@@ -132,13 +132,6 @@ pub(crate) struct Sums {
 }
 
 impl Sums {
-    /// Sums that were kept in another way: all of them count as touched.
-    pub(crate) fn of(by_minute: BTreeMap<Minute, Centavos>) -> Self {
-        let mut sums = Self::default();
-        by_minute.into_iter().for_each(|(minute, amount)| sums.add(minute, amount));
-        sums
-    }
-
     /// Adds to a minute's sum.
     pub(crate) fn add(&mut self, minute: Minute, amount: Centavos) {
         if !amount.is_zero() {

@@ -177,8 +177,6 @@ pub(super) struct Adjustments {
     expiring: BTreeSet<(Timestamp, ObjectId)>,
     /// The repayments.
     attention: BTreeSet<(Timestamp, ObjectId)>,
-    /// What is held for the open disputes.
-    held: Centavos,
 }
 
 impl Adjustments {
@@ -190,9 +188,13 @@ impl Adjustments {
         self.open.get(id)
     }
 
-    /// What is held for disputes.
-    pub(super) fn held(&self) -> Centavos {
-        self.held
+    /// The sum of the open disputes, centavos.
+    pub(super) fn disputed(&self) -> Centavos {
+        let disputes = self.open.iter().filter_map(|(_, open)| match open {
+            Open::Dispute { amount, .. } => Some(*amount),
+            _ => None,
+        });
+        disputes.sum()
     }
 
     /// When the first repayment is to be sent.
@@ -384,24 +386,16 @@ impl Adjustments {
 
     fn remove(&mut self, id: ObjectId) -> Option<Open> {
         let open = self.open.remove(id)?;
-        match &open {
-            Open::Refund { .. } => {}
-            Open::Dispute { amount, .. } => self.held -= *amount,
-            Open::Repayment(repayment) => {
-                self.attention.remove(&(repayment.since, id));
-            }
+        if let Open::Repayment(repayment) = &open {
+            self.attention.remove(&(repayment.since, id));
         }
         self.change(open.charge(), |adjusted| adjusted.open -= 1);
         Some(open)
     }
 
     fn index_open(&mut self, id: ObjectId, open: &Open) {
-        match open {
-            Open::Refund { .. } => {}
-            Open::Dispute { amount, .. } => self.held += *amount,
-            Open::Repayment(repayment) => {
-                self.attention.insert((repayment.since, id));
-            }
+        if let Open::Repayment(repayment) = open {
+            self.attention.insert((repayment.since, id));
         }
     }
 }
@@ -417,10 +411,9 @@ impl MerchantState {
             }
             Event::RefundRejected { id, .. } => self.adjustments.reject(*id),
             Event::RefundApproved { drawn, seller_due, commission, commission_pending, commission_through, .. } => {
-                let back = commission.total();
-                let to_pending = if *commission_pending { back } else { Centavos::ZERO };
-                self.take_in(to_pending, *seller_due, back - to_pending);
-                self.give(drawn, *seller_due);
+                let to_pending = if *commission_pending { commission.total() } else { Centavos::ZERO };
+                self.raise_pending(*seller_due, to_pending);
+                self.draw_pending(*seller_due, drawn);
                 let drawn_pending = drawn.from_pending - to_pending;
                 self.adjustments.approve(ordinal, repayment, drawn_pending, *commission_through);
             }
@@ -431,12 +424,12 @@ impl MerchantState {
                 self.adjustments.sent(*id);
             }
             Event::DisputeOpened { id, charge, amount, drawn, seller_due, window_ends, .. } => {
-                self.give(drawn, *seller_due);
+                self.draw_pending(*seller_due, drawn);
                 self.adjustments.hold(ordinal, *id, (*charge, *window_ends), *amount, *drawn);
             }
             Event::DisputeAccepted { .. } => self.adjustments.accept(ordinal, repayment),
-            Event::DisputeReleased { id, to_pending, seller_due, to_available, .. } => {
-                self.take_in(*to_pending, *seller_due, *to_available);
+            Event::DisputeReleased { id, to_pending, seller_due, .. } => {
+                self.raise_pending(*seller_due, *to_pending);
                 self.adjustments.release(*id, *to_pending);
             }
             Event::LatePixReceived { .. } => {
@@ -446,20 +439,17 @@ impl MerchantState {
         }
     }
 
-    /// The seller's money of a charge gives what was drawn.
-    fn give(&mut self, drawn: &Drawn, seller_due: Option<Minute>) {
+    /// Takes what was drawn from a charge's own Pending out of the minute in which that falls due.
+    fn draw_pending(&mut self, seller_due: Option<Minute>, drawn: &Drawn) {
         if let Some(due) = seller_due.filter(|_| drawn.from_pending.is_positive()) {
             self.pending.take(due, drawn.from_pending);
         }
-        self.available -= drawn.from_available;
-        self.deficit += drawn.to_deficit;
     }
 
-    /// The seller gets money of a charge.
-    pub(super) fn take_in(&mut self, to_pending: Centavos, seller_due: Option<Minute>, to_available: Centavos) {
+    /// Adds what comes back to a charge's own Pending to the minute in which that falls due.
+    pub(super) fn raise_pending(&mut self, seller_due: Option<Minute>, to_pending: Centavos) {
         if let Some(due) = seller_due {
             self.pending.add(due, to_pending);
         }
-        self.available += to_available;
     }
 }

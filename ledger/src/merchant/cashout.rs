@@ -61,11 +61,6 @@ impl Waits for OpenCashout {
 }
 
 impl MerchantState {
-    /// Money that is held for cashouts, centavos.
-    pub fn reserved_cashout(&self) -> Centavos {
-        self.cashouts.by_id().values().map(|cashout| cashout.amount).sum()
-    }
-
     /// The cashouts that wait for their outcome and whose institution is to be asked by `now`, oldest first.
     pub fn cashouts_needing_attention(&self, now: Timestamp) -> impl Iterator<Item = (ObjectId, &OpenCashout)> {
         self.cashouts.needing_attention(now)
@@ -80,7 +75,7 @@ impl MerchantState {
         if amount < minimum {
             return Err(Rejection::CashoutBelowMinimum { minimum });
         }
-        if amount > self.available {
+        if amount > self.available() {
             return Err(Rejection::CashoutAboveAvailable);
         }
         Ok(self.settings.fees.cashout)

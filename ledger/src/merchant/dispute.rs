@@ -39,7 +39,7 @@ impl MerchantState {
             charge: facts.charge,
             kind,
             amount,
-            drawn: drawn(amount, self.pending_of(&facts, now), self.available),
+            drawn: drawn(amount, self.pending_of(&facts, now), self.available()),
             seller_due: facts.seller_due,
             window_ends: facts.window_ends(),
         };

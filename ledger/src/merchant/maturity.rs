@@ -21,20 +21,20 @@ impl MerchantState {
             events.push(Event::Matured { dues, foreign_through, next_due });
         }
         // What a recipient's Record raised repays the Deficit too.
-        events.extend(self.recovery(self.available + raised));
+        events.extend(self.recovery(self.available() + raised));
         (!events.is_empty()).then_some(Decision { events, personal: None })
     }
 
     /// When this merchant needs attention next: money falls due, a Deficit can be repaid, the rail of an open charge or cashout is to be
     /// asked, a payer is to be repaid, or a subscription is to be charged.
     pub fn next_due(&self) -> Option<Timestamp> {
-        let at_once = self.recovery(self.available).map(|_| Timestamp(0));
+        let at_once = self.recovery(self.available()).map(|_| Timestamp(0));
         at_once.or_else(|| self.next_due_from(Minute(0)))
     }
 
     /// The event by which a rise of Available repays the Deficit.
     pub(super) fn recovery(&self, raised: Centavos) -> Option<Event> {
-        let amount = raised.min(self.deficit);
+        let amount = raised.min(self.deficit());
         amount.is_positive().then_some(Event::DeficitRecovered { amount })
     }
 

@@ -18,9 +18,11 @@ use std::collections::BTreeMap;
 
 use minicbor::{Decode, Encode};
 
+use crate::account::Account;
+use crate::balances::Ledger;
 use crate::event::{CardFace, CardRefusal, Event, SellerPart, Split, Terms};
 use crate::fees::{Commission, PaymentMethod, Settings};
-use crate::id::{Fingerprint, GroupNumber, IdKey, IdMap, ObjectId};
+use crate::id::{Fingerprint, GroupNumber, IdKey, IdMap, LedgerId, ObjectId};
 use crate::money::Centavos;
 use crate::personal::Sealed;
 use crate::record::{Decision, Record};
@@ -353,10 +355,11 @@ pub struct MerchantState {
     cashouts: Waiting<OpenCashout>,
     plans: Plans,
     subscriptions: Subscriptions,
+    ledger: Ledger,
+    /// What of the ledger's Pending falls due when: an account has one sum for all minutes.
     pending: Sums,
+    /// What the acquirer owes the platform for this merchant's charges, and when it pays.
     acquirer_due: Sums,
-    available: Centavos,
-    deficit: Centavos,
     adjustments: Adjustments,
 }
 
@@ -460,6 +463,7 @@ impl MerchantState {
 
     /// Applies one of the merchant's own Records. From here on it must succeed.
     pub fn evolve(&mut self, record: &Record) {
+        self.post(record);
         for event in &record.events {
             self.apply(event, record);
         }
@@ -468,6 +472,7 @@ impl MerchantState {
 
     /// Counts a recipient's Record: what it paid back of a debt.
     pub fn receive(&mut self, record: &Record) {
+        self.post(record);
         for event in &record.events {
             if let Event::ClawbackRecovered { debts } = event {
                 debts.iter().for_each(|debt| self.come_back(debt));
@@ -490,24 +495,34 @@ impl MerchantState {
         &self.profile
     }
 
+    /// The balances of the merchant's own accounts.
+    pub fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+
     /// Money that falls due later, centavos.
     pub fn pending(&self) -> Centavos {
-        self.pending.total()
+        self.ledger.holds(Account::Pending)
     }
 
     /// Money that can be paid out, centavos.
     pub fn available(&self) -> Centavos {
-        self.available
+        self.ledger.holds(Account::Available)
     }
 
     /// What the merchant owes, centavos.
     pub fn deficit(&self) -> Centavos {
-        self.deficit
+        self.ledger.owes(Account::Deficit)
+    }
+
+    /// Money that is held for cashouts, centavos.
+    pub fn reserved_cashout(&self) -> Centavos {
+        self.ledger.holds(Account::ReservedCashout)
     }
 
     /// Money that is held for disputes, centavos.
     pub fn reserved_for_disputes(&self) -> Centavos {
-        self.adjustments.held()
+        self.ledger.holds(Account::ReservedDispute)
     }
 
     /// What is to be sent back to payers by `now`, oldest first, each under the id of its refund, its dispute, or the charge that was paid
@@ -516,11 +531,17 @@ impl MerchantState {
         self.adjustments.repayments(now)
     }
 
-    /// True when no claim on the platform is negative, and no debt either.
+    /// True when no claim on the platform and no debt is below zero, and what is kept by due minute, by
+    /// cashout and by dispute sums to what the accounts hold.
     pub fn is_sound(&self) -> bool {
-        let zero = Centavos::ZERO;
-        let are_positive = self.pending.are_positive() && self.acquirer_due.are_positive();
-        self.available >= zero && self.deficit >= zero && self.adjustments.held() >= zero && are_positive
+        let cashouts = self.cashouts.by_id().values().map(|cashout| cashout.amount).sum::<Centavos>();
+        self.ledger.claims_are_covered()
+            && self.deficit() >= Centavos::ZERO
+            && self.pending.are_positive()
+            && self.acquirer_due.are_positive()
+            && self.pending.total() == self.pending()
+            && cashouts == self.reserved_cashout()
+            && self.adjustments.disputed() == self.reserved_for_disputes()
     }
 
     /// The API keys, by id.
@@ -546,6 +567,12 @@ impl MerchantState {
     /// The open charges whose rail is to be asked by `now`, about the oldest first.
     pub fn needing_attention(&self, now: Timestamp) -> impl Iterator<Item = (ObjectId, &OpenCharge)> {
         self.open_charges.needing_attention(now)
+    }
+
+    /// Posts the lines that a Record of this group has in the merchant's ledger.
+    fn post(&mut self, record: &Record) {
+        let Some(merchant) = record.owner.group().map(LedgerId::Merchant) else { return };
+        record.entries_of(merchant).for_each(|entry| self.ledger.post(entry.postings()));
     }
 
     fn apply(&mut self, event: &Event, record: &Record) {
@@ -614,9 +641,10 @@ impl MerchantState {
                 self.open_charges.remove(*charge);
                 self.pending.add(*seller_due, seller.raised);
                 self.acquirer_due.add(*splits_due, terms.amount - *acquirer_mdr);
-                self.draw(seller);
             }
-            Event::CardRefused { charge, .. } | Event::PixCancelled { charge, .. } => self.open_charges.remove(*charge),
+            Event::CardRefused { charge, .. } | Event::PixPaid { charge, .. } | Event::PixCancelled { charge, .. } => {
+                self.open_charges.remove(*charge);
+            }
             Event::PlanCreated { id, plan } => {
                 self.plans.push(Plan { id: *id, terms: plan.clone(), enabled: true });
             }
@@ -631,16 +659,15 @@ impl MerchantState {
             | Event::SubscriptionResumed { id, standing }
             | Event::SubscriptionCancelled { id, standing } => self.subscriptions.set(*id, *standing),
             Event::CashoutCreated { id, amount, fee, .. } => {
-                self.available -= *amount;
                 let (attention_at, opened) = (record.effective_at, record.ordinal);
                 self.cashouts.insert(*id, OpenCashout { amount: *amount, fee: *fee, attention_at, opened });
             }
-            Event::CashoutProcessed { id, .. } => self.cashouts.remove(*id),
-            Event::CashoutFailed { id, amount, .. } => {
-                self.cashouts.remove(*id);
-                self.available += *amount;
-            }
-            Event::CardUnanswered { .. } | Event::CardStored { .. } | Event::ClockMoved { .. } => {}
+            Event::CashoutProcessed { id, .. } | Event::CashoutFailed { id, .. } => self.cashouts.remove(*id),
+            // Only accounts move, or nothing does.
+            Event::DeficitRecovered { .. }
+            | Event::CardUnanswered { .. }
+            | Event::CardStored { .. }
+            | Event::ClockMoved { .. } => {}
             Event::RefundRequested { .. }
             | Event::RefundRejected { .. }
             | Event::RefundApproved { .. }
@@ -657,23 +684,9 @@ impl MerchantState {
             | Event::WithdrawalReturned { .. }
             | Event::SplitsAnticipated { .. }
             | Event::ClawbackRecovered { .. } => {}
-            Event::PixPaid { charge, seller, .. } => {
-                self.open_charges.remove(*charge);
-                self.available += seller.raised;
-                self.draw(seller);
-            }
-            Event::Matured { dues, .. } => {
-                for due in dues {
-                    self.pending.take(due.minute, due.amount);
-                    self.available += due.amount;
-                }
-            }
+            Event::Matured { dues, .. } => dues.iter().for_each(|due| self.pending.take(due.minute, due.amount)),
             Event::AcquirerPaid { dues } => {
                 dues.iter().for_each(|due| self.acquirer_due.take(due.minute, due.amount));
-            }
-            Event::DeficitRecovered { amount } => {
-                self.available -= *amount;
-                self.deficit -= *amount;
             }
         }
     }
@@ -738,12 +751,7 @@ impl MerchantState {
     /// What the seller's part of a paid charge does: a negative net is drawn from Available, then Deficit.
     fn seller_part(&self, net: Centavos) -> SellerPart {
         let shortfall = (-net).or_zero();
-        let from_available = shortfall.min(self.available);
+        let from_available = shortfall.min(self.available());
         SellerPart { raised: net.or_zero(), from_available, to_deficit: shortfall - from_available }
-    }
-
-    fn draw(&mut self, seller: &SellerPart) {
-        self.available -= seller.from_available;
-        self.deficit += seller.to_deficit;
     }
 }

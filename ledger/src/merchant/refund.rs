@@ -143,7 +143,7 @@ impl MerchantState {
         let back = commission.total();
         let (to_pending, to_available) =
             if commission_pending { (back, Centavos::ZERO) } else { (Centavos::ZERO, back) };
-        let available = self.available + to_available;
+        let available = self.available() + to_available;
         let drawn = drawn(*amount, self.pending_of(facts, now) + to_pending, available);
         let approved = Event::RefundApproved {
             id,
@@ -200,7 +200,7 @@ impl MerchantState {
 
     /// A recipient paid back a part of what a refund took back.
     pub(super) fn come_back(&mut self, debt: &PaidBack) {
-        self.take_in(debt.to_pending, debt.seller_due, debt.to_available);
+        self.raise_pending(debt.seller_due, debt.to_pending);
         self.adjustments.come_back(debt.split.charge, debt.to_pending);
     }
 

@@ -2,7 +2,7 @@
 //! what can still change of paid charges. What is derived from these is
 //! built again when they are read.
 //!
-//! This is version 2 of the states' encoding, with that of [`crate::recipient`]. Fields may be appended as options, as in events; any
+//! This is version 1 of the states' encoding, with that of [`crate::recipient`]. Fields may be appended as options, as in events; any
 //! other change, of what a section holds or of which section it is in too, is a new version.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,25 +10,24 @@ use std::collections::{BTreeMap, BTreeSet};
 use minicbor::decode::Error;
 use minicbor::{Decode, Encode};
 
-use super::waiting::Waiting;
-use super::{ApiKey, MerchantState, OpenCharge, Recipient};
+use super::{ApiKey, MerchantState, Recipient};
+use crate::balances::{KeptBalance, Ledger};
 use crate::fees::Settings;
 use crate::id::{Fingerprint, ObjectId, RecipientNumber};
-use crate::money::Centavos;
 use crate::personal::Sealed;
-use crate::section::{Section, Sums, Touched, unknown};
-use crate::time::Minute;
+use crate::section::{Section, Touched, unknown};
 
 const API_KEYS: u8 = 1;
 const RECIPIENTS: u8 = 2;
-const OPEN_CHARGES: u8 = 3;
-const PENDING: u8 = 4;
-const ACQUIRER_DUE: u8 = 5;
-const CASHOUTS: u8 = 10;
-const ADJUSTED_CHARGES: u8 = 20;
-const OPEN_ADJUSTMENTS: u8 = 21;
-const PLANS: u8 = 16;
-const SUBSCRIPTIONS: u8 = 17;
+const RECEIVABLES: u8 = 3;
+const OPEN_CHARGES: u8 = 4;
+const OPEN_CASHOUTS: u8 = 5;
+const PENDING: u8 = 6;
+const ACQUIRER_DUE: u8 = 7;
+const ADJUSTED_CHARGES: u8 = 8;
+const OPEN_ADJUSTMENTS: u8 = 9;
+const PLANS: u8 = 10;
+const SUBSCRIPTIONS: u8 = 11;
 
 /// A registration with an address and a bank account takes about 350 bytes, sealed.
 const RECIPIENTS_PER_SECTION: usize = 16;
@@ -42,9 +41,7 @@ struct Head {
     #[n(2)]
     profile: Sealed,
     #[n(3)]
-    available: Centavos,
-    #[n(4)]
-    deficit: Centavos,
+    accounts: Vec<KeptBalance>,
 }
 
 /// The sub-recipients, by number and by document.
@@ -129,22 +126,25 @@ impl ApiKeys {
 impl MerchantState {
     /// The encoding of what belongs to no section.
     pub fn head(&self) -> Vec<u8> {
-        let Self { id, settings, available, deficit, .. } = *self;
-        let head = Head { id, settings, profile: self.profile.clone(), available, deficit };
+        let Self { id, settings, .. } = *self;
+        let head = Head { id, settings, profile: self.profile.clone(), accounts: self.ledger.plain() };
         minicbor::to_vec(head).expect("writing into memory cannot fail")
     }
 
     /// The sections that were touched since they were taken last, or since the state was read.
     pub fn take_touched(&mut self) -> BTreeSet<Section> {
-        let keys = self.keys.touched.take(API_KEYS);
-        let recipients = self.recipients.touched.take(RECIPIENTS);
-        let charges = self.open_charges.take_touched(OPEN_CHARGES);
-        let sums = self.pending.take_touched(PENDING).chain(self.acquirer_due.take_touched(ACQUIRER_DUE));
-        let cashouts = self.cashouts.take_touched(CASHOUTS);
-        let adjustments = self.adjustments.take_touched(ADJUSTED_CHARGES, OPEN_ADJUSTMENTS);
-        let plans = self.plans.take_touched(PLANS).chain(self.subscriptions.take_touched(SUBSCRIPTIONS));
-        let adjusted = cashouts.chain(adjustments);
-        keys.chain(recipients).chain(charges).chain(sums).chain(plans).chain(adjusted).collect()
+        let mut touched = BTreeSet::new();
+        touched.extend(self.keys.touched.take(API_KEYS));
+        touched.extend(self.recipients.touched.take(RECIPIENTS));
+        touched.extend(self.ledger.take_touched(RECEIVABLES));
+        touched.extend(self.open_charges.take_touched(OPEN_CHARGES));
+        touched.extend(self.cashouts.take_touched(OPEN_CASHOUTS));
+        touched.extend(self.pending.take_touched(PENDING));
+        touched.extend(self.acquirer_due.take_touched(ACQUIRER_DUE));
+        touched.extend(self.adjustments.take_touched(ADJUSTED_CHARGES, OPEN_ADJUSTMENTS));
+        touched.extend(self.plans.take_touched(PLANS));
+        touched.extend(self.subscriptions.take_touched(SUBSCRIPTIONS));
+        touched
     }
 
     /// The encoding of a section; none when there is nothing in it.
@@ -155,10 +155,11 @@ impl MerchantState {
                 (!keys.is_empty()).then(|| minicbor::to_vec(keys).expect("writing into memory cannot fail"))
             }
             RECIPIENTS => self.recipients.section(section.number),
+            RECEIVABLES => self.ledger.section(section.number),
             OPEN_CHARGES => self.open_charges.section(section.number),
+            OPEN_CASHOUTS => self.cashouts.section(section.number),
             PENDING => self.pending.section(section.number),
             ACQUIRER_DUE => self.acquirer_due.section(section.number),
-            CASHOUTS => self.cashouts.section(section.number),
             ADJUSTED_CHARGES => self.adjustments.charges_section(section.number),
             OPEN_ADJUSTMENTS => self.adjustments.open_section(section.number),
             PLANS => self.plans.section(section.number),
@@ -172,16 +173,17 @@ impl MerchantState {
         head: &[u8],
         sections: impl IntoIterator<Item = (Section, &'a [u8])>,
     ) -> Result<Self, Error> {
-        let Head { id, settings, profile, available, deficit } = minicbor::decode(head)?;
-        let mut state = Self { id, settings, profile, available, deficit, ..Self::default() };
+        let Head { id, settings, profile, accounts } = minicbor::decode(head)?;
+        let mut state = Self { id, settings, profile, ledger: Ledger::of_plain(accounts), ..Self::default() };
         for (section, bytes) in sections {
             match section.kind {
                 API_KEYS => state.keys.by_id = minicbor::decode(bytes)?,
                 RECIPIENTS => state.recipients.read_section(section.number, bytes)?,
+                RECEIVABLES => state.ledger.read_section(bytes)?,
                 OPEN_CHARGES => state.open_charges.read_section(bytes)?,
+                OPEN_CASHOUTS => state.cashouts.read_section(bytes)?,
                 PENDING => state.pending.read_section(section.number, bytes)?,
                 ACQUIRER_DUE => state.acquirer_due.read_section(section.number, bytes)?,
-                CASHOUTS => state.cashouts.read_section(bytes)?,
                 ADJUSTED_CHARGES => state.adjustments.read_charges(bytes)?,
                 OPEN_ADJUSTMENTS => state.adjustments.read_open(bytes)?,
                 PLANS => state.plans.read_section(section.number, bytes)?,
@@ -192,48 +194,4 @@ impl MerchantState {
         state.adjustments.index();
         Ok(state)
     }
-
-    /// Reads a state in the encoding of version 1, which was one value. Every section counts as touched.
-    pub fn from_version_1(bytes: &[u8]) -> Result<Self, Error> {
-        let old: Version1 = minicbor::decode(bytes)?;
-        let mut state = Self {
-            id: old.id,
-            settings: old.settings,
-            profile: old.profile,
-            open_charges: Waiting::of(old.open_charges),
-            pending: Sums::of(old.pending),
-            acquirer_due: Sums::of(old.acquirer_due),
-            available: old.available,
-            deficit: old.deficit,
-            ..Self::default()
-        };
-        old.keys.into_iter().for_each(|(id, key)| state.keys.insert(id, key));
-        old.recipients.into_iter().for_each(|recipient| state.recipients.push(recipient));
-        Ok(state)
-    }
-}
-
-/// The fields of version 1; 5 and 7 were derived.
-#[derive(Decode)]
-struct Version1 {
-    #[n(0)]
-    id: Option<ObjectId>,
-    #[n(1)]
-    settings: Settings,
-    #[n(2)]
-    profile: Sealed,
-    #[n(3)]
-    keys: BTreeMap<ObjectId, ApiKey>,
-    #[n(4)]
-    recipients: Vec<Recipient>,
-    #[n(6)]
-    open_charges: BTreeMap<ObjectId, OpenCharge>,
-    #[n(8)]
-    pending: BTreeMap<Minute, Centavos>,
-    #[n(9)]
-    acquirer_due: BTreeMap<Minute, Centavos>,
-    #[n(10)]
-    available: Centavos,
-    #[n(11)]
-    deficit: Centavos,
 }

@@ -68,13 +68,6 @@ impl<T> Default for Waiting<T> {
 }
 
 impl<T: Waits + Encode<()> + for<'b> Decode<'b, ()>> Waiting<T> {
-    /// What was kept in another way: all of it counts as touched.
-    pub(super) fn of(by_id: BTreeMap<ObjectId, T>) -> Self {
-        let mut waiting = Self::default();
-        by_id.into_iter().for_each(|(id, one)| waiting.insert(id, one));
-        waiting
-    }
-
     pub(super) fn by_id(&self) -> &IdMap<ObjectId, T> {
         &self.by_id
     }

@@ -2,6 +2,8 @@
 //! journal, so that the state of a recipient that was asleep for long is built without reading each of them.
 
 use super::RecipientState;
+use crate::account::Account;
+use crate::entry::{Posting, Side};
 use crate::event::{Event, Split};
 use crate::id::LedgerId;
 use crate::money::Centavos;
@@ -49,6 +51,16 @@ pub fn changed(record: &Record) -> Vec<(LedgerId, Option<Credit>)> {
 }
 
 impl Credit {
+    /// The lines in the recipient's ledger that the credit's Record has: only splits of card charges fall due.
+    fn postings(self) -> [Posting; 2] {
+        let (raised, income) = match self.due {
+            Some(_) => (Account::Pending, Account::SplitsCard),
+            None => (Account::Available, Account::SplitsPix),
+        };
+        let line = |account, side| Posting { account, side, amount: self.amount };
+        [line(raised, Side::Debit), line(income, Side::Credit)]
+    }
+
     /// Both as one, if they can be had at the same time.
     fn with(self, other: Self) -> Option<Self> {
         (self.due == other.due).then_some(Self { amount: self.amount + other.amount, ..self })
@@ -67,9 +79,9 @@ pub(super) fn credited(event: &Event) -> Option<(&[Split], Option<Minute>)> {
 impl RecipientState {
     /// Counts a credit of the merchant, as [`RecipientState::receive`] does with its Record.
     pub fn credit(&mut self, credit: Credit) {
-        match credit.due {
-            Some(minute) => self.pending.add(minute, credit.amount),
-            None => self.available += credit.amount,
+        self.ledger.post(&credit.postings());
+        if let Some(minute) = credit.due {
+            self.pending.add(minute, credit.amount);
         }
     }
 }

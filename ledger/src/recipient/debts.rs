@@ -64,6 +64,11 @@ impl Debts {
         self.iter().all(|debt| debt.left().is_positive() && debt.to_available >= zero && debt.to_pending >= zero)
     }
 
+    /// What is left of all debts, centavos.
+    pub(super) fn left(&self) -> Centavos {
+        self.iter().map(Debt::left).sum()
+    }
+
     /// How many were ever raised.
     pub(super) fn raised(&self) -> u64 {
         self.raised

@@ -15,6 +15,8 @@ mod withdrawals;
 
 use std::collections::BTreeMap;
 
+use crate::account::Account;
+use crate::balances::Ledger;
 use crate::event::{Cut, Event, Settlement, Split, SplitKey};
 use crate::id::{LedgerId, ObjectId, RecipientNumber};
 use crate::money::{Centavos, Rate};
@@ -101,8 +103,9 @@ pub enum RecipientCommand {
 /// others, and with open debts, never with history.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RecipientState {
+    ledger: Ledger,
+    /// What of the ledger's Pending falls due when: an account has one sum for all minutes.
     pending: Sums,
-    available: Centavos,
     exceptions: Exceptions,
     debts: Debts,
     outflow: Outflow,
@@ -114,7 +117,7 @@ impl RecipientState {
     pub fn mature(&self, now: Timestamp, foreign_through: u64) -> Option<Decision> {
         let dues = self.pending.due(now);
         let raised = dues.iter().map(|due| due.amount).sum::<Centavos>();
-        let debts = self.debts.repaid(self.available + raised, |debt| {
+        let debts = self.debts.repaid(self.available() + raised, |debt| {
             let is_pending = debt.due.is_some_and(|due| due > now.minute()) && !self.is_anticipated(debt);
             if is_pending { debt.left() } else { Centavos::ZERO }
         });
@@ -160,6 +163,7 @@ impl RecipientState {
         // What is kept of single splits is of use only until they fall due.
         self.exceptions.forget_through(record.effective_at.minute());
         self.outflow.forget_returnable(record.effective_at);
+        record.entries_of(record.owner).for_each(|entry| self.ledger.post(entry.postings()));
         for event in &record.events {
             self.apply(event, record);
         }
@@ -168,9 +172,10 @@ impl RecipientState {
     /// Counts a Record of the merchant. It only adds, so it does not matter which own Records came before.
     pub fn receive(&mut self, record: &Record, ledger: LedgerId) {
         let LedgerId::Recipient(_, number) = ledger else { return };
+        record.entries_of(ledger).for_each(|entry| self.ledger.post(entry.postings()));
         for event in &record.events {
-            if let Some((splits, due)) = credits::credited(event) {
-                self.credit(Credit { due, amount: share(splits, number) });
+            if let Some((splits, Some(due))) = credits::credited(event) {
+                self.pending.add(due, share(splits, number));
             }
             if let Event::RefundApproved { id, charge, seller_due, take_backs, .. } = event {
                 for part in take_backs.iter().filter(|part| part.recipient == number) {
@@ -180,18 +185,30 @@ impl RecipientState {
         }
     }
 
-    /// True when no claim on the platform is negative, and no debt either.
+    /// True when no claim on the platform and no debt is below zero, and what is kept by due minute, by
+    /// withdrawal and by debt sums to what the accounts hold.
     pub fn is_sound(&self) -> bool {
-        let zero = Centavos::ZERO;
-        let figures = [self.available, self.reserved(), self.paid(), self.outflow.consumed];
-        figures.into_iter().all(|figure| figure >= zero) && self.pending.are_positive() && self.debts.are_positive()
+        let withdrawal = self.outflow.withdrawal.as_ref().map(|withdrawal| withdrawal.amount);
+        self.ledger.claims_are_covered()
+            && self.paid() >= Centavos::ZERO
+            && self.outflow.consumed >= Centavos::ZERO
+            && self.pending.are_positive()
+            && self.debts.are_positive()
+            && self.pending.total() == self.pending()
+            && withdrawal.unwrap_or_default() == self.reserved()
+            && self.debts.left() == self.owed()
+    }
+
+    /// The balances of the recipient's own accounts.
+    pub fn ledger(&self) -> &Ledger {
+        &self.ledger
     }
 
     /// When it needs attention next: money falls due, a transfer is to be sent or asked about, or at once when a debt can be paid back.
     pub fn next_due(&self) -> Option<Timestamp> {
         let can_repay = self.debts.iter().any(|debt| {
             let is_pending = debt.due.is_some_and(|due| self.pending.has(due)) && !self.is_anticipated(debt);
-            self.available.is_positive() || is_pending
+            self.available().is_positive() || is_pending
         });
         let at_once = can_repay.then_some(Timestamp(0));
         at_once.into_iter().chain(self.pending.next_from(Minute(0))).chain(self.outflow.attention_at()).min()
@@ -216,39 +233,33 @@ impl RecipientState {
 
     /// Money that falls due later, centavos.
     pub fn pending(&self) -> Centavos {
-        self.pending.total()
+        self.ledger.holds(Account::Pending)
     }
 
     /// Money that can be withdrawn, centavos.
     pub fn available(&self) -> Centavos {
-        self.available
+        self.ledger.holds(Account::Available)
     }
 
     /// Money under a withdrawal that is not settled yet, centavos.
     pub fn reserved(&self) -> Centavos {
-        self.outflow.withdrawal.as_ref().map_or(Centavos::ZERO, |withdrawal| withdrawal.amount)
+        self.ledger.holds(Account::ReservedWithdrawal)
     }
 
     /// Money that was sent and did not come back, centavos.
     pub fn paid(&self) -> Centavos {
-        self.outflow.paid
+        self.ledger.holds(Account::TransitWithdrawal)
     }
 
     /// What it owes for splits that were taken back, centavos.
     pub fn owed(&self) -> Centavos {
-        self.debts.iter().map(|debt| debt.left()).sum()
+        self.ledger.owes(Account::Clawback)
     }
 
     fn apply(&mut self, event: &Event, record: &Record) {
         match event {
-            Event::Matured { dues, .. } => {
-                for due in dues {
-                    self.pending.take(due.minute, due.amount);
-                    self.available += due.amount;
-                }
-            }
+            Event::Matured { dues, .. } => dues.iter().for_each(|due| self.pending.take(due.minute, due.amount)),
             Event::WithdrawalRequested { id, amount, spans, consumed, settlements } => {
-                self.available -= *amount;
                 self.outflow.pin(OpenWithdrawal {
                     id: *id,
                     amount: *amount,
@@ -260,18 +271,16 @@ impl RecipientState {
                 });
             }
             Event::WithdrawalApproved { .. } => self.outflow.approve(record.effective_at),
-            Event::WithdrawalPaid { amount, returnable_until, .. } => {
-                self.outflow.pay(*amount, record.effective_at, *returnable_until);
+            Event::WithdrawalPaid { returnable_until, .. } => {
+                self.outflow.pay(record.effective_at, *returnable_until);
             }
-            Event::WithdrawalRejected { amount, .. } => {
-                self.available += *amount;
+            Event::WithdrawalRejected { .. } => {
                 if let Some(withdrawal) = self.outflow.withdrawal.take() {
                     self.outflow.put_back(&withdrawal.spans, withdrawal.consumed, &withdrawal.settlements);
                 }
             }
-            Event::WithdrawalReturned { id, amount, spans, consumed, settlements, .. } => {
-                self.available += *amount;
-                self.outflow.take_back(*id, *amount);
+            Event::WithdrawalReturned { id, spans, consumed, settlements, .. } => {
+                self.outflow.take_back(*id);
                 self.outflow.put_back(spans, *consumed, settlements);
             }
             Event::SplitsAnticipated { splits, settlement_day, .. } => {
@@ -281,7 +290,6 @@ impl RecipientState {
                     self.exceptions.change(split.due, split.split, |exception| exception.anticipated = true);
                     raised += split.amount - split.fee;
                 }
-                self.available += raised;
                 self.outflow.settle_on(&[Settlement { day: *settlement_day, amount: raised }]);
             }
             Event::ClawbackRecovered { debts } => {
@@ -290,7 +298,6 @@ impl RecipientState {
                         self.pending.take(due, debt.from_pending);
                         self.exceptions.change(due, debt.split, |exception| exception.taken += debt.from_pending);
                     }
-                    self.available -= debt.from_available;
                     self.outflow.consumed += debt.from_available;
                 }
                 self.debts.lower(debts);
@@ -301,7 +308,7 @@ impl RecipientState {
 
     /// An event that raises Available, and what the rise pays back of debts, in the same Record.
     fn with_recovery(&self, event: Event, raised: Centavos) -> Decision {
-        let debts = self.debts.repaid(self.available + raised, |_| Centavos::ZERO);
+        let debts = self.debts.repaid(self.available() + raised, |_| Centavos::ZERO);
         let recovered = (!debts.is_empty()).then_some(Event::ClawbackRecovered { debts });
         Decision { events: [event].into_iter().chain(recovered).collect(), personal: None }
     }

@@ -112,12 +112,9 @@ pub(super) struct Outflow {
     /// The one that is not settled yet.
     #[n(4)]
     pub(super) withdrawal: Option<OpenWithdrawal>,
-    /// All that was sent and did not come back.
+    /// The paid withdrawals that may still come back, oldest first.
     #[n(5)]
-    pub(super) paid: Centavos,
-    /// Those that may still come back, oldest first. None before the first.
-    #[n(6)]
-    returnable: Option<Vec<Returnable>>,
+    returnable: Vec<Returnable>,
 }
 
 impl Outflow {
@@ -128,39 +125,24 @@ impl Outflow {
     }
 
     /// The money of the withdrawal has gone out.
-    pub(super) fn pay(&mut self, amount: Centavos, at: Timestamp, returnable_until: Timestamp) {
-        self.paid += amount;
+    pub(super) fn pay(&mut self, at: Timestamp, until: Timestamp) {
         if let Some(withdrawal) = self.withdrawal.take() {
-            self.returnable.get_or_insert_default().push(Returnable {
-                withdrawal,
-                paid_at: at,
-                until: returnable_until,
-            });
+            self.returnable.push(Returnable { withdrawal, paid_at: at, until });
         }
     }
 
     /// The money of a paid withdrawal has come back.
-    pub(super) fn take_back(&mut self, id: ObjectId, amount: Centavos) {
-        self.paid -= amount;
-        self.keep_returnable(|returnable| returnable.withdrawal.id != id);
+    pub(super) fn take_back(&mut self, id: ObjectId) {
+        self.returnable.retain(|returnable| returnable.withdrawal.id != id);
     }
 
     /// Forgets those that cannot come back any more.
     pub(super) fn forget_returnable(&mut self, now: Timestamp) {
-        self.keep_returnable(|returnable| returnable.until >= now);
+        self.returnable.retain(|returnable| returnable.until >= now);
     }
 
     pub(super) fn returnable(&self) -> &[Returnable] {
-        self.returnable.as_deref().unwrap_or_default()
-    }
-
-    fn keep_returnable(&mut self, keep: impl Fn(&Returnable) -> bool) {
-        if let Some(returnable) = &mut self.returnable {
-            returnable.retain(keep);
-            if returnable.is_empty() {
-                self.returnable = None;
-            }
-        }
+        &self.returnable
     }
 
     /// All that is available goes into a withdrawal.
@@ -202,13 +184,13 @@ impl RecipientState {
         if outflow.withdrawal.is_some() {
             return Err(Rejection::WithdrawalPending);
         }
-        if !self.available.is_positive() {
+        if !self.available().is_positive() {
             return Err(Rejection::NothingAvailable);
         }
         let new = Span { after: outflow.covered, through: cut };
         let requested = Event::WithdrawalRequested {
             id,
-            amount: self.available,
+            amount: self.available(),
             spans: joined(outflow.holes.iter().copied().chain([new]).collect()),
             consumed: outflow.consumed,
             settlements: outflow.settlements.clone(),
