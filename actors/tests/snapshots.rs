@@ -247,7 +247,7 @@ fn a_snapshot_that_does_not_continue_what_is_kept_is_not_written() {
 fn the_writer_keeps_what_waits_before_it_ends() {
     let records = golden_history();
     let store = MemoryStore::new();
-    let writer = snapshots::Writer::start(Arc::new(store.clone()));
+    let writer = snapshots::SnapshotWriter::start(Arc::new(store.clone()));
     let (mut merchant, mut recipient) = (replayed::<MerchantState>(MERCHANT, &records), replayed(RECIPIENT, &records));
     let snapshot = Resident::<RecipientState>::snapshot(&mut recipient);
     let receipt = snapshot.receipt.clone();

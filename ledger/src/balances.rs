@@ -1,8 +1,8 @@
 //! Ledger of one owner: the balances of the owner's accounts, with debits and credits apart. Only
 //! postings change it, so what it says is what the owner's entries say.
 //!
-//! A state keeps the few plain accounts in its head. What recipients owe their merchant is one account
-//! for each of them and may be many: these are kept in sections.
+//! A state keeps the few plain accounts in its head. What recipients owe their merchant is one
+//! account for each of them and may be many: these are kept in sections.
 
 use minicbor::decode::Error;
 use minicbor::{Decode, Decoder, Encode, Encoder};
@@ -25,10 +25,14 @@ const RECIPIENTS_PER_SECTION: u32 = 256;
 /// use ledger::entry::{Posting, Side};
 /// use ledger::money::Centavos;
 ///
-/// let line = |account, side, amount| Posting { account, side, amount: Centavos(amount) };
 /// let mut ledger = Ledger::default();
-/// ledger.post(&[line(Account::Available, Side::Debit, 800), line(Account::SplitsPix, Side::Credit, 800)]);
-/// ledger.post(&[line(Account::ReservedWithdrawal, Side::Debit, 300), line(Account::Available, Side::Credit, 300)]);
+/// for (debit, credit, amount) in [
+///     (Account::Available, Account::SplitsPix, Centavos(800)),
+///     (Account::ReservedWithdrawal, Account::Available, Centavos(300)),
+/// ] {
+///     let line = |account, side| Posting { account, side, amount };
+///     ledger.post(&[line(debit, Side::Debit), line(credit, Side::Credit)]);
+/// }
 /// assert_eq!(ledger.holds(Account::Available), Centavos(500));
 /// assert_eq!(ledger.balances()[&Account::Available].debits, 800);
 /// ```
@@ -107,8 +111,8 @@ impl Ledger {
     }
 }
 
-/// An account and its balance as a state keeps them: `[code, recipient or 0, debits, credits]`. The two
-/// sums are big-endian bytes without the leading zeros.
+/// An account and its balance as a state keeps them: `[code, recipient or 0, debits, credits]`. The
+/// two sums are big-endian bytes without the leading zeros.
 #[derive(Debug)]
 pub(crate) struct KeptBalance(Account, Balance);
 

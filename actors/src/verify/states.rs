@@ -1,4 +1,5 @@
-//! Every owner's state, one at a time: built by replay, held against its snapshot and against the books.
+//! Verification of every owner's state, one at a time: it is built by replay and compared with its
+//! snapshot and with the balances of the journal's entries.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -16,7 +17,7 @@ use crate::resident::{Books, Resident};
 use crate::snapshots::{self, Kept};
 use crate::store::{Head, Sequence, Store};
 
-/// What the states are.
+/// Counts of what was checked.
 #[derive(Default)]
 pub(super) struct States {
     pub(super) ledgers: u64,
@@ -90,7 +91,8 @@ impl Replays<'_> {
         self.compare_with_books(&resident)
     }
 
-    /// The snapshot and the state in it; none when it is not usable. It never is ahead of the journal.
+    /// The snapshot and the state in it; none when it is not usable. Error: it is ahead of the
+    /// journal.
     fn snapshot<B: Books>(&self, ledger: LedgerId) -> Result<Option<(Kept, B)>, VerifyError> {
         let Some(kept) = snapshots::load(self.store, ledger)? else { return Ok(None) };
         let last = self.head.next.0 - 1;
@@ -104,7 +106,7 @@ impl Replays<'_> {
         Ok(books.map(|books| (kept, books)))
     }
 
-    /// Replays own Records and those that the owner is told of, in the order of the journal.
+    /// Replays own Records and those of others that concern the owner, in the order of the journal.
     fn replay<B: Books>(&mut self, resident: &mut Resident<B>, own: &[u64], told: &[u64]) -> Result<(), VerifyError> {
         let mut sequences = [own, told].concat();
         sequences.sort_unstable();
@@ -139,8 +141,8 @@ impl Replays<'_> {
         Ok(())
     }
 
-    /// The accounts of the state are what the journal's entries sum to, and the rest of the state is what
-    /// its accounts say.
+    /// The accounts of the state are what the journal's entries sum to, and the rest of the state
+    /// is what its accounts say.
     fn compare_with_books<B: Books>(&self, resident: &Resident<B>) -> Result<(), VerifyError> {
         let (ledger, state) = (resident.ledger(), resident.books());
         let posted = self.journal.books.get(&ledger.group()).and_then(|books| books.ledgers().get(&ledger));
@@ -157,8 +159,8 @@ impl Replays<'_> {
     }
 }
 
-/// The first account in which two ledgers differ, with what each says: the balance, or both sides where the
-/// balances are equal.
+/// The first account in which two ledgers differ, with what each says: the balance, or both sides
+/// where the balances are equal.
 fn first_difference(expected: &Balances, found: &Balances) -> Option<(Account, String, String)> {
     let accounts: BTreeSet<Account> = expected.keys().chain(found.keys()).copied().collect();
     accounts.into_iter().find_map(|account| {

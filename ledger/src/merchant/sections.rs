@@ -1,21 +1,21 @@
-//! How a merchant's state is kept: its head, and sections of keys, recipients, open charges, open cashouts, sums, plans, subscriptions and
-//! what can still change of paid charges. What is derived from these is
-//! built again when they are read.
+//! Encoding of a merchant's state: a head with its settings and plain accounts, and sections for
+//! all that may be many. Lists that can be derived from these are built again when they are read.
 //!
-//! This is version 1 of the states' encoding, with that of [`crate::recipient`]. Fields may be appended as options, as in events; any
-//! other change, of what a section holds or of which section it is in too, is a new version.
+//! This is version 1 of the states' encoding, together with that of [`crate::recipient`]. Fields
+//! may be appended as options, as in events. Any other change is a new version, also one of what a
+//! section holds or where it stands.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use minicbor::decode::Error;
 use minicbor::{Decode, Encode};
 
-use super::{ApiKey, MerchantState, Recipient};
+use super::MerchantState;
 use crate::balances::{KeptBalance, Ledger};
 use crate::fees::Settings;
-use crate::id::{Fingerprint, ObjectId, RecipientNumber};
+use crate::id::ObjectId;
 use crate::personal::Sealed;
-use crate::section::{Section, Touched, unknown};
+use crate::section::{Section, unknown};
 
 const API_KEYS: u8 = 1;
 const RECIPIENTS: u8 = 2;
@@ -29,11 +29,8 @@ const OPEN_ADJUSTMENTS: u8 = 9;
 const PLANS: u8 = 10;
 const SUBSCRIPTIONS: u8 = 11;
 
-/// A registration with an address and a bank account takes about 350 bytes, sealed.
-const RECIPIENTS_PER_SECTION: usize = 16;
-
 #[derive(Encode, Decode)]
-struct Head {
+struct MerchantHead {
     #[n(0)]
     id: Option<ObjectId>,
     #[n(1)]
@@ -44,98 +41,19 @@ struct Head {
     accounts: Vec<KeptBalance>,
 }
 
-/// The sub-recipients, by number and by document.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Recipients {
-    /// Number n stands at n − 1.
-    list: Vec<Recipient>,
-    by_document: BTreeMap<Fingerprint, RecipientNumber>,
-    touched: Touched,
-}
-
-impl Recipients {
-    pub(super) fn list(&self) -> &[Recipient] {
-        &self.list
-    }
-
-    pub(super) fn number_of(&self, document: Fingerprint) -> Option<RecipientNumber> {
-        self.by_document.get(&document).copied()
-    }
-
-    /// Appends the next one.
-    pub(super) fn push(&mut self, recipient: Recipient) {
-        self.touched.touch((self.list.len() / RECIPIENTS_PER_SECTION) as u64);
-        self.index(recipient);
-    }
-
-    pub(super) fn change(&mut self, number: RecipientNumber, change: impl FnOnce(&mut Recipient)) {
-        let Some(at) = (number.0 as usize).checked_sub(1) else { return };
-        if let Some(recipient) = self.list.get_mut(at) {
-            change(recipient);
-            self.touched.touch((at / RECIPIENTS_PER_SECTION) as u64);
-        }
-    }
-
-    fn section(&self, number: u64) -> Option<Vec<u8>> {
-        let page = self.list.chunks(RECIPIENTS_PER_SECTION).nth(usize::try_from(number).ok()?)?;
-        Some(minicbor::to_vec(page).expect("writing into memory cannot fail"))
-    }
-
-    /// Sections come in order, and all but the last are full.
-    fn read_section(&mut self, number: u64, bytes: &[u8]) -> Result<(), Error> {
-        if self.list.len() as u64 != number * RECIPIENTS_PER_SECTION as u64 {
-            return Err(Error::message("recipients are counted without a gap"));
-        }
-        let page: Vec<Recipient> = minicbor::decode(bytes)?;
-        page.into_iter().for_each(|recipient| self.index(recipient));
-        Ok(())
-    }
-
-    fn index(&mut self, recipient: Recipient) {
-        let number = u32::try_from(self.list.len() + 1).expect("a group has fewer than 2^30 recipients");
-        self.by_document.insert(recipient.document, RecipientNumber(number));
-        self.list.push(recipient);
-    }
-}
-
-/// The API keys, by id.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct ApiKeys {
-    by_id: BTreeMap<ObjectId, ApiKey>,
-    touched: Touched,
-}
-
-impl ApiKeys {
-    pub(super) fn by_id(&self) -> &BTreeMap<ObjectId, ApiKey> {
-        &self.by_id
-    }
-
-    pub(super) fn insert(&mut self, id: ObjectId, key: ApiKey) {
-        self.by_id.insert(id, key);
-        self.touched.touch(0);
-    }
-
-    pub(super) fn change(&mut self, id: ObjectId, change: impl FnOnce(&mut ApiKey)) {
-        if let Some(key) = self.by_id.get_mut(&id) {
-            change(key);
-            self.touched.touch(0);
-        }
-    }
-}
-
 impl MerchantState {
     /// The encoding of what belongs to no section.
     pub fn head(&self) -> Vec<u8> {
         let Self { id, settings, .. } = *self;
-        let head = Head { id, settings, profile: self.profile.clone(), accounts: self.ledger.plain() };
+        let head = MerchantHead { id, settings, profile: self.profile.clone(), accounts: self.ledger.plain() };
         minicbor::to_vec(head).expect("writing into memory cannot fail")
     }
 
     /// The sections that were touched since they were taken last, or since the state was read.
     pub fn take_touched(&mut self) -> BTreeSet<Section> {
         let mut touched = BTreeSet::new();
-        touched.extend(self.keys.touched.take(API_KEYS));
-        touched.extend(self.recipients.touched.take(RECIPIENTS));
+        touched.extend(self.keys.take_touched(API_KEYS));
+        touched.extend(self.recipients.take_touched(RECIPIENTS));
         touched.extend(self.ledger.take_touched(RECEIVABLES));
         touched.extend(self.open_charges.take_touched(OPEN_CHARGES));
         touched.extend(self.cashouts.take_touched(OPEN_CASHOUTS));
@@ -150,10 +68,7 @@ impl MerchantState {
     /// The encoding of a section; none when there is nothing in it.
     pub fn section(&self, section: Section) -> Option<Vec<u8>> {
         match section.kind {
-            API_KEYS => {
-                let keys = &self.keys.by_id;
-                (!keys.is_empty()).then(|| minicbor::to_vec(keys).expect("writing into memory cannot fail"))
-            }
+            API_KEYS => self.keys.section(),
             RECIPIENTS => self.recipients.section(section.number),
             RECEIVABLES => self.ledger.section(section.number),
             OPEN_CHARGES => self.open_charges.section(section.number),
@@ -168,16 +83,17 @@ impl MerchantState {
         }
     }
 
-    /// Reads a state from its head and all of its sections, which come in order.
+    /// Reads a state from its head and all of its sections, in order. Errors: a damaged encoding,
+    /// or a section of a later release.
     pub fn from_sections<'a>(
         head: &[u8],
         sections: impl IntoIterator<Item = (Section, &'a [u8])>,
     ) -> Result<Self, Error> {
-        let Head { id, settings, profile, accounts } = minicbor::decode(head)?;
+        let MerchantHead { id, settings, profile, accounts } = minicbor::decode(head)?;
         let mut state = Self { id, settings, profile, ledger: Ledger::of_plain(accounts), ..Self::default() };
         for (section, bytes) in sections {
             match section.kind {
-                API_KEYS => state.keys.by_id = minicbor::decode(bytes)?,
+                API_KEYS => state.keys.read_section(bytes)?,
                 RECIPIENTS => state.recipients.read_section(section.number, bytes)?,
                 RECEIVABLES => state.ledger.read_section(bytes)?,
                 OPEN_CHARGES => state.open_charges.read_section(bytes)?,

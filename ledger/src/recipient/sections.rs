@@ -1,5 +1,5 @@
-//! How a recipient's state is kept: its head, and sections of sums, of exceptions to them, and of debts. How a section may change is told
-//! at a merchant's sections.
+//! Encoding of a recipient's state: a head with its accounts and withdrawals, and sections of sums,
+//! exceptions and debts. Its version is that of [`crate::merchant`].
 
 use std::collections::BTreeSet;
 
@@ -16,7 +16,7 @@ const EXCEPTIONS: u8 = 2;
 const DEBTS: u8 = 3;
 
 #[derive(Encode, Decode)]
-struct Head {
+struct RecipientHead {
     #[n(0)]
     accounts: Vec<KeptBalance>,
     /// None before the first withdrawal or anticipation.
@@ -32,7 +32,7 @@ impl RecipientState {
     pub fn head(&self) -> Vec<u8> {
         let outflow = (self.outflow != Outflow::default()).then(|| self.outflow.clone());
         let debts_raised = Some(self.debts.raised()).filter(|raised| *raised > 0);
-        let head = Head { accounts: self.ledger.plain(), outflow, debts_raised };
+        let head = RecipientHead { accounts: self.ledger.plain(), outflow, debts_raised };
         minicbor::to_vec(head).expect("writing into memory cannot fail")
     }
 
@@ -52,12 +52,13 @@ impl RecipientState {
         }
     }
 
-    /// Reads a state from its head and all of its sections.
+    /// Reads a state from its head and all of its sections. Errors: a damaged encoding, or a
+    /// section of a later release.
     pub fn from_sections<'a>(
         head: &[u8],
         sections: impl IntoIterator<Item = (Section, &'a [u8])>,
     ) -> Result<Self, Error> {
-        let Head { accounts, outflow, debts_raised } = minicbor::decode(head)?;
+        let RecipientHead { accounts, outflow, debts_raised } = minicbor::decode(head)?;
         let (ledger, outflow) = (Ledger::of_plain(accounts), outflow.unwrap_or_default());
         let mut state = Self { ledger, outflow, ..Self::default() };
         state.debts.set_raised(debts_raised.unwrap_or_default());
