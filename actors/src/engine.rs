@@ -296,8 +296,8 @@ impl Engine {
     /// actor has them, those of the platform's shard of a group as published.
     pub async fn accounts(&self, ledger: LedgerId) -> Result<Balances, Unavailable> {
         match ledger {
-            LedgerId::Merchant(group) => self.read_merchant(group, |books, _| books.ledger().balances().clone()).await,
-            LedgerId::Recipient(..) => self.read_recipient(ledger, |books, _| books.ledger().balances().clone()).await,
+            LedgerId::Merchant(group) => self.read_merchant(group, |books, _| books.ledger().balances()).await,
+            LedgerId::Recipient(..) => self.read_recipient(ledger, |books, _| books.ledger().balances()).await,
             LedgerId::Platform(_) | LedgerId::System => Ok(self.shared.read_model.balances(ledger)),
         }
     }

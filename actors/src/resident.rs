@@ -70,7 +70,7 @@ pub trait Books: Clone + Default + std::fmt::Debug + PartialEq + Send + 'static 
     fn from_kept(kept: &Kept) -> Option<Self>;
 
     /// The balances of the owner's accounts.
-    fn accounts(&self) -> &Balances;
+    fn accounts(&self) -> Balances;
 
     /// True when no claim on the platform is below zero, and what is kept in parts sums to what the
     /// accounts hold.
@@ -128,7 +128,7 @@ impl Books for MerchantState {
         Self::from_sections(&kept.head, kept.sections()).ok()
     }
 
-    fn accounts(&self) -> &Balances {
+    fn accounts(&self) -> Balances {
         self.ledger().balances()
     }
 
@@ -189,7 +189,7 @@ impl Books for RecipientState {
         Self::from_sections(&kept.head, kept.sections()).ok()
     }
 
-    fn accounts(&self) -> &Balances {
+    fn accounts(&self) -> Balances {
         self.ledger().balances()
     }
 

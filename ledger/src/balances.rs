@@ -38,7 +38,10 @@ const RECIPIENTS_PER_SECTION: u32 = 256;
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ledger {
-    balances: Balances,
+    /// The accounts without a recipient, in the order of the chart: few, and in every charge.
+    plain: Vec<(Account, Balance)>,
+    /// What recipients owe their merchant.
+    receivables: Balances,
     touched: Touched,
 }
 
@@ -46,32 +49,38 @@ impl Ledger {
     /// Adds the lines of an entry.
     pub fn post(&mut self, postings: &[Posting]) {
         for posting in postings {
-            self.balances.entry(posting.account).or_default().post(posting);
             if let Account::ReceivableRecipient(number) = posting.account {
                 self.touched.touch(u64::from(number.0 / RECIPIENTS_PER_SECTION));
+                self.receivables.entry(posting.account).or_default().post(posting);
+                continue;
             }
+            let place = self.find(posting.account).unwrap_or_else(|place| {
+                self.plain.insert(place, (posting.account, Balance::default()));
+                place
+            });
+            self.plain[place].1.post(posting);
         }
     }
 
     /// Every account to which something was posted, in the order of the chart.
-    pub fn balances(&self) -> &Balances {
-        &self.balances
+    pub fn balances(&self) -> Balances {
+        self.all().collect()
     }
 
-    /// What an account of assets or expenses holds: debits minus credits, centavos.
+    /// What an account without a recipient holds: debits minus credits, centavos.
     pub fn holds(&self, account: Account) -> Centavos {
-        let net = self.balances.get(&account).map_or(0, |balance| balance.net());
+        let net = self.find(account).map_or(0, |place| self.plain[place].1.net());
         Centavos(i64::try_from(net).expect("amounts are bounded at the door, so balances fit"))
     }
 
-    /// What is owed on an account of liabilities: credits minus debits, centavos.
+    /// What is owed on an account without a recipient: credits minus debits, centavos.
     pub fn owes(&self, account: Account) -> Centavos {
         -self.holds(account)
     }
 
     /// True when no claim on the platform is below zero.
     pub fn claims_are_covered(&self) -> bool {
-        self.balances.iter().all(|(account, balance)| !account.is_claim_on_platform() || balance.net() >= 0)
+        self.all().all(|(account, balance)| !account.is_claim_on_platform() || balance.net() >= 0)
     }
 
     pub(crate) fn take_touched(&mut self, kind: u8) -> impl Iterator<Item = Section> + use<> {
@@ -80,15 +89,13 @@ impl Ledger {
 
     /// The accounts without a recipient, as a state's head keeps them.
     pub(crate) fn plain(&self) -> Vec<KeptBalance> {
-        let plain = self.balances.iter().filter(|(account, _)| account.code().1.is_none());
-        plain.map(KeptBalance::of).collect()
+        self.plain.iter().map(|(account, balance)| KeptBalance(*account, *balance)).collect()
     }
 
     /// A ledger of the accounts that a state's head keeps; its sections follow.
     pub(crate) fn of_plain(plain: Vec<KeptBalance>) -> Self {
-        let mut ledger = Self::default();
-        ledger.put(plain);
-        ledger
+        let plain = plain.into_iter().map(|KeptBalance(account, balance)| (account, balance)).collect();
+        Self { plain, ..Self::default() }
     }
 
     /// The encoding of the accounts of 256 recipients; none when there are none.
@@ -96,18 +103,26 @@ impl Ledger {
         let first = u32::try_from(number).ok()?.checked_mul(RECIPIENTS_PER_SECTION)?;
         let last = first.saturating_add(RECIPIENTS_PER_SECTION - 1);
         let account = |number| Account::ReceivableRecipient(RecipientNumber(number));
-        let kept: Vec<_> = self.balances.range(account(first)..=account(last)).map(KeptBalance::of).collect();
+        let here = self.receivables.range(account(first)..=account(last));
+        let kept: Vec<_> = here.map(|(account, balance)| KeptBalance(*account, *balance)).collect();
         (!kept.is_empty()).then(|| minicbor::to_vec(kept).expect("writing into memory cannot fail"))
     }
 
     /// Adds what the encoding of one section says.
     pub(crate) fn read_section(&mut self, bytes: &[u8]) -> Result<(), Error> {
-        self.put(minicbor::decode(bytes)?);
+        let kept: Vec<KeptBalance> = minicbor::decode(bytes)?;
+        self.receivables.extend(kept.into_iter().map(|KeptBalance(account, balance)| (account, balance)));
         Ok(())
     }
 
-    fn put(&mut self, kept: Vec<KeptBalance>) {
-        self.balances.extend(kept.into_iter().map(|KeptBalance(account, balance)| (account, balance)));
+    fn all(&self) -> impl Iterator<Item = (Account, Balance)> {
+        let receivables = self.receivables.iter().map(|(account, balance)| (*account, *balance));
+        self.plain.iter().copied().chain(receivables)
+    }
+
+    /// The place of a plain account, or the place where it would be.
+    fn find(&self, account: Account) -> Result<usize, usize> {
+        self.plain.binary_search_by(|(known, _)| known.cmp(&account))
     }
 }
 
@@ -115,12 +130,6 @@ impl Ledger {
 /// two sums are big-endian bytes without the leading zeros.
 #[derive(Debug)]
 pub(crate) struct KeptBalance(Account, Balance);
-
-impl KeptBalance {
-    fn of((account, balance): (&Account, &Balance)) -> Self {
-        Self(*account, *balance)
-    }
-}
 
 impl<C> Encode<C> for KeptBalance {
     fn encode<W: minicbor::encode::Write>(

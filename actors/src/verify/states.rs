@@ -132,7 +132,7 @@ impl Replays<'_> {
                 format!("through {}", kept.position.own),
             );
         }
-        if let Some((account, replayed, kept)) = first_difference(resident.books().accounts(), books.accounts()) {
+        if let Some((account, replayed, kept)) = first_difference(&resident.books().accounts(), &books.accounts()) {
             return differs(format!("{} of {replayed} centavos", self.journal.account(ledger, account)), kept);
         }
         if resident.books() != books {
@@ -149,7 +149,7 @@ impl Replays<'_> {
         let nothing = Balances::new();
         let differs =
             |expected, found| Err(broken(Promise::State, None, self.journal.names.of(ledger), expected, found));
-        if let Some((account, expected, found)) = first_difference(posted.unwrap_or(&nothing), state.accounts()) {
+        if let Some((account, expected, found)) = first_difference(posted.unwrap_or(&nothing), &state.accounts()) {
             return differs(format!("{} of {expected} centavos", self.journal.account(ledger, account)), found);
         }
         if !state.is_sound() {

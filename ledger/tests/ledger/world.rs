@@ -615,11 +615,11 @@ impl World {
         );
         assert!(state.deficit() >= Centavos::ZERO, "a Deficit is a debt");
         let accounts = |ledger| self.books.ledgers().get(&ledger).cloned().unwrap_or_default();
-        assert_eq!(*state.ledger().balances(), accounts(merchant), "the merchant's accounts");
+        assert_eq!(state.ledger().balances(), accounts(merchant), "the merchant's accounts");
         assert!(state.is_sound());
         for (number, state) in &self.recipients {
             let ledger = LedgerId::Recipient(GROUP, *number);
-            assert_eq!(*state.ledger().balances(), accounts(ledger), "the accounts of {ledger:?}");
+            assert_eq!(state.ledger().balances(), accounts(ledger), "the accounts of {ledger:?}");
             assert!(state.is_sound());
             assert_eq!(balance(ledger, Account::Pending), i128::from(state.pending().0), "{ledger:?} Pending");
             assert_eq!(balance(ledger, Account::Available), i128::from(state.available().0), "{ledger:?} Available");
