@@ -21,6 +21,7 @@ use std::sync::atomic::AtomicU64;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use ledger::entry::Balances;
 use ledger::id::{GroupNumber, IdKey, LedgerId, ObjectId};
 use ledger::merchant::{MerchantCommand, MerchantState};
 use ledger::recipient::{RecipientCommand, RecipientState};
@@ -289,6 +290,16 @@ impl Engine {
         let permit = self.read_permit()?;
         let _under_way = self.load_shedder.enter(recipient.group());
         read(&self.recipients, recipient, look, permit).await
+    }
+
+    /// The balances of a ledger's accounts, after booking what is due: those of a merchant or recipient as its
+    /// actor has them, those of the platform's shard of a group as published.
+    pub async fn accounts(&self, ledger: LedgerId) -> Result<Balances, Unavailable> {
+        match ledger {
+            LedgerId::Merchant(group) => self.read_merchant(group, |books, _| books.ledger().balances()).await,
+            LedgerId::Recipient(..) => self.read_recipient(ledger, |books, _| books.ledger().balances()).await,
+            LedgerId::Platform(_) | LedgerId::System => Ok(self.shared.read_model.balances(ledger)),
+        }
     }
 
     /// One Record of the journal.

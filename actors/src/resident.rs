@@ -1,14 +1,16 @@
-//! The synchronous core of an actor: one owner's state, its two positions, and what each message does to them. It neither waits
-//! nor looks at a clock; the ractor shell and the simulation drive it.
+//! Resident: the synchronous core of an actor. It has one owner's state and two positions, and
+//! changes them for each message. It neither waits nor looks at a clock; the ractor shell and the
+//! simulation drive it.
 //!
-//! A handler decides, applies what it decided at once, hands the Record on, and is ready for the next command. Nothing that it
-//! says may leave before the last Record that it handed on is durable: a reply goes through the journal unless nothing is in
-//! flight.
+//! A handler decides, applies its decision at once, hands the Record on, and is ready for the next
+//! command. No reply may leave before the last Record that was handed on is durable: a reply goes
+//! through the journal unless nothing is in flight.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use ledger::entry::Balances;
 use ledger::event::Cut;
 use ledger::id::{Fingerprint, GroupNumber, IdKey, LedgerId};
 use ledger::merchant::{MerchantCommand, MerchantState};
@@ -19,18 +21,18 @@ use ledger::section::Section;
 use ledger::time::Timestamp;
 
 use crate::journal::{Permit, Submission};
-use crate::snapshots::{Content, Kept, Position, Receipt, Snapshot};
+use crate::snapshots::{Kept, Position, Receipt, Snapshot};
 use crate::store::Sequence;
 
-/// One owner's state machine: a merchant's or a recipient's.
+/// State machine of one owner: a merchant's or a recipient's.
 pub trait Books: Clone + Default + std::fmt::Debug + PartialEq + Send + 'static {
-    /// What it is called in metrics.
+    /// Its name in metrics.
     const KIND: &'static str;
 
-    /// What can be asked of it.
+    /// The commands that it decides.
     type Command: Send + 'static;
 
-    /// Decides a command; changes nothing. `cut` is how far this state has come.
+    /// Decides a command and changes nothing. `cut` is how far this state has come.
     fn decide(
         &self,
         command: Self::Command,
@@ -40,16 +42,16 @@ pub trait Books: Clone + Default + std::fmt::Debug + PartialEq + Send + 'static 
         ids: &IdKey,
     ) -> Result<Decision, Rejection>;
 
-    /// What is due, if anything.
+    /// The facts of what is due; none when nothing is.
     fn mature(&self, now: Timestamp, foreign_through: u64) -> Option<Decision>;
 
     /// Applies an own Record.
     fn evolve(&mut self, record: &Record);
 
-    /// Counts a foreign Record.
+    /// Applies a Record of another owner of the group.
     fn receive(&mut self, record: &Record, ledger: LedgerId);
 
-    /// Counts a foreign Record that is only a credit, without the Record.
+    /// Applies a foreign Record that only credits, without the Record.
     fn credit(&mut self, credit: Credit);
 
     /// When it needs attention next.
@@ -64,10 +66,14 @@ pub trait Books: Clone + Default + std::fmt::Debug + PartialEq + Send + 'static 
     /// Encodes a section; none when there is nothing in it.
     fn section(&self, section: Section) -> Option<Vec<u8>>;
 
-    /// Decodes a state; none when it cannot be read. What had to be converted counts as touched.
-    fn from_content(content: &Content) -> Option<Self>;
+    /// Decodes the state of a snapshot; none when it cannot be read.
+    fn from_kept(kept: &Kept) -> Option<Self>;
 
-    /// True when no claim on the platform is negative.
+    /// The balances of the owner's accounts.
+    fn accounts(&self) -> Balances;
+
+    /// True when no claim on the platform is below zero, and what is kept in parts sums to what the
+    /// accounts hold.
     fn is_sound(&self) -> bool;
 }
 
@@ -118,11 +124,12 @@ impl Books for MerchantState {
         self.section(section)
     }
 
-    fn from_content(content: &Content) -> Option<Self> {
-        match content {
-            Content::Whole(bytes) => Self::from_version_1(bytes).ok(),
-            Content::Sections(head, sections) => Self::from_sections(head, each(sections)).ok(),
-        }
+    fn from_kept(kept: &Kept) -> Option<Self> {
+        Self::from_sections(&kept.head, kept.sections()).ok()
+    }
+
+    fn accounts(&self) -> Balances {
+        self.ledger().balances()
     }
 
     fn is_sound(&self) -> bool {
@@ -178,11 +185,12 @@ impl Books for RecipientState {
         self.section(section)
     }
 
-    fn from_content(content: &Content) -> Option<Self> {
-        match content {
-            Content::Whole(bytes) => Self::from_version_1(bytes).ok(),
-            Content::Sections(head, sections) => Self::from_sections(head, each(sections)).ok(),
-        }
+    fn from_kept(kept: &Kept) -> Option<Self> {
+        Self::from_sections(&kept.head, kept.sections()).ok()
+    }
+
+    fn accounts(&self) -> Balances {
+        self.ledger().balances()
     }
 
     fn is_sound(&self) -> bool {
@@ -190,26 +198,23 @@ impl Books for RecipientState {
     }
 }
 
-fn each(sections: &[(Section, Vec<u8>)]) -> impl Iterator<Item = (Section, &[u8])> {
-    sections.iter().map(|(section, bytes)| (*section, bytes.as_slice()))
-}
-
-/// A command and what travels with it.
+/// Envelope of a command: what travels with it to the actor.
 #[derive(Debug)]
 pub struct Envelope<C> {
-    /// What is asked.
+    /// The command.
     pub command: C,
     /// The caller's idempotency key, if it sent one.
     pub key: Option<KeyLookup>,
-    /// A key that the command uses up for ever, if it has one.
+    /// The key that the command uses up for ever, if it has one.
     pub unique: Option<UniqueLookup>,
-    /// Who asks; none when the engine itself does.
+    /// The operator or API key that asks; none when the engine itself does.
     pub requester: Option<Requester>,
-    /// Admission in the journal for all that the command can cause.
+    /// Room in the journal for all that the command can cause.
     pub permit: Arc<Permit>,
 }
 
-/// An idempotency key that was looked up in the published journal before the command was sent, and not found.
+/// Idempotency key that was looked up in the published journal before the command was sent, and not
+/// found.
 #[derive(Clone, Copy, Debug)]
 pub struct KeyLookup {
     /// Key and body.
@@ -218,8 +223,8 @@ pub struct KeyLookup {
     pub looked_up_through: u64,
 }
 
-/// A key that one Record of an owner may have, for ever, which was looked up in the published journal before the command was sent, and
-/// not found: the `merchant_transaction_id` of a cashout.
+/// Key that only one Record of an owner may ever have: the `merchant_transaction_id` of a cashout.
+/// It was looked up in the published journal before the command was sent, and not found.
 #[derive(Clone, Copy, Debug)]
 pub struct UniqueLookup {
     /// The key.
@@ -236,25 +241,26 @@ pub enum Outcome<T = Arc<Record>> {
     Recorded(T),
     /// There was nothing to change.
     Unchanged,
-    /// The business says no.
+    /// A rule of the business refuses it.
     Refused(Rejection),
-    /// A Record with one of the order's keys was decided since these were looked up: look them up again.
+    /// A Record with one of the envelope's keys was decided since these were looked up: look them
+    /// up again.
     KeyTaken,
 }
 
-/// The keys of recent own Records, so that a key that was looked up too early is noticed.
+/// Keys of the recent own Records: they show that a key was looked up too early.
 #[derive(Clone, Debug, Default)]
-struct RecentKeys {
+struct OwnKeys {
     by_key: HashMap<Fingerprint, u64>,
     in_order: VecDeque<(u64, Fingerprint)>,
     /// Keys of own Records through this ordinal may have been forgotten.
     forgotten_through: u64,
 }
 
-/// How many keys an actor remembers beyond those whose Records are still in flight.
+/// Number of keys that an actor remembers beyond those whose Records are still in flight.
 const RECENT_KEYS_MAX: usize = 4_096;
 
-impl RecentKeys {
+impl OwnKeys {
     /// True when the look-up may have missed the key.
     fn is_taken(&self, key: Fingerprint, looked_up_through: u64) -> bool {
         looked_up_through < self.forgotten_through
@@ -279,7 +285,7 @@ impl RecentKeys {
     }
 }
 
-/// One owner's state and where it stands.
+/// State of one owner, and its two positions.
 #[derive(Clone, Debug)]
 pub struct Resident<B> {
     ledger: LedgerId,
@@ -287,35 +293,36 @@ pub struct Resident<B> {
     books: B,
     own: u64,
     foreign: u64,
-    keys: RecentKeys,
+    keys: OwnKeys,
     /// Ordinal through which the own Records are durable; the journal raises it.
     durable: Arc<AtomicU64>,
-    /// What it would cost to replay what came since the last snapshot.
+    /// The cost of replaying what came since the last snapshot.
     cost_since_snapshot: u64,
-    /// Whether a snapshot is due is looked at when it is this much.
+    /// From this cost on, each message asks whether a snapshot is due.
     look_after: u64,
-    /// The sections touched since the last snapshot that is known to be kept, but for those that the state has noted since.
+    /// The sections touched since the last snapshot that is known to be kept. Sections that the
+    /// state has noted since it was last asked come on top.
     touched: BTreeSet<Section>,
-    /// Those of them that were touched since the last snapshot that was taken, whether it is kept or not.
+    /// The sections touched since the last snapshot that was taken, whether it is kept or not.
     touched_since_taken: BTreeSet<Section>,
-    /// Where the snapshot stands that is known to be kept; none when none is.
+    /// The position of the snapshot that is known to be kept; none when none is.
     kept: Option<Position>,
     /// The last snapshot that was taken, whether it is kept or not.
     taken: Receipt,
     taken_at: Position,
 }
 
-/// What it costs to replay an own Record, which is read from anywhere in the journal, in that of a foreign one, which is hardly ever more
-/// than a credit that the index knows.
+/// Cost of replaying an own Record, which is read from anywhere in the journal. A foreign one costs
+/// 1: it is hardly ever more than a credit that the index knows.
 const OWN_COST: u64 = 20;
-/// A snapshot is taken when it would cost this much to replay what came since, a thousand own Records, which wakes an actor in some 20 ms;
-/// or when more was touched than they pay for, after more of them.
+/// A snapshot is due at this cost of a replay: a thousand own Records, which wakes an actor in some
+/// 20 ms. It is due later where the touched sections have more bytes than these Records pay for.
 const COST_PER_SNAPSHOT_MIN: u64 = 1_000 * OWN_COST;
-/// Bytes of sections that one own Record pays for: to encode and write them stays a small part of its work, as it takes some 300 bytes
-/// of the journal.
+/// Bytes of sections that one own Record pays for. To encode and write them stays a small part of
+/// its work, as a Record takes some 300 bytes of the journal.
 const SECTION_BYTES_PER_RECORD: u64 = 64;
 
-/// What is left to do after a message: Records to hand on, in order, before anything that is said.
+/// Effects of a message: Records to hand on, in order, before any reply.
 #[derive(Debug, Default)]
 pub struct Effects {
     /// For the journal.
@@ -331,7 +338,7 @@ impl<B: Books> Resident<B> {
             books: B::default(),
             own: 0,
             foreign: 0,
-            keys: RecentKeys::default(),
+            keys: OwnKeys::default(),
             durable,
             cost_since_snapshot: 0,
             look_after: COST_PER_SNAPSHOT_MIN,
@@ -343,20 +350,19 @@ impl<B: Books> Resident<B> {
         }
     }
 
-    /// Continues from a snapshot; false when it cannot be read and the state must be built from the journal alone.
+    /// Continues from a snapshot; false when it cannot be read and the state must be built from the
+    /// journal alone.
     pub fn restore(&mut self, kept: &Kept) -> bool {
-        let Some(books) = B::from_content(&kept.content) else { return false };
+        let Some(books) = B::from_kept(kept) else { return false };
         self.books = books;
         self.own = kept.position.own;
         self.foreign = kept.position.foreign;
-        self.kept = match kept.content {
-            Content::Whole(_) => None,
-            Content::Sections(..) => Some(kept.position),
-        };
+        self.kept = Some(kept.position);
         true
     }
 
-    /// Applies one Record of the journal's tail, in order; what is in the state already is passed over.
+    /// Applies one Record of the journal, in order; Records that are in the state already are
+    /// passed over.
     pub fn replay(&mut self, sequence: Sequence, record: &Record) {
         if record.owner == self.ledger {
             if record.ordinal > self.own {
@@ -369,14 +375,14 @@ impl<B: Books> Resident<B> {
         }
     }
 
-    /// The same with so many Records of other owners, through this one, of which only the sum of their credits is known: they do nothing
-    /// else here.
+    /// The same with a number of Records of other owners, through this one, that only credit.
+    /// `credit` is their sum.
     pub fn credit(&mut self, through: Sequence, records: u64, credit: Credit) {
         self.count_foreign(through, records, |books| books.credit(credit));
     }
 
-    /// The tail has been replayed through `through`: from here on deliveries follow. If it was long, or there was no snapshot that the
-    /// next one can continue, one is due at once.
+    /// The journal has been replayed through `through`; deliveries follow. A snapshot is due at
+    /// once if the replay was long, or if there was no snapshot that the next one can continue.
     pub fn opened(&mut self, through: Sequence) {
         if self.cost_since_snapshot >= if self.kept.is_some() { COST_PER_SNAPSHOT_MIN } else { 1 } {
             self.look_after = 0;
@@ -386,7 +392,7 @@ impl<B: Books> Resident<B> {
         self.durable.store(self.own, Ordering::Release);
     }
 
-    /// Counts delivered foreign Records.
+    /// Applies delivered foreign Records.
     pub fn deliver(&mut self, records: &[(Sequence, Arc<Record>)]) {
         for (sequence, record) in records {
             self.receive(*sequence, record);
@@ -396,26 +402,26 @@ impl<B: Books> Resident<B> {
     /// Takes a command: first what is due, then the decision. Both are applied at once.
     pub fn command(
         &mut self,
-        order: Envelope<B::Command>,
+        envelope: Envelope<B::Command>,
         now: Timestamp,
         ids: &IdKey,
         effects: &mut Effects,
     ) -> Outcome {
-        let key = order.key.map(|lookup| (lookup.idempotency.key, lookup.looked_up_through));
-        let unique = order.unique.map(|lookup| (lookup.key, lookup.looked_up_through));
+        let key = envelope.key.map(|lookup| (lookup.idempotency.key, lookup.looked_up_through));
+        let unique = envelope.unique.map(|lookup| (lookup.key, lookup.looked_up_through));
         if [key, unique].into_iter().flatten().any(|(key, through)| self.keys.is_taken(key, through)) {
             return Outcome::KeyTaken;
         }
-        self.mature(now, &order.permit, effects);
+        self.mature(now, &envelope.permit, effects);
         let cut = Cut { foreign: self.foreign, minute: now.minute(), own: self.own };
-        let decision = match self.books.decide(order.command, self.group, now, cut, ids) {
+        let decision = match self.books.decide(envelope.command, self.group, now, cut, ids) {
             Ok(decision) if decision.events.is_empty() => return Outcome::Unchanged,
             Ok(decision) => decision,
             Err(rejection) => return Outcome::Refused(rejection),
         };
         // From here on it must succeed: the permit holds room in the journal.
-        let idempotency = order.key.map(|lookup| lookup.idempotency);
-        Outcome::Recorded(self.hand_on(decision, now, idempotency, order.requester, &order.permit, effects))
+        let idempotency = envelope.key.map(|lookup| lookup.idempotency);
+        Outcome::Recorded(self.hand_on(decision, now, idempotency, envelope.requester, &envelope.permit, effects))
     }
 
     /// Books what is due. A read calls this first, so that it shows what has fallen due.
@@ -432,12 +438,12 @@ impl<B: Books> Resident<B> {
         self.durable.load(Ordering::Acquire) >= self.own
     }
 
-    /// The state.
+    /// The owner's state.
     pub fn books(&self) -> &B {
         &self.books
     }
 
-    /// Whose state.
+    /// The owner's ledger.
     pub fn ledger(&self) -> LedgerId {
         self.ledger
     }
@@ -452,7 +458,7 @@ impl<B: Books> Resident<B> {
         self.foreign
     }
 
-    /// Where the state stands.
+    /// Both positions of the state.
     pub fn position(&self) -> Position {
         Position { own: self.own, foreign: self.foreign }
     }
@@ -471,8 +477,8 @@ impl<B: Books> Resident<B> {
         let bytes: usize = sections.values().flatten().map(Vec::len).sum();
         let paid_after = bytes as u64 * OWN_COST / SECTION_BYTES_PER_RECORD;
         if self.look_after > 0 && self.cost_since_snapshot < paid_after {
-            // Much later than now, as to look takes what it takes to encode: where each Record touches about as much as it pays for,
-            // what is touched would be encoded again and again.
+            // To ask again means to encode again. Where each Record touches about as much as it
+            // pays for, asking soon would encode the same sections again and again.
             self.look_after = paid_after.max(self.cost_since_snapshot / 2 * 3);
             return None;
         }

@@ -1,30 +1,36 @@
-//! Snapshots: an actor's state at two positions, so that opening it reads only the journal's tail. They are derived: one that is
-//! lost, damaged or of a later release is built again from the journal.
+//! Snapshots of actors' states. A snapshot is a state at two positions; an actor that opens reads
+//! it and only the later Records of the journal. Snapshots are derived: one that is lost, damaged
+//! or of a later release is built again from the journal.
 //!
-//! A state is kept in sections (see [`ledger::section`]), and only those that were touched are written again. On the store stand, per
-//! ledger, its sections, pages that index them, and one manifest:
+//! A state is kept in sections (see [`ledger::section`]), and only touched sections are written
+//! again. For each ledger the store has its sections, pages that index them, and one manifest:
 //!
 //! ```text
-//! section/<ledger><generation><kind><number>    a section; or, of a kind above 127, a page: 256 numbers of a kind, their stamps
-//! snapshot/<ledger>                             the manifest: version, positions, head, and the stamps of pages (or of sections,
-//!                                               where there are few of a kind), then its own CRC32C
+//! section/<ledger><generation><kind><number>   a section; of a kind above 127 a page: the stamps
+//!                                              of 256 numbers of a kind
+//! snapshot/<ledger>                            the manifest: version, positions, head, stamps of
+//!                                              pages (of sections, where a kind has few), CRC32C
 //! ```
 //!
-//! A stamp is the generation and the CRC32C of what it names. Nothing that a manifest names is ever written over: what changed is
-//! put under the next generation, then the manifest, then what was replaced is removed. The store keeps that order through a crash, so
-//! the manifest that is found after one names only what is there: the old snapshot or the new one. What a crash left over is removed
-//! at the first write of the ledger in a process. If any stamp does not fit, the whole snapshot is not used.
+//! A stamp is the generation and the CRC32C of the section or page that it names. No key that a
+//! manifest names is ever written over. Changed sections are written under the next generation,
+//! then the manifest; then the replaced sections are removed. The store keeps that order through a
+//! crash, so a manifest names only what is there: the old snapshot or the new one. The first write
+//! of a ledger in a process removes what a crash left over. If any stamp does not fit, the whole
+//! snapshot is not used.
 //!
 //! # Nothing touched is lost
-//! A snapshot holds every section that was touched *since* a snapshot that its actor knows to be kept, and is written only where
-//! the manifest stands between that one and itself. So it may be dropped, or fail, or meet the last one of the actor's life before,
-//! which was still waiting when the actor was opened again: what is written is right, or nothing is.
+//! A snapshot holds every section that was touched *since* a snapshot that its actor knows to be
+//! kept. It is written only where the manifest stands between that one and itself. So a snapshot
+//! may be dropped, or fail. It may also meet the last snapshot of the actor's life before, which
+//! was still waiting when the actor was opened again. What is written is right, or nothing is
+//! written.
 //!
 //! # Versions
-//! The manifest begins with its version. Version 1 was the whole state as one value; it is read, and the next snapshot is written in
-//! sections. Version 2 is the one described here, with the encoding of the states' heads and sections as in [`ledger`]. Optional
-//! fields may be appended and kinds of sections added: a release that does not know a kind builds the state from the journal. Any other
-//! change is a new version, which reads the one before. A golden file of every version is read by a test.
+//! The manifest begins with its version. Version 1 is the one described here, with the encoding of
+//! the states' heads and sections as in [`ledger`]. Optional fields may be appended and kinds of
+//! sections added: a release that does not know a kind builds the state from the journal. Any other
+//! change is a new version. A test holds a golden file of each.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -40,13 +46,14 @@ use minicbor::{Decode, Encode};
 use crate::priority;
 use crate::store::{Sequence, Store, StoreError};
 
-/// When so many bytes of snapshots wait to be written, further ones are dropped, which costs only a longer tail.
+/// Bytes of snapshots that may wait to be written. Further ones are dropped: the next opening reads
+/// more of the journal.
 const WAITING_BYTES_MAX: usize = 64 << 20;
 
 /// The version that this release writes.
-const VERSION: u16 = 2;
+const VERSION: u16 = 1;
 
-/// Where a state stands.
+/// Position of a state in its owner's Records and in those of others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Position {
     /// Ordinal of the last own Record in it.
@@ -56,38 +63,39 @@ pub struct Position {
 }
 
 impl Position {
-    /// True when all that is in a state here is in one at `other` too.
+    /// True when a state at `other` has all Records of a state at this position.
     fn is_within(self, other: Self) -> bool {
         self.own <= other.own && self.foreign <= other.foreign
     }
 }
 
-/// An actor's state at a position, as far as it may differ from one that is kept.
+/// Snapshot that is to be written: the sections of a state that may differ from the kept one.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
-    /// Whose state.
+    /// The owner's ledger.
     pub ledger: LedgerId,
-    /// Where it stands.
+    /// The position of the state.
     pub position: Position,
-    /// Where the kept one stands that it continues; none when it holds every section that there is.
+    /// The position of the kept snapshot that it continues; none when it holds every section that
+    /// there is.
     pub since: Option<Position>,
-    /// What belongs to no section.
+    /// The encoding of what belongs to no section.
     pub head: Vec<u8>,
     /// Every section that was touched, encoded; none for one with nothing in it.
     pub sections: BTreeMap<Section, Option<Vec<u8>>>,
-    /// How its actor learns that it was kept.
+    /// Tells its actor that it was kept.
     pub receipt: Receipt,
 }
 
 impl Snapshot {
-    /// About the memory that it takes, bytes.
+    /// Its memory, estimated, bytes.
     fn bytes(&self) -> usize {
         let sections: usize = self.sections.values().map(|bytes| 64 + bytes.as_ref().map_or(0, Vec::len)).sum();
         256 + self.head.len() + sections
     }
 }
 
-/// Tells an actor which of its snapshots were kept.
+/// Receipt that tells an actor which of its snapshots were kept.
 #[derive(Clone, Debug, Default)]
 pub struct Receipt {
     /// The number of this snapshot in the actor's life.
@@ -99,30 +107,25 @@ pub struct Receipt {
 /// A snapshot as it was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kept {
-    /// Where it stands.
+    /// The position of the state.
     pub position: Position,
     /// Its owner's Records through this sequence are in it, and none after it.
     pub own_through: Sequence,
-    /// The encoded state.
-    pub content: Content,
+    /// The encoding of what belongs to no section.
+    pub head: Vec<u8>,
+    sections: Vec<(Section, Vec<u8>)>,
 }
 
-/// The encoded state of a snapshot, by version.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Content {
-    /// Version 1: one value.
-    Whole(Vec<u8>),
-    /// Version 2: the head, and every section in order.
-    Sections(Vec<u8>, Vec<(Section, Vec<u8>)>),
+impl Kept {
+    /// The encodings of all sections, in order.
+    pub fn sections(&self) -> impl Iterator<Item = (Section, &[u8])> {
+        self.sections.iter().map(|(section, bytes)| (*section, bytes.as_slice()))
+    }
 }
 
 /// Reads an actor's snapshot; none when there is none that can be used.
 pub fn load(store: &dyn Store, ledger: LedgerId) -> Result<Option<Kept>, StoreError> {
-    let manifest = match found(store, ledger)? {
-        Found::Sections(manifest) => manifest,
-        Found::Whole(kept) => return Ok(Some(kept)),
-        Found::Nothing | Found::Unusable => return Ok(None),
-    };
+    let FoundManifest::Manifest(manifest) = found(store, ledger)? else { return Ok(None) };
     let mut sections = Vec::new();
     for (page, bucket) in &manifest.buckets {
         let Some(stamps) = stamps(store, ledger, *page, bucket)? else { return Ok(None) };
@@ -132,8 +135,8 @@ pub fn load(store: &dyn Store, ledger: LedgerId) -> Result<Option<Kept>, StoreEr
             sections.push((section, bytes));
         }
     }
-    let own_through = Sequence(manifest.own_through);
-    Ok(Some(Kept { position: manifest.position(), own_through, content: Content::Sections(manifest.head, sections) }))
+    let (position, own_through) = (manifest.position(), Sequence(manifest.own_through));
+    Ok(Some(Kept { position, own_through, head: manifest.head, sections }))
 }
 
 /// The ledgers that have a snapshot.
@@ -141,15 +144,16 @@ pub fn ledgers(store: &dyn Store) -> Result<Vec<LedgerId>, StoreError> {
     Ok(store.state_keys(MANIFESTS)?.iter().filter_map(|key| ledger_of(key)).collect())
 }
 
-/// The ledgers of groups through `last` whose manifest is damaged or of a version that this release cannot read: opening them reads all
-/// of the journal that concerns them. What the manifests name is not looked at.
+/// The ledgers of groups through `last` whose manifest is damaged or of a version that this release
+/// cannot read. Opening one of them reads all of the journal that concerns it. The sections that
+/// manifests name are not looked at.
 pub fn unusable(store: &dyn Store, last: GroupNumber) -> Result<Vec<LedgerId>, StoreError> {
     let mut unusable = Vec::new();
     // The keys of 256 groups at a time: there may be a million.
     for group in (0..=last.0).step_by(256) {
         for key in store.state_keys(&[MANIFESTS, &group.to_be_bytes()[..3]].concat())? {
             if let Some(ledger) = ledger_of(&key)
-                && matches!(found(store, ledger)?, Found::Unusable)
+                && matches!(found(store, ledger)?, FoundManifest::Unusable)
             {
                 unusable.push(ledger);
             }
@@ -158,15 +162,15 @@ pub fn unusable(store: &dyn Store, last: GroupNumber) -> Result<Vec<LedgerId>, S
     Ok(unusable)
 }
 
-/// The thread that writes snapshots, so that the journal never waits for one.
-pub struct Writer {
+/// Thread that writes snapshots: the journal never waits for one.
+pub struct SnapshotWriter {
     queue: Option<Sender<(Snapshot, Sequence)>>,
     waiting_bytes: Arc<AtomicUsize>,
     thread: Option<thread::JoinHandle<()>>,
 }
 
-impl Writer {
-    /// Starts the thread; when the writer is dropped it writes what waits, and ends.
+impl SnapshotWriter {
+    /// Starts the thread. When the writer is dropped, the thread writes what waits and ends.
     pub fn start(store: Arc<dyn Store>) -> Self {
         let (queue, receiver) = channel::<(Snapshot, Sequence)>();
         let waiting_bytes = Arc::<AtomicUsize>::default();
@@ -199,21 +203,21 @@ impl Writer {
     }
 }
 
-impl Drop for Writer {
+impl Drop for SnapshotWriter {
     fn drop(&mut self) {
         drop(self.queue.take());
         let _panicked = self.thread.take().map(thread::JoinHandle::join);
     }
 }
 
-/// Writes a snapshot, and tells its actor; does nothing where it does not continue what is kept. Its owner's Records through
-/// `own_through` are in it, and none after it. Only one thread writes snapshots.
+/// Writes a snapshot and tells its actor. A snapshot that does not continue the kept one is not
+/// written. It has its owner's Records through `own_through`, and none after it. Only one thread
+/// writes snapshots.
 pub fn write(store: &dyn Store, snapshot: &Snapshot, own_through: Sequence) -> Result<(), StoreError> {
     let (ledger, position) = (snapshot.ledger, snapshot.position);
     let (kept, mut buckets) = match found(store, ledger)? {
-        Found::Sections(old) => (Some((old.position(), old.generation)), old.buckets),
-        Found::Whole(old) => (Some((old.position, 0)), BTreeMap::new()),
-        Found::Nothing | Found::Unusable => (None, BTreeMap::new()),
+        FoundManifest::Manifest(old) => (Some((old.position(), old.generation)), old.buckets),
+        FoundManifest::Nothing | FoundManifest::Unusable => (None, BTreeMap::new()),
     };
     let continues = match (snapshot.since, kept) {
         (None, _) => true,
@@ -262,10 +266,11 @@ struct Rewriting<'a> {
 }
 
 impl Rewriting<'_> {
-    /// Puts the touched sections of a page; gives where the page's stamps stand then, if there are any.
+    /// Writes the touched sections of a page, and gives the place of the page's stamps, if there
+    /// are any.
     fn rewrite(
         &mut self,
-        page: Page,
+        page: SectionPage,
         mut stamps: Stamps,
         touched: &[(&Section, &Option<Vec<u8>>)],
     ) -> Result<Option<Bucket>, StoreError> {
@@ -295,9 +300,9 @@ impl Rewriting<'_> {
     }
 }
 
-/// Removes what the manifest of a ledger does not name: what a crash or a snapshot of another kind left.
+/// Removes the sections of a ledger that its manifest does not name: a crash left them.
 pub fn sweep(store: &dyn Store, ledger: LedgerId) -> Result<(), StoreError> {
-    let Found::Sections(manifest) = found(store, ledger)? else { return Ok(()) };
+    let FoundManifest::Manifest(manifest) = found(store, ledger)? else { return Ok(()) };
     let mut named = HashSet::new();
     for (page, bucket) in &manifest.buckets {
         let Some(stamps) = stamps(store, ledger, *page, bucket)? else { return Ok(()) };
@@ -310,21 +315,20 @@ pub fn sweep(store: &dyn Store, ledger: LedgerId) -> Result<(), StoreError> {
     keys.iter().filter(|key| !named.contains(*key)).try_for_each(|key| store.delete_state_lazily(key))
 }
 
-/// What stands under the manifest's key.
-enum Found {
+/// What was read under a manifest's key.
+enum FoundManifest {
     Nothing,
     Unusable,
-    Whole(Kept),
-    Sections(Manifest),
+    Manifest(Manifest),
 }
 
 /// 256 numbers of a kind of section: kind, and the first of the numbers / 256.
-type Page = (u8, u64);
+type SectionPage = (u8, u64);
 
-/// The sections of a page: the low byte of the number, and what is there.
+/// Stamps of the sections of a page, by the low byte of the section's number.
 type Stamps = BTreeMap<u8, Stamp>;
 
-/// What was put under a key, so that it is known again.
+/// Stamp of a written section or page: the value under its key must fit it.
 #[derive(Clone, Copy, Encode, Decode)]
 struct Stamp {
     #[n(0)]
@@ -333,7 +337,8 @@ struct Stamp {
     checksum: u32,
 }
 
-/// So many stamps of a page stand in the manifest itself: most states are small, and a key costs more than they do.
+/// Up to this many stamps of a page stand in the manifest itself: most states are small, and a key
+/// costs more.
 const STAMPS_IN_MANIFEST_MAX: usize = 16;
 
 #[derive(Encode, Decode)]
@@ -359,7 +364,7 @@ struct Manifest {
     #[cbor(n(5), with = "minicbor::bytes")]
     head: Vec<u8>,
     #[n(6)]
-    buckets: BTreeMap<Page, Bucket>,
+    buckets: BTreeMap<SectionPage, Bucket>,
 }
 
 impl Manifest {
@@ -368,50 +373,26 @@ impl Manifest {
     }
 }
 
-/// The value of version 1.
-#[derive(Decode)]
-struct Version1 {
-    #[n(1)]
-    own: u64,
-    #[n(2)]
-    own_through: u64,
-    #[n(3)]
-    foreign: u64,
-    #[cbor(n(4), with = "minicbor::bytes")]
-    state: Vec<u8>,
-}
-
-/// What every version begins with.
-#[derive(Decode)]
-struct Versioned {
-    #[n(0)]
-    version: u16,
-}
-
-fn found(store: &dyn Store, ledger: LedgerId) -> Result<Found, StoreError> {
+fn found(store: &dyn Store, ledger: LedgerId) -> Result<FoundManifest, StoreError> {
     let bytes = match store.state(&manifest_key(ledger)) {
         Ok(Some(bytes)) => bytes,
-        Ok(None) => return Ok(Found::Nothing),
-        Err(StoreError::Damaged { .. }) => return Ok(Found::Unusable),
+        Ok(None) => return Ok(FoundManifest::Nothing),
+        Err(StoreError::Damaged { .. }) => return Ok(FoundManifest::Unusable),
         Err(error) => return Err(error),
     };
-    let found = match minicbor::decode(&bytes) {
-        Ok(Versioned { version: 1 }) => minicbor::decode(&bytes).ok().map(|old: Version1| {
-            let position = Position { own: old.own, foreign: old.foreign };
-            let own_through = Sequence(old.own_through);
-            Found::Whole(Kept { position, own_through, content: Content::Whole(old.state) })
-        }),
-        Ok(Versioned { version: VERSION }) => {
-            let whole = bytes.split_last_chunk().filter(|(covered, sum)| crc32c(covered).to_be_bytes() == **sum);
-            whole.and_then(|(covered, _)| minicbor::decode(covered).ok()).map(Found::Sections)
-        }
-        _ => None,
-    };
-    Ok(found.unwrap_or(Found::Unusable))
+    let whole = bytes.split_last_chunk().filter(|(covered, sum)| crc32c(covered).to_be_bytes() == **sum);
+    let manifest = whole.and_then(|(covered, _)| minicbor::decode::<Manifest>(covered).ok());
+    let readable = manifest.filter(|manifest| manifest.version == VERSION);
+    Ok(readable.map_or(FoundManifest::Unusable, FoundManifest::Manifest))
 }
 
 /// The stamps of a bucket; none when they cannot be read.
-fn stamps(store: &dyn Store, ledger: LedgerId, page: Page, bucket: &Bucket) -> Result<Option<Stamps>, StoreError> {
+fn stamps(
+    store: &dyn Store,
+    ledger: LedgerId,
+    page: SectionPage,
+    bucket: &Bucket,
+) -> Result<Option<Stamps>, StoreError> {
     match bucket {
         Bucket::Here(stamps) => Ok(Some(stamps.clone())),
         Bucket::Page(stamp) => {
@@ -421,7 +402,7 @@ fn stamps(store: &dyn Store, ledger: LedgerId, page: Page, bucket: &Bucket) -> R
     }
 }
 
-/// What a stamp names; none when it is not there or not the same.
+/// Reads the section or page that a stamp names; none when it is not there or does not fit.
 fn stamped(store: &dyn Store, ledger: LedgerId, at: Section, stamp: Stamp) -> Result<Option<Vec<u8>>, StoreError> {
     match store.state(&section_key(ledger, at, stamp.generation)) {
         Ok(bytes) => Ok(bytes.filter(|bytes| crc32c(bytes) == stamp.checksum)),
@@ -434,7 +415,7 @@ fn encoded(value: &impl Encode<()>) -> Vec<u8> {
     minicbor::to_vec(value).expect("writing into memory cannot fail")
 }
 
-fn page_of(section: Section) -> Page {
+fn page_of(section: Section) -> SectionPage {
     (section.kind, section.number >> 8)
 }
 
@@ -442,12 +423,12 @@ fn low(section: Section) -> u8 {
     section.number as u8
 }
 
-fn section_at((kind, high): Page, low: u8) -> Section {
+fn section_at((kind, high): SectionPage, low: u8) -> Section {
     Section { kind, number: high << 8 | u64::from(low) }
 }
 
 /// Where a page is put. The kinds of sections are below 128.
-fn page_section((kind, high): Page) -> Section {
+fn page_section((kind, high): SectionPage) -> Section {
     Section { kind: 0x80 | kind, number: high }
 }
 

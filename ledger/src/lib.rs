@@ -27,6 +27,7 @@
 #![deny(clippy::float_arithmetic)]
 
 pub mod account;
+pub mod balances;
 pub mod cashout;
 pub mod charge;
 pub mod dispute;

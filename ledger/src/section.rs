@@ -1,7 +1,7 @@
-//! States in sections: an actor's state is kept in parts, and only the parts that were touched since are kept again, so that
-//! keeping it costs what changed, not what there is.
+//! Sections of an actor's state. A snapshot writes again only the sections that were touched since
+//! the last one, so its cost follows what changed and not the size of the state.
 //!
-//! Whatever can be changed notes its section as touched where it is changed, and nowhere else: nothing outside can forget it.
+//! The method that changes something also notes its section as touched: no caller can forget it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,17 +13,18 @@ use crate::id::ObjectId;
 use crate::money::Centavos;
 use crate::time::{Minute, Timestamp};
 
-/// A part of a state: its kind, and its number among those of the kind. A state's head belongs to none.
+/// A part of a state: its kind, and its number among those of the kind. A state's head belongs to
+/// none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Section {
     /// What is in it; each kind of state has its own.
     pub kind: u8,
-    /// Which of this kind.
+    /// Place among the sections of its kind, from 0.
     pub number: u64,
 }
 
-/// The numbers of the sections of one kind that were touched since somebody took them. It is no part of what a state is: states that
-/// differ only in this are equal.
+/// Numbers of the touched sections of one kind, until a snapshot takes them. They are no part of a
+/// state's value: states that differ only in them are equal.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Touched(BTreeSet<u64>);
 
@@ -45,10 +46,10 @@ impl Touched {
     }
 }
 
-/// Objects that came one after the other are kept together: most of them go together too.
+/// Objects that came one after the other share a section: most of them go together too.
 const ORDINALS_PER_SECTION: u64 = 64;
 
-/// Objects by id, each with the ordinal of the Record that brought it, which tells its section.
+/// Objects by id. The ordinal of the Record that brought an object decides its section.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Objects<T> {
     by_id: BTreeMap<ObjectId, (u64, T)>,
@@ -105,7 +106,7 @@ impl<T> Objects<T> {
 }
 
 impl<T: Encode<()> + for<'b> Decode<'b, ()>> Objects<T> {
-    /// The encoding of one section, `[[id, ordinal, object], …]`; none when there is nothing in it.
+    /// The encoding of one section, `[[id, ordinal, object], …]`; none when it is empty.
     pub(crate) fn section(&self, number: u64) -> Option<Vec<u8>> {
         let ids = self.by_section.range((number, ObjectId(0))..=(number, ObjectId(u128::MAX))).map(|(_, id)| id);
         let objects = ids.filter_map(|id| self.by_id.get(id).map(|(ordinal, object)| (id, ordinal, object)));
@@ -121,10 +122,11 @@ impl<T: Encode<()> + for<'b> Decode<'b, ()>> Objects<T> {
     }
 }
 
-/// Half a day of sums, each up to 9 bytes, stays below what a store keeps inline in one key; a whole day does not.
+/// Half a day of sums, each up to 9 bytes, fits what a store keeps inline in one key; a day does
+/// not.
 const MINUTES_PER_SECTION: u32 = 12 * 60;
 
-/// Sums by the minute in which they fall due. Nothing is kept for nothing.
+/// Sums by the minute in which they fall due. A minute without money is not kept.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Sums {
     by_minute: BTreeMap<Minute, Centavos>,
@@ -132,13 +134,6 @@ pub(crate) struct Sums {
 }
 
 impl Sums {
-    /// Sums that were kept in another way: all of them count as touched.
-    pub(crate) fn of(by_minute: BTreeMap<Minute, Centavos>) -> Self {
-        let mut sums = Self::default();
-        by_minute.into_iter().for_each(|(minute, amount)| sums.add(minute, amount));
-        sums
-    }
-
     /// Adds to a minute's sum.
     pub(crate) fn add(&mut self, minute: Minute, amount: Centavos) {
         if !amount.is_zero() {
@@ -174,7 +169,7 @@ impl Sums {
         self.by_minute.range(minute..).next().map(|(minute, _)| minute.start())
     }
 
-    /// The same, of the minutes of which something is left when this is taken from them.
+    /// The same, without the minutes that `taken` empties.
     pub(crate) fn next_besides(&self, minute: Minute, taken: &BTreeMap<Minute, Centavos>) -> Option<Timestamp> {
         let mut left = self.by_minute.range(minute..).filter(|(minute, sum)| taken.get(minute) != Some(sum));
         left.next().map(|(minute, _)| minute.start())
@@ -199,7 +194,8 @@ impl Sums {
         self.touched.take(kind)
     }
 
-    /// The encoding of one section, `[minute within it, centavos, …]`; none when there is nothing in it.
+    /// The encoding of one section, `[minute within it, centavos, …]`; none when there is nothing
+    /// in it.
     pub(crate) fn section(&self, number: u64) -> Option<Vec<u8>> {
         let first = u32::try_from(number).ok()?.checked_mul(MINUTES_PER_SECTION)?;
         let last = first.saturating_add(MINUTES_PER_SECTION - 1);
@@ -236,7 +232,8 @@ fn section_of(minute: Minute) -> u64 {
     u64::from(minute.0 / MINUTES_PER_SECTION)
 }
 
-/// The refusal of a section that a state does not have: written by a later release, or damaged.
+/// The error for a section of a kind that the state does not have: a later release wrote it, or it
+/// is damaged.
 pub(crate) fn unknown(section: Section) -> Error {
     Error::message(format!("a section of the unknown kind {}", section.kind))
 }

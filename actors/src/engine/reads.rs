@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::vec;
 
 use ledger::account::Account;
-use ledger::entry::{Balance, Balances};
+use ledger::entry::Balance;
 use ledger::id::{Fingerprint, GroupNumber, LedgerId, ObjectId};
 use ledger::object::{self, Object};
 use ledger::record::Record;
@@ -166,11 +166,6 @@ impl Engine {
 
 /// What stands on the accounts of ledgers.
 impl Engine {
-    /// The balances of a ledger's accounts.
-    pub fn balances(&self, ledger: LedgerId) -> Balances {
-        self.shared.read_model.balances(ledger)
-    }
-
     /// Debits minus credits of one account, centavos.
     pub fn balance(&self, ledger: LedgerId, account: Account) -> i128 {
         self.shared.read_model.balance(ledger, account)

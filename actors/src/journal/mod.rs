@@ -143,7 +143,7 @@ fn run(
     receiver: &mpsc::Receiver<Option<JournalInput>>,
     parts: &JournalParts,
 ) -> Result<(), LoadError> {
-    let snapshots = snapshots::Writer::start(Arc::clone(&parts.store));
+    let snapshots = snapshots::SnapshotWriter::start(Arc::clone(&parts.store));
     let monitor = parts.store.monitor();
     let mut outputs = Vec::new();
     let mut replies: Vec<Reply> = Vec::new();
@@ -184,7 +184,7 @@ fn perform(
     output: Output<Reply, Arc<dyn Inbox>>,
     parts: &JournalParts,
     monitor: &Arc<Monitor>,
-    snapshots: &snapshots::Writer,
+    snapshots: &snapshots::SnapshotWriter,
     machine: &mut Machine<Reply, Arc<dyn Inbox>>,
     outputs: &mut Vec<Output<Reply, Arc<dyn Inbox>>>,
 ) -> Result<(), LoadError> {

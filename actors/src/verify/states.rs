@@ -1,9 +1,11 @@
-//! Every owner's state, one at a time: built by replay, held against its snapshot and against the books.
+//! Verification of every owner's state, one at a time: it is built by replay and compared with its
+//! snapshot and with the balances of the journal's entries.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use ledger::account::Account;
+use ledger::entry::{Balance, Balances};
 use ledger::id::LedgerId;
 use ledger::merchant::MerchantState;
 use ledger::recipient::RecipientState;
@@ -15,7 +17,7 @@ use crate::resident::{Books, Resident};
 use crate::snapshots::{self, Kept};
 use crate::store::{Head, Sequence, Store};
 
-/// What the states are.
+/// Counts of what was checked.
 #[derive(Default)]
 pub(super) struct States {
     pub(super) ledgers: u64,
@@ -56,36 +58,6 @@ pub(super) fn check(
     Ok(replays.states)
 }
 
-/// A state whose figures stand in the books too.
-trait Claims: Books {
-    /// Accounts and their balances as the state has them: debits minus credits, centavos.
-    fn claims(&self) -> Vec<(Account, i128)>;
-}
-
-impl Claims for MerchantState {
-    fn claims(&self) -> Vec<(Account, i128)> {
-        vec![
-            (Account::Pending, i128::from(self.pending().0)),
-            (Account::Available, i128::from(self.available().0)),
-            (Account::Deficit, -i128::from(self.deficit().0)),
-            (Account::ReservedCashout, i128::from(self.reserved_cashout().0)),
-            (Account::ReservedDispute, i128::from(self.reserved_for_disputes().0)),
-        ]
-    }
-}
-
-impl Claims for RecipientState {
-    fn claims(&self) -> Vec<(Account, i128)> {
-        vec![
-            (Account::Pending, i128::from(self.pending().0)),
-            (Account::Available, i128::from(self.available().0)),
-            (Account::ReservedWithdrawal, i128::from(self.reserved().0)),
-            (Account::TransitWithdrawal, i128::from(self.paid().0)),
-            (Account::Clawback, -i128::from(self.owed().0)),
-        ]
-    }
-}
-
 struct Replays<'a> {
     store: &'a dyn Store,
     journal: &'a JournalSummary,
@@ -98,7 +70,7 @@ struct Replays<'a> {
 }
 
 impl Replays<'_> {
-    fn check<B: Claims>(&mut self, ledger: LedgerId, has_snapshot: bool) -> Result<(), VerifyError> {
+    fn check<B: Books>(&mut self, ledger: LedgerId, has_snapshot: bool) -> Result<(), VerifyError> {
         let nothing = Concerning::default();
         let records = self.journal.concerning.get(&ledger).unwrap_or(&nothing);
         let mut resident = Resident::<B>::new(ledger, ledger.group().unwrap_or_default(), Arc::default());
@@ -119,7 +91,8 @@ impl Replays<'_> {
         self.compare_with_books(&resident)
     }
 
-    /// The snapshot and the state in it; none when it is not usable. It never is ahead of the journal.
+    /// The snapshot and the state in it; none when it is not usable. Error: it is ahead of the
+    /// journal.
     fn snapshot<B: Books>(&self, ledger: LedgerId) -> Result<Option<(Kept, B)>, VerifyError> {
         let Some(kept) = snapshots::load(self.store, ledger)? else { return Ok(None) };
         let last = self.head.next.0 - 1;
@@ -129,11 +102,11 @@ impl Replays<'_> {
             let found = format!("sequence {position}");
             return Err(broken(Promise::Snapshot, None, self.journal.names.of(ledger), expected, found));
         }
-        let books = B::from_content(&kept.content);
+        let books = B::from_kept(&kept);
         Ok(books.map(|books| (kept, books)))
     }
 
-    /// Replays own Records and those that the owner is told of, in the order of the journal.
+    /// Replays own Records and those of others that concern the owner, in the order of the journal.
     fn replay<B: Books>(&mut self, resident: &mut Resident<B>, own: &[u64], told: &[u64]) -> Result<(), VerifyError> {
         let mut sequences = [own, told].concat();
         sequences.sort_unstable();
@@ -147,7 +120,7 @@ impl Replays<'_> {
         Ok(())
     }
 
-    fn compare<B: Claims>(&self, resident: &Resident<B>, kept: &Kept, books: &B) -> Result<(), VerifyError> {
+    fn compare<B: Books>(&self, resident: &Resident<B>, kept: &Kept, books: &B) -> Result<(), VerifyError> {
         let ledger = resident.ledger();
         let differs = |expected: String, found: String| {
             let at = kept.own_through.0.max(kept.position.foreign);
@@ -159,11 +132,8 @@ impl Replays<'_> {
                 format!("through {}", kept.position.own),
             );
         }
-        for ((account, replayed), (_, kept)) in resident.books().claims().into_iter().zip(books.claims()) {
-            if replayed != kept {
-                let account = self.journal.account(ledger, account);
-                return differs(format!("{account} of {replayed} centavos"), format!("{kept}"));
-            }
+        if let Some((account, replayed, kept)) = first_difference(&resident.books().accounts(), &books.accounts()) {
+            return differs(format!("{} of {replayed} centavos", self.journal.account(ledger, account)), kept);
         }
         if resident.books() != books {
             return differs("the replayed state".to_owned(), "another one with the same balances".to_owned());
@@ -171,16 +141,35 @@ impl Replays<'_> {
         Ok(())
     }
 
-    fn compare_with_books<B: Claims>(&self, resident: &Resident<B>) -> Result<(), VerifyError> {
-        let ledger = resident.ledger();
-        let books = self.journal.books.get(&ledger.group());
-        for (account, found) in resident.books().claims() {
-            let expected = books.map_or(0, |books| books.balance(ledger, account));
-            if found != expected {
-                let expected = format!("{} of {expected} centavos", self.journal.account(ledger, account));
-                return Err(broken(Promise::State, None, self.journal.names.of(ledger), expected, found));
-            }
+    /// The accounts of the state are what the journal's entries sum to, and the rest of the state
+    /// is what its accounts say.
+    fn compare_with_books<B: Books>(&self, resident: &Resident<B>) -> Result<(), VerifyError> {
+        let (ledger, state) = (resident.ledger(), resident.books());
+        let posted = self.journal.books.get(&ledger.group()).and_then(|books| books.ledgers().get(&ledger));
+        let nothing = Balances::new();
+        let differs =
+            |expected, found| Err(broken(Promise::State, None, self.journal.names.of(ledger), expected, found));
+        if let Some((account, expected, found)) = first_difference(posted.unwrap_or(&nothing), &state.accounts()) {
+            return differs(format!("{} of {expected} centavos", self.journal.account(ledger, account)), found);
+        }
+        if !state.is_sound() {
+            return differs("parts that sum to the accounts".to_owned(), "others".to_owned());
         }
         Ok(())
     }
+}
+
+/// The first account in which two ledgers differ, with what each says: the balance, or both sides
+/// where the balances are equal.
+fn first_difference(expected: &Balances, found: &Balances) -> Option<(Account, String, String)> {
+    let accounts: BTreeSet<Account> = expected.keys().chain(found.keys()).copied().collect();
+    accounts.into_iter().find_map(|account| {
+        let of = |balances: &Balances| balances.get(&account).copied().unwrap_or_default();
+        let (expected, found) = (of(expected), of(found));
+        let told = |balance: Balance| match expected.net() == found.net() {
+            true => format!("{} - {}", balance.debits, balance.credits),
+            false => balance.net().to_string(),
+        };
+        (expected != found).then(|| (account, told(expected), told(found)))
+    })
 }

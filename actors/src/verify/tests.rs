@@ -374,10 +374,11 @@ fn a_snapshot_that_is_no_replay_is_found() {
         (
             "a recipient one centavo richer",
             |scene| {
-                match &mut scene.records[5].events[0] {
-                    Event::CardCaptured { terms, .. } => terms.splits[0].amount += Centavos(1),
-                    event => panic!("{event:?}"),
-                }
+                let richer = &mut scene.records[5];
+                let Event::CardCaptured { terms, .. } = &mut richer.events[0] else { panic!("{richer:?}") };
+                terms.splits[0].amount += Centavos(1);
+                terms.amount += Centavos(1);
+                richer.entries = ledger::postings::entries(MERCHANT, &richer.events);
                 scene.keep::<RecipientState>(RECIPIENT, 0, 8);
             },
             "Assets:Platform:Pending of 3500 centavos, found 3501",

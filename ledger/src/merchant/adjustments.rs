@@ -1,14 +1,12 @@
-//! What can still change about charges that were paid, once somebody asked for a refund or disputed one: how much of each is spoken for,
-//! and the refunds, disputes and repayments that are open. A charge is forgotten when its window is over and nothing of it is open, so
-//! that none of this grows with history.
+//! Adjustments of paid charges: open refunds, disputes and repayments, and how much of each charge
+//! they have taken. A charge is forgotten when its window is over and nothing of it is open, so
+//! this does not grow with history.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use minicbor::decode::Error;
 use minicbor::{Decode, Encode};
 
-use super::MerchantState;
-use super::refund::PIX_WINDOW_DAYS;
 use crate::event::{Drawn, Event, Split};
 use crate::fees::PaymentMethod;
 use crate::id::{ObjectId, RecipientNumber};
@@ -17,7 +15,7 @@ use crate::record::Record;
 use crate::section::{Objects, Section};
 use crate::time::{Minute, Timestamp};
 
-/// How much of one charge is spoken for, centavos.
+/// How much of one charge refunds and disputes have taken, centavos.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
 pub(super) struct Adjusted {
     /// It can be refunded or disputed through this time.
@@ -38,7 +36,8 @@ pub(super) struct Adjusted {
     /// Disputes that were accepted.
     #[n(5)]
     pub(super) lost: Centavos,
-    /// What was drawn from the charge's Pending, less what came back to it: below zero when more came.
+    /// What was drawn from the charge's Pending, less what came back to it: below zero when more
+    /// came.
     #[n(6)]
     pub(super) drawn_pending: Centavos,
     /// The refunds for which commission was given back.
@@ -61,12 +60,12 @@ pub(super) struct Taken {
 }
 
 impl Adjusted {
-    /// What of a charge of this amount is not asked back, nor given back.
+    /// The part of a charge of this amount that no refund has asked for or given back.
     pub(super) fn unrefunded(&self, amount: Centavos) -> Centavos {
         amount - self.refunded - self.asked
     }
 
-    /// What of it is not disputed either.
+    /// The part of it that no dispute holds or has taken either.
     pub(super) fn free(&self, amount: Centavos) -> Centavos {
         self.unrefunded(amount) - self.disputed - self.lost
     }
@@ -88,26 +87,26 @@ pub(super) enum Open {
     /// A refund that waits for its decision.
     #[n(0)]
     Refund {
-        /// Of which charge.
+        /// The charge.
         #[n(0)]
         charge: ObjectId,
-        /// How much.
+        /// The amount, centavos.
         #[n(1)]
         amount: Centavos,
-        /// What it is to take back.
+        /// The splits that it is to take back.
         #[n(2)]
         take_back: Vec<Split>,
     },
     /// A dispute that waits for its decision.
     #[n(1)]
     Dispute {
-        /// Of which charge.
+        /// The charge.
         #[n(0)]
         charge: ObjectId,
-        /// How much.
+        /// The amount, centavos.
         #[n(1)]
         amount: Centavos,
-        /// Where it came from.
+        /// The accounts that the held money came from.
         #[n(2)]
         drawn: Drawn,
     },
@@ -126,33 +125,34 @@ impl Open {
     }
 }
 
-/// Money that is decided to go back to a payer, and that the rail has not surely sent.
+/// Money that goes back to a payer: decided, and not yet confirmed by the rail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct Repayment {
-    /// Of which charge.
+    /// The charge.
     #[n(0)]
     pub charge: ObjectId,
     /// How the charge was paid.
     #[n(1)]
     pub method: PaymentMethod,
-    /// How much, centavos.
+    /// The amount, centavos.
     #[n(2)]
     pub amount: Centavos,
     /// When the acquirer pays for the charge; none for PIX.
     #[n(3)]
     pub acquirer_due: Option<Minute>,
-    /// Since when it is to be sent.
+    /// The rail is asked to send it from this time on.
     #[n(4)]
     pub since: Timestamp,
 }
 
 impl Repayment {
-    /// The repayments that a Record decides, each under its id: a refund's, a dispute's, or that of a charge that was paid too late.
+    /// The repayments that a Record decides, by id: of a refund, of a dispute, or of a charge that
+    /// was paid too late.
     pub fn decided_by(record: &Record) -> impl Iterator<Item = (ObjectId, Self)> + '_ {
         record.events.iter().filter_map(|event| Self::of(event, record.effective_at))
     }
 
-    fn of(event: &Event, since: Timestamp) -> Option<(ObjectId, Self)> {
+    pub(super) fn of(event: &Event, since: Timestamp) -> Option<(ObjectId, Self)> {
         match event {
             Event::RefundApproved { id, charge, method, amount, acquirer_due, .. }
             | Event::DisputeAccepted { id, charge, method, amount, acquirer_due } => {
@@ -168,17 +168,15 @@ impl Repayment {
     }
 }
 
-/// See the module.
+/// The adjusted charges, and what is open of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Adjustments {
     charges: Objects<Adjusted>,
     open: Objects<Open>,
     /// The charges with nothing open, by the end of their window.
     expiring: BTreeSet<(Timestamp, ObjectId)>,
-    /// The repayments.
+    /// The open repayments, by the time from which the rail is asked to send them.
     attention: BTreeSet<(Timestamp, ObjectId)>,
-    /// What is held for the open disputes.
-    held: Centavos,
 }
 
 impl Adjustments {
@@ -190,9 +188,13 @@ impl Adjustments {
         self.open.get(id)
     }
 
-    /// What is held for disputes.
-    pub(super) fn held(&self) -> Centavos {
-        self.held
+    /// The sum of the open disputes, centavos.
+    pub(super) fn disputed(&self) -> Centavos {
+        let disputes = self.open.iter().filter_map(|(_, open)| match open {
+            Open::Dispute { amount, .. } => Some(*amount),
+            _ => None,
+        });
+        disputes.sum()
     }
 
     /// When the first repayment is to be sent.
@@ -209,7 +211,7 @@ impl Adjustments {
         })
     }
 
-    /// A refund was asked for by the Record of this ordinal.
+    /// Keeps a refund that the Record of this ordinal asks for.
     pub(super) fn ask(
         &mut self,
         ordinal: u64,
@@ -226,7 +228,7 @@ impl Adjustments {
         });
     }
 
-    /// A refund was rejected.
+    /// Ends a refund that was rejected.
     pub(super) fn reject(&mut self, id: ObjectId) {
         let Some(Open::Refund { charge, amount, take_back }) = self.remove(id) else { return };
         self.change(charge, |adjusted| {
@@ -235,8 +237,8 @@ impl Adjustments {
         });
     }
 
-    /// A refund was approved by the Record of this ordinal, and is to be sent. `drawn_pending` is what it took of the charge's
-    /// Pending, less the commission that it gave back to it.
+    /// Turns a refund into a repayment: the Record of this ordinal approved it. `drawn_pending` is
+    /// what the refund took of the charge's Pending, less the commission that it gave back to it.
     pub(super) fn approve(
         &mut self,
         ordinal: u64,
@@ -259,7 +261,7 @@ impl Adjustments {
         });
     }
 
-    /// A dispute was opened by the Record of this ordinal.
+    /// Keeps a dispute that the Record of this ordinal opened.
     pub(super) fn hold(
         &mut self,
         ordinal: u64,
@@ -276,7 +278,7 @@ impl Adjustments {
         });
     }
 
-    /// A dispute was accepted by the Record of this ordinal; its money is to be sent.
+    /// Turns a dispute into a repayment: the Record of this ordinal accepted it.
     pub(super) fn accept(&mut self, ordinal: u64, repayment: Option<(ObjectId, Repayment)>) {
         let Some((id, repayment)) = repayment else { return };
         let Some(Open::Dispute { charge, amount, .. }) = self.remove(id) else { return };
@@ -287,7 +289,7 @@ impl Adjustments {
         });
     }
 
-    /// A dispute was released; so much went back to the charge's Pending.
+    /// Ends a dispute that was released: `to_pending` went back to the charge's Pending.
     pub(super) fn release(&mut self, id: ObjectId, to_pending: Centavos) {
         let Some(Open::Dispute { charge, amount, .. }) = self.remove(id) else { return };
         self.change(charge, |adjusted| {
@@ -296,8 +298,8 @@ impl Adjustments {
         });
     }
 
-    /// A payment came too late, and is to be sent back. Its charge is remembered through `window_ends`, so that the same payment is
-    /// not booked again.
+    /// Keeps the repayment of a PIX payment that came too late. Its charge is remembered through
+    /// `window_ends`, so that the same payment is not booked again.
     pub(super) fn receive_late(
         &mut self,
         ordinal: u64,
@@ -309,12 +311,13 @@ impl Adjustments {
         self.insert(repayment.charge, ordinal, Open::Repayment(repayment));
     }
 
-    /// A repayment was sent.
+    /// Ends a repayment: the rail has sent it.
     pub(super) fn sent(&mut self, id: ObjectId) {
         self.remove(id);
     }
 
-    /// Money of a charge came back to its Pending. A charge that was forgotten can't be drawn on any more.
+    /// Money of a charge came back to its Pending. A charge that was forgotten can't be drawn on
+    /// any more.
     pub(super) fn come_back(&mut self, charge: ObjectId, to_pending: Centavos) {
         self.charges.change(charge, |adjusted| adjusted.drawn_pending -= to_pending);
     }
@@ -347,7 +350,7 @@ impl Adjustments {
         self.open.read_section(bytes)
     }
 
-    /// Builds again what is derived, once all sections are read.
+    /// Builds the derived lists, once all sections are read.
     pub(super) fn index(&mut self) {
         let closed = self.charges.iter().filter(|(_, adjusted)| adjusted.open == 0);
         self.expiring = closed.map(|(id, adjusted)| (adjusted.window_ends, id)).collect();
@@ -384,82 +387,16 @@ impl Adjustments {
 
     fn remove(&mut self, id: ObjectId) -> Option<Open> {
         let open = self.open.remove(id)?;
-        match &open {
-            Open::Refund { .. } => {}
-            Open::Dispute { amount, .. } => self.held -= *amount,
-            Open::Repayment(repayment) => {
-                self.attention.remove(&(repayment.since, id));
-            }
+        if let Open::Repayment(repayment) = &open {
+            self.attention.remove(&(repayment.since, id));
         }
         self.change(open.charge(), |adjusted| adjusted.open -= 1);
         Some(open)
     }
 
     fn index_open(&mut self, id: ObjectId, open: &Open) {
-        match open {
-            Open::Refund { .. } => {}
-            Open::Dispute { amount, .. } => self.held += *amount,
-            Open::Repayment(repayment) => {
-                self.attention.insert((repayment.since, id));
-            }
+        if let Open::Repayment(repayment) = open {
+            self.attention.insert((repayment.since, id));
         }
-    }
-}
-
-impl MerchantState {
-    /// Applies an event of a refund, a dispute or a late payment.
-    pub(super) fn adjust(&mut self, event: &Event, record: &Record) {
-        let ordinal = record.ordinal;
-        let repayment = Repayment::of(event, record.effective_at);
-        match event {
-            Event::RefundRequested { id, charge, amount, take_back, window_ends } => {
-                self.adjustments.ask(ordinal, *id, (*charge, *window_ends), *amount, take_back);
-            }
-            Event::RefundRejected { id, .. } => self.adjustments.reject(*id),
-            Event::RefundApproved { drawn, seller_due, commission, commission_pending, commission_through, .. } => {
-                let back = commission.total();
-                let to_pending = if *commission_pending { back } else { Centavos::ZERO };
-                self.take_in(to_pending, *seller_due, back - to_pending);
-                self.give(drawn, *seller_due);
-                let drawn_pending = drawn.from_pending - to_pending;
-                self.adjustments.approve(ordinal, repayment, drawn_pending, *commission_through);
-            }
-            Event::PayerRepaid { id, acquirer_keeps, .. } => {
-                if let Some(kept) = acquirer_keeps {
-                    self.acquirer_due.take(kept.minute, kept.amount);
-                }
-                self.adjustments.sent(*id);
-            }
-            Event::DisputeOpened { id, charge, amount, drawn, seller_due, window_ends, .. } => {
-                self.give(drawn, *seller_due);
-                self.adjustments.hold(ordinal, *id, (*charge, *window_ends), *amount, *drawn);
-            }
-            Event::DisputeAccepted { .. } => self.adjustments.accept(ordinal, repayment),
-            Event::DisputeReleased { id, to_pending, seller_due, to_available, .. } => {
-                self.take_in(*to_pending, *seller_due, *to_available);
-                self.adjustments.release(*id, *to_pending);
-            }
-            Event::LatePixReceived { .. } => {
-                self.adjustments.receive_late(ordinal, repayment, record.effective_at.plus_days(PIX_WINDOW_DAYS));
-            }
-            _ => {}
-        }
-    }
-
-    /// The seller's money of a charge gives what was drawn.
-    fn give(&mut self, drawn: &Drawn, seller_due: Option<Minute>) {
-        if let Some(due) = seller_due.filter(|_| drawn.from_pending.is_positive()) {
-            self.pending.take(due, drawn.from_pending);
-        }
-        self.available -= drawn.from_available;
-        self.deficit += drawn.to_deficit;
-    }
-
-    /// The seller gets money of a charge.
-    pub(super) fn take_in(&mut self, to_pending: Centavos, seller_due: Option<Minute>, to_available: Centavos) {
-        if let Some(due) = seller_due {
-            self.pending.add(due, to_pending);
-        }
-        self.available += to_available;
     }
 }

@@ -1,17 +1,25 @@
-//! Card charges (interface 2.1, 2.2, 2.13 rules 2 and 4): the acquirer's answer.
+//! Card charges (interface 2.1, 2.2, 2.13 rules 2 and 4): the intent, and the acquirer's answer.
 
 use super::MerchantState;
-use crate::event::Event;
+use crate::event::{CardFace, CardRefusal, Event, Terms};
 use crate::fees::SPLIT_SETTLEMENT_DAYS;
 use crate::id::ObjectId;
 use crate::money::Centavos;
+use crate::personal::Sealed;
 use crate::record::Decision;
+use crate::recurrence::CycleOutcome;
 use crate::rejection::Rejection;
 use crate::time::Timestamp;
 
 impl MerchantState {
-    /// The splits wait 30 days; the seller's part as long as its terms say. What the acquirer says it keeps is held between nothing
-    /// and the total.
+    /// The intent, which is durable before the acquirer is called.
+    pub(super) fn open_card(charge: ObjectId, terms: Terms, card: CardFace, payer: Sealed) -> Decision {
+        let opened = Event::ChargeOpened { charge, terms, card: Some(card), expires_at: None };
+        Decision { events: vec![opened], personal: Some(payer) }
+    }
+
+    /// The splits wait 30 days, the seller's part as long as its terms say. The fee that the
+    /// acquirer reports is clamped to zero and the total.
     pub(super) fn capture_card(
         &self,
         charge: ObjectId,
@@ -20,7 +28,7 @@ impl MerchantState {
     ) -> Result<Decision, Rejection> {
         let open = self.open_charge(charge, true)?;
         let (terms, opened) = (open.terms.clone(), open.opened);
-        Ok(Decision::of(Event::CardCaptured {
+        let captured = Decision::of(Event::CardCaptured {
             charge,
             acquirer_mdr: acquirer_mdr.or_zero().min(terms.amount),
             seller: self.seller_part(terms.seller_net()),
@@ -28,6 +36,25 @@ impl MerchantState {
             splits_due: now.plus_days(SPLIT_SETTLEMENT_DAYS).minute(),
             terms,
             opened,
-        }))
+        });
+        Ok(self.advancing(captured, charge, CycleOutcome::Paid))
+    }
+
+    pub(super) fn refuse_card(&self, charge: ObjectId, refusal: CardRefusal) -> Result<Decision, Rejection> {
+        let open = self.open_charge(charge, true)?;
+        let (opened, method) = (open.opened, open.terms.method);
+        let refused = Decision::of(Event::CardRefused { charge, refusal, opened, method });
+        Ok(self.advancing(refused, charge, CycleOutcome::Refused))
+    }
+
+    /// The charge stays open: a reconciliation asks the acquirer later.
+    pub(super) fn leave_unanswered(&self, charge: ObjectId) -> Result<Decision, Rejection> {
+        self.open_charge(charge, true)?;
+        Ok(Decision::of(Event::CardUnanswered { charge }))
+    }
+
+    /// What the acquirer calls a card is kept under the `card_token`, for subscriptions.
+    pub(super) fn store_card(id: ObjectId, face: CardFace, token: Vec<u8>, customer: Sealed) -> Decision {
+        Decision { events: vec![Event::CardStored { id, face, token }], personal: Some(customer) }
     }
 }

@@ -1,18 +1,19 @@
-//! Cashouts (interface 2.6, 3.2): the whole gross is held when one is created, and goes out or comes back when the institution has said
-//! what became of it. An open cashout is never failed for want of an answer.
+//! Cashouts (interface 2.6, 3.2). The whole gross is held when one is created; it goes out or comes
+//! back when the institution has answered. An open cashout never fails because no answer came.
 
 use minicbor::{Decode, Encode};
 
 use super::MerchantState;
 use super::waiting::Waits;
 use crate::event::{CashoutFailure, Event};
-use crate::id::ObjectId;
+use crate::id::{Fingerprint, ObjectId};
 use crate::money::Centavos;
-use crate::record::Decision;
+use crate::personal::Sealed;
+use crate::record::{Decision, Record};
 use crate::rejection::Rejection;
 use crate::time::Timestamp;
 
-/// What became of a cashout.
+/// The institution's answer to a cashout.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CashoutOutcome {
     /// The institution carried it out.
@@ -29,13 +30,13 @@ pub enum CashoutOutcome {
 /// A cashout that waits for its outcome.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct OpenCashout {
-    /// Gross, centavos: what is held.
+    /// Gross, centavos: this much is held.
     #[n(0)]
     pub amount: Centavos,
     /// The platform's fee, part of the amount.
     #[n(1)]
     pub fee: Centavos,
-    /// From when on the institution is asked about it: its creation.
+    /// The institution is asked about it from this time on: its creation.
     #[n(2)]
     pub attention_at: Timestamp,
     /// The ordinal of the merchant's Record that created it.
@@ -44,7 +45,7 @@ pub struct OpenCashout {
 }
 
 impl OpenCashout {
-    /// What the receiver gets, centavos.
+    /// The part that the receiver gets, centavos.
     pub fn net(&self) -> Centavos {
         self.amount - self.fee
     }
@@ -61,18 +62,34 @@ impl Waits for OpenCashout {
 }
 
 impl MerchantState {
-    /// Money that is held for cashouts, centavos.
-    pub fn reserved_cashout(&self) -> Centavos {
-        self.cashouts.by_id().values().map(|cashout| cashout.amount).sum()
-    }
-
-    /// The cashouts that wait for their outcome and whose institution is to be asked by `now`, oldest first.
+    /// The cashouts that wait for their outcome and whose institution is to be asked by `now`,
+    /// oldest first.
     pub fn cashouts_needing_attention(&self, now: Timestamp) -> impl Iterator<Item = (ObjectId, &OpenCashout)> {
         self.cashouts.needing_attention(now)
     }
 
+    /// The intent, which is durable before the institution is called. `transaction` is the
+    /// merchant's id and its keyed digest.
+    pub(super) fn create_cashout(
+        &self,
+        id: ObjectId,
+        (transaction, transaction_key): ([u8; 16], Fingerprint),
+        amount: Centavos,
+        destination: Sealed,
+    ) -> Result<Decision, Rejection> {
+        let fee = self.cashout_fee(amount)?;
+        let created = Event::CashoutCreated { id, transaction, transaction_key, amount, fee };
+        Ok(Decision { events: vec![created], personal: Some(destination) })
+    }
+
+    /// Keeps a cashout until the institution has said what became of it.
+    pub(super) fn hold_cashout(&mut self, id: ObjectId, amount: Centavos, fee: Centavos, record: &Record) {
+        let (attention_at, opened) = (record.effective_at, record.ordinal);
+        self.cashouts.insert(id, OpenCashout { amount, fee, attention_at, opened });
+    }
+
     /// The fee of a cashout that may be created now.
-    pub(super) fn cashout_fee(&self, amount: Centavos) -> Result<Centavos, Rejection> {
+    fn cashout_fee(&self, amount: Centavos) -> Result<Centavos, Rejection> {
         if !self.settings.cashout_enabled {
             return Err(Rejection::CashoutNotEnabled);
         }
@@ -80,13 +97,13 @@ impl MerchantState {
         if amount < minimum {
             return Err(Rejection::CashoutBelowMinimum { minimum });
         }
-        if amount > self.available {
+        if amount > self.available() {
             return Err(Rejection::CashoutAboveAvailable);
         }
         Ok(self.settings.fees.cashout)
     }
 
-    /// A cashout ends once. What comes back first repays the Deficit.
+    /// A cashout ends once. Money that comes back first repays the Deficit.
     pub(super) fn settle_cashout(&self, id: ObjectId, outcome: CashoutOutcome) -> Result<Decision, Rejection> {
         let OpenCashout { amount, fee, .. } = *self.cashouts.get(id).ok_or(Rejection::CashoutNotInProcessing)?;
         match outcome {

@@ -1,5 +1,6 @@
-//! Disputes: a payer's bank wants a charge back, by a chargeback (card) or by the special return mechanism, MED (PIX). The money is held
-//! while a dispute is open; accepted, the seller bears it; released, it goes back where it was drawn from.
+//! Disputes: a payer's bank wants a charge back, by a chargeback (card) or by the special return
+//! mechanism, MED (PIX). The money is held while a dispute is open. If it is accepted, the seller
+//! bears it; if it is released, the money goes back where it was drawn from.
 
 use super::MerchantState;
 use super::adjustments::Open;
@@ -12,23 +13,23 @@ use crate::record::Decision;
 use crate::rejection::Rejection;
 use crate::time::Timestamp;
 
-/// A dispute, as told by the payer's bank.
+/// A dispute as the payer's bank reports it.
 #[derive(Clone, Debug)]
 pub struct OpenDispute {
     /// Its id.
     pub id: ObjectId,
-    /// Of which charge.
+    /// The charge.
     pub facts: ChargeFacts,
-    /// What kind.
+    /// Chargeback or MED.
     pub kind: DisputeKind,
-    /// How much, centavos.
+    /// The amount, centavos.
     pub amount: Centavos,
     /// Why, sealed.
     pub reason: Sealed,
 }
 
 impl MerchantState {
-    /// Disputes and refunds, those that wait for their decision too, are at most what was charged.
+    /// Disputes and refunds, the undecided ones too, sum to at most what was charged.
     pub(super) fn open_dispute(&self, order: OpenDispute, now: Timestamp) -> Result<Decision, Rejection> {
         let OpenDispute { id, facts, kind, amount, reason } = order;
         if amount > self.in_window(&facts, now)?.free(facts.terms.amount) {
@@ -39,7 +40,7 @@ impl MerchantState {
             charge: facts.charge,
             kind,
             amount,
-            drawn: drawn(amount, self.pending_of(&facts, now), self.available),
+            drawn: drawn(amount, self.pending_of(&facts, now), self.available()),
             seller_due: facts.seller_due,
             window_ends: facts.window_ends(),
         };
@@ -59,7 +60,8 @@ impl MerchantState {
         }))
     }
 
-    /// What came from the charge's Pending goes back there while that is not due, the rest to Available, which repays the Deficit.
+    /// Money from the charge's Pending goes back there while that is not due. The rest goes to
+    /// Available, which repays the Deficit.
     pub(super) fn release_dispute(
         &self,
         id: ObjectId,
@@ -83,7 +85,7 @@ impl MerchantState {
         Ok(Decision { events, personal: None })
     }
 
-    /// What is open under an id, if it is of this charge.
+    /// The open refund or dispute of an id, if it is of this charge.
     pub(super) fn open_of(&self, id: ObjectId, facts: &ChargeFacts) -> Option<&Open> {
         self.adjustments.open(id).filter(|open| open.charge() == facts.charge)
     }

@@ -1,4 +1,5 @@
-//! What falls due: the seller's card money, the acquirer's payment to the platform, and the time of the next attention.
+//! Maturity: the seller's card money and the acquirer's payment to the platform fall due; and when
+//! the merchant needs attention next.
 
 use super::MerchantState;
 use crate::event::Event;
@@ -7,8 +8,9 @@ use crate::record::Decision;
 use crate::time::{Minute, Timestamp};
 
 impl MerchantState {
-    /// The Record of all that is due at `now`, and of the Deficit that Available can repay; none when there is neither. The acquirer's
-    /// payment is booked on its due day. Available and a Deficit stand side by side only after a recipient has paid something back.
+    /// The facts of all that is due at `now`, and of the Deficit that Available can repay; none
+    /// when there is neither. The acquirer's payment is booked on its due day. Available and a
+    /// Deficit stand side by side only after a recipient has paid something back.
     pub fn mature(&self, now: Timestamp, foreign_through: u64) -> Option<Decision> {
         let (dues, owed) = (self.pending.due(now), self.acquirer_due.due(now));
         let mut events = Vec::new();
@@ -20,21 +22,22 @@ impl MerchantState {
             let next_due = self.next_due_from(Minute(now.minute().0.saturating_add(1)));
             events.push(Event::Matured { dues, foreign_through, next_due });
         }
-        // What a recipient's Record raised repays the Deficit too.
-        events.extend(self.recovery(self.available + raised));
+        // A recipient's Record may have raised Available: that repays the Deficit too.
+        events.extend(self.recovery(self.available() + raised));
         (!events.is_empty()).then_some(Decision { events, personal: None })
     }
 
-    /// When this merchant needs attention next: money falls due, a Deficit can be repaid, the rail of an open charge or cashout is to be
-    /// asked, a payer is to be repaid, or a subscription is to be charged.
+    /// When this merchant needs attention next: money falls due, a Deficit can be repaid, a rail is
+    /// to be asked about an open charge or cashout, a payer is to be repaid, or a subscription is
+    /// to be charged.
     pub fn next_due(&self) -> Option<Timestamp> {
-        let at_once = self.recovery(self.available).map(|_| Timestamp(0));
+        let at_once = self.recovery(self.available()).map(|_| Timestamp(0));
         at_once.or_else(|| self.next_due_from(Minute(0)))
     }
 
     /// The event by which a rise of Available repays the Deficit.
     pub(super) fn recovery(&self, raised: Centavos) -> Option<Event> {
-        let amount = raised.min(self.deficit);
+        let amount = raised.min(self.deficit());
         amount.is_positive().then_some(Event::DeficitRecovered { amount })
     }
 

@@ -1,12 +1,20 @@
-//! PIX charges (interface 2.3, 2.5, 2.13 rules 1 and 4): payment and cancellation.
+//! PIX charges (interface 2.3, 2.5, 2.13 rules 1 and 4): creation, payment and cancellation.
 
 use super::MerchantState;
-use crate::event::Event;
+use crate::event::{Event, Terms};
 use crate::id::ObjectId;
+use crate::personal::Sealed;
 use crate::record::Decision;
+use crate::recurrence::CycleOutcome;
 use crate::rejection::Rejection;
+use crate::time::Timestamp;
 
 impl MerchantState {
+    pub(super) fn open_pix(charge: ObjectId, terms: Terms, expires_at: Timestamp, payer: Sealed) -> Decision {
+        let opened = Event::ChargeOpened { charge, terms, card: None, expires_at: Some(expires_at) };
+        Decision { events: vec![opened], personal: Some(payer) }
+    }
+
     /// PIX settles at once, the splits with it. A rise of Available first repays the Deficit.
     pub(super) fn confirm_pix(&self, charge: ObjectId, end_to_end_id: String) -> Result<Decision, Rejection> {
         let open = self.open_charge(charge, false)?;
@@ -14,12 +22,13 @@ impl MerchantState {
         let seller = self.seller_part(terms.seller_net());
         let mut events = vec![Event::PixPaid { charge, terms, seller, end_to_end_id, opened }];
         events.extend(self.recovery(seller.raised));
-        Ok(Decision { events, personal: None })
+        Ok(self.advancing(Decision { events, personal: None }, charge, CycleOutcome::Paid))
     }
 
     pub(super) fn cancel_pix(&self, charge: ObjectId) -> Result<Decision, Rejection> {
         let open = self.open_charge(charge, false)?;
         let recipients = open.terms.splits.iter().map(|split| split.recipient).collect();
-        Ok(Decision::of(Event::PixCancelled { charge, recipients, opened: open.opened }))
+        let cancelled = Decision::of(Event::PixCancelled { charge, recipients, opened: open.opened });
+        Ok(self.advancing(cancelled, charge, CycleOutcome::Unpaid))
     }
 }

@@ -1,4 +1,5 @@
-//! Plans (interface 2.12, 3.7): configuration that is kept for ever, as a tag is unique for ever and subscriptions go on.
+//! Plans (interface 2.12, 3.7): amounts and dates of subscriptions. A plan is kept for ever, as its
+//! tag is unique for ever and its subscriptions go on.
 
 use std::collections::BTreeMap;
 
@@ -16,16 +17,16 @@ use crate::section::{Section, Touched};
 /// A plan with an initial fee takes about 100 bytes.
 const PLANS_PER_SECTION: usize = 32;
 
-/// A plan.
+/// A plan as its merchant keeps it.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct Plan {
     /// Its id.
     #[n(0)]
     pub id: ObjectId,
-    /// What it says.
+    /// Its tag, amount and dates.
     #[n(1)]
     pub terms: PlanTerms,
-    /// True while it takes subscriptions.
+    /// True while it takes new subscriptions.
     #[n(2)]
     pub enabled: bool,
 }
@@ -48,7 +49,7 @@ impl MerchantState {
         Ok(Decision::of(Event::PlanCreated { id, plan }))
     }
 
-    /// Existing subscriptions go on; doing it again changes nothing.
+    /// Existing subscriptions go on. Disabling it again changes nothing.
     pub(super) fn disable_plan(&self, id: ObjectId) -> Result<Decision, Rejection> {
         match self.plan(id) {
             None => Err(Rejection::PlanNotFound),
@@ -72,9 +73,10 @@ impl Plans {
         self.by_id.get(&id).and_then(|at| self.list.get(*at))
     }
 
-    pub(super) fn push(&mut self, plan: Plan) {
+    /// A new plan takes subscriptions.
+    pub(super) fn create(&mut self, id: ObjectId, terms: &PlanTerms) {
         self.touched.touch((self.list.len() / PLANS_PER_SECTION) as u64);
-        self.index(plan);
+        self.index(Plan { id, terms: terms.clone(), enabled: true });
     }
 
     pub(super) fn disable(&mut self, id: ObjectId) {

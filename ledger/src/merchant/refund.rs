@@ -1,5 +1,6 @@
-//! Refunds (interface 2.11, 3.6, 7): asked for by the merchant, decided by the operations team, borne by the seller. Recipients keep
-//! their splits unless the refund takes them back. Money moves on approval; the rail sends it afterwards.
+//! Refunds (interface 2.11, 3.6, 7). The merchant asks, the operations team decides, the seller
+//! bears it. Recipients keep their splits unless the refund takes them back. Money moves on
+//! approval; the rail sends it afterwards.
 
 use std::collections::BTreeMap;
 
@@ -19,10 +20,11 @@ pub const PIX_WINDOW_DAYS: u16 = 90;
 /// The same, of a card charge.
 pub const CARD_WINDOW_DAYS: u16 = 180;
 
-/// What the Record of a charge's payment says. It never changes, so it is read before a command is sent and comes with it.
+/// Facts of a paid charge, from the Record of its payment. They never change, so the caller reads
+/// them and sends them with the command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChargeFacts {
-    /// Which charge.
+    /// The charge.
     pub charge: ObjectId,
     /// Its terms.
     pub terms: Terms,
@@ -37,7 +39,7 @@ pub struct ChargeFacts {
 }
 
 impl ChargeFacts {
-    /// The facts that a Record tells of a charge; none when it is not the Record of its payment.
+    /// The facts of a charge in the Record of its payment; none in any other Record.
     pub fn told_by(record: &Record, id: ObjectId) -> Option<Self> {
         let paid_at = record.effective_at;
         record.events.iter().find_map(|event| match event {
@@ -77,19 +79,19 @@ impl ChargeFacts {
 pub struct RequestRefund {
     /// Its id.
     pub id: ObjectId,
-    /// Of which charge.
+    /// The charge.
     pub facts: ChargeFacts,
-    /// How much, centavos.
+    /// The amount, centavos.
     pub amount: Centavos,
-    /// What it is to take back of recipients' splits.
+    /// What it takes back of recipients' splits.
     pub take_back: Vec<SplitRequest>,
     /// Why, sealed.
     pub reason: Option<Sealed>,
 }
 
 impl MerchantState {
-    /// Eligibility comes before the amount (decisions, Cashout and refunds); a recipient without a split in the charge is bad input and
-    /// comes before both.
+    /// Eligibility comes before the amount (decisions, Cashout and refunds); a recipient without a
+    /// split in the charge is bad input and comes before both.
     pub(super) fn request_refund(
         &self,
         order: RequestRefund,
@@ -127,7 +129,8 @@ impl MerchantState {
         Ok(Decision { events: vec![requested], personal: reason })
     }
 
-    /// The money moves: from the charge's own Pending, then Available, then Deficit. Commission that comes back is there to be drawn on.
+    /// The money moves: from the charge's own Pending, then Available, then Deficit. Commission
+    /// that comes back is there to be drawn on.
     pub(super) fn approve_refund(
         &self,
         id: ObjectId,
@@ -143,7 +146,7 @@ impl MerchantState {
         let back = commission.total();
         let (to_pending, to_available) =
             if commission_pending { (back, Centavos::ZERO) } else { (Centavos::ZERO, back) };
-        let available = self.available + to_available;
+        let available = self.available() + to_available;
         let drawn = drawn(*amount, self.pending_of(facts, now) + to_pending, available);
         let approved = Event::RefundApproved {
             id,
@@ -170,8 +173,9 @@ impl MerchantState {
         Ok(Decision::of(Event::RefundRejected { id, charge: *charge, amount: *amount, notes }))
     }
 
-    /// The rail sent money back to a payer. What it sent through the acquirer comes off what the acquirer is still to pay for the charge;
-    /// the rest is owed to the acquirer from here on. Told twice, it changes nothing.
+    /// The rail sent money back to a payer. What it sent through the acquirer lowers what the
+    /// acquirer still has to pay for the charge; the platform owes the rest to the acquirer.
+    /// Confirming it again changes nothing.
     pub(super) fn repaid(&self, id: ObjectId) -> Decision {
         let Some(Open::Repayment(repayment)) = self.adjustments.open(id) else { return Decision::default() };
         let Repayment { charge, method, amount, acquirer_due, .. } = *repayment;
@@ -182,7 +186,8 @@ impl MerchantState {
         Decision::of(Event::PayerRepaid { id, charge, method, amount, acquirer_keeps })
     }
 
-    /// A code was paid after it had ended: the money goes back. A second word of the same payment changes nothing.
+    /// A code was paid after it had ended: the money goes back. Hearing of the same payment again
+    /// changes nothing.
     pub(super) fn receive_late_pix(
         &self,
         charge: ObjectId,
@@ -198,13 +203,60 @@ impl MerchantState {
         Ok(Decision::of(Event::LatePixReceived { charge, amount, end_to_end_id }))
     }
 
-    /// A recipient paid back a part of what a refund took back.
+    /// What is to be sent back to payers by `now`, oldest first, each under the id of its refund,
+    /// its dispute, or the charge that was paid too late.
+    pub fn repayments(&self, now: Timestamp) -> impl Iterator<Item = (ObjectId, Repayment)> {
+        self.adjustments.repayments(now)
+    }
+
+    /// The dated part of an approved refund. Commission that comes back is there before the refund
+    /// draws.
+    pub(super) fn apply_refund(&mut self, event: &Event, record: &Record) {
+        let Event::RefundApproved { drawn, seller_due, commission, commission_pending, commission_through, .. } = event
+        else {
+            return;
+        };
+        let to_pending = if *commission_pending { commission.total() } else { Centavos::ZERO };
+        self.raise_pending(*seller_due, to_pending);
+        self.draw_pending(*seller_due, drawn);
+        let (repayment, drawn_pending) = (Repayment::of(event, record.effective_at), drawn.from_pending - to_pending);
+        self.adjustments.approve(record.ordinal, repayment, drawn_pending, *commission_through);
+    }
+
+    pub(super) fn apply_repayment(&mut self, id: ObjectId, acquirer_keeps: Option<Due>) {
+        if let Some(kept) = acquirer_keeps {
+            self.acquirer_due.take(kept.minute, kept.amount);
+        }
+        self.adjustments.sent(id);
+    }
+
+    pub(super) fn apply_late_pix(&mut self, event: &Event, record: &Record) {
+        let (repayment, window_ends) =
+            (Repayment::of(event, record.effective_at), record.effective_at.plus_days(PIX_WINDOW_DAYS));
+        self.adjustments.receive_late(record.ordinal, repayment, window_ends);
+    }
+
+    /// Takes what was drawn from a charge's own Pending out of the minute in which that falls due.
+    pub(super) fn draw_pending(&mut self, seller_due: Option<Minute>, drawn: &Drawn) {
+        if let Some(due) = seller_due.filter(|_| drawn.from_pending.is_positive()) {
+            self.pending.take(due, drawn.from_pending);
+        }
+    }
+
+    /// Adds what comes back to a charge's own Pending to the minute in which that falls due.
+    pub(super) fn raise_pending(&mut self, seller_due: Option<Minute>, to_pending: Centavos) {
+        if let Some(due) = seller_due {
+            self.pending.add(due, to_pending);
+        }
+    }
+
+    /// A recipient paid back a part of a split that a refund took back.
     pub(super) fn come_back(&mut self, debt: &PaidBack) {
-        self.take_in(debt.to_pending, debt.seller_due, debt.to_available);
+        self.raise_pending(debt.seller_due, debt.to_pending);
         self.adjustments.come_back(debt.split.charge, debt.to_pending);
     }
 
-    /// What is pending of a charge's own money.
+    /// The part of a charge's own money that is still pending.
     pub(super) fn pending_of(&self, facts: &ChargeFacts, now: Timestamp) -> Centavos {
         if !is_pending(facts, now) {
             return Centavos::ZERO;
@@ -212,7 +264,7 @@ impl MerchantState {
         facts.pending - self.adjusted(facts.charge).drawn_pending
     }
 
-    /// How much of a charge is spoken for, if it is not too old.
+    /// How much of a charge is taken already, if the charge is not too old.
     pub(super) fn in_window(&self, facts: &ChargeFacts, now: Timestamp) -> Result<Adjusted, Rejection> {
         if now > facts.window_ends() { Err(Rejection::ChargeTooOld) } else { Ok(self.adjusted(facts.charge)) }
     }
@@ -221,7 +273,7 @@ impl MerchantState {
         self.adjustments.charge(charge).cloned().unwrap_or_default()
     }
 
-    /// What is to be taken back, once for each recipient, in the order of first mention.
+    /// The parts to take back, one for each recipient, in the order of first mention.
     fn of_splits(&self, terms: &Terms, orders: &[SplitRequest], ids: &IdKey) -> Result<Vec<Wanted>, Rejection> {
         let mut nominal: BTreeMap<RecipientNumber, Centavos> = BTreeMap::new();
         for split in terms.splits.iter().filter(|_| !orders.is_empty()) {
@@ -243,8 +295,9 @@ impl MerchantState {
         Ok(wanted)
     }
 
-    /// The commission that comes back with a refund, each component rounded on the sum of the charge's refunds that give it back, so that
-    /// many small ones return no more than one large one; and that sum.
+    /// The commission that comes back with a refund, and the sum of the charge's refunds that gave
+    /// it back. Each component is rounded on that sum, so many small refunds return no more than
+    /// one large one.
     fn commission_back(&self, facts: &ChargeFacts, adjusted: &Adjusted, amount: Centavos) -> (Commission, Centavos) {
         let before = adjusted.commission_through;
         if !self.settings.options.refund_commission {
@@ -263,7 +316,7 @@ impl MerchantState {
     }
 }
 
-/// What a refund is to take back of one recipient.
+/// The part that a refund takes back of one recipient.
 struct Wanted {
     split: Split,
     /// What the recipient got of the charge.
@@ -272,8 +325,8 @@ struct Wanted {
     index: usize,
 }
 
-/// What the seller's money of a charge gives: the charge's own Pending, never another's; then Available; what is missing becomes a
-/// Deficit.
+/// The accounts that give a refunded or disputed amount: the charge's own Pending, never another
+/// charge's; then Available; what is missing becomes a Deficit.
 pub(super) fn drawn(amount: Centavos, pending: Centavos, available: Centavos) -> Drawn {
     let from_pending = amount.min(pending);
     let from_available = (amount - from_pending).min(available);
@@ -285,8 +338,9 @@ pub(super) fn is_pending(facts: &ChargeFacts, now: Timestamp) -> bool {
     facts.seller_due.is_some_and(|due| !due.is_due(now))
 }
 
-/// The debts that a refund makes, split by split: a recipient's first splits first. What is paid back first undoes what the refund drew
-/// from Available and Deficit, the rest goes to the charge's Pending.
+/// The debts that a refund makes, split by split: a recipient's first splits first. Money that is
+/// paid back first undoes what the refund drew from Available and Deficit; the rest goes to the
+/// charge's Pending.
 fn take_backs(facts: &ChargeFacts, adjusted: &Adjusted, parts: &[Split], drawn: Drawn) -> Vec<TakeBack> {
     let mut shortfall = drawn.from_available + drawn.to_deficit;
     let named: BTreeMap<_, Vec<_>> = parts.iter().map(|part| (part.recipient, Vec::new())).collect();

@@ -1,15 +1,22 @@
 //! Registration of sub-recipients, its changes and its review (interface 2.7, 3.4).
 
+use std::collections::BTreeMap;
+
+use minicbor::decode::Error;
 use minicbor::{Decode, Encode};
 
 use super::MerchantState;
 use crate::event::Event;
 use crate::id::{Fingerprint, IdKey, ObjectId, RecipientNumber};
 use crate::personal::Sealed;
-use crate::record::Decision;
+use crate::record::{Decision, Record};
 use crate::rejection::Rejection;
+use crate::section::{Section, Touched};
 
-/// Where a recipient's registration stands (interface 3.4).
+/// A registration with an address and a bank account takes about 350 bytes, sealed.
+const RECIPIENTS_PER_SECTION: usize = 16;
+
+/// Status of a recipient's registration (interface 3.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 #[cbor(index_only)]
 pub enum RecipientStatus {
@@ -22,12 +29,12 @@ pub enum RecipientStatus {
     /// Can receive splits.
     #[n(2)]
     Active,
-    /// Refused.
+    /// Refused by the team; it may register again.
     #[n(3)]
     Rejected,
 }
 
-/// Where the review of a changed bank account stands. Splits are not held up by it; withdrawals are.
+/// Status of the review of a changed bank account. It holds up withdrawals, not splits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 #[cbor(index_only)]
 pub enum BankReview {
@@ -39,13 +46,13 @@ pub enum BankReview {
     Rejected,
 }
 
-/// A recipient, as its merchant keeps it.
+/// A recipient as its merchant keeps it.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct Recipient {
     /// Its id.
     #[n(0)]
     pub id: ObjectId,
-    /// Where its registration stands.
+    /// Status of its registration.
     #[n(1)]
     pub status: RecipientStatus,
     /// Keyed digest of its document.
@@ -54,15 +61,26 @@ pub struct Recipient {
     /// Its registration.
     #[n(3)]
     pub profile: Sealed,
-    /// Where the review of its bank account stands; none when the account was approved, with the registration or by itself.
+    /// Status of the review of its bank account; none when the account was approved, with the
+    /// registration or by itself.
     #[n(4)]
     pub bank_review: Option<BankReview>,
 }
 
 impl MerchantState {
+    /// The recipients; number n stands at n − 1.
+    pub fn recipients(&self) -> &[Recipient] {
+        &self.recipients.list
+    }
+
+    /// The recipient registered under a document's fingerprint.
+    pub fn recipient_by_document(&self, document: Fingerprint) -> Option<&Recipient> {
+        self.recipients.number_of(document).and_then(|number| self.recipient(number))
+    }
+
     /// The recipient of a number.
     pub fn recipient(&self, number: RecipientNumber) -> Option<&Recipient> {
-        self.recipients.list().get((number.0 as usize).checked_sub(1)?)
+        self.recipients.list.get((number.0 as usize).checked_sub(1)?)
     }
 
     /// The recipient of an id, if it is this merchant's.
@@ -71,8 +89,9 @@ impl MerchantState {
         self.recipient(number).filter(|recipient| recipient.id == id).map(|recipient| (number, recipient))
     }
 
-    /// A new document makes a draft; a rejected recipient becomes a draft again under its id; any other is left as it is. An
-    /// account that is not configured for split registers nobody (interface 5.4).
+    /// A new document makes a draft. A rejected recipient becomes a draft again under its id. Any
+    /// other recipient stays as it is. An account that is not configured for split registers nobody
+    /// (interface 5.4).
     pub(super) fn register_recipient(
         &self,
         document: Fingerprint,
@@ -83,7 +102,7 @@ impl MerchantState {
             return Err(Rejection::SplitNotEnabled);
         }
         let Some(number) = self.recipients.number_of(document) else {
-            let count = u32::try_from(self.recipients.list().len()).expect("a group has fewer than 2^30 recipients");
+            let count = u32::try_from(self.recipients.list.len()).expect("a group has fewer than 2^30 recipients");
             let number = RecipientNumber(count + 1);
             let registered = Event::RecipientRegistered { number, id: id_of(number), document };
             return Ok(Decision { events: vec![registered], personal: Some(profile) });
@@ -96,7 +115,7 @@ impl MerchantState {
         })
     }
 
-    /// A draft becomes pending; later states are left as they are.
+    /// A draft becomes pending; a recipient with a later status keeps it.
     pub(super) fn submit_recipient(&self, id: ObjectId, ids: &IdKey) -> Result<Decision, Rejection> {
         let (number, recipient) = self.find_recipient(id, ids).ok_or(Rejection::RecipientNotFound)?;
         Ok(match recipient.status {
@@ -119,7 +138,8 @@ impl MerchantState {
         }))
     }
 
-    /// A rejected recipient is not changed but registered again. `standing` is the profile that the new one was merged from.
+    /// A rejected recipient is not changed but registered again. `standing` is the profile that the
+    /// new one was merged from.
     pub(super) fn change_recipient(
         &self,
         id: ObjectId,
@@ -144,15 +164,7 @@ impl MerchantState {
         Ok(Decision { events, personal: Some(profile) })
     }
 
-    pub(super) fn set_recipient_status(&mut self, number: RecipientNumber, status: RecipientStatus) {
-        self.recipients.change(number, |recipient| recipient.status = status);
-    }
-
-    pub(super) fn set_bank_review(&mut self, number: RecipientNumber, review: Option<BankReview>) {
-        self.recipients.change(number, |recipient| recipient.bank_review = review);
-    }
-
-    /// What of a recipient waits for a decision.
+    /// The part of a recipient that waits for a decision: the registration before the bank account.
     fn undecided_recipient(&self, id: ObjectId, ids: &IdKey) -> Result<(RecipientNumber, Review), Rejection> {
         let (number, recipient) = self.find_recipient(id, ids).ok_or(Rejection::RecipientNotFound)?;
         match (recipient.status, recipient.bank_review) {
@@ -163,8 +175,76 @@ impl MerchantState {
     }
 }
 
-/// What of a recipient is decided on.
+/// The part of a recipient that is decided on.
 enum Review {
     Registration,
     BankAccount,
+}
+
+/// The sub-recipients, by number and by document.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Recipients {
+    /// Number n stands at n − 1.
+    list: Vec<Recipient>,
+    by_document: BTreeMap<Fingerprint, RecipientNumber>,
+    touched: Touched,
+}
+
+impl Recipients {
+    /// Appends the next one, as a draft.
+    pub(super) fn register(&mut self, id: ObjectId, document: Fingerprint, record: &Record) {
+        self.touched.touch((self.list.len() / RECIPIENTS_PER_SECTION) as u64);
+        let (status, profile) = (RecipientStatus::Draft, record.personal.clone().unwrap_or_default());
+        self.index(Recipient { id, status, document, profile, bank_review: None });
+    }
+
+    pub(super) fn set_status(&mut self, number: RecipientNumber, status: RecipientStatus) {
+        self.change(number, |recipient| recipient.status = status);
+    }
+
+    pub(super) fn set_bank_review(&mut self, number: RecipientNumber, review: Option<BankReview>) {
+        self.change(number, |recipient| recipient.bank_review = review);
+    }
+
+    pub(super) fn set_profile(&mut self, number: RecipientNumber, record: &Record) {
+        let profile = record.personal.clone().unwrap_or_default();
+        self.change(number, |recipient| recipient.profile = profile);
+    }
+
+    pub(super) fn take_touched(&mut self, kind: u8) -> impl Iterator<Item = Section> + use<> {
+        self.touched.take(kind)
+    }
+
+    fn number_of(&self, document: Fingerprint) -> Option<RecipientNumber> {
+        self.by_document.get(&document).copied()
+    }
+
+    fn change(&mut self, number: RecipientNumber, change: impl FnOnce(&mut Recipient)) {
+        let Some(at) = (number.0 as usize).checked_sub(1) else { return };
+        if let Some(recipient) = self.list.get_mut(at) {
+            change(recipient);
+            self.touched.touch((at / RECIPIENTS_PER_SECTION) as u64);
+        }
+    }
+
+    pub(super) fn section(&self, number: u64) -> Option<Vec<u8>> {
+        let page = self.list.chunks(RECIPIENTS_PER_SECTION).nth(usize::try_from(number).ok()?)?;
+        Some(minicbor::to_vec(page).expect("writing into memory cannot fail"))
+    }
+
+    /// Sections come in order, and all but the last are full.
+    pub(super) fn read_section(&mut self, number: u64, bytes: &[u8]) -> Result<(), Error> {
+        if self.list.len() as u64 != number * RECIPIENTS_PER_SECTION as u64 {
+            return Err(Error::message("recipients are counted without a gap"));
+        }
+        let page: Vec<Recipient> = minicbor::decode(bytes)?;
+        page.into_iter().for_each(|recipient| self.index(recipient));
+        Ok(())
+    }
+
+    fn index(&mut self, recipient: Recipient) {
+        let number = u32::try_from(self.list.len() + 1).expect("a group has fewer than 2^30 recipients");
+        self.by_document.insert(recipient.document, RecipientNumber(number));
+        self.list.push(recipient);
+    }
 }

@@ -1,7 +1,9 @@
-//! Subscriptions: a plan's charges, made by the schedule on their dates. Those that go on are state; those that have ended are history.
+//! Subscriptions: charges of a plan that the schedule makes on their dates. A subscription that
+//! goes on is in the state; one that has ended is only in the journal.
 //!
-//! One charge at most waits for its outcome, and a cycle's charges are counted in the Record that opens them, so that whatever crashes
-//! there is one charge for each subscription, cycle and attempt. The outcome's own Record moves the subscription on.
+//! At most one charge of a subscription waits for its outcome. The Record that opens a charge also
+//! counts it, so a crash cannot make a second charge for the same subscription, cycle and attempt.
+//! The Record of the outcome moves the subscription on.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,11 +22,11 @@ use crate::rejection::Rejection;
 use crate::section::{Section, Touched};
 use crate::time::Timestamp;
 
-/// A PIX code of a cycle is good until the next cycle's date, but no longer than this many days; one that is made after that date is
-/// good for a day.
+/// Shortest and longest life of a cycle's PIX code, days. In between it lives until the next
+/// cycle's date.
 const PIX_DAYS: (u16, u16) = (1, 30);
 
-/// What a merchant wants of a subscription.
+/// A change that a merchant asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SubscriptionChange {
     /// Charge nothing for now.
@@ -35,7 +37,7 @@ pub enum SubscriptionChange {
     Cancel,
 }
 
-/// What is asked for when a subscription is begun.
+/// Request to begin a subscription.
 #[derive(Clone, Debug)]
 pub struct Subscribe {
     /// Its id.
@@ -44,7 +46,7 @@ pub struct Subscribe {
     pub plan: ObjectId,
     /// Credit card or PIX.
     pub method: PaymentMethod,
-    /// The card, as it was found in the journal: none for PIX.
+    /// The stored card, read from the journal; none for PIX.
     pub card: Option<StoredCard>,
     /// Recipients' parts of every cycle's charge.
     pub splits: Vec<SplitRequest>,
@@ -55,10 +57,10 @@ pub struct Subscribe {
 /// A subscription that goes on.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct Subscription {
-    /// What it charges.
+    /// Plan, method, card and splits.
     #[n(0)]
     pub terms: SubscriptionTerms,
-    /// Where it stands.
+    /// Its cycle, its next date, and the charge that it waits for.
     #[n(1)]
     pub standing: Standing,
     /// The ordinal of the merchant's Record that began it.
@@ -78,7 +80,7 @@ impl MerchantState {
         due.filter_map(|(_, id)| self.subscriptions.by_id.get(id).map(|subscription| (*id, subscription)))
     }
 
-    /// The splits are held against the plan's amount, the least that a cycle charges.
+    /// The splits are checked against the plan's amount: no cycle charges less.
     pub(super) fn subscribe(&self, order: Subscribe, now: Timestamp, ids: &IdKey) -> Result<Decision, Rejection> {
         let Subscribe { id, plan: plan_id, method, card, splits, customer } = order;
         let plan = self.plan(plan_id).ok_or(Rejection::PlanNotFound)?;
@@ -92,8 +94,8 @@ impl MerchantState {
         Ok(Decision { events: vec![created], personal: Some(customer) })
     }
 
-    /// The intent of the next charge, if one is due: the charge and what it is for stand in one Record. A cycle that the account may not
-    /// charge any more, because of its splits, passes without a charge.
+    /// The intent of the next charge, if one is due; one Record has the charge and counts the
+    /// cycle. A cycle whose splits the account may not charge any more passes without a charge.
     pub(super) fn bill_subscription(
         &self,
         id: ObjectId,
@@ -124,7 +126,7 @@ impl MerchantState {
         Ok(Decision { events: vec![opened, billed], personal: Some(payer) })
     }
 
-    /// What the outcome of a charge means for the subscription that waits for it, in the same Record.
+    /// Adds to the Record of a charge's outcome how the subscription goes on that waits for it.
     pub(super) fn advancing(&self, mut decision: Decision, charge: ObjectId, outcome: CycleOutcome) -> Decision {
         if let Some((id, subscription)) = self.subscriptions.of_charge(charge) {
             let standing = subscription.standing.after(outcome);
@@ -133,7 +135,7 @@ impl MerchantState {
         decision
     }
 
-    /// Asking for what is so already changes nothing. A charge that waits for its outcome is left to it.
+    /// Asking for the present state changes nothing. A charge that waits for its outcome goes on.
     pub(super) fn change_subscription(
         &self,
         id: ObjectId,
@@ -174,7 +176,8 @@ impl MerchantState {
     }
 }
 
-/// The subscriptions that go on: by id, by their next date, by the charge that they wait for, and by section.
+/// The subscriptions that go on: by id, by their next date, by the charge that they wait for, and
+/// by section.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Subscriptions {
     by_id: BTreeMap<ObjectId, Subscription>,
@@ -184,16 +187,19 @@ pub(super) struct Subscriptions {
     touched: Touched,
 }
 
-/// Those that were begun one after the other are kept together. One without splits takes about 120 bytes.
+/// Subscriptions that were begun one after the other share a section. One without splits takes
+/// about 120 bytes.
 const ORDINALS_PER_SECTION: u64 = 32;
 
 impl Subscriptions {
-    pub(super) fn insert(&mut self, id: ObjectId, subscription: Subscription) {
+    /// Keeps one that the Record of this ordinal began.
+    pub(super) fn begin(&mut self, id: ObjectId, terms: &SubscriptionTerms, standing: Standing, ordinal: u64) {
+        let subscription = Subscription { terms: terms.clone(), standing, begun: ordinal };
         self.touched.touch(section_of(&subscription));
         self.index(id, subscription);
     }
 
-    /// Where one stands from here on; one that has ended is forgotten.
+    /// Moves a subscription on; one that has ended is forgotten.
     pub(super) fn set(&mut self, id: ObjectId, standing: Standing) {
         let Some(mut subscription) = self.by_id.remove(&id) else { return };
         self.touched.touch(section_of(&subscription));
@@ -210,7 +216,7 @@ impl Subscriptions {
         }
     }
 
-    /// When the first one is to be charged.
+    /// The first date on which a subscription is to be charged.
     pub(super) fn first_due(&self) -> Option<Timestamp> {
         self.due.first().map(|(at, _)| *at)
     }

@@ -1,5 +1,5 @@
-//! What waits for the outcome of a rail, charges and cashouts: by id, and by the section in which it is kept; the sections by the time at
-//! which a rail is to be asked.
+//! Charges and cashouts that wait for the outcome of a rail: by id, by section, and the sections by
+//! the time at which the rail is to be asked.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,20 +10,20 @@ use crate::id::{IdMap, ObjectId};
 use crate::section::{Section, Touched};
 use crate::time::Timestamp;
 
-/// What was opened one after the other is kept together: most of it is closed together too. A charge with a split or two takes about
-/// 100 bytes.
+/// Objects that were opened one after the other share a section: most of them are closed together
+/// too. A charge with a split or two takes about 100 bytes.
 const ORDINALS_PER_SECTION: u64 = 64;
 
-/// Something that waits for a rail.
+/// A charge or cashout that waits for a rail.
 pub(super) trait Waits {
-    /// When the rail is to be asked about it.
+    /// The time from which the rail is to be asked about it.
     fn attention_at(&self) -> Timestamp;
 
     /// The ordinal of the merchant's Record that opened it.
     fn opened(&self) -> u64;
 }
 
-/// See the module.
+/// The objects of one kind that wait, with the lists that find them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Waiting<T> {
     by_id: IdMap<ObjectId, T>,
@@ -33,7 +33,8 @@ pub(super) struct Waiting<T> {
     touched: Touched,
 }
 
-/// What is in a section: the ids, in order, and when the rail of each is to be asked.
+/// The objects of a section: ids, in order, and the time from which the rail of each is to be
+/// asked.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Kept(Vec<(ObjectId, Timestamp)>);
 
@@ -68,13 +69,6 @@ impl<T> Default for Waiting<T> {
 }
 
 impl<T: Waits + Encode<()> + for<'b> Decode<'b, ()>> Waiting<T> {
-    /// What was kept in another way: all of it counts as touched.
-    pub(super) fn of(by_id: BTreeMap<ObjectId, T>) -> Self {
-        let mut waiting = Self::default();
-        by_id.into_iter().for_each(|(id, one)| waiting.insert(id, one));
-        waiting
-    }
-
     pub(super) fn by_id(&self) -> &IdMap<ObjectId, T> {
         &self.by_id
     }
@@ -95,12 +89,13 @@ impl<T: Waits + Encode<()> + for<'b> Decode<'b, ()>> Waiting<T> {
         }
     }
 
-    /// When the first rail is to be asked.
+    /// The time from which the first rail is to be asked.
     pub(super) fn first_attention(&self) -> Option<Timestamp> {
         self.attention.first().map(|(at, _)| *at)
     }
 
-    /// Those whose rail is to be asked by `now`. Of the sections the one comes first in which something has waited longest.
+    /// The objects whose rail is to be asked by `now`. The section whose oldest object has waited
+    /// longest comes first.
     pub(super) fn needing_attention(&self, now: Timestamp) -> impl Iterator<Item = (ObjectId, &T)> {
         let sections = self.attention.iter().take_while(move |(at, _)| *at <= now);
         let kept = sections.filter_map(|(_, number)| self.sections.get(number)).flat_map(|kept| &kept.0);

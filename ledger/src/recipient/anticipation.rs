@@ -1,4 +1,5 @@
-//! Anticipation (interface 2.10): pending card splits become available at once, less a fee for each, rounded by itself.
+//! Anticipation (interface 2.10): pending card splits become available at once, each less a fee
+//! that is rounded by itself.
 
 use super::{CardSplit, RecipientState};
 use crate::event::{AnticipatedSplit, Cut};
@@ -7,7 +8,8 @@ use crate::rejection::Rejection;
 use crate::time::Timestamp;
 
 impl RecipientState {
-    /// What is left of a card split while it is pending; none when it is not, or when nothing is left.
+    /// The part of a card split that can be anticipated: what take-backs left of it, while it is
+    /// pending.
     pub fn anticipable(&self, split: &CardSplit, now: Timestamp, cut: Cut) -> Option<Centavos> {
         let exception = self.exceptions.get(split.due, split.split);
         let is_pending = split.due > now.minute() && split.sequence <= cut.foreign && !exception.anticipated;

@@ -1,13 +1,14 @@
-//! Which splits are where, without a list of them. A split became available at a place: a PIX split with its charge's payment, a card
-//! split when its minute had passed, an anticipated one with the anticipation. A cut says how far a recipient had come when it asked
-//! for a withdrawal; a withdrawal has the splits whose places lie between two cuts.
+//! Coverage of splits by withdrawals, without a list of splits. A split became available at a
+//! place: a PIX split with its charge's payment, a card split when its minute had passed, an
+//! anticipated one with the anticipation. A cut says how far a recipient had come when it asked for
+//! a withdrawal. A withdrawal has the splits whose places lie between two cuts.
 
 use super::{OpenWithdrawal, RecipientState};
 use crate::event::{Cut, Span};
 use crate::money::Centavos;
 use crate::time::Minute;
 
-/// Where a split became available.
+/// Place at which a split became available.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// PIX: with the payment.
@@ -47,7 +48,7 @@ impl Span {
     }
 }
 
-/// Who has a split that became available.
+/// Holder of a split that became available.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Holder {
     /// It can be withdrawn.
@@ -58,9 +59,9 @@ pub enum Holder {
     Paid,
 }
 
-/// A recipient's money, and where its splits are.
+/// Money of a recipient, and which withdrawal has which of its splits.
 #[derive(Clone, Debug)]
-pub struct Standing {
+pub struct SplitStanding {
     /// Can be withdrawn, centavos.
     pub available: Centavos,
     /// Falls due later, centavos.
@@ -69,7 +70,7 @@ pub struct Standing {
     pub reserved: Centavos,
     /// Sent, centavos.
     pub paid: Centavos,
-    /// What the splits that are available lost to debts, centavos.
+    /// The part of the available splits that debts consumed, centavos.
     pub consumed: Centavos,
     /// The withdrawal that is not settled yet.
     pub withdrawal: Option<OpenWithdrawal>,
@@ -77,7 +78,7 @@ pub struct Standing {
     holes: Vec<Span>,
 }
 
-impl Standing {
+impl SplitStanding {
     /// Who has the splits of a place.
     pub fn holder(&self, place: Place) -> Holder {
         let are_in = |spans: &[Span]| spans.iter().any(|span| span.covers(place));
@@ -92,9 +93,9 @@ impl Standing {
 }
 
 impl RecipientState {
-    /// Its money, and where its splits are.
-    pub fn standing(&self) -> Standing {
-        Standing {
+    /// Its money, and which withdrawal has which of its splits.
+    pub fn standing(&self) -> SplitStanding {
+        SplitStanding {
             available: self.available(),
             pending: self.pending(),
             reserved: self.reserved(),

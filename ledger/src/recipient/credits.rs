@@ -1,24 +1,27 @@
-//! What most Records mean to a recipient: an amount that it can have now or later. It can be noted beside the Record's place in the
-//! journal, so that the state of a recipient that was asleep for long is built without reading each of them.
+//! Credits: what most Records of a merchant mean to a recipient, an amount that is available now or
+//! later. The index keeps the credit beside the Record's sequence, so a recipient's state is built
+//! without reading these Records.
 
 use super::RecipientState;
+use crate::account::Account;
+use crate::entry::{Posting, Side};
 use crate::event::{Event, Split};
 use crate::id::LedgerId;
 use crate::money::Centavos;
 use crate::record::Record;
 use crate::time::Minute;
 
-/// A Record's part for a recipient, where that is all that the Record means to it.
+/// Amount that a Record credits to a recipient, where the Record changes nothing else of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Credit {
     /// When it falls due; none when it is available at once.
     pub due: Option<Minute>,
-    /// Centavos.
+    /// The amount, centavos.
     pub amount: Centavos,
 }
 
-/// The ledgers besides its owner's whose state a Record changes, each once, in order; with the credit where it is only that. Who is told
-/// of a Record and is not named here stays as it is.
+/// Ledgers of others that a Record changes, each once, in order. A ledger that is only credited
+/// comes with the credit. A ledger that the Record concerns and that is not here keeps its state.
 pub fn changed(record: &Record) -> Vec<(LedgerId, Option<Credit>)> {
     let Some(group) = record.owner.group() else { return Vec::new() };
     let mut changed = Vec::new();
@@ -49,7 +52,18 @@ pub fn changed(record: &Record) -> Vec<(LedgerId, Option<Credit>)> {
 }
 
 impl Credit {
-    /// Both as one, if they can be had at the same time.
+    /// The lines in the recipient's ledger that the credit's Record has: only splits of card
+    /// charges fall due.
+    fn postings(self) -> [Posting; 2] {
+        let (raised, income) = match self.due {
+            Some(_) => (Account::Pending, Account::SplitsCard),
+            None => (Account::Available, Account::SplitsPix),
+        };
+        let line = |account, side| Posting { account, side, amount: self.amount };
+        [line(raised, Side::Debit), line(income, Side::Credit)]
+    }
+
+    /// The sum of both, if they fall due together.
     fn with(self, other: Self) -> Option<Self> {
         (self.due == other.due).then_some(Self { amount: self.amount + other.amount, ..self })
     }
@@ -65,11 +79,11 @@ pub(super) fn credited(event: &Event) -> Option<(&[Split], Option<Minute>)> {
 }
 
 impl RecipientState {
-    /// Counts a credit of the merchant, as [`RecipientState::receive`] does with its Record.
+    /// Applies a credit of the merchant, as [`RecipientState::receive`] does with its Record.
     pub fn credit(&mut self, credit: Credit) {
-        match credit.due {
-            Some(minute) => self.pending.add(minute, credit.amount),
-            None => self.available += credit.amount,
+        self.ledger.post(&credit.postings());
+        if let Some(minute) = credit.due {
+            self.pending.add(minute, credit.amount);
         }
     }
 }

@@ -1,6 +1,7 @@
-//! What a recipient owes for splits that its merchant took back (the Clawback), oldest first. The merchant raises a debt, only the
-//! recipient lowers it: from what is still pending of that split, then from Available, then from every later rise of Available. Money
-//! under a withdrawal, or paid out, is not touched.
+//! Debts of a recipient for splits that its merchant took back (the Clawback), oldest first. The
+//! merchant raises a debt; only the recipient lowers it: from what is still pending of that split,
+//! then from Available, then from every later rise of Available. Money under a withdrawal, or paid
+//! out, is not touched.
 
 use std::collections::BTreeMap;
 
@@ -16,22 +17,22 @@ use crate::time::Minute;
 /// A debt takes up to 80 bytes.
 const DEBTS_PER_SECTION: u64 = 64;
 
-/// What is left of one.
+/// The unpaid rest of one debt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 pub(super) struct Debt {
     /// The refund that took back.
     #[n(0)]
     pub(super) refund: ObjectId,
-    /// Of which split.
+    /// The split.
     #[n(1)]
     pub(super) split: SplitKey,
     /// When the split falls due; none for PIX.
     #[n(2)]
     pub(super) due: Option<Minute>,
-    /// What of the debt goes to the merchant's Available: first this, then the rest.
+    /// The part that goes to the merchant's Available; it is paid before the other part.
     #[n(3)]
     pub(super) to_available: Centavos,
-    /// What of it goes to the merchant's Pending.
+    /// The part that goes to the merchant's Pending.
     #[n(4)]
     pub(super) to_pending: Centavos,
     /// When the charge's own money falls due; none for PIX.
@@ -45,10 +46,10 @@ impl Debt {
     }
 }
 
-/// See the module.
+/// The open debts of a recipient.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Debts {
-    /// By the order in which they were raised.
+    /// By number, in the order in which they were raised.
     open: BTreeMap<u64, Debt>,
     raised: u64,
     touched: Touched,
@@ -64,12 +65,17 @@ impl Debts {
         self.iter().all(|debt| debt.left().is_positive() && debt.to_available >= zero && debt.to_pending >= zero)
     }
 
-    /// How many were ever raised.
+    /// What is left of all debts, centavos.
+    pub(super) fn left(&self) -> Centavos {
+        self.iter().map(Debt::left).sum()
+    }
+
+    /// Number of debts that were ever raised: the number of the next one.
     pub(super) fn raised(&self) -> u64 {
         self.raised
     }
 
-    /// The merchant took back a part of a split.
+    /// Adds the debt for a part of a split that the merchant took back.
     pub(super) fn raise(&mut self, refund: ObjectId, charge: ObjectId, part: &TakeBack, seller_due: Option<Minute>) {
         let split = SplitKey { charge, index: part.index };
         let (due, to_available, to_pending) = (part.due, part.to_available, part.to_pending);
@@ -78,7 +84,8 @@ impl Debts {
         self.raised += 1;
     }
 
-    /// What can be paid back with so much of Available and with what `pending` says is pending of each debt's own split.
+    /// What can be paid back with this much of Available; `pending` says how much of each debt's
+    /// own split is still pending.
     pub(super) fn repaid(&self, available: Centavos, pending: impl Fn(&Debt) -> Centavos) -> Vec<PaidBack> {
         let mut available = available;
         let mut repaid = Vec::new();
@@ -104,7 +111,7 @@ impl Debts {
         repaid
     }
 
-    /// Debts were paid back, wholly or in part; they come in the order of the debts.
+    /// Lowers debts that were paid back, wholly or in part; they come in the order of the debts.
     pub(super) fn lower(&mut self, repaid: &[PaidBack]) {
         let mut from = 0;
         for part in repaid {
@@ -139,7 +146,7 @@ impl Debts {
         Ok(())
     }
 
-    /// So many were ever raised.
+    /// Sets the number of the next debt.
     pub(super) fn set_raised(&mut self, raised: u64) {
         self.raised = raised;
     }

@@ -1,5 +1,5 @@
-//! The pending card splits that are unlike the others of their minute: anticipated, or partly taken back. They are kept until their
-//! minute is over.
+//! Exceptions among pending card splits: a split that was anticipated, or partly taken back,
+//! differs from the others of its minute. It is kept until the minute is over.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use crate::time::Minute;
 /// The splits of one charge fall due together: an hour of a busy shop is a few kilobytes.
 const MINUTES_PER_SECTION: u32 = 60;
 
-/// How a split is unlike the others.
+/// How a split differs from the others of its minute.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Exception {
     /// Taken back from it while it was pending.
@@ -23,7 +23,7 @@ pub(super) struct Exception {
     pub(super) anticipated: bool,
 }
 
-/// See the module.
+/// The exceptions of a recipient, by due minute.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Exceptions {
     by_due: BTreeMap<(Minute, SplitKey), Exception>,
@@ -52,7 +52,8 @@ impl Exceptions {
         self.touched.take(kind)
     }
 
-    /// The encoding of one section, `[[due, split, taken, anticipated], …]`; none when there is nothing in it.
+    /// The encoding of one section, `[[due, split, taken, anticipated], …]`; none when there is
+    /// nothing in it.
     pub(super) fn section(&self, number: u64) -> Option<Vec<u8>> {
         let first = u32::try_from(number).ok()?.checked_mul(MINUTES_PER_SECTION)?;
         let last = first.saturating_add(MINUTES_PER_SECTION - 1);

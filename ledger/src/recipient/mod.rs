@@ -1,8 +1,10 @@
-//! A sub-recipient's books (interface 2.8–2.10, 3.3, 3.5): credited by its merchant's Records, lowered only by its own.
+//! A sub-recipient's books (interface 2.8–2.10, 3.3, 3.5): credited by its merchant's Records,
+//! lowered only by its own.
 //!
-//! Single splits are not in the state. Pending money is sums by due minute; what is available is told by how far the withdrawals have
-//! come (see [`coverage`]); only what is unlike the rest of its minute (anticipated, partly taken back) is kept by itself, until the
-//! minute is over.
+//! Single splits are not in the state. Pending money is kept as sums by due minute. How far the
+//! withdrawals have come says which splits are available (see [`coverage`]). Only a split that
+//! differs from the rest of its minute (anticipated, partly taken back) is kept by itself, until
+//! the minute is over.
 
 pub mod coverage;
 pub mod credits;
@@ -15,6 +17,8 @@ mod withdrawals;
 
 use std::collections::BTreeMap;
 
+use crate::account::Account;
+use crate::balances::Ledger;
 use crate::event::{Cut, Event, Settlement, Split, SplitKey};
 use crate::id::{LedgerId, ObjectId, RecipientNumber};
 use crate::money::{Centavos, Rate};
@@ -27,62 +31,64 @@ use crate::time::{Minute, Timestamp};
 use debts::Debts;
 use exceptions::Exceptions;
 
-pub use coverage::Standing;
+pub use coverage::SplitStanding;
 pub use credits::Credit;
 pub use withdrawals::{OpenWithdrawal, Returnable, SEND_AGAIN_AFTER_MS, TransferOutcome, first_asked_at};
 
 use withdrawals::Outflow;
 
-/// A split of a captured card charge, as its merchant's Record has it: history that does not change.
+/// A split of a captured card charge, as its merchant's Record has it; it never changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CardSplit {
-    /// Which.
+    /// Charge and place in it.
     pub split: SplitKey,
-    /// The sequence of the capture.
+    /// Sequence of the capture's Record.
     pub sequence: u64,
-    /// When it falls due.
+    /// The minute in which it falls due.
     pub due: Minute,
-    /// What the charge gave it, centavos.
+    /// The amount of the split in the charge, centavos.
     pub nominal: Centavos,
 }
 
-/// What can be asked of a recipient. Shapes and ranges are checked at the door; rules are checked here.
+/// Command to a recipient. The caller has checked shapes and ranges; `decide` checks the rules.
 #[derive(Clone, Debug)]
 pub enum RecipientCommand {
     /// Ask for all that is available (interface 2.9).
     Withdraw {
         /// The withdrawal's id.
         id: ObjectId,
-        /// The account that the money goes to, whatever the registration says later: a [`crate::personal::BankAccount`].
+        /// The account that the money goes to, whatever the registration says later: a sealed
+        /// [`crate::personal::BankAccount`].
         destination: Sealed,
     },
     /// An administrator approves the pending withdrawal; its money is to be sent.
     ApproveWithdrawal {
-        /// Which.
+        /// Id of the withdrawal.
         id: ObjectId,
     },
     /// An administrator rejects the pending withdrawal.
     RejectWithdrawal {
-        /// Which.
+        /// Id of the withdrawal.
         id: ObjectId,
-        /// Why.
+        /// The reason, for whoever asked.
         notes: String,
     },
-    /// The institution has said what became of an approved withdrawal's transfer.
+    /// The institution answered to the transfer of an approved withdrawal.
     SettleWithdrawal {
-        /// Which.
+        /// Id of the withdrawal.
         id: ObjectId,
-        /// What it said.
+        /// Its answer.
         outcome: TransferOutcome,
     },
     /// The bank returned the transfer of a withdrawal that had been paid.
     ReturnWithdrawal {
-        /// Which.
+        /// Id of the withdrawal.
         id: ObjectId,
-        /// Why.
+        /// The reason, for whoever asked.
         notes: String,
     },
-    /// Make pending card splits available now, less a fee each (interface 2.10): all of them or none.
+    /// Make pending card splits available now, each less a fee (interface 2.10): all of them or
+    /// none.
     Anticipate {
         /// The anticipation's id.
         id: ObjectId,
@@ -97,24 +103,26 @@ pub enum RecipientCommand {
     },
 }
 
-/// All that a recipient's decisions need. It grows with the minutes that wait to fall due, with the splits in them that are unlike the
-/// others, and with open debts, never with history.
+/// State of a recipient: all that its decisions need. It grows with the minutes that wait to fall
+/// due, with the splits in them that are exceptions, and with open debts; never with history.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RecipientState {
+    ledger: Ledger,
+    /// What of the ledger's Pending falls due when: an account has one sum for all minutes.
     pending: Sums,
-    available: Centavos,
     exceptions: Exceptions,
     debts: Debts,
     outflow: Outflow,
 }
 
 impl RecipientState {
-    /// The Record of all that is due at `now` and of the debts that can be paid back; none when there is neither. `foreign_through` is
-    /// the cut: every Record of the merchant through this sequence has been received.
+    /// The facts of all that is due at `now` and of the debts that can be paid back; none when
+    /// there is neither. Every Record of the merchant through the sequence `foreign_through` has
+    /// been received.
     pub fn mature(&self, now: Timestamp, foreign_through: u64) -> Option<Decision> {
         let dues = self.pending.due(now);
         let raised = dues.iter().map(|due| due.amount).sum::<Centavos>();
-        let debts = self.debts.repaid(self.available + raised, |debt| {
+        let debts = self.debts.repaid(self.available() + raised, |debt| {
             let is_pending = debt.due.is_some_and(|due| due > now.minute()) && !self.is_anticipated(debt);
             if is_pending { debt.left() } else { Centavos::ZERO }
         });
@@ -135,7 +143,8 @@ impl RecipientState {
         (!events.is_empty()).then_some(Decision { events, personal: None })
     }
 
-    /// Decides a command; changes nothing. `cut` is how far this state has come.
+    /// Decides a command and changes nothing. `cut` is how far this state has come. Errors: the
+    /// first rule that the command breaks.
     pub fn decide(&self, command: RecipientCommand, now: Timestamp, cut: Cut) -> Result<Decision, Rejection> {
         match command {
             RecipientCommand::Withdraw { id, destination } => self.withdraw(id, destination, cut),
@@ -157,20 +166,23 @@ impl RecipientState {
 
     /// Applies one of the recipient's own Records. From here on it must succeed.
     pub fn evolve(&mut self, record: &Record) {
-        // What is kept of single splits is of use only until they fall due.
+        // Exceptions are of use only until their splits fall due.
         self.exceptions.forget_through(record.effective_at.minute());
         self.outflow.forget_returnable(record.effective_at);
+        record.entries_of(record.owner).for_each(|entry| self.ledger.post(entry.postings()));
         for event in &record.events {
             self.apply(event, record);
         }
     }
 
-    /// Counts a Record of the merchant. It only adds, so it does not matter which own Records came before.
+    /// Applies a Record of the merchant. It only credits or raises a debt, so it does not matter
+    /// which own Records came before.
     pub fn receive(&mut self, record: &Record, ledger: LedgerId) {
         let LedgerId::Recipient(_, number) = ledger else { return };
+        record.entries_of(ledger).for_each(|entry| self.ledger.post(entry.postings()));
         for event in &record.events {
-            if let Some((splits, due)) = credits::credited(event) {
-                self.credit(Credit { due, amount: share(splits, number) });
+            if let Some((splits, Some(due))) = credits::credited(event) {
+                self.pending.add(due, share(splits, number));
             }
             if let Event::RefundApproved { id, charge, seller_due, take_backs, .. } = event {
                 for part in take_backs.iter().filter(|part| part.recipient == number) {
@@ -180,18 +192,31 @@ impl RecipientState {
         }
     }
 
-    /// True when no claim on the platform is negative, and no debt either.
+    /// True when no claim on the platform and no debt is below zero, and what is kept by due
+    /// minute, by withdrawal and by debt sums to what the accounts hold.
     pub fn is_sound(&self) -> bool {
-        let zero = Centavos::ZERO;
-        let figures = [self.available, self.reserved(), self.paid(), self.outflow.consumed];
-        figures.into_iter().all(|figure| figure >= zero) && self.pending.are_positive() && self.debts.are_positive()
+        let withdrawal = self.outflow.withdrawal.as_ref().map(|withdrawal| withdrawal.amount);
+        self.ledger.claims_are_covered()
+            && self.paid() >= Centavos::ZERO
+            && self.outflow.consumed >= Centavos::ZERO
+            && self.pending.are_positive()
+            && self.debts.are_positive()
+            && self.pending.total() == self.pending()
+            && withdrawal.unwrap_or_default() == self.reserved()
+            && self.debts.left() == self.owed()
     }
 
-    /// When it needs attention next: money falls due, a transfer is to be sent or asked about, or at once when a debt can be paid back.
+    /// The balances of the recipient's own accounts.
+    pub fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+
+    /// When it needs attention next: money falls due, a transfer is to be sent or asked about, or
+    /// at once when a debt can be paid back.
     pub fn next_due(&self) -> Option<Timestamp> {
         let can_repay = self.debts.iter().any(|debt| {
             let is_pending = debt.due.is_some_and(|due| self.pending.has(due)) && !self.is_anticipated(debt);
-            self.available.is_positive() || is_pending
+            self.available().is_positive() || is_pending
         });
         let at_once = can_repay.then_some(Timestamp(0));
         at_once.into_iter().chain(self.pending.next_from(Minute(0))).chain(self.outflow.attention_at()).min()
@@ -202,13 +227,13 @@ impl RecipientState {
         self.outflow.withdrawal.as_ref().filter(|_| self.outflow.attention_at().is_some_and(|at| at <= now))
     }
 
-    /// The paid withdrawals that may still come back.
+    /// The paid withdrawals that the bank may still return.
     pub fn returnable(&self) -> &[Returnable] {
         self.outflow.returnable()
     }
 
-    /// When the institution is to be asked whether a paid withdrawal came back. The state does not have whether it was asked, so this
-    /// may be a time at which it was.
+    /// When the institution is to be asked whether a paid withdrawal came back. The state does not
+    /// know whether it was asked, so this may be a time at which it already was.
     pub fn returns_asked_at(&self, now: Timestamp) -> Option<Timestamp> {
         let returnable = self.returnable().iter().filter(|returnable| returnable.until >= now);
         returnable.filter_map(|returnable| returnable.asked_last(now)).min()
@@ -216,39 +241,33 @@ impl RecipientState {
 
     /// Money that falls due later, centavos.
     pub fn pending(&self) -> Centavos {
-        self.pending.total()
+        self.ledger.holds(Account::Pending)
     }
 
     /// Money that can be withdrawn, centavos.
     pub fn available(&self) -> Centavos {
-        self.available
+        self.ledger.holds(Account::Available)
     }
 
     /// Money under a withdrawal that is not settled yet, centavos.
     pub fn reserved(&self) -> Centavos {
-        self.outflow.withdrawal.as_ref().map_or(Centavos::ZERO, |withdrawal| withdrawal.amount)
+        self.ledger.holds(Account::ReservedWithdrawal)
     }
 
     /// Money that was sent and did not come back, centavos.
     pub fn paid(&self) -> Centavos {
-        self.outflow.paid
+        self.ledger.holds(Account::TransitWithdrawal)
     }
 
-    /// What it owes for splits that were taken back, centavos.
+    /// Debt for splits that were taken back, centavos.
     pub fn owed(&self) -> Centavos {
-        self.debts.iter().map(|debt| debt.left()).sum()
+        self.ledger.owes(Account::Clawback)
     }
 
     fn apply(&mut self, event: &Event, record: &Record) {
         match event {
-            Event::Matured { dues, .. } => {
-                for due in dues {
-                    self.pending.take(due.minute, due.amount);
-                    self.available += due.amount;
-                }
-            }
+            Event::Matured { dues, .. } => dues.iter().for_each(|due| self.pending.take(due.minute, due.amount)),
             Event::WithdrawalRequested { id, amount, spans, consumed, settlements } => {
-                self.available -= *amount;
                 self.outflow.pin(OpenWithdrawal {
                     id: *id,
                     amount: *amount,
@@ -260,18 +279,16 @@ impl RecipientState {
                 });
             }
             Event::WithdrawalApproved { .. } => self.outflow.approve(record.effective_at),
-            Event::WithdrawalPaid { amount, returnable_until, .. } => {
-                self.outflow.pay(*amount, record.effective_at, *returnable_until);
+            Event::WithdrawalPaid { returnable_until, .. } => {
+                self.outflow.pay(record.effective_at, *returnable_until);
             }
-            Event::WithdrawalRejected { amount, .. } => {
-                self.available += *amount;
+            Event::WithdrawalRejected { .. } => {
                 if let Some(withdrawal) = self.outflow.withdrawal.take() {
                     self.outflow.put_back(&withdrawal.spans, withdrawal.consumed, &withdrawal.settlements);
                 }
             }
-            Event::WithdrawalReturned { id, amount, spans, consumed, settlements, .. } => {
-                self.available += *amount;
-                self.outflow.take_back(*id, *amount);
+            Event::WithdrawalReturned { id, spans, consumed, settlements, .. } => {
+                self.outflow.take_back(*id);
                 self.outflow.put_back(spans, *consumed, settlements);
             }
             Event::SplitsAnticipated { splits, settlement_day, .. } => {
@@ -281,7 +298,6 @@ impl RecipientState {
                     self.exceptions.change(split.due, split.split, |exception| exception.anticipated = true);
                     raised += split.amount - split.fee;
                 }
-                self.available += raised;
                 self.outflow.settle_on(&[Settlement { day: *settlement_day, amount: raised }]);
             }
             Event::ClawbackRecovered { debts } => {
@@ -290,7 +306,6 @@ impl RecipientState {
                         self.pending.take(due, debt.from_pending);
                         self.exceptions.change(due, debt.split, |exception| exception.taken += debt.from_pending);
                     }
-                    self.available -= debt.from_available;
                     self.outflow.consumed += debt.from_available;
                 }
                 self.debts.lower(debts);
@@ -299,9 +314,9 @@ impl RecipientState {
         }
     }
 
-    /// An event that raises Available, and what the rise pays back of debts, in the same Record.
+    /// An event that raises Available, with the debts that the rise pays back, in one Record.
     fn with_recovery(&self, event: Event, raised: Centavos) -> Decision {
-        let debts = self.debts.repaid(self.available + raised, |_| Centavos::ZERO);
+        let debts = self.debts.repaid(self.available() + raised, |_| Centavos::ZERO);
         let recovered = (!debts.is_empty()).then_some(Event::ClawbackRecovered { debts });
         Decision { events: [event].into_iter().chain(recovered).collect(), personal: None }
     }

@@ -1,25 +1,24 @@
-//! How a recipient's state is kept: its head, and sections of sums, of exceptions to them, and of debts. How a section may change is told
-//! at a merchant's sections.
+//! Encoding of a recipient's state: a head with its accounts and withdrawals, and sections of sums,
+//! exceptions and debts. Its version is that of [`crate::merchant`].
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use minicbor::decode::Error;
 use minicbor::{Decode, Encode};
 
 use super::RecipientState;
 use super::withdrawals::Outflow;
-use crate::money::Centavos;
-use crate::section::{Section, Sums, unknown};
-use crate::time::Minute;
+use crate::balances::{KeptBalance, Ledger};
+use crate::section::{Section, unknown};
 
 const PENDING: u8 = 1;
 const EXCEPTIONS: u8 = 2;
 const DEBTS: u8 = 3;
 
 #[derive(Encode, Decode)]
-struct Head {
+struct RecipientHead {
     #[n(0)]
-    available: Centavos,
+    accounts: Vec<KeptBalance>,
     /// None before the first withdrawal or anticipation.
     #[n(1)]
     outflow: Option<Outflow>,
@@ -28,21 +27,12 @@ struct Head {
     debts_raised: Option<u64>,
 }
 
-/// The encoding of version 1, which was one value.
-#[derive(Decode)]
-struct Version1 {
-    #[n(0)]
-    pending: BTreeMap<Minute, Centavos>,
-    #[n(1)]
-    available: Centavos,
-}
-
 impl RecipientState {
     /// The encoding of what belongs to no section.
     pub fn head(&self) -> Vec<u8> {
         let outflow = (self.outflow != Outflow::default()).then(|| self.outflow.clone());
         let debts_raised = Some(self.debts.raised()).filter(|raised| *raised > 0);
-        let head = Head { available: self.available, outflow, debts_raised };
+        let head = RecipientHead { accounts: self.ledger.plain(), outflow, debts_raised };
         minicbor::to_vec(head).expect("writing into memory cannot fail")
     }
 
@@ -62,13 +52,15 @@ impl RecipientState {
         }
     }
 
-    /// Reads a state from its head and all of its sections.
+    /// Reads a state from its head and all of its sections. Errors: a damaged encoding, or a
+    /// section of a later release.
     pub fn from_sections<'a>(
         head: &[u8],
         sections: impl IntoIterator<Item = (Section, &'a [u8])>,
     ) -> Result<Self, Error> {
-        let Head { available, outflow, debts_raised } = minicbor::decode(head)?;
-        let mut state = Self { available, outflow: outflow.unwrap_or_default(), ..Self::default() };
+        let RecipientHead { accounts, outflow, debts_raised } = minicbor::decode(head)?;
+        let (ledger, outflow) = (Ledger::of_plain(accounts), outflow.unwrap_or_default());
+        let mut state = Self { ledger, outflow, ..Self::default() };
         state.debts.set_raised(debts_raised.unwrap_or_default());
         for (section, bytes) in sections {
             match section.kind {
@@ -79,11 +71,5 @@ impl RecipientState {
             }
         }
         Ok(state)
-    }
-
-    /// Reads a state in the encoding of version 1. Every section counts as touched.
-    pub fn from_version_1(bytes: &[u8]) -> Result<Self, Error> {
-        let Version1 { pending, available } = minicbor::decode(bytes)?;
-        Ok(Self { pending: Sums::of(pending), available, ..Self::default() })
     }
 }

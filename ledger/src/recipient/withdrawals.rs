@@ -1,5 +1,5 @@
-//! Withdrawals (interface 2.9, 3.5): one at a time takes all that is available and pins it until an administrator has decided and the
-//! institution has taken the transfer.
+//! Withdrawals (interface 2.9, 3.5). One at a time takes all that is available and pins it until an
+//! administrator has decided and the institution has taken the transfer.
 
 use minicbor::{Decode, Encode};
 
@@ -12,17 +12,17 @@ use crate::record::Decision;
 use crate::rejection::Rejection;
 use crate::time::Timestamp;
 
-/// What became of a transfer.
+/// The institution's answer to a transfer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TransferOutcome {
-    /// The institution has it.
+    /// The institution has taken it.
     Taken {
         /// Its own id of the transfer.
         transfer_id: String,
     },
-    /// It surely does not have it, or could not carry it out: no money has moved.
+    /// The institution surely does not have it, or could not carry it out: no money has moved.
     Refused {
-        /// Why.
+        /// The reason, for whoever asked.
         notes: String,
     },
 }
@@ -33,22 +33,22 @@ pub struct OpenWithdrawal {
     /// Its id.
     #[n(0)]
     pub id: ObjectId,
-    /// How much.
+    /// The amount, centavos.
     #[n(1)]
     pub amount: Centavos,
     /// The splits in it.
     #[n(2)]
     pub spans: Vec<Span>,
-    /// What these had lost to debts, oldest first.
+    /// The part of these splits that debts had consumed, oldest first.
     #[n(3)]
     pub consumed: Centavos,
-    /// What of it was anticipated, and when that can be sent.
+    /// The anticipated part, and when that can be sent.
     #[n(4)]
     pub settlements: Vec<Settlement>,
     /// When an administrator approved it.
     #[n(5)]
     pub approved_at: Option<Timestamp>,
-    /// The account that the money goes to: a [`crate::personal::BankAccount`]. None in a withdrawal that an older release was asked for.
+    /// The account that the money goes to: a sealed [`crate::personal::BankAccount`].
     #[n(6)]
     pub destination: Option<Sealed>,
 }
@@ -56,7 +56,7 @@ pub struct OpenWithdrawal {
 /// A withdrawal that was paid and may still come back from the bank.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct Returnable {
-    /// Which.
+    /// The withdrawal as it was when it was paid.
     #[n(0)]
     pub withdrawal: OpenWithdrawal,
     /// When the institution had taken it.
@@ -68,13 +68,15 @@ pub struct Returnable {
 }
 
 impl Returnable {
-    /// When the institution is asked whether it came back: 1, 2, 4, 8 and 16 days after it was paid.
+    /// When the institution is asked whether it came back: 1, 2, 4, 8 and 16 days after it was
+    /// paid.
     pub fn asked_at(&self) -> impl Iterator<Item = Timestamp> {
         let times = ASKED_AFTER_DAYS.into_iter().map(|days| self.paid_at.plus_days(days));
         times.filter(|at| *at <= self.until)
     }
 
-    /// The last time before `now` at which the institution was to be asked, or the first time of all.
+    /// The last time before `now` at which the institution was to be asked, or the first time of
+    /// all.
     pub(super) fn asked_last(&self, now: Timestamp) -> Option<Timestamp> {
         self.asked_at().filter(|at| *at <= now).last().or_else(|| self.asked_at().next())
     }
@@ -86,15 +88,17 @@ const ASKED_AFTER_DAYS: [u16; 5] = [1, 2, 4, 8, 16];
 /// How long after the payment a withdrawal may still come back, days.
 const RETURNABLE_DAYS: u16 = 30;
 
-/// When the institution is first asked whether the bank returned a transfer that was paid at `paid_at`.
+/// When the institution is first asked whether the bank returned a transfer that was paid at
+/// `paid_at`.
 pub fn first_asked_at(paid_at: Timestamp) -> Timestamp {
     paid_at.plus_days(ASKED_AFTER_DAYS[0])
 }
 
-/// How long after the approval a transfer that is not settled is asked about, milliseconds: whoever approves sends it at once.
+/// Milliseconds after the approval until an unsettled transfer is asked about. The approval itself
+/// sends it at once.
 pub const SEND_AGAIN_AFTER_MS: i64 = 10_000;
 
-/// How far the money has gone out.
+/// Withdrawals of a recipient: how far its money has gone out.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
 pub(super) struct Outflow {
     /// All splits in this cut are in some withdrawal that was not rejected, or in a hole.
@@ -103,21 +107,18 @@ pub(super) struct Outflow {
     /// The splits of rejected and returned withdrawals: they are available again.
     #[n(1)]
     pub(super) holes: Vec<Span>,
-    /// What the splits that are available lost to debts, oldest first.
+    /// The part of the available splits that debts consumed, oldest first.
     #[n(2)]
     pub(super) consumed: Centavos,
-    /// What of Available was anticipated, and when that can be sent, by day.
+    /// The anticipated part of Available, by the day on which it can be sent.
     #[n(3)]
     pub(super) settlements: Vec<Settlement>,
     /// The one that is not settled yet.
     #[n(4)]
     pub(super) withdrawal: Option<OpenWithdrawal>,
-    /// All that was sent and did not come back.
+    /// The paid withdrawals that may still come back, oldest first.
     #[n(5)]
-    pub(super) paid: Centavos,
-    /// Those that may still come back, oldest first. None before the first.
-    #[n(6)]
-    returnable: Option<Vec<Returnable>>,
+    returnable: Vec<Returnable>,
 }
 
 impl Outflow {
@@ -128,39 +129,24 @@ impl Outflow {
     }
 
     /// The money of the withdrawal has gone out.
-    pub(super) fn pay(&mut self, amount: Centavos, at: Timestamp, returnable_until: Timestamp) {
-        self.paid += amount;
+    pub(super) fn pay(&mut self, at: Timestamp, until: Timestamp) {
         if let Some(withdrawal) = self.withdrawal.take() {
-            self.returnable.get_or_insert_default().push(Returnable {
-                withdrawal,
-                paid_at: at,
-                until: returnable_until,
-            });
+            self.returnable.push(Returnable { withdrawal, paid_at: at, until });
         }
     }
 
     /// The money of a paid withdrawal has come back.
-    pub(super) fn take_back(&mut self, id: ObjectId, amount: Centavos) {
-        self.paid -= amount;
-        self.keep_returnable(|returnable| returnable.withdrawal.id != id);
+    pub(super) fn take_back(&mut self, id: ObjectId) {
+        self.returnable.retain(|returnable| returnable.withdrawal.id != id);
     }
 
     /// Forgets those that cannot come back any more.
     pub(super) fn forget_returnable(&mut self, now: Timestamp) {
-        self.keep_returnable(|returnable| returnable.until >= now);
+        self.returnable.retain(|returnable| returnable.until >= now);
     }
 
     pub(super) fn returnable(&self) -> &[Returnable] {
-        self.returnable.as_deref().unwrap_or_default()
-    }
-
-    fn keep_returnable(&mut self, keep: impl Fn(&Returnable) -> bool) {
-        if let Some(returnable) = &mut self.returnable {
-            returnable.retain(keep);
-            if returnable.is_empty() {
-                self.returnable = None;
-            }
-        }
+        &self.returnable
     }
 
     /// All that is available goes into a withdrawal.
@@ -202,13 +188,13 @@ impl RecipientState {
         if outflow.withdrawal.is_some() {
             return Err(Rejection::WithdrawalPending);
         }
-        if !self.available.is_positive() {
+        if !self.available().is_positive() {
             return Err(Rejection::NothingAvailable);
         }
         let new = Span { after: outflow.covered, through: cut };
         let requested = Event::WithdrawalRequested {
             id,
-            amount: self.available,
+            amount: self.available(),
             spans: joined(outflow.holes.iter().copied().chain([new]).collect()),
             consumed: outflow.consumed,
             settlements: outflow.settlements.clone(),
@@ -222,7 +208,7 @@ impl RecipientState {
         pending.filter(|pending| pending.approved_at.is_none()).ok_or(Rejection::WithdrawalAlreadyDecided)
     }
 
-    /// What the institution said counts once: whoever comes later with the same news changes nothing.
+    /// The institution's answer counts once: hearing it again changes nothing.
     pub(super) fn settle_withdrawal(
         &self,
         id: ObjectId,

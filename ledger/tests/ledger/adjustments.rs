@@ -153,10 +153,10 @@ fn every_order(state: &MerchantState, own: &[Record], foreign: &[Record], expect
     orders
 }
 
-/// The sections of what can still change: kinds 20 and 21 of a merchant's.
+/// The sections of what can still change: kinds 8 and 9 of a merchant's.
 fn kept(world: &World) -> usize {
     let mut state = world.merchant.clone();
-    let sections = state.take_touched().into_iter().filter(|section| matches!(section.kind, 20 | 21));
+    let sections = state.take_touched().into_iter().filter(|section| matches!(section.kind, 8 | 9));
     sections.filter_map(|section| state.section(section)).count()
 }
 

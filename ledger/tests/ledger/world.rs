@@ -19,7 +19,7 @@ use ledger::merchant::{
 use ledger::money::{Centavos, Rate};
 use ledger::personal::Sealed;
 use ledger::recipient::coverage::{Holder, Place};
-use ledger::recipient::{CardSplit, RecipientCommand, RecipientState, TransferOutcome};
+use ledger::recipient::{CardSplit, RecipientCommand, RecipientState, TransferOutcome, credits};
 use ledger::record::{Decision, Record};
 use ledger::recurrence::{BillingCycle, InitialFee, PlanTerms, Standing, StoredCard};
 use ledger::rejection::Rejection;
@@ -575,9 +575,18 @@ impl World {
             }
             _ => {
                 self.merchant.evolve(record);
+                let changed = credits::changed(record);
                 for ledger in record.told() {
                     let LedgerId::Recipient(_, number) = ledger else { continue };
-                    self.recipients.entry(number).or_default().receive(record, ledger);
+                    let state = self.recipients.entry(number).or_default();
+                    let mut without = state.clone();
+                    state.receive(record, ledger);
+                    match changed.iter().find(|(changed, _)| *changed == ledger) {
+                        Some((_, Some(credit))) => without.credit(*credit),
+                        Some((_, None)) => continue,
+                        None => {}
+                    }
+                    assert_eq!(*state, without, "the same with the Record and without it");
                 }
             }
         }
@@ -605,8 +614,13 @@ impl World {
             "Available repays the Deficit first"
         );
         assert!(state.deficit() >= Centavos::ZERO, "a Deficit is a debt");
+        let accounts = |ledger| self.books.ledgers().get(&ledger).cloned().unwrap_or_default();
+        assert_eq!(state.ledger().balances(), accounts(merchant), "the merchant's accounts");
+        assert!(state.is_sound());
         for (number, state) in &self.recipients {
             let ledger = LedgerId::Recipient(GROUP, *number);
+            assert_eq!(state.ledger().balances(), accounts(ledger), "the accounts of {ledger:?}");
+            assert!(state.is_sound());
             assert_eq!(balance(ledger, Account::Pending), i128::from(state.pending().0), "{ledger:?} Pending");
             assert_eq!(balance(ledger, Account::Available), i128::from(state.available().0), "{ledger:?} Available");
             let outside = [

@@ -144,7 +144,7 @@ impl AccountRow {
     responses((status = 200, body = Items<AccountRow>)))]
 pub async fn accounts(State(app): State<Arc<App>>, _: Operator, PathId(id): PathId) -> Result<Response, Problem> {
     let ledger = find(&app, &id)?;
-    let balances = app.engine.read_model().balances(ledger);
+    let balances = app.engine.accounts(ledger).await?;
     let items: Vec<_> =
         balances.iter().map(|(account, balance)| account_row(&app, ledger, *account, *balance)).collect();
     let total = items.len();

@@ -1,0 +1,145 @@
+//! API keys of a merchant: creation, revocation, webhook address and webhook secret.
+
+use std::collections::BTreeMap;
+
+use minicbor::decode::Error;
+use minicbor::{Decode, Encode};
+
+use super::MerchantState;
+use crate::event::Event;
+use crate::id::ObjectId;
+use crate::record::Decision;
+use crate::rejection::Rejection;
+use crate::section::{Section, Touched};
+use crate::time::Timestamp;
+
+/// An API key as its merchant keeps it: the digest, never the key.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct ApiKey {
+    /// SHA-256 of the key.
+    #[cbor(n(0), with = "minicbor::bytes")]
+    pub digest: [u8; 32],
+    /// Address of its webhooks; none when it has none.
+    #[n(1)]
+    pub webhook_url: Option<String>,
+    /// The webhook secret, sealed under the master key.
+    #[cbor(n(2), with = "minicbor::bytes")]
+    pub webhook_secret: Vec<u8>,
+    /// True once revoked.
+    #[n(3)]
+    pub revoked: bool,
+    /// The webhook secret before the last rotation; it signs beside the new one for a while.
+    #[n(4)]
+    pub previous_secret: Option<PreviousSecret>,
+}
+
+/// A webhook secret that was replaced.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct PreviousSecret {
+    /// The secret, sealed under the master key.
+    #[cbor(n(0), with = "minicbor::bytes")]
+    pub sealed: Vec<u8>,
+    /// It signs until this time.
+    #[n(1)]
+    pub until: Timestamp,
+}
+
+/// How long a webhook secret signs on after it was replaced, milliseconds: the receiver has this
+/// time to change it.
+pub const SECRET_OVERLAP_MS: i64 = 24 * 60 * 60 * 1000;
+
+impl MerchantState {
+    /// The API keys, by id.
+    pub fn api_keys(&self) -> &BTreeMap<ObjectId, ApiKey> {
+        &self.keys.by_id
+    }
+
+    pub(super) fn revoke_api_key(&self, id: ObjectId) -> Result<Decision, Rejection> {
+        match self.keys.by_id.get(&id) {
+            None => Err(Rejection::ApiKeyNotFound),
+            Some(key) if key.revoked => Ok(Decision::default()),
+            Some(_) => Ok(Decision::of(Event::ApiKeyRevoked { id })),
+        }
+    }
+
+    pub(super) fn change_api_key(&self, id: ObjectId, webhook_url: Option<String>) -> Result<Decision, Rejection> {
+        if self.live_api_key(id)?.webhook_url == webhook_url {
+            return Ok(Decision::default());
+        }
+        Ok(Decision::of(Event::ApiKeyChanged { id, webhook_url }))
+    }
+
+    /// Two secrets sign at most: a second rotation within the time ends the first one's.
+    pub(super) fn rotate_webhook_secret(
+        &self,
+        id: ObjectId,
+        webhook_secret: Vec<u8>,
+        now: Timestamp,
+    ) -> Result<Decision, Rejection> {
+        self.live_api_key(id)?;
+        let previous_until = now.plus_ms(SECRET_OVERLAP_MS);
+        Ok(Decision::of(Event::WebhookSecretRotated { id, webhook_secret, previous_until }))
+    }
+
+    fn live_api_key(&self, id: ObjectId) -> Result<&ApiKey, Rejection> {
+        match self.keys.by_id.get(&id) {
+            None => Err(Rejection::ApiKeyNotFound),
+            Some(key) if key.revoked => Err(Rejection::ApiKeyIsRevoked),
+            Some(key) => Ok(key),
+        }
+    }
+}
+
+/// The API keys, by id.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct ApiKeys {
+    by_id: BTreeMap<ObjectId, ApiKey>,
+    touched: Touched,
+}
+
+impl ApiKeys {
+    /// A key that signs with its secret from now on.
+    pub(super) fn create(&mut self, id: ObjectId, digest: [u8; 32], webhook_url: Option<&str>, webhook_secret: &[u8]) {
+        let (webhook_url, webhook_secret) = (webhook_url.map(str::to_owned), webhook_secret.to_vec());
+        let key = ApiKey { digest, webhook_url, webhook_secret, revoked: false, previous_secret: None };
+        self.by_id.insert(id, key);
+        self.touched.touch(0);
+    }
+
+    pub(super) fn revoke(&mut self, id: ObjectId) {
+        self.change(id, |key| key.revoked = true);
+    }
+
+    pub(super) fn send_webhooks_to(&mut self, id: ObjectId, webhook_url: Option<&str>) {
+        self.change(id, |key| key.webhook_url = webhook_url.map(str::to_owned));
+    }
+
+    /// The secret that is replaced signs beside the new one until this time.
+    pub(super) fn rotate_secret(&mut self, id: ObjectId, webhook_secret: &[u8], until: Timestamp) {
+        self.change(id, |key| {
+            let sealed = std::mem::replace(&mut key.webhook_secret, webhook_secret.to_vec());
+            key.previous_secret = Some(PreviousSecret { sealed, until });
+        });
+    }
+
+    pub(super) fn take_touched(&mut self, kind: u8) -> impl Iterator<Item = Section> + use<> {
+        self.touched.take(kind)
+    }
+
+    /// The encoding of all keys, `{id: key, …}`; none when there are none.
+    pub(super) fn section(&self) -> Option<Vec<u8>> {
+        (!self.by_id.is_empty()).then(|| minicbor::to_vec(&self.by_id).expect("writing into memory cannot fail"))
+    }
+
+    pub(super) fn read_section(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        self.by_id = minicbor::decode(bytes)?;
+        Ok(())
+    }
+
+    fn change(&mut self, id: ObjectId, change: impl FnOnce(&mut ApiKey)) {
+        if let Some(key) = self.by_id.get_mut(&id) {
+            change(key);
+            self.touched.touch(0);
+        }
+    }
+}

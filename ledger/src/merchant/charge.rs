@@ -1,0 +1,146 @@
+//! Charges of either rail while they wait to be paid: their terms, the splits that they name, and
+//! what the seller's part will move.
+
+use minicbor::{Decode, Encode};
+
+use super::waiting::Waits;
+use super::{MerchantState, RecipientStatus};
+use crate::event::{CardFace, SellerPart, Split, Terms};
+use crate::fees::{Commission, PaymentMethod};
+use crate::id::{IdKey, IdMap, ObjectId};
+use crate::money::Centavos;
+use crate::record::Record;
+use crate::rejection::Rejection;
+use crate::time::Timestamp;
+
+/// A recipient's part of a charge, as the caller names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SplitRequest {
+    /// The recipient's id.
+    pub recipient: ObjectId,
+    /// Centavos, above zero.
+    pub amount: Centavos,
+}
+
+/// A charge that waits for its outcome.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct OpenCharge {
+    /// Amount, splits and fees: what it moves once paid.
+    #[n(0)]
+    pub terms: Terms,
+    /// Its rail is asked from this time on: expiry of a PIX code, 60 s after the intent of a card
+    /// charge.
+    #[n(1)]
+    pub attention_at: Timestamp,
+    /// The card; none for PIX.
+    #[n(2)]
+    pub card: Option<CardFace>,
+    /// The ordinal of the merchant's Record that opened it.
+    #[n(3)]
+    pub opened: u64,
+}
+
+impl Waits for OpenCharge {
+    fn attention_at(&self) -> Timestamp {
+        self.attention_at
+    }
+
+    fn opened(&self) -> u64 {
+        self.opened
+    }
+}
+
+/// How long a card charge may wait for its acquirer before a reconciliation asks, milliseconds.
+pub const RECONCILE_AFTER_MS: i64 = 60_000;
+
+impl MerchantState {
+    /// The charges that wait for their outcome, by txid.
+    pub fn open_charges(&self) -> &IdMap<ObjectId, OpenCharge> {
+        self.open_charges.by_id()
+    }
+
+    /// The open charges whose rail is to be asked by `now`, roughly oldest first.
+    pub fn needing_attention(&self, now: Timestamp) -> impl Iterator<Item = (ObjectId, &OpenCharge)> {
+        self.open_charges.needing_attention(now)
+    }
+
+    /// The terms of a charge, with the ladder of refusals of interface 2.4 and 7: each rung looks
+    /// at every split before the next rung does.
+    pub(super) fn terms(
+        &self,
+        amount: Centavos,
+        method: PaymentMethod,
+        installments: u8,
+        orders: &[SplitRequest],
+        ids: &IdKey,
+    ) -> Result<Terms, Rejection> {
+        if !orders.is_empty() && !self.settings.split_enabled {
+            return Err(Rejection::SplitNotEnabled);
+        }
+        let found = orders.iter().enumerate().map(|(index, order)| {
+            self.find_recipient(order.recipient, ids).ok_or(Rejection::SplitRecipientNotFound { index })
+        });
+        let found = found.collect::<Result<Vec<_>, _>>()?;
+        if let Some(index) = found.iter().position(|(_, recipient)| recipient.status != RecipientStatus::Active) {
+            return Err(Rejection::SplitRecipientNotActive { index });
+        }
+        let parts = found.iter().zip(orders);
+        let splits: Vec<_> =
+            parts.map(|((number, _), order)| Split { recipient: *number, amount: order.amount }).collect();
+        self.quote(amount, None, method, installments, splits)
+    }
+
+    /// The terms of a charge with these splits at the fees of now. An initial fee comes on top of
+    /// `amount`.
+    pub(super) fn quote(
+        &self,
+        amount: Centavos,
+        initial_fee: Option<Centavos>,
+        method: PaymentMethod,
+        installments: u8,
+        splits: Vec<Split>,
+    ) -> Result<Terms, Rejection> {
+        let splits_total = splits.iter().map(|split| split.amount).sum::<Centavos>();
+        if splits_total >= amount {
+            return Err(Rejection::SplitsReachTotal);
+        }
+        let amount = amount + initial_fee.unwrap_or_default();
+        let commission = Commission::quote(&self.settings, method, installments, amount, amount - splits_total);
+        let settlement_days = self.settings.options.card_settlement_days;
+        let terms = Terms { amount, method, installments, splits, commission, settlement_days, initial_fee };
+        if self.settings.options.split_guard_net && !terms.splits.is_empty() && terms.seller_net() < Centavos::ZERO {
+            return Err(Rejection::SplitsExceedNet);
+        }
+        Ok(terms)
+    }
+
+    /// An open charge of the kind asked for.
+    pub(super) fn open_charge(&self, charge: ObjectId, card: bool) -> Result<&OpenCharge, Rejection> {
+        let open = self.open_charges.get(charge).ok_or(Rejection::ChargeNotPending)?;
+        if open.terms.method.is_card() != card {
+            return Err(Rejection::ChargeNotPending);
+        }
+        Ok(open)
+    }
+
+    /// The seller's part of a paid charge: a negative net is drawn from Available, then Deficit.
+    pub(super) fn seller_part(&self, net: Centavos) -> SellerPart {
+        let shortfall = (-net).or_zero();
+        let from_available = shortfall.min(self.available());
+        SellerPart { raised: net.or_zero(), from_available, to_deficit: shortfall - from_available }
+    }
+
+    /// Keeps a charge until its outcome is known.
+    pub(super) fn keep_open(
+        &mut self,
+        charge: ObjectId,
+        terms: &Terms,
+        card: Option<&CardFace>,
+        expires_at: Option<Timestamp>,
+        record: &Record,
+    ) {
+        let attention_at = expires_at.unwrap_or(record.effective_at.plus_ms(RECONCILE_AFTER_MS));
+        let (terms, card, opened) = (terms.clone(), card.cloned(), record.ordinal);
+        self.open_charges.insert(charge, OpenCharge { terms, attention_at, card, opened });
+    }
+}

@@ -1,0 +1,274 @@
+//! Commands to a merchant. A command names what is wanted; `decide` answers with facts or a
+//! refusal.
+
+use super::cashout::CashoutOutcome;
+use super::charge::SplitRequest;
+use super::dispute::OpenDispute;
+use super::refund::{ChargeFacts, RequestRefund};
+use super::subscriptions::{Subscribe, SubscriptionChange};
+use crate::event::{CardFace, CardRefusal};
+use crate::fees::{PaymentMethod, Settings};
+use crate::id::{Fingerprint, ObjectId};
+use crate::money::Centavos;
+use crate::personal::Sealed;
+use crate::recurrence::PlanTerms;
+use crate::time::Timestamp;
+
+/// Command to a merchant. The caller has checked shapes and ranges; `decide` checks the rules.
+#[derive(Clone, Debug)]
+pub enum MerchantCommand {
+    /// Open the account group.
+    Open {
+        /// The merchant's id.
+        id: ObjectId,
+        /// The operator's configuration.
+        settings: Settings,
+        /// Its profile.
+        profile: Sealed,
+    },
+    /// Replace settings, and the profile if one is given.
+    Change {
+        /// The new settings.
+        settings: Settings,
+        /// The new profile.
+        profile: Option<Sealed>,
+    },
+    /// Make an API key.
+    CreateApiKey {
+        /// The key's id.
+        id: ObjectId,
+        /// SHA-256 of the key.
+        digest: [u8; 32],
+        /// Where webhooks go.
+        webhook_url: Option<String>,
+        /// The webhook secret, sealed.
+        webhook_secret: Vec<u8>,
+    },
+    /// Revoke an API key. Revoking it again changes nothing.
+    RevokeApiKey {
+        /// The key's id.
+        id: ObjectId,
+    },
+    /// Change the address of an API key's webhooks; none sends nothing.
+    ChangeApiKey {
+        /// The key's id.
+        id: ObjectId,
+        /// Where webhooks go.
+        webhook_url: Option<String>,
+    },
+    /// Replace an API key's webhook secret. The old one signs beside it for 24 hours.
+    RotateWebhookSecret {
+        /// The key's id.
+        id: ObjectId,
+        /// The new secret, sealed.
+        webhook_secret: Vec<u8>,
+    },
+    /// Register a sub-recipient (interface 2.7); idempotent on the document.
+    RegisterRecipient {
+        /// Random bits of the id, should a new one be made.
+        random: u16,
+        /// Keyed digest of the document.
+        document: Fingerprint,
+        /// Its profile.
+        profile: Sealed,
+    },
+    /// Submit a draft for analysis.
+    SubmitRecipient {
+        /// The recipient.
+        id: ObjectId,
+    },
+    /// Approve a draft or pending recipient.
+    ApproveRecipient {
+        /// The recipient.
+        id: ObjectId,
+    },
+    /// Refuse a draft or pending recipient.
+    RejectRecipient {
+        /// The recipient.
+        id: ObjectId,
+        /// The reason, for whoever asked.
+        notes: String,
+    },
+    /// Replace a recipient's profile by one that was merged from the current profile and the
+    /// request.
+    ChangeRecipient {
+        /// The recipient.
+        id: ObjectId,
+        /// The current profile, as it was read. No two profiles are sealed to the same bytes, so a
+        /// change that came in between is noticed.
+        standing: Sealed,
+        /// The new profile, whole.
+        profile: Sealed,
+        /// True when the new profile has another bank account.
+        bank_account_changed: bool,
+    },
+    /// Create a card charge (interface 2.1): the intent, before the acquirer is called.
+    OpenCard {
+        /// Its id.
+        charge: ObjectId,
+        /// Total, centavos.
+        amount: Centavos,
+        /// Credit or debit.
+        method: PaymentMethod,
+        /// 1 to 12.
+        installments: u8,
+        /// Recipients' parts.
+        splits: Vec<SplitRequest>,
+        /// The card.
+        card: CardFace,
+        /// Who pays.
+        payer: Sealed,
+    },
+    /// The acquirer captured a card charge.
+    CaptureCard {
+        /// Id of the charge.
+        charge: ObjectId,
+        /// What the acquirer keeps.
+        acquirer_mdr: Centavos,
+    },
+    /// The acquirer refused a card charge.
+    RefuseCard {
+        /// Id of the charge.
+        charge: ObjectId,
+        /// The acquirer's reason.
+        refusal: CardRefusal,
+    },
+    /// The acquirer has not answered in time.
+    LeaveUnanswered {
+        /// Id of the charge.
+        charge: ObjectId,
+    },
+    /// Create a PIX charge (interface 2.3).
+    OpenPix {
+        /// Its id.
+        charge: ObjectId,
+        /// Total, centavos.
+        amount: Centavos,
+        /// Recipients' parts.
+        splits: Vec<SplitRequest>,
+        /// When the code expires.
+        expires_at: Timestamp,
+        /// Who pays.
+        payer: Sealed,
+    },
+    /// The payer paid a PIX charge.
+    ConfirmPix {
+        /// Id of the charge.
+        charge: ObjectId,
+        /// End-to-end id of the payment.
+        end_to_end_id: String,
+    },
+    /// A PIX charge expired or was cancelled; the rail says it is unpaid.
+    CancelPix {
+        /// Id of the charge.
+        charge: ObjectId,
+    },
+    /// Create a cashout (interface 2.6): the intent, before the institution is called. The caller
+    /// has looked up that the transaction is new.
+    CreateCashout {
+        /// Its id.
+        id: ObjectId,
+        /// `merchant_transaction_id`: a UUID.
+        transaction: [u8; 16],
+        /// Keyed digest of account and `merchant_transaction_id`.
+        transaction_key: Fingerprint,
+        /// Gross, centavos.
+        amount: Centavos,
+        /// Where it goes.
+        destination: Sealed,
+    },
+    /// The institution answered to a cashout.
+    SettleCashout {
+        /// Id of the cashout.
+        id: ObjectId,
+        /// Its answer.
+        outcome: CashoutOutcome,
+    },
+    /// The payer paid a PIX charge that had ended.
+    ReceiveLatePix {
+        /// Id of the charge.
+        charge: ObjectId,
+        /// The amount, centavos.
+        amount: Centavos,
+        /// End-to-end id of the payment.
+        end_to_end_id: String,
+    },
+    /// Ask for a refund (interface 2.11).
+    RequestRefund(Box<RequestRefund>),
+    /// Approve a refund.
+    ApproveRefund {
+        /// The refund.
+        id: ObjectId,
+        /// Its charge.
+        facts: Box<ChargeFacts>,
+    },
+    /// Reject a refund.
+    RejectRefund {
+        /// The refund.
+        id: ObjectId,
+        /// The reason, for whoever asked.
+        notes: String,
+    },
+    /// The rail sent a refund, an accepted dispute or a late payment back to the payer.
+    ConfirmRepayment {
+        /// Which; a late payment has its charge's id.
+        id: ObjectId,
+    },
+    /// A payer's bank wants a charge back.
+    OpenDispute(Box<OpenDispute>),
+    /// Accept a dispute: the seller bears it.
+    AcceptDispute {
+        /// The dispute.
+        id: ObjectId,
+        /// Its charge.
+        facts: Box<ChargeFacts>,
+    },
+    /// Release a dispute: the seller keeps the money.
+    ReleaseDispute {
+        /// The dispute.
+        id: ObjectId,
+        /// Its charge.
+        facts: Box<ChargeFacts>,
+    },
+    /// Create a plan (interface 2.12).
+    CreatePlan {
+        /// Its id.
+        id: ObjectId,
+        /// Its tag, amount and dates.
+        plan: PlanTerms,
+    },
+    /// Take no new subscriptions of a plan. Disabling it again changes nothing.
+    DisablePlan {
+        /// Id of the plan.
+        id: ObjectId,
+    },
+    /// Keep the acquirer's token of a card.
+    StoreCard {
+        /// The `card_token`.
+        id: ObjectId,
+        /// The first and last digits and the brand.
+        face: CardFace,
+        /// The acquirer's token, sealed under the master key.
+        token: Vec<u8>,
+        /// The customer who owns it.
+        customer: Sealed,
+    },
+    /// Begin a subscription of a plan.
+    Subscribe(Subscribe),
+    /// Charge a subscription, if it is due: the intent, before the acquirer is called.
+    BillSubscription {
+        /// Id of the subscription.
+        id: ObjectId,
+        /// The id of the charge.
+        charge: ObjectId,
+        /// Who pays.
+        payer: Sealed,
+    },
+    /// Pause, resume or cancel a subscription.
+    ChangeSubscription {
+        /// Id of the subscription.
+        id: ObjectId,
+        /// The change.
+        change: SubscriptionChange,
+    },
+}
