@@ -564,11 +564,7 @@ impl Shared {
 
     /// Writes the run of a range of Records from the journal, and takes it up in place of the one of that range, if there is one.
     fn write_again(&self, first: u64, last: u64) -> Result<(), LoadError> {
-        tracing::warn!(
-            first,
-            last,
-            "a part of the index is lost, damaged or of an earlier release; it is written again from the journal"
-        );
+        tracing::warn!(first, last, "a part of the index is lost or damaged; it is written again from the journal");
         let (mut recent, mut balances, mut written) = (Recent::default(), IdMap::default(), Vec::new());
         for block in self.store.blocks(Partition(0), Sequence(first)) {
             let block = block?;

@@ -1,6 +1,6 @@
 //! A run: the lists of a range of Records, sorted by key and packed into one file that is never changed.
 //!
-//! # Format 4
+//! # Format 1
 //! ```text
 //! segments   each up to 194 pages, their directory page, and the pages of their filter
 //! page       groups (u16), how many occurrences of the first group's key stand in pages before (u32), the groups, zeros
@@ -15,9 +15,9 @@
 //! numbers are big-endian. Only the fences are in memory, some 40 bytes for 800 KiB of a file; pages of directories and filters are read
 //! through a cache that has a bound.
 //!
-//! The bytes follow from the Records alone, so that a run can be checked against the journal, and one
-//! that is lost or damaged is written again as it was. A change of this format, or of which lists there are of Records that earlier releases
-//! write too, takes another number: a run of an earlier format is written again, a newer one is named and not read.
+//! The bytes follow from the Records alone. So a run can be checked against the journal, and a run that is lost or damaged is
+//! written again as it was. A change of this format, or of which lists there are of Records that earlier releases write too,
+//! takes another number. A run of a newer format is refused by name.
 
 use std::io::{self, Write};
 use std::ops::Range;
@@ -29,10 +29,8 @@ use super::page_cache::Files;
 use crate::records::may_wait;
 use crate::store::StoreError;
 
-/// The format that this release writes and reads. Runs of earlier formats are written again: those of format 1 have neither a list of what
-/// operators asked for nor one of notices, those of format 2 name the Records that others are told of without what these mean to them, and
-/// those of format 3 have one directory and one filter for all their pages.
-const FORMAT: u8 = 4;
+/// The format that this release writes and reads.
+const FORMAT: u8 = 1;
 const MAGIC: [u8; 7] = *b"centavo";
 const PAGE_BYTES: usize = 4096;
 const PAGE_END: usize = PAGE_BYTES - 4;
@@ -54,7 +52,7 @@ const FILTER_PROBES: u32 = 6;
 /// Why a run cannot be used.
 #[derive(Debug)]
 pub(super) enum RunError {
-    /// It is not what was written, or an earlier release wrote it; it can be written again from the journal.
+    /// It is not what was written; it can be written again from the journal.
     Damaged,
     /// The store failed, or the run was written by a newer release.
     Store(StoreError),
@@ -329,10 +327,7 @@ impl Footer {
         if *magic != MAGIC {
             return Err(RunError::Damaged);
         }
-        if *format < FORMAT {
-            return Err(RunError::Damaged);
-        }
-        if *format > FORMAT {
+        if *format != FORMAT {
             return Err(RunError::Store(StoreError::NewerFormat {
                 folder: name.into(),
                 found: *format,
@@ -793,9 +788,9 @@ mod tests {
         assert!(cache.len() <= 64);
     }
 
-    /// Written down so that a change of the format does not pass unnoticed: runs of other builds are read as they are.
+    /// Written down so that a change of the format does not pass unnoticed.
     #[test]
-    fn the_bytes_of_format_4_stay_as_they_are() {
+    fn the_bytes_of_format_1_stay_as_they_are() {
         let many = (0..3_000).map(|number| (IndexKey { kind: 0, whose: 7 }, vec![number * number]));
         let balances = vec![1 << 40, zigzag(-1), zigzag(i64::MAX), zigzag(i64::MIN)];
         let others = [
@@ -804,11 +799,11 @@ mod tests {
             (IndexKey { kind: 18, whose: 1 << 32 }, vec![1 << 40, 29_000_001, 1_000]),
         ];
         let bytes = built(5, Cover { first: 5, last: 3_004, latest_ms: -3 }, many.chain(others));
-        assert_eq!((bytes.len(), crc32c::crc32c(&bytes)), (16_479, 1_415_147_096));
+        assert_eq!((bytes.len(), crc32c::crc32c(&bytes)), (16_479, 1_084_029_473));
     }
 
     #[test]
-    fn a_newer_format_is_named_and_an_earlier_one_is_written_again() {
+    fn a_newer_format_is_refused_by_name() {
         let cover = Cover { first: 1, last: 2, latest_ms: 0 };
         let of_format = |format: u8| {
             let mut bytes = built(1, cover, []);
@@ -824,7 +819,6 @@ mod tests {
             Run::open(Files { store: &store, cache: &cache }, &cover.file_name(), bytes.len() as u64)
         };
         assert!(of_format(FORMAT).is_ok());
-        assert!(matches!(of_format(FORMAT - 1), Err(RunError::Damaged)));
         let refused = of_format(FORMAT + 1).unwrap_err();
         assert!(matches!(refused, RunError::Store(StoreError::NewerFormat { found: 5, known: 4, .. })), "{refused:?}");
     }

@@ -321,7 +321,7 @@ const HEAD_BYTES: usize = 42;
 mod tests {
     use super::*;
 
-    /// Written down so that a change of the format does not pass unnoticed: a slot of an earlier build is read as it is.
+    /// Written down so that a change of the format does not pass unnoticed.
     #[test]
     fn the_bytes_of_format_1_stay_as_they_are() {
         let heads = Heads::from([(Partition(0), (Sequence(9), BlockHash([3; 32])))]);

@@ -16,12 +16,8 @@
 
 use super::{Block, BlockHash, Partition, Sequence};
 
-/// The newest format that this release writes and reads: behind the header, two bytes that tell how long the part of the stream is,
-/// and that part, compressed.
-pub(super) const FORMAT: u8 = 2;
-
-/// The format of a chunk that would not be smaller: behind the header, its part of the stream.
-const PLAIN: u8 = 1;
+/// The format that this release writes and reads.
+pub(super) const FORMAT: u8 = 1;
 
 /// The largest value of a chunk. The store below gathers up to 17 values in a leaf, which has to stay below 128 KiB.
 pub(super) const VALUE_BYTES_MAX: usize = 7 * 1024 - 16;
@@ -138,13 +134,13 @@ impl Chunk {
         }
         let key = Key::parse(key).ok_or(Fault::Key)?;
         match covered.split_first() {
-            Some((&newer, _)) if newer > FORMAT => Err(Fault::NewerFormat(newer)),
-            Some((&format, fields)) => Chunk::parse_fields(format, key, fields).ok_or(Fault::Header),
+            Some((&FORMAT, fields)) => Chunk::parse_fields(key, fields).ok_or(Fault::Header),
+            Some((&newer, _)) => Err(Fault::NewerFormat(newer)),
             None => Err(Fault::Header),
         }
     }
 
-    fn parse_fields(format: u8, key: Key, bytes: &[u8]) -> Option<Chunk> {
+    fn parse_fields(key: Key, bytes: &[u8]) -> Option<Chunk> {
         let mut fields = Fields(bytes);
         let partition = Partition(u16::from_be_bytes(fields.take()?));
         let first = Sequence(u64::from_be_bytes(fields.take()?));
@@ -165,11 +161,7 @@ impl Chunk {
             && index < count
             && (first..first.plus(u64::from(records))).contains(&key.at)
             && start.is_none_or(|start| start.record >= key.at && start_record < records);
-        let payload = match format {
-            FORMAT => decompressed(fields)?,
-            PLAIN => fields.0.to_vec(),
-            _ => return None,
-        };
+        let payload = decompressed(fields)?;
         agrees.then_some(Chunk { key, first, records, count, booked_at_ms, start, link, payload })
     }
 
@@ -302,32 +294,34 @@ pub(super) const CHECKSUM_BYTES: usize = 4;
 pub(super) const KEY_BYTES: usize = 14;
 const LENGTH_BYTES: usize = 4;
 const PART_LENGTH_BYTES: usize = 2;
-const SEAL_BYTES: usize = 64;
+const LINK_BYTES: usize = 64;
 const HEADER_BYTES: usize = 37;
 const START_AT: usize = 31;
 const NO_START: u32 = u32::MAX;
 
 /// The room for the stream in the chunk with this index.
 fn payload_bytes_max(index: u32) -> usize {
-    let seal_bytes = if index == 0 { SEAL_BYTES } else { 0 };
-    VALUE_BYTES_MAX - HEADER_BYTES - seal_bytes - CHECKSUM_BYTES
+    let link_bytes = if index == 0 { LINK_BYTES } else { 0 };
+    VALUE_BYTES_MAX - HEADER_BYTES - link_bytes - PART_LENGTH_BYTES - CHECKSUM_BYTES
 }
 
-/// Compresses what lies in a value from `at` on, if that makes it smaller.
+/// Notes the length of the part of the stream that begins at `at`, and compresses the part if that makes it smaller.
 fn compress(value: &mut Vec<u8>, at: usize) {
     let part_length = value.len() - at;
+    value[at - PART_LENGTH_BYTES..at].copy_from_slice(&(part_length as u16).to_be_bytes());
     let compressed = lz4_flex::block::compress(&value[at..]);
-    if PART_LENGTH_BYTES + compressed.len() < part_length {
-        value[0] = FORMAT;
+    if compressed.len() < part_length {
         value.truncate(at);
-        value.extend_from_slice(&(part_length as u16).to_be_bytes());
         value.extend_from_slice(&compressed);
     }
 }
 
-/// What was compressed; none if it was not, or to another length.
+/// The part of the stream behind its length; none if it does not have that length.
 fn decompressed(mut fields: Fields<'_>) -> Option<Vec<u8>> {
     let part_length = usize::from(u16::from_be_bytes(fields.take::<PART_LENGTH_BYTES>()?));
+    if fields.0.len() == part_length {
+        return Some(fields.0.to_vec());
+    }
     let mut part = vec![0; part_length];
     let length = lz4_flex::block::decompress_into(fields.0, &mut part).ok()?;
     (length == part_length).then_some(part)
@@ -412,7 +406,7 @@ impl OpenChunk {
     fn new(block: &Block, hash: BlockHash, count: u32, index: u32, offset: u32) -> OpenChunk {
         let at = block.first.plus(u64::from(offset));
         let mut value = Vec::with_capacity(if count == 1 { 1024 } else { VALUE_BYTES_MAX });
-        value.push(PLAIN);
+        value.push(FORMAT);
         value.extend_from_slice(&block.partition.0.to_be_bytes());
         value.extend_from_slice(&block.first.0.to_be_bytes());
         value.extend_from_slice(&(block.records.len() as u32).to_be_bytes());
@@ -425,6 +419,7 @@ impl OpenChunk {
             value.extend_from_slice(&hash.0);
             value.extend_from_slice(&block.previous.0);
         }
+        value.extend_from_slice(&[0; PART_LENGTH_BYTES]);
         let payload_at = value.len();
         let key = Key { partition: block.partition, at, index };
         OpenChunk { key, value, payload_at, room: payload_bytes_max(index) }
@@ -464,7 +459,6 @@ mod tests {
     fn what_records_have_in_common_is_stored_once() {
         let block = similar_block(60, 300);
         let chunks = cut(&block, block.hash());
-        assert!(chunks.iter().all(|(_, value)| value[0] == FORMAT));
         let stored: usize = chunks.iter().map(|(_, value)| value.len()).sum();
         assert!(stored < 60 * 200, "{stored}");
         assert_eq!(assembled(parsed(&block)), Ok((block.clone(), block.hash())));
@@ -474,7 +468,8 @@ mod tests {
     fn what_would_not_be_smaller_stays_as_it_is() {
         let block = Block { records: vec![bytes(7, 500)], ..block(&[]) };
         let (_, value) = &cut(&block, block.hash())[0];
-        assert_eq!((value[0], value.len()), (PLAIN, HEADER_BYTES + SEAL_BYTES + LENGTH_BYTES + 500 + CHECKSUM_BYTES));
+        let beside = HEADER_BYTES + LINK_BYTES + PART_LENGTH_BYTES + LENGTH_BYTES + CHECKSUM_BYTES;
+        assert_eq!(value.len(), beside + 500);
         assert_eq!(assembled(parsed(&block)), Ok((block.clone(), block.hash())));
     }
 
@@ -483,7 +478,7 @@ mod tests {
     fn a_forged_part_is_told_from_a_whole_one() {
         let block = similar_block(10, 300);
         let (key, sound) = cut(&block, block.hash()).remove(0);
-        for at in HEADER_BYTES + SEAL_BYTES..sound.len() - CHECKSUM_BYTES {
+        for at in HEADER_BYTES + LINK_BYTES..sound.len() - CHECKSUM_BYTES {
             let mut value = sound[..sound.len() - CHECKSUM_BYTES].to_vec();
             value[at] ^= 0x55;
             let checksum = checksum_of(&key.to_bytes(), &value);
@@ -565,6 +560,16 @@ mod tests {
             chunks.remove(missing);
             assert_eq!(assembled(chunks), Err(Fault::Missing), "chunk {missing}");
         }
+    }
+
+    /// Written down so that a change of the format does not pass unnoticed.
+    #[test]
+    fn the_bytes_of_format_1_stay_as_they_are() {
+        let block = similar_block(30, 300);
+        let chunks = cut(&block, block.hash());
+        let stored: Vec<_> =
+            chunks.iter().map(|(key, value)| (key.index, value.len(), crc32c::crc32c(value))).collect();
+        assert_eq!(stored, [(0, 3_814, 1_142_981_490), (1, 1_241, 2_566_509_728)]);
     }
 
     #[test]

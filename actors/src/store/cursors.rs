@@ -318,7 +318,7 @@ mod tests {
         assert_eq!(Cursors::open(data.path()).unwrap().keys(), [b"a".to_vec(), b"b".to_vec()]);
     }
 
-    /// Written down so that a change of the format does not pass unnoticed: files of earlier builds are read as they are.
+    /// Written down so that a change of the format does not pass unnoticed.
     #[test]
     fn the_bytes_of_the_file_stay_as_they_are() {
         let mut bytes = header(NAME);

@@ -34,8 +34,8 @@ use super::space;
 use super::state_area::StateArea;
 use super::write_behind::WriteBehind;
 use super::{
-    Block, Database, Head, Partition, Sequence, Store, StoreError, StoredRecord, admit_file_name, admit_state_key,
-    check_sync,
+    Block, Database, Head, Partition, Sequence, Store, StoreError, StoredRecord, admit_file_name,
+    admit_state_key, check_sync,
 };
 
 /// How a [`SledStore`] is opened.
@@ -134,7 +134,6 @@ impl SledStore {
         let opening = Opening { cache_bytes, unflushed_bytes_max, lock_wait, monitor: noted };
         let state = Arc::new(StateArea::open(Database::open_or_make(&data.join(STATE), &opening)?)?);
         let cursors = Arc::new(Cursors::open(&data)?);
-        move_cursors(&state, &cursors)?;
         sync_folder(&data)?;
         Ok(SledStore {
             journal,
@@ -322,25 +321,6 @@ impl Store for SledStore {
 /// The folder of the state area.
 const STATE: &str = "state";
 
-/// Moves the cursors that releases before kept in the state area, where values that change every second wear out the database.
-fn move_cursors(state: &StateArea, cursors: &Cursors) -> Result<(), StoreError> {
-    let keys = state.keys(CURSORS_BEFORE)?;
-    if keys.is_empty() {
-        return Ok(());
-    }
-    for key in &keys {
-        if let Some(value) = state.value(key)?.filter(|_| cursors.value(key).is_none()) {
-            cursors.put(key, Some(&value));
-        }
-    }
-    cursors.sync()?;
-    keys.iter().try_for_each(|key| state.delete(key).map(drop))?;
-    state.flush()
-}
-
-/// Under which keys of the state area releases before kept cursors.
-const CURSORS_BEFORE: &[u8] = b"webhooks/";
-
 /// Takes the folder for this process, waiting for one that is just ending.
 fn lock_folder(data: &Path, wait: Duration) -> Result<File, StoreError> {
     let path = data.join("lock");
@@ -436,25 +416,6 @@ mod tests {
         let deadline = Instant::now() + Duration::from_secs(60);
         while !is_there() {
             assert!(Instant::now() < deadline, "it is not made durable");
-        }
-    }
-
-    /// Releases before kept cursors in the state area.
-    #[test]
-    fn cursors_of_a_release_before_are_moved() {
-        let data = TempDir::new().unwrap();
-        let store = open(data.path());
-        store.put_state(b"webhooks/1", b"moved").unwrap();
-        store.put_state(b"webhooks/2", b"older").unwrap();
-        store.put_state(b"keys/1", b"stays").unwrap();
-        // A crash between the steps leaves both.
-        store.put_cursor(b"webhooks/2", b"newer").unwrap();
-        drop(store);
-        for _ in 0..2 {
-            let store = open(data.path());
-            assert_eq!(store.state_keys(b"").unwrap(), [b"keys/1".to_vec()]);
-            assert_eq!(store.cursor(b"webhooks/1").unwrap(), Some(b"moved".to_vec()));
-            assert_eq!(store.cursor(b"webhooks/2").unwrap(), Some(b"newer".to_vec()));
         }
     }
 
@@ -729,7 +690,7 @@ mod tests {
         value.extend_from_slice(&checksum);
         store.journal.current().database().insert(key.as_ref(), &value).unwrap();
         let error = store.record(PARTITION, Sequence(1)).unwrap_err();
-        assert!(matches!(error, StoreError::NewerFormat { found: 3, known: 2, .. }), "{error}");
+        assert!(matches!(error, StoreError::NewerFormat { found: 2, known: 1, .. }), "{error}");
     }
 
     #[test]
@@ -825,7 +786,7 @@ mod tests {
         seven_folders(data.path());
         std::fs::remove_dir_all(data.path().join("journal")).unwrap();
         let error = SledStore::open(data.path(), &small_folders()).unwrap_err();
-        assert!(error.to_string().contains("journal/000001: damaged: this folder"), "{error}");
+        assert!(error.to_string().contains("journal/000001: damaged: this segment"), "{error}");
     }
 
     #[test]
@@ -872,30 +833,6 @@ mod tests {
             assert!(matches!(error, StoreError::Damaged { .. }), "{error}");
             assert!(error.to_string().contains(named), "{error}");
             assert_eq!(error.to_string().contains("but it was closed before sequence"), keeps_line, "{error}");
-        }
-    }
-
-    /// A crash can come after any step of the conversion.
-    #[test]
-    fn a_journal_of_the_layout_before_is_converted() {
-        for steps in 0..3 {
-            let data = TempDir::new().unwrap();
-            drop(three_blocks(data.path()));
-            let written = read_all(data.path()).unwrap();
-            let at = |name: &str| data.path().join(name);
-            std::fs::rename(at("journal/000001"), at("before")).unwrap();
-            std::fs::remove_dir_all(at("journal")).unwrap();
-            std::fs::remove_file(at("anchor")).unwrap();
-            std::fs::rename(at("before"), at(if steps == 0 { "journal" } else { "journal.old" })).unwrap();
-            if steps == 2 {
-                std::fs::create_dir(at("journal")).unwrap();
-            }
-            let store = SledStore::open_existing(data.path(), &options()).unwrap();
-            assert_eq!(store.blocks(PARTITION, Sequence(1)).map(Result::unwrap).collect::<Vec<_>>(), written);
-            append(&store, vec![bytes(9, 300)]);
-            drop(store);
-            assert_eq!(read_all(data.path()).unwrap().len(), written.len() + 1, "{steps} steps");
-            assert!(at("journal/000001").is_dir() && !at("journal.old").exists());
         }
     }
 

@@ -146,8 +146,7 @@ pub(super) fn private_file() -> OpenOptions {
     options
 }
 
-/// Takes the rights of everybody else from a folder: it was there before, or a release before made it. A folder that belongs to
-/// somebody else stays as it is.
+/// Takes the rights of everybody else from a folder that was there before. A folder that belongs to somebody else stays as it is.
 pub(crate) fn make_private(folder: &Path) {
     let tighten = || {
         let mode = folder.metadata()?.permissions().mode();

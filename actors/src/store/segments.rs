@@ -29,7 +29,7 @@ use std::time::Duration;
 use parking_lot::{Mutex, RwLock};
 
 use super::chunk::{CHECKSUM_BYTES, Fault, Key, checksum_of};
-use super::files::{Files, bytes_below, create_folder, damaged, machine, remove_folder, sync_folder};
+use super::files::{Files, bytes_below, create_folder, damaged, machine};
 use super::monitor::{Monitor, WaitFor};
 use super::segment::{Segment, Span};
 use super::sled::{Opening, UNFLUSHED_BYTES_MAX_OF_JOURNAL};
@@ -56,7 +56,6 @@ impl Segments {
         poisoned: Arc<AtomicBool>,
         monitor: Arc<Monitor>,
     ) -> Result<Segments, StoreError> {
-        convert_layout(data)?;
         let path = create_folder(&data.join(JOURNAL))?;
         let (wal, frames) = WriteAheadLog::open(&path, options.wal_bytes)?;
         let place = Place { files: Files::open(path.clone())?, path, options: options.clone(), monitor };
@@ -87,9 +86,9 @@ impl Segments {
         Ok(Segments { shared, work: Some(work), settling: Some(settling), threads })
     }
 
-    /// Whether a journal was ever made below `data`, in this layout or in that of the release before.
+    /// Whether a journal was ever made below `data`.
     pub(super) fn is_made(data: &Path) -> bool {
-        data.join(JOURNAL).is_dir() || data.join(JOURNAL_CONVERTED).is_dir()
+        data.join(JOURNAL).is_dir()
     }
 
     /// The heads of all partitions.
@@ -696,28 +695,7 @@ fn closing_name(number: u32) -> String {
     format!("{number:06}{CLOSED}")
 }
 
-/// Gives a journal of the release before, which was one database, a row of segments with that database as the first one. A
-/// crash between any two steps leaves what the next opening goes on with.
-fn convert_layout(data: &Path) -> Result<(), StoreError> {
-    let (journal, converted) = (data.join(JOURNAL), data.join(JOURNAL_CONVERTED));
-    let rename = |from: &Path, to: &Path| std::fs::rename(from, to).map_err(|source| machine(from, source));
-    if Database::is_made(&journal) {
-        tracing::info!(folder = %journal.display(), "the journal becomes a row of segments");
-        rename(&journal, &converted)?;
-        sync_folder(data)?;
-    }
-    if converted.is_dir() {
-        create_folder(&journal)?;
-        rename(&converted, &journal.join("000001"))?;
-        sync_folder(&journal)?;
-        sync_folder(data)?;
-    }
-    // What a release before left of a journal that it was making.
-    remove_folder(&data.join("journal.unfinished"))
-}
-
 const JOURNAL: &str = "journal";
-const JOURNAL_CONVERTED: &str = "journal.old";
 const CLOSED: &str = ".closed";
 const MISSING: &str = "this segment of the journal is missing; put it back if it was moved";
 
@@ -725,7 +703,7 @@ const MISSING: &str = "this segment of the journal is missing; put it back if it
 mod tests {
     use super::*;
 
-    /// Written down so that a change of the format does not pass unnoticed: closing lines of earlier builds are read as they are.
+    /// Written down so that a change of the format does not pass unnoticed.
     #[test]
     fn the_bytes_of_a_closing_line_stay_as_they_are() {
         let head = Head { next: Sequence(42), hash: BlockHash([2; 32]), booked_at_ms: 1_700_000_000_000 };

@@ -17,7 +17,7 @@ use crate::store::{Sequence, Store, StoreError};
 pub struct DerivedParts {
     /// Runs of the index that are what the journal makes of them.
     pub runs: u64,
-    /// Runs that are damaged or of an earlier release.
+    /// Runs that are damaged.
     pub runs_unusable: u64,
     /// Pages of the readers' view with the balances of the journal.
     pub pages: u64,
