@@ -8,7 +8,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use actors::store::Waiting;
+use actors::store::LongestWait;
 use tokio::signal::unix::{SignalKind, signal};
 
 /// Who has waited this long for the store waits for ever. The kernel takes a disk that answers no request for 30 seconds for
@@ -41,7 +41,7 @@ impl Default for Limits {
 /// Starts the watchdog. `longest_wait` tells the longest wait for the store that goes on; `end` ends the process.
 pub fn start(
     limits: Limits,
-    longest_wait: impl Fn() -> Option<Waiting> + Send + 'static,
+    longest_wait: impl Fn() -> Option<LongestWait> + Send + 'static,
     end: impl FnOnce(String) + Send + 'static,
 ) -> std::io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -50,7 +50,7 @@ pub fn start(
 }
 
 /// Waits until the process must be ended, and tells why.
-async fn watch(limits: Limits, longest_wait: impl Fn() -> Option<Waiting>) -> String {
+async fn watch(limits: Limits, longest_wait: impl Fn() -> Option<LongestWait>) -> String {
     let (mut terminate, mut interrupt) = match (signal(SignalKind::terminate()), signal(SignalKind::interrupt())) {
         (Ok(terminate), Ok(interrupt)) => (terminate, interrupt),
         // Without signals it still sees that the store has stopped.
@@ -67,7 +67,7 @@ async fn watch(limits: Limits, longest_wait: impl Fn() -> Option<Waiting>) -> St
 
 async fn stalled(
     limits: Limits,
-    longest_wait: impl Fn() -> Option<Waiting>,
+    longest_wait: impl Fn() -> Option<LongestWait>,
     told_to_stop: impl Future<Output = ()>,
 ) -> String {
     let mut told_to_stop = std::pin::pin!(told_to_stop);
@@ -77,7 +77,8 @@ async fn stalled(
             () = told_to_stop.as_mut(), if told_at.is_none() => told_at = Some(Instant::now()),
             () = tokio::time::sleep(LOOKS_EVERY.min(limits.stalled_after)) => {}
         }
-        if let Some(Waiting { what, took }) = longest_wait().filter(|waiting| waiting.took >= limits.stalled_after) {
+        if let Some(LongestWait { what, took }) = longest_wait().filter(|waiting| waiting.took >= limits.stalled_after)
+        {
             let seconds = took.as_secs();
             return format!("the store has made no progress for {seconds} s ({what:?})");
         }

@@ -1,13 +1,15 @@
-//! Keys. One master key seals all others; personal data is sealed under a key of its month, kept apart from the journal, so that
-//! dropping the month's key erases the people and leaves the books.
+//! Keyring: encryption of personal data and of the installation's secrets.
+//!
+//! One master key seals all other keys. Personal data is sealed under a key of its month, which is
+//! kept apart from the journal. Dropping the month's key erases the people and leaves the books.
 //!
 //! # Derived keys
-//! From the master key two keys are derived by HKDF (RFC 5869): one seals secrets, the other makes fingerprints, which are
-//! keyed digests.
+//! From the master key two keys are derived by HKDF (RFC 5869): one seals secrets, the other makes
+//! fingerprints, which are keyed digests.
 //!
 //! # Sealed bytes
-//! AES-256-GCM: a byte for the format (1), nonce, ciphertext and tag. The purpose of the bytes ([`SealedFor`]) is the associated
-//! data, so that they open only where they belong.
+//! AES-256-GCM: a byte for the format (1), nonce, ciphertext and tag. The purpose of the bytes
+//! ([`SealedFor`]) is the associated data, so that they open only where they belong.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -31,14 +33,14 @@ const PROOF: &[u8] = b"keys/proof";
 /// The first byte of sealed bytes: their format.
 const FORMAT: u8 = 1;
 
-/// What became of personal data.
+/// State of sealed personal data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SealedState {
-    /// Its month's key opens it.
+    /// The key of its month opens it.
     Opens,
-    /// Its month's key was dropped.
+    /// The key of its month was dropped.
     Erased,
-    /// Its month's key does not open it.
+    /// The key of its month does not open it.
     Damaged,
 }
 
@@ -59,10 +61,10 @@ pub enum SealError {
     Store(#[from] StoreError),
 }
 
-/// See the module.
+/// The keys of a store: the derived ones, and those of the months.
 pub struct Keyring {
     secrets: Aes256Gcm,
-    /// The state of the keyed digests before their first byte: the key's schedule is made once.
+    /// Keyed digest before its first byte, so that the key's schedule is made once.
     mac: Hmac<Sha256>,
     months: RwLock<HashMap<u16, Option<Arc<Aes256Gcm>>>>,
     making: Mutex<()>,
@@ -70,7 +72,8 @@ pub struct Keyring {
 }
 
 impl Keyring {
-    /// The key ring of a store. A sealed proof in the store tells a wrong master key at once; a new store gets one.
+    /// Opens the key ring of a store. A sealed proof in the store reveals a wrong master key at
+    /// once; a new store gets a proof.
     pub fn open(master_key: [u8; 32], store: Arc<dyn Store>) -> Result<Self, SealError> {
         let ring = Self::open_unchanged(master_key, store)?;
         if ring.store.state(PROOF)?.is_none() {
@@ -79,7 +82,8 @@ impl Keyring {
         Ok(ring)
     }
 
-    /// The key ring of a store that is only read: the proof is checked where there is one, and none is written.
+    /// Opens the key ring of a store that is only read: checks the proof if there is one, and
+    /// writes none.
     pub fn open_unchanged(master_key: [u8; 32], store: Arc<dyn Store>) -> Result<Self, SealError> {
         let secrets = cipher(&derived(&master_key, b"secrets"));
         if let Some(sealed) = store.state(PROOF)? {
@@ -99,8 +103,8 @@ impl Keyring {
         Ok(Sealed { month, bytes: encrypt(&key, sealed_for, plain)? })
     }
 
-    /// Makes the keys with which is sealed at `now` and a day later, so that sealing then does not wait for the disk. For a thread that
-    /// may wait.
+    /// Makes the keys of the months of `now` and of a day later, so that sealing does not wait for
+    /// the disk then. May wait for the disk itself.
     pub fn prepare(&self, now: Timestamp) -> Result<(), SealError> {
         for month in months_soon(now) {
             if self.month_key(month)?.is_none() {
@@ -110,18 +114,20 @@ impl Keyring {
         Ok(())
     }
 
-    /// Whether that was done.
+    /// Whether [`Keyring::prepare`] was done for `now`.
     pub fn is_prepared(&self, now: Timestamp) -> bool {
         let months = self.months.read();
         months_soon(now).iter().all(|month| months.contains_key(month))
     }
 
-    /// Opens personal data; none when its month's key was dropped, or when it is for something else.
+    /// Opens personal data; none when its month's key was dropped, or when it is for something
+    /// else.
     pub fn open_sealed(&self, sealed_for: SealedFor, sealed: &Sealed) -> Option<Vec<u8>> {
         open(&*self.month_key(sealed.month).ok().flatten()?, sealed_for, &sealed.bytes)
     }
 
-    /// Whether personal data opens, was erased or is damaged. Data with an unknown purpose counts as damaged.
+    /// Whether personal data opens, was erased or is damaged. Data with an unknown purpose counts
+    /// as damaged.
     pub fn inspect(&self, sealed_for: Option<SealedFor>, sealed: &Sealed) -> Result<SealedState, SealError> {
         let Some(key) = self.month_key(sealed.month)? else { return Ok(SealedState::Erased) };
         let opened = sealed_for.and_then(|sealed_for| open(&key, sealed_for, &sealed.bytes));
@@ -143,12 +149,14 @@ impl Keyring {
         minicbor::decode(&self.open_sealed(sealed_for, sealed)?).ok()
     }
 
-    /// Opens the personal part of a Record; none when there is none, or its month's key was dropped.
+    /// Opens the personal part of a Record; none when there is none, or its month's key was
+    /// dropped.
     pub fn open_personal<T: for<'b> minicbor::Decode<'b, ()>>(&self, record: &Record) -> Option<T> {
         self.open_value(record.personal_for()?, record.personal.as_ref()?)
     }
 
-    /// Seals a secret of the installation (a webhook secret) under the key that is derived for them.
+    /// Seals a secret of the installation (a webhook secret) under the key that is derived for
+    /// them.
     pub fn seal_secret(&self, sealed_for: SealedFor, plain: &[u8]) -> Result<Vec<u8>, SealError> {
         encrypt(&self.secrets, sealed_for, plain)
     }
@@ -194,7 +202,7 @@ impl Keyring {
         Ok(Some(key))
     }
 
-    /// Makes a month's key, durable before it is used.
+    /// Makes the key of a month and makes it durable before it is used.
     fn make_month_key(&self, month: u16) -> Result<Arc<Aes256Gcm>, SealError> {
         let _one_at_a_time = self.making.lock();
         if let Some(key) = self.month_key(month)? {
@@ -208,8 +216,9 @@ impl Keyring {
     }
 }
 
-/// Random bytes from the operating system, for what may become known: the random part of an id, a nonce. A thread asks for many at a
-/// time; none is given twice. A secret is made of [`random_bytes`].
+/// Random bytes for values that may become known: the random part of an id, a nonce. Each thread
+/// asks the operating system for many at a time; no byte is given twice. For a secret use
+/// [`random_bytes`].
 pub fn stocked_random_bytes<const N: usize>() -> Result<[u8; N], SealError> {
     thread_local!(static STOCK: RefCell<RandomStock> = const { RefCell::new(RandomStock { bytes: [0; _], left: 0 }) });
     STOCK.with_borrow_mut(RandomStock::take)

@@ -1,28 +1,31 @@
-//! How a block lies on the disk: cut into chunks that each fit into one value of a key-value store.
+//! Chunks: a block cut into parts that each fit into one value of a key-value store.
 //!
-//! A key costs the same however small its value, so Records are packed; and values above a few KiB leave the log of the
-//! store below us, so a large Record is spread. The Records of a block, each with its length before it, form one stream of
-//! bytes that is cut wherever a chunk is full.
+//! A key costs the same however small its value, so Records are packed. Values above a few KiB
+//! leave sled's log, so a large Record is spread. The Records of a block, each with its length
+//! before it, form one stream of bytes that is cut wherever a chunk is full.
 //!
-//! A chunk's key is its partition, the Record to which its first byte belongs, and its index in the block. In that order the
-//! chunks of a journal lie as they were written, and the chunk in which a Record starts is the last one whose key is not
-//! above that Record, unless the Record is continued in chunks of its own.
+//! A chunk's key is its partition, the Record to which its first byte belongs, and its index in the
+//! block. In that order the chunks of a journal lie as they were written. A Record starts in the
+//! last chunk whose key is not above that Record, unless the Record continues in chunks of its own.
 //!
-//! A chunk's part of the stream is compressed (LZ4) where that makes it smaller: what many Records have in common is then there
-//! once. It is cut before, so that any chunk can be read by itself.
+//! A chunk's part of the stream is compressed (LZ4) where that makes it smaller: what many Records
+//! have in common is then stored once. The stream is cut first and compressed then, so that any
+//! chunk can be read by itself.
 //!
-//! The last four bytes of a value are, in this format and every later one, the CRC32C of the key and of all bytes before
-//! them. So a newer format can be told from damage.
+//! The last four bytes of a value are the CRC32C of the key and of all bytes before them, in this
+//! format and every later one. So a newer format can be told from damage.
 
 use super::{Block, BlockHash, Partition, Sequence};
 
 /// The format that this release writes and reads.
 pub(super) const FORMAT: u8 = 1;
 
-/// The largest value of a chunk. The store below gathers up to 17 values in a leaf, which has to stay below 128 KiB.
+/// The largest value of a chunk. The store below gathers up to 17 values in a leaf, which has to
+/// stay below 128 KiB.
 pub(super) const VALUE_BYTES_MAX: usize = 7 * 1024 - 16;
 
-/// Cuts a block whose hash is `hash` into chunks, in order. The block was admitted: it has Records, each below 4 GiB.
+/// Cuts a block whose hash is `hash` into chunks, in order. The block was admitted: it has Records,
+/// each below 4 GiB.
 pub fn cut(block: &Block, hash: BlockHash) -> Vec<(Key, Vec<u8>)> {
     let stream_bytes: usize = block.records.iter().map(|record| LENGTH_BYTES + record.len()).sum();
     let beyond_first = stream_bytes.saturating_sub(payload_bytes_max(0));
@@ -63,7 +66,7 @@ impl Key {
     }
 
     pub(super) fn parse(bytes: &[u8]) -> Option<Key> {
-        let mut fields = Fields(bytes);
+        let mut fields = HeaderFields(bytes);
         let partition = Partition(u16::from_be_bytes(fields.take()?));
         let at = Sequence(u64::from_be_bytes(fields.take()?));
         let index = u32::from_be_bytes(fields.take()?);
@@ -97,14 +100,14 @@ pub(super) struct Start {
     pub(super) offset: usize,
 }
 
-/// What ties a block into the chain.
+/// Chain link of a block: its hash and the hash of the block before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ChainLink {
     pub(super) hash: BlockHash,
     pub(super) previous: BlockHash,
 }
 
-/// Why stored bytes are not what was written.
+/// Faults of stored bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Fault {
     #[error("a chunk does not match its checksum")]
@@ -141,7 +144,7 @@ impl Chunk {
     }
 
     fn parse_fields(key: Key, bytes: &[u8]) -> Option<Chunk> {
-        let mut fields = Fields(bytes);
+        let mut fields = HeaderFields(bytes);
         let partition = Partition(u16::from_be_bytes(fields.take()?));
         let first = Sequence(u64::from_be_bytes(fields.take()?));
         let records = u32::from_be_bytes(fields.take()?);
@@ -299,13 +302,14 @@ const HEADER_BYTES: usize = 37;
 const START_AT: usize = 31;
 const NO_START: u32 = u32::MAX;
 
-/// The room for the stream in the chunk with this index.
+/// The most bytes of the stream that the chunk with this index holds before compression.
 fn payload_bytes_max(index: u32) -> usize {
     let link_bytes = if index == 0 { LINK_BYTES } else { 0 };
     VALUE_BYTES_MAX - HEADER_BYTES - link_bytes - PART_LENGTH_BYTES - CHECKSUM_BYTES
 }
 
-/// Notes the length of the part of the stream that begins at `at`, and compresses the part if that makes it smaller.
+/// Notes the length of the part of the stream that begins at `at`, and compresses the part if that
+/// makes it smaller.
 fn compress(value: &mut Vec<u8>, at: usize) {
     let part_length = value.len() - at;
     value[at - PART_LENGTH_BYTES..at].copy_from_slice(&(part_length as u16).to_be_bytes());
@@ -317,7 +321,7 @@ fn compress(value: &mut Vec<u8>, at: usize) {
 }
 
 /// The part of the stream behind its length; none if it does not have that length.
-fn decompressed(mut fields: Fields<'_>) -> Option<Vec<u8>> {
+fn decompressed(mut fields: HeaderFields<'_>) -> Option<Vec<u8>> {
     let part_length = usize::from(u16::from_be_bytes(fields.take::<PART_LENGTH_BYTES>()?));
     if fields.0.len() == part_length {
         return Some(fields.0.to_vec());
@@ -334,9 +338,9 @@ fn split_record(stream: &[u8]) -> Option<(&[u8], &[u8])> {
 }
 
 /// Takes fields of a fixed size from the front of a slice.
-struct Fields<'a>(&'a [u8]);
+struct HeaderFields<'a>(&'a [u8]);
 
-impl Fields<'_> {
+impl HeaderFields<'_> {
     fn take<const BYTES: usize>(&mut self) -> Option<[u8; BYTES]> {
         let (field, rest) = self.0.split_first_chunk::<BYTES>()?;
         self.0 = rest;
@@ -449,7 +453,7 @@ mod tests {
         assembler.finish()
     }
 
-    /// As much like each other as Records are, so that they are smaller when they are compressed.
+    /// A block of Records that are as similar as real ones, so that compression makes them smaller.
     fn similar_block(count: u8, size: usize) -> Block {
         let record = |number| (0..size).map(|at| if at % 8 == 0 { number } else { (at * at / 7) as u8 }).collect();
         Block { records: (0..count).map(record).collect(), ..block(&[]) }
@@ -473,7 +477,8 @@ mod tests {
         assert_eq!(assembled(parsed(&block)), Ok((block.clone(), block.hash())));
     }
 
-    /// Every flipped bit is found by its checksum; this is about one for which the checksum was made again.
+    /// Every flipped bit is found by its checksum; this is about one for which the checksum was
+    /// made again.
     #[test]
     fn a_forged_part_is_told_from_a_whole_one() {
         let block = similar_block(10, 300);
@@ -488,7 +493,8 @@ mod tests {
         }
     }
 
-    /// Sizes at which the stream ends just before, at and just behind the border of a chunk, also inside a length.
+    /// Sizes at which the stream ends just before, at and just behind the border of a chunk, also
+    /// inside a length.
     fn sizes() -> impl Strategy<Value = Vec<usize>> {
         let border = payload_bytes_max(0);
         let size = prop_oneof![
@@ -583,7 +589,8 @@ mod tests {
         assert_eq!(Chunk::parse(&key.to_bytes(), &value).err(), Some(Fault::NewerFormat(FORMAT + 1)));
     }
 
-    /// A block whose chunks all have good checksums but whose content was exchanged is found by its hash.
+    /// A block whose chunks all have good checksums but whose content was exchanged is found by its
+    /// hash.
     #[test]
     fn a_forged_record_is_found_by_the_hash() {
         let honest = block(&[10, 20]);
