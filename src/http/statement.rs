@@ -17,7 +17,7 @@ use axum::response::Response;
 use ledger::id::LedgerId;
 use ledger::money::Centavos;
 use ledger::recipient::RecipientState;
-use ledger::recipient::coverage::{Holder, Place, Standing};
+use ledger::recipient::coverage::{Holder, Place, RecipientStanding};
 use ledger::time::Timestamp;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -135,7 +135,7 @@ const READ_AT_ONCE: usize = 256;
 struct Reader<'a> {
     app: &'a App,
     recipient: LedgerId,
-    standing: Standing,
+    standing: RecipientStanding,
     now: Timestamp,
     /// The charge that was read last: a charge's splits stand together.
     charge: Option<(Sequence, Arc<SplitHistory>)>,
@@ -163,7 +163,7 @@ enum Held {
 }
 
 impl<'a> Reader<'a> {
-    fn new(app: &'a App, recipient: LedgerId, standing: Standing, now: Timestamp) -> Result<Self, Problem> {
+    fn new(app: &'a App, recipient: LedgerId, standing: RecipientStanding, now: Timestamp) -> Result<Self, Problem> {
         let (withdrawals, _) = app.engine.read_model().withdrawals_page(recipient, Sequence(u64::MAX), 0, 0)?;
         Ok(Self { app, recipient, standing, now, charge: None, withdrawals, read: HashMap::new() })
     }

@@ -11,7 +11,7 @@ use ledger::event::Event;
 use ledger::id::{Fingerprint, GroupNumber, LedgerId, ObjectId, RecipientNumber};
 use ledger::merchant::{BankReview, MerchantCommand, RecipientStatus};
 use ledger::personal::{RecipientProfile, Sealed, SealedFor};
-use ledger::recipient::coverage::Standing;
+use ledger::recipient::coverage::RecipientStanding;
 use ledger::record::Record;
 use ledger::rejection::Rejection;
 use serde::Serialize;
@@ -110,8 +110,8 @@ pub struct RecipientBalance {
 
 impl RecipientBalance {
     /// The balance as the recipient's own state has it.
-    pub fn of(standing: &Standing) -> Self {
-        let Standing { available, pending, paid, reserved, .. } = standing;
+    pub fn of(standing: &RecipientStanding) -> Self {
+        let RecipientStanding { available, pending, paid, reserved, .. } = standing;
         Self { available: available.0, pending: pending.0, paid: paid.0, reserved: reserved.0 }
     }
 

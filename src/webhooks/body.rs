@@ -9,7 +9,7 @@ use ledger::id::{GroupNumber, LedgerId, ObjectId};
 use ledger::money::Centavos;
 use ledger::personal::RecipientProfile;
 use ledger::record::Record;
-use ledger::recurrence::Standing;
+use ledger::recurrence::SubscriptionStanding;
 use ledger::webhook_events::{Subject, WebhookEvent, WebhookEventKind, webhook_events};
 use rust_decimal::Decimal;
 use serde::Serialize;
@@ -251,7 +251,7 @@ impl Told {
     fn subscription(&self, app: &App) -> Result<impl Serialize + use<>, Problem> {
         let id = self.object_id()?;
         let mut row = app.engine.read_model().subscription(self.record.owner, id)?.ok_or_else(broken)?;
-        row.standing = Standing::told_by(&self.record, id).ok_or_else(broken)?;
+        row.standing = SubscriptionStanding::told_by(&self.record, id).ok_or_else(broken)?;
         Ok(SubscriptionView::of(app, &row))
     }
 

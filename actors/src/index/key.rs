@@ -4,6 +4,7 @@ use ledger::event::Event;
 use ledger::fees::PaymentMethod;
 use ledger::id::{Fingerprint, GroupNumber, LedgerId, ObjectId};
 use ledger::money::Centavos;
+use ledger::object;
 use ledger::recipient::Credit;
 use ledger::record::Record;
 use ledger::statement::each_statement_line;
@@ -58,12 +59,14 @@ impl IndexKey {
         Self::of_ledger(OWN, ledger)
     }
 
-    /// Sequences of the Records of others that change a ledger's state, each with its [`Credit`] if it is only that.
+    /// Sequences of the Records of others that change a ledger's state, each with its [`Credit`] if
+    /// it is only that.
     pub fn changed(ledger: LedgerId) -> Self {
         Self::of_ledger(CHANGED, ledger)
     }
 
-    /// Sequences of the Records with an entry of a ledger. A merchant's come with its balances after each (see [`Balances`]).
+    /// Sequences of the Records with an entry of a ledger. A merchant's come with its balances
+    /// after each (see [`Balances`]).
     pub fn entries(ledger: LedgerId) -> Self {
         match ledger {
             LedgerId::Merchant(_) => Self::of_ledger(BALANCES, ledger),
@@ -71,8 +74,8 @@ impl IndexKey {
         }
     }
 
-    /// Sequences of the Records about an object. Another object's may be among them, by chance or because somebody chose an id for
-    /// it: the Record says whose it is.
+    /// Sequences of the Records about an object. Another object's may be among them, by chance or
+    /// because somebody chose an id for it: the Record says whose it is.
     pub fn object(id: ObjectId) -> Self {
         Self { kind: OBJECT, whose: scattered(id) }
     }
@@ -83,7 +86,8 @@ impl IndexKey {
         Self { kind: KEY, whose: u64::from_be_bytes(*first) }
     }
 
-    /// Ordinals of the merchant's Records that made the splits of a recipient's statement, once for each split.
+    /// Ordinals of the merchant's Records that made the splits of a recipient's statement, once for
+    /// each split.
     pub fn splits_listed(recipient: LedgerId) -> Self {
         Self::of_ledger(SPLITS_LISTED, recipient)
     }
@@ -128,12 +132,14 @@ impl IndexKey {
         Self::of_ledger(SUBSCRIPTIONS, merchant)
     }
 
-    /// Sequences of the Records that opened a subscription's charges. The id must be known to be a subscription's, as for an object.
+    /// Sequences of the Records that opened a subscription's charges. The id must be known to be a
+    /// subscription's, as for an object.
     pub fn subscription_charges(id: ObjectId) -> Self {
         Self { kind: SUBSCRIPTION_CHARGES, whose: scattered(id) }
     }
 
-    /// Sequences of the Records of a group with notices for the outside, once for each notice: the n-th is its notice of number n.
+    /// Sequences of the Records of a group with notices for the outside, once for each notice: the
+    /// n-th is its notice of number n.
     pub fn webhook_events(group: GroupNumber) -> Self {
         Self::of_ledger(WEBHOOK_EVENTS, LedgerId::Merchant(group))
     }
@@ -188,8 +194,8 @@ impl IndexKey {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Balances(pub [i64; 3]);
 
-/// What comes with a Record that changes another ledger's state: when its credit falls due, as the minute + 1, or 0 when at once; and its
-/// centavos, 0 for a Record that is to be read.
+/// What comes with a Record that changes another ledger's state: when its credit falls due, as the
+/// minute + 1, or 0 when at once; and its centavos, 0 for a Record that is to be read.
 pub(super) fn words_of(credit: Option<Credit>) -> [u64; 2] {
     let amount = credit.and_then(|credit| u64::try_from(credit.amount.0).ok()).unwrap_or_default();
     let due = credit.filter(|_| amount > 0).and_then(|credit| credit.due);
@@ -204,8 +210,8 @@ pub(super) fn credit_of(words: [u64; 2]) -> Option<Credit> {
     Some(Credit { due, amount: Centavos(amount) })
 }
 
-/// Calls `post` for every list that a Record is added to, with the number to add. Lists whose numbers come with more
-/// are not among them.
+/// Calls `post` for every list that a Record is added to, with the number to add. Lists whose
+/// numbers come with more are not among them.
 pub(super) fn occurrences(sequence: u64, record: &Record, mut post: impl FnMut(IndexKey, u64)) {
     post(IndexKey::own(record.owner), sequence);
     record.keys().for_each(|key| post(IndexKey::key(key), sequence));
@@ -222,7 +228,7 @@ pub(super) fn occurrences(sequence: u64, record: &Record, mut post: impl FnMut(I
     each_statement_line(record, |_| post(IndexKey::statement_lines(LedgerId::Merchant(group)), sequence));
     each_webhook_event(record, |_| post(IndexKey::webhook_events(group), sequence));
     for event in &record.events {
-        about(event, |id| post(IndexKey::object(id), sequence));
+        object::each_in(event, |id| post(IndexKey::object(id), sequence));
         match event {
             Event::CashoutCreated { .. } => post(IndexKey::cashouts(record.owner), sequence),
             Event::RefundRequested { .. } => post(IndexKey::refunds(record.owner), sequence),
@@ -255,78 +261,6 @@ pub(super) fn occurrences(sequence: u64, record: &Record, mut post: impl FnMut(I
             _ => {}
         }
     }
-}
-
-/// Calls `name` for every object that an event is about: a Record is found under each of them.
-fn about(event: &Event, mut name: impl FnMut(ObjectId)) {
-    match event {
-        Event::ChargeOpened { charge, .. }
-        | Event::CardCaptured { charge, .. }
-        | Event::CardRefused { charge, .. }
-        | Event::CardUnanswered { charge }
-        | Event::PixPaid { charge, .. }
-        | Event::PixCancelled { charge, .. }
-        | Event::LatePixReceived { charge, .. } => name(*charge),
-        Event::WithdrawalRequested { id, .. }
-        | Event::WithdrawalApproved { id }
-        | Event::WithdrawalPaid { id, .. }
-        | Event::WithdrawalRejected { id, .. }
-        | Event::WithdrawalReturned { id, .. }
-        | Event::CashoutCreated { id, .. }
-        | Event::CashoutProcessed { id, .. }
-        | Event::CashoutFailed { id, .. }
-        | Event::CardStored { id, .. }
-        | Event::SubscriptionCreated { id, .. }
-        | Event::SubscriptionBilled { id, .. }
-        | Event::SubscriptionAdvanced { id, .. }
-        | Event::SubscriptionPaused { id, .. }
-        | Event::SubscriptionResumed { id, .. }
-        | Event::SubscriptionCancelled { id, .. } => name(*id),
-        Event::RefundRequested { id, charge, .. }
-        | Event::RefundRejected { id, charge, .. }
-        | Event::RefundApproved { id, charge, .. }
-        | Event::DisputeOpened { id, charge, .. }
-        | Event::DisputeAccepted { id, charge, .. }
-        | Event::DisputeReleased { id, charge, .. }
-        | Event::PayerRepaid { id, charge, .. } => {
-            name(*id);
-            if charge != id {
-                name(*charge);
-            }
-        }
-        Event::SplitsAnticipated { id, splits, .. } => {
-            name(*id);
-            each_once(splits.iter().map(|split| split.split.charge), name);
-        }
-        Event::ClawbackRecovered { debts } => {
-            each_once(debts.iter().flat_map(|debt| [debt.refund, debt.split.charge]), name);
-        }
-        Event::MerchantOpened { .. }
-        | Event::MerchantChanged { .. }
-        | Event::ApiKeyCreated { .. }
-        | Event::ApiKeyRevoked { .. }
-        | Event::ApiKeyChanged { .. }
-        | Event::WebhookSecretRotated { .. }
-        | Event::RecipientRegistered { .. }
-        | Event::RecipientRegisteredAgain { .. }
-        | Event::RecipientSubmitted { .. }
-        | Event::RecipientApproved { .. }
-        | Event::RecipientRejected { .. }
-        | Event::RecipientChanged { .. }
-        | Event::BankAccountChanged { .. }
-        | Event::BankAccountApproved { .. }
-        | Event::BankAccountRejected { .. }
-        | Event::Matured { .. }
-        | Event::AcquirerPaid { .. }
-        | Event::DeficitRecovered { .. }
-        | Event::PlanCreated { .. }
-        | Event::PlanDisabled { .. }
-        | Event::ClockMoved { .. } => {}
-    }
-}
-
-fn each_once(ids: impl Iterator<Item = ObjectId>, mut name: impl FnMut(ObjectId)) {
-    ids.collect::<std::collections::BTreeSet<_>>().into_iter().for_each(&mut name);
 }
 
 /// An id as one word.

@@ -60,7 +60,7 @@ pub enum Holder {
 
 /// A recipient's money, and where its splits are.
 #[derive(Clone, Debug)]
-pub struct Standing {
+pub struct RecipientStanding {
     /// Can be withdrawn, centavos.
     pub available: Centavos,
     /// Falls due later, centavos.
@@ -77,7 +77,7 @@ pub struct Standing {
     holes: Vec<Span>,
 }
 
-impl Standing {
+impl RecipientStanding {
     /// Who has the splits of a place.
     pub fn holder(&self, place: Place) -> Holder {
         let are_in = |spans: &[Span]| spans.iter().any(|span| span.covers(place));
@@ -93,8 +93,8 @@ impl Standing {
 
 impl RecipientState {
     /// Its money, and where its splits are.
-    pub fn standing(&self) -> Standing {
-        Standing {
+    pub fn standing(&self) -> RecipientStanding {
+        RecipientStanding {
             available: self.available(),
             pending: self.pending(),
             reserved: self.reserved(),

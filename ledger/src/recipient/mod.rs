@@ -27,7 +27,7 @@ use crate::time::{Minute, Timestamp};
 use debts::Debts;
 use exceptions::Exceptions;
 
-pub use coverage::Standing;
+pub use coverage::RecipientStanding;
 pub use credits::Credit;
 pub use withdrawals::{OpenWithdrawal, Returnable, SEND_AGAIN_AFTER_MS, TransferOutcome, first_asked_at};
 
