@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use actors::resident::{Books, Resident};
-use actors::snapshots::{self, Content, Position, Snapshot};
+use actors::snapshots::{self, Position, Snapshot};
 use actors::store::{
     Block, BlockHash, Head, MemoryStore, Monitor, Partition, Sequence, Store, StoreError, StoredRecord,
 };

@@ -11,7 +11,7 @@ use ledger::id::ObjectId;
 use ledger::merchant::{MerchantCommand, SplitRequest, Subscribe, SubscriptionChange};
 use ledger::personal::{Payer, SealedFor};
 use ledger::record::Record;
-use ledger::recurrence::{Standing, StoredCard, SubscriptionStatus};
+use ledger::recurrence::{StoredCard, SubscriptionStanding, SubscriptionStatus};
 use ledger::rejection::Rejection;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -137,7 +137,7 @@ impl SubscriptionView {
 }
 
 /// What a caller is told of where a subscription stands.
-pub fn status_name(standing: &Standing) -> &'static str {
+pub fn status_name(standing: &SubscriptionStanding) -> &'static str {
     match standing.status {
         SubscriptionStatus::Cancelled => "cancelled",
         SubscriptionStatus::Completed => "completed",
@@ -192,7 +192,7 @@ pub async fn create(
         let command = MerchantCommand::Subscribe(Subscribe { id, plan, method, card, splits, customer });
         match settled(app.engine.command(caller.group, command, lookup, caller.requester(), permit).await?)? {
             Settled::Recorded(record) => {
-                let standing = Standing::told_by(&record, id);
+                let standing = SubscriptionStanding::told_by(&record, id);
                 let is_due = standing.and_then(|one| one.next_charge_at()).is_some_and(|at| at <= record.effective_at);
                 if let Some((limits, card)) = limited.filter(|_| is_due) {
                     limits.count_first_charge(id, card, caller.key);
@@ -314,7 +314,7 @@ async fn change(
     let route = format!("POST /api/recurrency/subscriptions/{}/{verb}", row.id.uuid());
     let key = Key::of(app, sent_key, &caller.group.0.to_string(), &route, body, None)?;
     let at = |record: &Record| {
-        let standing = Standing::told_by(record, row.id).ok_or_else(|| Problem::new(Code::Internal))?;
+        let standing = SubscriptionStanding::told_by(record, row.id).ok_or_else(|| Problem::new(Code::Internal))?;
         Ok::<_, Problem>(ok(SubscriptionView::of(app, &SubscriptionRow { standing, ..row.clone() })))
     };
     for _ in 0..LOOK_UPS_MAX {

@@ -6,6 +6,7 @@ use ledger::event::Event;
 use ledger::fees::PaymentMethod;
 use ledger::id::{Fingerprint, GroupNumber, LedgerId, ObjectId};
 use ledger::money::Centavos;
+use ledger::object;
 use ledger::recipient::Credit;
 use ledger::record::Record;
 use ledger::statement::each_statement_line;
@@ -261,7 +262,7 @@ pub(super) fn occurrences(sequence: u64, record: &Record, mut post: impl FnMut(I
     each_statement_line(record, |_| post(IndexKey::statement_lines(LedgerId::Merchant(group)), sequence));
     each_webhook_event(record, |_| post(IndexKey::webhook_events(group), sequence));
     for event in &record.events {
-        about(event, |id| post(IndexKey::object(id), sequence));
+        object::each_in(event, |id| post(IndexKey::object(id), sequence));
         match event {
             Event::CashoutCreated { .. } => post(IndexKey::cashouts(record.owner), sequence),
             Event::RefundRequested { .. } => post(IndexKey::refunds(record.owner), sequence),
@@ -294,78 +295,6 @@ pub(super) fn occurrences(sequence: u64, record: &Record, mut post: impl FnMut(I
             _ => {}
         }
     }
-}
-
-/// Calls `name` for every object that an event is about: a Record is found under each of them.
-fn about(event: &Event, mut name: impl FnMut(ObjectId)) {
-    match event {
-        Event::ChargeOpened { charge, .. }
-        | Event::CardCaptured { charge, .. }
-        | Event::CardRefused { charge, .. }
-        | Event::CardUnanswered { charge }
-        | Event::PixPaid { charge, .. }
-        | Event::PixCancelled { charge, .. }
-        | Event::LatePixReceived { charge, .. } => name(*charge),
-        Event::WithdrawalRequested { id, .. }
-        | Event::WithdrawalApproved { id }
-        | Event::WithdrawalPaid { id, .. }
-        | Event::WithdrawalRejected { id, .. }
-        | Event::WithdrawalReturned { id, .. }
-        | Event::CashoutCreated { id, .. }
-        | Event::CashoutProcessed { id, .. }
-        | Event::CashoutFailed { id, .. }
-        | Event::CardStored { id, .. }
-        | Event::SubscriptionCreated { id, .. }
-        | Event::SubscriptionBilled { id, .. }
-        | Event::SubscriptionAdvanced { id, .. }
-        | Event::SubscriptionPaused { id, .. }
-        | Event::SubscriptionResumed { id, .. }
-        | Event::SubscriptionCancelled { id, .. } => name(*id),
-        Event::RefundRequested { id, charge, .. }
-        | Event::RefundRejected { id, charge, .. }
-        | Event::RefundApproved { id, charge, .. }
-        | Event::DisputeOpened { id, charge, .. }
-        | Event::DisputeAccepted { id, charge, .. }
-        | Event::DisputeReleased { id, charge, .. }
-        | Event::PayerRepaid { id, charge, .. } => {
-            name(*id);
-            if charge != id {
-                name(*charge);
-            }
-        }
-        Event::SplitsAnticipated { id, splits, .. } => {
-            name(*id);
-            each_once(splits.iter().map(|split| split.split.charge), name);
-        }
-        Event::ClawbackRecovered { debts } => {
-            each_once(debts.iter().flat_map(|debt| [debt.refund, debt.split.charge]), name);
-        }
-        Event::MerchantOpened { .. }
-        | Event::MerchantChanged { .. }
-        | Event::ApiKeyCreated { .. }
-        | Event::ApiKeyRevoked { .. }
-        | Event::ApiKeyChanged { .. }
-        | Event::WebhookSecretRotated { .. }
-        | Event::RecipientRegistered { .. }
-        | Event::RecipientRegisteredAgain { .. }
-        | Event::RecipientSubmitted { .. }
-        | Event::RecipientApproved { .. }
-        | Event::RecipientRejected { .. }
-        | Event::RecipientChanged { .. }
-        | Event::BankAccountChanged { .. }
-        | Event::BankAccountApproved { .. }
-        | Event::BankAccountRejected { .. }
-        | Event::Matured { .. }
-        | Event::AcquirerPaid { .. }
-        | Event::DeficitRecovered { .. }
-        | Event::PlanCreated { .. }
-        | Event::PlanDisabled { .. }
-        | Event::ClockMoved { .. } => {}
-    }
-}
-
-fn each_once(ids: impl Iterator<Item = ObjectId>, mut name: impl FnMut(ObjectId)) {
-    ids.collect::<std::collections::BTreeSet<_>>().into_iter().for_each(&mut name);
 }
 
 /// An id as one word.
