@@ -292,8 +292,8 @@ impl Engine {
         read(&self.recipients, recipient, look, permit).await
     }
 
-    /// The balances of a ledger's accounts, after booking what is due: those of a merchant or recipient as its
-    /// actor has them, those of the platform's shard of a group as published.
+    /// The balances of a ledger's accounts, after booking what is due: those of a merchant or
+    /// recipient as its actor has them, those of the platform's shard of a group as published.
     pub async fn accounts(&self, ledger: LedgerId) -> Result<Balances, Unavailable> {
         match ledger {
             LedgerId::Merchant(group) => self.read_merchant(group, |books, _| books.ledger().balances()).await,

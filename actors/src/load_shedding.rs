@@ -153,8 +153,8 @@ impl Window {
     }
 }
 
-/// Estimate of a median in constant memory: it goes up a step for a greater value and down one for a
-/// lesser value.
+/// Estimate of a median in constant memory: it goes up a step for a greater value and down one for
+/// a lesser value.
 #[derive(Debug, Default)]
 pub(crate) struct RunningMedian(AtomicU64);
 
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slow_disk_is_no_pressure_by_itself() {
+    fn a_slow_disk_alone_sheds_no_load() {
         for (commit_ms, limit) in [(1, 448), (8, 528)] {
             let since = Instant::now() - Duration::from_secs(60);
             let shedder = LoadShedder { since, limit: AtomicUsize::new(512), ..LoadShedder::default() };

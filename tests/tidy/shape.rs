@@ -30,7 +30,6 @@ const NOT_YET: &[&str] = &[
     "actors/src/clock.rs",
     "actors/src/index/",
     "actors/src/load.rs",
-    "actors/src/load_shedding.rs",
     "actors/src/outbox.rs",
     "actors/src/resident.rs",
     "actors/src/seal.rs",

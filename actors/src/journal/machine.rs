@@ -194,7 +194,8 @@ impl<A, I: Clone> Machine<A, I> {
         }
         let booked_at_ms = now.0.max(self.head.booked_at_ms);
         let block = Block { partition: Partition(0), first, booked_at_ms, previous: self.head.hash, records };
-        // The hash comes back with the word that the block is durable; until then no other block is handed out.
+        // The hash comes back with the word that the block is durable; until then no other block is
+        // handed out.
         self.head = Head { next: block.next(), booked_at_ms, ..self.head };
         self.flight = Some(flight);
         outputs.push(Output::Write(block));
