@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::time::Instant;
 
-use actors::backup::{BackupError, Frame, Run, Taken};
+use actors::backup::{BackupError, BackupRun, Frame, Taken};
 
 use crate::config::BackupSettings;
 use crate::journal_source::{JournalSource, JournalSourceFailure};
@@ -55,14 +55,14 @@ fn make(settings: &BackupSettings) -> Result<(Taken, String), BackupFailure> {
     Ok((taken, journal.to_string()))
 }
 
-fn begin(out: &Path) -> Result<Run, BackupError> {
+fn begin(out: &Path) -> Result<BackupRun, BackupError> {
     let bar = terminal::bar("checking the backup", "Records");
-    let run = Run::begin(out, &mut |done, total| advance(&bar, done, total));
+    let run = BackupRun::begin(out, &mut |done, total| advance(&bar, done, total));
     bar.finish_and_clear();
     run
 }
 
-fn take(run: Run, frames: impl Iterator<Item = Result<Frame, BackupError>>) -> Result<Taken, BackupError> {
+fn take(run: BackupRun, frames: impl Iterator<Item = Result<Frame, BackupError>>) -> Result<Taken, BackupError> {
     let bar = terminal::bar("copying the journal", "Records");
     let taken = run.take(frames, &mut |done, total| advance(&bar, done, total));
     bar.finish_and_clear();

@@ -332,7 +332,7 @@ impl ServeArgs {
         let sled = SledOptions::default();
         let sled = SledOptions {
             segment_bytes: self.segment_bytes.unwrap_or(sled.segment_bytes),
-            folders_open_max: self.segments_open.unwrap_or(sled.folders_open_max),
+            segments_open_max: self.segments_open.unwrap_or(sled.segments_open_max),
             reserve_bytes: self.disk_reserve_bytes.or(file.disk_reserve_bytes).unwrap_or(sled.reserve_bytes),
             ballast_bytes: self.ballast_bytes.or(file.ballast_bytes).unwrap_or(BALLAST_BYTES),
             ..sled

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use actors::seal::Keyring;
 use actors::store::{SledOptions, SledStore, Store};
-use actors::verify::{Progress, SealedParts, Verified, VerifyError, verify};
+use actors::verify::{SealedParts, Verified, VerifyError, VerifyProgress, verify};
 
 use crate::serve::{StartError, existing_master_key};
 use crate::terminal;
@@ -56,8 +56,8 @@ fn check(data: &Path) -> Result<(Verified, bool), VerifyFailure> {
     let states = terminal::bar("replaying the states", "steps");
     let verified = verify(&*store, keyring.as_ref(), &mut |progress| {
         let (bar, done, total) = match progress {
-            Progress::Journal(done, total) => (&journal, done, total),
-            Progress::States(done, total) => (&states, done, total),
+            VerifyProgress::Journal(done, total) => (&journal, done, total),
+            VerifyProgress::States(done, total) => (&states, done, total),
         };
         bar.set_length(total);
         bar.set_position(done);

@@ -9,7 +9,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use actors::store::Waiting;
+use actors::store::LongestWait;
 use tokio::signal::unix::{SignalKind, signal};
 
 /// A wait for the store that takes this long is taken to be endless. The kernel takes a disk that
@@ -43,7 +43,7 @@ impl Default for WatchdogLimits {
 /// ends the process, with the reason.
 pub fn start(
     limits: WatchdogLimits,
-    longest_wait: impl Fn() -> Option<Waiting> + Send + 'static,
+    longest_wait: impl Fn() -> Option<LongestWait> + Send + 'static,
     end: impl FnOnce(String) + Send + 'static,
 ) -> std::io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -52,7 +52,7 @@ pub fn start(
 }
 
 /// Waits until the process must be ended, and gives the reason.
-async fn watch(limits: WatchdogLimits, longest_wait: impl Fn() -> Option<Waiting>) -> String {
+async fn watch(limits: WatchdogLimits, longest_wait: impl Fn() -> Option<LongestWait>) -> String {
     let (mut terminate, mut interrupt) = match (signal(SignalKind::terminate()), signal(SignalKind::interrupt())) {
         (Ok(terminate), Ok(interrupt)) => (terminate, interrupt),
         // Without signals it still watches the store.
@@ -69,7 +69,7 @@ async fn watch(limits: WatchdogLimits, longest_wait: impl Fn() -> Option<Waiting
 
 async fn stalled(
     limits: WatchdogLimits,
-    longest_wait: impl Fn() -> Option<Waiting>,
+    longest_wait: impl Fn() -> Option<LongestWait>,
     told_to_stop: impl Future<Output = ()>,
 ) -> String {
     let mut told_to_stop = std::pin::pin!(told_to_stop);
@@ -79,7 +79,8 @@ async fn stalled(
             () = told_to_stop.as_mut(), if told_at.is_none() => told_at = Some(Instant::now()),
             () = tokio::time::sleep(LOOKS_EVERY.min(limits.stalled_after)) => {}
         }
-        if let Some(Waiting { what, took }) = longest_wait().filter(|waiting| waiting.took >= limits.stalled_after) {
+        if let Some(LongestWait { what, took }) = longest_wait().filter(|waiting| waiting.took >= limits.stalled_after)
+        {
             let seconds = took.as_secs();
             return format!("the store has made no progress for {seconds} s ({what:?})");
         }

@@ -9,7 +9,7 @@ use ledger::id::{IdMap, IdSet, LedgerId};
 use ledger::merchant::RECONCILE_AFTER_MS;
 use ledger::recipient::first_asked_at;
 use ledger::record::Record;
-use ledger::recurrence::Standing;
+use ledger::recurrence::SubscriptionStanding;
 use ledger::time::Timestamp;
 use minicbor::{Decode, Encode};
 
@@ -93,7 +93,8 @@ impl Dues {
                     self.matured(record.owner, *next_due, *foreign_through);
                 }
                 event => {
-                    if let Some(at) = Standing::in_event(event).and_then(|(_, standing)| standing.due_at()) {
+                    if let Some(at) = SubscriptionStanding::in_event(event).and_then(|(_, standing)| standing.due_at())
+                    {
                         self.lower(record.owner, at, sequence, &is_new);
                     }
                 }

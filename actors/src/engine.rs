@@ -44,7 +44,7 @@ use crate::read_model::ReadModel;
 use crate::records::{self, LoadError};
 use crate::resident::{Books, Envelope};
 use crate::seal::{Keyring, SealError, stocked_random_bytes};
-use crate::store::{Monitor, Sequence, StoreError, Waiting};
+use crate::store::{LongestWait, Monitor, Sequence, StoreError};
 
 use asked::{CashoutsUnderWay, ReturnsAsked};
 use new_ids::NewIds;
@@ -394,7 +394,7 @@ impl Engine {
 
     /// The longest wait for the store, when it is [`NOT_READY_AFTER`] or longer: no reply can be
     /// promised then.
-    pub fn stalled(&self) -> Option<Waiting> {
+    pub fn stalled(&self) -> Option<LongestWait> {
         self.monitor().longest_wait().filter(|waiting| waiting.took >= NOT_READY_AFTER)
     }
 

@@ -1,16 +1,15 @@
-//! Keys. One master key seals all others; personal data is sealed under a key of its month, kept apart from the journal, so that
-//! dropping the month's key erases the people and leaves the books.
+//! Keyring: encryption of personal data and of the installation's secrets.
 //!
-//! # Keys that are derived
-//! From the master key two keys are derived by HKDF (RFC 5869): one seals secrets, the other makes fingerprints, which are keyed digests.
-//! A store of an older release made its fingerprints under the master key itself. They stand in the journal for good (ids, documents,
-//! `merchant_transaction_id`s), so such a store goes on with them; its new seals are under the derived key. The sealed proof tells which
-//! it is: the proof of such a store was sealed by the first version.
+//! One master key seals all other keys. Personal data is sealed under a key of its month, which is
+//! kept apart from the journal. Dropping the month's key erases the people and leaves the books.
 //!
-//! # Seals
-//! AES-256-GCM. Version 2: the byte 2, nonce, ciphertext and tag, with what the bytes are for ([`SealedFor`]) as associated data. Version 1,
-//! of older releases: nonce, ciphertext and tag, bound to nothing; it is still read. A nonce may begin with a 2 as well, so what does not
-//! open as version 2 is tried as version 1; the tag tells.
+//! # Derived keys
+//! From the master key two keys are derived by HKDF (RFC 5869): one seals secrets, the other makes
+//! fingerprints, which are keyed digests.
+//!
+//! # Sealed bytes
+//! AES-256-GCM: a byte for the format (1), nonce, ciphertext and tag. The purpose of the bytes
+//! ([`SealedFor`]) is the associated data, so that they open only where they belong.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -31,18 +30,17 @@ use crate::store::{Store, StoreError};
 const NONCE_BYTES: usize = 12;
 const TAG_BYTES: usize = 16;
 const PROOF: &[u8] = b"keys/proof";
-const MONTHS: &[u8] = b"keys/month/";
-/// The first byte of a seal that is bound to what it is for.
-const BOUND: u8 = 2;
+/// The first byte of sealed bytes: their format.
+const FORMAT: u8 = 1;
 
-/// What became of personal data.
+/// State of sealed personal data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SealedState {
-    /// Its month's key opens it.
+    /// The key of its month opens it.
     Opens,
-    /// Its month's key was dropped.
+    /// The key of its month was dropped.
     Erased,
-    /// Its month's key does not open it.
+    /// The key of its month does not open it.
     Damaged,
 }
 
@@ -63,24 +61,19 @@ pub enum SealError {
     Store(#[from] StoreError),
 }
 
-/// See the module.
+/// The keys of a store: the derived ones, and those of the months.
 pub struct Keyring {
-    secrets: Ciphers,
-    /// The state of the keyed digests before their first byte: the key's schedule is made once.
+    secrets: Aes256Gcm,
+    /// Keyed digest before its first byte, so that the key's schedule is made once.
     mac: Hmac<Sha256>,
     months: RwLock<HashMap<u16, Option<Arc<Aes256Gcm>>>>,
     making: Mutex<()>,
     store: Arc<dyn Store>,
 }
 
-/// What seals, and what opens seals of version 1: the same key but for secrets.
-struct Ciphers {
-    bound: Aes256Gcm,
-    unbound: Aes256Gcm,
-}
-
 impl Keyring {
-    /// The key ring of a store. A sealed proof in the store tells a wrong master key at once; a new store gets one.
+    /// Opens the key ring of a store. A sealed proof in the store reveals a wrong master key at
+    /// once; a new store gets a proof.
     pub fn open(master_key: [u8; 32], store: Arc<dyn Store>) -> Result<Self, SealError> {
         let ring = Self::open_unchanged(master_key, store)?;
         if ring.store.state(PROOF)?.is_none() {
@@ -89,19 +82,14 @@ impl Keyring {
         Ok(ring)
     }
 
-    /// The key ring of a store that is only read: the proof is checked where there is one, and none is written.
+    /// Opens the key ring of a store that is only read: checks the proof if there is one, and
+    /// writes none.
     pub fn open_unchanged(master_key: [u8; 32], store: Arc<dyn Store>) -> Result<Self, SealError> {
-        let secrets = Ciphers { bound: cipher(&derived(&master_key, b"secrets")), unbound: cipher(&master_key) };
-        let is_of_version_1 = match store.state(PROOF)? {
-            Some(sealed) if open_bound(&secrets.bound, proof(), &sealed).is_some() => false,
-            Some(sealed) => {
-                open(&secrets.unbound, &sealed, &[]).ok_or(SealError::WrongMasterKey)?;
-                true
-            }
-            None => !store.state_keys(MONTHS)?.is_empty(),
-        };
-        let fingerprint_key = if is_of_version_1 { master_key } else { derived(&master_key, b"fingerprints") };
-        let mac = keyed(&fingerprint_key);
+        let secrets = cipher(&derived(&master_key, b"secrets"));
+        if let Some(sealed) = store.state(PROOF)? {
+            open(&secrets, proof(), &sealed).ok_or(SealError::WrongMasterKey)?;
+        }
+        let mac = keyed(&derived(&master_key, b"fingerprints"));
         Ok(Self { secrets, mac, months: RwLock::default(), making: Mutex::default(), store })
     }
 
@@ -115,8 +103,8 @@ impl Keyring {
         Ok(Sealed { month, bytes: encrypt(&key, sealed_for, plain)? })
     }
 
-    /// Makes the keys with which is sealed at `now` and a day later, so that sealing then does not wait for the disk. For a thread that
-    /// may wait.
+    /// Makes the keys of the months of `now` and of a day later, so that sealing does not wait for
+    /// the disk then. May wait for the disk itself.
     pub fn prepare(&self, now: Timestamp) -> Result<(), SealError> {
         for month in months_soon(now) {
             if self.month_key(month)?.is_none() {
@@ -126,26 +114,24 @@ impl Keyring {
         Ok(())
     }
 
-    /// Whether that was done.
+    /// Whether [`Keyring::prepare`] was done for `now`.
     pub fn is_prepared(&self, now: Timestamp) -> bool {
         let months = self.months.read();
         months_soon(now).iter().all(|month| months.contains_key(month))
     }
 
-    /// Opens personal data; none when its month's key was dropped, or when it is for something else. Without what it is for, only seals of
-    /// version 1 open.
-    pub fn open_sealed(&self, sealed_for: impl Into<Option<SealedFor>>, sealed: &Sealed) -> Option<Vec<u8>> {
-        let key = self.month_key(sealed.month).ok().flatten()?;
-        decrypt(&key, &key, sealed_for.into(), &sealed.bytes)
+    /// Opens personal data; none when its month's key was dropped, or when it is for something
+    /// else.
+    pub fn open_sealed(&self, sealed_for: SealedFor, sealed: &Sealed) -> Option<Vec<u8>> {
+        open(&*self.month_key(sealed.month).ok().flatten()?, sealed_for, &sealed.bytes)
     }
 
-    /// What became of personal data: told apart for those who check it.
+    /// Whether personal data opens, was erased or is damaged. Data with an unknown purpose counts
+    /// as damaged.
     pub fn inspect(&self, sealed_for: Option<SealedFor>, sealed: &Sealed) -> Result<SealedState, SealError> {
-        Ok(match self.month_key(sealed.month)? {
-            None => SealedState::Erased,
-            Some(key) if decrypt(&key, &key, sealed_for, &sealed.bytes).is_some() => SealedState::Opens,
-            Some(_) => SealedState::Damaged,
-        })
+        let Some(key) = self.month_key(sealed.month)? else { return Ok(SealedState::Erased) };
+        let opened = sealed_for.and_then(|sealed_for| open(&key, sealed_for, &sealed.bytes));
+        Ok(if opened.is_some() { SealedState::Opens } else { SealedState::Damaged })
     }
 
     /// Seals one of the structures of [`ledger::personal`].
@@ -159,27 +145,25 @@ impl Keyring {
     }
 
     /// Opens one of the structures of [`ledger::personal`]; none when its month's key was dropped.
-    pub fn open_value<T: for<'b> minicbor::Decode<'b, ()>>(
-        &self,
-        sealed_for: impl Into<Option<SealedFor>>,
-        sealed: &Sealed,
-    ) -> Option<T> {
+    pub fn open_value<T: for<'b> minicbor::Decode<'b, ()>>(&self, sealed_for: SealedFor, sealed: &Sealed) -> Option<T> {
         minicbor::decode(&self.open_sealed(sealed_for, sealed)?).ok()
     }
 
-    /// Opens the personal part of a Record; none when there is none, or its month's key was dropped.
+    /// Opens the personal part of a Record; none when there is none, or its month's key was
+    /// dropped.
     pub fn open_personal<T: for<'b> minicbor::Decode<'b, ()>>(&self, record: &Record) -> Option<T> {
-        self.open_value(record.personal_for(), record.personal.as_ref()?)
+        self.open_value(record.personal_for()?, record.personal.as_ref()?)
     }
 
-    /// Seals a secret of the installation (a webhook secret) under the key that is derived for them.
+    /// Seals a secret of the installation (a webhook secret) under the key that is derived for
+    /// them.
     pub fn seal_secret(&self, sealed_for: SealedFor, plain: &[u8]) -> Result<Vec<u8>, SealError> {
-        encrypt(&self.secrets.bound, sealed_for, plain)
+        encrypt(&self.secrets, sealed_for, plain)
     }
 
     /// Opens a secret of the installation; none when it is for something else.
     pub fn open_secret(&self, sealed_for: SealedFor, sealed: &[u8]) -> Option<Vec<u8>> {
-        decrypt(&self.secrets.bound, &self.secrets.unbound, Some(sealed_for), sealed)
+        open(&self.secrets, sealed_for, sealed)
     }
 
     /// A keyed digest of `parts`; `purpose` keeps digests of different things apart.
@@ -218,7 +202,7 @@ impl Keyring {
         Ok(Some(key))
     }
 
-    /// Makes a month's key, durable before it is used.
+    /// Makes the key of a month and makes it durable before it is used.
     fn make_month_key(&self, month: u16) -> Result<Arc<Aes256Gcm>, SealError> {
         let _one_at_a_time = self.making.lock();
         if let Some(key) = self.month_key(month)? {
@@ -232,8 +216,9 @@ impl Keyring {
     }
 }
 
-/// Random bytes from the operating system, for what may become known: the random part of an id, a nonce. A thread asks for many at a
-/// time; none is given twice. A secret is made of [`random_bytes`].
+/// Random bytes for values that may become known: the random part of an id, a nonce. Each thread
+/// asks the operating system for many at a time; no byte is given twice. For a secret use
+/// [`random_bytes`].
 pub fn stocked_random_bytes<const N: usize>() -> Result<[u8; N], SealError> {
     thread_local!(static STOCK: RefCell<RandomStock> = const { RefCell::new(RandomStock { bytes: [0; _], left: 0 }) });
     STOCK.with_borrow_mut(RandomStock::take)
@@ -298,7 +283,7 @@ fn encrypt(key: &Aes256Gcm, sealed_for: SealedFor, plain: &[u8]) -> Result<Vec<u
     const HEAD: usize = 1 + NONCE_BYTES;
     let nonce = stocked_random_bytes::<NONCE_BYTES>()?;
     let mut bytes = Vec::with_capacity(HEAD + plain.len() + TAG_BYTES);
-    bytes.push(BOUND);
+    bytes.push(FORMAT);
     bytes.extend_from_slice(&nonce);
     bytes.extend_from_slice(plain);
     let associated = sealed_for.associated_data();
@@ -307,18 +292,9 @@ fn encrypt(key: &Aes256Gcm, sealed_for: SealedFor, plain: &[u8]) -> Result<Vec<u
     Ok(bytes)
 }
 
-/// Opens a seal of either version. Without what it is for, only version 1.
-fn decrypt(bound: &Aes256Gcm, unbound: &Aes256Gcm, sealed_for: Option<SealedFor>, sealed: &[u8]) -> Option<Vec<u8>> {
-    sealed_for.and_then(|sealed_for| open_bound(bound, sealed_for, sealed)).or_else(|| open(unbound, sealed, &[]))
-}
-
-fn open_bound(key: &Aes256Gcm, sealed_for: SealedFor, sealed: &[u8]) -> Option<Vec<u8>> {
-    open(key, sealed.strip_prefix(&[BOUND])?, &sealed_for.associated_data())
-}
-
-fn open(key: &Aes256Gcm, sealed: &[u8], associated: &[u8]) -> Option<Vec<u8>> {
-    let (nonce, text) = sealed.split_first_chunk::<NONCE_BYTES>()?;
-    key.decrypt(&Nonce::from(*nonce), Payload { msg: text, aad: associated }).ok()
+fn open(key: &Aes256Gcm, sealed_for: SealedFor, sealed: &[u8]) -> Option<Vec<u8>> {
+    let (nonce, text) = sealed.strip_prefix(&[FORMAT])?.split_first_chunk::<NONCE_BYTES>()?;
+    key.decrypt(&Nonce::from(*nonce), Payload { msg: text, aad: &sealed_for.associated_data() }).ok()
 }
 
 fn month_name(month: u16) -> Vec<u8> {
@@ -380,7 +356,7 @@ mod tests {
         let sealed = ring.seal(of_payer(1), NOW, b"Maria").unwrap();
         let others = [of_payer(2), SealedFor::customer(ObjectId(1)), SealedFor::account(ObjectId(1))];
         assert!(others.into_iter().all(|other| ring.open_sealed(other, &sealed).is_none()));
-        assert_eq!(ring.open_sealed(None::<SealedFor>, &sealed), None);
+        assert_eq!(ring.inspect(None, &sealed).unwrap(), SealedState::Damaged);
         assert_eq!(ring.inspect(Some(of_payer(2)), &sealed).unwrap(), SealedState::Damaged);
         assert_eq!(ring.inspect(Some(of_payer(1)), &sealed).unwrap(), SealedState::Opens);
         let (first, second) = (SealedFor::webhook_secret(ObjectId(1)), SealedFor::webhook_secret(ObjectId(2)));
@@ -389,37 +365,19 @@ mod tests {
         assert_eq!(ring.open_secret(second, &secret), None);
     }
 
-    /// As the release before wrote them.
-    fn sealed_by_version_1(key: &[u8; 32], plain: &[u8]) -> Vec<u8> {
-        let nonce = [BOUND; NONCE_BYTES];
-        let text = cipher(key).encrypt(&Nonce::from(nonce), plain).unwrap();
-        [&nonce[..], &text].concat()
-    }
-
+    /// Written down so that a change of the format does not pass unnoticed.
     #[test]
-    fn a_store_of_version_1_goes_on_with_its_fingerprints_and_its_seals_open() {
-        let (master, month, key) = ([1; 32], month_of(NOW), [9; 32]);
-        let store = store();
-        store.put_state(PROOF, &sealed_by_version_1(&master, b"centavo")).unwrap();
-        store.put_state(&month_name(month), &sealed_by_version_1(&master, &key)).unwrap();
-        assert!(matches!(Keyring::open([2; 32], Arc::clone(&store)), Err(SealError::WrongMasterKey)));
-        for _ in 0..2 {
-            let ring = Keyring::open(master, Arc::clone(&store)).unwrap();
-            let before = Sealed { month, bytes: sealed_by_version_1(&key, b"Maria") };
-            assert_eq!(ring.open_sealed(of_payer(1), &before).as_deref(), Some(&b"Maria"[..]));
-            assert_eq!(ring.open_sealed(None::<SealedFor>, &before).as_deref(), Some(&b"Maria"[..]));
-            let secret = sealed_by_version_1(&master, b"whsec");
-            assert_eq!(ring.open_secret(SealedFor::card_token(ObjectId(1)), &secret).as_deref(), Some(&b"whsec"[..]));
-            let since = ring.seal(of_payer(1), NOW, b"Maria").unwrap();
-            assert_eq!((since.bytes[0], ring.open_sealed(of_payer(2), &since)), (BOUND, None));
-            // HMAC-SHA-256 under the master key of "ids" and a zero byte.
-            let mut mac = keyed(&master);
-            mac.update(b"ids\0");
-            assert_eq!(ring.fingerprint("ids", &[]).0, mac.finalize().into_bytes()[..16]);
-        }
-        let new = Keyring::open(master, self::store()).unwrap();
-        let old = Keyring::open(master, store).unwrap();
-        assert_ne!(new.fingerprint("ids", &[]), old.fingerprint("ids", &[]), "a new store has a key for each purpose");
+    fn sealed_bytes_of_format_1_open() {
+        let ring = Keyring::open([1; 32], store()).unwrap();
+        let nonce = Nonce::from([7; NONCE_BYTES]);
+        let key = cipher(&hkdf(b"centavo", &[1; 32], b"secrets"));
+        let sealed_for = SealedFor::card_token(ObjectId(1));
+        let payload = Payload { msg: b"token", aad: &sealed_for.associated_data() };
+        let sealed = [&[1][..], &nonce, &key.encrypt(&nonce, payload).unwrap()].concat();
+        assert_eq!(ring.open_secret(sealed_for, &sealed).as_deref(), Some(&b"token"[..]));
+        assert_eq!(crc32c::crc32c(&sealed), 2_192_820_185);
+        let newer = [&[2][..], &sealed[1..]].concat();
+        assert_eq!(ring.open_secret(sealed_for, &newer), None);
     }
 
     #[test]

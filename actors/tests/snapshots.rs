@@ -10,7 +10,9 @@ use std::sync::atomic::Ordering;
 
 use actors::resident::{Books, Resident};
 use actors::snapshots::{self, Position, Snapshot};
-use actors::store::{Block, Head, MemoryStore, Monitor, Partition, Sequence, Store, StoreError, StoredRecord};
+use actors::store::{
+    Block, BlockHash, Head, MemoryStore, Monitor, Partition, Sequence, Store, StoreError, StoredRecord,
+};
 use ledger::event::{CardBrand, CardFace};
 use ledger::fees::{PaymentMethod, Settings};
 use ledger::id::{Fingerprint, GroupNumber, IdKey, LedgerId, RecipientNumber};
@@ -347,7 +349,7 @@ impl Store for Steps {
         self.delete_state_lazily(key)
     }
 
-    fn append(&self, block: &Block) -> Result<(), StoreError> {
+    fn append(&self, block: &Block) -> Result<BlockHash, StoreError> {
         self.now.append(block)
     }
 

@@ -41,5 +41,7 @@ fn open(data: &Path) -> Result<SledStore, StoreError> {
 fn append(store: &dyn Store, records: Vec<Vec<u8>>) -> Result<(), StoreError> {
     let head: Head = store.head(PARTITION)?;
     let booked_at_ms = head.booked_at_ms.max(0);
-    store.append(&Block { partition: PARTITION, first: head.next, booked_at_ms, previous: head.hash, records })
+    store
+        .append(&Block { partition: PARTITION, first: head.next, booked_at_ms, previous: head.hash, records })
+        .map(drop)
 }

@@ -1,105 +1,16 @@
-//! What happened, as decided: the facts of a Record, in the past tense. Events carry decided amounts, so replay never recomputes
-//! a fee. The numbers are part of the journal's format: a number is never given to another event or field; a new field is optional.
+//! What happened, as decided: the facts of a Record, in the past tense. Events carry decided
+//! amounts, so replay never recomputes a fee. The numbers are part of the journal's format: a
+//! number is never given to another event or field; a new field is optional.
 
 use minicbor::{Decode, Encode};
 
 use crate::fees::{Commission, PaymentMethod, Settings};
 use crate::id::{Fingerprint, ObjectId, RecipientNumber};
 use crate::money::{Centavos, Rate};
-use crate::recurrence::{CycleOutcome, PlanTerms, Standing, SubscriptionTerms};
+use crate::recurrence::{CycleOutcome, PlanTerms, SubscriptionStanding, SubscriptionTerms};
 use crate::time::{Minute, Timestamp};
 
-/// One part of a charge that belongs to a recipient.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
-pub struct Split {
-    /// Whose.
-    #[n(0)]
-    pub recipient: RecipientNumber,
-    /// How much, exactly, with no fee deducted.
-    #[n(1)]
-    pub amount: Centavos,
-}
-
-/// What a charge moves once it is paid; fixed when it is created.
-#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
-pub struct Terms {
-    /// The charge's total, centavos.
-    #[n(0)]
-    pub amount: Centavos,
-    /// How it is paid.
-    #[n(1)]
-    pub method: PaymentMethod,
-    /// 1 to 12.
-    #[n(2)]
-    pub installments: u8,
-    /// The recipients' parts, in the order of the request.
-    #[n(3)]
-    pub splits: Vec<Split>,
-    /// The platform's part.
-    #[n(4)]
-    pub commission: Commission,
-    /// Days of 24 hours until the seller's part of a card charge is available.
-    #[n(5)]
-    pub settlement_days: u16,
-    /// The part of the total that is a plan's initial fee.
-    #[n(6)]
-    pub initial_fee: Option<Centavos>,
-}
-
-impl Terms {
-    /// Sum of the recipients' parts.
-    pub fn splits_total(&self) -> Centavos {
-        self.splits.iter().map(|split| split.amount).sum()
-    }
-
-    /// What is left of the total after the recipients' parts (`sellerGross`).
-    pub fn seller_gross(&self) -> Centavos {
-        self.amount - self.splits_total()
-    }
-
-    /// What the seller gets (`sellerAmount`); negative when fees exceed the seller's part.
-    pub fn seller_net(&self) -> Centavos {
-        self.seller_gross() - self.commission.total()
-    }
-}
-
-/// What may be known of a card: never the number.
-#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
-pub struct CardFace {
-    /// The first six digits.
-    #[n(0)]
-    pub bin: u32,
-    /// The last four digits.
-    #[n(1)]
-    pub last4: u16,
-    /// `visa`, `mastercard`, …
-    #[n(2)]
-    pub brand: CardBrand,
-}
-
-/// The card scheme, as told by the number's first digits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
-#[cbor(index_only)]
-pub enum CardBrand {
-    /// Any other.
-    #[n(0)]
-    Other,
-    /// Visa.
-    #[n(1)]
-    Visa,
-    /// Mastercard.
-    #[n(2)]
-    Mastercard,
-    /// American Express.
-    #[n(3)]
-    Amex,
-    /// Elo.
-    #[n(4)]
-    Elo,
-    /// Hipercard.
-    #[n(5)]
-    Hipercard,
-}
+pub use crate::terms::{CardBrand, CardFace, Split, Terms};
 
 /// Why the acquirer said no (`cardStatus`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
@@ -116,7 +27,8 @@ pub enum CardRefusal {
     Failed,
 }
 
-/// What the seller's part did to the merchant's accounts: raised one, or drew on others when fees exceeded it.
+/// What the seller's part did to the merchant's accounts: raised one, or drew on others when fees
+/// exceeded it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode)]
 pub struct SellerPart {
     /// Raised: `Pending` for a card, `Available` for PIX.
@@ -180,7 +92,7 @@ pub struct Settlement {
 /// A split that was anticipated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct AnticipatedSplit {
-    /// Which.
+    /// The split that was anticipated.
     #[n(0)]
     pub split: SplitKey,
     /// When it would have fallen due.
@@ -271,10 +183,12 @@ impl Drawn {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 #[cbor(index_only)]
 pub enum CashoutFailure {
-    /// The institution surely did not take it, and the caller was told so: the answer to the request was 502.
+    /// The institution surely did not take it, and the caller was told so: the answer to the
+    /// request was 502.
     #[n(0)]
     NotTaken,
-    /// It was not carried out, as turned out when the caller had been told that it was in processing.
+    /// It was not carried out, as turned out when the caller had been told that it was in
+    /// processing.
     #[n(1)]
     NotCarriedOut,
 }
@@ -315,7 +229,8 @@ pub enum Event {
         #[n(1)]
         settings: Settings,
     },
-    /// Merchant: the operator changed settings or profile. Personal part, if the profile changed: the whole new one.
+    /// Merchant: the operator changed settings or profile. Personal part, if the profile changed:
+    /// the whole new one.
     #[n(1)]
     MerchantChanged {
         /// The settings from here on.
@@ -345,7 +260,8 @@ pub enum Event {
         #[n(0)]
         id: ObjectId,
     },
-    /// Merchant: a recipient was registered, as a draft. Personal part: [`crate::personal::RecipientProfile`].
+    /// Merchant: a recipient was registered, as a draft. Personal part:
+    /// [`crate::personal::RecipientProfile`].
     #[n(4)]
     RecipientRegistered {
         /// Its number in the group.
@@ -358,7 +274,8 @@ pub enum Event {
         #[n(2)]
         document: Fingerprint,
     },
-    /// Merchant: a rejected recipient was registered again, with new data, and is a draft once more.
+    /// Merchant: a rejected recipient was registered again, with new data, and is a draft once
+    /// more.
     #[n(5)]
     RecipientRegisteredAgain {
         /// Its number in the group.
@@ -388,7 +305,7 @@ pub enum Event {
         /// Its number in the group.
         #[n(0)]
         number: RecipientNumber,
-        /// Why.
+        /// The reason, in words for the one who asked.
         #[n(1)]
         notes: String,
     },
@@ -411,7 +328,7 @@ pub enum Event {
     /// Merchant: the acquirer captured the charge.
     #[n(10)]
     CardCaptured {
-        /// Which.
+        /// The charge's id: its txid.
         #[n(0)]
         charge: ObjectId,
         /// Its terms.
@@ -429,37 +346,40 @@ pub enum Event {
         /// When the splits are available, and the acquirer pays us.
         #[n(5)]
         splits_due: Minute,
-        /// The ordinal of the merchant's Record that opened the charge: lists are in the order of opening.
+        /// The ordinal of the merchant's Record that opened the charge: lists are in the order of
+        /// opening.
         #[n(6)]
         opened: u64,
     },
     /// Merchant: the acquirer refused the charge.
     #[n(11)]
     CardRefused {
-        /// Which.
+        /// The charge's id: its txid.
         #[n(0)]
         charge: ObjectId,
-        /// Why.
+        /// Why the acquirer said no.
         #[n(1)]
         refusal: CardRefusal,
-        /// The ordinal of the merchant's Record that opened the charge: lists are in the order of opening.
+        /// The ordinal of the merchant's Record that opened the charge: lists are in the order of
+        /// opening.
         #[n(2)]
         opened: u64,
         /// How it was to be paid.
         #[n(3)]
         method: PaymentMethod,
     },
-    /// Merchant: the acquirer did not answer in time; the caller was told `pending`, and the rail is asked again.
+    /// Merchant: the acquirer did not answer in time; the caller was told `pending`, and the rail
+    /// is asked again.
     #[n(12)]
     CardUnanswered {
-        /// Which.
+        /// The charge's id: its txid.
         #[n(0)]
         charge: ObjectId,
     },
     /// Merchant: the payer paid a PIX charge.
     #[n(13)]
     PixPaid {
-        /// Which.
+        /// The charge's id: its txid.
         #[n(0)]
         charge: ObjectId,
         /// Its terms.
@@ -471,20 +391,22 @@ pub enum Event {
         /// End-to-end id of the payment (32 characters).
         #[n(3)]
         end_to_end_id: String,
-        /// The ordinal of the merchant's Record that opened the charge: lists are in the order of opening.
+        /// The ordinal of the merchant's Record that opened the charge: lists are in the order of
+        /// opening.
         #[n(4)]
         opened: u64,
     },
     /// Merchant: a PIX charge expired or was cancelled, unpaid.
     #[n(14)]
     PixCancelled {
-        /// Which.
+        /// The charge's id: its txid.
         #[n(0)]
         charge: ObjectId,
         /// The recipients of its splits, whose statements listed them: one for each split.
         #[n(1)]
         recipients: Vec<RecipientNumber>,
-        /// The ordinal of the merchant's Record that opened the charge: lists are in the order of opening.
+        /// The ordinal of the merchant's Record that opened the charge: lists are in the order of
+        /// opening.
         #[n(2)]
         opened: u64,
     },
@@ -522,8 +444,8 @@ pub enum Event {
         #[n(0)]
         offset_ms: i64,
     },
-    /// Merchant: a recipient's registration was changed; its status stays. Personal part: the whole new
-    /// [`crate::personal::RecipientProfile`].
+    /// Merchant: a recipient's registration was changed; its status stays. Personal part: the whole
+    /// new [`crate::personal::RecipientProfile`].
     #[n(19)]
     RecipientChanged {
         /// Its number in the group.
@@ -533,8 +455,9 @@ pub enum Event {
         #[n(1)]
         document: Fingerprint,
     },
-    /// Recipient: it asked for all that is available. The splits in it are pinned until the withdrawal is decided, and so is the account
-    /// that the money goes to. Personal part: [`crate::personal::BankAccount`].
+    /// Recipient: it asked for all that is available. The splits in it are pinned until the
+    /// withdrawal is decided, and so is the account that the money goes to. Personal part:
+    /// [`crate::personal::BankAccount`].
     #[n(20)]
     WithdrawalRequested {
         /// The withdrawal's id.
@@ -556,14 +479,14 @@ pub enum Event {
     /// Recipient: an administrator approved; the money is to be sent.
     #[n(21)]
     WithdrawalApproved {
-        /// Which.
+        /// The withdrawal's id.
         #[n(0)]
         id: ObjectId,
     },
     /// Recipient: the rail took the transfer. The splits are paid.
     #[n(22)]
     WithdrawalPaid {
-        /// Which.
+        /// The withdrawal's id.
         #[n(0)]
         id: ObjectId,
         /// How much.
@@ -576,23 +499,25 @@ pub enum Event {
         #[n(3)]
         returnable_until: Timestamp,
     },
-    /// Recipient: an administrator rejected, or the rail refused. The money and the splits are available again.
+    /// Recipient: an administrator rejected, or the rail refused. The money and the splits are
+    /// available again.
     #[n(23)]
     WithdrawalRejected {
-        /// Which.
+        /// The withdrawal's id.
         #[n(0)]
         id: ObjectId,
         /// How much.
         #[n(1)]
         amount: Centavos,
-        /// Why.
+        /// The reason, in words for the one who asked.
         #[n(2)]
         notes: String,
     },
-    /// Recipient: the bank returned a transfer that had been taken. The money and the splits are available again.
+    /// Recipient: the bank returned a transfer that had been taken. The money and the splits are
+    /// available again.
     #[n(24)]
     WithdrawalReturned {
-        /// Which.
+        /// The withdrawal's id.
         #[n(0)]
         id: ObjectId,
         /// How much.
@@ -604,7 +529,7 @@ pub enum Event {
         /// What these had lost to debts before.
         #[n(3)]
         consumed: Centavos,
-        /// Why.
+        /// The reason, in words for the one who asked.
         #[n(4)]
         notes: String,
         /// What of them was anticipated, and when that could be sent.
@@ -626,7 +551,8 @@ pub enum Event {
         /// The rate that was applied.
         #[n(3)]
         rate: Rate,
-        /// Day on which the money can be sent: today in Sao Paulo and `target_days`, in days since 1970-01-01.
+        /// Day on which the money can be sent: today in Sao Paulo and `target_days`, in days since
+        /// 1970-01-01.
         #[n(4)]
         settlement_day: u32,
     },
@@ -637,14 +563,15 @@ pub enum Event {
         #[n(0)]
         debts: Vec<PaidBack>,
     },
-    /// Merchant: the registration that the same Record changed has another bank account. That of an active recipient waits for review, and
-    /// nothing can be withdrawn meanwhile.
+    /// Merchant: the registration that the same Record changed has another bank account. That of an
+    /// active recipient waits for review, and nothing can be withdrawn meanwhile.
     #[n(27)]
     BankAccountChanged {
         /// The recipient's number in the group.
         #[n(0)]
         number: RecipientNumber,
-        /// True when the recipient was active. The account of any other is reviewed with its registration.
+        /// True when the recipient was active. The account of any other is reviewed with its
+        /// registration.
         #[n(1)]
         active: bool,
     },
@@ -661,11 +588,12 @@ pub enum Event {
         /// The recipient's number in the group.
         #[n(0)]
         number: RecipientNumber,
-        /// Why.
+        /// The reason, in words for the one who asked.
         #[n(1)]
         notes: String,
     },
-    /// Merchant: money is held for a transfer out. Personal part: [`crate::personal::PixDestination`].
+    /// Merchant: money is held for a transfer out. Personal part:
+    /// [`crate::personal::PixDestination`].
     #[n(30)]
     CashoutCreated {
         /// The cashout's id.
@@ -687,7 +615,7 @@ pub enum Event {
     /// Merchant: the institution carried the transfer out.
     #[n(31)]
     CashoutProcessed {
-        /// Which.
+        /// The cashout's id.
         #[n(0)]
         id: ObjectId,
         /// Gross.
@@ -706,17 +634,18 @@ pub enum Event {
     /// Merchant: the transfer did not happen; the whole gross is available again.
     #[n(32)]
     CashoutFailed {
-        /// Which.
+        /// The cashout's id.
         #[n(0)]
         id: ObjectId,
         /// Gross.
         #[n(1)]
         amount: Centavos,
-        /// Why.
+        /// Why the money came back.
         #[n(2)]
         failure: CashoutFailure,
     },
-    /// Merchant: a refund was asked for. Personal part, if a reason was given: [`crate::personal::FreeText`].
+    /// Merchant: a refund was asked for. Personal part, if a reason was given:
+    /// [`crate::personal::FreeText`].
     #[n(33)]
     RefundRequested {
         /// The refund's id.
@@ -738,7 +667,7 @@ pub enum Event {
     /// Merchant: the operations team rejected a refund.
     #[n(34)]
     RefundRejected {
-        /// Which.
+        /// The refund's id.
         #[n(0)]
         id: ObjectId,
         /// Of which charge.
@@ -747,14 +676,14 @@ pub enum Event {
         /// How much was asked for.
         #[n(2)]
         amount: Centavos,
-        /// Why.
+        /// The reason, in words for the one who asked.
         #[n(3)]
         notes: String,
     },
     /// Merchant: the operations team approved a refund; the seller bears it.
     #[n(35)]
     RefundApproved {
-        /// Which.
+        /// The refund's id.
         #[n(0)]
         id: ObjectId,
         /// Of which charge.
@@ -781,8 +710,8 @@ pub enum Event {
         /// What recipients owe from here on.
         #[n(8)]
         take_backs: Vec<TakeBack>,
-        /// The refunds of this charge for which commission was given back, this one too if it was: the next part is rounded on their
-        /// sum.
+        /// The refunds of this charge for which commission was given back, this one too if it was:
+        /// the next part is rounded on their sum.
         #[n(9)]
         commission_through: Centavos,
         /// When the acquirer pays for the charge; none for PIX.
@@ -804,11 +733,13 @@ pub enum Event {
         /// How much.
         #[n(3)]
         amount: Centavos,
-        /// What of it the acquirer keeps from a payment to us that is still to come, and in which minute that is due.
+        /// What of it the acquirer keeps from a payment to us that is still to come, and in which
+        /// minute that is due.
         #[n(4)]
         acquirer_keeps: Option<Due>,
     },
-    /// Merchant: a payer's bank wants a charge back; the money is held. Personal part: [`crate::personal::FreeText`].
+    /// Merchant: a payer's bank wants a charge back; the money is held. Personal part:
+    /// [`crate::personal::FreeText`].
     #[n(37)]
     DisputeOpened {
         /// The dispute's id.
@@ -836,7 +767,7 @@ pub enum Event {
     /// Merchant: a dispute was accepted; the seller bears it.
     #[n(38)]
     DisputeAccepted {
-        /// Which.
+        /// The dispute's id.
         #[n(0)]
         id: ObjectId,
         /// Of which charge.
@@ -855,7 +786,7 @@ pub enum Event {
     /// Merchant: a dispute was released; the money goes back where it was drawn from.
     #[n(39)]
     DisputeReleased {
-        /// Which.
+        /// The dispute's id.
         #[n(0)]
         id: ObjectId,
         /// Of which charge.
@@ -900,7 +831,7 @@ pub enum Event {
     /// Merchant: a plan takes no subscriptions any more; those that it has go on.
     #[n(51)]
     PlanDisabled {
-        /// Which.
+        /// The plan's id.
         #[n(0)]
         id: ObjectId,
     },
@@ -928,12 +859,12 @@ pub enum Event {
         terms: SubscriptionTerms,
         /// Where it stands.
         #[n(2)]
-        standing: Standing,
+        standing: SubscriptionStanding,
     },
     /// Merchant: the charge that the same Record opened is one of a subscription.
     #[n(54)]
     SubscriptionBilled {
-        /// Which.
+        /// The subscription's id.
         #[n(0)]
         id: ObjectId,
         /// The charge.
@@ -941,12 +872,12 @@ pub enum Event {
         charge: ObjectId,
         /// Where it stands: the cycle, and which charge of the cycle this is.
         #[n(2)]
-        standing: Standing,
+        standing: SubscriptionStanding,
     },
     /// Merchant: a charge of a subscription ended, or a cycle passed without one.
     #[n(55)]
     SubscriptionAdvanced {
-        /// Which.
+        /// The subscription's id.
         #[n(0)]
         id: ObjectId,
         /// The charge.
@@ -957,37 +888,37 @@ pub enum Event {
         outcome: CycleOutcome,
         /// Where it stands.
         #[n(3)]
-        standing: Standing,
+        standing: SubscriptionStanding,
     },
     /// Merchant: a subscription was paused.
     #[n(56)]
     SubscriptionPaused {
-        /// Which.
+        /// The subscription's id.
         #[n(0)]
         id: ObjectId,
         /// Where it stands.
         #[n(1)]
-        standing: Standing,
+        standing: SubscriptionStanding,
     },
     /// Merchant: a paused subscription goes on.
     #[n(57)]
     SubscriptionResumed {
-        /// Which.
+        /// The subscription's id.
         #[n(0)]
         id: ObjectId,
         /// Where it stands.
         #[n(1)]
-        standing: Standing,
+        standing: SubscriptionStanding,
     },
     /// Merchant: a subscription was cancelled.
     #[n(58)]
     SubscriptionCancelled {
-        /// Which.
+        /// The subscription's id.
         #[n(0)]
         id: ObjectId,
         /// Where it stands.
         #[n(1)]
-        standing: Standing,
+        standing: SubscriptionStanding,
     },
     /// Merchant: the operator said where webhooks of an API key go.
     #[n(70)]

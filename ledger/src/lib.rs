@@ -1,8 +1,9 @@
 //! # The law
 //!
-//! What may happen to money, and what then moves. A merchant's and a recipient's books are two state machines: `decide` reads a
-//! command against the state and answers with facts or a rejection; `evolve` applies facts and cannot fail. [`postings`] turns
-//! facts into balanced entries, the only place where money moves.
+//! What may happen to money, and what then moves. A merchant's and a recipient's books are two
+//! state machines: `decide` reads a command against the state and answers with facts or a
+//! rejection; `evolve` applies facts and cannot fail. [`postings`] turns facts into balanced
+//! entries, the only place where money moves.
 //!
 //! ```
 //! use ledger::id::{GroupNumber, IdKey};
@@ -20,19 +21,22 @@
 //!
 //! The example `embed` carries a split charge through.
 //!
-//! **Architecture Invariant:** this crate is pure. It knows no clock, no chance, no environment, no I/O, no async, no float and no
-//! `HashMap`; the same commands at the same times always give the same Records. Its manifest cannot name a runtime.
+//! **Architecture Invariant:** this crate is pure. It knows no clock, no chance, no environment,
+//! no I/O, no async, no float and no `HashMap`; the same commands at the same times always give the
+//! same Records. Its manifest cannot name a runtime.
 
 #![forbid(unsafe_code)]
 #![deny(clippy::float_arithmetic)]
 
 pub mod account;
+pub mod audit;
 pub mod balances;
 pub mod cashout;
 pub mod charge;
 pub mod dispute;
 pub mod entry;
 pub mod event;
+mod facts;
 pub mod fees;
 pub mod id;
 pub mod invariants;
@@ -49,7 +53,9 @@ pub mod rejection;
 pub mod section;
 pub mod source;
 pub mod statement;
+mod subscription;
 pub mod tax_id;
+pub mod terms;
 pub mod time;
 pub mod webhook_events;
 pub mod withdrawal;

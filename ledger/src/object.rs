@@ -4,13 +4,17 @@
 //! that it names, so every fold looks at the id in each event.
 
 use std::borrow::Borrow;
+use std::collections::BTreeSet;
 
+use crate::event::Event;
+use crate::facts::{self, Facets};
 use crate::id::ObjectId;
 use crate::record::Record;
 
 /// An object with an id of its own, as the Records about it tell it.
 pub trait Object: Sized {
-    /// The object that a Record makes, as it stands after that Record; none when it makes no such object.
+    /// The object that a Record makes, as it stands after that Record; none when it makes no such
+    /// object.
     fn made_by(record: &Record) -> Option<Self>;
 
     /// The object's id.
@@ -20,8 +24,8 @@ pub trait Object: Sized {
     fn follow(&mut self, record: &Record);
 }
 
-/// Reads the object of an id from the Records about it, in the journal's order. None when no Record makes it;
-/// the first error of `records` ends the fold.
+/// Reads the object of an id from the Records about it, in the journal's order. None when no Record
+/// makes it; the first error of `records` ends the fold.
 pub fn read<T: Object, R: Borrow<Record>, E>(
     id: ObjectId,
     records: impl IntoIterator<Item = Result<R, E>>,
@@ -35,4 +39,23 @@ pub fn read<T: Object, R: Borrow<Record>, E>(
         }
     }
     Ok(found)
+}
+
+/// Calls `name` for every object that an event is about, once each: a Record is found under each of
+/// them.
+pub fn each_in(event: &Event, name: impl FnMut(ObjectId)) {
+    facts::say(event, &mut Named(name));
+}
+
+/// Takes the objects of facts.
+struct Named<F>(F);
+
+impl<F: FnMut(ObjectId)> Facets for Named<F> {
+    fn about(&mut self, id: ObjectId) {
+        (self.0)(id);
+    }
+
+    fn about_each(&mut self, ids: impl Iterator<Item = ObjectId>) {
+        ids.collect::<BTreeSet<_>>().into_iter().for_each(&mut self.0);
+    }
 }

@@ -1,15 +1,16 @@
-//! Recurring charges: a plan's terms, the dates of its cycles, and where a subscription stands (interface 2.12, 3.7).
+//! Recurring charges: a plan's terms, the dates of its cycles, and where a subscription stands
+//! (interface 2.12, 3.7).
 //!
-//! Dates are counted from a subscription's anchor, never from the date before, so that 31 January is followed by 28 February and then
-//! by 31 March. They are dates in Sao Paulo, at the anchor's time of day there.
+//! Dates are counted from a subscription's anchor, never from the date before, so that 31 January
+//! is followed by 28 February and then by 31 March. They are dates in Sao Paulo, at the anchor's
+//! time of day there.
 
 use minicbor::{Decode, Encode};
 
-use crate::event::{CardFace, Event, Split};
 use crate::fees::PaymentMethod;
 use crate::id::ObjectId;
 use crate::money::Centavos;
-use crate::record::Record;
+use crate::terms::{CardFace, Split};
 use crate::time::Timestamp;
 
 /// The most cycles of a plan, and the most grace cycles: ten years of days.
@@ -43,7 +44,8 @@ pub enum BillingCycle {
 }
 
 impl BillingCycle {
-    /// The date that is `count` cycles after the anchor: the same day of the month, or the month's last when it has no such day.
+    /// The date that is `count` cycles after the anchor: the same day of the month, or the month's
+    /// last when it has no such day.
     pub fn date(self, anchor: Timestamp, count: u32) -> Timestamp {
         let local_ms = anchor.0 + sao_paulo_offset_ms(anchor);
         let (day, time_ms) = (local_ms.div_euclid(DAY_MS), local_ms.rem_euclid(DAY_MS));
@@ -63,7 +65,8 @@ impl BillingCycle {
 
 const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 
-/// What Sao Paulo's clock shows more than UTC's, milliseconds: three hours less, all year since 2019.
+/// What Sao Paulo's clock shows more than UTC's, milliseconds: three hours less, all year since
+/// 2019.
 fn sao_paulo_offset_ms(_at: Timestamp) -> i64 {
     -3 * 60 * 60 * 1000
 }
@@ -78,7 +81,8 @@ fn months_later(day: i64, count: i64) -> i64 {
     first + day_of_month.min(next - first) - 1
 }
 
-/// Year, month from 1, and day of the month from 1. Years are counted by eras of 400 (146,097 days) that begin on 1 March.
+/// Year, month from 1, and day of the month from 1. Years are counted by eras of 400 (146,097 days)
+/// that begin on 1 March.
 fn civil(day: i64) -> (i64, i64, i64) {
     let day = day + 719_468;
     let day_of_era = day.rem_euclid(146_097);
@@ -199,7 +203,7 @@ pub enum SubscriptionStatus {
 
 /// Where a subscription stands: every event about it says all of it anew.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode)]
-pub struct Standing {
+pub struct SubscriptionStanding {
     /// How it fares.
     #[n(0)]
     pub status: SubscriptionStatus,
@@ -245,12 +249,13 @@ pub enum CycleOutcome {
     /// Nobody paid the PIX code.
     #[n(2)]
     Unpaid,
-    /// There was no charge: the account may not split any more, or its options no longer allow these splits.
+    /// There was no charge: the account may not split any more, or its options no longer allow
+    /// these splits.
     #[n(3)]
     NotBillable,
 }
 
-impl Standing {
+impl SubscriptionStanding {
     /// A subscription that has just begun.
     pub fn begun(plan: &PlanTerms, anchor: Timestamp) -> Self {
         let place = plan.grace_cycles;
@@ -275,26 +280,8 @@ impl Standing {
         matches!(self.status, SubscriptionStatus::Cancelled | SubscriptionStatus::Completed)
     }
 
-    /// What a Record says of a subscription; none when it says nothing.
-    pub fn told_by(record: &Record, subscription: ObjectId) -> Option<Self> {
-        let told = record.events.iter().rev().filter_map(Self::in_event);
-        told.into_iter().find(|(id, _)| *id == subscription).map(|(_, standing)| standing)
-    }
-
-    /// The subscription that an event is about, and where it stands after it.
-    pub fn in_event(event: &Event) -> Option<(ObjectId, Self)> {
-        match event {
-            Event::SubscriptionCreated { id, standing, .. }
-            | Event::SubscriptionBilled { id, standing, .. }
-            | Event::SubscriptionAdvanced { id, standing, .. }
-            | Event::SubscriptionPaused { id, standing }
-            | Event::SubscriptionResumed { id, standing }
-            | Event::SubscriptionCancelled { id, standing } => Some((*id, *standing)),
-            _ => None,
-        }
-    }
-
-    /// The next charge is made at `now`: of the next cycle, once its date has come, otherwise of this one again.
+    /// The next charge is made at `now`: of the next cycle, once its date has come, otherwise of
+    /// this one again.
     pub(crate) fn charged(mut self, plan: &PlanTerms, anchor: Timestamp, now: Timestamp) -> Self {
         if self.next_cycle_at.is_none_or(|at| at > now) {
             self.attempts += 1;
@@ -314,7 +301,8 @@ impl Standing {
         self
     }
 
-    /// The charge that it waited for has ended. A refused card is tried again as long as this cycle is not over.
+    /// The charge that it waited for has ended. A refused card is tried again as long as this cycle
+    /// is not over.
     pub(crate) fn after(mut self, outcome: CycleOutcome) -> Self {
         self.open = None;
         match outcome {
@@ -333,7 +321,8 @@ impl Standing {
         self
     }
 
-    /// Charges go on with the next date to come. Dates that passed meanwhile are neither charged nor counted.
+    /// Charges go on with the next date to come. Dates that passed meanwhile are neither charged
+    /// nor counted.
     pub(crate) fn resumed(mut self, plan: &PlanTerms, anchor: Timestamp, now: Timestamp) -> Self {
         self.is_paused = false;
         if self.retry_at.is_some_and(|at| at <= now) {

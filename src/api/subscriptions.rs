@@ -12,7 +12,7 @@ use ledger::id::ObjectId;
 use ledger::merchant::{MerchantCommand, SplitRequest, Subscribe, SubscriptionChange};
 use ledger::personal::{Payer, SealedFor};
 use ledger::record::Record;
-use ledger::recurrence::{Standing, StoredCard, SubscriptionStatus};
+use ledger::recurrence::{StoredCard, SubscriptionStanding, SubscriptionStatus};
 use ledger::rejection::Rejection;
 use serde::Deserialize;
 use utoipa::ToSchema;
@@ -99,7 +99,7 @@ pub async fn create(
         let command = MerchantCommand::Subscribe(Subscribe { id, plan, method, card, splits, customer });
         let outcome = app.engine.command(caller.group, command, key, caller.requester(), permit).await?;
         let Some(record) = recorded(outcome)? else { return Ok(None) };
-        let standing = Standing::told_by(&record, id);
+        let standing = SubscriptionStanding::told_by(&record, id);
         let is_due = standing.and_then(|one| one.next_charge_at()).is_some_and(|at| at <= record.effective_at);
         if let Some((limits, card)) = limited.filter(|_| is_due) {
             limits.count_first_charge(id, card, caller.key);
@@ -217,7 +217,7 @@ async fn change(
     let key = sent_key.read(&app.engine, KeyScope::Merchant(caller.group), Some(&row.id.uuid().to_string()), body)?;
     let row = &row;
     let at = |record: &Record| {
-        let standing = Standing::told_by(record, row.id).ok_or_else(|| Problem::new(Code::Internal))?;
+        let standing = SubscriptionStanding::told_by(record, row.id).ok_or_else(|| Problem::new(Code::Internal))?;
         Ok(SubscriptionView::of(&app.engine, &SubscriptionRow { standing, ..row.clone() }))
     };
     let current = || named(app, caller, id).map(|row| SubscriptionView::of(&app.engine, &row));

@@ -8,7 +8,7 @@ use actors::store::Sequence;
 use axum::extract::{FromRequestParts, State};
 use axum::http::request::Parts;
 use axum::response::Response;
-use ledger::event::Event;
+use ledger::audit::{self, AuditSubject, AuditedFact};
 use ledger::id::{GroupNumber, LedgerId, ObjectId};
 use ledger::record::Record;
 use serde::Serialize;
@@ -87,7 +87,9 @@ pub async fn list(
 fn row(app: &App, sequence: Sequence) -> Result<AuditRow, Problem> {
     let record = app.engine.record(sequence)?;
     let merchant = record.owner.group().and_then(|group| app.engine.read_model().merchant(group, |row| row.id));
-    let (action, kind, id, notes) = told(app, &record).ok_or_else(|| Problem::new(Code::Internal))?;
+    let AuditedFact { action, kind, subject, notes } =
+        audit::of_record(&record).ok_or_else(|| Problem::new(Code::Internal))?;
+    let id = subject_id(app, &record, subject);
     Ok(AuditRow {
         at: time(record.effective_at),
         operator: record.operator,
@@ -101,68 +103,13 @@ fn row(app: &App, sequence: Sequence) -> Result<AuditRow, Problem> {
     })
 }
 
-type Told = (&'static str, &'static str, Option<ObjectId>, Option<String>);
-
-/// What was done, to what, and why. An event that no operator asks for tells nothing.
-fn told(app: &App, record: &Record) -> Option<Told> {
-    let merchant = || record.owner.group().and_then(|group| app.engine.read_model().merchant(group, |row| row.id));
-    let recipient = |number| recipient_id(&app.engine, LedgerId::Recipient(record.owner.group()?, number));
-    record.events.iter().find_map(|event| match event {
-        Event::MerchantOpened { id, .. } => Some(("create", "merchant", Some(*id), None)),
-        Event::MerchantChanged { .. } => Some(("change", "merchant", merchant(), None)),
-        Event::ApiKeyCreated { id, .. } => Some(("create", "api_key", Some(*id), None)),
-        Event::ApiKeyChanged { id, .. } => Some(("change", "api_key", Some(*id), None)),
-        Event::WebhookSecretRotated { id, .. } => Some(("rotate_secret", "api_key", Some(*id), None)),
-        Event::ApiKeyRevoked { id } => Some(("revoke", "api_key", Some(*id), None)),
-        Event::RecipientApproved { number } => Some(("approve", "recipient", recipient(*number), None)),
-        Event::RecipientRejected { number, notes } => {
-            Some(("reject", "recipient", recipient(*number), Some(notes.clone())))
-        }
-        Event::BankAccountChanged { number, .. } => Some(("change", "bank_account", recipient(*number), None)),
-        Event::BankAccountApproved { number } => Some(("approve", "bank_account", recipient(*number), None)),
-        Event::BankAccountRejected { number, notes } => {
-            Some(("reject", "bank_account", recipient(*number), Some(notes.clone())))
-        }
-        Event::WithdrawalApproved { id } => Some(("approve", "withdrawal", Some(*id), None)),
-        Event::WithdrawalRejected { id, notes, .. } => Some(("reject", "withdrawal", Some(*id), Some(notes.clone()))),
-        Event::RefundApproved { id, .. } => Some(("approve", "refund", Some(*id), None)),
-        Event::RefundRejected { id, notes, .. } => Some(("reject", "refund", Some(*id), Some(notes.clone()))),
-        Event::DisputeOpened { id, .. } => Some(("open", "dispute", Some(*id), None)),
-        Event::DisputeAccepted { id, .. } => Some(("accept", "dispute", Some(*id), None)),
-        Event::DisputeReleased { id, .. } => Some(("release", "dispute", Some(*id), None)),
-        Event::ClockMoved { .. } => Some(("advance", "clock", None, None)),
-        Event::RecipientRegistered { .. }
-        | Event::RecipientRegisteredAgain { .. }
-        | Event::RecipientSubmitted { .. }
-        | Event::RecipientChanged { .. }
-        | Event::ChargeOpened { .. }
-        | Event::CardCaptured { .. }
-        | Event::CardRefused { .. }
-        | Event::CardUnanswered { .. }
-        | Event::PixPaid { .. }
-        | Event::PixCancelled { .. }
-        | Event::Matured { .. }
-        | Event::AcquirerPaid { .. }
-        | Event::DeficitRecovered { .. }
-        | Event::WithdrawalRequested { .. }
-        | Event::WithdrawalPaid { .. }
-        | Event::WithdrawalReturned { .. }
-        | Event::SplitsAnticipated { .. }
-        | Event::ClawbackRecovered { .. }
-        | Event::CashoutCreated { .. }
-        | Event::CashoutProcessed { .. }
-        | Event::CashoutFailed { .. }
-        | Event::RefundRequested { .. }
-        | Event::PayerRepaid { .. }
-        | Event::LatePixReceived { .. }
-        | Event::PlanCreated { .. }
-        | Event::PlanDisabled { .. }
-        | Event::CardStored { .. }
-        | Event::SubscriptionCreated { .. }
-        | Event::SubscriptionBilled { .. }
-        | Event::SubscriptionAdvanced { .. }
-        | Event::SubscriptionPaused { .. }
-        | Event::SubscriptionResumed { .. }
-        | Event::SubscriptionCancelled { .. } => None,
-    })
+/// The id of the thing to which something was done; none for the clock.
+fn subject_id(app: &App, record: &Record, subject: AuditSubject) -> Option<ObjectId> {
+    let group = record.owner.group();
+    match subject {
+        AuditSubject::Object(id) => Some(id),
+        AuditSubject::Merchant => app.engine.read_model().merchant(group?, |row| row.id),
+        AuditSubject::Recipient(number) => recipient_id(&app.engine, LedgerId::Recipient(group?, number)),
+        AuditSubject::Clock => None,
+    }
 }

@@ -3,7 +3,7 @@
 use actors::engine::Engine;
 use actors::read_model::SubscriptionRow;
 use ledger::personal::{Payer, SealedFor};
-use ledger::recurrence::{Standing, SubscriptionStatus};
+use ledger::recurrence::{SubscriptionStanding, SubscriptionStatus};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -90,7 +90,7 @@ impl SubscriptionView {
 }
 
 /// Wire name of a subscription's status; a pause comes before the status that it interrupts.
-pub fn status_name(standing: &Standing) -> &'static str {
+pub fn status_name(standing: &SubscriptionStanding) -> &'static str {
     match standing.status {
         SubscriptionStatus::Cancelled => "cancelled",
         SubscriptionStatus::Completed => "completed",

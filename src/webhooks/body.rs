@@ -9,7 +9,7 @@ use ledger::event::Event;
 use ledger::id::{LedgerId, ObjectId};
 use ledger::money::Centavos;
 use ledger::personal::RecipientProfile;
-use ledger::recurrence::Standing;
+use ledger::recurrence::SubscriptionStanding;
 use ledger::webhook_events::{Subject, WebhookEventKind};
 use rust_decimal::Decimal;
 use serde::Serialize;
@@ -210,7 +210,7 @@ impl OutboxEvent {
     fn subscription(&self, engine: &Engine) -> Result<impl Serialize + use<>, Problem> {
         let id = self.object_id()?;
         let mut row = engine.read_model().subscription(self.record.owner, id)?.ok_or_else(broken)?;
-        row.standing = Standing::told_by(&self.record, id).ok_or_else(broken)?;
+        row.standing = SubscriptionStanding::told_by(&self.record, id).ok_or_else(broken)?;
         Ok(SubscriptionView::of(engine, &row))
     }
 

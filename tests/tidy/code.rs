@@ -6,7 +6,7 @@ use std::str::Chars;
 
 /// The code of a source: comments and the contents of strings and characters are blanks. Lines
 /// stay where they are.
-pub fn code_of(text: &str) -> String {
+pub(crate) fn code_of(text: &str) -> String {
     let mut letters = text.chars().peekable();
     let mut code = String::with_capacity(text.len());
     let mut before = ' ';
@@ -107,7 +107,7 @@ fn blank_character(letters: &mut Peekable<Chars<'_>>, code: &mut String) {
 }
 
 /// The same code without what only tests compile: modules after `#[cfg(test)]`.
-pub fn without_tests(code: &str) -> String {
+pub(crate) fn without_tests(code: &str) -> String {
     let mut kept = String::new();
     let mut rest = code;
     while let Some((before, behind)) = rest.split_once("#[cfg(test)]") {
@@ -137,7 +137,7 @@ fn block(code: &str) -> usize {
 }
 
 /// The names of a code, each with its place.
-pub fn names(code: &str) -> impl Iterator<Item = (usize, &str)> {
+pub(crate) fn names(code: &str) -> impl Iterator<Item = (usize, &str)> {
     let starts = code.char_indices().filter(|(at, letter)| {
         let before = code[..*at].chars().next_back().unwrap_or(' ');
         is_of_name(*letter) && !letter.is_ascii_digit() && !is_of_name(before)
@@ -150,7 +150,7 @@ pub fn names(code: &str) -> impl Iterator<Item = (usize, &str)> {
 
 /// The functions of a source with more lines than these, from `fn` to the closing brace, tests
 /// apart.
-pub fn long_functions(text: &str, lines_max: usize) -> Vec<(String, usize)> {
+pub(crate) fn long_functions(text: &str, lines_max: usize) -> Vec<(String, usize)> {
     let code = without_tests(&code_of(text));
     let mut found = Vec::new();
     for (at, _) in names(&code).filter(|(_, word)| *word == "fn") {
@@ -176,7 +176,7 @@ pub fn long_functions(text: &str, lines_max: usize) -> Vec<(String, usize)> {
 }
 
 /// The names of types that stand after `pub` more than once, with their places.
-pub fn types_named_twice(sources: &[(String, String)]) -> BTreeMap<String, Vec<String>> {
+pub(crate) fn types_named_twice(sources: &[(String, String)]) -> BTreeMap<String, Vec<String>> {
     let mut places: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for (place, text) in sources {
         let code = without_tests(&code_of(text));
@@ -194,13 +194,13 @@ pub fn types_named_twice(sources: &[(String, String)]) -> BTreeMap<String, Vec<S
 }
 
 /// The lines that are comments and longer than these columns.
-pub fn wide_comments(text: &str, columns_max: usize) -> Vec<usize> {
+pub(crate) fn wide_comments(text: &str, columns_max: usize) -> Vec<usize> {
     let is_wide = |line: &str| line.trim_start().starts_with("//") && line.chars().count() > columns_max;
     (1..).zip(text.lines()).filter(|(_, line)| is_wide(line)).map(|(number, _)| number).collect()
 }
 
 /// The first lines of doc comments that are a single word, or only name the module.
-pub fn empty_comments(text: &str) -> Vec<usize> {
+pub(crate) fn empty_comments(text: &str) -> Vec<usize> {
     let mut found = Vec::new();
     let mut comment: Vec<(usize, &str)> = Vec::new();
     for (number, line) in (1..).zip(text.lines().chain([""])) {
@@ -220,7 +220,7 @@ pub fn empty_comments(text: &str) -> Vec<usize> {
 }
 
 /// The words of a name: `of_read_model` and `OfReadModel` have the same.
-pub fn words(name: &str) -> BTreeSet<String> {
+pub(crate) fn words(name: &str) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     let mut word = String::new();
     for letter in name.chars().chain(['_']) {

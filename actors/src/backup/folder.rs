@@ -1,4 +1,4 @@
-//! The folder of a backup: read and checked from its first block to its last, and continued by a run.
+//! Folder of a backup: read and checked from its first block to its last, and continued by a run.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, BufReader, BufWriter, Write};
@@ -65,7 +65,7 @@ impl BackupFolder {
         Ok(folder)
     }
 
-    /// Where it stands.
+    /// The path of the folder.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -80,8 +80,8 @@ impl BackupFolder {
         &self.values
     }
 
-    /// Its blocks, from the first. Everything is checked: every frame, the chain, and that they reach the end that `keys` names. The
-    /// iterator ends after its first error.
+    /// Its blocks, from the first. Everything is checked: every frame, the chain, and that they
+    /// reach the end that `keys` names. The iterator ends after its first error.
     pub fn blocks(&self) -> impl Iterator<Item = Result<Block, BackupError>> + '_ {
         BlockFiles { folder: self, head: Head::EMPTY, number: 0, reader: None, is_over: false }
     }
@@ -153,7 +153,7 @@ impl BlockFiles<'_> {
 
 const READ_BYTES: usize = 1 << 18;
 
-/// What a run added, and what there is now.
+/// Result of a run: what it added, and the size of the backup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Taken {
     /// Records that are new.
@@ -166,9 +166,9 @@ pub struct Taken {
     pub head: Head,
 }
 
-/// A run of a backup: nobody else writes to its folder meanwhile.
+/// A run of a backup, which holds the lock of its folder.
 #[derive(Debug)]
-pub struct Run {
+pub struct BackupRun {
     folder: BackupFolder,
     /// How many files of blocks count.
     files: u32,
@@ -176,9 +176,10 @@ pub struct Run {
     _lock: File,
 }
 
-impl Run {
-    /// Begins a run: makes the folder where there is none, removes what a run that was cut left unfinished, and reads and checks all
-    /// that is there. `progress` is told how many Records of how many.
+impl BackupRun {
+    /// Begins a run: makes the folder where there is none, removes what a run that was cut left
+    /// unfinished, and reads and checks all that is there. Calls `progress` with the number of
+    /// Records checked and their total.
     pub fn begin(path: &Path, progress: &mut dyn FnMut(u64, u64)) -> Result<Self, BackupError> {
         let path = std::path::absolute(path).map_err(|source| machine(path, source))?;
         create_private_folder(&path).map_err(|source| machine(&path, source))?;
@@ -201,8 +202,8 @@ impl Run {
         self.folder.head
     }
 
-    /// Adds what [`super::frames`] gives from the head on. An error leaves the backup as it was. `progress` is told how many Records
-    /// of how many.
+    /// Adds what [`super::frames`] gives from the head on. An error leaves the backup as it was.
+    /// Calls `progress` with the number of Records and their total.
     pub fn take(
         self,
         frames: impl Iterator<Item = Result<Frame, BackupError>>,
@@ -238,7 +239,7 @@ impl Run {
             return Err(other_journal(detail));
         }
         let parts = || other_journal(format!("it has another block at sequence {sequence}"));
-        let mut writer = Writer { run: self, open: None, finished: Vec::new(), bytes: 0 };
+        let mut writer = BlockFileWriter { run: self, open: None, finished: Vec::new(), bytes: 0 };
         let mut head = begin;
         loop {
             match next_frame()? {
@@ -316,8 +317,8 @@ impl Run {
 }
 
 /// Writes blocks to files that have no name yet.
-struct Writer<'a> {
-    run: &'a Run,
+struct BlockFileWriter<'a> {
+    run: &'a BackupRun,
     open: Option<OpenFile>,
     finished: Vec<u32>,
     bytes: u64,
@@ -330,7 +331,7 @@ struct OpenFile {
     bytes: u64,
 }
 
-impl Writer<'_> {
+impl BlockFileWriter<'_> {
     /// Writes a block that continues `before`, in the file that is open if there is room.
     fn write(&mut self, block: Block, before: Head) -> Result<(), BackupError> {
         let frame = Frame::Block(block).to_bytes();
@@ -367,7 +368,7 @@ impl Writer<'_> {
 }
 
 impl OpenFile {
-    fn create(run: &Run, number: u32) -> Result<Self, BackupError> {
+    fn create(run: &BackupRun, number: u32) -> Result<Self, BackupError> {
         let path = unfinished(&run.folder.path.join(name_of(number)));
         let mut begin = Vec::new();
         let file = write_magic(&mut begin).and_then(|()| File::create(&path));

@@ -1,4 +1,4 @@
-//! Frames: how a backup lies in its files and travels from a server.
+//! Frames: the format of a backup in its files and on its way from a server.
 
 use std::io::{self, Read, Write};
 use std::path::PathBuf;
@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use super::{BackupError, FORMAT};
 use crate::store::{Block, BlockHash, Head, Partition, Sequence};
 
-/// One thing of a backup.
+/// One frame of a backup.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Frame {
     /// A block of the journal.
@@ -74,7 +74,7 @@ impl Frame {
     }
 
     fn parse(kind: u8, payload: &[u8]) -> Option<Frame> {
-        let mut fields = Fields(payload);
+        let mut fields = PayloadFields(payload);
         let frame = match kind {
             BLOCK => {
                 let partition = Partition(u16::from_be_bytes(fields.take()?));
@@ -106,9 +106,9 @@ fn length_of(count: usize) -> io::Result<[u8; 4]> {
 }
 
 /// Takes fields off the front of a payload.
-struct Fields<'a>(&'a [u8]);
+struct PayloadFields<'a>(&'a [u8]);
 
-impl Fields<'_> {
+impl PayloadFields<'_> {
     fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
         let (field, rest) = self.0.split_first_chunk()?;
         self.0 = rest;
@@ -124,7 +124,8 @@ impl Fields<'_> {
     }
 }
 
-/// Reads frames and checks them. It never says what was not there: where the bytes end, a frame is missing.
+/// Reads and checks frames. It never returns a frame that was not there: where the bytes end early,
+/// that is an error.
 #[derive(Debug)]
 pub struct FrameReader<R> {
     from: R,
@@ -174,7 +175,7 @@ impl<R: Read> FrameReader<R> {
         }
     }
 
-    /// Something is wrong in what was read here.
+    /// The error for damage in this source.
     pub fn damaged(&self, detail: &str) -> BackupError {
         BackupError::Damaged { file: self.name.clone(), detail: detail.to_owned() }
     }
@@ -197,7 +198,8 @@ const CHECKSUM_BYTES: usize = 4;
 mod tests {
     use super::*;
 
-    /// Written down so that a change of the format does not pass unnoticed: backups are kept for years.
+    /// Written down so that a change of the format does not pass unnoticed: backups are kept for
+    /// years.
     #[test]
     fn the_bytes_of_format_1_stay_as_they_are() {
         let mut bytes = Vec::new();

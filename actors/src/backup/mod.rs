@@ -1,7 +1,9 @@
-//! Backups: a copy of the journal and of the keys beside it, in files of their own format, from which any store can be made again.
+//! Backup: a copy of the journal and of the keys beside it, in files of their own format, from
+//! which any store can be made again.
 //!
-//! A backup is made of blocks, not of a store's files: it does not depend on how a store lays them out, everything in it is checked
-//! while it is made and again whenever it is read, and it is incremental to the block.
+//! A backup consists of blocks, not of a store's files, so it does not depend on the layout of a
+//! store. Everything in it is checked when it is made and again whenever it is read. It is
+//! incremental to the block.
 //!
 //! ```text
 //! <backup>/000001.blocks   blocks in order, from the first of the journal, at most 256 MiB a file
@@ -11,29 +13,36 @@
 //! ```
 //!
 //! # The format
-//! Integers are big-endian. A file is `centavo backup`, a line feed, the byte of the format (now 1), and frames: kind (one byte), length
-//! of the payload (u32), payload, CRC32C of all three (u32). The kinds:
+//! Integers are big-endian. A file is `centavo backup`, a line feed, the byte of the format (now
+//! 1), and frames: kind (one byte), length of the payload (u32), payload, CRC32C of all three
+//! (u32). The kinds:
 //!
-//! - `b`, a block: partition (u16), sequence of its first Record (u64), booking time (i64, milliseconds), hash of the block before it
-//!   (32 bytes), number of Records (u32), and each Record's length (u32) and bytes. Its own hash is not written: it is computed, and
-//!   the next block, or the end, must name it.
+//! - `b`, a block: partition (u16), sequence of its first Record (u64), booking time (i64,
+//!   milliseconds), hash of the block before it (32 bytes), number of Records (u32), and each
+//!   Record's length (u32) and bytes. Its own hash is not written: it is computed, and the next
+//!   block, or the end, must name it.
 //! - `v`, a value: length of the key (u32), key, value.
-//! - `e`, an end: the head of the journal there: next sequence (u64), hash (32 bytes), booking time (i64). Nothing follows it.
+//! - `e`, an end: the head of the journal there: next sequence (u64), hash (32 bytes), booking time
+//!   (i64). Nothing follows it.
 //!
-//! A `.blocks` file is blocks and an end; `keys` is values and an end, which is the end of the whole backup. What a server sends is
-//! the same: the beginning of a file, the values, an end with the head that is being sent, then the blocks through it, and an end.
+//! A `.blocks` file is blocks and an end; `keys` is values and an end, which is the end of the
+//! whole backup. What a server sends is the same: the beginning of a file, the values, an end with
+//! the head that is being sent, then the blocks through it, and an end.
 //!
-//! What may change: new kinds of frames, and other payloads, come with a higher format byte, which older releases refuse by name; a
-//! release reads every format before its own. The hash of a block ([`crate::store::Block::hash`]) never changes under the same format.
+//! New kinds of frames and other payloads come with a higher format byte, which older releases
+//! refuse by name. A release reads every released format before its own. The hash of a block
+//! ([`crate::store::Block::hash`]) never changes under the same format.
 //!
-//! # What a run promises
-//! Files get their names when they are whole and on the disk: first the blocks, then `keys`. The rename of `keys` is the moment at
-//! which the run has happened; `.blocks` files beyond its end, of a run that was cut, do not count, and the next run removes them.
-//! So a missing file is noticed, also when it is the last. Keys are read after the head that is copied, and a key is durable before any
-//! Record that is sealed with it: every Record of a backup finds its key there.
+//! # Promises of a run
+//! Files get their names when they are whole and on the disk: first the blocks, then `keys`. The
+//! rename of `keys` completes the run. `.blocks` files beyond its end come from an interrupted run;
+//! they do not count, and the next run removes them. So a missing file is noticed, also when it is
+//! the last. Keys are read after the head that is copied, and a key is durable before any Record
+//! that is sealed with it: every Record of a backup finds its key there.
 //!
-//! The master key is **not** in a backup: whoever has the backup alone cannot read a person's name. What is derived (snapshots, the
-//! index, the readers' view) is not there either; a restored store makes it again.
+//! The master key is **not** in a backup: whoever has only the backup cannot read a person's name.
+//! Derived data (snapshots, the index, the read model) is not there either; a restored store makes
+//! it again.
 
 mod folder;
 mod frame;
@@ -45,14 +54,15 @@ use std::path::PathBuf;
 
 use crate::store::{Block, Head, Partition, Sequence, Store, StoreError};
 
-pub use folder::{BackupFolder, Run, Taken};
+pub use folder::{BackupFolder, BackupRun, Taken};
 pub use frame::{Frame, FrameReader, write_magic};
 
 /// The newest format that this release writes and reads.
 pub const FORMAT: u8 = 1;
 
-/// What the keys of durable values begin with: all that is kept in the state area and can't be derived from the journal. The cursors are
-/// copied with them: how far webhooks were delivered, so that a restored server does not deliver those of years again.
+/// What the keys of durable values begin with: all that is kept in the state area and can't be
+/// derived from the journal. The cursors are copied with them: how far webhooks were delivered, so
+/// that a restored server does not deliver those of years again.
 const DURABLE_PREFIXES: [&[u8]; 2] = [b"keys/", b"stamp/"];
 
 /// The partition that is copied. This release has one.
@@ -119,8 +129,9 @@ pub enum BackupError {
     },
 }
 
-/// What a backup that has all before `from` lacks: the durable values, an end with the head of this moment, the blocks through that
-/// head, and an end. Nothing is held between one frame and the next, so a slow reader disturbs nobody.
+/// What a backup that has all before `from` lacks: the durable values, an end with the head of this
+/// moment, the blocks through that head, and an end. Nothing is held between one frame and the
+/// next, so a slow reader disturbs nobody.
 pub fn frames(
     store: &dyn Store,
     from: Sequence,
@@ -158,7 +169,7 @@ pub fn durable_values(store: &dyn Store) -> Result<Vec<KeyAndValue>, StoreError>
     Ok(values)
 }
 
-/// Where the blocks after those of a backup are taken from.
+/// Source of the blocks after those of a backup.
 pub enum Tail<'a> {
     /// Another backup.
     Backup(&'a BackupFolder),
@@ -166,19 +177,19 @@ pub enum Tail<'a> {
     Store(&'a dyn Store),
 }
 
-/// What was restored.
+/// Result of a restore.
 #[derive(Debug)]
 pub struct Restored {
     /// The head of the store now.
     pub head: Head,
-    /// What the tail gave.
+    /// What was taken from the tail.
     pub tail: Option<TailTaken>,
 }
 
-/// What the tail of a restore gave.
+/// What a restore took from a tail.
 #[derive(Debug)]
 pub struct TailTaken {
-    /// How many Records.
+    /// Number of Records that it gave.
     pub records: u64,
     /// Why it ended before its own end.
     pub stopped: Option<BackupError>,
@@ -186,8 +197,8 @@ pub struct TailTaken {
     pub without_keys: Option<BackupError>,
 }
 
-/// Fills an empty store from a backup, then from a tail as far as it can be read. `progress` is told how many Records of how many are
-/// there.
+/// Fills an empty store from a backup, then from a tail as far as it can be read. Calls `progress`
+/// with the number of Records restored and their total.
 pub fn restore(
     backup: &BackupFolder,
     tail: Option<Tail<'_>>,
@@ -212,7 +223,8 @@ pub fn restore(
     Ok(Restored { head: store.head(PARTITION)?, tail })
 }
 
-/// Appends what a second copy has beyond the head. Its keys are the newer ones where it has.
+/// Appends the blocks that a second copy has beyond the head. Its keys, if it has any, are the
+/// newer ones.
 fn append_tail(
     backup: &BackupFolder,
     tail: &Tail<'_>,
@@ -254,11 +266,11 @@ fn append_tail(
     Ok(TailTaken { records, stopped, without_keys })
 }
 
-type Blocks<'a> = Box<dyn Iterator<Item = Result<Block, BackupError>> + 'a>;
+type BlockStream<'a> = Box<dyn Iterator<Item = Result<Block, BackupError>> + 'a>;
 
 impl Tail<'_> {
     /// The last block through a head and those beyond it, perhaps after some before.
-    fn blocks_from(&self, head: Head) -> Blocks<'_> {
+    fn blocks_from(&self, head: Head) -> BlockStream<'_> {
         match self {
             Tail::Backup(folder) => Box::new(folder.blocks()),
             Tail::Store(store) => {

@@ -1,5 +1,5 @@
-//! Backups of stores in memory: whatever the journal and however it is cut into runs and files, what is restored is what was there, and
-//! whatever is damaged is named.
+//! Backups of stores in memory: whatever the journal and however it is cut into runs and files,
+//! what is restored is what was there, and whatever is damaged is named.
 
 #![allow(clippy::unwrap_used)]
 
@@ -35,7 +35,7 @@ fn extend(store: &MemoryStore, word: &str, blocks: u32) {
 }
 
 fn run(store: &dyn Store, folder: &Path, file_bytes_max: u64) -> Result<Taken, BackupError> {
-    let mut run = Run::begin(folder, &mut |_, _| {})?;
+    let mut run = BackupRun::begin(folder, &mut |_, _| {})?;
     run.file_bytes_max = file_bytes_max;
     let from = run.head().next;
     run.take(frames(store, from)?, &mut |_, _| {})
@@ -155,7 +155,7 @@ fn a_run_that_is_cut_anywhere_changes_nothing() {
     let from = store.blocks(PARTITION, Sequence(5)).next().unwrap().unwrap().first;
     let whole = frames(&store, from).unwrap().count();
     for length in 0..whole {
-        let mut run = Run::begin(folder.path(), &mut |_, _| {}).unwrap();
+        let mut run = BackupRun::begin(folder.path(), &mut |_, _| {}).unwrap();
         run.file_bytes_max = 200;
         let cut = frames(&store, from).unwrap().take(length);
         let error = run.take(cut, &mut |_, _| {}).unwrap_err();
@@ -252,7 +252,7 @@ fn a_journal_that_does_not_continue_the_backup_is_refused() {
         assert!(matches!(error, BackupError::OtherJournal { .. }), "{error}");
         assert_eq!(files(folder.path()), before);
     }
-    let run_of_another = Run::begin(folder.path(), &mut |_, _| {}).unwrap();
+    let run_of_another = BackupRun::begin(folder.path(), &mut |_, _| {}).unwrap();
     assert!(matches!(run(&store, folder.path(), 1 << 20), Err(BackupError::InUse { .. })));
     drop(run_of_another);
     fs::remove_file(folder.path().join("keys")).unwrap();
@@ -273,7 +273,7 @@ fn a_source_that_leaves_something_out_is_found_out() {
             continue;
         }
         let folder = TempDir::new().unwrap();
-        let run = Run::begin(folder.path(), &mut |_, _| {}).unwrap();
+        let run = BackupRun::begin(folder.path(), &mut |_, _| {}).unwrap();
         let rest = whole.iter().enumerate().filter(|(at, _)| *at != left_out).map(|(_, frame)| Ok(frame.clone()));
         assert!(run.take(rest, &mut |_, _| {}).is_err(), "{left_out}");
         assert!(!BackupFolder::is_one(folder.path()));

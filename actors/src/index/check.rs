@@ -1,4 +1,4 @@
-//! The runs against the journal, for those who read all of it anyway.
+//! Check of the runs against the journal, for `verify`, which reads the whole journal anyway.
 
 use std::collections::VecDeque;
 use std::io::{self, Write};
@@ -6,18 +6,19 @@ use std::io::{self, Write};
 use ledger::id::{GroupNumber, IdMap};
 use ledger::record::Record;
 
-use super::each_occurrence;
 use super::key::{Balances, IndexKey, mix};
-use super::page_cache::{Files, PageCache};
+use super::page_cache::{PageCache, RunFiles};
+use super::recent::each_occurrence;
 use super::run::{Builder, Cover, Run, RunError};
 use crate::store::{Store, StoreError};
 
-/// Holds every run against the Records, which it is shown one after the other from the first: the run has their occurrences and no others,
-/// and its bytes are those that are written of them. However large a run is, little of it is in memory.
+/// Compares every run with the Records, which it gets one after the other from the first. A run
+/// must have the occurrences of its Records and no others, and the bytes that a writer makes of
+/// them. However large a run is, little of it is in memory.
 pub struct RunCheck<'a> {
     store: &'a dyn Store,
     cache: PageCache,
-    /// The runs that are to come, in order: first and last Record, name, length.
+    /// The runs not yet compared, in order: first and last Record, name, length.
     files: VecDeque<(u64, u64, String, u64)>,
     counted: Occurrences,
     latest_ms: i64,
@@ -26,10 +27,10 @@ pub struct RunCheck<'a> {
     unusable: u64,
 }
 
-/// A run that can be read and says something else than the journal.
+/// A readable run that differs from the journal.
 #[derive(Debug)]
 pub struct RunDiffers {
-    /// Its file.
+    /// The name of its file.
     pub name: String,
 }
 
@@ -58,7 +59,7 @@ impl<'a> RunCheck<'a> {
         Ok(Self { store, cache, files, counted, latest_ms: i64::MIN, balances, whole: 0, unusable: 0 })
     }
 
-    /// Takes the next Record; says which run ends with it and differs.
+    /// Takes the next Record. If a run ends with it and differs from the journal, names the run.
     pub fn count(&mut self, sequence: u64, record: &Record) -> Result<Option<RunDiffers>, StoreError> {
         let counted = &mut self.counted;
         each_occurrence(sequence, record, &mut self.balances, |key, occurrence| counted.add(key, occurrence));
@@ -73,7 +74,8 @@ impl<'a> RunCheck<'a> {
         }
     }
 
-    /// How many runs were as they should be, and how many can't be used, are of Records that are not there, or were damaged.
+    /// Number of runs that were whole; and of those that are damaged or cover Records that are not
+    /// there.
     pub fn finish(self) -> (u64, u64) {
         (self.whole, self.unusable + self.files.len() as u64)
     }
@@ -91,9 +93,9 @@ impl<'a> RunCheck<'a> {
         Ok(None)
     }
 
-    /// Reads a run, and writes it again beside what was read.
+    /// Reads a run, writes it again from what was read, and compares the bytes.
     fn says_the_same(&self, name: &str, length: u64, counted: &Occurrences, cover: Cover) -> Result<bool, RunError> {
-        let files = Files { store: self.store, cache: &self.cache };
+        let files = RunFiles { store: self.store, cache: &self.cache };
         let run = Run::open(files, name, length)?;
         let written = SameAs { store: self.store, name, at: 0, is_same: true };
         let (mut found, mut builder, mut is_in_order) =
@@ -119,7 +121,7 @@ impl<'a> RunCheck<'a> {
     }
 }
 
-/// Some occurrences, whatever their order: how many, and a sum of what each is scattered to.
+/// Digest of a multiset of occurrences: their count, and two sums of the hashes of each.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Occurrences {
     count: u64,
@@ -136,7 +138,7 @@ impl Occurrences {
     }
 }
 
-/// Compares what is written with what a file has.
+/// Writer that compares the written bytes with those of a file.
 struct SameAs<'a> {
     store: &'a dyn Store,
     name: &'a str,

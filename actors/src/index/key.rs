@@ -1,9 +1,12 @@
-//! What is looked up, and what one Record adds to it.
+//! Keys of the index, and the numbers that one Record adds to their lists.
 
+use ledger::account::Account;
+use ledger::entry::{Entry, Side};
 use ledger::event::Event;
 use ledger::fees::PaymentMethod;
 use ledger::id::{Fingerprint, GroupNumber, LedgerId, ObjectId};
 use ledger::money::Centavos;
+use ledger::object;
 use ledger::recipient::Credit;
 use ledger::record::Record;
 use ledger::statement::each_statement_line;
@@ -17,22 +20,21 @@ pub struct IndexKey {
     pub(super) whose: u64,
 }
 
-/// Where a charge is listed.
+/// Lists of a merchant's charges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChargeList {
-    /// When it was opened; it stays there.
+    /// All that were opened.
     Opened,
-    /// When it was paid or captured.
+    /// Those that were paid or captured.
     Paid,
-    /// When the acquirer refused it.
+    /// Those that the acquirer refused.
     Refused,
-    /// When its PIX code expired or was cancelled.
+    /// Those whose PIX code expired or was cancelled.
     Cancelled,
 }
 
 /// The kinds are part of the runs' format: a number is never given to another kind.
 const OWN: u8 = 0;
-/// Number 1 was of all that a ledger's owner is told of, whether it changed its state or not.
 const ENTRIES: u8 = 2;
 const OBJECT: u8 = 3;
 const KEY: u8 = 4;
@@ -42,7 +44,7 @@ const STATEMENT_LINES: u8 = 7;
 const BALANCES: u8 = 8;
 const AUDIT: u8 = 9;
 const CHARGES: u8 = 32;
-/// What the merchant's and the recipients' lists show, by its opening.
+/// Objects on the lists of merchants and recipients, by the Record that opened them.
 const CASHOUTS: u8 = 10;
 const REFUNDS: u8 = 11;
 const DISPUTES: u8 = 12;
@@ -58,12 +60,14 @@ impl IndexKey {
         Self::of_ledger(OWN, ledger)
     }
 
-    /// Sequences of the Records of others that change a ledger's state, each with its [`Credit`] if it is only that.
+    /// Sequences of the Records of others that change a ledger's state. One that only credits the
+    /// ledger comes with the [`Credit`].
     pub fn changed(ledger: LedgerId) -> Self {
         Self::of_ledger(CHANGED, ledger)
     }
 
-    /// Sequences of the Records with an entry of a ledger. A merchant's come with its balances after each (see [`Balances`]).
+    /// Sequences of the Records with an entry of a ledger. A merchant's come with its balances
+    /// after each (see [`Balances`]).
     pub fn entries(ledger: LedgerId) -> Self {
         match ledger {
             LedgerId::Merchant(_) => Self::of_ledger(BALANCES, ledger),
@@ -71,29 +75,31 @@ impl IndexKey {
         }
     }
 
-    /// Sequences of the Records about an object. Another object's may be among them, by chance or because somebody chose an id for
-    /// it: the Record says whose it is.
+    /// Sequences of the Records about an object. Records of another object may be among them, by
+    /// chance or because somebody chose an id on purpose: the Record itself names its object.
     pub fn object(id: ObjectId) -> Self {
         Self { kind: OBJECT, whose: scattered(id) }
     }
 
-    /// Sequences of the Records under a key (see [`Record::keys`]), or, hardly ever, another one.
+    /// Sequences of the Records with a key (see [`Record::keys`]). Very rarely a Record of another
+    /// key is among them.
     pub fn key(key: Fingerprint) -> Self {
         let (first, _) = key.0.split_first_chunk().expect("a fingerprint has 16 bytes");
         Self { kind: KEY, whose: u64::from_be_bytes(*first) }
     }
 
-    /// Ordinals of the merchant's Records that made the splits of a recipient's statement, once for each split.
+    /// Ordinals of the merchant's Records that put splits on a recipient's statement, once for each
+    /// split.
     pub fn splits_listed(recipient: LedgerId) -> Self {
         Self::of_ledger(SPLITS_LISTED, recipient)
     }
 
-    /// The same, of those that were taken off the statement again.
+    /// The same for splits that were taken off the statement again.
     pub fn splits_removed(recipient: LedgerId) -> Self {
         Self::of_ledger(SPLITS_REMOVED, recipient)
     }
 
-    /// Sequences of the Records with operations on a merchant's balance, once for each operation.
+    /// Sequences of the Records with lines of a merchant's statement, once for each line.
     pub fn statement_lines(merchant: LedgerId) -> Self {
         Self::of_ledger(STATEMENT_LINES, merchant)
     }
@@ -118,7 +124,7 @@ impl IndexKey {
         Self::of_ledger(WITHDRAWALS, recipient)
     }
 
-    /// Sequences of the Records that an operator asked for: of all of them, or of a group's.
+    /// Sequences of the audited Records (see [`Record::is_audited`]): of all groups, or of one.
     pub fn audit(group: Option<GroupNumber>) -> Self {
         Self { kind: AUDIT, whose: group.map_or(0, |group| u64::from(group.0) + 1) }
     }
@@ -128,12 +134,14 @@ impl IndexKey {
         Self::of_ledger(SUBSCRIPTIONS, merchant)
     }
 
-    /// Sequences of the Records that opened a subscription's charges. The id must be known to be a subscription's, as for an object.
+    /// Sequences of the Records that opened a subscription's charges. The id must be known to be a
+    /// subscription's, as for an object.
     pub fn subscription_charges(id: ObjectId) -> Self {
         Self { kind: SUBSCRIPTION_CHARGES, whose: scattered(id) }
     }
 
-    /// Sequences of the Records of a group with notices for the outside, once for each notice: the n-th is its notice of number n.
+    /// Sequences of a group's Records with webhook events, once for each event: the n-th is event
+    /// number n.
     pub fn webhook_events(group: GroupNumber) -> Self {
         Self::of_ledger(WEBHOOK_EVENTS, LedgerId::Merchant(group))
     }
@@ -154,7 +162,7 @@ impl IndexKey {
         Self { kind: CHARGES + method * 4 + list, whose: u64::from(group.0) }
     }
 
-    /// No key comes before it.
+    /// The first key in the order of keys.
     pub(super) fn least() -> Self {
         Self { kind: 0, whose: 0 }
     }
@@ -168,7 +176,8 @@ impl IndexKey {
         }
     }
 
-    /// True for keys that few Records have and that are looked up in every run.
+    /// True for keys that few Records have, which are looked up in every run and stand in the Bloom
+    /// filters.
     pub(super) fn is_rare(self) -> bool {
         matches!(self.kind, OBJECT | KEY | SUBSCRIPTION_CHARGES)
     }
@@ -188,8 +197,39 @@ impl IndexKey {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Balances(pub [i64; 3]);
 
-/// What comes with a Record that changes another ledger's state: when its credit falls due, as the minute + 1, or 0 when at once; and its
-/// centavos, 0 for a Record that is to be read.
+impl Balances {
+    /// The place in [`Balances`] that an account counts into.
+    fn place(account: Account) -> Option<usize> {
+        match account {
+            Account::Pending => Some(0),
+            Account::Available => Some(1),
+            Account::ReservedCashout | Account::ReservedDispute => Some(2),
+            _ => None,
+        }
+    }
+
+    /// The balances from the net amounts of a merchant's accounts.
+    pub fn of(net: impl Fn(Account) -> i128) -> Self {
+        let net = |account| i64::try_from(net(account)).unwrap_or(i64::MAX);
+        let reserved = net(Account::ReservedCashout) + net(Account::ReservedDispute);
+        Self([net(Account::Pending), net(Account::Available), reserved])
+    }
+
+    pub(super) fn post(&mut self, entry: &Entry) {
+        for occurrence in entry.postings() {
+            if let Some(place) = Self::place(occurrence.account) {
+                self.0[place] += match occurrence.side {
+                    Side::Debit => occurrence.amount.0,
+                    Side::Credit => -occurrence.amount.0,
+                };
+            }
+        }
+    }
+}
+
+/// The two words that come with a Record in [`IndexKey::changed`]: the minute at which its credit
+/// falls due + 1, or 0 when at once; and the centavos, or 0 for a Record that is more than a credit
+/// and must be read.
 pub(super) fn words_of(credit: Option<Credit>) -> [u64; 2] {
     let amount = credit.and_then(|credit| u64::try_from(credit.amount.0).ok()).unwrap_or_default();
     let due = credit.filter(|_| amount > 0).and_then(|credit| credit.due);
@@ -204,8 +244,8 @@ pub(super) fn credit_of(words: [u64; 2]) -> Option<Credit> {
     Some(Credit { due, amount: Centavos(amount) })
 }
 
-/// Calls `post` for every list that a Record is added to, with the number to add. Lists whose numbers come with more
-/// are not among them.
+/// Calls `post` for every list that a Record is added to, with the number to add. Lists whose
+/// numbers come with more words are not among them.
 pub(super) fn occurrences(sequence: u64, record: &Record, mut post: impl FnMut(IndexKey, u64)) {
     post(IndexKey::own(record.owner), sequence);
     record.keys().for_each(|key| post(IndexKey::key(key), sequence));
@@ -222,7 +262,7 @@ pub(super) fn occurrences(sequence: u64, record: &Record, mut post: impl FnMut(I
     each_statement_line(record, |_| post(IndexKey::statement_lines(LedgerId::Merchant(group)), sequence));
     each_webhook_event(record, |_| post(IndexKey::webhook_events(group), sequence));
     for event in &record.events {
-        about(event, |id| post(IndexKey::object(id), sequence));
+        object::each_in(event, |id| post(IndexKey::object(id), sequence));
         match event {
             Event::CashoutCreated { .. } => post(IndexKey::cashouts(record.owner), sequence),
             Event::RefundRequested { .. } => post(IndexKey::refunds(record.owner), sequence),
@@ -255,78 +295,6 @@ pub(super) fn occurrences(sequence: u64, record: &Record, mut post: impl FnMut(I
             _ => {}
         }
     }
-}
-
-/// Calls `name` for every object that an event is about: a Record is found under each of them.
-fn about(event: &Event, mut name: impl FnMut(ObjectId)) {
-    match event {
-        Event::ChargeOpened { charge, .. }
-        | Event::CardCaptured { charge, .. }
-        | Event::CardRefused { charge, .. }
-        | Event::CardUnanswered { charge }
-        | Event::PixPaid { charge, .. }
-        | Event::PixCancelled { charge, .. }
-        | Event::LatePixReceived { charge, .. } => name(*charge),
-        Event::WithdrawalRequested { id, .. }
-        | Event::WithdrawalApproved { id }
-        | Event::WithdrawalPaid { id, .. }
-        | Event::WithdrawalRejected { id, .. }
-        | Event::WithdrawalReturned { id, .. }
-        | Event::CashoutCreated { id, .. }
-        | Event::CashoutProcessed { id, .. }
-        | Event::CashoutFailed { id, .. }
-        | Event::CardStored { id, .. }
-        | Event::SubscriptionCreated { id, .. }
-        | Event::SubscriptionBilled { id, .. }
-        | Event::SubscriptionAdvanced { id, .. }
-        | Event::SubscriptionPaused { id, .. }
-        | Event::SubscriptionResumed { id, .. }
-        | Event::SubscriptionCancelled { id, .. } => name(*id),
-        Event::RefundRequested { id, charge, .. }
-        | Event::RefundRejected { id, charge, .. }
-        | Event::RefundApproved { id, charge, .. }
-        | Event::DisputeOpened { id, charge, .. }
-        | Event::DisputeAccepted { id, charge, .. }
-        | Event::DisputeReleased { id, charge, .. }
-        | Event::PayerRepaid { id, charge, .. } => {
-            name(*id);
-            if charge != id {
-                name(*charge);
-            }
-        }
-        Event::SplitsAnticipated { id, splits, .. } => {
-            name(*id);
-            each_once(splits.iter().map(|split| split.split.charge), name);
-        }
-        Event::ClawbackRecovered { debts } => {
-            each_once(debts.iter().flat_map(|debt| [debt.refund, debt.split.charge]), name);
-        }
-        Event::MerchantOpened { .. }
-        | Event::MerchantChanged { .. }
-        | Event::ApiKeyCreated { .. }
-        | Event::ApiKeyRevoked { .. }
-        | Event::ApiKeyChanged { .. }
-        | Event::WebhookSecretRotated { .. }
-        | Event::RecipientRegistered { .. }
-        | Event::RecipientRegisteredAgain { .. }
-        | Event::RecipientSubmitted { .. }
-        | Event::RecipientApproved { .. }
-        | Event::RecipientRejected { .. }
-        | Event::RecipientChanged { .. }
-        | Event::BankAccountChanged { .. }
-        | Event::BankAccountApproved { .. }
-        | Event::BankAccountRejected { .. }
-        | Event::Matured { .. }
-        | Event::AcquirerPaid { .. }
-        | Event::DeficitRecovered { .. }
-        | Event::PlanCreated { .. }
-        | Event::PlanDisabled { .. }
-        | Event::ClockMoved { .. } => {}
-    }
-}
-
-fn each_once(ids: impl Iterator<Item = ObjectId>, mut name: impl FnMut(ObjectId)) {
-    ids.collect::<std::collections::BTreeSet<_>>().into_iter().for_each(&mut name);
 }
 
 /// An id as one word.

@@ -1,11 +1,13 @@
-//! Reading lists that lie in several places: some numbers in runs, some in memory. Counts and pages are found by rank, so that neither
-//! depends on the length of a list; what is taken off again is a list of its own, subtracted.
+//! Reading one list that lies in several places: some numbers in runs, some in memory.
+//!
+//! Counts and pages are found by rank, so neither depends on the length of a list. Removals from a
+//! list are a list of their own, which is subtracted.
 
 use std::ops::Range;
 use std::sync::Arc;
 
 use super::key::IndexKey;
-use super::page_cache::Files;
+use super::page_cache::RunFiles;
 use super::run::{Run, RunError};
 use crate::store::StoreError;
 
@@ -18,12 +20,12 @@ pub(super) enum Trouble {
     Store(StoreError),
 }
 
-/// One item of a page.
+/// One number of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Listed {
-    /// The number that is listed: a sequence or an ordinal.
+    /// A sequence or an ordinal.
     pub number: u64,
-    /// Which of several that are listed under the same number, from 0.
+    /// Its place among equal numbers of the list, from 0.
     pub index: u32,
 }
 
@@ -31,7 +33,7 @@ pub struct Listed {
 const READ_AT_ONCE: u64 = 1_024;
 /// A list over up to this many pages of a run is read whole.
 const PAGES_OF_SHORT: usize = 2;
-/// So many pages of a longer one are read at once, where many are asked for.
+/// Pages of a longer list that are read at once.
 const PAGES_AT_ONCE: usize = 16;
 
 /// The part of one list that lies in one place.
@@ -43,7 +45,7 @@ pub(super) enum Source {
 }
 
 impl Source {
-    pub(super) fn of_run(files: Files<'_>, run: &Arc<Run>, key: IndexKey) -> Result<Option<Self>, Trouble> {
+    pub(super) fn of_run(files: RunFiles<'_>, run: &Arc<Run>, key: IndexKey) -> Result<Option<Self>, Trouble> {
         let span = run.span(files, key).map_err(|error| trouble(run, error))?;
         if span.is_empty() {
             return Ok(None);
@@ -66,8 +68,8 @@ impl Source {
         }
     }
 
-    /// How many numbers are below `number`.
-    fn rank(&mut self, files: Files<'_>, number: u64) -> Result<u64, Trouble> {
+    /// Count of the numbers below `number`.
+    fn rank(&mut self, files: RunFiles<'_>, number: u64) -> Result<u64, Trouble> {
         match self {
             Self::Memory { key, occurrences } => Ok(below(occurrences, key.width(), number) as u64),
             Self::Paged { key, run, span, read, .. } => {
@@ -80,7 +82,7 @@ impl Source {
     }
 
     /// The number at a place of the list, counted from 0.
-    fn nth(&mut self, files: Files<'_>, index: u64) -> Result<Option<u64>, Trouble> {
+    fn nth(&mut self, files: RunFiles<'_>, index: u64) -> Result<Option<u64>, Trouble> {
         let at = |occurrences: &[u64], width: usize, index: u64| occurrences.get(index as usize * width).copied();
         match self {
             Self::Memory { key, occurrences } => Ok(at(occurrences, key.width(), index)),
@@ -93,14 +95,15 @@ impl Source {
     }
 
     /// Adds the numbers from `range` to `into`, in order.
-    fn collect(&mut self, files: Files<'_>, range: Range<u64>, into: &mut Vec<u64>) -> Result<(), Trouble> {
+    fn collect(&mut self, files: RunFiles<'_>, range: Range<u64>, into: &mut Vec<u64>) -> Result<(), Trouble> {
         self.each(files, range, |occurrences, width| into.extend(occurrences.iter().step_by(width)))
     }
 
-    /// Takes the occurrences with numbers from `range`, in order: some at a time, one after the other, and how wide each is.
+    /// Calls `take` with the occurrences whose numbers are in `range`, in order and some at a time,
+    /// and with the width of each.
     fn each(
         &mut self,
-        files: Files<'_>,
+        files: RunFiles<'_>,
         range: Range<u64>,
         mut take: impl FnMut(&[u64], usize),
     ) -> Result<(), Trouble> {
@@ -124,7 +127,7 @@ impl Source {
     }
 
     /// The last occurrence whose number is below `number`.
-    fn last_below(&mut self, files: Files<'_>, number: u64) -> Result<Option<Vec<u64>>, Trouble> {
+    fn last_below(&mut self, files: RunFiles<'_>, number: u64) -> Result<Option<Vec<u64>>, Trouble> {
         let last = |occurrences: &[u64], width: usize| {
             let at = below(occurrences, width, number).checked_sub(1)?;
             Some(occurrences[at * width..(at + 1) * width].to_vec())
@@ -153,7 +156,7 @@ fn below(occurrences: &[u64], width: usize, number: u64) -> usize {
 }
 
 fn page_of<'a>(
-    files: Files<'_>,
+    files: RunFiles<'_>,
     run: &Arc<Run>,
     page: usize,
     key: IndexKey,
@@ -174,7 +177,7 @@ fn trouble(run: &Arc<Run>, error: RunError) -> Trouble {
 
 /// Several lists as one: those added, less those subtracted.
 pub(super) struct Lists<'a> {
-    pub(super) files: Files<'a>,
+    pub(super) files: RunFiles<'a>,
     pub(super) plus: Vec<Source>,
     pub(super) minus: Vec<Source>,
 }
@@ -191,7 +194,7 @@ impl Lists<'_> {
         let end = range.end.min(self.end()?);
         let range = range.start.min(end)..end;
         let total = self.count(&range)?;
-        let mut page = Page { skip, room: count, items: Vec::new() };
+        let mut page = ListPage { skip, room: count, items: Vec::new() };
         self.descend(range, &mut page)?;
         Ok((total, page.items))
     }
@@ -215,7 +218,8 @@ impl Lists<'_> {
         Ok(all)
     }
 
-    /// The number at a place, counted from 0, of one list that was added and whose numbers rise from place to place.
+    /// The number at a place, counted from 0, of one list that was added and whose numbers rise
+    /// from place to place.
     pub(super) fn nth(&mut self, mut index: u64) -> Result<Option<u64>, Trouble> {
         for source in &mut self.plus {
             if index < source.length() {
@@ -241,9 +245,10 @@ impl Lists<'_> {
         Ok(self.last_below(u64::MAX)?.map_or(0, |occurrence| occurrence[0] + 1))
     }
 
-    /// Fills a page from the upper end of a range. What is subtracted may leave long stretches with nothing: they are passed over by
-    /// their counts, and no more than [`READ_AT_ONCE`] numbers are in memory, unless one number is listed more often.
-    fn descend(&mut self, range: Range<u64>, page: &mut Page) -> Result<(), Trouble> {
+    /// Fills a page from the upper end of a range. Subtraction may leave long stretches empty:
+    /// their counts pass over them. At most [`READ_AT_ONCE`] numbers are in memory, unless one
+    /// number is listed more often.
+    fn descend(&mut self, range: Range<u64>, page: &mut ListPage) -> Result<(), Trouble> {
         let here = self.count(&range)?;
         if here <= page.skip || page.room == 0 {
             page.skip -= here.min(page.skip);
@@ -269,7 +274,7 @@ impl Lists<'_> {
     }
 }
 
-fn count(files: Files<'_>, sources: &mut [Source], range: &Range<u64>) -> Result<u64, Trouble> {
+fn count(files: RunFiles<'_>, sources: &mut [Source], range: &Range<u64>) -> Result<u64, Trouble> {
     let mut total = 0;
     for source in sources {
         let above = if range.end == u64::MAX { source.length() } else { source.rank(files, range.end)? };
@@ -279,14 +284,14 @@ fn count(files: Files<'_>, sources: &mut [Source], range: &Range<u64>) -> Result
     Ok(total)
 }
 
-struct Page {
+struct ListPage {
     skip: u64,
     room: usize,
     items: Vec<Listed>,
 }
 
-impl Page {
-    /// Takes what is left of `plus` without `minus`, both in order, from the upper end.
+impl ListPage {
+    /// Adds the numbers of `plus` that are not in `minus`, from the upper end. Both are in order.
     fn fill(&mut self, plus: &[u64], minus: &[u64]) {
         let mut left: Vec<Listed> = Vec::with_capacity(plus.len());
         let mut minus = minus.iter().peekable();

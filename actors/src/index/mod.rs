@@ -1,19 +1,25 @@
-//! Finding history: which Records are about whom and what, without a key for each of them.
+//! Index: sorted runs with Bloom filters, as in an LSM tree. It finds the Records about an object,
+//! an owner or a key without a database key for each Record.
 //!
-//! A list is a sorted multiset of numbers under a [`IndexKey`]: the sequences of the Records about a charge, the ordinals of the Records that
-//! opened a merchant's charges. The lists of the last Records are in memory; when there are [`IndexOptions::records_per_run`] of them, a
-//! thread sorts and packs them into one immutable file, a run. When there are [`IndexOptions::runs_merged`] runs of about one size, another
-//! thread merges them into one, and so on with those, so that there are few runs however long the journal is. A look-up asks each run's
-//! filter, and reads a page of those that may hold the key; filters and directories are read through a cache that has a bound. A page
-//! of a list is found by rank, so that its cost does not grow with the list.
+//! The index maps an [`IndexKey`] to a list, a sorted multiset of numbers: the sequences of the
+//! Records about a charge, the ordinals of the Records that opened a merchant's charges. The lists
+//! of the last Records are in memory. When they cover [`IndexOptions::records_per_run`] Records, a
+//! thread sorts and packs them into one immutable file, a run. When there are
+//! [`IndexOptions::runs_merged`] runs of about one size, another thread merges them into one, and
+//! so on with the merged ones, so that there are few runs however long the journal is. A look-up
+//! asks each run's filter and reads a page of those runs that may hold the key. Directories and
+//! filters are read through a cache of bounded size. A page of a list is found by rank, so its cost
+//! does not grow with the list.
 //!
-//! All of it is derived: at start the runs are taken up and the Records after them are counted again, and a run that is lost or damaged is
-//! written again from the journal, at the start or when a reader comes upon it. It sits above the [`Store`] and works with any.
+//! The index is derived from the journal. A start opens the runs and adds the Records after them to
+//! the lists in memory. A run that is lost or damaged is written again from the journal, at the
+//! start or when a reader comes upon it. The index uses only the [`Store`] trait.
 
 mod check;
 mod key;
 mod lists;
 mod page_cache;
+mod recent;
 mod recent_keys;
 mod run;
 #[cfg(test)]
@@ -27,10 +33,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use ledger::account::Account;
-use ledger::entry::Entry;
 use ledger::id::{Fingerprint, GroupNumber, IdMap, IdSet, LedgerId};
-use ledger::recipient::credits::{self, Credit};
+use ledger::recipient::credits::Credit;
 use ledger::record::Record;
 use ledger::time::Timestamp;
 use parking_lot::{Condvar, Mutex, ReentrantMutex, RwLock};
@@ -39,17 +43,18 @@ use crate::priority;
 use crate::records::LoadError;
 use crate::store::{Partition, Sequence, Store, StoreError};
 
-use key::{credit_of, occurrences, words_of};
+use key::credit_of;
 use lists::{Lists, Source, Trouble};
-use page_cache::{Files, PageCache};
+use page_cache::{PageCache, RunFiles};
+use recent::{Recent, moves_money_of};
 use recent_keys::RecentKeys;
-use run::{Builder, Cover, Run, RunError, unzigzag, zigzag};
+use run::{Builder, Cover, Run, RunError, unzigzag};
 
 pub use check::{RunCheck, RunDiffers};
 pub use key::{Balances, ChargeList, IndexKey};
 pub use lists::Listed;
 
-/// How much goes into a run.
+/// Sizes of the index's runs.
 #[derive(Clone, Copy, Debug)]
 pub struct IndexOptions {
     /// Records of a run, at least; a block is not divided.
@@ -64,242 +69,94 @@ impl Default for IndexOptions {
     }
 }
 
-/// A range with this many occurrences is full too: Records with thousands of splits make it so, and its memory is bounded.
+/// A range with this many occurrences is full too, so that Records with thousands of splits do not
+/// fill the memory.
 const OCCURRENCES_PER_RUN_MAX: usize = 4 << 20;
-/// A run that is written again is written in parts of so many Records: so much of a larger one is in memory.
+/// Records of each part in which a run is written again, so that little of a large run is in
+/// memory.
 const RECORDS_WRITTEN_AGAIN: u64 = 1 << 20;
-/// How many full ranges may wait to be written before counting waits for them.
+/// Full ranges that may wait to be written before [`Index::count`] waits for them.
 const WAITING_MAX: usize = 4;
-/// How many while they cannot be written: the journal goes on meanwhile, as long as there is memory.
+/// The same while writing fails: the journal goes on meanwhile, as long as there is memory.
 const WAITING_WHILE_FAILING_MAX: usize = 32;
-/// When it is tried again.
+/// Pause before a failed write is tried again.
 const TRY_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
-/// See the module.
+/// The index of a store, with the threads that write and merge its runs.
 pub struct Index {
-    shared: Arc<Shared>,
+    shared: Arc<IndexShared>,
     threads: Vec<thread::JoinHandle<()>>,
 }
 
-struct Shared {
+struct IndexShared {
     store: Arc<dyn Store>,
     options: IndexOptions,
-    state: RwLock<State>,
-    /// In order, without a gap. Replaced only while `state` is held for writing, so that both are of one moment to whoever holds it.
+    state: RwLock<Unwritten>,
+    /// In order, without a gap. Replaced only while `state` is locked for writing: who holds that
+    /// lock sees both as of one moment.
     runs: RwLock<Arc<Vec<Arc<Run>>>>,
     keys: RecentKeys,
     cache: PageCache,
-    work: Mutex<Work>,
-    /// True once the process is about to end: a merge is given up, and made at another time.
+    work: Mutex<IndexWork>,
+    /// True once the process is about to end: a merge is given up and made at a later start.
     is_ending: AtomicBool,
     changed: Condvar,
     mending: ReentrantMutex<()>,
 }
 
 #[derive(Default)]
-struct Work {
+struct IndexWork {
     waiting: usize,
-    /// Runs were written that may be merged with others.
+    /// New runs may be merged with others.
     is_merging: bool,
     ending: bool,
     /// The last range could not be written; it is tried again.
     is_failing: bool,
 }
 
-impl Work {
+impl IndexWork {
     fn is_too_much(&self) -> bool {
         self.waiting > if self.is_failing { WAITING_WHILE_FAILING_MAX } else { WAITING_MAX }
     }
 }
 
 #[derive(Default)]
-struct State {
+struct Unwritten {
     /// Full ranges after the runs that are being written, in order.
     full: VecDeque<Arc<Recent>>,
-    /// What came after those.
+    /// The Records after those ranges.
     recent: Recent,
-    /// The balances after the last counted Record of each merchant that was seen in this process.
+    /// Balances of each merchant that this process has seen, after its last counted Record.
     balances: IdMap<GroupNumber, Balances>,
 }
 
-/// Where a look-up looks: the runs, and what is in memory of the keys that are added and of those that are subtracted.
+/// Places of a look-up: the runs, and the lists in memory of the keys that are added and of those
+/// that are subtracted.
 type Places = (Arc<Vec<Arc<Run>>>, [Vec<Source>; 2]);
 
-/// The lists of a range of Records, in memory.
-#[derive(Debug, Default)]
-struct Recent {
-    cover: Option<Cover>,
-    occurrences: usize,
-    lists: IdMap<IndexKey, Numbers>,
-}
-
-/// The numbers of one list. Most lists have a single one: the Record about an object.
-#[derive(Debug)]
-enum Numbers {
-    One(u64),
-    Many(Vec<u64>),
-}
-
-impl Numbers {
-    fn as_slice(&self) -> &[u64] {
-        match self {
-            Self::One(number) => std::slice::from_ref(number),
-            Self::Many(numbers) => numbers,
-        }
-    }
-
-    fn many(&mut self) -> &mut Vec<u64> {
-        if let Self::One(number) = self {
-            // A charge has two Records, and perhaps a few more.
-            let mut numbers = Vec::with_capacity(4);
-            numbers.push(*number);
-            *self = Self::Many(numbers);
-        }
-        match self {
-            Self::Many(numbers) => numbers,
-            Self::One(_) => unreachable!("it was just made many"),
-        }
-    }
-
-    fn add(&mut self, number: u64) {
-        let numbers = self.many();
-        if numbers.last().is_none_or(|last| *last <= number) {
-            numbers.push(number);
-        } else {
-            numbers.insert(numbers.partition_point(|known| *known <= number), number);
-        }
-    }
-
-    /// Leaves out the numbers through `last`; false when none is left.
-    fn forget_through(&mut self, last: u64) -> bool {
-        match self {
-            Self::One(number) => *number > last,
-            Self::Many(numbers) => {
-                numbers.retain(|number| *number > last);
-                !numbers.is_empty()
-            }
-        }
-    }
-}
-
-impl Recent {
-    fn records(&self) -> u64 {
-        self.cover.map_or(0, |cover| cover.last - cover.first + 1)
-    }
-
-    fn count(&mut self, sequence: u64, record: &Record, balances: &mut IdMap<GroupNumber, Balances>) {
-        let at_ms = record.effective_at.0;
-        let cover = self.cover.get_or_insert(Cover { first: sequence, last: sequence, latest_ms: at_ms });
-        (cover.last, cover.latest_ms) = (sequence, cover.latest_ms.max(at_ms));
-        each_occurrence(sequence, record, balances, |key, occurrence| {
-            self.occurrences += 1;
-            match occurrence {
-                [number] => {
-                    let number = *number;
-                    let lists = self.lists.entry(key);
-                    lists.and_modify(|list| list.add(number)).or_insert(Numbers::One(number));
-                }
-                occurrence => self.add_with(key, occurrence),
-            }
-        });
-    }
-
-    /// Adds a sequence and what comes with it, behind all that the list has.
-    fn add_with(&mut self, key: IndexKey, occurrence: &[u64]) {
-        let list = self.lists.entry(key).or_insert_with(|| Numbers::Many(Vec::new())).many();
-        list.extend(occurrence);
-    }
-
-    /// The bytes of its run.
-    fn to_run(&self) -> Option<(Cover, Vec<u8>)> {
-        let cover = self.cover?;
-        let mut builder = Builder::new(cover.first, Vec::new());
-        let mut keys: Vec<_> = self.lists.iter().collect();
-        keys.sort_unstable_by_key(|(key, _)| **key);
-        let write = move || {
-            for (key, list) in keys {
-                list.as_slice().chunks(key.width()).try_for_each(|occurrence| builder.push(*key, occurrence))?;
-            }
-            builder.finish(cover)
-        };
-        Some((cover, write().expect("writing into memory cannot fail")))
-    }
-}
-
-/// Calls `post` for every occurrence of a Record: its list, and its number with what comes with it. Takes the merchant's balances on.
-fn each_occurrence(
-    sequence: u64,
-    record: &Record,
-    balances: &mut IdMap<GroupNumber, Balances>,
-    mut post: impl FnMut(IndexKey, &[u64]),
-) {
-    occurrences(sequence, record, |key, number| post(key, &[number]));
-    for (ledger, credit) in credits::changed(record) {
-        let [due, amount] = words_of(credit);
-        post(IndexKey::changed(ledger), &[sequence, due, amount]);
-    }
-    if let Some(group) = moves_money_of(record) {
-        let merchant = LedgerId::Merchant(group);
-        let balances = balances.entry(group).or_default();
-        record.entries_of(merchant).for_each(|entry| balances.post(entry));
-        let [pending, available, reserved] = balances.0.map(zigzag);
-        post(IndexKey::entries(merchant), &[sequence, pending, available, reserved]);
-    }
-}
-
-impl Balances {
-    /// Of the same order as [`Balances`]: what an account counts into.
-    fn place(account: Account) -> Option<usize> {
-        match account {
-            Account::Pending => Some(0),
-            Account::Available => Some(1),
-            Account::ReservedCashout | Account::ReservedDispute => Some(2),
-            _ => None,
-        }
-    }
-
-    /// The balances as the accounts of a merchant say.
-    pub fn of(net: impl Fn(Account) -> i128) -> Self {
-        let net = |account| i64::try_from(net(account)).unwrap_or(i64::MAX);
-        let reserved = net(Account::ReservedCashout) + net(Account::ReservedDispute);
-        Self([net(Account::Pending), net(Account::Available), reserved])
-    }
-
-    fn post(&mut self, entry: &Entry) {
-        for occurrence in entry.postings() {
-            if let Some(place) = Self::place(occurrence.account) {
-                self.0[place] += match occurrence.side {
-                    ledger::entry::Side::Debit => occurrence.amount.0,
-                    ledger::entry::Side::Credit => -occurrence.amount.0,
-                };
-            }
-        }
-    }
-}
-
 impl Index {
-    /// Takes up the runs of a store; those that are lost or damaged are written again from the journal. Records after
-    /// [`Index::indexed_through`] are to be counted next.
+    /// Opens the runs of a store; writes those that are lost or damaged again from the journal. The
+    /// caller counts the Records after [`Index::indexed_through`] next.
     pub fn open(store: Arc<dyn Store>, options: IndexOptions) -> Result<Self, LoadError> {
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(IndexShared {
             store,
             options,
             state: RwLock::default(),
             runs: RwLock::default(),
             keys: RecentKeys::default(),
             cache: PageCache::new(page_cache::PAGES_MAX),
-            work: Mutex::new(Work { is_merging: true, ..Work::default() }),
+            work: Mutex::new(IndexWork { is_merging: true, ..IndexWork::default() }),
             is_ending: AtomicBool::new(false),
             changed: Condvar::new(),
             mending: ReentrantMutex::new(()),
         });
         shared.take_up()?;
-        let start = |name: &str, run: fn(&Shared)| {
+        let start = |name: &str, run: fn(&IndexShared)| {
             let shared = Arc::clone(&shared);
             let thread = thread::Builder::new().name(name.to_owned()).spawn(move || run(&shared));
             thread.expect("a thread can be started")
         };
-        let threads = vec![start("history", Shared::run), start("history merge", Shared::run_merges)];
+        let threads = vec![start("history", IndexShared::run), start("history merge", IndexShared::run_merges)];
         Ok(Self { shared, threads })
     }
 
@@ -308,8 +165,8 @@ impl Index {
         Sequence(self.shared.runs.read().last().map_or(0, |run| run.cover.last))
     }
 
-    /// Counts the next Records. `before` tells a merchant's balances before the first of these Records that moves its money; it is
-    /// asked once a merchant.
+    /// Adds the next Records to the lists. `before` gives a merchant's balances before the first of
+    /// these Records that moves its money; it is called once for each merchant.
     pub fn count(
         &self,
         records: &[(Sequence, Arc<Record>)],
@@ -327,7 +184,7 @@ impl Index {
         }
         let is_full = {
             let mut state = self.shared.state.write();
-            let State { recent, balances, .. } = &mut *state;
+            let Unwritten { recent, balances, .. } = &mut *state;
             balances.extend(unknown);
             for (sequence, record) in records {
                 recent.count(sequence.0, record, balances);
@@ -356,7 +213,8 @@ impl Index {
         Ok(())
     }
 
-    /// How many numbers the lists of `plus` have in `range`, less those of `minus`, and a page of them, highest first.
+    /// How many numbers the lists of `plus` have in `range`, less those of `minus`, and a page of
+    /// them, highest first.
     pub fn page(
         &self,
         plus: &[IndexKey],
@@ -374,7 +232,8 @@ impl Index {
         Ok(found.into_iter().map(Sequence).collect())
     }
 
-    /// The Records of others in `range` that changed a ledger's state, in order, each with its credit if it was only that.
+    /// The Records of others in `range` that changed a ledger's state, in order, each with its
+    /// credit if it was only that.
     pub fn changed(&self, ledger: LedgerId, range: Range<u64>) -> Result<Vec<(Sequence, Option<Credit>)>, LoadError> {
         let key = IndexKey::changed(ledger);
         let found = self.shared.read(&[key], &[], i64::MIN, range.clone(), |lists| lists.occurrences(range.clone()))?;
@@ -382,14 +241,15 @@ impl Index {
         Ok(each.map(|occurrence| (Sequence(occurrence[0]), credit_of([occurrence[1], occurrence[2]]))).collect())
     }
 
-    /// The sequences under a key that no Record before a time has, lowest first.
+    /// The sequences of a list, lowest first. Runs without a Record as late as `time` are left out.
     pub fn since(&self, key: IndexKey, time: Timestamp) -> Result<Vec<Sequence>, LoadError> {
         let numbers = self.shared.read(&[key], &[], time.0, 0..u64::MAX, |lists| lists.numbers(0..u64::MAX))?;
         Ok(numbers.into_iter().map(Sequence).collect())
     }
 
-    /// The sequences of the Records under a key, lowest first, that no Record before a time has. They may be another key's, hardly
-    /// ever. Waits for nobody who counts.
+    /// The sequences of the Records with a key, lowest first. Runs without a Record as late as
+    /// `time` are left out. Very rarely a Record of another key is among them. Does not wait for
+    /// [`Index::count`].
     pub fn with_key(&self, key: Fingerprint, time: Timestamp) -> Result<Vec<Sequence>, LoadError> {
         let (fingerprint, key) = (key, IndexKey::key(key));
         let places = || {
@@ -403,7 +263,7 @@ impl Index {
         Ok(found.into_iter().map(Sequence).collect())
     }
 
-    /// The runs, and the bytes that they take in memory but for the cache of their pages.
+    /// Number of runs, and the bytes that they take in memory without the cache of their pages.
     pub fn runs(&self) -> (usize, usize) {
         let runs = self.shared.runs.read();
         (runs.len(), runs.iter().map(|run| run.memory_bytes()).sum())
@@ -419,7 +279,7 @@ impl Index {
         found.map(|(found, ordinal)| found.map(Sequence).ok_or(LoadError::Missing(*ordinal))).collect()
     }
 
-    /// The numbers at these places of a list, counted from 0; none past its end.
+    /// The numbers at these places of a list, counted from 0. Places past its end give none.
     pub fn places(&self, key: IndexKey, places: Range<u64>) -> Result<Vec<u64>, LoadError> {
         let found = self.shared.read(&[key], &[], i64::MIN, 0..u64::MAX, |lists| {
             places.clone().map(|place| lists.nth(place)).collect::<Result<Vec<_>, _>>()
@@ -433,7 +293,7 @@ impl Index {
         self.shared.balances_before(group, &sequences, u64::MAX)
     }
 
-    /// Waits until what is full has been written and merged.
+    /// Waits until all full ranges are written and merged.
     pub fn settle(&self) {
         let mut work = self.shared.work.lock();
         while (work.waiting > 0 || work.is_merging) && !work.is_failing {
@@ -453,9 +313,10 @@ impl Drop for Index {
     }
 }
 
-impl Shared {
-    /// Runs a look-up over all places that a list may be in. A run that turns out to be damaged is mended first. Runs without
-    /// a Record in `sequences`, and runs without one as late as `since_ms`, are left out.
+impl IndexShared {
+    /// Runs a look-up over all places that a list may be in. A run that turns out to be damaged is
+    /// mended first. Runs without a Record in `sequences`, and runs without one as late as
+    /// `since_ms`, are left out.
     fn read<T>(
         &self,
         plus: &[IndexKey],
@@ -468,7 +329,7 @@ impl Shared {
         self.read_in(|| self.places(keys, &sequences), keys, since_ms, sequences.clone(), look)
     }
 
-    /// The same, in these places.
+    /// The same, in the places that `places` gives.
     fn read_in<T>(
         &self,
         places: impl Fn() -> Places,
@@ -562,13 +423,10 @@ impl Shared {
         Ok(())
     }
 
-    /// Writes the run of a range of Records from the journal, and takes it up in place of the one of that range, if there is one.
+    /// Writes the run of a range of Records from the journal, and takes it up in place of the one
+    /// of that range, if there is one.
     fn write_again(&self, first: u64, last: u64) -> Result<(), LoadError> {
-        tracing::warn!(
-            first,
-            last,
-            "a part of the index is lost, damaged or of an earlier release; it is written again from the journal"
-        );
+        tracing::warn!(first, last, "a part of the index is lost or damaged; it is written again from the journal");
         let (mut recent, mut balances, mut written) = (Recent::default(), IdMap::default(), Vec::new());
         for block in self.store.blocks(Partition(0), Sequence(first)) {
             let block = block?;
@@ -605,11 +463,11 @@ impl Shared {
         Ok(Some(Arc::new(self.keep(cover, &mut |out| out.write_all(&bytes))?)))
     }
 
-    fn files(&self) -> Files<'_> {
-        Files { store: &*self.store, cache: &self.cache }
+    fn files(&self) -> RunFiles<'_> {
+        RunFiles { store: &*self.store, cache: &self.cache }
     }
 
-    /// Mends a run that a reader came upon. One that is gone by now was merged: nothing is to be done.
+    /// Writes a damaged run again. One that is gone by now was merged: nothing is to be done.
     fn mend(&self, run: &Arc<Run>) -> Result<(), LoadError> {
         let _one_at_a_time = self.mending.lock();
         let is_current = self.runs.read().iter().any(|known| Arc::ptr_eq(known, run));
@@ -695,7 +553,8 @@ impl Shared {
         }
     }
 
-    /// Merges the first runs that follow each other and are of one size, if there are enough of them; true when it did.
+    /// Merges the first runs that follow each other and are of one size, if there are enough of
+    /// them; true when it did.
     fn merge(&self, runs: &[Arc<Run>]) -> Result<bool, LoadError> {
         let Some(merged) = self.to_merge(runs) else { return Ok(false) };
         let (Some(first), Some(last)) = (merged.first(), merged.last()) else { return Ok(false) };
@@ -734,7 +593,8 @@ impl Shared {
         Ok(true)
     }
 
-    /// The runs to merge next: the first so many in a row of one size, the smallest size first. None where the disk lacks the room.
+    /// The runs to merge next: the first [`IndexOptions::runs_merged`] in a row of one size, the
+    /// smallest size first. None where the disk lacks the room.
     fn to_merge<'a>(&self, runs: &'a [Arc<Run>]) -> Option<&'a [Arc<Run>]> {
         let count = self.options.runs_merged;
         let size = |run: &Arc<Run>| {
@@ -754,7 +614,7 @@ impl Shared {
         free.is_none_or(|free| free > bytes.saturating_add(self.store.reserve_bytes())).then_some(merged)
     }
 
-    /// Writes the run of several that follow each other, some pages of each at a time.
+    /// Merges runs that follow each other into one, and reads some pages of each at a time.
     fn write_merged(&self, cover: Cover, runs: &[Arc<Run>], out: &mut dyn io::Write) -> Result<(), GivenUp> {
         let mut builder = Builder::new(cover.first, out);
         let files = self.files();
@@ -767,7 +627,8 @@ impl Shared {
             };
             let Some((_, at)) = next(None) else { break };
             let until = next(Some(at));
-            // All that comes before what the others have: lists of sequences follow each other run by run.
+            // All that comes before what the others have: lists of sequences follow each other run
+            // by run.
             while let Some(head) = heads[at]
                 && until.is_none_or(|until| (head, at) < until)
             {
@@ -814,12 +675,6 @@ fn not_as_written(name: &str, error: RunError) -> StoreError {
     }
 }
 
-/// The group whose merchant's ledger a Record has an entry of.
-fn moves_money_of(record: &Record) -> Option<GroupNumber> {
-    let group = record.owner.group()?;
-    record.entries_of(LedgerId::Merchant(group)).next().map(|_| group)
-}
-
 /// Reads a run from its first page to its last.
 struct Reader<'a> {
     run: &'a Run,
@@ -830,7 +685,7 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     /// The next occurrence's key and number; none at the end.
-    fn head(&mut self, files: Files<'_>) -> Result<Option<(IndexKey, u64)>, RunError> {
+    fn head(&mut self, files: RunFiles<'_>) -> Result<Option<(IndexKey, u64)>, RunError> {
         loop {
             match self.groups.front() {
                 Some((key, occurrences)) => match occurrences.as_slice().first() {

@@ -1,4 +1,5 @@
-//! Cache of pages of the sorted runs' directories and filters, so that their memory has a bound however long the journal is.
+//! Cache of pages of the sorted runs' directories and filters, so that their memory has a bound
+//! however long the journal is.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -12,7 +13,7 @@ use crate::store::Store;
 pub(super) const PAGES_MAX: usize = 16_384;
 const SHARDS: usize = 16;
 
-/// See the module.
+/// Cache of pages, in shards, with a bound on their number.
 pub(super) struct PageCache {
     shards: [Mutex<Shard>; SHARDS],
     shard_pages_max: usize,
@@ -21,7 +22,7 @@ pub(super) struct PageCache {
 #[derive(Default)]
 struct Shard {
     pages: IdMap<PageKey, Known>,
-    /// In the order in which they are looked at when one must go: a page that was used since the last look stays.
+    /// Order of eviction (clock algorithm): a page that was used since it was last looked at stays.
     order: VecDeque<PageKey>,
 }
 
@@ -33,9 +34,9 @@ struct Known {
     is_used: bool,
 }
 
-/// Where runs are read.
+/// The store and the cache through which runs are read.
 #[derive(Clone, Copy)]
-pub(super) struct Files<'a> {
+pub(super) struct RunFiles<'a> {
     pub(super) store: &'a dyn Store,
     pub(super) cache: &'a PageCache,
 }

@@ -1,25 +1,27 @@
-//! Idempotency keys, and other keys of Records, that no run has yet: looked up for each request that brings one, so they are apart from
-//! the lists that a block's counting holds, and in shards.
+//! Idempotency keys, and other keys of Records, that are in no run yet.
 //!
-//! A key is here before its Record is published and until after its run can be read. A look-up that comes here first and to the runs
-//! afterwards misses none.
+//! Each request with a key is looked up here. So these keys are in shards, apart from the lists
+//! that the journal's thread locks while it adds a block.
+//!
+//! A key is here before its Record is published and until its run can be read. A look-up that asks
+//! first here and then the runs misses none.
 
 use ledger::id::{Fingerprint, IdMap};
 use parking_lot::Mutex;
 
-use super::Numbers;
 use super::key::IndexKey;
+use super::recent::Numbers;
 
 const SHARDS: usize = 16;
 
-/// See the module.
+/// The sequences of the Records with each key, in shards by key.
 #[derive(Default)]
 pub(super) struct RecentKeys {
     shards: [Mutex<IdMap<u64, Numbers>>; SHARDS],
 }
 
 impl RecentKeys {
-    /// The Record of this sequence has a key.
+    /// Adds a Record's sequence to a key.
     pub(super) fn add(&self, key: Fingerprint, sequence: u64) {
         let number = IndexKey::key(key).whose;
         let mut shard = self.shard(number).lock();
@@ -32,7 +34,7 @@ impl RecentKeys {
         self.shard(number).lock().get(&number).map_or(Vec::new(), |known| known.as_slice().to_vec())
     }
 
-    /// The Records through this one are in runs.
+    /// Removes the Records through `last`, which are in runs now.
     pub(super) fn forget_through(&self, last: u64) {
         for shard in &self.shards {
             shard.lock().retain(|_, known| known.forget_through(last));

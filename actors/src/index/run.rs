@@ -1,6 +1,7 @@
-//! A run: the lists of a range of Records, sorted by key and packed into one file that is never changed.
+//! A run: the lists of a range of Records, sorted by key and packed into one file that is never
+//! changed.
 //!
-//! # Format 4
+//! # Format 1
 //! ```text
 //! segments   each up to 194 pages, their directory page, and the pages of their filter
 //! page       groups (u16), how many occurrences of the first group's key stand in pages before (u32), the groups, zeros
@@ -11,13 +12,15 @@
 //! fences     for each segment what its directory begins with, where it begins, its pages and its filter's blocks
 //! footer     64 bytes, see [`Footer`]
 //! ```
-//! Each page of 4 KiB, of whichever kind, ends with the CRC32C of the run's first sequence, its place in the file and its bytes. All
-//! numbers are big-endian. Only the fences are in memory, some 40 bytes for 800 KiB of a file; pages of directories and filters are read
-//! through a cache that has a bound.
+//! Each page of 4 KiB, of whichever kind, ends with the CRC32C of the run's first sequence, its
+//! place in the file and its bytes. All numbers are big-endian. Only the fences are in memory, some
+//! 40 bytes for 800 KiB of a file; pages of directories and filters are read through a cache that
+//! has a bound.
 //!
-//! The bytes follow from the Records alone, so that a run can be checked against the journal, and one
-//! that is lost or damaged is written again as it was. A change of this format, or of which lists there are of Records that earlier releases
-//! write too, takes another number: a run of an earlier format is written again, a newer one is named and not read.
+//! The bytes follow from the Records alone. So a run can be checked against the journal, and a run
+//! that is lost or damaged is written again as it was. A change of this format, or of which lists
+//! there are of Records that earlier releases write too, takes another number. A run of a newer
+//! format is refused by name.
 
 use std::io::{self, Write};
 use std::ops::Range;
@@ -25,14 +28,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::key::IndexKey;
-use super::page_cache::Files;
+use super::page_cache::RunFiles;
 use crate::records::may_wait;
 use crate::store::StoreError;
 
-/// The format that this release writes and reads. Runs of earlier formats are written again: those of format 1 have neither a list of what
-/// operators asked for nor one of notices, those of format 2 name the Records that others are told of without what these mean to them, and
-/// those of format 3 have one directory and one filter for all their pages.
-const FORMAT: u8 = 4;
+/// The format that this release writes and reads.
+const FORMAT: u8 = 1;
 const MAGIC: [u8; 7] = *b"centavo";
 const PAGE_BYTES: usize = 4096;
 const PAGE_END: usize = PAGE_BYTES - 4;
@@ -54,7 +55,7 @@ const FILTER_PROBES: u32 = 6;
 /// Why a run cannot be used.
 #[derive(Debug)]
 pub(super) enum RunError {
-    /// It is not what was written, or an earlier release wrote it; it can be written again from the journal.
+    /// It is not what was written; it can be written again from the journal.
     Damaged,
     /// The store failed, or the run was written by a newer release.
     Store(StoreError),
@@ -164,7 +165,8 @@ impl Fence {
     }
 }
 
-/// Writes a run, a page at a time. Occurrences come in order of their keys, and of their numbers within a key.
+/// Writes a run, a page at a time. Occurrences come in order of their keys, and of their numbers
+/// within a key.
 pub(super) struct Builder<W> {
     first: u64,
     out: W,
@@ -329,10 +331,7 @@ impl Footer {
         if *magic != MAGIC {
             return Err(RunError::Damaged);
         }
-        if *format < FORMAT {
-            return Err(RunError::Damaged);
-        }
-        if *format > FORMAT {
+        if *format != FORMAT {
             return Err(RunError::Store(StoreError::NewerFormat {
                 folder: name.into(),
                 found: *format,
@@ -348,7 +347,8 @@ impl Footer {
     }
 }
 
-/// A run that can be read: its fences are in memory, its pages on the store, some of them in the cache.
+/// A run that can be read: its fences are in memory, its pages on the store, some of them in the
+/// cache.
 #[derive(Debug)]
 pub(super) struct Run {
     pub(super) cover: Cover,
@@ -361,7 +361,7 @@ pub(super) struct Run {
 
 impl Run {
     /// Reads the footer and the fences.
-    pub(super) fn open(files: Files<'_>, name: &str, bytes: u64) -> Result<Self, RunError> {
+    pub(super) fn open(files: RunFiles<'_>, name: &str, bytes: u64) -> Result<Self, RunError> {
         static NUMBERS: AtomicU64 = AtomicU64::new(0);
         let footer_at = bytes.checked_sub(FOOTER_BYTES as u64).ok_or(RunError::Damaged)?;
         let footer = files.store.file_part(name, footer_at, FOOTER_BYTES)?.ok_or(RunError::Damaged)?;
@@ -400,7 +400,7 @@ impl Run {
     }
 
     /// The pages that may hold occurrences of a key.
-    pub(super) fn span(&self, files: Files<'_>, key: IndexKey) -> Result<Range<usize>, RunError> {
+    pub(super) fn span(&self, files: RunFiles<'_>, key: IndexKey) -> Result<Range<usize>, RunError> {
         let begins = self.fences.partition_point(|fence| fence.start.key < key).saturating_sub(1);
         let ends = self.fences.partition_point(|fence| fence.start.key <= key);
         if ends == 0 || (key.is_rare() && !self.any_may_hold(files, begins..ends, filter_hash(key))?) {
@@ -411,10 +411,11 @@ impl Run {
         Ok(begins.saturating_sub(1)..ends)
     }
 
-    /// The page of a span that holds the first occurrence of the key whose number is not below `number`, or the one before it.
+    /// The page of a span that holds the first occurrence of the key whose number is not below
+    /// `number`, or the one before it.
     pub(super) fn page_of(
         &self,
-        files: Files<'_>,
+        files: RunFiles<'_>,
         span: &Range<usize>,
         key: IndexKey,
         number: u64,
@@ -426,7 +427,7 @@ impl Run {
     /// The page of a span that holds the occurrence of the key at a place, counted from 0.
     pub(super) fn page_at(
         &self,
-        files: Files<'_>,
+        files: RunFiles<'_>,
         span: &Range<usize>,
         key: IndexKey,
         index: u64,
@@ -437,7 +438,7 @@ impl Run {
     }
 
     /// How many occurrences of a key stand in pages before this one.
-    pub(super) fn preceding(&self, files: Files<'_>, page: usize, key: IndexKey) -> Result<u64, RunError> {
+    pub(super) fn preceding(&self, files: RunFiles<'_>, page: usize, key: IndexKey) -> Result<u64, RunError> {
         let fence = self.fences.get(page / PAGES_PER_SEGMENT).ok_or(RunError::Damaged)?;
         let directory = self.page(files, fence.directory())?;
         let start = PageStart::parse(&directory[page % PAGES_PER_SEGMENT * START_BYTES..]);
@@ -450,7 +451,7 @@ impl Run {
     }
 
     /// The first page whose start is not before what is looked for.
-    fn partition_point(&self, files: Files<'_>, is_before: impl Fn(&PageStart) -> bool) -> Result<usize, RunError> {
+    fn partition_point(&self, files: RunFiles<'_>, is_before: impl Fn(&PageStart) -> bool) -> Result<usize, RunError> {
         let segments = self.fences.partition_point(|fence| is_before(&fence.start));
         let Some(segment) = segments.checked_sub(1) else { return Ok(0) };
         let fence = &self.fences[segment];
@@ -467,7 +468,7 @@ impl Run {
         Ok(segment * PAGES_PER_SEGMENT + low)
     }
 
-    fn any_may_hold(&self, files: Files<'_>, segments: Range<usize>, hash: u64) -> Result<bool, RunError> {
+    fn any_may_hold(&self, files: RunFiles<'_>, segments: Range<usize>, hash: u64) -> Result<bool, RunError> {
         for fence in self.fences[segments].iter().filter(|fence| fence.filter_blocks > 0) {
             let block = block_of(hash, fence.filter_blocks as usize);
             let page = self.page(files, fence.directory() + 1 + (block / FILTER_BLOCKS_PER_PAGE) as u32)?;
@@ -480,7 +481,7 @@ impl Run {
     }
 
     /// A page of a directory or a filter.
-    fn page(&self, files: Files<'_>, place: u32) -> Result<Arc<[u8]>, RunError> {
+    fn page(&self, files: RunFiles<'_>, place: u32) -> Result<Arc<[u8]>, RunError> {
         if let Some(known) = files.cache.get((self.number, place)) {
             return Ok(known);
         }
@@ -492,7 +493,7 @@ impl Run {
     }
 
     /// The groups of a page, in order: each a key and its occurrences, one after the other.
-    pub(super) fn groups(&self, files: Files<'_>, page: usize) -> Result<Vec<(IndexKey, Vec<u64>)>, RunError> {
+    pub(super) fn groups(&self, files: RunFiles<'_>, page: usize) -> Result<Vec<(IndexKey, Vec<u64>)>, RunError> {
         let mut all = Vec::new();
         self.each_page(files, page..page + 1, |mut groups| {
             while groups.left > 0 {
@@ -508,7 +509,7 @@ impl Run {
     /// The occurrences of one key in some pages, one after the other.
     pub(super) fn occurrences(
         &self,
-        files: Files<'_>,
+        files: RunFiles<'_>,
         pages: Range<usize>,
         key: IndexKey,
     ) -> Result<Vec<u64>, RunError> {
@@ -528,7 +529,7 @@ impl Run {
     /// Reads some pages, those of a segment at once.
     fn each_page(
         &self,
-        files: Files<'_>,
+        files: RunFiles<'_>,
         mut pages: Range<usize>,
         mut take: impl FnMut(Groups<'_>) -> Result<(), RunError>,
     ) -> Result<(), RunError> {
@@ -549,7 +550,7 @@ impl Run {
     }
 
     /// Looks whether all pages, those of directories and filters too, are as they were written.
-    pub(super) fn check_pages(&self, files: Files<'_>) -> Result<(), RunError> {
+    pub(super) fn check_pages(&self, files: RunFiles<'_>) -> Result<(), RunError> {
         let places = self.file_bytes.saturating_sub(FOOTER_BYTES as u64) / PAGE_BYTES as u64;
         let last = self.fences.last().map_or(0, |last| {
             let filter = (last.filter_blocks as usize).div_ceil(FILTER_BLOCKS_PER_PAGE);
@@ -583,7 +584,8 @@ struct Groups<'a> {
 }
 
 impl Groups<'_> {
-    /// Reads one group, into the list that `wanted` gives for its key, or past it. None when it cannot be read.
+    /// Reads one group, into the list that `wanted` gives for its key, or past it. None when it
+    /// cannot be read.
     fn next<'v>(&mut self, wanted: impl FnOnce(IndexKey) -> Option<&'v mut Vec<u64>>) -> Option<IndexKey> {
         let (header, rest) = self.rest.split_first_chunk::<GROUP_HEADER_BYTES>()?;
         self.rest = rest;
@@ -695,7 +697,7 @@ mod tests {
         let store = MemoryStore::new();
         store.put_file(&cover.file_name(), &bytes).unwrap();
         let cache = PageCache::new(64);
-        let run = Run::open(Files { store: &store, cache: &cache }, &cover.file_name(), bytes.len() as u64).unwrap();
+        let run = Run::open(RunFiles { store: &store, cache: &cache }, &cover.file_name(), bytes.len() as u64).unwrap();
         assert_eq!(run.cover, cover);
         (store, run)
     }
@@ -728,7 +730,7 @@ mod tests {
         fn every_posting_comes_back_in_order(occurrences in lists()) {
             let (store, run) = run_of(&occurrences);
             let cache = PageCache::new(64);
-            let files = Files { store: &store, cache: &cache };
+            let files = RunFiles { store: &store, cache: &cache };
             let mut read = Vec::new();
             for page in 0..run.pages() {
                 for (key, numbers) in run.groups(files, page).unwrap() {
@@ -766,7 +768,7 @@ mod tests {
             flipped[at] ^= 1 << (at % 8);
             store.put_file(&name, &flipped).unwrap();
             let cache = PageCache::new(64);
-            let files = Files { store: &store, cache: &cache };
+            let files = RunFiles { store: &store, cache: &cache };
             let read = Run::open(files, &name, flipped.len() as u64).and_then(|run| {
                 (0..run.pages()).try_for_each(|page| run.groups(files, page).map(drop))?;
                 (0..1_500).try_for_each(|whose| run.span(files, IndexKey { kind: 3, whose }).map(drop))
@@ -783,7 +785,7 @@ mod tests {
         let (store, run) = run_of(&occurrences);
         assert!(run.fences.len() > 2, "several segments");
         let cache = PageCache::new(64);
-        let files = Files { store: &store, cache: &cache };
+        let files = RunFiles { store: &store, cache: &cache };
         let may_hold = |whose| !run.span(files, key(whose)).unwrap().is_empty();
         assert!((0..200_000).step_by(7).all(may_hold));
         let wrong = (200_000..210_000).filter(|whose| may_hold(*whose)).count();
@@ -793,9 +795,9 @@ mod tests {
         assert!(cache.len() <= 64);
     }
 
-    /// Written down so that a change of the format does not pass unnoticed: runs of other builds are read as they are.
+    /// Written down so that a change of the format does not pass unnoticed.
     #[test]
-    fn the_bytes_of_format_4_stay_as_they_are() {
+    fn the_bytes_of_format_1_stay_as_they_are() {
         let many = (0..3_000).map(|number| (IndexKey { kind: 0, whose: 7 }, vec![number * number]));
         let balances = vec![1 << 40, zigzag(-1), zigzag(i64::MAX), zigzag(i64::MIN)];
         let others = [
@@ -804,11 +806,11 @@ mod tests {
             (IndexKey { kind: 18, whose: 1 << 32 }, vec![1 << 40, 29_000_001, 1_000]),
         ];
         let bytes = built(5, Cover { first: 5, last: 3_004, latest_ms: -3 }, many.chain(others));
-        assert_eq!((bytes.len(), crc32c::crc32c(&bytes)), (16_479, 1_415_147_096));
+        assert_eq!((bytes.len(), crc32c::crc32c(&bytes)), (16_479, 1_084_029_473));
     }
 
     #[test]
-    fn a_newer_format_is_named_and_an_earlier_one_is_written_again() {
+    fn a_newer_format_is_refused_by_name() {
         let cover = Cover { first: 1, last: 2, latest_ms: 0 };
         let of_format = |format: u8| {
             let mut bytes = built(1, cover, []);
@@ -821,11 +823,10 @@ mod tests {
             let store = MemoryStore::new();
             store.put_file(&cover.file_name(), &bytes).unwrap();
             let cache = PageCache::new(64);
-            Run::open(Files { store: &store, cache: &cache }, &cover.file_name(), bytes.len() as u64)
+            Run::open(RunFiles { store: &store, cache: &cache }, &cover.file_name(), bytes.len() as u64)
         };
         assert!(of_format(FORMAT).is_ok());
-        assert!(matches!(of_format(FORMAT - 1), Err(RunError::Damaged)));
         let refused = of_format(FORMAT + 1).unwrap_err();
-        assert!(matches!(refused, RunError::Store(StoreError::NewerFormat { found: 5, known: 4, .. })), "{refused:?}");
+        assert!(matches!(refused, RunError::Store(StoreError::NewerFormat { found: 2, known: 1, .. })), "{refused:?}");
     }
 }

@@ -1,4 +1,5 @@
-//! The index against a plain list of everything, for any sequence of Records, over runs, merges, restarts, losses and damage.
+//! The index against a plain list of everything, for any sequence of Records, over runs, merges,
+//! restarts, losses and damage.
 
 use std::collections::HashMap;
 
@@ -6,9 +7,11 @@ use ledger::event::{CardRefusal, Event, SellerPart, Split, Terms};
 use ledger::fees::{Commission, PaymentMethod};
 use ledger::id::{ObjectId, RecipientNumber};
 use ledger::money::Centavos;
+use ledger::recipient::credits;
 use ledger::record::{Decision, Idempotency};
 use proptest::prelude::*;
 
+use super::key::occurrences;
 use super::*;
 use crate::store::{Block, BlockHash, MemoryStore};
 
@@ -331,7 +334,8 @@ fn the_number_of_runs_grows_as_the_logarithm_of_the_records() {
     assert_eq!(own, [1, 5_000, 10_240].map(Sequence));
 }
 
-/// Files that cannot be written for a while, as where none can be opened: counting goes on, and the runs are written later.
+/// Files that cannot be written for a while, as where none can be opened: counting goes on, and the
+/// runs are written later.
 #[test]
 fn runs_that_cannot_be_written_are_written_later() {
     let steps: Vec<Step> = (0..600_u16).map(|n| (n % 5 == 0, n as u8, n)).collect();

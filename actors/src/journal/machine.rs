@@ -23,7 +23,7 @@ use ledger::time::Timestamp;
 
 use super::admission::Permit;
 use crate::snapshots::Snapshot;
-use crate::store::{Block, Head, Partition, Sequence};
+use crate::store::{Block, BlockHash, Head, Partition, Sequence};
 
 /// A block closes at this many bytes of Records, unless one Record alone is larger.
 pub const BLOCK_BYTES_MAX: usize = 512 * 1024;
@@ -60,8 +60,8 @@ pub enum Input<A, I> {
     },
     /// Keep an actor's state, once all that is in it is durable.
     Keep(Box<Snapshot>),
-    /// The block handed out last is durable.
-    Written,
+    /// The block handed out last is durable, and this is its hash.
+    Written(BlockHash),
 }
 
 /// What the shell is to do, in this order.
@@ -151,7 +151,8 @@ impl<A, I: Clone> Machine<A, I> {
             Input::Open { ledger, inbox } => self.queue.push_back(Item::Follower(Follower::Open { ledger, inbox })),
             Input::Close { ledger } => self.queue.push_back(Item::Follower(Follower::Close { ledger })),
             Input::Keep(snapshot) => self.queue.push_back(Item::Snapshot(snapshot)),
-            Input::Written => {
+            Input::Written(hash) => {
+                self.head.hash = hash;
                 let flight = self.flight.take().expect("only a block that was handed out can be written");
                 self.land(flight, outputs);
             }
@@ -193,7 +194,9 @@ impl<A, I: Clone> Machine<A, I> {
         }
         let booked_at_ms = now.0.max(self.head.booked_at_ms);
         let block = Block { partition: Partition(0), first, booked_at_ms, previous: self.head.hash, records };
-        self.head = Head { next: Sequence(first.0 + block.records.len() as u64), hash: block.hash(), booked_at_ms };
+        // The hash comes back with the word that the block is durable; until then no other block is
+        // handed out.
+        self.head = Head { next: block.next(), booked_at_ms, ..self.head };
         self.flight = Some(flight);
         outputs.push(Output::Write(block));
     }

@@ -191,12 +191,12 @@ fn perform(
     match output {
         Output::Write(block) => {
             let begun = Instant::now();
-            {
+            let hash = {
                 let _waiting = monitor.begin(WaitFor::Commit);
-                parts.store.append(&block)?;
-            }
+                parts.store.append(&block)?
+            };
             parts.metrics.block_written(&block, begun.elapsed());
-            machine.step(Input::Written, outputs);
+            machine.step(Input::Written(hash), outputs);
         }
         Output::Publish(records) => {
             let begun = Instant::now();

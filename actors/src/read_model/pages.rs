@@ -25,7 +25,7 @@ use crate::records::LoadError;
 use crate::store::{Partition, Sequence, Store, StoreError};
 
 /// The version of the pages' encoding.
-const VERSION: u16 = 2;
+const VERSION: u16 = 1;
 /// The pages are kept after this many Records, or after more when many pages changed.
 const RECORDS_PER_KEEPING_MIN: u64 = 65_536;
 const RECORDS_PER_KEEPING_MAX: u64 = 524_288;
@@ -95,8 +95,7 @@ struct MerchantPart {
     created_at: Timestamp,
     #[n(4)]
     ordinal: u64,
-    /// Number 5 was the keys of version 1.
-    #[n(6)]
+    #[n(5)]
     keys: Vec<KeyPart>,
 }
 

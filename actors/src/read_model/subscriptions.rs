@@ -5,7 +5,7 @@ use ledger::event::{CardFace, Event};
 use ledger::id::{LedgerId, ObjectId};
 use ledger::personal::Sealed;
 use ledger::record::Record;
-use ledger::recurrence::{Standing, SubscriptionTerms};
+use ledger::recurrence::{SubscriptionStanding, SubscriptionTerms};
 
 use super::ReadModel;
 use crate::index::IndexKey;
@@ -20,7 +20,7 @@ pub struct SubscriptionRow {
     /// What it charges.
     pub terms: SubscriptionTerms,
     /// Where it stands.
-    pub standing: Standing,
+    pub standing: SubscriptionStanding,
     /// Who pays.
     pub customer: Sealed,
 }
@@ -59,7 +59,7 @@ impl ReadModel {
             let begun = SubscriptionRow::begun_by(&record).filter(|row| row.id == id && record.owner == merchant);
             if let Some(mut row) = begun {
                 for later in about[place + 1..].iter().rev() {
-                    if let Some(standing) = Standing::told_by(&self.record(*later)?, id) {
+                    if let Some(standing) = SubscriptionStanding::told_by(&self.record(*later)?, id) {
                         row.standing = standing;
                         break;
                     }

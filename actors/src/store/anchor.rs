@@ -1,17 +1,20 @@
-//! The head of the journal, kept apart from it, so that a journal that was shortened is noticed.
+//! Anchor: the head of the journal, kept in a file of its own, so that a start notices a journal
+//! that lost its end.
 //!
-//! A database that lost the end of its log opens as if nothing had been there. So the head is also written to a file of its own once
-//! a block is durable, and a thread syncs that file at a pace that leaves the disk to the journal (waiting for a sync of the
-//! anchor with every block made a block 35 % slower). It never stands ahead of what is durable, and:
+//! A database that lost the end of its log opens as if nothing had been there. So the head is also
+//! written to the anchor once a block is durable. A thread syncs the file at a pace that leaves the
+//! disk to the journal: a sync of the anchor with every block made a block 35 % slower. The anchor
+//! never stands ahead of what is durable, and:
 //!
-//! - However a process ends, the anchor names its last block but one, or its last: *a journal shortened by more than its last
-//!   two blocks is noticed*.
-//! - After a power cut it names a block that was the last at most [`PACE_MAX`] and two syncs of the anchor before the cut.
+//! - However a process ends, the anchor names its last block or the one before it: *a journal that
+//!   lost more than its last two blocks is noticed*.
+//! - After a power cut the anchor names a block that was the last at most [`PACE_MAX`] and two
+//!   syncs of the anchor before the cut.
 //!
-//! The file has three slots of 4 KiB, so that one that was synced is left alone while another is being synced and the third is
-//! written.
+//! The file has three slots of 4 KiB: while one slot is being synced and another is written, the
+//! slot that was synced last is not touched.
 //!
-//! It is derived: where all slots are lost, it is written anew.
+//! The anchor is derived: where all slots are lost, it is written anew.
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
@@ -32,17 +35,18 @@ use super::{BlockHash, Head, Partition, Sequence, StoreError};
 /// The most partitions whose heads fit into a slot.
 pub(super) const PARTITIONS_MAX: usize = 64;
 
-/// What stood in the file at opening: the newest slot that is whole.
+/// The newest whole slot of the file at opening.
 #[derive(Debug, Default)]
 pub(super) struct Anchored {
     counter: u64,
-    /// Which slot.
+    /// Its place in the file, from 0.
     slot: u64,
     pub(super) heads: BTreeMap<Partition, (Sequence, BlockHash)>,
 }
 
 impl Anchored {
-    /// What stands in the file of the folder `data`; nothing if there is no file or no slot is whole.
+    /// What stands in the file of the folder `data`; nothing if there is no file or no slot is
+    /// whole.
     pub(super) fn read(data: &Path) -> Result<Option<Anchored>, StoreError> {
         let path = data.join(ANCHOR);
         let bytes = match std::fs::read(&path) {
@@ -52,7 +56,8 @@ impl Anchored {
         Anchored::newest(&bytes).map_err(|found| StoreError::NewerFormat { folder: path, found, known: FORMAT })
     }
 
-    /// The newest of the slots that are whole; or, as an error, the newer format in which one is written.
+    /// The newest of the slots that are whole; or, as an error, the newer format in which one is
+    /// written.
     pub(super) fn newest(bytes: &[u8]) -> Result<Option<Anchored>, u8> {
         let mut newest: Option<Anchored> = None;
         for (place, slot) in (0..).zip(bytes.chunks_exact(SLOT_BYTES)) {
@@ -100,7 +105,7 @@ impl Anchored {
 /// The file and the thread that writes it.
 #[derive(Debug)]
 pub(super) struct Anchor {
-    shared: Arc<Shared>,
+    shared: Arc<AnchorShared>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -122,18 +127,19 @@ impl Anchor {
         }
         let file = OpenOptions::new().write(true).open(&path).map_err(|source| machine(&path, source))?;
         // What the journal has beyond the anchor is anchored at once.
-        let mut state = State { slots: Slots::new(anchored.as_ref(), heads), is_changed: false, is_over: false };
+        let mut state =
+            AnchorState { slots: AnchorSlots::new(anchored.as_ref(), heads), is_changed: false, is_over: false };
         state.write(&file).and_then(|()| file.sync_data()).map_err(|source| machine(&path, source))?;
         let syncing = state.slots.begin_sync();
         state.slots.end_sync(syncing);
-        let shared = Arc::new(Shared { path, file, state: Mutex::new(state), changed: Condvar::new(), poisoned });
+        let shared = Arc::new(AnchorShared { path, file, state: Mutex::new(state), changed: Condvar::new(), poisoned });
         let writing = Arc::clone(&shared);
         let thread = std::thread::Builder::new().name("journal anchor".to_owned());
         let thread = thread.spawn(move || writing.sync()).map_err(|source| machine(data, source))?;
         Ok(Anchor { shared, thread: Some(thread) })
     }
 
-    /// Takes in that a block is durable.
+    /// Writes the head of a partition after a block became durable.
     pub(super) fn hand_over(&self, partition: Partition, head: Head) -> Result<(), StoreError> {
         let mut state = self.shared.state.lock();
         state.slots.heads.insert(partition, (head.next, head.hash));
@@ -160,23 +166,23 @@ impl Drop for Anchor {
 pub(super) type Heads = BTreeMap<Partition, (Sequence, BlockHash)>;
 
 #[derive(Debug)]
-struct Shared {
+struct AnchorShared {
     path: PathBuf,
     file: File,
-    state: Mutex<State>,
+    state: Mutex<AnchorState>,
     changed: Condvar,
     poisoned: Arc<AtomicBool>,
 }
 
 #[derive(Debug)]
-struct State {
-    slots: Slots,
-    /// Something was written that is not being synced.
+struct AnchorState {
+    slots: AnchorSlots,
+    /// Whether a write is not yet being synced.
     is_changed: bool,
     is_over: bool,
 }
 
-impl State {
+impl AnchorState {
     /// Writes the heads to the active slot.
     fn write(&mut self, file: &File) -> io::Result<()> {
         let (place, slot) = self.slots.next();
@@ -184,26 +190,26 @@ impl State {
     }
 }
 
-/// What is written where: the slot that was synced last is left alone, and so is one that is being synced.
+/// Order of writes: the slot that was synced last is not written, nor one that is being synced.
 #[derive(Debug, Clone)]
-pub(super) struct Slots {
+pub(super) struct AnchorSlots {
     pub(super) heads: Heads,
     counter: u64,
     synced: u64,
     active: u64,
 }
 
-impl Default for Slots {
-    fn default() -> Slots {
-        Slots::new(None, Heads::new())
+impl Default for AnchorSlots {
+    fn default() -> AnchorSlots {
+        AnchorSlots::new(None, Heads::new())
     }
 }
 
-impl Slots {
+impl AnchorSlots {
     /// Continues what was anchored with these heads.
-    pub(super) fn new(anchored: Option<&Anchored>, heads: Heads) -> Slots {
+    pub(super) fn new(anchored: Option<&Anchored>, heads: Heads) -> AnchorSlots {
         let (counter, synced) = anchored.map_or((0, 0), |anchored| (anchored.counter, anchored.slot));
-        Slots { heads, counter, synced, active: (synced + 1) % SLOTS }
+        AnchorSlots { heads, counter, synced, active: (synced + 1) % SLOTS }
     }
 
     /// Where the heads are written now, and the bytes.
@@ -231,7 +237,7 @@ pub(super) fn new_file(heads: &Heads) -> Vec<u8> {
     file
 }
 
-impl Shared {
+impl AnchorShared {
     /// Syncs what was written, until it is over and nothing is left.
     fn sync(&self) {
         let mut state = self.state.lock();
@@ -266,13 +272,15 @@ impl Shared {
     }
 }
 
-/// The disk is left to the journal this many times as long as a sync of the anchor took.
+/// Pause after a sync of the anchor, as a multiple of the time that the sync took: the disk belongs
+/// to the journal then.
 const PACE: u32 = 20;
-/// But not longer than this.
+/// The longest pause.
 const PACE_MAX: Duration = Duration::from_millis(100);
 
-/// A slot: a byte for the format, the counter, how many partitions, and for each its number, the next sequence and the hash
-/// of the last block. The last four bytes are, in this format and every later one, the CRC32C of all before them.
+/// A slot: a byte for the format, the counter, how many partitions, and for each its number, the
+/// next sequence and the hash of the last block. The last four bytes are, in this format and every
+/// later one, the CRC32C of all before them.
 fn to_bytes(counter: u64, heads: &Heads) -> Vec<u8> {
     let mut bytes = vec![FORMAT];
     bytes.extend_from_slice(&counter.to_be_bytes());
@@ -312,7 +320,7 @@ fn parse(slot: &[u8]) -> Result<Anchored, Option<u8>> {
 
 const ANCHOR: &str = "anchor";
 const FORMAT: u8 = 1;
-/// Their numbers add up to as much: the third is what is left of it.
+/// Number of slots. It is also the sum of their places, from which the third follows.
 const SLOTS: u64 = 3;
 pub(super) const SLOT_BYTES: usize = 4096;
 const HEAD_BYTES: usize = 42;
@@ -321,7 +329,7 @@ const HEAD_BYTES: usize = 42;
 mod tests {
     use super::*;
 
-    /// Written down so that a change of the format does not pass unnoticed: a slot of an earlier build is read as it is.
+    /// Written down so that a change of the format does not pass unnoticed.
     #[test]
     fn the_bytes_of_format_1_stay_as_they_are() {
         let heads = Heads::from([(Partition(0), (Sequence(9), BlockHash([3; 32])))]);

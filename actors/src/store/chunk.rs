@@ -1,32 +1,31 @@
-//! How a block lies on the disk: cut into chunks that each fit into one value of a key-value store.
+//! Chunks: a block cut into parts that each fit into one value of a key-value store.
 //!
-//! A key costs the same however small its value, so Records are packed; and values above a few KiB leave the log of the
-//! store below us, so a large Record is spread. The Records of a block, each with its length before it, form one stream of
-//! bytes that is cut wherever a chunk is full.
+//! A key costs the same however small its value, so Records are packed. Values above a few KiB
+//! leave sled's log, so a large Record is spread. The Records of a block, each with its length
+//! before it, form one stream of bytes that is cut wherever a chunk is full.
 //!
-//! A chunk's key is its partition, the Record to which its first byte belongs, and its index in the block. In that order the
-//! chunks of a journal lie as they were written, and the chunk in which a Record starts is the last one whose key is not
-//! above that Record, unless the Record is continued in chunks of its own.
+//! A chunk's key is its partition, the Record to which its first byte belongs, and its index in the
+//! block. In that order the chunks of a journal lie as they were written. A Record starts in the
+//! last chunk whose key is not above that Record, unless the Record continues in chunks of its own.
 //!
-//! A chunk's part of the stream is compressed (LZ4) where that makes it smaller: what many Records have in common is then there
-//! once. It is cut before, so that any chunk can be read by itself.
+//! A chunk's part of the stream is compressed (LZ4) where that makes it smaller: what many Records
+//! have in common is then stored once. The stream is cut first and compressed then, so that any
+//! chunk can be read by itself.
 //!
-//! The last four bytes of a value are, in this format and every later one, the CRC32C of the key and of all bytes before
-//! them. So a newer format can be told from damage.
+//! The last four bytes of a value are the CRC32C of the key and of all bytes before them, in this
+//! format and every later one. So a newer format can be told from damage.
 
 use super::{Block, BlockHash, Partition, Sequence};
 
-/// The newest format that this release writes and reads: behind the header, two bytes that tell how long the part of the stream is,
-/// and that part, compressed.
-pub(super) const FORMAT: u8 = 2;
+/// The format that this release writes and reads.
+pub(super) const FORMAT: u8 = 1;
 
-/// The format of a chunk that would not be smaller: behind the header, its part of the stream.
-const PLAIN: u8 = 1;
-
-/// The largest value of a chunk. The store below gathers up to 17 values in a leaf, which has to stay below 128 KiB.
+/// The largest value of a chunk. The store below gathers up to 17 values in a leaf, which has to
+/// stay below 128 KiB.
 pub(super) const VALUE_BYTES_MAX: usize = 7 * 1024 - 16;
 
-/// Cuts a block whose hash is `hash` into chunks, in order. The block was admitted: it has Records, each below 4 GiB.
+/// Cuts a block whose hash is `hash` into chunks, in order. The block was admitted: it has Records,
+/// each below 4 GiB.
 pub fn cut(block: &Block, hash: BlockHash) -> Vec<(Key, Vec<u8>)> {
     let stream_bytes: usize = block.records.iter().map(|record| LENGTH_BYTES + record.len()).sum();
     let beyond_first = stream_bytes.saturating_sub(payload_bytes_max(0));
@@ -67,7 +66,7 @@ impl Key {
     }
 
     pub(super) fn parse(bytes: &[u8]) -> Option<Key> {
-        let mut fields = Fields(bytes);
+        let mut fields = HeaderFields(bytes);
         let partition = Partition(u16::from_be_bytes(fields.take()?));
         let at = Sequence(u64::from_be_bytes(fields.take()?));
         let index = u32::from_be_bytes(fields.take()?);
@@ -101,14 +100,14 @@ pub(super) struct Start {
     pub(super) offset: usize,
 }
 
-/// What ties a block into the chain.
+/// Chain link of a block: its hash and the hash of the block before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ChainLink {
     pub(super) hash: BlockHash,
     pub(super) previous: BlockHash,
 }
 
-/// Why stored bytes are not what was written.
+/// Faults of stored bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Fault {
     #[error("a chunk does not match its checksum")]
@@ -138,14 +137,14 @@ impl Chunk {
         }
         let key = Key::parse(key).ok_or(Fault::Key)?;
         match covered.split_first() {
-            Some((&newer, _)) if newer > FORMAT => Err(Fault::NewerFormat(newer)),
-            Some((&format, fields)) => Chunk::parse_fields(format, key, fields).ok_or(Fault::Header),
+            Some((&FORMAT, fields)) => Chunk::parse_fields(key, fields).ok_or(Fault::Header),
+            Some((&newer, _)) => Err(Fault::NewerFormat(newer)),
             None => Err(Fault::Header),
         }
     }
 
-    fn parse_fields(format: u8, key: Key, bytes: &[u8]) -> Option<Chunk> {
-        let mut fields = Fields(bytes);
+    fn parse_fields(key: Key, bytes: &[u8]) -> Option<Chunk> {
+        let mut fields = HeaderFields(bytes);
         let partition = Partition(u16::from_be_bytes(fields.take()?));
         let first = Sequence(u64::from_be_bytes(fields.take()?));
         let records = u32::from_be_bytes(fields.take()?);
@@ -165,11 +164,7 @@ impl Chunk {
             && index < count
             && (first..first.plus(u64::from(records))).contains(&key.at)
             && start.is_none_or(|start| start.record >= key.at && start_record < records);
-        let payload = match format {
-            FORMAT => decompressed(fields)?,
-            PLAIN => fields.0.to_vec(),
-            _ => return None,
-        };
+        let payload = decompressed(fields)?;
         agrees.then_some(Chunk { key, first, records, count, booked_at_ms, start, link, payload })
     }
 
@@ -302,32 +297,35 @@ pub(super) const CHECKSUM_BYTES: usize = 4;
 pub(super) const KEY_BYTES: usize = 14;
 const LENGTH_BYTES: usize = 4;
 const PART_LENGTH_BYTES: usize = 2;
-const SEAL_BYTES: usize = 64;
+const LINK_BYTES: usize = 64;
 const HEADER_BYTES: usize = 37;
 const START_AT: usize = 31;
 const NO_START: u32 = u32::MAX;
 
-/// The room for the stream in the chunk with this index.
+/// The most bytes of the stream that the chunk with this index holds before compression.
 fn payload_bytes_max(index: u32) -> usize {
-    let seal_bytes = if index == 0 { SEAL_BYTES } else { 0 };
-    VALUE_BYTES_MAX - HEADER_BYTES - seal_bytes - CHECKSUM_BYTES
+    let link_bytes = if index == 0 { LINK_BYTES } else { 0 };
+    VALUE_BYTES_MAX - HEADER_BYTES - link_bytes - PART_LENGTH_BYTES - CHECKSUM_BYTES
 }
 
-/// Compresses what lies in a value from `at` on, if that makes it smaller.
+/// Notes the length of the part of the stream that begins at `at`, and compresses the part if that
+/// makes it smaller.
 fn compress(value: &mut Vec<u8>, at: usize) {
     let part_length = value.len() - at;
+    value[at - PART_LENGTH_BYTES..at].copy_from_slice(&(part_length as u16).to_be_bytes());
     let compressed = lz4_flex::block::compress(&value[at..]);
-    if PART_LENGTH_BYTES + compressed.len() < part_length {
-        value[0] = FORMAT;
+    if compressed.len() < part_length {
         value.truncate(at);
-        value.extend_from_slice(&(part_length as u16).to_be_bytes());
         value.extend_from_slice(&compressed);
     }
 }
 
-/// What was compressed; none if it was not, or to another length.
-fn decompressed(mut fields: Fields<'_>) -> Option<Vec<u8>> {
+/// The part of the stream behind its length; none if it does not have that length.
+fn decompressed(mut fields: HeaderFields<'_>) -> Option<Vec<u8>> {
     let part_length = usize::from(u16::from_be_bytes(fields.take::<PART_LENGTH_BYTES>()?));
+    if fields.0.len() == part_length {
+        return Some(fields.0.to_vec());
+    }
     let mut part = vec![0; part_length];
     let length = lz4_flex::block::decompress_into(fields.0, &mut part).ok()?;
     (length == part_length).then_some(part)
@@ -340,9 +338,9 @@ fn split_record(stream: &[u8]) -> Option<(&[u8], &[u8])> {
 }
 
 /// Takes fields of a fixed size from the front of a slice.
-struct Fields<'a>(&'a [u8]);
+struct HeaderFields<'a>(&'a [u8]);
 
-impl Fields<'_> {
+impl HeaderFields<'_> {
     fn take<const BYTES: usize>(&mut self) -> Option<[u8; BYTES]> {
         let (field, rest) = self.0.split_first_chunk::<BYTES>()?;
         self.0 = rest;
@@ -412,7 +410,7 @@ impl OpenChunk {
     fn new(block: &Block, hash: BlockHash, count: u32, index: u32, offset: u32) -> OpenChunk {
         let at = block.first.plus(u64::from(offset));
         let mut value = Vec::with_capacity(if count == 1 { 1024 } else { VALUE_BYTES_MAX });
-        value.push(PLAIN);
+        value.push(FORMAT);
         value.extend_from_slice(&block.partition.0.to_be_bytes());
         value.extend_from_slice(&block.first.0.to_be_bytes());
         value.extend_from_slice(&(block.records.len() as u32).to_be_bytes());
@@ -425,6 +423,7 @@ impl OpenChunk {
             value.extend_from_slice(&hash.0);
             value.extend_from_slice(&block.previous.0);
         }
+        value.extend_from_slice(&[0; PART_LENGTH_BYTES]);
         let payload_at = value.len();
         let key = Key { partition: block.partition, at, index };
         OpenChunk { key, value, payload_at, room: payload_bytes_max(index) }
@@ -454,7 +453,7 @@ mod tests {
         assembler.finish()
     }
 
-    /// As much like each other as Records are, so that they are smaller when they are compressed.
+    /// A block of Records that are as similar as real ones, so that compression makes them smaller.
     fn similar_block(count: u8, size: usize) -> Block {
         let record = |number| (0..size).map(|at| if at % 8 == 0 { number } else { (at * at / 7) as u8 }).collect();
         Block { records: (0..count).map(record).collect(), ..block(&[]) }
@@ -464,7 +463,6 @@ mod tests {
     fn what_records_have_in_common_is_stored_once() {
         let block = similar_block(60, 300);
         let chunks = cut(&block, block.hash());
-        assert!(chunks.iter().all(|(_, value)| value[0] == FORMAT));
         let stored: usize = chunks.iter().map(|(_, value)| value.len()).sum();
         assert!(stored < 60 * 200, "{stored}");
         assert_eq!(assembled(parsed(&block)), Ok((block.clone(), block.hash())));
@@ -474,16 +472,18 @@ mod tests {
     fn what_would_not_be_smaller_stays_as_it_is() {
         let block = Block { records: vec![bytes(7, 500)], ..block(&[]) };
         let (_, value) = &cut(&block, block.hash())[0];
-        assert_eq!((value[0], value.len()), (PLAIN, HEADER_BYTES + SEAL_BYTES + LENGTH_BYTES + 500 + CHECKSUM_BYTES));
+        let beside = HEADER_BYTES + LINK_BYTES + PART_LENGTH_BYTES + LENGTH_BYTES + CHECKSUM_BYTES;
+        assert_eq!(value.len(), beside + 500);
         assert_eq!(assembled(parsed(&block)), Ok((block.clone(), block.hash())));
     }
 
-    /// Every flipped bit is found by its checksum; this is about one for which the checksum was made again.
+    /// Every flipped bit is found by its checksum; this is about one for which the checksum was
+    /// made again.
     #[test]
     fn a_forged_part_is_told_from_a_whole_one() {
         let block = similar_block(10, 300);
         let (key, sound) = cut(&block, block.hash()).remove(0);
-        for at in HEADER_BYTES + SEAL_BYTES..sound.len() - CHECKSUM_BYTES {
+        for at in HEADER_BYTES + LINK_BYTES..sound.len() - CHECKSUM_BYTES {
             let mut value = sound[..sound.len() - CHECKSUM_BYTES].to_vec();
             value[at] ^= 0x55;
             let checksum = checksum_of(&key.to_bytes(), &value);
@@ -493,7 +493,8 @@ mod tests {
         }
     }
 
-    /// Sizes at which the stream ends just before, at and just behind the border of a chunk, also inside a length.
+    /// Sizes at which the stream ends just before, at and just behind the border of a chunk, also
+    /// inside a length.
     fn sizes() -> impl Strategy<Value = Vec<usize>> {
         let border = payload_bytes_max(0);
         let size = prop_oneof![
@@ -567,6 +568,16 @@ mod tests {
         }
     }
 
+    /// Written down so that a change of the format does not pass unnoticed.
+    #[test]
+    fn the_bytes_of_format_1_stay_as_they_are() {
+        let block = similar_block(30, 300);
+        let chunks = cut(&block, block.hash());
+        let stored: Vec<_> =
+            chunks.iter().map(|(key, value)| (key.index, value.len(), crc32c::crc32c(value))).collect();
+        assert_eq!(stored, [(0, 3_814, 1_142_981_490), (1, 1_241, 2_566_509_728)]);
+    }
+
     #[test]
     fn a_newer_format_is_no_damage() {
         let block = block(&[10]);
@@ -578,7 +589,8 @@ mod tests {
         assert_eq!(Chunk::parse(&key.to_bytes(), &value).err(), Some(Fault::NewerFormat(FORMAT + 1)));
     }
 
-    /// A block whose chunks all have good checksums but whose content was exchanged is found by its hash.
+    /// A block whose chunks all have good checksums but whose content was exchanged is found by its
+    /// hash.
     #[test]
     fn a_forged_record_is_found_by_the_hash() {
         let honest = block(&[10, 20]);

@@ -5,8 +5,8 @@ use proptest::test_runner::{Config, TestRunner};
 
 use super::{Block, BlockHash, Head, Partition, Sequence, Store, StoreError, StoredRecord};
 
-/// Runs the whole test. `create` makes a new empty place to store and returns what opens it; opening is done again and
-/// again, each time after the store opened before was dropped.
+/// Runs the whole test. `create` makes a new empty place to store and returns what opens it;
+/// opening is done again and again, each time after the store opened before was dropped.
 pub(super) fn conformance<Open: Fn() -> Box<dyn Store>>(create: impl Fn() -> Open) {
     an_empty_journal(&create());
     blocks_come_back_in_order(&create());
@@ -134,7 +134,8 @@ fn what_does_not_follow_is_refused(open: &dyn Fn() -> Box<dyn Store>) {
     let empty = Block { records: vec![], ..good.clone() };
     assert!(matches!(store.append(&empty), Err(StoreError::Unstorable(_))));
     assert_eq!(store.head(PARTITION).unwrap(), head);
-    // A refusal is no failure of the machine: the store goes on. Two blocks may be booked in the same millisecond.
+    // A refusal is no failure of the machine: the store goes on. Two blocks may be booked in the
+    // same millisecond.
     let same_millisecond = Block { booked_at_ms: head.booked_at_ms, ..good };
     store.append(&same_millisecond).unwrap();
     assert_eq!(all_blocks(&*store, 2), [same_millisecond]);
@@ -355,8 +356,8 @@ fn names_of_files(open: &dyn Fn() -> Box<dyn Store>) {
     assert_eq!(listed, ["a", &longest, "run-1", "run-10", "run.1"]);
 }
 
-/// Many threads read while one appends and another replaces state. Whatever is below the head can be read, and nothing
-/// above it; a value is always one of those that were put.
+/// Many threads read while one appends and another replaces state. Whatever is below the head can
+/// be read, and nothing above it; a value is always one of those that were put.
 fn readers_beside_the_writer(open: &dyn Fn() -> Box<dyn Store>) {
     const BLOCKS: u64 = 60;
     let store = open();

@@ -1,14 +1,17 @@
-//! Cursors: small values that change every second, such as how far each receiver has come, in an append-only log of keys and values.
+//! Cursors: small values that change every second, such as how far each webhook endpoint has come,
+//! in an append-only log.
 //!
 //! ```text
 //! <data>/cursors    "centavo-cursors-1" and its CRC32C, then a frame for each change
 //! ```
 //!
-//! A change is in memory at once, and in the file when [`Cursors::sync`] was called. Changes of one key in between are one frame. A crash
-//! leaves each key with some value that it had since the last sync, or that of the sync. At opening the frames are
-//! replayed, and what follows the last whole one is cut off. When more than half of the file is out of date, it is written anew.
+//! A change is in memory at once, and in the file after [`Cursors::sync`]. Changes of one key
+//! between two syncs are one frame. A crash leaves each key with some value that it had since the
+//! last sync, or with the value of that sync. Opening replays the frames and cuts off what follows
+//! the last whole one. When more than half of the file is out of date, it is written anew.
 //!
-//! After a failed write or sync nothing is known of the end of the file, so that the next sync writes it anew.
+//! After a failed write or sync nothing is known of the end of the file, so the next sync writes it
+//! anew.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -137,8 +140,8 @@ impl Cursors {
     }
 }
 
-/// A frame: how many bytes follow the length, a byte that tells a value from a removal, the key's length, key, value, and the
-/// CRC32C of all before it.
+/// A frame: how many bytes follow the length, a byte that tells a value from a removal, the key's
+/// length, key, value, and the CRC32C of all before it.
 fn encode(key: &[u8], value: Option<&[u8]>, bytes: &mut Vec<u8>) {
     let begin = bytes.len();
     let body = FRAME_BYTES - LENGTH_BYTES + key.len() + value.map_or(0, <[u8]>::len);
@@ -151,8 +154,8 @@ fn encode(key: &[u8], value: Option<&[u8]>, bytes: &mut Vec<u8>) {
     bytes.extend_from_slice(&checksum);
 }
 
-/// Takes in the frames that are whole, up to the first that is not, and tells where they end: 0 where the header is damaged.
-/// Or, as an error, the newer format of the file.
+/// Takes in the frames that are whole, up to the first that is not, and tells where they end: 0
+/// where the header is damaged. Or, as an error, the newer format of the file.
 fn replay(bytes: &[u8], values: &mut Values) -> Result<usize, u8> {
     let header = bytes.first_chunk::<HEADER_BYTES>();
     let format = header.and_then(|header| header.split_last_chunk::<CHECKSUM_BYTES>());
@@ -162,7 +165,7 @@ fn replay(bytes: &[u8], values: &mut Values) -> Result<usize, u8> {
         return Err(newer);
     }
     let mut end = HEADER_BYTES.min(bytes.len());
-    while let Some(frame) = Frame::decode(&bytes[end..]) {
+    while let Some(frame) = CursorFrame::decode(&bytes[end..]) {
         values.set(frame.key, frame.value);
         end += frame.bytes;
     }
@@ -175,7 +178,7 @@ fn header(name: &[u8]) -> Vec<u8> {
 }
 
 /// A frame as it was read.
-struct Frame<'a> {
+struct CursorFrame<'a> {
     key: &'a [u8],
     /// None where the key was removed.
     value: Option<&'a [u8]>,
@@ -183,7 +186,7 @@ struct Frame<'a> {
     bytes: usize,
 }
 
-impl<'a> Frame<'a> {
+impl<'a> CursorFrame<'a> {
     fn decode(bytes: &'a [u8]) -> Option<Self> {
         let (length, rest) = bytes.split_first_chunk::<LENGTH_BYTES>()?;
         let length = u32::from_be_bytes(*length) as usize;
@@ -193,7 +196,7 @@ impl<'a> Frame<'a> {
         }
         let (&[is_value, key_bytes], rest) = body.split_first_chunk()?;
         let (key, value) = rest.split_at_checked(usize::from(key_bytes))?;
-        Some(Frame { key, value: (is_value == 1).then_some(value), bytes: LENGTH_BYTES + length })
+        Some(CursorFrame { key, value: (is_value == 1).then_some(value), bytes: LENGTH_BYTES + length })
     }
 }
 
@@ -305,7 +308,8 @@ mod tests {
         assert_eq!(all(&Cursors::open(data.path()).unwrap()), written);
     }
 
-    /// A failed sync leaves an end that nobody knows: the next one writes the file anew, with all that is in memory.
+    /// A failed sync leaves an end that nobody knows: the next one writes the file anew, with all
+    /// that is in memory.
     #[test]
     fn a_failed_sync_is_made_good_by_the_next() {
         let data = TempDir::new().unwrap();
@@ -318,7 +322,7 @@ mod tests {
         assert_eq!(Cursors::open(data.path()).unwrap().keys(), [b"a".to_vec(), b"b".to_vec()]);
     }
 
-    /// Written down so that a change of the format does not pass unnoticed: files of earlier builds are read as they are.
+    /// Written down so that a change of the format does not pass unnoticed.
     #[test]
     fn the_bytes_of_the_file_stay_as_they_are() {
         let mut bytes = header(NAME);

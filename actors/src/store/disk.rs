@@ -1,8 +1,8 @@
-//! The store on one machine: a folder with two databases, files, and the anchor.
+//! Store on one machine: a folder with the journal, the state area, cursors, files and the anchor.
 //!
 //! ```text
 //! <data>/lock       held while the store is open
-//! <data>/journal/   the blocks, cut into chunks, in a row of folders; see `segments.rs`
+//! <data>/journal/   the blocks, cut into chunks, in a row of segments; see `segments.rs`
 //! <data>/state/     the keys and values: snapshots, sealed keys, stamps
 //! <data>/cursors    the values that change every second; see `cursors.rs`
 //! <data>/files/     what is derived from the journal and too large for a value
@@ -10,8 +10,8 @@
 //! <data>/ballast    takes room, to be deleted when the disk is full; see `space.rs`
 //! ```
 //!
-//! The journal and the state area are apart so that the journal is only ever appended to: it is continued in another folder
-//! when one is full, and can be copied while it grows.
+//! Journal and state area are separate databases so that the journal is only ever appended to: it
+//! goes on in another segment when one is full, and can be copied while it grows.
 
 use std::collections::BTreeMap;
 use std::fs::{File, TryLockError};
@@ -34,32 +34,35 @@ use super::space;
 use super::state_area::StateArea;
 use super::write_behind::WriteBehind;
 use super::{
-    Block, Database, Head, Partition, Sequence, Store, StoreError, StoredRecord, admit_file_name, admit_state_key,
-    check_sync,
+    Block, BlockHash, Database, Head, Partition, Sequence, Store, StoreError, StoredRecord, admit_file_name,
+    admit_state_key, check_sync,
 };
 
 /// How a [`SledStore`] is opened.
 #[derive(Debug, Clone)]
 pub struct SledOptions {
-    /// The memory for pages of each open folder of the journal, in bytes. Little is read twice there.
+    /// The memory for pages of each open segment of the journal, in bytes. Little is read twice
+    /// there.
     pub journal_cache_bytes: u64,
     /// The memory for pages of the state area, in bytes.
     pub state_cache_bytes: u64,
     /// How long to wait for another process that still has the folder open.
     pub lock_wait: Duration,
-    /// How many bytes of blocks go into one folder of the journal before the next one is begun. A start after a crash reads all of the
-    /// last one, which takes up to five seconds a GiB with nothing in the page cache.
+    /// Bytes of blocks in one segment of the journal before the next one is begun. A start after a
+    /// crash reads all of the last one, which takes up to five seconds a GiB with an empty page
+    /// cache.
     pub segment_bytes: u64,
-    /// How many closed folders of the journal stay open for readers.
-    pub folders_open_max: usize,
-    /// How large each of the two files gets in which the last blocks stand before the database has them, in bytes.
+    /// Closed segments of the journal that stay open for readers.
+    pub segments_open_max: usize,
+    /// Size that each of the two files of the write-ahead log reaches, in bytes.
     pub wal_bytes: usize,
     /// Bytes that must stay free on the disk: room to finish what was begun, and to open again.
     pub reserve_bytes: u64,
-    /// Whether a journal that ends before its anchor, or has a gap before its wal, is refused. Only who takes what is left of a damaged
-    /// folder says no.
+    /// Whether to refuse a journal that ends before its anchor, or has a gap before its write-ahead
+    /// log. False only to read what is left of a damaged folder.
     pub checks_end: bool,
-    /// Bytes of a file that does nothing but take room. Deleting it makes room to open on a disk that is full.
+    /// Size of the ballast file, in bytes. Deleting the file makes room to open the store on a full
+    /// disk.
     pub ballast_bytes: u64,
 }
 
@@ -70,7 +73,7 @@ impl Default for SledOptions {
             state_cache_bytes: 8 << 20,
             lock_wait: Duration::from_secs(10),
             segment_bytes: 256 << 20,
-            folders_open_max: 15,
+            segments_open_max: 15,
             wal_bytes: 4 << 20,
             reserve_bytes: 65 << 20,
             checks_end: true,
@@ -93,21 +96,23 @@ pub struct SledStore {
     folder: PathBuf,
     reserve_bytes: u64,
     appending: Mutex<()>,
-    /// Set when a write failed, here or in the background.
+    /// True once a write failed, here or in the background.
     poisoned: Arc<AtomicBool>,
     /// Released last, when both databases are closed.
     _lock: File,
 }
 
 impl SledStore {
-    /// Opens the store in `data`, or makes an empty one there. Waits for a process that is just ending.
+    /// Opens the store in `data`, or makes an empty one there. Waits for a process that is just
+    /// ending.
     pub fn open(data: &Path, options: &SledOptions) -> Result<SledStore, StoreError> {
         let data = create_folder(data)?;
         make_private(&data);
         Self::open_made(data.clone(), options).map_err(|error| space::name_ballast(&data, error))
     }
 
-    /// Opens the store in `data`, and makes nothing where there is none: a wrong path is an error, not an empty store.
+    /// Opens the store in `data`, and makes nothing where there is none: a wrong path is an error,
+    /// not an empty store.
     pub fn open_existing(data: &Path, options: &SledOptions) -> Result<SledStore, StoreError> {
         let data = std::path::absolute(data).map_err(|source| machine(data, source))?;
         if !Segments::is_made(&data) || !Database::is_made(&data.join(STATE)) {
@@ -134,7 +139,6 @@ impl SledStore {
         let opening = Opening { cache_bytes, unflushed_bytes_max, lock_wait, monitor: noted };
         let state = Arc::new(StateArea::open(Database::open_or_make(&data.join(STATE), &opening)?)?);
         let cursors = Arc::new(Cursors::open(&data)?);
-        move_cursors(&state, &cursors)?;
         sync_folder(&data)?;
         Ok(SledStore {
             journal,
@@ -153,7 +157,8 @@ impl SledStore {
         })
     }
 
-    /// Runs a write, unless an earlier one failed; after a failure of the machine no write is run again.
+    /// Runs a write, unless an earlier one failed; after a failure of the machine no write is run
+    /// again.
     fn write(&self, write: impl FnOnce() -> Result<(), StoreError>) -> Result<(), StoreError> {
         self.admit_write()?;
         let written = write();
@@ -165,7 +170,8 @@ impl SledStore {
         written.and_then(|()| self.admit_write())
     }
 
-    /// Runs a write of something that is derived, or that may be behind. A failure is counted, and stops nothing else: it is written again later.
+    /// Runs a write of something that is derived, or that may be behind. A failure is counted, and
+    /// stops nothing else: it is written again later.
     fn write_derived<T>(&self, write: impl FnOnce() -> Result<T, StoreError>) -> Result<T, StoreError> {
         self.admit_write()?;
         write().inspect_err(|_| self.monitor.derived_failed())
@@ -177,7 +183,7 @@ impl SledStore {
 }
 
 impl Store for SledStore {
-    fn append(&self, block: &Block) -> Result<(), StoreError> {
+    fn append(&self, block: &Block) -> Result<BlockHash, StoreError> {
         let _appending = self.appending.lock();
         self.head(block.partition)?.admit(block)?;
         if block.first == Sequence::FIRST && self.heads.read().len() >= anchor::PARTITIONS_MAX {
@@ -190,7 +196,7 @@ impl Store for SledStore {
             self.anchor.hand_over(block.partition, head)
         })?;
         self.heads.write().insert(block.partition, head);
-        Ok(())
+        Ok(hash)
     }
 
     fn head(&self, partition: Partition) -> Result<Head, StoreError> {
@@ -322,25 +328,6 @@ impl Store for SledStore {
 /// The folder of the state area.
 const STATE: &str = "state";
 
-/// Moves the cursors that releases before kept in the state area, where values that change every second wear out the database.
-fn move_cursors(state: &StateArea, cursors: &Cursors) -> Result<(), StoreError> {
-    let keys = state.keys(CURSORS_BEFORE)?;
-    if keys.is_empty() {
-        return Ok(());
-    }
-    for key in &keys {
-        if let Some(value) = state.value(key)?.filter(|_| cursors.value(key).is_none()) {
-            cursors.put(key, Some(&value));
-        }
-    }
-    cursors.sync()?;
-    keys.iter().try_for_each(|key| state.delete(key).map(drop))?;
-    state.flush()
-}
-
-/// Under which keys of the state area releases before kept cursors.
-const CURSORS_BEFORE: &[u8] = b"webhooks/";
-
 /// Takes the folder for this process, waiting for one that is just ending.
 fn lock_folder(data: &Path, wait: Duration) -> Result<File, StoreError> {
     let path = data.join("lock");
@@ -394,7 +381,8 @@ mod tests {
         assert_eq!(store.head(PARTITION).unwrap().next, Sequence(2));
     }
 
-    /// What fits into the wal is durable there, and in the database when it is closed; what does not is durable in the database.
+    /// Every block is durable in the write-ahead log, and in the database when that is closed. A
+    /// large block makes the database flush.
     #[test]
     fn the_database_is_made_durable_where_the_wal_is_not_enough() {
         let data = TempDir::new().unwrap();
@@ -412,8 +400,9 @@ mod tests {
         assert!(!data.path().join("sync-check").exists());
     }
 
-    /// What a kill leaves: the files as they are, without what is only in memory. The copy is opened until all is there that was put
-    /// lazily, which nothing but the store itself makes durable.
+    /// What a kill leaves: the files as they are, without what is only in memory. The copy is
+    /// opened until all is there that was put lazily, which nothing but the store itself makes
+    /// durable.
     #[test]
     fn what_is_put_lazily_survives_a_kill_soon_after() {
         let data = TempDir::new().unwrap();
@@ -436,25 +425,6 @@ mod tests {
         let deadline = Instant::now() + Duration::from_secs(60);
         while !is_there() {
             assert!(Instant::now() < deadline, "it is not made durable");
-        }
-    }
-
-    /// Releases before kept cursors in the state area.
-    #[test]
-    fn cursors_of_a_release_before_are_moved() {
-        let data = TempDir::new().unwrap();
-        let store = open(data.path());
-        store.put_state(b"webhooks/1", b"moved").unwrap();
-        store.put_state(b"webhooks/2", b"older").unwrap();
-        store.put_state(b"keys/1", b"stays").unwrap();
-        // A crash between the steps leaves both.
-        store.put_cursor(b"webhooks/2", b"newer").unwrap();
-        drop(store);
-        for _ in 0..2 {
-            let store = open(data.path());
-            assert_eq!(store.state_keys(b"").unwrap(), [b"keys/1".to_vec()]);
-            assert_eq!(store.cursor(b"webhooks/1").unwrap(), Some(b"moved".to_vec()));
-            assert_eq!(store.cursor(b"webhooks/2").unwrap(), Some(b"newer".to_vec()));
         }
     }
 
@@ -489,9 +459,10 @@ mod tests {
         assert_eq!(database.unflushed_bytes(), 0);
     }
 
-    /// A database that lost what was not synced: the wal has what is missing, and where it does not, that is noticed.
+    /// A database lost what was not synced. The write-ahead log has what is missing; a gap in the
+    /// log is noticed.
     #[test]
-    fn the_tail_gives_back_what_the_database_lost() {
+    fn the_write_ahead_log_gives_back_what_the_database_lost() {
         let data = TempDir::new().unwrap();
         append(&open(data.path()), vec![bytes(0, 300)]);
         let (current, before) = (data.path().join("journal/000001"), data.path().join("before"));
@@ -537,7 +508,8 @@ mod tests {
         }
     }
 
-    /// The Records of three blocks: 1 and 2 in one chunk, 3 in many chunks of one block with 4, 5 alone.
+    /// The Records of three blocks: 1 and 2 in one chunk, 3 in many chunks of one block with 4, 5
+    /// alone.
     fn three_blocks(data: &Path) -> SledStore {
         let store = open(data);
         append(&store, vec![bytes(1, 300), bytes(2, 300)]);
@@ -550,7 +522,8 @@ mod tests {
         store.journal.current().keys()
     }
 
-    /// What reading finds: the Records that can't be read by sequence, and the sequence at which the scan stopped.
+    /// What reading finds: the Records that can't be read by sequence, and the sequence at which
+    /// the scan stopped.
     fn damage_found(store: &SledStore) -> (Vec<u64>, Option<u64>) {
         let unreadable = |sequence: &u64| {
             let read = store.record(PARTITION, Sequence(*sequence));
@@ -616,7 +589,8 @@ mod tests {
         }
     }
 
-    /// A block whose place in the chain was taken by another, with good checksums and a good hash of its own.
+    /// A block whose place in the chain was taken by another, with good checksums and a good hash
+    /// of its own.
     #[test]
     fn an_exchanged_block_is_found_by_the_chain() {
         let data = TempDir::new().unwrap();
@@ -626,7 +600,8 @@ mod tests {
         let (key, value) = chunk::cut(&forged, forged.hash()).remove(0);
         store.journal.current().database().insert(&key.to_bytes(), &value).unwrap();
         assert_eq!(damage_found(&store), (vec![], Some(3)));
-        // A scan that begins behind the exchanged block sees that its own first block does not follow it.
+        // A scan that begins behind the exchanged block sees that its own first block does not
+        // follow it.
         assert!(matches!(store.blocks(PARTITION, Sequence(3)).next(), Some(Err(StoreError::Damaged { .. }))));
         assert!(matches!(store.blocks(PARTITION, Sequence(5)).next(), Some(Ok(_))));
     }
@@ -682,8 +657,8 @@ mod tests {
         assert!(error.to_string().contains("state: in use by another process"), "{error}");
     }
 
-    /// Whatever byte of the database's own files is damaged, the answer is a clear error or all that was written: that an end
-    /// is missing is told by the anchor.
+    /// Whatever byte of the database's own files is damaged, the answer is a clear error or all
+    /// that was written: that an end is missing is told by the anchor.
     #[test]
     fn damaged_files_are_errors_and_no_panics() {
         let data = TempDir::new().unwrap();
@@ -729,7 +704,7 @@ mod tests {
         value.extend_from_slice(&checksum);
         store.journal.current().database().insert(key.as_ref(), &value).unwrap();
         let error = store.record(PARTITION, Sequence(1)).unwrap_err();
-        assert!(matches!(error, StoreError::NewerFormat { found: 3, known: 2, .. }), "{error}");
+        assert!(matches!(error, StoreError::NewerFormat { found: 2, known: 1, .. }), "{error}");
     }
 
     #[test]
@@ -749,19 +724,19 @@ mod tests {
     }
 
     #[test]
-    fn it_conforms_across_folders() {
+    fn it_conforms_across_segments() {
         conformance(|| {
             let data = TempDir::new().unwrap();
-            move || Box::new(SledStore::open(data.path(), &small_folders()).unwrap())
+            move || Box::new(SledStore::open(data.path(), &small_segments()).unwrap())
         });
     }
 
     #[test]
-    fn blocks_and_records_are_found_across_folders() {
+    fn blocks_and_records_are_found_across_segments() {
         let data = TempDir::new().unwrap();
-        let written = seven_folders(data.path());
+        let written = seven_segments(data.path());
         for _ in 0..2 {
-            let store = SledStore::open(data.path(), &small_folders()).unwrap();
+            let store = SledStore::open(data.path(), &small_segments()).unwrap();
             for block in &written {
                 let next = store.blocks(PARTITION, block.first).next().unwrap().unwrap();
                 assert_eq!(next, *block);
@@ -773,24 +748,25 @@ mod tests {
     }
 
     #[test]
-    fn closed_folders_are_opened_when_they_are_read() {
+    fn closed_segments_are_opened_when_they_are_read() {
         let data = TempDir::new().unwrap();
-        seven_folders(data.path());
-        let store = SledStore::open(data.path(), &small_folders()).unwrap();
-        assert_eq!(store.journal.open_closed_folders(), 0);
+        seven_segments(data.path());
+        let store = SledStore::open(data.path(), &small_segments()).unwrap();
+        assert_eq!(store.journal.open_closed_segments(), 0);
         let bytes = store.size_bytes().unwrap();
         assert!(bytes > 7 * 20_000, "{bytes}");
-        assert_eq!(store.journal.open_closed_folders(), 0);
+        assert_eq!(store.journal.open_closed_segments(), 0);
         assert_eq!(store.blocks(PARTITION, Sequence(1)).map(Result::unwrap).count(), 21);
-        assert_eq!(store.journal.open_closed_folders(), 6);
+        assert_eq!(store.journal.open_closed_segments(), 6);
     }
 
-    /// Readers that wander through the folders, beside a writer that closes some and an iterator that holds on to one.
+    /// Readers that wander through the segments, beside a writer that closes some and an iterator
+    /// that holds on to one.
     #[test]
-    fn readers_wander_while_folders_are_closed() {
+    fn readers_wander_while_segments_are_closed() {
         let data = TempDir::new().unwrap();
-        seven_folders(data.path());
-        let store = SledStore::open(data.path(), &small_folders()).unwrap();
+        seven_segments(data.path());
+        let store = SledStore::open(data.path(), &small_segments()).unwrap();
         let mut held = store.blocks(PARTITION, Sequence(1));
         held.next().unwrap().unwrap();
         std::thread::scope(|scope| {
@@ -811,39 +787,39 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_folder_is_named() {
+    fn a_missing_segment_is_named() {
         for missing in ["journal/000001", "journal/000003", "journal/000006", "journal/000007"] {
             let data = TempDir::new().unwrap();
-            seven_folders(data.path());
+            seven_segments(data.path());
             std::fs::remove_dir_all(data.path().join(missing)).unwrap();
-            let error = SledStore::open(data.path(), &small_folders()).unwrap_err();
+            let error = SledStore::open(data.path(), &small_segments()).unwrap_err();
             assert!(matches!(error, StoreError::Damaged { .. }), "{missing}: {error}");
             assert!(error.to_string().contains(missing), "{missing}: {error}");
         }
         // With nothing left but the anchor, no empty journal takes its place.
         let data = TempDir::new().unwrap();
-        seven_folders(data.path());
+        seven_segments(data.path());
         std::fs::remove_dir_all(data.path().join("journal")).unwrap();
-        let error = SledStore::open(data.path(), &small_folders()).unwrap_err();
-        assert!(error.to_string().contains("journal/000001: damaged: this folder"), "{error}");
+        let error = SledStore::open(data.path(), &small_segments()).unwrap_err();
+        assert!(error.to_string().contains("journal/000001: damaged: this segment"), "{error}");
     }
 
     #[test]
     fn a_lost_or_damaged_closing_line_is_written_anew() {
         let data = TempDir::new().unwrap();
-        let written = seven_folders(data.path());
+        let written = seven_segments(data.path());
         for number in 1..=6 {
             let line = data.path().join(format!("journal/{number:06}.closed"));
             let sound = std::fs::read(&line).unwrap();
             std::fs::remove_file(&line).unwrap();
-            assert_eq!(read_all_in(data.path(), &small_folders()).unwrap(), written);
+            assert_eq!(read_all_in(data.path(), &small_segments()).unwrap(), written);
             assert_eq!(std::fs::read(&line).unwrap(), sound);
             for byte in 0..sound.len() {
                 let mut damaged = sound.clone();
                 damaged[byte] ^= 1;
                 std::fs::write(&line, damaged).unwrap();
                 if byte % 40 == 0 {
-                    assert_eq!(read_all_in(data.path(), &small_folders()).unwrap(), written);
+                    assert_eq!(read_all_in(data.path(), &small_segments()).unwrap(), written);
                     assert_eq!(std::fs::read(&line).unwrap(), sound, "byte {byte}");
                 }
             }
@@ -851,16 +827,17 @@ mod tests {
         }
     }
 
-    /// Whether its closing line is there or must be made anew, a closed folder that lost its end is named.
+    /// Whether its closing line is there or must be made anew, a closed segment that lost its end
+    /// is named.
     #[test]
-    fn a_closed_folder_that_is_shorter_is_damaged() {
+    fn a_closed_segment_that_is_shorter_is_damaged() {
         for (keeps_line, named) in [(true, "journal/000001"), (false, "journal/000002")] {
             let data = TempDir::new().unwrap();
-            append(&SledStore::open(data.path(), &small_folders()).unwrap(), vec![bytes(0, 6_900)]);
+            append(&SledStore::open(data.path(), &small_segments()).unwrap(), vec![bytes(0, 6_900)]);
             let shorter = data.path().join("shorter");
             copy_folder(&data.path().join("journal/000001"), &shorter);
             append(&open(data.path()), vec![bytes(0, 6_900)]);
-            let store = SledStore::open(data.path(), &small_folders()).unwrap();
+            let store = SledStore::open(data.path(), &small_segments()).unwrap();
             (1..9).for_each(|number| drop(append(&store, vec![bytes(number, 6_900)])));
             drop(store);
             std::fs::remove_dir_all(data.path().join("journal/000001")).unwrap();
@@ -868,34 +845,10 @@ mod tests {
             if !keeps_line {
                 std::fs::remove_file(data.path().join("journal/000001.closed")).unwrap();
             }
-            let error = read_all_in(data.path(), &small_folders()).unwrap_err();
+            let error = read_all_in(data.path(), &small_segments()).unwrap_err();
             assert!(matches!(error, StoreError::Damaged { .. }), "{error}");
             assert!(error.to_string().contains(named), "{error}");
             assert_eq!(error.to_string().contains("but it was closed before sequence"), keeps_line, "{error}");
-        }
-    }
-
-    /// A crash can come after any step of the conversion.
-    #[test]
-    fn a_journal_of_the_layout_before_is_converted() {
-        for steps in 0..3 {
-            let data = TempDir::new().unwrap();
-            drop(three_blocks(data.path()));
-            let written = read_all(data.path()).unwrap();
-            let at = |name: &str| data.path().join(name);
-            std::fs::rename(at("journal/000001"), at("before")).unwrap();
-            std::fs::remove_dir_all(at("journal")).unwrap();
-            std::fs::remove_file(at("anchor")).unwrap();
-            std::fs::rename(at("before"), at(if steps == 0 { "journal" } else { "journal.old" })).unwrap();
-            if steps == 2 {
-                std::fs::create_dir(at("journal")).unwrap();
-            }
-            let store = SledStore::open_existing(data.path(), &options()).unwrap();
-            assert_eq!(store.blocks(PARTITION, Sequence(1)).map(Result::unwrap).collect::<Vec<_>>(), written);
-            append(&store, vec![bytes(9, 300)]);
-            drop(store);
-            assert_eq!(read_all(data.path()).unwrap().len(), written.len() + 1, "{steps} steps");
-            assert!(at("journal/000001").is_dir() && !at("journal.old").exists());
         }
     }
 
@@ -926,11 +879,12 @@ mod tests {
         }
     }
 
-    /// Readers all over the journal, while it rolls on: folders are closed behind them and opened again, and nobody notices.
+    /// Readers all over the journal, while it rolls on: segments are closed behind them and opened
+    /// again, and nobody notices.
     #[test]
-    fn few_folders_stay_open_and_readers_find_every_record() {
+    fn few_segments_stay_open_and_readers_find_every_record() {
         let data = TempDir::new().unwrap();
-        let options = SledOptions { folders_open_max: 2, ..small_folders() };
+        let options = SledOptions { segments_open_max: 2, ..small_segments() };
         let store = SledStore::open(data.path(), &options).unwrap();
         std::thread::scope(|scope| {
             for reader in 0..2_u64 {
@@ -949,10 +903,10 @@ mod tests {
         });
         assert!(store.blocks(PARTITION, Sequence::FIRST).all(|block| block.is_ok()));
         let rolled = std::fs::read_dir(data.path().join("journal")).unwrap().count();
-        assert!(rolled > 10, "{rolled} folders and closing lines");
+        assert!(rolled > 10, "{rolled} segments and closing lines");
         let deadline = Instant::now() + Duration::from_secs(20);
-        while store.journal.open_closed_folders() > 2 {
-            assert!(Instant::now() < deadline, "{} folders stay open", store.journal.open_closed_folders());
+        while store.journal.open_closed_segments() > 2 {
+            assert!(Instant::now() < deadline, "{} segments stay open", store.journal.open_closed_segments());
             std::thread::sleep(Duration::from_millis(20));
         }
     }
@@ -1012,17 +966,18 @@ mod tests {
         assert!(matches!(error, StoreError::NewerFormat { found: 2, known: 1, .. }), "{error}");
     }
 
-    /// Three blocks fill a folder; the seventh is full, and the eighth was made ahead of time. Each Record is a block.
-    fn seven_folders(data: &Path) -> Vec<Block> {
-        let store = SledStore::open(data, &small_folders()).unwrap();
+    /// Three blocks fill a segment; the seventh is full, and the eighth was made ahead of time.
+    /// Each Record is a block.
+    fn seven_segments(data: &Path) -> Vec<Block> {
+        let store = SledStore::open(data, &small_segments()).unwrap();
         let written = (0..21).map(|number| append(&store, vec![bytes(number, 6_900)])).collect();
         drop(store);
         assert!(data.join("journal/000007").is_dir() && !data.join("journal/000009").exists());
         written
     }
 
-    fn small_folders() -> SledOptions {
-        SledOptions { segment_bytes: 20_000, folders_open_max: 100, ..options() }
+    fn small_segments() -> SledOptions {
+        SledOptions { segment_bytes: 20_000, segments_open_max: 100, ..options() }
     }
 
     fn impatient_opening() -> Opening {

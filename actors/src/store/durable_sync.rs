@@ -1,26 +1,31 @@
-//! Makes the syncs and the renames of the store below us durable.
+//! Makes the syncs and the renames of sled durable.
 //!
-//! On Linux sled makes its log "stable" with `sync_file_range`, which writes the file's pages but neither its size nor the
-//! disk's own cache: a power cut then loses what was acknowledged, or leaves a folder that does not open. This module
-//! defines that symbol for the whole program: whoever calls `sync_file_range` gets `fdatasync`, which does both.
+//! On Linux sled makes its log "stable" with `sync_file_range`, which writes the file's pages but
+//! neither its size nor the disk's own cache: a power cut then loses what was acknowledged, or
+//! leaves a folder that does not open. This module defines that symbol for the whole program:
+//! whoever calls `sync_file_range` gets `fdatasync`, which does both.
 //!
-//! When sled opens a database, it writes a snapshot, renames it to its final name, and then zeroes and truncates the segments
-//! that only the snapshot before it needed. It never syncs the folder. A power cut can then bring back the old snapshot's
-//! name over segments that are durably gone, and the database does not open again. POSIX allows it; ext4 and xfs happen not
-//! to do it, since a later sync of another file carries the rename with it. So this module also defines `rename` for the whole
-//! program: whoever calls it gets a rename that is durable when it returns.
+//! When sled opens a database, it writes a snapshot, renames it to its final name, and then zeroes
+//! and truncates the segments that only the snapshot before it needed. It never syncs the folder. A
+//! power cut can then bring back the old snapshot's name over segments that are durably gone, and
+//! the database does not open again. POSIX allows it; ext4 and xfs happen not to do it, since a
+//! later sync of another file carries the rename with it. So this module also defines `rename` for
+//! the whole program: whoever calls it gets a rename that is durable when it returns.
 //!
-//! When a read fails while sled opens a database, sled takes the place for the end of its log: it opens without what is behind
-//! it, and zeroes and truncates that, or writes a summary without it. One failed read that would have succeeded the next time is
-//! then a loss for ever. So this module also defines `pread64`, `pwrite64` and `ftruncate64` for the whole program: of a file
-//! that could not be read nothing is written any more, and nothing is renamed beside it, until it is [`trust_again`]. Who opens
-//! a database asks [`is_distrusted`] when it is open.
+//! When a read fails while sled opens a database, sled takes the place for the end of its log: it
+//! opens without what is behind it, and zeroes and truncates that, or writes a summary without it.
+//! One failed read that would have succeeded the next time is then a loss for ever. So this module
+//! also defines `pread64`, `pwrite64` and `ftruncate64` for the whole program: of a file that could
+//! not be read nothing is written any more, and nothing is renamed beside it, until it is
+//! [`trust_again`]. Who opens a database asks [`is_distrusted`] when it is open.
 //!
-//! The definitions shadow the C library's when the program is linked; nothing is patched at run time.
+//! The definitions shadow the C library's when the program is linked; nothing is patched at run
+//! time.
 //!
-//! Whether the linker did so is not taken on trust. Every call is counted, the store writes to a scratch database and
-//! renames a file before it opens the real one, and it refuses to serve unless every count rose. Where sled does not call
-//! `sync_file_range` (outside Linux it calls `fsync`), nothing is replaced and nothing is counted.
+//! Whether the linker did so is not taken on trust. Every call is counted, the store writes to a
+//! scratch database and renames a file before it opens the real one, and it refuses to serve unless
+//! every count rose. Where sled does not call `sync_file_range` (outside Linux it calls `fsync`),
+//! nothing is replaced and nothing is counted.
 //!
 //! This is the only file of the project with unsafe code.
 
@@ -32,12 +37,12 @@ use std::{fs::Metadata, os::unix::fs::MetadataExt};
 
 use parking_lot::Mutex;
 
-/// How many syncs of the store below us became an `fdatasync` that succeeded, since this process started.
+/// How many syncs of sled became an `fdatasync` that succeeded, since this process started.
 pub fn durable_syncs() -> u64 {
     DURABLE_SYNCS.load(Ordering::SeqCst)
 }
 
-/// The most syncs of the store below us that were under way at one moment, since this process started.
+/// The most syncs of sled that were under way at one moment, since this process started.
 pub fn durable_syncs_at_once_max() -> u64 {
     SYNCING_MAX.load(Ordering::SeqCst)
 }
@@ -46,8 +51,8 @@ pub fn durable_syncs_at_once_max() -> u64 {
 #[cfg(target_os = "linux")]
 const SHORT_SLICE_NANOS: u64 = 100_000;
 
-/// Asks for a short slice for the calling thread, at the usual policy and its nice value; true when that was heard. It stands here since
-/// no library that we use has the call.
+/// Asks for a short slice for the calling thread, at the usual policy and its nice value; true when
+/// that was heard. It stands here since no library that we use has the call.
 #[cfg(target_os = "linux")]
 #[allow(unsafe_code)]
 pub(crate) fn with_short_slice() -> bool {
@@ -72,12 +77,14 @@ pub(crate) fn with_short_slice() -> bool {
     false
 }
 
-/// How many renames were followed by a sync of the folder that succeeded, since this process started.
+/// How many renames were followed by a sync of the folder that succeeded, since this process
+/// started.
 pub(super) fn durable_renames() -> u64 {
     DURABLE_RENAMES.load(Ordering::SeqCst)
 }
 
-/// How many reads, writes and truncations at a place went through the functions defined here, since this process started.
+/// How many reads, writes and truncations at a place went through the functions defined here, since
+/// this process started.
 pub(super) fn guarded_calls() -> u64 {
     GUARDED_CALLS.load(Ordering::SeqCst)
 }
@@ -87,12 +94,13 @@ pub(super) fn is_distrusted(file: &Metadata) -> bool {
     IS_ANY_DISTRUSTED.load(Ordering::SeqCst) && DISTRUSTED.lock().contains(&(file.dev(), file.ino()))
 }
 
-/// Lets a file be written again, of which a read may have failed before; it is read anew from now on.
+/// Lets a file be written again, of which a read may have failed before; it is read anew from now
+/// on.
 pub(super) fn trust_again(file: &Metadata) {
     DISTRUSTED.lock().retain(|distrusted| *distrusted != (file.dev(), file.ino()));
 }
 
-/// Whether the store below us goes through the symbols defined here on this system.
+/// Whether sled goes through the symbols defined here on this system.
 pub(super) const REPLACES_SYNC: bool = cfg!(target_os = "linux");
 
 static DURABLE_SYNCS: AtomicU64 = AtomicU64::new(0);
@@ -105,12 +113,14 @@ static DISTRUSTED: Mutex<Vec<(u64, u64)>> = Mutex::new(Vec::new());
 /// Whether there was ever one, so that as a rule nobody has to look.
 static IS_ANY_DISTRUSTED: AtomicBool = AtomicBool::new(false);
 
-/// Takes the place of the C library's function of this name, and syncs the whole file with its size, through the disk's
-/// cache. Returns −1 and leaves `errno` as `fdatasync` set it when that fails.
+/// Takes the place of the C library's function of this name, and syncs the whole file with its
+/// size, through the disk's cache. Returns −1 and leaves `errno` as `fdatasync` set it when that
+/// fails.
 #[cfg(target_os = "linux")]
 #[allow(unsafe_code)]
-// SAFETY: the name and the signature are those of the function that it replaces, so that every caller's view of it holds.
-// Its promise is stronger than the original's: the range and the flags only ever ask for less than the whole file.
+// SAFETY: the name and the signature are those of the function that it replaces, so that every
+// caller's view of it holds. Its promise is stronger than the original's: the range and the flags
+// only ever ask for less than the whole file.
 #[unsafe(no_mangle)]
 extern "C" fn sync_file_range(
     file: libc::c_int,
@@ -120,7 +130,8 @@ extern "C" fn sync_file_range(
 ) -> libc::c_int {
     SYNCING_MAX.fetch_max(SYNCING.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
     let result = loop {
-        // SAFETY: `fdatasync` takes any number and answers EBADF when it is no open file; no memory is passed.
+        // SAFETY: `fdatasync` takes any number and answers EBADF when it is no open file; no memory
+        // is passed.
         let result = unsafe { libc::fdatasync(file) };
         if result == 0 {
             DURABLE_SYNCS.fetch_add(1, Ordering::SeqCst);
@@ -133,10 +144,12 @@ extern "C" fn sync_file_range(
     result
 }
 
-/// Takes the place of the C library's function of this name; remembers the file if it can't be read.
+/// Takes the place of the C library's function of this name; remembers the file if it can't be
+/// read.
 #[cfg(target_os = "linux")]
 #[allow(unsafe_code)]
-// SAFETY: the name and the signature are those of the function that it replaces, and so is what it does.
+// SAFETY: the name and the signature are those of the function that it replaces, and so is what it
+// does.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn pread64(
     file: libc::c_int,
@@ -160,10 +173,12 @@ unsafe extern "C" fn pread64(
     read
 }
 
-/// Takes the place of the C library's function of this name. Returns −1 and sets `errno` to EIO for a file that is distrusted.
+/// Takes the place of the C library's function of this name. Returns −1 and sets `errno` to EIO for
+/// a file that is distrusted.
 #[cfg(target_os = "linux")]
 #[allow(unsafe_code)]
-// SAFETY: the name and the signature are those of the function that it replaces, and so is what it does, if it does it.
+// SAFETY: the name and the signature are those of the function that it replaces, and so is what it
+// does, if it does it.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn pwrite64(
     file: libc::c_int,
@@ -178,10 +193,12 @@ unsafe extern "C" fn pwrite64(
     unsafe { libc::pwrite(file, bytes, length, offset) }
 }
 
-/// Takes the place of the C library's function of this name. Returns −1 and sets `errno` to EIO for a file that is distrusted.
+/// Takes the place of the C library's function of this name. Returns −1 and sets `errno` to EIO for
+/// a file that is distrusted.
 #[cfg(target_os = "linux")]
 #[allow(unsafe_code)]
-// SAFETY: the name and the signature are those of the function that it replaces, and so is what it does, if it does it.
+// SAFETY: the name and the signature are those of the function that it replaces, and so is what it
+// does, if it does it.
 #[unsafe(no_mangle)]
 extern "C" fn ftruncate64(file: libc::c_int, size: libc::off64_t) -> libc::c_int {
     if refuses(file) {
@@ -210,7 +227,8 @@ fn identity_of(file: libc::c_int) -> Option<(u64, u64)> {
     if file < 0 {
         return None;
     }
-    // SAFETY: it is not −1, and whoever calls with it keeps it open meanwhile; if not, the answer is an error.
+    // SAFETY: it is not −1, and whoever calls with it keeps it open meanwhile; if not, the answer
+    // is an error.
     let file = unsafe { BorrowedFd::borrow_raw(file) };
     rustix::fs::fstat(file).ok().map(|status| (status.st_dev, status.st_ino))
 }
@@ -222,12 +240,14 @@ fn set_errno(number: libc::c_int) {
     unsafe { *libc::__errno_location() = number };
 }
 
-/// Takes the place of the C library's function of this name, and then syncs the folder that holds the new name. Returns −1
-/// and sets `errno` when either fails; in the second case the new name is there, though perhaps not after a power cut. Fails
-/// too if a file beside the new name is distrusted.
+/// Takes the place of the C library's function of this name, and then syncs the folder that holds
+/// the new name. Returns −1 and sets `errno` when either fails; in the second case the new name is
+/// there, though perhaps not after a power cut. Fails too if a file beside the new name is
+/// distrusted.
 #[cfg(target_os = "linux")]
 #[allow(unsafe_code)]
-// SAFETY: the name and the signature are those of the function that it replaces, and so is what it does before it syncs.
+// SAFETY: the name and the signature are those of the function that it replaces, and so is what it
+// does before it syncs.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn rename(from: *const libc::c_char, to: *const libc::c_char) -> libc::c_int {
     // SAFETY: the caller passes what `rename` asks for, two strings that end with a zero.

@@ -1,6 +1,8 @@
-//! Files beside the databases: what is derived from the journal in pieces too large for the state area, such as the runs of the
-//! index, and the small files of the journal. Each is written under another name, synced, and then renamed, so that it is there
-//! whole or not at all. And what else a folder needs to be durable.
+//! Files beside the databases: the runs of the index, which are too large for the state area, and
+//! the small files of the journal.
+//!
+//! Each file is written under another name, synced, and then renamed, so that it is there whole or
+//! not at all. This module also has the functions that make folders private and durable.
 
 use std::collections::VecDeque;
 use std::fs::{DirBuilder, File, OpenOptions, Permissions};
@@ -17,11 +19,11 @@ use super::StoreError;
 #[derive(Debug)]
 pub(super) struct Files {
     folder: PathBuf,
-    /// Those that were read last stay open, the last one in front.
+    /// Files that were read last stay open, the last one in front.
     open: Mutex<VecDeque<(String, Arc<File>)>>,
 }
 
-/// So many files stay open: the part of the process's descriptors that reading them takes.
+/// Files that stay open, which bounds the descriptors that reading takes.
 const OPEN_MAX: usize = 64;
 
 /// Bytes of a file that are written at once.
@@ -107,7 +109,8 @@ impl Files {
         }
     }
 
-    /// A file to read from. It is opened under the lock, so that one that was replaced or removed meanwhile is closed by whoever did that.
+    /// A file to read from. It is opened under the lock, so that one that was replaced or removed
+    /// meanwhile is closed by whoever did that.
     fn file(&self, name: &str, path: &Path) -> io::Result<Arc<File>> {
         let mut open = self.open.lock();
         let known = open.iter().position(|(known, _)| known == name);
@@ -139,14 +142,14 @@ impl Files {
     }
 }
 
-/// How a file is opened that nobody else may read, if it is made.
+/// Options that make new files readable by this user only.
 pub(super) fn private_file() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.mode(0o600);
     options
 }
 
-/// Takes the rights of everybody else from a folder: it was there before, or a release before made it. A folder that belongs to
+/// Takes the rights of everybody else from a folder that was there before. A folder that belongs to
 /// somebody else stays as it is.
 pub(crate) fn make_private(folder: &Path) {
     let tighten = || {
@@ -163,7 +166,7 @@ pub(crate) fn create_private_folder(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
-/// The same, and makes their names durable. Answers with its absolute path.
+/// Like [`create_private_folder`], and makes the names durable. Returns the absolute path.
 pub(super) fn create_folder(path: &Path) -> Result<PathBuf, StoreError> {
     let failed = |source| machine(path, source);
     let path = std::path::absolute(path).map_err(failed)?;
@@ -175,7 +178,8 @@ pub(super) fn create_folder(path: &Path) -> Result<PathBuf, StoreError> {
     Ok(path)
 }
 
-/// Makes the files of a folder and their names durable; sled leaves that to chance when it makes them.
+/// Makes the files of a folder and their names durable; sled leaves that to chance when it makes
+/// them.
 pub(super) fn sync_folder(path: &Path) -> Result<(), StoreError> {
     let sync = || {
         for entry in std::fs::read_dir(path)? {

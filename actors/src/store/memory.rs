@@ -1,10 +1,12 @@
 //! A store without a disk, for tests and simulations.
 //!
-//! It keeps every promise of [`Store`] that does not need a disk, and can be made to fail and to crash: it is the twin that
-//! a simulation may kill between any two steps. It never becomes a product's store.
+//! It keeps every promise of [`Store`] that does not need a disk, and can be made to fail and to
+//! crash: it is the twin that a simulation may kill between any two steps. It never becomes a
+//! product's store.
 //!
-//! Its journal lies in a row of folders that are closed in the steps of `segments.rs`, and its head is kept apart by the rules of
-//! `anchor.rs`, so that a simulation can lose a part of either and see whether that is noticed.
+//! Its journal lies in a row of folders that are closed in the steps of `segments.rs`, and its head
+//! is kept apart by the rules of `anchor.rs`, so that a simulation can lose a part of either and
+//! see whether that is noticed.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound;
@@ -51,13 +53,15 @@ impl MemoryStore {
         MemoryStore { disk: Arc::new(Mutex::new(disk)), ..MemoryStore::default() }
     }
 
-    /// The store that a new process finds after a power cut at this moment: all that was put durably, and of the rest as much as
-    /// `cut` says. The old store goes on by itself; nothing that it does is seen by the new one.
+    /// The store that a new process finds after a power cut at this moment: all that was put
+    /// durably, and of the rest as much as `cut` says. The old store goes on by itself; nothing
+    /// that it does is seen by the new one.
     pub fn after_power_cut(&self, cut: PowerCut) -> Result<MemoryStore, StoreError> {
         self.after_damage(cut, &[])
     }
 
-    /// The store that a new process finds when, after a power cut, this was done to its folder too; or why there is none.
+    /// The store that a new process finds when, after a power cut, this was done to its folder too;
+    /// or why there is none.
     pub fn after_damage(&self, cut: PowerCut, damage: &[Damage]) -> Result<MemoryStore, StoreError> {
         let mut disk = self.disk.lock().clone();
         disk.cut(cut);
@@ -66,25 +70,28 @@ impl MemoryStore {
         Ok(MemoryStore { disk: Arc::new(Mutex::new(disk)), ..MemoryStore::default() })
     }
 
-    /// Appends a block, of which the power cut at this moment lets only the first steps happen. True if a full folder is closed for it.
+    /// Appends a block, of which the power cut at this moment lets only the first steps happen.
+    /// True if a full folder is closed for it.
     pub fn append_until(&self, block: &Block, reached: Reached) -> Result<bool, StoreError> {
         self.write(|disk| disk.append(block, reached))?
     }
 
-    /// What a thread of its own does beside the writer: the anchor is synced. True if there was something to do.
+    /// What a thread of its own does beside the writer: the anchor is synced. True if there was
+    /// something to do.
     pub fn sync_anchor(&self) -> bool {
         self.disk.lock().anchor.sync()
     }
 
-    /// What another thread does beside the writer: the next folder of the journal is made ahead of time. True if there was something
-    /// to do.
+    /// What another thread does beside the writer: the next folder of the journal is made ahead of
+    /// time. True if there was something to do.
     pub fn make_next_folder(&self) -> bool {
         let mut disk = self.disk.lock();
         let made = disk.journals.values_mut().map(StoredBlocks::make_next);
         made.fold(false, |any, made| any | made)
     }
 
-    /// What another thread does beside the writer: the cursors are made durable. True if there was something to do.
+    /// What another thread does beside the writer: the cursors are made durable. True if there was
+    /// something to do.
     pub fn sync_cursors(&self) -> bool {
         let mut disk = self.disk.lock();
         let is_changed = disk.durable_cursors != disk.cursors;
@@ -92,8 +99,8 @@ impl MemoryStore {
         is_changed
     }
 
-    /// How many puts and removals the power cut of this moment may take or leave: those that were asked for lazily, after the last
-    /// durable one.
+    /// How many puts and removals the power cut of this moment may take or leave: those that were
+    /// asked for lazily, after the last durable one.
     #[must_use]
     pub fn lazy_count(&self) -> usize {
         self.disk.lock().lazy.len()
@@ -111,7 +118,8 @@ impl MemoryStore {
         self.disk.lock().journals.get(&partition).map_or(1, |journal| journal.folders.len())
     }
 
-    /// How many blocks of a partition a new process would not find anchored after a power cut at this moment.
+    /// How many blocks of a partition a new process would not find anchored after a power cut at
+    /// this moment.
     #[must_use]
     pub fn blocks_behind_anchor(&self, partition: Partition, cut: PowerCut) -> usize {
         let disk = self.disk.lock();
@@ -121,12 +129,14 @@ impl MemoryStore {
         blocks.filter(|block| next.is_none_or(|next| block.first >= next)).count()
     }
 
-    /// Makes the next write fail as a broken disk would, without any effect. After it the store refuses to write.
+    /// Makes the next write fail as a broken disk would, without any effect. After it the store
+    /// refuses to write.
     pub fn fail_next_write(&self) {
         self.disk.lock().fails_next_write = true;
     }
 
-    /// Makes files fail to be written, as where no file can be opened, until it is told otherwise. Nothing else fails for that.
+    /// Makes files fail to be written, as where no file can be opened, until it is told otherwise.
+    /// Nothing else fails for that.
     pub fn fail_files(&self, fails: bool) {
         self.disk.lock().fails_files = fails;
     }
@@ -162,13 +172,14 @@ impl MemoryStore {
 }
 
 impl Store for MemoryStore {
-    fn append(&self, block: &Block) -> Result<(), StoreError> {
+    fn append(&self, block: &Block) -> Result<BlockHash, StoreError> {
         let mut hangs = self.hanging.hangs.lock();
         while *hangs {
             self.hanging.ended.wait(&mut hangs);
         }
         drop(hangs);
-        self.append_until(block, Reached::Block).map(drop)
+        self.append_until(block, Reached::Block)?;
+        Ok(self.head(block.partition)?.hash)
     }
 
     fn head(&self, partition: Partition) -> Result<Head, StoreError> {
@@ -291,9 +302,11 @@ impl Store for MemoryStore {
 /// How much of what was not durable at a power cut is there all the same.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct PowerCut {
-    /// Of the puts and removals that were asked for lazily, the first so many (see [`MemoryStore::lazy_count`]).
+    /// Of the puts and removals that were asked for lazily, the first so many (see
+    /// [`MemoryStore::lazy_count`]).
     pub lazy_kept: usize,
-    /// The last so many writes of files are undone, as if the thread that writes them had not come to them yet.
+    /// The last so many writes of files are undone, as if the thread that writes them had not come
+    /// to them yet.
     pub files_undone: usize,
     /// The cursors that were not durable are there.
     pub cursors_are_kept: bool,
@@ -314,7 +327,8 @@ pub enum Reached {
     Block,
 }
 
-/// What may happen to the folder of a store while no process has it open. Folders are counted from 0.
+/// What may happen to the folder of a store while no process has it open. Folders are counted from
+/// 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Damage {
     /// A folder of the journal is gone.
@@ -446,7 +460,7 @@ fn set<Key: Ord, Value>(map: &mut BTreeMap<Key, Value>, key: Key, value: Option<
 struct AnchorFile {
     file: Option<Vec<u8>>,
     synced: Vec<u8>,
-    slots: anchor::Slots,
+    slots: anchor::AnchorSlots,
     /// Where it was written last, unless that was synced.
     unsynced: Option<usize>,
 }
@@ -457,7 +471,7 @@ impl AnchorFile {
             self.file = Some(anchor::new_file(&heads));
         }
         self.synced = self.file.clone().unwrap_or_default();
-        self.slots = anchor::Slots::new(anchored.as_ref(), heads);
+        self.slots = anchor::AnchorSlots::new(anchored.as_ref(), heads);
         self.write();
         self.sync();
     }
@@ -586,8 +600,8 @@ impl StoredBlocks {
         }
     }
 
-    /// What is there must be a row without a gap in which every folder continues the one before and ends where its closing line
-    /// says; a closing line that was lost is made anew.
+    /// What is there must be a row without a gap in which every folder continues the one before and
+    /// ends where its closing line says; a closing line that was lost is made anew.
     fn open(&mut self, is_expected: bool, path: &Path) -> Result<(), StoreError> {
         let is_lost = |folder: &Folder| folder.is_lost && folder.closed.is_none();
         while self.folders.last().is_some_and(is_lost)
@@ -731,7 +745,8 @@ mod tests {
             assert_eq!(after.record(Partition(0), next.first).unwrap().unwrap().bytes, b"next");
             assert_eq!(after.folders(Partition(0)), 2);
         }
-        // One that was made ahead of time may be lost as long as it is empty and the one before it is not closed.
+        // One that was made ahead of time may be lost as long as it is empty and the one before it
+        // is not closed.
         let store = store_of(3);
         assert!(store.make_next_folder() && !store.make_next_folder());
         let after = store.after_damage(PowerCut::default(), &[Damage::Folder(1)]).unwrap();

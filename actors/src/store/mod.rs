@@ -1,12 +1,14 @@
-//! Where blocks become durable.
+//! Store: the durable journal, and the keys, cursors and files beside it.
 //!
-//! The store keeps the journal: blocks of opaque Record bytes, each block made durable whole or not at all,
-//! numbered without a gap and chained by hash. Beside it are an area of keys and values for what is derived from the
-//! journal or kept apart from it (snapshots, sealed keys, stamps), cursors, and files.
+//! The journal is blocks of opaque Record bytes. The store makes each block durable whole or not at
+//! all; blocks are numbered without a gap and chained by hash. Beside the journal the store keeps
+//! an area of keys and values for what is derived from the journal or kept apart from it
+//! (snapshots, sealed keys, stamps), cursors, and files.
 //!
-//! It promises that what [`Store::append`] and [`Store::put_state`] answered with `Ok` survives a power cut, that nobody
-//! reads a block before it is durable, and that damage is an error that names its place, never silence and never a panic.
-//! It knows nothing of what a Record says: no ledger, no event, no money.
+//! What [`Store::append`] and [`Store::put_state`] answered with `Ok` survives a power cut. Readers
+//! see a block only when it is durable. Damage is an error that names its place, never silence and
+//! never a panic. The store knows nothing of the content of a Record: no ledger, no event, no
+//! money.
 
 mod anchor;
 mod chunk;
@@ -38,7 +40,7 @@ pub(crate) use self::durable_sync::with_short_slice;
 pub use self::durable_sync::{durable_syncs, durable_syncs_at_once_max};
 pub(crate) use self::files::{create_private_folder, make_private};
 pub use self::memory::{Damage, MemoryStore, PowerCut, Reached};
-pub use self::monitor::{Monitor, Wait, WaitFor, Waiting};
+pub use self::monitor::{LongestWait, Monitor, Wait, WaitFor};
 use self::sled::{Database, Pair, check_sync};
 
 /// The longest key of the state area, in bytes.
@@ -47,9 +49,10 @@ pub const STATE_KEY_BYTES_MAX: usize = 128;
 /// The longest name of a file.
 pub const FILE_NAME_BYTES_MAX: usize = 64;
 
-/// What keeps the journal, the state area and the files.
+/// Store of the journal, the state area, the cursors and the files.
 ///
-/// One thread appends; any number of threads read meanwhile. Readers see a block only when it is durable.
+/// One thread appends; any number of threads read meanwhile. Readers see a block only when it is
+/// durable.
 ///
 /// ```
 /// use actors::store::{Block, MemoryStore, Partition, Sequence, Store};
@@ -58,64 +61,75 @@ pub const FILE_NAME_BYTES_MAX: usize = 64;
 /// let head = store.head(Partition(0))?;
 /// let records = vec![b"one".to_vec(), b"two".to_vec()];
 /// let block = Block { partition: Partition(0), first: head.next, booked_at_ms: 0, previous: head.hash, records };
-/// store.append(&block)?;
-/// assert_eq!(store.head(Partition(0))?.hash, block.hash());
+/// let hash = store.append(&block)?;
+/// assert_eq!(store.head(Partition(0))?.hash, hash);
 /// assert_eq!(store.record(Partition(0), Sequence(2))?.expect("a durable Record").bytes, b"two");
 /// // It takes a block once: the next one must continue the chain.
 /// assert!(store.append(&block).is_err());
 /// # Ok::<(), actors::store::StoreError>(())
 /// ```
 pub trait Store: Send + Sync + 'static {
-    /// Makes a block durable: whole when this returns `Ok`, and whole or not at all whatever happens before that.
+    /// Makes a block durable: whole when this returns `Ok`, and whole or not at all whatever
+    /// happens before that.
     ///
-    /// The block must follow the head of its partition (see [`Head::admit`]). After an error of the machine the store
-    /// refuses to write in this process: a failed flush may have dropped what it could not write, so that trying again
-    /// would report as durable what is not. The process ends and a new one reads what is really there.
-    fn append(&self, block: &Block) -> Result<(), StoreError>;
+    /// The block must follow the head of its partition (see [`Head::admit`]). After an error of the
+    /// machine the store refuses to write in this process: a failed flush may have dropped what it
+    /// could not write, so that trying again would report as durable what is not. The process ends
+    /// and a new one reads what is really on the disk.
+    ///
+    /// Returns the block's hash, which the next block names as its previous one.
+    fn append(&self, block: &Block) -> Result<BlockHash, StoreError>;
 
     /// The end of the durable journal of one partition.
     fn head(&self, partition: Partition) -> Result<Head, StoreError>;
 
-    /// One Record by its sequence number, or `None` when it is not (yet) in the durable journal. Touches only the chunks
-    /// that hold it and checks their checksums; the block's hash is checked by [`Store::blocks`].
+    /// One Record by its sequence number, or `None` when the durable journal does not have it
+    /// (yet). Reads only the chunks that hold it and checks their checksums; [`Store::blocks`] also
+    /// checks the block's hash.
     fn record(&self, partition: Partition, sequence: Sequence) -> Result<Option<StoredRecord>, StoreError>;
 
-    /// The blocks that were durable at the time of the call, in order, beginning with the one that holds `from`.
+    /// The blocks that were durable at the time of the call, in order, beginning with the one that
+    /// holds `from`.
     ///
-    /// Everything is checked: every chunk's checksum, the completeness of each block, its hash, its place in the chain
-    /// (that of the first block too) and that the last one is the head. The iterator ends after its first error.
+    /// It checks everything: every chunk's checksum, the completeness of each block, its hash, its
+    /// place in the chain (that of the first block too), and that the last one is the head. The
+    /// iterator ends after its first error.
     fn blocks(
         &self,
         partition: Partition,
         from: Sequence,
     ) -> Box<dyn Iterator<Item = Result<Block, StoreError>> + Send + '_>;
 
-    /// Replaces the value of a key, atomically; durable when it returns. A key has at most [`STATE_KEY_BYTES_MAX`] bytes,
-    /// a value may have any size.
+    /// Replaces the value of a key, atomically; durable when it returns. A key has at most
+    /// [`STATE_KEY_BYTES_MAX`] bytes, a value may have any size.
     fn put_state(&self, key: &[u8], value: &[u8]) -> Result<(), StoreError>;
 
-    /// Replaces the value of a key, atomically, but without waiting for the disk: for what can be derived again, such as
-    /// snapshots. It is made durable within about a second. After a crash before that the key holds this value, or the one before, or
-    /// nothing; never a part of either. A failure stops nothing else.
+    /// Replaces the value of a key, atomically, but without waiting for the disk: for data that can
+    /// be derived again, such as snapshots. It becomes durable within about a second. After a crash
+    /// before that the key holds this value, the one before, or nothing, but never a part of
+    /// either. A failure stops nothing else.
     fn put_state_lazily(&self, key: &[u8], value: &[u8]) -> Result<(), StoreError>;
 
-    /// The value of a key. A value that was put lazily and no longer matches its checksum reads as absent; one that was
-    /// put durably and no longer matches is [`StoreError::Damaged`], since nobody could derive it again.
+    /// The value of a key. A lazily put value with a wrong checksum reads as absent. A durably put
+    /// one is [`StoreError::Damaged`], since it cannot be derived again.
     fn state(&self, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError>;
 
-    /// Removes a key and its value; durable when it returns. Removing an absent key changes nothing.
+    /// Removes a key and its value; durable when it returns. Removing an absent key changes
+    /// nothing.
     fn delete_state(&self, key: &[u8]) -> Result<(), StoreError>;
 
-    /// Removes a key and its value without waiting for the disk. After a crash the key may be there again, with its value. Puts and
-    /// removals reach the disk in the order in which they were asked for: none is there without those before it.
+    /// Removes a key and its value without waiting for the disk. After a crash the key may be there
+    /// again, with its value. Puts and removals reach the disk in the order of the calls: none is
+    /// there without those before it.
     fn delete_state_lazily(&self, key: &[u8]) -> Result<(), StoreError>;
 
     /// The keys that begin with `prefix`, in the order of their bytes.
     fn state_keys(&self, prefix: &[u8]) -> Result<Vec<Vec<u8>>, StoreError>;
 
-    /// Replaces the value of a cursor: of something small that changes every second and may be behind after a crash, such as how far a
-    /// receiver has come. It is made durable within about a second. After a crash before that the cursor holds a value that it had
-    /// since the last one that was durable, or that one. Keys are as in the state area, and apart from those.
+    /// Replaces the value of a cursor: a small value that changes every second and may be behind
+    /// after a crash, such as how far a webhook endpoint has come. It becomes durable within about
+    /// a second. After a crash before that the cursor holds the last durable value or a later one.
+    /// Keys have the limits of the state area, but are apart from its keys.
     fn put_cursor(&self, key: &[u8], value: &[u8]) -> Result<(), StoreError>;
 
     /// The value of a cursor.
@@ -127,14 +141,15 @@ pub trait Store: Send + Sync + 'static {
     /// The keys of the cursors, in the order of their bytes.
     fn cursor_keys(&self) -> Result<Vec<Vec<u8>>, StoreError>;
 
-    /// Keeps a file of what is derived from the journal, such as a run of the index: whole and durable when this returns, or not
-    /// there at all. A file is never changed; one of the same name is replaced. The name has at most [`FILE_NAME_BYTES_MAX`] lower-case
-    /// letters, digits, `-` and `.`, and begins with a letter. What is in it checks itself: the store adds no checksum.
-    /// A failure stops nothing else: it can be tried again.
+    /// Writes a file of data derived from the journal, such as a run of the index. It is whole and
+    /// durable when this returns, or not there at all. A file is never changed; one of the same
+    /// name is replaced. The name has at most [`FILE_NAME_BYTES_MAX`] lower-case letters, digits,
+    /// `-` and `.`, and begins with a letter. The store adds no checksum: the content needs its
+    /// own. A failure stops nothing else, and the caller may try again.
     fn put_file(&self, name: &str, bytes: &[u8]) -> Result<(), StoreError>;
 
-    /// The same, for a file that may be too large for memory: `write` writes its bytes. Gives how many there are. When `write` fails,
-    /// nothing is kept.
+    /// Like [`Store::put_file`], for a file that may be too large for memory: `write` writes its
+    /// bytes. Returns their number. When `write` fails, no file is there.
     fn put_file_in_parts(
         &self,
         name: &str,
@@ -146,7 +161,8 @@ pub trait Store: Send + Sync + 'static {
         Ok(bytes.len() as u64)
     }
 
-    /// Up to `length` bytes of a file from `offset`; fewer at its end, none when there is no such file.
+    /// Up to `length` bytes of a file from `offset`; fewer at its end, none when there is no such
+    /// file.
     fn file_part(&self, name: &str, offset: u64, length: usize) -> Result<Option<Vec<u8>>, StoreError>;
 
     /// The names and sizes of the files, in the order of their names.
@@ -155,20 +171,21 @@ pub trait Store: Send + Sync + 'static {
     /// Removes a file; removing an absent one changes nothing.
     fn remove_file(&self, name: &str) -> Result<(), StoreError>;
 
-    /// Bytes that are free where the store writes; none when there is no telling.
+    /// Bytes that are free where the store writes; none for a store that does not know.
     fn free_bytes(&self) -> Result<Option<u64>, StoreError> {
         Ok(None)
     }
 
-    /// Bytes that must stay free there, so that what was begun can be finished and the store can be opened again.
+    /// Bytes that must stay free there, so that writes under way can finish and the store can be
+    /// opened again.
     fn reserve_bytes(&self) -> u64 {
         0
     }
 
-    /// The room that the store takes on its disk, in bytes.
+    /// The size of the store on its disk, in bytes.
     fn size_bytes(&self) -> Result<u64, StoreError>;
 
-    /// What the store waits for.
+    /// The monitor of the store's waits.
     fn monitor(&self) -> Arc<Monitor>;
 }
 
@@ -196,7 +213,7 @@ impl Sequence {
 pub struct BlockHash(pub [u8; 32]);
 
 impl BlockHash {
-    /// What stands in the place of the previous hash in the first block of a journal.
+    /// The previous hash of the first block of a journal.
     pub const ZERO: BlockHash = BlockHash([0; 32]);
 }
 
@@ -213,7 +230,8 @@ pub struct Block {
     pub partition: Partition,
     /// The sequence number of its first Record; the others follow without a gap.
     pub first: Sequence,
-    /// When the journal booked it, in milliseconds since 1970 (UTC); never before the block it follows.
+    /// Time of booking, in milliseconds since 1970 (UTC); never before that of the block it
+    /// follows.
     pub booked_at_ms: i64,
     /// The hash of the block before it.
     pub previous: BlockHash,
@@ -222,7 +240,8 @@ pub struct Block {
 }
 
 impl Block {
-    /// The SHA-256 over the format of the hash, the block's header, and the length and bytes of every Record.
+    /// The SHA-256 over the format of the hash, the block's header, and the length and bytes of
+    /// every Record.
     #[must_use]
     pub fn hash(&self) -> BlockHash {
         let mut digest = Sha256::new();
@@ -246,10 +265,10 @@ impl Block {
     }
 }
 
-/// The version of what [`Block::hash`] covers and in which order.
+/// Version of the fields that [`Block::hash`] covers, and of their order.
 const BLOCK_HASH_FORMAT: u8 = 1;
 
-/// The end of a partition's journal: what the next block must continue.
+/// Head: the end of a partition's journal, which the next block must continue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Head {
     /// The sequence number of the next Record.
@@ -270,8 +289,9 @@ impl Head {
         Head { next: block.next(), hash, booked_at_ms: block.booked_at_ms }
     }
 
-    /// Whether `block` may follow: it takes the next sequence number, names the hash of the last block, was not booked
-    /// before it, and holds between one and 2^32 − 1 Records of less than 4 GiB.
+    /// Whether `block` may follow: it takes the next sequence number, names the hash of the last
+    /// block, was not booked before it, and holds between one and 2^32 − 1 Records of less than 4
+    /// GiB.
     pub fn admit(&self, block: &Block) -> Result<(), StoreError> {
         if block.first != self.next || block.previous != self.hash || block.booked_at_ms < self.booked_at_ms {
             return Err(StoreError::OutOfOrder {
@@ -302,7 +322,7 @@ pub struct StoredRecord {
     pub bytes: Vec<u8>,
 }
 
-/// What a store can't do. None of these is the business saying no.
+/// Failures of a store. None of these is a refusal by the business.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// A block that does not continue the journal. Nothing was written.
@@ -326,7 +346,8 @@ pub enum StoreError {
     /// A block or key outside the limits of every store. Nothing was written.
     #[error("it can't be stored: {0}")]
     Unstorable(&'static str),
-    /// An earlier write of this process failed; it must end before anything is written again.
+    /// An earlier write of this process failed; the process must end before anything is written
+    /// again.
     #[error("an earlier write failed, nothing more is written: restart the process")]
     Poisoned,
     /// The machine failed: the disk is full or broken, a file may not be opened.
@@ -334,7 +355,7 @@ pub enum StoreError {
     Machine {
         /// The folder concerned.
         folder: PathBuf,
-        /// What the machine said.
+        /// The error of the operating system.
         source: std::io::Error,
     },
     /// The folder is open somewhere else.
@@ -429,7 +450,8 @@ mod tests {
         for other in changed {
             assert_ne!(other.hash(), block.hash(), "{other:?}");
         }
-        // Written down so that a change of the format does not pass unnoticed: stored journals depend on it.
+        // Written down so that a change of the format does not pass unnoticed: stored journals
+        // depend on it.
         assert_eq!(format!("{:?}", block.hash()), "950f9dc89c1c261f1d32226c646984be8e5b87be57a712106b9f5ff07e99f149");
     }
 }

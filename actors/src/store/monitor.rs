@@ -1,6 +1,8 @@
-//! Monitor of a store: what its threads and the journal's thread wait for, since when, and how often a derived file failed.
+//! Monitor of a store: current waits for the disk, since when each lasts, and how often a derived
+//! file failed.
 //!
-//! A wait that was long is a line of the log. One that does not end is how a watchdog knows that the store has stopped.
+//! A wait that was long is a line of the log. A wait that does not end tells a watchdog that the
+//! store has stopped.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,18 +14,19 @@ use parking_lot::Mutex;
 /// A wait that takes longer than this is logged.
 const LONG: Duration = Duration::from_millis(100);
 
-/// What is waited for.
+/// Reasons to wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WaitFor {
     /// A block of the journal becomes durable.
     Commit,
-    /// The write-ahead log is written and synced; where both of its files are full, the database is flushed first.
+    /// The write-ahead log is written and synced; where both of its files are full, the database is
+    /// flushed first.
     Sync,
     /// The journal's database is flushed in the background.
     Settle,
-    /// The journal goes on in another folder.
+    /// The journal goes on in another segment.
     SegmentRoll,
-    /// A database takes a change, after those of others, and after a flush where one is due.
+    /// A database takes a change, after the changes of others, and after a flush where one is due.
     Change,
     /// A database is flushed.
     Flush,
@@ -34,23 +37,23 @@ pub enum WaitFor {
 }
 
 impl WaitFor {
-    /// True where a wait without an end stops the journal or the state area. Publishing may wait for the index, whose work
-    /// takes as long as the machine is slow.
+    /// True where a wait without an end stops the journal or the state area. Publishing may wait
+    /// for the index, which takes long on a slow machine.
     fn is_critical(self) -> bool {
         self != WaitFor::Publish
     }
 }
 
-/// A wait that goes on.
+/// The longest critical wait that goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Waiting {
-    /// For what.
+pub struct LongestWait {
+    /// Its reason.
     pub what: WaitFor,
-    /// How long so far.
+    /// How long it has lasted so far.
     pub took: Duration,
 }
 
-/// See the module.
+/// Current waits of a store's threads, and a count of failed writes of derived files.
 #[derive(Debug, Default)]
 pub struct Monitor {
     waits: Mutex<Waits>,
@@ -76,7 +79,7 @@ impl Monitor {
         self.begin_since(what, Instant::now())
     }
 
-    /// Notes that somebody has waited since then.
+    /// Notes that somebody has waited since `since`.
     pub fn begin_since(self: &Arc<Self>, what: WaitFor, since: Instant) -> Wait {
         let mut waits = self.waits.lock();
         let number = waits.next;
@@ -85,11 +88,13 @@ impl Monitor {
         Wait { monitor: Arc::clone(self), number }
     }
 
-    /// The longest wait that goes on, of those without which journal and state area stand still.
-    pub fn longest_wait(&self) -> Option<Waiting> {
+    /// The longest of the current waits that stop the journal or the state area.
+    pub fn longest_wait(&self) -> Option<LongestWait> {
         let waits = self.waits.lock();
         let critical = waits.since.values().filter(|(what, _)| what.is_critical());
-        critical.map(|(what, since)| Waiting { what: *what, took: since.elapsed() }).max_by_key(|waiting| waiting.took)
+        critical
+            .map(|(what, since)| LongestWait { what: *what, took: since.elapsed() })
+            .max_by_key(|waiting| waiting.took)
     }
 
     /// How often something derived could not be written, since the store was opened.

@@ -1,4 +1,4 @@
-//! One segment of the journal: a database of chunks, in which every block lies whole.
+//! Segment of the journal: one sled database of chunks, in which every block lies whole.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,8 +14,8 @@ pub(super) struct Segment {
     database: Database,
     /// How many durable syncs there had been when it was opened.
     syncs: u64,
-    /// Whether it has taken in chunks since.
-    has_taken_in: AtomicBool,
+    /// Whether chunks were inserted since.
+    has_inserted: AtomicBool,
 }
 
 /// What a segment holds of one partition's journal.
@@ -33,7 +33,7 @@ pub(super) struct Span {
 
 impl Segment {
     pub(super) fn new(database: Database) -> Segment {
-        Segment { database, syncs: durable_syncs(), has_taken_in: AtomicBool::new(false) }
+        Segment { database, syncs: durable_syncs(), has_inserted: AtomicBool::new(false) }
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -68,29 +68,31 @@ impl Segment {
         }
     }
 
-    /// Takes in the chunks of one block, one after the other: they are durable in the write-ahead log.
+    /// Inserts the chunks of one block, one after the other. They are durable in the write-ahead
+    /// log.
     pub(super) fn insert_chunks(&self, chunks: &[(Key, Vec<u8>)]) -> Result<(), StoreError> {
         chunks.iter().try_for_each(|(key, value)| self.database.insert(&key.to_bytes(), value).map(drop))?;
-        self.has_taken_in.store(true, Ordering::Release);
+        self.has_inserted.store(true, Ordering::Release);
         Ok(())
     }
 
-    /// Whether it is time to flush, so that who takes in more does not have to wait for it.
+    /// Whether it is time to flush, so that the next insert does not have to wait for it.
     pub(super) fn wants_flush(&self) -> bool {
         self.database.wants_flush()
     }
 
-    /// Makes all that was taken in durable.
+    /// Makes all inserted chunks durable.
     pub(super) fn flush(&self) -> Result<(), StoreError> {
-        self.database.flush(self.has_taken_in.load(Ordering::Acquire).then_some(self.syncs))
+        self.database.flush(self.has_inserted.load(Ordering::Acquire).then_some(self.syncs))
     }
 
     pub(super) fn is_empty(&self) -> Result<bool, StoreError> {
         Ok(self.last_chunk_before(None)?.is_none())
     }
 
-    /// What the next block of a partition must continue, if there is one here. A last block that lacks chunks at its end does not count:
-    /// they were taken in, and the database had not written them.
+    /// What the next block of a partition must continue, if the segment has a block of it. A last
+    /// block that lacks chunks at its end does not count: they were inserted, and the database had
+    /// not written them.
     pub(super) fn end(&self, partition: Partition) -> Result<Option<(Sequence, BlockHash)>, StoreError> {
         let last = self.last_chunk_before(Some(Key { partition, at: Sequence(u64::MAX), index: u32::MAX }))?;
         let Some(last) = last.filter(|chunk| chunk.key.partition == partition) else { return Ok(None) };
@@ -144,7 +146,8 @@ impl Segment {
         if starts_before_or_here(&chunk) {
             return Ok(chunk);
         }
-        // The Record is continued in chunks of its own: it starts in the first of them, or in the one before.
+        // The Record is continued in chunks of its own: it starts in the first of them, or in the
+        // one before.
         let found = self.database.range(first_at_it.to_bytes()..).next().transpose()?;
         let chunk = self.parse(sequence, found)?.ok_or_else(missing)?;
         if starts_before_or_here(&chunk) {
@@ -202,8 +205,8 @@ impl Segment {
         self.parse_at(Some(sequence), found)
     }
 
-    /// Checks a chunk that was read for the sake of the Record `sequence`; without one, the chunk's own key tells which
-    /// Record is concerned.
+    /// Checks a chunk that was read for the sake of the Record `sequence`; without one, the chunk's
+    /// own key tells which Record is concerned.
     fn parse_at(&self, sequence: Option<Sequence>, found: Option<Pair>) -> Result<Option<Chunk>, StoreError> {
         let Some((key, value)) = found else { return Ok(None) };
         let concerned = || sequence.or_else(|| Key::parse(&key).map(|key| key.at));

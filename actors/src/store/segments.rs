@@ -1,20 +1,22 @@
-//! The journal: a row of segments, of which only the last is written.
+//! Segments of the journal: a row of databases, of which only the last is written.
 //!
 //! ```text
 //! journal/000001/         a database of chunks; see `segment.rs`
-//! journal/000001.closed   what it holds and where it ends: its closing line
+//! journal/000001.closed   its closing line: what it holds and where it ends
 //! journal/000002/         the current one
 //! journal/000003/         perhaps: the next one, made ahead of time and empty
-//! journal/wal-0, wal-1  the last blocks, which the current segment may not have on the disk yet; see `wal.rs`
+//! journal/wal-0, wal-1    the last blocks, which the current segment may not have on the disk yet; see `wal.rs`
 //! ```
 //!
-//! So the time that opening takes and what a flipped bit can damage do not grow with the journal, and a copy of what is closed
-//! stays good for ever.
+//! So the time that opening takes and the reach of a flipped bit do not grow with the journal, and
+//! a copy of closed segments stays good for ever.
 //!
-//! A segment is closed in this order, each step durable before the next: the next segment is made, all blocks are in this one, the
-//! closing line is written, the next block goes into the next segment. A closed segment is never written again. It is opened when it is first
-//! read, and a few of them stay open, those that were read last. One that this process has closed is opened once more when it leaves
-//! them: the database then keeps a summary of its own, and opens it quickly from then on.
+//! A segment is closed in this order, each step durable before the next: the next segment is made,
+//! all blocks are in this one, the closing line is written, the next block goes into the next
+//! segment. A closed segment is never written again. It is opened when it is first read; the few
+//! that were read last stay open. A segment that this process closed is opened once more when it
+//! leaves that group: sled then writes a snapshot of its own, and opens the segment quickly from
+//! then on.
 //!
 //! A closing line is derived: one that is lost or damaged is made anew from its segment.
 
@@ -29,26 +31,27 @@ use std::time::Duration;
 use parking_lot::{Mutex, RwLock};
 
 use super::chunk::{CHECKSUM_BYTES, Fault, Key, checksum_of};
-use super::files::{Files, bytes_below, create_folder, damaged, machine, remove_folder, sync_folder};
+use super::files::{Files, bytes_below, create_folder, damaged, machine};
 use super::monitor::{Monitor, WaitFor};
 use super::segment::{Segment, Span};
 use super::sled::{Opening, UNFLUSHED_BYTES_MAX_OF_JOURNAL};
-use super::wal::{Appended, Frame, WriteAheadLog};
+use super::wal::{Appended, WalFrame, WriteAheadLog};
 use super::{Block, BlockHash, Database, Head, Partition, Sequence, SledOptions, StoreError, StoredRecord};
 
 /// The segments of the journal.
 #[derive(Debug)]
 pub(super) struct Segments {
-    shared: Arc<Shared>,
-    /// What the thread in the background is to do; it ends when nobody can ask any more.
-    work: Option<Sender<Work>>,
-    /// Asked to make the current segment durable. On a thread of its own: the writer may wait for it.
+    shared: Arc<SegmentsShared>,
+    /// Work for the background thread, which ends when this is dropped.
+    work: Option<Sender<SegmentWork>>,
+    /// Requests to flush the current segment, for a thread of its own: the writer may wait for it.
     settling: Option<Sender<Settle>>,
     threads: Vec<JoinHandle<()>>,
 }
 
 impl Segments {
-    /// Opens the journal below the segment `data`. Where there is none, one is made, unless blocks are `expected`.
+    /// Opens the journal in the folder `data`. Makes one where there is none, unless blocks are
+    /// `expected`.
     pub(super) fn open(
         data: &Path,
         options: &SledOptions,
@@ -56,14 +59,13 @@ impl Segments {
         poisoned: Arc<AtomicBool>,
         monitor: Arc<Monitor>,
     ) -> Result<Segments, StoreError> {
-        convert_layout(data)?;
         let path = create_folder(&data.join(JOURNAL))?;
         let (wal, frames) = WriteAheadLog::open(&path, options.wal_bytes)?;
         let place = Place { files: Files::open(path.clone())?, path, options: options.clone(), monitor };
         let (row, next) = place.open_row(expected, frames)?;
         let spans = row.current.spans()?;
         let bytes = if spans.is_empty() { 0 } else { bytes_below(row.current.path())? };
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(SegmentsShared {
             place,
             wal,
             row: RwLock::new(row),
@@ -87,9 +89,9 @@ impl Segments {
         Ok(Segments { shared, work: Some(work), settling: Some(settling), threads })
     }
 
-    /// Whether a journal was ever made below `data`, in this layout or in that of the release before.
+    /// Whether a journal was ever made below `data`.
     pub(super) fn is_made(data: &Path) -> bool {
-        data.join(JOURNAL).is_dir() || data.join(JOURNAL_CONVERTED).is_dir()
+        data.join(JOURNAL).is_dir()
     }
 
     /// The heads of all partitions.
@@ -100,14 +102,15 @@ impl Segments {
         Ok(heads)
     }
 
-    /// Makes the chunks of a block durable; in the next segment if the current one is full. There is one writer at a time.
+    /// Makes the chunks of a block durable; in the next segment if the current one is full. There
+    /// is one writer at a time.
     pub(super) fn append(&self, chunks: Vec<(Key, Vec<u8>)>) -> Result<(), StoreError> {
         let shared = &self.shared;
         let segment_bytes = shared.place.options.segment_bytes;
         if shared.bytes.load(Ordering::Relaxed) >= segment_bytes {
             let _waiting = shared.place.monitor.begin(WaitFor::SegmentRoll);
             shared.roll()?;
-            self.ask(Work::CloseSome);
+            self.ask(SegmentWork::CloseSome);
         }
         let chunk_bytes: u64 = chunks.iter().map(|(_, value)| value.len() as u64).sum();
         let current = Arc::clone(&shared.row.read().current);
@@ -124,42 +127,48 @@ impl Segments {
         }
         let bytes = shared.bytes.fetch_add(chunk_bytes, Ordering::Relaxed) + chunk_bytes;
         if bytes >= segment_bytes / 4 * 3 && !shared.is_next_asked_for.swap(true, Ordering::Relaxed) {
-            self.ask(Work::MakeNext);
+            self.ask(SegmentWork::MakeNext);
         }
         Ok(())
     }
 
     /// A Record below the head.
     pub(super) fn record(&self, partition: Partition, sequence: Sequence) -> Result<StoredRecord, StoreError> {
-        self.folder_with(partition, sequence)?.0.record(partition, sequence)
+        self.segment_with(partition, sequence)?.0.record(partition, sequence)
     }
 
     /// The blocks from the one that holds `from` up to `head`; `from` is below it.
-    pub(super) fn blocks(&self, partition: Partition, from: Sequence, head: Head) -> Result<Blocks<'_>, StoreError> {
-        let (folder, span) = self.folder_with(partition, from)?;
-        let first = folder.first_of_block_with(partition, from)?;
+    pub(super) fn blocks(
+        &self,
+        partition: Partition,
+        from: Sequence,
+        head: Head,
+    ) -> Result<BlocksOfSegments<'_>, StoreError> {
+        let (segment, span) = self.segment_with(partition, from)?;
+        let first = segment.first_of_block_with(partition, from)?;
         let previous = match span {
             Some(span) if span.first == first => span.previous,
             _ => self.hash_before(partition, first)?,
         };
         let end = span.map_or(head.next, |span| span.head.next);
-        Ok(Blocks { journal: self, segment: folder, end, partition, head, next: first, previous, is_over: false })
+        Ok(BlocksOfSegments { journal: self, segment, end, partition, head, next: first, previous, is_over: false })
     }
 
-    /// The hash of the block that ends where `first` begins, in whichever folder that is.
+    /// The hash of the block that ends where `first` begins, in whichever segment that is.
     pub(super) fn hash_before(&self, partition: Partition, first: Sequence) -> Result<BlockHash, StoreError> {
         if first == Sequence::FIRST {
             return Ok(BlockHash::ZERO);
         }
-        let (folder, span) = self.folder_with(partition, Sequence(first.0 - 1))?;
+        let (segment, span) = self.segment_with(partition, Sequence(first.0 - 1))?;
         match span {
             Some(span) if span.head.next == first => Ok(span.head.hash),
-            _ => folder.hash_of_block_before(partition, first),
+            _ => segment.hash_of_block_before(partition, first),
         }
     }
 
-    /// The segment that holds a Record below the head; and, if it is closed, what it holds of the partition.
-    fn folder_with(
+    /// The segment that holds a Record below the head; and, if it is closed, what it holds of the
+    /// partition.
+    fn segment_with(
         &self,
         partition: Partition,
         sequence: Sequence,
@@ -172,11 +181,11 @@ impl Segments {
             }
         };
         closed.used.store(self.shared.uses.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed);
-        let (folder, was_opened) = closed.folder(&self.shared.place)?;
+        let (segment, was_opened) = closed.segment(&self.shared.place)?;
         if was_opened {
-            self.ask(Work::CloseSome);
+            self.ask(SegmentWork::CloseSome);
         }
-        Ok((folder, closed.spans.get(&partition).copied()))
+        Ok((segment, closed.spans.get(&partition).copied()))
     }
 
     fn settle(&self, settle: Settle) {
@@ -184,8 +193,9 @@ impl Segments {
         let _ = self.settling.as_ref().map(|thread| thread.send(settle));
     }
 
-    fn ask(&self, work: Work) {
-        // It is only gone when it panicked, and then what it would do ahead of time is done when it is needed.
+    fn ask(&self, work: SegmentWork) {
+        // It is only gone when it panicked, and then what it would do ahead of time is done when it
+        // is needed.
         let _ = self.work.as_ref().map(|thread| thread.send(work));
     }
 
@@ -195,7 +205,7 @@ impl Segments {
     }
 
     #[cfg(test)]
-    pub(super) fn open_closed_folders(&self) -> usize {
+    pub(super) fn open_closed_segments(&self) -> usize {
         let closed = self.shared.row.read().closed.clone();
         closed.iter().filter(|closed| closed.open.lock().is_some()).count()
     }
@@ -213,7 +223,7 @@ impl Drop for Segments {
 }
 
 /// Reads and checks one block after the other, across the segments.
-pub(super) struct Blocks<'a> {
+pub(super) struct BlocksOfSegments<'a> {
     journal: &'a Segments,
     segment: Arc<Segment>,
     /// Where the segment ends.
@@ -225,7 +235,7 @@ pub(super) struct Blocks<'a> {
     is_over: bool,
 }
 
-impl Iterator for Blocks<'_> {
+impl Iterator for BlocksOfSegments<'_> {
     type Item = Result<Block, StoreError>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -238,12 +248,12 @@ impl Iterator for Blocks<'_> {
     }
 }
 
-impl Blocks<'_> {
+impl BlocksOfSegments<'_> {
     fn checked(&mut self) -> Result<Block, StoreError> {
         if self.next == self.end {
-            let (folder, span) = self.journal.folder_with(self.partition, self.next)?;
+            let (segment, span) = self.journal.segment_with(self.partition, self.next)?;
             self.end = span.map_or(self.head.next, |span| span.head.next);
-            self.segment = folder;
+            self.segment = segment;
         }
         let (block, hash) = self.segment.block(self.partition, self.next)?;
         let reaches_head = block.next() == self.head.next;
@@ -257,16 +267,16 @@ impl Blocks<'_> {
     }
 }
 
-/// What is done in the background.
+/// Work of the background thread.
 #[derive(Debug)]
-enum Work {
+enum SegmentWork {
     /// Make the next segment, which will soon be needed.
     MakeNext,
-    /// Close segments that were not read for long, if more than a few are open.
+    /// Close the segments that were read least recently, if too many are open.
     CloseSome,
 }
 
-/// Why the current segment is made durable.
+/// Reasons to flush the current segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Settle {
     /// A file of the write-ahead log is full.
@@ -276,7 +286,7 @@ enum Settle {
 }
 
 #[derive(Debug)]
-struct Shared {
+struct SegmentsShared {
     place: Place,
     wal: WriteAheadLog,
     row: RwLock<Row>,
@@ -291,7 +301,7 @@ struct Shared {
     poisoned: Arc<AtomicBool>,
 }
 
-impl Shared {
+impl SegmentsShared {
     /// Closes the current segment and goes on in the next one.
     fn roll(&self) -> Result<(), StoreError> {
         // Held to the end, so that the next segment is not made twice.
@@ -331,16 +341,16 @@ impl Shared {
         }
     }
 
-    fn work(&self, asked: &Receiver<Work>) {
+    fn work(&self, asked: &Receiver<SegmentWork>) {
         while let Ok(work) = asked.recv() {
             match work {
-                Work::MakeNext => {
+                SegmentWork::MakeNext => {
                     if let Err(error) = self.make_next() {
                         tracing::error!(%error, "the next segment can't be made; nothing more is written by this process");
                         self.poisoned.store(true, Ordering::SeqCst);
                     }
                 }
-                Work::CloseSome => {
+                SegmentWork::CloseSome => {
                     if let Err(error) = self.close_some() {
                         tracing::error!(%error, "a closed segment of the journal can't be read");
                     }
@@ -355,7 +365,7 @@ impl Shared {
             let mut open = self.row.read().closed.clone();
             open.retain(|closed| closed.open.lock().is_some());
             open.sort_by_key(|closed| closed.used.load(Ordering::Relaxed));
-            let too_many = open.len().saturating_sub(self.place.options.folders_open_max);
+            let too_many = open.len().saturating_sub(self.place.options.segments_open_max);
             if too_many == 0 {
                 break;
             }
@@ -425,22 +435,22 @@ struct Closed {
 
 impl Closed {
     /// The segment, and whether it was opened for this reader; who comes meanwhile waits.
-    fn folder(&self, place: &Place) -> Result<(Arc<Segment>, bool), StoreError> {
+    fn segment(&self, place: &Place) -> Result<(Arc<Segment>, bool), StoreError> {
         let mut open = self.open.lock();
-        if let Some(folder) = &*open {
-            return Ok((Arc::clone(folder), false));
+        if let Some(segment) = &*open {
+            return Ok((Arc::clone(segment), false));
         }
-        let folder = Arc::new(self.open(place)?);
-        *open = Some(Arc::clone(&folder));
-        Ok((folder, true))
+        let segment = Arc::new(self.open(place)?);
+        *open = Some(Arc::clone(&segment));
+        Ok((segment, true))
     }
 
     /// Closes it, unless somebody reads it just now; who comes meanwhile waits.
     fn close(&self, place: &Place) -> Result<(), StoreError> {
         let mut open = self.open.lock();
-        let Some(folder) = open.take() else { return Ok(()) };
-        match Arc::try_unwrap(folder) {
-            Ok(folder) => drop(folder),
+        let Some(segment) = open.take() else { return Ok(()) };
+        match Arc::try_unwrap(segment) {
+            Ok(segment) => drop(segment),
             Err(read) => {
                 *open = Some(read);
                 return Ok(());
@@ -455,8 +465,8 @@ impl Closed {
 
     /// Opens it and compares it with its closing line.
     fn open(&self, place: &Place) -> Result<Segment, StoreError> {
-        let folder = place.open(self.number)?;
-        let spans = folder.spans()?;
+        let segment = place.open(self.number)?;
+        let spans = segment.spans()?;
         for (partition, expected) in &self.spans {
             if spans.get(partition) != Some(expected) {
                 let end = spans.get(partition).map_or(expected.first, |span| span.head.next);
@@ -464,11 +474,11 @@ impl Closed {
                     "it ends before sequence {}, but it was closed before sequence {}, or has other blocks",
                     end.0, expected.head.next.0
                 );
-                let folder = folder.path().to_path_buf();
+                let folder = segment.path().to_path_buf();
                 return Err(StoreError::Damaged { folder, sequence: Some(end), detail });
             }
         }
-        Ok(folder)
+        Ok(segment)
     }
 }
 
@@ -482,9 +492,9 @@ struct Place {
 }
 
 impl Place {
-    /// Opens the last segment, gives it what it lacks of the write-ahead log's `frames`, and learns what the others hold. Answers also with the
-    /// next segment, if it was made already.
-    fn open_row(&self, expected: bool, frames: Vec<Frame>) -> Result<(Row, Option<Segment>), StoreError> {
+    /// Opens the last segment, inserts the blocks that it lacks of the write-ahead log's `frames`,
+    /// and learns what the others hold. Also returns the next segment, if it was made already.
+    fn open_row(&self, expected: bool, frames: Vec<WalFrame>) -> Result<(Row, Option<Segment>), StoreError> {
         let last = self.last_number()?;
         if last == 0 && expected {
             return Err(damaged(&self.segment_path(1), MISSING));
@@ -508,8 +518,8 @@ impl Place {
             let (closing, open) = match closing {
                 Some(closing) => (closing, None),
                 None => {
-                    let folder = self.open(number)?;
-                    (Closing { spans: folder.spans()? }, Some(Arc::new(folder)))
+                    let segment = self.open(number)?;
+                    (Closing { spans: segment.spans()? }, Some(Arc::new(segment)))
                 }
             };
             self.check_border(&row, number, &closing.spans)?;
@@ -524,8 +534,8 @@ impl Place {
         Ok((row, next))
     }
 
-    /// Gives the current segment the blocks of the write-ahead log that it lacks.
-    fn complete(&self, row: &Row, number: u32, frames: Vec<Frame>) -> Result<(), StoreError> {
+    /// Inserts into the current segment the blocks of the write-ahead log that it lacks.
+    fn complete(&self, row: &Row, number: u32, frames: Vec<WalFrame>) -> Result<(), StoreError> {
         let closed = row.heads_when_closed();
         let mut is_complete = true;
         for frame in frames {
@@ -552,7 +562,8 @@ impl Place {
         if is_complete { Ok(()) } else { row.current.flush() }
     }
 
-    /// The number of the last segment that is there, or that must be there since the one before it was closed.
+    /// The number of the last segment that is there, or that must be there since the one before it
+    /// was closed.
     fn last_number(&self) -> Result<u32, StoreError> {
         let mut last = 0;
         let names = std::fs::read_dir(&self.path).and_then(Iterator::collect::<Result<Vec<_>, _>>);
@@ -638,9 +649,10 @@ impl Place {
     }
 }
 
-/// What a closed segment holds, as a small file beside it: a byte for the format, and for each partition its number, the
-/// first sequence, the hash before it, the next sequence, the hash of the last block, and when the first and the last block
-/// were booked. The last four bytes are, in this format and every later one, the CRC32C of all before them.
+/// Closing line: what a closed segment holds, as a small file beside it. A byte for the format, and
+/// for each partition its number, the first sequence, the hash before it, the next sequence, the
+/// hash of the last block, and when the first and the last block were booked. The last four bytes
+/// are, in this format and every later one, the CRC32C of all before them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Closing {
     spans: BTreeMap<Partition, Span>,
@@ -696,28 +708,7 @@ fn closing_name(number: u32) -> String {
     format!("{number:06}{CLOSED}")
 }
 
-/// Gives a journal of the release before, which was one database, a row of segments with that database as the first one. A
-/// crash between any two steps leaves what the next opening goes on with.
-fn convert_layout(data: &Path) -> Result<(), StoreError> {
-    let (journal, converted) = (data.join(JOURNAL), data.join(JOURNAL_CONVERTED));
-    let rename = |from: &Path, to: &Path| std::fs::rename(from, to).map_err(|source| machine(from, source));
-    if Database::is_made(&journal) {
-        tracing::info!(folder = %journal.display(), "the journal becomes a row of segments");
-        rename(&journal, &converted)?;
-        sync_folder(data)?;
-    }
-    if converted.is_dir() {
-        create_folder(&journal)?;
-        rename(&converted, &journal.join("000001"))?;
-        sync_folder(&journal)?;
-        sync_folder(data)?;
-    }
-    // What a release before left of a journal that it was making.
-    remove_folder(&data.join("journal.unfinished"))
-}
-
 const JOURNAL: &str = "journal";
-const JOURNAL_CONVERTED: &str = "journal.old";
 const CLOSED: &str = ".closed";
 const MISSING: &str = "this segment of the journal is missing; put it back if it was moved";
 
@@ -725,7 +716,7 @@ const MISSING: &str = "this segment of the journal is missing; put it back if it
 mod tests {
     use super::*;
 
-    /// Written down so that a change of the format does not pass unnoticed: closing lines of earlier builds are read as they are.
+    /// Written down so that a change of the format does not pass unnoticed.
     #[test]
     fn the_bytes_of_a_closing_line_stay_as_they_are() {
         let head = Head { next: Sequence(42), hash: BlockHash([2; 32]), booked_at_ms: 1_700_000_000_000 };

@@ -1,54 +1,71 @@
-//! One sled database. The only file that names sled.
+//! Sled database: opening, reading, changing and flushing one. This is the only file that names
+//! sled.
 //!
 //! sled 0.34.7 is used against its grain, for reasons that were measured:
 //!
-//! - Its `flush` is not durable on Linux; `durable_sync` makes it so, and every flush checks that it was.
-//! - A flush wakes its seven threads, one of which writes and syncs a file that grows. So blocks are durable elsewhere first (`wal.rs`), and
-//!   their chunks are inserted one by one.
-//! - A batch locks out every other call into sled in this process, whichever database it belongs to, and cannot be flushed in parts.
-//!   So there are no batches: a long value of the state area is written under a new generation, one chunk a call, and
-//!   becomes the key's value with the single insert of its manifest.
-//! - sled's log is recovered up to the first gap. What was inserted later is never there without what was inserted before,
-//!   which is why a manifest is never seen without its chunks.
-//! - It relies on the name of its newest snapshot before that name is durable; `durable_sync` makes it so.
-//! - It does not open what a power cut left of a database that it was making: its settings, half written, are damage to it for
-//!   ever. So a database is made under another name, and gets its own when it is durable.
-//! - It panics where it finds damage, and when its last sync fails while it is closed. Every call is caught and becomes an
-//!   error that names the folder.
-//! - Where it has no snapshot of its own yet, it takes a damaged byte for the end of its log and opens with a shorter journal,
-//!   silently. No check in this file can tell that; `anchor.rs` can, and the closing lines in `segments.rs`.
+//! - Its `flush` is not durable on Linux; `durable_sync` makes it so, and every flush checks that
+//!   it was.
+//! - A flush wakes its seven threads, one of which writes and syncs a file that grows. So blocks
+//!   are durable elsewhere first (`wal.rs`), and their chunks are inserted one by one.
+//! - A batch locks out every other call into sled in this process, whichever database it belongs
+//!   to, and cannot be flushed in parts. So there are no batches: a long value of the state area is
+//!   written under a new generation, one chunk a call, and becomes the key's value with the single
+//!   insert of its manifest.
+//! - sled's log is recovered up to the first gap. What was inserted later is never there without
+//!   what was inserted before, which is why a manifest is never seen without its chunks.
+//! - It relies on the name of its newest snapshot before that name is durable; `durable_sync` makes
+//!   it so.
+//! - It does not open what a power cut left of a database that it was making: its settings, half
+//!   written, are damage to it for ever. So a database is made under another name, and gets its own
+//!   when it is durable.
+//! - It panics where it finds damage, and when its last sync fails while it is closed. Every call
+//!   is caught and becomes an error that names the folder.
+//! - Where it has no snapshot of its own yet, it takes a damaged byte for the end of its log and
+//!   opens with a shorter journal, silently. No check in this file can tell that; `anchor.rs` can,
+//!   and the closing lines in `segments.rs`.
 //! - It re-reads at opening all that was written since it was last opened.
-//! - It takes a read that fails while it opens for the end of its log. `durable_sync` keeps it from writing what it makes of that,
-//!   and such a database is not used.
-//! - It has no background flush here: what is durable is decided by this file alone. Its `mode` does nothing in this version.
+//! - It takes a read that fails while it opens for the end of its log. `durable_sync` keeps it from
+//!   writing what it makes of that, and such a database is not used.
+//! - It has no background flush here: what is durable is decided by this file alone. Its `mode`
+//!   does nothing in this version.
 //!
 //! # Deadlock of sled's thread pool, and how it is prevented
 //!
-//! All databases of a process share one pool of seven threads. It does not grow while all of them are busy: the counter of
-//! idle threads wraps below zero and reads as more than enough. Tasks of the pool are: writes of sealed I/O buffers (one
-//! for each segment of 512 KiB, and one for each flush), truncations of a file, and reads of segment headers while a
-//! database opens. A write ends by locking the database's segment accountant (`sa_stabilize`). Who needs a
-//! new segment holds that lock and, where the file's end was given back before, waits for the queued truncation
-//! (`bump_tip`). If seven writes wait for such locks, no thread is left to truncate, and nobody ever goes on.
+//! All databases of a process share one pool of seven threads. It does not grow while all of them
+//! are busy: the counter of idle threads wraps below zero and reads as more than enough. Tasks of
+//! the pool are: writes of sealed I/O buffers (one for each segment of 512 KiB, and one for each
+//! flush), truncations of a file, and reads of segment headers while a database opens. A write ends
+//! by locking the database's segment accountant (`sa_stabilize`). Who needs a new segment holds
+//! that lock and, where the file's end was given back before, waits for the queued truncation
+//! (`bump_tip`). If seven writes wait for such locks, no thread is left to truncate, and nobody
+//! ever goes on.
 //!
-//! A truncation itself waits for no lock. So it is enough that one thread stays free, which the following bounds guarantee:
+//! A truncation itself waits for no lock. So it is enough that one thread stays free, which the
+//! following bounds guarantee:
 //!
-//! 1. A database has one writer at a time ([`Database::change`] holds a lock), and one flush at a time.
-//! 2. Before more would be inserted than the database's bound ([`Opening::unflushed_bytes_max`]) since what the last finished flush
-//!    covered, the writer flushes and waits. sled writes up to 9 bytes of log for each inserted byte between two flushes, since it
-//!    writes whole pages (measured: 914 KiB for 128 KiB in the journal, 1,065 KiB in a state area under churn). In the state
-//!    area that is less than a segment: at most one buffer is sealed because it is full, and one by a flush. In the journal it is
-//!    less than three segments: at most three buffers, and one by a flush.
-//! 3. At most two databases are written at once, the state area and the current segment: six writes.
-//! 4. Databases are opened and closed one at a time ([`OPENING`]). While one opens, only its opener has its segment accountant, and
-//!    truncations are waited for before anybody else gets it; one that closes has one write left. So that seventh write
-//!    never waits for a truncation, and its thread becomes free.
+//! 1. A database has one writer at a time ([`Database::change`] holds a lock), and one flush at a
+//!    time.
+//! 2. Before more would be inserted than the database's bound ([`Opening::unflushed_bytes_max`])
+//!    since what the last finished flush covered, the writer flushes and waits. sled writes up to 9
+//!    bytes of log for each inserted byte between two flushes, since it writes whole pages
+//!    (measured: 914 KiB for 128 KiB in the journal, 1,065 KiB in a state area under churn). In the
+//!    state area that is less than a segment: at most one buffer is sealed because it is full, and
+//!    one by a flush. In the journal it is less than three segments: at most three buffers, and one
+//!    by a flush.
+//! 3. At most two databases are written at once, the state area and the current segment: six
+//!    writes.
+//! 4. Databases are opened and closed one at a time ([`OPENING`]). While one opens, only its opener
+//!    has its segment accountant, and truncations are waited for before anybody else gets it; one
+//!    that closes has one write left. So that seventh write never waits for a truncation, and its
+//!    thread becomes free.
 //!
-//! The weakest step: a flush returns when the write is synced (`mark_interval`), just before the write's last step, the
-//! lock in `sa_stabilize`. A thread that is not scheduled between the two is not counted by the bounds. Several threads would have to
-//! be left out by the scheduler at this place for as long as the writer takes for several flushes, each of which needs another
-//! thread of the pool. Readers are the other one: a page that left the cache before it was flushed is flushed by who reads it. Against
-//! both stands the watchdog: a wait that is too long ends the process, and a restart loses nothing.
+//! The weakest step: a flush returns when the write is synced (`mark_interval`), just before the
+//! write's last step, the lock in `sa_stabilize`. A thread that is not scheduled between the two is
+//! not counted by the bounds. Several threads would have to be left out by the scheduler at this
+//! place for as long as the writer takes for several flushes, each of which needs another thread of
+//! the pool. Readers are the other one: a page that left the cache before it was flushed is flushed
+//! by who reads it. Against both stands the watchdog: a wait that is too long ends the process, and
+//! a restart loses nothing.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -88,12 +105,12 @@ pub(super) struct Database {
 pub(super) struct Opening {
     /// The memory for its pages, in bytes.
     pub(super) cache_bytes: u64,
-    /// Bytes that may be inserted beyond what the last finished flush covers: [`UNFLUSHED_BYTES_MAX_OF_JOURNAL`] or
-    /// [`UNFLUSHED_BYTES_MAX_OF_STATE`].
+    /// Bytes that may be inserted beyond what the last finished flush covers:
+    /// [`UNFLUSHED_BYTES_MAX_OF_JOURNAL`] or [`UNFLUSHED_BYTES_MAX_OF_STATE`].
     pub(super) unflushed_bytes_max: u64,
     /// How long to wait for whoever still has it open.
     pub(super) lock_wait: Duration,
-    /// Where it is noted what waits for it.
+    /// Monitor of the waits for it.
     pub(super) monitor: Arc<Monitor>,
 }
 
@@ -105,7 +122,7 @@ pub(super) const UNFLUSHED_BYTES_MAX_OF_JOURNAL: u64 = 192 << 10;
 /// For the state area.
 pub(super) const UNFLUSHED_BYTES_MAX_OF_STATE: u64 = 48 << 10;
 
-/// What an insert or a removal counts at least, in bytes.
+/// Bytes that each insert or removal counts beside its key and value.
 const CHANGE_BYTES: usize = 128;
 
 /// Bytes that were inserted into a database since it was opened.
@@ -155,8 +172,8 @@ impl Database {
         Ok(database)
     }
 
-    /// Opens what is there, or an empty database, which is durable before it has its name. It stays open under its new name:
-    /// sled uses the old one only while it opens.
+    /// Opens what is there, or an empty database, which is durable before it has its name. It stays
+    /// open under its new name: sled uses the old one only while it opens.
     pub(super) fn open_or_make(path: &Path, opening: &Opening) -> Result<Database, StoreError> {
         if path.exists() {
             return Database::open(path, opening);
@@ -185,12 +202,12 @@ impl Database {
         self.call(|database| database.get(key))
     }
 
-    /// Answers with the value that the key had before.
+    /// Sets a value. Returns the value that the key had before.
     pub(super) fn insert(&self, key: &[u8], value: &[u8]) -> Result<Option<IVec>, StoreError> {
         self.change(key.len() + value.len(), |database| database.insert(key, value))
     }
 
-    /// Answers with the value that the key had.
+    /// Removes a key. Returns its value.
     pub(super) fn remove(&self, key: &[u8]) -> Result<Option<IVec>, StoreError> {
         self.change(key.len(), |database| database.remove(key))
     }
@@ -205,8 +222,9 @@ impl Database {
         Pairs { path: &self.path, pairs: self.database().scan_prefix(prefix) }
     }
 
-    /// Makes everything written so far durable. `syncs` is the count from before something was written, if anything was: it
-    /// must have risen. Without it the flush only waits for what others wrote.
+    /// Makes everything written so far durable. `syncs` is the count from before something was
+    /// written, if anything was: it must have risen. Without it the flush only waits for what
+    /// others wrote.
     pub(super) fn flush(&self, syncs: Option<u64>) -> Result<(), StoreError> {
         let written = self.written.lock().all;
         self.flush_now()?;
@@ -236,7 +254,8 @@ impl Database {
         self.wait(|database| database.flush()).map(drop)
     }
 
-    /// Changes `bytes` bytes, once so few are not durable that sled's threads cannot all come to wait; see the module.
+    /// Runs a change of `bytes` bytes, after a flush if too many bytes are not durable. The
+    /// module's header says why that bound prevents the deadlock.
     fn change<Answer>(
         &self,
         bytes: usize,
@@ -257,8 +276,9 @@ impl Database {
         guarded(&self.path, || call(self.database()))
     }
 
-    /// A call that waits for the disk. When a write fails on one of the database's own threads, it notes the error and may forget to
-    /// wake who waits; a flush from another thread sees the note and wakes them.
+    /// A call that waits for the disk. When a write fails on one of the database's own threads, it
+    /// notes the error and may forget to wake who waits; a flush from another thread sees the note
+    /// and wakes them.
     fn wait<Answer>(&self, call: impl FnOnce(&Db) -> Result<Answer, Error>) -> Result<Answer, StoreError> {
         let _watched = watch(self.database().clone());
         self.call(call)
@@ -269,14 +289,14 @@ impl Database {
     }
 }
 
-/// Who waits for the disk, and since when. One thread of the program looks after them.
+/// Calls that wait for the disk, and since when. One thread of the program looks after them.
 #[derive(Default)]
-struct Waiting {
+struct WaitingCalls {
     next: u64,
     calls: BTreeMap<u64, (Instant, Db)>,
 }
 
-static WAITING: Mutex<Option<Waiting>> = Mutex::new(None);
+static WAITING: Mutex<Option<WaitingCalls>> = Mutex::new(None);
 
 /// A call that takes longer than this is looked after, and again after each as long.
 const WAIT_PATIENCE: Duration = Duration::from_secs(1);
@@ -296,7 +316,7 @@ fn watch(database: Db) -> Watched {
     let mut waiting = WAITING.lock();
     if waiting.is_none() {
         let looking = std::thread::Builder::new().name("journal watch".to_owned()).spawn(look_after);
-        *waiting = looking.ok().map(|_| Waiting::default());
+        *waiting = looking.ok().map(|_| WaitingCalls::default());
     }
     let Some(waiting) = waiting.as_mut() else { return Watched(0) };
     waiting.next += 1;
@@ -373,8 +393,8 @@ impl DoubleEndedIterator for Pairs<'_> {
     }
 }
 
-/// Writes to a scratch database, and writes, truncates, reads and renames a file; looks whether all that reached us, unless this process has seen
-/// it before.
+/// Writes to a scratch database, and writes, truncates, reads and renames a file; looks whether all
+/// that reached us, unless this process has seen it before.
 pub(super) fn check_sync(data: &Path, lock_wait: Duration) -> Result<(), StoreError> {
     if !REPLACES_SYNC || durable_syncs() > 0 {
         return Ok(());
@@ -414,8 +434,8 @@ const DATABASE_FILE: &str = "db";
 
 const LOCK_RETRY: Duration = Duration::from_millis(20);
 
-/// Removes the snapshots that sled was writing when it was killed: it would take them for finished ones and refuse to open.
-/// The folder's lock is held, so that none is being written now.
+/// Removes the snapshots that sled was writing when it was killed: it would take them for finished
+/// ones and refuse to open. The folder's lock is held, so that none is being written now.
 fn remove_unfinished_snapshots(path: &Path) -> Result<(), StoreError> {
     let remove = || {
         for entry in std::fs::read_dir(path)? {
@@ -433,8 +453,8 @@ fn remove_unfinished_snapshots(path: &Path) -> Result<(), StoreError> {
 
 /// Calls sled; turns its errors and panics into ours.
 fn guarded<Answer>(folder: &Path, call: impl FnOnce() -> Result<Answer, Error>) -> Result<Answer, StoreError> {
-    // What sled leaves half changed in memory is not used again: after a panic in a write nothing more is written, and
-    // pages are only ever replaced as a whole.
+    // What sled leaves half changed in memory is not used again: after a panic in a write nothing
+    // more is written, and pages are only ever replaced as a whole.
     match catch_unwind(AssertUnwindSafe(call)) {
         Ok(answer) => answer.map_err(|error| translate(folder, error)),
         Err(_panic) => Err(damaged(folder, "the database panicked over what it found in this folder")),
@@ -446,7 +466,8 @@ fn translate(folder: &Path, error: Error) -> StoreError {
         Error::Io(error) if error.to_string().contains("could not acquire lock") => {
             StoreError::InUse { folder: folder.to_path_buf() }
         }
-        // A file that ends too early, or says what none of ours does: sled's version is pinned, so it never has to be another's.
+        // A file that ends too early, or says what none of ours does: sled's version is pinned, so
+        // it never has to be another's.
         Error::Io(error) if matches!(error.kind(), io::ErrorKind::UnexpectedEof | io::ErrorKind::InvalidData) => {
             damaged(folder, &error.to_string())
         }

@@ -1,5 +1,8 @@
-//! Admission on the disk. A database that cannot write what it must does not open, so some room is kept: a reserve, below which the engine
-//! takes no more commands, and a file that takes room and can be deleted.
+//! Admission on the disk: a reserve of free bytes and a ballast file.
+//!
+//! A database that cannot write what it must does not open. So the engine takes no more commands
+//! when less than the reserve is free, and the ballast takes up room that an operator can give back
+//! by deleting it.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};

@@ -1,7 +1,8 @@
-//! The keys and values beside the journal, in a database of their own.
+//! State area: keys and values beside the journal, in a sled database of their own.
 //!
-//! A value that fits stands in its key's manifest. A longer one stands in chunks under a generation of its own, which the
-//! manifest names; a note of work to finish says which generations a crash may have left without a manifest.
+//! A short value is part of its key's manifest. A longer one is stored in chunks under a generation
+//! of its own, which the manifest names. A note names each generation that a crash may have left
+//! without a manifest; opening removes those.
 
 use parking_lot::Mutex;
 
@@ -13,7 +14,8 @@ use super::{Database, StoreError};
 #[derive(Debug)]
 pub(super) struct StateArea {
     database: Database,
-    /// The generation of the next long value. Held while a value is written: there is one writer at a time.
+    /// The generation of the next long value. Held while a value is written: there is one writer at
+    /// a time.
     next_generation: Mutex<u64>,
 }
 
@@ -43,11 +45,12 @@ impl StateArea {
         self.database.flush(changed.then_some(syncs))
     }
 
-    /// Whether anything was written: the database writes nothing when a key keeps the value that it has.
+    /// Replaces a value. Returns whether anything was written: the database writes nothing when the
+    /// value stays the same.
     pub(super) fn put(&self, key: &[u8], value: &[u8], durable: bool) -> Result<bool, StoreError> {
         let mut next_generation = self.next_generation.lock();
         let old = self.replaceable_generation(key)?;
-        let mut manifest = Manifest { durable, bytes: value.len() as u64, body: Body::Inline(value.to_vec()) };
+        let mut manifest = ValueManifest { durable, bytes: value.len() as u64, body: Body::Inline(value.to_vec()) };
         let generation = *next_generation;
         let is_long = value.len() > INLINE_BYTES_MAX;
         if is_long {
@@ -72,7 +75,7 @@ impl StateArea {
         Ok(before.is_none_or(|before| before != encoded))
     }
 
-    /// Whether there was anything to remove.
+    /// Removes a value. Returns whether there was one.
     pub(super) fn delete(&self, key: &[u8]) -> Result<bool, StoreError> {
         let _writing = self.next_generation.lock();
         let old = self.replaceable_generation(key)?;
@@ -142,19 +145,19 @@ impl StateArea {
         Ok(())
     }
 
-    fn manifest(&self, key: &[u8]) -> Result<Option<Manifest>, StoreError> {
+    fn manifest(&self, key: &[u8]) -> Result<Option<ValueManifest>, StoreError> {
         let manifest_key = manifest_key(key);
         let Some(bytes) = self.database.get(&manifest_key)? else { return Ok(None) };
         let folder = self.database.path().to_path_buf();
-        match Manifest::parse(&manifest_key, &bytes) {
+        match ValueManifest::parse(&manifest_key, &bytes) {
             Ok(manifest) => Ok(Some(manifest)),
             Err(Some(found)) => Err(StoreError::NewerFormat { folder, found, known: STATE_FORMAT }),
             Err(None) => Err(self.damaged(key)),
         }
     }
 
-    /// The generation of the long value that a new value of this key replaces. A damaged manifest is replaced too; of it only
-    /// chunks remain that nothing names.
+    /// The generation of the long value that a new value of this key replaces. A damaged manifest
+    /// is replaced too; of it only chunks remain that nothing names.
     fn replaceable_generation(&self, key: &[u8]) -> Result<Option<u64>, StoreError> {
         match self.manifest(key) {
             Err(StoreError::Damaged { .. }) => Ok(None),
@@ -192,7 +195,7 @@ impl StateArea {
     }
 }
 
-/// Why a value could not be read: whether it may count as absent.
+/// Unreadable values: lazy ones count as absent.
 enum Unreadable {
     Lazy,
     Durable(StoreError),
@@ -204,8 +207,8 @@ impl From<StoreError> for Unreadable {
     }
 }
 
-/// What stands under a key of the state area.
-struct Manifest {
+/// Manifest: what the database has under a key of the state area.
+struct ValueManifest {
     durable: bool,
     bytes: u64,
     body: Body,
@@ -216,7 +219,7 @@ enum Body {
     Chunks { generation: u64, checksum: u32 },
 }
 
-impl Manifest {
+impl ValueManifest {
     fn generation(&self) -> Option<u64> {
         match self.body {
             Body::Inline(_) => None,
@@ -243,8 +246,9 @@ impl Manifest {
         bytes
     }
 
-    /// The manifest; or, as an error, the newer format in which it is written, if it is not damaged.
-    fn parse(key: &[u8], bytes: &[u8]) -> Result<Manifest, Option<u8>> {
+    /// The manifest; or, as an error, the newer format in which it is written, if it is not
+    /// damaged.
+    fn parse(key: &[u8], bytes: &[u8]) -> Result<ValueManifest, Option<u8>> {
         let (covered, checksum) = bytes.split_last_chunk::<CHECKSUM_BYTES>().ok_or(None)?;
         if checksum_of(key, covered) != *checksum {
             return Err(None);
@@ -263,7 +267,7 @@ impl Manifest {
                 Body::Chunks { generation: u64::from_be_bytes(*generation), checksum: u32::from_be_bytes(*checksum) }
             }
         };
-        Ok(Manifest { durable: durable != 0, bytes: u64::from_be_bytes(*length), body })
+        Ok(ValueManifest { durable: durable != 0, bytes: u64::from_be_bytes(*length), body })
     }
 }
 
@@ -325,7 +329,8 @@ mod tests {
         assert_eq!(area.value(b"sealed key").unwrap(), Some(b"anew".to_vec()));
     }
 
-    /// A crash can come between any two steps of a put; each leaves the old value or the new one, and nothing besides.
+    /// A crash can come between any two steps of a put; each leaves the old value or the new one,
+    /// and nothing besides.
     #[test]
     fn a_put_that_was_cut_short_leaves_nothing_behind() {
         let (old, new) = (bytes(1, 20_000), bytes(2, 30_000));
@@ -342,7 +347,7 @@ mod tests {
             if steps > 2 {
                 area.note(1, b"key").unwrap();
                 let body = Body::Chunks { generation: 2, checksum: crc32c::crc32c(&new) };
-                let manifest = Manifest { durable: true, bytes: new.len() as u64, body };
+                let manifest = ValueManifest { durable: true, bytes: new.len() as u64, body };
                 let key = manifest_key(b"key");
                 area.database.insert(&key, &manifest.to_bytes(&key)).unwrap();
             }

@@ -1,22 +1,26 @@
-//! Write-ahead log of the journal: its last blocks, durable in two files of their own before the database has them on the disk.
+//! Write-ahead log of the journal: its last blocks, durable in two files before the database has
+//! them on the disk.
 //!
 //! ```text
 //! journal/wal-0, journal/wal-1    frames: a block each, at the begin of a page
 //! ```
 //!
-//! To make the database durable costs more than the disk asks for: a thread of its own writes, seven are woken for it, and its file
-//! grows, which the file system has to note each time. So the journal's thread writes a block itself, over what was written there
-//! before, and syncs it; the database has it in memory, and a thread in the background flushes it. When one file is full, the other one is begun,
-//! and the first is left alone until the database is durable, which a thread in the background sees to.
+//! A flush of the database costs more than the disk asks for: a thread of its own writes, seven
+//! threads are woken for it, and its file grows, which the file system has to note each time. So
+//! the journal's thread writes each block over an older part of a file and syncs it. The database
+//! has the block in memory, and a background thread flushes it. When one file is full, the other
+//! one is begun anew. The full file is left alone until the database has made its blocks durable.
 //!
-//! At opening, the database is given what it lacks. That works because its log is recovered up to a gap: it has every chunk up to
-//! some one, and none after it; and because a file is only begun anew when the database has all that was in it.
+//! At opening, the store inserts into the database what the database lacks. That works for two
+//! reasons: sled recovers its log up to a gap, so it has every chunk up to some point and none
+//! after it; and a file is only begun anew when the database has everything that was in it.
 //!
-//! No write touches a page of a frame that was acknowledged. Every page is looked at when a file is read, so that a damaged frame
-//! hides none behind it, and is noticed by the gap that it leaves; only the last one can't be told from one that was never finished.
+//! No write touches a page of an acknowledged frame. Reading looks at every page, so a damaged
+//! frame hides no frame behind it, and the gap that it leaves is noticed. Only the very last frame
+//! can't be told from one that was never finished.
 //!
-//! A file begins small, and is made twice as large each time it is begun, up to a limit. A block that is larger than the limit
-//! still goes into one file, which grows to hold it.
+//! A file begins small and doubles each time it is begun anew, up to a limit. A block that is
+//! larger than the limit still goes into one file, which grows to hold it.
 
 use std::fs::File;
 use std::io;
@@ -33,7 +37,7 @@ use super::{BlockHash, Partition, Sequence, StoreError};
 #[derive(Debug)]
 pub(super) struct WriteAheadLog {
     files: [WalFile; 2],
-    /// How much of a file is filled, and how large it gets unless one block is larger.
+    /// Bytes of a file that are filled, and its largest size unless one block is larger.
     bytes_max: usize,
     writing: Mutex<Writing>,
     settling: Mutex<Settling>,
@@ -65,7 +69,7 @@ struct Settling {
 
 /// A block, as it was read from a file: its chunks, and where it belongs.
 #[derive(Debug)]
-pub(super) struct Frame {
+pub(super) struct WalFrame {
     pub(super) partition: Partition,
     pub(super) first: Sequence,
     pub(super) previous: BlockHash,
@@ -74,9 +78,10 @@ pub(super) struct Frame {
 }
 
 impl WriteAheadLog {
-    /// Opens the files in the journal's folder, which get as large as `bytes_max`, and reads the frames that are whole: those of one
-    /// partition in the order of their blocks, and of two that claim the same place the newer one first.
-    pub(super) fn open(journal: &Path, bytes_max: usize) -> Result<(WriteAheadLog, Vec<Frame>), StoreError> {
+    /// Opens the files in the journal's folder and reads the whole frames: those of one partition
+    /// in the order of their blocks, and of two with the same place the newer one first. The files
+    /// grow up to `bytes_max`.
+    pub(super) fn open(journal: &Path, bytes_max: usize) -> Result<(WriteAheadLog, Vec<WalFrame>), StoreError> {
         let open = |name| {
             let path: PathBuf = journal.join(name);
             let file = private_file().create(true).truncate(false).read(true).write(true).open(&path);
@@ -108,7 +113,8 @@ impl WriteAheadLog {
         Ok((wal, frames))
     }
 
-    /// Makes a block durable. There is one writer at a time, and when it writes a block, the database has all those before it in memory.
+    /// Makes a block durable. There is one writer at a time. When it writes a block, the database
+    /// has all earlier blocks in memory.
     pub(super) fn append(&self, chunks: &[(Key, Vec<u8>)]) -> Result<Appended, StoreError> {
         let mut writing = self.writing.lock();
         let Writing { active, at, sizes, counter, frame } = &mut *writing;
@@ -139,7 +145,8 @@ impl WriteAheadLog {
         Ok(if has_filled { Appended::AndFilled } else { Appended::Durably })
     }
 
-    /// Waits until nothing needs the other file any more, and notes that this one, which is full, is needed.
+    /// Waits until the other file may be begun anew, and notes that this one, which is full, is
+    /// needed.
     fn leave(&self) -> Result<(), StoreError> {
         let mut settling = self.settling.lock();
         while settling.is_needed && !settling.has_failed {
@@ -152,7 +159,7 @@ impl WriteAheadLog {
         Ok(())
     }
 
-    /// Takes in whether the database has on the disk what it had in memory when the full file was left.
+    /// Notes whether the database has made durable the blocks of the full file.
     pub(super) fn settled(&self, is_durable: bool) {
         let mut settling = self.settling.lock();
         settling.is_needed = !is_durable;
@@ -161,12 +168,13 @@ impl WriteAheadLog {
     }
 }
 
-/// What became of a block.
+/// Result of an append.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Appended {
     /// It is durable.
     Durably,
-    /// It is durable, and is the first in its file: the other one is full, and the database is to be made durable.
+    /// It is durable, and is the first in its file: the other one is full, and the database must be
+    /// flushed.
     AndFilled,
 }
 
@@ -180,7 +188,8 @@ impl WalFile {
         read().map_err(|source| machine(&self.path, source))
     }
 
-    /// Writes zeros: what was only reserved would have to be noted by the file system when it is written.
+    /// Writes zeros: what was only reserved would have to be noted by the file system when it is
+    /// written.
     fn enlarge(&self, from: usize, to: usize) -> Result<(), StoreError> {
         let zeros = vec![0; to - from];
         let written = self.file.write_all_at(&zeros, from as u64).and_then(|()| self.file.sync_all());
@@ -188,8 +197,9 @@ impl WalFile {
     }
 }
 
-/// A frame: how many bytes follow, a byte for the format, its counter, and each chunk with its key and length before it. The last
-/// four bytes are, in this format and every later one, the CRC32C of all before them. Zeros fill the page.
+/// A frame: how many bytes follow, a byte for the format, its counter, and each chunk with its key
+/// and length before it. The last four bytes are, in this format and every later one, the CRC32C of
+/// all before them. Zeros fill the page.
 fn encode(counter: u64, chunks: &[(Key, Vec<u8>)], frame: &mut Vec<u8>) {
     frame.clear();
     frame.extend_from_slice(&[0; LENGTH_BYTES]);
@@ -207,8 +217,9 @@ fn encode(counter: u64, chunks: &[(Key, Vec<u8>)], frame: &mut Vec<u8>) {
     frame.resize(frame.len().next_multiple_of(PAGE), 0);
 }
 
-/// Adds the frames of a file that are whole; or, as an error, tells the newer format in which one is written.
-fn frames_in(bytes: &[u8], frames: &mut Vec<Frame>) -> Result<(), u8> {
+/// Adds the frames of a file that are whole; or, as an error, tells the newer format in which one
+/// is written.
+fn frames_in(bytes: &[u8], frames: &mut Vec<WalFrame>) -> Result<(), u8> {
     let mut page = 0;
     while page < bytes.len() {
         let read = decode(&bytes[page..]);
@@ -224,8 +235,9 @@ fn frames_in(bytes: &[u8], frames: &mut Vec<Frame>) -> Result<(), u8> {
     Ok(())
 }
 
-/// The frame that begins here and its length; or, as an error, the newer format in which it is written, if it is not damaged.
-fn decode(bytes: &[u8]) -> Result<(Frame, usize), Option<u8>> {
+/// The frame that begins here and its length; or, as an error, the newer format in which it is
+/// written, if it is not damaged.
+fn decode(bytes: &[u8]) -> Result<(WalFrame, usize), Option<u8>> {
     let (length, rest) = bytes.split_first_chunk::<LENGTH_BYTES>().ok_or(None)?;
     let length = u32::from_be_bytes(*length) as usize;
     let body = rest.get(..length).and_then(|rest| rest.split_last_chunk::<CHECKSUM_BYTES>());
@@ -241,7 +253,7 @@ fn decode(bytes: &[u8]) -> Result<(Frame, usize), Option<u8>> {
     Ok((frame, LENGTH_BYTES + length))
 }
 
-fn parse(bytes: &[u8]) -> Option<Frame> {
+fn parse(bytes: &[u8]) -> Option<WalFrame> {
     let (counter, mut rest) = bytes.split_first_chunk()?;
     let mut chunks = Vec::new();
     let mut begin = None;
@@ -254,7 +266,7 @@ fn parse(bytes: &[u8]) -> Option<Frame> {
         rest = behind;
     }
     let (partition, first, previous) = begin?;
-    Some(Frame { partition, first, previous, chunks, counter: u64::from_be_bytes(*counter) })
+    Some(WalFrame { partition, first, previous, chunks, counter: u64::from_be_bytes(*counter) })
 }
 
 const FORMAT: u8 = 1;
@@ -378,15 +390,15 @@ mod tests {
         assert_eq!(found(journal.path()), [2, 3, 4]);
     }
 
-    /// Written down so that a change of the format does not pass unnoticed: a write-ahead log of an earlier build is read as it is.
+    /// Written down so that a change of the format does not pass unnoticed.
     #[test]
     fn the_bytes_of_a_frame_stay_as_they_are() {
         let block = &blocks([100].into_iter())[0];
         let mut frame = Vec::new();
         encode(7, &cut(block, block.hash()), &mut frame);
-        assert_eq!((frame.len(), crc32c::crc32c(&frame)), (PAGE, 796_228_251));
+        assert_eq!((frame.len(), crc32c::crc32c(&frame)), (PAGE, 2_274_502_363));
         let (read, length) = decode(&frame).unwrap();
-        assert_eq!((read.first, read.counter, length), (Sequence(1), 7, 244));
+        assert_eq!((read.first, read.counter, length), (Sequence(1), 7, 246));
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! Write-behind: what was put lazily is durable about a second later, by one thread, however often it was put.
+//! Write-behind: one thread makes lazily put values and cursors durable about a second later,
+//! however often they were put.
 
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -11,18 +12,18 @@ use super::monitor::{Monitor, WaitFor};
 use super::state_area::StateArea;
 use super::{StoreError, files::machine};
 
-/// What was put lazily is made durable after so long.
+/// Time after which lazily put values are made durable.
 pub(super) const AFTER: Duration = Duration::from_secs(1);
 
-/// The thread, and what it makes durable.
+/// The thread that makes lazily put values durable.
 #[derive(Debug)]
 pub(super) struct WriteBehind {
-    shared: Arc<Shared>,
+    shared: Arc<WriteBehindShared>,
     thread: Option<JoinHandle<()>>,
 }
 
 #[derive(Debug)]
-struct Shared {
+struct WriteBehindShared {
     state: Arc<StateArea>,
     cursors: Arc<Cursors>,
     monitor: Arc<Monitor>,
@@ -43,7 +44,7 @@ impl WriteBehind {
         cursors: Arc<Cursors>,
         monitor: Arc<Monitor>,
     ) -> Result<WriteBehind, StoreError> {
-        let shared = Shared { state, cursors, monitor, pending: Mutex::default(), changed: Condvar::new() };
+        let shared = WriteBehindShared { state, cursors, monitor, pending: Mutex::default(), changed: Condvar::new() };
         let shared = Arc::new(shared);
         let writing = Arc::clone(&shared);
         let thread = std::thread::Builder::new().name("state".to_owned()).spawn(move || writing.run());
@@ -71,7 +72,7 @@ impl Drop for WriteBehind {
     }
 }
 
-impl Shared {
+impl WriteBehindShared {
     fn run(&self) {
         loop {
             let is_over = {
@@ -97,7 +98,7 @@ impl Shared {
         }
     }
 
-    /// Both are tried: neither waits for the other's disk to be well.
+    /// Tries both, also when one fails.
     fn write(&self) -> Result<(), StoreError> {
         let synced = {
             let _waiting = self.monitor.begin(WaitFor::Cursors);

@@ -1,4 +1,5 @@
-//! What readers are served from, against the journal: the runs of the index and the pages of the readers' view.
+//! Check of derived data against the journal: the runs of the index and the pages of the read
+//! model.
 
 use std::collections::HashMap;
 
@@ -12,23 +13,23 @@ use crate::names::Names;
 use crate::read_model::{self, KeptPage};
 use crate::store::{Sequence, Store, StoreError};
 
-/// How many of each were found whole and how many cannot be used. The latter are made again at the next start.
+/// Counts of whole and unusable parts. The next start makes the unusable ones again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DerivedParts {
     /// Runs of the index that are what the journal makes of them.
     pub runs: u64,
-    /// Runs that are damaged or of an earlier release.
+    /// Runs that are damaged.
     pub runs_unusable: u64,
-    /// Pages of the readers' view with the balances of the journal.
+    /// Pages of the read model with the balances of the journal.
     pub pages: u64,
-    /// Pages that are damaged or of another release.
+    /// Pages that are damaged or of another version.
     pub pages_unusable: u64,
 }
 
-/// Is shown every Record, in order.
+/// Checks derived data with every Record, in order.
 pub(super) struct Derived<'a> {
     runs: RunCheck<'a>,
-    /// Those that are to come, the last one first.
+    /// The pages not yet compared, the last one first.
     pages: Vec<KeptPage>,
     found: DerivedParts,
 }
@@ -44,7 +45,7 @@ impl<'a> Derived<'a> {
         Ok(Self { runs: RunCheck::new(store)?, pages, found })
     }
 
-    /// Counts a Record; `books` have it already.
+    /// Checks the parts that end with this Record; `books` have it already.
     pub(super) fn count(
         &mut self,
         at: Sequence,

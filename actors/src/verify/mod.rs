@@ -1,16 +1,21 @@
-//! Verification: reads a whole journal, as a stranger would, and checks every promise that it makes.
+//! Verification: reads a whole journal and checks every promise that it makes, without trusting
+//! anything derived.
 //!
-//! First the journal, from its first block to its head: checksums, hash chain and sequences (the store's part), booking times that
-//! never go back, Records that this release can read, ordinals without gaps, balanced entries, every invariant of
-//! [`ledger::invariants`] after every Record, entries that are what [`ledger::postings`] makes of the events, idempotency keys that
-//! are unique for as long as they are kept, sealed parts that open; and beside it, that the index and the readers' view say the same. Then every owner's state, one at a time: it is built by replay,
-//! compared with the snapshot at the snapshot's two positions, and, at the head, with the books.
+//! First the journal, from its first block to its head: checksums, hash chain and sequences (the
+//! store's part), booking times that never go back, Records that this release can read, ordinals
+//! without gaps, balanced entries, every invariant of [`ledger::invariants`] after every Record,
+//! entries that are what [`ledger::postings`] makes of the events, idempotency keys that are unique
+//! for as long as they are kept, sealed parts that open; and beside it, that the index and the read
+//! model agree with it. Then every owner's state, one at a time: it is built by replay, compared
+//! with the snapshot at the snapshot's two positions, and, at the head, with the books.
 //!
-//! It changes no Record, no key and no snapshot, and stops at the first promise that is broken, which [`Broken`] names.
+//! It changes no Record, no key and no snapshot, and stops at the first promise that is broken,
+//! which [`Broken`] names.
 //!
 //! # Memory
-//! It grows with the accounts of all ledgers, with eight bytes for each Record and owner whose state it concerns, and with the
-//! idempotency keys of the last 24 hours; never with what the Records say.
+//! It grows with the accounts of all ledgers, with eight bytes for each Record and owner whose
+//! state it concerns, and with the idempotency keys of the last 24 hours; never with what the
+//! Records say.
 
 mod derived;
 mod states;
@@ -24,12 +29,12 @@ use crate::store::{Head, Partition, Sequence, Store, StoreError};
 
 pub use derived::DerivedParts;
 
-/// Verifies a store that nobody writes to. Without a key ring the sealed parts are counted and not opened. `progress` is told how
-/// far which part is.
+/// Verifies a store that nobody writes to. Without a key ring the sealed parts are counted and not
+/// opened. Calls `progress` as it goes on.
 pub fn verify(
     store: &dyn Store,
     keyring: Option<&Keyring>,
-    progress: &mut dyn FnMut(Progress),
+    progress: &mut dyn FnMut(VerifyProgress),
 ) -> Result<Verified, VerifyError> {
     let head = store.head(Partition(0))?;
     let journal = summary::check(store, keyring, head, progress)?;
@@ -50,16 +55,16 @@ pub fn verify(
     })
 }
 
-/// How far a verification is.
+/// Progress of a verification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Progress {
-    /// So many Records of the journal were checked, of so many.
+pub enum VerifyProgress {
+    /// Records of the journal that were checked, and their total.
     Journal(u64, u64),
-    /// So many steps of the replays were done, of so many.
+    /// Steps of the replays that were done, and their total.
     States(u64, u64),
 }
 
-/// What was verified.
+/// Result of a verification.
 #[derive(Clone, Debug)]
 pub struct Verified {
     /// Records in the journal.
@@ -78,17 +83,17 @@ pub struct Verified {
     pub credits: i128,
     /// Records with an idempotency key.
     pub idempotency_keys: u64,
-    /// What became of the sealed parts.
+    /// Counts of the sealed parts.
     pub sealed: SealedParts,
-    /// What readers are served from.
+    /// Counts of the runs and pages.
     pub derived: DerivedParts,
     /// The end of the journal.
     pub head: Head,
-    /// The room that the data takes.
+    /// The size of the store, bytes.
     pub size_bytes: u64,
 }
 
-/// What became of the sealed parts of the Records.
+/// Counts of the sealed parts of the Records.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SealedParts {
     /// How many there are.
@@ -105,7 +110,7 @@ pub enum VerifyError {
     /// The store failed, or found its blocks damaged.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The keys do not fit.
+    /// The master key is wrong, or a key can't be read.
     #[error(transparent)]
     Seal(#[from] SealError),
     /// A Record could not be read again for a replay.
@@ -123,19 +128,19 @@ pub enum VerifyError {
     sequence.map(|sequence| format!("sequence {}, ", sequence.0)).unwrap_or_default()
 )]
 pub struct Broken {
-    /// Which promise.
+    /// The broken promise.
     pub promise: Promise,
     /// The Record after which it is broken; none for a state.
     pub sequence: Option<Sequence>,
-    /// Whose, by the outside name.
+    /// The outside name of the owner.
     pub ledger: String,
-    /// What should be there.
+    /// The expected content.
     pub expected: String,
-    /// What is there.
+    /// The content found.
     pub found: String,
 }
 
-/// What a journal and its snapshots promise.
+/// Promises of a journal and its derived data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Promise {
     /// No block is booked before the one that it follows.
@@ -162,11 +167,11 @@ pub enum Promise {
     Sealed,
     /// A run of the index is what the journal makes of it.
     Index,
-    /// The pages of the readers' view have the balances of the journal.
+    /// The pages of the read model have the balances of the journal.
     ReadersView,
     /// A snapshot is what the journal makes of its owner.
     Snapshot,
-    /// An owner's state says what the books say.
+    /// An owner's state agrees with its ledger accounts.
     State,
 }
 

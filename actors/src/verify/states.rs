@@ -11,7 +11,7 @@ use ledger::merchant::MerchantState;
 use ledger::recipient::RecipientState;
 
 use super::summary::{Concerning, JournalSummary};
-use super::{Progress, Promise, VerifyError, broken};
+use super::{Promise, VerifyError, VerifyProgress, broken};
 use crate::load::LargeRecords;
 use crate::resident::{Books, Resident};
 use crate::snapshots::{self, Kept};
@@ -30,7 +30,7 @@ pub(super) fn check(
     store: &dyn Store,
     journal: &JournalSummary,
     head: Head,
-    progress: &mut dyn FnMut(Progress),
+    progress: &mut dyn FnMut(VerifyProgress),
 ) -> Result<States, VerifyError> {
     let posted = journal.books.values().flat_map(|books| books.ledgers().keys().copied());
     let with_snapshot: BTreeSet<LedgerId> = snapshots::ledgers(store)?.into_iter().collect();
@@ -66,7 +66,7 @@ struct Replays<'a> {
     states: States,
     steps: u64,
     done: u64,
-    progress: &'a mut dyn FnMut(Progress),
+    progress: &'a mut dyn FnMut(VerifyProgress),
 }
 
 impl Replays<'_> {
@@ -115,7 +115,7 @@ impl Replays<'_> {
             let record = self.large.read(self.store, sequence)?;
             resident.replay(sequence, &record);
             self.done += 1;
-            (self.progress)(Progress::States(self.done, self.steps));
+            (self.progress)(VerifyProgress::States(self.done, self.steps));
         }
         Ok(())
     }

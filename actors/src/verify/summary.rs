@@ -1,4 +1,5 @@
-//! The journal, Record by Record, in order.
+//! Check of the journal, Record by Record, and the summary of it that the check of the states
+//! needs.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -14,12 +15,12 @@ use ledger::record::{IDEMPOTENCY_KEPT_MS, Record};
 use ledger::time::Timestamp;
 
 use super::derived::{Derived, DerivedParts};
-use super::{Progress, Promise, SealedParts, VerifyError, broken};
+use super::{Promise, SealedParts, VerifyError, VerifyProgress, broken};
 use crate::names::Names;
 use crate::seal::{Keyring, SealedState};
 use crate::store::{Block, Head, Partition, Sequence, Store};
 
-/// What the journal says, as far as the states need it.
+/// Summary of the journal for the check of the states.
 #[derive(Default)]
 pub(super) struct JournalSummary {
     pub(super) blocks: u64,
@@ -30,16 +31,16 @@ pub(super) struct JournalSummary {
     pub(super) names: Names,
     pub(super) derived: DerivedParts,
     pub(super) books: HashMap<Option<GroupNumber>, GroupBooks>,
-    /// The Records that make each owner's state.
+    /// The Records that change each owner's state.
     pub(super) concerning: BTreeMap<LedgerId, Concerning>,
 }
 
-/// The Records that make one owner's state, each list in order.
+/// The Records that change one owner's state, each list in order.
 #[derive(Default)]
 pub(super) struct Concerning {
-    /// Its own.
+    /// The sequences of its own Records.
     pub(super) own: Vec<u64>,
-    /// Those of others that it is told of.
+    /// The sequences of Records of others that concern it.
     pub(super) told: Vec<u64>,
 }
 
@@ -48,16 +49,16 @@ pub(super) fn check(
     store: &dyn Store,
     keyring: Option<&Keyring>,
     head: Head,
-    progress: &mut dyn FnMut(Progress),
+    progress: &mut dyn FnMut(VerifyProgress),
 ) -> Result<JournalSummary, VerifyError> {
     let derived = Derived::new(store)?;
-    let (journal, keys) = (JournalSummary::default(), RecentKeys::default());
+    let (journal, keys) = (JournalSummary::default(), KeysOfLastDay::default());
     let mut checker = Checker { keyring, journal, derived, keys, booked_at_ms: None };
     checker.journal.sealed.opened = keyring.map(|_| 0);
     for block in store.blocks(Partition(0), Sequence::FIRST) {
         let block = block?;
         checker.block(&block)?;
-        progress(Progress::Journal(block.next().0 - 1, head.next.0 - 1));
+        progress(VerifyProgress::Journal(block.next().0 - 1, head.next.0 - 1));
     }
     Ok(JournalSummary { derived: checker.derived.finish(), ..checker.journal })
 }
@@ -66,7 +67,7 @@ struct Checker<'a> {
     keyring: Option<&'a Keyring>,
     journal: JournalSummary,
     derived: Derived<'a>,
-    keys: RecentKeys,
+    keys: KeysOfLastDay,
     booked_at_ms: Option<i64>,
 }
 
@@ -98,7 +99,7 @@ impl Checker<'_> {
         self.derived.count(at, &record, &self.journal.books, &self.journal.names)
     }
 
-    /// Every invariant of the books, after this Record.
+    /// Checks every invariant of the books after this Record.
     fn books(&mut self, at: Sequence, record: &Record) -> Result<(), VerifyError> {
         let books = self.journal.books.entry(record.owner.group()).or_default();
         books.post(record).map_err(|violation| self.journal.violated(at, record.owner, violation))?;
@@ -111,8 +112,9 @@ impl Checker<'_> {
         Ok(())
     }
 
-    /// The stored entries against those that the events make. Amounts that do not add up make no entries but a panic: within the
-    /// program they are a defect, here they are what is looked for.
+    /// Compares the stored entries with those that the events make. Amounts that do not add up make
+    /// [`ledger::postings`] panic, since they are a defect within the program; here the panic is
+    /// caught, since they are what is looked for.
     fn entries(&self, at: Sequence, record: &Record) -> Result<(), VerifyError> {
         let made = catch_unwind(AssertUnwindSafe(|| postings::entries(record.owner, &record.events)));
         let Ok(made) = made else {
@@ -253,12 +255,12 @@ impl JournalSummary {
 
 /// The idempotency keys that are still kept.
 #[derive(Default)]
-struct RecentKeys {
+struct KeysOfLastDay {
     used: HashMap<Fingerprint, (Sequence, Timestamp)>,
     in_order: VecDeque<(Timestamp, Fingerprint)>,
 }
 
-impl RecentKeys {
+impl KeysOfLastDay {
     /// Uses a key; gives the Record that used it before, if that one still keeps it.
     fn use_once(&mut self, key: Fingerprint, at: Sequence, now: Timestamp) -> Option<Sequence> {
         let is_over = |since: Timestamp| since.plus_ms(IDEMPOTENCY_KEPT_MS) <= now;
@@ -284,7 +286,7 @@ mod tests {
     fn a_block_booked_before_the_one_that_it_follows_is_found() {
         let store = MemoryStore::new();
         let derived = Derived::new(&store).unwrap();
-        let (journal, keys) = (JournalSummary::default(), RecentKeys::default());
+        let (journal, keys) = (JournalSummary::default(), KeysOfLastDay::default());
         let mut checker = Checker { keyring: None, journal, derived, keys, booked_at_ms: None };
         for (booked_at_ms, is_sound) in [(5, true), (5, true), (6, true), (5, false)] {
             let (partition, first, previous) = (Partition(0), Sequence(1), BlockHash::ZERO);

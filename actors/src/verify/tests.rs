@@ -25,8 +25,8 @@ const RECIPIENT: LedgerId = LedgerId::Recipient(GROUP, RecipientNumber(1));
 const PLATFORM: LedgerId = LedgerId::Platform(GROUP);
 const DAY_MS: i64 = 86_400_000;
 
-/// A store and what to write to it: a merchant, a key, a recipient, a card charge (Records 5 and 6), a PIX charge (7 and 8), and
-/// what falls due a month later (9 and 10).
+/// A store and what to write to it: a merchant, a key, a recipient, a card charge (Records 5 and
+/// 6), a PIX charge (7 and 8), and what falls due a month later (9 and 10).
 struct Scene {
     store: Arc<MemoryStore>,
     keyring: Keyring,
@@ -198,7 +198,10 @@ fn a_sound_journal_verifies() {
     assert_eq!(counts, (10, 4, 3, 2, 0));
     assert_eq!(verified.sealed, SealedParts { found: 5, opened: Some(5), erased: 0 });
     assert_eq!(verified.debits, verified.credits);
-    assert!(told.contains(&Progress::Journal(10, 10)) && told.ends_with(&[Progress::States(13, 13)]), "{told:?}");
+    assert!(
+        told.contains(&VerifyProgress::Journal(10, 10)) && told.ends_with(&[VerifyProgress::States(13, 13)]),
+        "{told:?}"
+    );
 }
 
 #[test]
@@ -208,7 +211,8 @@ fn an_empty_journal_verifies() {
     assert_eq!((verified.records, verified.blocks, verified.ledgers, verified.debits), (0, 0, 0, 0));
 }
 
-/// Each case is a journal with a valid chain that no sound program writes, and the promise and sequence at which it is found.
+/// Each case is a journal with a valid chain that no sound program writes, and the promise and
+/// sequence at which it is found.
 #[test]
 fn seeded_damage_is_found_where_it_is() {
     type Damage = fn(&mut Vec<Record>);

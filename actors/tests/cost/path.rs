@@ -11,7 +11,7 @@ use actors::journal::{Admission, AdmissionLimits, Input, Machine, Output, Sender
 use actors::read_model::{KeyFound, ReadModel};
 use actors::resident::{Effects, Envelope, KeyLookup, Outcome, Resident};
 use actors::seal::Keyring;
-use actors::store::{Block, ChunkKey, Head, MemoryStore, Sequence, Store, cut};
+use actors::store::{Block, BlockHash, ChunkKey, Head, MemoryStore, Sequence, Store, cut};
 use ledger::account::Account;
 use ledger::event::{CardBrand, CardFace};
 use ledger::fees::{PaymentMethod, Settings};
@@ -146,15 +146,16 @@ fn block(journal: &mut Journal, submissions: Vec<Submission>, now: Timestamp) ->
 
 /// The store cuts a block.
 #[inline(never)]
-fn chunks(block: &Block) -> Vec<(ChunkKey, Vec<u8>)> {
-    cut(block, block.hash())
+fn chunks(block: &Block) -> (BlockHash, Vec<(ChunkKey, Vec<u8>)>) {
+    let hash = block.hash();
+    (hash, cut(block, hash))
 }
 
 /// The block is durable: what the machine delivers, publishes and releases.
 #[inline(never)]
-fn land(journal: &mut Journal) -> Vec<Output<(), LedgerId>> {
+fn land(journal: &mut Journal, hash: BlockHash) -> Vec<Output<(), LedgerId>> {
     let mut outputs = Vec::new();
-    journal.step(Input::Written, &mut outputs);
+    journal.step(Input::Written(hash), &mut outputs);
     outputs
 }
 
@@ -359,9 +360,9 @@ impl World {
             submissions.extend(made);
         }
         let written = meter.count(Stage::Block, || block(journal, submissions, *now));
-        let cut = meter.count(Stage::Chunks, || chunks(&written));
+        let (hash, cut) = meter.count(Stage::Chunks, || chunks(&written));
         assert!(!cut.is_empty());
-        for output in meter.count(Stage::Land, || land(journal)) {
+        for output in meter.count(Stage::Land, || land(journal, hash)) {
             match output {
                 Output::Deliver { inbox: LedgerId::Recipient(group, number), records } => {
                     let recipient = &mut shops[group.0 as usize].recipients[number.0 as usize - 1];

@@ -113,7 +113,7 @@ pub(crate) fn options() -> SledOptions {
         journal_cache_bytes: 1 << 20,
         state_cache_bytes: 1 << 20,
         segment_bytes: 60_000,
-        folders_open_max: 1,
+        segments_open_max: 1,
         reserve_bytes: 0,
         ballast_bytes: 1 << 20,
         ..SledOptions::default()
@@ -162,7 +162,7 @@ struct Writer {
 impl Writer {
     fn append(&mut self, size: usize) {
         let block = next_block(&self.store, size);
-        self.run(block_name(&block), format!("{:?}", block.hash()), |store| store.append(&block));
+        self.run(block_name(&block), format!("{:?}", block.hash()), |store| store.append(&block).map(drop));
     }
 
     fn put_state(&mut self, key: &str, size: usize) {

@@ -15,7 +15,9 @@ use actors::read_model::{
 };
 use actors::resident::{Books, Resident};
 use actors::seal::Keyring;
-use actors::store::{Block, Head, MemoryStore, Monitor, Partition, Sequence, Store, StoreError, StoredRecord};
+use actors::store::{
+    Block, BlockHash, Head, MemoryStore, Monitor, Partition, Sequence, Store, StoreError, StoredRecord,
+};
 use ledger::event::Event;
 use ledger::id::{GroupNumber, LedgerId, ObjectId, RecipientNumber};
 use ledger::merchant::MerchantState;
@@ -334,7 +336,7 @@ impl Meddling {
 }
 
 impl Store for Meddling {
-    fn append(&self, block: &Block) -> Result<(), StoreError> {
+    fn append(&self, block: &Block) -> Result<BlockHash, StoreError> {
         self.store.append(block)
     }
 

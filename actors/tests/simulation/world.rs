@@ -538,7 +538,7 @@ impl World {
             self.coverage.saw("folder of the journal closed");
         }
         self.audit.append(&block)?;
-        self.tell(Some(Input::Written));
+        self.tell(Some(Input::Written(block.hash())));
         Ok(())
     }
 
@@ -557,7 +557,7 @@ impl World {
         self.store.fail_next_write();
         ensure(self.store.append(&block).is_err(), || "an append failed and said nothing".into())?;
         if is_ignored {
-            self.tell(Some(Input::Written));
+            self.tell(Some(Input::Written(block.hash())));
             return Ok(());
         }
         let again = self.store.append(&block);

@@ -17,7 +17,7 @@ use crate::id::{IdKey, ObjectId};
 use crate::merchant::RecipientStatus;
 use crate::personal::Sealed;
 use crate::record::Decision;
-use crate::recurrence::{CycleOutcome, PlanTerms, Standing, StoredCard, SubscriptionTerms};
+use crate::recurrence::{CycleOutcome, PlanTerms, StoredCard, SubscriptionStanding, SubscriptionTerms};
 use crate::rejection::Rejection;
 use crate::section::{Section, Touched};
 use crate::time::Timestamp;
@@ -62,7 +62,7 @@ pub struct Subscription {
     pub terms: SubscriptionTerms,
     /// Its cycle, its next date, and the charge that it waits for.
     #[n(1)]
-    pub standing: Standing,
+    pub standing: SubscriptionStanding,
     /// The ordinal of the merchant's Record that began it.
     #[n(2)]
     pub begun: u64,
@@ -89,7 +89,7 @@ impl MerchantState {
             return Err(Rejection::PlanDisabled);
         }
         let terms = SubscriptionTerms { plan: plan_id, method, card, splits: charge.splits, anchor: now };
-        let standing = Standing::begun(&plan.terms, now);
+        let standing = SubscriptionStanding::begun(&plan.terms, now);
         let created = Event::SubscriptionCreated { id, terms, standing };
         Ok(Decision { events: vec![created], personal: Some(customer) })
     }
@@ -120,7 +120,7 @@ impl MerchantState {
         let next = plan.billing_cycle.date(terms.anchor, standing.place);
         let (shortest, longest) = (now.plus_days(PIX_DAYS.0), now.plus_days(PIX_DAYS.1));
         let expires_at = card.is_none().then(|| next.max(shortest).min(longest));
-        let standing = Standing { open: Some(charge), ..standing };
+        let standing = SubscriptionStanding { open: Some(charge), ..standing };
         let opened = Event::ChargeOpened { charge, terms: charged, card, expires_at };
         let billed = Event::SubscriptionBilled { id, charge, standing };
         Ok(Decision { events: vec![opened, billed], personal: Some(payer) })
@@ -147,9 +147,10 @@ impl MerchantState {
         let plan = self.plan(terms.plan).ok_or(Rejection::PlanNotFound)?;
         Ok(match change {
             SubscriptionChange::Pause if standing.is_paused => Decision::default(),
-            SubscriptionChange::Pause => {
-                Decision::of(Event::SubscriptionPaused { id, standing: Standing { is_paused: true, ..standing } })
-            }
+            SubscriptionChange::Pause => Decision::of(Event::SubscriptionPaused {
+                id,
+                standing: SubscriptionStanding { is_paused: true, ..standing },
+            }),
             SubscriptionChange::Resume if !standing.is_paused => Decision::default(),
             SubscriptionChange::Resume => {
                 let standing = standing.resumed(&plan.terms, terms.anchor, now);
@@ -193,14 +194,20 @@ const ORDINALS_PER_SECTION: u64 = 32;
 
 impl Subscriptions {
     /// Keeps one that the Record of this ordinal began.
-    pub(super) fn begin(&mut self, id: ObjectId, terms: &SubscriptionTerms, standing: Standing, ordinal: u64) {
+    pub(super) fn begin(
+        &mut self,
+        id: ObjectId,
+        terms: &SubscriptionTerms,
+        standing: SubscriptionStanding,
+        ordinal: u64,
+    ) {
         let subscription = Subscription { terms: terms.clone(), standing, begun: ordinal };
         self.touched.touch(section_of(&subscription));
         self.index(id, subscription);
     }
 
     /// Moves a subscription on; one that has ended is forgotten.
-    pub(super) fn set(&mut self, id: ObjectId, standing: Standing) {
+    pub(super) fn set(&mut self, id: ObjectId, standing: SubscriptionStanding) {
         let Some(mut subscription) = self.by_id.remove(&id) else { return };
         self.touched.touch(section_of(&subscription));
         self.by_section.remove(&(section_of(&subscription), id));

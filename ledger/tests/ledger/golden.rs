@@ -15,7 +15,8 @@ use ledger::money::{Centavos, Rate};
 use ledger::personal::Sealed;
 use ledger::record::{Decision, DecodeError, Idempotency, Record};
 use ledger::recurrence::{
-    BillingCycle, CycleOutcome, InitialFee, PlanTerms, Standing, StoredCard, SubscriptionStatus, SubscriptionTerms,
+    BillingCycle, CycleOutcome, InitialFee, PlanTerms, StoredCard, SubscriptionStanding, SubscriptionStatus,
+    SubscriptionTerms,
 };
 use ledger::time::{Minute, Timestamp};
 use proptest::prelude::*;
@@ -241,7 +242,7 @@ pub(crate) fn samples() -> Vec<(&'static str, Record)> {
     };
     let pix_subscription =
         SubscriptionTerms { method: PaymentMethod::Pix, card: None, splits: Vec::new(), ..card_subscription.clone() };
-    let standing = Standing {
+    let standing = SubscriptionStanding {
         status: SubscriptionStatus::PastDue,
         is_paused: true,
         cycle: 3,
@@ -546,7 +547,10 @@ pub(crate) fn samples() -> Vec<(&'static str, Record)> {
                 Event::CardStored { id: id(6), face: stored_face.clone(), token: vec![0xEF; 48] },
             ))),
         ),
-        ("subscription-created", with_person(asked(one(merchant, subscribed(card_subscription, Standing::default()))))),
+        (
+            "subscription-created",
+            with_person(asked(one(merchant, subscribed(card_subscription, SubscriptionStanding::default())))),
+        ),
         ("subscription-created-pix", with_person(one(merchant, subscribed(pix_subscription, standing)))),
         (
             "subscription-billed",
@@ -577,10 +581,10 @@ pub(crate) fn samples() -> Vec<(&'static str, Record)> {
                 merchant,
                 Event::SubscriptionCancelled {
                     id: id(7),
-                    standing: Standing {
+                    standing: SubscriptionStanding {
                         status: SubscriptionStatus::Cancelled,
                         cancelled_at: Some(Timestamp(1_767_268_830_500)),
-                        ..Standing::default()
+                        ..SubscriptionStanding::default()
                     },
                 },
             ),

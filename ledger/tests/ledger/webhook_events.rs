@@ -7,7 +7,7 @@ use ledger::id::{GroupNumber, LedgerId, ObjectId, RecipientNumber};
 use ledger::merchant::{PreviousSecret, SECRET_OVERLAP_MS};
 use ledger::money::{Centavos, Rate};
 use ledger::record::Decision;
-use ledger::recurrence::{CycleOutcome, Standing, SubscriptionStatus};
+use ledger::recurrence::{CycleOutcome, SubscriptionStanding, SubscriptionStatus};
 use ledger::time::{Minute, Timestamp};
 use ledger::webhook_events::{Subject, WebhookEvent, webhook_events};
 
@@ -186,7 +186,7 @@ fn what_moves_money_out_is_told() {
 
 #[test]
 fn the_turns_of_a_subscription_are_told() {
-    let standing = |status, retry_at| Standing { status, retry_at, ..Standing::default() };
+    let standing = |status, retry_at| SubscriptionStanding { status, retry_at, ..SubscriptionStanding::default() };
     let again = Some(Timestamp(1));
     let id = ObjectId(7);
     for (outcome, standing, expected) in [

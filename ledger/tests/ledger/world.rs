@@ -21,7 +21,7 @@ use ledger::personal::Sealed;
 use ledger::recipient::coverage::{Holder, Place};
 use ledger::recipient::{CardSplit, RecipientCommand, RecipientState, TransferOutcome, credits};
 use ledger::record::{Decision, Record};
-use ledger::recurrence::{BillingCycle, InitialFee, PlanTerms, Standing, StoredCard};
+use ledger::recurrence::{BillingCycle, InitialFee, PlanTerms, StoredCard, SubscriptionStanding};
 use ledger::rejection::Rejection;
 use ledger::statement::{StatementAccount, StatementLineKind, statement_lines};
 use ledger::time::{Minute, Timestamp};
@@ -186,14 +186,14 @@ impl World {
     }
 
     /// Where a subscription that goes on stands.
-    pub(crate) fn standing(&self, name: &str) -> Option<Standing> {
+    pub(crate) fn standing(&self, name: &str) -> Option<SubscriptionStanding> {
         self.merchant.subscriptions().get(&self.id(name)).map(|subscription| subscription.standing)
     }
 
     /// True for a name under which a subscription was begun.
     pub(crate) fn is_subscription(&self, name: &str) -> bool {
         let id = self.id(name);
-        self.journal.iter().any(|record| Standing::told_by(record, id).is_some())
+        self.journal.iter().any(|record| SubscriptionStanding::told_by(record, id).is_some())
     }
 
     /// The ledger that the tables call `merchant`, `platform`, or by a recipient's name.

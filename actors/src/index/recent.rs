@@ -1,0 +1,138 @@
+//! Lists of the last Records, in memory: what a run is made of, and one Record's occurrences in all
+//! lists.
+
+use ledger::id::{GroupNumber, IdMap, LedgerId};
+use ledger::recipient::credits;
+use ledger::record::Record;
+
+use super::key::{Balances, IndexKey, occurrences, words_of};
+use super::run::{Builder, Cover, zigzag};
+
+/// The lists of a range of Records, in memory.
+#[derive(Debug, Default)]
+pub(super) struct Recent {
+    pub(super) cover: Option<Cover>,
+    pub(super) occurrences: usize,
+    pub(super) lists: IdMap<IndexKey, Numbers>,
+}
+
+/// The numbers of one list. Most lists have a single one: the Record about an object.
+#[derive(Debug)]
+pub(super) enum Numbers {
+    One(u64),
+    Many(Vec<u64>),
+}
+
+impl Numbers {
+    pub(super) fn as_slice(&self) -> &[u64] {
+        match self {
+            Self::One(number) => std::slice::from_ref(number),
+            Self::Many(numbers) => numbers,
+        }
+    }
+
+    fn many(&mut self) -> &mut Vec<u64> {
+        if let Self::One(number) = self {
+            // A charge has two Records, and perhaps a few more.
+            let mut numbers = Vec::with_capacity(4);
+            numbers.push(*number);
+            *self = Self::Many(numbers);
+        }
+        match self {
+            Self::Many(numbers) => numbers,
+            Self::One(_) => unreachable!("it was just made many"),
+        }
+    }
+
+    pub(super) fn add(&mut self, number: u64) {
+        let numbers = self.many();
+        if numbers.last().is_none_or(|last| *last <= number) {
+            numbers.push(number);
+        } else {
+            numbers.insert(numbers.partition_point(|known| *known <= number), number);
+        }
+    }
+
+    /// Removes the numbers through `last`; false when none is left.
+    pub(super) fn forget_through(&mut self, last: u64) -> bool {
+        match self {
+            Self::One(number) => *number > last,
+            Self::Many(numbers) => {
+                numbers.retain(|number| *number > last);
+                !numbers.is_empty()
+            }
+        }
+    }
+}
+
+impl Recent {
+    pub(super) fn records(&self) -> u64 {
+        self.cover.map_or(0, |cover| cover.last - cover.first + 1)
+    }
+
+    pub(super) fn count(&mut self, sequence: u64, record: &Record, balances: &mut IdMap<GroupNumber, Balances>) {
+        let at_ms = record.effective_at.0;
+        let cover = self.cover.get_or_insert(Cover { first: sequence, last: sequence, latest_ms: at_ms });
+        (cover.last, cover.latest_ms) = (sequence, cover.latest_ms.max(at_ms));
+        each_occurrence(sequence, record, balances, |key, occurrence| {
+            self.occurrences += 1;
+            match occurrence {
+                [number] => {
+                    let number = *number;
+                    let lists = self.lists.entry(key);
+                    lists.and_modify(|list| list.add(number)).or_insert(Numbers::One(number));
+                }
+                occurrence => self.add_with(key, occurrence),
+            }
+        });
+    }
+
+    /// Adds an occurrence of several words at the end of a list.
+    fn add_with(&mut self, key: IndexKey, occurrence: &[u64]) {
+        let list = self.lists.entry(key).or_insert_with(|| Numbers::Many(Vec::new())).many();
+        list.extend(occurrence);
+    }
+
+    /// The run of these lists, as bytes; none without Records.
+    pub(super) fn to_run(&self) -> Option<(Cover, Vec<u8>)> {
+        let cover = self.cover?;
+        let mut builder = Builder::new(cover.first, Vec::new());
+        let mut keys: Vec<_> = self.lists.iter().collect();
+        keys.sort_unstable_by_key(|(key, _)| **key);
+        let write = move || {
+            for (key, list) in keys {
+                list.as_slice().chunks(key.width()).try_for_each(|occurrence| builder.push(*key, occurrence))?;
+            }
+            builder.finish(cover)
+        };
+        Some((cover, write().expect("writing into memory cannot fail")))
+    }
+}
+
+/// Calls `post` for every occurrence of a Record: the key of its list, and its words. Updates the
+/// merchant's balances.
+pub(super) fn each_occurrence(
+    sequence: u64,
+    record: &Record,
+    balances: &mut IdMap<GroupNumber, Balances>,
+    mut post: impl FnMut(IndexKey, &[u64]),
+) {
+    occurrences(sequence, record, |key, number| post(key, &[number]));
+    for (ledger, credit) in credits::changed(record) {
+        let [due, amount] = words_of(credit);
+        post(IndexKey::changed(ledger), &[sequence, due, amount]);
+    }
+    if let Some(group) = moves_money_of(record) {
+        let merchant = LedgerId::Merchant(group);
+        let balances = balances.entry(group).or_default();
+        record.entries_of(merchant).for_each(|entry| balances.post(entry));
+        let [pending, available, reserved] = balances.0.map(zigzag);
+        post(IndexKey::entries(merchant), &[sequence, pending, available, reserved]);
+    }
+}
+
+/// The group of the merchant whose ledger a Record has an entry of.
+pub(super) fn moves_money_of(record: &Record) -> Option<GroupNumber> {
+    let group = record.owner.group()?;
+    record.entries_of(LedgerId::Merchant(group)).next().map(|_| group)
+}

@@ -1,0 +1,24 @@
+//! Audit trail: what a Record says that an operator did, or an API key with an account to which
+//! money goes.
+
+use crate::facts::{self, Facets};
+use crate::record::Record;
+
+pub use crate::facts::{AuditSubject, AuditedFact};
+
+/// What the audit trail says of a Record: that of the first of its facts that has a row. None when
+/// no fact has one.
+pub fn of_record(record: &Record) -> Option<AuditedFact> {
+    let mut row = Row(None);
+    record.events.iter().for_each(|event| facts::say(event, &mut row));
+    row.0
+}
+
+/// Takes the first row.
+struct Row(Option<AuditedFact>);
+
+impl Facets for Row {
+    fn audited(&mut self, row: impl FnOnce() -> AuditedFact) {
+        self.0.get_or_insert_with(row);
+    }
+}

@@ -1,0 +1,57 @@
+//! Card charge: captured, refused or without an answer; and a stored card.
+
+use crate::account::Account;
+use crate::event::{SellerPart, Terms};
+use crate::facts::charge;
+use crate::facts::facets::Facets;
+use crate::facts::statement_line::StatementAccount;
+use crate::facts::webhook_event::WebhookEventKind;
+use crate::id::ObjectId;
+use crate::money::Centavos;
+use crate::time::Minute;
+
+/// The acquirer captured a charge: the money of seller and recipients falls due later.
+pub(super) fn captured(
+    to: &mut impl Facets,
+    charge: ObjectId,
+    terms: &Terms,
+    acquirer_mdr: Centavos,
+    seller: &SellerPart,
+    seller_due: Minute,
+) {
+    to.about(charge);
+    to.source("card_captured", || vec![("txid", charge.txid())]);
+    to.tell(WebhookEventKind::ChargePaid, charge);
+    to.lines(|lines| charge::sold(lines, charge, terms, seller, (StatementAccount::Pending, seller_due.start())));
+    to.entries(|books| {
+        charge::sale(books, terms, seller, Account::Pending);
+        let mut platform = books.platform(8 + terms.splits.len());
+        platform
+            .debit(Account::AcquirerReceivable, terms.amount - acquirer_mdr)
+            .debit(Account::AcquirerMdr, acquirer_mdr)
+            .credit(Account::MerchantPending, seller.raised);
+        charge::owed_to_recipients(&mut platform, &terms.splits, Account::RecipientPending);
+        platform
+            .credit(Account::CommissionMdr, terms.commission.mdr)
+            .credit(Account::CommissionAntifraud, terms.commission.antifraud)
+            .credit(Account::CommissionMargin, terms.commission.margin);
+        charge::shortfall_of_merchant(&mut platform, seller);
+        books.post(platform);
+    });
+}
+
+/// The acquirer refused a charge.
+pub(super) fn refused(to: &mut impl Facets, charge: ObjectId) {
+    to.about(charge);
+    to.tell(WebhookEventKind::ChargeRefused, charge);
+}
+
+/// The acquirer did not answer in time.
+pub(super) fn unanswered(to: &mut impl Facets, charge: ObjectId) {
+    to.about(charge);
+}
+
+/// A card was stored with the acquirer.
+pub(super) fn stored(to: &mut impl Facets, id: ObjectId) {
+    to.about(id);
+}

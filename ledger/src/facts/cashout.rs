@@ -1,0 +1,62 @@
+//! Cashout: money of the merchant is held, then sent, or it comes back.
+
+use crate::account::Account;
+use crate::facts::facets::{Facets, uuid};
+use crate::facts::statement_line::{StatementAccount, StatementLineKind};
+use crate::facts::webhook_event::WebhookEventKind;
+use crate::id::{LedgerId, ObjectId};
+use crate::money::Centavos;
+
+/// Money is held for a transfer out.
+pub(super) fn created(to: &mut impl Facets, id: ObjectId, amount: Centavos) {
+    to.about(id);
+    to.source("cashout_created", || vec![uuid("cashout", id)]);
+    to.lines(|lines| {
+        lines.now(StatementLineKind::Cashout, StatementAccount::Available, -amount, id);
+        lines.now(StatementLineKind::Cashout, StatementAccount::Reserved, amount, id);
+    });
+    to.entries(|books| {
+        let merchant = LedgerId::Merchant(books.group);
+        books.between_claims(merchant, Account::ReservedCashout, Account::Available, amount);
+    });
+}
+
+/// The institution carried the transfer out. The fee is part of the amount.
+pub(super) fn processed(to: &mut impl Facets, id: ObjectId, amount: Centavos, fee: Centavos, end_to_end_id: &str) {
+    to.about(id);
+    to.source("cashout_processed", || vec![uuid("cashout", id), ("end_to_end_id", end_to_end_id.to_owned())]);
+    to.tell(WebhookEventKind::CashoutProcessed, id);
+    to.lines(|lines| {
+        lines.now(StatementLineKind::Cashout, StatementAccount::Reserved, fee - amount, id);
+        lines.now(StatementLineKind::CashoutFee, StatementAccount::Reserved, -fee, id);
+    });
+    to.entries(|books| {
+        let mut merchant = books.merchant(3);
+        merchant
+            .debit(Account::TransitCashout, amount - fee)
+            .debit(Account::FeeCashout, fee)
+            .credit(Account::ReservedCashout, amount);
+        let mut platform = books.platform(3);
+        platform
+            .debit(Account::MerchantReservedCashout, amount)
+            .credit(Account::BankPix, amount - fee)
+            .credit(Account::IncomeCashout, fee);
+        books.post(merchant);
+        books.post(platform);
+    });
+}
+
+/// The transfer did not happen; the whole amount is available again.
+pub(super) fn failed(to: &mut impl Facets, id: ObjectId, amount: Centavos) {
+    to.about(id);
+    to.source("cashout_failed", || vec![uuid("cashout", id)]);
+    to.tell(WebhookEventKind::CashoutFailed, id);
+    to.lines(|lines| {
+        lines.now(StatementLineKind::CashoutReturned, StatementAccount::Reserved, -amount, id);
+        lines.now(StatementLineKind::CashoutReturned, StatementAccount::Available, amount, id);
+    });
+    to.entries(|books| {
+        let merchant = LedgerId::Merchant(books.group);
+        books.between_claims(merchant, Account::Available, Account::ReservedCashout, amount);
+    });
+}

@@ -1,0 +1,103 @@
+//! Charge: its opening, and the columns and lines that every paid charge has, by card or by PIX.
+
+use std::collections::BTreeMap;
+
+use crate::account::Account;
+use crate::entry::Draft;
+use crate::event::{SellerPart, Split, Terms};
+use crate::facts::facets::{Books, Facets, Lines};
+use crate::facts::statement_line::{StatementAccount, StatementLine, StatementLineKind};
+use crate::fees::PaymentMethod;
+use crate::id::{ObjectId, RecipientNumber};
+use crate::money::Centavos;
+use crate::time::Timestamp;
+
+/// A charge was created and waits for its payment.
+pub(super) fn opened(to: &mut impl Facets, charge: ObjectId) {
+    to.about(charge);
+}
+
+/// The merchant's and the recipients' columns of a paid charge. `raised` is the account that the
+/// seller's part raises.
+pub(super) fn sale(books: &mut Books, terms: &Terms, seller: &SellerPart, raised: Account) {
+    let (sales, splits) = match terms.method {
+        PaymentMethod::Pix => (Account::SalesPix, Account::SplitsPix),
+        PaymentMethod::CreditCard | PaymentMethod::DebitCard => (Account::SalesCard, Account::SplitsCard),
+    };
+    let initial_fee = terms.initial_fee.unwrap_or_default();
+    let mut merchant = books.merchant(10);
+    merchant
+        .debit(raised, seller.raised)
+        .debit(Account::FeeMdr, terms.commission.mdr)
+        .debit(Account::FeeAntifraud, terms.commission.antifraud)
+        .debit(Account::FeeMargin, terms.commission.margin)
+        .debit(Account::FeePix, terms.commission.pix)
+        .debit(Account::ContraSplits, terms.splits_total())
+        .credit(sales, terms.amount - initial_fee)
+        .credit(Account::SalesInitialFee, initial_fee)
+        .credit(Account::Available, seller.from_available)
+        .credit(Account::Deficit, seller.to_deficit);
+    books.post(merchant);
+    for (recipient, amount) in by_recipient(&terms.splits) {
+        let mut column = books.recipient(recipient, 2);
+        column.debit(raised, amount).credit(splits, amount);
+        books.post(column);
+    }
+}
+
+/// The platform's debt to each recipient of a paid charge.
+pub(super) fn owed_to_recipients(platform: &mut Draft, splits: &[Split], account: fn(RecipientNumber) -> Account) {
+    for (recipient, amount) in by_recipient(splits) {
+        platform.credit(account(recipient), amount);
+    }
+}
+
+/// The platform's side of fees that exceed the seller's part.
+pub(super) fn shortfall_of_merchant(platform: &mut Draft, seller: &SellerPart) {
+    platform
+        .debit(Account::MerchantAvailable, seller.from_available)
+        .debit(Account::MerchantDeficit, seller.to_deficit);
+}
+
+/// The lines of a paid charge. Fees that its own money does not cover are drawn from Available,
+/// where the platform stands in for what is missing.
+pub(super) fn sold(
+    lines: &mut Lines<'_>,
+    charge: ObjectId,
+    terms: &Terms,
+    seller: &SellerPart,
+    (raised, due): (StatementAccount, Timestamp),
+) {
+    let at = lines.at;
+    let shortfall = seller.from_available + seller.to_deficit;
+    let of_charge =
+        |kind, amount| StatementLine { kind, amount, account: raised, source: Some(charge), available_at: Some(due) };
+    let drawn = |kind, amount| StatementLine {
+        account: StatementAccount::Available,
+        available_at: Some(at),
+        ..of_charge(kind, amount)
+    };
+    [
+        of_charge(StatementLineKind::Charge, terms.amount),
+        of_charge(StatementLineKind::Split, -terms.splits_total()),
+        of_charge(StatementLineKind::Fee, shortfall - terms.commission.total()),
+        drawn(StatementLineKind::Deficit, seller.to_deficit),
+        drawn(StatementLineKind::Fee, -shortfall),
+    ]
+    .into_iter()
+    .for_each(|line| lines.add(line));
+}
+
+/// The splits summed up per recipient, in the order of first mention.
+pub(super) fn by_recipient(splits: &[Split]) -> Vec<(RecipientNumber, Centavos)> {
+    let mut sums: Vec<(RecipientNumber, Centavos)> = Vec::with_capacity(splits.len());
+    let mut places = BTreeMap::new();
+    for split in splits {
+        let place = *places.entry(split.recipient).or_insert(sums.len());
+        match sums.get_mut(place) {
+            Some(sum) => sum.1 += split.amount,
+            None => sums.push((split.recipient, split.amount)),
+        }
+    }
+    sums
+}

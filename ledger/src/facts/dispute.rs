@@ -1,0 +1,97 @@
+//! Dispute: a payer's bank wants a charge back; the money is held, then given back or released.
+
+use crate::account::Account;
+use crate::event::Drawn;
+use crate::facts::facets::{AuditedFact, Facets, uuid};
+use crate::facts::refund::{about, draw, drawn_from_claims, drawn_from_merchant};
+use crate::facts::statement_line::{StatementAccount, StatementLineKind};
+use crate::facts::webhook_event::WebhookEventKind;
+use crate::id::ObjectId;
+use crate::money::Centavos;
+use crate::time::Minute;
+
+/// The money is held.
+pub(super) fn opened(
+    to: &mut impl Facets,
+    id: ObjectId,
+    charge: ObjectId,
+    amount: Centavos,
+    drawn: &Drawn,
+    seller_due: Option<Minute>,
+) {
+    about(to, id, charge);
+    to.source("dispute_opened", || vec![uuid("dispute", id), ("txid", charge.txid())]);
+    to.tell(WebhookEventKind::DisputeOpened, id);
+    to.audited(|| AuditedFact::of("open", "dispute", id));
+    to.lines(|lines| {
+        draw(lines, StatementLineKind::Dispute, id, drawn, seller_due);
+        lines.now(StatementLineKind::Dispute, StatementAccount::Reserved, amount, id);
+    });
+    to.entries(|books| {
+        let mut merchant = books.merchant(4);
+        merchant.debit(Account::ReservedDispute, amount);
+        drawn_from_merchant(&mut merchant, drawn);
+        let mut platform = books.platform(4);
+        drawn_from_claims(&mut platform, drawn);
+        platform.credit(Account::MerchantReservedDispute, amount);
+        books.post(merchant);
+        books.post(platform);
+    });
+}
+
+/// It was accepted: the seller bears it.
+pub(super) fn accepted(to: &mut impl Facets, id: ObjectId, charge: ObjectId, amount: Centavos) {
+    about(to, id, charge);
+    to.source("dispute_accepted", || vec![uuid("dispute", id), ("txid", charge.txid())]);
+    to.tell(WebhookEventKind::DisputeAccepted, id);
+    to.audited(|| AuditedFact::of("accept", "dispute", id));
+    to.lines(|lines| lines.now(StatementLineKind::Dispute, StatementAccount::Reserved, -amount, id));
+    to.entries(|books| {
+        let mut merchant = books.merchant(2);
+        merchant.debit(Account::ContraChargebacks, amount).credit(Account::ReservedDispute, amount);
+        let mut platform = books.platform(2);
+        platform.debit(Account::MerchantReservedDispute, amount).credit(Account::PayersRefunds, amount);
+        books.post(merchant);
+        books.post(platform);
+    });
+}
+
+/// Money of a dispute that goes back to the seller.
+pub(super) struct Released {
+    pub(super) id: ObjectId,
+    pub(super) charge: ObjectId,
+    pub(super) amount: Centavos,
+    pub(super) to_pending: Centavos,
+    pub(super) to_available: Centavos,
+    /// When the charge's own money falls due; none for PIX.
+    pub(super) seller_due: Option<Minute>,
+}
+
+/// It was released: the money goes back to where it was drawn from.
+pub(super) fn released(to: &mut impl Facets, dispute: Released) {
+    let Released { id, charge, amount, to_pending, to_available, seller_due } = dispute;
+    about(to, id, charge);
+    to.source("dispute_released", || vec![uuid("dispute", id), ("txid", charge.txid())]);
+    to.tell(WebhookEventKind::DisputeReleased, id);
+    to.audited(|| AuditedFact::of("release", "dispute", id));
+    to.lines(|lines| {
+        lines.now(StatementLineKind::Dispute, StatementAccount::Reserved, -amount, id);
+        let due = seller_due.map_or(lines.at, Minute::start);
+        lines.moved(StatementLineKind::Dispute, StatementAccount::Pending, to_pending, id, due);
+        lines.now(StatementLineKind::Dispute, StatementAccount::Available, to_available, id);
+    });
+    to.entries(|books| {
+        let mut merchant = books.merchant(3);
+        merchant
+            .debit(Account::Pending, to_pending)
+            .debit(Account::Available, to_available)
+            .credit(Account::ReservedDispute, amount);
+        let mut platform = books.platform(3);
+        platform
+            .debit(Account::MerchantReservedDispute, amount)
+            .credit(Account::MerchantPending, to_pending)
+            .credit(Account::MerchantAvailable, to_available);
+        books.post(merchant);
+        books.post(platform);
+    });
+}

@@ -1,0 +1,203 @@
+//! Facets of a fact: its entries, statement lines, webhook events, objects, audit row and source.
+//!
+//! A noun says all facets of a fact in one function, to anything that is [`Facets`]. Whoever reads
+//! one facet implements the method of that facet; the others do nothing, and their closures are not
+//! called.
+
+use crate::account::Account;
+use crate::entry::{Draft, Entry};
+use crate::facts::statement_line::{StatementAccount, StatementLine, StatementLineKind};
+use crate::facts::webhook_event::{AvailableSplits, Subject, WebhookEvent, WebhookEventKind};
+use crate::id::{GroupNumber, LedgerId, ObjectId, RecipientNumber};
+use crate::money::Centavos;
+use crate::time::Timestamp;
+
+/// Takes the facets of facts. By default every facet is left out.
+pub(crate) trait Facets {
+    /// Entries that the fact posts.
+    fn entries(&mut self, _post: impl FnOnce(&mut Books)) {}
+
+    /// Lines of the merchant's account statement.
+    fn lines(&mut self, _write: impl FnOnce(&mut Lines<'_>)) {}
+
+    /// Webhook events, in the order in which they are told.
+    fn webhook_events(&mut self, _write: impl FnOnce(&mut Outbox<'_>)) {}
+
+    /// An object that the fact is about: its Record is found under this id.
+    fn about(&mut self, _id: ObjectId) {}
+
+    /// Objects that the fact is about, some of them perhaps more than once.
+    fn about_each(&mut self, _ids: impl Iterator<Item = ObjectId>) {}
+
+    /// The row of the audit trail, for facts that operators ask for and for changes of where money
+    /// goes.
+    fn audited(&mut self, _row: impl FnOnce() -> AuditedFact) {}
+
+    /// The name of a fact that posts entries, and the outside ids of its objects.
+    fn source(&mut self, _name: &'static str, _objects: impl FnOnce() -> Vec<(&'static str, String)>) {}
+
+    /// One webhook event about an object.
+    fn tell(&mut self, kind: WebhookEventKind, id: ObjectId) {
+        self.webhook_events(|outbox| outbox.tell(kind, Subject::Object(id)));
+    }
+}
+
+/// What the audit trail says of a fact, in the words of the operators' API.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AuditedFact {
+    /// What was done: `create`, `change`, `approve`, …
+    pub action: &'static str,
+    /// The kind of thing to which it was done: `merchant`, `recipient`, `refund`, …
+    pub kind: &'static str,
+    /// The thing to which it was done.
+    pub subject: AuditSubject,
+    /// The reason, where one was given.
+    pub notes: Option<String>,
+}
+
+/// The thing to which an audited fact was done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AuditSubject {
+    /// Something with an id of its own.
+    Object(ObjectId),
+    /// The merchant of the Record's group.
+    Merchant,
+    /// A recipient of the Record's group.
+    Recipient(RecipientNumber),
+    /// The sandbox clock.
+    Clock,
+}
+
+impl AuditedFact {
+    /// A row about something with an id of its own, without a reason.
+    pub(crate) fn of(action: &'static str, kind: &'static str, id: ObjectId) -> Self {
+        Self { action, kind, subject: AuditSubject::Object(id), notes: None }
+    }
+
+    /// A row with a reason.
+    pub(crate) fn because(self, notes: &str) -> Self {
+        Self { notes: Some(notes.to_owned()), ..self }
+    }
+}
+
+/// The books of a group, to which facts post entries.
+pub(crate) struct Books {
+    /// The ledger of the actor that decided the facts.
+    pub(crate) owner: LedgerId,
+    /// Its group.
+    pub(crate) group: GroupNumber,
+    /// What was posted so far.
+    pub(crate) entries: Vec<Entry>,
+}
+
+impl Books {
+    pub(crate) fn merchant(&self, postings: usize) -> Draft {
+        Draft::of(LedgerId::Merchant(self.group), postings)
+    }
+
+    pub(crate) fn recipient(&self, number: RecipientNumber, postings: usize) -> Draft {
+        Draft::of(LedgerId::Recipient(self.group, number), postings)
+    }
+
+    pub(crate) fn platform(&self, postings: usize) -> Draft {
+        Draft::of(LedgerId::Platform(self.group), postings)
+    }
+
+    /// The number of the recipient that decided the facts; none when a merchant did.
+    pub(crate) fn owning_recipient(&self) -> Option<RecipientNumber> {
+        match self.owner {
+            LedgerId::Recipient(_, number) => Some(number),
+            LedgerId::Merchant(_) | LedgerId::Platform(_) | LedgerId::System => None,
+        }
+    }
+
+    /// Adds an entry; one that moves nothing is left out.
+    pub(crate) fn post(&mut self, draft: Draft) {
+        self.entries.extend(draft.finish());
+    }
+
+    /// Of an owner's claims on the platform one rises and another falls; the platform's shard
+    /// mirrors both.
+    pub(crate) fn between_claims(&mut self, owner: LedgerId, raised: Account, lowered: Account, amount: Centavos) {
+        let mut column = Draft::of(owner, 2);
+        column.debit(raised, amount).credit(lowered, amount);
+        self.post(column);
+        if let (Some((shard, raised)), Some((_, lowered))) = (raised.mirror(owner), lowered.mirror(owner)) {
+            let mut platform = Draft::of(shard, 2);
+            platform.debit(lowered, amount).credit(raised, amount);
+            self.post(platform);
+        }
+    }
+}
+
+/// The merchant's account statement, to which facts add lines.
+pub(crate) struct Lines<'a> {
+    /// When the Record took effect.
+    pub(crate) at: Timestamp,
+    pub(crate) tell: &'a mut dyn FnMut(StatementLine),
+}
+
+impl Lines<'_> {
+    /// Adds a line; one that moves nothing is left out.
+    pub(crate) fn add(&mut self, line: StatementLine) {
+        if !line.amount.is_zero() {
+            (self.tell)(line);
+        }
+    }
+
+    /// Adds a line that comes from an object, with money that is available from `available_at` on.
+    pub(crate) fn moved(
+        &mut self,
+        kind: StatementLineKind,
+        account: StatementAccount,
+        amount: Centavos,
+        source: ObjectId,
+        available_at: Timestamp,
+    ) {
+        self.add(StatementLine { kind, amount, account, source: Some(source), available_at: Some(available_at) });
+    }
+
+    /// Adds a line that comes from an object, with money that is available now.
+    pub(crate) fn now(
+        &mut self,
+        kind: StatementLineKind,
+        account: StatementAccount,
+        amount: Centavos,
+        source: ObjectId,
+    ) {
+        self.moved(kind, account, amount, source, self.at);
+    }
+}
+
+/// The outbox, to which facts add webhook events.
+pub(crate) struct Outbox<'a> {
+    /// The ledger of the actor that decided the facts.
+    pub(crate) owner: LedgerId,
+    /// When the Record took effect.
+    pub(crate) at: Timestamp,
+    pub(crate) tell: &'a mut dyn FnMut(WebhookEvent),
+}
+
+impl Outbox<'_> {
+    pub(crate) fn tell(&mut self, kind: WebhookEventKind, subject: Subject) {
+        (self.tell)(WebhookEvent { kind, subject, available: None });
+    }
+
+    /// Splits of a recipient became available.
+    pub(crate) fn available(
+        &mut self,
+        number: RecipientNumber,
+        count: Option<u64>,
+        amount: Centavos,
+        charge: Option<ObjectId>,
+    ) {
+        let available = Some(AvailableSplits { count, amount, charge, at: self.at });
+        let kind = WebhookEventKind::SplitAvailable;
+        (self.tell)(WebhookEvent { kind, subject: Subject::Recipient(number), available });
+    }
+}
+
+/// The source of an entry that comes from an object with a UUID.
+pub(crate) fn uuid(name: &'static str, id: ObjectId) -> (&'static str, String) {
+    (name, id.uuid().to_string())
+}

@@ -1,0 +1,142 @@
+//! Facts by noun: what each event means for the books, the statement, webhooks, the index and the
+//! audit trail.
+//!
+//! [`say`] dispatches; a noun's file has all facets of its facts. The compiler asks for a new event
+//! here.
+
+mod anticipation;
+mod card;
+mod cashout;
+mod charge;
+mod dispute;
+mod facets;
+mod maturity;
+mod pix;
+mod recipient;
+mod refund;
+pub(crate) mod statement_line;
+mod subscription;
+pub(crate) mod webhook_event;
+mod withdrawal;
+
+use crate::event::Event;
+
+pub use facets::{AuditSubject, AuditedFact};
+pub(crate) use facets::{Books, Facets, Lines, Outbox};
+use webhook_event::WebhookEventKind;
+
+/// Says every facet of an event to `to`, which takes those that it wants.
+pub(crate) fn say(event: &Event, to: &mut impl Facets) {
+    match event {
+        Event::MerchantOpened { id, .. } => to.audited(|| AuditedFact::of("create", "merchant", *id)),
+        Event::MerchantChanged { .. } => to.audited(|| AuditedFact {
+            action: "change",
+            kind: "merchant",
+            subject: AuditSubject::Merchant,
+            notes: None,
+        }),
+        Event::ApiKeyCreated { id, .. } => to.audited(|| AuditedFact::of("create", "api_key", *id)),
+        Event::ApiKeyRevoked { id } => to.audited(|| AuditedFact::of("revoke", "api_key", *id)),
+        Event::ApiKeyChanged { id, .. } => to.audited(|| AuditedFact::of("change", "api_key", *id)),
+        Event::WebhookSecretRotated { id, .. } => to.audited(|| AuditedFact::of("rotate_secret", "api_key", *id)),
+        Event::ClockMoved { .. } => {
+            to.audited(|| AuditedFact { action: "advance", kind: "clock", subject: AuditSubject::Clock, notes: None })
+        }
+        Event::RecipientApproved { number } => recipient::approved(to, *number),
+        Event::RecipientRejected { number, notes } => recipient::rejected(to, *number, notes),
+        Event::BankAccountChanged { number, active } => recipient::bank_account_changed(to, *number, *active),
+        Event::BankAccountApproved { number } => recipient::bank_account_approved(to, *number),
+        Event::BankAccountRejected { number, notes } => recipient::bank_account_rejected(to, *number, notes),
+        Event::ChargeOpened { charge, .. } => charge::opened(to, *charge),
+        Event::CardCaptured { charge, terms, acquirer_mdr, seller, seller_due, .. } => {
+            card::captured(to, *charge, terms, *acquirer_mdr, seller, *seller_due);
+        }
+        Event::CardRefused { charge, .. } => card::refused(to, *charge),
+        Event::CardUnanswered { charge } => card::unanswered(to, *charge),
+        Event::CardStored { id, .. } => card::stored(to, *id),
+        Event::PixPaid { charge, terms, seller, end_to_end_id, .. } => {
+            pix::paid(to, *charge, terms, seller, end_to_end_id);
+        }
+        Event::PixCancelled { charge, .. } => pix::cancelled(to, *charge),
+        Event::LatePixReceived { charge, amount, end_to_end_id } => {
+            pix::received_late(to, *charge, *amount, end_to_end_id);
+        }
+        Event::Matured { dues, .. } => maturity::matured(to, dues),
+        Event::AcquirerPaid { dues } => maturity::acquirer_paid(to, dues),
+        Event::DeficitRecovered { amount } => maturity::deficit_recovered(to, *amount),
+        Event::ClawbackRecovered { debts } => maturity::clawback_recovered(to, debts),
+        Event::SplitsAnticipated { id, splits, .. } => anticipation::anticipated(to, *id, splits),
+        Event::WithdrawalRequested { id, amount, .. } => withdrawal::requested(to, *id, *amount),
+        Event::WithdrawalApproved { id } => withdrawal::approved(to, *id),
+        Event::WithdrawalPaid { id, amount, .. } => withdrawal::paid(to, *id, *amount),
+        Event::WithdrawalRejected { id, amount, notes } => withdrawal::rejected(to, *id, *amount, notes),
+        Event::WithdrawalReturned { id, amount, .. } => withdrawal::returned(to, *id, *amount),
+        Event::CashoutCreated { id, amount, .. } => cashout::created(to, *id, *amount),
+        Event::CashoutProcessed { id, amount, fee, end_to_end_id, .. } => {
+            cashout::processed(to, *id, *amount, *fee, end_to_end_id);
+        }
+        Event::CashoutFailed { id, amount, .. } => cashout::failed(to, *id, *amount),
+        Event::RefundRequested { id, charge, .. } => refund::requested(to, *id, *charge),
+        Event::RefundRejected { id, charge, notes, .. } => refund::rejected(to, *id, *charge, notes),
+        Event::RefundApproved {
+            id,
+            charge,
+            amount,
+            drawn,
+            seller_due,
+            commission,
+            commission_pending,
+            take_backs,
+            ..
+        } => refund::approved(
+            to,
+            refund::Approved {
+                id: *id,
+                charge: *charge,
+                amount: *amount,
+                drawn,
+                seller_due: *seller_due,
+                commission,
+                commission_pending: *commission_pending,
+                take_backs,
+            },
+        ),
+        Event::PayerRepaid { id, charge, method, amount, .. } => refund::repaid(to, *id, *charge, *method, *amount),
+        Event::DisputeOpened { id, charge, amount, drawn, seller_due, .. } => {
+            dispute::opened(to, *id, *charge, *amount, drawn, *seller_due);
+        }
+        Event::DisputeAccepted { id, charge, amount, .. } => dispute::accepted(to, *id, *charge, *amount),
+        Event::DisputeReleased { id, charge, amount, to_pending, seller_due, to_available } => dispute::released(
+            to,
+            dispute::Released {
+                id: *id,
+                charge: *charge,
+                amount: *amount,
+                to_pending: *to_pending,
+                to_available: *to_available,
+                seller_due: *seller_due,
+            },
+        ),
+        Event::SubscriptionCreated { id, .. } => {
+            subscription::changed(to, *id, WebhookEventKind::SubscriptionCreated);
+        }
+        Event::SubscriptionBilled { id, .. } => {
+            subscription::changed(to, *id, WebhookEventKind::SubscriptionChargeCreated);
+        }
+        Event::SubscriptionAdvanced { id, outcome, standing, .. } => {
+            subscription::advanced(to, *id, *outcome, standing);
+        }
+        Event::SubscriptionPaused { id, .. } => subscription::changed(to, *id, WebhookEventKind::SubscriptionPaused),
+        Event::SubscriptionResumed { id, .. } => subscription::changed(to, *id, WebhookEventKind::SubscriptionResumed),
+        Event::SubscriptionCancelled { id, .. } => {
+            subscription::changed(to, *id, WebhookEventKind::SubscriptionCancelled);
+        }
+        // Registrations and plans: nothing moves, nobody is told, and lists of their own show them.
+        Event::RecipientRegistered { .. }
+        | Event::RecipientRegisteredAgain { .. }
+        | Event::RecipientSubmitted { .. }
+        | Event::RecipientChanged { .. }
+        | Event::PlanCreated { .. }
+        | Event::PlanDisabled { .. } => {}
+    }
+}

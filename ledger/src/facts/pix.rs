@@ -1,0 +1,55 @@
+//! PIX charge: paid, cancelled, or paid after its code had ended.
+
+use crate::account::Account;
+use crate::event::{SellerPart, Terms};
+use crate::facts::charge;
+use crate::facts::facets::Facets;
+use crate::facts::statement_line::StatementAccount;
+use crate::facts::webhook_event::{Subject, WebhookEventKind};
+use crate::id::ObjectId;
+use crate::money::Centavos;
+
+/// The payer paid: the money is available at once.
+pub(super) fn paid(to: &mut impl Facets, charge: ObjectId, terms: &Terms, seller: &SellerPart, end_to_end_id: &str) {
+    to.about(charge);
+    to.source("pix_paid", || vec![("txid", charge.txid()), ("end_to_end_id", end_to_end_id.to_owned())]);
+    to.webhook_events(|outbox| {
+        outbox.tell(WebhookEventKind::ChargePaid, Subject::Object(charge));
+        let mut splits: Vec<_> = terms.splits.iter().map(|split| (split.recipient, split.amount)).collect();
+        splits.sort_unstable_by_key(|(number, _)| *number);
+        for of_recipient in splits.chunk_by(|(one, _), (other, _)| one == other) {
+            let amount = of_recipient.iter().map(|(_, amount)| *amount).sum();
+            outbox.available(of_recipient[0].0, Some(of_recipient.len() as u64), amount, Some(charge));
+        }
+    });
+    to.lines(|lines| {
+        let at = lines.at;
+        charge::sold(lines, charge, terms, seller, (StatementAccount::Available, at));
+    });
+    to.entries(|books| {
+        charge::sale(books, terms, seller, Account::Available);
+        let mut platform = books.platform(5 + terms.splits.len());
+        platform.debit(Account::BankPix, terms.amount).credit(Account::MerchantAvailable, seller.raised);
+        charge::owed_to_recipients(&mut platform, &terms.splits, Account::RecipientAvailable);
+        platform.credit(Account::CommissionPix, terms.commission.pix);
+        charge::shortfall_of_merchant(&mut platform, seller);
+        books.post(platform);
+    });
+}
+
+/// The code expired or was cancelled, unpaid.
+pub(super) fn cancelled(to: &mut impl Facets, charge: ObjectId) {
+    to.about(charge);
+    to.tell(WebhookEventKind::ChargeCancelled, charge);
+}
+
+/// The payer paid a code that had ended: the money is the payer's.
+pub(super) fn received_late(to: &mut impl Facets, charge: ObjectId, amount: Centavos, end_to_end_id: &str) {
+    to.about(charge);
+    to.source("late_pix_received", || vec![("txid", charge.txid()), ("end_to_end_id", end_to_end_id.to_owned())]);
+    to.entries(|books| {
+        let mut platform = books.platform(2);
+        platform.debit(Account::BankPix, amount).credit(Account::PayersRefunds, amount);
+        books.post(platform);
+    });
+}

@@ -1,0 +1,54 @@
+//! Recipient: the review of its registration and of its bank account.
+
+use crate::facts::facets::{AuditSubject, AuditedFact, Facets};
+use crate::facts::webhook_event::{Subject, WebhookEventKind};
+use crate::id::RecipientNumber;
+
+/// The service's team approved the registration.
+pub(super) fn approved(to: &mut impl Facets, number: RecipientNumber) {
+    tell(to, WebhookEventKind::RecipientApproved, number);
+    audited(to, "approve", "recipient", number, None);
+}
+
+/// The service's team refused the registration.
+pub(super) fn rejected(to: &mut impl Facets, number: RecipientNumber, notes: &str) {
+    tell(to, WebhookEventKind::RecipientRejected, number);
+    audited(to, "reject", "recipient", number, Some(notes));
+}
+
+/// The recipient has another bank account. Only that of an active recipient is told outside.
+pub(super) fn bank_account_changed(to: &mut impl Facets, number: RecipientNumber, active: bool) {
+    if active {
+        tell(to, WebhookEventKind::BankAccountChanged, number);
+    }
+    audited(to, "change", "bank_account", number, None);
+}
+
+/// The service's team approved the changed bank account.
+pub(super) fn bank_account_approved(to: &mut impl Facets, number: RecipientNumber) {
+    tell(to, WebhookEventKind::BankAccountApproved, number);
+    audited(to, "approve", "bank_account", number, None);
+}
+
+/// The service's team refused the changed bank account.
+pub(super) fn bank_account_rejected(to: &mut impl Facets, number: RecipientNumber, notes: &str) {
+    tell(to, WebhookEventKind::BankAccountRejected, number);
+    audited(to, "reject", "bank_account", number, Some(notes));
+}
+
+fn tell(to: &mut impl Facets, kind: WebhookEventKind, number: RecipientNumber) {
+    to.webhook_events(|outbox| outbox.tell(kind, Subject::Recipient(number)));
+}
+
+fn audited(
+    to: &mut impl Facets,
+    action: &'static str,
+    kind: &'static str,
+    number: RecipientNumber,
+    notes: Option<&str>,
+) {
+    to.audited(|| {
+        let subject = AuditSubject::Recipient(number);
+        AuditedFact { action, kind, subject, notes: notes.map(str::to_owned) }
+    });
+}

@@ -1,0 +1,161 @@
+//! Refund: asked for, rejected or approved; the seller bears it, and recipients owe what it takes
+//! back of their splits.
+
+use crate::account::Account;
+use crate::entry::Draft;
+use crate::event::{Drawn, Split, TakeBack};
+use crate::facts::charge::by_recipient;
+use crate::facts::facets::{AuditedFact, Books, Facets, Lines, uuid};
+use crate::facts::statement_line::{StatementAccount, StatementLineKind};
+use crate::facts::webhook_event::WebhookEventKind;
+use crate::fees::{Commission, PaymentMethod};
+use crate::id::ObjectId;
+use crate::money::Centavos;
+use crate::time::Minute;
+
+/// The merchant asked for a refund.
+pub(super) fn requested(to: &mut impl Facets, id: ObjectId, charge: ObjectId) {
+    about(to, id, charge);
+}
+
+/// The operations team rejected it.
+pub(super) fn rejected(to: &mut impl Facets, id: ObjectId, charge: ObjectId, notes: &str) {
+    about(to, id, charge);
+    to.tell(WebhookEventKind::RefundRejected, id);
+    to.audited(|| AuditedFact::of("reject", "refund", id).because(notes));
+}
+
+/// An approved refund.
+pub(super) struct Approved<'a> {
+    pub(super) id: ObjectId,
+    pub(super) charge: ObjectId,
+    pub(super) amount: Centavos,
+    /// The seller's money that bears it.
+    pub(super) drawn: &'a Drawn,
+    /// When the charge's own money falls due; none for PIX.
+    pub(super) seller_due: Option<Minute>,
+    /// The commission that is given back, and whether to Pending.
+    pub(super) commission: &'a Commission,
+    pub(super) commission_pending: bool,
+    pub(super) take_backs: &'a [TakeBack],
+}
+
+/// The operations team approved it.
+pub(super) fn approved(to: &mut impl Facets, refund: Approved<'_>) {
+    let Approved { id, charge, amount, drawn, seller_due, commission, commission_pending, take_backs } = refund;
+    about(to, id, charge);
+    to.source("refund_approved", || vec![uuid("refund", id), ("txid", charge.txid())]);
+    to.tell(WebhookEventKind::RefundApproved, id);
+    to.tell(WebhookEventKind::ChargeRefunded, charge);
+    to.audited(|| AuditedFact::of("approve", "refund", id));
+    to.lines(|lines| {
+        let (account, due) = match seller_due {
+            Some(due) if commission_pending => (StatementAccount::Pending, due.start()),
+            _ => (StatementAccount::Available, lines.at),
+        };
+        // What comes back is there to be drawn on.
+        lines.moved(StatementLineKind::Fee, account, commission.total(), id, due);
+        draw(lines, StatementLineKind::Refund, id, drawn, seller_due);
+    });
+    to.entries(|books| {
+        let raised = if commission_pending { Account::Pending } else { Account::Available };
+        commission_returned(books, commission, raised);
+        columns(books, amount, drawn, take_backs);
+    });
+}
+
+/// The rail sent a refund, an accepted dispute or a late payment back to the payer.
+pub(super) fn repaid(to: &mut impl Facets, id: ObjectId, charge: ObjectId, method: PaymentMethod, amount: Centavos) {
+    about(to, id, charge);
+    to.source("payer_repaid", || vec![("txid", charge.txid())]);
+    to.entries(|books| {
+        let from = if method.is_card() { Account::AcquirerReceivable } else { Account::BankPix };
+        let mut platform = books.platform(2);
+        platform.debit(Account::PayersRefunds, amount).credit(from, amount);
+        books.post(platform);
+    });
+}
+
+/// The objects of a refund or of a dispute: itself and its charge, which are one for a late
+/// payment.
+pub(super) fn about(to: &mut impl Facets, id: ObjectId, charge: ObjectId) {
+    to.about(id);
+    if charge != id {
+        to.about(charge);
+    }
+}
+
+/// The lines of what the seller's money of one charge gives: its Pending, then Available, where the
+/// platform stands in for what is missing.
+pub(super) fn draw(
+    lines: &mut Lines<'_>,
+    kind: StatementLineKind,
+    source: ObjectId,
+    drawn: &Drawn,
+    seller_due: Option<Minute>,
+) {
+    let due = seller_due.map_or(lines.at, Minute::start);
+    let shortfall = drawn.from_available + drawn.to_deficit;
+    lines.moved(kind, StatementAccount::Pending, -drawn.from_pending, source, due);
+    lines.now(StatementLineKind::Deficit, StatementAccount::Available, drawn.to_deficit, source);
+    lines.now(kind, StatementAccount::Available, -shortfall, source);
+}
+
+/// The merchant's side of what its money of one charge gives.
+pub(super) fn drawn_from_merchant(merchant: &mut Draft, drawn: &Drawn) {
+    merchant
+        .credit(Account::Pending, drawn.from_pending)
+        .credit(Account::Available, drawn.from_available)
+        .credit(Account::Deficit, drawn.to_deficit);
+}
+
+/// The platform's side of what the merchant's money of one charge gives.
+pub(super) fn drawn_from_claims(platform: &mut Draft, drawn: &Drawn) {
+    platform
+        .debit(Account::MerchantPending, drawn.from_pending)
+        .debit(Account::MerchantAvailable, drawn.from_available)
+        .debit(Account::MerchantDeficit, drawn.to_deficit);
+}
+
+fn columns(books: &mut Books, amount: Centavos, drawn: &Drawn, take_backs: &[TakeBack]) {
+    let owed: Vec<_> = take_backs.iter().map(|part| Split { recipient: part.recipient, amount: part.amount }).collect();
+    let owed = by_recipient(&owed);
+    let mut merchant = books.merchant(5 + owed.len());
+    merchant.debit(Account::ContraRefunds, amount);
+    drawn_from_merchant(&mut merchant, drawn);
+    for (recipient, part) in &owed {
+        merchant.debit(Account::ReceivableRecipient(*recipient), *part);
+    }
+    merchant.credit(Account::ContraSplits, owed.iter().map(|(_, part)| *part).sum());
+    books.post(merchant);
+    for (recipient, part) in &owed {
+        let mut column = books.recipient(*recipient, 2);
+        column.debit(Account::SplitReversals, *part).credit(Account::Clawback, *part);
+        books.post(column);
+    }
+    let mut platform = books.platform(4);
+    drawn_from_claims(&mut platform, drawn);
+    platform.credit(Account::PayersRefunds, amount);
+    books.post(platform);
+}
+
+fn commission_returned(books: &mut Books, commission: &Commission, raised: Account) {
+    let total = commission.total();
+    let mut merchant = books.merchant(5);
+    merchant
+        .debit(raised, total)
+        .credit(Account::FeeMdr, commission.mdr)
+        .credit(Account::FeeAntifraud, commission.antifraud)
+        .credit(Account::FeeMargin, commission.margin)
+        .credit(Account::FeePix, commission.pix);
+    let owed = if raised == Account::Pending { Account::MerchantPending } else { Account::MerchantAvailable };
+    let mut platform = books.platform(5);
+    platform
+        .debit(Account::CommissionMdr, commission.mdr)
+        .debit(Account::CommissionAntifraud, commission.antifraud)
+        .debit(Account::CommissionMargin, commission.margin)
+        .debit(Account::CommissionPix, commission.pix)
+        .credit(owed, total);
+    books.post(merchant);
+    books.post(platform);
+}

@@ -1,0 +1,27 @@
+//! Subscription: begun, charged, paused, resumed, cancelled. Its charges post entries; it posts
+//! none itself.
+
+use crate::facts::facets::Facets;
+use crate::facts::webhook_event::WebhookEventKind;
+use crate::id::ObjectId;
+use crate::recurrence::{CycleOutcome, SubscriptionStanding, SubscriptionStatus};
+
+/// Something happened to a subscription that only has to be told.
+pub(super) fn changed(to: &mut impl Facets, id: ObjectId, kind: WebhookEventKind) {
+    to.about(id);
+    to.tell(kind, id);
+}
+
+/// A charge of a subscription ended, or a cycle passed without one.
+pub(super) fn advanced(to: &mut impl Facets, id: ObjectId, outcome: CycleOutcome, standing: &SubscriptionStanding) {
+    let kind = if standing.status == SubscriptionStatus::Completed {
+        WebhookEventKind::SubscriptionCompleted
+    } else if outcome == CycleOutcome::Paid {
+        WebhookEventKind::SubscriptionRenewed
+    } else if standing.retry_at.is_some() {
+        WebhookEventKind::SubscriptionChargeFailed
+    } else {
+        WebhookEventKind::SubscriptionPastDue
+    };
+    changed(to, id, kind);
+}

@@ -1,0 +1,61 @@
+//! Withdrawal: all that a recipient has available is held, then sent to its bank, or it comes back.
+
+use crate::account::Account;
+use crate::facts::facets::{AuditedFact, Facets, uuid};
+use crate::facts::webhook_event::WebhookEventKind;
+use crate::id::ObjectId;
+use crate::money::Centavos;
+
+/// The recipient asked for all that is available.
+pub(super) fn requested(to: &mut impl Facets, id: ObjectId, amount: Centavos) {
+    to.about(id);
+    to.source("withdrawal_requested", || vec![uuid("withdrawal", id)]);
+    to.entries(|books| books.between_claims(books.owner, Account::ReservedWithdrawal, Account::Available, amount));
+}
+
+/// An administrator approved; the money is to be sent.
+pub(super) fn approved(to: &mut impl Facets, id: ObjectId) {
+    to.about(id);
+    to.audited(|| AuditedFact::of("approve", "withdrawal", id));
+}
+
+/// The institution took the transfer.
+pub(super) fn paid(to: &mut impl Facets, id: ObjectId, amount: Centavos) {
+    to.about(id);
+    to.source("withdrawal_paid", || vec![uuid("withdrawal", id)]);
+    to.tell(WebhookEventKind::WithdrawalApproved, id);
+    to.entries(|books| {
+        let Some(number) = books.owning_recipient() else { return };
+        let mut column = books.recipient(number, 2);
+        column.debit(Account::TransitWithdrawal, amount).credit(Account::ReservedWithdrawal, amount);
+        let mut platform = books.platform(2);
+        platform.debit(Account::RecipientReservedWithdrawal(number), amount).credit(Account::BankSettlement, amount);
+        books.post(column);
+        books.post(platform);
+    });
+}
+
+/// An administrator rejected it, or the institution refused the transfer.
+pub(super) fn rejected(to: &mut impl Facets, id: ObjectId, amount: Centavos, notes: &str) {
+    to.about(id);
+    to.source("withdrawal_rejected", || vec![uuid("withdrawal", id)]);
+    to.tell(WebhookEventKind::WithdrawalRejected, id);
+    to.audited(|| AuditedFact::of("reject", "withdrawal", id).because(notes));
+    to.entries(|books| books.between_claims(books.owner, Account::Available, Account::ReservedWithdrawal, amount));
+}
+
+/// The bank returned a transfer that had been taken.
+pub(super) fn returned(to: &mut impl Facets, id: ObjectId, amount: Centavos) {
+    to.about(id);
+    to.source("withdrawal_returned", || vec![uuid("withdrawal", id)]);
+    to.tell(WebhookEventKind::WithdrawalRejected, id);
+    to.entries(|books| {
+        let Some(number) = books.owning_recipient() else { return };
+        let mut column = books.recipient(number, 2);
+        column.debit(Account::Available, amount).credit(Account::TransitWithdrawal, amount);
+        let mut platform = books.platform(2);
+        platform.debit(Account::BankSettlement, amount).credit(Account::RecipientAvailable(number), amount);
+        books.post(column);
+        books.post(platform);
+    });
+}

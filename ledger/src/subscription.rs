@@ -1,0 +1,27 @@
+//! Subscription: where it stands, as its events and Records tell (interface 2.12, 3.7).
+
+use crate::event::Event;
+use crate::id::ObjectId;
+use crate::record::Record;
+use crate::recurrence::SubscriptionStanding;
+
+impl SubscriptionStanding {
+    /// What a Record says of a subscription; none when it says nothing.
+    pub fn told_by(record: &Record, subscription: ObjectId) -> Option<Self> {
+        let told = record.events.iter().rev().filter_map(Self::in_event);
+        told.into_iter().find(|(id, _)| *id == subscription).map(|(_, standing)| standing)
+    }
+
+    /// The subscription that an event is about, and where it stands after it.
+    pub fn in_event(event: &Event) -> Option<(ObjectId, Self)> {
+        match event {
+            Event::SubscriptionCreated { id, standing, .. }
+            | Event::SubscriptionBilled { id, standing, .. }
+            | Event::SubscriptionAdvanced { id, standing, .. }
+            | Event::SubscriptionPaused { id, standing }
+            | Event::SubscriptionResumed { id, standing }
+            | Event::SubscriptionCancelled { id, standing } => Some((*id, *standing)),
+            _ => None,
+        }
+    }
+}
