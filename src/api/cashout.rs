@@ -35,8 +35,7 @@ use crate::views::cashout::{Cashout, CashoutFate, CashoutItem, CashoutView, kind
     "merchant_transaction_id": "5f0c2a9d-8e7b-461f-9a3c-0d1e2f3a4b5c",
 }))]
 pub struct CashoutRequest<'a> {
-    /// Gross centavos, debited from the balance; at least the account's cashout fee and one
-    /// centavo.
+    /// Gross centavos, debited from the balance; at least the account's cashout fee and one centavo.
     #[serde(borrow)]
     #[schema(value_type = i64, minimum = 1, maximum = 1000000000000_i64)]
     amount: Raw<'a>,
