@@ -11,7 +11,7 @@ use crate::code::{code_of, names, without_tests};
 type Module = Vec<String>;
 
 /// Which file imports which others, by their places below the crate's folder of sources.
-pub fn imports(folder: &str, sources: &[(String, String)]) -> BTreeMap<String, BTreeSet<String>> {
+pub(crate) fn imports(folder: &str, sources: &[(String, String)]) -> BTreeMap<String, BTreeSet<String>> {
     let sources = sources.iter().filter(|(place, _)| !place.ends_with("main.rs"));
     let files: Vec<(Module, &String, String)> =
         sources.map(|(place, text)| (module(folder, place), place, code_of(text))).collect();
@@ -137,7 +137,7 @@ fn place<'a>(
 }
 
 /// The files that import each other, directly or through others: each set once.
-pub fn circles(imports: &BTreeMap<String, BTreeSet<String>>) -> Vec<BTreeSet<String>> {
+pub(crate) fn circles(imports: &BTreeMap<String, BTreeSet<String>>) -> Vec<BTreeSet<String>> {
     let reached = |from: &String| {
         let (mut found, mut left) = (BTreeSet::new(), vec![from]);
         while let Some(place) = left.pop() {
@@ -161,7 +161,7 @@ pub fn circles(imports: &BTreeMap<String, BTreeSet<String>>) -> Vec<BTreeSet<Str
 }
 
 /// The imports that go from a file below `from` to one below `to`.
-pub fn arrows(imports: &BTreeMap<String, BTreeSet<String>>, from: &str, to: &str) -> Vec<String> {
+pub(crate) fn arrows(imports: &BTreeMap<String, BTreeSet<String>>, from: &str, to: &str) -> Vec<String> {
     let of_room = imports.iter().filter(|(place, _)| place.starts_with(from));
     let all = of_room.flat_map(|(place, others)| others.iter().map(move |other| (place, other)));
     all.filter(|(_, other)| other.starts_with(to)).map(|(place, other)| format!("{place} imports {other}")).collect()
