@@ -1,6 +1,6 @@
 //! A server of one test's own, a client for it, and the checks that hold whatever a test did.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -243,6 +243,11 @@ impl World {
     /// claims are not negative, what is given away is received, fees are commission, and each
     /// ledger's entries add up to its accounts.
     pub(crate) async fn check_books(&self) {
+        // An owner's actor books the effects that wait for it when its accounts are read.
+        let owners: BTreeSet<String> = self.accounts().await.into_keys().map(|(ledger, _)| ledger).collect();
+        for ledger in owners {
+            self.ops_get(&format!("/ops/ledgers/{ledger}/accounts")).await.expect(200);
+        }
         let balance = self.ops_get("/ops/trial-balance").await.expect(200);
         assert_eq!(balance["balanced"], true, "{balance}");
         let accounts = accounts_of(&balance);
