@@ -19,7 +19,7 @@ impl Clock {
         Self { offset_ms: AtomicI64::new(offset_ms), latest_ms: AtomicI64::new(not_before.0) }
     }
 
-    /// Now.
+    /// The time now: wall time plus the offset, never before a time that it gave earlier.
     pub fn now(&self) -> Timestamp {
         let now = wall_ms().saturating_add(self.offset_ms.load(Ordering::Acquire));
         Timestamp(self.latest_ms.fetch_max(now, Ordering::AcqRel).max(now))

@@ -15,8 +15,9 @@ use crate::resident::{Books, Resident};
 use crate::snapshots;
 use crate::store::{Sequence, Store};
 
-/// The large Records that were read last. A charge with ten thousand splits is in the tail of ten thousand recipients, who are often
-/// opened one after the other: when it falls due, or in a verification. Each would read and decode a megabyte for its one part.
+/// The large Records that were read last. A charge with ten thousand splits is in the tail of ten
+/// thousand recipients, who are often opened one after the other: when it falls due, or in a
+/// verification. Each would read and decode a megabyte for its one part.
 #[derive(Default)]
 pub struct LargeRecords(Mutex<VecDeque<(Sequence, Arc<Record>)>>);
 
@@ -42,14 +43,16 @@ impl LargeRecords {
     }
 }
 
-/// So many Records of the journal are asked at once which of them concern a ledger: at most some 20 MiB of answers.
+/// So many Records of the journal are asked at once which of them concern a ledger: at most some 20
+/// MiB of answers.
 const SEQUENCES_AT_ONCE: u64 = 1 << 18;
 
 fn fall_due_together(one: Option<Credit>, next: Option<Credit>) -> bool {
     one.zip(next).is_some_and(|(one, next)| one.due == next.due)
 }
 
-/// The state of a ledger's owner with all Records through `through`. `durable` is the journal's word on its own Records.
+/// The state of a ledger's owner with all Records through `through`. `durable` is the journal's
+/// word on its own Records.
 pub fn resident<B: Books>(
     store: &dyn Store,
     read_model: &ReadModel,

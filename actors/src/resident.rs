@@ -233,8 +233,8 @@ pub struct UniqueLookup {
     pub looked_up_through: u64,
 }
 
-/// What came of a command. An actor gives the Record that it decided; the engine gives what the Record
-/// says, as a type of the command.
+/// What came of a command. An actor gives the Record that it decided; the engine gives what the
+/// Record says, as a type of the command.
 #[derive(Clone, Debug)]
 pub enum Outcome<T = Arc<Record>> {
     /// It was decided, and is durable.

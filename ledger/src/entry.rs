@@ -37,11 +37,13 @@ pub struct Posting {
 ///
 /// let merchant = LedgerId::Merchant(GroupNumber(1));
 /// let line = |account, side, amount| Posting { account, side, amount: Centavos(amount) };
-/// let due = vec![line(Account::Available, Side::Debit, 5_938), line(Account::Pending, Side::Credit, 5_938)];
+/// let debit = line(Account::Available, Side::Debit, 5_938);
+/// let due = vec![debit, line(Account::Pending, Side::Credit, 5_938)];
 /// assert_eq!(Entry::try_new(merchant, due).unwrap().postings().len(), 2);
 ///
-/// let wrong = vec![line(Account::Available, Side::Debit, 5_938), line(Account::Pending, Side::Credit, 5_937)];
-/// assert_eq!(Entry::try_new(merchant, wrong), Err(EntryError::Unbalanced { debits: 5_938, credits: 5_937 }));
+/// let wrong = vec![debit, line(Account::Pending, Side::Credit, 5_937)];
+/// let unbalanced = EntryError::Unbalanced { debits: 5_938, credits: 5_937 };
+/// assert_eq!(Entry::try_new(merchant, wrong), Err(unbalanced));
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {

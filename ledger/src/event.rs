@@ -618,7 +618,7 @@ pub enum Event {
         /// The cashout's id.
         #[n(0)]
         id: ObjectId,
-        /// Gross.
+        /// Gross, centavos.
         #[n(1)]
         amount: Centavos,
         /// The fee in it.
@@ -637,7 +637,7 @@ pub enum Event {
         /// The cashout's id.
         #[n(0)]
         id: ObjectId,
-        /// Gross.
+        /// Gross, centavos.
         #[n(1)]
         amount: Centavos,
         /// Why the money came back.

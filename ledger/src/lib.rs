@@ -15,7 +15,8 @@
 //! // Deciding changes nothing: this merchant was never opened, so nothing may happen to its money.
 //! let (merchant, ids) = (MerchantState::default(), IdKey::new([0; 16]));
 //! let (group, now) = (GroupNumber(1), Timestamp(1_795_000_000_000));
-//! let capture = MerchantCommand::CaptureCard { charge: ids.object(group, now, 1), acquirer_mdr: Centavos(299) };
+//! let charge = ids.object(group, now, 1);
+//! let capture = MerchantCommand::CaptureCard { charge, acquirer_mdr: Centavos(299) };
 //! assert_eq!(merchant.decide(capture, group, now, &ids), Err(Rejection::MerchantNotFound));
 //! ```
 //!

@@ -81,19 +81,19 @@ pub enum CardBrand {
     /// Any other.
     #[n(0)]
     Other,
-    /// Visa.
+    /// The scheme Visa.
     #[n(1)]
     Visa,
-    /// Mastercard.
+    /// The scheme Mastercard.
     #[n(2)]
     Mastercard,
     /// American Express.
     #[n(3)]
     Amex,
-    /// Elo.
+    /// The Brazilian scheme Elo.
     #[n(4)]
     Elo,
-    /// Hipercard.
+    /// The Brazilian scheme Hipercard.
     #[n(5)]
     Hipercard,
 }

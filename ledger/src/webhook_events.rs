@@ -9,7 +9,7 @@ use crate::time::Timestamp;
 
 pub use crate::facts::webhook_event::{AvailableSplits, Subject, WebhookEvent, WebhookEventKind};
 
-/// The webhook events of a Record, in the order in which they are told.
+/// The webhook events of a Record, in the order of delivery.
 pub fn webhook_events(record: &Record) -> Vec<WebhookEvent> {
     let mut events = Vec::new();
     each_webhook_event(record, |event| events.push(event));

@@ -1,6 +1,6 @@
 //! How the sources are shaped: imports between files and rooms, lengths, names, words, comments.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::code::{code_of, empty_comments, long_functions, names, types_named_twice, wide_comments, words};
 use crate::imports::{arrows, circles, imports};
@@ -24,25 +24,8 @@ const FOLDERS: [&str; 9] = [
 
 /// Places whose prose, imports and names are still being brought into this shape: they shrink to
 /// nothing.
-const NOT_YET: &[&str] = &[
-    "ledger/src/",
-    "actors/src/backup/",
-    "actors/src/clock.rs",
-    "actors/src/index/",
-    "actors/src/load.rs",
-    "actors/src/outbox.rs",
-    "actors/src/resident.rs",
-    "actors/src/seal.rs",
-    "actors/src/snapshots.rs",
-    "actors/src/store/",
-    "actors/src/verify/",
-    "src/demo/mod.rs",
-    "src/api/",
-    "src/http/",
-    "src/ops/",
-    "src/views/",
-    "src/webhooks/body.rs",
-];
+const NOT_YET: &[&str] =
+    &["src/demo/mod.rs", "src/api/", "src/http/", "src/ops/", "src/views/", "src/webhooks/body.rs"];
 
 fn is_held(place: &str) -> bool {
     !NOT_YET.iter().any(|prefix| place.starts_with(prefix))
@@ -50,9 +33,20 @@ fn is_held(place: &str) -> bool {
 
 #[test]
 fn no_files_of_a_crate_import_each_other_in_a_circle() {
-    let found = CRATES.iter().flat_map(|folder| circles(&imports(folder, &sources(folder))));
+    let found = CRATES.iter().flat_map(|folder| circles(&between_modules(imports(folder, &sources(folder)))));
     let found: Vec<_> = found.filter(|circle| circle.iter().all(|place| is_held(place))).collect();
     assert!(found.is_empty(), "files that import each other in a circle: {found:#?}");
+}
+
+/// Imports without those from a file to the root of its own folder (`merchant/card.rs` takes the
+/// state that `merchant/mod.rs` declares): a root and its files are one module.
+fn between_modules(mut imports: BTreeMap<String, BTreeSet<String>>) -> BTreeMap<String, BTreeSet<String>> {
+    for (place, others) in &mut imports {
+        if let Some((folder, _)) = place.rsplit_once('/') {
+            others.retain(|other| *other != format!("{folder}/mod.rs") && *other != format!("{folder}.rs"));
+        }
+    }
+    imports
 }
 
 /// Rooms, and the rooms that they must not import.
@@ -91,7 +85,7 @@ fn comments_are_narrow() {
 const FUNCTION_LINES_MAX: usize = 70;
 
 /// Functions that may be longer: each is one table, or one match that only dispatches.
-const LONG_FUNCTIONS: [(&str, &str); 0] = [];
+const LONG_FUNCTIONS: [(&str, &str); 2] = [("ledger/src/facts/mod.rs", "say"), ("ledger/src/merchant/mod.rs", "apply")];
 
 #[test]
 fn functions_fit_a_screen() {

@@ -8,7 +8,8 @@
 //! ```text
 //! <backup>/000001.blocks   blocks in order, from the first of the journal, at most 256 MiB a file
 //! <backup>/000002.blocks   each run of a backup adds one file or more; a file is never changed
-//! <backup>/keys            the durable values beside the journal, and how far the backup goes; replaced by each run
+//! <backup>/keys            the durable values beside the journal, and how far the backup goes;
+//!                          replaced by each run
 //! <backup>/lock            held while a run writes
 //! ```
 //!

@@ -22,7 +22,7 @@ pub(super) enum Trouble {
 
 /// One number of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Listed {
+pub struct ListedNumber {
     /// A sequence or an ordinal.
     pub number: u64,
     /// Its place among equal numbers of the list, from 0.
@@ -190,7 +190,12 @@ impl Lists<'_> {
     }
 
     /// How many numbers there are in `range`, and a page of them, highest first.
-    pub(super) fn page(&mut self, range: &Range<u64>, skip: u64, count: usize) -> Result<(u64, Vec<Listed>), Trouble> {
+    pub(super) fn page(
+        &mut self,
+        range: &Range<u64>,
+        skip: u64,
+        count: usize,
+    ) -> Result<(u64, Vec<ListedNumber>), Trouble> {
         let end = range.end.min(self.end()?);
         let range = range.start.min(end)..end;
         let total = self.count(&range)?;
@@ -287,19 +292,19 @@ fn count(files: RunFiles<'_>, sources: &mut [Source], range: &Range<u64>) -> Res
 struct ListPage {
     skip: u64,
     room: usize,
-    items: Vec<Listed>,
+    items: Vec<ListedNumber>,
 }
 
 impl ListPage {
     /// Adds the numbers of `plus` that are not in `minus`, from the upper end. Both are in order.
     fn fill(&mut self, plus: &[u64], minus: &[u64]) {
-        let mut left: Vec<Listed> = Vec::with_capacity(plus.len());
+        let mut left: Vec<ListedNumber> = Vec::with_capacity(plus.len());
         let mut minus = minus.iter().peekable();
         for number in plus {
             while minus.next_if(|removed| *removed < number).is_some() {}
             if minus.next_if_eq(&number).is_none() {
                 let index = left.last().filter(|last| last.number == *number).map_or(0, |last| last.index + 1);
-                left.push(Listed { number: *number, index });
+                left.push(ListedNumber { number: *number, index });
             }
         }
         for listed in left.into_iter().rev() {

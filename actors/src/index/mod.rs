@@ -52,7 +52,7 @@ use run::{Builder, Cover, Run, RunError, unzigzag};
 
 pub use check::{RunCheck, RunDiffers};
 pub use key::{Balances, ChargeList, IndexKey};
-pub use lists::Listed;
+pub use lists::ListedNumber;
 
 /// Sizes of the index's runs.
 #[derive(Clone, Copy, Debug)]
@@ -222,7 +222,7 @@ impl Index {
         range: Range<u64>,
         skip: u64,
         count: usize,
-    ) -> Result<(u64, Vec<Listed>), LoadError> {
+    ) -> Result<(u64, Vec<ListedNumber>), LoadError> {
         self.shared.read(plus, minus, i64::MIN, 0..u64::MAX, |lists| lists.page(&range, skip, count))
     }
 

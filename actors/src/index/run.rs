@@ -4,12 +4,16 @@
 //! # Format 1
 //! ```text
 //! segments   each up to 194 pages, their directory page, and the pages of their filter
-//! page       groups (u16), how many occurrences of the first group's key stand in pages before (u32), the groups, zeros
-//! group      kind (u8), whose (u64), occurrences (u16), then for each occurrence its number as LEB128, the first whole and the others
-//!            as the difference from the one before, and what comes with it, zigzag, as LEB128
-//! directory  for each page of the segment its first group's key, that group's first number, and the occurrences before, zeros
+//! page       groups (u16), how many occurrences of the first group's key stand in pages before
+//!            (u32), the groups, zeros
+//! group      kind (u8), whose (u64), occurrences (u16), then each occurrence: its number as LEB128
+//!            (the first whole, the others as the difference from the one before), and the words
+//!            that come with it, zigzag, as LEB128
+//! directory  for each page of the segment its first group's key, that group's first number, and
+//!            the occurrences before; zeros
 //! filter     a Bloom filter over the segment's rare keys, in blocks of 64 bytes, 63 a page
-//! fences     for each segment what its directory begins with, where it begins, its pages and its filter's blocks
+//! fences     for each segment the begin of its directory, its place, its pages and the blocks of
+//!            its filter
 //! footer     64 bytes, see [`Footer`]
 //! ```
 //! Each page of 4 KiB, of whichever kind, ends with the CRC32C of the run's first sequence, its

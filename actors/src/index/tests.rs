@@ -148,7 +148,7 @@ impl Script {
         range: &Range<u64>,
         skip: u64,
         count: usize,
-    ) -> (u64, Vec<Listed>) {
+    ) -> (u64, Vec<ListedNumber>) {
         let all = |keys: &[IndexKey]| {
             let numbers = keys.iter().filter_map(|key| self.lists.get(key)).flatten().copied();
             let mut numbers: Vec<u64> = numbers.filter(|number| range.contains(number)).collect();
@@ -159,10 +159,10 @@ impl Script {
         for removed in all(minus) {
             left.remove(left.iter().position(|number| *number == removed).unwrap());
         }
-        let mut listed: Vec<Listed> = Vec::new();
+        let mut listed: Vec<ListedNumber> = Vec::new();
         for number in left {
             let index = listed.iter().filter(|listed| listed.number == number).count() as u32;
-            listed.push(Listed { number, index });
+            listed.push(ListedNumber { number, index });
         }
         let total = listed.len() as u64;
         (total, listed.into_iter().rev().skip(skip as usize).take(count).collect())
@@ -215,10 +215,10 @@ impl Script {
                 prop_assert_eq!(index.sequences(IndexKey::own(merchant), range).unwrap(), expected);
             }
             let group = merchant.group().unwrap();
-            let notices = self.lists.get(&IndexKey::webhook_events(group)).cloned().unwrap_or_default();
-            let from = notices.len() / 2;
-            let places = from as u64..notices.len() as u64 + 3;
-            prop_assert_eq!(index.places(IndexKey::webhook_events(group), places).unwrap(), &notices[from..]);
+            let events = self.lists.get(&IndexKey::webhook_events(group)).cloned().unwrap_or_default();
+            let from = events.len() / 2;
+            let places = from as u64..events.len() as u64 + 3;
+            prop_assert_eq!(index.places(IndexKey::webhook_events(group), places).unwrap(), &events[from..]);
             let balances = self.balances.get(&group).cloned().unwrap_or_default();
             let sequences: Vec<_> = (1..end).step_by(5).map(Sequence).collect();
             let expected: Vec<_> = sequences

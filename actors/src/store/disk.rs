@@ -34,53 +34,9 @@ use super::space;
 use super::state_area::StateArea;
 use super::write_behind::WriteBehind;
 use super::{
-    Block, BlockHash, Database, Head, Partition, Sequence, Store, StoreError, StoredRecord, admit_file_name,
-    admit_state_key, check_sync,
+    Block, BlockHash, Database, Head, Partition, Sequence, SledOptions, Store, StoreError, StoredRecord,
+    admit_file_name, admit_state_key, check_sync,
 };
-
-/// How a [`SledStore`] is opened.
-#[derive(Debug, Clone)]
-pub struct SledOptions {
-    /// The memory for pages of each open segment of the journal, in bytes. Little is read twice
-    /// there.
-    pub journal_cache_bytes: u64,
-    /// The memory for pages of the state area, in bytes.
-    pub state_cache_bytes: u64,
-    /// How long to wait for another process that still has the folder open.
-    pub lock_wait: Duration,
-    /// Bytes of blocks in one segment of the journal before the next one is begun. A start after a
-    /// crash reads all of the last one, which takes up to five seconds a GiB with an empty page
-    /// cache.
-    pub segment_bytes: u64,
-    /// Closed segments of the journal that stay open for readers.
-    pub segments_open_max: usize,
-    /// Size that each of the two files of the write-ahead log reaches, in bytes.
-    pub wal_bytes: usize,
-    /// Bytes that must stay free on the disk: room to finish what was begun, and to open again.
-    pub reserve_bytes: u64,
-    /// Whether to refuse a journal that ends before its anchor, or has a gap before its write-ahead
-    /// log. False only to read what is left of a damaged folder.
-    pub checks_end: bool,
-    /// Size of the ballast file, in bytes. Deleting the file makes room to open the store on a full
-    /// disk.
-    pub ballast_bytes: u64,
-}
-
-impl Default for SledOptions {
-    fn default() -> SledOptions {
-        SledOptions {
-            journal_cache_bytes: 16 << 20,
-            state_cache_bytes: 8 << 20,
-            lock_wait: Duration::from_secs(10),
-            segment_bytes: 256 << 20,
-            segments_open_max: 15,
-            wal_bytes: 4 << 20,
-            reserve_bytes: 65 << 20,
-            checks_end: true,
-            ballast_bytes: 0,
-        }
-    }
-}
 
 /// A store in a folder of this machine.
 #[derive(Debug)]
@@ -658,7 +614,7 @@ mod tests {
     }
 
     /// Whatever byte of the database's own files is damaged, the answer is a clear error or all
-    /// that was written: that an end is missing is told by the anchor.
+    /// that was written: the anchor shows that an end is missing.
     #[test]
     fn damaged_files_are_errors_and_no_panics() {
         let data = TempDir::new().unwrap();

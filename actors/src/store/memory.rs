@@ -135,13 +135,13 @@ impl MemoryStore {
         self.disk.lock().fails_next_write = true;
     }
 
-    /// Makes files fail to be written, as where no file can be opened, until it is told otherwise.
+    /// Makes files fail to be written, as where no file can be opened, until it is set otherwise.
     /// Nothing else fails for that.
     pub fn fail_files(&self, fails: bool) {
         self.disk.lock().fails_files = fails;
     }
 
-    /// Makes appends wait, as on a disk that answers no more, until it is told otherwise.
+    /// Makes appends wait, as on a disk that answers no more, until it is set otherwise.
     pub fn hang_appends(&self, hangs: bool) {
         *self.hanging.hangs.lock() = hangs;
         self.hanging.ended.notify_all();

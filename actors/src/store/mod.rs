@@ -20,6 +20,7 @@ mod durable_sync;
 mod files;
 mod memory;
 mod monitor;
+mod options;
 mod segment;
 mod segments;
 mod sled;
@@ -35,12 +36,13 @@ use std::sync::Arc;
 use sha2::{Digest, Sha256};
 
 pub use self::chunk::{Key as ChunkKey, cut};
-pub use self::disk::{SledOptions, SledStore};
+pub use self::disk::SledStore;
 pub(crate) use self::durable_sync::with_short_slice;
 pub use self::durable_sync::{durable_syncs, durable_syncs_at_once_max};
 pub(crate) use self::files::{create_private_folder, make_private};
 pub use self::memory::{Damage, MemoryStore, PowerCut, Reached};
 pub use self::monitor::{LongestWait, Monitor, Wait, WaitFor};
+pub use self::options::SledOptions;
 use self::sled::{Database, Pair, check_sync};
 
 /// The longest key of the state area, in bytes.
@@ -60,7 +62,8 @@ pub const FILE_NAME_BYTES_MAX: usize = 64;
 /// let store = MemoryStore::new();
 /// let head = store.head(Partition(0))?;
 /// let records = vec![b"one".to_vec(), b"two".to_vec()];
-/// let block = Block { partition: Partition(0), first: head.next, booked_at_ms: 0, previous: head.hash, records };
+/// let (partition, first, previous) = (Partition(0), head.next, head.hash);
+/// let block = Block { partition, first, booked_at_ms: 0, previous, records };
 /// let hash = store.append(&block)?;
 /// assert_eq!(store.head(Partition(0))?.hash, hash);
 /// assert_eq!(store.record(Partition(0), Sequence(2))?.expect("a durable Record").bytes, b"two");

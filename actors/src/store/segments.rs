@@ -5,7 +5,8 @@
 //! journal/000001.closed   its closing line: what it holds and where it ends
 //! journal/000002/         the current one
 //! journal/000003/         perhaps: the next one, made ahead of time and empty
-//! journal/wal-0, wal-1    the last blocks, which the current segment may not have on the disk yet; see `wal.rs`
+//! journal/wal-0, wal-1    the write-ahead log: the last blocks, which the current segment may not
+//!                         have on the disk yet; see `wal.rs`
 //! ```
 //!
 //! So the time that opening takes and the reach of a flipped bit do not grow with the journal, and

@@ -20,7 +20,7 @@ pub(crate) trait Facets {
     /// Lines of the merchant's account statement.
     fn lines(&mut self, _write: impl FnOnce(&mut Lines<'_>)) {}
 
-    /// Webhook events, in the order in which they are told.
+    /// Webhook events, in the order of delivery.
     fn webhook_events(&mut self, _write: impl FnOnce(&mut Outbox<'_>)) {}
 
     /// An object that the fact is about: its Record is found under this id.

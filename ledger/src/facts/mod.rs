@@ -131,7 +131,8 @@ pub(crate) fn say(event: &Event, to: &mut impl Facets) {
         Event::SubscriptionCancelled { id, .. } => {
             subscription::changed(to, *id, WebhookEventKind::SubscriptionCancelled);
         }
-        // Registrations and plans: nothing moves, nobody is told, and lists of their own show them.
+        // Registrations and plans: nothing moves, no webhook goes out, and lists of their own show
+        // them.
         Event::RecipientRegistered { .. }
         | Event::RecipientRegisteredAgain { .. }
         | Event::RecipientSubmitted { .. }

@@ -16,7 +16,7 @@ pub(super) fn rejected(to: &mut impl Facets, number: RecipientNumber, notes: &st
     audited(to, "reject", "recipient", number, Some(notes));
 }
 
-/// The recipient has another bank account. Only that of an active recipient is told outside.
+/// The recipient has another bank account. A webhook goes out only for an active recipient.
 pub(super) fn bank_account_changed(to: &mut impl Facets, number: RecipientNumber, active: bool) {
     if active {
         tell(to, WebhookEventKind::BankAccountChanged, number);

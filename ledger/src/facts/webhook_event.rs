@@ -50,7 +50,7 @@ pub enum WebhookEventKind {
     DisputeReleased,
     /// A subscription began.
     SubscriptionCreated,
-    /// A charge of a subscription was opened: a PIX code is told here.
+    /// A charge of a subscription was opened: the event carries its PIX code.
     SubscriptionChargeCreated,
     /// A cycle of a subscription was paid.
     SubscriptionRenewed,
