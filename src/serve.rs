@@ -208,11 +208,11 @@ impl Listening<'_> {
         let failed = |source| StartError::Listen { variable, address, source };
         let listener = socket.listen(BACKLOG).map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
-        let limits = middleware::Limits { most: IN_FLIGHT_MAX, admits };
+        let limits = middleware::RequestLimits { most: IN_FLIGHT_MAX, admits };
         let middleware = Middleware::new(limits, self.app.sandbox, self.measures.clone())?;
         let router = middleware.clone().before(router);
         let served = server::Served { router, middleware: Some(middleware), backlog: Arc::clone(&self.backlog) };
-        let limits = server::Limits { connections_max, ..server::Limits::default() };
+        let limits = server::ServerLimits { connections_max, ..server::ServerLimits::default() };
         Ok((address, tokio::spawn(server::run(listener, served, self.ending.clone(), limits))))
     }
 }

@@ -34,7 +34,7 @@ pub(crate) fn measure(plan: &Plan, report: &mut Report, front: &Shopfront) {
     let router = Router::new().route("/api/card", post(handler));
     let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).expect("an address");
     let address = listener.local_addr().expect("an address");
-    let served = runtime.spawn(server::run(listener, router, stopped, server::Limits::default()));
+    let served = runtime.spawn(server::run(listener, router, stopped, server::ServerLimits::default()));
     for connections in [64, 256] {
         let measured = closed(address, &requests, connections, plan.lasting().min(Duration::from_secs(2)));
         report.add(Row {

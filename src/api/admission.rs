@@ -30,7 +30,7 @@ pub fn authenticated(app: &App, headers: &HeaderMap) -> Result<(Caller, ObjectId
     row.map(|row| (Caller { group: row.group, key: Some(id) }, id)).ok_or_else(|| Problem::new(Code::Unauthorized))
 }
 
-/// Notes a request without an API key that opens. Of the key, no more is told than where its id
+/// Notes a request without an API key that opens. Of the key, the log has no more than where its id
 /// begins, which is its time.
 pub fn guessed(app: &App, headers: &HeaderMap, extensions: &Extensions) -> Answered {
     let text = api_key(headers).ok();

@@ -87,7 +87,7 @@ pub struct AnticipableSplit {
     /// What is left of it, centavos.
     #[schema(example = 2000)]
     amount_cents: i64,
-    /// `credit_card`.
+    /// Always `credit_card`.
     #[schema(pattern = "^(credit_card)$")]
     payment_method: &'static str,
     /// When it becomes available unless anticipated.
@@ -133,11 +133,11 @@ pub struct Quote {
     /// 2, 7 or 15.
     #[schema(schema_with = target_days)]
     target_days: u8,
-    /// Percent.
+    /// Rate of the anticipation, percent.
     #[serde(serialize_with = "decimal")]
     #[schema(value_type = f64, example = 2.38)]
     rate_percent: Decimal,
-    /// Centavos.
+    /// Fee of the anticipation, centavos.
     #[schema(example = 48)]
     fee_cents: i64,
     /// What becomes available, centavos.

@@ -53,7 +53,8 @@ pub struct OperationRow {
     /// The operation's id.
     #[schema(format = "uuid")]
     id: String,
-    /// `charge`, `fee`, `split`, `settlement`, `refund`, `take_back`, `cashout`, `cashout_fee`, `cashout_returned`, `deficit` or `dispute`.
+    /// `charge`, `fee`, `split`, `settlement`, `refund`, `take_back`, `cashout`, `cashout_fee`,
+    /// `cashout_returned`, `deficit` or `dispute`.
     #[serde(rename = "type")]
     #[schema(
         pattern = "^(charge|fee|split|settlement|refund|take_back|cashout|cashout_fee|cashout_returned|deficit|dispute)$"
@@ -93,7 +94,8 @@ const KINDS: [&str; 11] = [
     "dispute",
 ];
 
-/// The account's operations, newest first, after booking what is due. With a type, the period may hold 2,000 operations.
+/// The account's operations, newest first, after booking what is due. With a type, the period may
+/// hold 2,000 operations.
 #[utoipa::path(get, path = "/api/balance/operations", operation_id = "list_operations",
     params(("type" = Option<String>, Query, pattern = "^(charge|fee|split|settlement|refund|take_back|cashout|cashout_fee|cashout_returned|deficit|dispute)$", description = "Operations of this type only"),
         ("from" = Option<String>, Query, description = "Created at this instant (RFC 3339) or on this day (`YYYY-MM-DD`, Sao Paulo), or later"),

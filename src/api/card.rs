@@ -83,7 +83,7 @@ pub struct CardRequest<'a> {
 /// A card charge's answer (interface 2.2).
 #[derive(Debug, Serialize, ToSchema)]
 pub struct CardResponse {
-    /// True.
+    /// Always true.
     success: bool,
     /// The charge's id.
     txid: String,

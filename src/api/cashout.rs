@@ -35,7 +35,8 @@ use crate::views::cashout::{Cashout, CashoutFate, CashoutItem, CashoutView, kind
     "merchant_transaction_id": "5f0c2a9d-8e7b-461f-9a3c-0d1e2f3a4b5c",
 }))]
 pub struct CashoutRequest<'a> {
-    /// Gross centavos, debited from the balance; at least the account's cashout fee and one centavo.
+    /// Gross centavos, debited from the balance; at least the account's cashout fee and one
+    /// centavo.
     #[serde(borrow)]
     #[schema(value_type = i64, minimum = 1, maximum = 1000000000000_i64)]
     amount: Raw<'a>,
@@ -130,7 +131,8 @@ pub async fn get(State(app): State<Arc<App>>, caller: Caller, PathId(id): PathId
 /// What [`CashoutFate::status`] may be.
 const STATUSES: [&str; 3] = ["in_processing", "processed", "failed"];
 
-/// The account's cashouts, newest first; the last 50 when nothing else is asked for. With a status, the period may hold 2,000 cashouts.
+/// The account's cashouts, newest first; the last 50 when nothing else is asked for. With a status,
+/// the period may hold 2,000 cashouts.
 #[utoipa::path(get, path = "/api/cashout", operation_id = "list_cashouts",
     params(("status" = Option<String>, Query, pattern = "^(in_processing|processed|failed)$", description = "`in_processing`, `processed` or `failed`"),
         ("from" = Option<String>, Query, description = "Created at this instant (RFC 3339) or on this day (`YYYY-MM-DD`, Sao Paulo), or later"),

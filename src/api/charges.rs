@@ -46,8 +46,8 @@ impl<S: Sync> FromRequestParts<S> for ChargeQuery {
     }
 }
 
-/// The account's charges, newest first. A charge shows where it stands when it is read: one whose outcome comes while the page is
-/// being read is listed by where it stood, and shows its outcome.
+/// The account's charges, newest first. A charge shows where it stands when it is read: one whose
+/// outcome comes while the page is being read is listed by where it stood, and shows its outcome.
 #[utoipa::path(get, path = "/api/charges", operation_id = "list_charges",
     params(("status" = Option<String>, Query, pattern = "^(CONCLUIDA|pending|RECUSADA|cancelled)$", description = "`pending`, `CONCLUIDA`, `RECUSADA` or `cancelled`"),
         ("payment_method" = Option<String>, Query, pattern = "^(pix|credit_card|debit_card)$", description = "`pix`, `credit_card` or `debit_card`"),
@@ -90,7 +90,8 @@ fn filter(pairs: &[(String, String)]) -> Result<ChargeFilter, Problem> {
     Ok(ChargeFilter { status, method, from, to })
 }
 
-/// Ends a pending PIX charge. The institution is told and asked first: a payment that was faster is booked, and the answer is 409.
+/// Ends a pending PIX charge. The institution is asked first: a payment that was faster is booked,
+/// and the answer is 409.
 #[utoipa::path(post, path = "/api/charges/{txid}/cancel", operation_id = "cancel_charge", params(("txid" = String, Path)),
     responses((status = 200, body = ChargeView)))]
 pub async fn cancel(

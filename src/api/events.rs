@@ -51,7 +51,8 @@ pub struct DeliveryView {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     failed_tries: Option<u32>,
-    /// When it is tried next, on the service's clock; absent while it waits for an earlier event about the same thing.
+    /// When it is tried next, on the service's clock; absent while it waits for an earlier event
+    /// about the same thing.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     next_try_at: Option<String>,

@@ -17,7 +17,7 @@ pub struct CustomerRequest<'a> {
     #[serde(borrow)]
     #[schema(value_type = String, min_length = 1, max_length = 140)]
     name: Raw<'a>,
-    /// E-mail.
+    /// E-mail address of the payer.
     #[serde(borrow)]
     #[schema(value_type = String, format = "email", min_length = 3, max_length = 254)]
     email: Raw<'a>,

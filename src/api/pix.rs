@@ -72,7 +72,7 @@ pub struct PixRequest<'a> {
 /// A PIX charge's answer (interface 2.3).
 #[derive(Debug, Serialize, ToSchema)]
 pub struct PixResponse {
-    /// True.
+    /// Always true.
     success: bool,
     /// The charge's id.
     txid: String,
@@ -83,7 +83,7 @@ pub struct PixResponse {
         example = "00020101021226850014br.gov.bcb.pix2563sandbox.centavo.invalid/pix/v2/01a1fee6c96e820f9a20befd6a8511ee520400005303986540580.005802BR5909Loja Azul6009SAO PAULO62070503***6304BD91"
     )]
     pix_copia_e_cola: String,
-    /// `pending`.
+    /// Always `pending`.
     #[schema(pattern = "^(pending)$")]
     status: &'static str,
     /// Amount in reais, two decimals.
@@ -105,7 +105,7 @@ pub struct PixResponse {
 /// A look-up's answer (interface 2.5).
 #[derive(Debug, Serialize, ToSchema)]
 pub struct StatusResponse {
-    /// True.
+    /// Always true.
     success: bool,
     /// The charge's id.
     txid: String,
@@ -159,8 +159,8 @@ pub async fn create_or_look_up(
     key.run(caller.ledger(), replay, execute).await?.answer(|opened| answer(app, &opened))
 }
 
-/// Plays the payer: pays a pending PIX charge. One that is cancelled is paid too late: 409, and the money goes back to the payer.
-/// Sandbox only.
+/// Plays the payer: pays a pending PIX charge. One that is cancelled is paid too late: 409, and the
+/// money goes back to the payer. Sandbox only.
 #[utoipa::path(post, path = "/api/sandbox/pix/{txid}/pay", operation_id = "pay_pix_in_sandbox", params(("txid" = String, Path)),
     responses((status = 200, body = crate::views::charge::ChargeView), (status = 409)))]
 pub async fn sandbox_pay(

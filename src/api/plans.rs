@@ -110,7 +110,7 @@ pub struct InitialFeeView {
     /// What it is for.
     #[schema(example = "Adesão")]
     description: String,
-    /// Centavos.
+    /// Amount of the fee, centavos.
     #[schema(example = 1000)]
     amount: i64,
     /// How many initial charges carry it.
@@ -131,7 +131,7 @@ pub struct DisabledPlan {
     /// Its id.
     #[schema(format = "uuid")]
     id: String,
-    /// False.
+    /// Always false.
     #[schema(example = false)]
     enabled: bool,
 }
@@ -208,7 +208,8 @@ pub async fn get(State(app): State<Arc<App>>, caller: Caller, PathId(id): PathId
     plan.await?.map(ok).ok_or_else(not_found)
 }
 
-/// Takes no subscriptions of a plan any more. Those that it has go on; doing it again changes nothing.
+/// Takes no subscriptions of a plan any more. Those that it has go on; doing it again changes
+/// nothing.
 #[utoipa::path(delete, path = "/api/recurrency/plans/{id}", operation_id = "disable_plan", params(("id" = String, Path)),
     responses((status = 200, body = DisabledPlan)))]
 pub async fn disable(State(app): State<Arc<App>>, caller: Caller, PathId(id): PathId) -> Result<Response, Problem> {

@@ -30,7 +30,7 @@ use crate::views::registration::{CHECKING, Registration, SAVINGS};
     "bank_account": {"bank_code": "341", "agencia": "1234", "conta": "56789", "conta_dv": "0", "type": "conta_corrente"},
 }))]
 pub struct RegistrationRequest<'a> {
-    /// Who.
+    /// The person or company to register.
     #[serde(borrow)]
     #[schema(value_type = RegisterInformation)]
     register_information: Raw<'a>,
@@ -59,7 +59,7 @@ pub struct RegisterInformation<'a> {
     #[serde(borrow)]
     #[schema(value_type = Option<String>, pattern = "^\\d{2}/\\d{2}/\\d{4}$")]
     birthdate: Raw<'a>,
-    /// Individuals.
+    /// Only for individuals.
     #[serde(borrow)]
     #[schema(value_type = Option<String>, min_length = 1, max_length = 140)]
     mother_name: Raw<'a>,
@@ -104,7 +104,7 @@ pub struct PartnerRequest<'a> {
     #[serde(borrow)]
     #[schema(value_type = String, min_length = 11, max_length = 18)]
     document_number: Raw<'a>,
-    /// DD/MM/YYYY.
+    /// Birth date as DD/MM/YYYY.
     #[serde(borrow)]
     #[schema(value_type = String, pattern = "^\\d{2}/\\d{2}/\\d{4}$")]
     birthdate: Raw<'a>,
@@ -112,7 +112,7 @@ pub struct PartnerRequest<'a> {
     #[serde(borrow)]
     #[schema(value_type = String, min_length = 1, max_length = 140)]
     mother_name: Raw<'a>,
-    /// E-mail.
+    /// Contact e-mail address.
     #[serde(borrow)]
     #[schema(value_type = Option<String>, min_length = 3, max_length = 254)]
     email: Raw<'a>,
@@ -126,10 +126,11 @@ pub struct PartnerRequest<'a> {
     address: Raw<'a>,
 }
 
-/// A postal address. A partner's has `street_number` and `zipcode` in place of `number` and `zip_code`; both spellings are read anywhere.
+/// A postal address. A partner's has `street_number` and `zipcode` in place of `number` and
+/// `zip_code`; both spellings are read anywhere.
 #[derive(Deserialize, ToSchema)]
 pub struct AddressRequest<'a> {
-    /// Street.
+    /// Street of the address.
     #[serde(borrow)]
     #[schema(value_type = String, min_length = 1, max_length = 140)]
     street: Raw<'a>,
@@ -141,11 +142,11 @@ pub struct AddressRequest<'a> {
     #[serde(borrow)]
     #[schema(value_type = Option<String>, min_length = 1, max_length = 20)]
     street_number: Raw<'a>,
-    /// Neighborhood.
+    /// Neighborhood of the address.
     #[serde(borrow)]
     #[schema(value_type = String, min_length = 1, max_length = 140)]
     neighborhood: Raw<'a>,
-    /// City.
+    /// City of the address.
     #[serde(borrow)]
     #[schema(value_type = String, min_length = 1, max_length = 140)]
     city: Raw<'a>,
@@ -183,7 +184,7 @@ pub struct BankAccountRequest<'a> {
     #[serde(borrow)]
     #[schema(value_type = String, pattern = "^\\d{3}$")]
     bank_code: Raw<'a>,
-    /// Branch.
+    /// Number of the branch.
     #[serde(borrow)]
     #[schema(value_type = String, pattern = "^\\d{1,10}$")]
     agencia: Raw<'a>,
@@ -191,7 +192,7 @@ pub struct BankAccountRequest<'a> {
     #[serde(borrow)]
     #[schema(value_type = Option<String>, min_length = 1, max_length = 2)]
     agencia_dv: Raw<'a>,
-    /// Account.
+    /// Number of the account.
     #[serde(borrow)]
     #[schema(value_type = String, pattern = "^\\d{1,20}$")]
     conta: Raw<'a>,
@@ -213,11 +214,13 @@ pub struct BankAccountRequest<'a> {
     document_number: Raw<'a>,
 }
 
-/// What is changed of a registration. The rest stays as it is; null takes an optional field away (RFC 7396).
+/// What is changed of a registration. The rest stays as it is; null takes an optional field away
+/// (RFC 7396).
 #[derive(Deserialize, ToSchema)]
 #[schema(example = json!({"register_information": {"email": "ana@example.com"}, "bank_account": {"conta": "56789", "conta_dv": "0"}}))]
 pub struct ChangeRequest<'a> {
-    /// Any fields of `RegisterInformation` but `type` and `document_number`. A list, such as `managing_partners`, is replaced whole.
+    /// Any fields of `RegisterInformation` but `type` and `document_number`. A list, such as
+    /// `managing_partners`, is replaced whole.
     #[serde(borrow)]
     #[schema(value_type = Option<Object>)]
     register_information: Raw<'a>,
@@ -369,7 +372,8 @@ fn read_partner(check: &mut Checker, partner: &PartnerRequest<'_>, now: Timestam
     })
 }
 
-/// Either spelling will do; an error about an address that has neither names the spelling of its place.
+/// Either spelling will do; an error about an address that has neither names the spelling of its
+/// place.
 fn read_address(check: &mut Checker, address: &AddressRequest<'_>, of_partner: bool) -> Option<Address> {
     let (number_name, zip_name) = if of_partner { ("street_number", "zipcode") } else { ("number", "zip_code") };
     let street = check.text("street", address.street, 1..=140);

@@ -14,7 +14,7 @@ use crate::export::{Exporter, Out, Request, Stream};
 use crate::http::caller::Caller;
 use crate::http::problem::{Code, Problem};
 use crate::http::reply::{only, query};
-use crate::http::streamed::{BoxError, Pace, streamed};
+use crate::http::streamed::{BoxError, ReadPace, streamed};
 use crate::http::timestamp::day_of;
 use crate::views::export_file::{file, request};
 use crate::views::ledger::ledger_name;
@@ -22,7 +22,8 @@ use crate::views::ledger::ledger_name;
 /// Records of the journal whose numbers are looked up at once.
 const LOOKED_UP_AT_ONCE: u64 = 1 << 18;
 
-/// The caller's ledger from one day to another, both included, after booking what is due. Days are days in America/Sao_Paulo.
+/// The caller's ledger from one day to another, both included, after booking what is due. Days are
+/// days in America/Sao_Paulo.
 #[utoipa::path(get, path = "/api/reports/ledger",
     params(("format" = Option<String>, Query, pattern = "^(jsonl|csv|beancount|hledger|ledger)$", description = "`jsonl` when absent; `csv`, or the text of `beancount`, `hledger` or `ledger`."),
         ("from" = Option<String>, Query, format = Date, example = "2026-01-01", description = "The first day; the first of the books when absent."),
@@ -65,7 +66,7 @@ fn write(app: &App, group: GroupNumber, request: &Request, out: &mut dyn Out) ->
         }
         _ => Sequence(0),
     };
-    let mut pace = Pace::new(&app.engine);
+    let mut pace = ReadPace::new(&app.engine);
     'journal: while after < through {
         let next = Sequence((after.0 + LOOKED_UP_AT_ONCE).min(through.0));
         for sequence in read_model.entries_between(merchant, after, next)? {

@@ -1,6 +1,6 @@
 //! `GET /api/dashboard/sub-recipients/{id}/splits`: a recipient's statement (interface 2.8).
 //!
-//! What the recipient has, and how far its withdrawals have come, is told by its own state; the
+//! What the recipient has, and how far its withdrawals have come, follow from its own state; the
 //! splits themselves are history, read a page at a time. A PIX split is listed as pending from the
 //! charge's creation, and is money only once it is paid.
 //!
@@ -58,7 +58,7 @@ pub struct SplitRecord {
     id: String,
     /// The charge's txid.
     payment_id: String,
-    /// Centavos.
+    /// Amount that is left of the split, centavos.
     #[schema(example = 2000)]
     amount_cents: i64,
     /// `pending`, `available` or `paid`.

@@ -46,7 +46,7 @@ pub struct RegistrationResponse {
     /// `CPF` or `CNPJ`.
     #[schema(pattern = "^(CPF|CNPJ)$")]
     document_type: &'static str,
-    /// Masked.
+    /// CPF or CNPJ, masked.
     #[schema(example = "***.456.789-**")]
     document: String,
     /// Full or legal name.
@@ -117,7 +117,8 @@ async fn registered_already(
     Ok((StatusCode::OK, RegistrationResponse::new(&row, row.status, profile, true)))
 }
 
-/// The account's recipients, newest first; `search` looks in names, without regard to case and accents.
+/// The account's recipients, newest first; `search` looks in names, without regard to case and
+/// accents.
 #[utoipa::path(get, path = "/api/dashboard/sub-recipients", operation_id = "list_recipients",
     params(("search" = Option<String>, Query, description = "Part of a name; case and accents do not matter"), ("page" = Option<u64>, Query), ("per_page" = Option<u64>, Query)),
     responses((status = 200, body = List<RecipientView>)))]
@@ -150,8 +151,8 @@ pub async fn get(State(app): State<Arc<App>>, caller: Caller, PathId(id): PathId
     Ok(ok(RecipientRecord::new(&app, ledger, &row, profile)))
 }
 
-/// Changes what is sent of a registration and leaves the rest; the status stays. Another bank account is reviewed before anything is
-/// withdrawn. A rejected recipient registers again instead.
+/// Changes what is sent of a registration and leaves the rest; the status stays. Another bank
+/// account is reviewed before anything is withdrawn. A rejected recipient registers again instead.
 #[utoipa::path(patch, path = "/api/sub-recipients/{id}", operation_id = "change_recipient", params(("id" = String, Path)),
     request_body = ChangeRequest,
     responses((status = 200, body = RecipientRecord), (status = 409)))]

@@ -69,7 +69,8 @@ struct Checked {
     customer: Payer,
 }
 
-/// Begins a subscription. Its first charge is due after the plan's grace cycles, at once when there are none; the schedule makes it.
+/// Begins a subscription. Its first charge is due after the plan's grace cycles, at once when there
+/// are none; the schedule makes it.
 #[utoipa::path(post, path = "/api/recurrency/subscriptions", operation_id = "create_subscription",
     request_body = SubscriptionRequest,
     responses((status = 201, body = SubscriptionView), (status = 404)))]

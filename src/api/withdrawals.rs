@@ -38,7 +38,7 @@ pub struct WithdrawalRequested {
     /// All that was available, centavos.
     #[schema(example = 1200)]
     amount_cents: i64,
-    /// `pending`.
+    /// Always `pending`.
     #[schema(pattern = "^(pending)$")]
     status: &'static str,
 }

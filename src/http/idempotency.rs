@@ -1,10 +1,12 @@
-//! Runner of requests that may carry an `Idempotency-Key`: the same request twice is carried out once.
+//! Runner of requests that may carry an `Idempotency-Key`: the same request twice is carried out
+//! once.
 //!
-//! A key is optional on every POST. It is kept for 24 hours, within one account and route. Only a request
-//! that committed a Record has an answer to repeat: a replay renders it again from the Record's facts.
+//! A key is optional on every POST. It is kept for 24 hours, within one account and route. Only a
+//! request that committed a Record has an answer to repeat: a replay renders it again from the
+//! Record's facts.
 //!
-//! [`Key::run`] looks the key up in the published journal, takes the permit, and lets the handler check
-//! and send its command. The actor knows the keys that were used since the look-up
+//! [`Key::run`] looks the key up in the published journal, takes the permit, and lets the handler
+//! check and send its command. The actor knows the keys that were used since the look-up
 //! ([`KeyLookup`]); where one of them is this request's, the runner looks again.
 
 use std::convert::Infallible;
@@ -53,8 +55,8 @@ impl<T> Keyed<T> {
     }
 }
 
-/// The header as it was sent, and the route of its request. It is checked when it is read, so that problems
-/// which come first are answered first.
+/// The header as it was sent, and the route of its request. It is checked when it is read, so that
+/// problems which come first are answered first.
 pub struct SentKey {
     first: Option<HeaderValue>,
     has_more: bool,

@@ -109,8 +109,8 @@ fn read<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T, Problem> {
 
 /// Checks the fields of a request and gathers what is wrong with them.
 ///
-/// A check returns nothing when it has noted an error, or when an optional field is absent. The fields of one object are
-/// all checked before the first `?`, so that no error hides another:
+/// A check returns nothing when it has noted an error, or when an optional field is absent. The
+/// fields of one object are all checked before the first `?`, so that no error hides another:
 ///
 /// ```
 /// use centavo::http::json::{Checker, Raw, parse};

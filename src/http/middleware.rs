@@ -43,14 +43,14 @@ pub struct Middleware(Arc<Shared>);
 
 struct Shared {
     sandbox: bool,
-    limits: Limits,
+    limits: RequestLimits,
     in_flight: Arc<Semaphore>,
     ids: RequestIds,
     measures: Measures,
 }
 
 /// How many requests may be under way.
-pub struct Limits {
+pub struct RequestLimits {
     /// At any time.
     pub most: usize,
     /// Whether a request with these headers is let in now: load shedding.
@@ -64,7 +64,7 @@ impl Middleware {
     /// A front that lets so many requests be under way, and says whether this is the sandbox.
     ///
     /// Fails only when the system has no randomness for the ids.
-    pub fn new(limits: Limits, sandbox: bool, measures: Measures) -> Result<Self, getrandom::Error> {
+    pub fn new(limits: RequestLimits, sandbox: bool, measures: Measures) -> Result<Self, getrandom::Error> {
         let ids = RequestIds { origin: getrandom::u64()?, next: AtomicU64::new(0) };
         let in_flight = Arc::new(Semaphore::new(limits.most));
         Ok(Middleware(Arc::new(Shared { sandbox, limits, in_flight, ids, measures })))
@@ -159,8 +159,8 @@ where
     }
 }
 
-/// What a handler does, which nobody's hanging up ends: dropped unfinished, it goes on as a task of
-/// its own. Gives what the handler gives, or what it panicked with.
+/// What a handler does, which a caller that hangs up does not end: dropped unfinished, it goes on
+/// as a task of its own. Gives what the handler gives, or what it panicked with.
 struct DetachedHandler<T: Send + 'static>(Option<Pin<Box<dyn Future<Output = T> + Send>>>);
 
 impl<T: Send + 'static> DetachedHandler<T> {
@@ -315,8 +315,8 @@ mod tests {
         panic!("a handler's mistake")
     }
 
-    fn limits(most: usize) -> Limits {
-        Limits { most, admits: Box::new(|_| true) }
+    fn limits(most: usize) -> RequestLimits {
+        RequestLimits { most, admits: Box::new(|_| true) }
     }
 
     fn router(in_flight_max: usize, sandbox: bool) -> Router {
@@ -496,7 +496,7 @@ mod tests {
     async fn who_is_not_let_in_is_told_before_anything_is_looked_at() {
         let admits = |headers: &HeaderMap| !headers.contains_key("x-late");
         let middleware =
-            Middleware::new(Limits { most: 8, admits: Box::new(admits) }, true, Measures::default()).unwrap();
+            Middleware::new(RequestLimits { most: 8, admits: Box::new(admits) }, true, Measures::default()).unwrap();
         let asked = |name: &str| {
             let request = Request::builder().uri("/nowhere?a=b").header("host", "a").header("x-request-id", "r-1");
             middleware.turned_away(&request.header(name, "x").body(()).unwrap())

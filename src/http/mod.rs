@@ -1,5 +1,5 @@
 //! HTTP transport: how a request is taken in, checked and answered. It knows no resource of the
-//! API.
+//! API; those are in [`crate::api`] and [`crate::ops`].
 //!
 //! A request passes [`server`] (the connection, with [`outgoing`]), [`middleware`] (what every
 //! route shares), a credential, [`rate_limits`], [`body`] and [`json`] before a handler sees it.

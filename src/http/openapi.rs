@@ -100,7 +100,7 @@ fn reference(name: &str) -> Value {
     json!({"$ref": format!("#/components/schemas/{name}")})
 }
 
-/// Writes what is told of an event as a choice by its name: `ChargeEvent`, `RefundEvent`, … The
+/// Writes the bodies of events as a choice by its name: `ChargeEvent`, `RefundEvent`, … The
 /// event's name begins with the name of the member that has the thing.
 fn type_events(schemas: &mut Value) {
     let things = schemas.as_object_mut().and_then(|schemas| schemas.remove("Things")).unwrap_or_default();
@@ -140,7 +140,7 @@ fn type_events(schemas: &mut Value) {
     }
 }
 
-/// What is told of one event: what is told of all, and of the things that it can be about, these.
+/// The body of one event: the fields of every event, and the objects that this one can carry.
 fn event_schema(body: &Value, things: &Value, event: &Value, members: &[&str]) -> Value {
     let mut schema = body.clone();
     schema.as_object_mut().map(|schema| schema.remove("example"));

@@ -1,4 +1,5 @@
-//! Problem bodies, `application/problem+json` (RFC 9457): the answer to a request that is not carried out.
+//! Problem bodies, `application/problem+json` (RFC 9457): the answer to a request that is not
+//! carried out.
 //!
 //! Every refusal of the interface stands in one table, [`Code::row`]: its stable code, its status,
 //! its title and the message that callers show to people, in Portuguese as the interface has it.

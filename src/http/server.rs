@@ -61,7 +61,7 @@ impl From<Router> for Served {
 
 /// How much a listener takes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
+pub struct ServerLimits {
     /// Connections that may be open at a time.
     pub connections_max: usize,
     /// How long a connection may take to send the head of a request, its idle time before included.
@@ -73,9 +73,9 @@ pub struct Limits {
     pub drain_max: Duration,
 }
 
-impl Default for Limits {
+impl Default for ServerLimits {
     fn default() -> Self {
-        Limits {
+        ServerLimits {
             connections_max: 4_096,
             head_arrival_max: Duration::from_secs(10),
             head_bytes_max: 64 * 1024,
@@ -96,7 +96,7 @@ pub async fn run(
     listener: TcpListener,
     served: impl Into<Served>,
     mut shutdown: watch::Receiver<bool>,
-    limits: Limits,
+    limits: ServerLimits,
 ) -> Drained {
     let served = served.into();
     let mut connections = JoinSet::new();
@@ -121,7 +121,13 @@ pub async fn run(
     Drained { cut }
 }
 
-async fn serve(stream: TcpStream, peer: Peer, served: Served, mut shutdown: watch::Receiver<bool>, limits: Limits) {
+async fn serve(
+    stream: TcpStream,
+    peer: Peer,
+    served: Served,
+    mut shutdown: watch::Receiver<bool>,
+    limits: ServerLimits,
+) {
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "a connection ended before it was served");
         return;
@@ -213,11 +219,11 @@ mod tests {
     /// More than the system takes for a client that does not read.
     const LARGE_BYTES: usize = 32 << 20;
 
-    async fn serving(limits: Limits) -> Started {
+    async fn serving(limits: ServerLimits) -> Started {
         serving_with(limits, Backlog::default()).await
     }
 
-    async fn serving_with(limits: Limits, backlog: Backlog) -> Started {
+    async fn serving_with(limits: ServerLimits, backlog: Backlog) -> Started {
         let (entered, release) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
         let slow = {
             let (entered, release) = (entered.clone(), release.clone());
@@ -282,7 +288,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_connection_is_kept_for_the_next_request() {
-        let served = serving(Limits::default()).await;
+        let served = serving(ServerLimits::default()).await;
         let stream = TcpStream::connect(served.address).await.unwrap();
         for _ in 0..2 {
             request(&stream, "/").await;
@@ -292,7 +298,7 @@ mod tests {
 
     #[tokio::test]
     async fn shutdown_answers_what_is_under_way_and_closes_what_is_idle() {
-        let served = serving(Limits::default()).await;
+        let served = serving(ServerLimits::default()).await;
         let idle = TcpStream::connect(served.address).await.unwrap();
         request(&idle, "/").await;
         read_until(&idle, "fast").await;
@@ -311,7 +317,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_outlasts_the_drain_is_cut() {
-        let served = serving(Limits { drain_max: Duration::ZERO, ..Limits::default() }).await;
+        let served = serving(ServerLimits { drain_max: Duration::ZERO, ..ServerLimits::default() }).await;
         let busy = TcpStream::connect(served.address).await.unwrap();
         request(&busy, "/slow").await;
         served.entered.notified().await;
@@ -322,7 +328,7 @@ mod tests {
 
     #[tokio::test]
     async fn one_connection_too_many_waits_for_another_to_end() {
-        let served = serving(Limits { connections_max: 1, ..Limits::default() }).await;
+        let served = serving(ServerLimits { connections_max: 1, ..ServerLimits::default() }).await;
         let first = TcpStream::connect(served.address).await.unwrap();
         request(&first, "/slow").await;
         served.entered.notified().await;
@@ -365,7 +371,7 @@ mod tests {
 
     #[tokio::test]
     async fn clients_that_do_not_read_are_cut_and_others_are_served() {
-        let limits = Limits { connections_max: 4, ..Limits::default() };
+        let limits = ServerLimits { connections_max: 4, ..ServerLimits::default() };
         let started = serving_with(limits, impatient(usize::MAX >> 1)).await;
         let silent = not_reading(&started, "/one-copy", 4).await;
         // The fifth waits for one of them to end, which none does by itself.
@@ -383,7 +389,7 @@ mod tests {
 
     #[tokio::test]
     async fn one_who_reads_gets_all_of_a_large_answer() {
-        let started = serving(Limits::default()).await;
+        let started = serving(ServerLimits::default()).await;
         for path in ["/large", "/one-copy"] {
             let stream = TcpStream::connect(started.address).await.unwrap();
             send(&stream, &format!("GET {path} HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n")).await;
@@ -396,7 +402,8 @@ mod tests {
     async fn what_waits_on_all_connections_is_bounded_and_a_body_that_is_one_copy_hardly_counts() {
         let waiting_max = LARGE_BYTES + LARGE_BYTES / 2;
         let started =
-            serving_with(Limits::default(), Backlog::new(WriteLimits { waiting_max, ..WriteLimits::default() })).await;
+            serving_with(ServerLimits::default(), Backlog::new(WriteLimits { waiting_max, ..WriteLimits::default() }))
+                .await;
         let _first = not_reading(&started, "/large", 1).await;
         while started.backlog.waiting() < LARGE_BYTES / 2 {
             tokio::task::yield_now().await;
@@ -410,7 +417,7 @@ mod tests {
         while started.backlog.waiting() == before {
             tokio::task::yield_now().await;
         }
-        assert!(started.backlog.waiting() <= before + 8 * (Limits::default().head_bytes_max + 16 * 1024));
+        assert!(started.backlog.waiting() <= before + 8 * (ServerLimits::default().head_bytes_max + 16 * 1024));
     }
 
     #[test]
@@ -426,7 +433,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_head_that_never_ends_is_given_up() {
-        let served = serving(Limits { head_arrival_max: Duration::from_millis(50), ..Limits::default() }).await;
+        let served =
+            serving(ServerLimits { head_arrival_max: Duration::from_millis(50), ..ServerLimits::default() }).await;
         let stream = TcpStream::connect(served.address).await.unwrap();
         send(&stream, "GET / HTTP/1.1\r\nhost:").await;
         let answer = receive(&stream).await;

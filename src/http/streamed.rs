@@ -80,12 +80,12 @@ const PAUSE_FACTOR: u32 = 9;
 
 /// The pace of an answer that reads much of the journal: beside commands it takes a tenth of a
 /// core.
-pub struct Pace {
+pub struct ReadPace {
     engine: Arc<Engine>,
     begun: Instant,
 }
 
-impl Pace {
+impl ReadPace {
     /// Work begins now.
     pub fn new(engine: &Arc<Engine>) -> Self {
         Self { engine: Arc::clone(engine), begun: Instant::now() }

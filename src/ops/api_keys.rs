@@ -90,11 +90,12 @@ pub struct RevokedResponse {
     /// The key's id.
     #[schema(format = "uuid")]
     id: String,
-    /// True.
+    /// Always true.
     revoked: bool,
 }
 
-/// Makes a key. A replay names the key that was made and cannot show it again: one that was lost on the way is revoked.
+/// Makes a key. A replay names the key that was made and cannot show it again: one that was lost on
+/// the way is revoked.
 #[utoipa::path(post, path = "/ops/merchants/{id}/api-keys", operation_id = "create_api_key", params(("id" = String, Path)), request_body = Option<ApiKeyRequest>,
     responses((status = 201, body = ApiKeyResponse)))]
 pub async fn create(

@@ -15,8 +15,9 @@ use crate::http::reply::{number, query};
 use crate::http::streamed::{streamed, turn};
 use crate::ops::operator::Operator;
 
-/// What a backup lacks that has all before `from`, in the frames of a backup's files, through the head of this moment. One at a time. It
-/// waits for the caller in a thread of its own, with a few parts in memory; nobody else waits for it.
+/// What a backup lacks that has all before `from`, in the frames of a backup's files, through the
+/// head of this moment. One at a time. It waits for the caller in a thread of its own, with a few
+/// parts in memory; nobody else waits for it.
 #[utoipa::path(get, path = "/ops/backup", operation_id = "get_backup", params(("from" = Option<u64>, Query, minimum = 1, description = "The first Record that is lacking; 1 when absent.")),
     responses((status = 200, body = String, content_type = "application/octet-stream")))]
 pub async fn backup(State(app): State<Arc<App>>, _: Operator, parts: Parts) -> Result<Response, Problem> {

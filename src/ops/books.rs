@@ -84,14 +84,15 @@ pub struct PostingRow {
     /// `debit` or `credit`.
     #[schema(pattern = "^(debit|credit)$")]
     side: &'static str,
-    /// Centavos.
+    /// Amount of the posting, centavos.
     amount: i64,
 }
 
 /// The most accounts of a trial balance on a page, and how many there are unless asked otherwise.
 const ACCOUNTS_A_PAGE: u64 = 1_000;
 
-/// The trial balance: the accounts of all ledgers, ledger by ledger; or the sums of the accounts of each name over all ledgers.
+/// The trial balance: the accounts of all ledgers, ledger by ledger; or the sums of the accounts of
+/// each name over all ledgers.
 #[utoipa::path(get, path = "/ops/trial-balance", operation_id = "get_trial_balance",
     params(("by" = Option<String>, Query, pattern = "^(ledger|account)$", description = "`ledger` when absent; `account` for the sums over all ledgers by the account's name without ids, which fit one page."),
         ("page" = Option<u64>, Query, minimum = 1), ("per_page" = Option<u64>, Query, minimum = 1, maximum = 1000, description = "1,000 when absent.")),

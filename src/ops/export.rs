@@ -12,14 +12,14 @@ use crate::app::App;
 use crate::export::{Exporter, Stream};
 use crate::http::problem::Problem;
 use crate::http::reply::{number, only, query, single};
-use crate::http::streamed::{Pace, streamed, turn};
+use crate::http::streamed::{ReadPace, streamed, turn};
 use crate::ops::books::find;
 use crate::ops::operator::Operator;
 use crate::views::export_file::{file, request};
 use crate::views::ledger::ledger_name;
 
-/// A ledger, or the rows of all, from one day to another, both included, through the Record `at`. Days are days in
-/// America/Sao_Paulo. One at a time; it reads the journal from its beginning.
+/// A ledger, or the rows of all, from one day to another, both included, through the Record `at`.
+/// Days are days in America/Sao_Paulo. One at a time; it reads the journal from its beginning.
 #[utoipa::path(get, path = "/ops/export",
     params(("ledger" = Option<String>, Query, pattern = "^(all|[MRP]-[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12})$", description = "`M-…`, `R-…` or `P-…`; `all` when absent."),
         ("format" = Option<String>, Query, pattern = "^(jsonl|csv|beancount|hledger|ledger)$", description = "`jsonl` when absent; `csv`; of one ledger the text of `beancount`, `hledger` or `ledger`."),
@@ -40,7 +40,7 @@ pub async fn export(State(app): State<Arc<App>>, _: Operator, parts: Parts) -> R
     let body = streamed("an export", move |out| {
         let _until_it_ends = one_at_a_time;
         let (mut out, mut exporter) = (Stream(out), Exporter::new(asked));
-        let mut pace = Pace::new(&app.engine);
+        let mut pace = ReadPace::new(&app.engine);
         for frame in app.engine.backup(Sequence::FIRST)? {
             let Frame::Block(block) = frame? else { continue };
             if !exporter.post_block(&block, cut, &mut out)? {

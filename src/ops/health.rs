@@ -24,7 +24,8 @@ pub async fn healthz() -> Response {
     ok(Status { status: "ok" })
 }
 
-/// The service takes requests: the data is open, the journal has not failed, the store goes on, and there is space on the disk.
+/// The service takes requests: the data is open, the journal has not failed, the store goes on, and
+/// there is space on the disk.
 #[utoipa::path(get, path = "/readyz", operation_id = "get_readiness", responses((status = 200, body = Status)))]
 pub async fn readyz(State(app): State<Arc<App>>) -> Result<Response, Problem> {
     if app.engine.has_failed() {

@@ -94,7 +94,7 @@ struct FeesWire<'a> {
     #[serde(borrow)]
     #[schema(value_type = Option<i64>, minimum = 0, maximum = 100000000)]
     cashout_cents: Raw<'a>,
-    /// Anticipation.
+    /// Rates of anticipation, percent, by days until settlement.
     #[serde(borrow)]
     #[schema(value_type = Option<AnticipationWire>)]
     anticipation: Raw<'a>,
@@ -157,9 +157,9 @@ pub struct MerchantView {
     split_enabled: bool,
     /// May cash out.
     cashout_enabled: bool,
-    /// Rates.
+    /// Rates and fixed fees of the account.
     fees: FeesBody,
-    /// Choices.
+    /// Options of the account.
     options: OptionsBody,
     /// When it was created.
     created_at: String,
@@ -189,7 +189,7 @@ pub struct FeesBody {
     /// Cashout fee, centavos.
     #[schema(example = 100)]
     cashout_cents: i64,
-    /// Anticipation.
+    /// Rates of anticipation, percent, by days until settlement.
     anticipation: AnticipationBody,
 }
 

@@ -35,7 +35,8 @@ pub struct Queue {
 /// One thing to decide on.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct QueueItem {
-    /// `recipient`, `withdrawal`, `refund`, `dispute`, or `payout`: money whose institution has not answered for ten minutes.
+    /// `recipient`, `withdrawal`, `refund`, `dispute`, or `payout`: money whose institution has not
+    /// answered for ten minutes.
     #[schema(pattern = "^(recipient|withdrawal|refund|dispute|payout)$")]
     kind: &'static str,
     /// Of what is to be decided on.
@@ -50,7 +51,8 @@ pub struct QueueItem {
     amount: Option<i64>,
     /// When it was asked for.
     created_at: String,
-    /// Where it stands: a recipient is `draft` or `pending`, a dispute `open`, a transfer `in_processing`, all else `pending`.
+    /// Where it stands: a recipient is `draft` or `pending`, a dispute `open`, a transfer
+    /// `in_processing`, all else `pending`.
     #[schema(pattern = "^(draft|pending|open|in_processing)$")]
     status: &'static str,
     /// The charge's txid; refunds and disputes.
@@ -69,11 +71,13 @@ pub struct QueueItem {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, example = "***.456.789-**")]
     document: Option<String>,
-    /// What of a recipient is to be decided on: its `registration`, or the `bank_account` of an active one that was changed.
+    /// What of a recipient is to be decided on: its `registration`, or the `bank_account` of an
+    /// active one that was changed.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, pattern = "^(registration|bank_account)$")]
     review: Option<&'static str>,
-    /// Where money goes, masked: the account of a recipient to be decided on; that of a withdrawal or its transfer.
+    /// Where money goes, masked: the account of a recipient to be decided on; that of a withdrawal
+    /// or its transfer.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     destination: Option<DestinationView>,

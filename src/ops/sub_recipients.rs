@@ -39,7 +39,8 @@ impl Notes<'_> {
     }
 }
 
-/// Approves a draft or pending recipient, which is active at once; or an active recipient's changed bank account.
+/// Approves a draft or pending recipient, which is active at once; or an active recipient's changed
+/// bank account.
 #[utoipa::path(post, path = "/ops/sub-recipients/{id}/approve", operation_id = "approve_recipient", params(("id" = String, Path)),
     responses((status = 200, body = RecipientView)))]
 pub async fn approve(
@@ -55,7 +56,8 @@ pub async fn approve(
     decide(&app, &operator, &id, &sent_key, &body, |id| Ok(MerchantCommand::ApproveRecipient { id })).await
 }
 
-/// Refuses a draft or pending recipient; or an active recipient's changed bank account, and leaves the recipient active.
+/// Refuses a draft or pending recipient; or an active recipient's changed bank account, and leaves
+/// the recipient active.
 #[utoipa::path(post, path = "/ops/sub-recipients/{id}/reject", operation_id = "reject_recipient", params(("id" = String, Path)), request_body = Notes,
     responses((status = 200, body = RecipientView)))]
 pub async fn reject(

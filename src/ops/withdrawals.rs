@@ -21,7 +21,8 @@ use crate::ops::sub_recipients::Notes;
 use crate::views::recipient::{find_recipient, recipient_id};
 use crate::views::withdrawal::{ReviewedWithdrawal, Withdrawal};
 
-/// Approves a pending withdrawal and sends its money. It reads `pending` until the institution has taken that.
+/// Approves a pending withdrawal and sends its money. It reads `pending` until the institution has
+/// taken that.
 #[utoipa::path(post, path = "/ops/withdrawals/{id}/approve", operation_id = "approve_withdrawal",
     params(("id" = String, Path)),
     responses((status = 200, body = ReviewedWithdrawal)))]

@@ -18,7 +18,7 @@ use crate::http::timestamp::with_microseconds;
 /// A cashout, as created and as listed.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct CashoutItem {
-    /// `cashout`.
+    /// Always `cashout`.
     #[schema(pattern = "^(cashout)$")]
     object: &'static str,
     /// The cashout's id.

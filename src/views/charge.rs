@@ -66,7 +66,7 @@ pub enum ChargeFate {
     Unanswered,
     /// Paid or captured.
     Paid {
-        /// When.
+        /// Time of the payment or capture.
         at: Timestamp,
         /// A PIX payment's end-to-end id.
         end_to_end_id: Option<String>,
@@ -419,7 +419,7 @@ pub struct SplitView {
     /// The recipient.
     #[schema(format = "uuid")]
     pub sub_recipient_id: String,
-    /// Centavos.
+    /// Part of the recipient, centavos.
     #[schema(example = 2000)]
     pub amount: i64,
 }

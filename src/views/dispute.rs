@@ -46,7 +46,7 @@ pub struct Dispute {
     pub id: ObjectId,
     /// Of which charge.
     pub charge: ObjectId,
-    /// Whose.
+    /// Account group of the merchant.
     pub group: GroupNumber,
     kind: DisputeKind,
     amount: Centavos,

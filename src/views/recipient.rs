@@ -28,7 +28,7 @@ pub struct RecipientView {
     /// `CPF` or `CNPJ`.
     #[schema(pattern = "^(CPF|CNPJ)$")]
     document_type: &'static str,
-    /// Masked.
+    /// CPF or CNPJ, masked.
     #[schema(example = "***.456.789-**")]
     document: String,
     /// Full or legal name.
@@ -39,8 +39,8 @@ pub struct RecipientView {
     email: Option<String>,
     /// When it was registered.
     created_at: String,
-    /// `pending` while a changed bank account waits for its review, `rejected` when it was refused; null otherwise. Splits go on;
-    /// nothing can be withdrawn until an account is approved.
+    /// `pending` while a changed bank account waits for its review, `rejected` when it was refused;
+    /// null otherwise. Splits go on; nothing can be withdrawn until an account is approved.
     #[schema(required, pattern = "^(pending|rejected)$", example = json!(null))]
     bank_account_review: Option<&'static str>,
     /// Its money.
@@ -55,7 +55,7 @@ pub struct RecipientBalance {
     pub available: i64,
     /// Falls due later.
     pub pending: i64,
-    /// Withdrawn.
+    /// Withdrawn money, centavos.
     pub paid: i64,
     /// Under a pending withdrawal.
     pub reserved: i64,

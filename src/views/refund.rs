@@ -22,7 +22,7 @@ pub struct RefundView {
     id: String,
     /// The charge: its txid.
     payment_id: String,
-    /// Centavos.
+    /// Amount of the refund, centavos.
     #[schema(example = 3000)]
     amount: i64,
     /// `pending`, `approved` or `rejected`.
@@ -70,7 +70,7 @@ pub struct Refund {
     pub id: ObjectId,
     /// Of which charge.
     pub charge: ObjectId,
-    /// Whose.
+    /// Account group of the merchant.
     pub group: GroupNumber,
     amount: Centavos,
     take_back: Vec<Split>,

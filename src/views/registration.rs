@@ -36,7 +36,7 @@ pub struct RegisterInformationView {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, example = "29/02/2000")]
     birthdate: Option<String>,
-    /// Individuals.
+    /// Only for individuals.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, example = "Rita Prado")]
     mother_name: Option<String>,
@@ -45,7 +45,7 @@ pub struct RegisterInformationView {
     address: Option<AddressView>,
     /// At least one.
     phone_numbers: Vec<PhoneView>,
-    /// Corporations.
+    /// Only for corporations.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     managing_partners: Option<Vec<PartnerView>>,
@@ -71,13 +71,13 @@ pub struct PartnerView {
     /// CPF, masked.
     #[schema(example = "***.456.789-**")]
     document_number: String,
-    /// DD/MM/YYYY.
+    /// Birth date as DD/MM/YYYY.
     #[schema(required, example = "29/02/2000")]
     birthdate: Option<String>,
     /// Mother's name.
     #[schema(required, example = "Rita Prado")]
     mother_name: Option<String>,
-    /// E-mail.
+    /// Contact e-mail address.
     #[schema(required, example = "ana@example.com")]
     email: Option<String>,
     /// At least one.
@@ -87,10 +87,11 @@ pub struct PartnerView {
     address: Option<AddressView>,
 }
 
-/// A postal address, as read. A partner's has `street_number` and `zipcode` in place of `number` and `zip_code`.
+/// A postal address, as read. A partner's has `street_number` and `zipcode` in place of `number`
+/// and `zip_code`.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct AddressView {
-    /// Street.
+    /// Street of the address.
     #[schema(example = "Rua Direita")]
     street: String,
     /// House number.
@@ -101,10 +102,10 @@ pub struct AddressView {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, example = "10")]
     street_number: Option<String>,
-    /// Neighborhood.
+    /// Neighborhood of the address.
     #[schema(example = "Sé")]
     neighborhood: String,
-    /// City.
+    /// City of the address.
     #[schema(example = "São Paulo")]
     city: String,
     /// Two letters.
@@ -137,13 +138,13 @@ pub struct BankAccountView {
     /// 3 digits.
     #[schema(example = "341")]
     bank_code: String,
-    /// Branch.
+    /// Number of the branch.
     #[schema(example = "1234")]
     agencia: String,
     /// Branch check digit.
     #[schema(required, example = "X")]
     agencia_dv: Option<String>,
-    /// Account.
+    /// Number of the account.
     #[schema(example = "56789")]
     conta: String,
     /// Account check digit.

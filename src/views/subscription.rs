@@ -30,7 +30,8 @@ pub struct SubscriptionView {
     card_token: Option<String>,
     /// The recipients' parts of every cycle's charge.
     splits: Vec<SplitView>,
-    /// `pending` (no cycle was paid yet), `active`, `past_due`, `paused`, `cancelled` or `completed`.
+    /// `pending` (no cycle was paid yet), `active`, `past_due`, `paused`, `cancelled` or
+    /// `completed`.
     #[schema(pattern = "^(active|pending|past_due|paused|cancelled|completed)$")]
     pub status: &'static str,
     /// The last cycle that was charged, from 1; 0 before the first.
@@ -51,7 +52,7 @@ pub struct CustomerView {
     /// Full name.
     #[schema(example = "João Ávila")]
     name: String,
-    /// E-mail.
+    /// E-mail address of the customer.
     #[schema(required, example = "joao@example.com")]
     email: Option<String>,
     /// CPF, masked.

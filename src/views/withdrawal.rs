@@ -24,7 +24,7 @@ pub struct WithdrawalView {
     /// The withdrawal's id.
     #[schema(format = "uuid")]
     pub id: String,
-    /// Centavos.
+    /// Amount of the withdrawal, centavos.
     #[schema(example = 1200)]
     pub amount_cents: i64,
     /// `pending`, `approved` or `rejected`.
@@ -38,7 +38,8 @@ pub struct WithdrawalView {
     /// Why it was rejected.
     #[schema(required, example = json!(null))]
     pub notes: Option<String>,
-    /// Where the money goes: the account that was registered when it was asked for. Null when that is not known any more.
+    /// Where the money goes: the account that was registered when it was asked for. Null when that
+    /// is not known any more.
     #[schema(required)]
     pub destination: Option<DestinationView>,
 }
@@ -49,7 +50,7 @@ pub struct DestinationView {
     /// 3 digits.
     #[schema(example = "341")]
     bank_code: String,
-    /// Branch.
+    /// Number of the branch.
     #[schema(example = "1234")]
     agencia: String,
     /// Account: its last digits, at most four and at most half of it.
@@ -91,7 +92,7 @@ impl DestinationView {
 pub struct ReviewedWithdrawal {
     #[serde(flatten)]
     withdrawal: WithdrawalView,
-    /// Whose.
+    /// The recipient whose money it is.
     #[schema(format = "uuid")]
     recipient_id: String,
     /// What of it was anticipated, and when that can be sent.
@@ -99,7 +100,8 @@ pub struct ReviewedWithdrawal {
     /// The API key that asked for it; null when an older release was asked.
     #[schema(required, format = "uuid")]
     api_key_id: Option<String>,
-    /// Where the review of a bank account stands that was registered since, and that the money does not go to; null when there is none.
+    /// Where the review of a bank account stands that was registered since, and that the money does
+    /// not go to; null when there is none.
     #[schema(required, pattern = "^(pending|rejected)$", example = json!(null))]
     bank_account_review: Option<&'static str>,
 }
@@ -120,7 +122,7 @@ pub struct SettlementView {
 pub struct Withdrawal {
     /// Its id.
     pub id: ObjectId,
-    /// Whose.
+    /// The recipient whose money it is.
     pub recipient: LedgerId,
     /// How much.
     pub amount: Centavos,

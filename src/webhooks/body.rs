@@ -62,7 +62,8 @@ pub struct WebhookBody {
     pub sequence: u64,
 }
 
-/// What webhooks can be about, as they are described: the one that the event's name begins with is there.
+/// What webhooks can be about, as they are described: the one that the event's name begins with is
+/// there.
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "it is never made: the body has one of these under its name")]
 struct Things {
@@ -312,7 +313,7 @@ struct RefundTold {
     /// The charge's `txid`.
     #[schema(pattern = "^[0-9a-f]{32}$")]
     charge_id: String,
-    /// Centavos.
+    /// Amount of the refund, centavos.
     #[schema(example = 3000)]
     amount: i64,
     /// `approved` or `rejected`.
@@ -329,7 +330,7 @@ struct RefundTold {
 struct WithdrawalTold {
     #[serde(flatten)]
     withdrawal: WithdrawalView,
-    /// Whose.
+    /// The recipient whose money it is.
     #[schema(required, format = "uuid")]
     recipient_id: Option<String>,
 }
@@ -337,7 +338,7 @@ struct WithdrawalTold {
 /// Splits that became available.
 #[derive(Serialize, ToSchema)]
 struct SplitsTold {
-    /// Whose.
+    /// The recipient whose money it is.
     #[schema(required, format = "uuid")]
     recipient_id: Option<String>,
     /// How many.
@@ -359,7 +360,7 @@ struct AnticipationTold {
     /// The anticipation's id.
     #[schema(format = "uuid")]
     id: String,
-    /// Whose.
+    /// The recipient whose money it is.
     #[schema(required, format = "uuid")]
     recipient_id: Option<String>,
     /// How many splits.

@@ -293,8 +293,8 @@ impl Head {
     }
 
     /// Whether `block` may follow: it takes the next sequence number, names the hash of the last
-    /// block, was not booked before it, and holds between one and 2^32 − 1 Records of less than 4
-    /// GiB.
+    /// block, was not booked before it, and holds between one and 2^32 − 1 Records of less than
+    /// 4 GiB each.
     pub fn admit(&self, block: &Block) -> Result<(), StoreError> {
         if block.first != self.next || block.previous != self.hash || block.booked_at_ms < self.booked_at_ms {
             return Err(StoreError::OutOfOrder {
