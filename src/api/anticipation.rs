@@ -186,8 +186,8 @@ pub async fn anticipate(
     let key = sent_key.read(&app.engine, KeyScope::Merchant(caller.group), Some(&row.id.txid()), &body)?;
     let (app, wire) = (&app, &wire);
     let execute = |Admitted { key, permit }| async move {
-        require_split(&app, caller)?;
-        let command = command(&app, caller, recipient, &wire.check()?)?;
+        require_split(app, caller)?;
+        let command = command(app, caller, recipient, &wire.check()?)?;
         recorded(app.engine.command_recipient(recipient, command, key, caller.requester(), permit).await?)
     };
     key.run(recipient, Ok, execute).await?.answer(|record| result(&record.events).map(ok))

@@ -147,8 +147,8 @@ pub async fn create_or_look_up(
     let key = sent_key.read(&app.engine, KeyScope::Merchant(caller.group), None, &body)?;
     let (app, wire) = (&app, &wire);
     let execute = |admitted| async move {
-        splits::admit(&app, caller, wire.splits)?;
-        let Checked { amount, payer, expires_in_seconds, splits } = check(&wire)?;
+        splits::admit(app, caller, wire.splits)?;
+        let Checked { amount, payer, expires_in_seconds, splits } = check(wire)?;
         if app.engine.rails().is_none() {
             return Err(Problem::new(Code::RailNotConfigured));
         }

@@ -179,7 +179,7 @@ pub async fn create(
     let key = sent_key.read(&app.engine, KeyScope::Merchant(caller.group), None, &body)?;
     let (app, wire) = (&app, &wire);
     let execute = |Admitted { key, permit }| async move {
-        let command = MerchantCommand::CreatePlan { id: app.new_id(caller.group)?, plan: check(&wire)? };
+        let command = MerchantCommand::CreatePlan { id: app.new_id(caller.group)?, plan: check(wire)? };
         recorded(app.engine.command(caller.group, command, key, caller.requester(), permit).await?)
     };
     key.run(caller.ledger(), Ok, execute).await?.answer(|record| answer(&record))

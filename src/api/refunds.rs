@@ -65,7 +65,7 @@ pub async fn request(
     let key = sent_key.read(&app.engine, KeyScope::Merchant(caller.group), None, &body)?;
     let (app, wire) = (&app, &wire);
     let execute = |Admitted { key, permit }| async move {
-        let order = check(&app, caller, &wire)?;
+        let order = check(app, caller, wire)?;
         let command = MerchantCommand::RequestRefund(Box::new(order));
         recorded(app.engine.command(caller.group, command, key, caller.requester(), permit).await?)
     };

@@ -66,7 +66,7 @@ pub async fn open(
             Err(problem) if problem.code() == Code::ChargeNotFound => return Err(problem),
             facts => facts,
         };
-        let (kind, amount, reason) = check(&wire)?;
+        let (kind, amount, reason) = check(wire)?;
         let id = app.new_id(group)?;
         let order = OpenDispute {
             facts: facts?,

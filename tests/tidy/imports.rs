@@ -31,7 +31,9 @@ pub(crate) fn imports(folder: &str, sources: &[(String, String)]) -> BTreeMap<St
         for (at, path) in paths(&code) {
             let Some(path) = absolute(module, &path, &places) else { continue };
             match path.last() {
-                Some(name) if is_exported(at) => drop(exports.insert([&module[..], &[name.clone()]].concat(), path)),
+                Some(name) if is_exported(at) => {
+                    drop(exports.insert([&module[..], std::slice::from_ref(name)].concat(), path))
+                }
                 _ => used.push((module, path)),
             }
         }
