@@ -116,48 +116,6 @@ async fn a_disk_that_lies_is_found_out() {
     println!("found out: {}", found.expect_err("forty power cuts on a disk that lies lose something"));
 }
 
-/// A journal in the layout of the first release, in one database and without an anchor, is
-/// converted whatever ends the process meanwhile.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_older_folder_is_converted_whatever_ends_it() {
-    let folder = tempfile::tempdir().unwrap();
-    let shim = Shim::build();
-    convert_again_and_again(folder.path(), &shim).await.unwrap_or_else(|failure| panic!("{failure}"));
-}
-
-async fn convert_again_and_again(folder: &Path, shim: &Shim) -> Result<(), String> {
-    let data = folder.join("data");
-    std::fs::create_dir_all(&data).map_err(|error| error.to_string())?;
-    let in_one = Launch::on(&data).with("CENTAVO_SEGMENT_BYTES", "1000000000");
-    let server = Server::start(&in_one).await?;
-    let mut callers = Callers::open(&server).await?;
-    callers.charge(&server, CALLERS, 200).await;
-    server.stop()?;
-    let first_seed = setting("CENTAVO_CRASH_SEED").unwrap_or(1);
-    for seed in first_seed..first_seed + setting("CENTAVO_CUTS").unwrap_or(10) {
-        as_in_the_first_release(&data).map_err(|error| error.to_string())?;
-        let launch = Launch::on(&data).with_shim(Some(shim));
-        Server::start_and_kill(&launch, Duration::from_millis(Chance(seed).below(100))).await;
-        cut_power(Some(shim), &data, seed);
-        let server = Server::start(&in_one).await.map_err(|error| format!("seed {seed}: {error}"))?;
-        callers.check_books(&server).await.map_err(|error| format!("seed {seed}: {error}"))?;
-        server.stop()?;
-    }
-    let server = Server::start(&in_one).await?;
-    callers.reckon(&server).await?;
-    server.stop()?;
-    must_verify(&data)
-}
-
-/// Gives a journal of one folder the layout that it had before there were several.
-fn as_in_the_first_release(data: &Path) -> std::io::Result<()> {
-    let (journal, aside) = (data.join("journal"), data.join("aside"));
-    std::fs::rename(journal.join("000001"), &aside)?;
-    std::fs::remove_dir_all(&journal)?;
-    std::fs::rename(&aside, &journal)?;
-    std::fs::remove_file(data.join("anchor"))
-}
-
 /// Rounds of load, crash, restart and reckoning in one folder. Gives what was told, or the first
 /// promise that was broken.
 async fn crash_again_and_again(folder: &Path, shim: Option<&Shim>, rounds: u64) -> Result<String, String> {
