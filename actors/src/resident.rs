@@ -424,7 +424,7 @@ impl<B: Books> Resident<B> {
         Outcome::Recorded(self.hand_on(decision, now, idempotency, envelope.requester, &envelope.permit, effects))
     }
 
-    /// Books what is due. A read calls this first, so that it shows what has fallen due.
+    /// Books all money that is due. A read calls this first, so that its figures are current.
     pub fn mature(&mut self, now: Timestamp, permit: &Arc<Permit>, effects: &mut Effects) {
         if permit.may_write()
             && let Some(decision) = self.books.mature(now, self.foreign)

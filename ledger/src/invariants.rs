@@ -50,7 +50,7 @@ pub enum Violation {
         /// Its balance, centavos.
         balance: i128,
     },
-    /// What the merchant gave away is not what recipients got.
+    /// The merchant gave away another sum than its recipients got.
     #[error("splits given and received differ by {0}")]
     Splits(i128),
     /// Fees paid are not the platform's income.

@@ -1,6 +1,6 @@
 //! # The law
 //!
-//! What may happen to money, and what then moves. A merchant's and a recipient's books are two
+//! Rules of what may happen to money, and the entries. A merchant's and a recipient's books are two
 //! state machines: `decide` reads a command against the state and answers with facts or a
 //! rejection; `evolve` applies facts and cannot fail. [`postings`] turns facts into balanced
 //! entries, the only place where money moves.

@@ -1,4 +1,4 @@
-//! Terms of a charge: what it moves once it is paid, and what may be known of its card.
+//! Terms of a charge: the money that it moves once paid, and the known part of its card.
 
 use minicbor::{Decode, Encode};
 

@@ -267,7 +267,7 @@ impl<'a> Reader<'a> {
         Ok(records)
     }
 
-    /// Takes what the splits on the pages before have of what is left.
+    /// Skips the remaining money of the splits on the pages before.
     fn take_newer(&mut self, left: &mut HashMap<Held, Centavos>, skip: u64) -> Result<(), Problem> {
         let mut passed = 0;
         while passed < skip && left.values().any(|left| left.is_positive()) {

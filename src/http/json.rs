@@ -1,7 +1,7 @@
 //! Requests' JSON, read strictly and without copying.
 //!
 //! [`parse`] refuses what is no single JSON object in UTF-8, what nests too deep, and an object
-//! that has a key twice, wherever it stands: of two amounts, nobody should have to guess which one
+//! that has a key twice, wherever it stands: of two amounts, no one should have to guess which one
 //! counts. It then fills a wire struct, whose fields are raw values that borrow from the body. A
 //! [`Checker`] turns these into checked values, one field at a time, and gathers what is wrong with
 //! all of them, so that a caller sees every mistake at once.

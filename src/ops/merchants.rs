@@ -417,7 +417,7 @@ fn check_change(
     check.finish_with(settings)
 }
 
-/// What was sent over what stands.
+/// Puts the fields that were sent over the present ones.
 fn read_settings(check: &mut Checker, wire: &MerchantRequest<'_>, standing: Settings) -> Option<Settings> {
     let flag = |check: &mut Checker, name, raw: Raw<'_>, standing| match raw {
         None => Some(standing),

@@ -83,7 +83,7 @@ pub enum BackupError {
         /// What the machine said.
         source: io::Error,
     },
-    /// What was read is not what was written.
+    /// The bytes of the backup differ from those that were written.
     #[error("{}: damaged: {detail}", file.display())]
     Damaged {
         /// The file.
@@ -91,7 +91,7 @@ pub enum BackupError {
         /// What was found.
         detail: String,
     },
-    /// What comes from a store or a server is not what a backup takes.
+    /// A store or a server gave blocks that do not continue the backup.
     #[error("what was to be copied: {0}")]
     Source(&'static str),
     /// There is no backup.

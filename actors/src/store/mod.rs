@@ -376,7 +376,7 @@ pub enum StoreError {
         /// The folder concerned.
         folder: PathBuf,
     },
-    /// What stands on the disk is not what was written.
+    /// The bytes on the disk differ from those that were written.
     #[error(
         "{}: damaged{}: {detail}. Keep a copy of this folder and restore the last backup; \
          what was acknowledged after that backup is only in the copy",

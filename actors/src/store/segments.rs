@@ -583,7 +583,7 @@ impl Place {
         Ok(last)
     }
 
-    /// Whether what a segment holds continues what those before it hold.
+    /// Whether the blocks of a segment continue those of the segments before it.
     fn check_border(&self, row: &Row, number: u32, spans: &BTreeMap<Partition, Span>) -> Result<(), StoreError> {
         let before = row.heads_when_closed();
         for (partition, span) in spans {

@@ -155,7 +155,7 @@ pub enum Promise {
     Mirror,
     /// A claim on the platform is never negative.
     NotNegative,
-    /// What the merchant gives away is what recipients get.
+    /// The merchant gives away as much as its recipients get.
     Splits,
     /// Fees paid are the platform's income.
     Fees,

@@ -1,4 +1,4 @@
-//! A merchant's state machine: what may happen to its money, and what then changes.
+//! State machine of a merchant: the rules for its money, and the changes of its state.
 //!
 //! `decide` and `apply` only lead to the file of the noun. Each of these files has what is decided,
 //! what changes, and what is kept of it.
