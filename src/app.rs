@@ -1,5 +1,5 @@
-//! What the handlers of both APIs share: the engine, credentials and limits, and the state of what
-//! is under way.
+//! Shared state of the handlers of both APIs: the engine, credentials, limits, and the work under
+//! way.
 
 use std::sync::Arc;
 

@@ -1,8 +1,8 @@
 //! Configuration: flags, then `CENTAVO_…` variables, then a TOML file, then defaults. The first
 //! source that names a setting decides it.
 //!
-//! [`Args`] is what was typed, [`Settings`] is what it means once it is all checked. Nothing is
-//! read from the environment after that.
+//! [`Args`] holds the raw values, [`Settings`] the checked ones. The environment is not read after
+//! that.
 
 use std::fs;
 use std::io;

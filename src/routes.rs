@@ -1,5 +1,4 @@
-//! The route table, on one page: what is served, and by the same lines what the description says is
-//! served.
+//! Route table, on one page. The same lines define the served routes and the OpenAPI description.
 //!
 //! To add a route, give its handler a `#[utoipa::path(method, path = "…", operation_id = "…", …)]`
 //! and add one line `.routes(routes!(module::handler))` to the group it belongs to. Method and path

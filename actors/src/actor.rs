@@ -1,6 +1,6 @@
-//! The ractor shell around a [`Resident`]: one actor for each ledger. It opens through the journal,
-//! loads its state, and then handles one message after the other without awaiting in between. A
-//! reply leaves through the journal while Records of the actor are not durable yet.
+//! Actor of one ledger: the ractor shell around a [`Resident`]. It opens through the journal, loads
+//! its state, and then handles one message after the other without awaiting in between. While
+//! Records of the actor are not durable yet, its replies leave through the journal.
 
 use std::marker::PhantomData;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! The one clock. It gives wall time plus the sandbox's offset, and never goes back: a wall clock
-//! that jumps back is held until it has caught up.
+//! Clock of the engine: wall time plus the offset of the sandbox. It never goes back. When the wall
+//! clock jumps back, this clock stands still until the wall clock has caught up.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};

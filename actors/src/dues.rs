@@ -1,5 +1,5 @@
-//! Due times: when each ledger needs attention next, one time for each. Published credits lower it;
-//! only the ledger's owner, which knows the exact time, raises it. So a time may be too early,
+//! Due times: one time for each ledger, at which it needs attention next. Published credits lower
+//! it; only the ledger's owner, which knows the exact time, raises it. So a time may be too early,
 //! which costs one needless look, but never too late.
 
 use std::collections::BTreeSet;

@@ -1,4 +1,5 @@
-//! Building an actor's state: its snapshot, then the Records of the journal's tail that concern it.
+//! Loader of actors' states: reads the snapshot, then replays the later Records that concern the
+//! owner.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

@@ -1,5 +1,4 @@
-//! What is measured, from the first day. Names follow the Prometheus conventions; units are in the
-//! names.
+//! Metrics of the engine. Names follow the conventions of Prometheus, with the unit in the name.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;

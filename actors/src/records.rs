@@ -1,4 +1,4 @@
-//! Single Records of the journal, by their sequence, and the way to read them without holding up
+//! Single Records of the journal, by their sequence, and a way to read them that does not block
 //! other tasks.
 
 use ledger::record::{DecodeError, Record};

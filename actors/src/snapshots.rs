@@ -20,11 +20,11 @@
 //! snapshot is not used.
 //!
 //! # Nothing touched is lost
-//! A snapshot holds every section that was touched *since* a snapshot that its actor knows to be
-//! kept. It is written only where the manifest stands between that one and itself. So a snapshot
-//! may be dropped, or fail. It may also meet the last snapshot of the actor's life before, which
-//! was still waiting when the actor was opened again. What is written is right, or nothing is
-//! written.
+//! A snapshot holds every section that was touched *since* an earlier snapshot that its actor knows
+//! to be kept. It is written only where the manifest on the disk stands between that earlier one
+//! and itself. So a snapshot may be dropped, or fail. It may also come after the last snapshot of
+//! the actor's previous life, which was still waiting when the actor was opened again. Either it is
+//! written and complete, or it is not written.
 //!
 //! # Versions
 //! The manifest begins with its version. Version 1 is the one described here, with the encoding of

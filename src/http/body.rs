@@ -1,9 +1,9 @@
-//! A request's body, taken in whole and no larger than its route allows.
+//! Request bodies: read whole, and no larger than the route allows.
 //!
-//! All bodies together have room for 256 MiB. A body takes of it what has arrived, not what it
-//! declares. One merchant, and one address, have a share of it; a part is kept for small bodies,
-//! and a part for operators, so that no client shuts the door to the others. A body that arrives
-//! too slowly is given up.
+//! All bodies in memory share 256 MiB. A body counts with the bytes that have arrived, not with its
+//! declared length. One merchant and one address may each use a share; a part is reserved for small
+//! bodies and a part for operators, so that no client starves the others. A body that arrives too
+//! slowly is given up.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;

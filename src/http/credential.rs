@@ -1,7 +1,7 @@
-//! Who is calling: a merchant's API key, or an operator's token.
+//! Authentication: a merchant's API key, or an operator's token.
 //!
 //! Both come as `Authorization: Bearer …`; a merchant's key also as a header named `token`
-//! (interface section 5). What was sent is never logged, and never repeated in an answer.
+//! (interface section 5). A credential is never logged, and never repeated in an answer.
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,9 +1,9 @@
-//! Wrong credentials: how often an address may send them, and what the log says of them.
+//! Throttling of wrong credentials, by address, and their line in the log.
 //!
 //! The first wrong credentials of an address are answered at once, the next ones slowly, and then
-//! they are refused as too many requests. A credential that is right always passes, whatever else
-//! came from its address: behind one address may be many callers. Each wrong credential is counted
-//! in the metrics, and the log has at most one line a second about them. Neither has what was sent.
+//! they are refused as too many requests. A right credential always passes, since many callers may
+//! share an address. Each wrong credential is counted in the metrics, and the log has at most one
+//! line a second about them. Neither holds the credential.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};

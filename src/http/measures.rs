@@ -1,5 +1,5 @@
-//! What is measured of requests and of the process. Names and units follow the conventions of
-//! Prometheus; `promtool check metrics` has nothing to say about them.
+//! Metrics of HTTP requests and of the process. Names and units follow the conventions of
+//! Prometheus; `promtool check metrics` finds no fault in them.
 
 use std::hash::{Hash, Hasher};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};

@@ -1,9 +1,8 @@
-//! What every route shares, whatever it does.
+//! Middleware of every route: request id, load shedding, panics, problem bodies, common headers.
 //!
-//! The front gives each request an id, turns it away at once when too many are under way, catches a
-//! panic of its handler, writes the body of a [`Problem`], and stamps the response. It never
-//! cancels a handler: a command that was sent can't be taken back, and its answer is worth waiting
-//! for.
+//! It gives each request an id, refuses it at once when too many are under way, catches a panic of
+//! its handler, writes the body of a [`Problem`], and adds the common headers. It never cancels a
+//! handler: a command that was sent can't be taken back, and its caller needs the answer.
 
 use std::any::Any;
 use std::future::Future;

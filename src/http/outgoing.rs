@@ -1,10 +1,11 @@
-//! Bytes that wait to be written: how slowly a client may read, and how many bytes may wait in all.
+//! Write timeout and bound on unwritten bytes: how slowly a client may read, and how many bytes may
+//! wait in all.
 //!
 //! hyper copies an answer into a buffer of its connection and writes it as the client reads.
-//! [`Outgoing`] stands between hyper and the socket. It cuts a connection whose client reads less
-//! than a stated rate, and one with whose bytes more would wait than all connections together may
-//! have. [`Parts`] gives a large body to hyper part by part, so that no connection copies it whole.
-//! What the system keeps in the buffers of its sockets is not counted.
+//! [`Outgoing`] stands between hyper and the socket. It cuts a connection whose client reads too
+//! slowly. It also cuts a connection whose bytes would exceed the bound of all connections
+//! together. [`Parts`] gives a large body to hyper part by part, so that no connection copies it
+//! whole. Bytes in the buffers of the system's sockets are not counted.
 
 use std::io;
 use std::pin::Pin;

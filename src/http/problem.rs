@@ -3,7 +3,7 @@
 //!
 //! Every refusal of the interface stands in one table, [`Code::row`]: its stable code, its status,
 //! its title and the message that callers show to people, in Portuguese as the interface has it.
-//! The body says what the caller can act on and nothing of what went on inside.
+//! The body has what the caller can act on, and no internal detail.
 
 use std::borrow::Cow;
 

@@ -1,14 +1,15 @@
-//! How often a caller may ask (interface 7, 8): so many requests of an API key, and so many refused
-//! tries of a card, within a minute.
+//! Rate limits (interface 7, 8): requests of an API key, and refused tries of a card, within a
+//! minute.
 //!
-//! The minute is a sliding one and is counted exactly: a request is let through when fewer than the
-//! limit were let through in the 60 seconds before it. What is refused is not counted, so that
-//! whoever waits a minute always comes through. A card is counted when the acquirer has refused it,
-//! and is known by a keyed digest of its number, one that is stored by its token; the tries of a
-//! card that are under way together are all let through. An API key is refused, too, when so many
-//! cards were refused to it, so that nobody tries stolen cards one after the other. A
-//! subscription's first charge is a try; what the schedule tries again is none. Time is wall time,
-//! whatever the sandbox clock says.
+//! The window is a sliding minute with an exact count: a request passes when fewer than the limit
+//! passed in the 60 seconds before it. Refused requests are not counted, so a caller that waits a
+//! minute always passes.
+//!
+//! A try counts against a card when the acquirer refuses it. Tries of one card that are under way
+//! at once all pass. A card is identified by a keyed digest of its number, a stored card by its
+//! token. An API key also has a limit of refused cards, so that it cannot try stolen cards one
+//! after the other. The first charge of a subscription is a try; later charges by the schedule are
+//! not. Time is wall time, whatever the sandbox clock says.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::Hash;

@@ -1,5 +1,5 @@
-//! Reads of history on threads that may wait: a cold folder or a page of the index is read from the
-//! disk, and the runtime's workers are there for everybody.
+//! Blocking reads of history, on threads of their own. A closed segment or a page of the index is
+//! read from the disk, which must not block the workers of the runtime.
 
 use std::panic::resume_unwind;
 

@@ -1,7 +1,6 @@
-//! Pages for people. The reference, `GET /reference`, is the description of both listeners: it is
-//! made by the server from the description itself, so it says of a route what the description says.
-//! `GET /problems/{code}` says what a problem is: its `type` leads there. They need nothing from
-//! elsewhere: no script, no font, no network.
+//! HTML pages for people. `GET /reference` renders the OpenAPI description of both listeners, so
+//! the two cannot differ. `GET /problems/{code}` explains a problem; the `type` of a problem body
+//! is its address. The pages need no script, no font and no network.
 
 use std::fmt::{self, Display, Write};
 

@@ -1,4 +1,4 @@
-//! Refusals of the engine as problems: one table of which rejection is which problem code.
+//! Refusals of the engine as problems: one table from rejections to problem codes.
 
 use actors::engine::Unavailable;
 use actors::records::LoadError;

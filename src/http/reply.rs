@@ -1,4 +1,4 @@
-//! How answers that are no problems are written, and how a list is asked for.
+//! Responses that are not problems, and the query parameters of lists.
 
 use std::ops::Range;
 use std::pin::Pin;

@@ -1,9 +1,9 @@
-//! The connections: accepting them, serving HTTP/1.1 on them, and ending them in good order.
+//! HTTP server: accepts connections, serves HTTP/1.1 on them, and ends them in good order.
 //!
-//! Every connection has a limit on how long the head of a request may take, and all of them
-//! together on their number: one more waits in the system's queue until another ends. A client that
-//! does not read is cut ([`super::outgoing`]). At shutdown nothing new is accepted, idle
-//! connections are closed, and requests under way are answered as long as the drain lasts.
+//! The head of a request must arrive within a time limit. The number of connections is bounded: a
+//! further one waits in the system's queue until another ends. A client that does not read is cut
+//! ([`super::outgoing`]). At shutdown no connection is accepted, idle connections are closed, and
+//! requests under way are answered as long as the drain lasts.
 
 use std::convert::Infallible;
 use std::io;

@@ -1,6 +1,6 @@
-//! Answers that are made while they are taken: by a thread of their own, with a few parts in
-//! memory. Nobody else waits for their caller, and they leave the cores to those who charge: the
-//! thread runs last, and one that reads the whole journal pauses while there are commands.
+//! Streamed responses: a thread of its own makes the body while the client reads it, with a few
+//! parts in memory. A slow client holds up no other request. Charges go first: the thread has the
+//! lowest priority, and a thread that reads the whole journal pauses while there are commands.
 
 use std::error::Error;
 use std::io::{self, Write};

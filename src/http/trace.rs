@@ -1,8 +1,8 @@
-//! The request that is being handled: its id, and the trace of its caller (W3C Trace Context), for
-//! the log and for calls to others.
+//! Request context for the log and for outgoing calls: the request's id, and the trace of its
+//! caller (W3C Trace Context).
 //!
-//! It is known wherever the handler's task runs, also after the caller has hung up, and not in
-//! threads and tasks of their own. It is no span of `tracing`: a task-local costs a request a few
+//! It is a task-local. The whole task of the handler has it, also after the caller has hung up;
+//! other threads and tasks do not. It is no span of `tracing`: a task-local costs a request a few
 //! nanoseconds, a span several hundred.
 
 use std::fmt;
