@@ -1,4 +1,5 @@
-//! The chart of accounts, whole on purpose: this page is for the accountant and the auditor.
+//! Chart of accounts: the name, code, owner and mirror of every account. It is one file on purpose,
+//! for accountants and auditors.
 //!
 //! Each ledger is kept from its owner's viewpoint. The platform holds the money; merchants and
 //! recipients hold claims on it, and every claim is mirrored by a liability in the platform's shard

@@ -1,5 +1,5 @@
-//! Audit trail: what a Record says that an operator did, or an API key with an account to which
-//! money goes.
+//! Audit trail: the row of a Record. It says what an operator did, or which API key changed the
+//! bank account of a recipient.
 
 use crate::facts::{self, Facets};
 use crate::record::Record;

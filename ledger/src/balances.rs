@@ -1,8 +1,8 @@
 //! Ledger of one owner: the balances of the owner's accounts, with debits and credits apart. Only
-//! postings change it, so what it says is what the owner's entries say.
+//! postings change it, so it always equals the sum of the owner's entries.
 //!
-//! A state keeps the few plain accounts in its head. What recipients owe their merchant is one
-//! account for each of them and may be many: these are kept in sections.
+//! Most accounts stand in the head of the owner's state. A merchant has one account for the debt of
+//! each recipient; these may be many, and stand in sections.
 
 use minicbor::decode::Error;
 use minicbor::{Decode, Decoder, Encode, Encoder};

@@ -1,5 +1,5 @@
-//! Charge: the read model of one charge, from its opening to its outcome and what was given back of
-//! it (interface 2.2, 2.5, 3.1).
+//! Charge: the read model of one charge: its opening, its outcome, and its refunds (interface 2.2,
+//! 2.5, 3.1).
 
 use crate::event::{CardFace, CardRefusal, Event, Terms};
 use crate::id::ObjectId;

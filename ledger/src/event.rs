@@ -1,6 +1,6 @@
-//! What happened, as decided: the facts of a Record, in the past tense. Events carry decided
-//! amounts, so replay never recomputes a fee. The numbers are part of the journal's format: a
-//! number is never given to another event or field; a new field is optional.
+//! Events, the facts of a Record: what happened, in the past tense, with every amount decided.
+//! Replay therefore never recomputes a fee. The numbers are part of the journal's format: a number
+//! is never given to another event or field; a new field is optional.
 
 use minicbor::{Decode, Encode};
 

@@ -1,7 +1,7 @@
 //! Read models of single objects: pure folds over the Records about an object, without I/O.
 //!
-//! The index finds Records by a short form of an id. Records about other objects may be among those
-//! that it names, so every fold looks at the id in each event.
+//! The index finds Records by a short hash of an id, so it may name Records about other objects
+//! too. Every fold therefore compares the id in each event.
 
 use std::borrow::Borrow;
 use std::collections::BTreeSet;

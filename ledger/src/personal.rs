@@ -1,6 +1,6 @@
-//! Personal data. It stands in one part of a Record, sealed under the key of its month, so that
-//! dropping the key erases the people and leaves the books. The ledger carries sealed bytes about
-//! and never opens them.
+//! Personal data: the structures in the sealed (encrypted) part of a Record. Each month has its own
+//! key, so dropping a key erases the people of that month and leaves the books. The ledger carries
+//! sealed bytes and never opens them.
 
 use minicbor::{Decode, Encode};
 

@@ -1,6 +1,6 @@
-//! Postings: from events to entries. The columns of each event are those of the accounting manual:
-//! the merchant's ledger, each recipient's, the platform's shard. The noun of an event says which
-//! they are (see [`crate::event`]).
+//! Postings: turns events into balanced entries, in the columns of the accounting manual: the
+//! merchant's ledger, each recipient's, the platform's shard. The amounts of an event are in the
+//! file of its noun in `facts/`.
 
 use crate::entry::Entry;
 use crate::event::Event;

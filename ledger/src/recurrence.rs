@@ -1,4 +1,4 @@
-//! Recurring charges: a plan's terms, the dates of its cycles, and where a subscription stands
+//! Recurring charges: a plan's terms, the dates of its cycles, and the states of a subscription
 //! (interface 2.12, 3.7).
 //!
 //! Dates are counted from a subscription's anchor, never from the date before, so that 31 January

@@ -1,5 +1,6 @@
-//! The refusals, whole on purpose: the support desk's page. A rejection is the business saying no;
-//! nothing has changed.
+//! Rejections: every refusal of a command, on one page on purpose, for the support desk. A
+//! rejection is the business saying no; nothing has changed. Failures of the machine are errors,
+//! and not here.
 
 use crate::money::Centavos;
 

@@ -1,7 +1,8 @@
-//! Sections of an actor's state. A snapshot writes again only the sections that were touched since
-//! the last one, so its cost follows what changed and not the size of the state.
+//! Sections: the parts of an actor's state that are written by themselves (incremental snapshot). A
+//! snapshot writes again only the sections that were touched since the last one, so its cost
+//! follows the changes and not the size of the state.
 //!
-//! The method that changes something also notes its section as touched: no caller can forget it.
+//! The method that changes an item also notes its section as touched, so no caller can forget it.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,5 +1,5 @@
-//! Source of an entry, in words: the name of its fact and the outside ids of the objects that it is
-//! about. What leaves the program (exports, reports) names them; nothing is decided by them.
+//! Source of an entry, for exports and reports: the name of its fact, and the outside ids of the
+//! objects that it is about. No decision depends on it.
 
 use crate::event::Event;
 use crate::facts::{self, Facets};

@@ -1,6 +1,5 @@
-//! Account statement: what a merchant sees of its own money, Record by Record. The books say the
-//! same with debits and credits: for each account, the lines of a Record add up to what its entries
-//! post there.
+//! Account statement of a merchant: the lines of each Record. They agree with the books: for each
+//! account, the lines of a Record sum to its postings there.
 
 use crate::event::Event;
 use crate::facts::{self, Facets, Lines};

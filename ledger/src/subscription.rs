@@ -1,4 +1,4 @@
-//! Subscription: where it stands, as its events and Records tell (interface 2.12, 3.7).
+//! Subscription: its standing after a Record (interface 2.12, 3.7).
 
 use crate::event::Event;
 use crate::id::ObjectId;

@@ -1,6 +1,6 @@
 //! Webhook events of a Record: those of section 6 of the interface and those that the decisions
 //! add. The journal is the outbox: a webhook event follows from a Record alone, so it is durable
-//! with the money, and every try tells the same.
+//! with the money, and every try sends the same event.
 
 use crate::facts::{self, Facets, Outbox};
 use crate::id::LedgerId;

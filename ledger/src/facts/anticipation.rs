@@ -1,4 +1,4 @@
-//! Anticipation: pending card splits are available before their time, less a fee.
+//! Facets of anticipation: pending card splits become available before they are due, less a fee.
 
 use crate::account::Account;
 use crate::event::AnticipatedSplit;

@@ -1,4 +1,4 @@
-//! Card charge: captured, refused or without an answer; and a stored card.
+//! Facets of card charges: captured, refused or without an answer; and of stored cards.
 
 use crate::account::Account;
 use crate::event::{SellerPart, Terms};

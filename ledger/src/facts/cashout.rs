@@ -1,4 +1,4 @@
-//! Cashout: money of the merchant is held, then sent, or it comes back.
+//! Facets of cashouts: money of the merchant is held, then sent or given back.
 
 use crate::account::Account;
 use crate::facts::facets::{Facets, uuid};

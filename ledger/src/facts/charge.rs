@@ -1,4 +1,5 @@
-//! Charge: its opening, and the columns and lines that every paid charge has, by card or by PIX.
+//! Facets of charges: the opening, and the entries and lines that every paid charge has, by card or
+//! by PIX.
 
 use std::collections::BTreeMap;
 

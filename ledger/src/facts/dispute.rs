@@ -1,4 +1,5 @@
-//! Dispute: a payer's bank wants a charge back; the money is held, then given back or released.
+//! Facets of disputes: a payer's bank wants a charge back; the money is held, then given back to
+//! the payer or released.
 
 use crate::account::Account;
 use crate::event::Drawn;

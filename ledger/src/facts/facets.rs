@@ -1,7 +1,8 @@
-//! Facets of a fact: its entries, statement lines, webhook events, objects, audit row and source.
+//! Visitor over the facets of a fact: entries, statement lines, webhook events, objects, audit row
+//! and source.
 //!
-//! A noun says all facets of a fact in one function, to anything that is [`Facets`]. Whoever reads
-//! one facet implements the method of that facet; the others do nothing, and their closures are not
+//! The file of a noun passes all facets of a fact to a [`Facets`], in one function. A reader of one
+//! facet implements that facet's method. The other methods do nothing, and their closures are not
 //! called.
 
 use crate::account::Account;

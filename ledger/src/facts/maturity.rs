@@ -1,4 +1,4 @@
-//! Maturity: money falls due, the acquirer pays, and debts are paid back with what came in.
+//! Facets of maturity: money falls due, the acquirer pays, and incoming money pays debts back.
 
 use crate::account::Account;
 use crate::event::{Due, PaidBack};

@@ -1,8 +1,8 @@
-//! Facts by noun: what each event means for the books, the statement, webhooks, the index and the
-//! audit trail.
+//! Facets of every fact, by noun: what each event means for the books, the statement, webhooks, the
+//! index and the audit trail.
 //!
-//! [`say`] dispatches; a noun's file has all facets of its facts. The compiler asks for a new event
-//! here.
+//! [`say`] is the one match over all events. It has no `_`, so the compiler asks for an arm for a
+//! new event. The file of a noun has all facets of its facts.
 
 mod anticipation;
 mod card;

@@ -1,4 +1,4 @@
-//! PIX charge: paid, cancelled, or paid after its code had ended.
+//! Facets of PIX charges: paid, cancelled, or paid after the code had expired or was cancelled.
 
 use crate::account::Account;
 use crate::event::{SellerPart, Terms};

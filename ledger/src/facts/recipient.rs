@@ -1,4 +1,4 @@
-//! Recipient: the review of its registration and of its bank account.
+//! Facets of recipients: the review of a registration and of a bank account.
 
 use crate::facts::facets::{AuditSubject, AuditedFact, Facets};
 use crate::facts::webhook_event::{Subject, WebhookEventKind};

@@ -1,5 +1,5 @@
-//! Refund: asked for, rejected or approved; the seller bears it, and recipients owe what it takes
-//! back of their splits.
+//! Facets of refunds: requested, rejected or approved. The seller bears a refund; recipients owe
+//! the part of their splits that it takes back.
 
 use crate::account::Account;
 use crate::entry::Draft;

@@ -1,5 +1,5 @@
-//! Subscription: begun, charged, paused, resumed, cancelled. Its charges post entries; it posts
-//! none itself.
+//! Facets of subscriptions: begun, charged, paused, resumed, cancelled. A subscription posts no
+//! entries; its charges do.
 
 use crate::facts::facets::Facets;
 use crate::facts::webhook_event::WebhookEventKind;

@@ -1,5 +1,4 @@
-//! Webhook event: one thing that a Record tells a merchant outside, and the object that it is
-//! about.
+//! Webhook event: one message of a Record to a merchant, and the object that it is about.
 
 use crate::id::{ObjectId, RecipientNumber};
 use crate::money::Centavos;

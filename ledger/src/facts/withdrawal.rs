@@ -1,4 +1,5 @@
-//! Withdrawal: all that a recipient has available is held, then sent to its bank, or it comes back.
+//! Facets of withdrawals: all available money of a recipient is held, then sent to its bank or
+//! given back.
 
 use crate::account::Account;
 use crate::facts::facets::{AuditedFact, Facets, uuid};

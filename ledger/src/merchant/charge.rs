@@ -1,5 +1,5 @@
-//! Charges of either rail while they wait to be paid: their terms, the splits that they name, and
-//! what the seller's part will move.
+//! Open charges, by card or PIX: their terms, with the check that splits stay below the total, and
+//! the seller's part.
 
 use minicbor::{Decode, Encode};
 

@@ -1,7 +1,7 @@
 //! State machine of a merchant: the rules for its money, and the changes of its state.
 //!
-//! `decide` and `apply` only lead to the file of the noun. Each of these files has what is decided,
-//! what changes, and what is kept of it.
+//! `decide` and `apply` only dispatch to the file of a noun. That file has the decisions, the
+//! changes of the state, and the part of the state that belongs to the noun.
 
 mod adjustments;
 mod api_keys;

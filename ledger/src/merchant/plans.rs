@@ -1,5 +1,5 @@
-//! Plans (interface 2.12, 3.7): amounts and dates of subscriptions. A plan is kept for ever, as its
-//! tag is unique for ever and its subscriptions go on.
+//! Plans (interface 2.12, 3.7): amounts and dates of subscriptions. A plan is kept for ever: its
+//! tag stays unique, and its subscriptions go on.
 
 use std::collections::BTreeMap;
 

@@ -1,9 +1,9 @@
 //! Encoding of a merchant's state: a head with its settings and plain accounts, and sections for
-//! all that may be many. Lists that can be derived from these are built again when they are read.
+//! everything that may be many. Lists that follow from these are built again when they are read.
 //!
 //! This is version 1 of the states' encoding, together with that of [`crate::recipient`]. Fields
-//! may be appended as options, as in events. Any other change is a new version, also one of what a
-//! section holds or where it stands.
+//! may be appended as options, as in events. Any other change needs a new version: also a change of
+//! a section's content or place.
 
 use std::collections::BTreeSet;
 

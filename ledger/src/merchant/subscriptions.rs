@@ -1,5 +1,5 @@
-//! Subscriptions: charges of a plan that the schedule makes on their dates. A subscription that
-//! goes on is in the state; one that has ended is only in the journal.
+//! Subscriptions: charges of a plan, made by the schedule on their dates. The state has the
+//! subscriptions that go on; those that have ended are only in the journal.
 //!
 //! At most one charge of a subscription waits for its outcome. The Record that opens a charge also
 //! counts it, so a crash cannot make a second charge for the same subscription, cycle and attempt.

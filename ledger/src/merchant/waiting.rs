@@ -1,5 +1,5 @@
-//! Charges and cashouts that wait for the outcome of a rail: by id, by section, and the sections by
-//! the time at which the rail is to be asked.
+//! Items that wait for a rail (charges, cashouts): a map by id, kept in sections, with the sections
+//! in the order of the times at which the rail is to be asked.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,7 +1,9 @@
-//! Coverage of splits by withdrawals, without a list of splits. A split became available at a
-//! place: a PIX split with its charge's payment, a card split when its minute had passed, an
-//! anticipated one with the anticipation. A cut says how far a recipient had come when it asked for
-//! a withdrawal. A withdrawal has the splits whose places lie between two cuts.
+//! Coverage: which withdrawal has which splits, without a list of splits.
+//!
+//! Splits are ordered by the place at which they became available: a PIX split at its charge's
+//! payment, a card split at the end of its minute, an anticipated split at its anticipation. A cut
+//! is a position in that order: how far the recipient's state had come when a withdrawal was
+//! requested. A withdrawal has spans of splits, each between two cuts.
 
 use super::{OpenWithdrawal, RecipientState};
 use crate::event::{Cut, Span};

@@ -1,6 +1,6 @@
-//! Credits: what most Records of a merchant mean to a recipient, an amount that is available now or
-//! later. The index keeps the credit beside the Record's sequence, so a recipient's state is built
-//! without reading these Records.
+//! Credits: amounts for a recipient, available now or at a due minute. Most Records of a merchant
+//! change a recipient in no other way. The index keeps the credit beside the Record's sequence, so
+//! a recipient's state is built without reading these Records.
 
 use super::RecipientState;
 use crate::account::Account;

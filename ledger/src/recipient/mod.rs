@@ -1,10 +1,10 @@
-//! A sub-recipient's books (interface 2.8–2.10, 3.3, 3.5): credited by its merchant's Records,
-//! lowered only by its own.
+//! State machine of a sub-recipient (interface 2.8–2.10, 3.3, 3.5): its commands, its state,
+//! `decide` and `evolve`. Records of its merchant credit it; only its own Records lower its money.
 //!
-//! Single splits are not in the state. Pending money is kept as sums by due minute. How far the
-//! withdrawals have come says which splits are available (see [`coverage`]). Only a split that
-//! differs from the rest of its minute (anticipated, partly taken back) is kept by itself, until
-//! the minute is over.
+//! The state has no single splits. Pending money is kept as sums by due minute. The cuts of
+//! withdrawals say which splits are available and which are paid (see [`coverage`]). A split that
+//! differs from the rest of its minute (anticipated, partly taken back) is kept by itself until the
+//! minute is over.
 
 pub mod coverage;
 pub mod credits;

@@ -1,5 +1,5 @@
-//! Withdrawals (interface 2.9, 3.5). One at a time takes all that is available and pins it until an
-//! administrator has decided and the institution has taken the transfer.
+//! Withdrawals (interface 2.9, 3.5), one at a time. A withdrawal takes all available money and pins
+//! it until an administrator has decided and the institution has taken the transfer.
 
 use minicbor::{Decode, Encode};
 
