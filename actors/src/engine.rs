@@ -1,6 +1,6 @@
-//! Façade of the crate: commands to the actors, reads of their states, and what belongs to one
-//! installation. The flows across a rail, the schedule, and the questions of readers stand in one
-//! file each.
+//! Façade of the crate: commands to the actors, reads of their states, and the clock, keys and
+//! schedule of one installation. Each flow across a rail, the schedule, and the queries have a file
+//! of their own.
 
 mod asked;
 mod card;

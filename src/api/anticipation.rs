@@ -1,4 +1,5 @@
-//! Anticipation of card splits (interface 2.10, 3.3): which can be, at what price, and doing it.
+//! Anticipation of card splits (interface 2.10, 3.3): the splits that can be anticipated, its
+//! price, and the anticipation itself.
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! `GET /api/balance` and `GET /api/balance/operations`: a merchant's money, and how it came to be
-//! so.
+//! `GET /api/balance` and `GET /api/balance/operations`: a merchant's balances, and the lines of
+//! its account statement.
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! Card as sent: its checks, its face (what may be kept), its security code (which may not).
+//! Card data of a request: its checks; the face of the card, which may be stored; the security
+//! code, which is never stored.
 
 use std::borrow::Cow;
 

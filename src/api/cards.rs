@@ -1,6 +1,6 @@
-//! `POST /api/cards`: has the acquirer keep a card, so that a subscription can charge it. Neither
-//! the number nor the security code is kept here: what is kept is the acquirer's name for the card,
-//! sealed.
+//! `POST /api/cards`: stores a card at the acquirer (tokenization), so that a subscription can
+//! charge it. The server keeps neither the number nor the security code, only the token of the
+//! acquirer, sealed.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! A charge as it is read: its opening and its outcome, from the journal (interface 2.2, 2.5, 3.1);
-//! the list of an account's charges; and the end of a PIX charge that no payer shall pay any more.
+//! Charges: one charge, with its opening and its outcome (interface 2.2, 2.5, 3.1); the list of an
+//! account's charges; and the cancellation of an open PIX charge.
 
 use std::sync::Arc;
 

@@ -1,6 +1,5 @@
-//! `GET /api/events`, `GET /api/events/{id}` and `POST /api/events/{id}/redeliver`: what the
-//! account was or will be told by webhooks (interface section 6), whether it has an address for
-//! them or not.
+//! `GET /api/events`, `GET /api/events/{id}` and `POST /api/events/{id}/redeliver`: the webhook
+//! events of an account (interface section 6), also of an account without a webhook address.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! A merchant's own books, as a file.
+//! `GET /api/reports/ledger`: a merchant's own ledger as a file.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Split items of a charge (interface 2.4), as sent.
+//! Split items of a request (interface 2.4): parsing and checks.
 
 use ledger::id::ObjectId;
 use ledger::merchant::SplitRequest;

@@ -1,11 +1,12 @@
 //! `GET /api/dashboard/sub-recipients/{id}/splits`: a recipient's statement (interface 2.8).
 //!
-//! What the recipient has, and how far its withdrawals have come, follow from its own state; the
-//! splits themselves are history, read a page at a time. A PIX split is listed as pending from the
-//! charge's creation, and is money only once it is paid.
+//! Balances, and the reach of withdrawals, come from the recipient's state. The splits are history,
+//! read a page at a time. A PIX split is listed as pending from the creation of its charge, and is
+//! money only once the charge is paid.
 //!
-//! What debts took of available money is taken of the oldest splits that were available together:
-//! of the splits that one withdrawal holds, or that none does, the newest add up to what is left.
+//! Debts consume the oldest splits first. This holds within the splits of one withdrawal, and
+//! within the splits that no withdrawal has: there, the newest splits sum to the money that is
+//! left.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! Subscriptions of plans (interface 3.7): they are begun, read, paused, resumed and cancelled
-//! here; the schedule charges them.
+//! Subscriptions of plans (interface 3.7): start, read, pause, resume, cancel. The schedule charges
+//! them.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! A recipient's withdrawals (interface 2.9, 3.5): asking for one takes all that is available. A
+//! Withdrawals of a recipient (interface 2.9, 3.5): a request takes all available money. A
 //! withdrawal is read from its Records.
 
 use std::collections::VecDeque;

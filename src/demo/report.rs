@@ -1,4 +1,4 @@
-//! Lines that the demonstration prints.
+//! Output of the demonstration.
 
 use std::net::SocketAddr;
 

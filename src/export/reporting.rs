@@ -1,4 +1,4 @@
-//! Reports that are under way: one a merchant, and a bounded number in all.
+//! Limit of reports under way: one for each merchant, and a bounded number in all.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

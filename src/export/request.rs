@@ -1,4 +1,4 @@
-//! Requests for exports: which ledger, which days, which format.
+//! Requests for exports: the ledger, the days and the format.
 
 use chrono::NaiveDate;
 use clap::ValueEnum;

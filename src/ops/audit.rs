@@ -1,6 +1,5 @@
-//! The audit trail: every Record that an operator asked for, and every change of a recipient's bank
-//! account, which a merchant's API key asks for. It is written with the Record and can't be written
-//! without it.
+//! Audit trail: the Records that operators requested, and the changes of bank accounts that API
+//! keys requested. A row is part of its Record, so neither exists without the other.
 
 use std::sync::Arc;
 

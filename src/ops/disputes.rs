@@ -1,4 +1,5 @@
-//! Disputes: what a payer's bank says is entered here, and decided.
+//! Disputes: operators open a dispute when a payer's bank wants a charge back, and accept or
+//! release it.
 
 use std::sync::Arc;
 

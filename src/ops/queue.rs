@@ -1,4 +1,4 @@
-//! What waits for an operator's decision, oldest first, of all merchants.
+//! Operators' queue: everything that waits for a decision, of all merchants, oldest first.
 
 use std::sync::Arc;
 

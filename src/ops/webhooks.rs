@@ -1,5 +1,5 @@
-//! Webhook endpoints that are behind: where events wait or were given up, and how the last try
-//! ended.
+//! Webhook endpoints with a backlog: events that wait or were given up, and the outcome of the last
+//! try.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! Questions to the institution that this process remembers: which cashouts are being sent or were
-//! asked about, and when it was last asked about returned withdrawals. A restart needs none of it.
+//! Memory of questions to the institution: which cashouts are being sent or were asked about, and
+//! when returned withdrawals were last asked about. A restart needs none of it.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;

@@ -1,5 +1,6 @@
-//! What travels with a command, and what comes back: an outcome with a type, computed from the
-//! Record alone. The replay of a request computes the same outcome from the Record that is stored.
+//! Context and outcome of a command. The context travels with the command. The outcome has a type
+//! and is computed from the Record alone, so the replay of a request computes the same outcome from
+//! the stored Record.
 
 use std::sync::Arc;
 

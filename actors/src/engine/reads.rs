@@ -1,5 +1,5 @@
-//! Questions that the engine answers from what is published: who there is, what happened to an
-//! object, and lists, newest first. A reader that saw a reply finds what the reply said.
+//! Queries, answered from published Records: merchants and recipients, single objects, and lists,
+//! newest first. A caller that got a reply finds its effect here (it reads its own writes).
 //!
 //! A list gives its Records one at a time, so that a page does not take the memory of all of them.
 

@@ -1,6 +1,6 @@
-//! Repayments: approved refunds, accepted disputes, and PIX payments that came too late. The
-//! decision is durable before the rail is called. The rail is asked, under the decision's own id,
-//! until it confirms; the confirmation is a Record of its own.
+//! Repayments to payers: approved refunds, accepted disputes, and PIX payments that came too late.
+//! The decision is durable before the rail is called. The rail is asked, under the decision's own
+//! id, until it confirms; the confirmation is a Record of its own.
 
 use std::sync::Arc;
 use std::time::Duration;

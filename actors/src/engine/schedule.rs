@@ -1,6 +1,6 @@
-//! What falls due: pending money, drafts, unanswered charges, cashouts, subscriptions and
-//! withdrawals, looked for every second; and the sandbox clock, which makes the same things fall
-//! due in order.
+//! Schedule: once a second it looks for pending money, drafts, unanswered charges, cashouts,
+//! subscriptions and withdrawals that are due. It reconciles a charge without an outcome by asking
+//! its rail. The sandbox clock makes the same items fall due in order.
 
 use std::sync::Arc;
 use std::time::Duration;

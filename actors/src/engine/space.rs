@@ -1,5 +1,5 @@
-//! Watch over the space on the disk. While it is short, admission is closed: nothing is written,
-//! and reads go on.
+//! Disk space: closes admission while the disk is short of space. Then nothing is written, and
+//! reads go on.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Reading one list that lies in several places: some numbers in runs, some in memory.
+//! Reader of one list, whose numbers lie partly in sorted runs and partly in memory.
 //!
 //! Counts and pages are found by rank, so neither depends on the length of a list. Removals from a
 //! list are a list of their own, which is subtracted.

@@ -1,5 +1,5 @@
-//! Lists of the last Records, in memory: what a run is made of, and one Record's occurrences in all
-//! lists.
+//! Memtable of the index: the lists of the last Records, in memory, from which a run is made; and
+//! the occurrences of one Record in all lists.
 
 use ledger::id::{GroupNumber, IdMap, LedgerId};
 use ledger::recipient::credits;

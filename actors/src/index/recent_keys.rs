@@ -1,10 +1,10 @@
 //! Idempotency keys, and other keys of Records, that are in no run yet.
 //!
-//! Each request with a key is looked up here. So these keys are in shards, apart from the lists
-//! that the journal's thread locks while it adds a block.
+//! Each request with a key is looked up here. So these keys are in shards, and the journal's thread
+//! does not lock them while it adds a block to the other lists.
 //!
-//! A key is here before its Record is published and until its run can be read. A look-up that asks
-//! first here and then the runs misses none.
+//! A key is here before its Record is published, and stays until its run can be read. So a look-up
+//! that asks here first and then the runs misses no key.
 
 use ledger::id::{Fingerprint, IdMap};
 use parking_lot::Mutex;

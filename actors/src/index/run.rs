@@ -1,5 +1,5 @@
-//! A run: the lists of a range of Records, sorted by key and packed into one file that is never
-//! changed.
+//! Sorted run, as in an LSM tree: the lists of a range of Records, sorted by key, in one file that
+//! is never changed.
 //!
 //! # Format 1
 //! ```text

@@ -1,5 +1,5 @@
-//! Lists, as pages of Records that the index finds: charges, splits, statement lines, webhook
-//! events and others. An entry of a page names its Record and all else that a reader needs.
+//! Pages of lists: charges, splits, statement lines, webhook events and others, as Records that the
+//! index finds. An entry of a page names its Record and everything else that a reader needs.
 
 use std::collections::HashMap;
 use std::ops::Range;

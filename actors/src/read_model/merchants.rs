@@ -1,4 +1,4 @@
-//! Table of all merchants in little memory: of a million, most are rarely asked for. A merchant at
+//! Table of all merchants, in little memory: most of a million are rarely asked for. A merchant at
 //! rest is packed into a string of bytes. It is unpacked when it is asked for, and packed again
 //! after a while without a request. The bytes never leave the process.
 

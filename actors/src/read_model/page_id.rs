@@ -1,4 +1,4 @@
-//! Places of the read model's pages: which page holds what is known of a ledger.
+//! Page ids of the read model: which page holds the data of a ledger.
 
 use ledger::event::Event;
 use ledger::id::{GroupNumber, LedgerId, RecipientNumber};

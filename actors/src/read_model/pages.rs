@@ -1,10 +1,11 @@
-//! The pages of the read model: what is known of a merchant, and of 32 recipients at a time, kept
-//! in the store's state area so that a start need not read the whole journal.
+//! Pages of the read model (checkpoint): one for each merchant, and one for 32 recipients at a
+//! time, kept in the store's state area so that a start need not read the whole journal.
 //!
-//! A page says through which Record it is. Pages are taken one after the other while Records go on
-//! being folded, so that their positions differ. When all changed pages are kept, a last value says
-//! from where on the journal is read again, and each page then passes over what it has. A page that
-//! is lost, damaged, or of another release means that all are built again from the journal.
+//! A page names the last Record that it includes. Pages are written one after the other while
+//! Records go on being folded, so their positions differ. When all changed pages are written, a
+//! summary says from where on a start reads the journal again; each page then passes over the
+//! Records that it has. If a page is lost, damaged, or of another release, all pages are built
+//! again from the journal.
 
 use ledger::account::Account;
 use ledger::entry::{Balance, Balances};

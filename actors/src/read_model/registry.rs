@@ -1,5 +1,5 @@
-//! Registry of merchants, recipients and API keys, as published, and what follows from it: drafts
-//! to be submitted, and what waits for an operator.
+//! Registry of merchants, recipients and API keys, as published; with the drafts to be submitted,
+//! and the items that wait for an operator.
 
 use std::collections::BTreeSet;
 

@@ -1,5 +1,5 @@
-//! Subscriptions and stored cards, as the journal has them: what began them, and what the last
-//! Record about them says. So those that have ended are read like those that go on.
+//! Subscriptions and stored cards, read from the journal: the Record that began one, and the last
+//! Record about it. So an ended subscription is read like a running one.
 
 use ledger::event::{CardFace, Event};
 use ledger::id::{LedgerId, ObjectId};

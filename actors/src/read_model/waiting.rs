@@ -1,8 +1,8 @@
-//! What waits for an operator: the queue, oldest first.
+//! Operators' queue: everything that waits for a decision of an operator, oldest first.
 //!
 //! A new kind is a variant of [`WaitingKind`], an arm of [`WaitingSet::count`] and its events in
-//! `concerns_registry`. It needs nothing else here: an item belongs to the ledger that the event is
-//! about, and is kept with that ledger's page.
+//! `concerns_registry`. It needs nothing else here: an item belongs to the ledger of its event, and
+//! is kept with that ledger's page.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
-//! Anchor: the head of the journal, kept in a file of its own, so that a start notices a journal
-//! that lost its end.
+//! Anchor: a copy of the journal's head in a file of its own, by which a start notices that the
+//! journal lost its end.
 //!
 //! A database that lost the end of its log opens as if nothing had been there. So the head is also
 //! written to the anchor once a block is durable. A thread syncs the file at a pace that leaves the

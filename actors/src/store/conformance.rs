@@ -1,4 +1,4 @@
-//! What every store must do, as one test that is run against each of them.
+//! Conformance test of the [`Store`] trait: one suite that is run against every store.
 
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};

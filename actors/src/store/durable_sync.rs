@@ -1,4 +1,4 @@
-//! Makes the syncs and the renames of sled durable.
+//! Durable syncs: makes the syncs and the renames of sled survive a power cut.
 //!
 //! On Linux sled makes its log "stable" with `sync_file_range`, which writes the file's pages but
 //! neither its size nor the disk's own cache: a power cut then loses what was acknowledged, or
@@ -12,20 +12,20 @@
 //! later sync of another file carries the rename with it. So this module also defines `rename` for
 //! the whole program: whoever calls it gets a rename that is durable when it returns.
 //!
-//! When a read fails while sled opens a database, sled takes the place for the end of its log: it
-//! opens without what is behind it, and zeroes and truncates that, or writes a summary without it.
-//! One failed read that would have succeeded the next time is then a loss for ever. So this module
-//! also defines `pread64`, `pwrite64` and `ftruncate64` for the whole program: of a file that could
-//! not be read nothing is written any more, and nothing is renamed beside it, until it is
-//! [`trust_again`]. Who opens a database asks [`is_distrusted`] when it is open.
+//! When a read fails while sled opens a database, sled takes the place of the read for the end of
+//! its log. It opens without the rest, and zeroes and truncates it, or writes a snapshot without
+//! it. One failed read that would have succeeded the next time is then a permanent loss. So this
+//! module also defines `pread64`, `pwrite64` and `ftruncate64` for the whole program: a file that
+//! could not be read is not written any more, and nothing is renamed beside it, until it is
+//! [`trust_again`]. The caller that opens a database asks [`is_distrusted`] when it is open.
 //!
 //! The definitions shadow the C library's when the program is linked; nothing is patched at run
 //! time.
 //!
-//! Whether the linker did so is not taken on trust. Every call is counted, the store writes to a
-//! scratch database and renames a file before it opens the real one, and it refuses to serve unless
-//! every count rose. Where sled does not call `sync_file_range` (outside Linux it calls `fsync`),
-//! nothing is replaced and nothing is counted.
+//! The store does not trust that the linker did so. Every call is counted; before the store opens
+//! the real database, it writes to a scratch database and renames a file, and it refuses to serve
+//! unless every count rose. Where sled does not call `sync_file_range` (outside Linux it calls
+//! `fsync`), nothing is replaced and nothing is counted.
 //!
 //! This is the only file of the project with unsafe code.
 

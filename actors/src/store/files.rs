@@ -1,8 +1,8 @@
-//! Files beside the databases: the runs of the index, which are too large for the state area, and
-//! the small files of the journal.
+//! Files beside the databases, written whole or not at all: the runs of the index, which are too
+//! large for the state area, and the small files of the journal.
 //!
-//! Each file is written under another name, synced, and then renamed, so that it is there whole or
-//! not at all. This module also has the functions that make folders private and durable.
+//! Each file is written under another name, synced, and then renamed. This module also has the
+//! functions that make folders private and durable.
 
 use std::collections::VecDeque;
 use std::fs::{DirBuilder, File, OpenOptions, Permissions};

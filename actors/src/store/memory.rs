@@ -1,8 +1,7 @@
-//! A store without a disk, for tests and simulations.
+//! In-memory store, for tests and simulations.
 //!
-//! It keeps every promise of [`Store`] that does not need a disk, and can be made to fail and to
-//! crash: it is the twin that a simulation may kill between any two steps. It never becomes a
-//! product's store.
+//! It keeps every promise of [`Store`] that does not need a disk. It can be made to fail and to
+//! lose power: a simulation may kill it between any two steps. It is never used in a product.
 //!
 //! Its journal lies in a row of folders that are closed in the steps of `segments.rs`, and its head
 //! is kept apart by the rules of `anchor.rs`, so that a simulation can lose a part of either and

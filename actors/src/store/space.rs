@@ -1,8 +1,9 @@
-//! Admission on the disk: a reserve of free bytes and a ballast file.
+//! Disk space: a reserve of free bytes, below which the engine takes no commands, and a ballast
+//! file.
 //!
-//! A database that cannot write what it must does not open. So the engine takes no more commands
-//! when less than the reserve is free, and the ballast takes up room that an operator can give back
-//! by deleting it.
+//! sled does not open a database when it cannot write. So the engine takes no more commands when
+//! less than the reserve is free. The ballast takes up room that an operator can give back by
+//! deleting it.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};

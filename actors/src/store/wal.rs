@@ -5,11 +5,12 @@
 //! journal/wal-0, journal/wal-1    frames: a block each, at the begin of a page
 //! ```
 //!
-//! A flush of the database costs more than the disk asks for: a thread of its own writes, seven
+//! A flush of the database costs more than the sync itself: a thread of its own writes, seven
 //! threads are woken for it, and its file grows, which the file system has to note each time. So
-//! the journal's thread writes each block over an older part of a file and syncs it. The database
-//! has the block in memory, and a background thread flushes it. When one file is full, the other
-//! one is begun anew. The full file is left alone until the database has made its blocks durable.
+//! the journal's thread writes each block over an older part of a file and syncs it once. The log
+//! saves that cost; it adds no durability beyond what one `fdatasync` gives. The database has the
+//! block in memory, and a background thread flushes it. When one file is full, the other one is
+//! begun anew. The full file is left alone until the database has made its blocks durable.
 //!
 //! At opening, the store inserts into the database what the database lacks. That works for two
 //! reasons: sled recovers its log up to a gap, so it has every chunk up to some point and none

@@ -1,5 +1,4 @@
-//! Check of the journal, Record by Record, and the summary of it that the check of the states
-//! needs.
+//! Check of the journal, Record by Record; its summary is the input of the check of the states.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
