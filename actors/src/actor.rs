@@ -35,11 +35,11 @@ pub(crate) enum Message<B: Books> {
     Deliver(Vec<(Sequence, Arc<Record>)>, Instant),
 }
 
-/// What all actors share.
+/// Shared state of all actors.
 pub(crate) struct ActorContext {
-    /// Where Records go.
+    /// The journal, which takes the Records.
     pub(crate) journal: Journal,
-    /// Where states are loaded from.
+    /// The store, from which states are loaded.
     pub(crate) store: Arc<dyn Store>,
     /// Which Records concern a ledger.
     pub(crate) read_model: Arc<ReadModel>,
@@ -47,7 +47,7 @@ pub(crate) struct ActorContext {
     pub(crate) clock: Arc<Clock>,
     /// Makes recipients' ids.
     pub(crate) ids: IdKey,
-    /// What is measured.
+    /// Metrics of the engine.
     pub(crate) metrics: Arc<Metrics>,
 }
 

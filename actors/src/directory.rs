@@ -161,7 +161,7 @@ pub(crate) enum Life {
     Ended,
 }
 
-/// What the supervisor calls with every event.
+/// Callback of the supervisor, for every event of an actor's life.
 pub(crate) type OnLife = Box<dyn Fn(ActorId, Life) + Send + Sync>;
 
 /// The supervisor's message type: it takes none.

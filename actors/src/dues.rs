@@ -37,7 +37,7 @@ pub struct Hint {
 
 impl Dues {
     /// Counts a published Record, for those ledgers that have not counted it yet. `owes` says
-    /// whether a recipient has a debt, which takes from whatever it gets.
+    /// whether a recipient has a debt; a debt is paid back from every credit.
     pub fn count(
         &mut self,
         sequence: Sequence,
@@ -121,8 +121,8 @@ impl Dues {
         due.into_iter().map(|(_, ledger)| ledger).collect()
     }
 
-    /// Notes when an owner that was asked needs attention next. What was published since it was
-    /// asked still counts.
+    /// Notes when an owner that was asked needs attention next. Records published since the
+    /// question still count.
     pub fn answered(&mut self, ledger: LedgerId, next_due: Option<Timestamp>) {
         self.asked.remove(&ledger);
         let hint = self.at.entry(ledger).or_default();
@@ -134,8 +134,8 @@ impl Dues {
         self.reorder(ledger, before, at);
     }
 
-    /// What to keep of a ledger, so that it is not forgotten: one that is being asked is asked
-    /// again.
+    /// The due time to keep for a ledger. A ledger that is being asked is asked again after a
+    /// restart.
     pub fn hint(&self, ledger: LedgerId) -> Option<Hint> {
         let hint = self.at.get(&ledger).cloned();
         if self.asked.contains(&ledger) {

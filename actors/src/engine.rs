@@ -368,7 +368,7 @@ impl Engine {
         self.rails.as_ref()
     }
 
-    /// What is measured.
+    /// Metrics of the engine.
     pub fn metrics(&self) -> &Metrics {
         let (door, inside) = (self.admission.free(Sender::Door), self.admission.free(Sender::Inside));
         self.shared.metrics.set_permits_free(door, inside);
@@ -387,7 +387,7 @@ impl Engine {
         self.shared.store.size_bytes()
     }
 
-    /// What the store waits for.
+    /// Monitor of the store's waits.
     pub fn monitor(&self) -> Arc<Monitor> {
         self.shared.store.monitor()
     }

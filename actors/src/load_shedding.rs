@@ -85,7 +85,7 @@ impl LoadShedder {
     /// takes.
     pub(crate) fn note(&self, waited: Duration, commit: Duration) {
         let target_us = TARGET_MIN_US.max(COMMITS_MAX * micros(commit));
-        // Of two notes at once one is lost: an average does not need it.
+        // When two threads note at once, one note is lost: an average does not need it.
         let Some(mut window) = self.window.try_lock() else { return };
         let (limit, now_us) = (self.limit(), micros(self.since.elapsed()));
         if let Some(limit) = window.note(micros(waited), self.under_way(), limit, target_us, now_us) {
@@ -122,7 +122,7 @@ impl Drop for UnderWay<'_> {
     }
 }
 
-/// What commands took since the limit was looked at.
+/// Durations of commands since the limit was last adjusted.
 #[derive(Debug, Default)]
 struct Window {
     began_us: u64,
@@ -159,7 +159,7 @@ impl Window {
 pub(crate) struct RunningMedian(AtomicU64);
 
 impl RunningMedian {
-    /// Counts a value. Of two at once, one may be lost.
+    /// Counts a value. When two threads count at once, one value may be lost.
     pub(crate) fn note(&self, duration: Duration) {
         let (median, next) = (self.0.load(Ordering::Relaxed), micros(duration));
         let step = (median / 16).max(1);
@@ -215,7 +215,7 @@ mod tests {
             (1, 5 * ms, 256, 256, 10 * ms, 264),
             (1, 5 * ms, 100, 256, 10 * ms, 256),
             (1_000, 5 * ms, LIMIT_MAX, 256, 10 * ms, LIMIT_MAX),
-            // What is slow for a fast disk is not for a slow one.
+            // Slow for a fast disk, but not for a slow one.
             (1, 30 * ms, 256, 256, 32 * ms, 264),
         ];
         for (windows, waited_us, under_way, limit, target_us, expected) in cases {

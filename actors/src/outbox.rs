@@ -19,7 +19,7 @@ use tokio::sync::Notify;
 
 use crate::store::{Sequence, Store, StoreError};
 
-/// What the keys of progress begin with: the group's number and the API key's id follow.
+/// Prefix of the keys of progress: the group's number and the API key's id follow.
 pub const PREFIX: &[u8] = b"webhooks/";
 
 /// Groups with new webhook events since the deliverer last took them. The journal's thread notes
@@ -89,10 +89,10 @@ pub struct Progress {
     /// Every webhook event of the group through this number was delivered, waits, or was given up.
     #[n(1)]
     pub through: u64,
-    /// Those that wait, in the order of their numbers.
+    /// Events that wait, in the order of their numbers.
     #[n(2)]
     pub waiting: Vec<Waiting>,
-    /// Those that were given up, oldest first; the oldest of many are forgotten.
+    /// Events that were given up, oldest first; the oldest of many are forgotten.
     #[n(3)]
     pub given_up: Vec<u64>,
     /// How the last try of those ended that wait after a try or were given up, in the order of
@@ -207,7 +207,7 @@ pub struct Waiting {
     /// True when it was asked for again: then it waits for no other.
     #[n(3)]
     pub again: bool,
-    /// A digest of what it is about: those with the same wait for each other.
+    /// Digest of its subject: events with the same subject wait for each other.
     #[n(4)]
     pub subject: u64,
     /// When the webhook event's Record took effect.
@@ -234,7 +234,7 @@ impl Outbox {
         Self { store }
     }
 
-    /// What was kept of an endpoint; none when nothing was, or nothing that can be read.
+    /// Stored progress of an endpoint; none when there is none, or none that can be read.
     pub fn progress(&self, group: GroupNumber, key: ObjectId) -> Result<Option<Progress>, StoreError> {
         Ok(self.store.cursor(&name(group, key))?.and_then(|bytes| minicbor::decode(&bytes).ok()))
     }

@@ -31,8 +31,8 @@ pub enum RailError {
     NoAnswer,
 }
 
-/// What a card charge needs from the payer, for the time of the call only: never stored, logged,
-/// traced or printed.
+/// The payer's card for one charge, for the time of the call only: never stored, logged, traced or
+/// printed.
 pub struct CardSecrets {
     /// The number, digits only.
     pub number: String,
@@ -86,19 +86,19 @@ pub struct ChargeCard {
     pub card: ChargedCard,
 }
 
-/// What the acquirer says of a charge.
+/// The acquirer's answer for a charge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CardAnswer {
     /// Captured; the acquirer keeps this much.
     Captured {
-        /// What the acquirer keeps of the total, centavos.
+        /// Fee that the acquirer keeps of the total (MDR), centavos.
         acquirer_mdr: Centavos,
     },
     /// The card was refused; nothing was charged.
     Refused(CardRefusal),
 }
 
-/// What the acquirer says of a charge that is to end.
+/// The acquirer's answer when a charge is closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CardFate {
     /// It never had the charge, and from now on refuses it: the id is closed.
@@ -137,7 +137,7 @@ pub struct Repay {
     pub amount: Centavos,
 }
 
-/// What the PIX institution says of a code that is to end.
+/// The PIX institution's answer when a code is cancelled.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PixFate {
     /// Unpaid, and from now on it cannot be paid.
@@ -151,7 +151,7 @@ pub enum PixFate {
 
 /// The PIX institution.
 pub trait PixRail: Send + Sync + 'static {
-    /// Where a payer's bank fetches the charge: the location of its dynamic BR Code, without a
+    /// Location of the charge's dynamic BR Code, from which a payer's bank fetches it, without a
     /// scheme.
     fn location(&self, charge: ObjectId) -> String;
 
@@ -167,15 +167,15 @@ pub trait PixRail: Send + Sync + 'static {
 pub struct SendPayout {
     /// Our id, on which the institution is idempotent: a cashout's or a withdrawal's.
     pub id: ObjectId,
-    /// What is sent, centavos.
+    /// Amount to send, centavos.
     pub amount: Centavos,
-    /// Where to.
+    /// The receiver.
     pub to: Destination,
     /// When it was asked for or, of a withdrawal, approved: the same however often it is ordered.
     pub ordered_at: Timestamp,
 }
 
-/// Where a transfer goes.
+/// Receiver of a transfer.
 #[derive(Clone, Debug)]
 pub enum Destination {
     /// A PIX key, for a cashout.
@@ -184,7 +184,7 @@ pub enum Destination {
     Account(BankAccount),
 }
 
-/// What the institution says of a transfer.
+/// The institution's answer for a transfer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PayoutAnswer {
     /// It surely does not have the transfer. In answer to an order, the id is closed: a later order
@@ -222,7 +222,7 @@ pub trait PayoutRail: Send + Sync + 'static {
     /// Orders a transfer. It may be ordered again after an answer that was lost.
     fn send(&self, order: SendPayout) -> Call<'_, PayoutAnswer>;
 
-    /// What became of a transfer that was ordered, at `now`. `NotTaken` counts only after
+    /// Outcome of an ordered transfer, at `now`. `NotTaken` counts only after
     /// [`PayoutRail::horizon`].
     fn find(&self, order: SendPayout, now: Timestamp) -> Call<'_, PayoutAnswer>;
 

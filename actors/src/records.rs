@@ -21,7 +21,7 @@ pub enum LoadError {
     Decode {
         /// Its sequence in the journal.
         sequence: u64,
-        /// What cannot be decoded.
+        /// Why it cannot be decoded.
         error: DecodeError,
     },
 }

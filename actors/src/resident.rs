@@ -42,7 +42,7 @@ pub trait Books: Clone + Default + std::fmt::Debug + PartialEq + Send + 'static 
         ids: &IdKey,
     ) -> Result<Decision, Rejection>;
 
-    /// The facts of what is due; none when nothing is.
+    /// The facts that book what is due; none when nothing is.
     fn mature(&self, now: Timestamp, foreign_through: u64) -> Option<Decision>;
 
     /// Applies an own Record.
@@ -72,8 +72,8 @@ pub trait Books: Clone + Default + std::fmt::Debug + PartialEq + Send + 'static 
     /// The balances of the owner's accounts.
     fn accounts(&self) -> Balances;
 
-    /// True when no claim on the platform is below zero, and what is kept in parts sums to what the
-    /// accounts hold.
+    /// True when no claim on the platform is below zero, and sums of parts equal the balances of
+    /// the accounts.
     fn is_sound(&self) -> bool;
 }
 
@@ -233,8 +233,8 @@ pub struct UniqueLookup {
     pub looked_up_through: u64,
 }
 
-/// What came of a command. An actor gives the Record that it decided; the engine gives what the
-/// Record says, as a type of the command.
+/// Outcome of a command. An actor gives the Record that it decided; the engine gives a typed
+/// outcome that is read from that Record.
 #[derive(Clone, Debug)]
 pub enum Outcome<T = Arc<Record>> {
     /// It was decided, and is durable.
@@ -477,7 +477,7 @@ impl<B: Books> Resident<B> {
         let bytes: usize = sections.values().flatten().map(Vec::len).sum();
         let paid_after = bytes as u64 * OWN_COST / SECTION_BYTES_PER_RECORD;
         if self.look_after > 0 && self.cost_since_snapshot < paid_after {
-            // To ask again means to encode again. Where each Record touches about as much as it
+            // Asking again means encoding again. When each Record touches about as many bytes as it
             // pays for, asking soon would encode the same sections again and again.
             self.look_after = paid_after.max(self.cost_since_snapshot / 2 * 3);
             return None;
@@ -485,7 +485,7 @@ impl<B: Books> Resident<B> {
         Some(self.snapshot_of(sections))
     }
 
-    /// The state at its position, as far as it may differ from what is kept.
+    /// Snapshot of the state at its position: all sections that may differ from the kept snapshot.
     pub fn snapshot(&mut self) -> Snapshot {
         let sections = self.touched_sections();
         self.snapshot_of(sections)

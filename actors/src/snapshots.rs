@@ -79,7 +79,7 @@ pub struct Snapshot {
     /// The position of the kept snapshot that it continues; none when it holds every section that
     /// there is.
     pub since: Option<Position>,
-    /// The encoding of what belongs to no section.
+    /// The encoding of the head: everything outside sections.
     pub head: Vec<u8>,
     /// Every section that was touched, encoded; none for one with nothing in it.
     pub sections: BTreeMap<Section, Option<Vec<u8>>>,
@@ -111,7 +111,7 @@ pub struct Kept {
     pub position: Position,
     /// Its owner's Records through this sequence are in it, and none after it.
     pub own_through: Sequence,
-    /// The encoding of what belongs to no section.
+    /// The encoding of the head: everything outside sections.
     pub head: Vec<u8>,
     sections: Vec<(Section, Vec<u8>)>,
 }
@@ -315,7 +315,7 @@ pub fn sweep(store: &dyn Store, ledger: LedgerId) -> Result<(), StoreError> {
     keys.iter().filter(|key| !named.contains(*key)).try_for_each(|key| store.delete_state_lazily(key))
 }
 
-/// What was read under a manifest's key.
+/// Result of reading a manifest's key.
 enum FoundManifest {
     Nothing,
     Unusable,
@@ -427,7 +427,7 @@ fn section_at((kind, high): SectionPage, low: u8) -> Section {
     Section { kind, number: high << 8 | u64::from(low) }
 }
 
-/// Where a page is put. The kinds of sections are below 128.
+/// Section number of a page of stamps. The kinds of sections are below 128.
 fn page_section((kind, high): SectionPage) -> Section {
     Section { kind: 0x80 | kind, number: high }
 }

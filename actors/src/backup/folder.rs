@@ -177,9 +177,9 @@ pub struct BackupRun {
 }
 
 impl BackupRun {
-    /// Begins a run: makes the folder where there is none, removes what a run that was cut left
-    /// unfinished, and reads and checks all that is there. Calls `progress` with the number of
-    /// Records checked and their total.
+    /// Begins a run: makes the folder where there is none, removes leftovers of an interrupted run,
+    /// and reads and checks the whole backup. Calls `progress` with the number of Records checked
+    /// and their total.
     pub fn begin(path: &Path, progress: &mut dyn FnMut(u64, u64)) -> Result<Self, BackupError> {
         let path = std::path::absolute(path).map_err(|source| machine(path, source))?;
         create_private_folder(&path).map_err(|source| machine(&path, source))?;

@@ -22,7 +22,7 @@ pub enum Frame {
     End(Head),
 }
 
-/// What every file, and every answer of a server, begins with, before the byte of the format.
+/// First bytes of every file, and of every answer of a server; the byte of the format follows.
 const MAGIC: &[u8; 15] = b"centavo backup\n";
 const BLOCK: u8 = b'b';
 const VALUE: u8 = b'v';

@@ -27,8 +27,8 @@
 //!   (i64). Nothing follows it.
 //!
 //! A `.blocks` file is blocks and an end; `keys` is values and an end, which is the end of the
-//! whole backup. What a server sends is the same: the beginning of a file, the values, an end with
-//! the head that is being sent, then the blocks through it, and an end.
+//! whole backup. A server sends the same: the beginning of a file, the values, an end with the head
+//! that is being sent, then the blocks through it, and an end.
 //!
 //! New kinds of frames and other payloads come with a higher format byte, which older releases
 //! refuse by name. A release reads every released format before its own. The hash of a block
@@ -61,9 +61,9 @@ pub use frame::{Frame, FrameReader, write_magic};
 /// The newest format that this release writes and reads.
 pub const FORMAT: u8 = 1;
 
-/// What the keys of durable values begin with: all that is kept in the state area and can't be
-/// derived from the journal. The cursors are copied with them: how far webhooks were delivered, so
-/// that a restored server does not deliver those of years again.
+/// Prefixes of the keys of durable values: everything in the state area that can't be derived from
+/// the journal. The cursors are copied too: they hold the progress of webhooks, so that a restored
+/// server does not deliver those of years again.
 const DURABLE_PREFIXES: [&[u8]; 2] = [b"keys/", b"stamp/"];
 
 /// The partition that is copied. This release has one.
@@ -78,9 +78,9 @@ pub enum BackupError {
     /// The machine failed: the disk is full, a file may not be opened, a connection broke.
     #[error("{}: {source}", path.display())]
     Machine {
-        /// What was read or written.
+        /// The file.
         path: PathBuf,
-        /// What the machine said.
+        /// The error of the system.
         source: io::Error,
     },
     /// The bytes of the backup differ from those that were written.
@@ -88,7 +88,7 @@ pub enum BackupError {
     Damaged {
         /// The file.
         file: PathBuf,
-        /// What was found.
+        /// The defect.
         detail: String,
     },
     /// A store or a server gave blocks that do not continue the backup.
@@ -125,14 +125,14 @@ pub enum BackupError {
     OtherJournal {
         /// The folder of the backup.
         folder: PathBuf,
-        /// Where they part.
+        /// The first difference.
         detail: String,
     },
 }
 
-/// What a backup that has all before `from` lacks: the durable values, an end with the head of this
-/// moment, the blocks through that head, and an end. Nothing is held between one frame and the
-/// next, so a slow reader disturbs nobody.
+/// Frames for a backup that has everything before `from`: the durable values, an end with the head
+/// of this moment, the blocks through that head, and an end. No lock is held between two frames, so
+/// a slow reader disturbs nobody.
 pub fn frames(
     store: &dyn Store,
     from: Sequence,
@@ -183,11 +183,11 @@ pub enum Tail<'a> {
 pub struct Restored {
     /// The head of the store now.
     pub head: Head,
-    /// What was taken from the tail.
+    /// Records taken from the tail.
     pub tail: Option<TailTaken>,
 }
 
-/// What a restore took from a tail.
+/// Records that a restore took from a tail.
 #[derive(Debug)]
 pub struct TailTaken {
     /// Number of Records that it gave.

@@ -68,7 +68,7 @@ impl CashoutsUnderWay {
 pub(super) struct ReturnsAsked(Mutex<HashMap<LedgerId, Vec<(ObjectId, Timestamp)>>>);
 
 impl ReturnsAsked {
-    /// Those that are to be asked about at `now`.
+    /// The withdrawals to ask about at `now`.
     pub(super) fn due(&self, recipient: LedgerId, returnable: &[Returnable], now: Timestamp) -> Vec<OpenWithdrawal> {
         let asked = self.0.lock();
         let asked = asked.get(&recipient).map(Vec::as_slice).unwrap_or_default();

@@ -38,9 +38,9 @@ pub struct NewCardCharge {
     pub installments: u8,
     /// The recipients' parts, in the order of the request.
     pub splits: Vec<SplitRequest>,
-    /// What may be kept of the card.
+    /// The face of the card: the part that may be stored.
     pub face: CardFace,
-    /// Who pays.
+    /// The payer.
     pub payer: Payer,
     /// The card, for the time of the call only.
     pub card: CardSecrets,
@@ -51,13 +51,13 @@ pub struct NewCardCharge {
 pub struct CardCharged {
     /// The charge's id: its txid.
     pub charge: ObjectId,
-    /// What it moves once captured.
+    /// Its terms: amount, splits and fees.
     pub terms: Terms,
-    /// What the acquirer said first.
+    /// The acquirer's first answer.
     pub answer: FirstAnswer,
 }
 
-/// What the acquirer said first of a charge.
+/// The acquirer's first answer for a charge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FirstAnswer {
     /// The charge was captured.
@@ -160,7 +160,7 @@ impl Engine {
         }
     }
 
-    /// What the journal says first of a charge's answer; none when it says nothing yet.
+    /// The first answer for a charge in the journal; none when there is none yet.
     fn first_answer(&self, charge: ObjectId) -> Result<Option<FirstAnswer>, Unavailable> {
         let charge = self.object::<Charge>(charge)?;
         Ok(charge.and_then(|charge| FirstAnswer::of(&charge.first_outcome)))

@@ -34,7 +34,7 @@ const FIRST_ANSWER_MAX: Duration = Duration::from_millis(1_500);
 pub struct NewCashout {
     /// Gross, centavos.
     pub amount: Centavos,
-    /// Where it goes.
+    /// The receiver.
     pub destination: PixDestination,
     /// `merchant_transaction_id`, looked up.
     pub transaction: TransactionLookup,
@@ -60,7 +60,7 @@ pub struct CashoutOrdered {
     pub id: ObjectId,
     /// The UUID of `merchant_transaction_id`.
     pub transaction: [u8; 16],
-    /// What the receiver gets: gross less fee, centavos.
+    /// Net amount for the receiver: gross less fee, centavos.
     pub net: Centavos,
     /// False when the institution surely did not take the transfer: the whole amount is available
     /// again.
@@ -79,7 +79,7 @@ impl CashoutOrdered {
     }
 }
 
-/// What is known of a cashout after it was asked for.
+/// Result of a question about a cashout.
 enum Found {
     Ended(CashoutOutcome),
     /// The journal has its outcome.
@@ -207,8 +207,8 @@ impl Engine {
         }
     }
 
-    /// What became of a cashout. One that the institution never had is ordered again, under the
-    /// same id, once the first order cannot turn up there any more.
+    /// Outcome of a cashout. If the institution never had it, it is ordered again under the same
+    /// id, once the first order cannot turn up there any more.
     async fn find_cashout(&self, id: ObjectId, open: &OpenCashout, now: Timestamp) -> Result<Found, LoadError> {
         let Some(rails) = &self.rails else { return Ok(Found::Unknown) };
         let mut destination: Option<PixDestination> = None;
@@ -238,8 +238,8 @@ impl Engine {
     }
 }
 
-/// What an answer to an order or, past the horizon, to a question comes to. `failure` names the end
-/// of a transfer that the institution did not take.
+/// Evaluates an answer to an order or, past the horizon, to a question. `failure` names the end of
+/// a transfer that the institution did not take.
 fn found(answer: Result<PayoutAnswer, RailError>, failure: CashoutFailure) -> Found {
     match answer {
         Ok(PayoutAnswer::Processed { transfer_id, end_to_end_id }) => {

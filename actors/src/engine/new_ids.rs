@@ -42,8 +42,7 @@ impl NewIds {
         mut random: impl FnMut() -> Result<u64, E>,
     ) -> Result<ObjectId, E> {
         let mut given = self.given.lock();
-        // Within the lock: a time that was read before it might be that of a millisecond which is
-        // forgotten.
+        // Within the lock: a time that was read earlier might belong to a forgotten millisecond.
         let now = now();
         if given.at < now {
             *given = Given { at: now, random: HashSet::new() };
@@ -67,8 +66,7 @@ mod tests {
     fn no_id_is_given_twice() {
         let first = Timestamp(1_790_000_000_000);
         let (new_ids, ids) = (NewIds::after(first), IdKey::new([3; 16]));
-        // What chance gives, again and again the same; bits above those of an id make no
-        // difference.
+        // Random values that repeat; bits above those of an id make no difference.
         let mut chance = [7, 7, 7 | 1 << 42, 8, 7, 8].into_iter();
         let mut draw = |now: Timestamp| {
             let drawn = new_ids.draw(&ids, GroupNumber(1), || now, || Ok::<_, Infallible>(chance.next().unwrap_or(9)));

@@ -57,7 +57,7 @@ pub enum OpenError {
     },
 }
 
-/// What the store is read into before the first actor runs.
+/// Everything that is read from the store before the first actor runs.
 struct Opened {
     shared: Arc<ActorContext>,
     keyring: Arc<Keyring>,

@@ -14,12 +14,12 @@ use super::{Engine, Unavailable};
 use crate::journal::Permit;
 use crate::resident::{KeyLookup, Outcome};
 
-/// What travels with a request's command.
+/// Context of a request's command.
 #[derive(Clone, Debug)]
 pub struct CommandContext {
     /// The request's idempotency key, looked up and not found; none when it has none.
     pub key: Option<KeyLookup>,
-    /// Who asks.
+    /// The requester, whom the Record names.
     pub requester: Option<Requester>,
     /// Admission in the journal for all that the command can cause.
     pub permit: Arc<Permit>,

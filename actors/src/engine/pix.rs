@@ -25,7 +25,7 @@ pub struct NewPixCharge {
     pub amount: Centavos,
     /// The recipients' parts, in the order of the request.
     pub splits: Vec<SplitRequest>,
-    /// Who pays.
+    /// The payer.
     pub payer: Payer,
     /// How long the code can be paid, seconds.
     pub expires_in_seconds: i64,
@@ -36,7 +36,7 @@ pub struct NewPixCharge {
 pub struct PixOpened {
     /// The charge's id: its txid.
     pub charge: ObjectId,
-    /// What it moves once paid.
+    /// Its terms: amount, splits and fees.
     pub terms: Terms,
     /// When the code expires.
     pub expires_at: Timestamp,
@@ -52,7 +52,7 @@ impl PixOpened {
     }
 }
 
-/// What became of a PIX charge that was to end unpaid.
+/// Outcome of the cancellation or expiry of a PIX charge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PixEnded {
     /// It was cancelled: nobody can pay it any more.
@@ -61,7 +61,7 @@ pub enum PixEnded {
     NotPending,
 }
 
-/// What became of a payment of a PIX charge.
+/// Outcome of a payment of a PIX charge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PixPayment {
     /// The charge is paid.

@@ -52,7 +52,7 @@ impl Iterator for Records {
 
 impl ExactSizeIterator for Records {}
 
-/// Who there is.
+/// Merchants, recipients, API keys.
 impl Engine {
     /// Looks at a merchant; none where the group has none.
     pub fn merchant<T>(&self, group: GroupNumber, look: impl FnOnce(&MerchantRow) -> T) -> Option<T> {
@@ -95,7 +95,7 @@ impl Engine {
     }
 }
 
-/// What happened.
+/// Single objects and lists.
 impl Engine {
     /// Sequence of the last published Record.
     pub fn published(&self) -> Sequence {
@@ -164,7 +164,7 @@ impl Engine {
     }
 }
 
-/// What stands on the accounts of ledgers.
+/// Balances of ledgers.
 impl Engine {
     /// Debits minus credits of one account, centavos.
     pub fn balance(&self, ledger: LedgerId, account: Account) -> i128 {

@@ -40,9 +40,9 @@ impl Engine {
         }
     }
 
-    /// Moves the sandbox clock forward. What falls due on the way happens one after the other, each
-    /// at its own time, before this returns. Gives the time that the move was recorded at;
-    /// `idempotency` binds the request to that Record.
+    /// Moves the sandbox clock forward. Items that fall due on the way are booked one after the
+    /// other, each at its own time, before this returns. Gives the time at which the move was
+    /// recorded; `idempotency` binds the request to that Record.
     pub async fn advance_clock(
         &self,
         by: Duration,
@@ -95,8 +95,8 @@ impl Engine {
         }
     }
 
-    /// Lets one ledger's owner book what is due, asks the rails about what has waited too long, and
-    /// notes when to look again.
+    /// Has the owner of one ledger book what is due, asks the rails about items that waited too
+    /// long, and notes when to look again.
     async fn attend(&self, ledger: LedgerId, now: Timestamp) {
         let permit = self.admission.take(INSIDE_BYTES).await;
         let attended = match ledger {

@@ -123,8 +123,8 @@ impl Engine {
         Ok(next.chain(is_unanswered.then(|| now.plus_ms(ASK_EVERY_MAX_MS))).min())
     }
 
-    /// What became of a transfer; none while that is not known. One that the institution does not
-    /// have is sent again once it cannot turn up any more.
+    /// Outcome of a transfer; none while it is unknown. If the institution does not have the
+    /// transfer, it is sent again once it cannot turn up any more.
     async fn ask_about(
         &self,
         rails: &Rails,

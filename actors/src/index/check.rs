@@ -47,7 +47,7 @@ impl<'a> RunCheck<'a> {
         let mut files: Vec<_> = files.collect();
         files.sort_by_key(|(first, last, ..)| (*first, u64::MAX - last));
         let mut covered = 0;
-        // What was merged and not removed yet is not used.
+        // Merged runs that are not removed yet are not used.
         files.retain(|(_, last, ..)| {
             let is_used = *last > covered;
             covered = covered.max(*last);
@@ -93,7 +93,7 @@ impl<'a> RunCheck<'a> {
         Ok(None)
     }
 
-    /// Reads a run, writes it again from what was read, and compares the bytes.
+    /// Reads a run, writes its content again, and compares the bytes.
     fn says_the_same(&self, name: &str, length: u64, counted: &Occurrences, cover: Cover) -> Result<bool, RunError> {
         let files = RunFiles { store: self.store, cache: &self.cache };
         let run = Run::open(files, name, length)?;

@@ -25,11 +25,11 @@ pub struct IndexKey {
 pub enum ChargeList {
     /// All that were opened.
     Opened,
-    /// Those that were paid or captured.
+    /// Paid or captured charges.
     Paid,
-    /// Those that the acquirer refused.
+    /// Charges that the acquirer refused.
     Refused,
-    /// Those whose PIX code expired or was cancelled.
+    /// PIX charges that expired or were cancelled.
     Cancelled,
 }
 

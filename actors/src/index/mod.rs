@@ -397,7 +397,7 @@ impl IndexShared {
         let head = self.store.head(Partition(0))?.next.0;
         let mut files: Vec<_> = self.store.files()?.into_iter().collect();
         files.retain(|(name, _)| Cover::of_file_name(name).is_some());
-        // Of those that begin together the longest comes first: the others were merged into it.
+        // Of runs with the same begin the longest comes first: the others were merged into it.
         files.sort_by_key(|(name, _)| Cover::of_file_name(name).map(|(first, last)| (first, u64::MAX - last)));
         let mut next = 1;
         for (name, bytes) in files {

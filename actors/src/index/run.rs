@@ -22,9 +22,9 @@
 //! has a bound.
 //!
 //! The bytes follow from the Records alone. So a run can be checked against the journal, and a run
-//! that is lost or damaged is written again as it was. A change of this format, or of which lists
-//! there are of Records that earlier releases write too, takes another number. A run of a newer
-//! format is refused by name.
+//! that is lost or damaged is written again as it was. A change of this format takes another
+//! number; so does a change of the lists that are made of Records which earlier releases write too.
+//! A run of a newer format is refused by name.
 
 use std::io::{self, Write};
 use std::ops::Range;
@@ -99,7 +99,7 @@ impl Cover {
     }
 }
 
-/// Where a page begins.
+/// First key and rank of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct PageStart {
     key: IndexKey,
@@ -134,7 +134,7 @@ fn half_at(bytes: &[u8], at: usize) -> u32 {
     u32::from_be_bytes(bytes[at..at + 4].try_into().expect("four bytes"))
 }
 
-/// Where a segment lies, and with what it begins.
+/// Place and first key of a segment.
 #[derive(Clone, Copy, Debug)]
 struct Fence {
     start: PageStart,
@@ -183,7 +183,7 @@ pub(super) struct Builder<W> {
     postings_of_term: u32,
     key: Option<IndexKey>,
     number: u64,
-    /// Of the segment that is being written.
+    /// Page starts of the segment that is being written.
     starts: Vec<PageStart>,
     rare: Vec<u64>,
     fences: Vec<Fence>,
@@ -306,7 +306,7 @@ struct Footer {
     /// Pages of any kind.
     places: u32,
     fences: u32,
-    /// Of the fences.
+    /// CRC32C of the fences.
     fences_checksum: u32,
 }
 
@@ -454,7 +454,7 @@ impl Run {
         self.fences.last().map_or(0, |last| before + usize::from(last.pages))
     }
 
-    /// The first page whose start is not before what is looked for.
+    /// The first page whose start is not before the requested place.
     fn partition_point(&self, files: RunFiles<'_>, is_before: impl Fn(&PageStart) -> bool) -> Result<usize, RunError> {
         let segments = self.fences.partition_point(|fence| is_before(&fence.start));
         let Some(segment) = segments.checked_sub(1) else { return Ok(0) };

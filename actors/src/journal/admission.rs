@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
 use tokio::sync::Notify;
 
-/// Who asks for a permit.
+/// The requester of a permit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sender {
     /// A caller from outside: refused when the shared part is full.
@@ -63,7 +63,7 @@ impl Permit {
 }
 
 impl Admission {
-    /// Admission of which nothing is taken.
+    /// Admission with all room free.
     pub fn new(limits: AdmissionLimits) -> Arc<Self> {
         let (commands, bytes) = (AtomicI64::new(0), AtomicI64::new(0));
         Arc::new(Self { limits, commands, bytes, is_closed: AtomicBool::new(false), freed: Notify::new() })
@@ -110,7 +110,7 @@ impl Admission {
         }
     }
 
-    /// Closes admission, or opens it again. What is under way goes on.
+    /// Closes admission, or opens it again. Commands under way go on.
     pub fn set_closed(&self, is_closed: bool) {
         let was_closed = self.is_closed.swap(is_closed, Ordering::AcqRel);
         if was_closed && !is_closed {

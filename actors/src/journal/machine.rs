@@ -31,7 +31,7 @@ pub const BLOCK_BYTES_MAX: usize = 512 * 1024;
 /// A Record on its way into the journal.
 #[derive(Debug)]
 pub struct Submission {
-    /// What is to be durable.
+    /// The Record to make durable.
     pub record: Arc<Record>,
     /// Its encoding, made by its owner.
     pub bytes: Vec<u8>,
@@ -50,7 +50,7 @@ pub enum Input<A, I> {
     Open {
         /// Whose actor.
         ledger: LedgerId,
-        /// Where its deliveries go.
+        /// Inbox for its deliveries.
         inbox: I,
     },
     /// Forget an actor's inbox.
@@ -64,7 +64,7 @@ pub enum Input<A, I> {
     Written(BlockHash),
 }
 
-/// What the shell is to do, in this order.
+/// Actions for the shell, in this order.
 #[derive(Debug)]
 pub enum Output<A, I> {
     /// Make a block durable, then say [`Input::Written`]. Until then no other block is handed out.
@@ -73,7 +73,7 @@ pub enum Output<A, I> {
     Publish(Vec<(Sequence, Arc<Record>)>),
     /// Hand foreign Records to an actor that is awake.
     Deliver {
-        /// Where to.
+        /// The inbox.
         inbox: I,
         /// In order.
         records: Vec<(Sequence, Arc<Record>)>,

@@ -73,18 +73,18 @@ impl Drop for TellUnlessEnded {
     }
 }
 
-/// What the thread works on.
+/// Parts that the journal's thread works on.
 pub struct JournalParts {
-    /// Where blocks become durable.
+    /// Store in which blocks become durable.
     pub store: Arc<dyn Store>,
     /// The time of booking.
     pub clock: Arc<Clock>,
-    /// What readers see; every durable block is folded into it.
+    /// Read model; every durable block is folded into it.
     pub read_model: Arc<ReadModel>,
-    /// What is measured.
+    /// Metrics of the engine.
     pub metrics: Arc<Metrics>,
-    /// Where the replies of a block are released together: a caller wakes at a lower cost when one
-    /// of the runtime's own threads wakes it.
+    /// Runtime on which the replies of a block are released together: a caller wakes at a lower
+    /// cost when one of the runtime's own threads wakes it.
     pub runtime: Handle,
 }
 

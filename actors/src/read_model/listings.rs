@@ -28,7 +28,7 @@ pub struct ListedSplit {
     pub index: u32,
 }
 
-/// Where a charge stands.
+/// Status of a charge, as lists have it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChargeStatus {
     /// No outcome yet.
@@ -44,7 +44,7 @@ pub enum ChargeStatus {
 /// Which of a merchant's charges are listed: those that meet all that is given.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ChargeFilter {
-    /// Where they stand.
+    /// Their status.
     pub status: Option<ChargeStatus>,
     /// How they are paid.
     pub method: Option<PaymentMethod>,
@@ -79,7 +79,7 @@ pub struct ListedStatementLine {
     pub sequence: Sequence,
     /// Position in the Record's statement_lines, from 0.
     pub index: u32,
-    /// What stands on the account of the line after it.
+    /// Balance of the line's account after it.
     pub balance_after: Centavos,
 }
 
@@ -264,9 +264,9 @@ impl ReadModel {
         Ok((total, page))
     }
 
-    /// The next splits of a recipient's statement, newest first, that the merchant's Records of
-    /// ordinals below `before` made: about `count`, and where to go on; none at the end. What is
-    /// added or taken off meanwhile does not shift them.
+    /// The next splits of a recipient's statement, newest first, made by the merchant's Records of
+    /// ordinals below `before`: about `count`, and where to go on; none at the end. Splits that are
+    /// added or removed meanwhile do not shift them.
     pub fn splits_before(
         &self,
         recipient: LedgerId,
@@ -285,8 +285,8 @@ impl ReadModel {
         Ok((splits, ordinals.last().copied()))
     }
 
-    /// Of these of the merchant's Records, by ordinal: the sequence, and the places of a
-    /// recipient's splits in the charge.
+    /// For these Records of the merchant, by ordinal: the sequence, and the places of a recipient's
+    /// splits in the charge.
     fn splits_made(
         &self,
         group: GroupNumber,
@@ -513,7 +513,7 @@ impl ReadModel {
         let nth = |range: Range<u64>, skip| self.index.page(list, &[], range, skip, 1);
         let (total, newest) = nth(0..u64::MAX, 0)?;
         let Some(newest) = newest.first() else { return Ok(u64::MAX) };
-        // What is added from here on is left out, so that places stay as they are.
+        // Items that are added from here on are left out, so that places stay as they are.
         let known = 0..newest.number + 1;
         let (mut low, mut high, mut found) = (0, total, u64::MAX);
         while low < high {

@@ -19,7 +19,7 @@ const PARTS: usize = 64;
 #[derive(Default)]
 pub(super) struct Merchants {
     slots: Vec<Slot>,
-    /// Where [`Merchants::rest`] goes on.
+    /// Next merchant for [`Merchants::rest`].
     next: usize,
 }
 

@@ -2,10 +2,10 @@
 //! that a caller finds what its reply said. It decides nothing, and all of it can be built again
 //! from the journal.
 //!
-//! What grows with merchants and recipients (rows, balances, due times) is in memory. Merchants
-//! that are not asked for are packed (`merchants.rs`), and pages on the disk keep all of it, so
-//! that a start reads only the end of the journal (`pages.rs`). What grows with history is in the
-//! index ([`crate::index`]) and read a page at a time (`listings.rs`).
+//! Data per merchant and recipient (rows, balances, due times) is in memory. Merchants that are not
+//! asked for are packed (`merchants.rs`). Pages on the disk keep all of it, so that a start reads
+//! only the end of the journal (`pages.rs`). Data that grows with history is in the index
+//! ([`crate::index`]) and read a page at a time (`listings.rs`).
 
 mod listings;
 mod merchants;
@@ -73,13 +73,13 @@ pub struct ReadModel {
     latest_ms: AtomicI64,
 }
 
-/// What changed since the pages were kept.
+/// Changes since the pages were kept.
 #[derive(Default)]
 struct Folding {
     changed: IdSet<PageId>,
     kept_through: u64,
-    /// While the end of the journal is read again: through which Record each page is, beyond what
-    /// all have.
+    /// While the end of the journal is read again: the last Record of each page that is ahead of
+    /// the summary.
     loaded: IdMap<PageId, u64>,
 }
 
@@ -182,13 +182,13 @@ pub struct TrialBalance {
 /// The ordinals of the last published Records.
 #[derive(Default)]
 struct Ordinals {
-    /// Of each merchant, at the place of its group's number.
+    /// Ordinals of merchants, at the place of their group's number.
     merchants: Vec<u64>,
     system: u64,
 }
 
 impl Ordinals {
-    /// Of a merchant or the operator.
+    /// Ordinal of a merchant or of the operator.
     fn of(&self, owner: LedgerId) -> u64 {
         match owner.group() {
             Some(group) => self.merchants.get(group.0 as usize).copied().unwrap_or_default(),

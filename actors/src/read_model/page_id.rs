@@ -7,7 +7,7 @@ use ledger::record::Record;
 /// Recipients of one page.
 const RECIPIENTS_A_PAGE: u32 = 32;
 
-/// What the keys of pages begin with, in the store's state area.
+/// Prefix of the keys of pages, in the store's state area.
 pub(super) const PREFIX: &[u8] = b"readers/";
 
 /// A page: of a merchant with the platform's shard (0), or of recipients (n).

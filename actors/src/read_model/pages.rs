@@ -70,7 +70,7 @@ struct Page {
 /// Account code, recipient's number or 0, debits and credits as big-endian words.
 type KeptBalance = (u16, u32, ByteArray<16>, ByteArray<16>);
 
-/// What is known of a ledger.
+/// The part of a page for one ledger.
 #[derive(Encode, Decode)]
 struct LedgerPart {
     #[n(0)]
@@ -79,7 +79,7 @@ struct LedgerPart {
     balances: Vec<KeptBalance>,
     #[n(2)]
     due: Option<Hint>,
-    /// What waits for an operator.
+    /// Items of the operators' queue.
     #[n(3)]
     waiting: Vec<(ObjectId, WaitingKind)>,
 }

@@ -17,7 +17,7 @@ pub struct MerchantRow {
     /// Its id.
     #[n(0)]
     pub id: ObjectId,
-    /// What the operator configured.
+    /// The operator's settings.
     #[n(1)]
     pub settings: Settings,
     /// Its profile, in every version.
@@ -99,7 +99,7 @@ pub struct RecipientRow {
     /// Its id.
     #[n(0)]
     pub id: ObjectId,
-    /// Where its registration stands.
+    /// Status of its registration.
     #[n(1)]
     pub status: RecipientStatus,
     /// Its registration, in its last versions.
@@ -108,7 +108,7 @@ pub struct RecipientRow {
     /// When it was registered.
     #[n(3)]
     pub created_at: Timestamp,
-    /// Where the review of its bank account stands, and since when; none when the account was
+    /// Status of the review of its bank account, and since when; none when the account was
     /// approved.
     #[n(4)]
     pub bank_review: Option<(BankReview, Timestamp)>,
@@ -133,7 +133,7 @@ impl RecipientRow {
         self.search_key = OnceLock::new();
     }
 
-    /// What its registration is sealed for.
+    /// Purpose under which its registration is sealed.
     pub fn sealed_for(&self) -> SealedFor {
         SealedFor::recipient(self.document)
     }
@@ -156,15 +156,15 @@ pub struct ApiKeyRow {
     /// True once revoked.
     #[n(2)]
     pub revoked: bool,
-    /// Where its webhooks go, and how they are signed.
+    /// Webhook address and signing secrets.
     #[n(3)]
     pub webhook: WebhookRow,
 }
 
-/// Where an API key's webhooks go, and how they are signed.
+/// Webhook address and signing secrets of an API key.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct WebhookRow {
-    /// Where they go; none for nowhere.
+    /// The address; none for no webhooks.
     #[n(0)]
     pub url: Option<String>,
     /// The Record since which the key has had an address without a break.

@@ -17,20 +17,20 @@ use crate::store::Sequence;
 pub struct SubscriptionRow {
     /// Its id.
     pub id: ObjectId,
-    /// What it charges.
+    /// Its terms.
     pub terms: SubscriptionTerms,
-    /// Where it stands.
+    /// Its standing.
     pub standing: SubscriptionStanding,
-    /// Who pays.
+    /// The payer.
     pub customer: Sealed,
 }
 
 /// A stored card, as published.
 #[derive(Clone, Debug)]
 pub struct CardRow {
-    /// What may be known of it.
+    /// The face of the card: the part that may be stored.
     pub face: CardFace,
-    /// What the acquirer calls it, sealed under the master key.
+    /// The acquirer's token for it, sealed under the master key.
     pub token: Vec<u8>,
 }
 

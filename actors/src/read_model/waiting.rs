@@ -13,7 +13,7 @@ use ledger::personal::Sealed;
 use ledger::record::Record;
 use minicbor::{Decode, Encode};
 
-/// What an operator is to decide. The numbers are part of the pages' format.
+/// Decision that an operator has to make. The numbers are part of the pages' format.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 pub enum WaitingKind {
     /// A draft or pending recipient is to be approved or rejected (interface 3.4).
@@ -35,7 +35,7 @@ pub enum WaitingKind {
     /// A refund is to be approved or rejected (interface 3.6).
     #[n(2)]
     Refund {
-        /// Of which charge.
+        /// The charge's id.
         #[n(0)]
         charge: ObjectId,
         /// How much.
@@ -45,7 +45,7 @@ pub enum WaitingKind {
     /// A dispute is to be accepted or released.
     #[n(3)]
     Dispute {
-        /// Of which charge.
+        /// The charge's id.
         #[n(0)]
         charge: ObjectId,
         /// How much.
@@ -71,11 +71,11 @@ pub struct WaitingItem {
     pub id: ObjectId,
     /// The ledger that it belongs to.
     pub ledger: LedgerId,
-    /// What an operator is to decide.
+    /// The decision to make.
     pub what: WaitingKind,
 }
 
-/// What waits for an operator, oldest first.
+/// Items that wait for an operator, oldest first.
 #[derive(Default)]
 pub(super) struct WaitingSet {
     by_ledger: BTreeMap<(LedgerId, ObjectId), WaitingKind>,
@@ -143,7 +143,7 @@ impl WaitingSet {
         self.in_order.remove(&id);
     }
 
-    /// What belongs to a ledger.
+    /// The items of a ledger.
     pub(super) fn of(&self, ledger: LedgerId) -> impl Iterator<Item = (ObjectId, WaitingKind)> {
         let range = (ledger, ObjectId(0))..=(ledger, ObjectId(u128::MAX));
         self.by_ledger.range(range).map(|((_, id), what)| (*id, what.clone()))

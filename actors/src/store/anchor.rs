@@ -45,8 +45,7 @@ pub(super) struct Anchored {
 }
 
 impl Anchored {
-    /// What stands in the file of the folder `data`; nothing if there is no file or no slot is
-    /// whole.
+    /// The heads in the anchor of the folder `data`; none if there is no file or no slot is whole.
     pub(super) fn read(data: &Path) -> Result<Option<Anchored>, StoreError> {
         let path = data.join(ANCHOR);
         let bytes = match std::fs::read(&path) {
@@ -110,7 +109,7 @@ pub(super) struct Anchor {
 }
 
 impl Anchor {
-    /// Begins to keep `heads`, the heads of the journal, which continues what was `anchored`.
+    /// Begins to keep `heads`, the heads of the journal. They continue the heads in `anchored`.
     pub(super) fn open(
         data: &Path,
         anchored: Option<Anchored>,
@@ -126,7 +125,7 @@ impl Anchor {
             Files::open(data.to_path_buf())?.put(ANCHOR, &new_file(&heads))?;
         }
         let file = OpenOptions::new().write(true).open(&path).map_err(|source| machine(&path, source))?;
-        // What the journal has beyond the anchor is anchored at once.
+        // A journal that is ahead of the anchor is anchored at once.
         let mut state =
             AnchorState { slots: AnchorSlots::new(anchored.as_ref(), heads), is_changed: false, is_over: false };
         state.write(&file).and_then(|()| file.sync_data()).map_err(|source| machine(&path, source))?;
@@ -212,7 +211,7 @@ impl AnchorSlots {
         AnchorSlots { heads, counter, synced, active: (synced + 1) % SLOTS }
     }
 
-    /// Where the heads are written now, and the bytes.
+    /// Place of the next slot in the file, and its bytes.
     pub(super) fn next(&mut self) -> (u64, Vec<u8>) {
         self.counter += 1;
         (self.active * SLOT_BYTES as u64, to_bytes(self.counter, &self.heads))

@@ -74,7 +74,7 @@ impl Key {
     }
 }
 
-/// A chunk whose checksum was right and whose header agrees with its key.
+/// A valid chunk: its checksum was right, and its header agrees with its key.
 #[derive(Debug)]
 pub(super) struct Chunk {
     pub(super) key: Key,
@@ -93,7 +93,7 @@ pub(super) struct Chunk {
     pub(super) payload: Vec<u8>,
 }
 
-/// Where in a chunk's payload a Record starts.
+/// Start of a Record in a chunk's payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Start {
     pub(super) record: Sequence,
@@ -589,8 +589,7 @@ mod tests {
         assert_eq!(Chunk::parse(&key.to_bytes(), &value).err(), Some(Fault::NewerFormat(FORMAT + 1)));
     }
 
-    /// A block whose chunks all have good checksums but whose content was exchanged is found by its
-    /// hash.
+    /// The hash of a block finds exchanged content, even if all chunks have good checksums.
     #[test]
     fn a_forged_record_is_found_by_the_hash() {
         let honest = block(&[10, 20]);

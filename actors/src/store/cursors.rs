@@ -52,7 +52,7 @@ impl Values {
 #[derive(Debug)]
 struct Log {
     file: File,
-    /// Where the next frame goes; none when the end of the file is unknown.
+    /// Place of the next frame; none when the end of the file is unknown.
     end: Option<u64>,
 }
 
@@ -172,7 +172,7 @@ fn replay(bytes: &[u8], values: &mut Values) -> Result<usize, u8> {
     Ok(if format.is_some() { end } else { 0 })
 }
 
-/// What the file begins with: a name whose last byte is the format's number, and its CRC32C.
+/// First bytes of the file: a name whose last byte is the format's number, and its CRC32C.
 fn header(name: &[u8]) -> Vec<u8> {
     [name, &checksum_of(b"", name)].concat()
 }
@@ -205,7 +205,7 @@ const NAME: &[u8] = b"centavo-cursors-1";
 const HEADER_BYTES: usize = NAME.len() + CHECKSUM_BYTES;
 const FORMAT: u8 = 1;
 const LENGTH_BYTES: usize = 4;
-/// What a frame takes beside key and value.
+/// Bytes of a frame beside key and value.
 const FRAME_BYTES: usize = LENGTH_BYTES + 2 + CHECKSUM_BYTES;
 /// A smaller file is not written anew.
 const REWRITTEN_FROM: u64 = 64 << 10;

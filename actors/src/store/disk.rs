@@ -356,8 +356,8 @@ mod tests {
         assert!(!data.path().join("sync-check").exists());
     }
 
-    /// What a kill leaves: the files as they are, without what is only in memory. The copy is
-    /// opened until all is there that was put lazily, which nothing but the store itself makes
+    /// A kill leaves the files as they are, without values that are only in memory. The copy is
+    /// opened until all lazily put values are there; nothing but the store itself makes them
     /// durable.
     #[test]
     fn what_is_put_lazily_survives_a_kill_soon_after() {
@@ -384,7 +384,7 @@ mod tests {
         }
     }
 
-    /// What is derived may fail to be written; nothing else fails for that.
+    /// A derived file may fail to be written; nothing else fails for that.
     #[test]
     fn a_file_that_cannot_be_written_stops_nothing() {
         let data = TempDir::new().unwrap();
@@ -478,8 +478,8 @@ mod tests {
         store.journal.current().keys()
     }
 
-    /// What reading finds: the Records that can't be read by sequence, and the sequence at which
-    /// the scan stopped.
+    /// Damage that reading finds: the Records that can't be read by sequence, and the sequence at
+    /// which the scan stopped.
     fn damage_found(store: &SledStore) -> (Vec<u64>, Option<u64>) {
         let unreadable = |sequence: &u64| {
             let read = store.record(PARTITION, Sequence(*sequence));
@@ -613,8 +613,8 @@ mod tests {
         assert!(error.to_string().contains("state: in use by another process"), "{error}");
     }
 
-    /// Whatever byte of the database's own files is damaged, the answer is a clear error or all
-    /// that was written: the anchor shows that an end is missing.
+    /// A damaged byte anywhere in the database's own files gives a clear error, or everything that
+    /// was written: the anchor shows that an end is missing.
     #[test]
     fn damaged_files_are_errors_and_no_panics() {
         let data = TempDir::new().unwrap();
@@ -716,8 +716,7 @@ mod tests {
         assert_eq!(store.journal.open_closed_segments(), 6);
     }
 
-    /// Readers that wander through the segments, beside a writer that closes some and an iterator
-    /// that holds on to one.
+    /// Readers wander through the segments, while a writer closes some and an iterator holds one.
     #[test]
     fn readers_wander_while_segments_are_closed() {
         let data = TempDir::new().unwrap();
@@ -808,7 +807,7 @@ mod tests {
         }
     }
 
-    /// Puts the journal back to what it was some blocks before.
+    /// Puts the journal back by some blocks.
     fn shortened_by(blocks: u64) -> (TempDir, Result<SledStore, StoreError>) {
         let data = TempDir::new().unwrap();
         drop(three_blocks(data.path()));
@@ -867,7 +866,7 @@ mod tests {
         }
     }
 
-    /// What a process leaves that is killed at any moment: the anchor is written with the block.
+    /// A process is killed at any moment: the anchor is written with the block.
     #[test]
     fn the_anchor_names_the_last_block() {
         let data = TempDir::new().unwrap();

@@ -1,9 +1,9 @@
 //! Durable syncs: makes the syncs and the renames of sled survive a power cut.
 //!
 //! On Linux sled makes its log "stable" with `sync_file_range`, which writes the file's pages but
-//! neither its size nor the disk's own cache: a power cut then loses what was acknowledged, or
-//! leaves a folder that does not open. This module defines that symbol for the whole program:
-//! whoever calls `sync_file_range` gets `fdatasync`, which does both.
+//! neither its size nor the disk's own cache. A power cut then loses acknowledged rows, or leaves a
+//! folder that does not open. This module defines that symbol for the whole program: every caller
+//! of `sync_file_range` gets `fdatasync`, which does both.
 //!
 //! When sled opens a database, it writes a snapshot, renames it to its final name, and then zeroes
 //! and truncates the segments that only the snapshot before it needed. It never syncs the folder. A
@@ -94,8 +94,7 @@ pub(super) fn is_distrusted(file: &Metadata) -> bool {
     IS_ANY_DISTRUSTED.load(Ordering::SeqCst) && DISTRUSTED.lock().contains(&(file.dev(), file.ino()))
 }
 
-/// Lets a file be written again, of which a read may have failed before; it is read anew from now
-/// on.
+/// Lets a file be written again after a failed read; it is read anew from now on.
 pub(super) fn trust_again(file: &Metadata) {
     DISTRUSTED.lock().retain(|distrusted| *distrusted != (file.dev(), file.ino()));
 }
@@ -108,7 +107,7 @@ static SYNCING: AtomicU64 = AtomicU64::new(0);
 static SYNCING_MAX: AtomicU64 = AtomicU64::new(0);
 static DURABLE_RENAMES: AtomicU64 = AtomicU64::new(0);
 static GUARDED_CALLS: AtomicU64 = AtomicU64::new(0);
-/// The files of which a read has failed, by their devices and inodes.
+/// Files with a failed read, by their devices and inodes.
 static DISTRUSTED: Mutex<Vec<(u64, u64)>> = Mutex::new(Vec::new());
 /// Whether there was ever one, so that as a rule nobody has to look.
 static IS_ANY_DISTRUSTED: AtomicBool = AtomicBool::new(false);

@@ -23,7 +23,7 @@ pub(super) struct Files {
     open: Mutex<VecDeque<(String, Arc<File>)>>,
 }
 
-/// Files that stay open, which bounds the descriptors that reading takes.
+/// Number of files that stay open: the bound on descriptors for reading.
 const OPEN_MAX: usize = 64;
 
 /// Bytes of a file that are written at once.
@@ -32,7 +32,8 @@ const WRITTEN_AT_ONCE: usize = 1 << 20;
 const UNFINISHED: &str = "~";
 
 impl Files {
-    /// Opens the folder, which exists, and removes what was being written when the process ended.
+    /// Opens the folder, which exists, and removes files that were being written when the last
+    /// process ended.
     pub(super) fn open(folder: PathBuf) -> Result<Self, StoreError> {
         let files = Self { folder, open: Mutex::default() };
         for (name, _) in files.entries()? {
@@ -66,7 +67,7 @@ impl Files {
             Ok::<_, io::Error>(bytes)
         };
         put().map_err(|source| {
-            // What is left of it is removed at the next start, if not now.
+            // A leftover is removed at the next start, if not now.
             let _unfinished = std::fs::remove_file(&unfinished);
             machine(&finished, source)
         })
@@ -109,8 +110,8 @@ impl Files {
         }
     }
 
-    /// A file to read from. It is opened under the lock, so that one that was replaced or removed
-    /// meanwhile is closed by whoever did that.
+    /// A file to read from. It is opened under the lock, so that a thread that replaces or removes
+    /// the file also closes it.
     fn file(&self, name: &str, path: &Path) -> io::Result<Arc<File>> {
         let mut open = self.open.lock();
         let known = open.iter().position(|(known, _)| known == name);
@@ -208,7 +209,7 @@ pub(super) fn damaged(folder: &Path, detail: &str) -> StoreError {
     StoreError::Damaged { folder: folder.to_path_buf(), sequence: None, detail: detail.to_owned() }
 }
 
-/// The bytes of all files below a folder. What vanishes meanwhile takes no room.
+/// The bytes of all files below a folder. Files that vanish meanwhile count zero.
 pub(super) fn bytes_below(folder: &Path) -> Result<u64, StoreError> {
     count_below(folder).map_err(|source| machine(folder, source))
 }

@@ -5,10 +5,10 @@
 //! an area of keys and values for what is derived from the journal or kept apart from it
 //! (snapshots, sealed keys, stamps), cursors, and files.
 //!
-//! What [`Store::append`] and [`Store::put_state`] answered with `Ok` survives a power cut. Readers
-//! see a block only when it is durable. Damage is an error that names its place, never silence and
-//! never a panic. The store knows nothing of the content of a Record: no ledger, no event, no
-//! money.
+//! A write survives a power cut when [`Store::append`] or [`Store::put_state`] has answered `Ok`.
+//! Readers see a block only when it is durable. Damage is an error that names its place, never
+//! silence and never a panic. The store knows nothing of the content of a Record: no ledger, no
+//! event, no money.
 
 mod anchor;
 mod chunk;
@@ -76,9 +76,9 @@ pub trait Store: Send + Sync + 'static {
     /// happens before that.
     ///
     /// The block must follow the head of its partition (see [`Head::admit`]). After an error of the
-    /// machine the store refuses to write in this process: a failed flush may have dropped what it
-    /// could not write, so that trying again would report as durable what is not. The process ends
-    /// and a new one reads what is really on the disk.
+    /// machine the store refuses to write in this process: a failed flush may have dropped pages
+    /// that it could not write, so a second flush would report them as durable. The process ends,
+    /// and a new one reads the disk anew.
     ///
     /// Returns the block's hash, which the next block names as its previous one.
     fn append(&self, block: &Block) -> Result<BlockHash, StoreError>;
@@ -388,7 +388,7 @@ pub enum StoreError {
         folder: PathBuf,
         /// The first Record that can't be trusted, where it is known.
         sequence: Option<Sequence>,
-        /// What was found.
+        /// The defect.
         detail: String,
     },
     /// Written by a newer release than this one.

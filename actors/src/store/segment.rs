@@ -18,7 +18,7 @@ pub(super) struct Segment {
     has_inserted: AtomicBool,
 }
 
-/// What a segment holds of one partition's journal.
+/// Part of one partition's journal in a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Span {
     /// The first Record.
@@ -40,7 +40,7 @@ impl Segment {
         self.database.path()
     }
 
-    /// What it holds of each partition; the last block of each must be whole.
+    /// Its part of each partition; the last block of each must be whole.
     pub(super) fn spans(&self) -> Result<BTreeMap<Partition, Span>, StoreError> {
         let mut spans = BTreeMap::new();
         for (partition, head) in self.heads()? {
@@ -90,9 +90,9 @@ impl Segment {
         Ok(self.last_chunk_before(None)?.is_none())
     }
 
-    /// What the next block of a partition must continue, if the segment has a block of it. A last
-    /// block that lacks chunks at its end does not count: they were inserted, and the database had
-    /// not written them.
+    /// The sequence and hash that the next block of a partition must continue, if the segment has a
+    /// block of it. A last block that lacks chunks at its end does not count: they were inserted,
+    /// and the database had not written them.
     pub(super) fn end(&self, partition: Partition) -> Result<Option<(Sequence, BlockHash)>, StoreError> {
         let last = self.last_chunk_before(Some(Key { partition, at: Sequence(u64::MAX), index: u32::MAX }))?;
         let Some(last) = last.filter(|chunk| chunk.key.partition == partition) else { return Ok(None) };

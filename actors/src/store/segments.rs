@@ -1,4 +1,4 @@
-//! Segments of the journal: a row of databases, of which only the last is written.
+//! Segments of the journal: a row of databases. Only the last one is written.
 //!
 //! ```text
 //! journal/000001/         a database of chunks; see `segment.rs`
@@ -227,7 +227,7 @@ impl Drop for Segments {
 pub(super) struct BlocksOfSegments<'a> {
     journal: &'a Segments,
     segment: Arc<Segment>,
-    /// Where the segment ends.
+    /// End of the segment: the next sequence.
     end: Sequence,
     partition: Partition,
     head: Head,
@@ -293,7 +293,7 @@ struct SegmentsShared {
     row: RwLock<Row>,
     /// The next segment, once it is made.
     next: Mutex<Option<Segment>>,
-    /// What was written to the current segment.
+    /// Bytes in the current segment.
     bytes: AtomicU64,
     is_next_asked_for: AtomicBool,
     is_flush_asked_for: AtomicBool,
@@ -483,7 +483,7 @@ impl Closed {
     }
 }
 
-/// Where the segments are and how they are opened.
+/// Folder of the segments, and options for opening them.
 #[derive(Debug)]
 struct Place {
     path: PathBuf,

@@ -5,14 +5,14 @@
 //!
 //! - Its `flush` is not durable on Linux; `durable_sync` makes it so, and every flush checks that
 //!   it was.
-//! - A flush wakes its seven threads, one of which writes and syncs a file that grows. So blocks
-//!   are durable elsewhere first (`wal.rs`), and their chunks are inserted one by one.
+//! - A flush wakes its seven threads; one of them writes and syncs a file that grows. So blocks are
+//!   durable elsewhere first (`wal.rs`), and their chunks are inserted one by one.
 //! - A batch locks out every other call into sled in this process, whichever database it belongs
 //!   to, and cannot be flushed in parts. So there are no batches: a long value of the state area is
 //!   written under a new generation, one chunk a call, and becomes the key's value with the single
 //!   insert of its manifest.
-//! - sled's log is recovered up to the first gap. What was inserted later is never there without
-//!   what was inserted before, which is why a manifest is never seen without its chunks.
+//! - sled recovers its log up to the first gap. A later insert is never there without the earlier
+//!   ones, so a manifest is never seen without its chunks.
 //! - It relies on the name of its newest snapshot before that name is durable; `durable_sync` makes
 //!   it so.
 //! - It does not open what a power cut left of a database that it was making: its settings, half
@@ -23,11 +23,11 @@
 //! - Where it has no snapshot of its own yet, it takes a damaged byte for the end of its log and
 //!   opens with a shorter journal, silently. No check in this file can tell that; `anchor.rs` can,
 //!   and the closing lines in `segments.rs`.
-//! - It re-reads at opening all that was written since it was last opened.
-//! - It takes a read that fails while it opens for the end of its log. `durable_sync` keeps it from
-//!   writing what it makes of that, and such a database is not used.
-//! - It has no background flush here: what is durable is decided by this file alone. Its `mode`
-//!   does nothing in this version.
+//! - At opening it reads everything that was written since it was last opened.
+//! - When a read fails while it opens, it takes the place for the end of its log. `durable_sync`
+//!   keeps it from writing the shortened log, and such a database is not used.
+//! - Its background flush is off: this file alone decides what is durable. Its `mode` does nothing
+//!   in this version.
 //!
 //! # Deadlock of sled's thread pool, and how it is prevented
 //!
@@ -35,10 +35,10 @@
 //! are busy: the counter of idle threads wraps below zero and reads as more than enough. Tasks of
 //! the pool are: writes of sealed I/O buffers (one for each segment of 512 KiB, and one for each
 //! flush), truncations of a file, and reads of segment headers while a database opens. A write ends
-//! by locking the database's segment accountant (`sa_stabilize`). Who needs a new segment holds
-//! that lock and, where the file's end was given back before, waits for the queued truncation
-//! (`bump_tip`). If seven writes wait for such locks, no thread is left to truncate, and nobody
-//! ever goes on.
+//! by locking the database's segment accountant (`sa_stabilize`). A thread that needs a new segment
+//! holds that lock. Where the file's end was given back before, it also waits for the queued
+//! truncation (`bump_tip`). If seven writes wait for such locks, no thread is left to truncate, and
+//! nobody ever goes on.
 //!
 //! A truncation itself waits for no lock. So it is enough that one thread stays free, which the
 //! following bounds guarantee:
@@ -60,12 +60,12 @@
 //!    thread becomes free.
 //!
 //! The weakest step: a flush returns when the write is synced (`mark_interval`), just before the
-//! write's last step, the lock in `sa_stabilize`. A thread that is not scheduled between the two is
-//! not counted by the bounds. Several threads would have to be left out by the scheduler at this
-//! place for as long as the writer takes for several flushes, each of which needs another thread of
-//! the pool. Readers are the other one: a page that left the cache before it was flushed is flushed
-//! by who reads it. Against both stands the watchdog: a wait that is too long ends the process, and
-//! a restart loses nothing.
+//! write's last step, the lock in `sa_stabilize`. The bounds do not count a thread that is not
+//! scheduled between the two. For a deadlock the scheduler would have to leave out several threads
+//! at this place, for as long as the writer takes for several flushes, and each of these flushes
+//! needs another thread of the pool. Reads are the other weak step: a reader flushes a page that
+//! left the cache before it was flushed. Against both stands the watchdog: a wait that is too long
+//! ends the process, and a restart loses nothing.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -129,7 +129,7 @@ const CHANGE_BYTES: usize = 128;
 #[derive(Debug, Default)]
 struct Written {
     all: u64,
-    /// Those that are durable.
+    /// Bytes that are durable.
     flushed: u64,
 }
 
@@ -172,7 +172,7 @@ impl Database {
         Ok(database)
     }
 
-    /// Opens what is there, or an empty database, which is durable before it has its name. It stays
+    /// Opens the database, or makes an empty one, which is durable before it has its name. It stays
     /// open under its new name: sled uses the old one only while it opens.
     pub(super) fn open_or_make(path: &Path, opening: &Opening) -> Result<Database, StoreError> {
         if path.exists() {
@@ -212,12 +212,12 @@ impl Database {
         self.change(key.len(), |database| database.remove(key))
     }
 
-    /// What lies in a range of keys, in their order, from either end.
+    /// Pairs in a range of keys, in their order, from either end.
     pub(super) fn range<Key: AsRef<[u8]>>(&self, keys: impl RangeBounds<Key>) -> Pairs<'_> {
         Pairs { path: &self.path, pairs: self.database().range(keys) }
     }
 
-    /// What lies under the keys that begin with `prefix`.
+    /// Pairs whose keys begin with `prefix`.
     pub(super) fn with_prefix(&self, prefix: &[u8]) -> Pairs<'_> {
         Pairs { path: &self.path, pairs: self.database().scan_prefix(prefix) }
     }
@@ -307,7 +307,7 @@ struct Watched(u64);
 impl Drop for Watched {
     fn drop(&mut self) {
         let call = WAITING.lock().as_mut().and_then(|waiting| waiting.calls.remove(&self.0));
-        // What it drops must not be dropped under the lock.
+        // Its values must not be dropped under the lock.
         drop(call);
     }
 }
@@ -453,8 +453,8 @@ fn remove_unfinished_snapshots(path: &Path) -> Result<(), StoreError> {
 
 /// Calls sled; turns its errors and panics into ours.
 fn guarded<Answer>(folder: &Path, call: impl FnOnce() -> Result<Answer, Error>) -> Result<Answer, StoreError> {
-    // What sled leaves half changed in memory is not used again: after a panic in a write nothing
-    // more is written, and pages are only ever replaced as a whole.
+    // State that sled leaves half changed in memory is not used again: after a panic in a write
+    // nothing more is written, and pages are only ever replaced as a whole.
     match catch_unwind(AssertUnwindSafe(call)) {
         Ok(answer) => answer.map_err(|error| translate(folder, error)),
         Err(_panic) => Err(damaged(folder, "the database panicked over what it found in this folder")),
