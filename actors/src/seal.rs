@@ -22,7 +22,7 @@ use ledger::id::{Fingerprint, IdKey};
 use ledger::personal::{Sealed, SealedFor};
 use ledger::record::Record;
 use ledger::time::Timestamp;
-use parking_lot::{Mutex, RwLock};
+use parking_lot::RwLock;
 use sha2::Sha256;
 
 use crate::store::{Store, StoreError};
@@ -67,7 +67,6 @@ pub struct Keyring {
     /// Keyed digest before its first byte, so that the key's schedule is made once.
     mac: Hmac<Sha256>,
     months: RwLock<HashMap<u16, Option<Arc<Aes256Gcm>>>>,
-    making: Mutex<()>,
     store: Arc<dyn Store>,
 }
 
@@ -76,9 +75,8 @@ impl Keyring {
     /// once; a new store gets a proof.
     pub fn open(master_key: [u8; 32], store: Arc<dyn Store>) -> Result<Self, SealError> {
         let ring = Self::open_unchanged(master_key, store)?;
-        if ring.store.state(PROOF)?.is_none() {
-            ring.store.put_state(PROOF, &ring.seal_secret(proof(), b"centavo")?)?;
-        }
+        let stands = ring.store.insert_common(PROOF, &ring.seal_secret(proof(), b"centavo")?)?;
+        ring.open_secret(proof(), &stands).ok_or(SealError::WrongMasterKey)?;
         Ok(ring)
     }
 
@@ -90,7 +88,7 @@ impl Keyring {
             open(&secrets, proof(), &sealed).ok_or(SealError::WrongMasterKey)?;
         }
         let mac = keyed(&derived(&master_key, b"fingerprints"));
-        Ok(Self { secrets, mac, months: RwLock::default(), making: Mutex::default(), store })
+        Ok(Self { secrets, mac, months: RwLock::default(), store })
     }
 
     /// Seals personal data under the key of the month of `now`.
@@ -196,21 +194,20 @@ impl Keyring {
             return Ok(known.clone());
         }
         let Some(sealed) = self.store.state(&month_name(month))? else { return Ok(None) };
-        let key = self.open_secret(of_month(month), &sealed).and_then(|key| <[u8; 32]>::try_from(key).ok());
-        let key = Arc::new(cipher(&key.ok_or(SealError::WrongMasterKey)?));
-        self.months.write().insert(month, Some(Arc::clone(&key)));
-        Ok(Some(key))
+        self.open_month_key(month, &sealed).map(Some)
     }
 
-    /// Makes the key of a month and makes it durable before it is used.
+    /// Makes the key of a month and makes it durable before it is used. Of several that are made at
+    /// once, in whichever process, all use the first.
     fn make_month_key(&self, month: u16) -> Result<Arc<Aes256Gcm>, SealError> {
-        let _one_at_a_time = self.making.lock();
-        if let Some(key) = self.month_key(month)? {
-            return Ok(key);
-        }
-        let bytes = random_bytes::<32>()?;
-        self.store.put_state(&month_name(month), &self.seal_secret(of_month(month), &bytes)?)?;
-        let key = Arc::new(cipher(&bytes));
+        let sealed = self.seal_secret(of_month(month), &random_bytes::<32>()?)?;
+        let stands = self.store.insert_common(&month_name(month), &sealed)?;
+        self.open_month_key(month, &stands)
+    }
+
+    fn open_month_key(&self, month: u16, sealed: &[u8]) -> Result<Arc<Aes256Gcm>, SealError> {
+        let key = self.open_secret(of_month(month), sealed).and_then(|key| <[u8; 32]>::try_from(key).ok());
+        let key = Arc::new(cipher(&key.ok_or(SealError::WrongMasterKey)?));
         self.months.write().insert(month, Some(Arc::clone(&key)));
         Ok(key)
     }

@@ -325,6 +325,10 @@ impl Store for Steps {
         self.put_state_lazily(key, value)
     }
 
+    fn insert_common(&self, key: &[u8], value: &[u8]) -> Result<Vec<u8>, StoreError> {
+        self.now.insert_common(key, value)
+    }
+
     fn put_cursor(&self, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
         self.now.put_cursor(key, value)
     }

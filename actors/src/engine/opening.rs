@@ -241,11 +241,12 @@ async fn supervise(engine: Arc<OnceLock<Weak<Engine>>>) -> ActorRef<Silence> {
 fn check_mode(store: &dyn Store, sandbox: bool) -> Result<(), OpenError> {
     const STAMP: &[u8] = b"stamp/mode";
     let asked = if sandbox { "sandbox" } else { "live" };
-    match store.state(STAMP)? {
-        Some(made) if made == asked.as_bytes() => Ok(()),
-        Some(made) if store.head(Partition(0))?.next > Sequence::FIRST => {
-            Err(OpenError::WrongMode { made: String::from_utf8_lossy(&made).into_owned(), asked })
-        }
-        _ => Ok(store.put_state(STAMP, asked.as_bytes())?),
+    let made = store.insert_common(STAMP, asked.as_bytes())?;
+    if made == asked.as_bytes() {
+        return Ok(());
     }
+    if store.head(Partition(0))?.next > Sequence::FIRST {
+        return Err(OpenError::WrongMode { made: String::from_utf8_lossy(&made).into_owned(), asked });
+    }
+    Ok(store.put_state(STAMP, asked.as_bytes())?)
 }

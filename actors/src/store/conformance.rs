@@ -17,6 +17,7 @@ pub(super) fn conformance<Open: Fn() -> Box<dyn Store>>(create: impl Fn() -> Ope
     partitions_are_apart(&create());
     state_is_replaced_and_removed(&create());
     state_of_any_size(&create());
+    the_first_writer_of_a_common_key_wins(&create());
     state_keys_by_prefix(&create());
     cursors_are_replaced_and_removed(&create());
     files_are_replaced_and_removed(&create());
@@ -257,6 +258,24 @@ fn state_of_any_size(open: &dyn Fn() -> Box<dyn Store>) {
         let value = store.state(&size.to_be_bytes()).unwrap();
         assert!(value == Some(bytes(seed as u64, size)), "the value of {size} bytes differs");
     }
+}
+
+fn the_first_writer_of_a_common_key_wins(open: &dyn Fn() -> Box<dyn Store>) {
+    let store = open();
+    let stands = std::thread::scope(|scope| {
+        let insert = |writer: u8| store.insert_common(b"keys/common", &[writer; 10_000]).unwrap();
+        let writers: Vec<_> = (0..4).map(|writer| scope.spawn(move || insert(writer))).collect();
+        writers.into_iter().map(|writer| writer.join().unwrap()).collect::<Vec<_>>()
+    });
+    assert!(stands.iter().all(|value| *value == stands[0]));
+    assert!(matches!(store.insert_common(&[0; super::STATE_KEY_BYTES_MAX + 1], b""), Err(StoreError::Unstorable(_))));
+    drop(store);
+    let store = open();
+    assert_eq!(store.state(b"keys/common").unwrap().as_ref(), Some(&stands[0]));
+    assert_eq!(store.insert_common(b"keys/common", b"late").unwrap(), stands[0]);
+    // A removed key is free again.
+    store.delete_state(b"keys/common").unwrap();
+    assert_eq!(store.insert_common(b"keys/common", b"anew").unwrap(), b"anew");
 }
 
 fn state_keys_by_prefix(open: &dyn Fn() -> Box<dyn Store>) {

@@ -52,6 +52,8 @@ pub struct SledStore {
     folder: PathBuf,
     reserve_bytes: u64,
     appending: Mutex<()>,
+    /// Held from the look at a common key until its value is durable.
+    inserting: Mutex<()>,
     /// True once a write failed, here or in the background.
     poisoned: Arc<AtomicBool>,
     /// Released last, when both databases are closed.
@@ -108,6 +110,7 @@ impl SledStore {
             folder: data,
             reserve_bytes: options.reserve_bytes,
             appending: Mutex::new(()),
+            inserting: Mutex::new(()),
             poisoned,
             _lock: lock,
         })
@@ -185,6 +188,15 @@ impl Store for SledStore {
     fn put_state(&self, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
         admit_state_key(key)?;
         self.write(|| self.state.put_durably(key, value))
+    }
+
+    fn insert_common(&self, key: &[u8], value: &[u8]) -> Result<Vec<u8>, StoreError> {
+        let _one_at_a_time = self.inserting.lock();
+        if let Some(stands) = self.state(key)? {
+            return Ok(stands);
+        }
+        self.put_state(key, value)?;
+        Ok(value.to_vec())
     }
 
     fn put_state_lazily(&self, key: &[u8], value: &[u8]) -> Result<(), StoreError> {

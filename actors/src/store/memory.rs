@@ -215,6 +215,17 @@ impl Store for MemoryStore {
         })
     }
 
+    fn insert_common(&self, key: &[u8], value: &[u8]) -> Result<Vec<u8>, StoreError> {
+        admit_state_key(key)?;
+        self.write(|disk| {
+            if !disk.state.contains_key(key) {
+                disk.put_lazily(key, Some(value));
+                disk.sync_state();
+            }
+            disk.state[key].clone()
+        })
+    }
+
     fn put_state_lazily(&self, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
         admit_state_key(key)?;
         self.write(|disk| {

@@ -107,6 +107,11 @@ pub trait Store: Send + Sync + 'static {
     /// [`STATE_KEY_BYTES_MAX`] bytes, a value may have any size.
     fn put_state(&self, key: &[u8], value: &[u8]) -> Result<(), StoreError>;
 
+    /// Puts the value of a key that has none, and returns the value that stands: the first writer
+    /// wins, whichever process it is in. Durable when it returns. For what everybody who opens the
+    /// store must agree on, such as the key that seals a month's personal data.
+    fn insert_common(&self, key: &[u8], value: &[u8]) -> Result<Vec<u8>, StoreError>;
+
     /// Replaces the value of a key, atomically, but without waiting for the disk: for data that can
     /// be derived again, such as snapshots. It becomes durable within about a second. After a crash
     /// before that the key holds this value, the one before, or nothing, but never a part of

@@ -368,6 +368,10 @@ impl Store for Meddling {
         self.store.state(key)
     }
 
+    fn insert_common(&self, key: &[u8], value: &[u8]) -> Result<Vec<u8>, StoreError> {
+        self.store.insert_common(key, value)
+    }
+
     fn put_cursor(&self, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
         self.store.put_cursor(key, value)
     }
