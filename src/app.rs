@@ -17,11 +17,11 @@ use crate::http::rate_limits::RateLimits;
 use crate::last_backup::LastBackup;
 use crate::webhooks::Webhooks;
 
-/// What the handlers share.
+/// Shared state of the handlers.
 pub struct App {
     /// The engine.
     pub engine: Arc<Engine>,
-    /// Who may call the operations.
+    /// Tokens of the operators.
     pub ops_tokens: OpsTokens,
     /// True when money is fake and the clock can be moved.
     pub sandbox: bool,
@@ -41,7 +41,7 @@ pub struct App {
     pub reporting: Reporting,
     /// The metrics.
     pub exposition: Exposition,
-    /// Where webhooks go, and how far they have come.
+    /// Delivery of webhooks: endpoints and their progress.
     pub webhooks: Arc<Webhooks>,
 }
 

@@ -42,7 +42,7 @@ pub enum JournalSourceFailure {
         data: PathBuf,
         /// Address of its operators' listener.
         address: SocketAddr,
-        /// What went wrong.
+        /// The error.
         what: String,
     },
     /// The server does not know the token.

@@ -14,7 +14,7 @@ use prometheus_client::metrics::gauge::ConstGauge;
 pub struct LastBackup(PathBuf);
 
 impl LastBackup {
-    /// That of a data directory.
+    /// The time of the last backup of a data directory.
     pub fn of(data: &Path) -> Self {
         Self(data.join("last-backup"))
     }

@@ -119,8 +119,8 @@ fn start_logging(settings: &Settings, default: &str) {
     panic::set_hook(Box::new(log_panic));
 }
 
-/// Logs a panic as one line. A panic of the database also becomes an error of the store, which says
-/// what to do.
+/// Logs a panic as one line. A panic of the database also becomes an error of the store, whose
+/// message says what to do.
 fn log_panic(info: &PanicHookInfo<'_>) {
     let text = info.payload().downcast_ref::<String>().map(String::as_str);
     let text = text.or_else(|| info.payload().downcast_ref::<&str>().copied()).unwrap_or_default();

@@ -2,8 +2,8 @@
 //!
 //! To add a route, give its handler a `#[utoipa::path(method, path = "…", operation_id = "…", …)]`
 //! and add one line `.routes(routes!(module::handler))` to the group it belongs to. Method and path
-//! stand only at the handler. What all routes have in common (credentials, headers, the problems
-//! that any request can meet) is written into the description by [`crate::http::openapi`].
+//! stand only at the handler. [`crate::http::openapi`] adds the parts that all routes share:
+//! credentials, headers, the problems that any request can meet.
 
 use std::sync::Arc;
 
@@ -38,7 +38,7 @@ fn cards() -> Routes {
     tagged("Charges", Routes::new().routes(routes!(card::charge)))
 }
 
-/// The rest of what merchants call.
+/// The other routes of merchants.
 fn for_merchants(in_sandbox: bool) -> Routes {
     let charges = Routes::new()
         .routes(routes!(charges::list))
@@ -98,7 +98,7 @@ fn for_merchants(in_sandbox: bool) -> Routes {
     if in_sandbox { table.merge(tagged("Sandbox", sandbox)) } else { table }
 }
 
-/// What operators call.
+/// Routes of operators.
 fn for_operators(in_sandbox: bool) -> Routes {
     let merchants = Routes::new()
         .routes(routes!(merchants::create))
@@ -164,7 +164,7 @@ pub fn operations(app: &Arc<App>) -> Router {
     Router::from(for_operators(app.sandbox)).with_state(Arc::clone(app))
 }
 
-/// What the handlers of both listeners say of themselves.
+/// The handlers' own parts of the description, for both listeners.
 fn collected(in_sandbox: bool) -> OpenApi {
     let mut collected = cards().into_openapi();
     collected.merge(for_merchants(in_sandbox).into_openapi());

@@ -18,7 +18,7 @@ impl ApiKeyText {
         format!("{}{}{secret}", Self::prefix(sandbox), id.txid())
     }
 
-    /// What is kept of a key.
+    /// Digest of a key: the only part of it that is stored.
     pub fn digest(text: &str) -> [u8; 32] {
         Sha256::digest(text.as_bytes()).into()
     }

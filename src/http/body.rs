@@ -33,13 +33,13 @@ pub type ChargeBody = Body<{ 4 * 1024 * 1024 }>;
 
 /// The bytes of a body that is declared as JSON, or empty when no body came.
 ///
-/// As an extractor it refuses, in this order, a body of more than `BYTES_MAX` bytes
-/// ([`Code::PayloadTooLarge`], before reading it if its length is declared), one that finds no room
-/// beside the others ([`Code::Overloaded`]), one that does not arrive in time or breaks off, one
-/// that has too many values, and one of another media type.
+/// As an extractor it refuses, in this order: a body of more than `BYTES_MAX` bytes
+/// ([`Code::PayloadTooLarge`], before reading it if its length is declared); a body without room
+/// beside the others ([`Code::Overloaded`]); a body that does not arrive in time or breaks off; a
+/// body with too many values; a body of another media type.
 #[derive(Debug)]
 pub struct Body<const BYTES_MAX: usize> {
-    /// What came.
+    /// The bytes of the body.
     pub bytes: Bytes,
     _share: Share,
     _turn: Option<SemaphorePermit<'static>>,
@@ -127,9 +127,9 @@ fn overloaded() -> Problem {
 struct BodyLimits {
     /// All bodies.
     all: usize,
-    /// What only operators' bodies may take of it.
+    /// Part that is reserved for operators' bodies.
     for_operators: usize,
-    /// What only bodies of at most [`LARGE_BYTES`] may take of the rest.
+    /// Part of the rest that is reserved for bodies of at most [`LARGE_BYTES`].
     for_small: usize,
     /// The bodies of one merchant.
     of_merchant: usize,
@@ -173,7 +173,7 @@ struct BodyAdmission {
     taken: Mutex<Taken>,
 }
 
-/// What is taken. Who holds nothing is in no map.
+/// Room in use. The maps have only callers that hold some.
 #[derive(Debug, Default)]
 struct Taken {
     all: usize,
@@ -231,7 +231,7 @@ fn subtract<K: Eq + std::hash::Hash>(map: &mut HashMap<K, usize>, key: K, bytes:
     }
 }
 
-/// What one body has of the room.
+/// Share of one body in the room.
 #[derive(Debug)]
 struct Share {
     room: &'static BodyAdmission,
@@ -338,7 +338,7 @@ mod tests {
     fn the_room_is_shared() {
         let room = room();
         let large = LARGE_BYTES + 1;
-        // Who takes so many KiB for a body of so many bytes, and whether there is so much.
+        // The caller, the KiB that it takes, the size of its body, and whether there is room.
         let cases = [
             (merchant(1, 1), 400, large, true),
             (merchant(1, 1), 1, 1, false),

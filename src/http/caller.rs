@@ -26,18 +26,18 @@ impl Caller {
         LedgerId::Merchant(self.group)
     }
 
-    /// What travels with a command of this caller.
+    /// Context of this caller's commands.
     pub fn context(self, Admitted { key, permit }: Admitted) -> CommandContext {
         CommandContext { key, requester: self.requester(), permit }
     }
 
-    /// Who asks, as Records name it.
+    /// The requester, as Records name it.
     pub fn requester(self) -> Option<Requester> {
         self.key.map(Requester::ApiKey)
     }
 }
 
-/// The id in a route's path. What is not even text names nothing.
+/// The id in a route's path. An id that is not text names nothing.
 #[derive(Clone, Debug)]
 pub struct PathId(pub String);
 

@@ -33,7 +33,7 @@ const KEY_LEN_MAX: usize = 255;
 /// How often a key is looked up again when another request with it was decided meanwhile.
 const LOOK_UPS_MAX: usize = 8;
 
-/// What became of a request that may carry a key.
+/// Result of a request that may carry a key.
 pub enum Keyed<T> {
     /// This request was carried out.
     Executed(T),
@@ -183,8 +183,8 @@ impl Key<'_> {
         self.run_after(owner, || Ok(()), replay, |(), admitted| execute(admitted)).await
     }
 
-    /// As [`Key::run`], with a look at the books that comes before each look-up of the key: whoever
-    /// sees there what a request with the same key did finds the key of that request too.
+    /// As [`Key::run`], with a read of the books before each look-up of the key. If the read sees
+    /// the effect of a request with the same key, the look-up finds that key too.
     pub async fn run_after<B, T, F: Future<Output = Result<Option<T>, Problem>>>(
         &self,
         owner: LedgerId,
@@ -228,7 +228,7 @@ pub fn in_progress() -> Problem {
     Problem::new(Code::IdempotencyKeyInProgress).retry_after(1)
 }
 
-/// What a command became; none where its key was used a moment ago. For commands that always change
+/// Record of a command; none where its key was used a moment ago. For commands that always change
 /// something.
 pub fn recorded<T>(outcome: Outcome<T>) -> Result<Option<T>, Problem> {
     match outcome {

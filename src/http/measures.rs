@@ -17,7 +17,7 @@ use prometheus_client::metrics::gauge::{ConstGauge, Gauge};
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
 
-/// What is measured of every request, of both listeners.
+/// Metrics of every request, of both listeners.
 #[derive(Clone, Debug)]
 pub struct Measures {
     seconds: Histogram,
@@ -115,7 +115,7 @@ fn class(status: StatusCode) -> &'static str {
     }
 }
 
-/// Registers what is measured of the process, and which build it is.
+/// Registers the metrics of the process, and the version of the build.
 pub fn register_process(registry: &mut Registry) {
     let build: Family<[(&'static str, &'static str); 1], Gauge> = Family::default();
     build.get_or_create(&[("version", env!("CARGO_PKG_VERSION"))]).set(1);
@@ -174,7 +174,7 @@ fn open_files_max() -> Option<f64> {
     line.split_whitespace().next()?.parse().ok()
 }
 
-/// Of the program's name only the end is known: a closing parenthesis.
+/// The program's name may hold anything; it ends with the last closing parenthesis.
 fn cpu_seconds() -> Option<f64> {
     let stat = fs::read_to_string("/proc/self/stat").ok()?;
     let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(11);

@@ -36,7 +36,7 @@ const X_SANDBOX: HeaderName = HeaderName::from_static("x-sandbox");
 const REQUEST_ID_LEN_MAX: usize = 128;
 const RETRY_AFTER_SECONDS: u32 = 1;
 
-/// The layer of what every route shares.
+/// Middleware of every route, as a tower layer.
 #[derive(Clone)]
 pub struct Middleware(Arc<Shared>);
 
@@ -158,8 +158,9 @@ where
     }
 }
 
-/// What a handler does, which a caller that hangs up does not end: dropped unfinished, it goes on
-/// as a task of its own. Gives what the handler gives, or what it panicked with.
+/// Future of a handler that outlives its caller: when a caller hangs up and it is dropped
+/// unfinished, it goes on as a task of its own. Gives the output of the handler, or the value of
+/// its panic.
 struct DetachedHandler<T: Send + 'static>(Option<Pin<Box<dyn Future<Output = T> + Send>>>);
 
 impl<T: Send + 'static> DetachedHandler<T> {
@@ -223,7 +224,7 @@ fn names_one_host(version: Version, headers: &HeaderMap) -> Result<(), Problem> 
     Err(problem.detail("A request must have exactly one Host header (RFC 9112, section 3.2)."))
 }
 
-/// What of a request is still needed when its response is there.
+/// Part of a request that its response still needs.
 struct Seen {
     context: RequestContext,
     method: Method,

@@ -1,9 +1,9 @@
 //! HTTP transport: how a request is taken in, checked and answered. It knows no resource of the
 //! API; those are in [`crate::api`] and [`crate::ops`].
 //!
-//! A request passes [`server`] (the connection, with [`outgoing`]), [`middleware`] (what every
-//! route shares), a credential, [`rate_limits`], [`body`] and [`json`] before a handler sees it.
-//! Whatever goes wrong on the way is a [`problem::Problem`].
+//! A request passes [`server`] (the connection, with [`outgoing`]), [`middleware`] (shared by every
+//! route), a credential, [`rate_limits`], [`body`] and [`json`] before a handler sees it. Every
+//! failure on the way is a [`problem::Problem`].
 
 pub mod api_key;
 pub mod body;

@@ -1,7 +1,7 @@
 //! The description of both listeners (OpenAPI 3.1), as `GET /openapi.json` serves it.
 //!
-//! The handlers describe what is their own. What every route has in common is written here by rule,
-//! so that a new route has it too: credentials, the problems that any request can meet, the headers
+//! The handlers describe their own part. Rules in this file add the parts that all routes share, so
+//! that a new route has them too: credentials, the problems that any request can meet, the headers
 //! of answers, `Idempotency-Key`, the shape of ids and pages, and examples, which are put together
 //! from those of the fields.
 
@@ -10,7 +10,7 @@ use utoipa::openapi::OpenApi;
 
 use super::problem::{self, Code};
 
-/// The description, from what the handlers say of themselves.
+/// The complete description, from the handlers' own parts.
 pub fn complete(collected: OpenApi) -> Value {
     let mut document = serde_json::to_value(collected).expect("a description has only string keys and plain values");
     document["info"] = json!({
@@ -55,7 +55,7 @@ pub fn complete(collected: OpenApi) -> Value {
     document
 }
 
-/// What receivers of webhooks are sent.
+/// Webhooks: the requests that receivers get.
 fn webhooks() -> Value {
     json!({"event": {"post": {
         "operationId": "receive_event",
@@ -66,8 +66,8 @@ fn webhooks() -> Value {
     }}})
 }
 
-/// Writes every schema that is put together from others as the one object that it is, and refers
-/// from a list to what it lists: clients made from it have one class for a thing.
+/// Writes every composed schema as one object, and makes lists refer to the schema of their items.
+/// Generated clients then have one class for a thing.
 fn write_whole(schemas: &mut Value) {
     let parts = schemas.clone();
     for (name, schema) in schemas.as_object_mut().into_iter().flatten() {
@@ -210,7 +210,7 @@ fn resolved<'a>(schema: &'a Value, schemas: &'a Value) -> &'a Value {
     }
 }
 
-/// What an operation has by its place: its path and method.
+/// Adds the parts of an operation that follow from its path and method.
 fn complete_operation(path: &str, method: &str, operation: &mut Value, schemas: &Value) {
     let of_merchants = path.starts_with("/api/");
     let needs_credential = of_merchants || path.starts_with("/ops/");
@@ -254,7 +254,7 @@ fn complete_operation(path: &str, method: &str, operation: &mut Value, schemas: 
         if let Some(whole) = media["schema"]["oneOf"].get(0).cloned() {
             media["schema"] = whole;
         }
-        // What a PATCH leaves out stays as it is.
+        // Fields that a PATCH leaves out stay unchanged.
         if method == "patch" {
             let whole = resolved(&media["schema"], schemas).clone();
             media["schema"] = whole;
@@ -401,7 +401,7 @@ fn headers() -> Value {
     })
 }
 
-/// What a name or a pattern of a schema's property says, down to the last.
+/// Adds the rules that follow from the name or the pattern of a property, at every depth.
 fn complete_schema(name: &str, schema: &mut Value) {
     enumerate(schema);
     let is_text =

@@ -23,7 +23,7 @@ use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::pace::{Deadline, Pace};
 
-/// What clients may leave unread.
+/// Limits on unread bytes, and on slow clients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WriteLimits {
     /// How slowly a client may take what waits for it.
@@ -47,7 +47,7 @@ impl Default for WriteLimits {
 /// Bytes that hyper is given at a time.
 const PART_BYTES: usize = 16 * 1024;
 
-/// What waits to be written on all connections together.
+/// Unwritten bytes of all connections together.
 #[derive(Debug)]
 pub struct Backlog {
     limits: WriteLimits,
@@ -216,7 +216,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Outgoing<S> {
     }
 }
 
-/// Marks an answer whose body is one copy for all who ask: it takes no memory of its own while it
+/// Marks an answer whose body is shared by all callers: it takes no memory of its own while it
 /// waits.
 #[derive(Clone, Copy, Debug)]
 pub struct OneCopy;
@@ -225,14 +225,14 @@ pub struct OneCopy;
 #[derive(Debug)]
 pub struct Parts {
     body: Body,
-    /// Of the frame that is handed on.
+    /// Rest of the frame that is being handed on.
     rest: Bytes,
     held: Held,
     is_one_copy: bool,
 }
 
 impl Parts {
-    /// The parts of a body. Those that are not handed on yet count towards a backlog.
+    /// The parts of a body. Parts that are not handed on yet count towards a backlog.
     pub fn of(body: Body, is_one_copy: bool, backlog: Arc<Backlog>) -> Self {
         Parts { body, rest: Bytes::new(), held: Held { backlog, bytes: 0 }, is_one_copy }
     }

@@ -119,9 +119,9 @@ pub struct Row {
     pub code: &'static str,
     /// The status of the response.
     pub status: StatusCode,
-    /// What kind of problem it is, in English, the same every time.
+    /// Kind of the problem, in English, the same every time.
     pub title: &'static str,
-    /// What to tell a person, in Portuguese.
+    /// Message for people, in Portuguese.
     pub message: &'static str,
 }
 
@@ -336,14 +336,14 @@ impl Code {
     }
 }
 
-/// What is wrong with one field of a request.
+/// Error in one field of a request.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct FieldError {
     /// The field's path, such as `customer.document` or `splits[2].amount`.
     pub field: String,
-    /// What is wrong, as a stable name in snake case.
+    /// Kind of the error, as a stable name in snake case.
     pub code: &'static str,
-    /// What is wrong, in Portuguese. It never repeats the value.
+    /// The error, in Portuguese. It never repeats the value.
     pub message: Cow<'static, str>,
 }
 

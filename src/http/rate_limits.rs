@@ -58,8 +58,8 @@ impl Policy {
     }
 }
 
-/// What was let through within the last minute. Its memory is bounded by that: 8 bytes a request,
-/// and keys that fell silent are dropped.
+/// Requests that passed within the last minute, which bounds the memory: 8 bytes a request; idle
+/// keys are dropped.
 pub struct RateLimits {
     origin: Instant,
     requests: Mutex<Windows<(Policy, ObjectId)>>,
@@ -143,8 +143,8 @@ impl Refused {
         key.into_iter().for_each(|key| self.of_keys.count(key, now_ms));
     }
 
-    /// The first charges of a key whose end is not known. Those of more than a minute ago are
-    /// forgotten, of every key: few have any.
+    /// First charges of a key without a known outcome. Those of more than a minute ago are
+    /// forgotten, of every key: few keys have any.
     fn under_way(&mut self, key: Option<ObjectId>, now_ms: u64) -> Vec<ObjectId> {
         self.under_way.retain(|_, charges| {
             charges.retain(|charge| !is_past(charge.at_ms, now_ms));
@@ -154,8 +154,7 @@ impl Refused {
         charges.map(|charge| charge.subscription).collect()
     }
 
-    /// Takes back what was counted of first charges that were paid, and forgets those that have
-    /// ended.
+    /// Takes paid first charges out of the count, and forgets those that have ended.
     fn settle(&mut self, key: Option<ObjectId>, ended: &HashMap<ObjectId, bool>) {
         let Some((key, charges)) = key.and_then(|key| Some((key, self.under_way.get_mut(&key)?))) else { return };
         charges.retain(|charge| {

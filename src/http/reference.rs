@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::caller::PathId;
 use super::problem::{Code, Problem, Row};
 
-/// Where the page finds how it looks.
+/// Path of the page's style sheet.
 pub const STYLE_PATH: &str = "/reference.css";
 
 /// Nothing is loaded but the style sheet, nothing is sent, nobody puts the page into theirs.
@@ -61,7 +61,7 @@ fn problem_html(code: Code) -> String {
     )
 }
 
-/// What the caller of a request that was answered like this can do.
+/// Advice for callers whose request got this status.
 fn advice(status: StatusCode) -> &'static str {
     match status.as_u16() {
         400 | 413 | 415 => {
@@ -304,7 +304,7 @@ fn resolved<'a>(schema: &'a Value, schemas: &'a Value) -> &'a Value {
     }
 }
 
-/// What a value is, and within which limits.
+/// Type and limits of a value.
 fn kind_of(schema: &Value) -> String {
     let kinds = match &schema["type"] {
         Value::String(kind) => kind.clone(),

@@ -63,9 +63,9 @@ pub fn all_of<T: Serialize>(
     in_parts(items, format!(r#"],"total":{total}}}"#))
 }
 
-/// A list and what stands behind it. What is beyond [`AT_ONCE`] is read and written an item at a
-/// time, when the connection has room for it, so that a list does not take the memory of all its
-/// items. An item that can't be read is a failure, or, in that part, breaks the answer off.
+/// A list, and the fields after it. Items beyond [`AT_ONCE`] are read and written one at a time,
+/// when the connection has room, so that a list does not take the memory of all its items. An item
+/// that can't be read is a failure; beyond [`AT_ONCE`] it breaks the answer off.
 fn in_parts<T: Serialize>(
     items: impl Iterator<Item = Result<T, Problem>> + Send + Unpin + 'static,
     end: String,
@@ -119,9 +119,8 @@ pub fn decimal<S: Serializer>(value: &Decimal, serializer: S) -> Result<S::Ok, S
     number.serialize(serializer)
 }
 
-/// What a list is asked for in its query: a page, 20 items unless asked otherwise, newest first,
-/// and where the list can be searched, a text. A page past the end is empty; other parameters are
-/// ignored.
+/// Query of a list: the page, the items a page (20 by default), and a text where the list can be
+/// searched. Newest items come first. A page past the end is empty; other parameters are ignored.
 #[derive(Debug)]
 pub struct PageQuery {
     /// Which part of the list.

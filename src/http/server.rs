@@ -28,8 +28,8 @@ use tower::Service;
 use super::middleware::Middleware;
 use super::outgoing::{Backlog, OneCopy, Outgoing, Parts};
 
-/// Where a request comes from, as an extension of it: an IPv4 address, or the network (/64) of an
-/// IPv6 address, which is what one customer of a provider has.
+/// Origin of a request, as an extension of it: an IPv4 address, or the network (/64) of an IPv6
+/// address, the size of one customer's network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Peer(pub IpAddr);
 
@@ -42,14 +42,14 @@ impl From<IpAddr> for Peer {
     }
 }
 
-/// What a listener serves.
+/// Router and settings of a listener.
 #[derive(Clone)]
 pub struct Served {
     /// The routes.
     pub router: Router,
-    /// Who is not let in; nobody is turned away without it.
+    /// Middleware with load shedding; without it no request is refused.
     pub middleware: Option<Middleware>,
-    /// What waits to be written; listeners may have it in common.
+    /// Unwritten bytes; listeners may share it.
     pub backlog: Arc<Backlog>,
 }
 
@@ -258,7 +258,7 @@ mod tests {
         send(stream, &format!("GET {path} HTTP/1.1\r\nhost: a\r\n\r\n")).await;
     }
 
-    /// What arrives next; nothing when the connection is closed.
+    /// The bytes that arrive next; nothing when the connection is closed.
     async fn receive(stream: &TcpStream) -> Vec<u8> {
         let mut bytes = [0; 4_096];
         loop {

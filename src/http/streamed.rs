@@ -28,11 +28,11 @@ const PARTS_MAX: usize = 4;
 /// How long a caller may take nothing before the answer is broken off.
 const STALL_MAX: Duration = Duration::from_secs(60);
 
-/// What ends an answer before its time.
+/// Error that breaks an answer off.
 pub type BoxError = Box<dyn Error + Send + Sync>;
 
-/// A body that `work` writes. `what` names it in the log. One that fails, or whose caller takes
-/// nothing for a minute, is broken off, so that nobody takes a part of it for the whole.
+/// A body that `work` writes. `what` names it in the log. When `work` fails, or the caller reads
+/// nothing for a minute, the answer is broken off, so that nobody takes a part of it for the whole.
 pub fn streamed(
     what: &'static str,
     work: impl FnOnce(&mut dyn Write) -> Result<(), BoxError> + Send + 'static,
@@ -64,7 +64,7 @@ pub fn streamed(
 /// ends.
 const TURN_MAX: Duration = Duration::from_secs(2);
 
-/// The turn of an answer of which one is made at a time. While another one is under way: 503 with
+/// Permit for an answer that is made one at a time. While another one is under way: 503 with
 /// `Retry-After`.
 pub async fn turn(one_at_a_time: &Arc<Semaphore>, under_way: &'static str) -> Result<OwnedSemaphorePermit, Problem> {
     match timeout(TURN_MAX, Arc::clone(one_at_a_time).acquire_owned()).await {

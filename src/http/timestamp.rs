@@ -33,8 +33,8 @@ pub fn date(day: u32) -> String {
     date.format("%Y-%m-%d").to_string()
 }
 
-/// A time as a caller names it, in milliseconds since the Unix epoch: what is asked for from it on
-/// is asked for from its beginning, what is asked for up to it is asked for up to its end.
+/// Limit of a period as a caller names it, an instant or a day, in milliseconds since the Unix
+/// epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Named {
     /// An instant, rounded up to the millisecond, or the first millisecond of a day.

@@ -14,14 +14,14 @@ use tokio::task::futures::TaskLocalFuture;
 /// The header by which a caller names its trace.
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 
-/// The header by which the answer names the same trace and what was done here.
+/// Response header with the same trace and the span of this request.
 pub const TRACERESPONSE: HeaderName = HeaderName::from_static("traceresponse");
 
 tokio::task_local! {
     static REQUEST: RequestContext;
 }
 
-/// What is known of a request wherever it is handled.
+/// Request context: the id and the trace.
 #[derive(Clone, Debug)]
 pub struct RequestContext {
     /// The request's id: visible ASCII.
@@ -52,13 +52,13 @@ impl RequestContext {
     }
 }
 
-/// A place in a trace: 32 hexadecimal digits of the trace, 16 of what was done, 2 of flags. As text
-/// it is a `traceparent`.
+/// Place in a trace: 32 hexadecimal digits of the trace, 16 of the span, 2 of flags. As text it is
+/// a `traceparent`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TraceContext {
     /// The trace.
     pub trace: u128,
-    /// What of it the caller did; here, this request.
+    /// The caller's span; here, that of this request.
     pub span: u64,
     /// Whether it is recorded, and what later versions add.
     pub flags: u8,

@@ -241,7 +241,7 @@ impl Deliverer {
         }
     }
 
-    /// Stores the progress of the endpoints, and sets the gauges of what waits.
+    /// Stores the progress of the endpoints, and sets the gauges of waiting events.
     fn keep(&mut self) {
         let now = self.engine.now();
         // Progress that finds no space is stored later; after a crash before that, events are

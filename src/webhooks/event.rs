@@ -10,7 +10,7 @@ use ledger::webhook_events::{WebhookEvent, webhook_events};
 
 use crate::http::problem::{Code, Problem};
 
-/// A webhook event of one group, with the Record that it tells of.
+/// A webhook event of one group, with its Record.
 pub struct OutboxEvent {
     /// The event's id: the same on every try.
     pub id: ObjectId,
@@ -58,7 +58,7 @@ impl OutboxEvent {
     }
 }
 
-/// An event tells of an object that the journal does not have: logged, and answered 500.
+/// The journal lacks the object of an event: logged, and answered 500.
 pub(super) fn broken() -> Problem {
     tracing::error!("a webhook event tells of something that the journal does not have");
     Problem::new(Code::Internal)

@@ -16,7 +16,7 @@ use parking_lot::Mutex;
 /// Most connections to receivers at once: the file descriptors that webhooks may take. A quarter of
 /// them is for endpoints that fail or are slow.
 pub const CONNECTIONS_MAX: usize = 1_024;
-/// Most tries that one endpoint can have under way: half of what is for endpoints that answer.
+/// Most tries that one endpoint can have under way: half of the pool for endpoints that answer.
 pub(super) const AT_ONCE_MAX: usize = 384;
 
 /// Most bytes that the bodies of the tries under way take together.
