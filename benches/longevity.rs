@@ -1,6 +1,7 @@
-//! Cost of a journal that has grown: bytes and work a Record, and the rate of writing at its end.
-//! After a kill, with nothing in the page cache: time to open, to wake actors and to read pages of
-//! a statement, and memory. It prints figures beside their targets and judges nothing.
+//! Longevity benchmark: cost of a journal that has grown. Bytes and work a Record, and the rate of
+//! writing at its end. After a kill, with an empty page cache: time to open, to wake actors and to
+//! read pages of a statement, and memory. It prints figures beside their targets and judges
+//! nothing.
 //!
 //! `cargo bench --bench longevity` writes a million Records and takes about a minute; `-- --records
 //! 10000000` ten million, for which some 4 GB must be free where temporary files go; `--

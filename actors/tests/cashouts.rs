@@ -1,5 +1,5 @@
-//! Cashouts at the edge of the institution's rail: whatever it answers, and wherever the process is
-//! cut off, a cashout has one outcome, and it is the one that the institution knows.
+//! Cashouts against a failing institution: whatever it answers, and wherever the process is cut
+//! off, a cashout has one outcome, the one that the institution has.
 
 #![allow(clippy::unwrap_used)]
 

@@ -1,5 +1,5 @@
-//! Large owners: how much is written when little changed, and that what grows with an owner stays
-//! linear. `--nocapture` prints figures.
+//! Large owners: a small change writes little, and costs grow linearly with the owner.
+//! `--nocapture` prints figures.
 
 #![allow(clippy::unwrap_used)]
 

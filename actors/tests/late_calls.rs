@@ -1,5 +1,5 @@
-//! Calls to the acquirer that come late, because the process stood still between the intent and the
-//! call: whatever the acquirer does, the books say the same.
+//! Late calls to the acquirer: the process stood still between the intent and the call. Whatever
+//! the acquirer then answers, the books agree with it.
 
 #![allow(clippy::unwrap_used)]
 

@@ -1,5 +1,5 @@
-//! The store as another crate uses it: what holds inside the engine's own test binary must hold in
-//! every program that links the engine, above all that a commit reaches the disk.
+//! Store in a program that links the engine: it keeps the promises that hold inside the engine's
+//! own test binary, above all that a commit reaches the disk.
 
 use std::path::Path;
 

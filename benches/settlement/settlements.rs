@@ -1,5 +1,5 @@
 //! Rows 4 and 5: settlements through the actors alone. PIX charges with 3 splits are created first,
-//! untimed; what is timed is that they are paid, one durable Record each.
+//! untimed; then their payments are timed, one durable Record each.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,5 +1,5 @@
-//! One object of each kind that a path or a body can name. Whoever adds a route whose kind is not
-//! here adds a maker: the tests that go through all routes can't do without.
+//! Makers: one object of each kind that a path or a body can name. A route with a new kind needs a
+//! new maker: the tests that go through all routes fail without it.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 

@@ -1,5 +1,5 @@
-//! Rate limits (interface 7, 8). That a minute passes is tested beside the counting itself: nothing
-//! sleeps here.
+//! Rate limits (interface 7, 8). The passing of a minute is tested beside the counting itself:
+//! nothing sleeps here.
 
 use reqwest::Method;
 use serde_json::{Value, json};

@@ -1,6 +1,5 @@
-//! Refunds, from asking to the payer's money: what they answer, what they refuse in which order,
-//! what they move, and what happens when many come at once, the rail is silent, or the server ends
-//! in between.
+//! Refunds, from the request to the payer's money: answers, order of refusals, moved money; many at
+//! once, a silent rail, a server that ends in between.
 
 use std::collections::BTreeMap;
 use std::future::{pending, ready};

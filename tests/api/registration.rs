@@ -1,5 +1,5 @@
-//! A recipient's registration, field by field (interface 2.7): what is taken, what is shown, and
-//! how it is changed.
+//! A recipient's registration, field by field (interface 2.7): accepted and refused values, the
+//! shown form, changes.
 
 use serde_json::{Value, json};
 

@@ -1,5 +1,5 @@
-//! Webhooks (interface section 6): which events go to which endpoints, their order and signatures,
-//! and what happens while no endpoint listens.
+//! Webhooks (interface section 6): choice of endpoints, order, signatures, and endpoints that do
+//! not listen.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU16, AtomicUsize, Ordering};

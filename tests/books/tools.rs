@@ -1,5 +1,5 @@
-//! The three programs that read the exports: what they accept, what they find wrong, and the
-//! balances that they come to.
+//! Runners of the three programs that read the exports: their verdict, their errors, and the
+//! balances that they compute.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! Every PIX code is read by a parser of others, which must find in it what the charge says.
+//! PIX codes, read by a third-party parser: it must find the data of the charge in each code.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! Fuzzer: schemathesis reads the description of the interface and sends what it allows and what it
-//! forbids. Nothing may fail inside, every answer must be as described, and what is forbidden must
+//! Fuzzer: schemathesis reads the description of the interface and sends valid and invalid
+//! requests. Nothing may fail inside, every answer must be as described, and invalid requests must
 //! be refused.
 
 use std::time::Duration;

@@ -1,6 +1,7 @@
-//! The server is killed, or its machine loses power, under concurrent load, again and again. An
-//! independent log of what it acknowledged, kept by the callers, is then held against what it
-//! knows: nothing acknowledged is missing, nothing is there twice, and the whole journal verifies.
+//! Crash test: the server is killed, or its machine loses power, under concurrent load, again and
+//! again. The callers keep an independent log of acknowledged requests. After each crash the log is
+//! compared with the server: nothing acknowledged is missing, nothing is there twice, and the whole
+//! journal verifies.
 //!
 //! `CENTAVO_KILLS=n` and `CENTAVO_CUTS=n` run more rounds; `CENTAVO_CRASH_SEED=s` begins with
 //! another seed. The seed decides when the end comes and what the disk kept; the rest is timing.

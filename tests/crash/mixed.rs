@@ -1,7 +1,7 @@
 //! Mixed load of everything that moves money: PIX in, withdrawals, anticipation, cashouts, refunds
-//! with take-backs, a subscription that bills by the clock, and webhooks. Callers keep their own
-//! log, the sandbox's institution its own record of what it sent, and a receiver the webhooks that
-//! it got; after every crash the three are held against the service.
+//! with take-backs, a subscription that bills by the clock, and webhooks. Three logs are kept apart
+//! from the server: the callers', the transfers of the sandbox's institution, and the webhooks that
+//! a receiver got. After every crash they are compared with the server.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;

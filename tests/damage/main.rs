@@ -1,7 +1,7 @@
-//! A data folder is damaged behind the server's back, one fault at a time. Whatever the fault, the
-//! server either refuses to start and says which file it is and what to do, or serves exactly what
-//! it had acknowledged. Never a wrong balance, never a journal that is silently shorter: at most
-//! the last two blocks may be missing, and then everything is as it was before them.
+//! Damage test: a data folder is damaged behind the server's back, one fault at a time. Either the
+//! server refuses to start, and names the file and the way out; or it serves exactly the
+//! acknowledged data. Never a wrong balance, never a journal that is silently shorter: at most the
+//! last two blocks may be missing, and then everything is as it was before them.
 //!
 //! `CENTAVO_FAULTS=n` runs more faults; `CENTAVO_FAULT_SEED=s` begins with another seed, so that
 //! with one fault a failing seed runs alone. The seed decides what happens to which part of which

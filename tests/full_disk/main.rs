@@ -3,8 +3,8 @@
 //! a full disk starts again, at worst once its ballast is deleted. Nothing that was acknowledged is
 //! lost.
 //!
-//! The disk is a file system in memory, which only who may mount can make: the super-user, or
-//! whoever may make a name space of users.
+//! The disk is a file system in memory. Mounting it takes the super-user, or the right to make a
+//! user namespace.
 
 #![allow(clippy::unwrap_used)]
 

@@ -1,6 +1,6 @@
-//! Every row of the interface is shown by a test. The rows are named in `rows.txt`; a test says in
-//! its doc comment which of them it shows, and this one looks for a row that no test shows, and for
-//! a test that shows what is no row. Nothing is marked by hand.
+//! Coverage of the interface: every row is shown by a test. The rows are named in `rows.txt`, and
+//! the doc comment of a test names the rows that it shows. This test looks for rows that no test
+//! shows, and for tests that name an unknown row. Nothing is marked by hand.
 
 #![allow(clippy::unwrap_used, reason = "a test that finds nothing to unwrap has failed, and says where")]
 

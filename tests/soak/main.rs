@@ -1,6 +1,6 @@
 //! Soak test: a mixed load at a steady rate, for as long as one likes. Every few seconds the load
-//! pauses: the books must balance and hold exactly what the callers were told. Open files must not
-//! grow with the Records; nor must memory, in a run that is asked for.
+//! pauses: the books must balance and agree with the answers that the callers got. Open files must
+//! not grow with the Records; nor must memory, in a long run.
 //!
 //! `CENTAVO_SOAK_MINUTES` (3 or 60) asks for a long run. Without it the test takes half a minute
 //! and prints memory without judging it: caches are not full by then, and how full they are depends

@@ -1,8 +1,8 @@
-//! Imports between the files of a crate: which file uses what of which other.
+//! Imports between the files of a crate: for each file, the files whose names it uses.
 //!
 //! Paths count wherever they stand in the code, so that `crate::a::b()` is an import too. A
-//! re-export (`pub use`) is no import of its own: who uses the name imports the file that declares
-//! it. What only tests compile does not count, and neither does `mod`.
+//! re-export (`pub use`) is no import of its own: a file that uses the name imports the file that
+//! declares it. Code that only tests compile does not count, and neither does `mod`.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,6 +1,6 @@
-//! Tests that guard the code and the documents themselves: which room may know what; imports
-//! between files; widths, lengths and words; that the code map of docs/architecture.md is true;
-//! that citations ("interface 2.8") and links hold.
+//! Guards of the code and the documents themselves: arrows between rooms; imports between files;
+//! widths, lengths and words; the code map of docs/architecture.md; citations ("interface 2.8") and
+//! links.
 //!
 //! What looks for errors is a function of texts, and is itself given errors that it must find.
 

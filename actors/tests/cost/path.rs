@@ -1,5 +1,5 @@
-//! The way of a split charge from its command to what readers see: the real machines, one step
-//! after the other on one thread, without a disk. Each stage is a function of its own that is never
+//! Path of a split charge, from its command to the read model: the real machines, one step after
+//! the other on one thread, without a disk. Each stage is a function of its own that is never
 //! inlined, so that an allocator and callgrind count the same.
 
 use std::collections::BTreeMap;

@@ -1,17 +1,17 @@
 //! Failing system calls under the store: a broken disk, a full one.
 //!
 //! A test starts this same program again as a writer, which goes through a script (see `script.rs`)
-//! under a shim (`shim.c`) that lets the n-th call that changes the store's folder fail. It tells
-//! what was acknowledged and what was refused. For every n, until the script runs through without a
-//! failure:
+//! under a shim (`shim.c`). The shim lets the n-th call fail that changes the store's folder. The
+//! writer reports acknowledged and refused writes. For every n, until the script runs through
+//! without a failure:
 //!
 //! - After the failure nothing is acknowledged, except where [`survivable`] and
 //!   [`is_in_background`] say why.
-//! - The process ends by itself, with an error that says what could not be done; if the store was
-//!   being opened, by its path.
-//! - When also everything is lost that was not synced (see `power_cut/cut.rs`), the store opens,
-//!   holds whole what was acknowledged, and besides it at most what was being written when the call
-//!   failed; and it can be written.
+//! - The process ends by itself, with an error that names the failed action, and the path if the
+//!   store was being opened.
+//! - When all unsynced bytes are lost too (see `power_cut/cut.rs`), the store opens and can be
+//!   written. It holds every acknowledged write whole, and besides at most the write during which
+//!   the call failed.
 //!
 //! A block whose sync failed was not acknowledged, but may be there.
 //!

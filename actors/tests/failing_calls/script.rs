@@ -1,4 +1,5 @@
-//! The process whose calls fail, and the lines in which it tells what it does.
+//! Writer of the failing-call tests: the process whose system calls fail, and the lines in which it
+//! reports its steps.
 
 use std::fmt::{Display, Formatter};
 use std::io::Write;

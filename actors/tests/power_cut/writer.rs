@@ -1,4 +1,5 @@
-//! The process whose power is cut, and the lines in which it tells what it does.
+//! Writer of the power-cut tests: the process whose power is cut, and the lines in which it reports
+//! its steps.
 
 use std::collections::BTreeMap;
 use std::fmt::{Display, Formatter};

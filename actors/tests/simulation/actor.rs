@@ -1,5 +1,5 @@
-//! An actor as the simulation sees it: the real synchronous core, and around it what the shell adds
-//! (a mailbox, the stages of opening and sleeping, and what it has said but not yet sent).
+//! Actor of the simulation: the real synchronous core, and in place of the ractor shell a mailbox,
+//! the stages of opening and sleeping, and messages that were made but not sent yet.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

@@ -2,8 +2,8 @@
 //! Crashes come at any stage of keeping their pages and runs; after each, every look-up must say
 //! what the journal says.
 //!
-//! They get blocks later than the simulation's own, at any time: which block must be published when
-//! is checked on the simulation's own.
+//! They get blocks later than the simulation's own read model, at any time. The simulation's own
+//! checks when each block must be published.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, OnceLock, Weak};

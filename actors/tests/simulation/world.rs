@@ -1,10 +1,10 @@
 //! World of the simulation: the real journal machine, the real cores of the actors, and a store in
 //! memory. The seed chooses what happens between them, one thing at a time.
 //!
-//! What is reordered and what is not: a mailbox is one queue, as ractor's are: what was put there
-//! first is handled first. Between a sender's decision and that moment anything may happen, so
-//! messages of different senders overtake each other on their way (every request travels alone, and
-//! so does every message of an actor to the journal), while those of one actor keep their order.
+//! Order of messages: a mailbox is one queue, as in ractor, so messages are handled in the order in
+//! which they arrive. Anything may happen between sending and arrival. So messages of different
+//! senders overtake each other on their way (every request travels alone, and so does every message
+//! of an actor to the journal), while messages of one actor keep their order.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::pin::Pin;

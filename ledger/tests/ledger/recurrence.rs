@@ -1,4 +1,4 @@
-//! Dates of cycles, as a table (`cases/dates.txt`), and what they keep whatever the anchor.
+//! Dates of cycles, as a table (`cases/dates.txt`), and properties that hold for every anchor.
 
 use ledger::recurrence::{BillingCycle, CYCLES_MAX};
 use ledger::time::Timestamp;

@@ -1,5 +1,5 @@
-//! Statement lines of a merchant. That they agree with the books is checked for every Record of
-//! every [`World`].
+//! Statement lines of a merchant. Every Record of every [`World`] is checked: its lines agree with
+//! the books.
 
 use crate::world::World;
 use ledger::event::Event;
