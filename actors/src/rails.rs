@@ -1,12 +1,12 @@
 //! Rails, the traits of the outside world: the card acquirer, the PIX institution, and the
-//! institution that sends money out. The intent is in the journal before a rail is called; a call
-//! never happens inside an actor's handler; an unknown outcome stays pending and is asked again by
-//! our own id.
+//! institution that sends money out. The intent is in the journal before a rail is called. A call
+//! never happens inside an actor's handler. A charge or transfer with an unknown outcome stays
+//! pending, and the rail is asked again by our own id.
 //!
 //! A rail must be idempotent on our id: a charge that is ordered twice is made once. A denial is
-//! final. A call may start long after its intent, when the process stood still in between and the
-//! schedule has already asked about the id. So a denial must close the id at the rail: a call that
-//! comes later does nothing. [`conformance`] checks this of any rail.
+//! final. A call may start long after its intent: when the process stood still in between, the
+//! schedule may already have asked about the id. So a denial must close the id at the rail, and a
+//! later call with that id does nothing. [`conformance`] checks this of any rail.
 
 use std::future::Future;
 use std::pin::Pin;

@@ -1,4 +1,4 @@
-//! Output of the demonstration.
+//! Output of the demonstration, line by line.
 
 use std::net::SocketAddr;
 

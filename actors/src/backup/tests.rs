@@ -1,5 +1,5 @@
-//! Backups of stores in memory: whatever the journal and however it is cut into runs and files,
-//! what is restored is what was there, and whatever is damaged is named.
+//! Backups of stores in memory, for any journal, cut into any runs and files: a restored store
+//! equals the original, and damage is named.
 
 #![allow(clippy::unwrap_used)]
 

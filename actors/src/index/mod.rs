@@ -4,12 +4,13 @@
 //! The index maps an [`IndexKey`] to a list, a sorted multiset of numbers: the sequences of the
 //! Records about a charge, the ordinals of the Records that opened a merchant's charges. The lists
 //! of the last Records are in memory. When they cover [`IndexOptions::records_per_run`] Records, a
-//! thread sorts and packs them into one immutable file, a run. When there are
-//! [`IndexOptions::runs_merged`] runs of about one size, another thread merges them into one, and
-//! so on with the merged ones, so that there are few runs however long the journal is. A look-up
-//! asks each run's filter and reads a page of those runs that may hold the key. Directories and
-//! filters are read through a cache of bounded size. A page of a list is found by rank, so its cost
-//! does not grow with the list.
+//! thread sorts and packs them into one immutable file, a run. Another thread merges
+//! [`IndexOptions::runs_merged`] runs of about one size into one, at every size. So there are few
+//! runs however long the journal is.
+//!
+//! A look-up asks each run's filter and reads a page of those runs that may hold the key.
+//! Directories and filters are read through a cache of bounded size. A page of a list is found by
+//! rank, so its cost does not grow with the list.
 //!
 //! The index is derived from the journal. A start opens the runs and adds the Records after them to
 //! the lists in memory. A run that is lost or damaged is written again from the journal, at the

@@ -1,21 +1,26 @@
 //! Verification: reads a whole journal and checks every promise that it makes, without trusting
 //! anything derived.
 //!
-//! First the journal, from its first block to its head: checksums, hash chain and sequences (the
-//! store's part), booking times that never go back, Records that this release can read, ordinals
-//! without gaps, balanced entries, every invariant of [`ledger::invariants`] after every Record,
-//! entries that are what [`ledger::postings`] makes of the events, idempotency keys that are unique
-//! for as long as they are kept, sealed parts that open; and beside it, that the index and the read
-//! model agree with it. Then every owner's state, one at a time: it is built by replay, compared
-//! with the snapshot at the snapshot's two positions, and, at the head, with the books.
+//! First the journal is read, from its first block to its head. It is checked that
+//!
+//! - checksums, hash chain and sequences are right (the store's part);
+//! - booking times never go back, ordinals have no gaps, and this release can read every Record;
+//! - entries are balanced, and are those that [`ledger::postings`] makes of the events;
+//! - every invariant of [`ledger::invariants`] holds after every Record;
+//! - an idempotency key is unique for as long as it is kept;
+//! - sealed parts open;
+//! - the index and the read model agree with the journal.
+//!
+//! Then every owner's state is built by replay, one at a time. It is compared with the snapshot at
+//! the snapshot's two positions, and, at the head, with the books.
 //!
 //! It changes no Record, no key and no snapshot, and stops at the first promise that is broken,
 //! which [`Broken`] names.
 //!
 //! # Memory
 //! It grows with the accounts of all ledgers, with eight bytes for each Record and owner whose
-//! state it concerns, and with the idempotency keys of the last 24 hours; never with what the
-//! Records say.
+//! state it concerns, and with the idempotency keys of the last 24 hours. It does not grow with the
+//! content of Records.
 
 mod derived;
 mod states;
