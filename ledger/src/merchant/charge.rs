@@ -64,8 +64,8 @@ impl MerchantState {
         self.open_charges.needing_attention(now)
     }
 
-    /// The terms of a charge, with the ladder of refusals of interface 2.4 and 7: each rung looks
-    /// at every split before the next rung does.
+    /// The terms of a charge, with the refusals of interface 2.4 and 7 in their order: each check
+    /// looks at every split before the next check does.
     pub(super) fn terms(
         &self,
         amount: Centavos,
@@ -90,8 +90,8 @@ impl MerchantState {
         self.quote(amount, None, method, installments, splits)
     }
 
-    /// The terms of a charge with these splits at the fees of now. An initial fee comes on top of
-    /// `amount`.
+    /// The terms of a charge with these splits, at the current fees. Splits whose sum reaches
+    /// `amount` are refused (interface 2.4 rule 2). An initial fee comes on top of `amount`.
     pub(super) fn quote(
         &self,
         amount: Centavos,
