@@ -1,5 +1,4 @@
-//! CIDR networks that an operator writes in a setting, and the address at which a listener of this
-//! machine can be called.
+//! CIDR networks of a setting, and the address at which a listener of this machine can be called.
 
 use std::error::Error;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};

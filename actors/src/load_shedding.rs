@@ -1,13 +1,13 @@
 //! Load shedding: how many commands may be under way at once, by how long they take.
 //!
-//! A command is under way from when it is sent to its actor until what it decided is durable and
-//! its reply leaves. Calls that wait for an acquirer do not count. The limit follows the time that
-//! commands take (AIMD, as TCP's window). While they take longer than a few commits of this disk,
-//! the limit shrinks by an eighth; while it is used up and they do not, it grows. In a stall no
-//! command ends, so the number under way stays, and the limit holds.
+//! A command is under way from its sending to its actor until its decision is durable and its reply
+//! leaves. Calls that wait for an acquirer do not count. The limit follows the time that commands
+//! take (AIMD, as TCP's window). While they take longer than a few commits of this disk, the limit
+//! shrinks by an eighth; while it is used up and they do not, it grows. In a stall no command ends,
+//! so the number under way stays, and the limit holds.
 //!
-//! At the limit, a merchant that has less than its fair share under way is let in all the same, so
-//! that one hot merchant cannot starve the others. Never more than twice the limit is under way.
+//! At the limit, a merchant with less than its fair share under way is still admitted, so that one
+//! hot merchant cannot starve the others. Never more than twice the limit is under way.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};

@@ -3,8 +3,9 @@
 //! status is looked at once its length is known.
 //!
 //! A closed load sends the next request when the answer of the last one is there. An open load
-//! sends at a fixed rate whatever the server does, and a time is counted from when the request
-//! *should* have been sent, so that waiting for a free connection is not hidden.
+//! sends at a fixed rate whatever the server does. Its times count from the moment at which a
+//! request *should* have been sent, so that waiting for a free connection is not hidden (no
+//! coordinated omission).
 
 use std::cell::RefCell;
 use std::collections::VecDeque;

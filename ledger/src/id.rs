@@ -1,9 +1,9 @@
 //! Ids: account groups, ledgers, and the ids that the outside sees.
 //!
-//! An id is a UUID of version 8 that carries its birth time, its account group and, for a
-//! recipient, the recipient's number, so that any id finds its actor without a global index. Group
-//! and number pass through a keyed permutation: it hides how many merchants there are. It is no
-//! secret and proves nothing; what an id may reach is decided by the caller's key.
+//! An id is a UUID of version 8. It carries its birth time, its account group and, for a recipient,
+//! the recipient's number, so that any id finds its actor without a global index. Group and number
+//! pass through a keyed permutation, which hides how many merchants there are. An id is no secret
+//! and proves nothing: the caller's key decides which objects a caller may reach.
 
 use std::fmt;
 use std::hash::{BuildHasherDefault, Hasher};

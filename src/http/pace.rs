@@ -13,8 +13,8 @@ pub struct Pace {
     pub bytes_per_second: u32,
 }
 
-/// When a peer is too slow. Each byte buys the time that it takes at the least rate, so that a byte
-/// now and then does not keep a connection.
+/// When a peer is too slow. Each byte extends the deadline by its time at the least rate, so that a
+/// byte now and then does not keep a connection.
 #[derive(Debug, Clone, Copy)]
 pub struct Deadline {
     pace: Pace,

@@ -1,14 +1,15 @@
 //! Power cuts: what the store acknowledged is there afterwards.
 //!
-//! A test starts this same program again as a writer: it opens a store, tells what it finds there,
-//! then appends blocks and puts values as fast as it can, and tells each before it tries and after
-//! it was acknowledged. The test kills it at some moment, cuts its power (see `cut.rs`) and starts
-//! the next writer in the same folder. That one must open, and find every acknowledged block with
-//! its hash in a whole chain, besides them at most the one that was being tried, and every value.
+//! A test starts this same program again as a writer. It opens a store, reports what it finds
+//! there, then appends blocks and puts values as fast as it can, and reports each before it tries
+//! and after it was acknowledged. The test kills it at some moment, cuts its power (see `cut.rs`)
+//! and starts the next writer in the same folder. That writer must open the store. It must find
+//! every acknowledged block with its hash in a whole chain, besides them at most the block that was
+//! being tried, and every value.
 //!
 //! `CENTAVO_CUTS=n` makes n cuts instead of a few; `CENTAVO_CUT_SEED=s` begins with another seed.
-//! The seed decides what the writer writes, when it is killed and what the cut takes; how far the
-//! writer has come by then is the machine's business.
+//! The seed decides the writes, the moment of the kill and the losses of the cut. How far the
+//! writer has come by then depends on the machine.
 #![cfg(target_os = "linux")]
 // The whole program is a test.
 #![allow(clippy::unwrap_used)]
