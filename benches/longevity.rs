@@ -47,7 +47,7 @@ use tower::ServiceExt;
 const MERCHANTS: usize = 100;
 /// Charges that are opened and then paid together.
 const ROUND: usize = 25_600;
-/// Of so many merchants one has recipients and is active.
+/// One merchant in this number has recipients and is active.
 const MERCHANTS_AN_ACTIVE: u32 = 100;
 /// Merchants that do something at the same time.
 const AT_ONCE: usize = 256;

@@ -44,8 +44,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The body of an answer; an error of the service says what to tell a person and what to tell a
-/// developer.
+/// The body of an answer. An error of the service has a message for people and a code for programs.
 async fn body(answer: reqwest::Response) -> Result<Value, Box<dyn Error>> {
     let status = answer.status();
     let body: Value = answer.json().await?;

@@ -47,7 +47,7 @@ enum Script {
     Silence,
 }
 
-/// What the institution knows, whatever becomes of the process that calls it.
+/// The institution's own state; it survives the process that calls it.
 #[derive(Default)]
 struct Book {
     ordered: BTreeMap<ObjectId, u32>,
@@ -245,7 +245,7 @@ async fn record(engine: &Engine, group: GroupNumber, command: MerchantCommand) {
     assert!(matches!(outcome, Outcome::Recorded(_)), "{outcome:?}");
 }
 
-/// A merchant with so much available: PIX charges cost it nothing.
+/// A merchant with this amount available: PIX charges cost it nothing.
 async fn open_shop(engine: &Engine, available: i64) -> GroupNumber {
     let (group, now) = (engine.new_group(), engine.now());
     let mut settings = Settings { cashout_enabled: true, ..Settings::default() };

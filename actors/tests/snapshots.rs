@@ -89,7 +89,7 @@ fn golden_history() -> Vec<Record> {
     records
 }
 
-/// A resident that has replayed Records, the first of which has this sequence.
+/// A resident that has replayed Records from this sequence on.
 fn replay<B: Books>(resident: &mut Resident<B>, first: u64, records: &[Record]) {
     for (sequence, record) in (first..).zip(records) {
         resident.replay(Sequence(sequence), record);
@@ -215,7 +215,7 @@ fn damage_and_later_versions_are_noticed_and_written_over() {
     assert!(damaged >= 4 * 5, "{damaged}");
 }
 
-/// Whatever an actor believes, a snapshot is written only where it continues what is kept.
+/// Whatever an actor assumes, a snapshot is written only where it continues the kept one.
 #[test]
 fn a_snapshot_that_does_not_continue_what_is_kept_is_not_written() {
     let records = golden_history();
@@ -397,7 +397,7 @@ impl Store for Steps {
 /// What happens next to one ledger's actor.
 #[derive(Clone, Copy, Debug)]
 enum Turn {
-    /// It applies so many Records of its history.
+    /// It applies this number of Records of its history.
     Apply(usize),
     /// It takes a snapshot, which waits to be written.
     Take,
@@ -407,7 +407,7 @@ enum Turn {
     Drop,
     /// It goes to sleep and wakes: what waits to be written still waits.
     Sleep,
-    /// The process dies, and so much of what was not there at the last crash survives, in percent.
+    /// The process dies; this percentage of the writes since the last crash survives.
     Crash(usize),
 }
 

@@ -10,9 +10,9 @@ use crate::server::Shopfront;
 use crate::settlements::settle;
 use crate::shop::create_pix_charges;
 
-/// Charges of each kind: so many that what a server begins with does not count.
+/// Charges of each kind: enough that a server's fixed bytes do not count.
 const CHARGES: usize = 200_000;
-/// Charges of a kind end after so many seconds at the latest.
+/// Time limit for the charges of a kind, seconds.
 const SECONDS_MAX: u64 = 20;
 
 /// Measures the row.

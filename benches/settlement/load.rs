@@ -221,7 +221,7 @@ pub(crate) fn closed(address: SocketAddr, requests: &Rc<Requests>, connections: 
     })
 }
 
-/// Several open loads beside each other, each at its rate (requests a second) on so many
+/// Several open loads beside each other, each with a rate (requests a second) and a number of
 /// connections.
 pub(crate) fn open_loads(
     address: SocketAddr,

@@ -90,7 +90,7 @@ pub(crate) struct Syncs {
 }
 
 impl Disk {
-    /// An empty file, for writes of so many bytes, at most a page.
+    /// An empty file, for writes of this size in bytes, at most a page.
     pub(crate) fn new(write: usize) -> Self {
         let (growing, again) = Default::default();
         Self { file: tempfile::tempfile().expect("a file"), write, growing, again }
@@ -112,7 +112,7 @@ impl Disk {
 }
 
 impl Syncs {
-    /// So many a second.
+    /// Rate per second.
     pub(crate) fn rate(&self) -> f64 {
         self.count as f64 / self.took.as_secs_f64()
     }
@@ -130,7 +130,7 @@ pub(crate) struct CpuTime {
 impl CpuTime {
     /// So far.
     pub(crate) fn now() -> Self {
-        /// What the kernel counts in here, whatever its own clock (`sysconf(_SC_CLK_TCK)` on
+        /// Unit of the kernel's CPU times, independent of its own clock (`sysconf(_SC_CLK_TCK)` on
         /// Linux).
         const TICKS_PER_SECOND: u64 = 100;
         let text = fs::read_to_string("/proc/self/stat").expect("Linux");

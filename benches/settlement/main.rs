@@ -72,7 +72,7 @@ impl Plan {
         Duration::from_millis(if self.quick { 1_000 } else { 5_000 })
     }
 
-    /// So many in full, a sixth when it should be quick.
+    /// The full number, or a sixth of it in a quick run.
     pub(crate) fn count(&self, full: usize) -> usize {
         if self.quick { full / 6 } else { full }
     }

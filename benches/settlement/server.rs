@@ -36,7 +36,7 @@ pub(crate) struct Shopfront {
 }
 
 impl Shopfront {
-    /// Starts a server, and opens so many merchants.
+    /// Starts a server, and opens this number of merchants.
     pub(crate) fn open(merchants: usize) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let runtime = Runtime::new().expect("a runtime");

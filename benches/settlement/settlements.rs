@@ -73,7 +73,7 @@ pub(crate) fn measure(plan: &Plan, report: &mut Report) {
     });
 }
 
-/// Pays all charges, so many at a time, or as many as can be in this time.
+/// Pays all charges, this number at a time, or as many as it can in this time.
 pub(crate) async fn settle(
     engine: &Arc<Engine>,
     charges: Vec<(GroupNumber, ObjectId)>,

@@ -17,8 +17,8 @@ async fn captured(merchant: &Merchant<'_>, recipient: &str, amount: i64) -> Stri
     text(&merchant.post("/api/card", &charge).await.expect(201)["txid"])
 }
 
-/// A refund that takes back so much of a split, asked for and approved; its id. The recipients have
-/// paid what they can.
+/// A refund that takes back this amount of a split, requested and approved; its id. The recipients
+/// have paid what they can.
 async fn take_back(merchant: &Merchant<'_>, txid: &str, recipient: &str, amount: i64) -> String {
     let body = with_splits(json!({"payment_id": txid, "amount": amount}), &[(recipient, amount)]);
     let id = text(&merchant.post("/api/refunds", &body).await.expect(201)["id"]);
@@ -27,8 +27,8 @@ async fn take_back(merchant: &Merchant<'_>, txid: &str, recipient: &str, amount:
     id
 }
 
-/// `available 200` for each split, oldest first. What the statement lists adds up to what it says
-/// of the whole.
+/// `available 200` for each split, oldest first. The listed splits add up to the totals of the
+/// statement.
 async fn listed(merchant: &Merchant<'_>, recipient: &str) -> Vec<String> {
     let path = format!("/api/dashboard/sub-recipients/{recipient}/splits?per_page=100");
     let statement = merchant.get(&path).await.expect(200);

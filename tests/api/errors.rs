@@ -639,7 +639,7 @@ async fn of_two_mistakes_the_first_in_order_is_told() {
     // Which recipient, then how much.
     let both = with_splits(card(10, APPROVED), &[(unknown, 10), (&ana, 10)]);
     merchant.post("/api/card", &both).await.refused(400, "recipient_not_found");
-    // On a review: which object, then what is said of it, then whether it is still open.
+    // Order of checks of a review: the object, the body, then whether it is still open.
     world.ops_post(&format!("/ops/sub-recipients/{unknown}/reject"), &json!({})).await.refused(404, "not_found");
     world.ops_post(&format!("/ops/sub-recipients/{ana}/reject"), &json!({})).await.refused(400, "validation_failed");
     world

@@ -52,8 +52,7 @@ async fn the_description_is_whole() {
     }
 }
 
-/// What generators of clients stumble over: a schema that is put together from others, and an event
-/// of which nothing is said.
+/// Traps for generators of clients: a composed schema, and an event without a description.
 #[tokio::test]
 async fn every_schema_is_whole_and_every_event_has_its_thing() {
     let world = World::sandbox().await;

@@ -375,8 +375,8 @@ async fn health_and_metrics_need_no_credential() {
     }
 }
 
-/// The samples of an exposition: a name, perhaps labels, and a number. Each metric was described
-/// before, in what it is and as what, and is named for it, as `promtool check metrics` wants it.
+/// The samples of an exposition: a name, perhaps labels, and a number. HELP and TYPE stand before
+/// each metric, and its name fits its type, as `promtool check metrics` demands.
 fn samples(text: &str) -> Vec<(String, f64)> {
     let mut kinds: BTreeMap<&str, &str> = BTreeMap::new();
     let mut samples = Vec::new();

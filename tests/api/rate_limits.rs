@@ -54,7 +54,7 @@ async fn a_key_may_ask_so_often_in_a_minute() {
         for _ in 0..3 {
             refused(world.send(method.clone(), path, &own, body).await, limit);
         }
-        // Whose key it is comes first, what is asked comes after.
+        // The key is checked first, the request after it.
         let unknown = world.send(method.clone(), path, &[("token", "test_x"), json_type], body).await;
         assert_eq!((unknown.header("ratelimit"), unknown.header("ratelimit-policy")), (None, None));
         unknown.refused(401, "unauthorized");

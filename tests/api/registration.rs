@@ -187,7 +187,7 @@ async fn every_text_has_a_length_and_the_description_says_so() {
         let described = &document["components"]["schemas"][schema]["properties"][name];
         assert_eq!(described["maxLength"], most, "{schema}.{name}: {described}");
     }
-    // Whatever text is described has a length, a pattern or a list of what it can be.
+    // Every described text has a length, a pattern or a list of its values.
     for schema in ["RegisterInformation", "PartnerRequest", "AddressRequest", "PhoneRequest", "BankAccountRequest"] {
         for (name, described) in document["components"]["schemas"][schema]["properties"].as_object().unwrap() {
             let kind = described["type"].to_string();
@@ -207,7 +207,7 @@ async fn formats_are_as_the_interface_says() {
     let person = whole_individual();
     let company = corporation("Sol", &cnpj(1));
     let information = "/register_information";
-    // Where, what passes, what does not.
+    // Field, accepted values, refused values.
     let cases: &[(&Value, &str, &[Value], &[Value])] = &[
         (
             &person,

@@ -153,7 +153,7 @@ async fn a_statement_is_read_by_status_and_by_date() {
     world.approve(&withdrawal).await.expect(200);
     world.advance(10).await;
     merchant.paid_pix(&with_splits(pix("80.00"), &[(&ana, 300)])).await;
-    // A debt takes of what is available: the filter does not change what is left of each split.
+    // A debt consumes available money: the filter does not change the rest of each split.
     let refunded = text(&merchant.paid_pix(&with_splits(pix("80.00"), &[(&ana, 200)])).await["txid"]);
     let take_back =
         json!({"payment_id": refunded, "amount": 200, "splits": [{"sub_recipient_id": ana, "amount": 200}]});

@@ -73,7 +73,7 @@ fn of<'a>(charges: &'a [Value], name: &str) -> Vec<&'a Value> {
     charges.iter().map(|charge| &charge[name]).collect()
 }
 
-/// The same day of so many months later, or that month's last.
+/// The same day this number of months later, or that month's last.
 fn months_later(at: DateTime<Utc>, months: u32) -> DateTime<Utc> {
     let local = at - TimeDelta::hours(3);
     local.checked_add_months(chrono::Months::new(months)).unwrap() + TimeDelta::hours(3)

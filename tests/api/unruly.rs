@@ -13,7 +13,7 @@ use crate::world::*;
 /// What one connection may have waiting: hyper's buffer and one part more.
 const WAITING_ON_A_CONNECTION: u64 = (64 + 16) * 1024;
 
-/// A connection whose client has hardly room for what it does not read.
+/// A connection whose client has a very small receive buffer.
 async fn connected(address: SocketAddr) -> TcpStream {
     let socket = TcpSocket::new_v4().unwrap();
     socket.set_recv_buffer_size(4_096).unwrap();
@@ -131,7 +131,7 @@ async fn guessing_is_slowed_down_and_refused_and_who_is_right_passes() {
         assert!(refused > 0, "all were answered");
         let name = format!("centavo_http_unauthorized_total{{listener=\"{label}\"}}");
         assert_eq!(metric(&world, &name).await, 400);
-        // The same address, with what is right.
+        // The same address, with a right credential.
         merchant.get("/api/balance").await.expect(200);
         world.ops_get("/ops/queue").await.expect(200);
         // What is no guess is answered as ever.

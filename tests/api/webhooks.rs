@@ -135,7 +135,7 @@ impl Receiver {
         tries
     }
 
-    /// Waits until so many tries came; there must be no more.
+    /// Waits for this number of tries; there must be no more.
     async fn heard(&self, count: usize) -> Vec<Try> {
         let tries = self.until(|tries| tries.len() >= count).await;
         assert_eq!(tries.len(), count, "{tries:#?}");
@@ -685,7 +685,7 @@ async fn raw_receiver<F: Future<Output = std::io::Result<()>> + Send>(
     tokio::spawn(async move {
         while let Ok((mut stream, _)) = listener.accept().await {
             tokio::spawn(async move {
-                // The head of the request, or of what else it is.
+                // The head of the request or response.
                 let _read = stream.read(&mut [0; 16 * 1024]).await?;
                 answer(stream).await
             });

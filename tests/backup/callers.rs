@@ -19,7 +19,7 @@ pub(crate) struct Told {
     body: Value,
 }
 
-/// A merchant with one recipient, and what its callers were told.
+/// A merchant with one recipient, and the answers that its callers got.
 pub(crate) struct Callers {
     client: Client,
     public: String,

@@ -98,9 +98,9 @@ pub(crate) fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// Adds a merchant whose name is changed so many times, one block a time: a journal of many blocks.
-/// Made in a thread with a runtime of its own, so that nothing has the folder open when this is
-/// over.
+/// Adds a merchant and changes its name this number of times, one block each: a journal of many
+/// blocks. Made in a thread with a runtime of its own, so that nothing has the folder open
+/// afterwards.
 pub(crate) fn fill(data: &Path, changes: u64) {
     let data = data.to_path_buf();
     let work = move || {

@@ -110,7 +110,7 @@ async fn verify_head(data: &Path, copies: &Path) -> String {
     restore(copies, &copies.with_file_name("restored"), data, None).await.unwrap()
 }
 
-/// An address that hands requests on to a server, and gives back so many bytes of its answer.
+/// An address that forwards requests to a server, and returns this number of bytes of the answer.
 fn cut_after(server: &Server, bytes: usize) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());

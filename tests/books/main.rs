@@ -523,7 +523,7 @@ fn rows_of(text: &str) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// The files of a folder and those in it, with what they hold, by path.
+/// The files of a folder and of its folders, with their content, by path.
 fn files(folder: &Path) -> Vec<(PathBuf, String)> {
     let mut found = Vec::new();
     let mut folders = vec![folder.to_path_buf()];

@@ -35,8 +35,8 @@ const MONTH: &[&str] = &[
     "card 900000 bia=899999",
     "pix 400.00 bia=1",
     "days 2",
-    // What is taken back is paid from Available by whoever has the money already, else from what is
-    // pending of that split.
+    // A take-back is paid from the pending rest of that split, or from Available when the split is
+    // available already.
     "card 10000 ana=2000 bia=1500",
     "anticipate ana 2",
     "refund 4000 ana=800 bia=500",
@@ -68,9 +68,9 @@ const MONTH: &[&str] = &[
     "unpaid 10.00",
 ];
 
-/// The lines of the accounting manual that post, each with the fact that it is and a posting that
-/// only it has: whose ledger, which side, and the account. A withdrawal that the bank returns is
-/// left out, for nobody can say so from outside: see `made`.
+/// The posting lines of the accounting manual, each with its fact and a posting that only this line
+/// has: ledger, side, account. A withdrawal that the bank returns is left out, since no caller can
+/// cause it: see `made`.
 pub(crate) const EVENTS: &[(&str, &str, &str)] = &[
     ("card captured", "card_captured", "M credit Income:Sales:Card"),
     ("card captured with splits", "card_captured", "R credit Income:Splits:Card"),
@@ -196,7 +196,7 @@ impl Shop<'_> {
         (self.recipient(name), amount.parse().unwrap())
     }
 
-    /// Three daily cycles after a grace of one, the first of which carries a fee.
+    /// Three daily cycles after a grace of one; the first carries a fee.
     async fn subscribe(&self, splits: Value, amount: &str, fee: &str) {
         let [amount, fee]: [i64; 2] = [amount, fee].map(|amount| amount.parse().unwrap());
         let fee = json!({"description": HOSTILE[1], "amount": fee, "cycles": 1});

@@ -66,8 +66,8 @@ impl Tool {
         if output.status.success() { Ok(()) } else { Err(said) }
     }
 
-    /// The balances that the program comes to. bean-check prints none: of a file that it accepts,
-    /// the last ones that it was told to compare with its own.
+    /// The balances that the program computes. bean-check prints none; for a file that it accepts,
+    /// these are the last balances that the file asserts.
     pub(crate) fn balances(self, file: &Path) -> Balances {
         let output = match self.format {
             Format::Beancount => return asserted(file),

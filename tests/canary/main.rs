@@ -28,7 +28,7 @@ struct Caller<'a> {
     answers: Mutex<Vec<Heard>>,
 }
 
-/// What was answered, headers and body, and to what.
+/// An answer, headers and body, and its request.
 struct Heard {
     request: String,
     whole: Vec<u8>,
@@ -56,7 +56,7 @@ impl Secrets {
         (number, code)
     }
 
-    /// A text of which nothing may be repeated.
+    /// A text of which no part may be repeated.
     fn text(&mut self, what: &'static str, text: &str) -> String {
         self.never.push(Needle::text(what, text));
         text.to_owned()
@@ -273,7 +273,7 @@ async fn cards(caller: &Caller<'_>, secrets: &mut Secrets, key: &str, run: u32) 
         let mut both = changed.clone();
         both["card"] = both["credit_card"].clone();
         send(&[], both.to_string(), &[201, 400]).await;
-        // Values that are refused, each of which could be repeated in an error.
+        // Refused values; each could be repeated in an error.
         let card = |name: &str, value: Value| {
             let mut body = changed.clone();
             body["credit_card"][name] = value;

@@ -68,8 +68,7 @@ impl<'a> Search<'a> {
         Self { by_start }
     }
 
-    /// Everything that is found in some bytes: what it is, in which form, and what stands around
-    /// it.
+    /// Everything that is found in some bytes: the secret, its form, and the surrounding bytes.
     pub(crate) fn of_all(&self, bytes: &[u8]) -> Vec<String> {
         let mut found = Vec::new();
         for at in 0..bytes.len().saturating_sub(1) {

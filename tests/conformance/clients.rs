@@ -31,7 +31,7 @@ async fn openapi_python_client_drops_nothing_and_reads_problems_and_events() {
     let Some(mut reader) = tool::python("openapi_python_client") else { return };
     let folder = tempfile::tempdir().unwrap();
     describe(folder.path()).await;
-    // Without this it formats what it made, for which it wants another program.
+    // Without this it formats its output, which needs another program.
     std::fs::write(folder.path().join("config.yml"), "post_hooks: []\n").unwrap();
     generator.current_dir(folder.path()).args(["-c", "from openapi_python_client.cli import app; app()", "generate"]);
     generator.args(["--path", "openapi.json", "--output-path", "client", "--meta", "none", "--config", "config.yml"]);

@@ -125,7 +125,7 @@ impl Shop {
         Ok(txid)
     }
 
-    /// Sends all requests at once, and kills the server when so many were answered.
+    /// Sends all requests at once, and kills the server after this number of answers.
     async fn ask_and_kill(&self, server: &Server, asks: &[Ask], answered: u64) -> Result<(), String> {
         let asked = self.ask(server, asks, Some(answered)).await;
         server.wait();
@@ -214,7 +214,7 @@ impl Shop {
 }
 
 impl Prize {
-    /// So many requests for the same money, each with a key of its own.
+    /// This number of requests for the same money, each with a key of its own.
     fn asks(&self, seed: u64) -> Vec<Ask> {
         let of = |recipient: &str, what: &str| format!("/api/dashboard/sub-recipients/{recipient}/{what}");
         let ask = |number: usize| {

@@ -17,7 +17,7 @@ use crate::harness::server::{Launch, Server, must_verify};
 
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// The events that a receiver was told of, by their ids.
+/// The ids of the events that a receiver got.
 type Heard = Arc<Mutex<Vec<String>>>;
 
 async fn receiver() -> (String, Heard) {

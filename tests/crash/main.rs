@@ -28,7 +28,7 @@ use serde_json::json;
 const CALLERS: usize = 24;
 /// Callers that do everything at once.
 const MIXED_CALLERS: u64 = 12;
-/// One request in so many has ten thousand splits.
+/// One request in this number has ten thousand splits.
 const LARGE_EVERY: u64 = 100;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -117,8 +117,8 @@ async fn a_disk_that_lies_is_found_out() {
     println!("found out: {}", found.expect_err("forty power cuts on a disk that lies lose something"));
 }
 
-/// Rounds of load, crash, restart and reckoning in one folder. Gives what was told, or the first
-/// promise that was broken.
+/// Rounds of load, crash, restart and comparison in one folder. Gives a summary, or the first
+/// broken promise.
 async fn crash_again_and_again(folder: &Path, shim: Option<&Shim>, rounds: u64) -> Result<String, String> {
     let data = folder.join("data");
     std::fs::create_dir_all(&data).map_err(|error| error.to_string())?;
@@ -144,7 +144,7 @@ async fn crash_again_and_again(folder: &Path, shim: Option<&Shim>, rounds: u64) 
     Ok(callers.summary())
 }
 
-/// Load, and a kill; every other time of a server that was told to stop a moment before, and keeps
+/// Load, and a kill. Every other time the server got a signal to stop a moment before, and keeps
 /// its snapshots.
 async fn end_under_load(server: &Server, callers: &mut Callers, chance: &mut Chance) {
     let life = Duration::from_millis(50 + chance.below(450));

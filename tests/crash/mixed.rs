@@ -92,7 +92,7 @@ pub(crate) struct Mixed {
     keys: Arc<AtomicU64>,
     told: Vec<Told>,
     unknown: Vec<Ask>,
-    /// So many of what was told were asked for again.
+    /// Number of acknowledged requests that were sent again so far.
     recalled: usize,
 }
 
@@ -144,7 +144,7 @@ impl Mixed {
         Ok(mixed)
     }
 
-    /// Calls from so many callers at once, until the end comes after `life`.
+    /// Calls from this number of callers at once, until the end comes after `life`.
     pub(crate) async fn call_until(&mut self, server: &Server, callers: u64, life: Duration, end: impl FnOnce()) {
         let ending = Arc::new(AtomicBool::new(false));
         let tasks: Vec<JoinHandle<Log>> = (0..callers).map(|caller| self.caller(server, caller, &ending)).collect();
@@ -187,8 +187,8 @@ impl Mixed {
         })
     }
 
-    /// Asks again, with the same keys, for what was not answered, and for a part of what was: it
-    /// gives the same. Before a day is over, as keys are kept so long.
+    /// Sends again, with the same keys, the unanswered requests and a part of the answered ones:
+    /// these give the same answer. Within a day, as long as keys are kept.
     pub(crate) async fn recall(&mut self, server: &Server) -> Result<(), String> {
         // A charge whose acquirer was being asked when the end came is found by the reconciliation,
         // 60 seconds later.
@@ -205,7 +205,7 @@ impl Mixed {
 
     /// Holds the log, the institution's record and the receiver's against the service.
     pub(crate) async fn reckon(&self, server: &Server, data: &Path) -> Result<(), String> {
-        // What is under way is asked for, and what is due happens.
+        // Rails are asked about open objects, and due items are booked.
         operate(&self.client, server, "/ops/sandbox/clock", &json!({"advance_seconds": 130})).await?;
         self.check_payouts(server, data).await?;
         self.check_subscription(server).await?;
@@ -315,7 +315,7 @@ impl Mixed {
         if contradictions.is_empty() { Ok(()) } else { Err(format!("told in two ways: {contradictions:?}")) }
     }
 
-    /// What was told, in one line.
+    /// Summary in one line.
     pub(crate) fn summary(&self) -> String {
         let received = self.receiver.received.lock().unwrap().len();
         let of = |path: &str| self.told.iter().filter(|told| told.ask.path.contains(path)).count();

@@ -14,7 +14,7 @@ pub(crate) struct SmallDisk {
 }
 
 impl SmallDisk {
-    /// Mounts a disk of so many MiB, which needs the right to mount.
+    /// Mounts a disk of this size in MiB, which needs the right to mount.
     pub(crate) fn mount(size_mib: u64) -> Result<Self, String> {
         let folder = tempfile::tempdir().unwrap();
         let mut mount = Command::new("mount");

@@ -146,7 +146,7 @@ async fn restarted(launch: &Launch<'_>, data: &Path) -> Result<Server, String> {
     Ok(Server::start(launch).await?)
 }
 
-/// A PIX charge of one centavo, of which the callers' sums know nothing.
+/// A PIX charge of one centavo, which is not in the callers' sums.
 async fn charge(server: &Server, callers: &Callers) -> Result<(u16, reqwest::header::HeaderMap, Value), String> {
     let body = json!({"valor": "0.01", "nome": "Pedro", "cpf": "12345678909"});
     let request = client().post(format!("{}/api/pix", server.public)).bearer_auth(&callers.api_key).json(&body);

@@ -10,7 +10,7 @@ use crate::code::{code_of, names, without_tests};
 
 type Module = Vec<String>;
 
-/// Which file imports which others, by their places below the crate's folder of sources.
+/// Imported files of each file, by their places below the crate's folder of sources.
 pub(crate) fn imports(folder: &str, sources: &[(String, String)]) -> BTreeMap<String, BTreeSet<String>> {
     let sources = sources.iter().filter(|(place, _)| !place.ends_with("main.rs"));
     let files: Vec<(Module, &String, String)> =

@@ -160,7 +160,7 @@ fn section_numbers(page: &str) -> BTreeSet<String> {
     headings(page).iter().filter_map(first).filter(is_number).collect()
 }
 
-/// The number with which a text begins, such as `2.8`, and what follows it.
+/// The number at the begin of a text, such as `2.8`, and the rest.
 fn number(text: &str) -> Option<(&str, &str)> {
     let end = text.find(|letter: char| !letter.is_ascii_digit() && letter != '.').unwrap_or(text.len());
     let number = text[..end].trim_end_matches('.');
@@ -408,7 +408,7 @@ fn every_problem_code_is_in_the_decisions_and_no_other() {
     assert!(told.len() > 40, "{told:?}");
 }
 
-/// The names of what cargo runs in a folder: `name.rs`, or a folder with a `main.rs`.
+/// The names of a folder's cargo targets: `name.rs`, or a folder with a `main.rs`.
 fn targets(folder: &str) -> Vec<String> {
     let entries = fs::read_dir(root().join(folder)).unwrap().map(|entry| entry.unwrap().path());
     let is_target = |path: &PathBuf| path.join("main.rs").is_file() || path.extension().is_some_and(|end| end == "rs");

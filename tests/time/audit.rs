@@ -9,7 +9,7 @@ use ledger::id::LedgerId;
 use ledger::record::Record;
 use ledger::time::{Minute, Timestamp};
 
-/// Whose money, and the minute from which on it is available.
+/// The owner of the money, and the minute from which on it is available.
 type Promise = (LedgerId, Minute);
 
 /// What was found.

@@ -57,7 +57,7 @@ impl WallClock {
         self.write(STANDING_AT, 0);
     }
 
-    /// Sets it forward or back by so many seconds; it runs from there.
+    /// Moves it forward or back by this number of seconds; it runs from there.
     pub(crate) fn jump(&self, seconds: i64) {
         self.offset.set(self.offset.get() + TimeDelta::seconds(seconds));
         self.run();

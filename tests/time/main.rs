@@ -97,7 +97,7 @@ async fn step_through_minutes(data: &Path) -> Result<(), String> {
     }
 }
 
-/// The first recipient can have so many splits now, and so many later.
+/// Available and pending splits of the first recipient.
 async fn has(shop: &Shop, available: i64, pending: i64) -> Result<(), String> {
     let found = shop.balance().await?;
     match found == [available * SPLIT, pending * SPLIT] {

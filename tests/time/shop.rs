@@ -75,7 +75,7 @@ impl Shop {
         Ok(time(&statement["items"][0]["payment"]["balance_available_at"]))
     }
 
-    /// Creates a PIX charge that can be paid for so many seconds.
+    /// Creates a PIX charge that expires after this number of seconds.
     pub(crate) async fn pix(&self, key: Option<&str>, expires_in: i64) -> Result<Value, String> {
         let body = json!({"valor": "12.34", "nome": "Pedro", "cpf": "12345678909", "expires_in": expires_in});
         self.post("/api/pix", key, &body).await
@@ -86,8 +86,8 @@ impl Shop {
         self.get(&format!("/api/dashboard/sub-recipients/{}/splits?per_page=100", self.callers.recipients[0])).await
     }
 
-    /// What the first recipient can have now, and what it will have later, in centavos. The items
-    /// must say the same as the sums.
+    /// Available and pending money of the first recipient, centavos. The items must agree with the
+    /// sums.
     pub(crate) async fn balance(&self) -> Result<[i64; 2], String> {
         let statement = self.statement().await?;
         let sums = ["available", "pending"].map(|name| statement["balance"][name].as_i64().unwrap());

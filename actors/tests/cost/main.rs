@@ -22,7 +22,7 @@ use path::{CHARGES, Kind, looking, measure};
 /// A line of a file: a kind of charge and a stage, and a figure for each of the file's units.
 type Line = (String, Vec<f64>);
 
-/// What is counted, and from which figure on it is too much.
+/// A counted quantity, and its limit as a function of the expected figure.
 struct Unit {
     name: &'static str,
     most: fn(f64) -> f64,
@@ -34,7 +34,7 @@ const ALLOCATIONS: Unit = Unit { name: "allocations", most: |expected| (expected
 const BYTES: Unit = Unit { name: "bytes", most: |expected| expected * 1.05 };
 /// Hashes are seeded by chance, and compilers differ.
 const INSTRUCTIONS: Unit = Unit { name: "instructions", most: |expected| expected * 1.10 };
-/// Below this part of what is expected a line is stale.
+/// Below this share of the expected figure a line is stale.
 const LEAST: f64 = 0.80;
 
 const ALLOCATIONS_HEAD: &str = "\

@@ -129,7 +129,7 @@ fn command(
     effects.submissions
 }
 
-/// The journal takes Records and the replies behind them, and makes a block of what waits.
+/// The journal takes Records and the replies behind them, and makes a block of those that wait.
 #[inline(never)]
 fn block(journal: &mut Journal, submissions: Vec<Submission>, now: Timestamp) -> Block {
     let mut outputs = Vec::new();
@@ -296,7 +296,7 @@ impl World {
         }
     }
 
-    /// So many charges go the whole way.
+    /// This number of charges go the whole way.
     pub(crate) fn charge(&mut self, kind: Kind, count: u64) {
         for _ in 0..count / CHARGES_PER_BLOCK {
             let (mut first, mut second) = (Vec::new(), Vec::new());
@@ -315,7 +315,7 @@ impl World {
         }
     }
 
-    /// What opens a charge, and what pays it.
+    /// The commands that open and pay a charge.
     fn commands(&self, kind: Kind, shop: usize) -> [MerchantCommand; 2] {
         let shop = &self.shops[shop];
         let random = self.charges.wrapping_mul(0x9E37_79B9_7F4A_7C15);
@@ -378,7 +378,7 @@ impl World {
         }
     }
 
-    /// So many keys that nobody used are looked up.
+    /// Looks up this number of unused keys.
     fn look_up(&mut self, count: u64) {
         let Self { read_model, keyring, shops, meter, .. } = self;
         for number in 0..count {
@@ -410,7 +410,7 @@ fn sealed() -> Sealed {
     Sealed { month: 680, bytes: vec![7; 96] }
 }
 
-/// Charges go the way, then as many more, of which each stage is counted.
+/// Charges go the way uncounted; then as many again, with each stage counted.
 pub(crate) fn measure(kind: Kind) -> BTreeMap<Stage, Asked> {
     let mut world = World::open(IndexOptions::default());
     world.charge(kind, CHARGES);
@@ -427,8 +427,9 @@ pub(crate) fn measure(kind: Kind) -> BTreeMap<Stage, Asked> {
     asked
 }
 
-/// One merchant opens PIX charges with so many splits that nobody pays: what looking for a snapshot
-/// asks of the allocator, all in all. None is ever known to be kept, as on a disk that is too slow.
+/// One merchant opens PIX charges with many splits, which nobody pays: allocations of the look
+/// whether a snapshot is due, all in all. No snapshot is ever known to be kept, as on a disk that
+/// is too slow.
 pub(crate) fn looking(charges: u64, splits: usize) -> Asked {
     let mut world = World::open(IndexOptions::default());
     world.shops.truncate(1);

@@ -304,7 +304,7 @@ impl Told {
     }
 }
 
-/// What must be in a folder, by what its writer told.
+/// Expected content of a folder, by its writer's report.
 #[derive(Default)]
 struct Truth {
     things: BTreeMap<String, Thing>,

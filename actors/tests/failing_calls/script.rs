@@ -51,8 +51,8 @@ pub(crate) enum Line {
     /// It was read.
     Found(String, String),
     End(String),
-    /// By the shim: a call failed; which, on what path, in which thread, and whether that is in a
-    /// closed segment of the journal.
+    /// Report of the shim that a call failed: the call, its path, its thread, and whether the path
+    /// is in a closed segment of the journal.
     FailedCall {
         call: String,
         path: String,

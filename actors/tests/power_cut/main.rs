@@ -96,8 +96,8 @@ fn assert_found_out(disk: Disk) {
     assert!(matches!(found, Some(Failure::Lost(_) | Failure::DoesNotOpen(_))), "{disk:?}: {found:?}");
 }
 
-/// What the cut leaves of files whose syncs are known, where nothing unsynced survives and where
-/// everything does.
+/// Files with known syncs after a cut: once when nothing unsynced survives, once when everything
+/// does.
 #[test]
 fn a_cut_takes_what_was_not_synced_and_nothing_else() {
     // File, what is left of it if nothing unsynced survives, and if everything does.
@@ -139,7 +139,7 @@ fn a_cut_takes_what_was_not_synced_and_nothing_else() {
 
 /// When a writer dies.
 enum End {
-    /// In the midst of its so many-th change of a file.
+    /// In the middle of this change of a file, counted from its start.
     AtChange(u64),
     /// So long after it has told what it found.
     AfterOpening(Duration),
@@ -156,7 +156,7 @@ enum Failure {
     DoesNotOpen(String),
 }
 
-/// A folder through several cuts, with what must be in it.
+/// A folder through several cuts, with its expected content.
 struct Life<'shim> {
     shim: &'shim Shim,
     temporary: TempDir,
@@ -244,7 +244,7 @@ impl<'shim> Life<'shim> {
     }
 }
 
-/// What a folder must hold, by what its writers told.
+/// Expected content of a folder, by its writers' reports.
 #[derive(Default)]
 struct Truth {
     blocks: Vec<(u64, String)>,
@@ -271,8 +271,8 @@ impl Default for Value {
 }
 
 impl Truth {
-    /// Takes in what the writer tells until it has ended, or until some moment, or until it has
-    /// told what it found.
+    /// Reads the writer's report until the writer has ended, until some moment, or until it has
+    /// reported what it found.
     fn hear_until(&mut self, lines: &Receiver<String>, moment: Instant, until_checked: bool) -> Result<(), Failure> {
         loop {
             let line = match lines.recv_timeout(moment.saturating_duration_since(Instant::now())) {
@@ -320,7 +320,8 @@ impl Truth {
         Ok(())
     }
 
-    /// Compares what was found with what must be there; from then on what was found must be there.
+    /// Compares the found content with the expected content. From then on the found content is
+    /// expected.
     fn compare(&mut self) -> Result<(), Failure> {
         let found = std::mem::take(&mut self.found_blocks);
         let expected = self.blocks.len();

@@ -21,7 +21,7 @@ pub(crate) const FILES: &str = "files";
 pub(crate) const DATA: &str = "CENTAVO_CUT_DATA";
 /// How many writers the folder has had, with this one.
 pub(crate) const NUMBER: &str = "CENTAVO_CUT_NUMBER";
-/// What decides about what it writes.
+/// Seed of the writer's choices.
 pub(crate) const SEED: &str = "CENTAVO_CUT_WRITER_SEED";
 /// What stands for the version of a value that is not there.
 pub(crate) const ABSENT: &str = "-";

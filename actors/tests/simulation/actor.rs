@@ -39,7 +39,7 @@ pub(crate) enum Ask {
     Mature,
 }
 
-/// What a balance read shows, and the two positions at which it was read.
+/// Result of a balance read, and the two positions at which it was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Standing {
     pub(crate) pending: i128,

@@ -143,8 +143,8 @@ impl Audit {
         self.acknowledged.values().try_for_each(|record| self.holds(record))
     }
 
-    /// A word leaves: all that its speaker had handed on is durable, and what it tells is what the
-    /// journal says.
+    /// A reply leaves: all Records that its actor had handed on are durable, and it agrees with the
+    /// journal.
     pub(crate) fn hear(&mut self, answer: &Answer, floor: Floor) -> Result<(), String> {
         ensure(self.ordinal(answer.ledger) >= answer.handed_on, || {
             let durable = self.ordinal(answer.ledger);
@@ -157,7 +157,7 @@ impl Audit {
         }
     }
 
-    /// A caller was told of a Record.
+    /// A caller learned of a Record.
     pub(crate) fn acknowledge(&mut self, record: &Arc<Record>) -> Result<(), String> {
         self.holds(record)?;
         if self.acknowledged.insert((record.owner, record.ordinal), Arc::clone(record)).is_some() {
@@ -178,7 +178,7 @@ impl Audit {
         Ok(())
     }
 
-    /// The least that a read sent now must show: everything that anybody was told of by now.
+    /// The least that a read sent now must show: everything that any caller has learned by now.
     pub(crate) fn floor(&self, ledger: LedgerId, now: Timestamp) -> Floor {
         let acknowledged = self.acknowledged.range((ledger, 0)..=(ledger, u64::MAX)).next_back();
         let promises = self.promises.get(&ledger).map_or(&[][..], Vec::as_slice);
@@ -190,8 +190,8 @@ impl Audit {
         }
     }
 
-    /// A state is what the books say at its two positions, and what a replay from nothing makes of
-    /// the same Records.
+    /// A state agrees with the books at its two positions, and with a replay of the same Records
+    /// from nothing.
     pub(crate) fn check_state(&self, core: &Core, ledger: LedgerId, what: &str) -> Result<(), String> {
         let standing = core.standing();
         let books = self.standing_at(ledger, standing.own, standing.foreign);

@@ -20,7 +20,7 @@ use crate::chance::Chance;
 use crate::model::{Action, Charge, Group};
 use crate::world::{Defect, World};
 
-/// What a caller wants, and the key under which it says so.
+/// Request of a caller, and its key.
 #[derive(Clone, Debug)]
 struct Intent {
     action: Action,
@@ -31,7 +31,7 @@ struct Caller {
     group: GroupNumber,
     /// The request that it waits for.
     waiting: Option<u64>,
-    /// What it asks for next: again, or a read of what it just wrote.
+    /// Its next request: a repetition, or a read of its last write.
     next: Option<Intent>,
     /// What it was answered under a key; it may ask again, soon or a month later.
     answered: Vec<Intent>,
@@ -54,8 +54,7 @@ pub(crate) struct Callers {
     recipients_max: u8,
     /// True when now and then a request is so large that few fit a block.
     sends_large: bool,
-    /// How many of a hundred calls come from somebody who was not answered, or reads what it just
-    /// wrote.
+    /// Percentage of calls by a caller that got no answer, or that reads its last write.
     hurry_percent: usize,
     callers: Vec<Caller>,
     sent: BTreeMap<u64, Sent>,
@@ -349,7 +348,7 @@ fn enter(action: &Action, world: &mut World) -> Result<Option<Arc<Permit>>, Stri
 /// Admission that is taken for one request.
 const DOOR_BYTES: usize = 1_024;
 
-/// What one of a group's callers would ask for, knowing what all of them were told; none when it
+/// Next request of one of a group's callers, which knows the answers to all of them; none when it
 /// waits for the others.
 fn plan_action(
     number: GroupNumber,

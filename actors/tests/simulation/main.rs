@@ -32,7 +32,7 @@ use world::{Defect, Failure};
 
 const SEEDS: u64 = 3_000;
 
-/// Seeds run on so many threads; each of them is one thread's.
+/// Number of threads that run seeds; each seed runs on one thread.
 const THREADS: u64 = 2;
 
 #[test]

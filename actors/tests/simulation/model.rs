@@ -42,11 +42,11 @@ pub(crate) struct Charge {
     amount: i64,
     installments: u8,
     splits: Vec<(ObjectId, i64)>,
-    /// True once a caller was told that it exists.
+    /// True once a caller has learned that it exists.
     pub(crate) is_known: bool,
-    /// True once a caller was told that it does not.
+    /// True once a caller has learned that it does not.
     is_refused: bool,
-    /// What a caller was told of its end.
+    /// Its end, as a caller has learned it.
     pub(crate) closing: Option<Closing>,
     /// How many tried to close it.
     pub(crate) tries: u32,
@@ -94,8 +94,8 @@ impl Group {
         }
     }
 
-    /// A caller was told of a Record: it must be an answer to what was asked, and agree with all
-    /// that was told before.
+    /// A caller learned of a Record: it must answer the request, and agree with all earlier
+    /// answers.
     pub(crate) fn learn(&mut self, action: &Action, charge: ObjectId, record: &Record) -> Result<(), String> {
         let mut answered = false;
         for event in &record.events {
@@ -204,8 +204,8 @@ impl Group {
         ensure(possible, || format!("{action:?} was refused: {why:?}"))
     }
 
-    /// At the end: every charge stands in the journal as its callers were told, and the ledgers
-    /// hold what that is worth.
+    /// At the end: every charge stands in the journal as in its callers' answers, and the ledgers
+    /// hold the sums of them.
     pub(crate) fn settle(&self, group: GroupNumber, audit: &Audit) -> Result<(), String> {
         let journal = Journal::of(group, audit)?;
         ensure(journal.opened.keys().all(|id| self.charges.contains_key(id)), || {

@@ -44,7 +44,7 @@ pub(crate) struct Readers {
 }
 
 impl Readers {
-    /// What a new process makes of what the last one kept.
+    /// Start of a new process from the pages and runs of the last one.
     pub(crate) fn open(store: &MemoryStore, defect: Option<Defect>) -> Result<Arc<Self>, String> {
         let store = Arc::new(Meddling::new(store.clone()));
         let keyring = Keyring::open([7; 32], Arc::new(MemoryStore::new())).map_err(|error| error.to_string())?;
@@ -78,8 +78,8 @@ impl Readers {
         Ok(())
     }
 
-    /// Keeps the pages of the read model, one after the other, while so many blocks are published.
-    /// `is_lossy` is for the defect.
+    /// Keeps the pages of the read model, one after the other, while this number of blocks are
+    /// published. `is_lossy` is for the defect.
     pub(crate) fn keep(&self, blocks_meanwhile: usize, is_lossy: bool) -> Result<(), String> {
         *self.store.meddling.lock() =
             Meddle { blocks_meanwhile, loses_page: is_lossy && self.defect == Some(Defect::LosesOnePage) };

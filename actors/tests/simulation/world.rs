@@ -131,7 +131,7 @@ const WEIGHTS: &[(Step, usize, &[usize])] = &[
     (Step::Crash, 2, &[0, 0, 1, 2]),
 ];
 
-/// The steps with which what is under way is brought to its end.
+/// The steps that bring everything under way to its end.
 const UNDER_WAY: &[Step] =
     &[Step::Execute, Step::Gather, Step::Land, Step::Arrive, Step::Handle, Step::Send, Step::Load, Step::Wake];
 
@@ -149,7 +149,7 @@ const CALM: &[Step] = &[
     Step::Call,
 ];
 
-/// Of so many seeds one also runs the read model of the product, which costs as much as all the
+/// One seed in this number also runs the read model of the product, which costs as much as all the
 /// rest.
 const SEEDS_PER_READERS: u64 = 10;
 
@@ -886,7 +886,7 @@ impl World {
         snapshot
     }
 
-    /// An actor panics: its state is lost, and nobody learns what became of what was queued for it.
+    /// An actor panics: its state is lost, and its queued messages get no answer.
     fn panic(&mut self, callers: &mut Callers) {
         let Some(inbox) = self.any(|_| true) else { return };
         let Some(actor) = self.actors.remove(&inbox) else { return };
@@ -1053,8 +1053,8 @@ impl World {
         Ok(())
     }
 
-    /// How much reached the disk of what was written lazily or was just being written. (What one
-    /// snapshot is worth of which only a part did is another test's.)
+    /// The part of the lazy and unfinished writes that reached the disk. (Another test covers a
+    /// snapshot of which only a part did.)
     fn cut_power(&mut self) -> PowerCut {
         let lazy = self.store.lazy_count();
         let lazy_kept = match self.chance.below(10) {
@@ -1091,8 +1091,8 @@ impl World {
         cut
     }
 
-    /// Suppose that the disk also lost a part of the journal, or of what is kept beside it: the
-    /// first is noticed, the second made anew.
+    /// Suppose that the disk also lost a part of the journal, or of derived data: the first is
+    /// noticed, the second made anew.
     fn lose_a_part(&mut self, cut: PowerCut) -> Result<(), String> {
         let head = self.audit.head();
         let folders = self.store.folders(Partition(0));

@@ -10,8 +10,8 @@ use ledger::money::Centavos;
 use ledger::record::{Decision, Record};
 use ledger::time::Minute;
 
-/// A charge of which ana got 2000 and bia 1500, refunded with a take-back that undoes a Deficit
-/// first.
+/// A charge with splits of 2000 for ana and 1500 for bia, refunded with a take-back that undoes a
+/// Deficit first.
 const REFUNDED: [&str; 4] =
     ["open-card c 10000 1x ana=2000 bia=1500", "capture c", "refund r c 7000 ana=2000 bia=700", "approve-refund r c"];
 
@@ -153,7 +153,7 @@ fn every_order(state: &MerchantState, own: &[Record], foreign: &[Record], expect
     orders
 }
 
-/// The sections of what can still change: kinds 8 and 9 of a merchant's.
+/// The sections of adjustments: kinds 8 and 9 of a merchant's.
 fn kept(world: &World) -> usize {
     let mut state = world.merchant.clone();
     let sections = state.take_touched().into_iter().filter(|section| matches!(section.kind, 8 | 9));
@@ -178,7 +178,7 @@ fn what_can_no_longer_change_is_forgotten() {
     ] {
         let world = world_of(steps);
         assert_eq!(kept(&world), left, "{steps:?}");
-        // Kept after every Record, of which only what was touched: what is read is what was live.
+        // Touched sections are kept after every Record: the state that is read equals the live one.
         let (mut shelf, mut read) = (Shelf::default(), MerchantState::default());
         for record in world.journal.iter().filter(|record| record.owner == world.ledger("merchant")) {
             read.evolve(record);

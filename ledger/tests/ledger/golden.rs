@@ -105,8 +105,8 @@ fn damaged_records_never_panic() {
     }
 }
 
-/// Memory is taken for what is there, not for what is claimed: a claim of 2^62 items would end the
-/// test.
+/// Memory is taken for items that are there, not for a claimed number: a claim of 2^62 items would
+/// end the test.
 #[test]
 fn huge_claims_do_not_allocate() {
     let head = [1, 0x8A, 2, 0, 1, 0];

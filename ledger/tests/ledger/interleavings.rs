@@ -15,8 +15,8 @@ use ledger::record::{Decision, Record};
 use ledger::time::Timestamp;
 use proptest::prelude::*;
 
-/// The life of one recipient: what its merchant sent it, and what it decided, each with its cut: so
-/// many of the merchant's Records had been received.
+/// The life of one recipient: the Records of its merchant, and its own decisions, each with its
+/// cut: the number of the merchant's Records received before it.
 struct Life {
     ledger: LedgerId,
     foreign: Vec<Record>,
@@ -70,8 +70,8 @@ fn a_take_back_meets_whatever_its_split_does() {
     try_every(&charges, &[Turn::Anticipate { from: 0 }, Turn::Withdraw, approved, approved, soon], 100, 200);
 }
 
-/// Every order in which the Records arrive between the turns, and every order in which the Records
-/// of each such life are replayed.
+/// Every order of arrival between the recipient's turns, and for each such life every order of
+/// replay.
 fn try_every(charges: &Charges, own: &[Turn], decisions_min: usize, orders_min: usize) {
     let received = credits(charges).1.len();
     let (mut decisions, mut orders) = (0, 0);
@@ -129,7 +129,8 @@ fn minutes(most: u32) -> impl Strategy<Value = u32> {
     prop_oneof![2 => 0_u32..2, 1 => 0_u32..most]
 }
 
-/// Every order in which so many Records are received between the other turns, which keep theirs.
+/// Every way to place this number of received Records between the other turns, which keep their
+/// order.
 fn every_arrangement(receives: usize, others: &[Turn]) -> Vec<Vec<Turn>> {
     let mut arrangements = Vec::new();
     if receives == 0 && others.is_empty() {
@@ -181,7 +182,7 @@ fn live(charges: &Charges, turns: &[Turn]) -> Life {
             }
             continue;
         }
-        // As its actor would: what is due and what is owed comes before the decision.
+        // As its actor does: due money and debts are booked before the decision.
         let mut keep = |state: &mut RecipientState, decision: Decision| {
             let record = decision.into_record(ledger, own.len() as u64 + 1, now);
             state.evolve(&record);

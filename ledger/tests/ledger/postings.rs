@@ -12,7 +12,7 @@ use ledger::entry::{Entry, Side};
 use ledger::id::{LedgerId, RecipientNumber};
 use ledger::record::Record;
 
-/// Title, what came before, and the steps whose Records are shown.
+/// Title, preceding steps, and the steps whose Records are shown.
 const LESSONS: &[(&str, &[&str], &[&str])] = &[
     (
         "A card of 10000 with splits of 2000 and 1500, captured",

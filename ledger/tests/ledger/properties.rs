@@ -177,8 +177,8 @@ impl Group {
         self.merchant.receive(record);
     }
 
-    /// The states as they are read from their sections, of which only what was touched since the
-    /// last time is kept again.
+    /// The states as read from their sections. Only sections touched since the last time are kept
+    /// again.
     fn kept_and_read(&mut self) -> Self {
         let merchant = self.merchant_shelf.keep_and_read(&mut self.merchant);
         let shelves = &mut self.recipients_shelves;

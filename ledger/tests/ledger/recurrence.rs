@@ -50,8 +50,8 @@ proptest! {
     }
 }
 
-/// A time in Sao Paulo. Days are counted one by one, so that nothing of what is tested is used to
-/// test it.
+/// A time in Sao Paulo. Days are counted one by one, so that the tested code is not used to test
+/// itself.
 fn instant(day: &str, time: &str) -> Timestamp {
     let numbers = |text: &str, separators: [char; 2]| -> Vec<i64> {
         text.split(separators).map(|part| part.parse().expect("a date and a time are numbers")).collect()

@@ -5,7 +5,7 @@ use crate::world::World;
 use ledger::event::Event;
 use ledger::statement::{StatementAccount, StatementLine, statement_lines};
 
-/// What came before, the step whose Records are shown, and the lines: kind, account, amount.
+/// Preceding steps, the step whose Records are shown, and the lines: kind, account, amount.
 const CASES: &[(&str, &str, &str)] = &[
     (
         "open-card c 10000 1x ana=2000 bia=1500",

@@ -305,8 +305,8 @@ impl World {
         self.commit(LedgerId::Merchant(GROUP), Decision::of(event))
     }
 
-    /// As its actor would: what is due and what is owed comes before the decision; the decision
-    /// changes nothing; its Record does.
+    /// As its actor does: due money and debts are booked before the decision; the decision changes
+    /// nothing; its Record does.
     fn decide_recipient(
         &mut self,
         number: RecipientNumber,
@@ -592,7 +592,7 @@ impl World {
         }
     }
 
-    /// What the API says is what the books say.
+    /// The API agrees with the books.
     fn assert_states_agree_with_books(&self) {
         let balance = |ledger, account| self.books.balance(ledger, account);
         let merchant = LedgerId::Merchant(GROUP);

@@ -375,8 +375,8 @@ impl Plain {
         }
     }
 
-    /// A recipient's debts are paid back, oldest first: of the split itself while it is pending,
-    /// then of what is available.
+    /// A recipient's debts are paid back, oldest first: from the split itself while it is pending,
+    /// then from the available money.
     fn recover(&mut self, recipient: usize) {
         let owner = &mut self.recipients[recipient];
         for debt in &mut owner.debts {
