@@ -21,7 +21,7 @@ use crate::http::guesses::{Answered, Asked};
 use crate::http::problem::{Code, Problem};
 use crate::http::rate_limits::Policy;
 
-/// Who is calling, and the id of the API key.
+/// The caller, and the id of the API key.
 pub fn authenticated(app: &App, headers: &HeaderMap) -> Result<(Caller, ObjectId), Problem> {
     let text = api_key(headers)?;
     let id = ApiKeyText::id(app.sandbox, text).ok_or_else(|| Problem::new(Code::Unauthorized))?;
@@ -30,8 +30,8 @@ pub fn authenticated(app: &App, headers: &HeaderMap) -> Result<(Caller, ObjectId
     row.map(|row| (Caller { group: row.group, key: Some(id) }, id)).ok_or_else(|| Problem::new(Code::Unauthorized))
 }
 
-/// Notes a request without an API key that opens. Of the key, the log has no more than where its id
-/// begins, which is its time.
+/// Notes a request without a valid API key. Of the key, the log has at most the begin of its id,
+/// which is its time.
 pub fn guessed(app: &App, headers: &HeaderMap, extensions: &Extensions) -> Answered {
     let text = api_key(headers).ok();
     let id = text.and_then(|text| text.strip_prefix(ApiKeyText::prefix(app.sandbox))?.get(..8));
@@ -46,7 +46,7 @@ pub fn guessed(app: &App, headers: &HeaderMap, extensions: &Extensions) -> Answe
 pub struct Admission {
     /// Knows the keys.
     pub app: Arc<App>,
-    /// What the routes behind it are under.
+    /// Rate limit of the routes behind it.
     pub policy: Policy,
 }
 

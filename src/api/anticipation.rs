@@ -158,7 +158,7 @@ impl Quote {
     }
 }
 
-/// What was asked for, checked for its meaning.
+/// The checked request.
 struct Wanted {
     splits: Vec<SplitKey>,
     target_days: u8,
@@ -210,7 +210,7 @@ pub async fn simulate(
     let (recipient, _) = find_own(&app, caller, &id)?;
     let command = command(&app, caller, recipient, &wanted)?;
     let decide = |books: &RecipientState, now: Timestamp| {
-        // What was published has been received.
+        // Everything published has been received.
         books.decide(command, now, Cut { foreign: u64::MAX, minute: now.minute(), own: u64::MAX })
     };
     let decision = app.engine.read_recipient(recipient, decide).await??;
@@ -332,13 +332,13 @@ pub async fn list(State(app): State<Arc<App>>, caller: Caller, PathId(id): PathI
 /// Splits that are looked up at once.
 const READ_AT_ONCE: usize = 256;
 
-/// The splits that can be anticipated, of which a few are in memory.
+/// The splits that can be anticipated; a few at a time are in memory.
 struct Walk {
     app: Arc<App>,
     recipient: LedgerId,
     now: Timestamp,
     fees: Fees,
-    /// Where to go on; none at the end.
+    /// Ordinal to go on from; none at the end.
     before: Option<u64>,
     listed: VecDeque<ListedSplit>,
     /// A charge's splits stand together: it is read once.
@@ -373,7 +373,7 @@ impl Walk {
         };
         let found = self.anticipable(&charge, listed.index);
         if charge.is_over(self.now) {
-            // Whatever is older is over too.
+            // All older splits are due too.
             (self.before, self.listed) = (None, VecDeque::new());
         }
         self.charge = Some((listed, charge));

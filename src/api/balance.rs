@@ -79,7 +79,7 @@ pub struct OperationRow {
     balance_after: i64,
 }
 
-/// What [`kind_name`] may be.
+/// Values of [`kind_name`].
 const KINDS: [&str; 11] = [
     "charge",
     "fee",
@@ -146,8 +146,8 @@ fn name_of_source(record: &Record, id: ObjectId) -> String {
     if is_charge { id.txid() } else { id.uuid().to_string() }
 }
 
-/// An operation's id is made from what never changes: its time, and a keyed digest of its place
-/// among its owner's Records. It tells nobody how many Records there are.
+/// Id of an operation, from data that never changes: its time, and a keyed digest of its place
+/// among its owner's Records. It does not reveal the number of Records.
 fn operation_id(app: &App, caller: Caller, record: &Record, index: u32) -> String {
     let recipient = match record.owner {
         LedgerId::Recipient(_, RecipientNumber(number)) => number,

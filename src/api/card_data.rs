@@ -54,8 +54,8 @@ fn integer_or_string(minimum: i64, maximum: i64, pattern: &str) -> RefOr<Schema>
     OneOf::builder().item(integer).item(string).into()
 }
 
-/// The part of a body that must not be kept. What is no security code is a part like others: a body
-/// that has it is not the same body, and is refused, so nothing of it is kept either.
+/// The part of a body that must not be stored: the security code. Other text in its place counts as
+/// a part of the body; such a body is refused, so nothing of it is stored either.
 pub fn security_code<'a>(credit_card: Raw<'a>, card: Raw<'a>) -> Raw<'a> {
     let card = credit_card.or(card)?;
     let code = serde_json::from_str::<CardData<'a>>(card.get()).ok()?.cvv;
@@ -66,7 +66,7 @@ fn read_code<'a>(check: &mut Checker, code: Raw<'a>) -> Option<Cow<'a, str>> {
     check.digits("cvv", code, 3..=4)
 }
 
-/// The card, under either of its names. What is wrong with it is reported as invalid card data.
+/// The card, under either of its names. Its errors are reported as invalid card data.
 pub fn read_card(check: &mut Checker, credit_card: Raw<'_>, card: Raw<'_>, now: Timestamp) -> Option<CardSecrets> {
     check.reporting(Code::InvalidCardData, |check| read_either_card(check, credit_card, card, now))
 }
@@ -125,7 +125,7 @@ fn passes_luhn(number: &str) -> bool {
     sum.is_multiple_of(10)
 }
 
-/// What may be kept of a card's number.
+/// Face of a card: the part of its number that may be stored.
 pub fn face(number: &str) -> CardFace {
     let digits = |part: Option<&str>| part.and_then(|part| part.parse::<u32>().ok()).unwrap_or_default();
     CardFace {

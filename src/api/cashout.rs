@@ -128,7 +128,7 @@ pub async fn get(State(app): State<Arc<App>>, caller: Caller, PathId(id): PathId
     Ok(ok(named(&app, caller, id)?.view()))
 }
 
-/// What [`CashoutFate::status`] may be.
+/// Values of [`CashoutFate::status`].
 const STATUSES: [&str; 3] = ["in_processing", "processed", "failed"];
 
 /// The account's cashouts, newest first; the last 50 when nothing else is asked for. With a status,

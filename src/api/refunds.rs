@@ -113,7 +113,7 @@ pub async fn get(State(app): State<Arc<App>>, caller: Caller, PathId(id): PathId
 /// How many refunds are looked up at once.
 const LOOKED_UP_AT_ONCE: usize = 100;
 
-/// What a refund may be.
+/// Values of `status`.
 const STATUSES: [&str; 3] = ["pending", "approved", "rejected"];
 
 /// All refunds of the account, newest first. With a status, the period may hold 2,000 refunds.
@@ -124,7 +124,7 @@ const STATUSES: [&str; 3] = ["pending", "approved", "rejected"];
     responses((status = 200, body = All<RefundView>)))]
 pub async fn list(State(app): State<Arc<App>>, caller: Caller, parts: Parts) -> Result<Response, Problem> {
     let (merchant, filter) = (caller.ledger(), Filter::read(&query(&parts)?, "status", &STATUSES)?);
-    // What is asked for from here on is not in this list.
+    // Later refunds are not in this list.
     let end = app.engine.read_model().published().0 + 1;
     let range = filter.range(&app.engine, Listing::Refunds(merchant))?;
     let range = range.start..range.end.min(end);
@@ -149,7 +149,7 @@ struct AllRefunds {
     app: Arc<App>,
     merchant: LedgerId,
     range: Range<u64>,
-    /// What was looked up and not given yet, oldest first.
+    /// Found and not given yet, oldest first.
     page: Vec<Sequence>,
 }
 

@@ -260,7 +260,7 @@ pub fn merged(
     check(&parse(&whole)?, now)
 }
 
-/// What a change must leave as it is.
+/// Fields that a change must not touch.
 #[derive(Deserialize)]
 struct Fixed<'a> {
     #[serde(borrow, rename = "type")]

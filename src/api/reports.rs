@@ -60,7 +60,7 @@ fn write(app: &App, group: GroupNumber, request: &Request, out: &mut dyn Out) ->
         }
     });
     let mut after = match request.from {
-        // What is brought forward needs all that came before.
+        // Balances brought forward need all earlier Records.
         Some(from) if !request.format.is_plain_text() => {
             last_before(through, |sequence| Ok(day_of(app.engine.booked_record(sequence)?.0.0) < from))?
         }
@@ -71,7 +71,7 @@ fn write(app: &App, group: GroupNumber, request: &Request, out: &mut dyn Out) ->
         let next = Sequence((after.0 + LOOKED_UP_AT_ONCE).min(through.0));
         for sequence in read_model.entries_between(merchant, after, next)? {
             let (booked_at, mut record) = app.engine.booked_record(sequence)?;
-            // Who decided at the platform is nothing to its merchants.
+            // Merchants do not see the platform's operators.
             record.operator = None;
             if !exporter.post(sequence, booked_at.0, &record, out)? {
                 break 'journal;

@@ -94,7 +94,7 @@ pub struct SplitPayment {
     balance_available_at: Option<String>,
 }
 
-/// What a split may be.
+/// Values of `status`.
 const STATUSES: [&str; 3] = ["pending", "available", "paid"];
 
 /// A recipient's splits and balance. With a status, the period may hold 2,000 splits.
@@ -155,7 +155,7 @@ struct Found {
     held: Option<Held>,
 }
 
-/// Who has a split that became available.
+/// Holder of a split that became available.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum Held {
     /// It can be withdrawn.
@@ -222,7 +222,7 @@ impl<'a> Reader<'a> {
         self.read.get(&number).ok_or_else(|| Problem::new(Code::Internal))
     }
 
-    /// What debts have left of all the splits that somebody has; none when they took nothing.
+    /// Rest of all splits of a holder after debts; none when debts took nothing.
     fn left_of(&mut self, held: Held) -> Result<Option<Centavos>, Problem> {
         let (left, consumed) = match (held, &self.standing.withdrawal) {
             (Held::ByNobody, _) => (self.standing.available, self.standing.consumed),
@@ -236,7 +236,7 @@ impl<'a> Reader<'a> {
         Ok(consumed.is_positive().then_some(left))
     }
 
-    /// A page of the statement, of which `skip` splits stand before it.
+    /// A page of the statement; `skip` splits stand before it.
     fn records(&mut self, found: &[Found], skip: u64) -> Result<Vec<SplitRecord>, Problem> {
         let mut left: HashMap<Held, Centavos> = HashMap::new();
         for held in found.iter().filter_map(|split| split.held) {

@@ -202,7 +202,8 @@ pub async fn resume(
     change(&app, caller, &id, &sent_key, &body, SubscriptionChange::Resume).await
 }
 
-/// What is so already is answered as it is; a subscription that has ended can't be changed.
+/// A change that is already made is answered as it is; a subscription that has ended can't be
+/// changed.
 async fn change(
     app: &App,
     caller: Caller,

@@ -125,7 +125,7 @@ pub async fn list(State(app): State<Arc<App>>, caller: Caller, PathId(id): PathI
 /// Withdrawals that are read at once.
 const READ_AT_ONCE: usize = 100;
 
-/// All withdrawals of a recipient, of which a few are in memory.
+/// All withdrawals of a recipient; a few at a time are in memory.
 struct Walk {
     app: Arc<App>,
     recipient: LedgerId,

@@ -61,8 +61,7 @@ pub async fn open(
     let key = sent_key.read(&app.engine, KeyScope::Operators, Some(&charge.txid()), &body)?;
     let (app, wire, operator) = (&app, &wire, &operator);
     let execute = |Admitted { key, permit }| async move {
-        // What the path names comes before what the body says, and that before what the charge
-        // allows.
+        // Order of checks: the path, the body, then the state of the charge.
         let facts = match Charge::facts(&app.engine, group, charge) {
             Err(problem) if problem.code() == Code::ChargeNotFound => return Err(problem),
             facts => facts,

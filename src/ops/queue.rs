@@ -89,7 +89,7 @@ pub struct OfKind(Option<&'static str>);
 
 const KINDS: [&str; 5] = ["recipient", "withdrawal", "refund", "dispute", "payout"];
 
-/// A transfer whose institution has not said for so long what became of it is shown, milliseconds.
+/// A transfer is shown when its outcome has been unknown for this long, milliseconds.
 const PAYOUT_AGE_MS: i64 = 10 * 60_000;
 
 impl<S: Sync> FromRequestParts<S> for OfKind {
