@@ -213,7 +213,7 @@ impl Engine {
         admits
     }
 
-    /// Takes a permit for a read, which may book what is due.
+    /// Takes a permit for a read, since a read may book what is due.
     fn read_permit(&self) -> Result<Arc<Permit>, Unavailable> {
         self.look_at_space();
         self.admission.try_read(Sender::Door, INSIDE_BYTES).ok_or_else(|| self.refusal())

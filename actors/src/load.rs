@@ -22,9 +22,9 @@ use crate::store::{Sequence, Store};
 #[derive(Default)]
 pub struct LargeRecords(Mutex<VecDeque<(Sequence, Arc<Record>)>>);
 
-/// A Record that names so many ledgers is large.
+/// A Record that names this number of ledgers is large.
 const LEDGERS_MIN: usize = 64;
-/// So many are kept: some 10 megabytes, if each has ten thousand splits.
+/// Number of large Records that are kept: some 10 megabytes, if each has ten thousand splits.
 const LARGE_MAX: usize = 8;
 
 impl LargeRecords {
@@ -44,8 +44,8 @@ impl LargeRecords {
     }
 }
 
-/// So many Records of the journal are asked at once which of them concern a ledger: at most some 20
-/// MiB of answers.
+/// Number of Records that are looked through at once for those that concern a ledger: at most some
+/// 20 MiB of answers.
 const SEQUENCES_AT_ONCE: u64 = 1 << 18;
 
 fn fall_due_together(one: Option<Credit>, next: Option<Credit>) -> bool {

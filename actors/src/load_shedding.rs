@@ -193,8 +193,8 @@ mod tests {
     const HOT: GroupNumber = GroupNumber(1);
     const COLD: GroupNumber = GroupNumber(2);
 
-    /// Takes as many windows of commands that wait so long, with so many under way, and gives the
-    /// limit.
+    /// Passes this number of windows, in which commands take this long and this many are under way,
+    /// and gives the limit.
     fn after(windows: u64, waited_us: u64, under_way: usize, limit: usize, target_us: u64) -> usize {
         let mut window = Window::default();
         (0..windows * WINDOW_COMMANDS).fold(limit, |limit, command| {

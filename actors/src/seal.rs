@@ -379,7 +379,7 @@ mod tests {
 
     #[test]
     fn keys_are_derived_as_the_standard_says() {
-        // RFC 5869, test case 1, of which the first block.
+        // RFC 5869, test case 1, first block.
         let (salt, info): (Vec<u8>, Vec<u8>) = ((0..=0x0c).collect(), (0xf0..=0xf9).collect());
         let found: String = hkdf(&salt, &[0x0b; 22], &info).iter().map(|byte| format!("{byte:02x}")).collect();
         assert_eq!(found, "3cb25f25faacd57a90434f64d0362f2a2d2d0a90cf1a5a4c5db02d56ecc4c5bf");

@@ -16,7 +16,7 @@ use crate::time::Timestamp;
 /// The most cycles of a plan, and the most grace cycles: ten years of days.
 pub const CYCLES_MAX: u32 = 3_650;
 
-/// A refused card is tried again so many days after the first charge of its cycle.
+/// Days after the first charge of a cycle at which a refused card is tried again.
 pub const RETRY_DAYS: [u16; 3] = [1, 3, 5];
 
 /// How often a plan charges (`billingCycle`).
@@ -70,7 +70,7 @@ fn sao_paulo_offset_ms(_at: Timestamp) -> i64 {
     -3 * 60 * 60 * 1000
 }
 
-/// A day, counted from 1970-01-01, so many months later.
+/// The day this number of months later; days are counted from 1970-01-01.
 fn months_later(day: i64, count: i64) -> i64 {
     let (year, month, day_of_month) = civil(day);
     let months = year * 12 + (month - 1) + count;

@@ -186,7 +186,8 @@ impl BodyAdmission {
         BodyAdmission { limits, taken: Mutex::default() }
     }
 
-    /// Takes more for a body that has so many bytes then; says whether there is so much.
+    /// Takes more room for a body that will then have this number of bytes; false when there is not
+    /// enough.
     fn take(&self, sender: Sender, more: usize, length: usize) -> bool {
         let (limits, mut taken) = (&self.limits, self.taken.lock());
         let all = taken.all + more;

@@ -26,7 +26,7 @@ const ANSWERED_MAX: u64 = 100;
 const SLOWED_BY: Duration = Duration::from_millis(500);
 /// A wrong credential is forgotten after this long.
 const FORGOTTEN_AFTER_MS: u64 = 60_000 / ANSWERED_MAX;
-/// Addresses are counted in so many places; two that share one are counted together.
+/// Number of counters of addresses; two addresses that share one are counted together.
 const PLACES: usize = 16_384;
 /// How often the log has a line.
 const LOGGED_EVERY_MS: u64 = 1_000;
@@ -56,7 +56,7 @@ pub enum Answered {
     AtOnce,
     /// 401 after a while.
     Slowly,
-    /// 429; the next one is answered after so many seconds.
+    /// 429; the next one is answered after this number of seconds.
     Refused(u32),
 }
 

@@ -60,7 +60,8 @@ pub struct RequestLimits {
 pub type Admits = Box<dyn Fn(&HeaderMap) -> bool + Send + Sync>;
 
 impl Middleware {
-    /// A front that lets so many requests be under way, and says whether this is the sandbox.
+    /// Middleware with a limit of requests under way; it says in headers whether this is the
+    /// sandbox.
     ///
     /// Fails only when the system has no randomness for the ids.
     pub fn new(limits: RequestLimits, sandbox: bool, measures: Measures) -> Result<Self, getrandom::Error> {
@@ -193,8 +194,8 @@ impl<T: Send + 'static> Drop for DetachedHandler<T> {
     }
 }
 
-/// The headers of a request have so many bytes at most. hyper, which reads them, has a limit of its
-/// own, above this one.
+/// Most bytes of the headers of a request. hyper, which reads them, has a limit of its own, above
+/// this one.
 pub const HEADERS_BYTES_MAX: usize = 64 * 1024;
 
 /// Refuses headers that are too large (RFC 6585, 5).

@@ -27,7 +27,7 @@ impl Deadline {
         Deadline { pace, at: now + pace.idle_max }
     }
 
-    /// Moves the deadline, as so many bytes have passed.
+    /// Moves the deadline: this number of bytes have passed.
     pub fn moved(&mut self, bytes: usize, now: Instant) {
         let bought = Duration::from_secs(bytes as u64) / self.pace.bytes_per_second;
         self.at = (self.at + bought).min(now + self.pace.idle_max);

@@ -203,7 +203,7 @@ impl RateStanding {
 /// When what was counted happened, milliseconds, key by key.
 struct Windows<K> {
     by_key: HashMap<K, VecDeque<u64>>,
-    /// Silent keys are dropped when there are so many.
+    /// Idle keys are dropped at this number of keys.
     dropped_at: usize,
 }
 

@@ -11,8 +11,7 @@ use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 use tracing::{Instrument, Span};
 
-/// So many reads are under way at once, each with a thread of its own; further ones wait for their
-/// turn.
+/// Most reads under way at once, each with a thread of its own; further reads wait for their turn.
 const READS_MAX: usize = 64;
 
 static READS: Semaphore = Semaphore::const_new(READS_MAX);

@@ -165,7 +165,7 @@ impl Filter {
         if self.word.is_some() { (0, FILTERED_MAX) } else { (page.skip(), page.count()) }
     }
 
-    /// Refuses to look through so many items.
+    /// Refuses a filter over more items than are looked through.
     pub fn check(&self, name: &'static str, total: u64) -> Result<(), Problem> {
         if self.word.is_none() || total <= FILTERED_MAX as u64 {
             return Ok(());
@@ -266,7 +266,7 @@ fn wrong(name: &'static str, code: &'static str, message: String) -> Problem {
 }
 
 impl Page {
-    /// Reads `page` and `per_page`, which is so many when it is absent, and 100 at most.
+    /// Reads `page` and `per_page`; the argument is the default of `per_page`, at most 100.
     pub fn read(pairs: &[(String, String)], per_page: u64) -> Result<Self, Problem> {
         Ok(Self { page: number(pairs, "page", 1, u64::MAX)?, per_page: number(pairs, "per_page", per_page, 100)? })
     }
@@ -281,7 +281,7 @@ impl Page {
         usize::try_from(self.per_page).unwrap_or(usize::MAX)
     }
 
-    /// How many pages so many items fill.
+    /// Number of pages that the items fill.
     pub fn pages(self, total: u64) -> u64 {
         total.div_ceil(self.per_page)
     }

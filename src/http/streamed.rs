@@ -101,7 +101,7 @@ impl ReadPace {
     }
 }
 
-/// How long to pause after so much work.
+/// How long to pause after this time of work.
 fn pause_after(worked: Duration, has_commands: impl FnOnce() -> bool) -> Option<Duration> {
     (worked >= WORK_MAX).then(|| if has_commands() { worked * PAUSE_FACTOR } else { Duration::ZERO })
 }

@@ -19,7 +19,7 @@ fn append(store: &MemoryStore, booked_at_ms: i64, records: Vec<Vec<u8>>) {
     store.append(&block).unwrap();
 }
 
-/// A journal of so many blocks of two Records, of which each says `word`.
+/// A journal of this number of blocks of two Records; each Record says `word`.
 fn journal(word: &str, blocks: u32) -> MemoryStore {
     let store = MemoryStore::new();
     store.put_state(b"stamp/mode", b"sandbox").unwrap();

@@ -17,7 +17,7 @@ use crate::store::{Block, BlockHash, MemoryStore};
 
 const OPTIONS: IndexOptions = IndexOptions { records_per_run: 40, runs_merged: 3 };
 
-/// One step of a script: whose, what, and which open charge.
+/// One step of a script: the owner, the command, and the number of an open charge.
 type Step = (bool, u8, u16);
 
 /// Records as they would come, and every list as it should be.

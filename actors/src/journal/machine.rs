@@ -1,6 +1,6 @@
-//! State machine of group commit, synchronous and without I/O: which Records form a block, and in
-//! which order deliveries, publication and replies follow. The journal's thread and the simulation
-//! are shells around it.
+//! State machine of group commit, synchronous and without I/O. It decides which Records form a
+//! block, and the order of deliveries, publication and replies. The journal's thread and the
+//! simulation are shells around it.
 //!
 //! All messages pass one queue. A block takes what waits, in order, up to a size. When the block is
 //! durable, its Records are delivered to the foreign owners that are awake, published, and reported

@@ -165,7 +165,7 @@ fn balances(kept: Vec<KeptBalance>) -> Balances {
 }
 
 impl ReadModel {
-    /// True when so much was folded since the pages were kept that they should be kept again.
+    /// True when enough was folded since the pages were kept that they should be kept again.
     pub fn wants_keeping(&self) -> bool {
         let folding = self.folding.lock();
         let since = self.published().0 - folding.kept_through;

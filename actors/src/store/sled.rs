@@ -359,7 +359,7 @@ fn look_after() {
 /// Threads that flush for a call that is late.
 static WAKING: AtomicUsize = AtomicUsize::new(0);
 
-/// So many of them at once: more would not help.
+/// Number of them at once: more would not help.
 const WAKING_MAX: usize = 8;
 
 impl Drop for Database {

@@ -36,7 +36,7 @@ pub(super) fn keep_ballast(data: &Path, bytes: u64, reserve_bytes: u64) -> Resul
     Ok(())
 }
 
-/// Tells whoever opens on a full disk what there is to delete.
+/// Advice for an open on a full disk: the file to delete.
 pub(super) fn name_ballast(data: &Path, error: StoreError) -> StoreError {
     match error {
         StoreError::Machine { folder, source } if source.kind() == io::ErrorKind::StorageFull => {

@@ -33,7 +33,7 @@ struct WriteBehindShared {
 
 #[derive(Debug, Default)]
 struct Pending {
-    /// When the first of what is pending was put.
+    /// When the first of the pending values was put.
     since: Option<Instant>,
     is_over: bool,
 }

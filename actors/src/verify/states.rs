@@ -17,7 +17,7 @@ use crate::resident::{Books, Resident};
 use crate::snapshots::{self, Kept};
 use crate::store::{Head, Sequence, Store};
 
-/// Counts of what was checked.
+/// Counts of checked states.
 #[derive(Default)]
 pub(super) struct States {
     pub(super) ledgers: u64,
@@ -141,8 +141,8 @@ impl Replays<'_> {
         Ok(())
     }
 
-    /// The accounts of the state are what the journal's entries sum to, and the rest of the state
-    /// is what its accounts say.
+    /// The accounts of the state equal the sums of the journal's entries, and the rest of the state
+    /// agrees with its accounts.
     fn compare_with_books<B: Books>(&self, resident: &Resident<B>) -> Result<(), VerifyError> {
         let (ledger, state) = (resident.ledger(), resident.books());
         let posted = self.journal.books.get(&ledger.group()).and_then(|books| books.ledgers().get(&ledger));
@@ -159,8 +159,8 @@ impl Replays<'_> {
     }
 }
 
-/// The first account in which two ledgers differ, with what each says: the balance, or both sides
-/// where the balances are equal.
+/// The first account in which two ledgers differ, with the values of each: the balance, or both
+/// sides where the balances are equal.
 fn first_difference(expected: &Balances, found: &Balances) -> Option<(Account, String, String)> {
     let accounts: BTreeSet<Account> = expected.keys().chain(found.keys()).copied().collect();
     accounts.into_iter().find_map(|account| {

@@ -295,9 +295,9 @@ impl MerchantState {
         Ok(wanted)
     }
 
-    /// The commission that comes back with a refund, and the sum of the charge's refunds that gave
-    /// it back. Each component is rounded on that sum, so many small refunds return no more than
-    /// one large one.
+    /// The commission that a refund returns, and the sum of the charge's refunds that returned it.
+    /// Each component is rounded on that sum, so that many small refunds return no more than one
+    /// large one.
     fn commission_back(&self, facts: &ChargeFacts, adjusted: &Adjusted, amount: Centavos) -> (Commission, Centavos) {
         let before = adjusted.commission_through;
         if !self.settings.options.refund_commission {
