@@ -27,6 +27,7 @@ use axum::http::Request;
 use centavo::config::{Args, Command as Asked, Settings};
 use centavo::http::api_key::ApiKeyText;
 use centavo::routes;
+use centavo::secrets::SecretSource;
 use centavo::serve::{self, Running};
 use centavo::verify;
 use clap::Parser;
@@ -401,7 +402,7 @@ async fn settle_and_read(engine: Arc<Engine>, routes: Router, group: GroupNumber
 /// What `centavo verify` does, with the memory that it takes.
 fn verify_copy(folder: &Path) {
     let begun = Instant::now();
-    verify::run(folder).expect("books that are whole");
+    verify::run(folder, &SecretSource::Data).expect("books that are whole");
     println!("verified beside it in {:.1?}; memory of that process {}", begun.elapsed(), memory());
 }
 
@@ -439,7 +440,7 @@ async fn server(folder: &Path) -> Running {
     let fixed = ["centavo", "serve", "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0"];
     let flags = ["--sandbox", "on", "--rate-limit", "off", "--data", &data];
     let settings: Settings = match Args::parse_from(fixed.into_iter().chain(flags)).command {
-        Asked::Serve(args) => args.settings().expect("settings"),
+        Asked::Serve { args, .. } => args.settings().expect("settings"),
         _ => unreachable!("serve was asked for"),
     };
     serve::start(settings, |_, _| {}).await.expect("a server")

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use actors::engine::Engine;
 use actors::seal::stocked_random_bytes;
 use ledger::id::{GroupNumber, ObjectId};
+use parking_lot::RwLock;
 use tokio::sync::Semaphore;
 
 use crate::export::reporting::Reporting;
@@ -21,8 +22,8 @@ use crate::webhooks::Webhooks;
 pub struct App {
     /// The engine.
     pub engine: Arc<Engine>,
-    /// Tokens of the operators.
-    pub ops_tokens: OpsTokens,
+    /// Tokens of the operators. Replaced when they are read again.
+    pub ops_tokens: RwLock<OpsTokens>,
     /// True when money is fake and the clock can be moved.
     pub sandbox: bool,
     /// How often a caller may ask; none when that is switched off.

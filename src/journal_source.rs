@@ -16,6 +16,7 @@ use reqwest::redirect::Policy;
 use crate::config::JournalSettings;
 use crate::http::credential::Secret;
 use crate::network::{reachable, root_cause};
+use crate::secrets::{self, SecretError};
 
 /// Why the journal can't be read.
 #[derive(Debug, thiserror::Error)]
@@ -23,6 +24,9 @@ pub enum JournalSourceFailure {
     /// The store or the copy failed, or is damaged.
     #[error(transparent)]
     Read(#[from] BackupError),
+    /// The server's tokens cannot be read.
+    #[error(transparent)]
+    Secret(#[from] SecretError),
     /// A server has the data open, and no token was given to ask it.
     #[error(
         "{}: a server has it open; to go through it, set CENTAVO_OPS_TOKEN (or --ops-token) to one of its tokens, \
@@ -104,7 +108,8 @@ impl JournalSource {
             Ok(store) => Ok(Self::Stopped { data, store: Box::new(store) }),
             Err(StoreError::InUse { .. }) => {
                 let address = reachable(settings.ops_listen);
-                let token = settings.ops_token.clone().ok_or(JournalSourceFailure::NoToken { data: data.clone() })?;
+                let token = secrets::first_ops_token(&settings.ops_token, &data)?;
+                let token = token.ok_or_else(|| JournalSourceFailure::NoToken { data: data.clone() })?;
                 Ok(Self::Served { data, address, token })
             }
             Err(error) => Err(error.into()),

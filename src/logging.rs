@@ -17,6 +17,9 @@ use tracing_subscriber::registry::LookupSpan;
 use crate::config::LogFormat;
 use crate::http::trace::RequestContext;
 
+/// Log lines of `serve` when no setting says which.
+pub const SERVE_FILTER: &str = "info,ractor=warn";
+
 /// Starts the log of the process. Must be called once, with a filter that the settings have
 /// checked.
 pub fn start(format: LogFormat, filter: &str) {

@@ -5,22 +5,26 @@ use std::backtrace::Backtrace;
 use std::panic::{self, PanicHookInfo};
 use std::process::ExitCode;
 
-use centavo::config::{Args, BackupArgs, Command, DemoArgs, ExportArgs, ServeArgs, Settings};
-use centavo::{backup, demo, export, logging, restore, serve, terminal, verify, watchdog};
-use clap::Parser;
+use centavo::config::{Args, BackupArgs, Command, DemoArgs, ExportArgs, RestoreArgs, ServeArgs, Settings, VerifyArgs};
+use centavo::secrets::{self, SecretSource};
+use centavo::{backup, check, demo, export, logging, restore, serve, terminal, verify, watchdog};
+use clap::{ArgMatches, CommandFactory, FromArgMatches};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 #[tokio::main]
 async fn main() -> ExitCode {
     // The data and its copies are for their owner alone; databases make their files themselves.
     rustix::process::umask(rustix::fs::Mode::RWXG | rustix::fs::Mode::RWXO);
-    let done = match Args::parse().command {
-        Command::Serve(args) => run_server(args).await,
+    let matches = Args::command().get_matches();
+    let args = Args::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    let done = match args.command {
+        Command::Serve { check: true, args } => run_check(args, &matches),
+        Command::Serve { check: false, args } => run_server(args).await,
         Command::Demo(args) => run_demo(args).await,
         Command::Export(args) => run_export(args).await,
         Command::Backup(args) => run_backup(args).await,
-        Command::Restore(args) => restore::run(&args).map(|()| ExitCode::SUCCESS).map_err(Into::into),
-        Command::Verify(args) => verify::run(&args.data).map(|()| ExitCode::SUCCESS).map_err(Into::into),
+        Command::Restore(args) => run_restore(args),
+        Command::Verify(args) => run_verify(args),
     };
     match done {
         Ok(code) => code,
@@ -33,10 +37,15 @@ async fn main() -> ExitCode {
 
 type Done = Result<ExitCode, Box<dyn std::error::Error>>;
 
+/// Prints the settings; fails when no server starts with them.
+fn run_check(args: ServeArgs, matches: &ArgMatches) -> Done {
+    let matches = matches.subcommand_matches("serve").unwrap_or(matches);
+    Ok(if check::run(args, matches)? { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
 async fn run_server(args: ServeArgs) -> Done {
     let settings = args.settings()?;
-    start_logging(&settings, "info,ractor=warn");
-    show_made_token(&settings);
+    start_logging(&settings, logging::SERVE_FILTER);
     // The handler is in place before the first answer, so that a signal drains the connections.
     let terminate = signal(SignalKind::terminate())?;
     let running = serve::start(settings, opening_bar()).await?;
@@ -49,13 +58,14 @@ async fn run_server(args: ServeArgs) -> Done {
 /// Serves the demonstration, which a signal stops at any moment.
 async fn run_demo(args: DemoArgs) -> Done {
     let charges = u64::from(args.charges);
-    let mut settings = args.settings()?;
+    let settings = args.settings()?;
     start_logging(&settings, "warn");
-    let operator = settings.ops_tokens.add_generated("demo")?;
-    let guide =
-        demo::Guide { data: settings.data.clone(), operator, made_ops_token: settings.made_ops_token.take(), charges };
+    let (data, ops_token) = (settings.data.clone(), settings.ops_token.clone());
     let terminate = signal(SignalKind::terminate())?;
     let running = serve::start(settings, opening_bar()).await?;
+    let operator = secrets::first_ops_token(&ops_token, &data)?.ok_or("the operators' token is gone")?;
+    let ops_token_file = (ops_token == SecretSource::Data).then(|| data.join(secrets::OPS_TOKEN_FILE));
+    let guide = demo::Guide { data, operator, ops_token_file, charges };
     watchdog::guard(&running.app.engine)?;
     let (shown, end) = {
         let mut told = std::pin::pin!(until_told_to_stop(&running, terminate));
@@ -81,6 +91,16 @@ async fn run_export(args: ExportArgs) -> Done {
     Ok(ExitCode::SUCCESS)
 }
 
+fn run_restore(args: RestoreArgs) -> Done {
+    restore::run(&args)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn run_verify(args: VerifyArgs) -> Done {
+    verify::run(&args.data, &args.master_key.source()?)?;
+    Ok(ExitCode::SUCCESS)
+}
+
 /// Why the program ends.
 enum End {
     /// SIGTERM or Ctrl-C.
@@ -89,12 +109,20 @@ enum End {
     JournalFailed,
 }
 
+/// Waits for the end. SIGHUP reads the secrets again.
 async fn until_told_to_stop(running: &serve::Running, mut terminate: Signal) -> std::io::Result<End> {
-    Ok(tokio::select! {
-        _ = terminate.recv() => End::Asked,
-        _ = tokio::signal::ctrl_c() => End::Asked,
-        () = running.failed() => End::JournalFailed,
-    })
+    let mut hangup = signal(SignalKind::hangup())?;
+    loop {
+        return Ok(tokio::select! {
+            _ = hangup.recv() => {
+                running.reload();
+                continue;
+            }
+            _ = terminate.recv() => End::Asked,
+            _ = tokio::signal::ctrl_c() => End::Asked,
+            () = running.failed() => End::JournalFailed,
+        });
+    }
 }
 
 /// Drains the connections, unless the journal failed: then the process ends at once.
@@ -126,12 +154,6 @@ fn log_panic(info: &PanicHookInfo<'_>) {
     let text = text.or_else(|| info.payload().downcast_ref::<&str>().copied()).unwrap_or_default();
     let place = info.location().map(ToString::to_string).unwrap_or_default();
     tracing::error!(place, backtrace = %Backtrace::capture(), "a panic: {text}");
-}
-
-fn show_made_token(settings: &Settings) {
-    if let Some(token) = &settings.made_ops_token {
-        eprintln!("No CENTAVO_OPS_TOKEN was given; this one was made, and is shown only now: {}", token.reveal());
-    }
 }
 
 /// A progress bar for the opening of a long journal.

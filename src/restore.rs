@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use actors::backup::{BackupError, BackupFolder, Restored, Tail, TailTaken, restore};
 use actors::store::{SledOptions, SledStore, StoreError};
 
-use crate::config::RestoreArgs;
+use crate::config::{ConfigError, RestoreArgs};
 use crate::terminal;
 use crate::verify::{self, VerifyFailure, quietly};
 
@@ -31,6 +31,9 @@ pub enum RestoreFailure {
     /// The second copy can't be opened. Nothing was restored.
     #[error("the second copy does not open: {0}; without --tail the backup alone is restored")]
     Tail(BackupError),
+    /// The master key is set twice.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
     /// The restored data does not verify.
     #[error(transparent)]
     Verify(#[from] VerifyFailure),
@@ -47,11 +50,12 @@ impl From<StoreError> for RestoreFailure {
 
 /// Restores, prints a summary, and verifies the result.
 pub fn run(args: &RestoreArgs) -> Result<(), RestoreFailure> {
+    let master_key = args.master_key.source()?;
     let restored = quietly(|| make(args)).unwrap_or_else(|message| Err(RestoreFailure::Panicked(message)))?;
     for line in summary(args, &restored) {
         terminal::say(&line);
     }
-    Ok(verify::run(&args.data)?)
+    Ok(verify::run(&args.data, &master_key)?)
 }
 
 fn make(args: &RestoreArgs) -> Result<Restored, RestoreFailure> {

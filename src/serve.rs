@@ -1,10 +1,7 @@
-//! Wiring of a server: settings, master key, engine, listeners, background tasks, and the orderly
+//! Wiring of a server: settings, secrets, engine, listeners, background tasks, and the orderly
 //! stop.
 
-use std::fs;
-use std::io::Write as _;
 use std::net::SocketAddr;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,6 +9,7 @@ use std::time::Duration;
 use actors::engine::{Engine, EngineOptions, OpenError};
 use actors::journal::AdmissionLimits;
 use actors::rails::Rails;
+use parking_lot::RwLock;
 use prometheus_client::registry::Registry;
 use tokio::net::TcpSocket;
 use tokio::sync::{Semaphore, watch};
@@ -23,7 +21,7 @@ use crate::descriptors::{self, Connections};
 use crate::export::reporting::Reporting;
 use crate::folding::search_key;
 use crate::http::api_key::supposed_group;
-use crate::http::credential::Secret;
+use crate::http::credential::OpsTokens;
 use crate::http::guesses::Guesses;
 use crate::http::measures::{Exposition, Measures};
 use crate::http::middleware::{Admits, Middleware};
@@ -33,6 +31,7 @@ use crate::http::{measures, middleware, server};
 use crate::last_backup::LastBackup;
 use crate::rails::sandbox;
 use crate::routes;
+use crate::secrets::{self, SecretError, SecretSource};
 use crate::webhooks::{Webhooks, deliverer};
 
 /// Why the server does not start.
@@ -51,17 +50,9 @@ pub enum StartError {
         /// The error of the operating system.
         source: std::io::Error,
     },
-    /// The data directory cannot be made or written to.
-    #[error("the data directory {}: it can't be written to: {source}", data.display())]
-    Unwritable {
-        /// The data directory.
-        data: PathBuf,
-        /// The error of the operating system.
-        source: std::io::Error,
-    },
-    /// The master key cannot be read or made.
-    #[error("the master key: {0}")]
-    MasterKey(String),
+    /// The operators' tokens or the master key cannot be read or made.
+    #[error(transparent)]
+    Secret(#[from] SecretError),
     /// TLS for webhooks can't be set up.
     #[error("https for webhooks: {0}")]
     Https(#[from] tokio_rustls::rustls::Error),
@@ -71,7 +62,7 @@ pub enum StartError {
 }
 
 /// The error of an address, with advice to the operator.
-fn why_not(source: &std::io::Error) -> String {
+pub(crate) fn why_not(source: &std::io::Error) -> String {
     let advice = match source.kind() {
         std::io::ErrorKind::AddrInUse => "another program listens there; end it, or choose another port",
         std::io::ErrorKind::PermissionDenied => "this user may not; choose a port from 1024 on",
@@ -99,6 +90,8 @@ pub struct Running {
     pub public: SocketAddr,
     /// Address of the operators' listener.
     pub operations: SocketAddr,
+    ops_token: SecretSource,
+    data: PathBuf,
     shutdown: watch::Sender<bool>,
     listeners: [JoinHandle<server::Drained>; 2],
     schedule: JoinHandle<()>,
@@ -119,9 +112,11 @@ pub async fn start_with(
     progress: impl Fn(u64, u64) + Send + 'static,
 ) -> Result<Running, StartError> {
     let has_rail = rails.is_some();
+    let ops_token = settings.ops_token.clone();
+    let ops_tokens = read_ops_tokens(&ops_token, &settings.data)?;
     let options = EngineOptions {
         sandbox: settings.sandbox,
-        master_key: master_key(&settings.data, settings.master_key.as_ref())?,
+        master_key: secrets::master_key(&settings.master_key, &settings.data)?,
         admission: AdmissionLimits::default(),
         idle: IDLE,
         rails,
@@ -134,7 +129,8 @@ pub async fn start_with(
     let connections = descriptors::raise();
     let measures = Measures::default();
     let backlog = Arc::new(Backlog::default());
-    let app = app(engine, settings, &connections, &measures, &backlog)?;
+    let data = settings.data.clone();
+    let app = app(engine, settings, ops_tokens, &connections, &measures, &backlog)?;
     let (shutdown, ending) = watch::channel(false);
     let listening = Listening { app: &app, measures, backlog, ending: ending.clone() };
     let [public, operations] = sockets;
@@ -149,13 +145,24 @@ pub async fn start_with(
     warn_of(has_rail, operations);
     let schedule = tokio::spawn(keep_schedule(Arc::clone(&app.engine)));
     let deliverer = tokio::spawn(keep_delivering(Arc::clone(&app.engine), Arc::clone(&app.webhooks), ending));
-    Ok(Running { app, public, operations, shutdown, listeners: [merchants, operators], schedule, deliverer })
+    let listeners = [merchants, operators];
+    Ok(Running { app, public, operations, ops_token, data, shutdown, listeners, schedule, deliverer })
+}
+
+/// Reads the operators' tokens, or makes one; logs where that is, since nobody has typed it.
+fn read_ops_tokens(source: &SecretSource, data: &Path) -> Result<OpsTokens, SecretError> {
+    let (tokens, made) = secrets::ops_tokens(source, data)?;
+    if let Some(path) = made {
+        tracing::info!(path = %path.display(), "no CENTAVO_OPS_TOKEN was given: a token for operators was made");
+    }
+    Ok(tokens)
 }
 
 /// Makes the state that the handlers share, and registers the metrics.
 fn app(
     engine: Arc<Engine>,
     settings: Settings,
+    ops_tokens: OpsTokens,
     connections: &Connections,
     measures: &Measures,
     backlog: &Backlog,
@@ -168,13 +175,13 @@ fn app(
     registry.register_collector(Box::new(last_backup.clone()));
     let webhooks = Webhooks::new(settings.webhook_allow, connections.webhooks, &mut registry)?;
     backlog.register(&mut registry);
-    let guesses = Guesses::new(settings.rate_limit);
+    let guesses = Guesses::new(settings.rate_limits.is_some());
     guesses.register(&mut registry);
     Ok(Arc::new(App {
         engine,
-        ops_tokens: settings.ops_tokens,
+        ops_tokens: RwLock::new(ops_tokens),
         sandbox: settings.sandbox,
-        rate_limits: settings.rate_limit.then(RateLimits::default),
+        rate_limits: settings.rate_limits.map(RateLimits::new),
         guesses,
         opening: tokio::sync::Mutex::default(),
         backing_up: Arc::new(Semaphore::new(1)),
@@ -266,6 +273,20 @@ impl Running {
         self.app.engine.failed().await;
     }
 
+    /// Reads the operators' tokens again, where they are in a file. When that fails, the present
+    /// ones stay.
+    pub fn reload(&self) {
+        match read_ops_tokens(&self.ops_token, &self.data) {
+            Ok(tokens) => {
+                tracing::info!(operators = ?tokens, "the operators' tokens were read again");
+                *self.app.ops_tokens.write() = tokens;
+            }
+            Err(error) => {
+                tracing::error!(%error, "the operators' tokens could not be read again, and stay as they were")
+            }
+        }
+    }
+
     /// Stops in order: refuses new requests, answers those under way, puts the actors to sleep, and
     /// closes the data.
     pub async fn stop(self) {
@@ -286,76 +307,4 @@ fn bind((variable, address): (&'static str, SocketAddr)) -> Result<TcpSocket, St
     let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }.map_err(failed)?;
     socket.set_reuseaddr(true).and_then(|()| socket.bind(address)).map_err(failed)?;
     Ok(socket)
-}
-
-/// The master key, which encrypts all other keys: `CENTAVO_MASTER_KEY` (64 hexadecimal digits), or
-/// the file `master.key` in the data directory, which is made with the data. Without it no personal
-/// data can be read, by anybody.
-pub fn master_key(data: &Path, configured: Option<&Secret>) -> Result<[u8; 32], StartError> {
-    match existing_master_key(data, configured)? {
-        Some(key) => Ok(key),
-        // A new key would not open the data that is there.
-        None if data.join("journal").exists() => {
-            let path = data.join(MASTER_KEY_FILE);
-            Err(StartError::MasterKey(format!("{} is missing: {PUT_IT_BACK}", path.display())))
-        }
-        None => make_master_key(data),
-    }
-}
-
-/// The master key, if there is one: from the variable, from the settings' file, or from the data
-/// directory, in this order.
-pub fn existing_master_key(data: &Path, configured: Option<&Secret>) -> Result<Option<[u8; 32]>, StartError> {
-    let wrong = |what: String| StartError::MasterKey(what);
-    let variable = std::env::var("CENTAVO_MASTER_KEY").ok();
-    if let Some(text) = variable.as_deref().or(configured.map(Secret::reveal)) {
-        let key = unhex(text.trim());
-        return key.map(Some).ok_or_else(|| wrong("CENTAVO_MASTER_KEY must be 64 hexadecimal digits".to_owned()));
-    }
-    let path = data.join(MASTER_KEY_FILE);
-    match fs::read(&path) {
-        Ok(bytes) => match std::str::from_utf8(&bytes).ok().and_then(|text| unhex(text.trim())) {
-            Some(key) => Ok(Some(key)),
-            None => Err(wrong(format!("{} is not 64 hexadecimal digits: {PUT_IT_BACK}", path.display()))),
-        },
-        // Where there is no directory, there is no file. If it can't be made, making it gives the
-        // error.
-        Err(error) if matches!(error.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory) => {
-            Ok(None)
-        }
-        Err(error) => Err(wrong(format!("{}: {error}", path.display()))),
-    }
-}
-
-const MASTER_KEY_FILE: &str = "master.key";
-const PUT_IT_BACK: &str =
-    "put the file back, or set CENTAVO_MASTER_KEY; without the key names and documents can't be read";
-
-fn make_master_key(data: &Path) -> Result<[u8; 32], StartError> {
-    let path = data.join(MASTER_KEY_FILE);
-    let failed = |source| StartError::Unwritable { data: data.to_owned(), source };
-    let mut key = [0; 32];
-    getrandom::fill(&mut key)?;
-    let text: String = key.iter().map(|byte| format!("{byte:02x}")).collect();
-    fs::create_dir_all(data).map_err(failed)?;
-    // Written under another name first: a power cut must not leave an empty key behind.
-    let unfinished = data.join(format!("{MASTER_KEY_FILE}.unfinished"));
-    let mut options = fs::OpenOptions::new();
-    let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(&unfinished).map_err(failed)?;
-    file.write_all(text.as_bytes()).map_err(failed)?;
-    file.sync_all().map_err(failed)?;
-    fs::rename(&unfinished, &path).map_err(failed)?;
-    fs::File::open(data).and_then(|folder| folder.sync_all()).map_err(failed)?;
-    Ok(key)
-}
-
-fn unhex(text: &str) -> Option<[u8; 32]> {
-    let mut bytes = [0; 32];
-    if text.len() != 64 || !text.is_ascii() {
-        return None;
-    }
-    for (byte, pair) in bytes.iter_mut().zip(text.as_bytes().chunks(2)) {
-        *byte = u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()?;
-    }
-    Some(bytes)
 }

@@ -13,7 +13,7 @@ use actors::seal::Keyring;
 use actors::store::{SledOptions, SledStore, Store};
 use actors::verify::{SealedParts, Verified, VerifyError, VerifyProgress, verify};
 
-use crate::serve::{StartError, existing_master_key};
+use crate::secrets::{SecretError, SecretSource, existing_master_key};
 use crate::terminal;
 
 /// Why a data directory was not verified.
@@ -24,7 +24,7 @@ pub enum VerifyFailure {
     Verify(#[from] VerifyError),
     /// The master key cannot be read.
     #[error(transparent)]
-    MasterKey(#[from] StartError),
+    MasterKey(#[from] SecretError),
     /// Reading the data made the program panic: the data is damaged.
     #[error("the check could not go on: {0}")]
     Panicked(String),
@@ -34,10 +34,10 @@ pub enum VerifyFailure {
 const LOCK_WAIT: Duration = Duration::from_secs(2);
 
 /// Verifies a data directory, and prints a summary.
-pub fn run(data: &Path) -> Result<(), VerifyFailure> {
+pub fn run(data: &Path, master_key: &SecretSource) -> Result<(), VerifyFailure> {
     let begun = Instant::now();
     let (verified, skipped) =
-        quietly(|| check(data)).unwrap_or_else(|message| Err(VerifyFailure::Panicked(message)))?;
+        quietly(|| check(data, master_key)).unwrap_or_else(|message| Err(VerifyFailure::Panicked(message)))?;
     for line in summary(data, &verified, skipped, begun.elapsed()) {
         terminal::say(&line);
     }
@@ -45,11 +45,11 @@ pub fn run(data: &Path) -> Result<(), VerifyFailure> {
 }
 
 /// Opens and verifies a data directory. True when the sealed parts were skipped for want of a key.
-fn check(data: &Path) -> Result<(Verified, bool), VerifyFailure> {
+fn check(data: &Path, master_key: &SecretSource) -> Result<(Verified, bool), VerifyFailure> {
     let options = SledOptions { lock_wait: LOCK_WAIT, ..SledOptions::default() };
     let store = SledStore::open_existing(data, &options).map_err(VerifyError::from)?;
     let store: Arc<dyn Store> = Arc::new(store);
-    let key = existing_master_key(data, None)?;
+    let key = existing_master_key(master_key, data)?;
     let keyring = key.map(|key| Keyring::open_unchanged(key, Arc::clone(&store))).transpose();
     let keyring = keyring.map_err(VerifyError::from)?;
     let journal = terminal::bar("checking the journal", "Records");
@@ -142,9 +142,9 @@ mod tests {
     #[test]
     fn a_wrong_path_is_an_error_and_makes_nothing() {
         let place = tempfile::tempdir().unwrap();
-        let error = check(&place.path().join("nowhere")).unwrap_err().to_string();
+        let error = check(&place.path().join("nowhere"), &SecretSource::Data).unwrap_err().to_string();
         assert!(error.contains("there is no journal here"), "{error}");
-        let error = check(place.path()).unwrap_err().to_string();
+        let error = check(place.path(), &SecretSource::Data).unwrap_err().to_string();
         assert!(error.contains("there is no journal here"), "{error}");
         assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 0);
     }
@@ -153,10 +153,10 @@ mod tests {
     fn a_server_that_runs_is_named() {
         let place = tempfile::tempdir().unwrap();
         let store = SledStore::open(place.path(), &SledOptions::default()).unwrap();
-        let error = check(place.path()).unwrap_err().to_string();
+        let error = check(place.path(), &SecretSource::Data).unwrap_err().to_string();
         assert!(error.contains("in use by another process; stop it"), "{error}");
         drop(store);
-        check(place.path()).unwrap();
+        check(place.path(), &SecretSource::Data).unwrap();
         assert!(!place.path().join("master.key").exists());
     }
 

@@ -107,7 +107,7 @@ fn settings(data: &Path) -> Settings {
     let fixed =
         ["centavo", "serve", "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0"].into_iter().chain(sandbox);
     match Args::parse_from(fixed.chain(["--data", &data])).command {
-        Command::Serve(args) => args.settings().expect("settings"),
+        Command::Serve { args, .. } => args.settings().expect("settings"),
         _ => unreachable!("serve was asked for"),
     }
 }

@@ -43,10 +43,10 @@ const STATEMENT_LINES: u8 = 5;
 pub struct Guide {
     /// The data directory.
     pub data: PathBuf,
-    /// Operator's token that the demonstration itself uses.
+    /// Operator's token that the demonstration uses.
     pub operator: Secret,
-    /// Operator's token that was generated because none was given: it is printed.
-    pub made_ops_token: Option<Secret>,
+    /// File of that token, when it was made with the data: it is named.
+    pub ops_token_file: Option<PathBuf>,
     /// Number of cards to charge.
     pub charges: u64,
 }
@@ -137,8 +137,8 @@ impl<'a> Stage<'a> {
 
     fn show_credentials(&self, guide: &Guide) {
         say(&format!("API key, shown only now:           {}", self.api_key));
-        if let Some(token) = &guide.made_ops_token {
-            say(&format!("Operator's token, shown only now:  {}", token.reveal()));
+        if let Some(path) = &guide.ops_token_file {
+            say(&format!("Operator's token:                in {}", path.display()));
         }
         say("");
         say("Charge a card yourself, R$ 100,00 with a part for each of the three:");

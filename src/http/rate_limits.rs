@@ -13,6 +13,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::Hash;
+use std::num::NonZeroU32;
 use std::time::{Duration, Instant};
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
@@ -42,14 +43,6 @@ pub enum Policy {
 }
 
 impl Policy {
-    /// Requests of one API key in a window.
-    fn limit(self) -> usize {
-        match self {
-            Self::Card => 120,
-            Self::Default => 600,
-        }
-    }
-
     fn name(self) -> &'static str {
         match self {
             Self::Card => "card",
@@ -58,10 +51,38 @@ impl Policy {
     }
 }
 
+/// Requests of one API key in a minute, as the operator sets them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RateLimitSettings {
+    /// Card charges.
+    pub card: NonZeroU32,
+    /// Other requests.
+    pub other: NonZeroU32,
+}
+
+impl Default for RateLimitSettings {
+    /// The numbers of the contract: 120 and 600.
+    fn default() -> Self {
+        let number = |number| NonZeroU32::new(number).unwrap_or(NonZeroU32::MIN);
+        Self { card: number(120), other: number(600) }
+    }
+}
+
+impl RateLimitSettings {
+    fn of(self, policy: Policy) -> usize {
+        let limit = match policy {
+            Policy::Card => self.card,
+            Policy::Default => self.other,
+        };
+        limit.get() as usize
+    }
+}
+
 /// Requests that passed within the last minute, which bounds the memory: 8 bytes a request; idle
 /// keys are dropped.
 pub struct RateLimits {
     origin: Instant,
+    settings: RateLimitSettings,
     requests: Mutex<Windows<(Policy, ObjectId)>>,
     refused: Mutex<Refused>,
 }
@@ -82,13 +103,12 @@ struct FirstCharge {
     at_ms: u64,
 }
 
-impl Default for RateLimits {
-    fn default() -> Self {
-        Self { origin: Instant::now(), requests: Mutex::default(), refused: Mutex::default() }
-    }
-}
-
 impl RateLimits {
+    /// Counts nothing yet.
+    pub fn new(settings: RateLimitSettings) -> Self {
+        Self { origin: Instant::now(), settings, requests: Mutex::default(), refused: Mutex::default() }
+    }
+
     /// Refuses a card that was refused too often, and an API key that had too many cards refused;
     /// asked before the acquirer is called. `was_paid` says how the first charge of a subscription
     /// ended; none while that is not known.
@@ -129,7 +149,7 @@ impl RateLimits {
     /// Counts a request of an API key if it is within the limit; says whether it is, and how the
     /// key stands then.
     pub fn admit(&self, policy: Policy, key: ObjectId) -> (bool, RateStanding) {
-        self.requests.lock().admit((policy, key), policy.limit(), self.now_ms())
+        self.requests.lock().admit((policy, key), self.settings.of(policy), self.now_ms())
     }
 
     fn now_ms(&self) -> u64 {
@@ -171,7 +191,9 @@ impl Refused {
 /// How a key stands to its limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RateStanding {
-    /// How many requests are left.
+    /// How many requests are let through in a window.
+    limit: usize,
+    /// How many of them are left.
     remaining: usize,
     /// Until there is one more again, milliseconds; the whole window when none was let through.
     more_in_ms: u64,
@@ -192,7 +214,7 @@ impl RateStanding {
     /// The headers of the IETF's draft (draft-ietf-httpapi-ratelimit-headers).
     pub fn tell(self, policy: Policy, headers: &mut HeaderMap) {
         let name = policy.name();
-        let policy = format!("\"{name}\";q={};w={}", policy.limit(), WINDOW.as_secs());
+        let policy = format!("\"{name}\";q={};w={}", self.limit, WINDOW.as_secs());
         let standing = format!("\"{name}\";r={};t={}", self.remaining, self.more_in_seconds());
         for (header, value) in [(RATE_LIMIT_POLICY, policy), (RATE_LIMIT, standing)] {
             headers.extend(HeaderValue::try_from(value).ok().map(|value| (header, value)));
@@ -229,9 +251,9 @@ impl<K: Copy + Eq + Hash> Windows<K> {
             let past = counted.partition_point(|at| is_past(*at, now_ms));
             counted.drain(..past);
             let more_in_ms = counted.front().map_or(WINDOW_MS, |oldest| oldest + WINDOW_MS - now_ms);
-            return RateStanding { remaining: limit.saturating_sub(counted.len()), more_in_ms };
+            return RateStanding { limit, remaining: limit.saturating_sub(counted.len()), more_in_ms };
         }
-        RateStanding { remaining: limit, more_in_ms: WINDOW_MS }
+        RateStanding { limit, remaining: limit, more_in_ms: WINDOW_MS }
     }
 
     /// Undoes a count of that time.
@@ -280,7 +302,7 @@ mod tests {
             (300_000, true, 2, 60_000),
         ];
         for (now_ms, is_admitted, remaining, more_in_ms) in cases {
-            let standing = RateStanding { remaining, more_in_ms };
+            let standing = RateStanding { limit: 3, remaining, more_in_ms };
             assert_eq!(windows.admit("a", 3, now_ms), (is_admitted, standing), "at {now_ms}");
         }
         assert_eq!(windows.admit("b", 3, 300_000).1.remaining, 2, "keys are counted apart");
@@ -289,7 +311,7 @@ mod tests {
     #[test]
     fn waiting_is_told_in_whole_seconds_that_suffice() {
         for (more_in_ms, seconds) in [(60_000, 60), (59_001, 60), (1_000, 1), (999, 1), (1, 1)] {
-            assert_eq!(RateStanding { remaining: 0, more_in_ms }.more_in_seconds(), seconds, "{more_in_ms}");
+            assert_eq!(RateStanding { limit: 1, remaining: 0, more_in_ms }.more_in_seconds(), seconds, "{more_in_ms}");
         }
     }
 
@@ -308,7 +330,7 @@ mod tests {
 
     #[test]
     fn a_first_charge_counts_as_refused_until_it_was_paid() {
-        let limits = RateLimits::default();
+        let limits = RateLimits::new(RateLimitSettings::default());
         let (card, key) = (Fingerprint([7; 16]), Some(ObjectId(1)));
         for subscription in (0..10).map(ObjectId) {
             limits.admit_card(card, key, |_| None).unwrap();

@@ -17,8 +17,9 @@ impl FromRequestParts<Arc<App>> for Operator {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self, Problem> {
-        let unauthorized = match app.ops_tokens.operator(&parts.headers) {
-            Ok(name) => return Ok(Self(name.to_owned())),
+        let found = app.ops_tokens.read().operator(&parts.headers).map(str::to_owned);
+        let unauthorized = match found {
+            Ok(name) => return Ok(Self(name)),
             Err(unauthorized) => unauthorized,
         };
         let answered = app.guesses.note(Asked::OperatorToken, &parts.headers, &parts.extensions, None);

@@ -1,6 +1,7 @@
 //! The audit trail: every Record that an operator asked for, every change of where money goes, and
 //! nothing else.
 
+use centavo::secrets::SecretSource;
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -19,7 +20,7 @@ fn told(list: &Value) -> Vec<Value> {
 #[tokio::test]
 async fn what_operators_do_is_listed_newest_first() {
     let world = World::with_settings(|settings| {
-        settings.ops_tokens = format!("ana:{OPS_TOKEN},rui:token-of-operator-rui").parse().unwrap();
+        settings.ops_token = SecretSource::Text(format!("ana:{OPS_TOKEN},rui:token-of-operator-rui").into());
     })
     .await;
     let (merchant, other) = (world.merchant().await, world.merchant().await);

@@ -95,9 +95,13 @@ impl Process {
         balance["cut"]["0"].as_u64().unwrap()
     }
 
-    fn terminate(&self) {
-        let sent = Command::new("kill").args(["-TERM", &self.child.id().to_string()]).status().unwrap();
+    fn signal(&self, signal: &str) {
+        let sent = Command::new("kill").args([signal, &self.child.id().to_string()]).status().unwrap();
         assert!(sent.success());
+    }
+
+    fn terminate(&self) {
+        self.signal("-TERM");
     }
 
     /// Waits for the end; gives how it ended and its log.
@@ -334,37 +338,112 @@ async fn every_named_operator_may_call_and_no_token_is_told() {
 }
 
 #[tokio::test]
-async fn without_a_token_one_is_made_and_shown() {
+async fn without_a_token_one_is_made_and_stays() {
     let folder = tempfile::tempdir().unwrap();
-    let mut command = sandbox(folder.path());
-    command.env_remove("CENTAVO_OPS_TOKEN");
-    let mut child = command.spawn().unwrap();
-    let mut log = BufReader::new(child.stderr.take().unwrap());
-    let (mut line, mut token) = (String::new(), None);
-    let operations = loop {
-        line.clear();
-        assert!(log.read_line(&mut line).unwrap() > 0, "it ended before it served");
-        if line.contains("CENTAVO_OPS_TOKEN") {
-            token = line.split_whitespace().last().map(str::to_owned);
-        }
-        let entry: Value = serde_json::from_str(&line).unwrap_or_default();
-        if entry["message"] == "serving" {
-            break text(&entry["operations"]);
-        }
+    let file = folder.path().join("operator.token");
+    let start = || {
+        let mut command = sandbox(folder.path());
+        command.env_remove("CENTAVO_OPS_TOKEN");
+        Process::start(command)
     };
-    let client = Client::builder().no_proxy().build().unwrap();
-    let mut process = Process {
-        child,
-        log,
-        begun: String::new(),
-        public: String::new(),
-        operations: format!("http://{operations}"),
-        client,
-    };
-    let status = process.ops(&token.unwrap(), Method::GET, "/ops/trial-balance", json!({})).await.0;
-    assert_eq!(status, 200);
+    let status =
+        async |process: &Process, token: &str| process.ops(token, Method::GET, "/ops/trial-balance", json!({})).await.0;
+    let mut process = start();
+    let token = std::fs::read_to_string(&file).unwrap();
+    assert!(process.begun.contains("operator.token") && !process.begun.contains(&token), "{}", process.begun);
+    assert_eq!(status(&process, &token).await, 200);
+    process.terminate();
+    assert!(!process.ended().1.contains(&token));
+    let mut process = start();
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), token);
+    assert_eq!(status(&process, &token).await, 200);
     process.terminate();
     assert_eq!(process.ended().0.code(), Some(0));
+}
+
+#[tokio::test]
+async fn secrets_come_from_files_and_sighup_reads_the_tokens_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let (tokens, key) = (folder.path().join("tokens"), folder.path().join("key"));
+    std::fs::write(&tokens, "ana:token-of-operator-ana\n").unwrap();
+    std::fs::write(&key, "0a".repeat(32)).unwrap();
+    let data = folder.path().join("data");
+    let mut command = sandbox(&data);
+    command.env_remove("CENTAVO_OPS_TOKEN");
+    command.env("CENTAVO_OPS_TOKEN_FILE", &tokens).env("CENTAVO_MASTER_KEY_FILE", &key);
+    let mut process = Process::start(command);
+    assert!(!data.join("master.key").exists() && !data.join("operator.token").exists());
+    let status =
+        async |process: &Process, token: &str| process.ops(token, Method::GET, "/ops/trial-balance", json!({})).await.0;
+    assert_eq!(status(&process, "token-of-operator-ana").await, 200);
+    assert_eq!(status(&process, "token-of-operator-rui").await, 401);
+    let mut log = String::new();
+    for (content, told) in [("rui:token-of-operator-rui", "were read again"), ("short", "could not be read again")] {
+        std::fs::write(&tokens, content).unwrap();
+        process.signal("-HUP");
+        while !log.contains(told) {
+            assert!(process.log.read_line(&mut log).unwrap() > 0, "{log}");
+        }
+        assert_eq!(status(&process, "token-of-operator-ana").await, 401);
+        assert_eq!(status(&process, "token-of-operator-rui").await, 200);
+    }
+    process.terminate();
+    let (ended, rest) = process.ended();
+    assert_eq!(ended.code(), Some(0));
+    log += &rest;
+    assert!(!log.contains("token-of"), "{log}");
+}
+
+#[tokio::test]
+async fn a_check_of_the_settings_starts_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let (data, file) = (folder.path().join("data"), folder.path().join("centavo.toml"));
+    std::fs::write(&file, "log = 'warn'\ncard_rate_limit = 7\n").unwrap();
+    let check = |changes: &[(&str, &str)]| {
+        let mut command = sandbox(&data);
+        command.args(["--check", "--ballast-bytes", "5"]).env("CENTAVO_CONFIG", &file).stdout(Stdio::piped());
+        command.env_remove("CENTAVO_RATE_LIMIT");
+        command.envs(changes.iter().copied());
+        let Output { status, stdout, stderr } = command.output().unwrap();
+        (status.code(), String::from_utf8([stdout, stderr].concat()).unwrap())
+    };
+    let (code, said) = check(&[]);
+    assert_eq!(code, Some(0), "{said}");
+    let rows: Vec<Vec<&str>> = said.lines().map(|line| line.split_whitespace().collect()).collect();
+    let file = file.to_str().unwrap();
+    for row in [
+        ["sandbox", "on", "CENTAVO_SANDBOX"],
+        ["log", "warn", file],
+        ["card_rate_limit", "7", file],
+        ["other_rate_limit", "600", "default"],
+        ["ballast_bytes", "5", "--ballast-bytes"],
+        ["store", "sled", "default"],
+    ] {
+        assert!(rows.iter().any(|found| found == &row), "{row:?} in {said}");
+    }
+    assert!(rows.contains(&vec!["operators", "ana,rui"]) && !said.contains("token-of-operator"), "{said}");
+    assert!(said.ends_with("A server starts with these settings.\n"), "{said}");
+    assert!(!data.exists(), "a check makes nothing");
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let cases = [
+        ("CENTAVO_LISTEN", address.as_str(), "error: CENTAVO_LISTEN: can't listen on"),
+        ("CENTAVO_DATA", "/dev/null/data", "error: the data directory /dev/null/data"),
+        ("CENTAVO_MASTER_KEY", "short", "error: the master key: CENTAVO_MASTER_KEY must be"),
+        ("CENTAVO_MASTER_KEY_FILE", "/nowhere", "error: the file /nowhere of a secret"),
+        ("CENTAVO_OPS_TOKEN", "one,two", "centavo: the operators' tokens are wrong"),
+    ];
+    for (name, value, told) in cases {
+        let (code, said) = check(&[(name, value)]);
+        assert_eq!(code, Some(1), "{said}");
+        assert!(said.contains(told), "{said}");
+    }
+    let live = [("CENTAVO_SANDBOX", "off"), ("CENTAVO_OPS_LISTEN", "0.0.0.0:0"), ("CENTAVO_RATE_LIMIT", "off")];
+    let (code, said) = check(&live);
+    assert_eq!(code, Some(0), "a warning is no error: {said}");
+    for told in ["warning: no rail is configured", "warning: 0.0.0.0:0: operators call it", "warning: requests and"] {
+        assert!(said.contains(told), "{said}");
+    }
 }
 
 #[tokio::test]

@@ -1,13 +1,16 @@
 //! Rate limits (interface 7, 8). The passing of a minute is tested beside the counting itself:
 //! nothing sleeps here.
 
+use std::num::NonZeroU32;
+
+use centavo::http::rate_limits::RateLimitSettings;
 use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::world::*;
 
 async fn limited() -> World {
-    World::with_settings(|settings| settings.rate_limit = true).await
+    World::with_settings(|settings| settings.rate_limits = Some(RateLimitSettings::default())).await
 }
 
 /// The number of a parameter, such as `r` of `"card";r=119;t=60`.
@@ -27,6 +30,22 @@ fn refused(answer: Answer, limit: u64) -> Value {
     let body = answer.refused(429, "rate_limited");
     assert_eq!(body["message"], "Limite de requisições atingido");
     body
+}
+
+#[tokio::test]
+async fn an_operator_sets_the_numbers() {
+    let number = |number| NonZeroU32::new(number).unwrap();
+    let limits = RateLimitSettings { card: number(2), other: number(1) };
+    let world = World::with_settings(|settings| settings.rate_limits = Some(limits)).await;
+    let merchant = world.merchant().await;
+    for left in [1, 0] {
+        let paid = merchant.post("/api/card", &card(10_000, APPROVED)).await;
+        assert_eq!([parameter(&paid, "ratelimit", "r"), parameter(&paid, "ratelimit-policy", "q")], [left, 2]);
+        paid.expect(201);
+    }
+    refused(merchant.post("/api/card", &card(10_000, APPROVED)).await, 2);
+    merchant.get("/api/balance").await.expect(200);
+    refused(merchant.get("/api/balance").await, 1);
 }
 
 /// Shows: 7.429, 8.rate-limiting.

@@ -3,6 +3,7 @@
 
 use std::net::SocketAddr;
 
+use centavo::http::rate_limits::RateLimitSettings;
 use reqwest::Method;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
@@ -110,7 +111,7 @@ async fn two_million_numbers_are_not_parsed() {
 
 #[tokio::test]
 async fn guessing_is_slowed_down_and_refused_and_who_is_right_passes() {
-    let world = World::with_settings(|settings| settings.rate_limit = true).await;
+    let world = World::with_settings(|settings| settings.rate_limits = Some(RateLimitSettings::default())).await;
     let merchant = world.merchant().await;
     let client = reqwest::Client::builder().no_proxy().build().unwrap();
     for (path, label) in [("/api/balance", "merchants"), ("/ops/queue", "operators")] {

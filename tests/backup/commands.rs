@@ -8,6 +8,7 @@ use actors::engine::{Engine, EngineOptions};
 use actors::index::IndexOptions;
 use actors::journal::AdmissionLimits;
 use actors::store::SledOptions;
+use centavo::secrets::{SecretSource, master_key};
 use ledger::fees::Settings;
 use ledger::merchant::MerchantCommand;
 use ledger::personal::{MerchantProfile, SealedFor};
@@ -113,7 +114,7 @@ pub(crate) fn fill(data: &Path, changes: u64) {
 async fn change(data: &Path, changes: u64) {
     let options = EngineOptions {
         sandbox: true,
-        master_key: centavo::serve::master_key(data, None).unwrap(),
+        master_key: master_key(&SecretSource::Data, data).unwrap(),
         admission: AdmissionLimits::default(),
         idle: Duration::from_secs(60),
         rails: None,

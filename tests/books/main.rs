@@ -24,6 +24,7 @@ use actors::store::Sequence;
 use centavo::config::{ExportSettings, JournalSettings};
 use centavo::export::{Exporter, Folder, Format, Out, Part, Request, Stream, command};
 use centavo::http::timestamp::day;
+use centavo::secrets::SecretSource;
 use ledger::record::Record;
 use made::{M, P, R};
 use serde_json::Value;
@@ -507,7 +508,7 @@ async fn run(data: &Path, out: &Path, request: Request, server: Option<&World>) 
     let journal = JournalSettings {
         data: data.to_path_buf(),
         ops_listen: server.map_or(nowhere, |world| world.address_of("/ops/export")),
-        ops_token: server.map(|_| OPS_TOKEN.to_owned().into()),
+        ops_token: server.map_or(SecretSource::Data, |_| SecretSource::Text(OPS_TOKEN.to_owned().into())),
     };
     let settings = ExportSettings { journal, request, at: None, out: out.to_path_buf() };
     command::run(settings).await.map_err(|error| error.to_string())

@@ -1,0 +1,171 @@
+//! `centavo serve --check`: the settings of a server, the source of each, and their defects. It
+//! starts nothing, and makes no file.
+
+use std::fs;
+use std::net::{SocketAddr, TcpListener};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use clap::ArgMatches;
+use clap::parser::ValueSource;
+use rustix::fs::{Access, access};
+
+use crate::config::{ConfigError, LogFormat, ServeArgs, Settings, names_in_file};
+use crate::secrets::{MASTER_KEY_FILE, OPS_TOKEN_FILE, SecretSource, existing_master_key, ops_tokens_if_any};
+use crate::serve::{StartError, why_not};
+use crate::terminal;
+
+/// What is wrong with a setting.
+enum Defect {
+    /// The server would not start.
+    Error(String),
+    /// The server would start, but not as somebody may expect.
+    Warning(String),
+}
+
+/// Prints the settings and their defects. Gives whether a server would start with them.
+pub fn run(args: ServeArgs, matches: &ArgMatches) -> Result<bool, ConfigError> {
+    let file = args.config.clone();
+    let in_file = file.as_deref().map_or_else(|| Ok(Vec::new()), names_in_file)?;
+    let settings = args.settings()?;
+    let source = |name: &str| {
+        let typed =
+            matches.try_contains_id(name).is_ok_and(|known| known).then(|| matches.value_source(name)).flatten();
+        let variable = format!("CENTAVO_{}", name.to_uppercase());
+        match (typed, &file) {
+            (Some(ValueSource::CommandLine), _) => format!("--{}", name.replace('_', "-")),
+            (Some(ValueSource::EnvVariable), _) => variable,
+            _ if name == "operators" => String::new(),
+            _ if std::env::var_os(&variable).is_some() && name == "master_key" => variable,
+            (_, Some(file)) if in_file.iter().any(|in_file| in_file == name) => file.display().to_string(),
+            _ => "default".to_owned(),
+        }
+    };
+    let heading = ["setting", "value", "source"].map(str::to_owned);
+    let rows = values(&settings).into_iter().map(|(name, value)| [name.to_owned(), value, source(name)]);
+    let rows: Vec<_> = [heading].into_iter().chain(rows).collect();
+    terminal::aligned(&rows, 3).iter().for_each(|line| terminal::say(line));
+    let defects = defects(&settings);
+    terminal::say("");
+    for defect in &defects {
+        match defect {
+            Defect::Error(text) => terminal::say(&format!("error: {text}")),
+            Defect::Warning(text) => terminal::say(&format!("warning: {text}")),
+        }
+    }
+    let starts = !defects.iter().any(|defect| matches!(defect, Defect::Error(_)));
+    terminal::say(if starts {
+        "A server starts with these settings."
+    } else {
+        "No server starts with these settings."
+    });
+    Ok(starts)
+}
+
+/// The settings by the names of the file, with values as a person reads them. No secret is shown.
+fn values(settings: &Settings) -> Vec<(&'static str, String)> {
+    let switch = |is_on: bool| if is_on { "on" } else { "off" }.to_owned();
+    let networks: Vec<_> = settings.webhook_allow.iter().map(ToString::to_string).collect();
+    let data = std::path::absolute(&settings.data).unwrap_or_else(|_| settings.data.clone());
+    let format = match settings.log_format {
+        LogFormat::Text => "text",
+        LogFormat::Json => "json",
+    };
+    vec![
+        ("listen", settings.listen.to_string()),
+        ("ops_listen", settings.ops_listen.to_string()),
+        ("data", data.display().to_string()),
+        ("store", "sled".to_owned()),
+        secret(["ops_token", "ops_token_file"], &settings.ops_token, &data.join(OPS_TOKEN_FILE)),
+        ("operators", operators(settings)),
+        secret(["master_key", "master_key_file"], &settings.master_key, &data.join(MASTER_KEY_FILE)),
+        ("sandbox", switch(settings.sandbox)),
+        ("webhook_allow", if networks.is_empty() { "none".to_owned() } else { networks.join(",") }),
+        ("rate_limit", switch(settings.rate_limits.is_some())),
+        ("card_rate_limit", settings.rate_limits.map_or_else(|| "none".to_owned(), |limits| limits.card.to_string())),
+        ("other_rate_limit", settings.rate_limits.map_or_else(|| "none".to_owned(), |limits| limits.other.to_string())),
+        ("log_format", format.to_owned()),
+        ("log", settings.log.clone().unwrap_or_else(|| crate::logging::SERVE_FILTER.to_owned())),
+        ("disk_reserve_bytes", settings.sled.reserve_bytes.to_string()),
+        ("ballast_bytes", settings.sled.ballast_bytes.to_string()),
+    ]
+}
+
+fn secret([text, file]: [&'static str; 2], source: &SecretSource, made: &Path) -> (&'static str, String) {
+    match source {
+        SecretSource::Text(_) => (text, "(given, not shown)".to_owned()),
+        SecretSource::File(path) => (file, path.display().to_string()),
+        SecretSource::Data if made.exists() => (file, made.display().to_string()),
+        SecretSource::Data => (file, format!("{}, which the start makes", made.display())),
+    }
+}
+
+/// The names of the operators, as far as their tokens can be read.
+fn operators(settings: &Settings) -> String {
+    let tokens = ops_tokens_if_any(&settings.ops_token, &settings.data).ok().flatten();
+    tokens.map_or_else(String::new, |tokens| tokens.names().collect::<Vec<_>>().join(","))
+}
+
+fn defects(settings: &Settings) -> Vec<Defect> {
+    let mut defects = Vec::new();
+    for (variable, address) in [("CENTAVO_LISTEN", settings.listen), ("CENTAVO_OPS_LISTEN", settings.ops_listen)] {
+        defects.extend(not_free(variable, address).map(Defect::Error));
+    }
+    defects.extend(unwritable(&settings.data).map(Defect::Error));
+    let key = existing_master_key(&settings.master_key, &settings.data);
+    match key {
+        Ok(None) if settings.data.join("journal").exists() => {
+            let path = settings.data.join(MASTER_KEY_FILE);
+            defects.push(Defect::Error(format!("{} is missing beside data that it encrypts", path.display())));
+        }
+        Ok(_) => {}
+        Err(error) => defects.push(Defect::Error(error.to_string())),
+    }
+    let tokens = ops_tokens_if_any(&settings.ops_token, &settings.data);
+    defects.extend(tokens.err().map(|error| Defect::Error(error.to_string())));
+    let files = [
+        settings.ops_token.path(&settings.data, OPS_TOKEN_FILE),
+        settings.master_key.path(&settings.data, MASTER_KEY_FILE),
+    ];
+    for path in files.into_iter().flatten() {
+        let mode = fs::metadata(&path).map_or(0, |metadata| metadata.permissions().mode());
+        if mode & 0o077 != 0 {
+            let text = format!("{}: others than its owner may read it (mode {:03o})", path.display(), mode & 0o777);
+            defects.push(Defect::Warning(text));
+        }
+    }
+    if !settings.sandbox {
+        let text = "no rail is configured: every charge and payout will be answered with 503 rail_not_configured";
+        defects.push(Defect::Warning(text.to_owned()));
+    }
+    for (who, address) in [("merchants", settings.listen), ("operators", settings.ops_listen)] {
+        if !address.ip().is_loopback() {
+            let text = format!(
+                "{address}: {who} call it from other machines, and nothing is encrypted: put a proxy with TLS before it"
+            );
+            defects.push(Defect::Warning(text));
+        }
+    }
+    if settings.rate_limits.is_none() {
+        defects.push(Defect::Warning("requests and refused cards are not limited".to_owned()));
+    }
+    defects
+}
+
+/// Why a listener cannot be opened at an address.
+fn not_free(variable: &'static str, address: SocketAddr) -> Option<String> {
+    let source = TcpListener::bind(address).err()?;
+    Some(StartError::Listen { variable, address, source }.to_string())
+}
+
+/// Why nothing can be written to the data directory. Where it does not exist, its nearest ancestor
+/// counts.
+fn unwritable(data: &Path) -> Option<String> {
+    let data = std::path::absolute(data).ok()?;
+    let nearest = data.ancestors().find(|path| path.exists())?;
+    if !nearest.is_dir() {
+        return Some(format!("the data directory {}: {} is no directory", data.display(), nearest.display()));
+    }
+    let error = access(nearest, Access::WRITE_OK | Access::EXEC_OK).err()?;
+    Some(format!("the data directory {}: it can't be written to: {}", data.display(), why_not(&error.into())))
+}

@@ -1,0 +1,261 @@
+//! Secrets of a server: the operators' tokens, and the master key, which encrypts all other keys.
+//!
+//! A secret is the text of a setting, the content of a file that a setting names, or the content of
+//! a file in the data directory. That last file is made with the data, for its owner alone, when no
+//! setting gives the secret.
+
+use std::fs;
+use std::io::{self, ErrorKind, Write as _};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use crate::http::credential::{OpsTokens, OpsTokensError, Secret};
+
+/// The file of the made operators' token, in the data directory.
+pub const OPS_TOKEN_FILE: &str = "operator.token";
+/// The file of the made master key, in the data directory.
+pub const MASTER_KEY_FILE: &str = "master.key";
+
+const PUT_IT_BACK: &str =
+    "put the file back, or set CENTAVO_MASTER_KEY; without the key names and documents can't be read";
+
+/// The place of a secret.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SecretSource {
+    /// A setting holds the text.
+    Text(Secret),
+    /// A setting names the file of the text. White space around the text does not count.
+    File(PathBuf),
+    /// No setting names it: a file in the data directory.
+    Data,
+}
+
+/// Why a secret cannot be read or made.
+#[derive(Debug, thiserror::Error)]
+pub enum SecretError {
+    /// The file that a setting names cannot be read.
+    #[error("the file {path} of a secret can't be read: {source}")]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// The error of the operating system.
+        source: io::Error,
+    },
+    /// The data directory cannot be made or written to.
+    #[error("the data directory {}: it can't be written to: {source}", data.display())]
+    Unwritable {
+        /// The data directory.
+        data: PathBuf,
+        /// The error of the operating system.
+        source: io::Error,
+    },
+    /// The operators' tokens cannot be used.
+    #[error("the operators' tokens are wrong: {0}")]
+    OpsTokens(#[from] OpsTokensError),
+    /// The master key is not one, or is missing beside data that it encrypts.
+    #[error("the master key: {0}")]
+    MasterKey(String),
+    /// The operating system gives no random bytes.
+    #[error("the operating system gives no random bytes: {0}")]
+    Random(#[from] getrandom::Error),
+}
+
+impl SecretSource {
+    /// The source that the first layer of settings with one names: command line, then file. `name`
+    /// is that of the setting, for the error when a layer gives both a text and a file.
+    pub fn first(name: &'static str, layers: [(Option<Secret>, Option<PathBuf>); 2]) -> Result<Self, TwoSources> {
+        for layer in layers {
+            match layer {
+                (Some(_), Some(_)) => return Err(TwoSources(name)),
+                (Some(text), None) => return Ok(Self::Text(text)),
+                (None, Some(path)) => return Ok(Self::File(path)),
+                (None, None) => {}
+            }
+        }
+        Ok(Self::Data)
+    }
+
+    /// The file that holds it; none where a setting holds the text.
+    pub fn path(&self, data: &Path, name: &str) -> Option<PathBuf> {
+        match self {
+            Self::Text(_) => None,
+            Self::File(path) => Some(path.clone()),
+            Self::Data => Some(data.join(name)),
+        }
+    }
+
+    /// The secret; none when it is to be in the data directory, and is not there.
+    pub fn read(&self, data: &Path, name: &str) -> Result<Option<Secret>, SecretError> {
+        if let Self::Text(text) = self {
+            return Ok(Some(text.clone()));
+        }
+        let Some(path) = self.path(data, name) else { return Ok(None) };
+        match fs::read_to_string(&path) {
+            Ok(text) => Ok(Some(Secret::from(text.trim().to_owned()))),
+            // Where there is no directory, there is no file. If it can't be made, making it gives
+            // the error.
+            Err(error)
+                if *self == Self::Data && matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) =>
+            {
+                Ok(None)
+            }
+            Err(source) => Err(SecretError::Unreadable { path, source }),
+        }
+    }
+}
+
+/// A setting that is given twice in one place, as a text and as a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("{0} and {0}_FILE are both set; one of them must go")]
+pub struct TwoSources(&'static str);
+
+/// The operators' tokens, and the file of the token when this call made it: 256 random bits, the
+/// token of an operator named `operator`.
+pub fn ops_tokens(source: &SecretSource, data: &Path) -> Result<(OpsTokens, Option<PathBuf>), SecretError> {
+    if let Some(tokens) = ops_tokens_if_any(source, data)? {
+        return Ok((tokens, None));
+    }
+    let (made, path) = make(data, OPS_TOKEN_FILE)?;
+    Ok((made.reveal().parse()?, Some(path)))
+}
+
+/// The operators' tokens, if there are any.
+pub fn ops_tokens_if_any(source: &SecretSource, data: &Path) -> Result<Option<OpsTokens>, SecretError> {
+    let text = source.read(data, OPS_TOKEN_FILE)?;
+    Ok(text.map(|text| text.reveal().parse()).transpose()?)
+}
+
+/// The first of the operators' tokens, for a program that calls their server; none when there is
+/// none yet.
+pub fn first_ops_token(source: &SecretSource, data: &Path) -> Result<Option<Secret>, SecretError> {
+    let text = source.read(data, OPS_TOKEN_FILE)?;
+    Ok(text.map(|text| OpsTokens::first(text.reveal())).transpose()?)
+}
+
+/// The master key: 64 hexadecimal digits. It is made with the data. Without it no personal data can
+/// be read, by anybody.
+pub fn master_key(source: &SecretSource, data: &Path) -> Result<[u8; 32], SecretError> {
+    if let Some(key) = existing_master_key(source, data)? {
+        return Ok(key);
+    }
+    // A new key would not open the data that is there.
+    if data.join("journal").exists() {
+        let path = data.join(MASTER_KEY_FILE);
+        return Err(SecretError::MasterKey(format!("{} is missing: {PUT_IT_BACK}", path.display())));
+    }
+    key_of(source, data, &make(data, MASTER_KEY_FILE)?.0)
+}
+
+/// The master key, if there is one.
+pub fn existing_master_key(source: &SecretSource, data: &Path) -> Result<Option<[u8; 32]>, SecretError> {
+    source.read(data, MASTER_KEY_FILE)?.map(|text| key_of(source, data, &text)).transpose()
+}
+
+fn key_of(source: &SecretSource, data: &Path, text: &Secret) -> Result<[u8; 32], SecretError> {
+    let wrong = || match source {
+        SecretSource::Text(_) => "CENTAVO_MASTER_KEY must be 64 hexadecimal digits".to_owned(),
+        SecretSource::File(path) => format!("{} must be 64 hexadecimal digits", path.display()),
+        SecretSource::Data => {
+            format!("{} is not 64 hexadecimal digits: {PUT_IT_BACK}", data.join(MASTER_KEY_FILE).display())
+        }
+    };
+    unhex(text.reveal().trim()).ok_or_else(|| SecretError::MasterKey(wrong()))
+}
+
+/// Makes a secret of 256 random bits, as 64 hexadecimal digits in a file of the data directory.
+fn make(data: &Path, name: &str) -> Result<(Secret, PathBuf), SecretError> {
+    let mut random = [0; 32];
+    getrandom::fill(&mut random)?;
+    let text: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
+    let path = data.join(name);
+    write(data, &path, &text).map_err(|source| SecretError::Unwritable { data: data.to_owned(), source })?;
+    Ok((Secret::from(text), path))
+}
+
+/// Writes a file durably and whole. It has another name first: a power cut must not leave an empty
+/// secret behind.
+fn write(data: &Path, path: &Path, text: &str) -> io::Result<()> {
+    fs::create_dir_all(data)?;
+    let unfinished = path.with_added_extension("unfinished");
+    let mut options = fs::OpenOptions::new();
+    let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(&unfinished)?;
+    file.write_all(text.as_bytes())?;
+    file.sync_all()?;
+    fs::rename(&unfinished, path)?;
+    fs::File::open(data)?.sync_all()
+}
+
+fn unhex(text: &str) -> Option<[u8; 32]> {
+    let mut bytes = [0; 32];
+    if text.len() != 64 || !text.is_ascii() {
+        return None;
+    }
+    for (byte, pair) in bytes.iter_mut().zip(text.as_bytes().chunks(2)) {
+        *byte = u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()?;
+    }
+    Some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    fn text(text: &str) -> Secret {
+        Secret::from(text.to_owned())
+    }
+
+    #[test]
+    fn the_first_layer_that_gives_a_secret_decides() {
+        let file = || Some(PathBuf::from("/run/secret"));
+        let cases = [
+            ([(None, None), (None, None)], Ok(SecretSource::Data)),
+            ([(None, None), (Some(text("b")), None)], Ok(SecretSource::Text(text("b")))),
+            ([(None, file()), (Some(text("b")), None)], Ok(SecretSource::File("/run/secret".into()))),
+            ([(Some(text("a")), None), (None, file())], Ok(SecretSource::Text(text("a")))),
+            ([(Some(text("a")), file()), (None, None)], Err(TwoSources("CENTAVO_X"))),
+            ([(None, None), (Some(text("b")), file())], Err(TwoSources("CENTAVO_X"))),
+        ];
+        for (layers, source) in cases {
+            assert_eq!(SecretSource::first("CENTAVO_X", layers), source);
+        }
+    }
+
+    #[test]
+    fn a_secret_that_nobody_gave_is_made_once_for_its_owner_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let data = folder.path().join("books");
+        let (_, made) = ops_tokens(&SecretSource::Data, &data).unwrap();
+        let path = made.unwrap();
+        assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+        let first = fs::read(&path).unwrap();
+        assert_eq!(ops_tokens(&SecretSource::Data, &data).unwrap().1, None, "it stays");
+        assert_eq!(fs::read(&path).unwrap(), first);
+        let key = master_key(&SecretSource::Data, &data).unwrap();
+        assert_eq!(master_key(&SecretSource::Data, &data).unwrap(), key);
+        assert_eq!(fs::read_dir(&data).unwrap().count(), 2, "nothing unfinished is left");
+    }
+
+    #[test]
+    fn a_secret_that_cannot_be_used_is_told_with_its_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str, content: &str| {
+            let path = folder.path().join(name);
+            fs::write(&path, content).unwrap();
+            SecretSource::File(path)
+        };
+        let good = at("good", &format!(" {}\n", "0a".repeat(32)));
+        assert_eq!(master_key(&good, folder.path()).unwrap(), [10; 32], "white space does not count");
+        let error = |source: &SecretSource| master_key(source, folder.path()).unwrap_err().to_string();
+        assert!(error(&at("short", "00")).contains("short must be 64 hexadecimal digits"));
+        assert!(error(&SecretSource::File(folder.path().join("absent"))).contains("absent of a secret can't be read"));
+        assert!(error(&SecretSource::Text(text("00"))).contains("CENTAVO_MASTER_KEY must be 64"));
+        let tokens = ops_tokens(&at("tokens", "fifteen-letters\n"), folder.path()).unwrap_err().to_string();
+        assert!(tokens.contains("at least 16 characters"), "{tokens}");
+        fs::create_dir(folder.path().join("journal")).unwrap();
+        assert!(error(&SecretSource::Data).contains("master.key is missing: put the file back"));
+        fs::write(folder.path().join(MASTER_KEY_FILE), "").unwrap();
+        assert!(error(&SecretSource::Data).contains("master.key is not 64 hexadecimal digits"));
+    }
+}
