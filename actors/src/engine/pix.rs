@@ -82,7 +82,7 @@ impl Engine {
         let (charge, now) = (self.new_id(group)?, self.now());
         let NewPixCharge { amount, splits, payer, expires_in_seconds } = order;
         let payer = self.keyring.seal_value(SealedFor::payer(charge), now, &payer)?;
-        let expires_at = now.plus_ms(expires_in_seconds * 1000);
+        let expires_at = charge.created_at().plus_ms(expires_in_seconds * 1000);
         let command = MerchantCommand::OpenPix { charge, amount, splits, expires_at, payer };
         self.ask(group, command, context).await?.typed(PixOpened::of)
     }
