@@ -10,9 +10,6 @@
 //! verified. The page cache is dropped where the process may do that (`/proc/sys/vm/drop_caches`),
 //! and the output says whether it was.
 
-#[path = "shop/mod.rs"]
-mod shop;
-
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -25,7 +22,9 @@ use axum::Router;
 use axum::body::Body;
 use axum::http::Request;
 use centavo::config::{Args, Command as Asked, Settings};
+use centavo::folding::search_key;
 use centavo::http::api_key::ApiKeyText;
+use centavo::rails::sandbox;
 use centavo::routes;
 use centavo::secrets::SecretSource;
 use centavo::serve::{self, Running};
@@ -40,7 +39,9 @@ use ledger::money::Centavos;
 use ledger::personal::{Payer, SealedFor};
 use ledger::recipient::RecipientState;
 use serde_json::{Value, json};
-use shop::{Shop, create_pix_charge, create_pix_charges, new_id, open_engine, open_merchant, open_shops, record};
+use testkit::shop::{
+    Shop, create_pix_charge, create_pix_charges, new_id, open_engine, open_merchant, open_shops, record,
+};
 use tokio::runtime::Runtime;
 use tokio::task::JoinSet;
 use tower::ServiceExt;
@@ -135,7 +136,7 @@ fn row(number: u8, what: &str, figure: impl std::fmt::Display, target: &str) {
 
 /// Writes Records until there are enough, then waits to be killed.
 async fn fill(folder: &Path, records: u64) {
-    let engine = open_engine(folder).await;
+    let engine = open_engine(folder, sandbox::rails(&folder.join("sandbox")), search_key).await;
     let shops = Arc::new(open_shops(&engine, MERCHANTS).await);
     let keeping = Arc::clone(&engine);
     tokio::spawn(async move { keeping.run_schedule().await });
@@ -185,7 +186,7 @@ async fn fill(folder: &Path, records: u64) {
 /// Opens what a killed process left, and reads.
 async fn open(folder: &Path) {
     let begun = Instant::now();
-    let engine = open_engine(folder).await;
+    let engine = open_engine(folder, sandbox::rails(&folder.join("sandbox")), search_key).await;
     let merchant = GroupNumber(MERCHANTS as u32 / 2);
     let balance = |group| engine.read_merchant(group, |books: &MerchantState, _| books.available());
     let opened = begun.elapsed();

@@ -129,7 +129,7 @@ impl From<SealError> for Unavailable {
 /// use actors::index::IndexOptions;
 /// use actors::journal::AdmissionLimits;
 /// use actors::resident::Outcome;
-/// use actors::store::MemoryStore;
+/// use actors::testkit::MemoryStore;
 /// use ledger::fees::Settings;
 /// use ledger::merchant::MerchantCommand;
 /// use ledger::personal::{MerchantProfile, SealedFor};

@@ -16,7 +16,8 @@
 //!   [`outbox`], [`seal`], [`store`];
 //! - what works without an engine: [`backup`], [`verify`], [`names`], [`priority`];
 //! - the inner parts that simulations and benchmarks drive by themselves: [`index`], [`journal`],
-//!   [`load`], [`resident`], [`snapshots`].
+//!   [`load`], [`resident`], [`snapshots`];
+//! - for tests alone, behind a feature: `testkit`.
 
 pub mod backup;
 pub mod engine;
@@ -33,6 +34,8 @@ pub mod resident;
 pub mod seal;
 pub mod snapshots;
 pub mod store;
+#[cfg(feature = "testkit")]
+pub mod testkit;
 pub mod verify;
 
 mod actor;

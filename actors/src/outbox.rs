@@ -258,7 +258,7 @@ fn name(group: GroupNumber, key: ObjectId) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::MemoryStore;
+    use crate::testkit::MemoryStore;
 
     #[test]
     fn progress_is_kept_apart_for_each_key_and_survives() {

@@ -322,7 +322,7 @@ mod tests {
     use ledger::id::ObjectId;
 
     use super::*;
-    use crate::store::MemoryStore;
+    use crate::testkit::MemoryStore;
 
     const NOW: Timestamp = Timestamp(1_795_000_000_000);
 

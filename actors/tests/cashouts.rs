@@ -15,7 +15,8 @@ use actors::rails::{
     PixFate, PixRail, RailError, Rails, Repay, SendPayout,
 };
 use actors::resident::Outcome;
-use actors::store::{MemoryStore, PowerCut, Store};
+use actors::store::Store;
+use actors::testkit::{MemoryStore, PowerCut};
 use actors::verify::verify;
 use ledger::event::{CashoutFailure, Event};
 use ledger::fees::Settings;

@@ -12,7 +12,8 @@ use actors::engine::{Engine, EngineOptions, NOT_READY_AFTER, OpenError, Unavaila
 use actors::index::IndexOptions;
 use actors::journal::AdmissionLimits;
 use actors::resident::Outcome;
-use actors::store::{MemoryStore, PowerCut, SledOptions, Store, WaitFor};
+use actors::store::{SledOptions, Store, WaitFor};
+use actors::testkit::{MemoryStore, PowerCut};
 use ledger::fees::Settings;
 use ledger::id::{GroupNumber, LedgerId, ObjectId, RecipientNumber};
 use ledger::merchant::{MerchantCommand, SplitRequest};

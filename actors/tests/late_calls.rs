@@ -12,10 +12,10 @@ use actors::index::IndexOptions;
 use actors::journal::AdmissionLimits;
 use actors::rails::{
     Call, CardAnswer, CardFate, CardRail, CardSecrets, CardToken, ChargeCard, ChargedCard, PayoutAnswer, PayoutRail,
-    PixFate, PixRail, RailError, Rails, Repay, SendPayout, conformance,
+    PixFate, PixRail, RailError, Rails, Repay, SendPayout,
 };
 use actors::resident::Outcome;
-use actors::store::MemoryStore;
+use actors::testkit::{MemoryStore, rails};
 use ledger::event::{CardBrand, CardFace, CardRefusal, Event, Terms};
 use ledger::fees::{Commission, PaymentMethod, Settings};
 use ledger::id::{GroupNumber, ObjectId};
@@ -245,5 +245,5 @@ async fn an_acquirer_that_closes_ids_conforms() {
         initial_fee: None,
     };
     let open = OpenCharge { terms, attention_at: Timestamp(0), card: Some(FACE), opened: 1 };
-    conformance::card(&acquirer, order, &open, [ObjectId(1), ObjectId(2)]).await;
+    rails::card(&acquirer, order, &open, [ObjectId(1), ObjectId(2)]).await;
 }

@@ -10,9 +10,8 @@ use std::sync::atomic::Ordering;
 
 use actors::resident::{Books, Resident};
 use actors::snapshots::{self, Position, Snapshot};
-use actors::store::{
-    Block, BlockHash, Head, MemoryStore, Monitor, Partition, Sequence, Store, StoreError, StoredRecord,
-};
+use actors::store::{Block, BlockHash, Head, Monitor, Partition, Sequence, Store, StoreError, StoredRecord};
+use actors::testkit::MemoryStore;
 use ledger::event::{CardBrand, CardFace};
 use ledger::fees::{PaymentMethod, Settings};
 use ledger::id::{Fingerprint, GroupNumber, IdKey, LedgerId, RecipientNumber};

@@ -3,12 +3,13 @@
 
 use std::time::Duration;
 
+use testkit::shop::create_pix_charges;
+
 use crate::Plan;
 use crate::load::closed;
 use crate::report::{Report, Row, thousands};
 use crate::server::Shopfront;
 use crate::settlements::settle;
-use crate::shop::create_pix_charges;
 
 /// Charges of each kind: enough that a server's fixed bytes do not count.
 const CHARGES: usize = 200_000;

@@ -8,13 +8,13 @@ use ledger::id::{GroupNumber, ObjectId};
 use ledger::merchant::MerchantCommand;
 use ledger::money::Centavos;
 use ledger::personal::{RecipientProfile, SealedFor};
+use testkit::shop::record;
 use tokio::task::JoinSet;
 
 use crate::load::{Connection, Measured, generator};
 use crate::machine::CpuTime;
 use crate::report::{Report, Row};
 use crate::server::{Shopfront, charge};
-use crate::shop::record;
 
 const SPLITS: u32 = 10_000;
 /// Charges that are made, one after the other.

@@ -9,9 +9,6 @@
 //! median rate is shown. The load generator ([`load`]) shares process and cores with the server, so
 //! every figure is of both; its own ceiling is printed too.
 
-#[path = "../shop/mod.rs"]
-mod shop;
-
 mod ceiling;
 mod charges;
 mod disk;

@@ -15,10 +15,10 @@ use ledger::id::{GroupNumber, ObjectId};
 use ledger::merchant::MerchantCommand;
 use ledger::money::Centavos;
 use tempfile::TempDir;
+use testkit::shop::{Shop, new_id, open_shops, record};
 use tokio::runtime::Runtime;
 
 use crate::load::{KEYED, Requests};
-use crate::shop::{Shop, new_id, open_shops, record};
 
 /// The journal, the index, and what is kept of states, keys and the read model.
 pub(crate) const PARTS: [&str; 3] = ["journal", "files", "state"];

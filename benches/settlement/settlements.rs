@@ -6,15 +6,17 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use actors::engine::Engine;
+use centavo::folding::search_key;
+use centavo::rails::sandbox;
 use ledger::id::{GroupNumber, ObjectId};
 use ledger::merchant::MerchantCommand;
+use testkit::shop::{create_pix_charges, open_engine, open_shops, record};
 use tokio::runtime::Runtime;
 
 use crate::charges::add_hot;
 use crate::load::Measured;
 use crate::machine::CpuTime;
 use crate::report::{Report, Row, median, rate_and_latency};
-use crate::shop::{create_pix_charges, open_engine, open_shops, record};
 use crate::{Plan, ROUNDS};
 
 /// Charges of one round of one load.
@@ -26,7 +28,7 @@ const LASTING_MAX: Duration = Duration::from_secs(10);
 pub(crate) fn measure(plan: &Plan, report: &mut Report) {
     let folder = tempfile::tempdir().expect("a folder");
     Runtime::new().expect("a runtime").block_on(async {
-        let engine = open_engine(folder.path()).await;
+        let engine = open_engine(folder.path(), sandbox::rails(&folder.path().join("sandbox")), search_key).await;
         let keeping = Arc::clone(&engine);
         let schedule = tokio::spawn(async move { keeping.run_schedule().await });
         let many = Arc::new(open_shops(&engine, 100).await);

@@ -3,11 +3,12 @@
 
 use std::time::{Duration, Instant};
 
+use testkit::shop::create_pix_charges;
+
 use crate::load::{Connection, Measured, generator};
 use crate::machine::{CpuTime, Disk};
 use crate::report::{Report, Row, latency, median, percent, thousands};
 use crate::server::Shopfront;
-use crate::shop::create_pix_charges;
 use crate::{Plan, ROUNDS};
 
 /// About what the journal writes for a Record with three splits, bytes.

@@ -25,9 +25,9 @@ pub enum Account {
     ReservedDispute,
     /// Cashouts that the rail took.
     TransitCashout,
-    /// Debt of a recipient after a take-back.
+    /// What a recipient owes after a take-back.
     ReceivableRecipient(RecipientNumber),
-    /// Debt of the merchant to the platform.
+    /// What the merchant owes the platform.
     Deficit,
     /// Card sales.
     SalesCard,
@@ -68,7 +68,7 @@ pub enum Account {
     SplitReversals,
     /// Fee of an anticipation.
     FeeAnticipation,
-    /// Debt of the recipient to its merchant.
+    /// What the recipient owes its merchant.
     Clawback,
     // Of the platform's shard.
     /// What the card acquirer owes.
@@ -77,7 +77,7 @@ pub enum Account {
     BankSettlement,
     /// The PIX account at the bank.
     BankPix,
-    /// Debt of the merchant: the mirror of [`Account::Deficit`].
+    /// What the merchant owes: the mirror of [`Account::Deficit`].
     MerchantDeficit,
     /// Owed to the merchant, falling due later.
     MerchantPending,
@@ -107,7 +107,7 @@ pub enum Account {
     IncomeCashout,
     /// Anticipation fees charged.
     IncomeAnticipation,
-    /// Fee that the acquirer keeps (MDR).
+    /// What the acquirer keeps.
     AcquirerMdr,
     /// Receivables and fees that are lost to the platform.
     Losses,
@@ -278,7 +278,8 @@ impl Account {
         }
     }
 
-    /// True for the accounts that must sum to zero over a group: splits given and splits received.
+    /// True for the accounts that must sum to zero over a group: what the merchant gave away is
+    /// what recipients got.
     pub fn is_split_clearing(self) -> bool {
         matches!(self, ContraSplits | SplitsCard | SplitsPix | SplitReversals)
     }

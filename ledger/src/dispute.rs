@@ -8,7 +8,7 @@ use crate::personal::Sealed;
 use crate::record::Record;
 use crate::time::Timestamp;
 
-/// Status of a dispute.
+/// Where a dispute stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DisputeDecision {
     /// The money is held; nobody has decided yet.
@@ -46,11 +46,11 @@ pub struct Dispute {
     pub merchant: LedgerId,
     /// Chargeback or MED.
     pub kind: DisputeKind,
-    /// Disputed amount, centavos.
+    /// What is disputed, centavos.
     pub amount: Centavos,
     /// Why, as the payer's bank says: a sealed [`crate::personal::FreeText`].
     pub reason: Option<Sealed>,
-    /// Its status.
+    /// Where it stands.
     pub decision: DisputeDecision,
 }
 

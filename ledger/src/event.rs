@@ -27,8 +27,8 @@ pub enum CardRefusal {
     Failed,
 }
 
-/// Effect of the seller's part on the merchant's accounts: it raises one, or draws on others when
-/// fees exceed it.
+/// What the seller's part did to the merchant's accounts: raised one, or drew on others when fees
+/// exceeded it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode)]
 pub struct SellerPart {
     /// Raised: `Pending` for a card, `Available` for PIX.
@@ -70,10 +70,10 @@ pub struct Cut {
 /// The splits that became available after one cut and through another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct Span {
-    /// Start of the span: splits within this cut are excluded.
+    /// Those in this cut are not among them.
     #[n(0)]
     pub after: Cut,
-    /// End of the span: splits within this cut are included.
+    /// Those in this cut are.
     #[n(1)]
     pub through: Cut,
 }
@@ -98,7 +98,7 @@ pub struct AnticipatedSplit {
     /// When it would have fallen due.
     #[n(1)]
     pub due: Minute,
-    /// The rest of the split, before the fee.
+    /// What was left of it, before the fee.
     #[n(2)]
     pub amount: Centavos,
     /// The fee, rounded by itself.
@@ -109,7 +109,7 @@ pub struct AnticipatedSplit {
 /// The part of a split that a refund takes back: the recipient owes it from here on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct TakeBack {
-    /// The debtor.
+    /// Who owes.
     #[n(0)]
     pub recipient: RecipientNumber,
     /// Position among the charge's splits, from 0.
@@ -121,16 +121,15 @@ pub struct TakeBack {
     /// When the split falls due, if it is one of a card charge.
     #[n(3)]
     pub due: Option<Minute>,
-    /// The part that goes to the merchant's Available when it is paid back: this part first, then
-    /// the rest.
+    /// What of it goes to the merchant's Available when it is paid back: first this, then the rest.
     #[n(4)]
     pub to_available: Centavos,
-    /// The part that goes to the charge's Pending.
+    /// What of it goes to the charge's Pending.
     #[n(5)]
     pub to_pending: Centavos,
 }
 
-/// Repayment of one debt by a recipient.
+/// What a recipient paid back of one debt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct PaidBack {
     /// The split whose part was taken back.
@@ -139,7 +138,7 @@ pub struct PaidBack {
     /// The refund that took it back.
     #[n(1)]
     pub refund: ObjectId,
-    /// Taken from the pending rest of the split.
+    /// Taken from what is still pending of the split.
     #[n(2)]
     pub from_pending: Centavos,
     /// When that would have fallen due; none for PIX.
@@ -159,10 +158,10 @@ pub struct PaidBack {
     pub seller_due: Option<Minute>,
 }
 
-/// Amounts taken from the seller for one charge, in this order.
+/// What the seller's money of one charge gave, in this order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode)]
 pub struct Drawn {
-    /// From the pending money of the charge itself.
+    /// From what is pending of the charge itself.
     #[n(0)]
     pub from_pending: Centavos,
     /// From `Available`.
@@ -184,7 +183,8 @@ impl Drawn {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 #[cbor(index_only)]
 pub enum CashoutFailure {
-    /// The institution surely did not take it; the answer to the request was 502.
+    /// The institution surely did not take it, and the caller was told so: the answer to the
+    /// request was 502.
     #[n(0)]
     NotTaken,
     /// It was not carried out, as turned out when the caller had been told that it was in
@@ -225,7 +225,7 @@ pub enum Event {
         /// The merchant's id.
         #[n(0)]
         id: ObjectId,
-        /// The operator's settings.
+        /// What the operator configured.
         #[n(1)]
         settings: Settings,
     },
@@ -246,7 +246,7 @@ pub enum Event {
         /// SHA-256 of the key.
         #[cbor(n(1), with = "minicbor::bytes")]
         digest: [u8; 32],
-        /// Webhook address.
+        /// Where webhooks go.
         #[n(2)]
         webhook_url: Option<String>,
         /// The webhook secret, sealed under the master key.
@@ -315,7 +315,7 @@ pub enum Event {
         /// The charge's id: its txid.
         #[n(0)]
         charge: ObjectId,
-        /// Its terms: amount, splits and fees.
+        /// What it moves once paid.
         #[n(1)]
         terms: Terms,
         /// The card; none for PIX.
@@ -334,7 +334,7 @@ pub enum Event {
         /// Its terms.
         #[n(1)]
         terms: Terms,
-        /// Fee that the acquirer keeps of the total (MDR).
+        /// What the acquirer keeps of the total.
         #[n(2)]
         acquirer_mdr: Centavos,
         /// The seller's part.
@@ -368,8 +368,8 @@ pub enum Event {
         #[n(3)]
         method: PaymentMethod,
     },
-    /// Merchant: the acquirer did not answer in time. The request was answered `pending`, and the
-    /// rail is asked again.
+    /// Merchant: the acquirer did not answer in time; the caller was told `pending`, and the rail
+    /// is asked again.
     #[n(12)]
     CardUnanswered {
         /// The charge's id: its txid.
@@ -413,7 +413,7 @@ pub enum Event {
     /// Merchant and recipient: pending money became available.
     #[n(15)]
     Matured {
-        /// Sums that fell due, by minute.
+        /// What fell due, minute by minute.
         #[n(0)]
         dues: Vec<Due>,
         /// All foreign Records through this sequence were counted.
@@ -426,7 +426,7 @@ pub enum Event {
     /// Merchant: the acquirer paid the platform what fell due.
     #[n(16)]
     AcquirerPaid {
-        /// Sums that fell due, by minute.
+        /// What fell due, minute by minute.
         #[n(0)]
         dues: Vec<Due>,
     },
@@ -469,10 +469,10 @@ pub enum Event {
         /// The splits in it.
         #[n(2)]
         spans: Vec<Span>,
-        /// The part of these splits that debts had consumed before, oldest first.
+        /// What these splits had lost before to debts, oldest first.
         #[n(3)]
         consumed: Centavos,
-        /// The anticipated part of them, and when it can be sent.
+        /// What of them was anticipated, and when that can be sent.
         #[n(4)]
         settlements: Vec<Settlement>,
     },
@@ -526,13 +526,13 @@ pub enum Event {
         /// The splits that were in it.
         #[n(2)]
         spans: Vec<Span>,
-        /// The part of these splits that debts had consumed before.
+        /// What these had lost to debts before.
         #[n(3)]
         consumed: Centavos,
         /// The reason, in words for the one who asked.
         #[n(4)]
         notes: String,
-        /// The anticipated part of them, and when it could be sent.
+        /// What of them was anticipated, and when that could be sent.
         #[n(5)]
         settlements: Vec<Settlement>,
     },
@@ -563,8 +563,8 @@ pub enum Event {
         #[n(0)]
         debts: Vec<PaidBack>,
     },
-    /// Merchant: the registration that the same Record changed has another bank account. The
-    /// account of an active recipient waits for review, and nothing can be withdrawn meanwhile.
+    /// Merchant: the registration that the same Record changed has another bank account. That of an
+    /// active recipient waits for review, and nothing can be withdrawn meanwhile.
     #[n(27)]
     BankAccountChanged {
         /// The recipient's number in the group.
@@ -651,13 +651,13 @@ pub enum Event {
         /// The refund's id.
         #[n(0)]
         id: ObjectId,
-        /// The charge's id.
+        /// Of which charge.
         #[n(1)]
         charge: ObjectId,
         /// How much.
         #[n(2)]
         amount: Centavos,
-        /// Requested take-backs of splits: one for each recipient.
+        /// What it is to take back of recipients' splits: once for each recipient.
         #[n(3)]
         take_back: Vec<Split>,
         /// Until when the charge can be refunded or disputed.
@@ -670,7 +670,7 @@ pub enum Event {
         /// The refund's id.
         #[n(0)]
         id: ObjectId,
-        /// The charge's id.
+        /// Of which charge.
         #[n(1)]
         charge: ObjectId,
         /// How much was asked for.
@@ -686,7 +686,7 @@ pub enum Event {
         /// The refund's id.
         #[n(0)]
         id: ObjectId,
-        /// The charge's id.
+        /// Of which charge.
         #[n(1)]
         charge: ObjectId,
         /// How the charge was paid.
@@ -695,7 +695,7 @@ pub enum Event {
         /// How much.
         #[n(3)]
         amount: Centavos,
-        /// Where the money was taken from.
+        /// Where it came from.
         #[n(4)]
         drawn: Drawn,
         /// When the charge's own money falls due; none for PIX.
@@ -707,7 +707,7 @@ pub enum Event {
         /// True when that goes to the charge's Pending, false when to Available.
         #[n(7)]
         commission_pending: bool,
-        /// New debts of recipients.
+        /// What recipients owe from here on.
         #[n(8)]
         take_backs: Vec<TakeBack>,
         /// The refunds of this charge for which commission was given back, this one too if it was:
@@ -724,7 +724,7 @@ pub enum Event {
         /// The refund, the dispute, or the charge that was paid too late.
         #[n(0)]
         id: ObjectId,
-        /// The charge's id.
+        /// Of which charge.
         #[n(1)]
         charge: ObjectId,
         /// How the charge was paid.
@@ -733,8 +733,8 @@ pub enum Event {
         /// How much.
         #[n(3)]
         amount: Centavos,
-        /// The part that the acquirer deducts from a later payment to us, and the due minute of
-        /// that payment.
+        /// What of it the acquirer keeps from a payment to us that is still to come, and in which
+        /// minute that is due.
         #[n(4)]
         acquirer_keeps: Option<Due>,
     },
@@ -745,16 +745,16 @@ pub enum Event {
         /// The dispute's id.
         #[n(0)]
         id: ObjectId,
-        /// The charge's id.
+        /// Of which charge.
         #[n(1)]
         charge: ObjectId,
-        /// Its kind.
+        /// What kind.
         #[n(2)]
         kind: DisputeKind,
         /// How much.
         #[n(3)]
         amount: Centavos,
-        /// Where the money was taken from.
+        /// Where it came from.
         #[n(4)]
         drawn: Drawn,
         /// When the charge's own money falls due; none for PIX.
@@ -770,7 +770,7 @@ pub enum Event {
         /// The dispute's id.
         #[n(0)]
         id: ObjectId,
-        /// The charge's id.
+        /// Of which charge.
         #[n(1)]
         charge: ObjectId,
         /// How the charge was paid.
@@ -789,7 +789,7 @@ pub enum Event {
         /// The dispute's id.
         #[n(0)]
         id: ObjectId,
-        /// The charge's id.
+        /// Of which charge.
         #[n(1)]
         charge: ObjectId,
         /// How much.
@@ -808,7 +808,7 @@ pub enum Event {
     /// Merchant: the payer paid a code that had ended. The money is the payer's.
     #[n(40)]
     LatePixReceived {
-        /// The charge's id.
+        /// Of which charge.
         #[n(0)]
         charge: ObjectId,
         /// How much.
@@ -824,7 +824,7 @@ pub enum Event {
         /// Its id.
         #[n(0)]
         id: ObjectId,
-        /// Its terms.
+        /// What it says.
         #[n(1)]
         plan: PlanTerms,
     },
@@ -841,10 +841,10 @@ pub enum Event {
         /// The `card_token`.
         #[n(0)]
         id: ObjectId,
-        /// The face of the card: the part that may be stored.
+        /// What may be known of it.
         #[n(1)]
         face: CardFace,
-        /// The acquirer's token for it, sealed under the master key.
+        /// What the acquirer calls it, sealed under the master key.
         #[cbor(n(2), with = "minicbor::bytes")]
         token: Vec<u8>,
     },
@@ -854,10 +854,10 @@ pub enum Event {
         /// Its id.
         #[n(0)]
         id: ObjectId,
-        /// Its terms.
+        /// What it charges.
         #[n(1)]
         terms: SubscriptionTerms,
-        /// Its standing.
+        /// Where it stands.
         #[n(2)]
         standing: SubscriptionStanding,
     },
@@ -870,7 +870,7 @@ pub enum Event {
         /// The charge.
         #[n(1)]
         charge: ObjectId,
-        /// Its standing: the cycle, and the number of this charge in the cycle.
+        /// Where it stands: the cycle, and which charge of the cycle this is.
         #[n(2)]
         standing: SubscriptionStanding,
     },
@@ -886,7 +886,7 @@ pub enum Event {
         /// How it ended.
         #[n(2)]
         outcome: CycleOutcome,
-        /// Its standing.
+        /// Where it stands.
         #[n(3)]
         standing: SubscriptionStanding,
     },
@@ -896,7 +896,7 @@ pub enum Event {
         /// The subscription's id.
         #[n(0)]
         id: ObjectId,
-        /// Its standing.
+        /// Where it stands.
         #[n(1)]
         standing: SubscriptionStanding,
     },
@@ -906,7 +906,7 @@ pub enum Event {
         /// The subscription's id.
         #[n(0)]
         id: ObjectId,
-        /// Its standing.
+        /// Where it stands.
         #[n(1)]
         standing: SubscriptionStanding,
     },
@@ -916,7 +916,7 @@ pub enum Event {
         /// The subscription's id.
         #[n(0)]
         id: ObjectId,
-        /// Its standing.
+        /// Where it stands.
         #[n(1)]
         standing: SubscriptionStanding,
     },
@@ -926,7 +926,7 @@ pub enum Event {
         /// The key's id.
         #[n(0)]
         id: ObjectId,
-        /// New webhook address; none for no webhooks.
+        /// Where webhooks go from here on; none for nowhere.
         #[n(1)]
         webhook_url: Option<String>,
     },

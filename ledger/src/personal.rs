@@ -17,9 +17,8 @@ pub struct Sealed {
     pub bytes: Vec<u8>,
 }
 
-/// Purpose of sealed bytes: the field and its owner. It is bound into the seal (associated data),
-/// so the bytes open only there. Without the key, nobody can move one person's data to another's
-/// place.
+/// What sealed bytes are for: the field, and whose it is. It is bound into the seal, so that the
+/// bytes open there and nowhere else: who has no key cannot put the data of one in another's place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SealedFor {
     field: &'static str,
@@ -68,7 +67,7 @@ impl SealedFor {
         Self::field("reason", id.0.to_be_bytes())
     }
 
-    /// The acquirer's token for a stored card.
+    /// What the acquirer calls a stored card.
     pub fn card_token(card: ObjectId) -> Self {
         Self::field("card token", card.0.to_be_bytes())
     }
@@ -88,7 +87,7 @@ impl SealedFor {
     }
 }
 
-/// Payer (interface 2.1, 2.3), as sealed into the Record that opens a charge.
+/// Who paid (interface 2.1, 2.3), as sealed into the Record that opens a charge.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
 pub struct Payer {
     /// Full name.
@@ -140,7 +139,7 @@ pub struct RecipientProfile {
     /// Individuals only.
     #[n(4)]
     pub mother_name: Option<String>,
-    /// Home or business address.
+    /// Where they live or trade.
     #[n(5)]
     pub address: Option<Address>,
     /// At least one.
@@ -152,7 +151,7 @@ pub struct RecipientProfile {
     /// Corporations only; at least one.
     #[n(8)]
     pub partners: Vec<RecipientProfile>,
-    /// Bank account for withdrawals.
+    /// Where withdrawals go.
     #[n(9)]
     pub bank: Option<BankAccount>,
 }
@@ -220,10 +219,10 @@ pub struct BankAccount {
     pub document: String,
 }
 
-/// Receiver of a cashout (interface 2.6).
+/// Where a cashout goes (interface 2.6).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
 pub struct PixDestination {
-    /// Kind of the key.
+    /// What kind of key.
     #[n(0)]
     pub kind: PixKeyKind,
     /// The key, as stored: digits, lower case, `+55…`.
@@ -256,7 +255,7 @@ pub enum PixKeyKind {
     Evp,
 }
 
-/// Free text: the reason of a refund or of a dispute. Free text is treated as personal.
+/// What somebody wrote: the reason of a refund or of a dispute. Free text is treated as personal.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
 pub struct FreeText {
     /// The text.

@@ -65,7 +65,8 @@ impl BillingCycle {
 
 const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 
-/// Offset of Sao Paulo from UTC, milliseconds: minus three hours, all year since 2019.
+/// What Sao Paulo's clock shows more than UTC's, milliseconds: three hours less, all year since
+/// 2019.
 fn sao_paulo_offset_ms(_at: Timestamp) -> i64 {
     -3 * 60 * 60 * 1000
 }
@@ -103,10 +104,10 @@ fn day_of(year: i64, month: i64) -> i64 {
     year.div_euclid(400) * 146_097 + day_of_era - 719_468
 }
 
-/// Additional fee of the first cycles (interface 2.12).
+/// What is charged in addition in the first cycles (interface 2.12).
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct InitialFee {
-    /// Its description.
+    /// What it is for.
     #[n(0)]
     pub description: String,
     /// Centavos a cycle.
@@ -117,10 +118,10 @@ pub struct InitialFee {
     pub cycles: u32,
 }
 
-/// Terms of a plan; they never change.
+/// What a plan says; it never changes.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct PlanTerms {
-    /// Its name, unique in the account.
+    /// Its name, of which the account has one.
     #[n(0)]
     pub tag: String,
     /// Centavos a cycle.
@@ -135,13 +136,13 @@ pub struct PlanTerms {
     /// Cycles that pass before the first charge; they are not among the total.
     #[n(4)]
     pub grace_cycles: u32,
-    /// Additional fee of the first charges.
+    /// What the first charges cost in addition.
     #[n(5)]
     pub initial_fee: Option<InitialFee>,
 }
 
 impl PlanTerms {
-    /// Additional fee of a cycle, counted from 1.
+    /// What is charged in addition in a cycle, counted from 1.
     pub fn fee_of(&self, cycle: u32) -> Option<Centavos> {
         self.initial_fee.as_ref().filter(|fee| cycle <= fee.cycles).map(|fee| fee.amount)
     }
@@ -153,12 +154,12 @@ pub struct StoredCard {
     /// The `card_token`: under this id stands what the acquirer calls it.
     #[n(0)]
     pub id: ObjectId,
-    /// The face of the card: the part that may be stored.
+    /// What may be known of it.
     #[n(1)]
     pub face: CardFace,
 }
 
-/// Terms of a subscription; they never change.
+/// What a subscription charges; it never changes.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct SubscriptionTerms {
     /// The plan.
@@ -200,7 +201,7 @@ pub enum SubscriptionStatus {
     Completed,
 }
 
-/// Standing of a subscription. Every event about it carries the whole standing.
+/// Where a subscription stands: every event about it says all of it anew.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode)]
 pub struct SubscriptionStanding {
     /// How it fares.

@@ -20,9 +20,9 @@ pub struct Withdrawal {
     pub amount: Centavos,
     /// The splits in it.
     pub spans: Vec<Span>,
-    /// The part of these splits that debts had consumed, centavos.
+    /// What these splits had lost to debts, centavos.
     pub consumed: Centavos,
-    /// The anticipated part of them, and when it can be sent.
+    /// What of them was anticipated, and when that can be sent.
     pub settlements: Vec<Settlement>,
     /// The account that the money goes to: a sealed [`crate::personal::BankAccount`].
     pub destination: Option<Sealed>,

@@ -170,7 +170,7 @@ fn transfer_end_to_end_id(id: ObjectId) -> String {
 
 #[cfg(test)]
 mod tests {
-    use actors::rails::conformance;
+    use actors::testkit::rails as conformance;
     use ledger::money::Centavos;
     use ledger::personal::{BankAccount, PixDestination};
 

@@ -118,7 +118,7 @@ impl PixRail for SandboxPix {
 
 #[cfg(test)]
 mod tests {
-    use actors::rails::conformance;
+    use actors::testkit::rails as conformance;
     use ledger::event::{CardBrand, Terms};
     use ledger::fees::Commission;
     use ledger::time::Timestamp;

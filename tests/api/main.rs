@@ -7,6 +7,7 @@
 mod anticipation;
 mod audit;
 mod balance;
+mod books;
 mod card;
 mod cashout;
 mod charges;

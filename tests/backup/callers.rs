@@ -5,9 +5,8 @@ use std::sync::{Arc, Mutex};
 
 use reqwest::Client;
 use serde_json::{Value, json};
+use testkit::server::{OPS_TOKEN, Server};
 use tokio::task::JoinHandle;
-
-use crate::harness::server::{OPS_TOKEN, Server};
 
 /// Callers at once.
 const CALLERS: usize = 8;

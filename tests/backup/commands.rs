@@ -12,8 +12,7 @@ use centavo::secrets::{SecretSource, master_key};
 use ledger::fees::Settings;
 use ledger::merchant::MerchantCommand;
 use ledger::personal::{MerchantProfile, SealedFor};
-
-use crate::harness::server::OPS_TOKEN;
+use testkit::server::OPS_TOKEN;
 
 /// A backup of a stopped folder.
 pub(crate) async fn backup(data: &Path, copies: &Path) -> Result<String, String> {

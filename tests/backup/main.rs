@@ -6,17 +6,16 @@
 
 mod callers;
 mod commands;
-#[path = "../harness/mod.rs"]
-mod harness;
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::time::Duration;
 
+use testkit::server::{Launch, OPS_TOKEN, Server};
+
 use callers::Callers;
 use commands::{backup, backup_through, backup_without_token, copy, files, fill, head_of, kill_after, restore, verify};
-use harness::server::{Launch, OPS_TOKEN, Server};
 
 /// Backups that are made while callers charge.
 const BACKUPS: usize = 4;

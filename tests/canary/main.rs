@@ -6,8 +6,6 @@
 
 #![allow(clippy::unwrap_used)]
 
-#[path = "../harness/mod.rs"]
-mod harness;
 mod needle;
 
 use std::fs;
@@ -16,10 +14,11 @@ use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use harness::server::{Launch, OPS_TOKEN, Server};
-use needle::{Needle, Search};
 use reqwest::{Client, Method};
 use serde_json::{Value, json};
+use testkit::server::{Launch, OPS_TOKEN, Server};
+
+use needle::{Needle, Search};
 
 /// A caller that keeps every answer.
 struct Caller<'a> {

@@ -5,7 +5,8 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use crate::harness::server::{Launch, Server};
+use testkit::server::{Launch, Server};
+
 use crate::tool;
 
 /// How long a generator or a compiler may take.

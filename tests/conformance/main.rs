@@ -9,8 +9,6 @@
 
 mod clients;
 mod documents;
-#[path = "../harness/mod.rs"]
-mod harness;
 mod metrics;
 mod pix_codes;
 mod schemathesis;

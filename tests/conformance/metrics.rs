@@ -3,7 +3,8 @@
 use std::process::Command;
 use std::time::Duration;
 
-use crate::harness::server::{Launch, OPS_TOKEN, Server};
+use testkit::server::{Launch, OPS_TOKEN, Server};
+
 use crate::tool;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

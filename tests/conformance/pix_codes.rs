@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use testkit::server::{Launch, OPS_TOKEN, Server};
 
-use crate::harness::server::{Launch, OPS_TOKEN, Server};
 use crate::tool;
 
 /// Names, cities and how a code has them: ASCII, cut to 25 and 15 characters.

@@ -5,9 +5,9 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use testkit::server::{Launch, OPS_TOKEN, Server};
+use testkit::setting;
 
-use crate::harness::server::{Launch, OPS_TOKEN, Server};
-use crate::harness::setting;
 use crate::tool;
 
 /// How long one listener may be tried; both are tried at once.

@@ -10,9 +10,9 @@ use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::HeaderMap;
 use serde_json::{Value, json};
+use testkit::server::{Launch, OPS_TOKEN, Server};
 use tokio::sync::Notify;
 
-use crate::harness::server::{Launch, OPS_TOKEN, Server};
 use crate::tool;
 
 #[derive(Default)]

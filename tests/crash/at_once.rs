@@ -5,13 +5,12 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use actors::testkit::power_cut::Chance;
 use reqwest::{Client, Method};
 use serde_json::{Value, json};
+use testkit::callers::{Callers, client, operate};
+use testkit::server::{Launch, OPS_TOKEN, Server, must_verify};
 use tokio::task::JoinSet;
-
-use crate::harness::callers::{Callers, client, operate};
-use crate::harness::cut::Chance;
-use crate::harness::server::{Launch, OPS_TOKEN, Server, must_verify};
 
 /// Requests under way at once.
 const AT_ONCE: usize = 64;

@@ -10,10 +10,9 @@ use axum::Router;
 use axum::http::{HeaderMap, StatusCode};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::json;
+use testkit::callers::{Callers, client, operate};
+use testkit::server::{Launch, Server, must_verify};
 use tokio::net::TcpStream;
-
-use crate::harness::callers::{Callers, client, operate};
-use crate::harness::server::{Launch, Server, must_verify};
 
 const PATIENCE: Duration = Duration::from_secs(120);
 

@@ -9,20 +9,19 @@
 #![allow(clippy::unwrap_used)]
 
 mod at_once;
-#[path = "../harness/mod.rs"]
-mod harness;
 mod kept;
 mod mixed;
 
 use std::path::Path;
 use std::time::Duration;
 
-use harness::callers::{Callers, client, operate};
-use harness::cut::{Chance, Disk, Shim};
-use harness::server::{Launch, Server, must_verify};
-use harness::setting;
-use mixed::{Mixed, Receiver};
+use actors::testkit::power_cut::{Chance, Disk, Shim};
 use serde_json::json;
+use testkit::callers::{Callers, client, operate};
+use testkit::server::{Launch, Server, must_verify};
+use testkit::setting;
+
+use mixed::{Mixed, Receiver};
 
 /// Callers that charge at once.
 const CALLERS: usize = 24;

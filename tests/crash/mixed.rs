@@ -10,16 +10,15 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use actors::testkit::power_cut::Chance;
 use axum::Router;
 use axum::body::Bytes;
 use axum::http::HeaderMap;
 use reqwest::{Client, Method};
 use serde_json::{Value, json};
+use testkit::callers::{client, operate};
+use testkit::server::{OPS_TOKEN, Server};
 use tokio::task::JoinHandle;
-
-use crate::harness::callers::{client, operate};
-use crate::harness::cut::Chance;
-use crate::harness::server::{OPS_TOKEN, Server};
 
 /// How long webhooks that are due may take to arrive once the server is quiet.
 const PATIENCE: Duration = Duration::from_secs(60);

@@ -4,12 +4,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
+use actors::testkit::power_cut::Chance;
 use serde_json::{Value, json};
-
-use crate::harness::books::Books;
-use crate::harness::callers::{Callers, client, operate};
-use crate::harness::cut::Chance;
-use crate::harness::server::{Launch, Server, must_verify};
+use testkit::books::Books;
+use testkit::callers::{Callers, client, operate};
+use testkit::server::{Launch, Server, must_verify};
 
 /// Data folders to copy and damage, and what their server had acknowledged.
 pub(crate) struct Base {

@@ -11,8 +11,6 @@
 
 mod base;
 mod fault;
-#[path = "../harness/mod.rs"]
-mod harness;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -20,14 +18,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use actors::testkit::power_cut::Chance;
+use testkit::books::cut;
+use testkit::callers::client;
+use testkit::server::{Launch, Refused, Server, verify};
+use testkit::setting;
+use tokio::task::JoinSet;
+
 use base::Base;
 use fault::{Fault, Part};
-use harness::books::cut;
-use harness::callers::client;
-use harness::cut::Chance;
-use harness::server::{Launch, Refused, Server, verify};
-use harness::setting;
-use tokio::task::JoinSet;
 
 /// Faults that are tried at the same time.
 const AT_ONCE: usize = 3;

@@ -9,19 +9,18 @@
 #![allow(clippy::unwrap_used)]
 
 mod disk;
-#[path = "../harness/mod.rs"]
-mod harness;
 
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use disk::SmallDisk;
-use harness::books::Books;
-use harness::callers::{Callers, client};
-use harness::cut::Chance;
-use harness::server::{Launch, Server, must_verify};
+use actors::testkit::power_cut::Chance;
 use serde_json::{Value, json};
+use testkit::books::Books;
+use testkit::callers::{Callers, client};
+use testkit::server::{Launch, Server, must_verify};
+
+use disk::SmallDisk;
 
 /// Callers that charge at once.
 const CALLERS: usize = 8;

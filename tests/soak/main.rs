@@ -9,17 +9,14 @@
 
 #![allow(clippy::unwrap_used)]
 
-#[path = "../harness/mod.rs"]
-mod harness;
-
 use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use harness::books::cut;
-use harness::callers::{Callers, client};
-use harness::server::{Launch, Server, must_verify};
-use harness::setting;
+use testkit::books::cut;
+use testkit::callers::{Callers, client};
+use testkit::server::{Launch, Server, must_verify};
+use testkit::setting;
 
 const MERCHANTS: usize = 3;
 /// Callers and readers of each merchant at once.

@@ -8,8 +8,7 @@ use std::process::Command;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use tempfile::TempDir;
-
-use crate::harness::server::Launch;
+use testkit::server::Launch;
 
 /// A library that stands between a server and its wall clock, and the file that sets it.
 pub(crate) struct WallClock {

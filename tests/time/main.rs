@@ -9,22 +9,21 @@
 
 mod audit;
 mod clock;
-#[path = "../harness/mod.rs"]
-mod harness;
 mod shop;
 
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use audit::audit;
+use actors::testkit::power_cut::Chance;
 use chrono::{DateTime, DurationRound, TimeDelta, Utc};
-use clock::WallClock;
-use harness::callers::Callers;
-use harness::cut::Chance;
-use harness::server::{Launch, Server, must_verify};
-use harness::setting;
 use ledger::time::Timestamp;
 use serde_json::Value;
+use testkit::callers::Callers;
+use testkit::server::{Launch, Server, must_verify};
+use testkit::setting;
+
+use audit::audit;
+use clock::WallClock;
 use shop::{SPLIT, Shop, time};
 
 /// Callers that charge at once.

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
+use testkit::callers::{Callers, client, operate};
+use testkit::server::{Launch, Server};
 
 use crate::clock::WallClock;
-use crate::harness::callers::{Callers, client, operate};
-use crate::harness::server::{Launch, Server};
 
 /// A server with one merchant's callers, under a clock of the test's own.
 pub(crate) struct Shop {

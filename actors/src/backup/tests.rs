@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use tempfile::TempDir;
 
 use super::*;
-use crate::store::MemoryStore;
+use crate::testkit::MemoryStore;
 
 fn append(store: &MemoryStore, booked_at_ms: i64, records: Vec<Vec<u8>>) {
     let head = store.head(PARTITION).unwrap();

@@ -687,7 +687,8 @@ mod tests {
 
     use super::*;
     use crate::index::page_cache::PageCache;
-    use crate::store::{MemoryStore, Store};
+    use crate::store::Store;
+    use crate::testkit::MemoryStore;
 
     fn built(first: u64, cover: Cover, occurrences: impl IntoIterator<Item = (IndexKey, Vec<u64>)>) -> Vec<u8> {
         let mut builder = Builder::new(first, Vec::new());

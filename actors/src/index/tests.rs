@@ -13,7 +13,8 @@ use proptest::prelude::*;
 
 use super::key::occurrences;
 use super::*;
-use crate::store::{Block, BlockHash, MemoryStore};
+use crate::store::{Block, BlockHash};
+use crate::testkit::MemoryStore;
 
 const OPTIONS: IndexOptions = IndexOptions { records_per_run: 40, runs_merged: 3 };
 

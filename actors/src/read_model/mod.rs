@@ -515,7 +515,7 @@ mod tests {
     use ledger::record::Decision;
 
     use super::*;
-    use crate::store::MemoryStore;
+    use crate::testkit::MemoryStore;
 
     fn read_model() -> Arc<ReadModel> {
         let store: Arc<dyn Store> = Arc::new(MemoryStore::new());

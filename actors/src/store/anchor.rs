@@ -37,11 +37,11 @@ pub(super) const PARTITIONS_MAX: usize = 64;
 
 /// The newest whole slot of the file at opening.
 #[derive(Debug, Default)]
-pub(super) struct Anchored {
+pub(crate) struct Anchored {
     counter: u64,
     /// Its place in the file, from 0.
     slot: u64,
-    pub(super) heads: BTreeMap<Partition, (Sequence, BlockHash)>,
+    pub(crate) heads: BTreeMap<Partition, (Sequence, BlockHash)>,
 }
 
 impl Anchored {
@@ -57,7 +57,7 @@ impl Anchored {
 
     /// The newest of the slots that are whole; or, as an error, the newer format in which one is
     /// written.
-    pub(super) fn newest(bytes: &[u8]) -> Result<Option<Anchored>, u8> {
+    pub(crate) fn newest(bytes: &[u8]) -> Result<Option<Anchored>, u8> {
         let mut newest: Option<Anchored> = None;
         for (place, slot) in (0..).zip(bytes.chunks_exact(SLOT_BYTES)) {
             match parse(slot) {
@@ -72,7 +72,7 @@ impl Anchored {
     }
 
     /// Whether the journal in `folder` reaches what was anchored, and had the same block there.
-    pub(super) fn check(
+    pub(crate) fn check(
         &self,
         folder: &Path,
         heads: &BTreeMap<Partition, Head>,
@@ -162,7 +162,7 @@ impl Drop for Anchor {
     }
 }
 
-pub(super) type Heads = BTreeMap<Partition, (Sequence, BlockHash)>;
+pub(crate) type Heads = BTreeMap<Partition, (Sequence, BlockHash)>;
 
 #[derive(Debug)]
 struct AnchorShared {
@@ -191,8 +191,8 @@ impl AnchorState {
 
 /// Order of writes: the slot that was synced last is not written, nor one that is being synced.
 #[derive(Debug, Clone)]
-pub(super) struct AnchorSlots {
-    pub(super) heads: Heads,
+pub(crate) struct AnchorSlots {
+    pub(crate) heads: Heads,
     counter: u64,
     synced: u64,
     active: u64,
@@ -206,31 +206,31 @@ impl Default for AnchorSlots {
 
 impl AnchorSlots {
     /// Continues what was anchored with these heads.
-    pub(super) fn new(anchored: Option<&Anchored>, heads: Heads) -> AnchorSlots {
+    pub(crate) fn new(anchored: Option<&Anchored>, heads: Heads) -> AnchorSlots {
         let (counter, synced) = anchored.map_or((0, 0), |anchored| (anchored.counter, anchored.slot));
         AnchorSlots { heads, counter, synced, active: (synced + 1) % SLOTS }
     }
 
     /// Place of the next slot in the file, and its bytes.
-    pub(super) fn next(&mut self) -> (u64, Vec<u8>) {
+    pub(crate) fn next(&mut self) -> (u64, Vec<u8>) {
         self.counter += 1;
         (self.active * SLOT_BYTES as u64, to_bytes(self.counter, &self.heads))
     }
 
     /// The slot to be synced. From here on the third one is written.
-    pub(super) fn begin_sync(&mut self) -> u64 {
+    pub(crate) fn begin_sync(&mut self) -> u64 {
         let syncing = self.active;
         self.active = SLOTS - self.synced - syncing;
         syncing
     }
 
-    pub(super) fn end_sync(&mut self, syncing: u64) {
+    pub(crate) fn end_sync(&mut self, syncing: u64) {
         self.synced = syncing;
     }
 }
 
 /// A file that begins with these heads.
-pub(super) fn new_file(heads: &Heads) -> Vec<u8> {
+pub(crate) fn new_file(heads: &Heads) -> Vec<u8> {
     let mut file = to_bytes(0, heads);
     file.resize(SLOTS as usize * SLOT_BYTES, 0);
     file
@@ -321,7 +321,7 @@ const ANCHOR: &str = "anchor";
 const FORMAT: u8 = 1;
 /// Number of slots. It is also the sum of their places, from which the third follows.
 const SLOTS: u64 = 3;
-pub(super) const SLOT_BYTES: usize = 4096;
+pub(crate) const SLOT_BYTES: usize = 4096;
 const HEAD_BYTES: usize = 42;
 
 #[cfg(test)]

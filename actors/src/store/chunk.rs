@@ -434,8 +434,8 @@ impl OpenChunk {
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::conformance::bytes;
     use super::*;
+    use crate::testkit::conformance::bytes;
 
     fn block(sizes: &[usize]) -> Block {
         let records = sizes.iter().enumerate().map(|(number, size)| vec![number as u8; *size]).collect();

@@ -322,15 +322,15 @@ mod tests {
 
     use super::*;
     use crate::store::chunk::{CHECKSUM_BYTES, checksum_of};
-    use crate::store::conformance::{append, block_after, bytes, conformance};
     use crate::store::durable_sync::{REPLACES_SYNC, durable_syncs};
     use crate::store::state_area::INLINE_BYTES_MAX;
+    use crate::testkit::conformance::{self, append, block_after, bytes};
 
     const PARTITION: Partition = Partition(0);
 
     #[test]
     fn it_conforms() {
-        conformance(|| {
+        conformance::all(|| {
             let data = TempDir::new().unwrap();
             move || Box::new(open(data.path()))
         });
@@ -693,7 +693,7 @@ mod tests {
 
     #[test]
     fn it_conforms_across_segments() {
-        conformance(|| {
+        conformance::all(|| {
             let data = TempDir::new().unwrap();
             move || Box::new(SledStore::open(data.path(), &small_segments()).unwrap())
         });

@@ -205,7 +205,7 @@ pub(super) fn machine(folder: &Path, source: io::Error) -> StoreError {
     StoreError::Machine { folder: folder.to_path_buf(), source }
 }
 
-pub(super) fn damaged(folder: &Path, detail: &str) -> StoreError {
+pub(crate) fn damaged(folder: &Path, detail: &str) -> StoreError {
     StoreError::Damaged { folder: folder.to_path_buf(), sequence: None, detail: detail.to_owned() }
 }
 

@@ -10,15 +10,12 @@
 //! silence and never a panic. The store knows nothing of the content of a Record: no ledger, no
 //! event, no money.
 
-mod anchor;
+pub(crate) mod anchor;
 mod chunk;
-#[cfg(test)]
-mod conformance;
 mod cursors;
 mod disk;
 mod durable_sync;
 mod files;
-mod memory;
 mod monitor;
 mod options;
 mod segment;
@@ -39,8 +36,9 @@ pub use self::chunk::{Key as ChunkKey, cut};
 pub use self::disk::SledStore;
 pub(crate) use self::durable_sync::with_short_slice;
 pub use self::durable_sync::{durable_syncs, durable_syncs_at_once_max};
+#[cfg(feature = "testkit")]
+pub(crate) use self::files::damaged;
 pub(crate) use self::files::{create_private_folder, make_private};
-pub use self::memory::{Damage, MemoryStore, PowerCut, Reached};
 pub use self::monitor::{LongestWait, Monitor, Wait, WaitFor};
 pub use self::options::SledOptions;
 use self::sled::{Database, Pair, check_sync};
@@ -57,7 +55,8 @@ pub const FILE_NAME_BYTES_MAX: usize = 64;
 /// durable.
 ///
 /// ```
-/// use actors::store::{Block, MemoryStore, Partition, Sequence, Store};
+/// use actors::store::{Block, Partition, Sequence, Store};
+/// use actors::testkit::MemoryStore;
 ///
 /// let store = MemoryStore::new();
 /// let head = store.head(Partition(0))?;
@@ -415,7 +414,7 @@ pub enum StoreError {
 }
 
 /// Refuses the name of a file that no store would take.
-fn admit_file_name(name: &str) -> Result<(), StoreError> {
+pub(crate) fn admit_file_name(name: &str) -> Result<(), StoreError> {
     let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'.');
     let begins = name.bytes().next().is_some_and(|byte| byte.is_ascii_lowercase());
     if begins && name.len() <= FILE_NAME_BYTES_MAX && name.bytes().all(is_plain) {
@@ -425,7 +424,7 @@ fn admit_file_name(name: &str) -> Result<(), StoreError> {
 }
 
 /// Refuses a key of the state area that no store would take.
-fn admit_state_key(key: &[u8]) -> Result<(), StoreError> {
+pub(crate) fn admit_state_key(key: &[u8]) -> Result<(), StoreError> {
     if key.len() > STATE_KEY_BYTES_MAX {
         return Err(StoreError::Unstorable("a key of the state area has at most 128 bytes"));
     }

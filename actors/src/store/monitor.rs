@@ -102,7 +102,7 @@ impl Monitor {
         self.derived_failures.load(Ordering::Relaxed)
     }
 
-    pub(super) fn derived_failed(&self) {
+    pub(crate) fn derived_failed(&self) {
         self.derived_failures.fetch_add(1, Ordering::Relaxed);
     }
 }

@@ -306,8 +306,8 @@ mod tests {
     use tempfile::TempDir;
 
     use super::*;
-    use crate::store::conformance::bytes;
     use crate::store::sled::{Opening, UNFLUSHED_BYTES_MAX_OF_STATE};
+    use crate::testkit::conformance::bytes;
 
     #[test]
     fn a_torn_value_is_absent_if_it_was_lazy_and_damage_if_it_was_not() {

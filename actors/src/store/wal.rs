@@ -282,9 +282,9 @@ mod tests {
     use tempfile::TempDir;
 
     use super::super::chunk::cut;
-    use super::super::conformance::{block_after, bytes};
     use super::super::{Block, Head};
     use super::*;
+    use crate::testkit::conformance::{block_after, bytes};
 
     const BYTES_MAX: usize = 1 << 20;
 

@@ -278,7 +278,8 @@ impl KeysOfLastDay {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::{BlockHash, MemoryStore};
+    use crate::store::BlockHash;
+    use crate::testkit::MemoryStore;
 
     /// No store takes such a block, so it is shown to the checker alone.
     #[test]

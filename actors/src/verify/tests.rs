@@ -17,7 +17,8 @@ use ledger::time::Timestamp;
 use super::*;
 use crate::resident::{Books, Resident};
 use crate::snapshots;
-use crate::store::{Block, MemoryStore};
+use crate::store::Block;
+use crate::testkit::MemoryStore;
 
 const GROUP: GroupNumber = GroupNumber(1);
 const MERCHANT: LedgerId = LedgerId::Merchant(GROUP);

@@ -11,7 +11,8 @@ use actors::journal::{Admission, AdmissionLimits, Input, Machine, Output, Sender
 use actors::read_model::{KeyFound, ReadModel};
 use actors::resident::{Effects, Envelope, KeyLookup, Outcome, Resident};
 use actors::seal::Keyring;
-use actors::store::{Block, BlockHash, ChunkKey, Head, MemoryStore, Sequence, Store, cut};
+use actors::store::{Block, BlockHash, ChunkKey, Head, Sequence, Store, cut};
+use actors::testkit::MemoryStore;
 use ledger::account::Account;
 use ledger::event::{CardBrand, CardFace};
 use ledger::fees::{PaymentMethod, Settings};

@@ -9,7 +9,7 @@
 //!   [`is_in_background`] say why.
 //! - The process ends by itself, with an error that names the failed action, and the path if the
 //!   store was being opened.
-//! - When all unsynced bytes are lost too (see `power_cut/cut.rs`), the store opens and can be
+//! - When all unsynced bytes are lost too (see `testkit::power_cut`), the store opens and can be
 //!   written. It holds every acknowledged write whole, and besides at most the write during which
 //!   the call failed.
 //!
@@ -21,8 +21,6 @@
 // The whole program is a test.
 #![allow(clippy::unwrap_used)]
 
-#[path = "../power_cut/cut.rs"]
-mod cut;
 mod script;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -34,9 +32,9 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 use actors::store::{SledStore, StoreError};
+use actors::testkit::power_cut::Shim;
 use tempfile::TempDir;
 
-use self::cut::Shim;
 use self::script::{ABSENT, Line};
 
 #[test]

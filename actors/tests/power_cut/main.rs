@@ -2,10 +2,10 @@
 //!
 //! A test starts this same program again as a writer. It opens a store, reports what it finds
 //! there, then appends blocks and puts values as fast as it can, and reports each before it tries
-//! and after it was acknowledged. The test kills it at some moment, cuts its power (see `cut.rs`)
-//! and starts the next writer in the same folder. That writer must open the store. It must find
-//! every acknowledged block with its hash in a whole chain, besides them at most the block that was
-//! being tried, and every value.
+//! and after it was acknowledged. The test kills it at some moment, cuts its power (see
+//! `testkit::power_cut`) and starts the next writer in the same folder. That writer must open the
+//! store. It must find every acknowledged block with its hash in a whole chain, besides them at
+//! most the block that was being tried, and every value.
 //!
 //! `CENTAVO_CUTS=n` makes n cuts instead of a few; `CENTAVO_CUT_SEED=s` begins with another seed.
 //! The seed decides the writes, the moment of the kill and the losses of the cut. How far the
@@ -14,7 +14,6 @@
 // The whole program is a test.
 #![allow(clippy::unwrap_used)]
 
-mod cut;
 mod writer;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,9 +24,9 @@ use std::process::{Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
+use actors::testkit::power_cut::{Chance, Disk, Loss, Shim};
 use tempfile::TempDir;
 
-use self::cut::{Chance, Disk, Loss, Shim};
 use self::writer::Line;
 
 #[test]

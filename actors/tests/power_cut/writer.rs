@@ -8,8 +8,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use actors::store::{Block, Head, Partition, Sequence, SledOptions, SledStore, Store, StoreError};
-
-use super::cut::Chance;
+use actors::testkit::power_cut::Chance;
 
 /// What the process is to do; it does nothing, as a test like any other, if this is not set.
 pub(crate) const ROLE: &str = "CENTAVO_CUT_ROLE";

@@ -7,7 +7,8 @@ use std::sync::atomic::AtomicU64;
 
 use actors::resident::Outcome;
 use actors::snapshots::{Kept, Position};
-use actors::store::{Block, Head, MemoryStore, Partition, Sequence, Store};
+use actors::store::{Block, Head, Partition, Sequence, Store};
+use actors::testkit::MemoryStore;
 use ledger::account::Account;
 use ledger::event::Event;
 use ledger::id::{Fingerprint, GroupNumber, LedgerId, RecipientNumber};

@@ -15,9 +15,8 @@ use actors::read_model::{
 };
 use actors::resident::{Books, Resident};
 use actors::seal::Keyring;
-use actors::store::{
-    Block, BlockHash, Head, MemoryStore, Monitor, Partition, Sequence, Store, StoreError, StoredRecord,
-};
+use actors::store::{Block, BlockHash, Head, Monitor, Partition, Sequence, Store, StoreError, StoredRecord};
+use actors::testkit::MemoryStore;
 use ledger::event::Event;
 use ledger::id::{GroupNumber, LedgerId, ObjectId, RecipientNumber};
 use ledger::merchant::MerchantState;

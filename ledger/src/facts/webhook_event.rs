@@ -4,7 +4,7 @@ use crate::id::{ObjectId, RecipientNumber};
 use crate::money::Centavos;
 use crate::time::Timestamp;
 
-/// Kind of a webhook event: its name on the wire.
+/// What happened, as told outside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum WebhookEventKind {
     /// A charge was captured or its PIX confirmed.
@@ -117,11 +117,11 @@ pub enum Subject {
 /// One webhook event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WebhookEvent {
-    /// Its kind.
+    /// What happened.
     pub kind: WebhookEventKind,
-    /// The object that it is about.
+    /// To what.
     pub subject: Subject,
-    /// The splits that became available; only with [`WebhookEventKind::SplitAvailable`].
+    /// What became available, with [`WebhookEventKind::SplitAvailable`] only.
     pub available: Option<AvailableSplits>,
 }
 

@@ -42,7 +42,7 @@ struct MerchantHead {
 }
 
 impl MerchantState {
-    /// The encoding of the head: everything outside sections.
+    /// The encoding of what belongs to no section.
     pub fn head(&self) -> Vec<u8> {
         let Self { id, settings, .. } = *self;
         let head = MerchantHead { id, settings, profile: self.profile.clone(), accounts: self.ledger.plain() };

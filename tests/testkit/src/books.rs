@@ -3,17 +3,17 @@
 
 use std::collections::BTreeMap;
 
+use actors::testkit::power_cut::Chance;
 use reqwest::Client;
 use serde_json::Value;
 
-use super::callers::{Callers, client};
-use super::cut::Chance;
-use super::server::{OPS_TOKEN, Server};
+use crate::callers::{Callers, client};
+use crate::server::{OPS_TOKEN, Server};
 
 /// All pages that a server shows of its merchants' books, at one cut.
-pub(crate) struct Books {
+pub struct Books {
     /// The last Record in them.
-    pub(crate) cut: u64,
+    pub cut: u64,
     /// The trial balance, every balance, and pages of every ledger, statement and list.
     pages: BTreeMap<Page, Value>,
     /// Every charge.
@@ -38,7 +38,7 @@ enum Answer {
 
 impl Books {
     /// Reads all that a server says.
-    pub(crate) async fn read(server: &Server, merchants: &[Callers]) -> Result<Self, String> {
+    pub async fn read(server: &Server, merchants: &[Callers]) -> Result<Self, String> {
         let client = client();
         let mut books = Self { cut: cut(&client, server).await?, pages: BTreeMap::new(), charges: Vec::new() };
         books.read_pages(&client, server, Page::of_operators("/ops/trial-balance")).await?;
@@ -70,12 +70,7 @@ impl Books {
     /// every list; of the further pages one in three, and so many charges, taken by chance. Gives
     /// what the server could not say, and said so; anything else that it does not say as before is
     /// an error.
-    pub(crate) async fn check(
-        &self,
-        server: &Server,
-        charges: u64,
-        chance: &mut Chance,
-    ) -> Result<Vec<String>, String> {
+    pub async fn check(&self, server: &Server, charges: u64, chance: &mut Chance) -> Result<Vec<String>, String> {
         let client = client();
         let some = (0..charges).map(|_| &self.charges[chance.below(self.charges.len() as u64) as usize]);
         let some: Vec<_> = some.map(|(page, body)| (page, body)).collect();
@@ -135,7 +130,7 @@ impl Answer {
 }
 
 /// The last Record that a server has published.
-pub(crate) async fn cut(client: &Client, server: &Server) -> Result<u64, String> {
+pub async fn cut(client: &Client, server: &Server) -> Result<u64, String> {
     let page = Page::of_operators("/ops/trial-balance");
     let body = page.read(client, server).await?.must_be_there(&page)?;
     body["cut"]["0"].as_u64().ok_or_else(|| format!("no cut in {body}"))

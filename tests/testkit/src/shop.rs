@@ -8,36 +8,35 @@ use std::time::Duration;
 use actors::engine::{Engine, EngineOptions};
 use actors::index::IndexOptions;
 use actors::journal::AdmissionLimits;
+use actors::rails::Rails;
 use actors::resident::Outcome;
 use actors::store::SledOptions;
-use centavo::folding::search_key;
-use centavo::rails::sandbox;
 use ledger::fees::Settings as AccountSettings;
 use ledger::id::{GroupNumber, ObjectId};
 use ledger::merchant::{MerchantCommand, SplitRequest};
 use ledger::money::Centavos;
 use ledger::personal::{MerchantProfile, Payer, RecipientProfile, SealedFor};
 
-/// An engine on a folder, in the sandbox.
-pub(crate) async fn open_engine(folder: &Path) -> Arc<Engine> {
+/// An engine on a folder, in the sandbox, with these rails and this folding of names.
+pub async fn open_engine(folder: &Path, rails: Rails, fold_name: fn(&str) -> String) -> Arc<Engine> {
     let options = EngineOptions {
         sandbox: true,
         master_key: [7; 32],
         admission: AdmissionLimits::default(),
         idle: Duration::from_secs(60),
-        rails: Some(sandbox::rails(&folder.join("sandbox"))),
-        fold_name: search_key,
+        rails: Some(rails),
+        fold_name,
         index: IndexOptions::default(),
     };
     Engine::open(folder, &SledOptions::default(), options, |_, _| {}).await.expect("an engine")
 }
 
 /// A merchant with three active recipients.
-pub(crate) struct Shop {
+pub struct Shop {
     /// Its group.
-    pub(crate) group: GroupNumber,
+    pub group: GroupNumber,
     /// Its recipients.
-    pub(crate) recipients: Vec<ObjectId>,
+    pub recipients: Vec<ObjectId>,
 }
 
 impl Shop {
@@ -48,7 +47,7 @@ impl Shop {
     }
 
     /// Gives a merchant its recipients.
-    pub(crate) async fn staff(engine: &Engine, group: GroupNumber) -> Self {
+    pub async fn staff(engine: &Engine, group: GroupNumber) -> Self {
         let now = engine.now();
         let mut recipients = Vec::new();
         for document in ["12345678909", "98765432100", "11144477735"] {
@@ -67,14 +66,14 @@ impl Shop {
     }
 
     /// A split for each recipient.
-    pub(crate) fn splits(&self) -> Vec<SplitRequest> {
+    pub fn splits(&self) -> Vec<SplitRequest> {
         let parts = self.recipients.iter().zip([1_000, 2_000, 500]);
         parts.map(|(id, amount)| SplitRequest { recipient: *id, amount: Centavos(amount) }).collect()
     }
 }
 
 /// Opens a merchant, without recipients.
-pub(crate) async fn open_merchant(engine: &Engine, group: GroupNumber) {
+pub async fn open_merchant(engine: &Engine, group: GroupNumber) {
     let profile = MerchantProfile { name: "Loja".into(), document: "11222333000181".into(), city: "Recife".into() };
     let command = MerchantCommand::Open {
         id: new_id(engine, group),
@@ -85,7 +84,7 @@ pub(crate) async fn open_merchant(engine: &Engine, group: GroupNumber) {
 }
 
 /// So many merchants with recipients.
-pub(crate) async fn open_shops(engine: &Engine, count: usize) -> Vec<Shop> {
+pub async fn open_shops(engine: &Engine, count: usize) -> Vec<Shop> {
     let mut shops = Vec::with_capacity(count);
     for _ in 0..count {
         shops.push(Shop::open(engine).await);
@@ -94,19 +93,19 @@ pub(crate) async fn open_shops(engine: &Engine, count: usize) -> Vec<Shop> {
 }
 
 /// A new id of a group.
-pub(crate) fn new_id(engine: &Engine, group: GroupNumber) -> ObjectId {
+pub fn new_id(engine: &Engine, group: GroupNumber) -> ObjectId {
     engine.ids().object(group, engine.now(), getrandom::u64().expect("random bits"))
 }
 
 /// Sends a command and waits for its durable outcome.
-pub(crate) async fn record(engine: &Engine, group: GroupNumber, command: MerchantCommand) {
+pub async fn record(engine: &Engine, group: GroupNumber, command: MerchantCommand) {
     let permit = engine.permit(1_024).expect("room");
     let outcome = engine.command(group, command, None, None, permit).await.expect("an outcome");
     assert!(matches!(outcome, Outcome::Recorded(_) | Outcome::Unchanged), "{outcome:?}");
 }
 
 /// Creates a PIX charge with a split for each recipient.
-pub(crate) async fn create_pix_charge(engine: &Engine, shop: &Shop) -> ObjectId {
+pub async fn create_pix_charge(engine: &Engine, shop: &Shop) -> ObjectId {
     let payer = Payer { name: "Pedro da Silva".into(), document: "12345678909".into(), ..Payer::default() };
     let (now, charge) = (engine.now(), new_id(engine, shop.group));
     let command = MerchantCommand::OpenPix {
@@ -121,7 +120,7 @@ pub(crate) async fn create_pix_charge(engine: &Engine, shop: &Shop) -> ObjectId 
 }
 
 /// Creates PIX charges, the shops in turn.
-pub(crate) async fn create_pix_charges(
+pub async fn create_pix_charges(
     engine: &Arc<Engine>,
     shops: &Arc<Vec<Shop>>,
     count: usize,

@@ -20,8 +20,6 @@
 //!
 //! By its seed a cut takes everything unsynced, or nothing, or stops at one moment, or goes by
 //! chance; see [`Shim::cut`].
-//!
-//! This file and `shim.c` stand alone, so that other tests can include them by path.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, OpenOptions};
@@ -33,9 +31,7 @@ use tempfile::TempDir;
 
 /// What the disk does with a sync.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-// Who includes this file by path may need the honest one only; so below.
-#[allow(dead_code)]
-pub(crate) enum Disk {
+pub enum Disk {
     /// What it promises.
     Honest,
     /// It answers that it did and does not.
@@ -48,17 +44,17 @@ pub(crate) enum Disk {
 
 /// What a cut took.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Loss {
+pub struct Loss {
     /// Unsynced sectors that do not hold their newest content.
-    pub(crate) sectors_lost: usize,
+    pub sectors_lost: usize,
     /// Unsynced sectors that do.
-    pub(crate) sectors_kept: usize,
+    pub sectors_kept: usize,
     /// Files and folders whose unsynced creation, renaming or removal was taken back.
-    pub(crate) names_lost: usize,
+    pub names_lost: usize,
 }
 
 /// The library that is loaded into a process so that its power can be cut.
-pub(crate) struct Shim {
+pub struct Shim {
     library: PathBuf,
     disk: Disk,
     /// Removed with the library in it.
@@ -67,7 +63,7 @@ pub(crate) struct Shim {
 
 impl Shim {
     /// Compiles the library, with the C compiler that `CC` names, or `cc`.
-    pub(crate) fn build() -> Shim {
+    pub fn build() -> Shim {
         let folder = TempDir::new().unwrap();
         let (source, library) = (folder.path().join("shim.c"), folder.path().join("shim.so"));
         fs::write(&source, include_str!("shim.c")).unwrap();
@@ -85,15 +81,14 @@ impl Shim {
     }
 
     /// The same library over another disk.
-    #[allow(dead_code)]
-    pub(crate) fn with_disk(self, disk: Disk) -> Shim {
+    pub fn with_disk(self, disk: Disk) -> Shim {
         Shim { disk, ..self }
     }
 
     /// Makes the process that `command` will start lose its unsynced changes below `folder` at the
     /// next [`Shim::cut`]. A process that ended by itself can be followed by another before the
     /// cut; one that was killed is followed by a cut, if only by one that takes nothing.
-    pub(crate) fn command(&self, command: &mut Command, folder: &Path) {
+    pub fn command(&self, command: &mut Command, folder: &Path) {
         let folder = folder.canonicalize().unwrap();
         let notes = notes_of(&folder);
         if !notes.exists() {
@@ -116,8 +111,7 @@ impl Shim {
 
     /// Lets the process that `command` will start kill itself in the midst of its so many-th change
     /// or sync, instead of at a moment that depends on the machine. Comes after [`Shim::command`].
-    #[allow(dead_code)]
-    pub(crate) fn kill_at(&self, command: &mut Command, change: u64) {
+    pub fn kill_at(&self, command: &mut Command, change: u64) {
         command.env("CENTAVO_CUT_KILL", change.to_string());
     }
 
@@ -127,7 +121,7 @@ impl Shim {
     /// Which of the unsynced changes survive is decided by `seed` alone: none if it is a multiple
     /// of 8, all if it is one more, those before some moment if two more, and else by chance. Eight
     /// seeds in a row show every extreme.
-    pub(crate) fn cut(&self, folder: &Path, seed: u64) -> Loss {
+    pub fn cut(&self, folder: &Path, seed: u64) -> Loss {
         let folder = folder.canonicalize().unwrap();
         let notes = notes_of(&folder);
         let log = fs::read(notes.join(LOG)).unwrap_or_default();
@@ -510,10 +504,15 @@ impl Names {
 
 /// Chance that can be had again: SplitMix64.
 #[derive(Debug, Clone)]
-pub(crate) struct Chance(pub(crate) u64);
+pub struct Chance(
+    /// The state: a seed, at first.
+    pub u64,
+);
 
 impl Chance {
-    pub(crate) fn next(&mut self) -> u64 {
+    /// The next 64 bits.
+    #[allow(clippy::should_implement_trait, reason = "it never ends, so it is no iterator")]
+    pub fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
         let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
@@ -521,7 +520,7 @@ impl Chance {
     }
 
     /// A number below `end`, which is not zero.
-    pub(crate) fn below(&mut self, end: u64) -> u64 {
+    pub fn below(&mut self, end: u64) -> u64 {
         self.next() % end
     }
 }

@@ -10,7 +10,7 @@ use reqwest::{Client, StatusCode};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
-use super::server::{OPS_TOKEN, Server};
+use crate::server::{OPS_TOKEN, Server};
 
 /// What is asked for: a card charge, or a PIX charge that is then paid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,15 +40,15 @@ struct Told {
 }
 
 /// A merchant with recipients, and the log of all its callers.
-pub(crate) struct Callers {
+pub struct Callers {
     client: Client,
-    pub(crate) api_key: String,
-    pub(crate) merchant: String,
-    pub(crate) recipients: Vec<String>,
+    pub api_key: String,
+    pub merchant: String,
+    pub recipients: Vec<String>,
     /// One in so many requests is a charge with [`SPLITS_OF_LARGE`] splits; none when it is 0.
-    pub(crate) large_every: u64,
+    pub large_every: u64,
     /// How long each caller waits between its requests.
-    pub(crate) pause: Duration,
+    pub pause: Duration,
     keys: Arc<AtomicU64>,
     told: Vec<Told>,
     unknown: Vec<Ask>,
@@ -71,7 +71,7 @@ enum Answer {
 
 impl Callers {
     /// Opens a merchant with three active recipients.
-    pub(crate) async fn open(server: &Server) -> Result<Self, String> {
+    pub async fn open(server: &Server) -> Result<Self, String> {
         let client = client();
         let merchant =
             json!({"name": "Loja", "document": "11222333000181", "split_enabled": true, "cashout_enabled": false});
@@ -100,7 +100,7 @@ impl Callers {
 
     /// Charges from so many callers at once; after `life` the end comes, and whoever has no answer
     /// by then does not know.
-    pub(crate) async fn charge_until(&mut self, server: &Server, callers: usize, life: Duration, end: impl FnOnce()) {
+    pub async fn charge_until(&mut self, server: &Server, callers: usize, life: Duration, end: impl FnOnce()) {
         let life = async {
             tokio::time::sleep(life).await;
             end();
@@ -109,12 +109,7 @@ impl Callers {
     }
 
     /// Charges from so many callers at once, until something has happened.
-    pub(crate) async fn charge_during<T>(
-        &mut self,
-        server: &Server,
-        callers: usize,
-        event: impl Future<Output = T>,
-    ) -> T {
+    pub async fn charge_during<T>(&mut self, server: &Server, callers: usize, event: impl Future<Output = T>) -> T {
         let ending = Arc::new(AtomicBool::new(false));
         let tasks = self.callers(server, callers, u64::MAX, &ending);
         let happened = event.await;
@@ -124,7 +119,7 @@ impl Callers {
     }
 
     /// Sends so many requests from so many callers at once.
-    pub(crate) async fn charge(&mut self, server: &Server, callers: usize, requests: u64) {
+    pub async fn charge(&mut self, server: &Server, callers: usize, requests: u64) {
         let last = self.keys.load(Ordering::Relaxed) + requests;
         let tasks = self.callers(server, callers, last, &Arc::default());
         self.note(tasks).await;
@@ -174,7 +169,7 @@ impl Callers {
 
     /// Holds the log against the server: first what was acknowledged, then, with the same keys,
     /// what was not.
-    pub(crate) async fn reckon(&mut self, server: &Server) -> Result<(), String> {
+    pub async fn reckon(&mut self, server: &Server) -> Result<(), String> {
         for told in &self.told[self.reckoned..] {
             self.check_charge(server, told).await?;
         }
@@ -198,29 +193,29 @@ impl Callers {
     }
 
     /// Every charge that was acknowledged.
-    pub(crate) fn charges(&self) -> impl Iterator<Item = &str> {
+    pub fn charges(&self) -> impl Iterator<Item = &str> {
         let made = self.told.iter().filter(|told| told.ask.kind != Kind::Pay);
         made.map(|told| told.txid.as_str())
     }
 
     /// How long each acknowledged request took, from the `first` on.
-    pub(crate) fn latencies(&self, first: usize) -> impl Iterator<Item = Duration> {
+    pub fn latencies(&self, first: usize) -> impl Iterator<Item = Duration> {
         self.told[first.min(self.told.len())..].iter().map(|told| told.took)
     }
 
     /// How many requests were acknowledged.
-    pub(crate) fn acknowledged(&self) -> usize {
+    pub fn acknowledged(&self) -> usize {
         self.told.len()
     }
 
     /// How many requests have no answer yet.
-    pub(crate) fn unanswered(&self) -> usize {
+    pub fn unanswered(&self) -> usize {
         self.unknown.len()
     }
 
     /// Repeats a request that was acknowledged since the last reckoning, chosen by `number`; false
     /// when there was no clear answer.
-    pub(crate) async fn repeat(&self, server: &Server, number: u64) -> Result<bool, String> {
+    pub async fn repeat(&self, server: &Server, number: u64) -> Result<bool, String> {
         let recent = &self.told[self.reckoned..];
         let told = &recent[usize::try_from(number % recent.len() as u64).unwrap_or_default()];
         match send(&self.client, &server.public, &self.api_key, &told.ask).await {
@@ -230,7 +225,7 @@ impl Callers {
     }
 
     /// What was told, in one line.
-    pub(crate) fn summary(&self) -> String {
+    pub fn summary(&self) -> String {
         let (told, unanswered) = (self.told.len(), self.unanswered);
         format!("{told} requests acknowledged, {unanswered} of them only after a crash; none lost, none twice")
     }
@@ -291,7 +286,7 @@ impl Callers {
     }
 
     /// The books hold every charge of the log once: a lost or doubled one would show in the sums.
-    pub(crate) async fn check_books(&self, server: &Server) -> Result<(), String> {
+    pub async fn check_books(&self, server: &Server) -> Result<(), String> {
         let url = format!("{}/ops/trial-balance", server.operations);
         let response = self.client.get(url).bearer_auth(OPS_TOKEN).send().await.map_err(|error| error.to_string())?;
         let trial: Value = response.json().await.map_err(|error| error.to_string())?;
@@ -375,13 +370,13 @@ fn remember(ask: Ask, body: Value, took: Duration) -> Told {
 }
 
 /// A client that goes to the server itself, whatever proxy the environment names.
-pub(crate) fn client() -> Client {
+pub fn client() -> Client {
     let client = Client::builder().no_proxy().timeout(Duration::from_secs(30));
     client.build().expect("a client needs nothing")
 }
 
 /// Posts to the operators' listener.
-pub(crate) async fn operate(client: &Client, server: &Server, path: &str, body: &Value) -> Result<Value, String> {
+pub async fn operate(client: &Client, server: &Server, path: &str, body: &Value) -> Result<Value, String> {
     let request = client.post(format!("{}{path}", server.operations)).bearer_auth(OPS_TOKEN).json(body);
     let response = request.send().await.map_err(|error| error.to_string())?;
     if !response.status().is_success() {

@@ -4,32 +4,24 @@
 //!
 //! A program that is not installed is named and passed over, unless `CENTAVO_CONFORMANCE=required`.
 
-#![allow(clippy::unwrap_used)]
-
-#[path = "../api/description.rs"]
-#[allow(dead_code, reason = "it serves other tests too")]
-mod description;
 mod made;
 mod month;
 mod tools;
-#[path = "../api/world.rs"]
-#[allow(dead_code, reason = "it serves other tests too")]
-mod world;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use self::made::{M, P, R};
+use self::tools::{Balances, tools, with_included, without_zeros};
+use crate::world::{self, OPS_TOKEN, World, text};
 use actors::store::Sequence;
 use centavo::config::{ExportSettings, JournalSettings};
 use centavo::export::{Exporter, Folder, Format, Out, Part, Request, Stream, command};
 use centavo::http::timestamp::day;
 use centavo::secrets::SecretSource;
 use ledger::record::Record;
-use made::{M, P, R};
 use serde_json::Value;
-use tools::{Balances, tools, with_included, without_zeros};
-use world::{OPS_TOKEN, World, text};
 
 /// The month's books of every ledger, as a server tells them.
 type Told = BTreeMap<String, Balances>;

@@ -3,16 +3,16 @@
 use std::fmt;
 use std::fs::File;
 use std::io::{BufRead, BufReader};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command, ExitStatus, Output, Stdio};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use super::cut::Shim;
+use actors::testkit::power_cut::Shim;
 
 /// The operators' token.
-pub(crate) const OPS_TOKEN: &str = "operator-of-the-test";
+pub const OPS_TOKEN: &str = "operator-of-the-test";
 
 /// Bytes of a segment of the journal, few enough for every test to cross from one to the next.
 const SEGMENT_BYTES: &str = "300000";
@@ -28,7 +28,7 @@ const BALLAST_BYTES: &str = "100000";
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// How a server is started.
-pub(crate) struct Launch<'a> {
+pub struct Launch<'a> {
     data: &'a Path,
     shim: Option<&'a Shim>,
     stdout: Option<&'a Path>,
@@ -37,29 +37,29 @@ pub(crate) struct Launch<'a> {
 }
 
 /// A running server. It is killed when it is dropped.
-pub(crate) struct Server {
+pub struct Server {
     child: Mutex<Child>,
     log: Log,
     /// Base address of the merchants' listener.
-    pub(crate) public: String,
+    pub public: String,
     /// Base address of the operators' listener.
-    pub(crate) operations: String,
+    pub operations: String,
 }
 
 /// A server that ended by itself, or did not begin to serve in time.
 #[derive(Debug)]
-pub(crate) struct Refused {
+pub struct Refused {
     /// How it ended; none when it had to be killed.
-    pub(crate) status: Option<ExitStatus>,
+    pub status: Option<ExitStatus>,
     /// All that it wrote on standard error.
-    pub(crate) said: String,
+    pub said: String,
 }
 
 /// What a server wrote on standard error so far.
 type Log = Arc<Mutex<String>>;
 
 impl<'a> Launch<'a> {
-    pub(crate) fn on(data: &'a Path) -> Self {
+    pub fn on(data: &'a Path) -> Self {
         let small = [
             ("CENTAVO_SEGMENT_BYTES", SEGMENT_BYTES),
             ("CENTAVO_RECORDS_PER_RUN", RECORDS_PER_RUN),
@@ -70,26 +70,29 @@ impl<'a> Launch<'a> {
     }
 
     /// Lets the server's power be cut.
-    pub(crate) fn with_shim(self, shim: Option<&'a Shim>) -> Self {
+    pub fn with_shim(self, shim: Option<&'a Shim>) -> Self {
         Self { shim, ..self }
     }
 
     /// Keeps what the server writes on standard output.
-    pub(crate) fn with_stdout(self, stdout: &'a Path) -> Self {
+    pub fn with_stdout(self, stdout: &'a Path) -> Self {
         Self { stdout: Some(stdout), ..self }
     }
 
     /// Lets the server open so many files and no more.
-    pub(crate) fn with_open_files_max(self, files: u64) -> Self {
+    pub fn with_open_files_max(self, files: u64) -> Self {
         Self { open_files_max: Some(files), ..self }
     }
 
     fn command(&self) -> Command {
-        let binary = env!("CARGO_BIN_EXE_centavo");
-        let mut command = Command::new(if self.open_files_max.is_some() { "sh" } else { binary });
-        if let Some(files) = self.open_files_max {
-            command.args(["-c", &format!("ulimit -n {files} && exec \"$0\" \"$@\""), binary]);
-        }
+        let mut command = match self.open_files_max {
+            None => Command::new(centavo()),
+            Some(files) => {
+                let mut command = Command::new("sh");
+                command.args(["-c", &format!("ulimit -n {files} && exec \"$0\" \"$@\"")]).arg(centavo());
+                command
+            }
+        };
         command.args(["serve", "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0", "--log-format", "json"]);
         command.arg("--data").arg(self.data).args(["--sandbox", "on", "--rate-limit", "off"]);
         command.env("CENTAVO_OPS_TOKEN", OPS_TOKEN).stderr(Stdio::piped());
@@ -103,7 +106,7 @@ impl<'a> Launch<'a> {
     }
 
     /// Sets a variable of the server's environment.
-    pub(crate) fn with(mut self, name: &str, value: impl Into<String>) -> Self {
+    pub fn with(mut self, name: &str, value: impl Into<String>) -> Self {
         self.environment.push((name.to_owned(), value.into()));
         self
     }
@@ -111,7 +114,7 @@ impl<'a> Launch<'a> {
 
 impl Server {
     /// Starts the binary and waits until it serves, or says why it does not.
-    pub(crate) async fn start(launch: &Launch<'_>) -> Result<Self, Refused> {
+    pub async fn start(launch: &Launch<'_>) -> Result<Self, Refused> {
         let mut child = launch.command().spawn().expect("the binary can be started");
         let stderr = child.stderr.take().expect("stderr is piped");
         let (log, (serving, addresses)) = (Log::default(), channel());
@@ -128,7 +131,7 @@ impl Server {
     }
 
     /// Starts the binary and kills it after this long, whether it has begun to serve or not.
-    pub(crate) async fn start_and_kill(launch: &Launch<'_>, life: Duration) {
+    pub async fn start_and_kill(launch: &Launch<'_>, life: Duration) {
         let mut child = launch.command().stderr(Stdio::null()).spawn().expect("the binary can be started");
         tokio::time::sleep(life).await;
         child.kill().expect("a child can be killed");
@@ -136,39 +139,39 @@ impl Server {
     }
 
     /// The process's number.
-    pub(crate) fn id(&self) -> u32 {
+    pub fn id(&self) -> u32 {
         self.child.lock().unwrap().id()
     }
 
     /// Ends the process with SIGKILL, without waiting for it.
-    pub(crate) fn kill(&self) {
+    pub fn kill(&self) {
         self.child.lock().unwrap().kill().expect("a child can be killed");
     }
 
     /// Waits until the process has ended.
-    pub(crate) fn wait(&self) {
+    pub fn wait(&self) {
         self.child.lock().unwrap().wait().expect("a child can be waited for");
     }
 
     /// What it came to, if it has ended by itself within this time.
-    pub(crate) fn ended_within(&self, time: Duration) -> Option<Refused> {
+    pub fn ended_within(&self, time: Duration) -> Option<Refused> {
         let status = ended_within(&mut self.child.lock().unwrap(), time);
         status.map(|status| Refused { status: Some(status), said: self.said() })
     }
 
     /// All that it wrote on standard error so far.
-    pub(crate) fn said(&self) -> String {
+    pub fn said(&self) -> String {
         self.log.lock().unwrap().clone()
     }
 
     /// SIGTERM: it answers what is under way, keeps its snapshots, and ends.
-    pub(crate) fn terminate(&self) {
+    pub fn terminate(&self) {
         let told = Command::new("kill").args(["-TERM", &self.id().to_string()]).status();
         assert!(told.is_ok_and(|status| status.success()), "a child can be told to end");
     }
 
     /// SIGTERM, which must end it with 0.
-    pub(crate) fn stop(self) -> Result<(), String> {
+    pub fn stop(self) -> Result<(), String> {
         self.terminate();
         let mut child = self.child.lock().unwrap();
         match ended_within(&mut child, PATIENCE) {
@@ -224,15 +227,21 @@ fn listen_to(stderr: ChildStderr, kept: &Log, serving: &Sender<[String; 2]>) {
     }
 }
 
+/// The binary that cargo built for this test: it stands one folder above the test's own.
+pub fn centavo() -> PathBuf {
+    let test = std::env::current_exe().expect("the path of this test");
+    test.ancestors().nth(2).expect("the folder of what is built").join("centavo")
+}
+
 /// `centavo verify` on a stopped folder.
-pub(crate) fn verify(data: &Path) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_centavo"));
+pub fn verify(data: &Path) -> Output {
+    let mut command = Command::new(centavo());
     command.args(["verify", "--data"]).arg(data).env("CENTAVO_SEGMENT_BYTES", SEGMENT_BYTES);
     command.output().expect("the binary can be started")
 }
 
 /// The folder must verify.
-pub(crate) fn must_verify(data: &Path) -> Result<(), String> {
+pub fn must_verify(data: &Path) -> Result<(), String> {
     let verified = verify(data);
     match verified.status.success() {
         true => Ok(()),

@@ -3,11 +3,15 @@
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
-use super::{Block, BlockHash, Head, Partition, Sequence, Store, StoreError, StoredRecord};
+use crate::store::{
+    Block, BlockHash, FILE_NAME_BYTES_MAX, Head, Partition, STATE_KEY_BYTES_MAX, Sequence, Store, StoreError,
+    StoredRecord,
+};
 
-/// Runs the whole test. `create` makes a new empty place to store and returns what opens it;
-/// opening is done again and again, each time after the store opened before was dropped.
-pub(super) fn conformance<Open: Fn() -> Box<dyn Store>>(create: impl Fn() -> Open) {
+/// Runs the whole test, which panics where a store does otherwise. `create` makes a new empty place
+/// and returns what opens a store there; the test opens it again and again, each time after the
+/// store that was opened before has been dropped.
+pub fn all<Open: Fn() -> Box<dyn Store>>(create: impl Fn() -> Open) {
     an_empty_journal(&create());
     blocks_come_back_in_order(&create());
     what_does_not_follow_is_refused(&create());
@@ -27,20 +31,20 @@ pub(super) fn conformance<Open: Fn() -> Box<dyn Store>>(create: impl Fn() -> Ope
 }
 
 /// The block of these Records that follows `head` in partition 0.
-pub(super) fn block_after(head: Head, records: Vec<Vec<u8>>) -> Block {
+pub fn block_after(head: Head, records: Vec<Vec<u8>>) -> Block {
     let booked_at_ms = head.booked_at_ms.max(1_750_000_000_000) + 1;
     Block { partition: PARTITION, first: head.next, booked_at_ms, previous: head.hash, records }
 }
 
 /// Appends a block of these Records to partition 0 and returns it.
-pub(super) fn append(store: &dyn Store, records: Vec<Vec<u8>>) -> Block {
+pub fn append(store: &dyn Store, records: Vec<Vec<u8>>) -> Block {
     let block = block_after(store.head(PARTITION).unwrap(), records);
     store.append(&block).unwrap();
     block
 }
 
 /// Bytes that differ from Record to Record and do not repeat within one.
-pub(super) fn bytes(seed: u64, length: usize) -> Vec<u8> {
+pub fn bytes(seed: u64, length: usize) -> Vec<u8> {
     let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
     let next = || {
         state ^= state << 13;
@@ -268,7 +272,7 @@ fn the_first_writer_of_a_common_key_wins(open: &dyn Fn() -> Box<dyn Store>) {
         writers.into_iter().map(|writer| writer.join().unwrap()).collect::<Vec<_>>()
     });
     assert!(stands.iter().all(|value| *value == stands[0]));
-    assert!(matches!(store.insert_common(&[0; super::STATE_KEY_BYTES_MAX + 1], b""), Err(StoreError::Unstorable(_))));
+    assert!(matches!(store.insert_common(&[0; STATE_KEY_BYTES_MAX + 1], b""), Err(StoreError::Unstorable(_))));
     drop(store);
     let store = open();
     assert_eq!(store.state(b"keys/common").unwrap().as_ref(), Some(&stands[0]));
@@ -279,13 +283,13 @@ fn the_first_writer_of_a_common_key_wins(open: &dyn Fn() -> Box<dyn Store>) {
 }
 
 fn state_keys_by_prefix(open: &dyn Fn() -> Box<dyn Store>) {
-    let longest = [0xFF; super::STATE_KEY_BYTES_MAX];
+    let longest = [0xFF; STATE_KEY_BYTES_MAX];
     let keys: [&[u8]; 7] = [b"", b"a", b"a\0", b"a/1", b"a/2", b"b", &longest];
     let store = open();
     for key in keys {
         store.put_state_lazily(key, &bytes(9, 10_000)).unwrap();
     }
-    assert!(matches!(store.put_state(&[0; super::STATE_KEY_BYTES_MAX + 1], b""), Err(StoreError::Unstorable(_))));
+    assert!(matches!(store.put_state(&[0; STATE_KEY_BYTES_MAX + 1], b""), Err(StoreError::Unstorable(_))));
     let cases: [(&[u8], &[&[u8]]); 6] = [
         (b"", &keys),
         (b"a", &[b"a", b"a\0", b"a/1", b"a/2"]),
@@ -355,8 +359,8 @@ fn files_in_parts(open: &dyn Fn() -> Box<dyn Store>) {
 
 fn names_of_files(open: &dyn Fn() -> Box<dyn Store>) {
     let store = open();
-    let longest = "n".repeat(super::FILE_NAME_BYTES_MAX);
-    let too_long = "n".repeat(super::FILE_NAME_BYTES_MAX + 1);
+    let longest = "n".repeat(FILE_NAME_BYTES_MAX);
+    let too_long = "n".repeat(FILE_NAME_BYTES_MAX + 1);
     let refused = [
         "", ".", "..", "../run", "/run", "run/1", "Run", "1", "-", ".run", "run~", "run 1", "run_1", "r\0", "é",
         &too_long,

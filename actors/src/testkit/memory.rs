@@ -1,7 +1,7 @@
 //! In-memory store, for tests and simulations.
 //!
 //! It keeps every promise of [`Store`] that does not need a disk. It can be made to fail and to
-//! lose power: a simulation may kill it between any two steps. It is never used in a product.
+//! lose power: a simulation may kill it between any two steps.
 //!
 //! Its journal lies in a row of folders that are closed in the steps of `segments.rs`, and its head
 //! is kept apart by the rules of `anchor.rs`, so that a simulation can lose a part of either and
@@ -15,11 +15,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::{Condvar, Mutex};
 
-use super::anchor::{self, Anchored};
-use super::files::damaged;
-use super::{
+use crate::store::anchor::{self, Anchored};
+use crate::store::{
     Block, BlockHash, Head, Monitor, Partition, Sequence, Store, StoreError, StoredRecord, admit_file_name,
-    admit_state_key,
+    admit_state_key, damaged,
 };
 
 /// A store in memory. A clone is the same store, as if its folder had been opened again.
@@ -647,11 +646,11 @@ impl StoredBlocks {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::conformance;
+    use crate::testkit::conformance;
 
     #[test]
     fn it_conforms() {
-        conformance::conformance(|| {
+        conformance::all(|| {
             let store = MemoryStore::new();
             move || Box::new(store.clone())
         });

@@ -1,0 +1,43 @@
+//! Conformance test of rails, for their adapters: a denial stays a denial, and an answer is
+//! repeated. The checks panic where a rail does otherwise.
+
+use ledger::event::CardRefusal;
+use ledger::id::ObjectId;
+use ledger::merchant::OpenCharge;
+use ledger::time::Timestamp;
+
+use crate::rails::{CardAnswer, CardFate, CardRail, ChargeCard, PayoutAnswer, PayoutRail, SendPayout};
+
+/// Checks an acquirer. `order` orders a charge under any id, `open` is the same charge as it
+/// waits, and the ids are new to the acquirer.
+pub async fn card(rail: &dyn CardRail, order: impl Fn(ObjectId) -> ChargeCard, open: &OpenCharge, ids: [ObjectId; 2]) {
+    let [charged, never_charged] = ids;
+    let answer = rail.charge(order(charged)).await;
+    assert_eq!(rail.charge(order(charged)).await, answer, "a charge that is ordered twice has one outcome");
+    for _ in 0..2 {
+        assert_eq!(rail.close(charged, open).await, answer.map(CardFate::Answered), "a charge that it had");
+    }
+    let fate = rail.close(never_charged, open).await.expect("the acquirer says what became of a charge");
+    let late = match fate {
+        CardFate::Closed => CardAnswer::Refused(CardRefusal::Failed),
+        CardFate::Answered(answer) => answer,
+    };
+    for _ in 0..2 {
+        assert_eq!(rail.charge(order(never_charged)).await, Ok(late), "a charge that comes after it was ended");
+        assert_eq!(rail.close(never_charged, open).await, Ok(fate), "a charge that was ended is asked about again");
+    }
+}
+
+/// Checks an institution with a transfer that is new to it; gives its answer to the first
+/// order.
+pub async fn payout(rail: &dyn PayoutRail, order: &SendPayout, now: Timestamp) -> PayoutAnswer {
+    let first = rail.send(order.clone()).await.expect("the institution answers an order");
+    let found = rail.find(order.clone(), now).await.expect("the institution says what became of a transfer");
+    let again = rail.send(order.clone()).await.expect("the institution answers an order that it knows");
+    let denies = |answer: &PayoutAnswer| matches!(answer, PayoutAnswer::NotTaken | PayoutAnswer::Failed { .. });
+    if denies(&first) {
+        assert!(denies(&found) && denies(&again), "{first:?} to an order, then {found:?}, then {again:?}");
+    }
+    assert_eq!(rail.find(order.clone(), now).await, Ok(found), "an order that comes again changes nothing");
+    first
+}

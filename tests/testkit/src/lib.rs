@@ -1,0 +1,15 @@
+//! Equipment of the tests that hurt the server, and of the benchmarks: the real binary on a data
+//! folder, callers with a log of their own, the books as the server shows them; an engine with
+//! merchants.
+
+#![allow(clippy::unwrap_used, reason = "where a test has nothing to unwrap it has failed, and says where")]
+
+pub mod books;
+pub mod callers;
+pub mod server;
+pub mod shop;
+
+/// A number from the environment.
+pub fn setting(name: &str) -> Option<u64> {
+    std::env::var(name).ok().map(|text| text.parse().unwrap_or_else(|_| panic!("{name} must be a number")))
+}
