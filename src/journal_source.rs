@@ -1,5 +1,4 @@
-//! The source from which a command reads the journal: a stopped data directory, or the server that
-//! has it open.
+//! Source of the journal for a command: a stopped data directory, or the server that has it open.
 
 use std::fmt;
 use std::io::Read;

@@ -1,9 +1,9 @@
-//! # The law
+//! # Rules of money
 //!
-//! Rules of money: what may happen, and the entries that it posts. A merchant and a recipient are
-//! two state machines. `decide` checks a command against the state and gives facts or a rejection;
-//! `evolve` applies facts and cannot fail. [`postings`] turns facts into balanced entries, the only
-//! place where money moves.
+//! Double-entry rules of a payment platform: what may happen to money, and the entries that it
+//! posts. A merchant and a recipient are two state machines. `decide` checks a command against the
+//! state and gives facts or a rejection; `evolve` applies facts and cannot fail. [`postings`] turns
+//! facts into balanced entries, the only place where money moves.
 //!
 //! ```
 //! use ledger::id::{GroupNumber, IdKey};

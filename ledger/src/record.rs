@@ -1,5 +1,5 @@
-//! The Record: the facts of one command and one balanced entry for every ledger that they touch. It
-//! is in the journal whole or not at all.
+//! Record: the facts of one command, and one balanced entry for every ledger that they touch. It is
+//! in the journal whole or not at all.
 //!
 //! # Format 1
 //! A format byte, then a CBOR array `[group + 1 or 0, recipient or 0, ordinal, effective_at,

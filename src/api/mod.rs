@@ -1,5 +1,4 @@
-//! Merchants' API: a file a resource. It holds what a request may say, its checks, the command that
-//! it becomes, and its answer.
+//! Merchants' API, a file a resource: parsing of the request, checks, the command, and the answer.
 //!
 //! It knows the transport ([`crate::http`]) and the JSON views ([`crate::views`]). It knows nothing
 //! of the operators' API.

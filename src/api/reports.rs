@@ -1,4 +1,4 @@
-//! `GET /api/reports/ledger`: a merchant's own ledger as a file.
+//! `GET /api/reports/ledger`: export of a merchant's own ledger as a file.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! The exporter: folds the Records of a journal, in order, into an export.
+//! Exporter: folds the Records of a journal, in order, into an export.
 
 use std::collections::BTreeMap;
 use std::io;

@@ -1,6 +1,6 @@
-//! Export to a folder. Rows are one file. Plain-text accounting has a folder for each ledger, with
-//! a file for each month, and `main`, which holds the head and includes the months. The names
-//! contain the requested days.
+//! Export to a folder. Rows are one file. Plain-text accounting has a folder for each ledger: a
+//! file for each month, and `main`, which holds the head and includes the months. The names contain
+//! the requested days.
 //!
 //! Files are written under another name and synced. They are renamed when all are complete,
 //! included files before those that include them.

@@ -1,4 +1,4 @@
-//! The description of both listeners (OpenAPI 3.1), as `GET /openapi.json` serves it.
+//! OpenAPI description (3.1) of both listeners, as `GET /openapi.json` serves it.
 //!
 //! The handlers describe their own part. Rules in this file add the parts that all routes share, so
 //! that a new route has them too: credentials, the problems that any request can meet, the headers

@@ -1,4 +1,4 @@
-//! A backup of the journal while the server runs, and when the last one was made.
+//! Backup of the journal while the server runs, and the time of the last one.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! The books: the trial balance, a ledger's accounts, a ledger's entries.
+//! Books: the trial balance, the accounts of a ledger, the entries of a ledger.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

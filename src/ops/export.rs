@@ -1,4 +1,4 @@
-//! An export of the books while the server runs.
+//! Export of the books while the server runs.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! The review of refunds (interface 3.6).
+//! Review of refunds by operators (interface 3.6).
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! The sandbox clock.
+//! Sandbox clock: `POST /ops/sandbox/clock`.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! The review of sub-recipients (interface 3.4).
+//! Review of sub-recipients by operators (interface 3.4).
 
 use std::sync::Arc;
 

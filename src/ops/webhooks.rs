@@ -1,5 +1,5 @@
-//! Webhook endpoints with a backlog: events that wait or were given up, and the outcome of the last
-//! try.
+//! Webhook endpoints with a backlog: waiting events, events that were given up, and the outcome of
+//! the last try.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! The review of withdrawals (interface 3.5).
+//! Review of withdrawals by operators (interface 3.5).
 
 use std::sync::Arc;
 

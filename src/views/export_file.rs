@@ -1,5 +1,4 @@
-//! Export of a ledger as HTTP asks for it and gets it: the query of the request, and the headers of
-//! the file.
+//! Export of a ledger over HTTP: the query of the request, and the headers of the file.
 
 use axum::body::Body;
 use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};

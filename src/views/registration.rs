@@ -1,4 +1,4 @@
-//! Registration of a sub-recipient as JSON (interface 4): what was registered, documents masked.
+//! Registration of a sub-recipient as JSON (interface 2.7), documents masked.
 
 use ledger::personal::{Address, Phone, RecipientProfile};
 use serde::Serialize;

@@ -1,4 +1,4 @@
-//! Subscription as JSON (interface 3.3).
+//! Subscription as JSON (interface 3.7).
 
 use actors::engine::Engine;
 use actors::read_model::SubscriptionRow;

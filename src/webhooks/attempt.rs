@@ -1,4 +1,4 @@
-//! One try to deliver a webhook event: reads it from the journal, signs its body, and sends it to a
+//! Attempt to deliver a webhook event: reads it from the journal, signs its body, and sends it to a
 //! checked address.
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};

@@ -1,6 +1,5 @@
 //! Bodies of webhooks: `{event, <object>, timestamp, sequence}` (interface section 6). A body shows
-//! its object as of the Record that it tells of, so every try and every later look at it are the
-//! same.
+//! its object as of the event's Record, so every try and every later read give the same body.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
-//! The deliverer: the one task that keeps the endpoints, fills them from the journal, and starts
-//! the tries whose turn it is.
+//! Deliverer of webhooks: the one task that keeps the endpoints, fills their queues from the
+//! journal, and starts the tries in turn.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;

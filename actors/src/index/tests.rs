@@ -1,5 +1,5 @@
-//! The index against a plain list of everything, for any sequence of Records, over runs, merges,
-//! restarts, losses and damage.
+//! Model test of the index: it agrees with a plain list of everything, for any sequence of Records,
+//! over runs, merges, restarts, losses and damage.
 
 use std::collections::HashMap;
 

@@ -9,8 +9,8 @@
 //!
 //! - Delivery comes before publication. A caller whose repeated request is answered from the index,
 //!   by its key, reads its own write in the recipients' balances too.
-//! - A reply queued behind a Record leaves with that Record's block or a later one. No caller
-//!   learns of a fact before it is durable.
+//! - The gate (output commit): a reply queued behind a Record leaves with that Record's block or a
+//!   later one. No caller learns of a fact before it is durable.
 //! - An open is answered with a sequence S after everything up to S was published, and its inbox
 //!   gets everything from S + 1.
 

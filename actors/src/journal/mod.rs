@@ -1,4 +1,4 @@
-//! The journal's thread: it orders Records, makes them durable in blocks (group commit), and lets
+//! Thread of the journal: it orders Records, makes them durable in blocks (group commit), and lets
 //! no reply leave before its Records are durable.
 //!
 //! **Architecture Invariant:** one thread writes the store's journal, and this is it. If making a
