@@ -40,7 +40,6 @@ use crate::load_shedding::LoadShedder;
 use crate::metrics::Metrics;
 use crate::outbox::Outbox;
 use crate::rails::Rails;
-use crate::read_model::ReadModel;
 use crate::records::{self, LoadError};
 use crate::resident::{Books, Envelope};
 use crate::seal::{Keyring, SealError, stocked_random_bytes};
@@ -49,13 +48,17 @@ use crate::store::{LongestWait, Monitor, Sequence, StoreError};
 use asked::{CashoutsUnderWay, ReturnsAsked};
 use new_ids::NewIds;
 
+pub use crate::read_model::{
+    ApiKeyRow, ChargeFilter, ChargeStatus, ListedSplit, ListedWebhookEvent, Listing, MerchantRow, RecipientRow,
+    SubscriptionRow, WaitingItem, WaitingKind, WebhookRow,
+};
 pub use crate::resident::{KeyLookup, Outcome, UniqueLookup};
 pub use card::{CardCharged, FirstAnswer, NewCardCharge};
 pub use cashout::{CashoutOrdered, NewCashout, TransactionLookup};
 pub use opening::OpenError;
 pub use outcome::CommandContext;
 pub use pix::{NewPixCharge, PixEnded, PixOpened, PixPayment};
-pub use reads::{Listed, Records};
+pub use reads::{Listed, Objects, Records};
 
 /// How the engine is set up.
 pub struct EngineOptions {
@@ -330,11 +333,6 @@ impl Engine {
     /// True while commands are under way: background work leaves the cores to them.
     pub fn has_commands(&self) -> bool {
         self.admission.commands() > 0
-    }
-
-    /// What readers see.
-    pub fn read_model(&self) -> &ReadModel {
-        &self.shared.read_model
     }
 
     /// How far the webhook events of the journal were delivered.

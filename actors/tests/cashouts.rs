@@ -350,8 +350,7 @@ async fn wherever_the_process_is_cut_off_a_cashout_has_the_outcome_that_the_inst
 fn only_outcome(engine: &Arc<Engine>, book: &Book, case: &str) -> bool {
     let mut listed = engine.cashouts(LedgerId::Merchant(GROUP), 0..u64::MAX, 0, 2).unwrap();
     assert_eq!(listed.total, 1, "{case}: the intent is durable before the institution is called");
-    let (_, created) = listed.records.next().unwrap().unwrap();
-    let Event::CashoutCreated { id, .. } = created.events[0] else { panic!("{case}") };
+    let id = listed.items.next().unwrap().unwrap().id;
     let events: Vec<Event> = records(engine, id).into_iter().flat_map(|record| record.events).collect();
     let is_carried_out = book.carried_out == [id];
     assert!(is_carried_out || book.carried_out.is_empty(), "{case}: {:?}", book.carried_out);

@@ -25,7 +25,7 @@ use crate::http::rate_limits::Policy;
 pub fn authenticated(app: &App, headers: &HeaderMap) -> Result<(Caller, ObjectId), Problem> {
     let text = api_key(headers)?;
     let id = ApiKeyText::id(app.sandbox, text).ok_or_else(|| Problem::new(Code::Unauthorized))?;
-    let row = app.engine.read_model().api_key(id);
+    let row = app.engine.api_key(id);
     let row = row.filter(|row| bool::from(row.digest.ct_eq(&ApiKeyText::digest(text))) && !row.revoked);
     row.map(|row| (Caller { group: row.group, key: Some(id) }, id)).ok_or_else(|| Problem::new(Code::Unauthorized))
 }

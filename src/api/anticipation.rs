@@ -4,7 +4,7 @@
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 
-use actors::read_model::ListedSplit;
+use actors::engine::ListedSplit;
 use axum::extract::State;
 use axum::response::Response;
 use ledger::event::{Cut, Event, SplitKey};
@@ -261,7 +261,7 @@ fn command(app: &App, caller: Caller, recipient: LedgerId, wanted: &Wanted) -> R
 }
 
 fn fees(app: &App, caller: Caller) -> Result<Fees, Problem> {
-    let fees = app.engine.read_model().merchant(caller.group, |row| row.settings.fees);
+    let fees = app.engine.merchant(caller.group, |row| row.settings.fees);
     fees.ok_or_else(|| Problem::new(Code::Internal))
 }
 
@@ -356,7 +356,7 @@ impl Iterator for Walk {
                     Ok(None) => {}
                     Err(problem) => return Some(Err(problem)),
                 },
-                None => match self.app.engine.read_model().splits_before(self.recipient, self.before?, READ_AT_ONCE) {
+                None => match self.app.engine.splits_before(self.recipient, self.before?, READ_AT_ONCE) {
                     Ok((listed, before)) => (self.listed, self.before) = (listed.into(), before),
                     Err(error) => return Some(Err(error.into())),
                 },

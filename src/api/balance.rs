@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use actors::read_model::Listing;
+use actors::engine::Listing;
 use actors::store::Sequence;
 use axum::extract::State;
 use axum::http::request::Parts;
@@ -109,7 +109,7 @@ pub async fn list_operations(State(app): State<Arc<App>>, caller: Caller, parts:
     let merchant = caller.ledger();
     let range = filter.range(&app.engine, Listing::Statement(merchant))?;
     let (skip, count) = filter.to_read(page);
-    let (total, listed) = app.engine.read_model().statement_in(merchant, range, skip, count)?;
+    let (total, listed) = app.engine.statement(merchant, range, skip, count)?;
     filter.check("type", total)?;
     let mut items = Vec::with_capacity(listed.len());
     let mut read: Option<(Sequence, Record, Vec<StatementLine>)> = None;

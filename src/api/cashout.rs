@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use actors::engine::{CashoutOrdered, NewCashout, TransactionLookup};
-use actors::read_model::Listing;
+use actors::engine::{CashoutOrdered, Listed, Listing, NewCashout, TransactionLookup};
 use axum::extract::State;
 use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
+use ledger::cashout::CashoutStage;
 use ledger::fees::Settings;
 use ledger::id::ObjectId;
 use ledger::money::{AMOUNT_MAX, Centavos};
@@ -26,7 +26,7 @@ use crate::http::idempotency::{KeyScope, SentKey, in_progress, recorded};
 use crate::http::json::{Checker, Raw, parse};
 use crate::http::problem::{Code, Problem};
 use crate::http::reply::{Filter, List, Page, created, ok, query};
-use crate::views::cashout::{Cashout, CashoutFate, CashoutItem, CashoutView, kind_name};
+use crate::views::cashout::{CashoutItem, CashoutView, cashout_status, kind_name};
 
 /// A cashout, as sent.
 #[derive(Deserialize, ToSchema)]
@@ -116,7 +116,7 @@ fn answer(ordered: &CashoutOrdered) -> Result<Response, Problem> {
         return Err(problem.member("id", ordered.id.uuid().to_string()));
     }
     let CashoutOrdered { id, transaction, net, .. } = *ordered;
-    Ok(created(CashoutItem::of(id, Uuid::from_bytes(transaction), net, CashoutFate::InProcessing.status())))
+    Ok(created(CashoutItem::of(id, transaction, net, &CashoutStage::InProcessing)))
 }
 
 /// One cashout of the account.
@@ -125,10 +125,11 @@ fn answer(ordered: &CashoutOrdered) -> Result<Response, Problem> {
 pub async fn get(State(app): State<Arc<App>>, caller: Caller, PathId(id): PathId) -> Result<Response, Problem> {
     require_cashout(&app, caller)?;
     let id = ObjectId::parse(&id).ok_or_else(|| Problem::new(Code::NotFound))?;
-    Ok(ok(named(&app, caller, id)?.view()))
+    let cashout = app.engine.object_of(caller.group, id)?.ok_or_else(|| Problem::new(Code::NotFound))?;
+    Ok(ok(CashoutView::of(&app.engine, &cashout)))
 }
 
-/// Values of [`CashoutFate::status`].
+/// Values of [`cashout_status`].
 const STATUSES: [&str; 3] = ["in_processing", "processed", "failed"];
 
 /// The account's cashouts, newest first; the last 50 when nothing else is asked for. With a status,
@@ -145,26 +146,21 @@ pub async fn list(State(app): State<Arc<App>>, caller: Caller, parts: Parts) -> 
     let (page, filter) = (Page::read(&pairs, LISTED)?, Filter::read(&pairs, "status", &STATUSES)?);
     let range = filter.range(&app.engine, Listing::Cashouts(caller.ledger()))?;
     let (skip, count) = filter.to_read(page);
-    let (total, created) = app.engine.read_model().cashouts_page(caller.ledger(), range, skip, count)?;
+    let Listed { total, items: found } = app.engine.cashouts(caller.ledger(), range, skip, count)?;
     filter.check("status", total)?;
     let mut items = Vec::with_capacity(page.count());
-    for sequence in created {
-        let cashout = Cashout::created_at(&app.engine, sequence)?;
-        let status = cashout.fate.status();
-        if filter.word.is_none_or(|word| word == status) {
-            items.push(cashout.item(status));
+    for cashout in found {
+        let cashout = cashout?;
+        if filter.word.is_none_or(|word| word == cashout_status(&cashout.stage)) {
+            items.push(CashoutItem::of(cashout.id, cashout.transaction, cashout.net(), &cashout.stage));
         }
     }
     Ok(ok(List::filtered(&filter, items, total, page)))
 }
 
-fn named(app: &App, caller: Caller, id: ObjectId) -> Result<Cashout, Problem> {
-    Cashout::find(&app.engine, caller.group, id)?.ok_or_else(|| Problem::new(Code::NotFound))
-}
-
 /// Refuses an account that is not enabled for cashout (interface 5.3).
 fn require_cashout(app: &App, caller: Caller) -> Result<Settings, Problem> {
-    let settings = app.engine.read_model().merchant(caller.group, |row| row.settings);
+    let settings = app.engine.merchant(caller.group, |row| row.settings);
     settings.filter(|settings| settings.cashout_enabled).ok_or_else(|| Problem::new(Code::CashoutNotEnabled))
 }
 

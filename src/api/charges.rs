@@ -3,13 +3,14 @@
 
 use std::sync::Arc;
 
-use actors::engine::{Outcome, PixEnded};
-use actors::read_model::{ChargeFilter, ChargeStatus};
+use actors::engine::{ChargeFilter, ChargeStatus, Listed, Outcome, PixEnded};
 use axum::extract::{FromRequestParts, State};
 use axum::http::request::Parts;
 use axum::response::Response;
+use ledger::charge::{Charge, ChargeOutcome};
 use ledger::fees::PaymentMethod;
-use ledger::id::ObjectId;
+use ledger::id::{GroupNumber, ObjectId};
+use ledger::merchant::ChargeFacts;
 
 use crate::app::App;
 use crate::http::body::JsonBody;
@@ -18,20 +19,34 @@ use crate::http::idempotency::{KeyScope, SentKey};
 use crate::http::json::{Checker, parse};
 use crate::http::problem::{Code, Problem};
 use crate::http::reply::{List, PageQuery, between, list_of, ok, query, single};
-use crate::views::charge::{Charge, ChargeFate, ChargeView, method_name};
+use crate::views::charge::{ChargeView, charge_status, method_name};
 
 /// One charge of the account.
 #[utoipa::path(get, path = "/api/charges/{txid}", operation_id = "get_charge", params(("txid" = String, Path)),
     responses((status = 200, body = ChargeView)))]
 pub async fn get(State(app): State<Arc<App>>, caller: Caller, PathId(txid): PathId) -> Result<Response, Problem> {
-    Ok(ok(named(&app, caller, &txid)?.view(&app.engine)?))
+    Ok(ok(ChargeView::of(&app.engine, &named(&app, caller, &txid)?)?))
 }
 
 /// The account's charge of this txid.
 fn named(app: &App, caller: Caller, txid: &str) -> Result<Charge, Problem> {
     let not_found = || Problem::new(Code::ChargeNotFound);
     let id = ObjectId::parse(txid).ok_or_else(not_found)?;
-    Charge::find(&app.engine, caller.group, id)?.ok_or_else(not_found)
+    app.engine.object_of(caller.group, id)?.ok_or_else(not_found)
+}
+
+/// What the payment of a charge says; a problem when there is no such charge, or it was not paid.
+pub fn paid_charge(app: &App, group: GroupNumber, id: ObjectId) -> Result<ChargeFacts, Problem> {
+    let not_found = || Problem::new(Code::ChargeNotFound);
+    if app.engine.ids().group(id) != group {
+        return Err(not_found());
+    }
+    if let Some(facts) = app.engine.charge_facts(id)? {
+        return Ok(facts);
+    }
+    let charge: Charge = app.engine.object(id)?.ok_or_else(not_found)?;
+    let detail = format!("The charge is {}.", charge_status(&charge.outcome));
+    Err(Problem::new(Code::ChargeNotRefundable).detail(detail))
 }
 
 /// Which charges a list is asked for.
@@ -61,12 +76,8 @@ pub async fn list(
     ChargeQuery(filter): ChargeQuery,
     PageQuery { page, .. }: PageQuery,
 ) -> Result<Response, Problem> {
-    let (total, opened) = app.engine.read_model().charges_page(caller.group, &filter, page.skip(), page.count())?;
-    list_of(
-        total,
-        page,
-        opened.into_iter().map(move |sequence| Charge::opened_at(&app.engine, sequence)?.view(&app.engine)),
-    )
+    let Listed { total, items } = app.engine.charges(caller.group, &filter, page.skip(), page.count())?;
+    list_of(total, page, items.map(move |charge| ChargeView::of(&app.engine, &charge?)))
 }
 
 fn filter(pairs: &[(String, String)]) -> Result<ChargeFilter, Problem> {
@@ -109,7 +120,7 @@ pub async fn cancel(
     let app = &app;
     let read = || named(app, caller, &id.txid());
     let execute = |charge: Charge, admitted| async move {
-        if charge.card.is_some() || charge.fate != ChargeFate::Pending {
+        if charge.card.is_some() || charge.outcome != ChargeOutcome::Pending {
             return Err(not_pending(&charge));
         }
         match app.engine.cancel_pix(caller.group, id, caller.context(admitted)).await? {
@@ -121,11 +132,12 @@ pub async fn cancel(
     };
     // A request that sees the charge ended by another one with the same key finds that key too.
     let ended = key.run_after(caller.ledger(), read, |_| read(), execute).await?;
-    ended.answer(|charge| Ok(ok(charge.view(&app.engine)?)))
+    ended.answer(|charge| Ok(ok(ChargeView::of(&app.engine, &charge)?)))
 }
 
 /// Tells where a charge stands that can't be cancelled.
 pub fn not_pending(charge: &Charge) -> Problem {
-    let problem = Problem::new(Code::ChargeNotPending).detail(format!("The charge is {}.", charge.fate.status()));
-    problem.member("txid", charge.id.txid()).member("charge_status", charge.fate.status())
+    let status = charge_status(&charge.outcome);
+    let problem = Problem::new(Code::ChargeNotPending).detail(format!("The charge is {status}."));
+    problem.member("txid", charge.id.txid()).member("charge_status", status)
 }

@@ -3,14 +3,15 @@
 
 use std::sync::Arc;
 
+use actors::engine::Listed;
 use axum::extract::State;
 use axum::response::Response;
 
 use crate::app::App;
 use crate::http::caller::Caller;
-use crate::http::problem::{Code, Problem};
+use crate::http::problem::Problem;
 use crate::http::reply::{List, PageQuery, list_of};
-use crate::views::dispute::{Dispute, DisputeView};
+use crate::views::dispute::DisputeView;
 
 /// The disputes of the account's charges, newest first.
 #[utoipa::path(get, path = "/api/disputes", operation_id = "list_disputes",
@@ -21,11 +22,6 @@ pub async fn list(
     caller: Caller,
     PageQuery { page, .. }: PageQuery,
 ) -> Result<Response, Problem> {
-    let read_model = app.engine.read_model();
-    let (total, opened) = read_model.disputes_page(caller.ledger(), page.skip(), page.count())?;
-    let items = opened.into_iter().map(move |sequence| {
-        let dispute = Dispute::opened_by(&app.engine, &app.engine.record(sequence)?);
-        Ok(dispute.ok_or_else(|| Problem::new(Code::Internal))?.followed(&app.engine)?.view())
-    });
-    list_of(total, page, items)
+    let Listed { total, items } = app.engine.disputes(caller.ledger(), page.skip(), page.count())?;
+    list_of(total, page, items.map(move |dispute| Ok(DisputeView::of(&app.engine, &dispute?))))
 }

@@ -98,10 +98,10 @@ pub async fn list(
     caller: Caller,
     PageQuery { page, .. }: PageQuery,
 ) -> Result<Response, Problem> {
-    let total = app.engine.read_model().webhook_event_count(caller.group, Sequence(u64::MAX))?;
+    let total = app.engine.webhook_event_count(caller.group, Sequence(u64::MAX))?;
     let last = total.saturating_sub(page.skip());
     let first = last.saturating_sub(page.per_page) + 1;
-    let listed = app.engine.read_model().webhook_events(caller.group, first..last + 1)?;
+    let listed = app.engine.webhook_events(caller.group, first..last + 1)?;
     let view = move |listed| EventView::of(&app, caller, &OutboxEvent::read(&app.engine, caller.group, listed)?);
     list_of(total, page, listed.into_iter().rev().map(view))
 }

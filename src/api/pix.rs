@@ -6,6 +6,7 @@ use std::sync::Arc;
 use actors::engine::{NewPixCharge, Outcome, PixOpened, PixPayment};
 use axum::extract::State;
 use axum::response::Response;
+use ledger::charge::{Charge, ChargeOutcome};
 use ledger::id::ObjectId;
 use ledger::merchant::SplitRequest;
 use ledger::money::Centavos;
@@ -27,7 +28,7 @@ use crate::http::problem::{Code, Problem};
 use crate::http::reply::{created, ok, time};
 use crate::http::timestamp::with_milliseconds;
 use crate::rails::end_to_end_id;
-use crate::views::charge::{Breakdown, Charge, ChargeFate, pix_code};
+use crate::views::charge::{Breakdown, ChargeView, charge_status, pix_code};
 
 /// A PIX charge, or a look-up, as sent.
 #[derive(Deserialize, ToSchema)]
@@ -162,7 +163,7 @@ pub async fn create_or_look_up(
 /// Plays the payer: pays a pending PIX charge. One that is cancelled is paid too late: 409, and the
 /// money goes back to the payer. Sandbox only.
 #[utoipa::path(post, path = "/api/sandbox/pix/{txid}/pay", operation_id = "pay_pix_in_sandbox", params(("txid" = String, Path)),
-    responses((status = 200, body = crate::views::charge::ChargeView), (status = 409)))]
+    responses((status = 200, body = ChargeView), (status = 409)))]
 pub async fn sandbox_pay(
     State(app): State<Arc<App>>,
     caller: Caller,
@@ -191,11 +192,11 @@ pub async fn sandbox_pay(
         }
     };
     let paid = key.run(caller.ledger(), |_| Ok(()), execute).await?;
-    paid.answer(|()| Ok(ok(read()?.view(&app.engine)?)))
+    paid.answer(|()| Ok(ok(ChargeView::of(&app.engine, &read()?)?)))
 }
 
 fn find(app: &App, caller: Caller, id: ObjectId) -> Result<Charge, Problem> {
-    Charge::find(&app.engine, caller.group, id)?.ok_or_else(|| Problem::new(Code::ChargeNotFound))
+    app.engine.object_of(caller.group, id)?.ok_or_else(|| Problem::new(Code::ChargeNotFound))
 }
 
 fn look_up(app: &App, caller: Caller, wire: &PixRequest<'_>) -> Result<Response, Problem> {
@@ -208,11 +209,17 @@ fn look_up(app: &App, caller: Caller, wire: &PixRequest<'_>) -> Result<Response,
     let txid = check.finish_with(txid)?;
     let id = ObjectId::parse(&txid).ok_or_else(|| Problem::new(Code::ChargeNotFound))?;
     let charge = find(app, caller, id)?;
-    let (paid_at, end_to_end_id) = match charge.fate {
-        ChargeFate::Paid { at, ref end_to_end_id } => (Some(time(at)), end_to_end_id.clone()),
+    let (paid_at, end_to_end_id) = match charge.outcome {
+        ChargeOutcome::Paid { at, ref end_to_end_id } => (Some(time(at)), end_to_end_id.clone()),
         _ => (None, None),
     };
-    Ok(ok(StatusResponse { success: true, txid: id.txid(), status: charge.fate.status(), end_to_end_id, paid_at }))
+    Ok(ok(StatusResponse {
+        success: true,
+        txid: id.txid(),
+        status: charge_status(&charge.outcome),
+        end_to_end_id,
+        paid_at,
+    }))
 }
 
 fn answer(app: &App, opened: &PixOpened) -> Result<Response, Problem> {

@@ -1,32 +1,32 @@
 //! Refunds, as merchants ask for them and read them (interface 2.11, 3.6). The operations team
 //! decides ([`crate::ops::refunds`]).
 
-use std::ops::Range;
 use std::sync::Arc;
 
-use actors::read_model::Listing;
-use actors::store::Sequence;
+use actors::engine::{Listed, Listing};
 use axum::extract::State;
 use axum::http::request::Parts;
 use axum::response::Response;
-use ledger::id::{LedgerId, ObjectId};
+use ledger::id::ObjectId;
 use ledger::merchant::{MerchantCommand, RequestRefund};
 use ledger::money::{AMOUNT_MAX, Centavos};
+use ledger::object::Object;
 use ledger::personal::{FreeText, SealedFor};
 use ledger::record::Record;
+use ledger::refund::Refund;
 use serde::Deserialize;
 use utoipa::ToSchema;
 
+use crate::api::charges::paid_charge;
 use crate::api::splits;
 use crate::app::App;
 use crate::http::body::JsonBody;
 use crate::http::caller::{Caller, PathId};
 use crate::http::idempotency::{Admitted, KeyScope, SentKey, recorded};
 use crate::http::json::{Checker, Raw, parse};
-use crate::http::problem::{Code, Problem};
+use crate::http::problem::{Code, Problem, broken};
 use crate::http::reply::{All, FILTERED_MAX, Filter, all_of, created, ok, query};
-use crate::views::charge::Charge;
-use crate::views::refund::{Refund, RefundView};
+use crate::views::refund::{RefundView, refund_status};
 
 /// A refund, as asked for.
 #[derive(Deserialize, ToSchema)]
@@ -87,7 +87,7 @@ fn check(app: &App, caller: Caller, wire: &RefundRequest<'_>) -> Result<RequestR
     let seal =
         |text: &str| app.engine.keyring().seal_value(SealedFor::reason(id), now, &FreeText { text: text.to_owned() });
     Ok(RequestRefund {
-        facts: Charge::facts(&app.engine, caller.group, charge)?,
+        facts: paid_charge(app, caller.group, charge)?,
         id,
         amount: Centavos(amount),
         take_back,
@@ -97,21 +97,17 @@ fn check(app: &App, caller: Caller, wire: &RefundRequest<'_>) -> Result<RequestR
 
 /// The answer of the request that a Record carried out.
 fn answer(app: &App, record: &Record) -> Result<Response, Problem> {
-    let refund = Refund::asked_by(&app.engine, record).ok_or_else(|| Problem::new(Code::Internal))?;
-    Ok(created(refund.view(&app.engine)))
+    let refund = Refund::made_by(record).ok_or_else(|| Problem::new(Code::Internal))?;
+    Ok(created(RefundView::of(&app.engine, &refund)))
 }
 
 /// One refund of the account.
 #[utoipa::path(get, path = "/api/refunds/{id}", operation_id = "get_refund", params(("id" = String, Path)),
     responses((status = 200, body = RefundView)))]
 pub async fn get(State(app): State<Arc<App>>, caller: Caller, PathId(id): PathId) -> Result<Response, Problem> {
-    let found = ObjectId::parse(&id).map(|id| Refund::find(&app.engine, id)).transpose()?.flatten();
-    let refund = found.filter(|refund| refund.group == caller.group).ok_or_else(|| Problem::new(Code::NotFound))?;
-    Ok(ok(refund.view(&app.engine)))
+    let found = ObjectId::parse(&id).map(|id| app.engine.object_of(caller.group, id)).transpose()?.flatten();
+    Ok(ok(RefundView::of(&app.engine, &found.ok_or_else(|| Problem::new(Code::NotFound))?)))
 }
-
-/// How many refunds are looked up at once.
-const LOOKED_UP_AT_ONCE: usize = 100;
 
 /// Values of `status`.
 const STATUSES: [&str; 3] = ["pending", "approved", "rejected"];
@@ -125,52 +121,24 @@ const STATUSES: [&str; 3] = ["pending", "approved", "rejected"];
 pub async fn list(State(app): State<Arc<App>>, caller: Caller, parts: Parts) -> Result<Response, Problem> {
     let (merchant, filter) = (caller.ledger(), Filter::read(&query(&parts)?, "status", &STATUSES)?);
     // Later refunds are not in this list.
-    let end = app.engine.read_model().published().0 + 1;
+    let end = app.engine.published().0 + 1;
     let range = filter.range(&app.engine, Listing::Refunds(merchant))?;
     let range = range.start..range.end.min(end);
     let count = if filter.word.is_some() { FILTERED_MAX } else { 0 };
-    let (total, newest) = app.engine.read_model().newest_refunds(merchant, range.clone(), count)?;
+    let Listed { total, items } = app.engine.refunds(merchant, range.clone(), count)?;
     filter.check("status", total)?;
     let Some(status) = filter.word else {
-        return all_of(total, AllRefunds { app, merchant, range, page: Vec::new() });
+        let all = app.engine.all_refunds(merchant, range);
+        return all_of(total, all.map(move |refund| Ok(RefundView::of(&app.engine, &refund?))));
     };
+    // Their ids, and not a page of views: a refund can take back ten thousand splits.
     let mut found = Vec::new();
-    for sequence in newest {
-        if Refund::asked_at(&app.engine, sequence)?.fate.status() == status {
-            found.push(sequence);
+    for refund in items {
+        let refund = refund?;
+        if refund_status(&refund.decision) == status {
+            found.push(refund.id);
         }
     }
-    let read = move |sequence| Ok(Refund::asked_at(&app.engine, sequence)?.view(&app.engine));
+    let read = move |id| Ok(RefundView::of(&app.engine, &app.engine.object(id)?.ok_or_else(broken)?));
     all_of(found.len() as u64, found.into_iter().map(read))
-}
-
-/// The refunds of a merchant in a range of Records, newest first.
-struct AllRefunds {
-    app: Arc<App>,
-    merchant: LedgerId,
-    range: Range<u64>,
-    /// Found and not given yet, oldest first.
-    page: Vec<Sequence>,
-}
-
-impl AllRefunds {
-    fn look_up(&mut self) -> Result<Option<Sequence>, Problem> {
-        if self.page.is_empty() {
-            let read_model = self.app.engine.read_model();
-            let (_, page) = read_model.newest_refunds(self.merchant, self.range.clone(), LOOKED_UP_AT_ONCE)?;
-            self.range.end = page.last().map_or(self.range.end, |oldest| oldest.0);
-            self.page = page;
-            self.page.reverse();
-        }
-        Ok(self.page.pop())
-    }
-}
-
-impl Iterator for AllRefunds {
-    type Item = Result<RefundView, Problem>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let sequence = self.look_up().transpose()?;
-        Some(sequence.and_then(|sequence| Ok(Refund::asked_at(&self.app.engine, sequence)?.view(&self.app.engine))))
-    }
 }

@@ -50,10 +50,9 @@ pub async fn ledger_report(State(app): State<Arc<App>>, caller: Caller, parts: P
 /// Writes a merchant's ledger, through the last Record of this moment. The index says which Records
 /// are its own.
 fn write(app: &App, group: GroupNumber, request: &Request, out: &mut dyn Out) -> Result<(), BoxError> {
-    let (read_model, merchant) = (app.engine.read_model(), LedgerId::Merchant(group));
-    let through = read_model.published();
+    let (through, merchant) = (app.engine.published(), LedgerId::Merchant(group));
     let mut exporter = Exporter::new(request.clone());
-    read_model.merchant(group, |row| {
+    app.engine.merchant(group, |row| {
         exporter.know(merchant, row.id);
         for (number, recipient) in (1..).map(RecipientNumber).zip(&row.recipients) {
             exporter.know(LedgerId::Recipient(group, number), recipient.id);
@@ -69,7 +68,7 @@ fn write(app: &App, group: GroupNumber, request: &Request, out: &mut dyn Out) ->
     let mut pace = ReadPace::new(&app.engine);
     'journal: while after < through {
         let next = Sequence((after.0 + LOOKED_UP_AT_ONCE).min(through.0));
-        for sequence in read_model.entries_between(merchant, after, next)? {
+        for sequence in app.engine.entries_between(merchant, after, next)? {
             let (booked_at, mut record) = app.engine.booked_record(sequence)?;
             // Merchants do not see the platform's operators.
             record.operator = None;

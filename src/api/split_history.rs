@@ -2,9 +2,9 @@
 //! left of them. What can still change is the recipient's state's to say.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
-use actors::engine::Engine;
-use actors::read_model::ListedSplit;
+use actors::engine::{Engine, ListedSplit};
 use actors::store::Sequence;
 use ledger::event::{Event, SplitKey, Terms};
 use ledger::fees::SPLIT_SETTLEMENT_DAYS;
@@ -65,18 +65,18 @@ struct Anticipated {
 
 impl SplitHistory {
     /// Reads the charge of this id; none when there is none.
-    pub fn find(engine: &Engine, recipient: LedgerId, id: ObjectId) -> Result<Option<Self>, Problem> {
+    pub fn find(engine: &Arc<Engine>, recipient: LedgerId, id: ObjectId) -> Result<Option<Self>, Problem> {
         if recipient.group() != Some(engine.ids().group(id)) {
             return Ok(None);
         }
-        let mut found: Option<Self> = None;
-        for sequence in engine.read_model().about(id)? {
-            let record = engine.record(sequence)?;
+        let mut history: Option<Self> = None;
+        for found in engine.history(id)? {
+            let (sequence, record) = found?;
             for event in &record.events {
-                match (event, &mut found) {
+                match (event, &mut history) {
                     (Event::ChargeOpened { charge, terms, .. }, None) if *charge == id => {
                         let payer = engine.keyring().open_personal(&record);
-                        found = Some(Self {
+                        history = Some(Self {
                             charge: id,
                             terms: terms.clone(),
                             payer: payer.unwrap_or_default(),
@@ -93,11 +93,11 @@ impl SplitHistory {
                 }
             }
         }
-        Ok(found)
+        Ok(history)
     }
 
     /// Reads the charge of a split that a statement lists.
-    pub fn listed(engine: &Engine, recipient: LedgerId, split: ListedSplit) -> Result<Self, Problem> {
+    pub fn listed(engine: &Arc<Engine>, recipient: LedgerId, split: ListedSplit) -> Result<Self, Problem> {
         let record = engine.record(split.sequence)?;
         let made = record.events.iter().find_map(|event| match event {
             Event::ChargeOpened { charge, .. } | Event::CardCaptured { charge, .. } => Some(*charge),

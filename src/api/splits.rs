@@ -51,6 +51,6 @@ pub fn admit(app: &App, caller: Caller, splits: Raw<'_>) -> Result<(), Problem> 
 
 /// Refuses an account that is not configured for split.
 pub fn require_split(app: &App, caller: Caller) -> Result<(), Problem> {
-    let enabled = app.engine.read_model().merchant(caller.group, |row| row.settings.split_enabled);
+    let enabled = app.engine.merchant(caller.group, |row| row.settings.split_enabled);
     if enabled == Some(true) { Ok(()) } else { Err(Problem::new(Code::SplitNotEnabled)) }
 }

@@ -11,7 +11,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use actors::read_model::{ListedSplit, Listing};
+use actors::engine::{ListedSplit, Listing};
 use actors::store::Sequence;
 use axum::extract::State;
 use axum::http::request::Parts;
@@ -21,6 +21,7 @@ use ledger::money::Centavos;
 use ledger::recipient::RecipientState;
 use ledger::recipient::coverage::{Holder, Place, SplitStanding};
 use ledger::time::Timestamp;
+use ledger::withdrawal::Withdrawal;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -32,7 +33,6 @@ use crate::http::problem::{Code, Problem};
 use crate::http::reply::{Filter, List, Page, ok, query, time};
 use crate::mask;
 use crate::views::recipient::RecipientBalance;
-use crate::views::withdrawal::Withdrawal;
 
 /// A page of a statement.
 #[derive(Debug, Serialize, ToSchema)]
@@ -118,9 +118,9 @@ pub async fn splits(
     let (standing, now) = app.engine.read_recipient(recipient, look).await?;
     let mut reader = Reader::new(&app, recipient, standing, now)?;
     let range = filter.range(&app.engine, Listing::Splits(recipient))?;
-    let (newer, _) = app.engine.read_model().splits_in(recipient, range.end..u64::MAX, 0, 0)?;
+    let (newer, _) = app.engine.splits(recipient, range.end..u64::MAX, 0, 0)?;
     let (skip, count) = filter.to_read(page);
-    let (total, listed) = app.engine.read_model().splits_in(recipient, range, skip, count)?;
+    let (total, listed) = app.engine.splits(recipient, range, skip, count)?;
     filter.check("status", total)?;
     let mut found = Vec::with_capacity(listed.len());
     for split in listed {
@@ -168,7 +168,7 @@ enum Held {
 
 impl<'a> Reader<'a> {
     fn new(app: &'a App, recipient: LedgerId, standing: SplitStanding, now: Timestamp) -> Result<Self, Problem> {
-        let (withdrawals, _) = app.engine.read_model().withdrawals_page(recipient, Sequence(u64::MAX), 0, 0)?;
+        let withdrawals = app.engine.withdrawals(recipient, 0, 0)?.total;
         Ok(Self { app, recipient, standing, now, charge: None, withdrawals, read: HashMap::new() })
     }
 
@@ -213,11 +213,9 @@ impl<'a> Reader<'a> {
     fn withdrawal(&mut self, number: u64) -> Result<&Withdrawal, Problem> {
         if !self.read.contains_key(&number) {
             // Those that came since stand before them.
-            let read_model = self.app.engine.read_model();
-            let (total, _) = read_model.withdrawals_page(self.recipient, Sequence(u64::MAX), 0, 0)?;
-            let (_, at) = read_model.withdrawals_page(self.recipient, Sequence(u64::MAX), total - 1 - number, 1)?;
-            let sequence = at.first().copied().ok_or_else(|| Problem::new(Code::Internal))?;
-            self.read.insert(number, Withdrawal::requested_at(&self.app.engine, sequence)?);
+            let total = self.app.engine.withdrawals(self.recipient, 0, 0)?.total;
+            let mut found = self.app.engine.withdrawals(self.recipient, total - 1 - number, 1)?.items;
+            self.read.insert(number, found.next().ok_or_else(|| Problem::new(Code::Internal))??);
         }
         self.read.get(&number).ok_or_else(|| Problem::new(Code::Internal))
     }
@@ -273,7 +271,7 @@ impl<'a> Reader<'a> {
         let mut passed = 0;
         while passed < skip && left.values().any(|left| left.is_positive()) {
             let count = usize::try_from(skip - passed).unwrap_or(usize::MAX).min(READ_AT_ONCE);
-            let (_, listed) = self.app.engine.read_model().splits_in(self.recipient, 0..u64::MAX, passed, count)?;
+            let (_, listed) = self.app.engine.splits(self.recipient, 0..u64::MAX, passed, count)?;
             if listed.is_empty() {
                 break;
             }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use actors::read_model::RecipientRow;
+use actors::engine::{MerchantRow, RecipientRow};
 use actors::resident::Outcome;
 use axum::Json;
 use axum::extract::State;
@@ -127,17 +127,17 @@ pub async fn list(
     caller: Caller,
     PageQuery { page, search }: PageQuery,
 ) -> Result<Response, Problem> {
-    let (wanted, read_model) = (search_key(&search), app.engine.read_model());
-    let find = |merchant: &actors::read_model::MerchantRow| {
+    let wanted = search_key(&search);
+    let find = |merchant: &MerchantRow| {
         let numbered = merchant.recipients.iter().enumerate().rev();
-        let found: Vec<_> = numbered.filter(|(_, row)| read_model.search_key(row).contains(&wanted)).collect();
+        let found: Vec<_> = numbered.filter(|(_, row)| app.engine.search_key(row).contains(&wanted)).collect();
         let rows = found.iter().skip(usize::try_from(page.skip()).unwrap_or(usize::MAX)).take(page.count());
         (
             found.len() as u64,
             rows.map(|(number, row)| (RecipientNumber(*number as u32 + 1), (*row).clone())).collect::<Vec<_>>(),
         )
     };
-    let (total, rows) = app.engine.read_model().merchant(caller.group, find).unwrap_or_default();
+    let (total, rows) = app.engine.merchant(caller.group, find).unwrap_or_default();
     let items = rows.iter().map(|(number, row)| view(&app.engine, LedgerId::Recipient(caller.group, *number), row));
     Ok(ok(List::new(items.collect(), total, page)))
 }
@@ -227,8 +227,8 @@ fn registered(app: &App, caller: Caller, record: &Record) -> Result<(StatusCode,
             _ => None,
         })
         .ok_or_else(|| Problem::new(Code::Internal))?;
-    let find = |merchant: &actors::read_model::MerchantRow| merchant.recipients.get(number.0 as usize - 1).cloned();
-    let row = app.engine.read_model().merchant(caller.group, find).flatten();
+    let find = |merchant: &MerchantRow| merchant.recipients.get(number.0 as usize - 1).cloned();
+    let row = app.engine.merchant(caller.group, find).flatten();
     let row = row.ok_or_else(|| Problem::new(Code::Internal))?;
     let profile = open(&app.engine, &row, record.personal.as_ref());
     let body = RegistrationResponse::new(&row, RecipientStatus::Draft, profile, again);

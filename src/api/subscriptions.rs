@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use actors::read_model::SubscriptionRow;
+use actors::engine::{Listed, SubscriptionRow};
 use actors::resident::Outcome;
 use axum::extract::State;
 use axum::response::Response;
@@ -26,7 +26,7 @@ use crate::http::idempotency::{Admitted, KeyScope, SentKey, recorded};
 use crate::http::json::{Checker, Raw, parse};
 use crate::http::problem::{Code, FieldError, Problem};
 use crate::http::reply::{List, PageQuery, created, list_of, ok};
-use crate::views::charge::{Charge, ChargeView};
+use crate::views::charge::ChargeView;
 use crate::views::subscription::SubscriptionView;
 
 /// A subscription, as sent.
@@ -113,7 +113,7 @@ pub async fn create(
 /// Whether the first charge of a subscription of the caller's was paid; none while that is not
 /// known.
 pub fn first_charge_was_paid(app: &App, caller: Caller, id: ObjectId) -> Option<bool> {
-    let row = app.engine.read_model().subscription(caller.ledger(), id).ok().flatten()?;
+    let row = app.engine.subscription(caller.ledger(), id).ok().flatten()?;
     match row.standing.status {
         SubscriptionStatus::Active | SubscriptionStatus::Completed => Some(true),
         SubscriptionStatus::PastDue => Some(false),
@@ -130,7 +130,7 @@ pub async fn list(
     caller: Caller,
     PageQuery { page, .. }: PageQuery,
 ) -> Result<Response, Problem> {
-    let (total, rows) = app.engine.read_model().subscriptions_page(caller.ledger(), page.skip(), page.count())?;
+    let (total, rows) = app.engine.subscriptions(caller.ledger(), page.skip(), page.count())?;
     list_of(total, page, rows.into_iter().map(move |row| Ok(SubscriptionView::of(&app.engine, &row))))
 }
 
@@ -152,12 +152,8 @@ pub async fn charges(
     PageQuery { page, .. }: PageQuery,
 ) -> Result<Response, Problem> {
     let id = named(&app, caller, &id)?.id;
-    let (total, opened) = app.engine.read_model().subscription_charges_page(id, page.skip(), page.count())?;
-    list_of(
-        total,
-        page,
-        opened.into_iter().map(move |sequence| Charge::opened_at(&app.engine, sequence)?.view(&app.engine)),
-    )
+    let Listed { total, items } = app.engine.subscription_charges(id, page.skip(), page.count())?;
+    list_of(total, page, items.map(move |charge| ChargeView::of(&app.engine, &charge?)))
 }
 
 /// Ends a subscription for good. A charge that waits for its outcome is left to it.
@@ -245,7 +241,7 @@ async fn change(
 fn named(app: &App, caller: Caller, id: &str) -> Result<SubscriptionRow, Problem> {
     let not_found = || Problem::new(Code::NotFound);
     let id = ObjectId::parse(id).ok_or_else(not_found)?;
-    app.engine.read_model().subscription(caller.ledger(), id)?.ok_or_else(not_found)
+    app.engine.subscription(caller.ledger(), id)?.ok_or_else(not_found)
 }
 
 /// The answer of the request that a Record carried out.
@@ -279,9 +275,7 @@ fn check(app: &App, caller: Caller, wire: &SubscriptionRequest<'_>) -> Result<Ch
 /// The account's stored card of this token.
 fn stored_card(app: &App, caller: Caller, token: &str) -> Result<StoredCard, Problem> {
     let stored = match ObjectId::parse(token) {
-        Some(id) => {
-            app.engine.read_model().stored_card(caller.ledger(), id)?.map(|row| StoredCard { id, face: row.face })
-        }
+        Some(id) => app.engine.stored_card(caller.ledger(), id)?.map(|row| StoredCard { id, face: row.face }),
         None => None,
     };
     stored.ok_or_else(|| {

@@ -1,18 +1,18 @@
 //! Withdrawals of a recipient (interface 2.9, 3.5): a request takes all available money. A
 //! withdrawal is read from its Records.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
-use actors::read_model::RecipientRow;
-use actors::store::Sequence;
+use actors::engine::RecipientRow;
 use axum::extract::State;
 use axum::response::Response;
-use ledger::id::{LedgerId, ObjectId};
+use ledger::id::ObjectId;
 use ledger::merchant::BankReview;
+use ledger::object::Object;
 use ledger::personal::{RecipientProfile, Sealed, SealedFor};
 use ledger::recipient::RecipientCommand;
 use ledger::record::Record;
+use ledger::withdrawal::Withdrawal;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -25,7 +25,7 @@ use crate::http::idempotency::{Admitted, KeyScope, SentKey, recorded};
 use crate::http::json::parse;
 use crate::http::problem::{Code, Problem};
 use crate::http::reply::{created, items_of};
-use crate::views::withdrawal::{Withdrawal, WithdrawalView};
+use crate::views::withdrawal::WithdrawalView;
 
 /// A withdrawal that was asked for.
 #[derive(Debug, Serialize, ToSchema)]
@@ -104,7 +104,7 @@ pub fn approved_account(row: &RecipientRow) -> Result<(), Problem> {
 
 /// The answer of the request that a Record carried out.
 fn answer(record: &Record) -> Result<Response, Problem> {
-    let withdrawal = Withdrawal::requested_by(record).ok_or_else(|| Problem::new(Code::Internal))?;
+    let withdrawal = Withdrawal::made_by(record).ok_or_else(|| Problem::new(Code::Internal))?;
     Ok(created(WithdrawalRequested {
         success: true,
         withdrawal_id: withdrawal.id.uuid().to_string(),
@@ -118,36 +118,6 @@ fn answer(record: &Record) -> Result<Response, Problem> {
     params(("id" = String, Path)), responses((status = 200, body = Withdrawals)))]
 pub async fn list(State(app): State<Arc<App>>, caller: Caller, PathId(id): PathId) -> Result<Response, Problem> {
     let (recipient, _) = find_own(&app, caller, &id)?;
-    let walk = Walk { app, recipient, before: Sequence(u64::MAX), read: VecDeque::new() };
-    items_of(walk, &serde_json::Map::new())
-}
-
-/// Withdrawals that are read at once.
-const READ_AT_ONCE: usize = 100;
-
-/// All withdrawals of a recipient; a few at a time are in memory.
-struct Walk {
-    app: Arc<App>,
-    recipient: LedgerId,
-    before: Sequence,
-    read: VecDeque<Sequence>,
-}
-
-impl Iterator for Walk {
-    type Item = Result<WithdrawalView, Problem>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        if self.read.is_empty() {
-            let page = self.app.engine.read_model().withdrawals_page(self.recipient, self.before, 0, READ_AT_ONCE);
-            match page {
-                Ok((_, page)) => {
-                    self.before = page.last().copied().unwrap_or(self.before);
-                    self.read = page.into();
-                }
-                Err(error) => return Some(Err(error.into())),
-            }
-        }
-        let sequence = self.read.pop_front()?;
-        Some(Withdrawal::requested_at(&self.app.engine, sequence).map(|withdrawal| withdrawal.view(&self.app.engine)))
-    }
+    let all = app.engine.all_withdrawals(recipient);
+    items_of(all.map(move |found| Ok(WithdrawalView::of(&app.engine, &found?))), &serde_json::Map::new())
 }

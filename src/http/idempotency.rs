@@ -209,7 +209,7 @@ impl Key<'_> {
     /// Looks the key up in the published journal.
     fn look_up(&self, owner: LedgerId) -> Result<LookedUp, Problem> {
         let Some(idempotency) = self.idempotency else { return Ok(LookedUp::Fresh(None)) };
-        let found = self.engine.read_model().find_key(owner, idempotency.key)?;
+        let found = self.engine.find_key(owner, idempotency.key)?;
         let fresh = LookedUp::Fresh(Some(KeyLookup { idempotency, looked_up_through: found.looked_up_through }));
         let Some(sequence) = found.sequence else { return Ok(fresh) };
         let record = self.engine.record(sequence)?;

@@ -364,6 +364,15 @@ struct Parts {
     members: Vec<(&'static str, Value)>,
 }
 
+/// The journal contradicts itself: a Record does not say what it must, or names something that is
+/// not there. Logged, and answered 500.
+#[track_caller]
+pub fn broken() -> Problem {
+    let at = std::panic::Location::caller();
+    tracing::error!(%at, "the journal contradicts itself");
+    Problem::new(Code::Internal)
+}
+
 impl Problem {
     /// A problem that says no more than its line in the table.
     pub fn new(code: Code) -> Self {

@@ -5,8 +5,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::{io, iter};
 
-use actors::engine::Engine;
-use actors::read_model::Listing;
+use actors::engine::{Engine, Listing};
 use axum::Json;
 use axum::body::{Body, Bytes};
 use axum::extract::{FromRequestParts, Query};
@@ -156,7 +155,7 @@ impl Filter {
 
     /// The part of a list that was created in the time that is asked for.
     pub fn range(&self, engine: &Engine, list: Listing) -> Result<Range<u64>, Problem> {
-        Ok(engine.read_model().range(list, self.from, self.to)?)
+        Ok(engine.range(list, self.from, self.to)?)
     }
 
     /// Which of the items in the range to read: those of the page, or all, if they are to be looked

@@ -187,7 +187,7 @@ pub async fn change(
         let command = MerchantCommand::ChangeApiKey { id, webhook_url: check(&app, webhook_url).await? };
         decided(app.engine.command(group, command, None, Some(Requester::Operator(operator)), permit).await?)?;
     }
-    let row = app.engine.read_model().api_key(id).ok_or_else(|| Problem::new(Code::Internal))?;
+    let row = app.engine.api_key(id).ok_or_else(|| Problem::new(Code::Internal))?;
     Ok(ok(ApiKeyView { id: id.uuid().to_string(), webhook_url: row.webhook.url }))
 }
 
@@ -234,6 +234,6 @@ fn rotated(app: &App, record: &Record) -> Result<Response, Problem> {
 /// A key and its group.
 fn known(app: &App, id: &str) -> Result<(ObjectId, GroupNumber), Problem> {
     let id = ObjectId::parse(id).ok_or_else(|| Problem::new(Code::NotFound))?;
-    let row = app.engine.read_model().api_key(id).ok_or_else(|| Problem::new(Code::NotFound))?;
+    let row = app.engine.api_key(id).ok_or_else(|| Problem::new(Code::NotFound))?;
     Ok((id, row.group))
 }

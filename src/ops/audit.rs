@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use actors::engine::Listed;
 use actors::store::Sequence;
 use axum::extract::{FromRequestParts, State};
 use axum::http::request::Parts;
@@ -79,13 +80,12 @@ pub async fn list(
     OfMerchant(group): OfMerchant,
     PageQuery { page, .. }: PageQuery,
 ) -> Result<Response, Problem> {
-    let (total, sequences) = app.engine.read_model().audit_page(group, page.skip(), page.count())?;
-    list_of(total, page, sequences.into_iter().map(move |sequence| row(&app, sequence)))
+    let Listed { total, items } = app.engine.audit(group, page.skip(), page.count())?;
+    list_of(total, page, items.map(move |found| row(&app, found?)))
 }
 
-fn row(app: &App, sequence: Sequence) -> Result<AuditRow, Problem> {
-    let record = app.engine.record(sequence)?;
-    let merchant = record.owner.group().and_then(|group| app.engine.read_model().merchant(group, |row| row.id));
+fn row(app: &App, (sequence, record): (Sequence, Record)) -> Result<AuditRow, Problem> {
+    let merchant = record.owner.group().and_then(|group| app.engine.merchant(group, |row| row.id));
     let AuditedFact { action, kind, subject, notes } =
         audit::of_record(&record).ok_or_else(|| Problem::new(Code::Internal))?;
     let id = subject_id(app, &record, subject);
@@ -107,7 +107,7 @@ fn subject_id(app: &App, record: &Record, subject: AuditSubject) -> Option<Objec
     let group = record.owner.group();
     match subject {
         AuditSubject::Object(id) => Some(id),
-        AuditSubject::Merchant => app.engine.read_model().merchant(group?, |row| row.id),
+        AuditSubject::Merchant => app.engine.merchant(group?, |row| row.id),
         AuditSubject::Recipient(number) => recipient_id(&app.engine, LedgerId::Recipient(group?, number)),
         AuditSubject::Clock => None,
     }

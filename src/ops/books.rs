@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use actors::engine::Listed;
 use actors::store::Sequence;
 use axum::extract::State;
 use axum::http::request::Parts;
@@ -10,6 +11,7 @@ use axum::response::Response;
 use ledger::account::Account;
 use ledger::entry::{Balance, Side};
 use ledger::id::{LedgerId, ObjectId};
+use ledger::record::Record;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -114,13 +116,13 @@ pub async fn trial_balance(State(app): State<Arc<App>>, _: Operator, parts: Part
 }
 
 fn by_ledger(app: &App, page: Page) -> TrialBalance {
-    let found = app.engine.read_model().trial_balance_page(page.skip(), page.count());
+    let found = app.engine.trial_balance_page(page.skip(), page.count());
     let rows = found.rows.iter().map(|(ledger, account, balance)| account_row(app, *ledger, *account, *balance));
     TrialBalance::of(found.through, found.is_balanced, rows.collect(), found.total, page)
 }
 
 fn by_account(app: &App, page: Page) -> TrialBalance {
-    let (through, is_balanced, sums) = app.engine.read_model().totals();
+    let (through, is_balanced, sums) = app.engine.totals();
     let total = sums.len() as u64;
     let skip = usize::try_from(page.skip()).unwrap_or(usize::MAX);
     let sums = sums.into_iter().skip(skip).take(page.count());
@@ -174,12 +176,15 @@ pub async fn entries(
     PageQuery { page, .. }: PageQuery,
 ) -> Result<Response, Problem> {
     let ledger = find(&app, &id)?;
-    let (total, sequences) = app.engine.read_model().entries_page(ledger, page.skip(), page.count())?;
-    list_of(total, page, sequences.into_iter().map(move |sequence| entry_row(&app, ledger, sequence)))
+    let Listed { total, items } = app.engine.entries(ledger, page.skip(), page.count())?;
+    list_of(
+        total,
+        page,
+        items.map(move |found| found.map(|found| entry_row(&app, ledger, found)).map_err(Problem::from)),
+    )
 }
 
-fn entry_row(app: &App, ledger: LedgerId, sequence: Sequence) -> Result<EntryRow, Problem> {
-    let record = app.engine.record(sequence)?;
+fn entry_row(app: &App, ledger: LedgerId, (sequence, record): (Sequence, Record)) -> EntryRow {
     let lines = record.entries_of(ledger).flat_map(|entry| entry.postings());
     let postings = lines.map(|posting| PostingRow {
         account: account_name(app, ledger, posting.account),
@@ -187,7 +192,7 @@ fn entry_row(app: &App, ledger: LedgerId, sequence: Sequence) -> Result<EntryRow
         amount: posting.amount.0,
     });
     let postings = postings.collect();
-    Ok(EntryRow { sequence: sequence.0, effective_at: time(record.effective_at), postings })
+    EntryRow { sequence: sequence.0, effective_at: time(record.effective_at), postings }
 }
 
 /// The ledger of an outside name.

@@ -5,15 +5,18 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::Response;
+use ledger::dispute::Dispute;
 use ledger::event::DisputeKind;
 use ledger::id::{LedgerId, ObjectId};
 use ledger::merchant::{ChargeFacts, MerchantCommand, OpenDispute};
 use ledger::money::{AMOUNT_MAX, Centavos};
+use ledger::object::Object;
 use ledger::personal::{FreeText, SealedFor};
 use ledger::record::{Record, Requester};
 use serde::Deserialize;
 use utoipa::ToSchema;
 
+use crate::api::charges::paid_charge;
 use crate::app::App;
 use crate::http::body::JsonBody;
 use crate::http::caller::PathId;
@@ -23,8 +26,7 @@ use crate::http::problem::{Code, Problem};
 use crate::http::reply::{created, ok};
 use crate::ops::operator::Operator;
 use crate::ops::refunds::decide;
-use crate::views::charge::Charge;
-use crate::views::dispute::{Dispute, DisputeView};
+use crate::views::dispute::DisputeView;
 
 /// A dispute, as a payer's bank tells it.
 #[derive(Deserialize, ToSchema)]
@@ -62,7 +64,7 @@ pub async fn open(
     let (app, wire, operator) = (&app, &wire, &operator);
     let execute = |Admitted { key, permit }| async move {
         // Order of checks: the path, the body, then the state of the charge.
-        let facts = match Charge::facts(&app.engine, group, charge) {
+        let facts = match paid_charge(app, group, charge) {
             Err(problem) if problem.code() == Code::ChargeNotFound => return Err(problem),
             facts => facts,
         };
@@ -96,8 +98,8 @@ fn check(wire: &DisputeRequest<'_>) -> Result<(DisputeKind, Centavos, FreeText),
 
 /// The answer of the request that a Record carried out.
 fn answer(app: &App, record: &Record) -> Result<Response, Problem> {
-    let dispute = Dispute::opened_by(&app.engine, record).ok_or_else(|| Problem::new(Code::Internal))?;
-    Ok(created(dispute.view()))
+    let dispute = Dispute::made_by(record).ok_or_else(|| Problem::new(Code::Internal))?;
+    Ok(created(DisputeView::of(&app.engine, &dispute)))
 }
 
 /// Accepts a dispute: the seller bears it, and the money goes back to the payer.
@@ -140,14 +142,14 @@ async fn conclude(
     if !body.is_empty() {
         parse::<serde::de::IgnoredAny>(body)?;
     }
-    let Dispute { id, charge, group, .. } = named(app, id)?;
-    let command = || Ok(command(id, Charge::facts(&app.engine, group, charge)?));
+    let Dispute { id, charge, .. } = named(app, id)?;
+    let command = || Ok(command(id, paid_charge(app, app.engine.ids().group(id), charge)?));
     let key = sent_key.read(&app.engine, KeyScope::Operators, Some(&id.txid()), body)?;
-    let decided = decide(app, &operator, group, key, command).await?;
-    decided.answer(|()| Ok(ok(named(app, &id.txid())?.view())))
+    let decided = decide(app, &operator, id, key, command).await?;
+    decided.answer(|()| Ok(ok(DisputeView::of(&app.engine, &named(app, &id.txid())?))))
 }
 
 fn named(app: &App, id: &str) -> Result<Dispute, Problem> {
-    let found = ObjectId::parse(id).map(|id| Dispute::find(&app.engine, id)).transpose()?.flatten();
+    let found = ObjectId::parse(id).map(|id| app.engine.object(id)).transpose()?.flatten();
     found.ok_or_else(|| Problem::new(Code::NotFound))
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use actors::read_model::MerchantRow;
+use actors::engine::MerchantRow;
 use axum::extract::State;
 use axum::response::Response;
 use ledger::event::Event;
@@ -345,12 +345,12 @@ pub async fn change(
 pub fn find(app: &App, id: &str) -> Result<GroupNumber, Problem> {
     let id = ObjectId::parse(id).ok_or_else(|| Problem::new(Code::NotFound))?;
     let group = app.engine.ids().group(id);
-    let known = app.engine.read_model().merchant(group, |row| row.id == id);
+    let known = app.engine.merchant(group, |row| row.id == id);
     if known == Some(true) { Ok(group) } else { Err(Problem::new(Code::NotFound)) }
 }
 
 fn row(app: &App, group: GroupNumber) -> Result<MerchantRow, Problem> {
-    app.engine.read_model().merchant(group, Clone::clone).ok_or_else(|| Problem::new(Code::NotFound))
+    app.engine.merchant(group, Clone::clone).ok_or_else(|| Problem::new(Code::NotFound))
 }
 
 fn view(app: &App, group: GroupNumber) -> Result<MerchantView, Problem> {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use actors::read_model::{WaitingItem, WaitingKind};
+use actors::engine::{WaitingItem, WaitingKind};
 use axum::extract::{FromRequestParts, State};
 use axum::http::request::Parts;
 use axum::response::Response;
@@ -125,7 +125,7 @@ pub async fn get(
             && group.is_none_or(|group| item.ledger.group() == Some(group))
             && kind.is_none_or(|kind| kind == kind_name(&item.what))
     };
-    let (total, oldest) = app.engine.read_model().waiting(is_wanted, ITEMS_MAX);
+    let (total, oldest) = app.engine.queue(is_wanted, ITEMS_MAX);
     let items = oldest.into_iter().map(|item| view(&app, &item)).collect::<Result<_, _>>()?;
     Ok(ok(Queue { items, total }))
 }
@@ -143,7 +143,7 @@ fn kind_name(what: &WaitingKind) -> &'static str {
 fn view(app: &App, item: &WaitingItem) -> Result<QueueItem, Problem> {
     let failed = || Problem::new(Code::Internal);
     let group = item.ledger.group().ok_or_else(failed)?;
-    let merchant = app.engine.read_model().merchant(group, |row| row.id).ok_or_else(failed)?;
+    let merchant = app.engine.merchant(group, |row| row.id).ok_or_else(failed)?;
     let mut view = QueueItem {
         kind: kind_name(&item.what),
         id: item.id.uuid().to_string(),

@@ -4,10 +4,12 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::Response;
-use ledger::id::{GroupNumber, LedgerId, ObjectId};
+use ledger::id::{LedgerId, ObjectId};
 use ledger::merchant::MerchantCommand;
 use ledger::record::Requester;
+use ledger::refund::Refund;
 
+use crate::api::charges::paid_charge;
 use crate::app::App;
 use crate::http::body::JsonBody;
 use crate::http::caller::PathId;
@@ -17,8 +19,7 @@ use crate::http::problem::{Code, Problem};
 use crate::http::reply::ok;
 use crate::ops::operator::Operator;
 use crate::ops::sub_recipients::Notes;
-use crate::views::charge::Charge;
-use crate::views::refund::{Refund, RefundView};
+use crate::views::refund::RefundView;
 
 /// Approves a refund: the money moves at once, and goes back to the payer.
 #[utoipa::path(post, path = "/ops/refunds/{id}/approve", operation_id = "approve_refund", params(("id" = String, Path)),
@@ -33,14 +34,15 @@ pub async fn approve(
     if !body.is_empty() {
         parse::<serde::de::IgnoredAny>(&body)?;
     }
-    let Refund { id, charge, group, .. } = named(&app, &id)?;
+    let Refund { id, charge, .. } = named(&app, &id)?;
+    let group = app.engine.ids().group(id);
     let command = || {
-        let facts = Box::new(Charge::facts(&app.engine, group, charge)?);
+        let facts = Box::new(paid_charge(&app, group, charge)?);
         Ok(MerchantCommand::ApproveRefund { id, facts })
     };
     let key = sent_key.read(&app.engine, KeyScope::Operators, Some(&id.txid()), &body)?;
-    let decided = decide(&app, &operator, group, key, command).await?;
-    decided.answer(|()| Ok(ok(named(&app, &id.txid())?.view(&app.engine))))
+    let decided = decide(&app, &operator, id, key, command).await?;
+    decided.answer(|()| Ok(ok(RefundView::of(&app.engine, &named(&app, &id.txid())?))))
 }
 
 /// Rejects a refund.
@@ -55,28 +57,28 @@ pub async fn reject(
     JsonBody { bytes: body, .. }: JsonBody,
 ) -> Result<Response, Problem> {
     let wire: Notes<'_> = parse(&body)?;
-    let Refund { id, group, .. } = named(&app, &id)?;
+    let Refund { id, .. } = named(&app, &id)?;
     let command = || Ok(MerchantCommand::RejectRefund { id, notes: wire.check()? });
     let key = sent_key.read(&app.engine, KeyScope::Operators, Some(&id.txid()), &body)?;
-    let decided = decide(&app, &operator, group, key, command).await?;
-    decided.answer(|()| Ok(ok(named(&app, &id.txid())?.view(&app.engine))))
+    let decided = decide(&app, &operator, id, key, command).await?;
+    decided.answer(|()| Ok(ok(RefundView::of(&app.engine, &named(&app, &id.txid())?))))
 }
 
 fn named(app: &App, id: &str) -> Result<Refund, Problem> {
-    let found = ObjectId::parse(id).map(|id| Refund::find(&app.engine, id)).transpose()?.flatten();
+    let found = ObjectId::parse(id).map(|id| app.engine.object(id)).transpose()?.flatten();
     found.ok_or_else(|| Problem::new(Code::NotFound))
 }
 
-/// Carries out a decision on something of a merchant's, and gives money back where it says so. A
-/// decision is final: it is shown as it stands, whichever request made it.
+/// Carries out a decision on the refund or dispute of this id, and gives money back where it says
+/// so. A decision is final: it is shown as it stands, whichever request made it.
 pub(super) async fn decide(
     app: &App,
     Operator(operator): &Operator,
-    group: GroupNumber,
+    id: ObjectId,
     key: Key<'_>,
     command: impl Fn() -> Result<MerchantCommand, Problem>,
 ) -> Result<Keyed<()>, Problem> {
-    let command = &command;
+    let (command, group) = (&command, app.engine.ids().group(id));
     let execute = |Admitted { key, permit }| async move {
         let requester = Some(Requester::Operator(operator.clone()));
         decided(app.engine.command_and_repay(group, command()?, key, requester, permit).await?)

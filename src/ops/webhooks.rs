@@ -75,13 +75,12 @@ pub async fn list(
 }
 
 fn view(app: &App, group: GroupNumber, key: ObjectId, backlog: EndpointBacklog) -> Result<BacklogView, Problem> {
-    let read_model = app.engine.read_model();
     let failed = || Problem::new(Code::Internal);
-    let merchant = read_model.merchant(group, |row| row.id).ok_or_else(failed)?;
+    let merchant = app.engine.merchant(group, |row| row.id).ok_or_else(failed)?;
     Ok(BacklogView {
         api_key_id: key.uuid().to_string(),
         merchant_id: merchant.uuid().to_string(),
-        webhook_url: read_model.api_key(key).and_then(|row| row.webhook.url).unwrap_or_default(),
+        webhook_url: app.engine.api_key(key).and_then(|row| row.webhook.url).unwrap_or_default(),
         waiting: backlog.waiting,
         oldest_at: backlog.oldest_at.map(time),
         given_up: backlog.given_up,

@@ -7,6 +7,7 @@ use axum::response::Response;
 use ledger::id::ObjectId;
 use ledger::recipient::RecipientCommand;
 use ledger::record::Requester;
+use ledger::withdrawal::Withdrawal;
 
 use crate::api::withdrawals::approved_account;
 use crate::app::App;
@@ -19,7 +20,7 @@ use crate::http::reply::ok;
 use crate::ops::operator::Operator;
 use crate::ops::sub_recipients::Notes;
 use crate::views::recipient::{find_recipient, recipient_id};
-use crate::views::withdrawal::{ReviewedWithdrawal, Withdrawal};
+use crate::views::withdrawal::ReviewedWithdrawal;
 
 /// Approves a pending withdrawal and sends its money. It reads `pending` until the institution has
 /// taken that.
@@ -64,8 +65,8 @@ async fn decide(
     reason: Option<Notes<'_>>,
 ) -> Result<Response, Problem> {
     let id = ObjectId::parse(id).ok_or_else(|| Problem::new(Code::NotFound))?;
-    let find = || Withdrawal::find(&app.engine, id)?.ok_or_else(|| Problem::new(Code::NotFound));
-    let withdrawal = find()?;
+    let find = || app.engine.object(id)?.ok_or_else(|| Problem::new(Code::NotFound));
+    let withdrawal: Withdrawal = find()?;
     let key = sent_key.read(&app.engine, KeyScope::Operators, Some(&id.txid()), body)?;
     let (withdrawal, reason) = (&withdrawal, &reason);
     let execute = |Admitted { key, permit }| async move {
@@ -86,5 +87,5 @@ async fn decide(
         decided(app.engine.command_recipient(recipient, command, key, requester, permit).await?)
     };
     let decided = key.run(withdrawal.recipient, |_| Ok(()), execute).await?;
-    decided.answer(|()| Ok(ok(find()?.review(&app.engine))))
+    decided.answer(|()| Ok(ok(ReviewedWithdrawal::of(&app.engine, &find()?))))
 }

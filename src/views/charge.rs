@@ -1,16 +1,12 @@
-//! Charge as JSON (interface 2.2, 2.4, 2.5, 3.1): read from the Records that opened and ended it.
+//! Charge as JSON (interface 2.2, 2.4, 2.5, 3.1), and the text of its PIX code.
 
 use actors::engine::Engine;
-use actors::records::may_wait;
-use actors::store::Sequence;
-use ledger::event::{CardBrand, CardFace, CardRefusal, Event, Split, Terms};
+use ledger::charge::{Charge, ChargeOutcome};
+use ledger::event::{CardBrand, CardFace, CardRefusal, Split, Terms};
 use ledger::fees::PaymentMethod;
 use ledger::id::{GroupNumber, LedgerId, ObjectId};
-use ledger::merchant::ChargeFacts;
 use ledger::money::{Centavos, percent_of};
-use ledger::personal::{Payer, SealedFor};
-use ledger::record::Record;
-use ledger::time::Timestamp;
+use ledger::personal::{MerchantProfile, Payer, SealedFor};
 use rust_decimal::Decimal;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -57,60 +53,22 @@ impl Breakdown {
     }
 }
 
-/// Where a charge stands.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ChargeFate {
-    /// No outcome yet.
-    Pending,
-    /// The acquirer was silent; no outcome yet.
-    Unanswered,
-    /// Paid or captured.
-    Paid {
-        /// Time of the payment or capture.
-        at: Timestamp,
-        /// A PIX payment's end-to-end id.
-        end_to_end_id: Option<String>,
-    },
-    /// The card was refused.
-    Refused(CardRefusal),
-    /// The PIX code expired or was cancelled.
-    Cancelled,
+/// The status of a charge (interface 3.1).
+pub fn charge_status(outcome: &ChargeOutcome) -> &'static str {
+    match outcome {
+        ChargeOutcome::Pending | ChargeOutcome::Unanswered => "pending",
+        ChargeOutcome::Paid { .. } => "CONCLUIDA",
+        ChargeOutcome::Refused(_) => "RECUSADA",
+        ChargeOutcome::Cancelled => "cancelled",
+    }
 }
 
-impl ChargeFate {
-    /// What a Record says of a charge; none when it says nothing final.
-    pub fn told_by(record: &Record, id: ObjectId) -> Option<Self> {
-        record.events.iter().find_map(|event| match event {
-            Event::CardCaptured { charge, .. } if *charge == id => {
-                Some(Self::Paid { at: record.effective_at, end_to_end_id: None })
-            }
-            Event::PixPaid { charge, end_to_end_id, .. } if *charge == id => {
-                Some(Self::Paid { at: record.effective_at, end_to_end_id: Some(end_to_end_id.clone()) })
-            }
-            Event::CardRefused { charge, refusal, .. } if *charge == id => Some(Self::Refused(*refusal)),
-            Event::CardUnanswered { charge } if *charge == id => Some(Self::Unanswered),
-            Event::PixCancelled { charge, .. } if *charge == id => Some(Self::Cancelled),
-            _ => None,
-        })
-    }
-
-    /// The charge's status (interface 3.1).
-    pub fn status(&self) -> &'static str {
-        match self {
-            Self::Pending | Self::Unanswered => "pending",
-            Self::Paid { .. } => "CONCLUIDA",
-            Self::Refused(_) => "RECUSADA",
-            Self::Cancelled => "cancelled",
-        }
-    }
-
-    /// The acquirer's status of a card charge.
-    pub fn card_status(&self) -> &'static str {
-        match self {
-            Self::Pending | Self::Unanswered | Self::Cancelled => "processing",
-            Self::Paid { .. } => "captured",
-            Self::Refused(refusal) => refusal_name(*refusal),
-        }
+/// The acquirer's status of a card charge.
+fn card_status(outcome: &ChargeOutcome) -> &'static str {
+    match outcome {
+        ChargeOutcome::Pending | ChargeOutcome::Unanswered | ChargeOutcome::Cancelled => "processing",
+        ChargeOutcome::Paid { .. } => "captured",
+        ChargeOutcome::Refused(refusal) => refusal_name(*refusal),
     }
 }
 
@@ -123,162 +81,38 @@ pub fn refusal_name(refusal: CardRefusal) -> &'static str {
     }
 }
 
-/// A charge, from its Records.
-pub struct Charge {
-    /// Its txid.
-    pub id: ObjectId,
-    /// What it moves.
-    pub terms: Terms,
-    /// The card; none for PIX.
-    pub card: Option<CardFace>,
-    /// When a PIX code expires.
-    pub expires_at: Option<Timestamp>,
-    /// Who pays; empty when the personal data was erased.
-    pub payer: Payer,
-    /// When it was asked for: the time in its id.
-    pub created_at: Timestamp,
-    /// The ordinal of the merchant's Record that opened it.
-    pub ordinal: u64,
-    /// Where it stands.
-    pub fate: ChargeFate,
-    /// What was given back of it so far, centavos.
-    pub refunded: Centavos,
-    /// True when its code was paid after it had ended.
-    pub was_paid_late: bool,
-    /// What it said first: the answer that an idempotent replay gives again.
-    pub first_fate: ChargeFate,
-}
-
-impl Charge {
-    /// Finds a merchant's charge; none when there is none of this id.
-    pub fn find(engine: &Engine, group: GroupNumber, id: ObjectId) -> Result<Option<Self>, Problem> {
-        Self::find_through(engine, group, id, Sequence(u64::MAX))
-    }
-
-    /// Finds a merchant's charge as it was once the Record of this sequence had taken effect.
-    pub fn find_through(
-        engine: &Engine,
-        group: GroupNumber,
-        id: ObjectId,
-        through: Sequence,
-    ) -> Result<Option<Self>, Problem> {
-        if engine.ids().group(id) != group {
-            return Ok(None);
-        }
-        may_wait(|| Self::read_through(engine, id, through))
-    }
-
-    fn read_through(engine: &Engine, id: ObjectId, through: Sequence) -> Result<Option<Self>, Problem> {
-        let mut about = engine.read_model().about(id)?;
-        about.retain(|sequence| *sequence <= through);
-        // The index may name Records about another object, even one that somebody chose: only the
-        // Record says whose it is.
-        for (place, sequence) in about.iter().enumerate() {
-            let opened = Self::opened_by(engine, &engine.record(*sequence)?);
-            if let Some(mut charge) = opened.filter(|charge| charge.id == id) {
-                charge.follow(engine, &about[place + 1..])?;
-                return Ok(Some(charge));
-            }
-        }
-        Ok(None)
-    }
-
-    /// The charge that the Record of this sequence opened, as it stands now.
-    pub fn opened_at(engine: &Engine, sequence: Sequence) -> Result<Self, Problem> {
-        let opened = Self::opened_by(engine, &engine.record(sequence)?);
-        let mut charge = opened.ok_or_else(|| Problem::new(Code::Internal))?;
-        let about = engine.read_model().about(charge.id)?;
-        charge.follow(engine, &about)?;
-        Ok(charge)
-    }
-
-    /// Takes in what the Records about it say of its outcome.
-    fn follow(&mut self, engine: &Engine, about: &[Sequence]) -> Result<(), Problem> {
-        for sequence in about {
-            let record = engine.record(*sequence)?;
-            self.refunded += record.events.iter().filter_map(|event| refunded_by(event, self.id)).sum();
-            self.was_paid_late |= record.events.iter().any(|event| is_late_payment(event, self.id));
-            if let Some(fate) = ChargeFate::told_by(&record, self.id) {
-                if self.first_fate == ChargeFate::Pending {
-                    self.first_fate = fate.clone();
-                }
-                self.fate = fate;
-            }
-        }
-        Ok(())
-    }
-
-    /// What the Record of a merchant's charge's payment says; a problem when there is no such
-    /// charge, or it was not paid.
-    pub fn facts(engine: &Engine, group: GroupNumber, id: ObjectId) -> Result<ChargeFacts, Problem> {
-        if engine.ids().group(id) != group {
-            return Err(Problem::new(Code::ChargeNotFound));
-        }
-        for sequence in engine.read_model().about(id)? {
-            if let Some(facts) = ChargeFacts::told_by(&engine.record(sequence)?, id) {
-                return Ok(facts);
-            }
-        }
-        let charge = Self::find(engine, group, id)?.ok_or_else(|| Problem::new(Code::ChargeNotFound))?;
-        let detail = format!("The charge is {}.", charge.fate.status());
-        Err(Problem::new(Code::ChargeNotRefundable).detail(detail))
-    }
-
-    /// The charge that a Record opens.
-    pub fn opened_by(engine: &Engine, record: &Record) -> Option<Self> {
-        let payer = engine.keyring().open_personal::<Payer>(record);
-        record.events.iter().find_map(|event| match event {
-            Event::ChargeOpened { charge, terms, card, expires_at } => Some(Self {
-                id: *charge,
-                terms: terms.clone(),
-                card: card.clone(),
-                expires_at: *expires_at,
-                payer: payer.clone().unwrap_or_default(),
-                created_at: charge.created_at(),
-                ordinal: record.ordinal,
-                fate: ChargeFate::Pending,
-                refunded: Centavos::ZERO,
-                was_paid_late: false,
-                first_fate: ChargeFate::Pending,
-            }),
-            _ => None,
-        })
-    }
-
-    fn pix_code(&self, engine: &Engine) -> Result<Option<String>, Problem> {
-        if self.card.is_some() {
-            return Ok(None);
-        }
-        pix_code(engine, self.id, self.terms.amount, self.ordinal)
-    }
-
+impl ChargeView {
     /// The charge as `GET /api/charges/{txid}` shows it.
-    pub fn view(&self, engine: &Engine) -> Result<ChargeView, Problem> {
-        let group = engine.ids().group(self.id);
-        Ok(ChargeView {
-            txid: self.id.txid(),
-            status: self.fate.status(),
-            payment_method: method_name(self.terms.method),
-            amount: self.terms.amount.0,
-            installments: self.terms.installments,
-            description: self.payer.description.clone(),
-            card_status: self.card.as_ref().map(|_| self.fate.card_status()),
-            card: self.card.as_ref().map(CardView::of),
-            pix_copia_e_cola: self.pix_code(engine)?,
-            expires_at: self.expires_at.map(time),
-            paid_at: match &self.fate {
-                ChargeFate::Paid { at, .. } => Some(time(*at)),
-                _ => None,
+    pub fn of(engine: &Engine, charge: &Charge) -> Result<Self, Problem> {
+        let Charge { id, terms, card, outcome, .. } = charge;
+        let (group, sealed_for) = (engine.ids().group(*id), SealedFor::payer(*id));
+        let payer = charge.payer.as_ref().and_then(|sealed| engine.keyring().open_value(sealed_for, sealed));
+        let payer: Payer = payer.unwrap_or_default();
+        let (paid_at, end_to_end_id) = match outcome {
+            ChargeOutcome::Paid { at, end_to_end_id } => (Some(time(*at)), end_to_end_id.clone()),
+            _ => (None, None),
+        };
+        Ok(Self {
+            txid: id.txid(),
+            status: charge_status(outcome),
+            payment_method: method_name(terms.method),
+            amount: terms.amount.0,
+            installments: terms.installments,
+            card_status: card.as_ref().map(|_| card_status(outcome)),
+            card: card.as_ref().map(CardView::of),
+            pix_copia_e_cola: match card {
+                Some(_) => None,
+                None => pix_code(engine, *id, terms.amount, charge.ordinal)?,
             },
-            end_to_end_id: match &self.fate {
-                ChargeFate::Paid { end_to_end_id, .. } => end_to_end_id.clone(),
-                _ => None,
-            },
-            created_at: time(self.created_at),
-            refunded_amount: self.refunded.0,
-            payer: PayerView { name: self.payer.name.clone(), document: mask::document(&self.payer.document) },
-            splits: self.terms.splits.iter().map(|split| SplitView::of(engine, group, split)).collect(),
-            breakdown: Breakdown::of(&self.terms),
+            expires_at: charge.expires_at.map(time),
+            paid_at,
+            end_to_end_id,
+            created_at: time(id.created_at()),
+            refunded_amount: charge.refunded.0,
+            payer: PayerView { name: payer.name, document: mask::document(&payer.document) },
+            description: payer.description,
+            splits: terms.splits.iter().map(|split| SplitView::of(engine, group, split)).collect(),
+            breakdown: Breakdown::of(terms),
         })
     }
 }
@@ -288,8 +122,8 @@ impl Charge {
 pub fn pix_code(engine: &Engine, charge: ObjectId, amount: Centavos, ordinal: u64) -> Result<Option<String>, Problem> {
     let Some(rails) = engine.rails() else { return Ok(None) };
     let group = engine.ids().group(charge);
-    let profile = engine.read_model().merchant(group, |row| row.profiles.at(ordinal).cloned()).flatten();
-    let profile: ledger::personal::MerchantProfile =
+    let profile = engine.merchant(group, |row| row.profiles.at(ordinal).cloned()).flatten();
+    let profile: MerchantProfile =
         profile.and_then(|sealed| engine.keyring().open_value(SealedFor::merchant(group), &sealed)).unwrap_or_default();
     let code = BrCode {
         location: &rails.pix.location(charge),
@@ -301,18 +135,6 @@ pub fn pix_code(engine: &Engine, charge: ObjectId, amount: Centavos, ordinal: u6
         tracing::error!(%error, "a PIX code could not be written");
         Problem::new(Code::Internal)
     })
-}
-
-/// What an event gives back of a charge.
-fn refunded_by(event: &Event, id: ObjectId) -> Option<Centavos> {
-    match event {
-        Event::RefundApproved { charge, amount, .. } if *charge == id => Some(*amount),
-        _ => None,
-    }
-}
-
-fn is_late_payment(event: &Event, id: ObjectId) -> bool {
-    matches!(event, Event::LatePixReceived { charge, .. } if *charge == id)
 }
 
 /// A charge, as read.

@@ -1,7 +1,6 @@
 //! Sub-recipient as JSON (interface 2.7): its registration, status and money.
 
-use actors::engine::Engine;
-use actors::read_model::RecipientRow;
+use actors::engine::{Engine, MerchantRow, RecipientRow};
 use ledger::account::Account;
 use ledger::event::Event;
 use ledger::id::{LedgerId, ObjectId};
@@ -70,8 +69,7 @@ impl RecipientBalance {
 
     /// The balance as the books have it.
     pub fn of_books(engine: &Engine, ledger: LedgerId) -> Self {
-        let read_model = engine.read_model();
-        let net = |account| i64::try_from(read_model.balance(ledger, account)).unwrap_or(i64::MAX);
+        let net = |account| i64::try_from(engine.balance(ledger, account)).unwrap_or(i64::MAX);
         Self {
             available: net(Account::Available),
             pending: net(Account::Pending),
@@ -84,10 +82,10 @@ impl RecipientBalance {
 /// A recipient by its id, whoever's it is.
 pub fn find_recipient(engine: &Engine, id: ObjectId) -> Option<(LedgerId, RecipientRow)> {
     let (group, number) = (engine.ids().group(id), engine.ids().recipient_number(id));
-    let find = |merchant: &actors::read_model::MerchantRow| {
+    let find = |merchant: &MerchantRow| {
         merchant.recipients.get((number.0 as usize).checked_sub(1)?).filter(|row| row.id == id).cloned()
     };
-    let row = engine.read_model().merchant(group, find).flatten()?;
+    let row = engine.merchant(group, find).flatten()?;
     Some((LedgerId::Recipient(group, number), row))
 }
 
@@ -164,6 +162,6 @@ pub fn document_type(document: &str) -> &'static str {
 /// The id of a recipient's ledger.
 pub fn recipient_id(engine: &Engine, ledger: LedgerId) -> Option<ObjectId> {
     let LedgerId::Recipient(group, number) = ledger else { return None };
-    let find = |row: &actors::read_model::MerchantRow| row.recipients.get(number.0 as usize - 1).map(|row| row.id);
-    engine.read_model().merchant(group, find).flatten()
+    let find = |row: &MerchantRow| row.recipients.get(number.0 as usize - 1).map(|row| row.id);
+    engine.merchant(group, find).flatten()
 }

@@ -1,7 +1,6 @@
 //! Subscription as JSON (interface 3.7).
 
-use actors::engine::Engine;
-use actors::read_model::SubscriptionRow;
+use actors::engine::{Engine, SubscriptionRow};
 use ledger::personal::{Payer, SealedFor};
 use ledger::recurrence::{SubscriptionStanding, SubscriptionStatus};
 use serde::Serialize;

@@ -1,17 +1,12 @@
-//! Withdrawal as JSON, for its merchant and for the operators who decide it: read from its Records.
+//! Withdrawal as JSON, for its merchant and for the operators who decide it.
 
 use actors::engine::Engine;
-use actors::store::Sequence;
-use ledger::event::{Event, Settlement, Span};
-use ledger::id::{LedgerId, ObjectId};
-use ledger::money::Centavos;
+use ledger::id::ObjectId;
 use ledger::personal::{BankAccount, Sealed, SealedFor};
-use ledger::record::Record;
-use ledger::time::Timestamp;
+use ledger::withdrawal::Withdrawal;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::http::problem::{Code, Problem};
 use crate::http::reply::time;
 use crate::http::timestamp::date;
 use crate::mask;
@@ -117,126 +112,41 @@ pub struct SettlementView {
     amount_cents: i64,
 }
 
-/// A withdrawal, from its Records.
-#[derive(Clone)]
-pub struct Withdrawal {
-    /// Its id.
-    pub id: ObjectId,
-    /// The recipient whose money it is.
-    pub recipient: LedgerId,
-    /// How much.
-    pub amount: Centavos,
-    /// The splits in it.
-    pub spans: Vec<Span>,
-    /// What these had lost to debts.
-    pub consumed: Centavos,
-    /// What of them was anticipated.
-    settlements: Vec<Settlement>,
-    approved_at: Option<Timestamp>,
-    /// The account that it goes to, sealed; none for one that an older release was asked for.
-    pub destination: Option<Sealed>,
-    api_key: Option<ObjectId>,
-    /// When the institution had taken the money; none when it came back.
-    pub paid_at: Option<Timestamp>,
-    notes: Option<String>,
-}
-
-impl Withdrawal {
-    /// Finds a withdrawal by its id, whoever's it is.
-    pub fn find(engine: &Engine, id: ObjectId) -> Result<Option<Self>, Problem> {
-        Self::find_through(engine, id, Sequence(u64::MAX))
-    }
-
-    /// Finds a withdrawal as it was once the Record of this sequence had taken effect.
-    pub fn find_through(engine: &Engine, id: ObjectId, through: Sequence) -> Result<Option<Self>, Problem> {
-        let mut found = None;
-        for sequence in engine.read_model().about(id)?.into_iter().filter(|sequence| *sequence <= through) {
-            let record = engine.record(sequence)?;
-            match &mut found {
-                None => found = Self::requested_by(&record).filter(|withdrawal| withdrawal.id == id),
-                Some(withdrawal) => withdrawal.follow(&record),
-            }
-        }
-        Ok(found)
-    }
-
-    /// The withdrawal that the Record of this sequence asked for, as it stands now.
-    pub fn requested_at(engine: &Engine, sequence: Sequence) -> Result<Self, Problem> {
-        let requested = Self::requested_by(&engine.record(sequence)?);
-        let mut withdrawal = requested.ok_or_else(|| Problem::new(Code::Internal))?;
-        for sequence in engine.read_model().about(withdrawal.id)? {
-            withdrawal.follow(&engine.record(sequence)?);
-        }
-        Ok(withdrawal)
-    }
-
-    /// The withdrawal that a Record asks for, as it stands then.
-    pub fn requested_by(record: &Record) -> Option<Self> {
-        record.events.iter().find_map(|event| match event {
-            Event::WithdrawalRequested { id, amount, spans, consumed, settlements } => Some(Self {
-                id: *id,
-                recipient: record.owner,
-                amount: *amount,
-                spans: spans.clone(),
-                consumed: *consumed,
-                settlements: settlements.clone(),
-                destination: record.personal.clone(),
-                api_key: record.api_key,
-                approved_at: None,
-                paid_at: None,
-                notes: None,
-            }),
-            _ => None,
-        })
-    }
-
-    /// Takes in what a Record about it says. Another object's Record may be among them.
-    fn follow(&mut self, record: &Record) {
-        for event in &record.events {
-            match event {
-                Event::WithdrawalApproved { id } if *id == self.id => self.approved_at = Some(record.effective_at),
-                Event::WithdrawalPaid { id, .. } if *id == self.id => self.paid_at = Some(record.effective_at),
-                Event::WithdrawalRejected { id, notes, .. } | Event::WithdrawalReturned { id, notes, .. }
-                    if *id == self.id =>
-                {
-                    self.paid_at = None;
-                    self.notes = Some(notes.clone());
-                }
-                _ => {}
-            }
-        }
-    }
-
-    /// As lists show it. It reads `pending` until the institution has taken the money.
-    pub fn view(&self, engine: &Engine) -> WithdrawalView {
-        WithdrawalView {
-            id: self.id.uuid().to_string(),
-            amount_cents: self.amount.0,
-            status: match (self.paid_at, &self.notes) {
+impl WithdrawalView {
+    /// A withdrawal as lists show it: `pending` until the institution has taken the money.
+    pub fn of(engine: &Engine, withdrawal: &Withdrawal) -> Self {
+        let Withdrawal { id, paid_at, notes, destination, .. } = withdrawal;
+        Self {
+            id: id.uuid().to_string(),
+            amount_cents: withdrawal.amount.0,
+            status: match (paid_at, notes) {
                 (Some(_), _) => "approved",
                 (None, Some(_)) => "rejected",
                 (None, None) => "pending",
             },
-            created_at: time(self.id.created_at()),
-            approved_at: self.approved_at.filter(|_| self.paid_at.is_some()).map(time),
-            notes: self.notes.clone(),
-            destination: self.destination.as_ref().and_then(|sealed| DestinationView::open(engine, self.id, sealed)),
+            created_at: time(id.created_at()),
+            approved_at: withdrawal.approved_at.filter(|_| paid_at.is_some()).map(time),
+            notes: notes.clone(),
+            destination: destination.as_ref().and_then(|sealed| DestinationView::open(engine, *id, sealed)),
         }
     }
+}
 
-    /// As whoever decides on it sees it.
-    pub fn review(&self, engine: &Engine) -> ReviewedWithdrawal {
-        let settlements = self
+impl ReviewedWithdrawal {
+    /// A withdrawal as whoever decides on it sees it.
+    pub fn of(engine: &Engine, withdrawal: &Withdrawal) -> Self {
+        let settlements = withdrawal
             .settlements
             .iter()
             .map(|part| SettlementView { settlement_date: date(part.day), amount_cents: part.amount.0 });
-        let recipient = recipient_id(engine, self.recipient).and_then(|id| find_recipient(engine, id));
-        ReviewedWithdrawal {
-            withdrawal: self.view(engine),
-            recipient_id: recipient_id(engine, self.recipient).unwrap_or_default().uuid().to_string(),
+        let recipient = recipient_id(engine, withdrawal.recipient);
+        let row = recipient.and_then(|id| find_recipient(engine, id)).map(|(_, row)| row);
+        Self {
+            withdrawal: WithdrawalView::of(engine, withdrawal),
+            recipient_id: recipient.unwrap_or_default().uuid().to_string(),
             settlements: settlements.collect(),
-            api_key_id: self.api_key.map(|key| key.uuid().to_string()),
-            bank_account_review: recipient.and_then(|(_, row)| row.bank_review).map(|(review, _)| review_name(review)),
+            api_key_id: withdrawal.api_key.map(|key| key.uuid().to_string()),
+            bank_account_review: row.and_then(|row| row.bank_review).map(|(review, _)| review_name(review)),
         }
     }
 }

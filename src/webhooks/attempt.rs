@@ -3,9 +3,8 @@
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use actors::engine::Engine;
+use actors::engine::{Engine, WebhookRow};
 use actors::outbox::{Answer, Cause};
-use actors::read_model::WebhookRow;
 use axum::body::Bytes;
 use axum::http::header::{CONTENT_TYPE, HOST, USER_AGENT};
 use axum::http::{HeaderName, Request, StatusCode};
@@ -105,9 +104,9 @@ async fn send(
     addresses: &Addresses,
 ) -> Result<u16, TryFailure> {
     let (group, key) = id;
-    let row = engine.read_model().api_key(key).filter(|row| !row.revoked).ok_or(TryFailure::NoAddress)?.webhook;
+    let row = engine.api_key(key).filter(|row| !row.revoked).ok_or(TryFailure::NoAddress)?.webhook;
     let target = Target::parse(row.url.as_deref().ok_or(TryFailure::NoAddress)?)?;
-    let listed = engine.read_model().webhook_events(group, number..number + 1).map_err(Problem::from)?;
+    let listed = engine.webhook_events(group, number..number + 1).map_err(Problem::from)?;
     let event = OutboxEvent::read(engine, group, *listed.first().ok_or(TryFailure::Unwritten("missing"))?)?;
     let body =
         serde_json::to_vec(&WebhookBody::of(engine, &event)?).map_err(|_| TryFailure::Unwritten("unwritable"))?;

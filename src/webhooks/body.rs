@@ -3,10 +3,12 @@
 
 use std::collections::BTreeMap;
 
-use actors::engine::Engine;
+use actors::engine::{Engine, MerchantRow};
+use ledger::charge::Charge;
 use ledger::event::Event;
 use ledger::id::{LedgerId, ObjectId};
 use ledger::money::Centavos;
+use ledger::object::Object;
 use ledger::personal::RecipientProfile;
 use ledger::recurrence::SubscriptionStanding;
 use ledger::webhook_events::{Subject, WebhookEventKind};
@@ -15,15 +17,15 @@ use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 use utoipa::ToSchema;
 
-use crate::http::problem::{Code, Problem};
+use crate::http::problem::{Code, Problem, broken};
 use crate::http::reply::{decimal, time};
-use crate::views::cashout::{Cashout, CashoutView};
-use crate::views::charge::{Charge, ChargeView};
-use crate::views::dispute::{Dispute, DisputeView};
+use crate::views::cashout::CashoutView;
+use crate::views::charge::ChargeView;
+use crate::views::dispute::DisputeView;
 use crate::views::recipient::{document_type, recipient_id};
 use crate::views::subscription::SubscriptionView;
-use crate::views::withdrawal::{DestinationView, Withdrawal, WithdrawalView};
-use crate::webhooks::event::{OutboxEvent, broken};
+use crate::views::withdrawal::{DestinationView, WithdrawalView};
+use crate::webhooks::event::OutboxEvent;
 
 /// The body of a webhook.
 #[derive(Debug, Serialize, ToSchema)]
@@ -142,8 +144,8 @@ impl OutboxEvent {
 
     fn charge(&self, engine: &Engine) -> Result<Box<RawValue>, Problem> {
         let id = self.object_id()?;
-        let charge = Charge::find_through(engine, self.group, id, self.sequence())?.ok_or_else(broken)?;
-        let view = charge.view(engine)?;
+        let charge: Charge = engine.object_through(id, self.sequence())?.ok_or_else(broken)?;
+        let view = ChargeView::of(engine, &charge)?;
         if self.told.kind != WebhookEventKind::ChargePaid {
             return written(&view);
         }
@@ -154,11 +156,11 @@ impl OutboxEvent {
     /// The shape of the interface, exactly.
     fn recipient(&self, engine: &Engine) -> Result<impl Serialize + use<>, Problem> {
         let Subject::Recipient(number) = self.told.subject else { return Err(broken()) };
-        let find = |row: &actors::read_model::MerchantRow| {
+        let find = |row: &MerchantRow| {
             let recipient = row.recipients.get((number.0 as usize).checked_sub(1)?)?;
             Some((recipient.id, recipient.sealed_for(), recipient.profiles.at(self.record.ordinal).cloned()))
         };
-        let (id, sealed_for, profile) = engine.read_model().merchant(self.group, find).flatten().ok_or_else(broken)?;
+        let (id, sealed_for, profile) = engine.merchant(self.group, find).flatten().ok_or_else(broken)?;
         let profile: RecipientProfile =
             profile.and_then(|sealed| engine.keyring().open_value(sealed_for, &sealed)).unwrap_or_default();
         let kind = self.told.kind;
@@ -188,36 +190,32 @@ impl OutboxEvent {
     }
 
     fn withdrawal(&self, engine: &Engine) -> Result<impl Serialize + use<>, Problem> {
-        let found = Withdrawal::find_through(engine, self.object_id()?, self.sequence())?.ok_or_else(broken)?;
-        Ok(WithdrawalTold { withdrawal: found.view(engine), recipient_id: self.recipient_id(engine) })
+        let found = engine.object_through(self.object_id()?, self.sequence())?.ok_or_else(broken)?;
+        Ok(WithdrawalTold { withdrawal: WithdrawalView::of(engine, &found), recipient_id: self.recipient_id(engine) })
     }
 
     fn cashout(&self, engine: &Engine) -> Result<impl Serialize + use<>, Problem> {
-        let found = Cashout::find_through(engine, self.group, self.object_id()?, self.sequence())?;
-        Ok(found.ok_or_else(broken)?.view())
+        let found = engine.object_through(self.object_id()?, self.sequence())?.ok_or_else(broken)?;
+        Ok(CashoutView::of(engine, &found))
     }
 
     fn dispute(&self, engine: &Engine) -> Result<impl Serialize + use<>, Problem> {
-        let (status, decided_at) = match self.told.kind {
-            WebhookEventKind::DisputeAccepted => ("accepted", Some(self.at())),
-            WebhookEventKind::DisputeReleased => ("released", Some(self.at())),
-            _ => ("open", None),
-        };
-        Ok(Dispute::find(engine, self.object_id()?)?.ok_or_else(broken)?.view_as(status, decided_at))
+        let found = engine.object_through(self.object_id()?, self.sequence())?.ok_or_else(broken)?;
+        Ok(DisputeView::of(engine, &found))
     }
 
     /// A subscription as it stood after the Record.
     fn subscription(&self, engine: &Engine) -> Result<impl Serialize + use<>, Problem> {
         let id = self.object_id()?;
-        let mut row = engine.read_model().subscription(self.record.owner, id)?.ok_or_else(broken)?;
+        let mut row = engine.subscription(self.record.owner, id)?.ok_or_else(broken)?;
         row.standing = SubscriptionStanding::told_by(&self.record, id).ok_or_else(broken)?;
         Ok(SubscriptionView::of(engine, &row))
     }
 
     /// The charge that the Record opened for a subscription, a PIX code with it.
     fn charge_of_subscription(&self, engine: &Engine) -> Result<Box<RawValue>, Problem> {
-        let charge = Charge::opened_by(engine, &self.record).ok_or_else(broken)?;
-        written(&charge.view(engine)?)
+        let charge = Charge::made_by(&self.record).ok_or_else(broken)?;
+        written(&ChargeView::of(engine, &charge)?)
     }
 
     fn splits(&self, engine: &Engine) -> Result<impl Serialize + use<>, Problem> {
@@ -244,7 +242,7 @@ impl OutboxEvent {
         for event in &self.record.events {
             let Event::Matured { dues, .. } = event else { continue };
             for due in dues {
-                count += engine.read_model().splits_fallen_due(recipient, due.minute, self.sequence())?;
+                count += engine.splits_fallen_due(recipient, due.minute, self.sequence())?;
             }
         }
         Ok(count)

@@ -5,9 +5,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
-use actors::engine::Engine;
+use actors::engine::{Engine, WebhookRow};
 use actors::outbox::{Answer, Cause, Progress, subject_digest};
-use actors::read_model::WebhookRow;
 use actors::store::Sequence;
 use ledger::id::{GroupNumber, ObjectId};
 use ledger::time::Timestamp;
@@ -34,7 +33,7 @@ const ENDING_MAX: Duration = Duration::from_secs(5);
 pub async fn run(engine: Arc<Engine>, webhooks: Arc<Webhooks>, mut ending: watch::Receiver<bool>) {
     let mut deliverer = Deliverer::new(Arc::clone(&engine), Arc::clone(&webhooks));
     webhooks.endpoints().clear();
-    for group in engine.read_model().groups() {
+    for group in engine.groups() {
         deliverer.refresh(group);
     }
     let mut tick = tokio::time::interval(TICK);
@@ -42,8 +41,8 @@ pub async fn run(engine: Arc<Engine>, webhooks: Arc<Webhooks>, mut ending: watch
     loop {
         deliverer.start_tries();
         tokio::select! {
-            () = engine.read_model().outbox().came() => {
-                for group in engine.read_model().outbox().take() {
+            () = engine.webhook_signal().came() => {
+                for group in engine.webhook_signal().take() {
                     deliverer.refresh(group);
                 }
             }
@@ -94,7 +93,7 @@ impl Deliverer {
 
     /// Opens and closes endpoints of a group, as its API keys now say.
     fn refresh(&mut self, group: GroupNumber) {
-        let keys = self.engine.read_model().live_keys(group);
+        let keys = self.engine.live_keys(group);
         let wanted: BTreeMap<ObjectId, WebhookRow> = keys
             .into_iter()
             .filter(|(_, row)| row.webhook.url.is_some())
@@ -131,9 +130,8 @@ impl Deliverer {
 
     /// An endpoint that goes on from its stored progress.
     fn open(&self, (group, key): EndpointId, row: &WebhookRow) -> Result<Endpoint, Problem> {
-        let read_model = self.engine.read_model();
-        let before = read_model.webhook_event_count(group, Sequence(row.since))?;
-        let count = read_model.webhook_event_count(group, Sequence(u64::MAX))?;
+        let before = self.engine.webhook_event_count(group, Sequence(row.since))?;
+        let count = self.engine.webhook_event_count(group, Sequence(u64::MAX))?;
         let kept = self.engine.outbox().progress(group, key).unwrap_or_else(|error| {
             tracing::error!(%error, "how far webhooks were delivered can't be read: they are delivered again");
             None
@@ -194,7 +192,7 @@ impl Deliverer {
         loop {
             let wanted = self.webhooks.endpoints().get_mut(&id).and_then(Endpoint::wanted);
             let Some((next, most)) = wanted else { return Ok(()) };
-            let listed = self.engine.read_model().webhook_events(id.0, next..next + most as u64)?;
+            let listed = self.engine.webhook_events(id.0, next..next + most as u64)?;
             let has_all = listed.len() < most;
             for listed in listed {
                 let event = OutboxEvent::read(&self.engine, id.0, listed)?;

@@ -1,14 +1,13 @@
 //! A webhook event, read from the journal.
 
-use actors::engine::Engine;
-use actors::read_model::ListedWebhookEvent;
+use actors::engine::{Engine, ListedWebhookEvent};
 use actors::store::Sequence;
 use ledger::id::{GroupNumber, ObjectId};
 use ledger::record::Record;
 use ledger::time::Timestamp;
 use ledger::webhook_events::{WebhookEvent, webhook_events};
 
-use crate::http::problem::{Code, Problem};
+use crate::http::problem::{Problem, broken};
 
 /// A webhook event of one group, with its Record.
 pub struct OutboxEvent {
@@ -36,7 +35,7 @@ impl OutboxEvent {
             return Ok(None);
         }
         let number = engine.ids().object_number(id);
-        let listed = engine.read_model().webhook_events(group, number..number + 1)?;
+        let listed = engine.webhook_events(group, number..number + 1)?;
         let Some(listed) = listed.first().filter(|_| number > 0) else { return Ok(None) };
         let event = Self::read(engine, group, *listed)?;
         Ok((event.id == id).then_some(event))
@@ -56,10 +55,4 @@ impl OutboxEvent {
     pub(super) fn sequence(&self) -> Sequence {
         self.listed.sequence
     }
-}
-
-/// The journal lacks the object of an event: logged, and answered 500.
-pub(super) fn broken() -> Problem {
-    tracing::error!("a webhook event tells of something that the journal does not have");
-    Problem::new(Code::Internal)
 }

@@ -64,6 +64,18 @@ fn rooms_import_only_what_they_may() {
     }
 }
 
+/// The inside of the engine, which `src` does not name: it asks `actors::engine::Engine`.
+const INSIDE: [&str; 2] = ["read_model()", "actors::read_model"];
+
+#[test]
+fn the_product_asks_the_facade_of_the_engine() {
+    let names_inside = |text: &str| INSIDE.iter().any(|name| code_of(text).contains(name));
+    let found = sources("src").into_iter().filter(|(_, text)| names_inside(text)).map(|(place, _)| place);
+    let found: Vec<_> = found.collect();
+    assert_eq!(found, [""; 0], "these files name {INSIDE:?}");
+    assert!(names_inside("let balances = engine.read_model().balances(ledger);"));
+}
+
 /// The columns of a line that is a comment.
 const COMMENT_COLUMNS_MAX: usize = 100;
 

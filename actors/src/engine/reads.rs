@@ -3,18 +3,25 @@
 //!
 //! A list gives its Records one at a time, so that a page does not take the memory of all of them.
 
+use std::marker::PhantomData;
 use std::ops::Range;
 use std::sync::Arc;
-use std::vec;
+use std::{iter, vec};
 
 use ledger::account::Account;
+use ledger::cashout::Cashout;
+use ledger::charge::Charge;
+use ledger::dispute::Dispute;
 use ledger::entry::Balance;
 use ledger::id::{Fingerprint, GroupNumber, LedgerId, ObjectId};
+use ledger::merchant::ChargeFacts;
 use ledger::object::{self, Object};
 use ledger::record::Record;
+use ledger::refund::Refund;
 use ledger::time::{Minute, Timestamp};
+use ledger::withdrawal::Withdrawal;
 
-use super::Engine;
+use super::{Engine, Unavailable};
 use crate::outbox::OutboxSignal;
 use crate::read_model::{
     ApiKeyRow, CardRow, ChargeFilter, KeyFound, ListedSplit, ListedStatementLine, ListedWebhookEvent, Listing,
@@ -23,12 +30,15 @@ use crate::read_model::{
 use crate::records::{LoadError, may_wait};
 use crate::store::Sequence;
 
+/// Sequences of a list that is read as a whole are looked up so many at a time.
+const LOOKED_UP_AT_ONCE: usize = 100;
+
 /// A page of a list, and how long the whole list is.
-pub struct Listed {
+pub struct Listed<I> {
     /// Items of the whole list.
     pub total: u64,
-    /// The Records that brought the items of the page, newest first.
-    pub records: Records,
+    /// The items of the page, newest first, each read when it is asked for.
+    pub items: I,
 }
 
 /// Records of the journal, each read when it is asked for, with its sequence.
@@ -51,6 +61,21 @@ impl Iterator for Records {
 }
 
 impl ExactSizeIterator for Records {}
+
+/// The objects that Records made, each as it stands when it is asked for.
+pub struct Objects<T> {
+    records: Records,
+    made: PhantomData<fn() -> T>,
+}
+
+impl<T: Object> Iterator for Objects<T> {
+    type Item = Result<T, Unavailable>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let found = self.records.next()?;
+        Some(found.map_err(Unavailable::from).and_then(|(_, record)| self.records.engine.made_by(&record)))
+    }
+}
 
 /// Merchants, recipients, API keys.
 impl Engine {
@@ -120,6 +145,26 @@ impl Engine {
             let about = self.shared.read_model.about(id)?;
             let about = about.into_iter().take_while(|sequence| *sequence <= through);
             object::read(id, about.map(|sequence| self.record(sequence)))
+        })
+    }
+
+    /// The same object, where it is of this group; none of another group's is looked up.
+    pub fn object_of<T: Object>(&self, group: GroupNumber, id: ObjectId) -> Result<Option<T>, LoadError> {
+        if self.ids().group(id) == group { self.object(id) } else { Ok(None) }
+    }
+
+    /// The object that a Record makes, as it stands now; an error when the Record makes none.
+    fn made_by<T: Object>(&self, record: &Record) -> Result<T, Unavailable> {
+        let found = T::made_by(record).map(|made| self.object(made.id())).transpose()?.flatten();
+        found.ok_or_else(|| Unavailable::contradicting("an object of a list"))
+    }
+
+    /// What the Record of a charge's payment says; none while the charge is not paid.
+    pub fn charge_facts(&self, id: ObjectId) -> Result<Option<ChargeFacts>, LoadError> {
+        may_wait(|| {
+            let about = self.shared.read_model.about(id)?.into_iter();
+            let told = about.map(|sequence| Ok(ChargeFacts::told_by(&self.record(sequence)?, id)));
+            told.filter_map(Result::transpose).next().transpose()
         })
     }
 
@@ -201,20 +246,25 @@ impl Engine {
         self.shared.read_model.range(list, from, to)
     }
 
-    /// A merchant's charges that meet a filter, by the Records that opened them.
+    /// A merchant's charges that meet a filter.
     pub fn charges(
         self: &Arc<Self>,
         group: GroupNumber,
         filter: &ChargeFilter,
         skip: u64,
         count: usize,
-    ) -> Result<Listed, LoadError> {
-        Ok(self.listed(self.shared.read_model.charges_page(group, filter, skip, count)?))
+    ) -> Result<Listed<Objects<Charge>>, LoadError> {
+        Ok(self.objects(self.shared.read_model.charges_page(group, filter, skip, count)?))
     }
 
-    /// The charges of a subscription, by the Records that opened them.
-    pub fn subscription_charges(self: &Arc<Self>, id: ObjectId, skip: u64, count: usize) -> Result<Listed, LoadError> {
-        Ok(self.listed(self.shared.read_model.subscription_charges_page(id, skip, count)?))
+    /// The charges of a subscription.
+    pub fn subscription_charges(
+        self: &Arc<Self>,
+        id: ObjectId,
+        skip: u64,
+        count: usize,
+    ) -> Result<Listed<Objects<Charge>>, LoadError> {
+        Ok(self.objects(self.shared.read_model.subscription_charges_page(id, skip, count)?))
     }
 
     /// A merchant's subscriptions, and how many there are.
@@ -227,45 +277,81 @@ impl Engine {
         self.shared.read_model.subscriptions_page(merchant, skip, count)
     }
 
-    /// A merchant's cashouts in a range, by the Records that created them.
+    /// A merchant's cashouts in a range.
     pub fn cashouts(
         self: &Arc<Self>,
         merchant: LedgerId,
         range: Range<u64>,
         skip: u64,
         count: usize,
-    ) -> Result<Listed, LoadError> {
-        Ok(self.listed(self.shared.read_model.cashouts_page(merchant, range, skip, count)?))
+    ) -> Result<Listed<Objects<Cashout>>, LoadError> {
+        Ok(self.objects(self.shared.read_model.cashouts_page(merchant, range, skip, count)?))
     }
 
-    /// The newest refunds of a merchant in a range, by the Records that asked for them.
-    pub fn refunds(self: &Arc<Self>, merchant: LedgerId, range: Range<u64>, count: usize) -> Result<Listed, LoadError> {
-        Ok(self.listed(self.shared.read_model.newest_refunds(merchant, range, count)?))
+    /// The newest refunds of a merchant in a range.
+    pub fn refunds(
+        self: &Arc<Self>,
+        merchant: LedgerId,
+        range: Range<u64>,
+        count: usize,
+    ) -> Result<Listed<Objects<Refund>>, LoadError> {
+        Ok(self.objects(self.shared.read_model.newest_refunds(merchant, range, count)?))
     }
 
-    /// The disputes of a merchant's charges, by the Records that opened them.
-    pub fn disputes(self: &Arc<Self>, merchant: LedgerId, skip: u64, count: usize) -> Result<Listed, LoadError> {
-        Ok(self.listed(self.shared.read_model.disputes_page(merchant, skip, count)?))
+    /// All refunds of a merchant in a range; few of them are in memory.
+    pub fn all_refunds(
+        self: &Arc<Self>,
+        merchant: LedgerId,
+        range: Range<u64>,
+    ) -> impl Iterator<Item = Result<Refund, Unavailable>> + use<> {
+        self.all(move |engine, before| {
+            let range = range.start..range.end.min(before.0);
+            engine.shared.read_model.newest_refunds(merchant, range, LOOKED_UP_AT_ONCE)
+        })
     }
 
-    /// The withdrawals that a recipient asked for by Records before `before`, by these Records.
+    /// The disputes of a merchant's charges.
+    pub fn disputes(
+        self: &Arc<Self>,
+        merchant: LedgerId,
+        skip: u64,
+        count: usize,
+    ) -> Result<Listed<Objects<Dispute>>, LoadError> {
+        Ok(self.objects(self.shared.read_model.disputes_page(merchant, skip, count)?))
+    }
+
+    /// The withdrawals of a recipient.
     pub fn withdrawals(
         self: &Arc<Self>,
         recipient: LedgerId,
-        before: Sequence,
         skip: u64,
         count: usize,
-    ) -> Result<Listed, LoadError> {
-        Ok(self.listed(self.shared.read_model.withdrawals_page(recipient, before, skip, count)?))
+    ) -> Result<Listed<Objects<Withdrawal>>, LoadError> {
+        Ok(self.objects(self.shared.read_model.withdrawals_page(recipient, Sequence(u64::MAX), skip, count)?))
+    }
+
+    /// All withdrawals of a recipient; few of them are in memory.
+    pub fn all_withdrawals(
+        self: &Arc<Self>,
+        recipient: LedgerId,
+    ) -> impl Iterator<Item = Result<Withdrawal, Unavailable>> + use<> {
+        self.all(move |engine, before| {
+            engine.shared.read_model.withdrawals_page(recipient, before, 0, LOOKED_UP_AT_ONCE)
+        })
     }
 
     /// The Records with an entry of a ledger.
-    pub fn entries(self: &Arc<Self>, ledger: LedgerId, skip: u64, count: usize) -> Result<Listed, LoadError> {
+    pub fn entries(self: &Arc<Self>, ledger: LedgerId, skip: u64, count: usize) -> Result<Listed<Records>, LoadError> {
         Ok(self.listed(self.shared.read_model.entries_page(ledger, skip, count)?))
     }
 
     /// The Records of the audit trail, of all groups or of one.
-    pub fn audit(self: &Arc<Self>, group: Option<GroupNumber>, skip: u64, count: usize) -> Result<Listed, LoadError> {
+    pub fn audit(
+        self: &Arc<Self>,
+        group: Option<GroupNumber>,
+        skip: u64,
+        count: usize,
+    ) -> Result<Listed<Records>, LoadError> {
         Ok(self.listed(self.shared.read_model.audit_page(group, skip, count)?))
     }
 
@@ -302,8 +388,30 @@ impl Engine {
         self.shared.read_model.splits_before(recipient, before, count)
     }
 
-    fn listed(self: &Arc<Self>, (total, sequences): (u64, Vec<Sequence>)) -> Listed {
-        Listed { total, records: self.records(sequences) }
+    fn listed(self: &Arc<Self>, (total, sequences): (u64, Vec<Sequence>)) -> Listed<Records> {
+        Listed { total, items: self.records(sequences) }
+    }
+
+    fn objects<T>(self: &Arc<Self>, (total, sequences): (u64, Vec<Sequence>)) -> Listed<Objects<T>> {
+        Listed { total, items: Objects { records: self.records(sequences), made: PhantomData } }
+    }
+
+    /// A whole list, of which `look_up` gives the newest part that Records before a sequence made.
+    fn all<T: Object, F: Fn(&Self, Sequence) -> Result<(u64, Vec<Sequence>), LoadError>>(
+        self: &Arc<Self>,
+        look_up: F,
+    ) -> impl Iterator<Item = Result<T, Unavailable>> + use<T, F> {
+        let engine = Arc::clone(self);
+        let (mut part, mut before) = (Vec::new().into_iter(), Sequence(u64::MAX));
+        let next = move || {
+            if part.len() == 0 {
+                part = look_up(&engine, before)?.1.into_iter();
+            }
+            let Some(sequence) = part.next() else { return Ok(None) };
+            before = sequence;
+            engine.made_by(&engine.record(sequence)?).map(Some)
+        };
+        iter::repeat_with(next).map_while(Result::transpose)
     }
 
     fn records(self: &Arc<Self>, sequences: Vec<Sequence>) -> Records {
