@@ -1,5 +1,5 @@
-//! Clients that generators make from the description of the interface: nothing of it may be left
-//! out, and what they read is typed.
+//! Generated clients: the generators must accept the whole description of the interface, and the
+//! types that they make must be exact.
 
 use std::path::Path;
 use std::process::Command;

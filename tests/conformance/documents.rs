@@ -1,4 +1,4 @@
-//! CPF and CNPJ beside `python-stdnum`: ten thousand documents and near misses, generated here,
+//! CPF and CNPJ against `python-stdnum`: ten thousand documents and near misses, generated here,
 //! judged by both.
 //!
 //! Get it with `python3 -m pip install 'python-stdnum>=2.1'`; `CENTAVO_PYTHON` names another

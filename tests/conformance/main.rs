@@ -1,6 +1,6 @@
-//! The running server against what others wrote: a fuzzer and generators of clients that read the
-//! description of the interface, a parser of PIX codes, verifiers of signatures, and judges of
-//! documents and of metrics.
+//! Conformance tests: the running server against third-party programs. A fuzzer and generators of
+//! clients read the description of the interface; others parse PIX codes, verify signatures, and
+//! judge documents and metrics.
 //!
 //! They are tools of other languages. `tests/conformance/README.md` says how to get them. A test
 //! whose tool is not there says so and passes, unless `CENTAVO_CONFORMANCE=required`.

@@ -1,4 +1,4 @@
-//! The metrics beside `promtool`, which judges their format, names and units.
+//! Metrics against `promtool`, which judges their format, names and units.
 
 use std::process::Command;
 use std::time::Duration;

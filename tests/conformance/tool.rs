@@ -1,4 +1,4 @@
-//! A program of another language, and what is to be done where it is missing.
+//! Third-party tools: running one, and reporting a missing one.
 
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};

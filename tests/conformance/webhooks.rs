@@ -1,5 +1,5 @@
-//! Every webhook is verified by the libraries of the Standard Webhooks project, also while two
-//! secrets sign.
+//! Webhook signatures: the libraries of the Standard Webhooks project verify every webhook, also
+//! while two secrets sign.
 
 use std::process::Command;
 use std::sync::{Arc, Mutex};

@@ -229,7 +229,7 @@ fn state_is_replaced_and_removed(open: &dyn Fn() -> Box<dyn Store>) {
         let store = open();
         store.put_state(b"key", value).unwrap();
         store.put_state_lazily(b"lazy", value).unwrap();
-        // What stands there already can be put again.
+        // An equal value can be put again.
         store.put_state(b"key", value).unwrap();
         assert_eq!(store.state(b"key").unwrap().as_deref(), Some(value));
         assert_eq!(store.state(b"lazy").unwrap().as_deref(), Some(value));
@@ -379,8 +379,8 @@ fn names_of_files(open: &dyn Fn() -> Box<dyn Store>) {
     assert_eq!(listed, ["a", &longest, "run-1", "run-10", "run.1"]);
 }
 
-/// Many threads read while one appends and another replaces state. Whatever is below the head can
-/// be read, and nothing above it; a value is always one of those that were put.
+/// Many threads read while one appends and another replaces state. Every Record below the head can
+/// be read, and none above it; a value is always one of those that were put.
 fn readers_beside_the_writer(open: &dyn Fn() -> Box<dyn Store>) {
     const BLOCKS: u64 = 60;
     let store = open();

@@ -3,9 +3,9 @@
 //! It keeps every promise of [`Store`] that does not need a disk. It can be made to fail and to
 //! lose power: a simulation may kill it between any two steps.
 //!
-//! Its journal lies in a row of folders that are closed in the steps of `segments.rs`, and its head
-//! is kept apart by the rules of `anchor.rs`, so that a simulation can lose a part of either and
-//! see whether that is noticed.
+//! Its journal is a row of segments, here called folders. They are closed in the steps of
+//! `segments.rs`, and the head is kept apart by the rules of `anchor.rs`. So a simulation can lose
+//! a part of either and see whether that is noticed.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound;
@@ -44,7 +44,7 @@ impl MemoryStore {
         MemoryStore::default()
     }
 
-    /// An empty store whose folders are full after so many blocks.
+    /// An empty store whose folders are full after this number of blocks.
     #[must_use]
     pub fn with_folders_of(blocks_max: usize) -> MemoryStore {
         let disk = Disk { folder_blocks_max: Some(blocks_max), ..Disk::default() };
@@ -68,28 +68,27 @@ impl MemoryStore {
         Ok(MemoryStore { disk: Arc::new(Mutex::new(disk)), ..MemoryStore::default() })
     }
 
-    /// Appends a block, of which the power cut at this moment lets only the first steps happen.
-    /// True if a full folder is closed for it.
+    /// Appends a block; a power cut at this moment lets only its first steps happen. True if a full
+    /// folder is closed for it.
     pub fn append_until(&self, block: &Block, reached: Reached) -> Result<bool, StoreError> {
         self.write(|disk| disk.append(block, reached))?
     }
 
-    /// What a thread of its own does beside the writer: the anchor is synced. True if there was
-    /// something to do.
+    /// Step of the thread that syncs the anchor beside the writer. True if there was something to
+    /// do.
     pub fn sync_anchor(&self) -> bool {
         self.disk.lock().anchor.sync()
     }
 
-    /// What another thread does beside the writer: the next folder of the journal is made ahead of
-    /// time. True if there was something to do.
+    /// Step of the thread that makes the next folder of the journal ahead of time. True if there
+    /// was something to do.
     pub fn make_next_folder(&self) -> bool {
         let mut disk = self.disk.lock();
         let made = disk.journals.values_mut().map(StoredBlocks::make_next);
         made.fold(false, |any, made| any | made)
     }
 
-    /// What another thread does beside the writer: the cursors are made durable. True if there was
-    /// something to do.
+    /// Step of the thread that makes the cursors durable. True if there was something to do.
     pub fn sync_cursors(&self) -> bool {
         let mut disk = self.disk.lock();
         let is_changed = disk.durable_cursors != disk.cursors;
@@ -308,18 +307,18 @@ impl Store for MemoryStore {
     }
 }
 
-/// How much of what was not durable at a power cut is there all the same.
+/// The part of the writes before a power cut that survives although it was not durable.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct PowerCut {
-    /// Of the puts and removals that were asked for lazily, the first so many (see
+    /// Number of lazy puts and removals that survive, oldest first (see
     /// [`MemoryStore::lazy_count`]).
     pub lazy_kept: usize,
-    /// The last so many writes of files are undone, as if the thread that writes them had not come
-    /// to them yet.
+    /// Number of last writes of files that are undone, as if the thread that writes them had not
+    /// come to them yet.
     pub files_undone: usize,
     /// The cursors that were not durable are there.
     pub cursors_are_kept: bool,
-    /// What was written of the anchor and not synced is there.
+    /// Unsynced writes of the anchor survive.
     pub anchor_is_kept: bool,
     /// Or half of its newest slot is.
     pub anchor_is_torn: bool,
@@ -336,15 +335,14 @@ pub enum Reached {
     Block,
 }
 
-/// What may happen to the folder of a store while no process has it open. Folders are counted from
-/// 0.
+/// Damage to a store's folder while no process has it open. Folders are counted from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Damage {
     /// A folder of the journal is gone.
     Folder(usize),
     /// The closing line of a folder is gone.
     ClosingLine(usize),
-    /// Of the last folder with blocks, the last so many are gone: all, if it has fewer.
+    /// This number of last blocks of the last folder with blocks are gone: all, if it has fewer.
     LastBlocks(usize),
     /// The anchor is gone.
     Anchor,
@@ -359,19 +357,19 @@ struct Disk {
     anchor: AnchorFile,
     state: BTreeMap<Vec<u8>, Vec<u8>>,
     durable_state: BTreeMap<Vec<u8>, Vec<u8>>,
-    /// What was put (or removed) since all was durable, in order.
+    /// Puts and removals since everything was durable, in order.
     lazy: Vec<(Vec<u8>, Option<Vec<u8>>)>,
     cursors: BTreeMap<Vec<u8>, Vec<u8>>,
     durable_cursors: BTreeMap<Vec<u8>, Vec<u8>>,
     files: BTreeMap<String, Arc<[u8]>>,
-    /// What stood in the place of the files that were written last, in order.
+    /// Earlier content of the files that were written last, in order.
     files_before: VecDeque<(String, Option<Arc<[u8]>>)>,
     fails_next_write: bool,
     fails_files: bool,
     file_parts_read: u64,
 }
 
-/// So many writes of files can be undone.
+/// Most writes of files that can be undone.
 const FILES_UNDONE_MAX: usize = 32;
 
 impl Disk {
@@ -433,7 +431,7 @@ impl Disk {
         }
     }
 
-    /// What a new process checks and takes up.
+    /// Checks and takes up the store, as a new process does.
     fn open(&mut self) -> Result<(), StoreError> {
         let segment = Path::new("memory/journal");
         let newer = |found| StoreError::NewerFormat { folder: "memory/anchor".into(), found, known: 1 };
@@ -470,7 +468,7 @@ struct AnchorFile {
     file: Option<Vec<u8>>,
     synced: Vec<u8>,
     slots: anchor::AnchorSlots,
-    /// Where it was written last, unless that was synced.
+    /// Slot that was written last, unless it was synced.
     unsynced: Option<usize>,
 }
 
@@ -609,8 +607,8 @@ impl StoredBlocks {
         }
     }
 
-    /// What is there must be a row without a gap in which every folder continues the one before and
-    /// ends where its closing line says; a closing line that was lost is made anew.
+    /// The folders must form a row without a gap. Every folder continues the one before, and ends
+    /// where its closing line says; a lost closing line is made anew.
     fn open(&mut self, is_expected: bool, path: &Path) -> Result<(), StoreError> {
         let is_lost = |folder: &Folder| folder.is_lost && folder.closed.is_none();
         while self.folders.last().is_some_and(is_lost)
@@ -729,7 +727,7 @@ mod tests {
         for damage in harmless {
             let mut opened = after(damage).unwrap();
             assert_eq!(opened.head(Partition(0)).unwrap(), whole, "{damage:?}");
-            // What was made anew is as good as before.
+            // A line that was made anew is as good as before.
             opened = opened.after_power_cut(PowerCut::default()).unwrap();
             assert!(opened.after_damage(PowerCut::default(), &[Damage::LastBlocks(1)]).is_err(), "{damage:?}");
             assert!(opened.after_damage(PowerCut::default(), &[Damage::Folder(2)]).is_err(), "{damage:?}");

@@ -1,9 +1,9 @@
 //! Power cuts without a machine to unplug: a process runs under `shim.c`, is killed, and then loses
-//! what it had not synced.
+//! its unsynced writes.
 //!
-//! A kill alone proves nothing, since the kernel still writes what the process wrote. Here the shim
-//! logs every change below one folder with the content that it replaces, and [`Shim::cut`] takes
-//! changes back as a disk might have. What it models:
+//! A kill alone proves nothing, since the kernel still writes the dirty pages of the process. Here
+//! the shim logs every change below one folder with the content that it replaces, and [`Shim::cut`]
+//! takes changes back as a disk might have. Its model:
 //!
 //! - **Contents.** A change is durable once an `fsync` or `fdatasync` of the file that began after
 //!   it has succeeded. Of the others each sector of 512 bytes (or each page of 4 KiB, by chance)
@@ -12,11 +12,11 @@
 //! - **Sizes.** A file has any size that it had since its sync, or one within its last growth. A
 //!   truncation that survives takes the content with it; one that does not leaves it.
 //! - **Names.** A file that was created, renamed or removed is durably so once its folder was
-//!   synced. A sync of the file itself is not taken to do that: ext4, xfs and btrfs happen to do it
-//!   for a new file, POSIX does not promise it, and whoever holds under the stricter rule holds
-//!   under theirs. What was made in a folder is known by the folder's name at that time. The others
-//!   survive either in the order in which they were made, as a file system with a journal keeps
-//!   them, or each by chance.
+//!   synced. A sync of the file itself does not count: ext4, xfs and btrfs happen to make a new
+//!   name durable with it, POSIX does not promise it, and a store that holds under the stricter
+//!   rule holds under theirs. Changes in a folder belong to the folder's name at that time.
+//!   Unsynced names survive either in the order in which they were made, as a file system with a
+//!   journal keeps them, or each by chance.
 //!
 //! By its seed a cut takes everything unsynced, or nothing, or stops at one moment, or goes by
 //! chance; see [`Shim::cut`].
@@ -109,8 +109,8 @@ impl Shim {
             .env("CENTAVO_CUT_KILL", "0");
     }
 
-    /// Lets the process that `command` will start kill itself in the midst of its so many-th change
-    /// or sync, instead of at a moment that depends on the machine. Comes after [`Shim::command`].
+    /// Has the process of `command` kill itself in the middle of its n-th change or sync, instead
+    /// of at a moment that depends on the machine. Call it after [`Shim::command`].
     pub fn kill_at(&self, command: &mut Command, change: u64) {
         command.env("CENTAVO_CUT_KILL", change.to_string());
     }
@@ -246,8 +246,8 @@ impl<'log> History<'log> {
                 self.files.entry(inode).or_default().changes.push(change);
             }
             RESIZE => {
-                // Growth touches no sector: what it adds reads as zeros, as what is beyond the end
-                // does.
+                // Growth touches no sector: the added part reads as zeros, as everything beyond the
+                // end does.
                 let sectors = if length < size_before { length / SECTOR..size_before.div_ceil(SECTOR) } else { 0..0 };
                 let change = Change { at, size_before, new_size: Some(length), sectors, old_offset, old: payload };
                 self.files.entry(inode).or_default().changes.push(change);
@@ -313,8 +313,8 @@ impl FileHistory<'_> {
         }
         let mut grain_choice = (u64::MAX, 0);
         for (sector, touching) in touched {
-            // Version 0 is what was there before the first of the changes, the last is what is
-            // there now.
+            // Version 0 is the content before the first of the changes; the last version is the
+            // present content.
             let is_resize = |index: usize| self.changes[touching[index]].new_size.is_some();
             let lowest =
                 (0..touching.len()).rev().find(|i| is_resize(*i) && touching[*i] < sized_to).map_or(0, |i| i + 1);
@@ -400,7 +400,7 @@ fn parent_of(path: &Path) -> &Path {
     path.parent().unwrap_or(Path::new(""))
 }
 
-/// Which paths below the folder are folders, and which are files, by inode.
+/// The folders and the files below the folder, by inode.
 #[derive(Default)]
 struct Names {
     folders: BTreeSet<PathBuf>,

@@ -1,5 +1,5 @@
-//! Books of some merchants as a server shows them, page by page, to be held against what it shows
-//! later.
+//! Books of some merchants as a server shows them, page by page, for comparison with its later
+//! answers.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,4 @@
-//! Callers with a log of their own: what they asked for, under which idempotency key, and the
-//! answer.
+//! Callers with a log of their own: requests, their idempotency keys, and the answers.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -45,7 +44,7 @@ pub struct Callers {
     pub api_key: String,
     pub merchant: String,
     pub recipients: Vec<String>,
-    /// One in so many requests is a charge with [`SPLITS_OF_LARGE`] splits; none when it is 0.
+    /// One request in this number is a charge with [`SPLITS_OF_LARGE`] splits; none when it is 0.
     pub large_every: u64,
     /// How long each caller waits between its requests.
     pub pause: Duration,
@@ -59,7 +58,7 @@ pub struct Callers {
 /// How long a caller waits after a request that came to nothing.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// What one caller was told, and what it does not know.
+/// Answers that one caller got, and requests without an answer.
 type Log = (Vec<Told>, Vec<Ask>);
 
 /// What a request came to.
@@ -98,8 +97,8 @@ impl Callers {
         Ok(callers)
     }
 
-    /// Charges from so many callers at once; after `life` the end comes, and whoever has no answer
-    /// by then does not know.
+    /// Charges from this number of callers at once. After `life` the end comes; requests without an
+    /// answer by then have an unknown outcome.
     pub async fn charge_until(&mut self, server: &Server, callers: usize, life: Duration, end: impl FnOnce()) {
         let life = async {
             tokio::time::sleep(life).await;
@@ -108,7 +107,7 @@ impl Callers {
         self.charge_during(server, callers, life).await;
     }
 
-    /// Charges from so many callers at once, until something has happened.
+    /// Charges from this number of callers at once, until something has happened.
     pub async fn charge_during<T>(&mut self, server: &Server, callers: usize, event: impl Future<Output = T>) -> T {
         let ending = Arc::new(AtomicBool::new(false));
         let tasks = self.callers(server, callers, u64::MAX, &ending);
@@ -118,7 +117,7 @@ impl Callers {
         happened
     }
 
-    /// Sends so many requests from so many callers at once.
+    /// Sends a number of requests from a number of callers at once.
     pub async fn charge(&mut self, server: &Server, callers: usize, requests: u64) {
         let last = self.keys.load(Ordering::Relaxed) + requests;
         let tasks = self.callers(server, callers, last, &Arc::default());
@@ -167,8 +166,8 @@ impl Callers {
         }
     }
 
-    /// Holds the log against the server: first what was acknowledged, then, with the same keys,
-    /// what was not.
+    /// Compares the log with the server: first the acknowledged requests, then, with the same keys,
+    /// the others.
     pub async fn reckon(&mut self, server: &Server) -> Result<(), String> {
         for told in &self.told[self.reckoned..] {
             self.check_charge(server, told).await?;
@@ -224,7 +223,7 @@ impl Callers {
         }
     }
 
-    /// What was told, in one line.
+    /// Summary in one line.
     pub fn summary(&self) -> String {
         let (told, unanswered) = (self.told.len(), self.unanswered);
         format!("{told} requests acknowledged, {unanswered} of them only after a crash; none lost, none twice")
@@ -249,7 +248,7 @@ impl Callers {
         Ok(())
     }
 
-    /// An acknowledged charge is there, as it was told.
+    /// An acknowledged charge is there, as in its answer.
     async fn check_charge(&self, server: &Server, told: &Told) -> Result<(), String> {
         let url = format!("{}/api/charges/{}", server.public, told.txid);
         let response =
@@ -258,8 +257,8 @@ impl Callers {
         let charge: Value = response.json().await.map_err(|error| error.to_string())?;
         let is_paid = charge["status"] == "CONCLUIDA";
         let is_right = match told.ask.kind {
-            // The acquirer of a card that was told as pending is asked later; the books say whether
-            // it was.
+            // The acquirer of a pending card charge is asked later; the books say whether it was
+            // asked.
             Kind::Card => is_paid || told.body["status"] == "pending" && charge["status"] == "pending",
             Kind::Pay => is_paid,
             Kind::Pix => is_paid || charge["status"] == "pending",
@@ -319,7 +318,7 @@ impl Callers {
 /// Splits of a large charge: its Record takes many chunks of the journal.
 const SPLITS_OF_LARGE: usize = 10_000;
 
-/// A card charge, a PIX charge, or the payment of the PIX charge that the caller was told of last.
+/// A card charge, a PIX charge, or the payment of the caller's last PIX charge.
 fn next_ask(number: u64, is_large: bool, recipients: &[String], to_pay: Option<Told>) -> Ask {
     let key = format!("key-{number}");
     if let Some(Told { ask, txid, .. }) = to_pay {

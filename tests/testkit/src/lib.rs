@@ -1,4 +1,4 @@
-//! Equipment of the tests that hurt the server, and of the benchmarks: the real binary on a data
+//! Test equipment of the tests from outside, and of the benchmarks: the real binary on a data
 //! folder, callers with a log of their own, the books as the server shows them; an engine with
 //! merchants.
 

@@ -79,7 +79,7 @@ impl<'a> Launch<'a> {
         Self { stdout: Some(stdout), ..self }
     }
 
-    /// Lets the server open so many files and no more.
+    /// Bounds the number of files that the server may open.
     pub fn with_open_files_max(self, files: u64) -> Self {
         Self { open_files_max: Some(files), ..self }
     }

@@ -83,7 +83,7 @@ pub async fn open_merchant(engine: &Engine, group: GroupNumber) {
     record(engine, group, command).await;
 }
 
-/// So many merchants with recipients.
+/// This number of merchants with recipients.
 pub async fn open_shops(engine: &Engine, count: usize) -> Vec<Shop> {
     let mut shops = Vec::with_capacity(count);
     for _ in 0..count {
