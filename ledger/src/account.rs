@@ -25,9 +25,9 @@ pub enum Account {
     ReservedDispute,
     /// Cashouts that the rail took.
     TransitCashout,
-    /// What a recipient owes after a take-back.
+    /// Debt of a recipient after a take-back.
     ReceivableRecipient(RecipientNumber),
-    /// What the merchant owes the platform.
+    /// Debt of the merchant to the platform.
     Deficit,
     /// Card sales.
     SalesCard,
@@ -68,7 +68,7 @@ pub enum Account {
     SplitReversals,
     /// Fee of an anticipation.
     FeeAnticipation,
-    /// What the recipient owes its merchant.
+    /// Debt of the recipient to its merchant.
     Clawback,
     // Of the platform's shard.
     /// What the card acquirer owes.
@@ -77,7 +77,7 @@ pub enum Account {
     BankSettlement,
     /// The PIX account at the bank.
     BankPix,
-    /// What the merchant owes: the mirror of [`Account::Deficit`].
+    /// Debt of the merchant: the mirror of [`Account::Deficit`].
     MerchantDeficit,
     /// Owed to the merchant, falling due later.
     MerchantPending,
@@ -107,7 +107,7 @@ pub enum Account {
     IncomeCashout,
     /// Anticipation fees charged.
     IncomeAnticipation,
-    /// What the acquirer keeps.
+    /// Fee that the acquirer keeps (MDR).
     AcquirerMdr,
     /// Receivables and fees that are lost to the platform.
     Losses,
@@ -278,8 +278,7 @@ impl Account {
         }
     }
 
-    /// True for the accounts that must sum to zero over a group: what the merchant gave away is
-    /// what recipients got.
+    /// True for the accounts that must sum to zero over a group: splits given and splits received.
     pub fn is_split_clearing(self) -> bool {
         matches!(self, ContraSplits | SplitsCard | SplitsPix | SplitReversals)
     }

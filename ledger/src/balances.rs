@@ -40,7 +40,7 @@ const RECIPIENTS_PER_SECTION: u32 = 256;
 pub struct Ledger {
     /// The accounts without a recipient, in the order of the chart: few, and in every charge.
     plain: Vec<(Account, Balance)>,
-    /// What recipients owe their merchant.
+    /// Debts of recipients to their merchant.
     receivables: Balances,
     touched: Touched,
 }
@@ -67,13 +67,13 @@ impl Ledger {
         self.all().collect()
     }
 
-    /// What an account without a recipient holds: debits minus credits, centavos.
+    /// Debit balance of an account without a recipient: debits minus credits, centavos.
     pub fn holds(&self, account: Account) -> Centavos {
         let net = self.find(account).map_or(0, |place| self.plain[place].1.net());
         Centavos(i64::try_from(net).expect("amounts are bounded at the door, so balances fit"))
     }
 
-    /// What is owed on an account without a recipient: credits minus debits, centavos.
+    /// Credit balance of an account without a recipient: credits minus debits, centavos.
     pub fn owes(&self, account: Account) -> Centavos {
         -self.holds(account)
     }

@@ -37,7 +37,7 @@ pub struct Cashout {
     pub amount: Centavos,
     /// The platform's fee, part of the amount.
     pub fee: Centavos,
-    /// Where the money goes: a sealed [`crate::personal::PixDestination`].
+    /// Receiver: a sealed [`crate::personal::PixDestination`].
     pub destination: Option<Sealed>,
     /// How far it has come.
     pub stage: CashoutStage,
@@ -46,7 +46,7 @@ pub struct Cashout {
 }
 
 impl Cashout {
-    /// What the receiver gets, centavos.
+    /// Net amount, which the receiver gets, centavos.
     pub fn net(&self) -> Centavos {
         self.amount - self.fee
     }

@@ -9,7 +9,7 @@ use crate::personal::Sealed;
 use crate::record::Record;
 use crate::time::Timestamp;
 
-/// Where a charge stands.
+/// Status of a charge.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ChargeOutcome {
     /// No outcome yet.
@@ -30,7 +30,7 @@ pub enum ChargeOutcome {
 }
 
 impl ChargeOutcome {
-    /// What a Record says of the outcome of a charge; none when it says nothing of it.
+    /// The outcome that a Record gives to a charge; none when it gives none.
     pub fn told_by(record: &Record, id: ObjectId) -> Option<Self> {
         let at = record.effective_at;
         record.events.iter().find_map(|event| match event {
@@ -51,21 +51,21 @@ impl ChargeOutcome {
 pub struct Charge {
     /// The charge's id: its txid. It tells when the charge was asked for.
     pub id: ObjectId,
-    /// What it moves once paid.
+    /// Its terms: amount, splits and fees.
     pub terms: Terms,
     /// The card; none for PIX.
     pub card: Option<CardFace>,
     /// When the PIX code expires; none for cards.
     pub expires_at: Option<Timestamp>,
-    /// Who pays: a sealed [`crate::personal::Payer`].
+    /// The payer: a sealed [`crate::personal::Payer`].
     pub payer: Option<Sealed>,
     /// The ordinal of the merchant's Record that opened it.
     pub ordinal: u64,
-    /// Where it stands.
+    /// Its status.
     pub outcome: ChargeOutcome,
-    /// The outcome that was told first: an idempotent replay answers with it.
+    /// The outcome of the first answer: an idempotent replay repeats it.
     pub first_outcome: ChargeOutcome,
-    /// What approved refunds gave back of it so far, centavos.
+    /// Sum of its approved refunds, centavos.
     pub refunded: Centavos,
     /// True when its PIX code was paid after it had ended.
     pub was_paid_late: bool,

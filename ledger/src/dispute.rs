@@ -8,7 +8,7 @@ use crate::personal::Sealed;
 use crate::record::Record;
 use crate::time::Timestamp;
 
-/// Where a dispute stands.
+/// Status of a dispute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DisputeDecision {
     /// The money is held; nobody has decided yet.
@@ -46,11 +46,11 @@ pub struct Dispute {
     pub merchant: LedgerId,
     /// Chargeback or MED.
     pub kind: DisputeKind,
-    /// What is disputed, centavos.
+    /// Disputed amount, centavos.
     pub amount: Centavos,
     /// Why, as the payer's bank says: a sealed [`crate::personal::FreeText`].
     pub reason: Option<Sealed>,
-    /// Where it stands.
+    /// Its status.
     pub decision: DisputeDecision,
 }
 

@@ -138,7 +138,7 @@ impl Draft {
     }
 }
 
-/// What stands on an account's two sides, in centavos; sums over many ledgers stay exact.
+/// Sums of an account's two sides, in centavos; sums over many ledgers stay exact.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Balance {
     /// Sum of the debit side.

@@ -27,8 +27,8 @@ pub enum CardRefusal {
     Failed,
 }
 
-/// What the seller's part did to the merchant's accounts: raised one, or drew on others when fees
-/// exceeded it.
+/// Effect of the seller's part on the merchant's accounts: it raises one, or draws on others when
+/// fees exceed it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode)]
 pub struct SellerPart {
     /// Raised: `Pending` for a card, `Available` for PIX.
@@ -70,10 +70,10 @@ pub struct Cut {
 /// The splits that became available after one cut and through another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct Span {
-    /// Those in this cut are not among them.
+    /// Start of the span: splits within this cut are excluded.
     #[n(0)]
     pub after: Cut,
-    /// Those in this cut are.
+    /// End of the span: splits within this cut are included.
     #[n(1)]
     pub through: Cut,
 }
@@ -98,7 +98,7 @@ pub struct AnticipatedSplit {
     /// When it would have fallen due.
     #[n(1)]
     pub due: Minute,
-    /// What was left of it, before the fee.
+    /// The rest of the split, before the fee.
     #[n(2)]
     pub amount: Centavos,
     /// The fee, rounded by itself.
@@ -109,7 +109,7 @@ pub struct AnticipatedSplit {
 /// The part of a split that a refund takes back: the recipient owes it from here on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct TakeBack {
-    /// Who owes.
+    /// The debtor.
     #[n(0)]
     pub recipient: RecipientNumber,
     /// Position among the charge's splits, from 0.
@@ -121,15 +121,16 @@ pub struct TakeBack {
     /// When the split falls due, if it is one of a card charge.
     #[n(3)]
     pub due: Option<Minute>,
-    /// What of it goes to the merchant's Available when it is paid back: first this, then the rest.
+    /// The part that goes to the merchant's Available when it is paid back: this part first, then
+    /// the rest.
     #[n(4)]
     pub to_available: Centavos,
-    /// What of it goes to the charge's Pending.
+    /// The part that goes to the charge's Pending.
     #[n(5)]
     pub to_pending: Centavos,
 }
 
-/// What a recipient paid back of one debt.
+/// Repayment of one debt by a recipient.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct PaidBack {
     /// The split whose part was taken back.
@@ -138,7 +139,7 @@ pub struct PaidBack {
     /// The refund that took it back.
     #[n(1)]
     pub refund: ObjectId,
-    /// Taken from what is still pending of the split.
+    /// Taken from the pending rest of the split.
     #[n(2)]
     pub from_pending: Centavos,
     /// When that would have fallen due; none for PIX.
@@ -158,10 +159,10 @@ pub struct PaidBack {
     pub seller_due: Option<Minute>,
 }
 
-/// What the seller's money of one charge gave, in this order.
+/// Amounts taken from the seller for one charge, in this order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode)]
 pub struct Drawn {
-    /// From what is pending of the charge itself.
+    /// From the pending money of the charge itself.
     #[n(0)]
     pub from_pending: Centavos,
     /// From `Available`.
@@ -183,8 +184,7 @@ impl Drawn {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 #[cbor(index_only)]
 pub enum CashoutFailure {
-    /// The institution surely did not take it, and the caller was told so: the answer to the
-    /// request was 502.
+    /// The institution surely did not take it; the answer to the request was 502.
     #[n(0)]
     NotTaken,
     /// It was not carried out, as turned out when the caller had been told that it was in
@@ -225,7 +225,7 @@ pub enum Event {
         /// The merchant's id.
         #[n(0)]
         id: ObjectId,
-        /// What the operator configured.
+        /// The operator's settings.
         #[n(1)]
         settings: Settings,
     },
@@ -246,7 +246,7 @@ pub enum Event {
         /// SHA-256 of the key.
         #[cbor(n(1), with = "minicbor::bytes")]
         digest: [u8; 32],
-        /// Where webhooks go.
+        /// Webhook address.
         #[n(2)]
         webhook_url: Option<String>,
         /// The webhook secret, sealed under the master key.
@@ -315,7 +315,7 @@ pub enum Event {
         /// The charge's id: its txid.
         #[n(0)]
         charge: ObjectId,
-        /// What it moves once paid.
+        /// Its terms: amount, splits and fees.
         #[n(1)]
         terms: Terms,
         /// The card; none for PIX.
@@ -334,7 +334,7 @@ pub enum Event {
         /// Its terms.
         #[n(1)]
         terms: Terms,
-        /// What the acquirer keeps of the total.
+        /// Fee that the acquirer keeps of the total (MDR).
         #[n(2)]
         acquirer_mdr: Centavos,
         /// The seller's part.
@@ -368,8 +368,8 @@ pub enum Event {
         #[n(3)]
         method: PaymentMethod,
     },
-    /// Merchant: the acquirer did not answer in time; the caller was told `pending`, and the rail
-    /// is asked again.
+    /// Merchant: the acquirer did not answer in time. The request was answered `pending`, and the
+    /// rail is asked again.
     #[n(12)]
     CardUnanswered {
         /// The charge's id: its txid.
@@ -413,7 +413,7 @@ pub enum Event {
     /// Merchant and recipient: pending money became available.
     #[n(15)]
     Matured {
-        /// What fell due, minute by minute.
+        /// Sums that fell due, by minute.
         #[n(0)]
         dues: Vec<Due>,
         /// All foreign Records through this sequence were counted.
@@ -426,7 +426,7 @@ pub enum Event {
     /// Merchant: the acquirer paid the platform what fell due.
     #[n(16)]
     AcquirerPaid {
-        /// What fell due, minute by minute.
+        /// Sums that fell due, by minute.
         #[n(0)]
         dues: Vec<Due>,
     },
@@ -469,10 +469,10 @@ pub enum Event {
         /// The splits in it.
         #[n(2)]
         spans: Vec<Span>,
-        /// What these splits had lost before to debts, oldest first.
+        /// The part of these splits that debts had consumed before, oldest first.
         #[n(3)]
         consumed: Centavos,
-        /// What of them was anticipated, and when that can be sent.
+        /// The anticipated part of them, and when it can be sent.
         #[n(4)]
         settlements: Vec<Settlement>,
     },
@@ -526,13 +526,13 @@ pub enum Event {
         /// The splits that were in it.
         #[n(2)]
         spans: Vec<Span>,
-        /// What these had lost to debts before.
+        /// The part of these splits that debts had consumed before.
         #[n(3)]
         consumed: Centavos,
         /// The reason, in words for the one who asked.
         #[n(4)]
         notes: String,
-        /// What of them was anticipated, and when that could be sent.
+        /// The anticipated part of them, and when it could be sent.
         #[n(5)]
         settlements: Vec<Settlement>,
     },
@@ -563,8 +563,8 @@ pub enum Event {
         #[n(0)]
         debts: Vec<PaidBack>,
     },
-    /// Merchant: the registration that the same Record changed has another bank account. That of an
-    /// active recipient waits for review, and nothing can be withdrawn meanwhile.
+    /// Merchant: the registration that the same Record changed has another bank account. The
+    /// account of an active recipient waits for review, and nothing can be withdrawn meanwhile.
     #[n(27)]
     BankAccountChanged {
         /// The recipient's number in the group.
@@ -651,13 +651,13 @@ pub enum Event {
         /// The refund's id.
         #[n(0)]
         id: ObjectId,
-        /// Of which charge.
+        /// The charge's id.
         #[n(1)]
         charge: ObjectId,
         /// How much.
         #[n(2)]
         amount: Centavos,
-        /// What it is to take back of recipients' splits: once for each recipient.
+        /// Requested take-backs of splits: one for each recipient.
         #[n(3)]
         take_back: Vec<Split>,
         /// Until when the charge can be refunded or disputed.
@@ -670,7 +670,7 @@ pub enum Event {
         /// The refund's id.
         #[n(0)]
         id: ObjectId,
-        /// Of which charge.
+        /// The charge's id.
         #[n(1)]
         charge: ObjectId,
         /// How much was asked for.
@@ -686,7 +686,7 @@ pub enum Event {
         /// The refund's id.
         #[n(0)]
         id: ObjectId,
-        /// Of which charge.
+        /// The charge's id.
         #[n(1)]
         charge: ObjectId,
         /// How the charge was paid.
@@ -695,7 +695,7 @@ pub enum Event {
         /// How much.
         #[n(3)]
         amount: Centavos,
-        /// Where it came from.
+        /// Where the money was taken from.
         #[n(4)]
         drawn: Drawn,
         /// When the charge's own money falls due; none for PIX.
@@ -707,7 +707,7 @@ pub enum Event {
         /// True when that goes to the charge's Pending, false when to Available.
         #[n(7)]
         commission_pending: bool,
-        /// What recipients owe from here on.
+        /// New debts of recipients.
         #[n(8)]
         take_backs: Vec<TakeBack>,
         /// The refunds of this charge for which commission was given back, this one too if it was:
@@ -724,7 +724,7 @@ pub enum Event {
         /// The refund, the dispute, or the charge that was paid too late.
         #[n(0)]
         id: ObjectId,
-        /// Of which charge.
+        /// The charge's id.
         #[n(1)]
         charge: ObjectId,
         /// How the charge was paid.
@@ -733,8 +733,8 @@ pub enum Event {
         /// How much.
         #[n(3)]
         amount: Centavos,
-        /// What of it the acquirer keeps from a payment to us that is still to come, and in which
-        /// minute that is due.
+        /// The part that the acquirer deducts from a later payment to us, and the due minute of
+        /// that payment.
         #[n(4)]
         acquirer_keeps: Option<Due>,
     },
@@ -745,16 +745,16 @@ pub enum Event {
         /// The dispute's id.
         #[n(0)]
         id: ObjectId,
-        /// Of which charge.
+        /// The charge's id.
         #[n(1)]
         charge: ObjectId,
-        /// What kind.
+        /// Its kind.
         #[n(2)]
         kind: DisputeKind,
         /// How much.
         #[n(3)]
         amount: Centavos,
-        /// Where it came from.
+        /// Where the money was taken from.
         #[n(4)]
         drawn: Drawn,
         /// When the charge's own money falls due; none for PIX.
@@ -770,7 +770,7 @@ pub enum Event {
         /// The dispute's id.
         #[n(0)]
         id: ObjectId,
-        /// Of which charge.
+        /// The charge's id.
         #[n(1)]
         charge: ObjectId,
         /// How the charge was paid.
@@ -789,7 +789,7 @@ pub enum Event {
         /// The dispute's id.
         #[n(0)]
         id: ObjectId,
-        /// Of which charge.
+        /// The charge's id.
         #[n(1)]
         charge: ObjectId,
         /// How much.
@@ -808,7 +808,7 @@ pub enum Event {
     /// Merchant: the payer paid a code that had ended. The money is the payer's.
     #[n(40)]
     LatePixReceived {
-        /// Of which charge.
+        /// The charge's id.
         #[n(0)]
         charge: ObjectId,
         /// How much.
@@ -824,7 +824,7 @@ pub enum Event {
         /// Its id.
         #[n(0)]
         id: ObjectId,
-        /// What it says.
+        /// Its terms.
         #[n(1)]
         plan: PlanTerms,
     },
@@ -841,10 +841,10 @@ pub enum Event {
         /// The `card_token`.
         #[n(0)]
         id: ObjectId,
-        /// What may be known of it.
+        /// The face of the card: the part that may be stored.
         #[n(1)]
         face: CardFace,
-        /// What the acquirer calls it, sealed under the master key.
+        /// The acquirer's token for it, sealed under the master key.
         #[cbor(n(2), with = "minicbor::bytes")]
         token: Vec<u8>,
     },
@@ -854,10 +854,10 @@ pub enum Event {
         /// Its id.
         #[n(0)]
         id: ObjectId,
-        /// What it charges.
+        /// Its terms.
         #[n(1)]
         terms: SubscriptionTerms,
-        /// Where it stands.
+        /// Its standing.
         #[n(2)]
         standing: SubscriptionStanding,
     },
@@ -870,7 +870,7 @@ pub enum Event {
         /// The charge.
         #[n(1)]
         charge: ObjectId,
-        /// Where it stands: the cycle, and which charge of the cycle this is.
+        /// Its standing: the cycle, and the number of this charge in the cycle.
         #[n(2)]
         standing: SubscriptionStanding,
     },
@@ -886,7 +886,7 @@ pub enum Event {
         /// How it ended.
         #[n(2)]
         outcome: CycleOutcome,
-        /// Where it stands.
+        /// Its standing.
         #[n(3)]
         standing: SubscriptionStanding,
     },
@@ -896,7 +896,7 @@ pub enum Event {
         /// The subscription's id.
         #[n(0)]
         id: ObjectId,
-        /// Where it stands.
+        /// Its standing.
         #[n(1)]
         standing: SubscriptionStanding,
     },
@@ -906,7 +906,7 @@ pub enum Event {
         /// The subscription's id.
         #[n(0)]
         id: ObjectId,
-        /// Where it stands.
+        /// Its standing.
         #[n(1)]
         standing: SubscriptionStanding,
     },
@@ -916,7 +916,7 @@ pub enum Event {
         /// The subscription's id.
         #[n(0)]
         id: ObjectId,
-        /// Where it stands.
+        /// Its standing.
         #[n(1)]
         standing: SubscriptionStanding,
     },
@@ -926,7 +926,7 @@ pub enum Event {
         /// The key's id.
         #[n(0)]
         id: ObjectId,
-        /// Where webhooks go from here on; none for nowhere.
+        /// New webhook address; none for no webhooks.
         #[n(1)]
         webhook_url: Option<String>,
     },

@@ -99,7 +99,7 @@ impl Default for Options {
     }
 }
 
-/// What an operator configures for an account.
+/// An operator's settings for an account.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode)]
 pub struct Settings {
     /// May charge with splits and register recipients.
@@ -163,8 +163,8 @@ pub struct Commission {
 }
 
 impl Commission {
-    /// The commission of a charge of `amount`, of which `seller_gross` is left after splits
-    /// (interface 2.13 rules 1 and 2).
+    /// The commission of a charge of `amount`; `seller_gross` is the rest after splits (interface
+    /// 2.13 rules 1 and 2).
     pub fn quote(
         settings: &Settings,
         method: PaymentMethod,

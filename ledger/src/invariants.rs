@@ -23,7 +23,7 @@ pub enum Violation {
     /// The owner's Records are not counted 1, 2, 3, …
     #[error("{owner:?}: Record {found} where {expected} was expected")]
     Ordinal {
-        /// Who decided.
+        /// The owner that decided.
         owner: LedgerId,
         /// The next number.
         expected: u64,
@@ -37,7 +37,7 @@ pub enum Violation {
         ledger: LedgerId,
         /// Which account.
         account: Account,
-        /// What is left over, centavos.
+        /// The difference from zero, centavos.
         sum: i128,
     },
     /// A claim on the platform fell below zero.

@@ -17,8 +17,9 @@ pub struct Sealed {
     pub bytes: Vec<u8>,
 }
 
-/// What sealed bytes are for: the field, and whose it is. It is bound into the seal, so that the
-/// bytes open there and nowhere else: who has no key cannot put the data of one in another's place.
+/// Purpose of sealed bytes: the field and its owner. It is bound into the seal (associated data),
+/// so the bytes open only there. Without the key, nobody can move one person's data to another's
+/// place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SealedFor {
     field: &'static str,
@@ -67,7 +68,7 @@ impl SealedFor {
         Self::field("reason", id.0.to_be_bytes())
     }
 
-    /// What the acquirer calls a stored card.
+    /// The acquirer's token for a stored card.
     pub fn card_token(card: ObjectId) -> Self {
         Self::field("card token", card.0.to_be_bytes())
     }
@@ -87,7 +88,7 @@ impl SealedFor {
     }
 }
 
-/// Who paid (interface 2.1, 2.3), as sealed into the Record that opens a charge.
+/// Payer (interface 2.1, 2.3), as sealed into the Record that opens a charge.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
 pub struct Payer {
     /// Full name.
@@ -139,7 +140,7 @@ pub struct RecipientProfile {
     /// Individuals only.
     #[n(4)]
     pub mother_name: Option<String>,
-    /// Where they live or trade.
+    /// Home or business address.
     #[n(5)]
     pub address: Option<Address>,
     /// At least one.
@@ -151,7 +152,7 @@ pub struct RecipientProfile {
     /// Corporations only; at least one.
     #[n(8)]
     pub partners: Vec<RecipientProfile>,
-    /// Where withdrawals go.
+    /// Bank account for withdrawals.
     #[n(9)]
     pub bank: Option<BankAccount>,
 }
@@ -219,10 +220,10 @@ pub struct BankAccount {
     pub document: String,
 }
 
-/// Where a cashout goes (interface 2.6).
+/// Receiver of a cashout (interface 2.6).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
 pub struct PixDestination {
-    /// What kind of key.
+    /// Kind of the key.
     #[n(0)]
     pub kind: PixKeyKind,
     /// The key, as stored: digits, lower case, `+55…`.
@@ -255,7 +256,7 @@ pub enum PixKeyKind {
     Evp,
 }
 
-/// What somebody wrote: the reason of a refund or of a dispute. Free text is treated as personal.
+/// Free text: the reason of a refund or of a dispute. Free text is treated as personal.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
 pub struct FreeText {
     /// The text.

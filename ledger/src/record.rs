@@ -29,7 +29,7 @@ const ITEMS: u64 = 10;
 /// the same one.
 pub const IDEMPOTENCY_KEPT_MS: i64 = 24 * 60 * 60 * 1000;
 
-/// What makes a request the same request: its key within account and route, and its body.
+/// Identity of a request: digests of its key within account and route, and of its body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct Idempotency {
     /// Keyed digest of account, route and the caller's key.
@@ -61,7 +61,7 @@ pub struct Idempotency {
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// Who decided.
+    /// The owner that decided.
     pub owner: LedgerId,
     /// The owner's Records are counted from 1, without gaps: a lost one is noticed.
     pub ordinal: u64,
@@ -75,9 +75,9 @@ pub struct Record {
     pub api_key: Option<ObjectId>,
     /// The personal data of its events.
     pub personal: Option<Sealed>,
-    /// What happened.
+    /// The facts.
     pub events: Vec<Event>,
-    /// What moved.
+    /// The entries.
     pub entries: Vec<Entry>,
 }
 
@@ -111,7 +111,7 @@ impl minicbor::encode::Write for Memory<'_> {
     }
 }
 
-/// Who asks for a command, so that its Record names them.
+/// The requester of a command, whom its Record names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Requester {
     /// An operator, by the name that was configured with the token.
@@ -120,10 +120,10 @@ pub enum Requester {
     ApiKey(ObjectId),
 }
 
-/// What a command decided, before its owner numbers it.
+/// Decision of a command, before its owner numbers it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Decision {
-    /// What happened.
+    /// The facts.
     pub events: Vec<Event>,
     /// The personal data of the events.
     pub personal: Option<Sealed>,
@@ -151,7 +151,7 @@ impl Record {
         self.operator.is_some() || self.events.iter().any(|event| matches!(event, Event::BankAccountChanged { .. }))
     }
 
-    /// What its personal part is for; none where it has none.
+    /// Purpose of its personal part; none where it has none.
     pub fn personal_for(&self) -> Option<SealedFor> {
         self.events.iter().find_map(|event| match event {
             Event::MerchantOpened { .. } | Event::MerchantChanged { .. } => self.owner.group().map(SealedFor::merchant),
@@ -213,8 +213,8 @@ impl Record {
         written.expect("writing into memory cannot fail");
     }
 
-    /// The keys under which it is found: that of the request that it answers, and those that it
-    /// uses up for ever.
+    /// The keys under which it is found: the key of the request that it answers, and the unique ids
+    /// that it uses up for ever.
     pub fn keys(&self) -> impl Iterator<Item = Fingerprint> {
         let used_up = self.events.iter().filter_map(|event| match event {
             Event::CashoutCreated { transaction_key, .. } => Some(*transaction_key),

@@ -65,8 +65,7 @@ impl BillingCycle {
 
 const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 
-/// What Sao Paulo's clock shows more than UTC's, milliseconds: three hours less, all year since
-/// 2019.
+/// Offset of Sao Paulo from UTC, milliseconds: minus three hours, all year since 2019.
 fn sao_paulo_offset_ms(_at: Timestamp) -> i64 {
     -3 * 60 * 60 * 1000
 }
@@ -104,10 +103,10 @@ fn day_of(year: i64, month: i64) -> i64 {
     year.div_euclid(400) * 146_097 + day_of_era - 719_468
 }
 
-/// What is charged in addition in the first cycles (interface 2.12).
+/// Additional fee of the first cycles (interface 2.12).
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct InitialFee {
-    /// What it is for.
+    /// Its description.
     #[n(0)]
     pub description: String,
     /// Centavos a cycle.
@@ -118,10 +117,10 @@ pub struct InitialFee {
     pub cycles: u32,
 }
 
-/// What a plan says; it never changes.
+/// Terms of a plan; they never change.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct PlanTerms {
-    /// Its name, of which the account has one.
+    /// Its name, unique in the account.
     #[n(0)]
     pub tag: String,
     /// Centavos a cycle.
@@ -136,13 +135,13 @@ pub struct PlanTerms {
     /// Cycles that pass before the first charge; they are not among the total.
     #[n(4)]
     pub grace_cycles: u32,
-    /// What the first charges cost in addition.
+    /// Additional fee of the first charges.
     #[n(5)]
     pub initial_fee: Option<InitialFee>,
 }
 
 impl PlanTerms {
-    /// What is charged in addition in a cycle, counted from 1.
+    /// Additional fee of a cycle, counted from 1.
     pub fn fee_of(&self, cycle: u32) -> Option<Centavos> {
         self.initial_fee.as_ref().filter(|fee| cycle <= fee.cycles).map(|fee| fee.amount)
     }
@@ -154,12 +153,12 @@ pub struct StoredCard {
     /// The `card_token`: under this id stands what the acquirer calls it.
     #[n(0)]
     pub id: ObjectId,
-    /// What may be known of it.
+    /// The face of the card: the part that may be stored.
     #[n(1)]
     pub face: CardFace,
 }
 
-/// What a subscription charges; it never changes.
+/// Terms of a subscription; they never change.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct SubscriptionTerms {
     /// The plan.
@@ -201,7 +200,7 @@ pub enum SubscriptionStatus {
     Completed,
 }
 
-/// Where a subscription stands: every event about it says all of it anew.
+/// Standing of a subscription. Every event about it carries the whole standing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode)]
 pub struct SubscriptionStanding {
     /// How it fares.

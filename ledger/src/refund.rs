@@ -7,7 +7,7 @@ use crate::object::Object;
 use crate::personal::Sealed;
 use crate::record::Record;
 
-/// Where a refund stands.
+/// Status of a refund.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RefundDecision {
     /// The operations team has not decided yet.
@@ -32,11 +32,11 @@ pub struct Refund {
     pub merchant: LedgerId,
     /// How much is given back, centavos.
     pub amount: Centavos,
-    /// What it takes back of recipients' splits: once for each recipient.
+    /// Take-backs of splits: one for each recipient.
     pub take_back: Vec<Split>,
     /// Why, if the merchant said so: a sealed [`crate::personal::FreeText`].
     pub reason: Option<Sealed>,
-    /// Where it stands.
+    /// Its status.
     pub decision: RefundDecision,
 }
 

@@ -80,7 +80,7 @@ pub enum Rejection {
     /// All of the charge was given back (interface 7).
     #[error("the charge is wholly refunded")]
     ChargeRefunded,
-    /// What would be refunded is held for a dispute, or lost to one.
+    /// The money is held for a dispute, or lost to one.
     #[error("the part of the charge that is left is under a dispute or lost to one")]
     ChargeDisputed,
     /// The refunds would sum to more than was charged (interface 7).

@@ -18,7 +18,7 @@ use crate::time::{Minute, Timestamp};
 /// none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Section {
-    /// What is in it; each kind of state has its own.
+    /// Kind of its content; each kind of state has its own kinds.
     pub kind: u8,
     /// Place among the sections of its kind, from 0.
     pub number: u64,

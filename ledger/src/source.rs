@@ -6,13 +6,12 @@ use crate::facts::{self, Facets};
 use crate::postings;
 use crate::record::Record;
 
-/// What an entry comes from. Ids only: no name, no document, nothing of a person.
+/// Source of an entry. Ids only: no name, no document, no personal data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Source {
     /// The fact's name, in snake case. It never changes once it was given.
     pub event: &'static str,
-    /// What the fact is about, as the outside names it: `txid`, `end_to_end_id`, …, each with its
-    /// id.
+    /// Objects of the fact by their outside names: `txid`, `end_to_end_id`, …, each with its id.
     pub objects: Vec<(&'static str, String)>,
 }
 
@@ -20,7 +19,7 @@ impl Source {
     /// The name of a fact that posts no entries; a test asks for the name of every one that does.
     pub const UNNAMED: &'static str = "other";
 
-    /// What an event is the source of.
+    /// The source that an event gives to its entries.
     pub fn of(event: &Event) -> Self {
         let mut source = Self { event: Self::UNNAMED, objects: Vec::new() };
         facts::say(event, &mut source);

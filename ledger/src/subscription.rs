@@ -6,7 +6,7 @@ use crate::record::Record;
 use crate::recurrence::SubscriptionStanding;
 
 impl SubscriptionStanding {
-    /// What a Record says of a subscription; none when it says nothing.
+    /// The standing that a Record gives to a subscription; none when it gives none.
     pub fn told_by(record: &Record, subscription: ObjectId) -> Option<Self> {
         let told = record.events.iter().rev().filter_map(Self::in_event);
         told.into_iter().find(|(id, _)| *id == subscription).map(|(_, standing)| standing)

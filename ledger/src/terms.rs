@@ -17,7 +17,7 @@ pub struct Split {
     pub amount: Centavos,
 }
 
-/// What a charge moves once it is paid; fixed when it is created.
+/// Terms of a charge: amount, splits and fees, fixed when it is created.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct Terms {
     /// The charge's total, centavos.
@@ -49,18 +49,18 @@ impl Terms {
         self.splits.iter().map(|split| split.amount).sum()
     }
 
-    /// What is left of the total after the recipients' parts (`sellerGross`).
+    /// Rest of the total after the recipients' parts (`sellerGross`).
     pub fn seller_gross(&self) -> Centavos {
         self.amount - self.splits_total()
     }
 
-    /// What the seller gets (`sellerAmount`); negative when fees exceed the seller's part.
+    /// Net amount of the seller (`sellerAmount`); negative when fees exceed the seller's part.
     pub fn seller_net(&self) -> Centavos {
         self.seller_gross() - self.commission.total()
     }
 }
 
-/// What may be known of a card: never the number.
+/// Face of a card: the part that may be stored, never the number.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct CardFace {
     /// The first six digits.

@@ -20,9 +20,9 @@ pub struct Withdrawal {
     pub amount: Centavos,
     /// The splits in it.
     pub spans: Vec<Span>,
-    /// What these splits had lost to debts, centavos.
+    /// The part of these splits that debts had consumed, centavos.
     pub consumed: Centavos,
-    /// What of them was anticipated, and when that can be sent.
+    /// The anticipated part of them, and when it can be sent.
     pub settlements: Vec<Settlement>,
     /// The account that the money goes to: a sealed [`crate::personal::BankAccount`].
     pub destination: Option<Sealed>,

@@ -43,10 +43,10 @@ pub(crate) trait Facets {
     }
 }
 
-/// What the audit trail says of a fact, in the words of the operators' API.
+/// Row of the audit trail for a fact, in the words of the operators' API.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuditedFact {
-    /// What was done: `create`, `change`, `approve`, …
+    /// The action: `create`, `change`, `approve`, …
     pub action: &'static str,
     /// The kind of thing to which it was done: `merchant`, `recipient`, `refund`, …
     pub kind: &'static str,
@@ -87,7 +87,7 @@ pub(crate) struct Books {
     pub(crate) owner: LedgerId,
     /// Its group.
     pub(crate) group: GroupNumber,
-    /// What was posted so far.
+    /// Entries so far.
     pub(crate) entries: Vec<Entry>,
 }
 
@@ -117,8 +117,8 @@ impl Books {
         self.entries.extend(draft.finish());
     }
 
-    /// Of an owner's claims on the platform one rises and another falls; the platform's shard
-    /// mirrors both.
+    /// Moves money between two claims of an owner on the platform; the platform's shard mirrors
+    /// both.
     pub(crate) fn between_claims(&mut self, owner: LedgerId, raised: Account, lowered: Account, amount: Centavos) {
         let mut column = Draft::of(owner, 2);
         column.debit(raised, amount).credit(lowered, amount);

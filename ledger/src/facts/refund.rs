@@ -85,8 +85,8 @@ pub(super) fn about(to: &mut impl Facets, id: ObjectId, charge: ObjectId) {
     }
 }
 
-/// The lines of what the seller's money of one charge gives: its Pending, then Available, where the
-/// platform stands in for what is missing.
+/// Lines of an amount that is taken from the seller for one charge: from its Pending, then from
+/// Available; the platform advances the rest.
 pub(super) fn draw(
     lines: &mut Lines<'_>,
     kind: StatementLineKind,
@@ -101,7 +101,7 @@ pub(super) fn draw(
     lines.now(kind, StatementAccount::Available, -shortfall, source);
 }
 
-/// The merchant's side of what its money of one charge gives.
+/// The merchant's side of an amount that is taken for one charge.
 pub(super) fn drawn_from_merchant(merchant: &mut Draft, drawn: &Drawn) {
     merchant
         .credit(Account::Pending, drawn.from_pending)
@@ -109,7 +109,7 @@ pub(super) fn drawn_from_merchant(merchant: &mut Draft, drawn: &Drawn) {
         .credit(Account::Deficit, drawn.to_deficit);
 }
 
-/// The platform's side of what the merchant's money of one charge gives.
+/// The platform's side of an amount that is taken from the merchant for one charge.
 pub(super) fn drawn_from_claims(platform: &mut Draft, drawn: &Drawn) {
     platform
         .debit(Account::MerchantPending, drawn.from_pending)

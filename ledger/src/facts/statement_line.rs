@@ -15,7 +15,7 @@ pub enum StatementAccount {
     Reserved,
 }
 
-/// What an operation is.
+/// Kind of a statement line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum StatementLineKind {
     /// The total of a paid charge.
@@ -46,11 +46,11 @@ pub enum StatementLineKind {
 /// One line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StatementLine {
-    /// What it is.
+    /// Its kind.
     pub kind: StatementLineKind,
     /// Centavos: above zero when the account rises, below when it falls.
     pub amount: Centavos,
-    /// What it moves.
+    /// The account that it moves.
     pub account: StatementAccount,
     /// The charge or other object that it comes from; none for what sums up many.
     pub source: Option<ObjectId>,

@@ -4,7 +4,7 @@ use crate::id::{ObjectId, RecipientNumber};
 use crate::money::Centavos;
 use crate::time::Timestamp;
 
-/// What happened, as told outside.
+/// Kind of a webhook event: its name on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum WebhookEventKind {
     /// A charge was captured or its PIX confirmed.
@@ -117,11 +117,11 @@ pub enum Subject {
 /// One webhook event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WebhookEvent {
-    /// What happened.
+    /// Its kind.
     pub kind: WebhookEventKind,
-    /// To what.
+    /// The object that it is about.
     pub subject: Subject,
-    /// What became available, with [`WebhookEventKind::SplitAvailable`] only.
+    /// The splits that became available; only with [`WebhookEventKind::SplitAvailable`].
     pub available: Option<AvailableSplits>,
 }
 

@@ -36,19 +36,19 @@ pub(super) struct Adjusted {
     /// Disputes that were accepted.
     #[n(5)]
     pub(super) lost: Centavos,
-    /// What was drawn from the charge's Pending, less what came back to it: below zero when more
-    /// came.
+    /// Amounts drawn from the charge's Pending, less amounts returned to it; below zero when more
+    /// was returned.
     #[n(6)]
     pub(super) drawn_pending: Centavos,
     /// The refunds for which commission was given back.
     #[n(7)]
     pub(super) commission_through: Centavos,
-    /// What is taken back of its splits, by recipient.
+    /// Take-backs of its splits, by recipient.
     #[n(8)]
     pub(super) taken: BTreeMap<RecipientNumber, Taken>,
 }
 
-/// What is taken back of one recipient's splits of a charge.
+/// Take-back of one recipient's splits of a charge.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode)]
 pub(super) struct Taken {
     /// By refunds that wait for their decision.

@@ -53,7 +53,7 @@ impl MerchantState {
         Ok(Decision::of(Event::CardUnanswered { charge }))
     }
 
-    /// What the acquirer calls a card is kept under the `card_token`, for subscriptions.
+    /// Keeps the acquirer's token for a card under the `card_token`, for subscriptions.
     pub(super) fn store_card(id: ObjectId, face: CardFace, token: Vec<u8>, customer: Sealed) -> Decision {
         Decision { events: vec![Event::CardStored { id, face, token }], personal: Some(customer) }
     }

@@ -39,7 +39,7 @@ pub enum MerchantCommand {
         id: ObjectId,
         /// SHA-256 of the key.
         digest: [u8; 32],
-        /// Where webhooks go.
+        /// Webhook address.
         webhook_url: Option<String>,
         /// The webhook secret, sealed.
         webhook_secret: Vec<u8>,
@@ -53,7 +53,7 @@ pub enum MerchantCommand {
     ChangeApiKey {
         /// The key's id.
         id: ObjectId,
-        /// Where webhooks go.
+        /// Webhook address.
         webhook_url: Option<String>,
     },
     /// Replace an API key's webhook secret. The old one signs beside it for 24 hours.
@@ -116,14 +116,14 @@ pub enum MerchantCommand {
         splits: Vec<SplitRequest>,
         /// The card.
         card: CardFace,
-        /// Who pays.
+        /// The payer.
         payer: Sealed,
     },
     /// The acquirer captured a card charge.
     CaptureCard {
         /// Id of the charge.
         charge: ObjectId,
-        /// What the acquirer keeps.
+        /// Fee that the acquirer keeps (MDR).
         acquirer_mdr: Centavos,
     },
     /// The acquirer refused a card charge.
@@ -148,7 +148,7 @@ pub enum MerchantCommand {
         splits: Vec<SplitRequest>,
         /// When the code expires.
         expires_at: Timestamp,
-        /// Who pays.
+        /// The payer.
         payer: Sealed,
     },
     /// The payer paid a PIX charge.
@@ -174,7 +174,7 @@ pub enum MerchantCommand {
         transaction_key: Fingerprint,
         /// Gross, centavos.
         amount: Centavos,
-        /// Where it goes.
+        /// The receiver.
         destination: Sealed,
     },
     /// The institution answered to a cashout.
@@ -261,7 +261,7 @@ pub enum MerchantCommand {
         id: ObjectId,
         /// The id of the charge.
         charge: ObjectId,
-        /// Who pays.
+        /// The payer.
         payer: Sealed,
     },
     /// Pause, resume or cancel a subscription.

@@ -64,9 +64,9 @@ pub struct MerchantState {
     plans: Plans,
     subscriptions: Subscriptions,
     ledger: Ledger,
-    /// What of the ledger's Pending falls due when: an account has one sum for all minutes.
+    /// The ledger's Pending by due minute: the account itself has one sum for all minutes.
     pending: Sums,
-    /// What the acquirer owes the platform for this merchant's charges, and when it pays.
+    /// The acquirer's debt to the platform for this merchant's charges, by the minute of payment.
     acquirer_due: Sums,
     adjustments: Adjustments,
 }
@@ -165,7 +165,7 @@ impl MerchantState {
         self.id
     }
 
-    /// What the operator configured.
+    /// The operator's settings.
     pub fn settings(&self) -> &Settings {
         &self.settings
     }
@@ -190,7 +190,7 @@ impl MerchantState {
         self.ledger.holds(Account::Available)
     }
 
-    /// What the merchant owes, centavos.
+    /// The merchant's debt, centavos.
     pub fn deficit(&self) -> Centavos {
         self.ledger.owes(Account::Deficit)
     }
@@ -205,8 +205,8 @@ impl MerchantState {
         self.ledger.holds(Account::ReservedDispute)
     }
 
-    /// True when no claim on the platform and no debt is below zero, and what is kept by due
-    /// minute, by cashout and by dispute sums to what the accounts hold.
+    /// True when no claim on the platform and no debt is below zero, and the sums by due minute, by
+    /// cashout and by dispute equal the balances of the accounts.
     pub fn is_sound(&self) -> bool {
         let cashouts = self.cashouts.by_id().values().map(|cashout| cashout.amount).sum::<Centavos>();
         self.ledger.claims_are_covered()

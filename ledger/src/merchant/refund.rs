@@ -30,7 +30,7 @@ pub struct ChargeFacts {
     pub terms: Terms,
     /// When it was paid.
     pub paid_at: Timestamp,
-    /// What its payment added to the seller's Pending; nothing for PIX.
+    /// Amount that its payment added to the seller's Pending; zero for PIX.
     pub pending: Centavos,
     /// When that falls due; none for PIX.
     pub seller_due: Option<Minute>,
@@ -83,7 +83,7 @@ pub struct RequestRefund {
     pub facts: ChargeFacts,
     /// The amount, centavos.
     pub amount: Centavos,
-    /// What it takes back of recipients' splits.
+    /// Take-backs of recipients' splits.
     pub take_back: Vec<SplitRequest>,
     /// Why, sealed.
     pub reason: Option<Sealed>,
@@ -173,9 +173,9 @@ impl MerchantState {
         Ok(Decision::of(Event::RefundRejected { id, charge: *charge, amount: *amount, notes }))
     }
 
-    /// The rail sent money back to a payer. What it sent through the acquirer lowers what the
-    /// acquirer still has to pay for the charge; the platform owes the rest to the acquirer.
-    /// Confirming it again changes nothing.
+    /// The rail sent money back to a payer. Money that went through the acquirer lowers the
+    /// acquirer's debt for the charge; the platform owes the rest to the acquirer. Confirming it
+    /// again changes nothing.
     pub(super) fn repaid(&self, id: ObjectId) -> Decision {
         let Some(Open::Repayment(repayment)) = self.adjustments.open(id) else { return Decision::default() };
         let Repayment { charge, method, amount, acquirer_due, .. } = *repayment;
@@ -203,8 +203,8 @@ impl MerchantState {
         Ok(Decision::of(Event::LatePixReceived { charge, amount, end_to_end_id }))
     }
 
-    /// What is to be sent back to payers by `now`, oldest first, each under the id of its refund,
-    /// its dispute, or the charge that was paid too late.
+    /// Repayments to payers that are due by `now`, oldest first, each under the id of its refund,
+    /// of its dispute, or of the charge that was paid too late.
     pub fn repayments(&self, now: Timestamp) -> impl Iterator<Item = (ObjectId, Repayment)> {
         self.adjustments.repayments(now)
     }
@@ -236,14 +236,14 @@ impl MerchantState {
         self.adjustments.receive_late(record.ordinal, repayment, window_ends);
     }
 
-    /// Takes what was drawn from a charge's own Pending out of the minute in which that falls due.
+    /// Takes an amount drawn from a charge's own Pending out of its due minute.
     pub(super) fn draw_pending(&mut self, seller_due: Option<Minute>, drawn: &Drawn) {
         if let Some(due) = seller_due.filter(|_| drawn.from_pending.is_positive()) {
             self.pending.take(due, drawn.from_pending);
         }
     }
 
-    /// Adds what comes back to a charge's own Pending to the minute in which that falls due.
+    /// Adds an amount that returns to a charge's own Pending to its due minute.
     pub(super) fn raise_pending(&mut self, seller_due: Option<Minute>, to_pending: Centavos) {
         if let Some(due) = seller_due {
             self.pending.add(due, to_pending);
@@ -319,9 +319,9 @@ impl MerchantState {
 /// The part that a refund takes back of one recipient.
 struct Wanted {
     split: Split,
-    /// What the recipient got of the charge.
+    /// Sum of the recipient's splits of the charge.
     nominal: Centavos,
-    /// Where the request mentions it first.
+    /// Its first position in the request.
     index: usize,
 }
 

@@ -42,7 +42,7 @@ struct MerchantHead {
 }
 
 impl MerchantState {
-    /// The encoding of what belongs to no section.
+    /// The encoding of the head: everything outside sections.
     pub fn head(&self) -> Vec<u8> {
         let Self { id, settings, .. } = *self;
         let head = MerchantHead { id, settings, profile: self.profile.clone(), accounts: self.ledger.plain() };

@@ -50,7 +50,7 @@ pub struct Subscribe {
     pub card: Option<StoredCard>,
     /// Recipients' parts of every cycle's charge.
     pub splits: Vec<SplitRequest>,
-    /// Who pays.
+    /// The payer.
     pub customer: Sealed,
 }
 

@@ -61,7 +61,7 @@ pub enum Holder {
     Paid,
 }
 
-/// Money of a recipient, and which withdrawal has which of its splits.
+/// Money of a recipient, and the coverage of its splits by withdrawals.
 #[derive(Clone, Debug)]
 pub struct SplitStanding {
     /// Can be withdrawn, centavos.
@@ -81,7 +81,7 @@ pub struct SplitStanding {
 }
 
 impl SplitStanding {
-    /// Who has the splits of a place.
+    /// The withdrawal, if any, that has the splits of a place.
     pub fn holder(&self, place: Place) -> Holder {
         let are_in = |spans: &[Span]| spans.iter().any(|span| span.covers(place));
         if !self.covered.covers(place) || are_in(&self.holes) {
@@ -95,7 +95,7 @@ impl SplitStanding {
 }
 
 impl RecipientState {
-    /// Its money, and which withdrawal has which of its splits.
+    /// Its money, and the coverage of its splits by withdrawals.
     pub fn standing(&self) -> SplitStanding {
         SplitStanding {
             available: self.available(),

@@ -65,7 +65,7 @@ impl Debts {
         self.iter().all(|debt| debt.left().is_positive() && debt.to_available >= zero && debt.to_pending >= zero)
     }
 
-    /// What is left of all debts, centavos.
+    /// Rest of all debts, centavos.
     pub(super) fn left(&self) -> Centavos {
         self.iter().map(Debt::left).sum()
     }
@@ -84,8 +84,8 @@ impl Debts {
         self.raised += 1;
     }
 
-    /// What can be paid back with this much of Available; `pending` says how much of each debt's
-    /// own split is still pending.
+    /// Repayments that this much of Available allows; `pending` gives the pending rest of each
+    /// debt's own split.
     pub(super) fn repaid(&self, available: Centavos, pending: impl Fn(&Debt) -> Centavos) -> Vec<PaidBack> {
         let mut available = available;
         let mut repaid = Vec::new();

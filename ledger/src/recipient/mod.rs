@@ -108,7 +108,7 @@ pub enum RecipientCommand {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RecipientState {
     ledger: Ledger,
-    /// What of the ledger's Pending falls due when: an account has one sum for all minutes.
+    /// The ledger's Pending by due minute: the account itself has one sum for all minutes.
     pending: Sums,
     exceptions: Exceptions,
     debts: Debts,
@@ -192,8 +192,8 @@ impl RecipientState {
         }
     }
 
-    /// True when no claim on the platform and no debt is below zero, and what is kept by due
-    /// minute, by withdrawal and by debt sums to what the accounts hold.
+    /// True when no claim on the platform and no debt is below zero, and the sums by due minute, by
+    /// withdrawal and by debt equal the balances of the accounts.
     pub fn is_sound(&self) -> bool {
         let withdrawal = self.outflow.withdrawal.as_ref().map(|withdrawal| withdrawal.amount);
         self.ledger.claims_are_covered()

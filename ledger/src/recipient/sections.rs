@@ -28,7 +28,7 @@ struct RecipientHead {
 }
 
 impl RecipientState {
-    /// The encoding of what belongs to no section.
+    /// The encoding of the head: everything outside sections.
     pub fn head(&self) -> Vec<u8> {
         let outflow = (self.outflow != Outflow::default()).then(|| self.outflow.clone());
         let debts_raised = Some(self.debts.raised()).filter(|raised| *raised > 0);
