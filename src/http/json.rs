@@ -1,10 +1,10 @@
-//! Requests' JSON, read strictly and without copying.
+//! Strict JSON of requests, read without copying.
 //!
-//! [`parse`] refuses what is no single JSON object in UTF-8, what nests too deep, and an object
-//! that has a key twice, wherever it stands: of two amounts, no one should have to guess which one
-//! counts. It then fills a wire struct, whose fields are raw values that borrow from the body. A
-//! [`Checker`] turns these into checked values, one field at a time, and gathers what is wrong with
-//! all of them, so that a caller sees every mistake at once.
+//! [`parse`] refuses a body that is not one JSON object in UTF-8, that nests too deep, or in which
+//! any object has a key twice: of two amounts, nobody should have to guess which one counts. It
+//! then fills a wire struct, whose fields are raw values that borrow from the body. A [`Checker`]
+//! turns these into checked values, one field at a time, and gathers all their errors, so that a
+//! caller sees every mistake at once.
 //!
 //! No message repeats a value: what is sent here may be a card number.
 
@@ -89,8 +89,8 @@ pub fn parse<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T, Problem> {
     aside(body.len(), || read(body))
 }
 
-/// Does what takes long with so many bytes: another thread takes the other tasks of this worker
-/// meanwhile.
+/// Does work that takes long with this number of bytes: meanwhile another thread takes the other
+/// tasks of this worker.
 fn aside<T>(bytes: usize, work: impl FnOnce() -> T) -> T {
     let has_others = || Handle::try_current().is_ok_and(|here| here.runtime_flavor() == RuntimeFlavor::MultiThread);
     if bytes > LARGE_BYTES && has_others() { tokio::task::block_in_place(work) } else { work() }

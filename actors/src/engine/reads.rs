@@ -30,7 +30,7 @@ use crate::read_model::{
 use crate::records::{LoadError, may_wait};
 use crate::store::Sequence;
 
-/// Sequences of a list that is read as a whole are looked up so many at a time.
+/// Sequences looked up at a time in a list that is read as a whole.
 const LOOKED_UP_AT_ONCE: usize = 100;
 
 /// A page of a list, and how long the whole list is.
@@ -396,7 +396,7 @@ impl Engine {
         Listed { total, items: Objects { records: self.records(sequences), made: PhantomData } }
     }
 
-    /// A whole list, of which `look_up` gives the newest part that Records before a sequence made.
+    /// A whole list. `look_up` gives its newest part that was made by Records before a sequence.
     fn all<T: Object, F: Fn(&Self, Sequence) -> Result<(u64, Vec<Sequence>), LoadError>>(
         self: &Arc<Self>,
         look_up: F,
