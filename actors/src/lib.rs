@@ -1,8 +1,8 @@
 //! # The engine
 //!
-//! Ownership, order and durability. Every merchant and every sub-recipient is an actor that owns
-//! its ledger; a command becomes one Record; the journal makes Records durable in blocks, publishes
-//! and delivers them, and only then releases replies.
+//! Engine of the ledger: ownership, order and durability. Every merchant and every sub-recipient is
+//! an actor that owns its ledger. A command becomes one Record. The journal makes Records durable
+//! in blocks, delivers and publishes them, and only then releases replies.
 //!
 //! **Architecture Invariant:** this crate knows no HTTP, no JSON and no fee. One file names sled.
 //! The order of things is decided in two synchronous state machines without I/O
