@@ -214,9 +214,9 @@ pub enum PayoutAnswer {
     },
 }
 
-/// The institution that sends money out. It must be idempotent on our id: a transfer that is
-/// ordered twice is carried out once, and one that has failed, or was not taken, is not carried out
-/// when it is ordered again. So a late order does no harm, after the schedule has ordered the same
+/// The institution that sends money out. It must be idempotent on our id. A transfer that is
+/// ordered twice is carried out once. A transfer that failed, or was not taken, is not carried out
+/// when it is ordered again. So a late order does no harm after the schedule has ordered the same
 /// transfer and booked its answer.
 pub trait PayoutRail: Send + Sync + 'static {
     /// Orders a transfer. It may be ordered again after an answer that was lost.

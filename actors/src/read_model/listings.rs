@@ -143,8 +143,8 @@ impl ReadModel {
         }
     }
 
-    /// How many cashouts a merchant has in a range (see [`ReadModel::range`]), and the Records that
-    /// created those on the page that begins `skip` from the newest.
+    /// A page of a merchant's cashouts, `skip` from the newest: the number of cashouts in a range
+    /// (see [`ReadModel::range`]), and the Records that created those on the page.
     pub fn cashouts_page(
         &self,
         merchant: LedgerId,
@@ -321,8 +321,8 @@ impl ReadModel {
         Ok((total, listed.into_iter().map(|listed| Sequence(listed.number)).collect()))
     }
 
-    /// How many charges of a merchant meet the filter, and the Records that opened those on the
-    /// page that begins `skip` from the newest.
+    /// A page of a merchant's charges, `skip` from the newest: the number of charges that meet the
+    /// filter, and the Records that opened those on the page.
     pub fn charges_page(
         &self,
         group: GroupNumber,
@@ -411,8 +411,8 @@ impl ReadModel {
         Ok((total, listed.into_iter().map(|listed| Sequence(listed.number)).collect()))
     }
 
-    /// How many disputes of a merchant's charges there are, and the Records that opened those on
-    /// the page that begins `skip` from the newest.
+    /// A page of the disputes of a merchant's charges, `skip` from the newest: their number, and
+    /// the Records that opened those on the page.
     pub fn disputes_page(
         &self,
         merchant: LedgerId,

@@ -88,8 +88,8 @@ impl ReadModel {
         Ok((total, page))
     }
 
-    /// How many charges a subscription has had, and the Records that opened those on the page that
-    /// begins `skip` from the newest.
+    /// A page of a subscription's charges, `skip` from the newest: their number, and the Records
+    /// that opened those on the page.
     pub fn subscription_charges_page(
         &self,
         id: ObjectId,

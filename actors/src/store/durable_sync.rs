@@ -5,12 +5,12 @@
 //! folder that does not open. This module defines that symbol for the whole program: every caller
 //! of `sync_file_range` gets `fdatasync`, which does both.
 //!
-//! When sled opens a database, it writes a snapshot, renames it to its final name, and then zeroes
-//! and truncates the segments that only the snapshot before it needed. It never syncs the folder. A
-//! power cut can then bring back the old snapshot's name over segments that are durably gone, and
-//! the database does not open again. POSIX allows it; ext4 and xfs happen not to do it, since a
-//! later sync of another file carries the rename with it. So this module also defines `rename` for
-//! the whole program: whoever calls it gets a rename that is durable when it returns.
+//! When sled opens a database, it writes a snapshot and renames it to its final name. Then it
+//! zeroes and truncates the segments that only the previous snapshot needed. It never syncs the
+//! folder. A power cut can then bring back the old snapshot's name over segments that are durably
+//! gone, and the database does not open again. POSIX allows it; ext4 and xfs happen not to do it,
+//! since a later sync of another file carries the rename with it. So this module also defines
+//! `rename` for the whole program: every caller gets a rename that is durable when it returns.
 //!
 //! When a read fails while sled opens a database, sled takes the place of the read for the end of
 //! its log. It opens without the rest, and zeroes and truncates it, or writes a snapshot without

@@ -93,9 +93,9 @@ pub trait Store: Send + Sync + 'static {
     /// The blocks that were durable at the time of the call, in order, beginning with the one that
     /// holds `from`.
     ///
-    /// It checks everything: every chunk's checksum, the completeness of each block, its hash, its
-    /// place in the chain (that of the first block too), and that the last one is the head. The
-    /// iterator ends after its first error.
+    /// It checks every chunk's checksum, the completeness of each block, its hash, its place in the
+    /// chain (also that of the first block), and that the last block is the head. The iterator ends
+    /// after its first error.
     fn blocks(
         &self,
         partition: Partition,
@@ -106,9 +106,9 @@ pub trait Store: Send + Sync + 'static {
     /// [`STATE_KEY_BYTES_MAX`] bytes, a value may have any size.
     fn put_state(&self, key: &[u8], value: &[u8]) -> Result<(), StoreError>;
 
-    /// Puts the value of a key that has none, and returns the value that stands: the first writer
-    /// wins, whichever process it is in. Durable when it returns. For what everybody who opens the
-    /// store must agree on, such as the key that seals a month's personal data.
+    /// Puts the value of a key that has none, and returns the value of the key afterwards: the
+    /// first writer wins, also among processes. Durable when it returns. It is for values on which
+    /// all users of the store must agree, such as the key that seals a month's personal data.
     fn insert_common(&self, key: &[u8], value: &[u8]) -> Result<Vec<u8>, StoreError>;
 
     /// Replaces the value of a key, atomically, but without waiting for the disk: for data that can
