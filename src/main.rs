@@ -9,6 +9,7 @@ use centavo::config::{Args, BackupArgs, Command, DemoArgs, ExportArgs, RestoreAr
 use centavo::secrets::{self, SecretSource};
 use centavo::{backup, check, demo, export, logging, restore, serve, terminal, verify, watchdog};
 use clap::{ArgMatches, CommandFactory, FromArgMatches};
+use sd_notify::NotifyState;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 #[tokio::main]
@@ -51,6 +52,7 @@ async fn run_server(args: ServeArgs) -> Done {
     let running = serve::start(settings, opening_bar()).await?;
     watchdog::guard(&running.app.engine)?;
     tracing::info!(public = %running.public, operations = %running.operations, sandbox = running.app.sandbox, "serving");
+    watchdog::tell_manager(NotifyState::Ready);
     let end = until_told_to_stop(&running, terminate).await?;
     Ok(stop(running, end).await)
 }
@@ -130,6 +132,7 @@ async fn stop(running: serve::Running, end: End) -> ExitCode {
     match end {
         End::Asked => {
             tracing::info!("stopping: answering what is under way");
+            watchdog::tell_manager(NotifyState::Stopping);
             running.stop().await;
             ExitCode::SUCCESS
         }

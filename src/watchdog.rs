@@ -3,6 +3,9 @@
 //! It has its own thread and its own runtime, so it works while every worker of the other runtime
 //! is blocked. Ending the process loses nothing: only durable Records were acknowledged, and the
 //! next process opens them.
+//!
+//! It notifies a service manager by `sd_notify(3)`: a sign of life each second, as long as the
+//! store makes progress.
 
 use std::sync::Arc;
 use std::sync::mpsc;
@@ -10,6 +13,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use actors::store::LongestWait;
+use sd_notify::NotifyState;
 use tokio::signal::unix::{SignalKind, signal};
 
 /// A wait for the store that takes this long is taken to be endless. The kernel takes a disk that
@@ -84,9 +88,17 @@ async fn stalled(
             let seconds = took.as_secs();
             return format!("the store has made no progress for {seconds} s ({what:?})");
         }
+        tell_manager(NotifyState::Watchdog);
         if told_at.is_some_and(|told_at| told_at.elapsed() >= limits.stop_max) {
             return format!("it did not stop within {} s", limits.stop_max.as_secs());
         }
+    }
+}
+
+/// Notifies the service manager of a state, if one listens (`NOTIFY_SOCKET`).
+pub fn tell_manager(state: NotifyState<'_>) {
+    if let Err(error) = sd_notify::notify(&[state]) {
+        tracing::debug!(%error, "the service manager does not listen");
     }
 }
 

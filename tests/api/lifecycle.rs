@@ -395,6 +395,28 @@ async fn secrets_come_from_files_and_sighup_reads_the_tokens_again() {
 }
 
 #[tokio::test]
+async fn a_service_manager_learns_the_state() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("notify");
+    let manager = std::os::unix::net::UnixDatagram::bind(&path).unwrap();
+    manager.set_read_timeout(Some(PATIENCE)).unwrap();
+    let told = || {
+        let mut bytes = [0; 64];
+        let count = manager.recv(&mut bytes).unwrap();
+        String::from_utf8(bytes[..count].to_vec()).unwrap().trim().to_owned()
+    };
+    let until = |wanted: &str| while told() != wanted {};
+    let mut command = sandbox(&folder.path().join("data"));
+    command.env("NOTIFY_SOCKET", &path);
+    let mut process = Process::start(command);
+    until("READY=1");
+    until("WATCHDOG=1");
+    process.terminate();
+    until("STOPPING=1");
+    assert_eq!(process.ended().0.code(), Some(0));
+}
+
+#[tokio::test]
 async fn a_check_of_the_settings_starts_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let (data, file) = (folder.path().join("data"), folder.path().join("centavo.toml"));

@@ -21,6 +21,7 @@ mod lifecycle;
 mod makers;
 mod matrix;
 mod model;
+mod monitoring;
 mod objects;
 mod openapi;
 mod operations;

@@ -1,4 +1,5 @@
-//! Metrics against `promtool`, which judges their format, names and units.
+//! Metrics against `promtool`, which judges their format, names and units; the files of
+//! `docs/deploy` against `promtool` and `systemd-analyze`.
 
 use std::process::Command;
 use std::time::Duration;
@@ -28,4 +29,20 @@ async fn promtool_has_nothing_to_say_about_the_metrics() {
     check.args(["-c", r#""$0" check metrics < "$1""#]).arg(promtool.get_program()).arg(file);
     let said = tool::run(check, Duration::from_secs(60)).unwrap_or_else(|said| panic!("{said}"));
     assert_eq!(said.trim(), "");
+}
+
+#[test]
+fn the_files_of_a_deployment_pass_the_checks_of_their_programs() {
+    let deploy = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/deploy");
+    if let Some(mut promtool) = tool::program("promtool") {
+        promtool.args(["check", "config"]).arg(deploy.join("prometheus.yml"));
+        let said = tool::run(promtool, Duration::from_secs(60)).unwrap_or_else(|said| panic!("{said}"));
+        assert!(said.contains("rules found"), "{said}");
+    }
+    for unit in ["centavo.service", "centavo-backup.service"] {
+        let Some(mut analyze) = tool::program("systemd-analyze") else { return };
+        // Exposure in tenths, from 0 (closed) to 100 (open).
+        analyze.args(["security", "--offline=true", "--no-pager", "--threshold=20"]).arg(deploy.join(unit));
+        tool::run(analyze, Duration::from_secs(60)).unwrap_or_else(|said| panic!("{said}"));
+    }
 }

@@ -1,0 +1,64 @@
+//! Dashboard, alert rules and the page of metrics name metrics that the server has.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::world::*;
+
+/// The names of metrics in a text.
+fn names(text: &str) -> BTreeSet<String> {
+    let words = text.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_');
+    let words = words.filter(|word| word.starts_with("centavo_") || word.starts_with("process_"));
+    words.map(|word| base(word).to_owned()).collect()
+}
+
+/// The metric of a sample's name.
+fn base(name: &str) -> &str {
+    ["_bucket", "_count", "_sum"].iter().find_map(|end| name.strip_suffix(end)).unwrap_or(name)
+}
+
+#[tokio::test]
+async fn each_metric_is_documented_and_each_one_that_is_named_exists() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    merchant.post("/api/card", &card(10_000, APPROVED)).await.expect(201);
+    world.send(Method::GET, "/api/balance", &[("token", "test_wrong")], "").await.refused(401, "unauthorized");
+    let body = json!({"webhook_url": "http://127.0.0.1:9/hook"});
+    world.ops_post(&format!("/ops/merchants/{}/api-keys", merchant.id), &body).await.expect(201);
+    merchant.post("/api/card", &card(10_000, APPROVED)).await.expect(201);
+    assert_eq!(world.ops_get("/ops/backup").await.status, 200);
+    let metrics = loop {
+        let metrics = world.send(Method::GET, "/metrics", &[], "").await.text;
+        // The first try of a webhook is made in the background.
+        if metrics.contains("centavo_webhook_deliveries_total") {
+            break metrics;
+        }
+        tokio::task::yield_now().await;
+    };
+    let types = metrics.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next());
+    let exposed: BTreeSet<String> = types.map(str::to_owned).collect();
+    let read = |path: &str| std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(path)).unwrap();
+    let documented = names(&read("docs/operating.md"));
+    let missing: Vec<_> = exposed.difference(&documented).collect();
+    assert!(missing.is_empty(), "docs/operating.md does not name {missing:?}");
+    let dashboard: Value = serde_json::from_str(&read("docs/deploy/grafana.json")).unwrap();
+    let panels = dashboard["panels"].as_array().unwrap();
+    let queries: Vec<_> = panels.iter().flat_map(|panel| items_of(&panel["targets"])).collect();
+    assert!(queries.len() >= 12);
+    let queried: String = queries.iter().map(|query| query["expr"].as_str().unwrap()).collect::<Vec<_>>().join("\n");
+    for (place, named) in [
+        ("docs/operating.md", documented),
+        ("docs/deploy/alerts.yml", names(&read("docs/deploy/alerts.yml"))),
+        ("docs/deploy/grafana.json", names(&queried)),
+    ] {
+        let unknown: Vec<_> = named.difference(&exposed).collect();
+        assert!(unknown.is_empty(), "{place} names {unknown:?}, which the server does not have");
+    }
+}
+
+fn items_of(list: &Value) -> impl Iterator<Item = &Value> {
+    list.as_array().into_iter().flatten()
+}
