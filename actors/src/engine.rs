@@ -25,7 +25,7 @@ use ledger::entry::Balances;
 use ledger::id::{GroupNumber, IdKey, LedgerId, ObjectId};
 use ledger::merchant::{MerchantCommand, MerchantState};
 use ledger::recipient::{RecipientCommand, RecipientState};
-use ledger::record::{Record, Requester};
+use ledger::record::Record;
 use ledger::time::Timestamp;
 use parking_lot::Mutex;
 use ractor::ActorRef;
@@ -154,7 +154,7 @@ impl From<SealError> for Unavailable {
 /// let profile = engine.keyring().seal_value(sealed_for, now, &MerchantProfile::default())?;
 /// let id = engine.ids().object(group, now, 1);
 /// let command = MerchantCommand::Open { id, settings: Settings::default(), profile };
-/// let outcome = engine.command(group, command, None, None, engine.permit(1_024)?).await?;
+/// let outcome = engine.command(group, command, engine.permit(1_024)?).await?;
 /// assert!(matches!(outcome, Outcome::Recorded(_)));
 /// assert_eq!(engine.read_merchant(group, |merchant, _| merchant.id()).await?, Some(id));
 /// engine.stop().await;
@@ -233,10 +233,9 @@ impl Engine {
         &self,
         group: GroupNumber,
         command: MerchantCommand,
-        key: Option<KeyLookup>,
-        requester: Option<Requester>,
-        permit: Arc<Permit>,
+        context: impl Into<CommandContext>,
     ) -> Result<Outcome, Unavailable> {
+        let CommandContext { key, requester, permit } = context.into();
         let envelope = Envelope { command, key, unique: None, requester, permit };
         self.send(&self.merchants, LedgerId::Merchant(group), envelope).await
     }
@@ -247,10 +246,9 @@ impl Engine {
         &self,
         recipient: LedgerId,
         command: RecipientCommand,
-        key: Option<KeyLookup>,
-        requester: Option<Requester>,
-        permit: Arc<Permit>,
+        context: impl Into<CommandContext>,
     ) -> Result<Outcome, Unavailable> {
+        let CommandContext { key, requester, permit } = context.into();
         let envelope = Envelope { command, key, unique: None, requester, permit };
         self.send(&self.recipients, recipient, envelope).await
     }

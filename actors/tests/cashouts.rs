@@ -242,7 +242,7 @@ async fn open(store: &MemoryStore, payout: Institution) -> Arc<Engine> {
 
 async fn record(engine: &Engine, group: GroupNumber, command: MerchantCommand) {
     let permit = engine.permit(1_024).unwrap();
-    let outcome = engine.command(group, command, None, None, permit).await.unwrap();
+    let outcome = engine.command(group, command, permit).await.unwrap();
     assert!(matches!(outcome, Outcome::Recorded(_)), "{outcome:?}");
 }
 

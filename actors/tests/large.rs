@@ -219,7 +219,7 @@ async fn open(folder: &Path) -> Arc<Engine> {
 
 async fn record(engine: &Engine, group: GroupNumber, command: MerchantCommand, bytes: usize) {
     let permit = engine.permit(bytes).unwrap();
-    let outcome = engine.command(group, command, None, None, permit).await.unwrap();
+    let outcome = engine.command(group, command, permit).await.unwrap();
     assert!(matches!(outcome, Outcome::Recorded(_)), "{outcome:?}");
 }
 

@@ -3,7 +3,7 @@
 use crate::event::Event;
 use crate::id::ObjectId;
 use crate::record::Record;
-use crate::recurrence::SubscriptionStanding;
+use crate::recurrence::{StoredCard, SubscriptionStanding};
 
 impl SubscriptionStanding {
     /// The standing that a Record gives to a subscription; none when it gives none.
@@ -23,5 +23,15 @@ impl SubscriptionStanding {
             | Event::SubscriptionCancelled { id, standing } => Some((*id, *standing)),
             _ => None,
         }
+    }
+}
+
+impl StoredCard {
+    /// The card that a Record stores; none when it stores none.
+    pub fn stored_by(record: &Record) -> Option<Self> {
+        record.events.iter().find_map(|event| match event {
+            Event::CardStored { id, face, .. } => Some(Self { id: *id, face: face.clone() }),
+            _ => None,
+        })
     }
 }

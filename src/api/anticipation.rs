@@ -7,28 +7,29 @@ use std::sync::Arc;
 use actors::engine::ListedSplit;
 use axum::extract::State;
 use axum::response::Response;
-use ledger::event::{Cut, Event, SplitKey};
+use ledger::event::{Cut, SplitKey};
 use ledger::fees::Fees;
 use ledger::id::{LedgerId, ObjectId};
 use ledger::money::{Centavos, Rate};
-use ledger::recipient::{CardSplit, RecipientCommand, RecipientState};
+use ledger::recipient::{Anticipation, CardSplit, RecipientCommand, RecipientState, SplitHistory};
+use ledger::record::Record;
 use ledger::time::Timestamp;
 use rust_decimal::Decimal;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use utoipa::openapi::schema::{Object, Type};
 
-use crate::api::split_history::{SplitHistory, parse_split_id, split_id};
-use crate::api::splits::require_split;
+use crate::api::splits::{parse_split_id, require_split, split_id};
 use crate::api::sub_recipients::find_own;
 use crate::app::App;
 use crate::http::body::JsonBody;
 use crate::http::caller::{Caller, PathId};
-use crate::http::idempotency::{Admitted, KeyScope, SentKey, recorded};
+use crate::http::idempotency::{KeyScope, SentKey};
 use crate::http::json::{Checker, ITSELF, Raw, parse};
-use crate::http::problem::{Code, FieldError, Problem};
+use crate::http::problem::{Code, FieldError, Problem, broken};
 use crate::http::reply::{decimal, items_of, ok, time};
 use crate::http::timestamp::business_day;
+use crate::views::charge::payer;
 
 /// What is to be anticipated.
 #[derive(Deserialize, ToSchema)]
@@ -186,12 +187,13 @@ pub async fn anticipate(
     };
     let key = sent_key.read(&app.engine, KeyScope::Merchant(caller.group), Some(&row.id.txid()), &body)?;
     let (app, wire) = (&app, &wire);
-    let execute = |Admitted { key, permit }| async move {
+    let execute = |admitted| async move {
         require_split(app, caller)?;
         let command = command(app, caller, recipient, &wire.check()?)?;
-        recorded(app.engine.command_recipient(recipient, command, key, caller.requester(), permit).await?)
+        Ok(app.engine.command_recipient(recipient, command, caller.context(admitted)).await?)
     };
-    key.run(recipient, Ok, execute).await?.answer(|record| result(&record.events).map(ok))
+    let of = |record: &Record| Anticipation::of(&record.events);
+    key.run_recorded(recipient, of, execute).await?.answer(|done| Ok(ok(AnticipationResult::of(&done))))
 }
 
 /// Tells what an anticipation would do, and keeps nothing.
@@ -214,7 +216,8 @@ pub async fn simulate(
         books.decide(command, now, Cut { foreign: u64::MAX, minute: now.minute(), own: u64::MAX })
     };
     let decision = app.engine.read_recipient(recipient, decide).await??;
-    result(&decision.events).map(ok)
+    let done = Anticipation::of(&decision.events).ok_or_else(broken)?;
+    Ok(ok(AnticipationResult::of(&done)))
 }
 
 impl AnticipationRequest<'_> {
@@ -262,7 +265,7 @@ fn command(app: &App, caller: Caller, recipient: LedgerId, wanted: &Wanted) -> R
 
 fn fees(app: &App, caller: Caller) -> Result<Fees, Problem> {
     let fees = app.engine.merchant(caller.group, |row| row.settings.fees);
-    fees.ok_or_else(|| Problem::new(Code::Internal))
+    fees.ok_or_else(broken)
 }
 
 /// The card splits of these keys, in their order: an unknown one is 404, one that is no card split
@@ -277,7 +280,7 @@ fn card_splits(app: &App, recipient: LedgerId, keys: &[SplitKey]) -> Result<Vec<
     for place in by_charge {
         let SplitKey { charge, index } = keys[place];
         if read.as_ref().is_none_or(|(known, _)| *known != charge) {
-            read = Some((charge, SplitHistory::find(&app.engine, recipient, charge)?));
+            read = Some((charge, app.engine.split_history(recipient, charge)?));
         }
         let history = read.as_ref().and_then(|(_, history)| history.as_ref());
         if history.is_none_or(|history| history.nominal(index).is_none()) {
@@ -293,24 +296,18 @@ fn card_splits(app: &App, recipient: LedgerId, keys: &[SplitKey]) -> Result<Vec<
     Ok(splits.collect::<Result<_, _>>()?)
 }
 
-/// The answer of the request that a Record carried out.
-fn result(events: &[Event]) -> Result<AnticipationResult, Problem> {
-    let anticipated = events.iter().find_map(|event| match event {
-        Event::SplitsAnticipated { splits, target_days, rate, .. } => Some((splits, *target_days, *rate)),
-        _ => None,
-    });
-    let (splits, target_days, rate) = anticipated.ok_or_else(|| Problem::new(Code::Internal))?;
-    let original: Centavos = splits.iter().map(|split| split.amount).sum();
-    let fee: Centavos = splits.iter().map(|split| split.fee).sum();
-    Ok(AnticipationResult {
-        success: true,
-        anticipated_count: splits.len(),
-        original_cents: original.0,
-        fee_cents: fee.0,
-        net_cents: (original - fee).0,
-        target_days,
-        rate_percent: rate.as_percent(),
-    })
+impl AnticipationResult {
+    fn of(done: &Anticipation) -> Self {
+        Self {
+            success: true,
+            anticipated_count: done.count,
+            original_cents: done.original.0,
+            fee_cents: done.fee.0,
+            net_cents: done.net().0,
+            target_days: done.target_days,
+            rate_percent: done.rate.as_percent(),
+        }
+    }
 }
 
 /// The card splits of a recipient that can be anticipated, and the account's rates.
@@ -369,7 +366,7 @@ impl Walk {
     fn look_at(&mut self, listed: ListedSplit) -> Result<Option<AnticipableSplit>, Problem> {
         let charge = match self.charge.take().filter(|(known, _)| known.sequence == listed.sequence) {
             Some((_, charge)) => charge,
-            None => SplitHistory::listed(&self.app.engine, self.recipient, listed)?,
+            None => self.app.engine.listed_split_history(self.recipient, listed)?,
         };
         let found = self.anticipable(&charge, listed.index);
         if charge.is_over(self.now) {
@@ -392,7 +389,7 @@ impl Walk {
             amount_cents: left.0,
             payment_method: "credit_card",
             balance_available_at: time(split.due.start()),
-            payment_nome: charge.payer.name.clone(),
+            payment_nome: payer(&self.app.engine, charge.charge, charge.payer.as_ref()).name,
             fees: Quotes {
                 d2: Quote::of(2, fees.anticipation_d2, left),
                 d7: Quote::of(7, fees.anticipation_d7, left),

@@ -18,7 +18,7 @@ use utoipa::ToSchema;
 
 use crate::app::App;
 use crate::http::caller::Caller;
-use crate::http::problem::{Code, Problem};
+use crate::http::problem::{Problem, broken};
 use crate::http::reply::{Filter, List, Page, ok, query, time};
 
 /// A merchant's money, centavos.
@@ -123,7 +123,7 @@ pub async fn list_operations(State(app): State<Arc<App>>, caller: Caller, parts:
                 (line.sequence, record, operations)
             }
         };
-        let operation = operations.get(line.index as usize).ok_or_else(|| Problem::new(Code::Internal))?;
+        let operation = operations.get(line.index as usize).ok_or_else(broken)?;
         items.push(OperationRow {
             id: operation_id(&app, caller, &record, line.index),
             kind: kind_name(operation.kind),

@@ -6,10 +6,9 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::Response;
-use ledger::event::Event;
 use ledger::merchant::MerchantCommand;
 use ledger::personal::SealedFor;
-use ledger::record::Record;
+use ledger::recurrence::StoredCard;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -19,9 +18,9 @@ use crate::api::subscriptions::first_charge_was_paid;
 use crate::app::App;
 use crate::http::body::JsonBody;
 use crate::http::caller::Caller;
-use crate::http::idempotency::{Admitted, KeyScope, SentKey, recorded};
+use crate::http::idempotency::{KeyScope, SentKey};
 use crate::http::json::{Checker, Raw, parse};
-use crate::http::problem::{Code, Problem};
+use crate::http::problem::Problem;
 use crate::http::reply::created;
 use crate::views::charge::CardView;
 
@@ -72,7 +71,7 @@ pub async fn store(
     let secret = sent_key.is_given().then(|| security_code(wire.credit_card, wire.card)).flatten();
     let key = sent_key.read_without(&app.engine, KeyScope::Merchant(caller.group), None, &body, secret)?;
     let (app, wire) = (&app, &wire);
-    let execute = |Admitted { key, permit }| async move {
+    let execute = |admitted| async move {
         let now = app.engine.now();
         let mut check = Checker::new();
         let customer = read_customer(&mut check, wire.customer);
@@ -90,17 +89,10 @@ pub async fn store(
             token: app.engine.tokenize(id, card).await?,
             customer: app.engine.keyring().seal_value(SealedFor::customer(id), now, &customer)?,
         };
-        recorded(app.engine.command(caller.group, command, key, caller.requester(), permit).await?)
+        Ok(app.engine.command(caller.group, command, caller.context(admitted)).await?)
     };
-    key.run(caller.ledger(), Ok, execute).await?.answer(|record| answer(&record))
-}
-
-/// The answer of the request that a Record carried out.
-fn answer(record: &Record) -> Result<Response, Problem> {
-    let stored = record.events.iter().find_map(|event| match event {
-        Event::CardStored { id, face, .. } => Some((id, face)),
-        _ => None,
-    });
-    let (id, face) = stored.ok_or_else(|| Problem::new(Code::Internal))?;
-    Ok(created(StoredCardView { card_token: id.uuid().to_string(), face: CardView::of(face) }))
+    let stored = key.run_recorded(caller.ledger(), StoredCard::stored_by, execute).await?;
+    stored.answer(|StoredCard { id, face }| {
+        Ok(created(StoredCardView { card_token: id.uuid().to_string(), face: CardView::of(&face) }))
+    })
 }

@@ -19,7 +19,6 @@ pub mod plans;
 pub mod refunds;
 pub mod registration;
 pub mod reports;
-pub mod split_history;
 pub mod splits;
 pub mod statement;
 pub mod sub_recipients;

@@ -24,7 +24,7 @@ use crate::http::body::{ChargeBody, JsonBody};
 use crate::http::caller::{Caller, PathId};
 use crate::http::idempotency::{KeyScope, SentKey, decided, recorded};
 use crate::http::json::{Checker, Raw, parse};
-use crate::http::problem::{Code, Problem};
+use crate::http::problem::{Code, Problem, broken};
 use crate::http::reply::{created, ok, time};
 use crate::http::timestamp::with_milliseconds;
 use crate::rails::end_to_end_id;
@@ -156,7 +156,7 @@ pub async fn create_or_look_up(
         let order = NewPixCharge { amount, splits, payer, expires_in_seconds };
         recorded(app.engine.open_pix(caller.group, order, caller.context(admitted)).await?)
     };
-    let replay = |record: Arc<Record>| PixOpened::of(&record).ok_or_else(|| Problem::new(Code::Internal));
+    let replay = |record: Arc<Record>| PixOpened::of(&record).ok_or_else(broken);
     key.run(caller.ledger(), replay, execute).await?.answer(|opened| answer(app, &opened))
 }
 
@@ -224,7 +224,7 @@ fn look_up(app: &App, caller: Caller, wire: &PixRequest<'_>) -> Result<Response,
 
 fn answer(app: &App, opened: &PixOpened) -> Result<Response, Problem> {
     let (charge, amount) = (opened.charge, opened.terms.amount);
-    let code = pix_code(&app.engine, charge, amount, opened.ordinal)?.ok_or_else(|| Problem::new(Code::Internal))?;
+    let code = pix_code(&app.engine, charge, amount, opened.ordinal)?.ok_or_else(broken)?;
     Ok(created(PixResponse {
         success: true,
         txid: charge.txid(),

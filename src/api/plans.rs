@@ -5,11 +5,9 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::Response;
-use ledger::event::Event;
 use ledger::id::ObjectId;
-use ledger::merchant::MerchantCommand;
+use ledger::merchant::{MerchantCommand, Plan};
 use ledger::money::{AMOUNT_MAX, Centavos};
-use ledger::record::Record;
 use ledger::recurrence::{BillingCycle, CYCLES_MAX, InitialFee, PlanTerms};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -17,7 +15,7 @@ use utoipa::ToSchema;
 use crate::app::App;
 use crate::http::body::JsonBody;
 use crate::http::caller::{Caller, PathId};
-use crate::http::idempotency::{Admitted, KeyScope, SentKey, decided, recorded};
+use crate::http::idempotency::{KeyScope, SentKey, decided};
 use crate::http::json::{Checker, Raw, parse};
 use crate::http::problem::{Code, Problem};
 use crate::http::reply::{created, ok, time};
@@ -146,7 +144,7 @@ const CYCLES: [(BillingCycle, &str); 6] = [
 ];
 
 impl PlanView {
-    fn of(id: ObjectId, terms: &PlanTerms, enabled: bool) -> Self {
+    fn of(Plan { id, terms, enabled }: &Plan) -> Self {
         let known = CYCLES.iter().find(|(cycle, _)| *cycle == terms.billing_cycle);
         Self {
             id: id.uuid().to_string(),
@@ -160,7 +158,7 @@ impl PlanView {
                 amount: fee.amount.0,
                 cycles: fee.cycles,
             }),
-            enabled,
+            enabled: *enabled,
             created_at: time(id.created_at()),
         }
     }
@@ -178,11 +176,12 @@ pub async fn create(
     let wire: PlanRequest<'_> = parse(&body)?;
     let key = sent_key.read(&app.engine, KeyScope::Merchant(caller.group), None, &body)?;
     let (app, wire) = (&app, &wire);
-    let execute = |Admitted { key, permit }| async move {
+    let execute = |admitted| async move {
         let command = MerchantCommand::CreatePlan { id: app.new_id(caller.group)?, plan: check(wire)? };
-        recorded(app.engine.command(caller.group, command, key, caller.requester(), permit).await?)
+        Ok(app.engine.command(caller.group, command, caller.context(admitted)).await?)
     };
-    key.run(caller.ledger(), Ok, execute).await?.answer(|record| answer(&record))
+    let made = key.run_recorded(caller.ledger(), Plan::created_by, execute).await?;
+    made.answer(|plan| Ok(created(PlanView::of(&plan))))
 }
 
 /// The account's plans that take subscriptions, newest first.
@@ -191,7 +190,7 @@ pub async fn create(
 pub async fn list(State(app): State<Arc<App>>, caller: Caller) -> Result<Response, Problem> {
     let plans = app.engine.read_merchant(caller.group, |books, _| {
         let enabled = books.plans().iter().rev().filter(|plan| plan.enabled);
-        enabled.map(|plan| PlanView::of(plan.id, &plan.terms, plan.enabled)).collect()
+        enabled.map(PlanView::of).collect()
     });
     Ok(ok(PlanList { plans: plans.await? }))
 }
@@ -202,9 +201,7 @@ pub async fn list(State(app): State<Arc<App>>, caller: Caller) -> Result<Respons
 pub async fn get(State(app): State<Arc<App>>, caller: Caller, PathId(id): PathId) -> Result<Response, Problem> {
     let not_found = || Problem::new(Code::NotFound);
     let id = ObjectId::parse(&id).ok_or_else(not_found)?;
-    let plan = app.engine.read_merchant(caller.group, move |books, _| {
-        books.plan(id).map(|plan| PlanView::of(plan.id, &plan.terms, plan.enabled))
-    });
+    let plan = app.engine.read_merchant(caller.group, move |books, _| books.plan(id).map(PlanView::of));
     plan.await?.map(ok).ok_or_else(not_found)
 }
 
@@ -214,19 +211,9 @@ pub async fn get(State(app): State<Arc<App>>, caller: Caller, PathId(id): PathId
     responses((status = 200, body = DisabledPlan)))]
 pub async fn disable(State(app): State<Arc<App>>, caller: Caller, PathId(id): PathId) -> Result<Response, Problem> {
     let id = ObjectId::parse(&id).ok_or_else(|| Problem::new(Code::NotFound))?;
-    let permit = app.engine.permit(0)?;
-    let command = MerchantCommand::DisablePlan { id };
-    decided(app.engine.command(caller.group, command, None, caller.requester(), permit).await?)?;
+    let context = caller.context(app.engine.permit(0)?);
+    decided(app.engine.command(caller.group, MerchantCommand::DisablePlan { id }, context).await?)?;
     Ok(ok(DisabledPlan { id: id.uuid().to_string(), enabled: false }))
-}
-
-/// The answer of the request that a Record carried out.
-fn answer(record: &Record) -> Result<Response, Problem> {
-    let created_plan = record.events.iter().find_map(|event| match event {
-        Event::PlanCreated { id, plan } => Some(PlanView::of(*id, plan, true)),
-        _ => None,
-    });
-    created_plan.map(created).ok_or_else(|| Problem::new(Code::Internal))
 }
 
 fn check(wire: &PlanRequest<'_>) -> Result<PlanTerms, Problem> {

@@ -12,7 +12,6 @@ use ledger::merchant::{MerchantCommand, RequestRefund};
 use ledger::money::{AMOUNT_MAX, Centavos};
 use ledger::object::Object;
 use ledger::personal::{FreeText, SealedFor};
-use ledger::record::Record;
 use ledger::refund::Refund;
 use serde::Deserialize;
 use utoipa::ToSchema;
@@ -22,7 +21,7 @@ use crate::api::splits;
 use crate::app::App;
 use crate::http::body::JsonBody;
 use crate::http::caller::{Caller, PathId};
-use crate::http::idempotency::{Admitted, KeyScope, SentKey, recorded};
+use crate::http::idempotency::{KeyScope, SentKey};
 use crate::http::json::{Checker, Raw, parse};
 use crate::http::problem::{Code, Problem, broken};
 use crate::http::reply::{All, FILTERED_MAX, Filter, all_of, created, ok, query};
@@ -64,12 +63,13 @@ pub async fn request(
     let wire: RefundRequest<'_> = parse(&body)?;
     let key = sent_key.read(&app.engine, KeyScope::Merchant(caller.group), None, &body)?;
     let (app, wire) = (&app, &wire);
-    let execute = |Admitted { key, permit }| async move {
+    let execute = |admitted| async move {
         let order = check(app, caller, wire)?;
         let command = MerchantCommand::RequestRefund(Box::new(order));
-        recorded(app.engine.command(caller.group, command, key, caller.requester(), permit).await?)
+        Ok(app.engine.command(caller.group, command, caller.context(admitted)).await?)
     };
-    key.run(caller.ledger(), Ok, execute).await?.answer(|record| answer(app, &record))
+    let asked = key.run_recorded(caller.ledger(), Refund::made_by, execute).await?;
+    asked.answer(|refund| Ok(created(RefundView::of(&app.engine, &refund))))
 }
 
 fn check(app: &App, caller: Caller, wire: &RefundRequest<'_>) -> Result<RequestRefund, Problem> {
@@ -93,12 +93,6 @@ fn check(app: &App, caller: Caller, wire: &RefundRequest<'_>) -> Result<RequestR
         take_back,
         reason: reason.as_deref().map(seal).transpose()?,
     })
-}
-
-/// The answer of the request that a Record carried out.
-fn answer(app: &App, record: &Record) -> Result<Response, Problem> {
-    let refund = Refund::made_by(record).ok_or_else(|| Problem::new(Code::Internal))?;
-    Ok(created(RefundView::of(&app.engine, &refund)))
 }
 
 /// One refund of the account.

@@ -1,5 +1,6 @@
-//! Split items of a request (interface 2.4): parsing and checks.
+//! Split items of a request (interface 2.4): parsing and checks; ids of splits.
 
+use ledger::event::SplitKey;
 use ledger::id::ObjectId;
 use ledger::merchant::SplitRequest;
 use ledger::money::{AMOUNT_MAX, Centavos};
@@ -53,4 +54,38 @@ pub fn admit(app: &App, caller: Caller, splits: Raw<'_>) -> Result<(), Problem> 
 pub fn require_split(app: &App, caller: Caller) -> Result<(), Problem> {
     let enabled = app.engine.merchant(caller.group, |row| row.settings.split_enabled);
     if enabled == Some(true) { Ok(()) } else { Err(Problem::new(Code::SplitNotEnabled)) }
+}
+
+/// A split's id: its charge and its place in it. It names its group as the charge does.
+pub fn split_id(charge: ObjectId, index: u32) -> String {
+    format!("{}-{index}", charge.txid())
+}
+
+/// The split that an id names, in the form in which it is given out and in no other.
+pub fn parse_split_id(text: &str) -> Option<SplitKey> {
+    let (charge, index) = text.split_once('-')?;
+    let (charge, index) = (ObjectId::parse(charge)?, index.parse().ok()?);
+    (split_id(charge, index) == text).then_some(SplitKey { charge, index })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_split_has_one_id() {
+        let charge = ObjectId(0x019B_796E_4D24_8000_8000_0000_0000_0003);
+        let id = split_id(charge, 10);
+        assert_eq!(parse_split_id(&id), Some(SplitKey { charge, index: 10 }));
+        let txid = charge.txid();
+        for other in [
+            format!("{txid}-010"),
+            format!("{txid}-+1"),
+            format!("{txid}-"),
+            txid.clone(),
+            format!("{}-1", charge.uuid()),
+        ] {
+            assert_eq!(parse_split_id(&other), None, "{other}");
+        }
+    }
 }

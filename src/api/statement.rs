@@ -18,20 +18,21 @@ use axum::http::request::Parts;
 use axum::response::Response;
 use ledger::id::LedgerId;
 use ledger::money::Centavos;
-use ledger::recipient::RecipientState;
 use ledger::recipient::coverage::{Holder, Place, SplitStanding};
+use ledger::recipient::{RecipientState, SplitHistory};
 use ledger::time::Timestamp;
 use ledger::withdrawal::Withdrawal;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::api::split_history::{SplitHistory, split_id};
+use crate::api::splits::split_id;
 use crate::api::sub_recipients::find_own;
 use crate::app::App;
 use crate::http::caller::{Caller, PathId};
-use crate::http::problem::{Code, Problem};
+use crate::http::problem::{Problem, broken};
 use crate::http::reply::{Filter, List, Page, ok, query, time};
 use crate::mask;
+use crate::views::charge::payer;
 use crate::views::recipient::RecipientBalance;
 
 /// A page of a statement.
@@ -176,7 +177,7 @@ impl<'a> Reader<'a> {
         let known = self.charge.as_ref().filter(|(sequence, _)| *sequence == split.sequence);
         let charge = match known {
             Some((_, charge)) => Arc::clone(charge),
-            None => Arc::new(SplitHistory::listed(&self.app.engine, self.recipient, split)?),
+            None => Arc::new(self.app.engine.listed_split_history(self.recipient, split)?),
         };
         self.charge = Some((split.sequence, Arc::clone(&charge)));
         let held = charge.place(split.index, self.now).map(|place| self.held(place)).transpose()?;
@@ -206,7 +207,7 @@ impl<'a> Reader<'a> {
                 return Ok(number);
             }
         }
-        Err(Problem::new(Code::Internal))
+        Err(broken())
     }
 
     /// The withdrawal at a place, counted from the oldest.
@@ -215,9 +216,9 @@ impl<'a> Reader<'a> {
             // Those that came since stand before them.
             let total = self.app.engine.withdrawals(self.recipient, 0, 0)?.total;
             let mut found = self.app.engine.withdrawals(self.recipient, total - 1 - number, 1)?.items;
-            self.read.insert(number, found.next().ok_or_else(|| Problem::new(Code::Internal))??);
+            self.read.insert(number, found.next().ok_or_else(broken)??);
         }
-        self.read.get(&number).ok_or_else(|| Problem::new(Code::Internal))
+        self.read.get(&number).ok_or_else(broken)
     }
 
     /// Rest of all splits of a holder after debts; none when debts took nothing.
@@ -252,7 +253,7 @@ impl<'a> Reader<'a> {
             // A PIX charge may have been cancelled since the page was found: its split shows as it
             // was.
             let given = split.charge.terms.splits.get(split.index as usize).map(|split| split.amount);
-            let nominal = split.charge.left(split.index).or(given).ok_or_else(|| Problem::new(Code::Internal))?;
+            let nominal = split.charge.left(split.index).or(given).ok_or_else(broken)?;
             let amount = match split.held.and_then(|held| left.get_mut(&held)) {
                 Some(left) => {
                     let amount = nominal.min(*left);
@@ -293,6 +294,7 @@ impl<'a> Reader<'a> {
             Some(Held::Paid(number)) => self.withdrawal(number)?.paid_at,
             _ => None,
         };
+        let payer = payer(&self.app.engine, charge.charge, charge.payer.as_ref());
         Ok(SplitRecord {
             id: split_id(charge.charge, index),
             payment_id: charge.charge.txid(),
@@ -306,8 +308,8 @@ impl<'a> Reader<'a> {
             paid_at: paid_at.map(time),
             created_at: time(charge.listed_at),
             payment: SplitPayment {
-                cpf: mask::formatted_cpf(&charge.payer.document),
-                nome: charge.payer.name.clone(),
+                cpf: mask::formatted_cpf(&payer.document),
+                nome: payer.name,
                 gross_amount: charge.terms.amount.0,
                 payment_method: if charge.terms.method.is_card() { "credit_card" } else { "pix" },
                 balance_available_at: charge.available_at(index).map(time),

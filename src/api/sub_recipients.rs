@@ -24,9 +24,9 @@ use crate::app::App;
 use crate::folding::search_key;
 use crate::http::body::JsonBody;
 use crate::http::caller::{Caller, PathId};
-use crate::http::idempotency::{Admitted, KeyScope, SentKey, decided, recorded};
+use crate::http::idempotency::{KeyScope, SentKey, decided, recorded};
 use crate::http::json::parse;
-use crate::http::problem::{Code, Problem};
+use crate::http::problem::{Code, Problem, broken};
 use crate::http::reply::{List, PageQuery, ok, time};
 use crate::mask;
 use crate::views::recipient::{
@@ -82,7 +82,7 @@ pub async fn register(
     let wire: RegistrationRequest<'_> = parse(&body)?;
     let key = sent_key.read(&app.engine, KeyScope::Merchant(caller.group), None, &body)?;
     let (app, wire) = (&app, &wire);
-    let execute = |Admitted { key, permit }| async move {
+    let execute = |admitted| async move {
         require_split(app, caller)?;
         let profile = registration::check(wire, app.engine.now())?;
         let document = document_digest(app, caller.group, &profile.document);
@@ -91,7 +91,7 @@ pub async fn register(
             document,
             profile: app.engine.keyring().seal_value(SealedFor::recipient(document), app.engine.now(), &profile)?,
         };
-        let outcome = app.engine.command(caller.group, command, key, caller.requester(), permit).await?;
+        let outcome = app.engine.command(caller.group, command, caller.context(admitted)).await?;
         match outcome {
             Outcome::Unchanged => registered_already(app, caller, document).await.map(Some),
             outcome => recorded(outcome)?.map(|record| registered(app, caller, &record)).transpose(),
@@ -112,7 +112,7 @@ async fn registered_already(
     };
     let id = app.engine.read_merchant(caller.group, find).await?;
     let row = id.and_then(|id| find_recipient(&app.engine, id)).map(|(_, row)| row);
-    let row = row.ok_or_else(|| Problem::new(Code::Internal))?;
+    let row = row.ok_or_else(broken)?;
     let profile = open(&app.engine, &row, row.profiles.current());
     Ok((StatusCode::OK, RegistrationResponse::new(&row, row.status, profile, true)))
 }
@@ -165,7 +165,7 @@ pub async fn change(
     let wire: ChangeRequest<'_> = parse(&body)?;
     for _ in 0..MERGES_MAX {
         let (ledger, row) = find_own(&app, caller, &id)?;
-        let standing = row.profiles.current().ok_or_else(|| Problem::new(Code::Internal))?;
+        let standing = row.profiles.current().ok_or_else(broken)?;
         let permit = app.engine.permit(body.len() + standing.bytes.len())?;
         let Some(profile) = app.engine.keyring().open_value::<RecipientProfile>(row.sealed_for(), standing) else {
             return Err(Problem::new(Code::StateConflict).detail("The recipient's personal data was erased."));
@@ -179,7 +179,7 @@ pub async fn change(
             profile: app.engine.keyring().seal_value(sealed_for, app.engine.now(), &profile)?,
             bank_account_changed: profile.bank != bank,
         };
-        match app.engine.command(caller.group, command, None, caller.requester(), permit).await? {
+        match app.engine.command(caller.group, command, caller.context(permit)).await? {
             // Another change came between: this one is merged into what that one left.
             Outcome::Refused(Rejection::RecipientChangedMeanwhile) => {}
             outcome => {
@@ -226,10 +226,10 @@ fn registered(app: &App, caller: Caller, record: &Record) -> Result<(StatusCode,
             Event::RecipientRegisteredAgain { number, .. } => Some((*number, true)),
             _ => None,
         })
-        .ok_or_else(|| Problem::new(Code::Internal))?;
+        .ok_or_else(broken)?;
     let find = |merchant: &MerchantRow| merchant.recipients.get(number.0 as usize - 1).cloned();
     let row = app.engine.merchant(caller.group, find).flatten();
-    let row = row.ok_or_else(|| Problem::new(Code::Internal))?;
+    let row = row.ok_or_else(broken)?;
     let profile = open(&app.engine, &row, record.personal.as_ref());
     let body = RegistrationResponse::new(&row, RecipientStatus::Draft, profile, again);
     Ok((if again { StatusCode::OK } else { StatusCode::CREATED }, body))

@@ -22,9 +22,9 @@ use crate::api::splits;
 use crate::app::App;
 use crate::http::body::JsonBody;
 use crate::http::caller::{Caller, PathId};
-use crate::http::idempotency::{Admitted, KeyScope, SentKey, recorded};
+use crate::http::idempotency::{KeyScope, SentKey};
 use crate::http::json::{Checker, Raw, parse};
-use crate::http::problem::{Code, FieldError, Problem};
+use crate::http::problem::{Code, FieldError, Problem, broken};
 use crate::http::reply::{List, PageQuery, created, list_of, ok};
 use crate::views::charge::ChargeView;
 use crate::views::subscription::SubscriptionView;
@@ -83,7 +83,7 @@ pub async fn create(
     let wire: SubscriptionRequest<'_> = parse(&body)?;
     let key = sent_key.read(&app.engine, KeyScope::Merchant(caller.group), None, &body)?;
     let (app, wire) = (&app, &wire);
-    let execute = |Admitted { key, permit }| async move {
+    let execute = |admitted| async move {
         splits::admit(app, caller, wire.splits)?;
         let Checked { plan, method, card, splits, customer } = check(app, caller, wire)?;
         if app.engine.rails().is_none() {
@@ -98,16 +98,17 @@ pub async fn create(
         let id = app.new_id(caller.group)?;
         let customer = app.engine.keyring().seal_value(SealedFor::customer(id), app.engine.now(), &customer)?;
         let command = MerchantCommand::Subscribe(Subscribe { id, plan, method, card, splits, customer });
-        let outcome = app.engine.command(caller.group, command, key, caller.requester(), permit).await?;
-        let Some(record) = recorded(outcome)? else { return Ok(None) };
-        let standing = SubscriptionStanding::told_by(&record, id);
-        let is_due = standing.and_then(|one| one.next_charge_at()).is_some_and(|at| at <= record.effective_at);
-        if let Some((limits, card)) = limited.filter(|_| is_due) {
-            limits.count_first_charge(id, card, caller.key);
+        let outcome = app.engine.command(caller.group, command, caller.context(admitted)).await?;
+        if let (Some((limits, card)), Outcome::Recorded(record)) = (limited, &outcome) {
+            let standing = SubscriptionStanding::told_by(record, id);
+            if standing.and_then(|one| one.next_charge_at()).is_some_and(|at| at <= record.effective_at) {
+                limits.count_first_charge(id, card, caller.key);
+            }
         }
-        Ok(Some(record))
+        Ok(outcome)
     };
-    key.run(caller.ledger(), Ok, execute).await?.answer(|record| answer(app, &record))
+    let begun = key.run_recorded(caller.ledger(), SubscriptionRow::begun_by, execute).await?;
+    begun.answer(|row| Ok(created(SubscriptionView::of(&app.engine, &row))))
 }
 
 /// Whether the first charge of a subscription of the caller's was paid; none while that is not
@@ -215,13 +216,13 @@ async fn change(
     let key = sent_key.read(&app.engine, KeyScope::Merchant(caller.group), Some(&row.id.uuid().to_string()), body)?;
     let row = &row;
     let at = |record: &Record| {
-        let standing = SubscriptionStanding::told_by(record, row.id).ok_or_else(|| Problem::new(Code::Internal))?;
+        let standing = SubscriptionStanding::told_by(record, row.id).ok_or_else(broken)?;
         Ok(SubscriptionView::of(&app.engine, &SubscriptionRow { standing, ..row.clone() }))
     };
     let current = || named(app, caller, id).map(|row| SubscriptionView::of(&app.engine, &row));
-    let execute = |Admitted { key, permit }| async move {
+    let execute = |admitted| async move {
         let command = MerchantCommand::ChangeSubscription { id: row.id, change };
-        match app.engine.command(caller.group, command, key, caller.requester(), permit).await? {
+        match app.engine.command(caller.group, command, caller.context(admitted)).await? {
             Outcome::KeyTaken => Ok(None),
             Outcome::Recorded(record) => at(&record).map(Some),
             Outcome::Unchanged => current().map(Some),
@@ -242,12 +243,6 @@ fn named(app: &App, caller: Caller, id: &str) -> Result<SubscriptionRow, Problem
     let not_found = || Problem::new(Code::NotFound);
     let id = ObjectId::parse(id).ok_or_else(not_found)?;
     app.engine.subscription(caller.ledger(), id)?.ok_or_else(not_found)
-}
-
-/// The answer of the request that a Record carried out.
-fn answer(app: &App, record: &Record) -> Result<Response, Problem> {
-    let row = SubscriptionRow::begun_by(record).ok_or_else(|| Problem::new(Code::Internal))?;
-    Ok(created(SubscriptionView::of(&app.engine, &row)))
 }
 
 fn check(app: &App, caller: Caller, wire: &SubscriptionRequest<'_>) -> Result<Checked, Problem> {

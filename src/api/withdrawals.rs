@@ -11,7 +11,6 @@ use ledger::merchant::BankReview;
 use ledger::object::Object;
 use ledger::personal::{RecipientProfile, Sealed, SealedFor};
 use ledger::recipient::RecipientCommand;
-use ledger::record::Record;
 use ledger::withdrawal::Withdrawal;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -21,7 +20,7 @@ use crate::api::sub_recipients::find_own;
 use crate::app::App;
 use crate::http::body::JsonBody;
 use crate::http::caller::{Caller, PathId};
-use crate::http::idempotency::{Admitted, KeyScope, SentKey, recorded};
+use crate::http::idempotency::{KeyScope, SentKey};
 use crate::http::json::parse;
 use crate::http::problem::{Code, Problem};
 use crate::http::reply::{created, items_of};
@@ -70,15 +69,19 @@ pub async fn withdraw(
     };
     let key = sent_key.read(&app.engine, KeyScope::Merchant(caller.group), Some(&row.id.txid()), &body)?;
     let (app, id) = (&app, &id);
-    let execute = |Admitted { key, permit }| async move {
+    let execute = |admitted| async move {
         require_split(app, caller)?;
         let (_, row) = find_own(app, caller, id)?;
         let withdrawal = app.new_id(caller.group)?;
         let destination = destination(app, &row, withdrawal)?;
         let command = RecipientCommand::Withdraw { id: withdrawal, destination };
-        recorded(app.engine.command_recipient(recipient, command, key, caller.requester(), permit).await?)
+        Ok(app.engine.command_recipient(recipient, command, caller.context(admitted)).await?)
     };
-    key.run(recipient, Ok, execute).await?.answer(|record| answer(&record))
+    let asked = key.run_recorded(recipient, Withdrawal::made_by, execute).await?;
+    asked.answer(|Withdrawal { id, amount, .. }| {
+        let (withdrawal_id, amount_cents) = (id.uuid().to_string(), amount.0);
+        Ok(created(WithdrawalRequested { success: true, withdrawal_id, amount_cents, status: "pending" }))
+    })
 }
 
 /// The account that a withdrawal goes to, sealed for its Record. The account and its review are of
@@ -100,17 +103,6 @@ pub fn approved_account(row: &RecipientRow) -> Result<(), Problem> {
         Some((BankReview::Rejected, _)) => "The changed bank account was refused: change it again.",
     };
     Err(Problem::new(Code::BankAccountInReview).detail(detail))
-}
-
-/// The answer of the request that a Record carried out.
-fn answer(record: &Record) -> Result<Response, Problem> {
-    let withdrawal = Withdrawal::made_by(record).ok_or_else(|| Problem::new(Code::Internal))?;
-    Ok(created(WithdrawalRequested {
-        success: true,
-        withdrawal_id: withdrawal.id.uuid().to_string(),
-        amount_cents: withdrawal.amount.0,
-        status: "pending",
-    }))
 }
 
 /// All withdrawals of a recipient, newest first.

@@ -27,13 +27,9 @@ impl Caller {
     }
 
     /// Context of this caller's commands.
-    pub fn context(self, Admitted { key, permit }: Admitted) -> CommandContext {
-        CommandContext { key, requester: self.requester(), permit }
-    }
-
-    /// The requester, as Records name it.
-    pub fn requester(self) -> Option<Requester> {
-        self.key.map(Requester::ApiKey)
+    pub fn context(self, admitted: impl Into<Admitted>) -> CommandContext {
+        let Admitted { key, permit } = admitted.into();
+        CommandContext { key, requester: self.key.map(Requester::ApiKey), permit }
     }
 }
 

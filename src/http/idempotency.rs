@@ -24,7 +24,7 @@ use ledger::id::{GroupNumber, LedgerId};
 use ledger::record::{IDEMPOTENCY_KEPT_MS, Idempotency, Record};
 use serde_json::value::RawValue;
 
-use super::problem::{Code, Problem};
+use super::problem::{Code, Problem, broken};
 
 const KEY: HeaderName = HeaderName::from_static("idempotency-key");
 const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
@@ -164,6 +164,13 @@ pub struct Admitted {
     pub permit: Arc<Permit>,
 }
 
+impl From<Arc<Permit>> for Admitted {
+    /// A request without a key.
+    fn from(permit: Arc<Permit>) -> Self {
+        Self { key: None, permit }
+    }
+}
+
 enum LookedUp {
     Fresh(Option<KeyLookup>),
     Used(Arc<Record>),
@@ -181,6 +188,22 @@ impl Key<'_> {
         mut execute: impl FnMut(Admitted) -> F,
     ) -> Result<Keyed<T>, Problem> {
         self.run_after(owner, || Ok(()), replay, |(), admitted| execute(admitted)).await
+    }
+
+    /// As [`Key::run`], for a command that always changes something: `of` reads in its Record what
+    /// happened, now and in a replay.
+    pub async fn run_recorded<T, F: Future<Output = Result<Outcome, Problem>>>(
+        &self,
+        owner: LedgerId,
+        of: impl Fn(&Record) -> Option<T>,
+        mut execute: impl FnMut(Admitted) -> F,
+    ) -> Result<Keyed<T>, Problem> {
+        let read = |record: Arc<Record>| of(&record).ok_or_else(broken);
+        let execute = |admitted| {
+            let outcome = execute(admitted);
+            async { recorded(outcome.await?)?.map(read).transpose() }
+        };
+        self.run(owner, read, execute).await
     }
 
     /// As [`Key::run`], with a read of the books before each look-up of the key. If the read sees
@@ -235,10 +258,7 @@ pub fn recorded<T>(outcome: Outcome<T>) -> Result<Option<T>, Problem> {
         Outcome::Recorded(happened) => Ok(Some(happened)),
         Outcome::KeyTaken => Ok(None),
         Outcome::Refused(rejection) => Err(rejection.into()),
-        Outcome::Unchanged => {
-            tracing::error!("a command that always changes something changed nothing");
-            Err(Problem::new(Code::Internal))
-        }
+        Outcome::Unchanged => Err(broken()),
     }
 }
 

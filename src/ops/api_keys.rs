@@ -6,11 +6,10 @@ use std::sync::Arc;
 use actors::seal::random_bytes;
 use axum::extract::State;
 use axum::response::Response;
-use ledger::event::Event;
 use ledger::id::{GroupNumber, LedgerId, ObjectId};
-use ledger::merchant::MerchantCommand;
+use ledger::merchant::{ApiKey, MerchantCommand};
 use ledger::personal::SealedFor;
-use ledger::record::{Record, Requester};
+use ledger::record::Record;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -18,9 +17,9 @@ use crate::app::App;
 use crate::http::api_key::ApiKeyText;
 use crate::http::body::JsonBody;
 use crate::http::caller::PathId;
-use crate::http::idempotency::{Admitted, KeyScope, SentKey, decided, recorded};
+use crate::http::idempotency::{KeyScope, SentKey, decided, recorded};
 use crate::http::json::{Checker, Raw, parse};
-use crate::http::problem::{Code, Problem};
+use crate::http::problem::{Code, Problem, broken};
 use crate::http::reply::{created, ok};
 use crate::ops::merchants::find;
 use crate::ops::operator::Operator;
@@ -100,7 +99,7 @@ pub struct RevokedResponse {
     responses((status = 201, body = ApiKeyResponse)))]
 pub async fn create(
     State(app): State<Arc<App>>,
-    Operator(operator): Operator,
+    operator: Operator,
     PathId(merchant): PathId,
     sent_key: SentKey,
     JsonBody { bytes: body, .. }: JsonBody,
@@ -109,7 +108,7 @@ pub async fn create(
     let group = find(&app, &merchant)?;
     let key = sent_key.read(&app.engine, KeyScope::Operators, Some(&merchant), &body)?;
     let (app, wire, operator) = (&app, &wire, &operator);
-    let execute = |Admitted { key, permit }| async move {
+    let execute = |admitted| async move {
         let webhook_url = check(app, wire.webhook_url).await?;
         let id = app.new_id(group)?;
         let text = ApiKeyText::of(app.sandbox, id, random_bytes()?);
@@ -120,12 +119,16 @@ pub async fn create(
             webhook_url,
             webhook_secret: app.engine.keyring().seal_secret(SealedFor::webhook_secret(id), secret.as_bytes())?,
         };
-        let requester = Some(Requester::Operator(operator.clone()));
-        let made = recorded(app.engine.command(group, command, key, requester, permit).await?)?;
+        let made = recorded(app.engine.command(group, command, operator.context(admitted)).await?)?;
         let (api_key, webhook_secret) = (Some(text), Some(secret));
         Ok(made.map(|_| ApiKeyResponse { id: id.uuid().to_string(), api_key, webhook_secret }))
     };
-    let made = key.run(LedgerId::Merchant(group), |record| made_before(&record), execute).await?;
+    // A replay names the key without its text, which is not kept.
+    let replay = |record: Arc<Record>| {
+        let id = ApiKey::created_by(&record).ok_or_else(broken)?;
+        Ok(ApiKeyResponse { id: id.uuid().to_string(), api_key: None, webhook_secret: None })
+    };
+    let made = key.run(LedgerId::Merchant(group), replay, execute).await?;
     made.answer(|made| Ok(created(made)))
 }
 
@@ -145,28 +148,13 @@ async fn check(app: &App, webhook_url: Raw<'_>) -> Result<Option<String>, Proble
     Ok(webhook_url)
 }
 
-/// The key that a Record made, without its text, which is not kept.
-fn made_before(record: &Record) -> Result<ApiKeyResponse, Problem> {
-    let id = record.events.iter().find_map(|event| match event {
-        Event::ApiKeyCreated { id, .. } => Some(*id),
-        _ => None,
-    });
-    let id = id.ok_or_else(|| Problem::new(Code::Internal))?;
-    Ok(ApiKeyResponse { id: id.uuid().to_string(), api_key: None, webhook_secret: None })
-}
-
 /// Revokes a key, at once.
 #[utoipa::path(delete, path = "/ops/api-keys/{id}", operation_id = "revoke_api_key", params(("id" = String, Path)),
     responses((status = 200, body = RevokedResponse)))]
-pub async fn revoke(
-    State(app): State<Arc<App>>,
-    Operator(operator): Operator,
-    PathId(id): PathId,
-) -> Result<Response, Problem> {
+pub async fn revoke(State(app): State<Arc<App>>, operator: Operator, PathId(id): PathId) -> Result<Response, Problem> {
     let (id, group) = known(&app, &id)?;
-    let permit = app.engine.permit(0)?;
-    let command = MerchantCommand::RevokeApiKey { id };
-    decided(app.engine.command(group, command, None, Some(Requester::Operator(operator)), permit).await?)?;
+    let context = operator.context(app.engine.permit(0)?);
+    decided(app.engine.command(group, MerchantCommand::RevokeApiKey { id }, context).await?)?;
     Ok(ok(RevokedResponse { id: id.uuid().to_string(), revoked: true }))
 }
 
@@ -176,18 +164,18 @@ pub async fn revoke(
     responses((status = 200, body = ApiKeyView), (status = 409)))]
 pub async fn change(
     State(app): State<Arc<App>>,
-    Operator(operator): Operator,
+    operator: Operator,
     PathId(id): PathId,
     JsonBody { bytes: body, .. }: JsonBody,
 ) -> Result<Response, Problem> {
     let wire: ApiKeyChange<'_> = parse(&body)?;
     let (id, group) = known(&app, &id)?;
     if let Some(webhook_url) = wire.webhook_url {
-        let permit = app.engine.permit(body.len())?;
+        let context = operator.context(app.engine.permit(body.len())?);
         let command = MerchantCommand::ChangeApiKey { id, webhook_url: check(&app, webhook_url).await? };
-        decided(app.engine.command(group, command, None, Some(Requester::Operator(operator)), permit).await?)?;
+        decided(app.engine.command(group, command, context).await?)?;
     }
-    let row = app.engine.api_key(id).ok_or_else(|| Problem::new(Code::Internal))?;
+    let row = app.engine.api_key(id).ok_or_else(broken)?;
     Ok(ok(ApiKeyView { id: id.uuid().to_string(), webhook_url: row.webhook.url }))
 }
 
@@ -196,7 +184,7 @@ pub async fn change(
     params(("id" = String, Path)), responses((status = 200, body = SecretResponse)))]
 pub async fn rotate_secret(
     State(app): State<Arc<App>>,
-    Operator(operator): Operator,
+    operator: Operator,
     PathId(id): PathId,
     sent_key: SentKey,
     JsonBody { bytes: body, .. }: JsonBody,
@@ -207,28 +195,19 @@ pub async fn rotate_secret(
     let (id, group) = known(&app, &id)?;
     let key = sent_key.read(&app.engine, KeyScope::Operators, Some(&id.txid()), &body)?;
     let (app, operator) = (&app, &operator);
-    let execute = |Admitted { key, permit }| async move {
+    let execute = |admitted| async move {
         let webhook_secret = new_secret()?;
         let webhook_secret =
             app.engine.keyring().seal_secret(SealedFor::webhook_secret(id), webhook_secret.as_bytes())?;
         let command = MerchantCommand::RotateWebhookSecret { id, webhook_secret };
-        let requester = Some(Requester::Operator(operator.clone()));
-        recorded(app.engine.command(group, command, key, requester, permit).await?)
+        Ok(app.engine.command(group, command, operator.context(admitted)).await?)
     };
-    key.run(LedgerId::Merchant(group), Ok, execute).await?.answer(|record| rotated(app, &record))
-}
-
-/// The secret that a Record made.
-fn rotated(app: &App, record: &Record) -> Result<Response, Problem> {
-    let secret = record.events.iter().find_map(|event| match event {
-        Event::WebhookSecretRotated { id, webhook_secret, .. } => {
-            app.engine.keyring().open_secret(SealedFor::webhook_secret(*id), webhook_secret)
-        }
-        _ => None,
-    });
-    let webhook_secret = secret.and_then(|secret| String::from_utf8(secret).ok());
-    let webhook_secret = webhook_secret.ok_or_else(|| Problem::new(Code::Internal))?;
-    Ok(ok(SecretResponse { webhook_secret }))
+    let of = |record: &Record| {
+        let (id, sealed) = ApiKey::secret_rotated_by(record)?;
+        String::from_utf8(app.engine.keyring().open_secret(SealedFor::webhook_secret(id), sealed)?).ok()
+    };
+    let rotated = key.run_recorded(LedgerId::Merchant(group), of, execute).await?;
+    rotated.answer(|webhook_secret| Ok(ok(SecretResponse { webhook_secret })))
 }
 
 /// A key and its group.

@@ -15,7 +15,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::app::App;
-use crate::http::problem::{Code, Problem};
+use crate::http::problem::{Problem, broken};
 use crate::http::reply::{List, PageQuery, list_of, query, single, time};
 use crate::ops::merchants;
 use crate::ops::operator::Operator;
@@ -86,8 +86,7 @@ pub async fn list(
 
 fn row(app: &App, (sequence, record): (Sequence, Record)) -> Result<AuditRow, Problem> {
     let merchant = record.owner.group().and_then(|group| app.engine.merchant(group, |row| row.id));
-    let AuditedFact { action, kind, subject, notes } =
-        audit::of_record(&record).ok_or_else(|| Problem::new(Code::Internal))?;
+    let AuditedFact { action, kind, subject, notes } = audit::of_record(&record).ok_or_else(broken)?;
     let id = subject_id(app, &record, subject);
     Ok(AuditRow {
         at: time(record.effective_at),

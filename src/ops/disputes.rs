@@ -12,7 +12,6 @@ use ledger::merchant::{ChargeFacts, MerchantCommand, OpenDispute};
 use ledger::money::{AMOUNT_MAX, Centavos};
 use ledger::object::Object;
 use ledger::personal::{FreeText, SealedFor};
-use ledger::record::{Record, Requester};
 use serde::Deserialize;
 use utoipa::ToSchema;
 
@@ -20,7 +19,7 @@ use crate::api::charges::paid_charge;
 use crate::app::App;
 use crate::http::body::JsonBody;
 use crate::http::caller::PathId;
-use crate::http::idempotency::{Admitted, KeyScope, SentKey, recorded};
+use crate::http::idempotency::{KeyScope, SentKey};
 use crate::http::json::{Checker, Raw, parse};
 use crate::http::problem::{Code, Problem};
 use crate::http::reply::{created, ok};
@@ -52,7 +51,7 @@ pub struct DisputeRequest<'a> {
     responses((status = 201, body = DisputeView)))]
 pub async fn open(
     State(app): State<Arc<App>>,
-    Operator(operator): Operator,
+    operator: Operator,
     PathId(txid): PathId,
     sent_key: SentKey,
     JsonBody { bytes: body, .. }: JsonBody,
@@ -62,7 +61,7 @@ pub async fn open(
     let group = app.engine.ids().group(charge);
     let key = sent_key.read(&app.engine, KeyScope::Operators, Some(&charge.txid()), &body)?;
     let (app, wire, operator) = (&app, &wire, &operator);
-    let execute = |Admitted { key, permit }| async move {
+    let execute = |admitted| async move {
         // Order of checks: the path, the body, then the state of the charge.
         let facts = match paid_charge(app, group, charge) {
             Err(problem) if problem.code() == Code::ChargeNotFound => return Err(problem),
@@ -78,9 +77,10 @@ pub async fn open(
             reason: app.engine.keyring().seal_value(SealedFor::reason(id), app.engine.now(), &reason)?,
         };
         let command = MerchantCommand::OpenDispute(Box::new(order));
-        recorded(app.engine.command(group, command, key, Some(Requester::Operator(operator.clone())), permit).await?)
+        Ok(app.engine.command(group, command, operator.context(admitted)).await?)
     };
-    key.run(LedgerId::Merchant(group), Ok, execute).await?.answer(|record| answer(app, &record))
+    let opened = key.run_recorded(LedgerId::Merchant(group), Dispute::made_by, execute).await?;
+    opened.answer(|dispute| Ok(created(DisputeView::of(&app.engine, &dispute))))
 }
 
 fn check(wire: &DisputeRequest<'_>) -> Result<(DisputeKind, Centavos, FreeText), Problem> {
@@ -94,12 +94,6 @@ fn check(wire: &DisputeRequest<'_>) -> Result<(DisputeKind, Centavos, FreeText),
     let reason = check.text("reason", wire.reason, 1..=500);
     let checked = (|| Some((kind?, Centavos(amount?), FreeText { text: reason?.into_owned() })))();
     check.finish_with(checked)
-}
-
-/// The answer of the request that a Record carried out.
-fn answer(app: &App, record: &Record) -> Result<Response, Problem> {
-    let dispute = Dispute::made_by(record).ok_or_else(|| Problem::new(Code::Internal))?;
-    Ok(created(DisputeView::of(&app.engine, &dispute)))
 }
 
 /// Accepts a dispute: the seller bears it, and the money goes back to the payer.

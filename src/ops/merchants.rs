@@ -11,7 +11,7 @@ use ledger::id::{GroupNumber, LedgerId, ObjectId};
 use ledger::merchant::MerchantCommand;
 use ledger::money::{Centavos, Rate};
 use ledger::personal::{MerchantProfile, Sealed, SealedFor};
-use ledger::record::{Record, Requester};
+use ledger::record::Record;
 use ledger::tax_id;
 use rust_decimal::Decimal;
 use serde::{Deserialize, Serialize};
@@ -20,9 +20,9 @@ use utoipa::ToSchema;
 use crate::app::App;
 use crate::http::body::JsonBody;
 use crate::http::caller::PathId;
-use crate::http::idempotency::{Admitted, KeyScope, SentKey, decided, recorded};
+use crate::http::idempotency::{KeyScope, SentKey, decided, recorded};
 use crate::http::json::{Checker, Raw, parse};
-use crate::http::problem::{Code, Problem};
+use crate::http::problem::{Code, Problem, broken};
 use crate::http::reply::{created, ok, time};
 use crate::ops::operator::Operator;
 
@@ -275,7 +275,7 @@ impl OptionsBody {
     responses((status = 201, body = MerchantView)))]
 pub async fn create(
     State(app): State<Arc<App>>,
-    Operator(operator): Operator,
+    operator: Operator,
     sent_key: SentKey,
     JsonBody { bytes: body, .. }: JsonBody,
 ) -> Result<Response, Problem> {
@@ -285,7 +285,7 @@ pub async fn create(
     // time.
     let _one_at_a_time = app.opening.lock().await;
     let (app, wire, operator) = (&app, &wire, &operator);
-    let execute = |Admitted { key, permit }| async move {
+    let execute = |admitted| async move {
         let (settings, profile) = check_new(wire)?;
         let group = app.engine.new_group();
         let command = MerchantCommand::Open {
@@ -293,12 +293,11 @@ pub async fn create(
             settings,
             profile: app.engine.keyring().seal_value(SealedFor::merchant(group), app.engine.now(), &profile)?,
         };
-        let requester = Some(Requester::Operator(operator.clone()));
-        let opened = recorded(app.engine.command(group, command, key, requester, permit).await?)?;
+        let opened = recorded(app.engine.command(group, command, operator.context(admitted)).await?)?;
         opened.map(|_| view(app, group)).transpose()
     };
     let replay = |record: Arc<Record>| {
-        let group = record.owner.group().ok_or_else(|| Problem::new(Code::Internal))?;
+        let group = record.owner.group().ok_or_else(broken)?;
         view_at_opening(app, &row(app, group)?, &record)
     };
     key.run(LedgerId::System, replay, execute).await?.answer(|view| Ok(created(view)))
@@ -318,7 +317,7 @@ pub async fn get(State(app): State<Arc<App>>, _: Operator, PathId(id): PathId) -
     responses((status = 200, body = MerchantView)))]
 pub async fn change(
     State(app): State<Arc<App>>,
-    Operator(operator): Operator,
+    operator: Operator,
     PathId(id): PathId,
     JsonBody { bytes: body, .. }: JsonBody,
 ) -> Result<Response, Problem> {
@@ -337,7 +336,7 @@ pub async fn change(
         false => None,
     };
     let command = MerchantCommand::Change { settings, profile };
-    decided(app.engine.command(group, command, None, Some(Requester::Operator(operator)), permit).await?)?;
+    decided(app.engine.command(group, command, operator.context(permit)).await?)?;
     Ok(ok(view(&app, group)?))
 }
 
@@ -364,7 +363,7 @@ fn view_at_opening(app: &App, row: &MerchantRow, record: &Record) -> Result<Merc
         Event::MerchantOpened { settings, .. } => Some(settings),
         _ => None,
     });
-    let settings = settings.ok_or_else(|| Problem::new(Code::Internal))?;
+    let settings = settings.ok_or_else(broken)?;
     let profile = app.engine.keyring().open_personal(record).unwrap_or_default();
     Ok(MerchantView::new(row, settings, profile))
 }

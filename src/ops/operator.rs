@@ -2,16 +2,27 @@
 
 use std::sync::Arc;
 
+use actors::engine::CommandContext;
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
+use ledger::record::Requester;
 
 use crate::app::App;
 use crate::http::guesses::Asked;
+use crate::http::idempotency::Admitted;
 use crate::http::problem::Problem;
 
 /// The operator whose token the request carries.
 #[derive(Clone, Debug)]
 pub struct Operator(pub String);
+
+impl Operator {
+    /// Context of this operator's commands.
+    pub fn context(&self, admitted: impl Into<Admitted>) -> CommandContext {
+        let Admitted { key, permit } = admitted.into();
+        CommandContext { key, requester: Some(Requester::Operator(self.0.clone())), permit }
+    }
+}
 
 impl FromRequestParts<Arc<App>> for Operator {
     type Rejection = Problem;

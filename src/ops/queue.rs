@@ -12,7 +12,7 @@ use utoipa::ToSchema;
 
 use crate::app::App;
 use crate::http::json::Checker;
-use crate::http::problem::{Code, Problem};
+use crate::http::problem::{Problem, broken};
 use crate::http::reply::{ok, query, single, time};
 use crate::mask;
 use crate::ops::audit::OfMerchant;
@@ -141,9 +141,8 @@ fn kind_name(what: &WaitingKind) -> &'static str {
 }
 
 fn view(app: &App, item: &WaitingItem) -> Result<QueueItem, Problem> {
-    let failed = || Problem::new(Code::Internal);
-    let group = item.ledger.group().ok_or_else(failed)?;
-    let merchant = app.engine.merchant(group, |row| row.id).ok_or_else(failed)?;
+    let group = item.ledger.group().ok_or_else(broken)?;
+    let merchant = app.engine.merchant(group, |row| row.id).ok_or_else(broken)?;
     let mut view = QueueItem {
         kind: kind_name(&item.what),
         id: item.id.uuid().to_string(),
@@ -161,7 +160,7 @@ fn view(app: &App, item: &WaitingItem) -> Result<QueueItem, Problem> {
     let open_account = |sealed: &Option<Sealed>| DestinationView::open(&app.engine, item.id, sealed.as_ref()?);
     match &item.what {
         WaitingKind::Recipient | WaitingKind::BankAccount => {
-            let (_, row) = find_recipient(&app.engine, item.id).ok_or_else(failed)?;
+            let (_, row) = find_recipient(&app.engine, item.id).ok_or_else(broken)?;
             let profile = open(&app.engine, &row, row.profiles.current());
             let changed_at = row.bank_review.filter(|_| item.what == WaitingKind::BankAccount).map(|(_, at)| at);
             view.created_at = time(changed_at.unwrap_or(row.created_at));

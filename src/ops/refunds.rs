@@ -6,14 +6,13 @@ use axum::extract::State;
 use axum::response::Response;
 use ledger::id::{LedgerId, ObjectId};
 use ledger::merchant::MerchantCommand;
-use ledger::record::Requester;
 use ledger::refund::Refund;
 
 use crate::api::charges::paid_charge;
 use crate::app::App;
 use crate::http::body::JsonBody;
 use crate::http::caller::PathId;
-use crate::http::idempotency::{Admitted, Key, KeyScope, Keyed, SentKey, decided};
+use crate::http::idempotency::{Key, KeyScope, Keyed, SentKey, decided};
 use crate::http::json::parse;
 use crate::http::problem::{Code, Problem};
 use crate::http::reply::ok;
@@ -73,15 +72,14 @@ fn named(app: &App, id: &str) -> Result<Refund, Problem> {
 /// so. A decision is final: it is shown as it stands, whichever request made it.
 pub(super) async fn decide(
     app: &App,
-    Operator(operator): &Operator,
+    operator: &Operator,
     id: ObjectId,
     key: Key<'_>,
     command: impl Fn() -> Result<MerchantCommand, Problem>,
 ) -> Result<Keyed<()>, Problem> {
     let (command, group) = (&command, app.engine.ids().group(id));
-    let execute = |Admitted { key, permit }| async move {
-        let requester = Some(Requester::Operator(operator.clone()));
-        decided(app.engine.command_and_repay(group, command()?, key, requester, permit).await?)
+    let execute = |admitted| async move {
+        decided(app.engine.command_and_repay(group, command()?, operator.context(admitted)).await?)
     };
     key.run(LedgerId::Merchant(group), |_| Ok(()), execute).await
 }

@@ -6,16 +6,16 @@ use axum::extract::State;
 use axum::response::Response;
 use ledger::id::{LedgerId, ObjectId};
 use ledger::merchant::MerchantCommand;
-use ledger::record::{Record, Requester};
+use ledger::record::Record;
 use serde::Deserialize;
 use utoipa::ToSchema;
 
 use crate::app::App;
 use crate::http::body::JsonBody;
 use crate::http::caller::PathId;
-use crate::http::idempotency::{Admitted, KeyScope, SentKey, decided};
+use crate::http::idempotency::{KeyScope, SentKey, decided};
 use crate::http::json::{Checker, Raw, parse};
-use crate::http::problem::{Code, Problem};
+use crate::http::problem::{Code, Problem, broken};
 use crate::http::reply::ok;
 use crate::ops::operator::Operator;
 use crate::views::recipient::{RecipientView, find_recipient, view, view_at_decision};
@@ -74,7 +74,7 @@ pub async fn reject(
 
 async fn decide(
     app: &App,
-    Operator(operator): &Operator,
+    operator: &Operator,
     id: &str,
     sent_key: &SentKey,
     body: &[u8],
@@ -82,15 +82,13 @@ async fn decide(
 ) -> Result<Response, Problem> {
     let found = ObjectId::parse(id).and_then(|id| find_recipient(&app.engine, id));
     let (ledger, row) = found.ok_or_else(|| Problem::new(Code::NotFound))?;
-    let group = ledger.group().ok_or_else(|| Problem::new(Code::Internal))?;
+    let group = app.engine.ids().group(row.id);
     let key = sent_key.read(&app.engine, KeyScope::Operators, Some(&row.id.txid()), body)?;
     let (row, command) = (&row, &command);
-    let execute = |Admitted { key, permit }| async move {
-        let (command, requester) = (command(row.id)?, Some(Requester::Operator(operator.clone())));
-        let Some(()) = decided(app.engine.command(group, command, key, requester, permit).await?)? else {
-            return Ok(None);
-        };
-        let (ledger, row) = find_recipient(&app.engine, row.id).ok_or_else(|| Problem::new(Code::Internal))?;
+    let execute = |admitted| async move {
+        let outcome = app.engine.command(group, command(row.id)?, operator.context(admitted)).await?;
+        let Some(()) = decided(outcome)? else { return Ok(None) };
+        let (ledger, row) = find_recipient(&app.engine, row.id).ok_or_else(broken)?;
         Ok(Some(view(&app.engine, ledger, &row)))
     };
     let replay = |record: Arc<Record>| Ok(view_at_decision(&app.engine, ledger, row, &record));

@@ -10,7 +10,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::app::App;
-use crate::http::problem::{Code, Problem};
+use crate::http::problem::{Problem, broken};
 use crate::http::reply::{ok, time};
 use crate::ops::audit::OfMerchant;
 use crate::ops::operator::Operator;
@@ -75,8 +75,7 @@ pub async fn list(
 }
 
 fn view(app: &App, group: GroupNumber, key: ObjectId, backlog: EndpointBacklog) -> Result<BacklogView, Problem> {
-    let failed = || Problem::new(Code::Internal);
-    let merchant = app.engine.merchant(group, |row| row.id).ok_or_else(failed)?;
+    let merchant = app.engine.merchant(group, |row| row.id).ok_or_else(broken)?;
     Ok(BacklogView {
         api_key_id: key.uuid().to_string(),
         merchant_id: merchant.uuid().to_string(),

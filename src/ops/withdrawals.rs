@@ -6,14 +6,13 @@ use axum::extract::State;
 use axum::response::Response;
 use ledger::id::ObjectId;
 use ledger::recipient::RecipientCommand;
-use ledger::record::Requester;
 use ledger::withdrawal::Withdrawal;
 
 use crate::api::withdrawals::approved_account;
 use crate::app::App;
 use crate::http::body::JsonBody;
 use crate::http::caller::PathId;
-use crate::http::idempotency::{Admitted, KeyScope, SentKey, decided};
+use crate::http::idempotency::{KeyScope, SentKey, decided};
 use crate::http::json::parse;
 use crate::http::problem::{Code, Problem};
 use crate::http::reply::ok;
@@ -58,7 +57,7 @@ pub async fn reject(
 /// Rejects for the reason given, or approves when there is none.
 async fn decide(
     app: &App,
-    Operator(operator): &Operator,
+    operator: &Operator,
     id: &str,
     sent_key: &SentKey,
     body: &[u8],
@@ -69,8 +68,8 @@ async fn decide(
     let withdrawal: Withdrawal = find()?;
     let key = sent_key.read(&app.engine, KeyScope::Operators, Some(&id.txid()), body)?;
     let (withdrawal, reason) = (&withdrawal, &reason);
-    let execute = |Admitted { key, permit }| async move {
-        let (recipient, operator) = (withdrawal.recipient, operator.clone());
+    let execute = |admitted| async move {
+        let (recipient, context) = (withdrawal.recipient, operator.context(admitted));
         let Some(notes) = reason else {
             // An older release pinned no account: the money goes to the one that is registered.
             if let (None, Some((_, row))) = (
@@ -80,11 +79,10 @@ async fn decide(
                 approved_account(&row)?;
             }
             let transfer = (id, withdrawal.amount, withdrawal.destination.clone());
-            return decided(app.engine.approve_withdrawal(recipient, transfer, key, operator, permit).await?);
+            return decided(app.engine.approve_withdrawal(recipient, transfer, context).await?);
         };
         let command = RecipientCommand::RejectWithdrawal { id, notes: notes.check()? };
-        let requester = Some(Requester::Operator(operator));
-        decided(app.engine.command_recipient(recipient, command, key, requester, permit).await?)
+        decided(app.engine.command_recipient(recipient, command, context).await?)
     };
     let decided = key.run(withdrawal.recipient, |_| Ok(()), execute).await?;
     decided.answer(|()| Ok(ok(ReviewedWithdrawal::of(&app.engine, &find()?))))

@@ -6,7 +6,7 @@ use ledger::event::{CardBrand, CardFace, CardRefusal, Split, Terms};
 use ledger::fees::PaymentMethod;
 use ledger::id::{GroupNumber, LedgerId, ObjectId};
 use ledger::money::{Centavos, percent_of};
-use ledger::personal::{MerchantProfile, Payer, SealedFor};
+use ledger::personal::{MerchantProfile, Payer, Sealed, SealedFor};
 use rust_decimal::Decimal;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -85,9 +85,7 @@ impl ChargeView {
     /// The charge as `GET /api/charges/{txid}` shows it.
     pub fn of(engine: &Engine, charge: &Charge) -> Result<Self, Problem> {
         let Charge { id, terms, card, outcome, .. } = charge;
-        let (group, sealed_for) = (engine.ids().group(*id), SealedFor::payer(*id));
-        let payer = charge.payer.as_ref().and_then(|sealed| engine.keyring().open_value(sealed_for, sealed));
-        let payer: Payer = payer.unwrap_or_default();
+        let (group, payer) = (engine.ids().group(*id), payer(engine, *id, charge.payer.as_ref()));
         let (paid_at, end_to_end_id) = match outcome {
             ChargeOutcome::Paid { at, end_to_end_id } => (Some(time(*at)), end_to_end_id.clone()),
             _ => (None, None),
@@ -115,6 +113,11 @@ impl ChargeView {
             breakdown: Breakdown::of(terms),
         })
     }
+}
+
+/// The payer of a charge; empty when the personal data was erased.
+pub fn payer(engine: &Engine, charge: ObjectId, sealed: Option<&Sealed>) -> Payer {
+    sealed.and_then(|sealed| engine.keyring().open_value(SealedFor::payer(charge), sealed)).unwrap_or_default()
 }
 
 /// The copy-and-paste code of a PIX charge, with the merchant's name and city as of the Record of

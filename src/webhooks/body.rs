@@ -7,9 +7,9 @@ use actors::engine::{Engine, MerchantRow};
 use ledger::charge::Charge;
 use ledger::event::Event;
 use ledger::id::{LedgerId, ObjectId};
-use ledger::money::Centavos;
 use ledger::object::Object;
 use ledger::personal::RecipientProfile;
+use ledger::recipient::Anticipation;
 use ledger::recurrence::SubscriptionStanding;
 use ledger::webhook_events::{Subject, WebhookEventKind};
 use rust_decimal::Decimal;
@@ -249,22 +249,16 @@ impl OutboxEvent {
     }
 
     fn anticipation(&self, engine: &Engine) -> Result<impl Serialize + use<>, Problem> {
-        let told = self.record.events.iter().find_map(|event| match event {
-            Event::SplitsAnticipated { id, splits, target_days, rate, .. } => Some((id, splits, target_days, rate)),
-            _ => None,
-        });
-        let (id, splits, target_days, rate) = told.ok_or_else(broken)?;
-        let original: Centavos = splits.iter().map(|split| split.amount).sum();
-        let fee: Centavos = splits.iter().map(|split| split.fee).sum();
+        let done = Anticipation::of(&self.record.events).ok_or_else(broken)?;
         Ok(AnticipationTold {
-            id: id.uuid().to_string(),
+            id: done.id.uuid().to_string(),
             recipient_id: self.recipient_id(engine),
-            anticipated_count: splits.len(),
-            original_cents: original.0,
-            fee_cents: fee.0,
-            net_cents: (original - fee).0,
-            target_days: *target_days,
-            rate_percent: rate.as_percent().normalize(),
+            anticipated_count: done.count,
+            original_cents: done.original.0,
+            fee_cents: done.fee.0,
+            net_cents: done.net().0,
+            target_days: done.target_days,
+            rate_percent: done.rate.as_percent().normalize(),
         })
     }
 

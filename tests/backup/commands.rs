@@ -134,7 +134,7 @@ async fn change(data: &Path, changes: u64) {
     });
     for command in std::iter::once(opened).chain(commands) {
         let permit = engine.permit(1_024).unwrap();
-        engine.command(group, command, None, None, permit).await.unwrap();
+        engine.command(group, command, permit).await.unwrap();
     }
     engine.stop().await;
 }

@@ -95,7 +95,7 @@ impl Engine {
         let payer = self.keyring.seal_value(SealedFor::payer(charge), self.now(), &payer)?;
         let command = MerchantCommand::OpenCard { charge, amount, method, installments, splits, card: face, payer };
         let permit = Arc::clone(&context.permit);
-        let opened = match self.ask(group, command, context).await? {
+        let opened = match self.command(group, command, context).await? {
             Outcome::Recorded(record) => record,
             refused => return refused.typed(|_| None),
         };
@@ -138,7 +138,7 @@ impl Engine {
             Ok(answer) => answered(charge, answer),
             Err(RailError::NoAnswer) => MerchantCommand::LeaveUnanswered { charge },
         };
-        self.command(group, command, None, None, permit).await
+        self.command(group, command, permit).await
     }
 
     /// Has the acquirer keep a card. Gives the acquirer's token, sealed for the `card_token` of

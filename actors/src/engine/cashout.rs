@@ -144,7 +144,7 @@ impl Engine {
         if let Found::Ended(ended) = found(answer.unwrap_or(Err(RailError::NoAnswer)), CashoutFailure::NotTaken) {
             let is_denied = ended == CashoutOutcome::Failed(CashoutFailure::NotTaken);
             let command = MerchantCommand::SettleCashout { id, outcome: ended };
-            let settled = self.command(group, command, None, None, permit).await?;
+            let settled = self.command(group, command, permit).await?;
             ordered.is_taken = !(is_denied && matches!(settled, Outcome::Recorded(_)));
         }
         Ok(Outcome::Recorded(ordered))
@@ -194,7 +194,7 @@ impl Engine {
             Found::Ended(outcome) => {
                 let permit = self.admission.take(INSIDE_BYTES).await;
                 let command = MerchantCommand::SettleCashout { id, outcome };
-                self.command(group, command, None, None, permit).await.is_ok()
+                self.command(group, command, permit).await.is_ok()
             }
             Found::EndedBefore => true,
             Found::UnderWay | Found::Unknown => false,

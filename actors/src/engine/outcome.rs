@@ -5,12 +5,11 @@
 use std::sync::Arc;
 
 use ledger::event::{Event, Terms};
-use ledger::id::{GroupNumber, ObjectId};
-use ledger::merchant::MerchantCommand;
+use ledger::id::ObjectId;
 use ledger::record::{Record, Requester};
 use ledger::time::Timestamp;
 
-use super::{Engine, Unavailable};
+use super::Unavailable;
 use crate::journal::Permit;
 use crate::resident::{KeyLookup, Outcome};
 
@@ -40,15 +39,10 @@ impl Outcome {
     }
 }
 
-impl Engine {
-    /// Sends a request's command to a merchant's actor; see [`Engine::command`].
-    pub(super) async fn ask(
-        &self,
-        group: GroupNumber,
-        command: MerchantCommand,
-        CommandContext { key, requester, permit }: CommandContext,
-    ) -> Result<Outcome, Unavailable> {
-        self.command(group, command, key, requester, permit).await
+impl From<Arc<Permit>> for CommandContext {
+    /// A command of the service itself.
+    fn from(permit: Arc<Permit>) -> Self {
+        Self { key: None, requester: None, permit }
     }
 }
 

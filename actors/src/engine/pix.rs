@@ -84,7 +84,7 @@ impl Engine {
         let payer = self.keyring.seal_value(SealedFor::payer(charge), now, &payer)?;
         let expires_at = charge.created_at().plus_ms(expires_in_seconds * 1000);
         let command = MerchantCommand::OpenPix { charge, amount, splits, expires_at, payer };
-        self.ask(group, command, context).await?.typed(PixOpened::of)
+        self.command(group, command, context).await?.typed(PixOpened::of)
     }
 
     /// Cancels a pending PIX charge. The institution is asked first: a payment that was faster is
@@ -98,7 +98,7 @@ impl Engine {
         let command = self.end_pix(charge).await?;
         let is_cancellation = matches!(command, MerchantCommand::CancelPix { .. });
         context.key = context.key.filter(|_| is_cancellation);
-        Ok(match self.ask(group, command, context).await? {
+        Ok(match self.command(group, command, context).await? {
             Outcome::Recorded(_) if is_cancellation => Outcome::Recorded(PixEnded::Cancelled),
             Outcome::Recorded(_) | Outcome::Unchanged | Outcome::Refused(Rejection::ChargeNotPending) => {
                 Outcome::Recorded(PixEnded::NotPending)
@@ -119,7 +119,7 @@ impl Engine {
     ) -> Result<Outcome<PixPayment>, Unavailable> {
         let (requester, permit) = (context.requester.clone(), Arc::clone(&context.permit));
         let command = MerchantCommand::ConfirmPix { charge, end_to_end_id: end_to_end_id.clone() };
-        let outcome = self.ask(group, command, context).await?;
+        let outcome = self.command(group, command, context).await?;
         if !matches!(outcome, Outcome::Refused(Rejection::ChargeNotPending)) {
             return outcome.typed(|_| Some(PixPayment::Booked));
         }
@@ -130,7 +130,8 @@ impl Engine {
         if !charge.was_paid_late {
             let (charge, amount) = (charge.id, charge.terms.amount);
             let command = MerchantCommand::ReceiveLatePix { charge, amount, end_to_end_id };
-            let late = self.command_and_repay(group, command, None, requester, permit).await?;
+            let context = CommandContext { key: None, requester, permit };
+            let late = self.command_and_repay(group, command, context).await?;
             if let Outcome::Refused(rejection) = late {
                 return Ok(Outcome::Refused(rejection));
             }

@@ -16,6 +16,7 @@ use ledger::entry::Balance;
 use ledger::id::{Fingerprint, GroupNumber, LedgerId, ObjectId};
 use ledger::merchant::ChargeFacts;
 use ledger::object::{self, Object};
+use ledger::recipient::SplitHistory;
 use ledger::record::Record;
 use ledger::refund::Refund;
 use ledger::time::{Minute, Timestamp};
@@ -157,6 +158,25 @@ impl Engine {
     fn made_by<T: Object>(&self, record: &Record) -> Result<T, Unavailable> {
         let found = T::made_by(record).map(|made| self.object(made.id())).transpose()?.flatten();
         found.ok_or_else(|| Unavailable::contradicting("an object of a list"))
+    }
+
+    /// The splits of a charge, as one recipient sees them; none when its group has no such charge.
+    pub fn split_history(&self, recipient: LedgerId, charge: ObjectId) -> Result<Option<SplitHistory>, LoadError> {
+        if recipient.group() != Some(self.ids().group(charge)) {
+            return Ok(None);
+        }
+        may_wait(|| {
+            let about = self.shared.read_model.about(charge)?.into_iter();
+            let records = about.map(|sequence| Ok((sequence.0, self.record(sequence)?)));
+            SplitHistory::read(recipient, charge, records)
+        })
+    }
+
+    /// The same of the charge of a split that a statement lists.
+    pub fn listed_split_history(&self, recipient: LedgerId, split: ListedSplit) -> Result<SplitHistory, Unavailable> {
+        let listed = SplitHistory::listed_by(&self.record(split.sequence)?);
+        let found = listed.map(|charge| self.split_history(recipient, charge)).transpose()?.flatten();
+        found.ok_or_else(|| Unavailable::contradicting("a split of a statement"))
     }
 
     /// What the Record of a charge's payment says; none while the charge is not paid.

@@ -8,12 +8,12 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use ledger::id::{GroupNumber, ObjectId};
 use ledger::merchant::{MerchantCommand, Repayment};
-use ledger::record::Requester;
 
+use super::outcome::CommandContext;
 use super::{Engine, INSIDE_BYTES, RAIL_ANSWER_MAX, Unavailable};
 use crate::journal::Permit;
 use crate::rails::{RailError, Repay};
-use crate::resident::{KeyLookup, Outcome};
+use crate::resident::Outcome;
 
 /// How long the caller of a decision waits for the rail; the schedule asks again.
 const REPAY_ANSWER_MAX: Duration = Duration::from_millis(1_500);
@@ -25,11 +25,10 @@ impl Engine {
         &self,
         group: GroupNumber,
         command: MerchantCommand,
-        key: Option<KeyLookup>,
-        requester: Option<Requester>,
-        permit: Arc<Permit>,
+        context: CommandContext,
     ) -> Result<Outcome, Unavailable> {
-        let outcome = self.command(group, command, key, requester, Arc::clone(&permit)).await?;
+        let permit = Arc::clone(&context.permit);
+        let outcome = self.command(group, command, context).await?;
         if let Outcome::Recorded(record) = &outcome {
             for (id, repayment) in Repayment::decided_by(record) {
                 self.repay(group, id, &repayment, REPAY_ANSWER_MAX, Arc::clone(&permit)).await;
@@ -61,7 +60,7 @@ impl Engine {
         let order = Repay { id, charge: repayment.charge, amount: repayment.amount };
         let call = if repayment.method.is_card() { rails.card.repay(order) } else { rails.pix.repay(order) };
         match tokio::time::timeout(patience, call).await.unwrap_or(Err(RailError::NoAnswer)) {
-            Ok(()) => self.command(group, MerchantCommand::ConfirmRepayment { id }, None, None, permit).await.is_ok(),
+            Ok(()) => self.command(group, MerchantCommand::ConfirmRepayment { id }, permit).await.is_ok(),
             Err(RailError::NoAnswer) => false,
         }
     }

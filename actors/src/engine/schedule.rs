@@ -153,7 +153,7 @@ impl Engine {
             if open.terms.method.is_card() { self.end_card(charge, open).await } else { self.end_pix(charge).await };
         let Ok(command) = found else { return false };
         let permit = self.admission.take(INSIDE_BYTES).await;
-        self.command(group, command, None, None, permit).await.is_ok()
+        self.command(group, command, permit).await.is_ok()
     }
 
     /// Sends drafts to the acquirer for analysis: with a rail, they become pending.
@@ -163,8 +163,7 @@ impl Engine {
         }
         for (group, id) in self.shared.read_model.drafts(DRAFTS_AT_ONCE) {
             let permit = self.admission.take(INSIDE_BYTES).await;
-            let _tried_again_next_time =
-                self.command(group, MerchantCommand::SubmitRecipient { id }, None, None, permit).await;
+            let _tried_again_next_time = self.command(group, MerchantCommand::SubmitRecipient { id }, permit).await;
         }
     }
 

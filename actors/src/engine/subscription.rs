@@ -86,7 +86,7 @@ impl Engine {
         let payer = self.keyring.seal_value(SealedFor::payer(charge), now, &payer)?;
         let command = MerchantCommand::BillSubscription { id: due.id, charge, payer };
         let permit = self.admission.take(INSIDE_BYTES).await;
-        let Outcome::Recorded(record) = self.command(group, command, None, None, permit).await? else {
+        let Outcome::Recorded(record) = self.command(group, command, permit).await? else {
             return Ok(false);
         };
         if let (Some((_, terms, _)), Some(card)) = (terms_opened_by(&record), card) {

@@ -9,14 +9,14 @@ use ledger::id::{LedgerId, ObjectId};
 use ledger::money::Centavos;
 use ledger::personal::{BankAccount, RecipientProfile, Sealed, SealedFor};
 use ledger::recipient::{OpenWithdrawal, RecipientCommand, RecipientState, Returnable, TransferOutcome};
-use ledger::record::Requester;
 use ledger::time::Timestamp;
 
 use super::card::CARD_ANSWER_MAX;
+use super::outcome::CommandContext;
 use super::{Engine, INSIDE_BYTES, RAIL_ANSWER_MAX, TRY_AGAIN_AFTER_MS, Unavailable, read};
 use crate::journal::Permit;
 use crate::rails::{Call, Destination, PayoutAnswer, Rails, SendPayout};
-use crate::resident::{KeyLookup, Outcome};
+use crate::resident::Outcome;
 
 /// A silent institution is asked less and less often, but at least this often, milliseconds.
 const ASK_EVERY_MAX_MS: i64 = 60 * 60 * 1000;
@@ -33,14 +33,11 @@ impl Engine {
         &self,
         recipient: LedgerId,
         (id, amount, destination): (ObjectId, Centavos, Option<Sealed>),
-        key: Option<KeyLookup>,
-        operator: String,
-        permit: Arc<Permit>,
+        context: CommandContext,
     ) -> Result<Outcome, Unavailable> {
-        let rails = self.require_rails()?;
+        let (rails, permit) = (self.require_rails()?, Arc::clone(&context.permit));
         let command = RecipientCommand::ApproveWithdrawal { id };
-        let requester = Some(Requester::Operator(operator));
-        let approved = self.command_recipient(recipient, command, key, requester, Arc::clone(&permit)).await?;
+        let approved = self.command_recipient(recipient, command, context).await?;
         if let Outcome::Recorded(record) = &approved {
             let outcome = match self.transfer(recipient, id, amount, destination.as_ref(), record.effective_at) {
                 Some(order) => settled(in_time(CARD_ANSWER_MAX, rails.payout.send(order)).await),
@@ -48,7 +45,7 @@ impl Engine {
             };
             if let Some(outcome) = outcome {
                 let command = RecipientCommand::SettleWithdrawal { id, outcome };
-                let _asked_about_by_the_schedule = self.command_recipient(recipient, command, None, None, permit).await;
+                let _asked_about_by_the_schedule = self.command_recipient(recipient, command, permit).await;
             }
         }
         Ok(approved)
@@ -89,7 +86,7 @@ impl Engine {
         };
         let command = RecipientCommand::SettleWithdrawal { id: withdrawal.id, outcome };
         let permit = self.admission.take(INSIDE_BYTES).await;
-        self.command_recipient(recipient, command, None, None, permit).await?;
+        self.command_recipient(recipient, command, permit).await?;
         let permit = self.admission.take(INSIDE_BYTES).await;
         read(&self.recipients, recipient, |books: &RecipientState, _| books.next_due(), permit).await
     }
@@ -113,7 +110,7 @@ impl Engine {
             if let Some(PayoutAnswer::Returned { reason } | PayoutAnswer::Failed { reason }) = &found {
                 let permit = self.admission.take(INSIDE_BYTES).await;
                 let command = RecipientCommand::ReturnWithdrawal { id: withdrawal.id, notes: reason.clone() };
-                self.command_recipient(recipient, command, None, None, permit).await?;
+                self.command_recipient(recipient, command, permit).await?;
             }
             answered.extend(found.map(|_| withdrawal.id));
         }

@@ -8,7 +8,7 @@ use minicbor::{Decode, Encode};
 use super::MerchantState;
 use crate::event::Event;
 use crate::id::ObjectId;
-use crate::record::Decision;
+use crate::record::{Decision, Record};
 use crate::rejection::Rejection;
 use crate::section::{Section, Touched};
 use crate::time::Timestamp;
@@ -31,6 +31,25 @@ pub struct ApiKey {
     /// The webhook secret before the last rotation; it signs beside the new one for a while.
     #[n(4)]
     pub previous_secret: Option<PreviousSecret>,
+}
+
+impl ApiKey {
+    /// The id of the key that a Record creates; none when it creates none.
+    pub fn created_by(record: &Record) -> Option<ObjectId> {
+        record.events.iter().find_map(|event| match event {
+            Event::ApiKeyCreated { id, .. } => Some(*id),
+            _ => None,
+        })
+    }
+
+    /// The key whose webhook secret a Record replaces, and the new secret, sealed under the master
+    /// key.
+    pub fn secret_rotated_by(record: &Record) -> Option<(ObjectId, &[u8])> {
+        record.events.iter().find_map(|event| match event {
+            Event::WebhookSecretRotated { id, webhook_secret, .. } => Some((*id, webhook_secret.as_slice())),
+            _ => None,
+        })
+    }
 }
 
 /// A webhook secret that was replaced.

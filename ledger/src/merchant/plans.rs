@@ -9,7 +9,7 @@ use minicbor::{Decode, Encode};
 use super::MerchantState;
 use crate::event::Event;
 use crate::id::ObjectId;
-use crate::record::Decision;
+use crate::record::{Decision, Record};
 use crate::recurrence::PlanTerms;
 use crate::rejection::Rejection;
 use crate::section::{Section, Touched};
@@ -29,6 +29,16 @@ pub struct Plan {
     /// True while it takes new subscriptions.
     #[n(2)]
     pub enabled: bool,
+}
+
+impl Plan {
+    /// The plan that a Record creates; none when it creates none.
+    pub fn created_by(record: &Record) -> Option<Self> {
+        record.events.iter().find_map(|event| match event {
+            Event::PlanCreated { id, plan } => Some(Self { id: *id, terms: plan.clone(), enabled: true }),
+            _ => None,
+        })
+    }
 }
 
 impl MerchantState {

@@ -13,6 +13,7 @@ mod anticipation;
 mod debts;
 mod exceptions;
 mod sections;
+mod split_history;
 mod withdrawals;
 
 use std::collections::BTreeMap;
@@ -31,8 +32,10 @@ use crate::time::{Minute, Timestamp};
 use debts::Debts;
 use exceptions::Exceptions;
 
+pub use anticipation::Anticipation;
 pub use coverage::SplitStanding;
 pub use credits::Credit;
+pub use split_history::SplitHistory;
 pub use withdrawals::{OpenWithdrawal, Returnable, SEND_AGAIN_AFTER_MS, TransferOutcome, first_asked_at};
 
 use withdrawals::Outflow;

@@ -100,7 +100,7 @@ pub fn new_id(engine: &Engine, group: GroupNumber) -> ObjectId {
 /// Sends a command and waits for its durable outcome.
 pub async fn record(engine: &Engine, group: GroupNumber, command: MerchantCommand) {
     let permit = engine.permit(1_024).expect("room");
-    let outcome = engine.command(group, command, None, None, permit).await.expect("an outcome");
+    let outcome = engine.command(group, command, permit).await.expect("an outcome");
     assert!(matches!(outcome, Outcome::Recorded(_) | Outcome::Unchanged), "{outcome:?}");
 }
 

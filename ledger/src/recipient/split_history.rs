@@ -1,21 +1,18 @@
-//! A charge as the history of one recipient's splits of it: when they became available, what was
-//! left of them. What can still change is the recipient's state's to say.
+//! History of one charge's splits for one recipient: when they became available, what was left of
+//! them. What can still change, only the recipient's state says.
 
-use std::collections::HashMap;
-use std::sync::Arc;
+use std::borrow::Borrow;
+use std::collections::BTreeMap;
 
-use actors::engine::{Engine, ListedSplit};
-use actors::store::Sequence;
-use ledger::event::{Event, SplitKey, Terms};
-use ledger::fees::SPLIT_SETTLEMENT_DAYS;
-use ledger::id::{LedgerId, ObjectId};
-use ledger::money::Centavos;
-use ledger::personal::Payer;
-use ledger::recipient::CardSplit;
-use ledger::recipient::coverage::Place;
-use ledger::time::{Minute, Timestamp};
-
-use crate::http::problem::{Code, Problem};
+use super::CardSplit;
+use super::coverage::Place;
+use crate::event::{Event, SplitKey, Terms};
+use crate::fees::SPLIT_SETTLEMENT_DAYS;
+use crate::id::{LedgerId, ObjectId};
+use crate::money::Centavos;
+use crate::personal::Sealed;
+use crate::record::Record;
+use crate::time::{Minute, Timestamp};
 
 /// A charge as one recipient sees it: its splits of the charge, and what became of them.
 pub struct SplitHistory {
@@ -23,14 +20,14 @@ pub struct SplitHistory {
     pub charge: ObjectId,
     /// What it gave to whom.
     pub terms: Terms,
-    /// Who paid; empty when the personal data was erased.
-    pub payer: Payer,
+    /// Who pays: a sealed [`crate::personal::Payer`].
+    pub payer: Option<Sealed>,
     /// When the splits came to be: a PIX charge's when it was created, a card charge's when it was
     /// captured.
     pub listed_at: Timestamp,
     recipient: LedgerId,
     came: Came,
-    changed: HashMap<u32, Changed>,
+    changed: BTreeMap<u32, Changed>,
 }
 
 /// How a charge's money came.
@@ -64,67 +61,64 @@ struct Anticipated {
 }
 
 impl SplitHistory {
-    /// Reads the charge of this id; none when there is none.
-    pub fn find(engine: &Arc<Engine>, recipient: LedgerId, id: ObjectId) -> Result<Option<Self>, Problem> {
-        if recipient.group() != Some(engine.ids().group(id)) {
-            return Ok(None);
-        }
-        let mut history: Option<Self> = None;
-        for found in engine.history(id)? {
-            let (sequence, record) = found?;
+    /// Reads a charge from the Records about it, each with its sequence, in the journal's order.
+    /// None when no Record opens the charge; the first error of `records` ends the fold.
+    pub fn read<R: Borrow<Record>, E>(
+        recipient: LedgerId,
+        id: ObjectId,
+        records: impl IntoIterator<Item = Result<(u64, R), E>>,
+    ) -> Result<Option<Self>, E> {
+        let mut found: Option<Self> = None;
+        for record in records {
+            let (sequence, record) = record?;
+            let record = record.borrow();
             for event in &record.events {
-                match (event, &mut history) {
+                match (event, &mut found) {
                     (Event::ChargeOpened { charge, terms, .. }, None) if *charge == id => {
-                        let payer = engine.keyring().open_personal(&record);
-                        history = Some(Self {
+                        found = Some(Self {
                             charge: id,
                             terms: terms.clone(),
-                            payer: payer.unwrap_or_default(),
+                            payer: record.personal.clone(),
                             listed_at: record.effective_at,
                             recipient,
                             came: Came::Unpaid,
-                            changed: HashMap::new(),
+                            changed: BTreeMap::new(),
                         });
                     }
-                    (event, Some(history)) => {
-                        history.follow(event, sequence, record.owner, record.ordinal, record.effective_at)
-                    }
+                    (event, Some(history)) => history.follow(event, sequence, record),
                     _ => {}
                 }
             }
         }
-        Ok(history)
+        Ok(found)
     }
 
-    /// Reads the charge of a split that a statement lists.
-    pub fn listed(engine: &Arc<Engine>, recipient: LedgerId, split: ListedSplit) -> Result<Self, Problem> {
-        let record = engine.record(split.sequence)?;
-        let made = record.events.iter().find_map(|event| match event {
+    /// The charge whose splits a Record adds to statements; none when it adds none.
+    pub fn listed_by(record: &Record) -> Option<ObjectId> {
+        record.events.iter().find_map(|event| match event {
             Event::ChargeOpened { charge, .. } | Event::CardCaptured { charge, .. } => Some(*charge),
             _ => None,
-        });
-        let found = made.map(|charge| Self::find(engine, recipient, charge)).transpose()?;
-        found.flatten().ok_or_else(|| Problem::new(Code::Internal))
+        })
     }
 
-    fn follow(&mut self, event: &Event, sequence: Sequence, owner: LedgerId, ordinal: u64, at: Timestamp) {
-        let id = self.charge;
+    fn follow(&mut self, event: &Event, sequence: u64, record: &Record) {
+        let (id, at, is_own) = (self.charge, record.effective_at, record.owner == self.recipient);
         match event {
             Event::CardCaptured { charge, splits_due, .. } if *charge == id => {
                 self.listed_at = at;
-                self.came = Came::Captured { sequence: sequence.0, due: *splits_due };
+                self.came = Came::Captured { sequence, due: *splits_due };
             }
-            Event::PixPaid { charge, .. } if *charge == id => self.came = Came::Paid { sequence: sequence.0, at },
+            Event::PixPaid { charge, .. } if *charge == id => self.came = Came::Paid { sequence, at },
             Event::CardRefused { charge, .. } | Event::PixCancelled { charge, .. } if *charge == id => {
                 self.came = Came::Never;
             }
-            Event::SplitsAnticipated { splits, .. } if owner == self.recipient => {
+            Event::SplitsAnticipated { splits, .. } if is_own => {
                 for part in splits.iter().filter(|part| part.split.charge == id) {
-                    let anticipated = Anticipated { ordinal, at, net: part.amount - part.fee };
+                    let anticipated = Anticipated { ordinal: record.ordinal, at, net: part.amount - part.fee };
                     self.changed.entry(part.split.index).or_default().anticipated = Some(anticipated);
                 }
             }
-            Event::ClawbackRecovered { debts } if owner == self.recipient => {
+            Event::ClawbackRecovered { debts } if is_own => {
                 for part in debts.iter().filter(|part| part.split.charge == id) {
                     self.changed.entry(part.split.index).or_default().taken += part.from_pending;
                 }
@@ -194,39 +188,5 @@ impl SplitHistory {
 
     fn anticipated(&self, index: u32) -> Option<&Anticipated> {
         self.changed.get(&index)?.anticipated.as_ref()
-    }
-}
-
-/// A split's id: its charge and its place in it. It names its group as the charge does.
-pub fn split_id(charge: ObjectId, index: u32) -> String {
-    format!("{}-{index}", charge.txid())
-}
-
-/// The split that an id names, in the form in which it is given out and in no other.
-pub fn parse_split_id(text: &str) -> Option<SplitKey> {
-    let (charge, index) = text.split_once('-')?;
-    let (charge, index) = (ObjectId::parse(charge)?, index.parse().ok()?);
-    (split_id(charge, index) == text).then_some(SplitKey { charge, index })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_split_has_one_id() {
-        let charge = ObjectId(0x019B_796E_4D24_8000_8000_0000_0000_0003);
-        let id = split_id(charge, 10);
-        assert_eq!(parse_split_id(&id), Some(SplitKey { charge, index: 10 }));
-        let txid = charge.txid();
-        for other in [
-            format!("{txid}-010"),
-            format!("{txid}-+1"),
-            format!("{txid}-"),
-            txid.clone(),
-            format!("{}-1", charge.uuid()),
-        ] {
-            assert_eq!(parse_split_id(&other), None, "{other}");
-        }
     }
 }
