@@ -8,31 +8,31 @@ use ledger::time::Timestamp;
 
 /// Wall time plus the sandbox's offset; it never goes back.
 #[derive(Debug, Default)]
-pub struct Clock {
+pub(crate) struct Clock {
     offset_ms: AtomicI64,
     latest_ms: AtomicI64,
 }
 
 impl Clock {
     /// A clock that is `offset_ms` ahead of wall time and begins no earlier than `not_before`.
-    pub fn new(offset_ms: i64, not_before: Timestamp) -> Self {
+    pub(crate) fn new(offset_ms: i64, not_before: Timestamp) -> Self {
         Self { offset_ms: AtomicI64::new(offset_ms), latest_ms: AtomicI64::new(not_before.0) }
     }
 
     /// The time now: wall time plus the offset, never before a time that it gave earlier.
-    pub fn now(&self) -> Timestamp {
+    pub(crate) fn now(&self) -> Timestamp {
         let now = wall_ms().saturating_add(self.offset_ms.load(Ordering::Acquire));
         Timestamp(self.latest_ms.fetch_max(now, Ordering::AcqRel).max(now))
     }
 
     /// Moves the clock forward so that now is at least `target`.
-    pub fn advance_to(&self, target: Timestamp) {
+    pub(crate) fn advance_to(&self, target: Timestamp) {
         let ahead = target.0.saturating_sub(wall_ms());
         self.offset_ms.fetch_max(ahead, Ordering::AcqRel);
     }
 
     /// Sandbox time minus wall time, milliseconds.
-    pub fn offset_ms(&self) -> i64 {
+    pub(crate) fn offset_ms(&self) -> i64 {
         self.offset_ms.load(Ordering::Acquire)
     }
 }

@@ -17,7 +17,7 @@ use crate::store::Sequence;
 
 /// The due times of all ledgers, in order.
 #[derive(Debug, Default)]
-pub struct Dues {
+pub(crate) struct Dues {
     at: IdMap<LedgerId, Hint>,
     in_order: BTreeSet<(Timestamp, LedgerId)>,
     /// Ledgers whose owner is being asked: off the list, but not forgotten.
@@ -26,7 +26,7 @@ pub struct Dues {
 
 /// When a ledger needs attention.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
-pub struct Hint {
+pub(crate) struct Hint {
     /// When to look.
     #[n(0)]
     at: Option<Timestamp>,
@@ -38,7 +38,7 @@ pub struct Hint {
 impl Dues {
     /// Counts a published Record, for those ledgers that have not counted it yet. `owes` says
     /// whether a recipient has a debt; a debt is paid back from every credit.
-    pub fn count(
+    pub(crate) fn count(
         &mut self,
         sequence: Sequence,
         record: &Record,
@@ -103,13 +103,13 @@ impl Dues {
     }
 
     /// The earliest time at which somebody needs attention.
-    pub fn first(&self) -> Option<Timestamp> {
+    pub(crate) fn first(&self) -> Option<Timestamp> {
         self.in_order.first().map(|(at, _)| *at)
     }
 
     /// Up to `most` ledgers that need attention at `now`. They are off the list until
     /// [`Dues::answered`], unless a new credit comes.
-    pub fn take_due(&mut self, now: Timestamp, most: usize) -> Vec<LedgerId> {
+    pub(crate) fn take_due(&mut self, now: Timestamp, most: usize) -> Vec<LedgerId> {
         let due: Vec<_> = self.in_order.iter().take_while(|(at, _)| *at <= now).take(most).copied().collect();
         for (at, ledger) in &due {
             self.in_order.remove(&(*at, *ledger));
@@ -123,7 +123,7 @@ impl Dues {
 
     /// Notes when an owner that was asked needs attention next. Records published since the
     /// question still count.
-    pub fn answered(&mut self, ledger: LedgerId, next_due: Option<Timestamp>) {
+    pub(crate) fn answered(&mut self, ledger: LedgerId, next_due: Option<Timestamp>) {
         self.asked.remove(&ledger);
         let hint = self.at.entry(ledger).or_default();
         let at = [next_due, hint.since.map(|(at, _)| at)].into_iter().flatten().min();
@@ -136,7 +136,7 @@ impl Dues {
 
     /// The due time to keep for a ledger. A ledger that is being asked is asked again after a
     /// restart.
-    pub fn hint(&self, ledger: LedgerId) -> Option<Hint> {
+    pub(crate) fn hint(&self, ledger: LedgerId) -> Option<Hint> {
         let hint = self.at.get(&ledger).cloned();
         if self.asked.contains(&ledger) {
             return Some(Hint { at: Some(Timestamp(0)), ..hint.unwrap_or_default() });
@@ -145,7 +145,7 @@ impl Dues {
     }
 
     /// Takes up what was kept of a ledger.
-    pub fn restore(&mut self, ledger: LedgerId, hint: Option<Hint>) {
+    pub(crate) fn restore(&mut self, ledger: LedgerId, hint: Option<Hint>) {
         if let Some(hint) = hint {
             self.reorder(ledger, None, hint.at);
             self.at.insert(ledger, hint);

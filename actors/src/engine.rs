@@ -52,7 +52,7 @@ pub use crate::read_model::{
     ApiKeyRow, ChargeFilter, ChargeStatus, ListedSplit, ListedWebhookEvent, Listing, MerchantRow, RecipientRow,
     SubscriptionRow, WaitingItem, WaitingKind, WebhookRow,
 };
-pub use crate::resident::{KeyLookup, Outcome, UniqueLookup};
+pub use crate::resident::{KeyLookup, Outcome};
 pub use card::{CardCharged, FirstAnswer, NewCardCharge};
 pub use cashout::{CashoutOrdered, NewCashout, TransactionLookup};
 pub use opening::OpenError;

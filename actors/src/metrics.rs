@@ -108,7 +108,7 @@ impl Metrics {
     }
 
     /// A block became durable.
-    pub fn block_written(&self, block: &Block, took: Duration) {
+    pub(crate) fn block_written(&self, block: &Block, took: Duration) {
         self.blocks.inc();
         self.records.inc_by(block.records.len() as u64);
         self.block_records.observe(block.records.len() as f64);
@@ -118,25 +118,25 @@ impl Metrics {
     }
 
     /// An actor was opened.
-    pub fn actor_woken(&self, took: Duration) {
+    pub(crate) fn actor_woken(&self, took: Duration) {
         self.wake_seconds.observe(took.as_secs_f64());
     }
 
     /// How many commands could still be sent, by callers at the door and by the engine's own
     /// senders.
-    pub fn set_permits_free(&self, door: i64, inside: i64) {
+    pub(crate) fn set_permits_free(&self, door: i64, inside: i64) {
         for (class, free) in [("door", door), ("inside", inside)] {
             self.permits_free.get_or_create(&[("class", class)]).set(free);
         }
     }
 
     /// How often something derived could not be written.
-    pub fn set_derived_failures(&self, failures: u64) {
+    pub(crate) fn set_derived_failures(&self, failures: u64) {
         self.derived_failures.inner().fetch_max(failures, Ordering::Relaxed);
     }
 
     /// How many actors of a kind there are.
-    pub fn set_actors_awake(&self, kind: &'static str, count: usize) {
+    pub(crate) fn set_actors_awake(&self, kind: &'static str, count: usize) {
         let gauge = self.actors_awake.get_or_create(&[("kind", kind)]);
         gauge.set(i64::try_from(count).unwrap_or(i64::MAX));
     }

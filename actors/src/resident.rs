@@ -377,7 +377,7 @@ impl<B: Books> Resident<B> {
 
     /// The same with a number of Records of other owners, through this one, that only credit.
     /// `credit` is their sum.
-    pub fn credit(&mut self, through: Sequence, records: u64, credit: Credit) {
+    pub(crate) fn credit(&mut self, through: Sequence, records: u64, credit: Credit) {
         self.count_foreign(through, records, |books| books.credit(credit));
     }
 
@@ -464,7 +464,7 @@ impl<B: Books> Resident<B> {
     }
 
     /// True when Records were applied since the last snapshot.
-    pub fn has_changed(&self) -> bool {
+    pub(crate) fn has_changed(&self) -> bool {
         self.cost_since_snapshot > 0
     }
 

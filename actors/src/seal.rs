@@ -35,7 +35,7 @@ const FORMAT: u8 = 1;
 
 /// State of sealed personal data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SealedState {
+pub(crate) enum SealedState {
     /// The key of its month opens it.
     Opens,
     /// The key of its month was dropped.
@@ -103,7 +103,7 @@ impl Keyring {
 
     /// Makes the keys of the months of `now` and of a day later, so that sealing does not wait for
     /// the disk then. May wait for the disk itself.
-    pub fn prepare(&self, now: Timestamp) -> Result<(), SealError> {
+    pub(crate) fn prepare(&self, now: Timestamp) -> Result<(), SealError> {
         for month in months_soon(now) {
             if self.month_key(month)?.is_none() {
                 self.make_month_key(month)?;
@@ -120,13 +120,13 @@ impl Keyring {
 
     /// Opens personal data; none when its month's key was dropped, or when it is for something
     /// else.
-    pub fn open_sealed(&self, sealed_for: SealedFor, sealed: &Sealed) -> Option<Vec<u8>> {
+    pub(crate) fn open_sealed(&self, sealed_for: SealedFor, sealed: &Sealed) -> Option<Vec<u8>> {
         open(&*self.month_key(sealed.month).ok().flatten()?, sealed_for, &sealed.bytes)
     }
 
     /// Whether personal data opens, was erased or is damaged. Data with an unknown purpose counts
     /// as damaged.
-    pub fn inspect(&self, sealed_for: Option<SealedFor>, sealed: &Sealed) -> Result<SealedState, SealError> {
+    pub(crate) fn inspect(&self, sealed_for: Option<SealedFor>, sealed: &Sealed) -> Result<SealedState, SealError> {
         let Some(key) = self.month_key(sealed.month)? else { return Ok(SealedState::Erased) };
         let opened = sealed_for.and_then(|sealed_for| open(&key, sealed_for, &sealed.bytes));
         Ok(if opened.is_some() { SealedState::Opens } else { SealedState::Damaged })
@@ -178,7 +178,7 @@ impl Keyring {
     }
 
     /// The key that hides group numbers in ids.
-    pub fn id_key(&self) -> IdKey {
+    pub(crate) fn id_key(&self) -> IdKey {
         IdKey::new(self.fingerprint("ids", &[]).0)
     }
 

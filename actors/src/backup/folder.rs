@@ -76,13 +76,13 @@ impl BackupFolder {
     }
 
     /// The durable values beside the journal, by key.
-    pub fn values(&self) -> &[(Vec<u8>, Vec<u8>)] {
+    pub(crate) fn values(&self) -> &[(Vec<u8>, Vec<u8>)] {
         &self.values
     }
 
     /// Its blocks, from the first. Everything is checked: every frame, the chain, and that they
     /// reach the end that `keys` names. The iterator ends after its first error.
-    pub fn blocks(&self) -> impl Iterator<Item = Result<Block, BackupError>> + '_ {
+    pub(crate) fn blocks(&self) -> impl Iterator<Item = Result<Block, BackupError>> + '_ {
         BlockFiles { folder: self, head: Head::EMPTY, number: 0, reader: None, is_over: false }
     }
 }

@@ -176,7 +176,7 @@ impl<R: Read> FrameReader<R> {
     }
 
     /// The error for damage in this source.
-    pub fn damaged(&self, detail: &str) -> BackupError {
+    pub(crate) fn damaged(&self, detail: &str) -> BackupError {
         BackupError::Damaged { file: self.name.clone(), detail: detail.to_owned() }
     }
 

@@ -59,7 +59,7 @@ pub use folder::{BackupFolder, BackupRun, Taken};
 pub use frame::{Frame, FrameReader, write_magic};
 
 /// The newest format that this release writes and reads.
-pub const FORMAT: u8 = 1;
+pub(crate) const FORMAT: u8 = 1;
 
 /// Prefixes of the keys of durable values: everything in the state area that can't be derived from
 /// the journal. The cursors are copied too: they hold the progress of webhooks, so that a restored
@@ -151,7 +151,7 @@ pub fn frames(
 }
 
 /// A key of the state area, or of a cursor, and its value.
-pub type KeyAndValue = (Vec<u8>, Vec<u8>);
+pub(crate) type KeyAndValue = (Vec<u8>, Vec<u8>);
 
 /// The values beside the journal that can't be derived from it, by key.
 pub fn durable_values(store: &dyn Store) -> Result<Vec<KeyAndValue>, StoreError> {

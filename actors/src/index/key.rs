@@ -22,7 +22,7 @@ pub struct IndexKey {
 
 /// Lists of a merchant's charges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ChargeList {
+pub(crate) enum ChargeList {
     /// All that were opened.
     Opened,
     /// Paid or captured charges.
@@ -90,12 +90,12 @@ impl IndexKey {
 
     /// Ordinals of the merchant's Records that put splits on a recipient's statement, once for each
     /// split.
-    pub fn splits_listed(recipient: LedgerId) -> Self {
+    pub(crate) fn splits_listed(recipient: LedgerId) -> Self {
         Self::of_ledger(SPLITS_LISTED, recipient)
     }
 
     /// The same for splits that were taken off the statement again.
-    pub fn splits_removed(recipient: LedgerId) -> Self {
+    pub(crate) fn splits_removed(recipient: LedgerId) -> Self {
         Self::of_ledger(SPLITS_REMOVED, recipient)
     }
 
@@ -110,17 +110,17 @@ impl IndexKey {
     }
 
     /// Sequences of the Records that asked for a merchant's refunds.
-    pub fn refunds(merchant: LedgerId) -> Self {
+    pub(crate) fn refunds(merchant: LedgerId) -> Self {
         Self::of_ledger(REFUNDS, merchant)
     }
 
     /// Sequences of the Records that opened disputes on a merchant's charges.
-    pub fn disputes(merchant: LedgerId) -> Self {
+    pub(crate) fn disputes(merchant: LedgerId) -> Self {
         Self::of_ledger(DISPUTES, merchant)
     }
 
     /// Sequences of the Records that asked for a recipient's withdrawals.
-    pub fn withdrawals(recipient: LedgerId) -> Self {
+    pub(crate) fn withdrawals(recipient: LedgerId) -> Self {
         Self::of_ledger(WITHDRAWALS, recipient)
     }
 
@@ -130,24 +130,24 @@ impl IndexKey {
     }
 
     /// Sequences of the Records that began a merchant's subscriptions.
-    pub fn subscriptions(merchant: LedgerId) -> Self {
+    pub(crate) fn subscriptions(merchant: LedgerId) -> Self {
         Self::of_ledger(SUBSCRIPTIONS, merchant)
     }
 
     /// Sequences of the Records that opened a subscription's charges. The id must be known to be a
     /// subscription's, as for an object.
-    pub fn subscription_charges(id: ObjectId) -> Self {
+    pub(crate) fn subscription_charges(id: ObjectId) -> Self {
         Self { kind: SUBSCRIPTION_CHARGES, whose: scattered(id) }
     }
 
     /// Sequences of a group's Records with webhook events, once for each event: the n-th is event
     /// number n.
-    pub fn webhook_events(group: GroupNumber) -> Self {
+    pub(crate) fn webhook_events(group: GroupNumber) -> Self {
         Self::of_ledger(WEBHOOK_EVENTS, LedgerId::Merchant(group))
     }
 
     /// Ordinals of the merchant's Records that opened its charges.
-    pub fn charges(group: GroupNumber, method: PaymentMethod, list: ChargeList) -> Self {
+    pub(crate) fn charges(group: GroupNumber, method: PaymentMethod, list: ChargeList) -> Self {
         let method = match method {
             PaymentMethod::Pix => 0,
             PaymentMethod::CreditCard => 1,

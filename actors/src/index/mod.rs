@@ -51,8 +51,9 @@ use recent::{Recent, moves_money_of};
 use recent_keys::RecentKeys;
 use run::{Builder, Cover, Run, RunError, unzigzag};
 
-pub use check::{RunCheck, RunDiffers};
-pub use key::{Balances, ChargeList, IndexKey};
+pub(crate) use check::RunCheck;
+pub(crate) use key::ChargeList;
+pub use key::{Balances, IndexKey};
 pub use lists::ListedNumber;
 
 /// Sizes of the index's runs.
@@ -162,7 +163,7 @@ impl Index {
     }
 
     /// The Records through this one are in runs.
-    pub fn indexed_through(&self) -> Sequence {
+    pub(crate) fn indexed_through(&self) -> Sequence {
         Sequence(self.shared.runs.read().last().map_or(0, |run| run.cover.last))
     }
 
@@ -228,7 +229,7 @@ impl Index {
     }
 
     /// The sequences of a list of sequences in `range`, lowest first.
-    pub fn sequences(&self, key: IndexKey, range: Range<u64>) -> Result<Vec<Sequence>, LoadError> {
+    pub(crate) fn sequences(&self, key: IndexKey, range: Range<u64>) -> Result<Vec<Sequence>, LoadError> {
         let found = self.shared.read(&[key], &[], i64::MIN, range.clone(), |lists| lists.numbers(range.clone()))?;
         Ok(found.into_iter().map(Sequence).collect())
     }
@@ -289,7 +290,11 @@ impl Index {
     }
 
     /// A merchant's balances after its last Record with an entry before each of these sequences.
-    pub fn balances_before(&self, group: GroupNumber, sequences: &[Sequence]) -> Result<Vec<Balances>, LoadError> {
+    pub(crate) fn balances_before(
+        &self,
+        group: GroupNumber,
+        sequences: &[Sequence],
+    ) -> Result<Vec<Balances>, LoadError> {
         let sequences: Vec<u64> = sequences.iter().map(|sequence| sequence.0).collect();
         self.shared.balances_before(group, &sequences, u64::MAX)
     }

@@ -119,7 +119,7 @@ impl Admission {
     }
 
     /// True while no permits for commands are given.
-    pub fn is_closed(&self) -> bool {
+    pub(crate) fn is_closed(&self) -> bool {
         self.is_closed.load(Ordering::Acquire)
     }
 

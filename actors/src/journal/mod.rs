@@ -74,7 +74,7 @@ impl Drop for TellUnlessEnded {
 }
 
 /// Parts that the journal's thread works on.
-pub struct JournalParts {
+pub(crate) struct JournalParts {
     /// Store in which blocks become durable.
     pub store: Arc<dyn Store>,
     /// The time of booking.
@@ -91,7 +91,7 @@ pub struct JournalParts {
 impl Journal {
     /// Starts the thread that continues the store's journal. After [`Journal::end`], or once the
     /// last handle is dropped, it finishes what was queued and ends.
-    pub fn start(parts: JournalParts) -> Result<(Self, thread::JoinHandle<()>), StoreError> {
+    pub(crate) fn start(parts: JournalParts) -> Result<(Self, thread::JoinHandle<()>), StoreError> {
         let machine = Machine::new(parts.store.head(Partition(0))?);
         let (sender, receiver) = mpsc::channel();
         let failure = Arc::new(Failure::default());

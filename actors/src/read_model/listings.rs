@@ -123,7 +123,7 @@ impl ReadModel {
     }
 
     /// A key that one Record of an owner may have, for ever.
-    pub fn find_unique(&self, owner: LedgerId, key: Fingerprint) -> Result<KeyFound, LoadError> {
+    pub(crate) fn find_unique(&self, owner: LedgerId, key: Fingerprint) -> Result<KeyFound, LoadError> {
         let looked_up_through = self.last_ordinal(owner)?;
         for sequence in self.index.with_key(key, Timestamp(i64::MIN))? {
             let record = self.record(sequence)?;
@@ -145,7 +145,7 @@ impl ReadModel {
 
     /// A page of a merchant's cashouts, `skip` from the newest: the number of cashouts in a range
     /// (see [`ReadModel::range`]), and the Records that created those on the page.
-    pub fn cashouts_page(
+    pub(crate) fn cashouts_page(
         &self,
         merchant: LedgerId,
         range: Range<u64>,
@@ -197,7 +197,7 @@ impl ReadModel {
     /// The Records that make a ledger's state, in order: its own from `own`, and those of others
     /// that change it from `foreign`. A foreign Record that is no more than a credit comes with
     /// that credit.
-    pub fn concerning(
+    pub(crate) fn concerning(
         &self,
         ledger: LedgerId,
         own: Range<u64>,
@@ -212,7 +212,12 @@ impl ReadModel {
 
     /// How many Records have an entry of a ledger, and the page of them that begins `skip` from the
     /// newest.
-    pub fn entries_page(&self, ledger: LedgerId, skip: u64, count: usize) -> Result<(u64, Vec<Sequence>), LoadError> {
+    pub(crate) fn entries_page(
+        &self,
+        ledger: LedgerId,
+        skip: u64,
+        count: usize,
+    ) -> Result<(u64, Vec<Sequence>), LoadError> {
         let (total, listed) = self.index.page(&[IndexKey::entries(ledger)], &[], 0..u64::MAX, skip, count)?;
         Ok((total, listed.into_iter().map(|listed| Sequence(listed.number)).collect()))
     }
@@ -230,7 +235,7 @@ impl ReadModel {
     }
 
     /// The Records after `after`, through `through`, that have an entry of a ledger, in order.
-    pub fn entries_between(
+    pub(crate) fn entries_between(
         &self,
         ledger: LedgerId,
         after: Sequence,
@@ -267,7 +272,7 @@ impl ReadModel {
     /// The next splits of a recipient's statement, newest first, made by the merchant's Records of
     /// ordinals below `before`: about `count`, and where to go on; none at the end. Splits that are
     /// added or removed meanwhile do not shift them.
-    pub fn splits_before(
+    pub(crate) fn splits_before(
         &self,
         recipient: LedgerId,
         before: u64,
@@ -310,7 +315,7 @@ impl ReadModel {
 
     /// How many withdrawals a recipient asked for by Records before `before`, and the Records of a
     /// page of them that begins `skip` from the newest.
-    pub fn withdrawals_page(
+    pub(crate) fn withdrawals_page(
         &self,
         recipient: LedgerId,
         before: Sequence,
@@ -401,7 +406,7 @@ impl ReadModel {
 
     /// How many refunds a merchant asked for in a range (see [`ReadModel::range`]), and the newest
     /// of these Records, newest first.
-    pub fn newest_refunds(
+    pub(crate) fn newest_refunds(
         &self,
         merchant: LedgerId,
         range: Range<u64>,
@@ -413,7 +418,7 @@ impl ReadModel {
 
     /// A page of the disputes of a merchant's charges, `skip` from the newest: their number, and
     /// the Records that opened those on the page.
-    pub fn disputes_page(
+    pub(crate) fn disputes_page(
         &self,
         merchant: LedgerId,
         skip: u64,
@@ -424,13 +429,13 @@ impl ReadModel {
     }
 
     /// How many webhook events a group has in the Records before `end`.
-    pub fn webhook_event_count(&self, group: GroupNumber, end: Sequence) -> Result<u64, LoadError> {
+    pub(crate) fn webhook_event_count(&self, group: GroupNumber, end: Sequence) -> Result<u64, LoadError> {
         Ok(self.index.page(&[IndexKey::webhook_events(group)], &[], 0..end.0, 0, 0)?.0)
     }
 
     /// The webhook events of a group with these numbers, in order. Numbers that are not taken yet
     /// are left out.
-    pub fn webhook_events(
+    pub(crate) fn webhook_events(
         &self,
         group: GroupNumber,
         numbers: Range<u64>,
@@ -451,7 +456,12 @@ impl ReadModel {
 
     /// How many card splits of a recipient fell due in a minute, as the Records before `end` say:
     /// those captured so long before, less what was anticipated.
-    pub fn splits_fallen_due(&self, recipient: LedgerId, minute: Minute, end: Sequence) -> Result<u64, LoadError> {
+    pub(crate) fn splits_fallen_due(
+        &self,
+        recipient: LedgerId,
+        minute: Minute,
+        end: Sequence,
+    ) -> Result<u64, LoadError> {
         let LedgerId::Recipient(group, number) = recipient else { return Ok(0) };
         let (list, merchant) = (IndexKey::splits_listed(recipient), LedgerId::Merchant(group));
         let captured_from = minute.start().plus_ms(-Timestamp(0).plus_days(SPLIT_SETTLEMENT_DAYS).0);

@@ -40,7 +40,7 @@ use registry::{Registry, concerns_registry};
 pub use listings::{
     ChargeFilter, ChargeStatus, KeyFound, ListedSplit, ListedStatementLine, ListedWebhookEvent, Listing,
 };
-pub use pages::{KeptPage, kept};
+pub(crate) use pages::{KeptPage, kept};
 pub use rows::{ApiKeyRow, MerchantRow, RecipientRow, Versions, WebhookRow};
 pub use subscriptions::{CardRow, SubscriptionRow};
 pub use waiting::{WaitingItem, WaitingKind};
@@ -387,12 +387,12 @@ impl ReadModel {
     }
 
     /// Groups with new webhook events.
-    pub fn outbox(&self) -> &OutboxSignal {
+    pub(crate) fn outbox(&self) -> &OutboxSignal {
         &self.outbox
     }
 
     /// Some of the drafts that are to be submitted; they are off the list once they have been.
-    pub fn drafts(&self, most: usize) -> Vec<(GroupNumber, ObjectId)> {
+    pub(crate) fn drafts(&self, most: usize) -> Vec<(GroupNumber, ObjectId)> {
         self.registry.read().drafts.iter().take(most).copied().collect()
     }
 
@@ -409,12 +409,12 @@ impl ReadModel {
     }
 
     /// The sandbox clock's offset.
-    pub fn clock_offset_ms(&self) -> i64 {
+    pub(crate) fn clock_offset_ms(&self) -> i64 {
         self.registry.read().clock_offset_ms
     }
 
     /// The ordinal of the operator's last Record.
-    pub fn system_ordinal(&self) -> u64 {
+    pub(crate) fn system_ordinal(&self) -> u64 {
         self.ordinals.read().of(LedgerId::System)
     }
 
@@ -431,7 +431,7 @@ impl ReadModel {
 
     /// Every account of every ledger in order, and the sequence through which they are folded: one
     /// consistent cut.
-    pub fn trial_balance(&self) -> (Sequence, Vec<(LedgerId, Account, Balance)>) {
+    pub(crate) fn trial_balance(&self) -> (Sequence, Vec<(LedgerId, Account, Balance)>) {
         let books = self.books.read();
         let mut rows = Vec::new();
         for (ledger, balances) in &books.ledgers {
@@ -446,7 +446,7 @@ impl ReadModel {
     /// The accounts of all ledgers, group by group: up to `most` of them from the one at place
     /// `skip`, at one cut. The accounts before them are passed over a few ledgers at a time, so
     /// that publishing does not wait for all of them.
-    pub fn trial_balance_page(&self, mut skip: u64, most: usize) -> TrialBalance {
+    pub(crate) fn trial_balance_page(&self, mut skip: u64, most: usize) -> TrialBalance {
         let mut group = 0;
         loop {
             let books = self.books.read();
@@ -477,7 +477,7 @@ impl ReadModel {
 
     /// The sums of the accounts of all ledgers by kind, in the order of the chart. A recipient's
     /// account stands for all of its kind.
-    pub fn totals(&self) -> (Sequence, bool, Vec<(Account, Balance)>) {
+    pub(crate) fn totals(&self) -> (Sequence, bool, Vec<(Account, Balance)>) {
         let books = self.books.read();
         let sums = books.totals.iter().enumerate().filter(|(_, sum)| **sum != Balance::default());
         let sums = sums.filter_map(|(code, sum)| Some((Account::of_kind(u16::try_from(code).ok()?)?, *sum)));
@@ -485,7 +485,7 @@ impl ReadModel {
     }
 
     /// The due times of all ledgers.
-    pub fn dues(&self) -> &Mutex<Dues> {
+    pub(crate) fn dues(&self) -> &Mutex<Dues> {
         &self.dues
     }
 

@@ -122,7 +122,7 @@ struct RecipientPart {
 }
 
 /// A page as verification sees it.
-pub struct KeptPage {
+pub(crate) struct KeptPage {
     /// It has the Records through this one.
     pub through: u64,
     /// The balances of its ledgers.
@@ -130,7 +130,7 @@ pub struct KeptPage {
 }
 
 /// The pages that are kept, in the order of their positions; none for one that cannot be read.
-pub fn kept(store: &dyn Store) -> Result<Vec<Option<KeptPage>>, StoreError> {
+pub(crate) fn kept(store: &dyn Store) -> Result<Vec<Option<KeptPage>>, StoreError> {
     let mut pages = Vec::new();
     for key in store.state_keys(PREFIX)? {
         let page = usable(store.state(&key))?.and_then(|bytes| decode(&bytes));
@@ -166,7 +166,7 @@ fn balances(kept: Vec<KeptBalance>) -> Balances {
 
 impl ReadModel {
     /// True when enough was folded since the pages were kept that they should be kept again.
-    pub fn wants_keeping(&self) -> bool {
+    pub(crate) fn wants_keeping(&self) -> bool {
         let folding = self.folding.lock();
         let since = self.published().0 - folding.kept_through;
         let due =

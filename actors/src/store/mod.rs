@@ -44,10 +44,10 @@ pub use self::options::SledOptions;
 use self::sled::{Database, Pair, check_sync};
 
 /// The longest key of the state area, in bytes.
-pub const STATE_KEY_BYTES_MAX: usize = 128;
+pub(crate) const STATE_KEY_BYTES_MAX: usize = 128;
 
 /// The longest name of a file.
-pub const FILE_NAME_BYTES_MAX: usize = 64;
+pub(crate) const FILE_NAME_BYTES_MAX: usize = 64;
 
 /// Store of the journal, the state area, the cursors and the files.
 ///

@@ -98,7 +98,7 @@ impl Monitor {
     }
 
     /// How often something derived could not be written, since the store was opened.
-    pub fn derived_failures(&self) -> u64 {
+    pub(crate) fn derived_failures(&self) -> u64 {
         self.derived_failures.load(Ordering::Relaxed)
     }
 
