@@ -141,7 +141,10 @@ pub enum PaymentMethod {
 impl PaymentMethod {
     /// True for credit and debit.
     pub fn is_card(self) -> bool {
-        self != Self::Pix
+        match self {
+            Self::Pix => false,
+            Self::CreditCard | Self::DebitCard => true,
+        }
     }
 }
 

@@ -14,6 +14,7 @@ use minicbor::{Decode, Decoder, Encode, Encoder};
 
 use crate::entry::Entry;
 use crate::event::Event;
+use crate::facts::{self, Facets};
 use crate::id::{Fingerprint, GroupNumber, LedgerId, ObjectId, RecipientNumber};
 use crate::personal::{Sealed, SealedFor};
 use crate::postings;
@@ -153,18 +154,9 @@ impl Record {
 
     /// Purpose of its personal part; none where it has none.
     pub fn personal_for(&self) -> Option<SealedFor> {
-        self.events.iter().find_map(|event| match event {
-            Event::MerchantOpened { .. } | Event::MerchantChanged { .. } => self.owner.group().map(SealedFor::merchant),
-            Event::RecipientRegistered { document, .. }
-            | Event::RecipientRegisteredAgain { document, .. }
-            | Event::RecipientChanged { document, .. } => Some(SealedFor::recipient(*document)),
-            Event::ChargeOpened { charge, .. } => Some(SealedFor::payer(*charge)),
-            Event::CardStored { id, .. } | Event::SubscriptionCreated { id, .. } => Some(SealedFor::customer(*id)),
-            Event::CashoutCreated { id, .. } => Some(SealedFor::pix_destination(*id)),
-            Event::WithdrawalRequested { id, .. } => Some(SealedFor::account(*id)),
-            Event::RefundRequested { id, .. } | Event::DisputeOpened { id, .. } => Some(SealedFor::reason(*id)),
-            _ => None,
-        })
+        let mut sealed = SealedPart { group: self.owner.group()?, of: None };
+        self.events.iter().for_each(|event| facts::say(event, &mut sealed));
+        sealed.of
     }
 
     /// Notes who asked for it.
@@ -184,26 +176,11 @@ impl Record {
     /// The ledgers that this Record concerns besides its owner's: those with an entry, and those
     /// that are only told (an unpaid PIX split, a cancelled one). Each once, in order.
     pub fn told(&self) -> Vec<LedgerId> {
-        let mut numbers = Vec::new();
-        let mut merchant = None;
-        for event in &self.events {
-            match event {
-                Event::ChargeOpened { terms, expires_at: Some(_), .. }
-                | Event::CardCaptured { terms, .. }
-                | Event::PixPaid { terms, .. } => numbers.extend(terms.splits.iter().map(|split| split.recipient)),
-                Event::PixCancelled { recipients, .. } => numbers.extend(recipients),
-                Event::RefundApproved { take_backs, .. } => {
-                    numbers.extend(take_backs.iter().map(|take_back| take_back.recipient));
-                }
-                Event::ClawbackRecovered { .. } => merchant = self.owner.group().map(LedgerId::Merchant),
-                _ => {}
-            }
-        }
-        numbers.sort_unstable();
-        numbers.dedup();
-        let Some(group) = self.owner.group() else { return Vec::new() };
-        let recipients = numbers.into_iter().map(|number| LedgerId::Recipient(group, number));
-        merchant.into_iter().chain(recipients).collect()
+        let mut ledgers = Vec::new();
+        facts::on_others(self.owner, &self.events, |ledger, _| ledgers.push(ledger));
+        ledgers.sort_unstable();
+        ledgers.dedup();
+        ledgers
     }
 
     /// Appends the encoding of this Record.
@@ -216,11 +193,9 @@ impl Record {
     /// The keys under which it is found: the key of the request that it answers, and the unique ids
     /// that it uses up for ever.
     pub fn keys(&self) -> impl Iterator<Item = Fingerprint> {
-        let used_up = self.events.iter().filter_map(|event| match event {
-            Event::CashoutCreated { transaction_key, .. } => Some(*transaction_key),
-            _ => None,
-        });
-        self.idempotency.map(|idempotency| idempotency.key).into_iter().chain(used_up)
+        let mut used_up = UsedUp(Vec::new());
+        self.events.iter().for_each(|event| facts::say(event, &mut used_up));
+        self.idempotency.map(|idempotency| idempotency.key).into_iter().chain(used_up.0)
     }
 
     /// Reads a Record.
@@ -278,5 +253,26 @@ impl Record {
             d.skip()?;
         }
         Ok(Self { owner, ordinal, effective_at, idempotency, operator, api_key, personal, events, entries })
+    }
+}
+
+/// Takes the owner of the personal data.
+struct SealedPart {
+    group: GroupNumber,
+    of: Option<SealedFor>,
+}
+
+impl Facets for SealedPart {
+    fn personal(&mut self, of: impl FnOnce(GroupNumber) -> SealedFor) {
+        self.of.get_or_insert_with(|| of(self.group));
+    }
+}
+
+/// Takes the keys that are used up for ever.
+struct UsedUp(Vec<Fingerprint>);
+
+impl Facets for UsedUp {
+    fn uses_up(&mut self, key: Fingerprint) {
+        self.0.push(key);
     }
 }

@@ -8,6 +8,7 @@ use crate::facts::statement_line::StatementAccount;
 use crate::facts::webhook_event::WebhookEventKind;
 use crate::id::ObjectId;
 use crate::money::Centavos;
+use crate::personal::SealedFor;
 use crate::time::Minute;
 
 /// The acquirer captured a charge: the money of seller and recipients falls due later.
@@ -17,9 +18,10 @@ pub(super) fn captured(
     terms: &Terms,
     acquirer_mdr: Centavos,
     seller: &SellerPart,
-    seller_due: Minute,
+    [seller_due, splits_due]: [Minute; 2],
 ) {
     to.about(charge);
+    charge::credited(to, &terms.splits, Some(splits_due));
     to.source("card_captured", || vec![("txid", charge.txid())]);
     to.tell(WebhookEventKind::ChargePaid, charge);
     to.lines(|lines| charge::sold(lines, charge, terms, seller, (StatementAccount::Pending, seller_due.start())));
@@ -54,4 +56,5 @@ pub(super) fn unanswered(to: &mut impl Facets, charge: ObjectId) {
 /// A card was stored with the acquirer.
 pub(super) fn stored(to: &mut impl Facets, id: ObjectId) {
     to.about(id);
+    to.personal(|_| SealedFor::customer(id));
 }

@@ -4,12 +4,15 @@ use crate::account::Account;
 use crate::facts::facets::{Facets, uuid};
 use crate::facts::statement_line::{StatementAccount, StatementLineKind};
 use crate::facts::webhook_event::WebhookEventKind;
-use crate::id::{LedgerId, ObjectId};
+use crate::id::{Fingerprint, LedgerId, ObjectId};
 use crate::money::Centavos;
+use crate::personal::SealedFor;
 
 /// Money is held for a transfer out.
-pub(super) fn created(to: &mut impl Facets, id: ObjectId, amount: Centavos) {
+pub(super) fn created(to: &mut impl Facets, id: ObjectId, transaction_key: Fingerprint, amount: Centavos) {
     to.about(id);
+    to.personal(|_| SealedFor::pix_destination(id));
+    to.uses_up(transaction_key);
     to.source("cashout_created", || vec![uuid("cashout", id)]);
     to.lines(|lines| {
         lines.now(StatementLineKind::Cashout, StatementAccount::Available, -amount, id);

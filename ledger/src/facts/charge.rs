@@ -6,16 +6,26 @@ use std::collections::BTreeMap;
 use crate::account::Account;
 use crate::entry::Draft;
 use crate::event::{SellerPart, Split, Terms};
-use crate::facts::facets::{Books, Facets, Lines};
+use crate::facts::facets::{Books, Effect, Facets, Lines};
 use crate::facts::statement_line::{StatementAccount, StatementLine, StatementLineKind};
 use crate::fees::PaymentMethod;
 use crate::id::{ObjectId, RecipientNumber};
 use crate::money::Centavos;
-use crate::time::Timestamp;
+use crate::personal::SealedFor;
+use crate::time::{Minute, Timestamp};
 
-/// A charge was created and waits for its payment.
-pub(super) fn opened(to: &mut impl Facets, charge: ObjectId) {
+/// A charge was created and waits for its payment. The statements of its recipients show the splits
+/// of a PIX, which has an expiry, from here on.
+pub(super) fn opened(to: &mut impl Facets, charge: ObjectId, terms: &Terms, expires_at: Option<Timestamp>) {
     to.about(charge);
+    to.personal(|_| SealedFor::payer(charge));
+    let splits = terms.splits.iter().filter(|_| expires_at.is_some());
+    to.others(splits.map(|split| (Some(split.recipient), Effect::Told)));
+}
+
+/// The charge was paid: each split is a credit, at its due minute or at once.
+pub(super) fn credited(to: &mut impl Facets, splits: &[Split], due: Option<Minute>) {
+    to.others(splits.iter().map(|split| (Some(split.recipient), Effect::Credited { due, amount: split.amount })));
 }
 
 /// The merchant's and the recipients' columns of a paid charge. `raised` is the account that the

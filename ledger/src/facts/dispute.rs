@@ -9,6 +9,7 @@ use crate::facts::statement_line::{StatementAccount, StatementLineKind};
 use crate::facts::webhook_event::WebhookEventKind;
 use crate::id::ObjectId;
 use crate::money::Centavos;
+use crate::personal::SealedFor;
 use crate::time::Minute;
 
 /// The money is held.
@@ -21,6 +22,7 @@ pub(super) fn opened(
     seller_due: Option<Minute>,
 ) {
     about(to, id, charge);
+    to.personal(|_| SealedFor::reason(id));
     to.source("dispute_opened", || vec![uuid("dispute", id), ("txid", charge.txid())]);
     to.tell(WebhookEventKind::DisputeOpened, id);
     to.audited(|| AuditedFact::of("open", "dispute", id));

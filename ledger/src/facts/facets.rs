@@ -9,9 +9,10 @@ use crate::account::Account;
 use crate::entry::{Draft, Entry};
 use crate::facts::statement_line::{StatementAccount, StatementLine, StatementLineKind};
 use crate::facts::webhook_event::{AvailableSplits, Subject, WebhookEvent, WebhookEventKind};
-use crate::id::{GroupNumber, LedgerId, ObjectId, RecipientNumber};
+use crate::id::{Fingerprint, GroupNumber, LedgerId, ObjectId, RecipientNumber};
 use crate::money::Centavos;
-use crate::time::Timestamp;
+use crate::personal::SealedFor;
+use crate::time::{Minute, Timestamp};
 
 /// Takes the facets of facts. By default every facet is left out.
 pub(crate) trait Facets {
@@ -34,6 +35,16 @@ pub(crate) trait Facets {
     /// goes.
     fn audited(&mut self, _row: impl FnOnce() -> AuditedFact) {}
 
+    /// Effects on other ledgers of the group: that of the recipient with the number, or that of the
+    /// merchant where there is no number.
+    fn others(&mut self, _effects: impl Iterator<Item = (Option<RecipientNumber>, Effect)>) {}
+
+    /// The owner of the personal data that is sealed in the Record; the closure takes the group.
+    fn personal(&mut self, _of: impl FnOnce(GroupNumber) -> SealedFor) {}
+
+    /// A key that the fact uses up for ever.
+    fn uses_up(&mut self, _key: Fingerprint) {}
+
     /// The name of a fact that posts entries, and the outside ids of its objects.
     fn source(&mut self, _name: &'static str, _objects: impl FnOnce() -> Vec<(&'static str, String)>) {}
 
@@ -41,6 +52,17 @@ pub(crate) trait Facets {
     fn tell(&mut self, kind: WebhookEventKind, id: ObjectId) {
         self.webhook_events(|outbox| outbox.tell(kind, Subject::Object(id)));
     }
+}
+
+/// Effect of a fact on the ledger of another owner of its group.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Effect {
+    /// Nothing: the owner only gets the Record, since its statement shows the fact.
+    Told,
+    /// It credits an amount, at a due minute or at once, and changes nothing else.
+    Credited { due: Option<Minute>, amount: Centavos },
+    /// It changes the ledger in another way.
+    Changed,
 }
 
 /// Row of the audit trail for a fact, in the words of the operators' API.

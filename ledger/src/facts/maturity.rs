@@ -2,7 +2,7 @@
 
 use crate::account::Account;
 use crate::event::{Due, PaidBack};
-use crate::facts::facets::{Books, Facets};
+use crate::facts::facets::{Books, Effect, Facets};
 use crate::facts::statement_line::{StatementAccount, StatementLine, StatementLineKind};
 use crate::id::LedgerId;
 use crate::money::Centavos;
@@ -69,6 +69,7 @@ pub(super) fn deficit_recovered(to: &mut impl Facets, amount: Centavos) {
 /// A recipient paid back what refunds took back of its splits.
 pub(super) fn clawback_recovered(to: &mut impl Facets, debts: &[PaidBack]) {
     to.about_each(debts.iter().flat_map(|debt| [debt.refund, debt.split.charge]));
+    to.others(std::iter::once((None, Effect::Changed)));
     to.source("clawback_recovered", Vec::new);
     to.lines(|lines| {
         for debt in debts {

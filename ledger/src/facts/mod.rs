@@ -20,21 +20,25 @@ pub(crate) mod webhook_event;
 mod withdrawal;
 
 use crate::event::Event;
+use crate::id::{GroupNumber, LedgerId, RecipientNumber};
+use crate::personal::SealedFor;
 
 pub use facets::{AuditSubject, AuditedFact};
-pub(crate) use facets::{Books, Facets, Lines, Outbox};
+pub(crate) use facets::{Books, Effect, Facets, Lines, Outbox};
 use webhook_event::WebhookEventKind;
 
 /// Says every facet of an event to `to`, which takes those that it wants.
 pub(crate) fn say(event: &Event, to: &mut impl Facets) {
     match event {
-        Event::MerchantOpened { id, .. } => to.audited(|| AuditedFact::of("create", "merchant", *id)),
-        Event::MerchantChanged { .. } => to.audited(|| AuditedFact {
-            action: "change",
-            kind: "merchant",
-            subject: AuditSubject::Merchant,
-            notes: None,
-        }),
+        Event::MerchantOpened { id, .. } => {
+            to.personal(SealedFor::merchant);
+            to.audited(|| AuditedFact::of("create", "merchant", *id));
+        }
+        Event::MerchantChanged { .. } => {
+            to.personal(SealedFor::merchant);
+            let (action, kind, subject) = ("change", "merchant", AuditSubject::Merchant);
+            to.audited(|| AuditedFact { action, kind, subject, notes: None });
+        }
         Event::ApiKeyCreated { id, .. } => to.audited(|| AuditedFact::of("create", "api_key", *id)),
         Event::ApiKeyRevoked { id } => to.audited(|| AuditedFact::of("revoke", "api_key", *id)),
         Event::ApiKeyChanged { id, .. } => to.audited(|| AuditedFact::of("change", "api_key", *id)),
@@ -47,9 +51,9 @@ pub(crate) fn say(event: &Event, to: &mut impl Facets) {
         Event::BankAccountChanged { number, active } => recipient::bank_account_changed(to, *number, *active),
         Event::BankAccountApproved { number } => recipient::bank_account_approved(to, *number),
         Event::BankAccountRejected { number, notes } => recipient::bank_account_rejected(to, *number, notes),
-        Event::ChargeOpened { charge, .. } => charge::opened(to, *charge),
-        Event::CardCaptured { charge, terms, acquirer_mdr, seller, seller_due, .. } => {
-            card::captured(to, *charge, terms, *acquirer_mdr, seller, *seller_due);
+        Event::ChargeOpened { charge, terms, expires_at, .. } => charge::opened(to, *charge, terms, *expires_at),
+        Event::CardCaptured { charge, terms, acquirer_mdr, seller, seller_due, splits_due, .. } => {
+            card::captured(to, *charge, terms, *acquirer_mdr, seller, [*seller_due, *splits_due]);
         }
         Event::CardRefused { charge, .. } => card::refused(to, *charge),
         Event::CardUnanswered { charge } => card::unanswered(to, *charge),
@@ -57,7 +61,7 @@ pub(crate) fn say(event: &Event, to: &mut impl Facets) {
         Event::PixPaid { charge, terms, seller, end_to_end_id, .. } => {
             pix::paid(to, *charge, terms, seller, end_to_end_id);
         }
-        Event::PixCancelled { charge, .. } => pix::cancelled(to, *charge),
+        Event::PixCancelled { charge, recipients, .. } => pix::cancelled(to, *charge, recipients),
         Event::LatePixReceived { charge, amount, end_to_end_id } => {
             pix::received_late(to, *charge, *amount, end_to_end_id);
         }
@@ -71,7 +75,9 @@ pub(crate) fn say(event: &Event, to: &mut impl Facets) {
         Event::WithdrawalPaid { id, amount, .. } => withdrawal::paid(to, *id, *amount),
         Event::WithdrawalRejected { id, amount, notes } => withdrawal::rejected(to, *id, *amount, notes),
         Event::WithdrawalReturned { id, amount, .. } => withdrawal::returned(to, *id, *amount),
-        Event::CashoutCreated { id, amount, .. } => cashout::created(to, *id, *amount),
+        Event::CashoutCreated { id, transaction_key, amount, .. } => {
+            cashout::created(to, *id, *transaction_key, *amount)
+        }
         Event::CashoutProcessed { id, amount, fee, end_to_end_id, .. } => {
             cashout::processed(to, *id, *amount, *fee, end_to_end_id);
         }
@@ -118,6 +124,7 @@ pub(crate) fn say(event: &Event, to: &mut impl Facets) {
             },
         ),
         Event::SubscriptionCreated { id, .. } => {
+            to.personal(|_| SealedFor::customer(*id));
             subscription::changed(to, *id, WebhookEventKind::SubscriptionCreated);
         }
         Event::SubscriptionBilled { id, .. } => {
@@ -133,11 +140,34 @@ pub(crate) fn say(event: &Event, to: &mut impl Facets) {
         }
         // Registrations and plans: nothing moves, no webhook goes out, and lists of their own show
         // them.
-        Event::RecipientRegistered { .. }
-        | Event::RecipientRegisteredAgain { .. }
-        | Event::RecipientSubmitted { .. }
-        | Event::RecipientChanged { .. }
-        | Event::PlanCreated { .. }
-        | Event::PlanDisabled { .. } => {}
+        Event::RecipientRegistered { document, .. }
+        | Event::RecipientRegisteredAgain { document, .. }
+        | Event::RecipientChanged { document, .. } => to.personal(|_| SealedFor::recipient(*document)),
+        Event::RecipientSubmitted { .. } | Event::PlanCreated { .. } | Event::PlanDisabled { .. } => {}
+    }
+}
+
+/// Calls `take` for each effect of events on ledgers of owners other than the one that decided
+/// them. A ledger may come more than once.
+pub(crate) fn on_others(owner: LedgerId, events: &[Event], take: impl FnMut(LedgerId, Effect)) {
+    if let Some(group) = owner.group() {
+        let mut others = Others { group, take };
+        events.iter().for_each(|event| say(event, &mut others));
+    }
+}
+
+/// Takes the effects on other ledgers.
+struct Others<F> {
+    group: GroupNumber,
+    take: F,
+}
+
+impl<F: FnMut(LedgerId, Effect)> Facets for Others<F> {
+    fn others(&mut self, effects: impl Iterator<Item = (Option<RecipientNumber>, Effect)>) {
+        for (number, effect) in effects {
+            let ledger =
+                number.map_or(LedgerId::Merchant(self.group), |number| LedgerId::Recipient(self.group, number));
+            (self.take)(ledger, effect);
+        }
     }
 }

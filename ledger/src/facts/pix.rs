@@ -3,15 +3,16 @@
 use crate::account::Account;
 use crate::event::{SellerPart, Terms};
 use crate::facts::charge;
-use crate::facts::facets::Facets;
+use crate::facts::facets::{Effect, Facets};
 use crate::facts::statement_line::StatementAccount;
 use crate::facts::webhook_event::{Subject, WebhookEventKind};
-use crate::id::ObjectId;
+use crate::id::{ObjectId, RecipientNumber};
 use crate::money::Centavos;
 
 /// The payer paid: the money is available at once.
 pub(super) fn paid(to: &mut impl Facets, charge: ObjectId, terms: &Terms, seller: &SellerPart, end_to_end_id: &str) {
     to.about(charge);
+    charge::credited(to, &terms.splits, None);
     to.source("pix_paid", || vec![("txid", charge.txid()), ("end_to_end_id", end_to_end_id.to_owned())]);
     to.webhook_events(|outbox| {
         outbox.tell(WebhookEventKind::ChargePaid, Subject::Object(charge));
@@ -38,8 +39,9 @@ pub(super) fn paid(to: &mut impl Facets, charge: ObjectId, terms: &Terms, seller
 }
 
 /// The code expired or was cancelled, unpaid.
-pub(super) fn cancelled(to: &mut impl Facets, charge: ObjectId) {
+pub(super) fn cancelled(to: &mut impl Facets, charge: ObjectId, recipients: &[RecipientNumber]) {
     to.about(charge);
+    to.others(recipients.iter().map(|number| (Some(*number), Effect::Told)));
     to.tell(WebhookEventKind::ChargeCancelled, charge);
 }
 

@@ -5,17 +5,19 @@ use crate::account::Account;
 use crate::entry::Draft;
 use crate::event::{Drawn, Split, TakeBack};
 use crate::facts::charge::by_recipient;
-use crate::facts::facets::{AuditedFact, Books, Facets, Lines, uuid};
+use crate::facts::facets::{AuditedFact, Books, Effect, Facets, Lines, uuid};
 use crate::facts::statement_line::{StatementAccount, StatementLineKind};
 use crate::facts::webhook_event::WebhookEventKind;
 use crate::fees::{Commission, PaymentMethod};
 use crate::id::ObjectId;
 use crate::money::Centavos;
+use crate::personal::SealedFor;
 use crate::time::Minute;
 
 /// The merchant asked for a refund.
 pub(super) fn requested(to: &mut impl Facets, id: ObjectId, charge: ObjectId) {
     about(to, id, charge);
+    to.personal(|_| SealedFor::reason(id));
 }
 
 /// The operations team rejected it.
@@ -44,6 +46,7 @@ pub(super) struct Approved<'a> {
 pub(super) fn approved(to: &mut impl Facets, refund: Approved<'_>) {
     let Approved { id, charge, amount, drawn, seller_due, commission, commission_pending, take_backs } = refund;
     about(to, id, charge);
+    to.others(take_backs.iter().map(|part| (Some(part.recipient), Effect::Changed)));
     to.source("refund_approved", || vec![uuid("refund", id), ("txid", charge.txid())]);
     to.tell(WebhookEventKind::RefundApproved, id);
     to.tell(WebhookEventKind::ChargeRefunded, charge);

@@ -6,10 +6,12 @@ use crate::facts::facets::{AuditedFact, Facets, uuid};
 use crate::facts::webhook_event::WebhookEventKind;
 use crate::id::ObjectId;
 use crate::money::Centavos;
+use crate::personal::SealedFor;
 
 /// The recipient asked for all that is available.
 pub(super) fn requested(to: &mut impl Facets, id: ObjectId, amount: Centavos) {
     to.about(id);
+    to.personal(|_| SealedFor::account(id));
     to.source("withdrawal_requested", || vec![uuid("withdrawal", id)]);
     to.entries(|books| books.between_claims(books.owner, Account::ReservedWithdrawal, Account::Available, amount));
 }

@@ -5,7 +5,7 @@
 use super::RecipientState;
 use crate::account::Account;
 use crate::entry::{Posting, Side};
-use crate::event::{Event, Split};
+use crate::facts::{self, Effect};
 use crate::id::LedgerId;
 use crate::money::Centavos;
 use crate::record::Record;
@@ -23,24 +23,12 @@ pub struct Credit {
 /// Ledgers of others that a Record changes, each once, in order. A ledger that is only credited
 /// comes with the credit. A ledger that the Record concerns and that is not here keeps its state.
 pub fn changed(record: &Record) -> Vec<(LedgerId, Option<Credit>)> {
-    let Some(group) = record.owner.group() else { return Vec::new() };
     let mut changed = Vec::new();
-    for event in &record.events {
-        match event {
-            Event::RefundApproved { take_backs, .. } => {
-                let recipients = take_backs.iter().map(|take_back| LedgerId::Recipient(group, take_back.recipient));
-                changed.extend(recipients.map(|ledger| (ledger, None)));
-            }
-            Event::ClawbackRecovered { .. } => changed.push((LedgerId::Merchant(group), None)),
-            event => {
-                let (splits, due) = credited(event).unwrap_or_default();
-                changed.extend(splits.iter().map(|split| {
-                    let credit = Credit { due, amount: split.amount };
-                    (LedgerId::Recipient(group, split.recipient), Some(credit))
-                }));
-            }
-        }
-    }
+    facts::on_others(record.owner, &record.events, |ledger, effect| match effect {
+        Effect::Told => {}
+        Effect::Credited { due, amount } => changed.push((ledger, Some(Credit { due, amount }))),
+        Effect::Changed => changed.push((ledger, None)),
+    });
     changed.sort_by_key(|(ledger, _)| *ledger);
     changed.dedup_by(|(next, added), (ledger, credit)| {
         if next == ledger {
@@ -66,15 +54,6 @@ impl Credit {
     /// The sum of both, if they fall due together.
     fn with(self, other: Self) -> Option<Self> {
         (self.due == other.due).then_some(Self { amount: self.amount + other.amount, ..self })
-    }
-}
-
-/// The splits that an event credits to their recipients, and when they fall due.
-pub(super) fn credited(event: &Event) -> Option<(&[Split], Option<Minute>)> {
-    match event {
-        Event::CardCaptured { terms, splits_due, .. } => Some((&terms.splits, Some(*splits_due))),
-        Event::PixPaid { terms, .. } => Some((&terms.splits, None)),
-        _ => None,
     }
 }
 

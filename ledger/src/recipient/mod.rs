@@ -184,8 +184,8 @@ impl RecipientState {
         let LedgerId::Recipient(_, number) = ledger else { return };
         record.entries_of(ledger).for_each(|entry| self.ledger.post(entry.postings()));
         for event in &record.events {
-            if let Some((splits, Some(due))) = credits::credited(event) {
-                self.pending.add(due, share(splits, number));
+            if let Event::CardCaptured { terms, splits_due, .. } = event {
+                self.pending.add(*splits_due, share(&terms.splits, number));
             }
             if let Event::RefundApproved { id, charge, seller_due, take_backs, .. } = event {
                 for part in take_backs.iter().filter(|part| part.recipient == number) {
