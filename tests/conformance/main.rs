@@ -9,6 +9,7 @@
 
 mod clients;
 mod documents;
+mod guide;
 mod metrics;
 mod pix_codes;
 mod schemathesis;
