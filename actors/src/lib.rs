@@ -12,11 +12,11 @@
 //! # The public face
 //! [`engine::Engine`] is the façade: it opens a store, takes commands and answers questions. Beside
 //! it are public
-//! - what a caller of the façade hands over or gets back: [`rails`], [`read_model`], [`records`],
-//!   [`outbox`], [`seal`], [`store`];
+//! - what a caller of the façade hands over or gets back: [`rails`], [`records`], [`outbox`],
+//!   [`seal`], [`store`];
 //! - what works without an engine: [`backup`], [`verify`], [`names`], [`priority`];
 //! - the inner parts that simulations and benchmarks drive by themselves: [`index`], [`journal`],
-//!   [`load`], [`resident`], [`snapshots`];
+//!   [`load`], [`read_model`], [`resident`], [`snapshots`];
 //! - for tests alone, behind a feature: `testkit`.
 
 pub mod backup;
