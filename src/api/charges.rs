@@ -16,7 +16,7 @@ use crate::app::App;
 use crate::http::body::JsonBody;
 use crate::http::caller::{Caller, PathId};
 use crate::http::idempotency::{KeyScope, SentKey};
-use crate::http::json::{Checker, parse};
+use crate::http::json::{Checker, parse_unread};
 use crate::http::problem::{Code, Problem};
 use crate::http::reply::{List, PageQuery, between, list_of, ok, query, single};
 use crate::views::charge::{ChargeView, charge_status, method_name};
@@ -112,9 +112,7 @@ pub async fn cancel(
     sent_key: SentKey,
     JsonBody { bytes: body, .. }: JsonBody,
 ) -> Result<Response, Problem> {
-    if !body.is_empty() {
-        parse::<serde::de::IgnoredAny>(&body)?;
-    }
+    parse_unread(&body)?;
     let id = named(&app, caller, &txid)?.id;
     let key = sent_key.read(&app.engine, KeyScope::Merchant(caller.group), Some(&id.txid()), &body)?;
     let app = &app;

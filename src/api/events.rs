@@ -14,7 +14,7 @@ use crate::app::App;
 use crate::http::body::JsonBody;
 use crate::http::caller::{Caller, PathId};
 use crate::http::idempotency::{KeyScope, SentKey};
-use crate::http::json::parse;
+use crate::http::json::parse_unread;
 use crate::http::problem::{Code, Problem};
 use crate::http::reply::{List, PageQuery, list_of, ok, time};
 use crate::views::delivery::AnswerView;
@@ -125,9 +125,7 @@ pub async fn redeliver(
     sent_key: SentKey,
     JsonBody { bytes: body, .. }: JsonBody,
 ) -> Result<Response, Problem> {
-    if !body.is_empty() {
-        parse::<serde::de::IgnoredAny>(&body)?;
-    }
+    parse_unread(&body)?;
     // It commits no Record, so there is no answer to keep: a key is checked and not kept.
     sent_key.read(&app.engine, KeyScope::Merchant(caller.group), Some(&id), &body)?;
     let event = find(&app, caller, &id)?;

@@ -23,7 +23,7 @@ use crate::app::App;
 use crate::http::body::{ChargeBody, JsonBody};
 use crate::http::caller::{Caller, PathId};
 use crate::http::idempotency::{KeyScope, SentKey, decided, recorded};
-use crate::http::json::{Checker, Raw, parse};
+use crate::http::json::{Checker, Raw, parse, parse_unread};
 use crate::http::problem::{Code, Problem, broken};
 use crate::http::reply::{created, ok, time};
 use crate::http::timestamp::with_milliseconds;
@@ -171,9 +171,7 @@ pub async fn sandbox_pay(
     sent_key: SentKey,
     JsonBody { bytes: body, .. }: JsonBody,
 ) -> Result<Response, Problem> {
-    if !body.is_empty() {
-        parse::<serde::de::IgnoredAny>(&body)?;
-    }
+    parse_unread(&body)?;
     let id = ObjectId::parse(&txid).ok_or_else(|| Problem::new(Code::ChargeNotFound))?;
     let key = sent_key.read(&app.engine, KeyScope::Merchant(caller.group), Some(&id.txid()), &body)?;
     let app = &app;

@@ -23,7 +23,7 @@ use crate::app::App;
 use crate::http::body::JsonBody;
 use crate::http::caller::{Caller, PathId};
 use crate::http::idempotency::{KeyScope, SentKey};
-use crate::http::json::{Checker, Raw, parse};
+use crate::http::json::{Checker, Raw, parse, parse_unread};
 use crate::http::problem::{Code, FieldError, Problem, broken};
 use crate::http::reply::{List, PageQuery, created, list_of, ok};
 use crate::views::charge::ChargeView;
@@ -209,9 +209,7 @@ async fn change(
     body: &[u8],
     change: SubscriptionChange,
 ) -> Result<Response, Problem> {
-    if !body.is_empty() {
-        parse::<serde::de::IgnoredAny>(body)?;
-    }
+    parse_unread(body)?;
     let row = named(app, caller, id)?;
     let key = sent_key.read(&app.engine, KeyScope::Merchant(caller.group), Some(&row.id.uuid().to_string()), body)?;
     let row = &row;

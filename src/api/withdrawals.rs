@@ -21,7 +21,7 @@ use crate::app::App;
 use crate::http::body::JsonBody;
 use crate::http::caller::{Caller, PathId};
 use crate::http::idempotency::{KeyScope, SentKey};
-use crate::http::json::parse;
+use crate::http::json::parse_unread;
 use crate::http::problem::{Code, Problem};
 use crate::http::reply::{created, items_of};
 use crate::views::withdrawal::WithdrawalView;
@@ -60,9 +60,7 @@ pub async fn withdraw(
     sent_key: SentKey,
     JsonBody { bytes: body, .. }: JsonBody,
 ) -> Result<Response, Problem> {
-    if !body.is_empty() {
-        parse::<serde::de::IgnoredAny>(&body)?;
-    }
+    parse_unread(&body)?;
     let Ok((recipient, row)) = find_own(&app, caller, &id) else {
         require_split(&app, caller)?;
         return Err(Problem::new(Code::NotFound));

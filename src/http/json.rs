@@ -89,6 +89,11 @@ pub fn parse<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T, Problem> {
     aside(body.len(), || read(body))
 }
 
+/// Reads the body of a request that has no fields: none, or any JSON object.
+pub fn parse_unread(body: &[u8]) -> Result<(), Problem> {
+    if body.is_empty() { Ok(()) } else { parse::<de::IgnoredAny>(body).map(drop) }
+}
+
 /// Does work that takes long with this number of bytes: meanwhile another thread takes the other
 /// tasks of this worker.
 fn aside<T>(bytes: usize, work: impl FnOnce() -> T) -> T {

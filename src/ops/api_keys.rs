@@ -18,7 +18,7 @@ use crate::http::api_key::ApiKeyText;
 use crate::http::body::JsonBody;
 use crate::http::caller::PathId;
 use crate::http::idempotency::{KeyScope, SentKey, decided, recorded};
-use crate::http::json::{Checker, Raw, parse};
+use crate::http::json::{Checker, Raw, parse, parse_unread};
 use crate::http::problem::{Code, Problem, broken};
 use crate::http::reply::{created, ok};
 use crate::ops::merchants::find;
@@ -189,9 +189,7 @@ pub async fn rotate_secret(
     sent_key: SentKey,
     JsonBody { bytes: body, .. }: JsonBody,
 ) -> Result<Response, Problem> {
-    if !body.is_empty() {
-        parse::<serde::de::IgnoredAny>(&body)?;
-    }
+    parse_unread(&body)?;
     let (id, group) = known(&app, &id)?;
     let key = sent_key.read(&app.engine, KeyScope::Operators, Some(&id.txid()), &body)?;
     let (app, operator) = (&app, &operator);

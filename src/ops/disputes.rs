@@ -20,7 +20,7 @@ use crate::app::App;
 use crate::http::body::JsonBody;
 use crate::http::caller::PathId;
 use crate::http::idempotency::{KeyScope, SentKey};
-use crate::http::json::{Checker, Raw, parse};
+use crate::http::json::{Checker, Raw, parse, parse_unread};
 use crate::http::problem::{Code, Problem};
 use crate::http::reply::{created, ok};
 use crate::ops::operator::Operator;
@@ -133,9 +133,7 @@ async fn conclude(
     body: &[u8],
     command: impl Fn(ObjectId, ChargeFacts) -> MerchantCommand,
 ) -> Result<Response, Problem> {
-    if !body.is_empty() {
-        parse::<serde::de::IgnoredAny>(body)?;
-    }
+    parse_unread(body)?;
     let Dispute { id, charge, .. } = named(app, id)?;
     let command = || Ok(command(id, paid_charge(app, app.engine.ids().group(id), charge)?));
     let key = sent_key.read(&app.engine, KeyScope::Operators, Some(&id.txid()), body)?;

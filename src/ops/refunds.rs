@@ -13,7 +13,7 @@ use crate::app::App;
 use crate::http::body::JsonBody;
 use crate::http::caller::PathId;
 use crate::http::idempotency::{Key, KeyScope, Keyed, SentKey, decided};
-use crate::http::json::parse;
+use crate::http::json::{parse, parse_unread};
 use crate::http::problem::{Code, Problem};
 use crate::http::reply::ok;
 use crate::ops::operator::Operator;
@@ -30,9 +30,7 @@ pub async fn approve(
     sent_key: SentKey,
     JsonBody { bytes: body, .. }: JsonBody,
 ) -> Result<Response, Problem> {
-    if !body.is_empty() {
-        parse::<serde::de::IgnoredAny>(&body)?;
-    }
+    parse_unread(&body)?;
     let Refund { id, charge, .. } = named(&app, &id)?;
     let group = app.engine.ids().group(id);
     let command = || {

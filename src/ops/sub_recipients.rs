@@ -14,7 +14,7 @@ use crate::app::App;
 use crate::http::body::JsonBody;
 use crate::http::caller::PathId;
 use crate::http::idempotency::{KeyScope, SentKey, decided};
-use crate::http::json::{Checker, Raw, parse};
+use crate::http::json::{Checker, Raw, parse, parse_unread};
 use crate::http::problem::{Code, Problem, broken};
 use crate::http::reply::ok;
 use crate::ops::operator::Operator;
@@ -50,9 +50,7 @@ pub async fn approve(
     sent_key: SentKey,
     JsonBody { bytes: body, .. }: JsonBody,
 ) -> Result<Response, Problem> {
-    if !body.is_empty() {
-        parse::<serde::de::IgnoredAny>(&body)?;
-    }
+    parse_unread(&body)?;
     decide(&app, &operator, &id, &sent_key, &body, |id| Ok(MerchantCommand::ApproveRecipient { id })).await
 }
 

@@ -13,7 +13,7 @@ use crate::app::App;
 use crate::http::body::JsonBody;
 use crate::http::caller::PathId;
 use crate::http::idempotency::{KeyScope, SentKey, decided};
-use crate::http::json::parse;
+use crate::http::json::{parse, parse_unread};
 use crate::http::problem::{Code, Problem};
 use crate::http::reply::ok;
 use crate::ops::operator::Operator;
@@ -33,9 +33,7 @@ pub async fn approve(
     sent_key: SentKey,
     JsonBody { bytes: body, .. }: JsonBody,
 ) -> Result<Response, Problem> {
-    if !body.is_empty() {
-        parse::<serde::de::IgnoredAny>(&body)?;
-    }
+    parse_unread(&body)?;
     decide(&app, &operator, &id, &sent_key, &body, None).await
 }
 
