@@ -7,7 +7,7 @@ use actors::engine::Engine;
 use actors::seal::stocked_random_bytes;
 use ledger::id::{GroupNumber, ObjectId};
 use parking_lot::RwLock;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch};
 
 use crate::export::reporting::Reporting;
 use crate::http::credential::OpsTokens;
@@ -38,6 +38,10 @@ pub struct App {
     pub last_backup: LastBackup,
     /// Taken while an export is made: one at a time.
     pub exporting: Arc<Semaphore>,
+    /// Taken while a request waits for an event.
+    pub event_waits: Semaphore,
+    /// True when the server stops.
+    pub ending: watch::Receiver<bool>,
     /// The reports that are being made.
     pub reporting: Reporting,
     /// The metrics.

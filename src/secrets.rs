@@ -176,7 +176,8 @@ fn make(data: &Path, name: &str) -> Result<(Secret, PathBuf), SecretError> {
 /// secret behind.
 fn write(data: &Path, path: &Path, text: &str) -> io::Result<()> {
     fs::create_dir_all(data)?;
-    let unfinished = path.with_added_extension("unfinished");
+    let mut unfinished = path.as_os_str().to_owned();
+    unfinished.push(".unfinished");
     let mut options = fs::OpenOptions::new();
     let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(&unfinished)?;
     file.write_all(text.as_bytes())?;

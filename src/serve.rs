@@ -79,6 +79,8 @@ const OPS_LISTEN_VARIABLE: &str = "CENTAVO_OPS_LISTEN";
 const IN_FLIGHT_MAX: usize = 16_384;
 /// Most connections that the operating system holds until they are accepted.
 const BACKLOG: u32 = 1_024;
+/// Most requests that wait for an event at once.
+const EVENT_WAITS_MAX: usize = 256;
 /// Time after which an unused actor is put to sleep.
 const IDLE: Duration = Duration::from_secs(60);
 
@@ -130,8 +132,8 @@ pub async fn start_with(
     let measures = Measures::default();
     let backlog = Arc::new(Backlog::default());
     let data = settings.data.clone();
-    let app = app(engine, settings, ops_tokens, &connections, &measures, &backlog)?;
     let (shutdown, ending) = watch::channel(false);
+    let app = app(engine, settings, ops_tokens, &connections, &measures, &backlog, ending.clone())?;
     let listening = Listening { app: &app, measures, backlog, ending: ending.clone() };
     let [public, operations] = sockets;
     let (engine, sandbox) = (Arc::clone(&app.engine), app.sandbox);
@@ -166,6 +168,7 @@ fn app(
     connections: &Connections,
     measures: &Measures,
     backlog: &Backlog,
+    ending: watch::Receiver<bool>,
 ) -> Result<Arc<App>, StartError> {
     let mut registry = Registry::default();
     engine.metrics().register(&mut registry);
@@ -187,6 +190,8 @@ fn app(
         backing_up: Arc::new(Semaphore::new(1)),
         last_backup,
         exporting: Arc::new(Semaphore::new(1)),
+        event_waits: Semaphore::new(EVENT_WAITS_MAX),
+        ending,
         reporting: Reporting::default(),
         exposition: Exposition(registry),
         webhooks: Arc::new(webhooks),

@@ -2,12 +2,15 @@
 //! events of an account (interface section 6), also of an account without a webhook address.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use actors::store::Sequence;
-use axum::extract::State;
+use axum::extract::{FromRequestParts, State};
+use axum::http::request::Parts;
 use axum::response::Response;
 use ledger::id::ObjectId;
 use serde::Serialize;
+use tokio::time::{Instant, timeout};
 use utoipa::ToSchema;
 
 use crate::app::App;
@@ -16,7 +19,7 @@ use crate::http::caller::{Caller, PathId};
 use crate::http::idempotency::{KeyScope, SentKey};
 use crate::http::json::parse_unread;
 use crate::http::problem::{Code, Problem};
-use crate::http::reply::{List, PageQuery, list_of, ok, time};
+use crate::http::reply::{List, Page, list_of, number, ok, query, time};
 use crate::views::delivery::AnswerView;
 use crate::webhooks::DeliveryStatus;
 use crate::webhooks::body::WebhookBody;
@@ -89,21 +92,85 @@ impl DeliveryView {
     }
 }
 
-/// The account's events, newest first.
+/// Query of the events: a page of them, or those after a number.
+#[derive(Debug)]
+pub struct EventQuery {
+    page: Page,
+    /// Number of the last event that the caller knows.
+    after: Option<u64>,
+    /// How long to wait for an event when there is none after that number.
+    wait: Duration,
+}
+
+/// The longest wait for an event, seconds.
+const WAIT_MAX: u64 = 20;
+/// How often a waiting request looks for new Records.
+const LOOKS_EVERY: Duration = Duration::from_millis(250);
+
+impl<S: Sync> FromRequestParts<S> for EventQuery {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        let pairs = query(parts)?;
+        let wait = number(&pairs, "wait", 0..=WAIT_MAX)?.unwrap_or_default();
+        Ok(Self {
+            page: Page::read(&pairs, 20)?,
+            after: number(&pairs, "after", 0..=u64::MAX >> 1)?,
+            wait: Duration::from_secs(wait),
+        })
+    }
+}
+
+/// The account's events, newest first. With `after`, the `sequence` of an event, those that came
+/// later, oldest first: a program that cannot receive webhooks reads on from the last event that it
+/// knows, beginning with 0. When there is none, the answer waits for one, at most `wait` seconds.
 #[utoipa::path(get, path = "/api/events", operation_id = "list_events",
-    params(("page" = Option<u64>, Query), ("per_page" = Option<u64>, Query)),
+    params(("page" = Option<u64>, Query), ("per_page" = Option<u64>, Query),
+        ("after" = Option<u64>, Query, minimum = 0, description = "The `sequence` of the last event that the caller knows.", example = 0),
+        ("wait" = Option<u64>, Query, minimum = 0, maximum = 20, description = "Seconds to wait for an event after that.", example = 20)),
     responses((status = 200, body = List<EventView>)))]
 pub async fn list(
     State(app): State<Arc<App>>,
     caller: Caller,
-    PageQuery { page, .. }: PageQuery,
+    EventQuery { page, after, wait }: EventQuery,
 ) -> Result<Response, Problem> {
-    let total = app.engine.webhook_event_count(caller.group, Sequence(u64::MAX))?;
-    let last = total.saturating_sub(page.skip());
-    let first = last.saturating_sub(page.per_page) + 1;
-    let listed = app.engine.webhook_events(caller.group, first..last + 1)?;
+    let total = count(&app, caller, after, wait).await?;
+    let numbers = match after {
+        Some(after) => {
+            let first = after.saturating_add(page.skip()).saturating_add(1);
+            first..first.saturating_add(page.per_page)
+        }
+        None => {
+            let last = total.saturating_sub(page.skip());
+            last.saturating_sub(page.per_page) + 1..last + 1
+        }
+    };
+    let mut listed = app.engine.webhook_events(caller.group, numbers)?;
+    if after.is_none() {
+        listed.reverse();
+    }
     let view = move |listed| EventView::of(&app, caller, &OutboxEvent::read(&app.engine, caller.group, listed)?);
-    list_of(total, page, listed.into_iter().rev().map(view))
+    list_of(total.saturating_sub(after.unwrap_or_default()), page, listed.into_iter().map(view))
+}
+
+/// Number of the account's events. Waits for one after `after`, until the server stops at the
+/// latest. No request waits while too many others do.
+async fn count(app: &App, caller: Caller, after: Option<u64>, wait: Duration) -> Result<u64, Problem> {
+    let waits = app.event_waits.try_acquire().ok().filter(|_| after.is_some());
+    let (deadline, mut ending) = (Instant::now() + wait, app.ending.clone());
+    loop {
+        let through = app.engine.published();
+        let count = app.engine.webhook_event_count(caller.group, Sequence(u64::MAX))?;
+        if waits.is_none() || after.is_some_and(|after| count > after) {
+            return Ok(count);
+        }
+        while app.engine.published() == through {
+            if Instant::now() >= deadline || *ending.borrow_and_update() {
+                return Ok(count);
+            }
+            let _looks_again = timeout(LOOKS_EVERY, ending.changed()).await;
+        }
+    }
 }
 
 /// One event of the account.

@@ -1,6 +1,6 @@
 //! Responses that are not problems, and the query parameters of lists.
 
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::{io, iter};
@@ -242,11 +242,17 @@ pub fn query(parts: &Parts) -> Result<Vec<(String, String)>, Problem> {
     pairs.map(|Query(pairs)| pairs).map_err(|_| Problem::new(Code::ValidationFailed))
 }
 
-/// The value of a parameter that is a number from 1.
-pub fn number(pairs: &[(String, String)], name: &'static str, default: u64, max: u64) -> Result<u64, Problem> {
-    let Some(text) = single(pairs, name)? else { return Ok(default) };
-    let number = text.parse().ok().filter(|number| (1..=max).contains(number));
-    number.ok_or_else(|| wrong(name, "out_of_range", format!("{name} deve ser um número de 1 a {max}")))
+/// The value of a parameter that is a number of a range; none where it does not come.
+pub fn number(
+    pairs: &[(String, String)],
+    name: &'static str,
+    range: RangeInclusive<u64>,
+) -> Result<Option<u64>, Problem> {
+    let Some(text) = single(pairs, name)? else { return Ok(None) };
+    let number = text.parse().ok().filter(|number| range.contains(number));
+    let (min, max) = range.into_inner();
+    let message = || format!("{name} deve ser um número de {min} a {max}");
+    number.map(Some).ok_or_else(|| wrong(name, "out_of_range", message()))
 }
 
 /// The value of a parameter that may come once.
@@ -267,7 +273,8 @@ fn wrong(name: &'static str, code: &'static str, message: String) -> Problem {
 impl Page {
     /// Reads `page` and `per_page`; the argument is the default of `per_page`, at most 100.
     pub fn read(pairs: &[(String, String)], per_page: u64) -> Result<Self, Problem> {
-        Ok(Self { page: number(pairs, "page", 1, u64::MAX)?, per_page: number(pairs, "per_page", per_page, 100)? })
+        let page = number(pairs, "page", 1..=u64::MAX)?.unwrap_or(1);
+        Ok(Self { page, per_page: number(pairs, "per_page", 1..=100)?.unwrap_or(per_page) })
     }
 
     /// How many items come before this page.

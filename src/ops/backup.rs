@@ -21,7 +21,7 @@ use crate::ops::operator::Operator;
 #[utoipa::path(get, path = "/ops/backup", operation_id = "get_backup", params(("from" = Option<u64>, Query, minimum = 1, description = "The first Record that is lacking; 1 when absent.")),
     responses((status = 200, body = String, content_type = "application/octet-stream")))]
 pub async fn backup(State(app): State<Arc<App>>, _: Operator, parts: Parts) -> Result<Response, Problem> {
-    let from = Sequence(number(&query(&parts)?, "from", 1, u64::MAX)?);
+    let from = Sequence(number(&query(&parts)?, "from", 1..=u64::MAX)?.unwrap_or(1));
     let one_at_a_time = turn(&app.backing_up, "Another backup is under way.").await?;
     let body = streamed("a backup", move |mut out| {
         let _until_it_ends = one_at_a_time;

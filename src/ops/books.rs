@@ -103,8 +103,8 @@ pub async fn trial_balance(State(app): State<Arc<App>>, _: Operator, parts: Part
     let pairs = query(&parts)?;
     only(&pairs, &["by", "page", "per_page"])?;
     let page = Page {
-        page: number(&pairs, "page", 1, u64::MAX)?,
-        per_page: number(&pairs, "per_page", ACCOUNTS_A_PAGE, ACCOUNTS_A_PAGE)?,
+        page: number(&pairs, "page", 1..=u64::MAX)?.unwrap_or(1),
+        per_page: number(&pairs, "per_page", 1..=ACCOUNTS_A_PAGE)?.unwrap_or(ACCOUNTS_A_PAGE),
     };
     let mut check = Checker::new();
     let answer = match single(&pairs, "by")? {

@@ -34,7 +34,7 @@ pub async fn export(State(app): State<Arc<App>>, _: Operator, parts: Parts) -> R
     let ledger = ledger.map(|name| find(&app, name).map(|ledger| ledger_name(&app.engine, ledger))).transpose()?;
     let request = request(&pairs, ledger)?;
     let last = app.engine.published().0;
-    let cut = Sequence(number(&pairs, "at", last, last)?);
+    let cut = Sequence(number(&pairs, "at", 1..=last)?.unwrap_or(last));
     let one_at_a_time = turn(&app.exporting, "Another export is under way.").await?;
     let asked = request.clone();
     let body = streamed("an export", move |out| {

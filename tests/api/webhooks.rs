@@ -299,6 +299,35 @@ async fn what_happens_is_told_in_the_documented_shapes_and_signed() {
     assert_eq!(items(&merchant.get("/api/events?page=4&per_page=3").await.expect(200)).len(), 0);
 }
 
+/// An account without a webhook address reads on from the last event that it knows.
+#[tokio::test]
+async fn events_are_read_on_from_a_number() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    let numbers =
+        |list: &Value| -> Vec<u64> { items(list).iter().map(|event| event["sequence"].as_u64().unwrap()).collect() };
+    for _ in 0..3 {
+        merchant.post("/api/card", &card(10_000, APPROVED)).await.expect(201);
+    }
+    let from_the_first = merchant.get("/api/events?after=0&per_page=2").await.expect(200);
+    assert_eq!(
+        (numbers(&from_the_first), &from_the_first["total"], &from_the_first["pages"]),
+        (vec![1, 2], &json!(3), &json!(2))
+    );
+    assert_eq!(numbers(&merchant.get("/api/events?after=2&wait=20").await.expect(200)), [3], "nothing to wait for");
+    assert_eq!(numbers(&merchant.get("/api/events?after=0&per_page=2&page=2").await.expect(200)), [3]);
+    assert_eq!(numbers(&merchant.get("/api/events?after=3").await.expect(200)), Vec::<u64>::new());
+    assert_eq!(numbers(&merchant.get("/api/events?after=3&wait=1").await.expect(200)), Vec::<u64>::new());
+    let waits = merchant.get("/api/events?after=3&wait=20");
+    let comes = async { merchant.post("/api/card", &card(10_000, APPROVED)).await.expect(201) };
+    let (told, _) = tokio::join!(waits, comes);
+    assert_eq!(numbers(&told.expect(200)), [4]);
+    for (wrong, field) in [("after=-1", "after"), ("after=x", "after"), ("after=1&wait=21", "wait")] {
+        let refused = merchant.get(&format!("/api/events?{wrong}")).await.refused(400, "validation_failed");
+        assert_eq!(refused["errors"][0]["field"], field);
+    }
+}
+
 /// The body of a webhook event is the GET body of its object at the time of the event.
 ///
 /// Shows: 6.refund.approved, 6.refund.rejected, 6.withdrawals.
