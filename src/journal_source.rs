@@ -4,10 +4,11 @@ use std::fmt;
 use std::io::Read;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use actors::backup::{BackupError, Frame, FrameReader, frames};
-use actors::store::{Sequence, SledOptions, SledStore, StoreError};
+use actors::store::{Part, Partition, Sequence, SledOptions, SledStore, StoreError};
 use axum::http::StatusCode;
 use reqwest::blocking::{Client, Response};
 use reqwest::redirect::Policy;
@@ -84,7 +85,7 @@ pub enum JournalSource {
         /// The data directory.
         data: PathBuf,
         /// The store in it, which is open now.
-        store: Box<SledStore>,
+        store: Part,
     },
     /// A server has the data directory open.
     Served {
@@ -104,7 +105,7 @@ impl JournalSource {
         // A server that has it open is asked at once.
         let options = SledOptions { lock_wait: Duration::ZERO, ..SledOptions::default() };
         match SledStore::open_existing(&data, &options) {
-            Ok(store) => Ok(Self::Stopped { data, store: Box::new(store) }),
+            Ok(store) => Ok(Self::Stopped { data, store: Part::reading(Arc::new(store), Partition(0)) }),
             Err(StoreError::InUse { .. }) => {
                 let address = reachable(settings.ops_listen);
                 let token = secrets::first_ops_token(&settings.ops_token, &data)?;
@@ -120,7 +121,7 @@ impl JournalSource {
     /// Blocks the thread: a task of the runtime must not call it.
     pub fn frames(&self, from: Sequence) -> Result<Frames<'_>, JournalSourceFailure> {
         match self {
-            Self::Stopped { store, .. } => Ok(Box::new(frames(&**store, from)?)),
+            Self::Stopped { store, .. } => Ok(Box::new(frames(store, from)?)),
             Self::Served { data, address, token } => {
                 let answer = ask(data, *address, token, from)?;
                 let name = PathBuf::from(format!("the answer of the server at {address}"));

@@ -8,9 +8,10 @@
 use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use actors::backup::{BackupError, BackupFolder, Restored, Tail, TailTaken, restore};
-use actors::store::{SledOptions, SledStore, StoreError};
+use actors::store::{Part, Partition, SledOptions, SledStore, StoreError};
 
 use crate::config::{ConfigError, RestoreArgs};
 use crate::terminal;
@@ -79,7 +80,7 @@ fn make(args: &RestoreArgs) -> Result<Restored, RestoreFailure> {
 }
 
 fn fill(backup: &BackupFolder, second: Option<&Second>, folder: &Path) -> Result<Restored, RestoreFailure> {
-    let store = SledStore::open(folder, &SledOptions::default())?;
+    let store = Part::take(Arc::new(SledStore::open(folder, &SledOptions::default())?), Partition(0))?;
     let bar = terminal::bar("restoring the journal", "Records");
     let restored = restore(backup, second.map(Second::tail), &store, &mut |done, total| {
         bar.set_length(total);
@@ -92,7 +93,7 @@ fn fill(backup: &BackupFolder, second: Option<&Second>, folder: &Path) -> Result
 /// A second copy of the journal, which may go further than the backup.
 enum Second {
     Backup(BackupFolder),
-    Data(Box<SledStore>),
+    Data(Part),
 }
 
 impl Second {
@@ -102,14 +103,14 @@ impl Second {
         }
         // It may have lost its end: the Records that are left and continue the backup are used.
         let options = SledOptions { checks_end: false, ..SledOptions::default() };
-        let store = SledStore::open_existing(path, &options)?;
-        Ok(Second::Data(Box::new(store)))
+        let store = Arc::new(SledStore::open_existing(path, &options)?);
+        Ok(Second::Data(Part::reading(store, Partition(0))))
     }
 
     fn tail(&self) -> Tail<'_> {
         match self {
             Second::Backup(folder) => Tail::Backup(folder),
-            Second::Data(store) => Tail::Store(&**store),
+            Second::Data(store) => Tail::Store(store),
         }
     }
 }

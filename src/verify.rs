@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use actors::seal::Keyring;
-use actors::store::{SledOptions, SledStore, Store};
+use actors::store::{Part, Partition, SledOptions, SledStore};
 use actors::verify::{SealedParts, Verified, VerifyError, VerifyProgress, verify};
 
 use crate::secrets::{SecretError, SecretSource, existing_master_key};
@@ -48,13 +48,13 @@ pub fn run(data: &Path, master_key: &SecretSource) -> Result<(), VerifyFailure> 
 fn check(data: &Path, master_key: &SecretSource) -> Result<(Verified, bool), VerifyFailure> {
     let options = SledOptions { lock_wait: LOCK_WAIT, ..SledOptions::default() };
     let store = SledStore::open_existing(data, &options).map_err(VerifyError::from)?;
-    let store: Arc<dyn Store> = Arc::new(store);
+    let store = Part::reading(Arc::new(store), Partition(0));
     let key = existing_master_key(master_key, data)?;
-    let keyring = key.map(|key| Keyring::open_unchanged(key, Arc::clone(&store))).transpose();
+    let keyring = key.map(|key| Keyring::open_unchanged(key, Arc::clone(store.store()))).transpose();
     let keyring = keyring.map_err(VerifyError::from)?;
     let journal = terminal::bar("checking the journal", "Records");
     let states = terminal::bar("replaying the states", "steps");
-    let verified = verify(&*store, keyring.as_ref(), &mut |progress| {
+    let verified = verify(&store, keyring.as_ref(), &mut |progress| {
         let (bar, done, total) = match progress {
             VerifyProgress::Journal(done, total) => (&journal, done, total),
             VerifyProgress::States(done, total) => (&states, done, total),

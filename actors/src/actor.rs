@@ -20,7 +20,7 @@ use crate::load::{self, LargeRecords};
 use crate::metrics::Metrics;
 use crate::read_model::ReadModel;
 use crate::resident::{Books, Effects, Envelope, Outcome, Resident};
-use crate::store::{Sequence, Store};
+use crate::store::{Part, Sequence};
 
 /// Reads an actor's state at a time and prepares the reply.
 pub(crate) type Read<B> = Box<dyn FnOnce(&B, Timestamp) -> Reply + Send>;
@@ -40,7 +40,7 @@ pub(crate) struct ActorContext {
     /// The journal, which takes the Records.
     pub(crate) journal: Journal,
     /// The store, from which states are loaded.
-    pub(crate) store: Arc<dyn Store>,
+    pub(crate) store: Part,
     /// Which Records concern a ledger.
     pub(crate) read_model: Arc<ReadModel>,
     /// The time of commands and reads.
@@ -119,7 +119,7 @@ impl<B: Books> Actor for OwnerActor<B> {
         state.shared.journal.send(Input::Open { ledger: state.ledger, inbox: Arc::new(inbox) });
         let through = opened.await?;
         let (ledger, shared, large) = (state.ledger, Arc::clone(&state.shared), Arc::clone(&state.large));
-        let load = move || load::resident(&*shared.store, &shared.read_model, &large, ledger, through, durable);
+        let load = move || load::resident(&shared.store, &shared.read_model, &large, ledger, through, durable);
         let resident = state.resident.insert(tokio::task::spawn_blocking(load).await??);
         state.shared.metrics.actor_woken(begun.elapsed());
         if let Some(snapshot) = resident.due_snapshot() {

@@ -305,18 +305,18 @@ impl Engine {
 
     /// One Record of the journal.
     pub fn record(&self, sequence: Sequence) -> Result<Record, LoadError> {
-        records::record(&*self.shared.store, sequence)
+        records::record(&self.shared.store, sequence)
     }
 
     /// One Record of the journal, and when it was booked.
     pub fn booked_record(&self, sequence: Sequence) -> Result<(Timestamp, Record), LoadError> {
-        records::booked_record(&*self.shared.store, sequence)
+        records::booked_record(&self.shared.store, sequence)
     }
 
     /// The frames that a backup with everything before `from` lacks; see [`backup::frames`]. For a
     /// thread that may wait.
     pub fn backup(&self, from: Sequence) -> Result<impl Iterator<Item = Result<Frame, BackupError>> + '_, BackupError> {
-        backup::frames(&*self.shared.store, from)
+        backup::frames(&self.shared.store, from)
     }
 
     /// The number of a new account group. Each is given once, also across restarts, as the group is
@@ -335,7 +335,7 @@ impl Engine {
 
     /// How far the webhook events of the journal were delivered.
     pub fn outbox(&self) -> Outbox {
-        Outbox::new(Arc::clone(&self.shared.store))
+        Outbox::new(self.shared.store.clone())
     }
 
     /// The keys.

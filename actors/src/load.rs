@@ -14,7 +14,7 @@ use crate::read_model::ReadModel;
 use crate::records::{LoadError, record};
 use crate::resident::{Books, Resident};
 use crate::snapshots;
-use crate::store::{Sequence, Store};
+use crate::store::{Part, Sequence};
 
 /// The large Records that were read last. A charge with ten thousand splits is in the tail of ten
 /// thousand recipients, who are often opened one after the other: when it falls due, or in a
@@ -29,7 +29,7 @@ const LARGE_MAX: usize = 8;
 
 impl LargeRecords {
     /// One Record of the journal.
-    pub fn read(&self, store: &dyn Store, sequence: Sequence) -> Result<Arc<Record>, LoadError> {
+    pub fn read(&self, store: &Part, sequence: Sequence) -> Result<Arc<Record>, LoadError> {
         let found = self.0.lock().iter().find(|(at, _)| *at == sequence).map(|(_, record)| Arc::clone(record));
         if let Some(record) = found {
             return Ok(record);
@@ -55,7 +55,7 @@ fn fall_due_together(one: Option<Credit>, next: Option<Credit>) -> bool {
 /// The state of a ledger's owner with all Records through `through`. `durable` is the journal's
 /// word on its own Records.
 pub fn resident<B: Books>(
-    store: &dyn Store,
+    store: &Part,
     read_model: &ReadModel,
     large: &LargeRecords,
     ledger: LedgerId,

@@ -17,7 +17,7 @@ use minicbor::{Decode, Encode};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-use crate::store::{Sequence, Store, StoreError};
+use crate::store::{Part, Sequence, StoreError};
 
 /// Prefix of the keys of progress: the group's number and the API key's id follow.
 pub const PREFIX: &[u8] = b"webhooks/";
@@ -226,11 +226,11 @@ pub fn subject_digest(subject: Subject) -> u64 {
 
 /// Progress of all endpoints, in the store.
 pub struct Outbox {
-    store: Arc<dyn Store>,
+    store: Part,
 }
 
 impl Outbox {
-    pub(crate) fn new(store: Arc<dyn Store>) -> Self {
+    pub(crate) fn new(store: Part) -> Self {
         Self { store }
     }
 
@@ -262,7 +262,7 @@ mod tests {
 
     #[test]
     fn progress_is_kept_apart_for_each_key_and_survives() {
-        let outbox = Outbox::new(Arc::new(MemoryStore::default()));
+        let outbox = Outbox::new(MemoryStore::new().part());
         let waiting = vec![Waiting {
             number: 7,
             tries: 3,

@@ -5,7 +5,7 @@ use ledger::record::{DecodeError, Record};
 use ledger::time::Timestamp;
 use tokio::runtime::{Handle, RuntimeFlavor};
 
-use crate::store::{Partition, Sequence, Store, StoreError};
+use crate::store::{Part, Sequence, StoreError};
 
 /// Why a Record of the journal cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -37,13 +37,13 @@ pub(crate) fn may_wait<T>(work: impl FnOnce() -> T) -> T {
 }
 
 /// One Record of the journal.
-pub fn record(store: &dyn Store, sequence: Sequence) -> Result<Record, LoadError> {
+pub fn record(store: &Part, sequence: Sequence) -> Result<Record, LoadError> {
     booked_record(store, sequence).map(|(_, record)| record)
 }
 
 /// One Record of the journal, and when it was booked.
-pub fn booked_record(store: &dyn Store, sequence: Sequence) -> Result<(Timestamp, Record), LoadError> {
-    let stored = may_wait(|| store.record(Partition(0), sequence))?.ok_or(LoadError::Missing(sequence.0))?;
+pub fn booked_record(store: &Part, sequence: Sequence) -> Result<(Timestamp, Record), LoadError> {
+    let stored = may_wait(|| store.record(sequence))?.ok_or(LoadError::Missing(sequence.0))?;
     let record = Record::decode(&stored.bytes).map_err(|error| LoadError::Decode { sequence: sequence.0, error })?;
     Ok((Timestamp(stored.booked_at_ms), record))
 }

@@ -84,7 +84,7 @@ impl Keyring {
     /// writes none.
     pub fn open_unchanged(master_key: [u8; 32], store: Arc<dyn Store>) -> Result<Self, SealError> {
         let secrets = cipher(&derived(&master_key, b"secrets"));
-        if let Some(sealed) = store.state(PROOF)? {
+        if let Some(sealed) = store.common(PROOF)? {
             open(&secrets, proof(), &sealed).ok_or(SealError::WrongMasterKey)?;
         }
         let mac = keyed(&derived(&master_key, b"fingerprints"));
@@ -193,7 +193,7 @@ impl Keyring {
         if let Some(known) = self.months.read().get(&month) {
             return Ok(known.clone());
         }
-        let Some(sealed) = self.store.state(&month_name(month))? else { return Ok(None) };
+        let Some(sealed) = self.store.common(&month_name(month))? else { return Ok(None) };
         self.open_month_key(month, &sealed).map(Some)
     }
 
@@ -342,7 +342,7 @@ mod tests {
         let again = Keyring::open([1; 32], Arc::clone(&store)).unwrap();
         assert_eq!(again.open_sealed(of_payer(1), &sealed).as_deref(), Some(&b"Maria"[..]));
         assert!(matches!(Keyring::open([2; 32], Arc::clone(&store)), Err(SealError::WrongMasterKey)));
-        store.delete_state(&month_name(sealed.month)).unwrap();
+        store.remove_common(&month_name(sealed.month)).unwrap();
         let later = Keyring::open([1; 32], store).unwrap();
         assert_eq!(later.open_sealed(of_payer(1), &sealed), None);
     }

@@ -44,7 +44,7 @@ use ledger::section::Section;
 use minicbor::{Decode, Encode};
 
 use crate::priority;
-use crate::store::{Sequence, Store, StoreError};
+use crate::store::{Part, Sequence, StoreError};
 
 /// Bytes of snapshots that may wait to be written. Further ones are dropped: the next opening reads
 /// more of the journal.
@@ -124,7 +124,7 @@ impl Kept {
 }
 
 /// Reads an actor's snapshot; none when there is none that can be used.
-pub fn load(store: &dyn Store, ledger: LedgerId) -> Result<Option<Kept>, StoreError> {
+pub fn load(store: &Part, ledger: LedgerId) -> Result<Option<Kept>, StoreError> {
     let FoundManifest::Manifest(manifest) = found(store, ledger)? else { return Ok(None) };
     let mut sections = Vec::new();
     for (page, bucket) in &manifest.buckets {
@@ -140,14 +140,14 @@ pub fn load(store: &dyn Store, ledger: LedgerId) -> Result<Option<Kept>, StoreEr
 }
 
 /// The ledgers that have a snapshot.
-pub fn ledgers(store: &dyn Store) -> Result<Vec<LedgerId>, StoreError> {
+pub fn ledgers(store: &Part) -> Result<Vec<LedgerId>, StoreError> {
     Ok(store.state_keys(MANIFESTS)?.iter().filter_map(|key| ledger_of(key)).collect())
 }
 
 /// The ledgers of groups through `last` whose manifest is damaged or of a version that this release
 /// cannot read. Opening one of them reads all of the journal that concerns it. The sections that
 /// manifests name are not looked at.
-pub fn unusable(store: &dyn Store, last: GroupNumber) -> Result<Vec<LedgerId>, StoreError> {
+pub fn unusable(store: &Part, last: GroupNumber) -> Result<Vec<LedgerId>, StoreError> {
     let mut unusable = Vec::new();
     // The keys of 256 groups at a time: there may be a million.
     for group in (0..=last.0).step_by(256) {
@@ -171,7 +171,7 @@ pub struct SnapshotWriter {
 
 impl SnapshotWriter {
     /// Starts the thread. When the writer is dropped, the thread writes what waits and ends.
-    pub fn start(store: Arc<dyn Store>) -> Self {
+    pub fn start(store: Part) -> Self {
         let (queue, receiver) = channel::<(Snapshot, Sequence)>();
         let waiting_bytes = Arc::<AtomicUsize>::default();
         let waiting = Arc::clone(&waiting_bytes);
@@ -179,9 +179,8 @@ impl SnapshotWriter {
             priority::run_last();
             let mut swept = HashSet::new();
             for (snapshot, own_through) in receiver {
-                let written = write(&*store, &snapshot, own_through).and_then(|()| {
-                    if swept.insert(snapshot.ledger) { sweep(&*store, snapshot.ledger) } else { Ok(()) }
-                });
+                let written = write(&store, &snapshot, own_through)
+                    .and_then(|()| if swept.insert(snapshot.ledger) { sweep(&store, snapshot.ledger) } else { Ok(()) });
                 waiting.fetch_sub(snapshot.bytes(), Ordering::AcqRel);
                 if let Err(error) = written {
                     tracing::warn!(%error, "a snapshot was not written; opening its actor reads more of the journal");
@@ -213,7 +212,7 @@ impl Drop for SnapshotWriter {
 /// Writes a snapshot and tells its actor. A snapshot that does not continue the kept one is not
 /// written. It has its owner's Records through `own_through`, and none after it. Only one thread
 /// writes snapshots.
-pub fn write(store: &dyn Store, snapshot: &Snapshot, own_through: Sequence) -> Result<(), StoreError> {
+pub fn write(store: &Part, snapshot: &Snapshot, own_through: Sequence) -> Result<(), StoreError> {
     let (ledger, position) = (snapshot.ledger, snapshot.position);
     let (kept, mut buckets) = match found(store, ledger)? {
         FoundManifest::Manifest(old) => (Some((old.position(), old.generation)), old.buckets),
@@ -258,7 +257,7 @@ pub fn write(store: &dyn Store, snapshot: &Snapshot, own_through: Sequence) -> R
 
 /// The part of a write that comes before the manifest.
 struct Rewriting<'a> {
-    store: &'a dyn Store,
+    store: &'a Part,
     ledger: LedgerId,
     generation: u64,
     /// Keys that the new manifest does not name any more.
@@ -301,7 +300,7 @@ impl Rewriting<'_> {
 }
 
 /// Removes the sections of a ledger that its manifest does not name: a crash left them.
-pub fn sweep(store: &dyn Store, ledger: LedgerId) -> Result<(), StoreError> {
+pub fn sweep(store: &Part, ledger: LedgerId) -> Result<(), StoreError> {
     let FoundManifest::Manifest(manifest) = found(store, ledger)? else { return Ok(()) };
     let mut named = HashSet::new();
     for (page, bucket) in &manifest.buckets {
@@ -373,7 +372,7 @@ impl Manifest {
     }
 }
 
-fn found(store: &dyn Store, ledger: LedgerId) -> Result<FoundManifest, StoreError> {
+fn found(store: &Part, ledger: LedgerId) -> Result<FoundManifest, StoreError> {
     let bytes = match store.state(&manifest_key(ledger)) {
         Ok(Some(bytes)) => bytes,
         Ok(None) => return Ok(FoundManifest::Nothing),
@@ -387,12 +386,7 @@ fn found(store: &dyn Store, ledger: LedgerId) -> Result<FoundManifest, StoreErro
 }
 
 /// The stamps of a bucket; none when they cannot be read.
-fn stamps(
-    store: &dyn Store,
-    ledger: LedgerId,
-    page: SectionPage,
-    bucket: &Bucket,
-) -> Result<Option<Stamps>, StoreError> {
+fn stamps(store: &Part, ledger: LedgerId, page: SectionPage, bucket: &Bucket) -> Result<Option<Stamps>, StoreError> {
     match bucket {
         Bucket::Here(stamps) => Ok(Some(stamps.clone())),
         Bucket::Page(stamp) => {
@@ -403,7 +397,7 @@ fn stamps(
 }
 
 /// Reads the section or page that a stamp names; none when it is not there or does not fit.
-fn stamped(store: &dyn Store, ledger: LedgerId, at: Section, stamp: Stamp) -> Result<Option<Vec<u8>>, StoreError> {
+fn stamped(store: &Part, ledger: LedgerId, at: Section, stamp: Stamp) -> Result<Option<Vec<u8>>, StoreError> {
     match store.state(&section_key(ledger, at, stamp.generation)) {
         Ok(bytes) => Ok(bytes.filter(|bytes| crc32c(bytes) == stamp.checksum)),
         Err(StoreError::Damaged { .. }) => Ok(None),

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use actors::store::{Block, Partition, SledOptions, SledStore, Store, durable_syncs_at_once_max};
+use actors::store::{Block, Part, Partition, SledOptions, SledStore, durable_syncs_at_once_max};
 use tempfile::TempDir;
 
 const PARTITION: Partition = Partition(0);
@@ -23,7 +23,7 @@ const CHANGES: u64 = 3_000;
 const WRITES_AT_ONCE_MAX: u64 = 6;
 
 struct Churn {
-    store: SledStore,
+    store: Part,
     ends_at: Option<Instant>,
     changes: [AtomicU64; 5],
     is_over: AtomicBool,
@@ -50,7 +50,7 @@ impl Churn {
     }
 
     fn append(&self, random: u64) {
-        let head = self.store.head(PARTITION).unwrap();
+        let head = self.store.head().unwrap();
         // Half of it does not compress.
         let mut byte = random | 1;
         let bytes = (0..random % 30_000).map(|_| {
@@ -90,7 +90,7 @@ fn the_store_goes_on_under_churn_and_bounds_its_writes_under_way() {
         (options.segment_bytes, options.segments_open_max) = (16 << 20, 2);
     }
     let churn = Arc::new(Churn {
-        store: SledStore::open(data.path(), &options).unwrap(),
+        store: Part::take(Arc::new(SledStore::open(data.path(), &options).unwrap()), PARTITION).unwrap(),
         ends_at: seconds.map(|seconds| Instant::now() + Duration::from_secs(seconds)),
         changes: [const { AtomicU64::new(0) }; 5],
         is_over: AtomicBool::new(false),

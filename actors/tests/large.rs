@@ -12,7 +12,7 @@ use actors::index::IndexOptions;
 use actors::journal::AdmissionLimits;
 use actors::resident::{Books, Outcome, Resident};
 use actors::snapshots::{self, Snapshot};
-use actors::store::{Sequence, SledOptions, SledStore, Store};
+use actors::store::{Part, Partition, Sequence, SledOptions, SledStore};
 use actors::testkit::MemoryStore;
 use actors::verify;
 use ledger::event::{Event, SellerPart, Split, Terms};
@@ -39,7 +39,7 @@ fn carried(snapshot: &Snapshot) -> (usize, usize) {
 }
 
 /// Bytes of keys and values that stand in one store and not in the other.
-fn written(before: &MemoryStore, after: &MemoryStore) -> usize {
+fn written(before: &Part, after: &Part) -> usize {
     let bytes = |key: Vec<u8>| {
         let value = after.state(&key).unwrap().unwrap();
         if before.state(&key).unwrap().as_ref() == Some(&value) { 0 } else { key.len() + value.len() }
@@ -48,8 +48,8 @@ fn written(before: &MemoryStore, after: &MemoryStore) -> usize {
 }
 
 /// The store as it is now, by itself.
-fn copy(store: &MemoryStore) -> MemoryStore {
-    let copy = MemoryStore::new();
+fn copy(store: &Part) -> Part {
+    let copy = MemoryStore::new().part();
     for key in store.state_keys(b"").unwrap() {
         copy.put_state(&key, &store.state(&key).unwrap().unwrap()).unwrap();
     }
@@ -61,7 +61,7 @@ fn copy(store: &MemoryStore) -> MemoryStore {
 fn kept_twice<B: Books>(resident: &mut Resident<B>, last: (u64, Record)) -> (usize, usize) {
     let ledger = resident.ledger();
     let through = |resident: &Resident<B>| Sequence(resident.own());
-    let store = MemoryStore::new();
+    let store = MemoryStore::new().part();
     let taking = Instant::now();
     let snapshot = resident.snapshot();
     let (bytes, largest) = carried(&snapshot);
@@ -81,7 +81,7 @@ fn kept_twice<B: Books>(resident: &mut Resident<B>, last: (u64, Record)) -> (usi
     assert!(again.restore(&snapshots::load(&store, ledger).unwrap().unwrap()));
     println!("  read in {:?}", loading.elapsed());
     assert!(again.books() == resident.books());
-    (written(&MemoryStore::new(), &before), after)
+    (written(&MemoryStore::new().part(), &before), after)
 }
 
 #[test]
@@ -179,7 +179,7 @@ fn sections_stay_a_small_part_of_the_work() {
         let expires_at = Some(BEGIN.plus_days(30));
         Event::ChargeOpened { charge: id(number), terms, card: None, expires_at }
     };
-    let store = MemoryStore::new();
+    let store = MemoryStore::new().part();
     let (mut ordinal, mut bytes, mut count) = (0, 0, 0);
     let mut apply = |event: Event| {
         ordinal += 1;
@@ -272,6 +272,7 @@ async fn a_charge_with_ten_thousand_splits() {
     println!("stopped: {:?}", begun.elapsed());
     let begun = Instant::now();
     let store = SledStore::open(folder.path(), &SledOptions::default()).unwrap();
+    let store = Part::reading(Arc::new(store), Partition(0));
     let verified = verify::verify(&store, None, &mut |_| {}).unwrap();
     assert_eq!((verified.snapshots, verified.snapshots_unusable), (u64::from(RECIPIENTS) + 1, 0));
     drop(store);

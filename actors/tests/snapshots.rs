@@ -10,8 +10,10 @@ use std::sync::atomic::Ordering;
 
 use actors::resident::{Books, Resident};
 use actors::snapshots::{self, Position, Snapshot};
-use actors::store::{Block, BlockHash, Head, Monitor, Partition, Sequence, Store, StoreError, StoredRecord};
-use actors::testkit::MemoryStore;
+use actors::store::{
+    Block, Durability, Epoch, Head, Landed, Monitor, Part, Partition, Sequence, Store, StoreError, StoredRecord, Tenure,
+};
+use actors::testkit::{self, MemoryStore};
 use ledger::event::{CardBrand, CardFace};
 use ledger::fees::{PaymentMethod, Settings};
 use ledger::id::{Fingerprint, GroupNumber, IdKey, LedgerId, RecipientNumber};
@@ -101,7 +103,7 @@ fn replayed<B: Books>(ledger: LedgerId, records: &[Record]) -> Resident<B> {
     resident
 }
 
-fn restored<B: Books>(store: &dyn Store, ledger: LedgerId) -> Resident<B> {
+fn restored<B: Books>(store: &Part, ledger: LedgerId) -> Resident<B> {
     let mut resident = Resident::new(ledger, GROUP, Arc::default());
     if let Some(kept) = snapshots::load(store, ledger).unwrap() {
         assert!(resident.restore(&kept), "what was kept can be read");
@@ -124,7 +126,7 @@ fn golden_folder() -> PathBuf {
 #[test]
 fn a_golden_snapshot_is_read_and_written_alike() {
     let records = golden_history();
-    let store = MemoryStore::new();
+    let store = MemoryStore::new().part();
     let file = golden_folder().join("snapshots-1.txt");
     if !file.exists() && std::env::var_os("UPDATE_SNAPSHOTS").is_some() {
         std::fs::write(&file, stored(&golden_store(&records))).unwrap();
@@ -147,8 +149,8 @@ fn a_golden_snapshot_is_read_and_written_alike() {
 }
 
 /// The store with both snapshots, the merchant's of two writes.
-fn golden_store(records: &[Record]) -> MemoryStore {
-    let store = MemoryStore::new();
+fn golden_store(records: &[Record]) -> Part {
+    let store = MemoryStore::new().part();
     let mut merchant = Resident::<MerchantState>::new(MERCHANT, GROUP, Arc::default());
     let half = records.len() / 2;
     replay(&mut merchant, 1, &records[..half]);
@@ -161,7 +163,7 @@ fn golden_store(records: &[Record]) -> MemoryStore {
 }
 
 /// Keys and values, in hexadecimal.
-fn stored(store: &MemoryStore) -> String {
+fn stored(store: &Part) -> String {
     let line = |key: Vec<u8>| format!("{} {}\n", hex(&key), hex(&store.state(&key).unwrap().unwrap()));
     store.state_keys(b"").unwrap().into_iter().map(line).collect()
 }
@@ -218,7 +220,7 @@ fn damage_and_later_versions_are_noticed_and_written_over() {
 #[test]
 fn a_snapshot_that_does_not_continue_what_is_kept_is_not_written() {
     let records = golden_history();
-    let store = MemoryStore::new();
+    let store = MemoryStore::new().part();
     let mut resident = Resident::<MerchantState>::new(MERCHANT, GROUP, Arc::default());
     let mut taken = Vec::new();
     for (number, third) in (1..).zip(records.chunks(records.len().div_ceil(3))) {
@@ -247,8 +249,8 @@ fn a_snapshot_that_does_not_continue_what_is_kept_is_not_written() {
 #[test]
 fn the_writer_keeps_what_waits_before_it_ends() {
     let records = golden_history();
-    let store = MemoryStore::new();
-    let writer = snapshots::SnapshotWriter::start(Arc::new(store.clone()));
+    let store = MemoryStore::new().part();
+    let writer = snapshots::SnapshotWriter::start(store.clone());
     let (mut merchant, mut recipient) = (replayed::<MerchantState>(MERCHANT, &records), replayed(RECIPIENT, &records));
     let snapshot = Resident::<RecipientState>::snapshot(&mut recipient);
     let receipt = snapshot.receipt.clone();
@@ -265,8 +267,11 @@ fn the_writer_keeps_what_waits_before_it_ends() {
 fn an_actor_that_was_opened_without_a_snapshot_takes_one_at_once() {
     let records = golden_history();
     let kept = golden_store(&records[..records.len() - 1]);
-    let cases: [(&MemoryStore, &[Record], bool); 3] =
-        [(&MemoryStore::new(), &[], false), (&MemoryStore::new(), &records[..1], true), (&kept, &records, false)];
+    let cases: [(&Part, &[Record], bool); 3] = [
+        (&MemoryStore::new().part(), &[], false),
+        (&MemoryStore::new().part(), &records[..1], true),
+        (&kept, &records, false),
+    ];
     for (number, (store, records, follows)) in cases.into_iter().enumerate() {
         let mut resident = restored::<MerchantState>(store, MERCHANT);
         replay(&mut resident, 1, records);
@@ -288,80 +293,39 @@ type Step = (Vec<u8>, Option<Vec<u8>>);
 
 impl Steps {
     /// The store after a crash that the first `count` steps survived.
-    fn after_crash(&self, count: usize) -> Steps {
+    fn after_crash(&self, count: usize) -> Arc<Steps> {
         let survived = self.steps.lock()[..count].to_vec();
         let now = MemoryStore::new();
+        let part = now.part();
         for (key, value) in &survived {
             match value {
-                Some(value) => now.put_state(key, value).unwrap(),
-                None => now.delete_state(key).unwrap(),
+                Some(value) => part.put_state(key, value).unwrap(),
+                None => part.delete_state(key).unwrap(),
             }
         }
-        Steps { now, steps: Mutex::new(survived) }
+        Arc::new(Steps { now, steps: Mutex::new(survived) })
     }
 }
 
 impl Store for Steps {
-    fn put_state_lazily(&self, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
-        self.steps.lock().push((key.to_vec(), Some(value.to_vec())));
-        self.now.put_state_lazily(key, value)
+    fn epoch(&self, partition: Partition) -> Result<Epoch, StoreError> {
+        self.now.epoch(partition)
     }
 
-    fn delete_state_lazily(&self, key: &[u8]) -> Result<(), StoreError> {
-        self.steps.lock().push((key.to_vec(), None));
-        self.now.delete_state_lazily(key)
+    fn take(&self, partition: Partition, seen: Epoch) -> Result<Option<Tenure>, StoreError> {
+        self.now.take(partition, seen)
     }
 
-    fn state(&self, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
-        self.now.state(key)
-    }
-
-    fn state_keys(&self, prefix: &[u8]) -> Result<Vec<Vec<u8>>, StoreError> {
-        self.now.state_keys(prefix)
-    }
-
-    fn put_state(&self, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
-        self.put_state_lazily(key, value)
-    }
-
-    fn insert_common(&self, key: &[u8], value: &[u8]) -> Result<Vec<u8>, StoreError> {
-        self.now.insert_common(key, value)
-    }
-
-    fn put_cursor(&self, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
-        self.now.put_cursor(key, value)
-    }
-
-    fn cursor(&self, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
-        self.now.cursor(key)
-    }
-
-    fn delete_cursor(&self, key: &[u8]) -> Result<(), StoreError> {
-        self.now.delete_cursor(key)
-    }
-
-    fn cursor_keys(&self) -> Result<Vec<Vec<u8>>, StoreError> {
-        self.now.cursor_keys()
-    }
-
-    fn monitor(&self) -> Arc<Monitor> {
-        self.now.monitor()
-    }
-
-    fn delete_state(&self, key: &[u8]) -> Result<(), StoreError> {
-        self.delete_state_lazily(key)
-    }
-
-    fn append(&self, block: &Block) -> Result<BlockHash, StoreError> {
-        self.now.append(block)
+    fn append(&self, blocks: &[(Tenure, &Block)]) -> Result<Vec<Landed>, StoreError> {
+        self.now.append(blocks)
     }
 
     fn head(&self, partition: Partition) -> Result<Head, StoreError> {
         self.now.head(partition)
     }
 
-    fn record(&self, partition: Partition, sequence: Sequence) -> Result<Option<StoredRecord>, StoreError> {
-        self.now.record(partition, sequence)
+    fn records(&self, partition: Partition, sequences: &[Sequence]) -> Result<Vec<Option<StoredRecord>>, StoreError> {
+        self.now.records(partition, sequences)
     }
 
     fn blocks(
@@ -372,24 +336,75 @@ impl Store for Steps {
         self.now.blocks(partition, from)
     }
 
-    fn put_file(&self, name: &str, bytes: &[u8]) -> Result<(), StoreError> {
-        self.now.put_file(name, bytes)
+    fn put_state(&self, tenure: Tenure, key: &[u8], value: Option<&[u8]>, how: Durability) -> Result<(), StoreError> {
+        self.steps.lock().push((key.to_vec(), value.map(<[u8]>::to_vec)));
+        self.now.put_state(tenure, key, value, how)
     }
 
-    fn file_part(&self, name: &str, offset: u64, length: usize) -> Result<Option<Vec<u8>>, StoreError> {
-        self.now.file_part(name, offset, length)
+    fn states(&self, partition: Partition, keys: &[&[u8]]) -> Result<Vec<Option<Vec<u8>>>, StoreError> {
+        self.now.states(partition, keys)
     }
 
-    fn files(&self) -> Result<Vec<(String, u64)>, StoreError> {
-        self.now.files()
+    fn state_keys(&self, partition: Partition, prefix: &[u8]) -> Result<Vec<Vec<u8>>, StoreError> {
+        self.now.state_keys(partition, prefix)
     }
 
-    fn remove_file(&self, name: &str) -> Result<(), StoreError> {
-        self.now.remove_file(name)
+    fn insert_common(&self, key: &[u8], value: &[u8]) -> Result<Vec<u8>, StoreError> {
+        self.now.insert_common(key, value)
+    }
+
+    fn common(&self, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
+        self.now.common(key)
+    }
+
+    fn remove_common(&self, key: &[u8]) -> Result<(), StoreError> {
+        self.now.remove_common(key)
+    }
+
+    fn commons(&self) -> Result<Vec<(Vec<u8>, Vec<u8>)>, StoreError> {
+        self.now.commons()
+    }
+
+    fn put_cursor(&self, tenure: Tenure, key: &[u8], value: Option<&[u8]>) -> Result<(), StoreError> {
+        self.now.put_cursor(tenure, key, value)
+    }
+
+    fn cursor(&self, partition: Partition, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
+        self.now.cursor(partition, key)
+    }
+
+    fn cursor_keys(&self, partition: Partition) -> Result<Vec<Vec<u8>>, StoreError> {
+        self.now.cursor_keys(partition)
+    }
+
+    fn put_file(&self, tenure: Tenure, name: &str, bytes: &[u8]) -> Result<(), StoreError> {
+        self.now.put_file(tenure, name, bytes)
+    }
+
+    fn file_part(
+        &self,
+        partition: Partition,
+        name: &str,
+        offset: u64,
+        length: usize,
+    ) -> Result<Option<Vec<u8>>, StoreError> {
+        self.now.file_part(partition, name, offset, length)
+    }
+
+    fn files(&self, partition: Partition) -> Result<Vec<(String, u64)>, StoreError> {
+        self.now.files(partition)
+    }
+
+    fn remove_file(&self, tenure: Tenure, name: &str) -> Result<(), StoreError> {
+        self.now.remove_file(tenure, name)
     }
 
     fn size_bytes(&self) -> Result<u64, StoreError> {
         self.now.size_bytes()
+    }
+
+    fn monitor(&self) -> Arc<Monitor> {
+        self.now.monitor()
     }
 }
 
@@ -479,7 +494,8 @@ fn states<B: Books>(ledger: LedgerId, history: &[Record]) -> Vec<B> {
 /// Lives through the turns. After each, what is kept is the replay of the Records through its
 /// position.
 fn live<B: Books>(ledger: LedgerId, history: &[Record], states: &[B], turns: &[Turn]) -> Result<(), TestCaseError> {
-    let mut store = Steps::default();
+    let mut steps_of = Arc::new(Steps::default());
+    let mut store = testkit::part(Arc::<Steps>::clone(&steps_of));
     let mut resident = Resident::<B>::new(ledger, GROUP, Arc::default());
     let (mut applied, mut survived) = (0, 0);
     let mut waiting: VecDeque<(Snapshot, Sequence)> = VecDeque::new();
@@ -503,9 +519,10 @@ fn live<B: Books>(ledger: LedgerId, history: &[Record], states: &[B], turns: &[T
             }
             Turn::Crash(percent) => {
                 waiting.clear();
-                let steps = store.steps.lock().len();
+                let steps = steps_of.steps.lock().len();
                 survived += (steps - survived) * percent / 100;
-                store = store.after_crash(survived);
+                steps_of = steps_of.after_crash(survived);
+                store = testkit::part(Arc::<Steps>::clone(&steps_of));
                 resident = restored(&store, ledger);
                 replay(&mut resident, 1, &history[..applied]);
                 snapshots::sweep(&store, ledger).unwrap();

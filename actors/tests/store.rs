@@ -2,8 +2,9 @@
 //! own test binary, above all that a commit reaches the disk.
 
 use std::path::Path;
+use std::sync::Arc;
 
-use actors::store::{Block, Head, Partition, Sequence, SledOptions, SledStore, Store, StoreError, durable_syncs};
+use actors::store::{Block, Head, Part, Partition, Sequence, SledOptions, SledStore, StoreError, durable_syncs};
 
 #[test]
 fn a_commit_reaches_the_disk_in_a_program_that_links_the_engine() {
@@ -19,7 +20,7 @@ fn a_commit_reaches_the_disk_in_a_program_that_links_the_engine() {
     }
     drop(store);
     let store = open(data.path()).unwrap();
-    assert_eq!(store.head(PARTITION).unwrap().next, Sequence(21));
+    assert_eq!(store.head().unwrap().next, Sequence(21));
 }
 
 #[test]
@@ -34,12 +35,12 @@ fn what_a_store_can_not_do_is_told_by_folder() {
 
 const PARTITION: Partition = Partition(0);
 
-fn open(data: &Path) -> Result<SledStore, StoreError> {
-    SledStore::open(data, &SledOptions::default())
+fn open(data: &Path) -> Result<Part, StoreError> {
+    Part::take(Arc::new(SledStore::open(data, &SledOptions::default())?), PARTITION)
 }
 
-fn append(store: &dyn Store, records: Vec<Vec<u8>>) -> Result<(), StoreError> {
-    let head: Head = store.head(PARTITION)?;
+fn append(store: &Part, records: Vec<Vec<u8>>) -> Result<(), StoreError> {
+    let head: Head = store.head()?;
     let booked_at_ms = head.booked_at_ms.max(0);
     store
         .append(&Block { partition: PARTITION, first: head.next, booked_at_ms, previous: head.hash, records })

@@ -53,18 +53,13 @@ mod tests;
 use std::io;
 use std::path::PathBuf;
 
-use crate::store::{Block, Head, Partition, Sequence, Store, StoreError};
+use crate::store::{Block, Head, Part, Partition, Sequence, StoreError};
 
 pub use folder::{BackupFolder, BackupRun, Taken};
 pub use frame::{Frame, FrameReader, write_magic};
 
 /// The newest format that this release writes and reads.
 pub(crate) const FORMAT: u8 = 1;
-
-/// Prefixes of the keys of durable values: everything in the state area that can't be derived from
-/// the journal. The cursors are copied too: they hold the progress of webhooks, so that a restored
-/// server does not deliver those of years again.
-const DURABLE_PREFIXES: [&[u8]; 2] = [b"keys/", b"stamp/"];
 
 /// The partition that is copied. This release has one.
 const PARTITION: Partition = Partition(0);
@@ -134,13 +129,13 @@ pub enum BackupError {
 /// of this moment, the blocks through that head, and an end. No lock is held between two frames, so
 /// a slow reader disturbs nobody.
 pub fn frames(
-    store: &dyn Store,
+    store: &Part,
     from: Sequence,
 ) -> Result<impl Iterator<Item = Result<Frame, BackupError>> + '_, BackupError> {
     // In this order: a Record below the head is sealed with a key that was there before it.
-    let head = store.head(PARTITION)?;
+    let head = store.head()?;
     let values = durable_values(store)?;
-    let blocks = store.blocks(PARTITION, from).take_while(move |block| match block {
+    let blocks = store.blocks(from).take_while(move |block| match block {
         Ok(block) => block.next() <= head.next,
         Err(_) => true,
     });
@@ -153,17 +148,11 @@ pub fn frames(
 /// A key of the state area, or of a cursor, and its value.
 pub(crate) type KeyAndValue = (Vec<u8>, Vec<u8>);
 
-/// The values beside the journal that can't be derived from it, by key.
-pub fn durable_values(store: &dyn Store) -> Result<Vec<KeyAndValue>, StoreError> {
-    let mut values = Vec::new();
-    for prefix in DURABLE_PREFIXES {
-        for key in store.state_keys(prefix)? {
-            // One that was dropped meanwhile is gone on purpose.
-            if let Some(value) = store.state(&key)? {
-                values.push((key, value));
-            }
-        }
-    }
+/// The values beside the journal that can't be derived from it, by key. The cursors are among them:
+/// how far webhooks were delivered, so that a restored server does not deliver those of years
+/// again.
+pub fn durable_values(store: &Part) -> Result<Vec<KeyAndValue>, StoreError> {
+    let mut values = store.store().commons()?;
     for key in store.cursor_keys()? {
         values.extend(store.cursor(&key)?.map(|value| (key, value)));
     }
@@ -175,7 +164,7 @@ pub enum Tail<'a> {
     /// Another backup.
     Backup(&'a BackupFolder),
     /// A store that nobody writes to.
-    Store(&'a dyn Store),
+    Store(&'a Part),
 }
 
 /// Result of a restore.
@@ -203,7 +192,7 @@ pub struct TailTaken {
 pub fn restore(
     backup: &BackupFolder,
     tail: Option<Tail<'_>>,
-    store: &dyn Store,
+    store: &Part,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Restored, BackupError> {
     let mut values = backup.values().to_vec();
@@ -218,10 +207,10 @@ pub fn restore(
         if key.starts_with(crate::outbox::PREFIX) {
             store.put_cursor(&key, &value)?;
         } else {
-            store.put_state(&key, &value)?;
+            store.store().insert_common(&key, &value)?;
         }
     }
-    Ok(Restored { head: store.head(PARTITION)?, tail })
+    Ok(Restored { head: store.head()?, tail })
 }
 
 /// Appends the blocks that a second copy has beyond the head. Its keys, if it has any, are the
@@ -229,10 +218,10 @@ pub fn restore(
 fn append_tail(
     backup: &BackupFolder,
     tail: &Tail<'_>,
-    store: &dyn Store,
+    store: &Part,
     values: &mut Vec<(Vec<u8>, Vec<u8>)>,
 ) -> Result<TailTaken, BackupError> {
-    let begin = store.head(PARTITION)?;
+    let begin = store.head()?;
     let mut stopped = None;
     for block in tail.blocks_from(begin) {
         let block = match block {
@@ -245,7 +234,7 @@ fn append_tail(
         let is_before = block.next() <= begin.next;
         let parts = match is_before {
             true => block.next() == begin.next && block.hash() != begin.hash,
-            false => store.head(PARTITION)?.admit(&block).is_err(),
+            false => store.head()?.admit(&block).is_err(),
         };
         if parts {
             let detail = format!("block {} of the second copy does not belong to it", block.first.0);
@@ -256,7 +245,7 @@ fn append_tail(
         }
         store.append(&block)?;
     }
-    let records = store.head(PARTITION)?.next.0 - begin.next.0;
+    let records = store.head()?.next.0 - begin.next.0;
     let mut without_keys = None;
     if records > 0 {
         match tail.values() {
@@ -276,7 +265,7 @@ impl Tail<'_> {
             Tail::Backup(folder) => Box::new(folder.blocks()),
             Tail::Store(store) => {
                 let from = Sequence(head.next.0 - 1).max(Sequence::FIRST);
-                Box::new(store.blocks(PARTITION, from).map(|block| block.map_err(BackupError::from)))
+                Box::new(store.blocks(from).map(|block| block.map_err(BackupError::from)))
             }
         }
     }

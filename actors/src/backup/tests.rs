@@ -12,43 +12,43 @@ use tempfile::TempDir;
 use super::*;
 use crate::testkit::MemoryStore;
 
-fn append(store: &MemoryStore, booked_at_ms: i64, records: Vec<Vec<u8>>) {
-    let head = store.head(PARTITION).unwrap();
+fn append(store: &Part, booked_at_ms: i64, records: Vec<Vec<u8>>) {
+    let head = store.head().unwrap();
     let booked_at_ms = booked_at_ms.max(head.booked_at_ms);
     let block = Block { partition: PARTITION, first: head.next, booked_at_ms, previous: head.hash, records };
     store.append(&block).unwrap();
 }
 
 /// A journal of this number of blocks of two Records; each Record says `word`.
-fn journal(word: &str, blocks: u32) -> MemoryStore {
-    let store = MemoryStore::new();
-    store.put_state(b"stamp/mode", b"sandbox").unwrap();
+fn journal(word: &str, blocks: u32) -> Part {
+    let store = MemoryStore::new().part();
+    store.store().insert_common(b"stamp/mode", b"sandbox").unwrap();
     extend(&store, word, blocks);
     store
 }
 
-fn extend(store: &MemoryStore, word: &str, blocks: u32) {
+fn extend(store: &Part, word: &str, blocks: u32) {
     for _ in 0..blocks {
-        let next = store.head(PARTITION).unwrap().next.0;
+        let next = store.head().unwrap().next.0;
         append(store, 1_000, vec![format!("{word} {next}").into_bytes(), word.as_bytes().repeat(40)]);
     }
 }
 
-fn run(store: &dyn Store, folder: &Path, file_bytes_max: u64) -> Result<Taken, BackupError> {
+fn run(store: &Part, folder: &Path, file_bytes_max: u64) -> Result<Taken, BackupError> {
     let mut run = BackupRun::begin(folder, &mut |_, _| {})?;
     run.file_bytes_max = file_bytes_max;
     let from = run.head().next;
     run.take(frames(store, from)?, &mut |_, _| {})
 }
 
-fn restored(folder: &Path, tail: Option<Tail<'_>>) -> Result<(MemoryStore, Restored), BackupError> {
-    let store = MemoryStore::new();
+fn restored(folder: &Path, tail: Option<Tail<'_>>) -> Result<(Part, Restored), BackupError> {
+    let store = MemoryStore::new().part();
     let restored = restore(&BackupFolder::open(folder)?, tail, &store, &mut |_, _| {})?;
     Ok((store, restored))
 }
 
-fn blocks(store: &dyn Store) -> Vec<Block> {
-    store.blocks(PARTITION, Sequence::FIRST).map(Result::unwrap).collect()
+fn blocks(store: &Part) -> Vec<Block> {
+    store.blocks(Sequence::FIRST).map(Result::unwrap).collect()
 }
 
 fn files(folder: &Path) -> Vec<(String, Vec<u8>)> {
@@ -80,7 +80,7 @@ proptest! {
         file_bytes_max in 1_u64..2_000,
     ) {
         let folder = TempDir::new().unwrap();
-        let store = MemoryStore::new();
+        let store = MemoryStore::new().part();
         for (key, value) in &values {
             store.put_state(key.as_bytes(), value).unwrap();
         }
@@ -94,7 +94,7 @@ proptest! {
             }
             let taken = run(&store, folder.path(), file_bytes_max).unwrap();
             prop_assert_eq!(taken.records, count as u64);
-            prop_assert_eq!(taken.head, store.head(PARTITION).unwrap());
+            prop_assert_eq!(taken.head, store.head().unwrap());
         }
         let (again, _) = restored(folder.path(), None).unwrap();
         prop_assert_eq!(blocks(&again), blocks(&store));
@@ -152,7 +152,7 @@ fn a_run_that_is_cut_anywhere_changes_nothing() {
     run(&store, folder.path(), 200).unwrap();
     let before = files(folder.path());
     extend(&store, "a", 6);
-    let from = store.blocks(PARTITION, Sequence(5)).next().unwrap().unwrap().first;
+    let from = store.blocks(Sequence(5)).next().unwrap().unwrap().first;
     let whole = frames(&store, from).unwrap().count();
     for length in 0..whole {
         let mut run = BackupRun::begin(folder.path(), &mut |_, _| {}).unwrap();
@@ -174,7 +174,7 @@ fn a_run_that_is_killed_between_two_renames_is_run_again() {
     for place in [&folder, &whole] {
         run(&store, place.path(), 200).unwrap();
     }
-    let first = store.head(PARTITION).unwrap();
+    let first = store.head().unwrap();
     let counted = files(folder.path()).len();
     extend(&store, "a", 6);
     run(&store, whole.path(), 200).unwrap();
@@ -285,14 +285,14 @@ fn a_tail_goes_on_where_the_backup_ends() {
     let (folder, second) = (TempDir::new().unwrap(), TempDir::new().unwrap());
     let store = journal("a", 3);
     run(&store, folder.path(), 1 << 20).unwrap();
-    store.put_state(b"keys/month/1", b"newer").unwrap();
+    store.store().insert_common(b"keys/month/1", b"newer").unwrap();
     extend(&store, "a", 4);
     run(&store, second.path(), 300).unwrap();
     let other_backup = BackupFolder::open(second.path()).unwrap();
     for tail in [Tail::Store(&store), Tail::Backup(&other_backup)] {
         let (again, told) = restored(folder.path(), Some(tail)).unwrap();
         assert_eq!(blocks(&again), blocks(&store));
-        assert_eq!(again.state(b"keys/month/1").unwrap().as_deref(), Some(&b"newer"[..]));
+        assert_eq!(again.store().common(b"keys/month/1").unwrap().as_deref(), Some(&b"newer"[..]));
         let told = told.tail.unwrap();
         assert!((told.records, told.stopped.is_none(), told.without_keys.is_none()) == (8, true, true), "{told:?}");
     }

@@ -30,7 +30,7 @@ use crate::read_model::ReadModel;
 use crate::records::LoadError;
 use crate::seal::{Keyring, SealError};
 use crate::snapshots;
-use crate::store::{Partition, Sequence, SledOptions, SledStore, Store, StoreError};
+use crate::store::{Part, Partition, Sequence, SledOptions, SledStore, Store, StoreError};
 
 /// How long stopping waits for the actors to go to sleep.
 const SLEEP_MAX: Duration = Duration::from_secs(20);
@@ -88,7 +88,9 @@ impl Engine {
         options: EngineOptions,
         progress: impl Fn(u64, u64) + Send + 'static,
     ) -> Result<Arc<Self>, OpenError> {
-        let Opened { shared, keyring, journal_thread, last_booked_at } = read_store(store, &options, progress).await?;
+        let taken = spawn_blocking(move || Part::take(store, Partition(0))).await;
+        let part = taken.expect("taking does not panic")?;
+        let Opened { shared, keyring, journal_thread, last_booked_at } = read_store(part, &options, progress).await?;
         let next_group = shared.read_model.groups().into_iter().map(|group| group.0 + 1).max().unwrap_or(1);
         let system_ordinal = shared.read_model.system_ordinal();
         let engine: Arc<OnceLock<Weak<Self>>> = Arc::default();
@@ -144,9 +146,9 @@ impl Engine {
     /// Wakes, one after the other, the actors whose snapshots this release cannot read. Each builds
     /// its state from the journal and keeps it again, before a request has to wait for that.
     pub async fn renew_snapshots(&self) {
-        let store = Arc::clone(&self.shared.store);
+        let store = self.shared.store.clone();
         let last = GroupNumber(*self.next_group.lock());
-        let unusable = match spawn_blocking(move || snapshots::unusable(&*store, last)).await {
+        let unusable = match spawn_blocking(move || snapshots::unusable(&store, last)).await {
             Ok(Ok(unusable)) => unusable,
             Ok(Err(error)) => {
                 tracing::warn!(%error, "the snapshots could not be looked through");
@@ -181,21 +183,21 @@ impl Engine {
 
 /// Opens the keyring and the read model, sets the clock, and starts the journal's thread.
 async fn read_store(
-    store: Arc<dyn Store>,
+    store: Part,
     options: &EngineOptions,
     progress: impl Fn(u64, u64) + Send + 'static,
 ) -> Result<Opened, OpenError> {
     let (sandbox, master_key) = (options.sandbox, options.master_key);
     let (fold_name, index) = (options.fold_name, options.index);
-    let to_read = Arc::clone(&store);
+    let to_read = store.clone();
     let opened = spawn_blocking(move || -> Result<_, OpenError> {
-        check_mode(&*to_read, sandbox)?;
-        let keyring = Arc::new(Keyring::open(master_key, Arc::clone(&to_read))?);
+        check_mode(&to_read, sandbox)?;
+        let keyring = Arc::new(Keyring::open(master_key, Arc::clone(to_read.store()))?);
         let read_model = ReadModel::open(to_read, Arc::clone(&keyring), fold_name, index, progress)?;
         Ok((keyring, Arc::new(read_model)))
     });
     let (keyring, read_model) = opened.await.expect("opening does not panic")?;
-    let last_booked_at = Timestamp(store.head(Partition(0))?.booked_at_ms.max(0));
+    let last_booked_at = Timestamp(store.head()?.booked_at_ms.max(0));
     let clock = Arc::new(Clock::new(read_model.clock_offset_ms(), last_booked_at));
     if sandbox {
         // A crash while the clock was being moved leaves Records ahead of its last recorded offset:
@@ -204,7 +206,7 @@ async fn read_store(
     }
     let metrics = Arc::new(Metrics::default());
     let parts = JournalParts {
-        store: Arc::clone(&store),
+        store: store.clone(),
         clock: Arc::clone(&clock),
         read_model: Arc::clone(&read_model),
         metrics: Arc::clone(&metrics),
@@ -238,15 +240,18 @@ async fn supervise(engine: Arc<OnceLock<Weak<Engine>>>) -> ActorRef<Silence> {
 
 /// Refuses a store in which something was booked in the other mode, so that sandbox money never
 /// becomes live money. An empty store takes the mode that it is opened in.
-fn check_mode(store: &dyn Store, sandbox: bool) -> Result<(), OpenError> {
+fn check_mode(part: &Part, sandbox: bool) -> Result<(), OpenError> {
     const STAMP: &[u8] = b"stamp/mode";
     let asked = if sandbox { "sandbox" } else { "live" };
+    let store = part.store();
     let made = store.insert_common(STAMP, asked.as_bytes())?;
     if made == asked.as_bytes() {
         return Ok(());
     }
-    if store.head(Partition(0))?.next > Sequence::FIRST {
+    if part.head()?.next > Sequence::FIRST {
         return Err(OpenError::WrongMode { made: String::from_utf8_lossy(&made).into_owned(), asked });
     }
-    Ok(store.put_state(STAMP, asked.as_bytes())?)
+    store.remove_common(STAMP)?;
+    store.insert_common(STAMP, asked.as_bytes())?;
+    Ok(())
 }

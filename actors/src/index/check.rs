@@ -10,13 +10,13 @@ use super::key::{Balances, IndexKey, mix};
 use super::page_cache::{PageCache, RunFiles};
 use super::recent::each_occurrence;
 use super::run::{Builder, Cover, Run, RunError};
-use crate::store::{Store, StoreError};
+use crate::store::{Part, StoreError};
 
 /// Compares every run with the Records, which it gets one after the other from the first. A run
 /// must have the occurrences of its Records and no others, and the bytes that a writer makes of
 /// them. However large a run is, little of it is in memory.
 pub(crate) struct RunCheck<'a> {
-    store: &'a dyn Store,
+    store: &'a Part,
     cache: PageCache,
     /// The runs not yet compared, in order: first and last Record, name, length.
     files: VecDeque<(u64, u64, String, u64)>,
@@ -39,7 +39,7 @@ const PAGES_MAX: usize = 64;
 
 impl<'a> RunCheck<'a> {
     /// Lists the runs.
-    pub(crate) fn new(store: &'a dyn Store) -> Result<Self, StoreError> {
+    pub(crate) fn new(store: &'a Part) -> Result<Self, StoreError> {
         let files = store.files()?.into_iter().filter_map(|(name, bytes)| {
             let (first, last) = Cover::of_file_name(&name)?;
             Some((first, last, name, bytes))
@@ -140,7 +140,7 @@ impl Occurrences {
 
 /// Writer that compares the written bytes with those of a file.
 struct SameAs<'a> {
-    store: &'a dyn Store,
+    store: &'a Part,
     name: &'a str,
     at: u64,
     is_same: bool,

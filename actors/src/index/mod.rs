@@ -42,7 +42,7 @@ use parking_lot::{Condvar, Mutex, ReentrantMutex, RwLock};
 
 use crate::priority;
 use crate::records::LoadError;
-use crate::store::{Partition, Sequence, Store, StoreError};
+use crate::store::{Part, Sequence, StoreError};
 
 use key::credit_of;
 use lists::{Lists, Source, Trouble};
@@ -91,7 +91,7 @@ pub struct Index {
 }
 
 struct IndexShared {
-    store: Arc<dyn Store>,
+    store: Part,
     options: IndexOptions,
     state: RwLock<Unwritten>,
     /// In order, without a gap. Replaced only while `state` is locked for writing: who holds that
@@ -139,7 +139,7 @@ type Places = (Arc<Vec<Arc<Run>>>, [Vec<Source>; 2]);
 impl Index {
     /// Opens the runs of a store; writes those that are lost or damaged again from the journal. The
     /// caller counts the Records after [`Index::indexed_through`] next.
-    pub fn open(store: Arc<dyn Store>, options: IndexOptions) -> Result<Self, LoadError> {
+    pub fn open(store: Part, options: IndexOptions) -> Result<Self, LoadError> {
         let shared = Arc::new(IndexShared {
             store,
             options,
@@ -400,7 +400,7 @@ impl IndexShared {
 
     /// Reads the directories of the runs, and writes again what is missing between them.
     fn take_up(&self) -> Result<(), LoadError> {
-        let head = self.store.head(Partition(0))?.next.0;
+        let head = self.store.head()?.next.0;
         let mut files: Vec<_> = self.store.files()?.into_iter().collect();
         files.retain(|(name, _)| Cover::of_file_name(name).is_some());
         // Of runs with the same begin the longest comes first: the others were merged into it.
@@ -434,7 +434,7 @@ impl IndexShared {
     fn write_again(&self, first: u64, last: u64) -> Result<(), LoadError> {
         tracing::warn!(first, last, "a part of the index is lost or damaged; it is written again from the journal");
         let (mut recent, mut balances, mut written) = (Recent::default(), IdMap::default(), Vec::new());
-        for block in self.store.blocks(Partition(0), Sequence(first)) {
+        for block in self.store.blocks(Sequence(first)) {
             let block = block?;
             if block.first.0 > last {
                 break;
@@ -470,7 +470,7 @@ impl IndexShared {
     }
 
     fn files(&self) -> RunFiles<'_> {
-        RunFiles { store: &*self.store, cache: &self.cache }
+        RunFiles { store: &self.store, cache: &self.cache }
     }
 
     /// Writes a damaged run again. One that is gone by now was merged: nothing is to be done.

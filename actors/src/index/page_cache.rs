@@ -7,7 +7,7 @@ use std::sync::Arc;
 use ledger::id::IdMap;
 use parking_lot::Mutex;
 
-use crate::store::Store;
+use crate::store::Part;
 
 /// Pages that are kept: 64 MiB.
 pub(super) const PAGES_MAX: usize = 16_384;
@@ -37,7 +37,7 @@ struct Known {
 /// The store and the cache through which runs are read.
 #[derive(Clone, Copy)]
 pub(super) struct RunFiles<'a> {
-    pub(super) store: &'a dyn Store,
+    pub(super) store: &'a Part,
     pub(super) cache: &'a PageCache,
 }
 

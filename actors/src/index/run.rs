@@ -687,7 +687,7 @@ mod tests {
 
     use super::*;
     use crate::index::page_cache::PageCache;
-    use crate::store::Store;
+    use crate::store::Part;
     use crate::testkit::MemoryStore;
 
     fn built(first: u64, cover: Cover, occurrences: impl IntoIterator<Item = (IndexKey, Vec<u64>)>) -> Vec<u8> {
@@ -696,10 +696,10 @@ mod tests {
         builder.finish(cover).unwrap()
     }
 
-    fn run_of(occurrences: &[(IndexKey, Vec<u64>)]) -> (MemoryStore, Run) {
+    fn run_of(occurrences: &[(IndexKey, Vec<u64>)]) -> (Part, Run) {
         let cover = Cover { first: 5, last: 900, latest_ms: -3 };
         let bytes = built(cover.first, cover, occurrences.iter().cloned());
-        let store = MemoryStore::new();
+        let store = MemoryStore::new().part();
         store.put_file(&cover.file_name(), &bytes).unwrap();
         let cache = PageCache::new(64);
         let run = Run::open(RunFiles { store: &store, cache: &cache }, &cover.file_name(), bytes.len() as u64).unwrap();
@@ -825,7 +825,7 @@ mod tests {
             let checksum = crc32c::crc32c(&bytes[covered]);
             let end = bytes.len() - 4;
             bytes[end..].copy_from_slice(&checksum.to_be_bytes());
-            let store = MemoryStore::new();
+            let store = MemoryStore::new().part();
             store.put_file(&cover.file_name(), &bytes).unwrap();
             let cache = PageCache::new(64);
             Run::open(RunFiles { store: &store, cache: &cache }, &cover.file_name(), bytes.len() as u64)

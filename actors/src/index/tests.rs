@@ -13,7 +13,7 @@ use proptest::prelude::*;
 
 use super::key::occurrences;
 use super::*;
-use crate::store::{Block, BlockHash};
+use crate::store::{Block, BlockHash, Partition};
 use crate::testkit::MemoryStore;
 
 const OPTIONS: IndexOptions = IndexOptions { records_per_run: 40, runs_merged: 3 };
@@ -97,7 +97,7 @@ impl Script {
             record.idempotency = Some(Idempotency { key, body: key });
         }
         self.count(sequence, &record);
-        let head = self.store.head(Partition(0)).unwrap();
+        let head = self.store.part().head().unwrap();
         let mut bytes = Vec::new();
         record.encode(&mut bytes);
         let previous = if sequence == 1 { BlockHash::ZERO } else { head.hash };
@@ -108,7 +108,7 @@ impl Script {
             previous,
             records: vec![bytes],
         };
-        self.store.append(&block).unwrap();
+        self.store.part().append(&block).unwrap();
         self.records.push((Sequence(sequence), Arc::new(record)));
     }
 
@@ -131,7 +131,7 @@ impl Script {
     }
 
     fn open_index(&self) -> Index {
-        let index = Index::open(Arc::new(self.store.clone()), OPTIONS).unwrap();
+        let index = Index::open(self.store.part(), OPTIONS).unwrap();
         let sealed = index.indexed_through();
         let tail: Vec<_> = self.records.iter().filter(|(sequence, _)| *sequence > sealed).cloned().collect();
         for block in tail.chunks(7) {
@@ -171,7 +171,8 @@ impl Script {
 
     /// How many runs equal what the journal makes of them, and how many do not.
     fn check_runs(&self) -> (u64, u64) {
-        let mut check = RunCheck::new(&self.store).unwrap();
+        let part = self.store.part();
+        let mut check = RunCheck::new(&part).unwrap();
         for (sequence, record) in &self.records {
             assert!(check.count(sequence.0, record).unwrap().is_none());
         }
@@ -252,7 +253,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     proptest::collection::vec((any::<bool>(), any::<u8>(), 0..600_u16), 0..420)
 }
 
-fn runs(store: &MemoryStore) -> Vec<String> {
+fn runs(store: &Part) -> Vec<String> {
     store.files().unwrap().into_iter().map(|(name, _)| name).collect()
 }
 
@@ -267,7 +268,7 @@ proptest! {
         index.settle();
         script.check(&index)?;
         drop(index);
-        prop_assert_eq!(script.check_runs(), (runs(&script.store).len() as u64, 0));
+        prop_assert_eq!(script.check_runs(), (runs(&script.store.part()).len() as u64, 0));
         script.check(&script.open_index())?;
     }
 
@@ -281,24 +282,24 @@ proptest! {
         let script = script(&steps);
         let index = script.open_index();
         index.settle();
-        let names = runs(&script.store);
+        let names = runs(&script.store.part());
         prop_assert!(!names.is_empty());
         let name = which.get(&names);
-        let bytes = script.store.file_part(name, 0, usize::MAX).unwrap().unwrap();
+        let bytes = script.store.part().file_part(name, 0, usize::MAX).unwrap().unwrap();
         let mut damaged = bytes.clone();
         damaged[at.index(bytes.len())] ^= 4;
-        script.store.put_file(name, &damaged).unwrap();
+        script.store.part().put_file(name, &damaged).unwrap();
         prop_assert_eq!(script.check_runs(), (names.len() as u64 - 1, 1));
         // While it is open, and when it is opened.
         script.check(&index)?;
         drop(index);
         if is_lost {
-            script.store.remove_file(name).unwrap();
+            script.store.part().remove_file(name).unwrap();
         } else {
-            script.store.put_file(name, &damaged).unwrap();
+            script.store.part().put_file(name, &damaged).unwrap();
         }
         script.check(&script.open_index())?;
-        prop_assert_eq!(script.store.file_part(name, 0, usize::MAX).unwrap(), Some(bytes));
+        prop_assert_eq!(script.store.part().file_part(name, 0, usize::MAX).unwrap(), Some(bytes));
     }
 }
 
@@ -314,7 +315,7 @@ fn full_ranges_become_runs_and_runs_are_merged() {
         [378],
         "nine runs of at least 40 Records, in blocks of 7, three by three, and these three once more"
     );
-    assert_eq!(runs(&script.store).len(), 1, "what was merged is removed");
+    assert_eq!(runs(&script.store.part()).len(), 1, "what was merged is removed");
     assert_eq!(index.indexed_through(), Sequence(378));
 }
 
@@ -322,7 +323,7 @@ fn full_ranges_become_runs_and_runs_are_merged() {
 #[test]
 fn the_number_of_runs_grows_as_the_logarithm_of_the_records() {
     let options = IndexOptions { records_per_run: 10, runs_merged: 4 };
-    let index = Index::open(Arc::new(MemoryStore::new()), options).unwrap();
+    let index = Index::open(MemoryStore::new().part(), options).unwrap();
     for sequence in 1..=10 * 4_u64.pow(5) {
         let record =
             Decision::of(Event::ClockMoved { offset_ms: 1 }).into_record(LedgerId::System, sequence, Timestamp(1));
@@ -344,7 +345,7 @@ fn runs_that_cannot_be_written_are_written_later() {
     script.store.fail_files(true);
     let index = script.open_index();
     script.check(&index).unwrap();
-    assert_eq!(runs(&script.store), Vec::<String>::new());
+    assert_eq!(runs(&script.store.part()), Vec::<String>::new());
     script.store.fail_files(false);
     let is_written = || {
         let work = index.shared.work.lock();
@@ -357,7 +358,7 @@ fn runs_that_cannot_be_written_are_written_later() {
     }
     script.check(&index).unwrap();
     assert_eq!(index.indexed_through(), Sequence(588), "fourteen runs of 42 Records");
-    assert!(script.store.monitor().derived_failures() > 0);
+    assert!(script.store.part().monitor().derived_failures() > 0);
 }
 
 #[test]
@@ -366,10 +367,14 @@ fn an_index_ahead_of_its_journal_tells_that_the_journal_is_short() {
     let full = script(&steps);
     full.open_index().settle();
     let short = script(&steps[..30]);
-    for (name, _) in full.store.files().unwrap() {
-        short.store.put_file(&name, &full.store.file_part(&name, 0, usize::MAX).unwrap().unwrap()).unwrap();
+    for (name, _) in full.store.part().files().unwrap() {
+        short
+            .store
+            .part()
+            .put_file(&name, &full.store.part().file_part(&name, 0, usize::MAX).unwrap().unwrap())
+            .unwrap();
     }
-    let refused = Index::open(Arc::new(short.store.clone()), OPTIONS).map(|_| ()).unwrap_err();
+    let refused = Index::open(short.store.part(), OPTIONS).map(|_| ()).unwrap_err();
     assert!(refused.to_string().contains("the journal ends before"), "{refused}");
 }
 
@@ -378,15 +383,16 @@ fn a_run_that_says_something_else_than_the_journal_is_found() {
     let steps: Vec<Step> = (0..100_u16).map(|n| (false, n as u8, n)).collect();
     let script = script(&steps);
     script.open_index().settle();
-    let (name, _) = script.store.files().unwrap().remove(0);
+    let (name, _) = script.store.part().files().unwrap().remove(0);
     let (first, last) = Cover::of_file_name(&name).unwrap();
     let mut forged = Recent::default();
     for (sequence, record) in &script.records[first as usize - 1..last as usize] {
         let record = Record { idempotency: None, ..Record::clone(record) };
         forged.count(sequence.0, &record, &mut IdMap::default());
     }
-    script.store.put_file(&name, &forged.to_run().unwrap().1).unwrap();
-    let mut check = RunCheck::new(&script.store).unwrap();
+    script.store.part().put_file(&name, &forged.to_run().unwrap().1).unwrap();
+    let part = script.store.part();
+    let mut check = RunCheck::new(&part).unwrap();
     let found = script.records.iter().find_map(|(sequence, record)| check.count(sequence.0, record).unwrap());
     assert_eq!(found.unwrap().name, name);
 }
@@ -397,7 +403,7 @@ fn what_no_run_has_is_looked_up_without_reading_a_file() {
     let script = script(&steps);
     let index = script.open_index();
     index.settle();
-    let runs = runs(&script.store).len() as u64;
+    let runs = runs(&script.store.part()).len() as u64;
     let before = script.store.file_parts_read();
     for absent in 0..1_000_u128 {
         let key = Fingerprint((absent << 64 | 1 << 127).to_be_bytes());

@@ -23,7 +23,7 @@ use crate::priority;
 use crate::read_model::ReadModel;
 use crate::records::LoadError;
 use crate::snapshots;
-use crate::store::{Monitor, Partition, Sequence, Store, StoreError, WaitFor};
+use crate::store::{Monitor, Part, Sequence, StoreError, WaitFor};
 
 pub use admission::{Admission, AdmissionLimits, Permit, Sender};
 pub use machine::{BLOCK_BYTES_MAX, Input, Machine, Output, Submission};
@@ -76,7 +76,7 @@ impl Drop for TellUnlessEnded {
 /// Parts that the journal's thread works on.
 pub(crate) struct JournalParts {
     /// Store in which blocks become durable.
-    pub store: Arc<dyn Store>,
+    pub store: Part,
     /// The time of booking.
     pub clock: Arc<Clock>,
     /// Read model; every durable block is folded into it.
@@ -92,7 +92,7 @@ impl Journal {
     /// Starts the thread that continues the store's journal. After [`Journal::end`], or once the
     /// last handle is dropped, it finishes what was queued and ends.
     pub(crate) fn start(parts: JournalParts) -> Result<(Self, thread::JoinHandle<()>), StoreError> {
-        let machine = Machine::new(parts.store.head(Partition(0))?);
+        let machine = Machine::new(parts.store.head()?);
         let (sender, receiver) = mpsc::channel();
         let failure = Arc::new(Failure::default());
         let journal = Self { sender, failure: Arc::clone(&failure) };
@@ -143,7 +143,7 @@ fn run(
     receiver: &mpsc::Receiver<Option<JournalInput>>,
     parts: &JournalParts,
 ) -> Result<(), LoadError> {
-    let snapshots = snapshots::SnapshotWriter::start(Arc::clone(&parts.store));
+    let snapshots = snapshots::SnapshotWriter::start(parts.store.clone());
     let monitor = parts.store.monitor();
     let mut outputs = Vec::new();
     let mut replies: Vec<Reply> = Vec::new();

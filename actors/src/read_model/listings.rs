@@ -540,6 +540,6 @@ impl ReadModel {
     }
 
     pub(super) fn record(&self, sequence: Sequence) -> Result<Record, LoadError> {
-        records::record(&*self.store, sequence)
+        records::record(&self.store, sequence)
     }
 }

@@ -32,7 +32,7 @@ use crate::index::{self, Index, IndexOptions};
 use crate::outbox::OutboxSignal;
 use crate::records::LoadError;
 use crate::seal::Keyring;
-use crate::store::{Partition, Sequence, Store};
+use crate::store::{Part, Sequence};
 
 use page_id::PageId;
 use registry::{Registry, concerns_registry};
@@ -53,7 +53,7 @@ const RECORDS_AT_ONCE: usize = 64;
 
 /// The read model: rows, balances and due times in memory, and the index.
 pub struct ReadModel {
-    store: Arc<dyn Store>,
+    store: Part,
     keyring: Arc<Keyring>,
     ids: IdKey,
     fold_name: fn(&str) -> String,
@@ -209,14 +209,14 @@ impl ReadModel {
     /// Opens the read model of a store: its pages, and the Records after them. `fold_name` prepares
     /// names for search; `progress` receives how many Records of how many were read again.
     pub fn open(
-        store: Arc<dyn Store>,
+        store: Part,
         keyring: Arc<Keyring>,
         fold_name: fn(&str) -> String,
         options: IndexOptions,
         progress: impl Fn(u64, u64),
     ) -> Result<Self, LoadError> {
         let read_model = Self {
-            index: Index::open(Arc::clone(&store), options)?,
+            index: Index::open(store.clone(), options)?,
             store,
             ids: keyring.id_key(),
             keyring,
@@ -307,10 +307,10 @@ impl ReadModel {
     /// Reads the end of the journal: what the pages and the index do not have yet.
     fn catch_up(&self, progress: impl Fn(u64, u64)) -> Result<(), LoadError> {
         let mut folding = self.folding.lock();
-        let total = self.store.head(Partition(0))?.next.0 - 1;
+        let total = self.store.head()?.next.0 - 1;
         let sealed = self.index.indexed_through();
         let from = Sequence(folding.kept_through.min(sealed.0) + 1);
-        for block in self.store.blocks(Partition(0), from) {
+        for block in self.store.blocks(from) {
             let block = block?;
             let mut records = Vec::with_capacity(block.records.len());
             for (sequence, bytes) in (block.first.0..).zip(&block.records) {
@@ -518,8 +518,8 @@ mod tests {
     use crate::testkit::MemoryStore;
 
     fn read_model() -> Arc<ReadModel> {
-        let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
-        let keyring = Arc::new(Keyring::open([7; 32], Arc::clone(&store)).unwrap());
+        let store = MemoryStore::new().part();
+        let keyring = Arc::new(Keyring::open([7; 32], Arc::clone(store.store())).unwrap());
         let options = IndexOptions::default();
         Arc::new(ReadModel::open(store, keyring, str::to_owned, options, |_, _| {}).unwrap())
     }

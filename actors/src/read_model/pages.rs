@@ -23,7 +23,7 @@ use super::waiting::WaitingKind;
 use super::{BalanceTable, Ordinals, ReadModel};
 use crate::dues::{Dues, Hint};
 use crate::records::LoadError;
-use crate::store::{Partition, Sequence, Store, StoreError};
+use crate::store::{Part, Sequence, StoreError};
 
 /// The version of the pages' encoding.
 const VERSION: u16 = 1;
@@ -130,7 +130,7 @@ pub(crate) struct KeptPage {
 }
 
 /// The pages that are kept, in the order of their positions; none for one that cannot be read.
-pub(crate) fn kept(store: &dyn Store) -> Result<Vec<Option<KeptPage>>, StoreError> {
+pub(crate) fn kept(store: &Part) -> Result<Vec<Option<KeptPage>>, StoreError> {
     let mut pages = Vec::new();
     for key in store.state_keys(PREFIX)? {
         let page = usable(store.state(&key))?.and_then(|bytes| decode(&bytes));
@@ -258,7 +258,7 @@ impl ReadModel {
         else {
             return Ok(());
         };
-        let head = self.store.head(Partition(0))?.next.0;
+        let head = self.store.head()?.next.0;
         if summary.version != VERSION {
             return Ok(());
         }

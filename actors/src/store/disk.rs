@@ -21,7 +21,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use parking_lot::{Mutex, RwLock};
+use parking_lot::{Mutex, RwLock, RwLockReadGuard};
 
 use super::anchor::{self, Anchor, Anchored};
 use super::chunk;
@@ -34,14 +34,16 @@ use super::space;
 use super::state_area::StateArea;
 use super::write_behind::WriteBehind;
 use super::{
-    Block, BlockHash, Database, Head, Partition, Sequence, SledOptions, Store, StoreError, StoredRecord,
-    admit_file_name, admit_state_key, check_sync,
+    Block, COMMON_PREFIXES, Database, Durability, Epoch, Head, Landed, Partition, Sequence, SledOptions, Store,
+    StoreError, StoredRecord, Tenure, admit_common_key, admit_file_name, admit_state_key, check_sync,
 };
 
 /// A store in a folder of this machine.
 #[derive(Debug)]
 pub struct SledStore {
     heads: RwLock<BTreeMap<Partition, Head>>,
+    /// The epochs of the partitions that were taken.
+    epochs: RwLock<BTreeMap<Partition, Epoch>>,
     journal: Segments,
     anchor: Anchor,
     write_behind: WriteBehind,
@@ -102,6 +104,7 @@ impl SledStore {
             journal,
             anchor: Anchor::open(&data, anchored, &heads, Arc::clone(&poisoned))?,
             heads: RwLock::new(heads),
+            epochs: RwLock::new(state.epochs()?),
             write_behind: WriteBehind::start(Arc::clone(&state), Arc::clone(&cursors), Arc::clone(&monitor))?,
             state,
             cursors,
@@ -136,15 +139,21 @@ impl SledStore {
         write().inspect_err(|_| self.monitor.derived_failed())
     }
 
-    fn admit_write(&self) -> Result<(), StoreError> {
-        if self.poisoned.load(Ordering::SeqCst) { Err(StoreError::Poisoned) } else { Ok(()) }
-    }
-}
-
-impl Store for SledStore {
-    fn append(&self, block: &Block) -> Result<BlockHash, StoreError> {
+    fn append_one(&self, tenure: Tenure, block: &Block) -> Result<Landed, StoreError> {
+        let epochs = self.epochs.read();
         let _appending = self.appending.lock();
-        self.head(block.partition)?.admit(block)?;
+        let refused = self.head(block.partition)?.admit(block);
+        if refused.is_err()
+            && let Some(there) = self.blocks(block.partition, block.first).next().transpose()?
+            && there == *block
+        {
+            return Ok(Landed::Durable(there.hash()));
+        }
+        let now = epochs.get(&tenure.partition).copied().unwrap_or_default();
+        if block.partition != tenure.partition || tenure.admit(now).is_err() {
+            return Ok(Landed::Fenced);
+        }
+        refused?;
         if block.first == Sequence::FIRST && self.heads.read().len() >= anchor::PARTITIONS_MAX {
             return Err(StoreError::Unstorable("a store on one machine has at most 64 partitions"));
         }
@@ -155,18 +164,58 @@ impl Store for SledStore {
             self.anchor.hand_over(block.partition, head)
         })?;
         self.heads.write().insert(block.partition, head);
-        Ok(hash)
+        Ok(Landed::Durable(hash))
+    }
+
+    /// Refuses an owner whose tenure has ended; while the guard is held, nobody takes a partition.
+    fn admit_beside_journal(
+        &self,
+        tenure: Tenure,
+    ) -> Result<RwLockReadGuard<'_, BTreeMap<Partition, Epoch>>, StoreError> {
+        if tenure.partition != BESIDE {
+            return Err(StoreError::Unstorable("a store on one machine keeps values and files of partition 0 only"));
+        }
+        let epochs = self.epochs.read();
+        tenure.admit(epochs.get(&tenure.partition).copied().unwrap_or_default())?;
+        Ok(epochs)
+    }
+
+    fn admit_write(&self) -> Result<(), StoreError> {
+        if self.poisoned.load(Ordering::SeqCst) { Err(StoreError::Poisoned) } else { Ok(()) }
+    }
+}
+
+impl Store for SledStore {
+    fn epoch(&self, partition: Partition) -> Result<Epoch, StoreError> {
+        Ok(self.epochs.read().get(&partition).copied().unwrap_or_default())
+    }
+
+    fn take(&self, partition: Partition, seen: Epoch) -> Result<Option<Tenure>, StoreError> {
+        let mut epochs = self.epochs.write();
+        if epochs.get(&partition).copied().unwrap_or_default() != seen {
+            return Ok(None);
+        }
+        let epoch = Epoch(seen.0 + 1);
+        self.write(|| self.state.put_epoch(partition, epoch))?;
+        epochs.insert(partition, epoch);
+        Ok(Some(Tenure { partition, epoch }))
+    }
+
+    fn append(&self, blocks: &[(Tenure, &Block)]) -> Result<Vec<Landed>, StoreError> {
+        blocks.iter().map(|(tenure, block)| self.append_one(*tenure, block)).collect()
     }
 
     fn head(&self, partition: Partition) -> Result<Head, StoreError> {
         Ok(self.heads.read().get(&partition).copied().unwrap_or(Head::EMPTY))
     }
 
-    fn record(&self, partition: Partition, sequence: Sequence) -> Result<Option<StoredRecord>, StoreError> {
-        if sequence < Sequence::FIRST || sequence >= self.head(partition)?.next {
-            return Ok(None);
-        }
-        self.journal.record(partition, sequence).map(Some)
+    fn records(&self, partition: Partition, sequences: &[Sequence]) -> Result<Vec<Option<StoredRecord>>, StoreError> {
+        let known = Sequence::FIRST..self.head(partition)?.next;
+        let read = |sequence: &Sequence| match known.contains(sequence) {
+            true => self.journal.record(partition, *sequence).map(Some),
+            false => Ok(None),
+        };
+        sequences.iter().map(read).collect()
     }
 
     fn blocks(
@@ -185,93 +234,110 @@ impl Store for SledStore {
         }
     }
 
-    fn put_state(&self, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
+    fn put_state(&self, tenure: Tenure, key: &[u8], value: Option<&[u8]>, how: Durability) -> Result<(), StoreError> {
         admit_state_key(key)?;
-        self.write(|| self.state.put_durably(key, value))
+        let _owner = self.admit_beside_journal(tenure)?;
+        match (value, how) {
+            (Some(value), Durability::Durable) => return self.write(|| self.state.put_durably(key, value)),
+            (None, Durability::Durable) => return self.write(|| self.state.delete_durably(key)),
+            (Some(value), Durability::Lazy) => self.write_derived(|| self.state.put(key, value, false).map(drop))?,
+            (None, Durability::Lazy) => self.write_derived(|| self.state.delete(key).map(drop))?,
+        }
+        self.write_behind.note();
+        Ok(())
+    }
+
+    fn states(&self, partition: Partition, keys: &[&[u8]]) -> Result<Vec<Option<Vec<u8>>>, StoreError> {
+        let read = |key: &&[u8]| if partition == BESIDE { self.state.value(key) } else { Ok(None) };
+        keys.iter().map(read).collect()
+    }
+
+    fn state_keys(&self, partition: Partition, prefix: &[u8]) -> Result<Vec<Vec<u8>>, StoreError> {
+        if partition == BESIDE { self.state.keys(prefix) } else { Ok(Vec::new()) }
     }
 
     fn insert_common(&self, key: &[u8], value: &[u8]) -> Result<Vec<u8>, StoreError> {
+        admit_common_key(key)?;
         let _one_at_a_time = self.inserting.lock();
-        if let Some(stands) = self.state(key)? {
+        if let Some(stands) = self.state.value(key)? {
             return Ok(stands);
         }
-        self.put_state(key, value)?;
+        self.write(|| self.state.put_durably(key, value))?;
         Ok(value.to_vec())
     }
 
-    fn put_state_lazily(&self, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
-        admit_state_key(key)?;
-        self.write_derived(|| self.state.put(key, value, false).map(drop))?;
-        self.write_behind.note();
-        Ok(())
-    }
-
-    fn state(&self, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
+    fn common(&self, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
         self.state.value(key)
     }
 
-    fn delete_state(&self, key: &[u8]) -> Result<(), StoreError> {
+    fn remove_common(&self, key: &[u8]) -> Result<(), StoreError> {
+        let _one_at_a_time = self.inserting.lock();
         self.write(|| self.state.delete_durably(key))
     }
 
-    fn delete_state_lazily(&self, key: &[u8]) -> Result<(), StoreError> {
-        self.write_derived(|| self.state.delete(key).map(drop))?;
-        self.write_behind.note();
-        Ok(())
+    fn commons(&self) -> Result<Vec<(Vec<u8>, Vec<u8>)>, StoreError> {
+        let mut values = Vec::new();
+        for prefix in COMMON_PREFIXES {
+            for key in self.state.keys(prefix)? {
+                // A key that was removed meanwhile is gone on purpose.
+                values.extend(self.state.value(&key)?.map(|value| (key, value)));
+            }
+        }
+        Ok(values)
     }
 
-    fn state_keys(&self, prefix: &[u8]) -> Result<Vec<Vec<u8>>, StoreError> {
-        self.state.keys(prefix)
-    }
-
-    fn put_cursor(&self, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
+    fn put_cursor(&self, tenure: Tenure, key: &[u8], value: Option<&[u8]>) -> Result<(), StoreError> {
         admit_state_key(key)?;
+        let _owner = self.admit_beside_journal(tenure)?;
         self.admit_write()?;
-        self.cursors.put(key, Some(value));
+        self.cursors.put(key, value);
         self.write_behind.note();
         Ok(())
     }
 
-    fn cursor(&self, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
-        Ok(self.cursors.value(key))
+    fn cursor(&self, partition: Partition, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
+        Ok(Some(key).filter(|_| partition == BESIDE).and_then(|key| self.cursors.value(key)))
     }
 
-    fn delete_cursor(&self, key: &[u8]) -> Result<(), StoreError> {
-        self.admit_write()?;
-        self.cursors.put(key, None);
-        self.write_behind.note();
-        Ok(())
+    fn cursor_keys(&self, partition: Partition) -> Result<Vec<Vec<u8>>, StoreError> {
+        Ok(if partition == BESIDE { self.cursors.keys() } else { Vec::new() })
     }
 
-    fn cursor_keys(&self) -> Result<Vec<Vec<u8>>, StoreError> {
-        Ok(self.cursors.keys())
-    }
-
-    fn put_file(&self, name: &str, bytes: &[u8]) -> Result<(), StoreError> {
+    fn put_file(&self, tenure: Tenure, name: &str, bytes: &[u8]) -> Result<(), StoreError> {
         admit_file_name(name)?;
+        let _owner = self.admit_beside_journal(tenure)?;
         self.write_derived(|| self.files.put(name, bytes))
     }
 
     fn put_file_in_parts(
         &self,
+        tenure: Tenure,
         name: &str,
         write: &mut dyn FnMut(&mut dyn Write) -> io::Result<()>,
     ) -> Result<u64, StoreError> {
         admit_file_name(name)?;
+        let _owner = self.admit_beside_journal(tenure)?;
         self.write_derived(|| self.files.put_in_parts(name, write))
     }
 
-    fn file_part(&self, name: &str, offset: u64, length: usize) -> Result<Option<Vec<u8>>, StoreError> {
+    fn file_part(
+        &self,
+        partition: Partition,
+        name: &str,
+        offset: u64,
+        length: usize,
+    ) -> Result<Option<Vec<u8>>, StoreError> {
         admit_file_name(name)?;
-        self.files.part(name, offset, length)
+        if partition == BESIDE { self.files.part(name, offset, length) } else { Ok(None) }
     }
 
-    fn files(&self) -> Result<Vec<(String, u64)>, StoreError> {
-        self.files.list()
+    fn files(&self, partition: Partition) -> Result<Vec<(String, u64)>, StoreError> {
+        if partition == BESIDE { self.files.list() } else { Ok(Vec::new()) }
     }
 
-    fn remove_file(&self, name: &str) -> Result<(), StoreError> {
+    fn remove_file(&self, tenure: Tenure, name: &str) -> Result<(), StoreError> {
         admit_file_name(name)?;
+        let _owner = self.admit_beside_journal(tenure)?;
         self.write_derived(|| self.files.remove(name))
     }
 
@@ -292,6 +358,9 @@ impl Store for SledStore {
         Arc::clone(&self.monitor)
     }
 }
+
+/// The partition to which state, cursors and files belong; only the journal may have more.
+const BESIDE: Partition = Partition(0);
 
 /// The folder of the state area.
 const STATE: &str = "state";
@@ -321,10 +390,12 @@ mod tests {
     use tempfile::TempDir;
 
     use super::*;
+    use crate::store::Part;
     use crate::store::chunk::{CHECKSUM_BYTES, checksum_of};
     use crate::store::durable_sync::{REPLACES_SYNC, durable_syncs};
     use crate::store::state_area::INLINE_BYTES_MAX;
-    use crate::testkit::conformance::{self, append, block_after, bytes};
+    use crate::testkit;
+    use crate::testkit::conformance::{self, block_after, bytes};
 
     const PARTITION: Partition = Partition(0);
 
@@ -332,7 +403,7 @@ mod tests {
     fn it_conforms() {
         conformance::all(|| {
             let data = TempDir::new().unwrap();
-            move || Box::new(open(data.path()))
+            move || open(data.path())
         });
     }
 
@@ -375,15 +446,16 @@ mod tests {
     fn what_is_put_lazily_survives_a_kill_soon_after() {
         let data = TempDir::new().unwrap();
         let store = open(data.path());
-        store.put_state_lazily(b"snapshot", &bytes(1, 300)).unwrap();
-        store.put_state_lazily(b"long snapshot", &bytes(2, 30_000)).unwrap();
-        store.put_cursor(b"cursor", &bytes(3, 300)).unwrap();
+        part(&store).put_state_lazily(b"snapshot", &bytes(1, 300)).unwrap();
+        part(&store).put_state_lazily(b"long snapshot", &bytes(2, 30_000)).unwrap();
+        part(&store).put_cursor(b"cursor", &bytes(3, 300)).unwrap();
         let is_there = || {
             let copy = TempDir::new().unwrap();
             copy_folder(data.path(), &copy.path().join("data"));
             // A copy that was made while the database wrote need not open.
             let opened = SledStore::open(&copy.path().join("data"), &options());
             opened.is_ok_and(|killed| {
+                let killed = part(&Arc::new(killed));
                 let state = |key: &[u8]| killed.state(key).unwrap();
                 state(b"snapshot") == Some(bytes(1, 300))
                     && state(b"long snapshot") == Some(bytes(2, 30_000))
@@ -403,12 +475,12 @@ mod tests {
         let store = open(data.path());
         let (files, aside) = (data.path().join("files"), data.path().join("aside"));
         std::fs::rename(&files, &aside).unwrap();
-        assert!(matches!(store.put_file("run-1", b"run"), Err(StoreError::Machine { .. })));
+        assert!(matches!(part(&store).put_file("run-1", b"run"), Err(StoreError::Machine { .. })));
         assert_eq!(store.monitor().derived_failures(), 1);
         append(&store, vec![bytes(1, 300)]);
-        store.put_state(b"key", b"value").unwrap();
+        part(&store).put_state(b"key", b"value").unwrap();
         std::fs::rename(&aside, &files).unwrap();
-        store.put_file("run-1", b"run").unwrap();
+        part(&store).put_file("run-1", b"run").unwrap();
     }
 
     /// A database never has more unflushed than the bound, however much is inserted into it.
@@ -468,8 +540,8 @@ mod tests {
             append(&store, vec![bytes(number, 21_000)]);
             let mut key = [b'k'; 128];
             key[120..].copy_from_slice(&number.wrapping_mul(0x9E37_79B9_7F4A_7C15).to_be_bytes());
-            store.put_state_lazily(&key, &bytes(number, INLINE_BYTES_MAX)).unwrap();
-            store.put_state(&key[1..], &bytes(number, 3 * INLINE_BYTES_MAX)).unwrap();
+            part(&store).put_state_lazily(&key, &bytes(number, INLINE_BYTES_MAX)).unwrap();
+            part(&store).put_state(&key[1..], &bytes(number, 3 * INLINE_BYTES_MAX)).unwrap();
         }
         for folder in ["journal/000001/blobs", "state/blobs"] {
             assert_eq!(std::fs::read_dir(data.path().join(folder)).unwrap().count(), 0, "{folder}");
@@ -478,7 +550,7 @@ mod tests {
 
     /// The Records of three blocks: 1 and 2 in one chunk, 3 in many chunks of one block with 4, 5
     /// alone.
-    fn three_blocks(data: &Path) -> SledStore {
+    fn three_blocks(data: &Path) -> Arc<SledStore> {
         let store = open(data);
         append(&store, vec![bytes(1, 300), bytes(2, 300)]);
         append(&store, vec![bytes(3, 30_000), bytes(4, 300)]);
@@ -486,15 +558,15 @@ mod tests {
         store
     }
 
-    fn keys(store: &SledStore) -> Vec<Vec<u8>> {
+    fn keys(store: &Arc<SledStore>) -> Vec<Vec<u8>> {
         store.journal.current().keys()
     }
 
     /// Damage that reading finds: the Records that can't be read by sequence, and the sequence at
     /// which the scan stopped.
-    fn damage_found(store: &SledStore) -> (Vec<u64>, Option<u64>) {
+    fn damage_found(store: &Arc<SledStore>) -> (Vec<u64>, Option<u64>) {
         let unreadable = |sequence: &u64| {
-            let read = store.record(PARTITION, Sequence(*sequence));
+            let read = part(&store).record(Sequence(*sequence));
             matches!(read, Err(StoreError::Damaged { sequence: Some(found), .. }) if found.0 == *sequence)
         };
         let scanned = store.blocks(PARTITION, Sequence::FIRST).find_map(Result::err);
@@ -549,7 +621,7 @@ mod tests {
                 }
                 match SledStore::open(data.path(), &options()) {
                     // The database may end anywhere, and is given the rest again.
-                    Ok(store) => assert_eq!((missing, has_wal, damage_found(&store).1), (4, true, None)),
+                    Ok(store) => assert_eq!((missing, has_wal, damage_found(&Arc::new(store)).1), (4, true, None)),
                     Err(StoreError::Damaged { sequence: Some(Sequence(1)), .. }) => assert!(missing < 4 || !has_wal),
                     Err(error) => panic!("{missing}: {error}"),
                 }
@@ -671,7 +743,7 @@ mod tests {
         let checksum = checksum_of(&key, &value);
         value.extend_from_slice(&checksum);
         store.journal.current().database().insert(key.as_ref(), &value).unwrap();
-        let error = store.record(PARTITION, Sequence(1)).unwrap_err();
+        let error = part(&store).record(Sequence(1)).unwrap_err();
         assert!(matches!(error, StoreError::NewerFormat { found: 2, known: 1, .. }), "{error}");
     }
 
@@ -682,11 +754,11 @@ mod tests {
         let failed = store.write(|| Err(machine(data.path(), io::Error::other("broken"))));
         assert!(matches!(failed, Err(StoreError::Machine { .. })));
         let head = store.head(PARTITION).unwrap();
-        let refused = store.append(&block_after(head, vec![bytes(6, 10)]));
+        let refused = part(&store).append(&block_after(head, vec![bytes(6, 10)]));
         assert!(matches!(refused, Err(StoreError::Poisoned)));
-        assert!(matches!(store.put_state(b"key", b""), Err(StoreError::Poisoned)));
-        assert!(matches!(store.put_state_lazily(b"key", b""), Err(StoreError::Poisoned)));
-        assert!(matches!(store.delete_state(b"key"), Err(StoreError::Poisoned)));
+        assert!(matches!(part(&store).put_state(b"key", b""), Err(StoreError::Poisoned)));
+        assert!(matches!(part(&store).put_state_lazily(b"key", b""), Err(StoreError::Poisoned)));
+        assert!(matches!(part(&store).delete_state(b"key"), Err(StoreError::Poisoned)));
         assert_eq!(store.head(PARTITION).unwrap(), head);
         assert_eq!(damage_found(&store), (vec![], None));
     }
@@ -695,7 +767,7 @@ mod tests {
     fn it_conforms_across_segments() {
         conformance::all(|| {
             let data = TempDir::new().unwrap();
-            move || Box::new(SledStore::open(data.path(), &small_segments()).unwrap())
+            move || open_with(data.path(), &small_segments())
         });
     }
 
@@ -704,11 +776,11 @@ mod tests {
         let data = TempDir::new().unwrap();
         let written = seven_segments(data.path());
         for _ in 0..2 {
-            let store = SledStore::open(data.path(), &small_segments()).unwrap();
+            let store = open_with(data.path(), &small_segments());
             for block in &written {
                 let next = store.blocks(PARTITION, block.first).next().unwrap().unwrap();
                 assert_eq!(next, *block);
-                let record = store.record(PARTITION, block.first).unwrap().unwrap();
+                let record = part(&store).record(block.first).unwrap().unwrap();
                 assert_eq!(record.bytes, block.records[0]);
             }
             assert_eq!(store.blocks(PARTITION, Sequence(1)).map(Result::unwrap).collect::<Vec<_>>(), written);
@@ -719,7 +791,7 @@ mod tests {
     fn closed_segments_are_opened_when_they_are_read() {
         let data = TempDir::new().unwrap();
         seven_segments(data.path());
-        let store = SledStore::open(data.path(), &small_segments()).unwrap();
+        let store = open_with(data.path(), &small_segments());
         assert_eq!(store.journal.open_closed_segments(), 0);
         let bytes = store.size_bytes().unwrap();
         assert!(bytes > 7 * 20_000, "{bytes}");
@@ -733,7 +805,7 @@ mod tests {
     fn readers_wander_while_segments_are_closed() {
         let data = TempDir::new().unwrap();
         seven_segments(data.path());
-        let store = SledStore::open(data.path(), &small_segments()).unwrap();
+        let store = open_with(data.path(), &small_segments());
         let mut held = store.blocks(PARTITION, Sequence(1));
         held.next().unwrap().unwrap();
         std::thread::scope(|scope| {
@@ -742,7 +814,7 @@ mod tests {
                 scope.spawn(move || {
                     for step in 0..40 {
                         let sequence = Sequence(1 + (step * (5 + 3 * reader)) % 21);
-                        store.record(PARTITION, sequence).unwrap().unwrap();
+                        part(&store).record(sequence).unwrap().unwrap();
                     }
                 });
             }
@@ -800,11 +872,11 @@ mod tests {
     fn a_closed_segment_that_is_shorter_is_damaged() {
         for (keeps_line, named) in [(true, "journal/000001"), (false, "journal/000002")] {
             let data = TempDir::new().unwrap();
-            append(&SledStore::open(data.path(), &small_segments()).unwrap(), vec![bytes(0, 6_900)]);
+            append(&open_with(data.path(), &small_segments()), vec![bytes(0, 6_900)]);
             let shorter = data.path().join("shorter");
             copy_folder(&data.path().join("journal/000001"), &shorter);
             append(&open(data.path()), vec![bytes(0, 6_900)]);
-            let store = SledStore::open(data.path(), &small_segments()).unwrap();
+            let store = open_with(data.path(), &small_segments());
             (1..9).for_each(|number| drop(append(&store, vec![bytes(number, 6_900)])));
             drop(store);
             std::fs::remove_dir_all(data.path().join("journal/000001")).unwrap();
@@ -852,7 +924,7 @@ mod tests {
     fn few_segments_stay_open_and_readers_find_every_record() {
         let data = TempDir::new().unwrap();
         let options = SledOptions { segments_open_max: 2, ..small_segments() };
-        let store = SledStore::open(data.path(), &options).unwrap();
+        let store = open_with(data.path(), &options);
         std::thread::scope(|scope| {
             for reader in 0..2_u64 {
                 let store = &store;
@@ -860,7 +932,7 @@ mod tests {
                     for step in 0..400 {
                         let next = store.head(PARTITION).unwrap().next.0;
                         let sequence = 1 + (step * 7_919 + reader * 31) % next;
-                        if let Some(record) = store.record(PARTITION, Sequence(sequence)).unwrap() {
+                        if let Some(record) = part(&store).record(Sequence(sequence)).unwrap() {
                             assert_eq!(record.bytes, bytes(sequence, 3_000));
                         }
                     }
@@ -936,7 +1008,7 @@ mod tests {
     /// Three blocks fill a segment; the seventh is full, and the eighth was made ahead of time.
     /// Each Record is a block.
     fn seven_segments(data: &Path) -> Vec<Block> {
-        let store = SledStore::open(data, &small_segments()).unwrap();
+        let store = open_with(data, &small_segments());
         let written = (0..21).map(|number| append(&store, vec![bytes(number, 6_900)])).collect();
         drop(store);
         assert!(data.join("journal/000007").is_dir() && !data.join("journal/000009").exists());
@@ -976,8 +1048,20 @@ mod tests {
         entries.filter(|entry| entry.file_type().unwrap().is_file()).map(|entry| entry.path()).collect()
     }
 
-    fn open(data: &Path) -> SledStore {
-        SledStore::open(data, &options()).unwrap()
+    fn open(data: &Path) -> Arc<SledStore> {
+        open_with(data, &options())
+    }
+
+    fn open_with(data: &Path, options: &SledOptions) -> Arc<SledStore> {
+        Arc::new(SledStore::open(data, options).unwrap())
+    }
+
+    fn part(store: &Arc<SledStore>) -> Part {
+        testkit::part(Arc::<SledStore>::clone(store))
+    }
+
+    fn append(store: &Arc<SledStore>, records: Vec<Vec<u8>>) -> Block {
+        conformance::append(&part(store), records)
     }
 
     fn options() -> SledOptions {

@@ -18,6 +18,7 @@ mod durable_sync;
 mod files;
 mod monitor;
 mod options;
+mod part;
 mod segment;
 mod segments;
 mod sled;
@@ -41,54 +42,72 @@ pub(crate) use self::files::damaged;
 pub(crate) use self::files::{create_private_folder, make_private};
 pub use self::monitor::{LongestWait, Monitor, Wait, WaitFor};
 pub use self::options::SledOptions;
+pub use self::part::Part;
 use self::sled::{Database, Pair, check_sync};
 
 /// The longest key of the state area, in bytes.
 pub(crate) const STATE_KEY_BYTES_MAX: usize = 128;
 
+/// What the keys begin with that are common to all partitions. Their values can't be derived from
+/// the journal.
+pub const COMMON_PREFIXES: [&[u8]; 2] = [b"keys/", b"stamp/"];
+
 /// The longest name of a file.
 pub(crate) const FILE_NAME_BYTES_MAX: usize = 64;
 
-/// Store of the journal, the state area, the cursors and the files.
+/// Store of the journal, the state area, the cursors and the files, each divided into partitions.
 ///
-/// One thread appends; any number of threads read meanwhile. Readers see a block only when it is
-/// durable.
+/// A partition is written by its owner, who took it ([`Store::take`]) and holds a [`Tenure`]. Once
+/// another owner has taken it, every write of the former one is refused as fenced. One thread
+/// appends to a partition; any number of threads read meanwhile. Readers see a block only when it
+/// is durable. An engine works with one partition through a [`Part`].
 ///
 /// ```
-/// use actors::store::{Block, Partition, Sequence, Store};
+/// use actors::store::{Block, Part, Partition, Sequence, StoreError};
 /// use actors::testkit::MemoryStore;
 ///
-/// let store = MemoryStore::new();
-/// let head = store.head(Partition(0))?;
+/// let store = std::sync::Arc::new(MemoryStore::new());
+/// let part = Part::take(store.clone(), Partition(0))?;
+/// let head = part.head()?;
 /// let records = vec![b"one".to_vec(), b"two".to_vec()];
 /// let (partition, first, previous) = (Partition(0), head.next, head.hash);
 /// let block = Block { partition, first, booked_at_ms: 0, previous, records };
-/// let hash = store.append(&block)?;
-/// assert_eq!(store.head(Partition(0))?.hash, hash);
-/// assert_eq!(store.record(Partition(0), Sequence(2))?.expect("a durable Record").bytes, b"two");
-/// // It takes a block once: the next one must continue the chain.
-/// assert!(store.append(&block).is_err());
-/// # Ok::<(), actors::store::StoreError>(())
+/// let hash = part.append(&block)?;
+/// assert_eq!(part.head()?.hash, hash);
+/// assert_eq!(part.record(Sequence(2))?.expect("a durable Record").bytes, b"two");
+/// // The same block again is durable already; another one must continue the chain.
+/// assert_eq!(part.append(&block)?, hash);
+/// assert!(part.append(&Block { booked_at_ms: 1, ..block.clone() }).is_err());
+/// // After another owner took the partition, this one may not write.
+/// let _other = Part::take(store, Partition(0))?;
+/// assert!(matches!(part.put_state(b"key", b"value"), Err(StoreError::Fenced { .. })));
+/// # Ok::<(), StoreError>(())
 /// ```
 pub trait Store: Send + Sync + 'static {
-    /// Makes a block durable: whole when this returns `Ok`, and whole or not at all whatever
-    /// happens before that.
+    /// The epoch of a partition: how many times it was taken.
+    fn epoch(&self, partition: Partition) -> Result<Epoch, StoreError>;
+
+    /// Takes a partition whose epoch is still `seen`: begins the next epoch, durably, and returns
+    /// the right to write in it. None if somebody else took the partition meanwhile.
+    fn take(&self, partition: Partition, seen: Epoch) -> Result<Option<Tenure>, StoreError>;
+
+    /// Makes blocks durable, each for itself: a block is there whole, or not at all. There is at
+    /// most one block of a partition. The outcomes come in the order of the blocks.
     ///
-    /// The block must follow the head of its partition (see [`Head::admit`]). After an error of the
-    /// machine the store refuses to write in this process: a failed flush may have dropped pages
-    /// that it could not write, so a second flush would report them as durable. The process ends,
-    /// and a new one reads the disk anew.
-    ///
-    /// Returns the block's hash, which the next block names as its previous one.
-    fn append(&self, block: &Block) -> Result<BlockHash, StoreError>;
+    /// A block must follow the head of its partition (see [`Head::admit`]). A block that is in the
+    /// journal already is durable, even when the tenure has ended: whoever got no answer hands in
+    /// the same block again. After an error of the machine the store refuses to write in this
+    /// process: a failed flush may have dropped pages that it could not write, so a second flush
+    /// would report them as durable. The process ends, and a new one reads the disk anew.
+    fn append(&self, blocks: &[(Tenure, &Block)]) -> Result<Vec<Landed>, StoreError>;
 
     /// The end of the durable journal of one partition.
     fn head(&self, partition: Partition) -> Result<Head, StoreError>;
 
-    /// One Record by its sequence number, or `None` when the durable journal does not have it
-    /// (yet). Reads only the chunks that hold it and checks their checksums; [`Store::blocks`] also
-    /// checks the block's hash.
-    fn record(&self, partition: Partition, sequence: Sequence) -> Result<Option<StoredRecord>, StoreError>;
+    /// Records by their sequence numbers, in the order asked; `None` for one that the durable
+    /// journal does not have (yet). Reads only the chunks that hold them and checks their
+    /// checksums; [`Store::blocks`] also checks the hashes of blocks.
+    fn records(&self, partition: Partition, sequences: &[Sequence]) -> Result<Vec<Option<StoredRecord>>, StoreError>;
 
     /// The blocks that were durable at the time of the call, in order, beginning with the one that
     /// holds `from`.
@@ -102,81 +121,86 @@ pub trait Store: Send + Sync + 'static {
         from: Sequence,
     ) -> Box<dyn Iterator<Item = Result<Block, StoreError>> + Send + '_>;
 
-    /// Replaces the value of a key, atomically; durable when it returns. A key has at most
-    /// [`STATE_KEY_BYTES_MAX`] bytes, a value may have any size.
-    fn put_state(&self, key: &[u8], value: &[u8]) -> Result<(), StoreError>;
+    /// Replaces the value of a key, or removes it, atomically. A key has at most
+    /// [`STATE_KEY_BYTES_MAX`] bytes, a value may have any size. Removing an absent key changes
+    /// nothing.
+    ///
+    /// A lazy change is for data that can be derived again, such as snapshots. It becomes durable
+    /// within about a second. After a crash before that the key holds this value, the one before,
+    /// or nothing, but never a part of either. Changes reach the disk in the order of the calls:
+    /// none is there without those before it. A failure of a lazy change stops nothing else.
+    fn put_state(&self, tenure: Tenure, key: &[u8], value: Option<&[u8]>, how: Durability) -> Result<(), StoreError>;
+
+    /// The values of keys, in the order asked. A lazily put value with a wrong checksum reads as
+    /// absent. A durably put one is [`StoreError::Damaged`], since it cannot be derived again.
+    fn states(&self, partition: Partition, keys: &[&[u8]]) -> Result<Vec<Option<Vec<u8>>>, StoreError>;
+
+    /// The keys that begin with `prefix`, in the order of their bytes.
+    fn state_keys(&self, partition: Partition, prefix: &[u8]) -> Result<Vec<Vec<u8>>, StoreError>;
 
     /// Puts the value of a key that has none, and returns the value of the key afterwards: the
     /// first writer wins, also among processes. Durable when it returns. It is for values on which
-    /// all users of the store must agree, such as the key that seals a month's personal data.
+    /// all users of the store must agree, such as the key that seals a month's personal data. No
+    /// partition owns it. The key begins with one of [`COMMON_PREFIXES`].
     fn insert_common(&self, key: &[u8], value: &[u8]) -> Result<Vec<u8>, StoreError>;
 
-    /// Replaces the value of a key, atomically, but without waiting for the disk: for data that can
-    /// be derived again, such as snapshots. It becomes durable within about a second. After a crash
-    /// before that the key holds this value, the one before, or nothing, but never a part of
-    /// either. A failure stops nothing else.
-    fn put_state_lazily(&self, key: &[u8], value: &[u8]) -> Result<(), StoreError>;
+    /// The value of a common key.
+    fn common(&self, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError>;
 
-    /// The value of a key. A lazily put value with a wrong checksum reads as absent. A durably put
-    /// one is [`StoreError::Damaged`], since it cannot be derived again.
-    fn state(&self, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError>;
+    /// Removes a common key and its value; durable when it returns.
+    fn remove_common(&self, key: &[u8]) -> Result<(), StoreError>;
 
-    /// Removes a key and its value; durable when it returns. Removing an absent key changes
-    /// nothing.
-    fn delete_state(&self, key: &[u8]) -> Result<(), StoreError>;
+    /// All common keys and their values, in the order of the keys' bytes.
+    fn commons(&self) -> Result<Vec<(Vec<u8>, Vec<u8>)>, StoreError>;
 
-    /// Removes a key and its value without waiting for the disk. After a crash the key may be there
-    /// again, with its value. Puts and removals reach the disk in the order of the calls: none is
-    /// there without those before it.
-    fn delete_state_lazily(&self, key: &[u8]) -> Result<(), StoreError>;
-
-    /// The keys that begin with `prefix`, in the order of their bytes.
-    fn state_keys(&self, prefix: &[u8]) -> Result<Vec<Vec<u8>>, StoreError>;
-
-    /// Replaces the value of a cursor: a small value that changes every second and may be behind
-    /// after a crash, such as how far a webhook endpoint has come. It becomes durable within about
-    /// a second. After a crash before that the cursor holds the last durable value or a later one.
-    /// Keys have the limits of the state area, but are apart from its keys.
-    fn put_cursor(&self, key: &[u8], value: &[u8]) -> Result<(), StoreError>;
+    /// Replaces the value of a cursor, or removes it: a small value that changes every second and
+    /// may be behind after a crash, such as how far a webhook endpoint has come. It becomes durable
+    /// within about a second. After a crash before that the cursor holds the last durable value or
+    /// a later one. Keys have the limits of the state area, but are apart from its keys.
+    fn put_cursor(&self, tenure: Tenure, key: &[u8], value: Option<&[u8]>) -> Result<(), StoreError>;
 
     /// The value of a cursor.
-    fn cursor(&self, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError>;
-
-    /// Removes a cursor, as durably as one is put.
-    fn delete_cursor(&self, key: &[u8]) -> Result<(), StoreError>;
+    fn cursor(&self, partition: Partition, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError>;
 
     /// The keys of the cursors, in the order of their bytes.
-    fn cursor_keys(&self) -> Result<Vec<Vec<u8>>, StoreError>;
+    fn cursor_keys(&self, partition: Partition) -> Result<Vec<Vec<u8>>, StoreError>;
 
     /// Writes a file of data derived from the journal, such as a run of the index. It is whole and
     /// durable when this returns, or not there at all. A file is never changed; one of the same
     /// name is replaced. The name has at most [`FILE_NAME_BYTES_MAX`] lower-case letters, digits,
     /// `-` and `.`, and begins with a letter. The store adds no checksum: the content needs its
     /// own. A failure stops nothing else, and the caller may try again.
-    fn put_file(&self, name: &str, bytes: &[u8]) -> Result<(), StoreError>;
+    fn put_file(&self, tenure: Tenure, name: &str, bytes: &[u8]) -> Result<(), StoreError>;
 
     /// Like [`Store::put_file`], for a file that may be too large for memory: `write` writes its
     /// bytes. Returns their number. When `write` fails, no file is there.
     fn put_file_in_parts(
         &self,
+        tenure: Tenure,
         name: &str,
         write: &mut dyn FnMut(&mut dyn Write) -> io::Result<()>,
     ) -> Result<u64, StoreError> {
         let mut bytes = Vec::new();
         write(&mut bytes).map_err(|source| StoreError::Machine { folder: name.into(), source })?;
-        self.put_file(name, &bytes)?;
+        self.put_file(tenure, name, &bytes)?;
         Ok(bytes.len() as u64)
     }
 
     /// Up to `length` bytes of a file from `offset`; fewer at its end, none when there is no such
     /// file.
-    fn file_part(&self, name: &str, offset: u64, length: usize) -> Result<Option<Vec<u8>>, StoreError>;
+    fn file_part(
+        &self,
+        partition: Partition,
+        name: &str,
+        offset: u64,
+        length: usize,
+    ) -> Result<Option<Vec<u8>>, StoreError>;
 
     /// The names and sizes of the files, in the order of their names.
-    fn files(&self) -> Result<Vec<(String, u64)>, StoreError>;
+    fn files(&self, partition: Partition) -> Result<Vec<(String, u64)>, StoreError>;
 
     /// Removes a file; removing an absent one changes nothing.
-    fn remove_file(&self, name: &str) -> Result<(), StoreError>;
+    fn remove_file(&self, tenure: Tenure, name: &str) -> Result<(), StoreError>;
 
     /// Bytes that are free where the store writes; none for a store that does not know.
     fn free_bytes(&self) -> Result<Option<u64>, StoreError> {
@@ -199,6 +223,54 @@ pub trait Store: Send + Sync + 'static {
 /// A part of the journal with a chain and sequence numbers of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Partition(pub u16);
+
+/// How many times a partition was taken. Only the owner of the last epoch may write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Epoch(pub u64);
+
+impl Epoch {
+    /// The epoch of a partition that nobody has taken. Nobody may write in it.
+    pub const NONE: Epoch = Epoch(0);
+}
+
+/// The right to write one partition, until another owner takes it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Tenure {
+    /// What may be written.
+    pub partition: Partition,
+    /// The epoch that began when the owner took it.
+    pub epoch: Epoch,
+}
+
+impl Tenure {
+    /// Refuses a write when the partition's epoch is another one by now, or was never begun.
+    pub(crate) fn admit(self, now: Epoch) -> Result<(), StoreError> {
+        if self.epoch == now && now != Epoch::NONE {
+            return Ok(());
+        }
+        Err(StoreError::Fenced { partition: self.partition })
+    }
+}
+
+/// Outcome of a block that was handed in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Landed {
+    /// It is durable, and this is its hash.
+    Durable(BlockHash),
+    /// Another owner took the partition before: it will never be in the journal.
+    Fenced,
+    /// It may be in the journal or come into it later. The tenure ended before that was known.
+    Unknown,
+}
+
+/// When a change of the state area is durable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Durability {
+    /// When the call returns.
+    Durable,
+    /// Within about a second, in the order of the calls.
+    Lazy,
+}
 
 /// The place of a Record in its partition's journal. The first one is 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -350,6 +422,18 @@ pub enum StoreError {
         /// The booking time of the refused block.
         booked_at_ms: i64,
     },
+    /// Another owner took the partition. Nothing was written.
+    #[error("partition {} was taken by another owner: this one may not write it any more", partition.0)]
+    Fenced {
+        /// The partition.
+        partition: Partition,
+    },
+    /// The tenure ended before the store told whether a block is in the journal.
+    #[error("partition {} was taken by another owner before it was known whether a block is durable", partition.0)]
+    Unknown {
+        /// The partition.
+        partition: Partition,
+    },
     /// A block or key outside the limits of every store. Nothing was written.
     #[error("it can't be stored: {0}")]
     Unstorable(&'static str),
@@ -421,6 +505,14 @@ pub(crate) fn admit_file_name(name: &str) -> Result<(), StoreError> {
         return Ok(());
     }
     Err(StoreError::Unstorable("a file's name has 1 to 64 lower-case letters, digits, '-' and '.', a letter first"))
+}
+
+/// Refuses a common key that no store would take.
+pub(crate) fn admit_common_key(key: &[u8]) -> Result<(), StoreError> {
+    if !COMMON_PREFIXES.iter().any(|prefix| key.starts_with(prefix)) {
+        return Err(StoreError::Unstorable("a common key begins with keys/ or stamp/"));
+    }
+    admit_state_key(key)
 }
 
 /// Refuses a key of the state area that no store would take.

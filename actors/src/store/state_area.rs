@@ -4,11 +4,13 @@
 //! of its own, which the manifest names. A note names each generation that a crash may have left
 //! without a manifest; opening removes those.
 
+use std::collections::BTreeMap;
+
 use parking_lot::Mutex;
 
 use super::chunk::{CHECKSUM_BYTES, checksum_of};
 use super::durable_sync::durable_syncs;
-use super::{Database, StoreError};
+use super::{Database, Epoch, Partition, StoreError};
 
 /// The state area's database, and who writes to it.
 #[derive(Debug)]
@@ -105,6 +107,28 @@ impl StateArea {
             Err(Unreadable::Durable(error)) => Err(error),
             Ok(value) => Ok(value),
         }
+    }
+
+    /// Makes the epoch of a partition durable.
+    pub(super) fn put_epoch(&self, partition: Partition, epoch: Epoch) -> Result<(), StoreError> {
+        let syncs = durable_syncs();
+        let mut value = epoch.0.to_be_bytes().to_vec();
+        let key = epoch_key(partition);
+        value.extend(checksum_of(&key, &value));
+        self.database.insert(&key, &value)?;
+        self.database.flush(Some(syncs))
+    }
+
+    /// The epochs of the partitions that were taken.
+    pub(super) fn epochs(&self) -> Result<BTreeMap<Partition, Epoch>, StoreError> {
+        let parse = |key: &[u8], value: &[u8]| {
+            let partition = Partition(u16::from_be_bytes(key.get(1..)?.try_into().ok()?));
+            let (epoch, checksum) = value.split_last_chunk::<CHECKSUM_BYTES>()?;
+            let epoch = Epoch(u64::from_be_bytes(epoch.try_into().ok()?));
+            (checksum_of(key, &epoch.0.to_be_bytes()) == *checksum).then_some((partition, epoch))
+        };
+        let pairs = self.database.with_prefix(&[EPOCH]);
+        pairs.map(|pair| pair.and_then(|(key, value)| parse(&key, &value).ok_or_else(|| self.damaged(&key)))).collect()
     }
 
     fn read(&self, key: &[u8]) -> Result<Option<Vec<u8>>, Unreadable> {
@@ -276,13 +300,20 @@ const INLINE: u8 = 0;
 const CHUNKED: u8 = 1;
 /// What fits beside a manifest's other fields into a value of the size of a journal's chunk.
 pub(super) const INLINE_BYTES_MAX: usize = 6_900;
-/// The first bytes of the keys of the state area: chunks of long values, notes, manifests.
+/// The first bytes of the keys of the state area: chunks of long values, epochs of partitions,
+/// notes, manifests.
 const CHUNK: u8 = b'c';
+const EPOCH: u8 = b'e';
 const NOTE: u8 = b'n';
 const MANIFEST: u8 = b'v';
 
 fn manifest_key(key: &[u8]) -> Vec<u8> {
     [&[MANIFEST], key].concat()
+}
+
+fn epoch_key(partition: Partition) -> [u8; 3] {
+    let [high, low] = partition.0.to_be_bytes();
+    [EPOCH, high, low]
 }
 
 fn note_key(generation: u64) -> [u8; 9] {

@@ -1,17 +1,24 @@
 //! Conformance test of the [`Store`] trait: one suite that is run against every store.
 
+use std::sync::Arc;
+
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
 use crate::store::{
-    Block, BlockHash, FILE_NAME_BYTES_MAX, Head, Partition, STATE_KEY_BYTES_MAX, Sequence, Store, StoreError,
+    Block, BlockHash, FILE_NAME_BYTES_MAX, Head, Part, Partition, STATE_KEY_BYTES_MAX, Sequence, Store, StoreError,
     StoredRecord,
 };
 
 /// Runs the whole test, which panics where a store does otherwise. `create` makes a new empty place
 /// and returns what opens a store there; the test opens it again and again, each time after the
 /// store that was opened before has been dropped.
-pub fn all<Open: Fn() -> Box<dyn Store>>(create: impl Fn() -> Open) {
+pub fn all<Open: Fn() -> Arc<dyn Store>>(create: impl Fn() -> Open) {
+    let stores = create;
+    let create = || {
+        let open = stores();
+        move || Part::take(open(), PARTITION).unwrap()
+    };
     an_empty_journal(&create());
     blocks_come_back_in_order(&create());
     what_does_not_follow_is_refused(&create());
@@ -28,6 +35,9 @@ pub fn all<Open: Fn() -> Box<dyn Store>>(create: impl Fn() -> Open) {
     files_in_parts(&create());
     names_of_files(&create());
     readers_beside_the_writer(&create());
+    who_was_fenced_writes_nothing(&create());
+    the_same_block_again_is_durable(&create());
+    of_two_that_take_at_once_one_gets_it(&create());
 }
 
 /// The block of these Records that follows `head` in partition 0.
@@ -37,8 +47,8 @@ pub fn block_after(head: Head, records: Vec<Vec<u8>>) -> Block {
 }
 
 /// Appends a block of these Records to partition 0 and returns it.
-pub fn append(store: &dyn Store, records: Vec<Vec<u8>>) -> Block {
-    let block = block_after(store.head(PARTITION).unwrap(), records);
+pub fn append(store: &Part, records: Vec<Vec<u8>>) -> Block {
+    let block = block_after(store.head().unwrap(), records);
     store.append(&block).unwrap();
     block
 }
@@ -57,11 +67,11 @@ pub fn bytes(seed: u64, length: usize) -> Vec<u8> {
 
 const PARTITION: Partition = Partition(0);
 
-fn all_blocks(store: &dyn Store, from: u64) -> Vec<Block> {
-    store.blocks(PARTITION, Sequence(from)).map(Result::unwrap).collect()
+fn all_blocks(store: &Part, from: u64) -> Vec<Block> {
+    store.blocks(Sequence(from)).map(Result::unwrap).collect()
 }
 
-fn cursors_are_replaced_and_removed(open: &dyn Fn() -> Box<dyn Store>) {
+fn cursors_are_replaced_and_removed(open: &dyn Fn() -> Part) {
     let store = open();
     store.put_state(b"key", b"apart").unwrap();
     assert_eq!(store.cursor(b"key").unwrap(), None);
@@ -83,93 +93,94 @@ fn cursors_are_replaced_and_removed(open: &dyn Fn() -> Box<dyn Store>) {
     }
 }
 
-fn an_empty_journal(open: &dyn Fn() -> Box<dyn Store>) {
+fn an_empty_journal(open: &dyn Fn() -> Part) {
     for _ in 0..2 {
         let store = open();
-        assert_eq!(store.head(PARTITION).unwrap(), Head::EMPTY);
-        assert_eq!(store.record(PARTITION, Sequence(0)).unwrap(), None);
-        assert_eq!(store.record(PARTITION, Sequence::FIRST).unwrap(), None);
-        assert_eq!(all_blocks(&*store, 0), []);
-        assert_eq!(all_blocks(&*store, 1), []);
+        assert_eq!(store.head().unwrap(), Head::EMPTY);
+        assert_eq!(store.record(Sequence(0)).unwrap(), None);
+        assert_eq!(store.record(Sequence::FIRST).unwrap(), None);
+        assert_eq!(all_blocks(&store, 0), []);
+        assert_eq!(all_blocks(&store, 1), []);
         assert_eq!(store.state(b"").unwrap(), None);
         assert_eq!(store.state_keys(b"").unwrap(), Vec::<Vec<u8>>::new());
     }
 }
 
-fn blocks_come_back_in_order(open: &dyn Fn() -> Box<dyn Store>) {
+fn blocks_come_back_in_order(open: &dyn Fn() -> Part) {
     let mut written = Vec::new();
     for round in 0..3 {
         let store = open();
         for count in 1..=5 {
             let records = (0..count).map(|number| bytes(round * 100 + number, 300)).collect();
-            written.push(append(&*store, records));
+            written.push(append(&store, records));
         }
     }
     let store = open();
     let last = written.last().unwrap();
-    assert_eq!(store.head(PARTITION).unwrap(), Head::after(last, last.hash()));
+    assert_eq!(store.head().unwrap(), Head::after(last, last.hash()));
     assert_eq!(last.next(), Sequence(46));
     for from in 0..50 {
         let expected: Vec<Block> = written.iter().filter(|block| block.next().0 > from).cloned().collect();
-        assert_eq!(all_blocks(&*store, from), expected, "from {from}");
+        assert_eq!(all_blocks(&store, from), expected, "from {from}");
     }
     let mut previous = BlockHash::ZERO;
-    for block in all_blocks(&*store, 1) {
+    for block in all_blocks(&store, 1) {
         assert_eq!(block.previous, previous);
         previous = block.hash();
     }
     assert!(store.size_bytes().unwrap() >= 45 * 300);
 }
 
-fn what_does_not_follow_is_refused(open: &dyn Fn() -> Box<dyn Store>) {
+fn what_does_not_follow_is_refused(open: &dyn Fn() -> Part) {
     let store = open();
-    append(&*store, vec![b"first".to_vec()]);
-    let head = store.head(PARTITION).unwrap();
+    append(&store, vec![b"first".to_vec()]);
+    let head = store.head().unwrap();
     let good = block_after(head, vec![b"second".to_vec()]);
     let out_of_order = [
         Block { first: Sequence(1), ..good.clone() },
         Block { first: Sequence(3), ..good.clone() },
         Block { previous: BlockHash::ZERO, ..good.clone() },
         Block { booked_at_ms: head.booked_at_ms - 1, ..good.clone() },
-        Block { partition: Partition(1), ..good.clone() },
     ];
     for block in out_of_order {
         assert!(matches!(store.append(&block), Err(StoreError::OutOfOrder { .. })), "{block:?}");
     }
+    let elsewhere = Block { partition: Partition(1), ..good.clone() };
+    assert!(matches!(store.append(&elsewhere), Err(StoreError::Fenced { .. })));
     let empty = Block { records: vec![], ..good.clone() };
     assert!(matches!(store.append(&empty), Err(StoreError::Unstorable(_))));
-    assert_eq!(store.head(PARTITION).unwrap(), head);
+    assert_eq!(store.head().unwrap(), head);
     // A refusal is no failure of the machine: the store goes on. Two blocks may be booked in the
     // same millisecond.
     let same_millisecond = Block { booked_at_ms: head.booked_at_ms, ..good };
     store.append(&same_millisecond).unwrap();
-    assert_eq!(all_blocks(&*store, 2), [same_millisecond]);
+    assert_eq!(all_blocks(&store, 2), [same_millisecond]);
 }
 
-fn sizes_from_nothing_to_megabytes(open: &dyn Fn() -> Box<dyn Store>) {
+fn sizes_from_nothing_to_megabytes(open: &dyn Fn() -> Part) {
     let sizes = [0, 5 << 20, 1, 7_000, 7_168, 14_336, 0, 0];
     let records: Vec<_> = sizes.iter().enumerate().map(|(seed, size)| bytes(seed as u64, *size)).collect();
-    append(&*open(), vec![vec![]]);
-    let block = append(&*open(), records);
-    append(&*open(), vec![b"after".to_vec()]);
+    append(&open(), vec![vec![]]);
+    let block = append(&open(), records);
+    append(&open(), vec![b"after".to_vec()]);
     let store = open();
-    assert_eq!(all_blocks(&*store, 2)[0], block);
-    let large = store.record(PARTITION, Sequence(3)).unwrap().unwrap();
+    assert_eq!(all_blocks(&store, 2)[0], block);
+    let large = store.record(Sequence(3)).unwrap().unwrap();
     assert!(large.bytes == block.records[1], "the record of 5 MB differs");
-    assert_eq!(store.record(PARTITION, Sequence(1)).unwrap().unwrap().bytes, b"");
-    assert_eq!(store.record(PARTITION, Sequence(9)).unwrap().unwrap().bytes, b"");
-    assert_eq!(store.record(PARTITION, Sequence(10)).unwrap().unwrap().bytes, b"after");
-    assert_eq!(store.record(PARTITION, Sequence(11)).unwrap(), None);
+    assert_eq!(store.record(Sequence(1)).unwrap().unwrap().bytes, b"");
+    assert_eq!(store.record(Sequence(9)).unwrap().unwrap().bytes, b"");
+    assert_eq!(store.record(Sequence(10)).unwrap().unwrap().bytes, b"after");
+    assert_eq!(store.record(Sequence(11)).unwrap(), None);
 }
 
-fn three_thousand_records(open: &dyn Fn() -> Box<dyn Store>) {
-    let block = append(&*open(), (0..3_000).map(|seed| bytes(seed, 300)).collect());
+fn three_thousand_records(open: &dyn Fn() -> Part) {
+    let block = append(&open(), (0..3_000).map(|seed| bytes(seed, 300)).collect());
     let store = open();
-    assert_eq!(all_blocks(&*store, 2_999), [block]);
-    assert_eq!(store.head(PARTITION).unwrap().next, Sequence(3_001));
+    assert_eq!(all_blocks(&store, 2_999), [block]);
+    assert_eq!(store.head().unwrap().next, Sequence(3_001));
 }
 
-fn records_of_any_size_are_found_by_sequence<Open: Fn() -> Box<dyn Store>>(create: &impl Fn() -> Open) {
+fn records_of_any_size_are_found_by_sequence<Open: Fn() -> Part>(create: &impl Fn() -> Open) {
     let size = prop_oneof![0..600usize, 6_900..7_200usize, 0..30_000usize];
     let journal = proptest::collection::vec(proptest::collection::vec(size, 1..20), 1..12);
     let mut runner = TestRunner::new(Config { failure_persistence: None, ..Config::with_cases(12) });
@@ -180,48 +191,118 @@ fn records_of_any_size_are_found_by_sequence<Open: Fn() -> Box<dyn Store>>(creat
         for sizes in &journal {
             let seed = expected.len() as u64;
             let records = sizes.iter().enumerate().map(|(number, size)| bytes(seed + number as u64, *size)).collect();
-            let block = append(&*store, records);
+            let block = append(&store, records);
             for (offset, bytes) in block.records.iter().enumerate() {
                 let sequence = block.first.plus(offset as u64);
                 expected.push(StoredRecord { sequence, booked_at_ms: block.booked_at_ms, bytes: bytes.clone() });
             }
         }
-        prop_assert!(finds_all(&*store, &expected));
+        prop_assert!(finds_all(&store, &expected));
         drop(store);
-        prop_assert!(finds_all(&*open(), &expected));
+        prop_assert!(finds_all(&open(), &expected));
         Ok(())
     });
     outcome.unwrap();
 }
 
-fn finds_all(store: &dyn Store, expected: &[StoredRecord]) -> bool {
-    let found = |record: &StoredRecord| store.record(PARTITION, record.sequence).unwrap().as_ref() == Some(record);
+fn finds_all(store: &Part, expected: &[StoredRecord]) -> bool {
+    let found = |record: &StoredRecord| store.record(record.sequence).unwrap().as_ref() == Some(record);
     let read: Vec<Vec<u8>> = all_blocks(store, 1).into_iter().flat_map(|block| block.records).collect();
     expected.iter().all(found) && read.iter().eq(expected.iter().map(|record| &record.bytes))
 }
 
-fn partitions_are_apart(open: &dyn Fn() -> Box<dyn Store>) {
+fn partitions_are_apart(open: &dyn Fn() -> Part) {
     let partitions = [0, 1, 255, 256, u16::MAX].map(Partition);
     for round in 0..3u8 {
         let store = open();
         for partition in partitions {
+            let part = Part::take(Arc::clone(store.store()), partition).unwrap();
             let records = vec![vec![round, partition.0 as u8], bytes(u64::from(partition.0), 8_000)];
-            let block = Block { partition, ..block_after(store.head(partition).unwrap(), records) };
-            store.append(&block).unwrap();
+            part.append(&Block { partition, ..block_after(part.head().unwrap(), records) }).unwrap();
         }
     }
     let store = open();
     for partition in partitions {
-        assert_eq!(store.head(partition).unwrap().next, Sequence(7));
-        assert_eq!(store.record(partition, Sequence(5)).unwrap().unwrap().bytes, [2, partition.0 as u8]);
-        assert_eq!(store.blocks(partition, Sequence(3)).map(Result::unwrap).count(), 2);
-        assert_eq!(store.record(partition, Sequence(7)).unwrap(), None);
+        let part = Part::reading(Arc::clone(store.store()), partition);
+        assert_eq!(part.head().unwrap().next, Sequence(7));
+        assert_eq!(part.record(Sequence(5)).unwrap().unwrap().bytes, [2, partition.0 as u8]);
+        assert_eq!(part.blocks(Sequence(3)).map(Result::unwrap).count(), 2);
+        assert_eq!(part.record(Sequence(7)).unwrap(), None);
     }
-    assert_eq!(store.head(Partition(2)).unwrap(), Head::EMPTY);
-    assert_eq!(store.blocks(Partition(2), Sequence(1)).count(), 0);
+    let nothing = Part::reading(Arc::clone(store.store()), Partition(2));
+    assert_eq!(nothing.head().unwrap(), Head::EMPTY);
+    assert_eq!(nothing.blocks(Sequence(1)).count(), 0);
 }
 
-fn state_is_replaced_and_removed(open: &dyn Fn() -> Box<dyn Store>) {
+/// Two owners of one store: whatever the former one writes late is refused, and changes nothing.
+fn who_was_fenced_writes_nothing(open: &dyn Fn() -> Part) {
+    let former = open();
+    append(&former, vec![b"of the former".to_vec()]);
+    former.put_state(b"key", b"former").unwrap();
+    former.put_cursor(b"cursor", b"former").unwrap();
+    former.put_file("run", b"former").unwrap();
+    let owner = Part::take(Arc::clone(former.store()), PARTITION).unwrap();
+    let reader = Part::reading(Arc::clone(former.store()), PARTITION);
+    let late = block_after(former.head().unwrap(), vec![b"late".to_vec()]);
+    for part in [&former, &reader] {
+        let refusals = [
+            part.append(&late).map(drop),
+            part.put_state(b"key", b"late"),
+            part.put_state_lazily(b"key", b"late"),
+            part.delete_state(b"key"),
+            part.delete_state_lazily(b"key"),
+            part.put_cursor(b"cursor", b"late"),
+            part.delete_cursor(b"cursor"),
+            part.put_file("run", b"late"),
+            part.put_file_in_parts("run", &mut |file| file.write_all(b"late")).map(drop),
+            part.remove_file("run"),
+        ];
+        for (number, refusal) in refusals.into_iter().enumerate() {
+            assert!(matches!(refusal, Err(StoreError::Fenced { partition: PARTITION })), "{number}: {refusal:?}");
+        }
+    }
+    assert_eq!(owner.head().unwrap().next, Sequence(2));
+    assert_eq!(owner.state(b"key").unwrap(), Some(b"former".to_vec()));
+    assert_eq!(owner.cursor(b"cursor").unwrap(), Some(b"former".to_vec()));
+    assert_eq!(owner.file_part("run", 0, 9).unwrap(), Some(b"former".to_vec()));
+    // The owner writes, and the former one stays refused at the place that is taken.
+    let block = append(&owner, vec![b"of the owner".to_vec()]);
+    assert!(matches!(former.append(&late), Err(StoreError::Fenced { .. })));
+    owner.put_state(b"key", b"owner").unwrap();
+    drop((former, owner, reader));
+    let store = open();
+    assert_eq!(all_blocks(&store, 2), [block]);
+    assert_eq!(store.state(b"key").unwrap(), Some(b"owner".to_vec()));
+}
+
+/// Whoever got no answer hands in the same block again, also when its tenure has ended meanwhile.
+fn the_same_block_again_is_durable(open: &dyn Fn() -> Part) {
+    let store = open();
+    let blocks: Vec<Block> = (1..=3).map(|seed| append(&store, vec![bytes(seed, 9_000)])).collect();
+    for block in &blocks {
+        assert_eq!(store.append(block).unwrap(), block.hash());
+    }
+    let owner = Part::take(Arc::clone(store.store()), PARTITION).unwrap();
+    assert_eq!(store.append(&blocks[2]).unwrap(), blocks[2].hash());
+    let other = Block { booked_at_ms: blocks[2].booked_at_ms + 1, ..blocks[2].clone() };
+    assert!(matches!(store.append(&other), Err(StoreError::Fenced { .. })));
+    assert!(matches!(owner.append(&other), Err(StoreError::OutOfOrder { .. })));
+    assert_eq!(all_blocks(&owner, 1), blocks);
+}
+
+fn of_two_that_take_at_once_one_gets_it(open: &dyn Fn() -> Part) {
+    let part = open();
+    let (store, seen) = (part.store(), part.store().epoch(PARTITION).unwrap());
+    let tenure = store.take(PARTITION, seen).unwrap().unwrap();
+    assert!(tenure.epoch > seen);
+    assert_eq!(store.take(PARTITION, seen).unwrap(), None);
+    assert_eq!(store.epoch(PARTITION).unwrap(), tenure.epoch);
+    drop(part);
+    // An epoch is never used twice, also by a new process.
+    assert!(open().store().epoch(PARTITION).unwrap() > tenure.epoch);
+}
+
+fn state_is_replaced_and_removed(open: &dyn Fn() -> Part) {
     let long = bytes(1, 20_000);
     let longer = bytes(2, 50_000);
     let values: [&[u8]; 6] = [b"", b"one", &long, &longer, &long, b"two"];
@@ -250,7 +331,7 @@ fn state_is_replaced_and_removed(open: &dyn Fn() -> Box<dyn Store>) {
     assert_eq!(open().state(b"lazy").unwrap(), None);
 }
 
-fn state_of_any_size(open: &dyn Fn() -> Box<dyn Store>) {
+fn state_of_any_size(open: &dyn Fn() -> Part) {
     let sizes = [0usize, 1, 100, 6_999, 7_000, 7_100, 7_168, 14_200, 100_000, 1 << 20];
     let store = open();
     for (seed, size) in sizes.into_iter().enumerate() {
@@ -264,25 +345,26 @@ fn state_of_any_size(open: &dyn Fn() -> Box<dyn Store>) {
     }
 }
 
-fn the_first_writer_of_a_common_key_wins(open: &dyn Fn() -> Box<dyn Store>) {
+fn the_first_writer_of_a_common_key_wins(open: &dyn Fn() -> Part) {
     let store = open();
     let stands = std::thread::scope(|scope| {
-        let insert = |writer: u8| store.insert_common(b"keys/common", &[writer; 10_000]).unwrap();
+        let insert = |writer: u8| store.store().insert_common(b"keys/common", &[writer; 10_000]).unwrap();
         let writers: Vec<_> = (0..4).map(|writer| scope.spawn(move || insert(writer))).collect();
         writers.into_iter().map(|writer| writer.join().unwrap()).collect::<Vec<_>>()
     });
     assert!(stands.iter().all(|value| *value == stands[0]));
-    assert!(matches!(store.insert_common(&[0; STATE_KEY_BYTES_MAX + 1], b""), Err(StoreError::Unstorable(_))));
+    assert!(matches!(store.store().insert_common(b"other", b""), Err(StoreError::Unstorable(_))));
     drop(store);
     let store = open();
-    assert_eq!(store.state(b"keys/common").unwrap().as_ref(), Some(&stands[0]));
-    assert_eq!(store.insert_common(b"keys/common", b"late").unwrap(), stands[0]);
+    assert_eq!(store.store().common(b"keys/common").unwrap().as_ref(), Some(&stands[0]));
+    assert_eq!(store.store().insert_common(b"keys/common", b"late").unwrap(), stands[0]);
+    assert_eq!(store.store().commons().unwrap(), [(b"keys/common".to_vec(), stands[0].clone())]);
     // A removed key is free again.
-    store.delete_state(b"keys/common").unwrap();
-    assert_eq!(store.insert_common(b"keys/common", b"anew").unwrap(), b"anew");
+    store.store().remove_common(b"keys/common").unwrap();
+    assert_eq!(store.store().insert_common(b"keys/common", b"anew").unwrap(), b"anew");
 }
 
-fn state_keys_by_prefix(open: &dyn Fn() -> Box<dyn Store>) {
+fn state_keys_by_prefix(open: &dyn Fn() -> Part) {
     let longest = [0xFF; STATE_KEY_BYTES_MAX];
     let keys: [&[u8]; 7] = [b"", b"a", b"a\0", b"a/1", b"a/2", b"b", &longest];
     let store = open();
@@ -303,7 +385,7 @@ fn state_keys_by_prefix(open: &dyn Fn() -> Box<dyn Store>) {
     }
 }
 
-fn files_are_replaced_and_removed(open: &dyn Fn() -> Box<dyn Store>) {
+fn files_are_replaced_and_removed(open: &dyn Fn() -> Part) {
     let sizes = [0usize, 1, 4_096, 100_000, 3 << 20, 10];
     for (seed, size) in sizes.into_iter().enumerate() {
         let file = bytes(seed as u64, size);
@@ -311,14 +393,14 @@ fn files_are_replaced_and_removed(open: &dyn Fn() -> Box<dyn Store>) {
         store.put_file("run", &file).unwrap();
         store.put_file("run-2", b"beside").unwrap();
         let expected = [("run".to_owned(), size as u64), ("run-2".to_owned(), 6)];
-        let check = |store: &dyn Store| {
+        let check = |store: &Part| {
             assert!(store.file_part("run", 0, size).unwrap() == Some(file.clone()), "the file of {size} bytes differs");
             assert_eq!(store.file_part("run-2", 0, 6).unwrap().unwrap(), b"beside");
             assert_eq!(store.files().unwrap(), expected);
         };
-        check(&*store);
+        check(&store);
         drop(store);
-        check(&*open());
+        check(&open());
     }
     let store = open();
     store.remove_file("run").unwrap();
@@ -333,7 +415,7 @@ fn files_are_replaced_and_removed(open: &dyn Fn() -> Box<dyn Store>) {
     assert_eq!(store.file_part("run", 0, 10).unwrap().unwrap(), b"anew");
 }
 
-fn files_in_parts(open: &dyn Fn() -> Box<dyn Store>) {
+fn files_in_parts(open: &dyn Fn() -> Part) {
     let store = open();
     let file = bytes(1, 10_000);
     store.put_file("run", &file).unwrap();
@@ -357,7 +439,7 @@ fn files_in_parts(open: &dyn Fn() -> Box<dyn Store>) {
     assert_eq!(store.file_part("absent", 100, 0).unwrap(), None);
 }
 
-fn names_of_files(open: &dyn Fn() -> Box<dyn Store>) {
+fn names_of_files(open: &dyn Fn() -> Part) {
     let store = open();
     let longest = "n".repeat(FILE_NAME_BYTES_MAX);
     let too_long = "n".repeat(FILE_NAME_BYTES_MAX + 1);
@@ -381,10 +463,10 @@ fn names_of_files(open: &dyn Fn() -> Box<dyn Store>) {
 
 /// Many threads read while one appends and another replaces state. Every Record below the head can
 /// be read, and none above it; a value is always one of those that were put.
-fn readers_beside_the_writer(open: &dyn Fn() -> Box<dyn Store>) {
+fn readers_beside_the_writer(open: &dyn Fn() -> Part) {
     const BLOCKS: u64 = 60;
     let store = open();
-    let store = &*store;
+    let store = &store;
     store.put_state_lazily(b"key", &[0; 20_000]).unwrap();
     store.put_file("run", &[0; 20_000]).unwrap();
     std::thread::scope(|scope| {
@@ -400,11 +482,11 @@ fn readers_beside_the_writer(open: &dyn Fn() -> Box<dyn Store>) {
         });
         scope.spawn(|| (1..=50).for_each(|number| store.put_file("run", &[number; 20_000]).unwrap()));
         while !appending.is_finished() {
-            let head = store.head(PARTITION).unwrap();
+            let head = store.head().unwrap();
             let last = Sequence(head.next.0 - 1);
-            assert_eq!(store.record(PARTITION, last).unwrap().is_some(), last.0 > 0);
-            let beyond = store.record(PARTITION, head.next).unwrap();
-            assert!(beyond.is_none() || store.head(PARTITION).unwrap().next > head.next);
+            assert_eq!(store.record(last).unwrap().is_some(), last.0 > 0);
+            let beyond = store.record(head.next).unwrap();
+            assert!(beyond.is_none() || store.head().unwrap().next > head.next);
             assert!(all_blocks(store, last.0).len() as u64 >= u64::from(last.0 > 0));
             let value = store.state(b"key").unwrap().unwrap();
             let file = store.file_part("run", 0, 30_000).unwrap().unwrap();

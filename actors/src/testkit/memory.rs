@@ -8,7 +8,6 @@
 //! a part of either and see whether that is noticed.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::ops::Bound;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,8 +16,8 @@ use parking_lot::{Condvar, Mutex};
 
 use crate::store::anchor::{self, Anchored};
 use crate::store::{
-    Block, BlockHash, Head, Monitor, Partition, Sequence, Store, StoreError, StoredRecord, admit_file_name,
-    admit_state_key, damaged,
+    Block, Durability, Epoch, Head, Landed, Monitor, Part, Partition, Sequence, Store, StoreError, StoredRecord,
+    Tenure, admit_common_key, admit_file_name, admit_state_key, damaged,
 };
 
 /// A store in memory. A clone is the same store, as if its folder had been opened again.
@@ -49,6 +48,12 @@ impl MemoryStore {
     pub fn with_folders_of(blocks_max: usize) -> MemoryStore {
         let disk = Disk { folder_blocks_max: Some(blocks_max), ..Disk::default() };
         MemoryStore { disk: Arc::new(Mutex::new(disk)), ..MemoryStore::default() }
+    }
+
+    /// Partition 0, in the tenure of its owner. Takes it if nobody has yet.
+    #[must_use]
+    pub fn part(&self) -> Part {
+        super::part(Arc::new(self.clone()))
     }
 
     /// The store that a new process finds after a power cut at this moment: all that was put
@@ -144,14 +149,26 @@ impl MemoryStore {
         self.hanging.ended.notify_all();
     }
 
-    fn change_file(&self, name: &str, bytes: Option<Arc<[u8]>>) -> Result<(), StoreError> {
+    fn change_file(&self, tenure: Tenure, name: &str, bytes: Option<Arc<[u8]>>) -> Result<(), StoreError> {
         admit_file_name(name)?;
         if self.disk.lock().fails_files {
             self.monitor.derived_failed();
             let source = std::io::Error::other("the disk was told to fail");
             return Err(StoreError::Machine { folder: "memory".into(), source });
         }
-        self.write(|disk| disk.put(name, bytes))
+        self.write_owned(tenure, |disk| disk.put((tenure.partition, name.to_owned()), bytes))
+    }
+
+    /// Runs a write of the owner of a partition.
+    fn write_owned<Written>(
+        &self,
+        tenure: Tenure,
+        write: impl FnOnce(&mut Disk) -> Written,
+    ) -> Result<Written, StoreError> {
+        self.write(|disk| {
+            tenure.admit(disk.epoch(tenure.partition))?;
+            Ok(write(disk))
+        })?
     }
 
     fn write<Written>(&self, write: impl FnOnce(&mut Disk) -> Written) -> Result<Written, StoreError> {
@@ -169,28 +186,43 @@ impl MemoryStore {
 }
 
 impl Store for MemoryStore {
-    fn append(&self, block: &Block) -> Result<BlockHash, StoreError> {
+    fn epoch(&self, partition: Partition) -> Result<Epoch, StoreError> {
+        Ok(self.disk.lock().epoch(partition))
+    }
+
+    fn take(&self, partition: Partition, seen: Epoch) -> Result<Option<Tenure>, StoreError> {
+        self.write(|disk| {
+            let epoch = disk.epochs.entry(partition).or_default();
+            (*epoch == seen).then(|| {
+                epoch.0 += 1;
+                Tenure { partition, epoch: *epoch }
+            })
+        })
+    }
+
+    fn append(&self, blocks: &[(Tenure, &Block)]) -> Result<Vec<Landed>, StoreError> {
         let mut hangs = self.hanging.hangs.lock();
         while *hangs {
             self.hanging.ended.wait(&mut hangs);
         }
         drop(hangs);
-        self.append_until(block, Reached::Block)?;
-        Ok(self.head(block.partition)?.hash)
+        blocks.iter().map(|(tenure, block)| self.write(|disk| disk.append_one(*tenure, block))?).collect()
     }
 
     fn head(&self, partition: Partition) -> Result<Head, StoreError> {
         Ok(self.disk.lock().journals.get(&partition).map_or(Head::EMPTY, |journal| journal.head))
     }
 
-    fn record(&self, partition: Partition, sequence: Sequence) -> Result<Option<StoredRecord>, StoreError> {
+    fn records(&self, partition: Partition, sequences: &[Sequence]) -> Result<Vec<Option<StoredRecord>>, StoreError> {
         let disk = self.disk.lock();
-        let block = disk.journals.get(&partition).and_then(|journal| journal.block_with(sequence));
-        Ok(block.and_then(|block| {
+        let journal = disk.journals.get(&partition);
+        let read = |sequence: Sequence| {
+            let block = journal?.block_with(sequence)?;
             let offset = usize::try_from(sequence.0.checked_sub(block.first.0)?).ok()?;
             let bytes = block.records.get(offset)?.clone();
             Some(StoredRecord { sequence, booked_at_ms: block.booked_at_ms, bytes })
-        }))
+        };
+        Ok(sequences.iter().map(|sequence| read(*sequence)).collect())
     }
 
     fn blocks(
@@ -205,100 +237,102 @@ impl Store for MemoryStore {
         Box::new(blocks.into_iter().map(|block| Ok(Block::clone(&block))))
     }
 
-    fn put_state(&self, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
+    fn put_state(&self, tenure: Tenure, key: &[u8], value: Option<&[u8]>, how: Durability) -> Result<(), StoreError> {
         admit_state_key(key)?;
-        self.write(|disk| {
-            disk.put_lazily(key, Some(value));
-            disk.sync_state();
+        self.write_owned(tenure, |disk| {
+            disk.put_lazily(Some(tenure.partition), key, value);
+            if how == Durability::Durable {
+                disk.sync_state();
+            }
         })
+    }
+
+    fn states(&self, partition: Partition, keys: &[&[u8]]) -> Result<Vec<Option<Vec<u8>>>, StoreError> {
+        let disk = self.disk.lock();
+        Ok(keys.iter().map(|key| disk.state.get(&(Some(partition), key.to_vec())).cloned()).collect())
+    }
+
+    fn state_keys(&self, partition: Partition, prefix: &[u8]) -> Result<Vec<Vec<u8>>, StoreError> {
+        Ok(self.disk.lock().pairs(Some(partition), prefix).map(|(key, _)| key.clone()).collect())
     }
 
     fn insert_common(&self, key: &[u8], value: &[u8]) -> Result<Vec<u8>, StoreError> {
-        admit_state_key(key)?;
+        admit_common_key(key)?;
         self.write(|disk| {
-            if !disk.state.contains_key(key) {
-                disk.put_lazily(key, Some(value));
-                disk.sync_state();
+            if let Some(stands) = disk.state.get(&(None, key.to_vec())) {
+                return stands.clone();
             }
-            disk.state[key].clone()
+            disk.put_lazily(None, key, Some(value));
+            disk.sync_state();
+            value.to_vec()
         })
     }
 
-    fn put_state_lazily(&self, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
-        admit_state_key(key)?;
-        self.write(|disk| {
-            disk.put_lazily(key, Some(value));
-        })
+    fn common(&self, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
+        Ok(self.disk.lock().state.get(&(None, key.to_vec())).cloned())
     }
 
-    fn state(&self, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
-        Ok(self.disk.lock().state.get(key).cloned())
-    }
-
-    fn delete_state(&self, key: &[u8]) -> Result<(), StoreError> {
+    fn remove_common(&self, key: &[u8]) -> Result<(), StoreError> {
         self.write(|disk| {
-            disk.put_lazily(key, None);
+            disk.put_lazily(None, key, None);
             disk.sync_state();
         })
     }
 
-    fn delete_state_lazily(&self, key: &[u8]) -> Result<(), StoreError> {
-        self.write(|disk| {
-            disk.put_lazily(key, None);
-        })
+    fn commons(&self) -> Result<Vec<(Vec<u8>, Vec<u8>)>, StoreError> {
+        Ok(self.disk.lock().pairs(None, b"").map(|(key, value)| (key.clone(), value.clone())).collect())
     }
 
-    fn state_keys(&self, prefix: &[u8]) -> Result<Vec<Vec<u8>>, StoreError> {
-        let disk = self.disk.lock();
-        let from = (Bound::Included(prefix), Bound::Unbounded);
-        let keys = disk.state.range::<[u8], _>(from).map(|(key, _)| key);
-        Ok(keys.take_while(|key| key.starts_with(prefix)).cloned().collect())
-    }
-
-    fn put_cursor(&self, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
+    fn put_cursor(&self, tenure: Tenure, key: &[u8], value: Option<&[u8]>) -> Result<(), StoreError> {
         admit_state_key(key)?;
-        self.write(|disk| set(&mut disk.cursors, key.to_vec(), Some(value.to_vec())))
+        let place = (tenure.partition, key.to_vec());
+        self.write_owned(tenure, |disk| set(&mut disk.cursors, place, value.map(<[u8]>::to_vec)))
     }
 
-    fn cursor(&self, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
-        Ok(self.disk.lock().cursors.get(key).cloned())
+    fn cursor(&self, partition: Partition, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
+        Ok(self.disk.lock().cursors.get(&(partition, key.to_vec())).cloned())
     }
 
-    fn delete_cursor(&self, key: &[u8]) -> Result<(), StoreError> {
-        self.write(|disk| set(&mut disk.cursors, key.to_vec(), None))
+    fn cursor_keys(&self, partition: Partition) -> Result<Vec<Vec<u8>>, StoreError> {
+        let disk = self.disk.lock();
+        Ok(disk.cursors.keys().filter(|(owner, _)| *owner == partition).map(|(_, key)| key.clone()).collect())
     }
 
-    fn cursor_keys(&self) -> Result<Vec<Vec<u8>>, StoreError> {
-        Ok(self.disk.lock().cursors.keys().cloned().collect())
+    fn put_file(&self, tenure: Tenure, name: &str, bytes: &[u8]) -> Result<(), StoreError> {
+        self.change_file(tenure, name, Some(bytes.into()))
     }
 
-    fn put_file(&self, name: &str, bytes: &[u8]) -> Result<(), StoreError> {
-        self.change_file(name, Some(bytes.into()))
-    }
-
-    fn file_part(&self, name: &str, offset: u64, length: usize) -> Result<Option<Vec<u8>>, StoreError> {
+    fn file_part(
+        &self,
+        partition: Partition,
+        name: &str,
+        offset: u64,
+        length: usize,
+    ) -> Result<Option<Vec<u8>>, StoreError> {
         admit_file_name(name)?;
         let mut disk = self.disk.lock();
         disk.file_parts_read += 1;
-        let Some(bytes) = disk.files.get(name) else { return Ok(None) };
+        let Some(bytes) = disk.files.get(&(partition, name.to_owned())) else { return Ok(None) };
         let from = usize::try_from(offset).unwrap_or(usize::MAX).min(bytes.len());
         let to = from.saturating_add(length).min(bytes.len());
         Ok(Some(bytes[from..to].to_vec()))
     }
 
-    fn files(&self) -> Result<Vec<(String, u64)>, StoreError> {
-        Ok(self.disk.lock().files.iter().map(|(name, bytes)| (name.clone(), bytes.len() as u64)).collect())
+    fn files(&self, partition: Partition) -> Result<Vec<(String, u64)>, StoreError> {
+        let disk = self.disk.lock();
+        let own = disk.files.iter().filter(|((owner, _), _)| *owner == partition);
+        Ok(own.map(|((_, name), bytes)| (name.clone(), bytes.len() as u64)).collect())
     }
 
-    fn remove_file(&self, name: &str) -> Result<(), StoreError> {
-        self.change_file(name, None)
+    fn remove_file(&self, tenure: Tenure, name: &str) -> Result<(), StoreError> {
+        self.change_file(tenure, name, None)
     }
 
     fn size_bytes(&self) -> Result<u64, StoreError> {
         let disk = self.disk.lock();
         let blocks = disk.journals.values().flat_map(StoredBlocks::blocks);
         let journal_bytes: usize = blocks.flat_map(|block| &block.records).map(Vec::len).sum();
-        let state_bytes: usize = disk.state.iter().map(|(key, value)| key.len() + value.len()).sum();
+        let state_bytes: usize = disk.state.iter().map(|((_, key), value)| key.len() + value.len()).sum();
         Ok((journal_bytes + state_bytes) as u64)
     }
 
@@ -350,20 +384,25 @@ pub enum Damage {
     AnchorSlot(usize),
 }
 
+type StateKey = (Option<Partition>, Vec<u8>);
+type FileKey = (Partition, String);
+
 #[derive(Debug, Clone, Default)]
 struct Disk {
     journals: BTreeMap<Partition, StoredBlocks>,
     folder_blocks_max: Option<usize>,
     anchor: AnchorFile,
-    state: BTreeMap<Vec<u8>, Vec<u8>>,
-    durable_state: BTreeMap<Vec<u8>, Vec<u8>>,
+    epochs: BTreeMap<Partition, Epoch>,
+    /// The values by partition and key; a common key has no partition.
+    state: BTreeMap<StateKey, Vec<u8>>,
+    durable_state: BTreeMap<StateKey, Vec<u8>>,
     /// Puts and removals since everything was durable, in order.
-    lazy: Vec<(Vec<u8>, Option<Vec<u8>>)>,
-    cursors: BTreeMap<Vec<u8>, Vec<u8>>,
-    durable_cursors: BTreeMap<Vec<u8>, Vec<u8>>,
-    files: BTreeMap<String, Arc<[u8]>>,
+    lazy: Vec<(StateKey, Option<Vec<u8>>)>,
+    cursors: BTreeMap<(Partition, Vec<u8>), Vec<u8>>,
+    durable_cursors: BTreeMap<(Partition, Vec<u8>), Vec<u8>>,
+    files: BTreeMap<FileKey, Arc<[u8]>>,
     /// Earlier content of the files that were written last, in order.
-    files_before: VecDeque<(String, Option<Arc<[u8]>>)>,
+    files_before: VecDeque<(FileKey, Option<Arc<[u8]>>)>,
     fails_next_write: bool,
     fails_files: bool,
     file_parts_read: u64,
@@ -383,10 +422,34 @@ impl Disk {
         Ok(rolls)
     }
 
-    fn put_lazily(&mut self, key: &[u8], value: Option<&[u8]>) {
-        let value = value.map(<[u8]>::to_vec);
-        set(&mut self.state, key.to_vec(), value.clone());
-        self.lazy.push((key.to_vec(), value));
+    /// A block of the owner of its partition; or one that is there already, whoever hands it in.
+    fn append_one(&mut self, tenure: Tenure, block: &Block) -> Result<Landed, StoreError> {
+        let there = self.journals.get(&block.partition).and_then(|journal| journal.block_with(block.first));
+        if there.is_some_and(|there| **there == *block) {
+            return Ok(Landed::Durable(block.hash()));
+        }
+        if block.partition != tenure.partition || tenure.admit(self.epoch(tenure.partition)).is_err() {
+            return Ok(Landed::Fenced);
+        }
+        self.append(block, Reached::Block)?;
+        Ok(Landed::Durable(block.hash()))
+    }
+
+    fn epoch(&self, partition: Partition) -> Epoch {
+        self.epochs.get(&partition).copied().unwrap_or_default()
+    }
+
+    /// The values whose key begins with `prefix`.
+    fn pairs(&self, partition: Option<Partition>, prefix: &[u8]) -> impl Iterator<Item = (&Vec<u8>, &Vec<u8>)> {
+        let pairs = self.state.range((partition, prefix.to_vec())..);
+        let is_asked = move |key: &StateKey| key.0 == partition && key.1.starts_with(prefix);
+        pairs.take_while(move |(key, _)| is_asked(key)).map(|((_, key), value)| (key, value))
+    }
+
+    fn put_lazily(&mut self, partition: Option<Partition>, key: &[u8], value: Option<&[u8]>) {
+        let (key, value) = ((partition, key.to_vec()), value.map(<[u8]>::to_vec));
+        set(&mut self.state, key.clone(), value.clone());
+        self.lazy.push((key, value));
     }
 
     fn sync_state(&mut self) {
@@ -395,12 +458,12 @@ impl Disk {
         }
     }
 
-    fn put(&mut self, name: &str, bytes: Option<Arc<[u8]>>) {
-        self.files_before.push_back((name.to_owned(), self.files.get(name).cloned()));
+    fn put(&mut self, name: FileKey, bytes: Option<Arc<[u8]>>) {
+        self.files_before.push_back((name.clone(), self.files.get(&name).cloned()));
         if self.files_before.len() > FILES_UNDONE_MAX {
             self.files_before.pop_front();
         }
-        set(&mut self.files, name.to_owned(), bytes);
+        set(&mut self.files, name, bytes);
     }
 
     fn cut(&mut self, cut: PowerCut) {
@@ -446,7 +509,7 @@ impl Disk {
             anchored.check(segment, &heads, |partition, next| {
                 let journal = self.journals.get(&partition);
                 let ends = journal.into_iter().flat_map(StoredBlocks::blocks).find(|block| block.next() == next);
-                Ok(ends.map_or(BlockHash::ZERO, |block| block.hash()))
+                Ok(ends.map_or(crate::store::BlockHash::ZERO, |block| block.hash()))
             })?;
         }
         let heads = heads.into_iter().map(|(partition, head)| (partition, (head.next, head.hash))).collect();
@@ -650,52 +713,52 @@ mod tests {
     fn it_conforms() {
         conformance::all(|| {
             let store = MemoryStore::new();
-            move || Box::new(store.clone())
+            move || Arc::new(store.clone())
         });
     }
 
     #[test]
     fn a_power_cut_leaves_what_was_durable_and_some_of_the_rest_in_order() {
         let store = MemoryStore::new();
-        store.append(&conformance::block_after(Head::EMPTY, vec![b"record".to_vec()])).unwrap();
-        store.put_state_lazily(b"key", b"sealed with the next").unwrap();
-        store.put_state(b"snapshot", b"old").unwrap();
-        store.put_state(b"removed lazily", b"there again").unwrap();
-        store.put_state_lazily(b"snapshot", b"new").unwrap();
-        store.put_state_lazily(b"other snapshot", b"new").unwrap();
-        store.delete_state_lazily(b"removed lazily").unwrap();
+        store.part().append(&conformance::block_after(Head::EMPTY, vec![b"record".to_vec()])).unwrap();
+        store.part().put_state_lazily(b"key", b"sealed with the next").unwrap();
+        store.part().put_state(b"snapshot", b"old").unwrap();
+        store.part().put_state(b"removed lazily", b"there again").unwrap();
+        store.part().put_state_lazily(b"snapshot", b"new").unwrap();
+        store.part().put_state_lazily(b"other snapshot", b"new").unwrap();
+        store.part().delete_state_lazily(b"removed lazily").unwrap();
         assert_eq!(store.lazy_count(), 3);
         let new = Some(b"new".to_vec());
         for lazy_kept in 0..=3 {
             let after = store.after_power_cut(PowerCut { lazy_kept, ..PowerCut::default() }).unwrap();
             assert_eq!(after.head(Partition(0)).unwrap(), store.head(Partition(0)).unwrap());
-            assert_eq!(after.state(b"key").unwrap(), Some(b"sealed with the next".to_vec()));
+            assert_eq!(after.part().state(b"key").unwrap(), Some(b"sealed with the next".to_vec()));
             let snapshot = if lazy_kept > 0 { new.clone() } else { Some(b"old".to_vec()) };
-            assert_eq!(after.state(b"snapshot").unwrap(), snapshot);
-            assert_eq!(after.state(b"other snapshot").unwrap(), new.clone().filter(|_| lazy_kept > 1));
+            assert_eq!(after.part().state(b"snapshot").unwrap(), snapshot);
+            assert_eq!(after.part().state(b"other snapshot").unwrap(), new.clone().filter(|_| lazy_kept > 1));
             let removed = Some(b"there again".to_vec()).filter(|_| lazy_kept < 3);
-            assert_eq!(after.state(b"removed lazily").unwrap(), removed);
+            assert_eq!(after.part().state(b"removed lazily").unwrap(), removed);
         }
-        assert_eq!(store.state(b"removed lazily").unwrap(), None);
-        assert_eq!(store.state(b"snapshot").unwrap(), new);
+        assert_eq!(store.part().state(b"removed lazily").unwrap(), None);
+        assert_eq!(store.part().state(b"snapshot").unwrap(), new);
     }
 
     #[test]
     fn a_power_cut_leaves_a_cursor_as_it_was_or_as_it_was_when_it_was_synced() {
         let store = MemoryStore::new();
-        store.put_cursor(b"cursor", b"old").unwrap();
+        store.part().put_cursor(b"cursor", b"old").unwrap();
         assert!(store.sync_cursors() && !store.sync_cursors());
-        store.put_cursor(b"cursor", b"new").unwrap();
+        store.part().put_cursor(b"cursor", b"new").unwrap();
         for (cursors_are_kept, expected) in [(true, b"new"), (false, b"old")] {
             let after = store.after_power_cut(PowerCut { cursors_are_kept, ..PowerCut::default() }).unwrap();
-            assert_eq!(after.cursor(b"cursor").unwrap(), Some(expected.to_vec()));
+            assert_eq!(after.part().cursor(b"cursor").unwrap(), Some(expected.to_vec()));
         }
     }
 
     /// A store of these many blocks, three to a folder, all of them anchored.
     fn store_of(blocks: u8) -> MemoryStore {
         let store = MemoryStore::with_folders_of(3);
-        (0..blocks).for_each(|block| drop(conformance::append(&store, vec![vec![block]])));
+        (0..blocks).for_each(|block| drop(conformance::append(&store.part(), vec![vec![block]])));
         store.sync_anchor();
         store
     }
@@ -748,8 +811,8 @@ mod tests {
             let after = store.after_power_cut(PowerCut::default()).unwrap();
             assert_eq!(after.folders(Partition(0)), folders);
             assert_eq!(after.blocks(Partition(0), Sequence::FIRST).count(), blocks);
-            let next = conformance::append(&after, vec![b"next".to_vec()]);
-            assert_eq!(after.record(Partition(0), next.first).unwrap().unwrap().bytes, b"next");
+            let next = conformance::append(&after.part(), vec![b"next".to_vec()]);
+            assert_eq!(after.part().record(next.first).unwrap().unwrap().bytes, b"next");
             assert_eq!(after.folders(Partition(0)), 2);
         }
         // One that was made ahead of time may be lost as long as it is empty and the one before it
@@ -764,7 +827,7 @@ mod tests {
     fn the_anchor_is_written_with_each_block_and_survives_being_torn() {
         let store = MemoryStore::new();
         for block in 1..20_u8 {
-            conformance::append(&store, vec![vec![block]]);
+            conformance::append(&store.part(), vec![vec![block]]);
             if block % 5 == 0 {
                 store.sync_anchor();
             }
@@ -784,11 +847,12 @@ mod tests {
     fn a_failed_write_has_no_effect_and_no_successor() {
         let store = MemoryStore::new();
         let block = conformance::block_after(Head::EMPTY, vec![b"record".to_vec()]);
+        let part = store.part();
         store.fail_next_write();
-        assert!(matches!(store.append(&block), Err(StoreError::Machine { .. })));
-        assert!(matches!(store.append(&block), Err(StoreError::Poisoned)));
-        assert!(matches!(store.put_state(b"key", b"value"), Err(StoreError::Poisoned)));
+        assert!(matches!(part.append(&block), Err(StoreError::Machine { .. })));
+        assert!(matches!(part.append(&block), Err(StoreError::Poisoned)));
+        assert!(matches!(part.put_state(b"key", b"value"), Err(StoreError::Poisoned)));
         assert_eq!(store.head(Partition(0)).unwrap(), Head::EMPTY);
-        store.after_power_cut(PowerCut::default()).unwrap().append(&block).unwrap();
+        store.after_power_cut(PowerCut::default()).unwrap().part().append(&block).unwrap();
     }
 }

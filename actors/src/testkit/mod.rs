@@ -12,4 +12,18 @@ pub mod rails;
 
 mod memory;
 
+use std::sync::Arc;
+
+use crate::store::{Epoch, Part, Partition, Store, Tenure};
+
 pub use self::memory::{Damage, MemoryStore, PowerCut, Reached};
+
+/// Partition 0 of a store, in the tenure of its owner. Takes it if nobody has yet.
+#[must_use]
+pub fn part(store: Arc<dyn Store>) -> Part {
+    let partition = Partition(0);
+    match store.epoch(partition).unwrap() {
+        Epoch::NONE => Part::take(store, partition).unwrap(),
+        epoch => Part::of(store, Tenure { partition, epoch }),
+    }
+}

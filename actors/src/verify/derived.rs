@@ -11,7 +11,7 @@ use super::{Promise, VerifyError, broken};
 use crate::index::RunCheck;
 use crate::names::Names;
 use crate::read_model::{self, KeptPage};
-use crate::store::{Sequence, Store, StoreError};
+use crate::store::{Part, Sequence, StoreError};
 
 /// Counts of whole and unusable parts. The next start makes the unusable ones again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -35,7 +35,7 @@ pub(super) struct Derived<'a> {
 }
 
 impl<'a> Derived<'a> {
-    pub(super) fn new(store: &'a dyn Store) -> Result<Self, StoreError> {
+    pub(super) fn new(store: &'a Part) -> Result<Self, StoreError> {
         let kept = read_model::kept(store)?;
         let all = kept.len();
         let mut pages: Vec<KeptPage> = kept.into_iter().flatten().collect();

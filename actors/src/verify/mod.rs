@@ -30,18 +30,18 @@ use std::fmt;
 
 use crate::records::LoadError;
 use crate::seal::{Keyring, SealError};
-use crate::store::{Head, Partition, Sequence, Store, StoreError};
+use crate::store::{Head, Part, Sequence, StoreError};
 
 pub use derived::DerivedParts;
 
 /// Verifies a store that nobody writes to. Without a key ring the sealed parts are counted and not
 /// opened. Calls `progress` as it goes on.
 pub fn verify(
-    store: &dyn Store,
+    store: &Part,
     keyring: Option<&Keyring>,
     progress: &mut dyn FnMut(VerifyProgress),
 ) -> Result<Verified, VerifyError> {
-    let head = store.head(Partition(0))?;
+    let head = store.head()?;
     let journal = summary::check(store, keyring, head, progress)?;
     let states = states::check(store, &journal, head, progress)?;
     Ok(Verified {

@@ -15,7 +15,7 @@ use super::{Promise, VerifyError, VerifyProgress, broken};
 use crate::load::LargeRecords;
 use crate::resident::{Books, Resident};
 use crate::snapshots::{self, Kept};
-use crate::store::{Head, Sequence, Store};
+use crate::store::{Head, Part, Sequence};
 
 /// Counts of checked states.
 #[derive(Default)]
@@ -27,7 +27,7 @@ pub(super) struct States {
 
 /// Checks the state of every owner that the journal, its entries or a snapshot names.
 pub(super) fn check(
-    store: &dyn Store,
+    store: &Part,
     journal: &JournalSummary,
     head: Head,
     progress: &mut dyn FnMut(VerifyProgress),
@@ -59,7 +59,7 @@ pub(super) fn check(
 }
 
 struct Replays<'a> {
-    store: &'a dyn Store,
+    store: &'a Part,
     journal: &'a JournalSummary,
     head: Head,
     large: LargeRecords,

@@ -17,7 +17,7 @@ use super::derived::{Derived, DerivedParts};
 use super::{Promise, SealedParts, VerifyError, VerifyProgress, broken};
 use crate::names::Names;
 use crate::seal::{Keyring, SealedState};
-use crate::store::{Block, Head, Partition, Sequence, Store};
+use crate::store::{Block, Head, Part, Sequence};
 
 /// Summary of the journal for the check of the states.
 #[derive(Default)]
@@ -45,7 +45,7 @@ pub(super) struct Concerning {
 
 /// Checks the whole journal.
 pub(super) fn check(
-    store: &dyn Store,
+    store: &Part,
     keyring: Option<&Keyring>,
     head: Head,
     progress: &mut dyn FnMut(VerifyProgress),
@@ -54,7 +54,7 @@ pub(super) fn check(
     let (journal, keys) = (JournalSummary::default(), KeysOfLastDay::default());
     let mut checker = Checker { keyring, journal, derived, keys, booked_at_ms: None };
     checker.journal.sealed.opened = keyring.map(|_| 0);
-    for block in store.blocks(Partition(0), Sequence::FIRST) {
+    for block in store.blocks(Sequence::FIRST) {
         let block = block?;
         checker.block(&block)?;
         progress(VerifyProgress::Journal(block.next().0 - 1, head.next.0 - 1));
@@ -278,13 +278,13 @@ impl KeysOfLastDay {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::BlockHash;
+    use crate::store::{BlockHash, Partition};
     use crate::testkit::MemoryStore;
 
     /// No store takes such a block, so it is shown to the checker alone.
     #[test]
     fn a_block_booked_before_the_one_that_it_follows_is_found() {
-        let store = MemoryStore::new();
+        let store = MemoryStore::new().part();
         let derived = Derived::new(&store).unwrap();
         let (journal, keys) = (JournalSummary::default(), KeysOfLastDay::default());
         let mut checker = Checker { keyring: None, journal, derived, keys, booked_at_ms: None };

@@ -17,7 +17,7 @@ use ledger::time::Timestamp;
 use super::*;
 use crate::resident::{Books, Resident};
 use crate::snapshots;
-use crate::store::Block;
+use crate::store::{Block, Partition};
 use crate::testkit::MemoryStore;
 
 const GROUP: GroupNumber = GroupNumber(1);
@@ -29,15 +29,15 @@ const DAY_MS: i64 = 86_400_000;
 /// A store and what to write to it: a merchant, a key, a recipient, a card charge (Records 5 and
 /// 6), a PIX charge (7 and 8), and what falls due a month later (9 and 10).
 struct Scene {
-    store: Arc<MemoryStore>,
+    store: Part,
     keyring: Keyring,
     records: Vec<Record>,
 }
 
 impl Scene {
     fn new() -> Self {
-        let store = Arc::new(MemoryStore::new());
-        let keyring = Keyring::open([7; 32], store.clone() as Arc<dyn Store>).unwrap();
+        let store = MemoryStore::new().part();
+        let keyring = Keyring::open([7; 32], Arc::clone(store.store())).unwrap();
         let records = records(&keyring);
         Self { store, keyring, records }
     }
@@ -50,13 +50,13 @@ impl Scene {
 
     fn verify_bytes(&self, encoded: &[Vec<u8>]) -> Result<Verified, VerifyError> {
         for records in encoded.chunks(3) {
-            let head = self.store.head(Partition(0)).unwrap();
+            let head = self.store.head().unwrap();
             let booked_at_ms = head.booked_at_ms.max(0) + 1;
             let (partition, records) = (Partition(0), records.to_vec());
             let block = Block { partition, first: head.next, booked_at_ms, previous: head.hash, records };
             self.store.append(&block).unwrap();
         }
-        verify(&*self.store, Some(&self.keyring), &mut |_| {})
+        verify(&self.store, Some(&self.keyring), &mut |_| {})
     }
 
     /// Keeps the state that the Records make, at two positions.
@@ -76,7 +76,7 @@ impl Scene {
         let mut snapshot = resident.snapshot();
         snapshot.position.foreign = foreign;
         snapshot.position.own = snapshot.position.own.saturating_add_signed(miscounted);
-        snapshots::write(&*self.store, &snapshot, Sequence(own_through)).unwrap();
+        snapshots::write(&self.store, &snapshot, Sequence(own_through)).unwrap();
     }
 }
 
@@ -194,7 +194,7 @@ fn a_sound_journal_verifies() {
     let mut told = Vec::new();
     let encoded: Vec<Vec<u8>> = scene.records.iter().map(encoded).collect();
     scene.verify_bytes(&encoded).unwrap();
-    let verified = verify(&*scene.store, Some(&scene.keyring), &mut |progress| told.push(progress)).unwrap();
+    let verified = verify(&scene.store, Some(&scene.keyring), &mut |progress| told.push(progress)).unwrap();
     let counts = (verified.records, verified.blocks, verified.ledgers, verified.snapshots, verified.snapshots_unusable);
     assert_eq!(counts, (10, 4, 3, 2, 0));
     assert_eq!(verified.sealed, SealedParts { found: 5, opened: Some(5), erased: 0 });
@@ -207,7 +207,7 @@ fn a_sound_journal_verifies() {
 
 #[test]
 fn an_empty_journal_verifies() {
-    let store = MemoryStore::new();
+    let store = MemoryStore::new().part();
     let verified = verify(&store, None, &mut |_| {}).unwrap();
     assert_eq!((verified.records, verified.blocks, verified.ledgers, verified.debits), (0, 0, 0, 0));
 }
@@ -345,13 +345,13 @@ fn a_key_may_be_used_again_after_24_hours() {
 fn what_was_erased_is_counted_and_without_a_key_nothing_is_opened() {
     let scene = Scene::new();
     scene.verify().unwrap();
-    let without = verify(&*scene.store, None, &mut |_| {}).unwrap();
+    let without = verify(&scene.store, None, &mut |_| {}).unwrap();
     assert_eq!(without.sealed, SealedParts { found: 5, opened: None, erased: 0 });
-    for key in scene.store.state_keys(b"keys/month/").unwrap() {
-        scene.store.delete_state(&key).unwrap();
+    for (key, _) in scene.store.store().commons().unwrap() {
+        scene.store.store().remove_common(&key).unwrap();
     }
-    let later = Keyring::open_unchanged([7; 32], scene.store.clone() as Arc<dyn Store>).unwrap();
-    let erased = verify(&*scene.store, Some(&later), &mut |_| {}).unwrap();
+    let later = Keyring::open_unchanged([7; 32], Arc::clone(scene.store.store())).unwrap();
+    let erased = verify(&scene.store, Some(&later), &mut |_| {}).unwrap();
     assert_eq!(
         erased.sealed,
         SealedParts { found: 5, opened: Some(1), erased: 4 },
@@ -417,7 +417,7 @@ fn a_snapshot_that_is_no_replay_is_found() {
                 scene.records.iter().zip(1..).for_each(|(record, at)| resident.replay(Sequence(at), record));
                 let unknown = LedgerId::Recipient(GROUP, RecipientNumber(2));
                 let snapshot = crate::snapshots::Snapshot { ledger: unknown, ..resident.snapshot() };
-                snapshots::write(&*scene.store, &snapshot, Sequence(10)).unwrap();
+                snapshots::write(&scene.store, &snapshot, Sequence(10)).unwrap();
             },
             "its Records through 0, found through 1",
         ),

@@ -11,7 +11,7 @@ use actors::journal::{Admission, AdmissionLimits, Input, Machine, Output, Sender
 use actors::read_model::{KeyFound, ReadModel};
 use actors::resident::{Effects, Envelope, KeyLookup, Outcome, Resident};
 use actors::seal::Keyring;
-use actors::store::{Block, BlockHash, ChunkKey, Head, Sequence, Store, cut};
+use actors::store::{Block, BlockHash, ChunkKey, Head, Sequence, cut};
 use actors::testkit::MemoryStore;
 use ledger::account::Account;
 use ledger::event::{CardBrand, CardFace};
@@ -238,8 +238,8 @@ pub(crate) struct World {
 impl World {
     /// Merchants with their recipients, all awake.
     pub(crate) fn open(index: IndexOptions) -> Self {
-        let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
-        let keyring = Arc::new(Keyring::open([7; 32], Arc::clone(&store)).unwrap());
+        let store = MemoryStore::new().part();
+        let keyring = Arc::new(Keyring::open([7; 32], Arc::clone(store.store())).unwrap());
         let keys = Arc::clone(&keyring);
         let read_model = ReadModel::open(store, keys, str::to_lowercase, index, |_, _| {}).unwrap();
         let mut world = Self {

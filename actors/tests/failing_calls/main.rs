@@ -31,7 +31,7 @@ use std::process::{Command, Stdio};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
-use actors::store::{SledStore, StoreError};
+use actors::store::{Part, StoreError};
 use actors::testkit::power_cut::Shim;
 use tempfile::TempDir;
 
@@ -422,12 +422,12 @@ impl Truth {
 
 /// Opens the store without failures, in this process, and answers with all that it held before
 /// `then` was done to it.
-fn found(data: &Path, then: fn(&SledStore) -> Result<(), StoreError>) -> Result<Vec<Line>, String> {
+fn found(data: &Path, then: fn(&Part) -> Result<(), StoreError>) -> Result<Vec<Line>, String> {
     let (data, (sender, receiver)) = (data.to_path_buf(), channel());
     std::thread::spawn(move || {
         let read = || -> Result<Vec<Line>, StoreError> {
             let mut found = Vec::new();
-            let store = SledStore::open(&data, &script::options())?;
+            let store = script::open(&data)?;
             script::tell_all(&store, &mut |line| found.push(line))?;
             then(&store)?;
             Ok(found)

@@ -5,8 +5,9 @@ use std::fmt::{Display, Formatter};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::exit;
+use std::sync::Arc;
 
-use actors::store::{Block, Partition, Sequence, SledOptions, SledStore, Store, StoreError};
+use actors::store::{Block, Part, Partition, Sequence, SledOptions, SledStore, StoreError};
 
 /// What the process is to do; it does nothing, as a test like any other, if this is not set.
 pub(crate) const ROLE: &str = "CENTAVO_FAIL_ROLE";
@@ -28,7 +29,8 @@ fn the_process_whose_calls_fail() {
     let data = PathBuf::from(std::env::var_os(DATA).unwrap());
     let outcome = match role.as_str() {
         WRITE => write(&data),
-        READ => SledStore::open_existing(&data, &options()).and_then(|store| tell_all(&store, &mut Line::tell)),
+        READ => SledStore::open_existing(&data, &options())
+            .and_then(|store| tell_all(&Part::reading(Arc::new(store), PARTITION), &mut Line::tell)),
         other => panic!("no such role: {other}"),
     };
     // The last that it says on either output, behind whatever the closing of the store had to say.
@@ -121,10 +123,15 @@ pub(crate) fn options() -> SledOptions {
     }
 }
 
+/// Opens the store as its owner.
+pub(crate) fn open(data: &Path) -> Result<Part, StoreError> {
+    Part::take(Arc::new(SledStore::open(data, &options())?), PARTITION)
+}
+
 /// Opens the store and writes a little of everything. Goes on after a refusal, to see whether it
 /// lasts; answers with the first.
 fn write(data: &Path) -> Result<(), StoreError> {
-    let mut writer = Writer { store: SledStore::open(data, &options())?, version: 0, refusal: None };
+    let mut writer = Writer { store: open(data)?, version: 0, refusal: None };
     writer.append(300);
     writer.append(20_000);
     writer.put_state("value", 100);
@@ -155,7 +162,7 @@ fn write(data: &Path) -> Result<(), StoreError> {
 }
 
 struct Writer {
-    store: SledStore,
+    store: Part,
     version: u64,
     refusal: Option<StoreError>,
 }
@@ -195,7 +202,7 @@ impl Writer {
         (self.version.to_string(), content_of(self.version, size))
     }
 
-    fn run(&mut self, name: String, version: String, write: impl FnOnce(&SledStore) -> Result<(), StoreError>) {
+    fn run(&mut self, name: String, version: String, write: impl FnOnce(&Part) -> Result<(), StoreError>) {
         Line::Try(name.clone(), version.clone()).tell();
         match write(&self.store) {
             Ok(()) => Line::Done(name, version).tell(),
@@ -208,16 +215,16 @@ impl Writer {
 }
 
 /// Reads all that the store holds, in every way in which it can be read.
-pub(crate) fn tell_all(store: &SledStore, tell: &mut impl FnMut(Line)) -> Result<(), StoreError> {
-    for block in store.blocks(PARTITION, Sequence::FIRST) {
+pub(crate) fn tell_all(store: &Part, tell: &mut impl FnMut(Line)) -> Result<(), StoreError> {
+    for block in store.blocks(Sequence::FIRST) {
         let block = block?;
         for (number, expected) in block.records.iter().enumerate() {
-            let record = store.record(PARTITION, block.first.plus(number as u64))?;
+            let record = store.record(block.first.plus(number as u64))?;
             assert!(record.is_some_and(|record| record.bytes == *expected), "a Record is not that of its block");
         }
         tell(Line::Found(block_name(&block), format!("{:?}", block.hash())));
     }
-    tell(Line::Found("end".to_owned(), store.head(PARTITION)?.next.0.to_string()));
+    tell(Line::Found("end".to_owned(), store.head()?.next.0.to_string()));
     for key in store.state_keys(b"")? {
         let version = version_of(store.state(&key)?);
         let key = String::from_utf8(key).unwrap();
@@ -232,14 +239,14 @@ pub(crate) fn tell_all(store: &SledStore, tell: &mut impl FnMut(Line)) -> Result
 }
 
 /// Proves that the store can be written.
-pub(crate) fn write_on(store: &SledStore) -> Result<(), StoreError> {
+pub(crate) fn write_on(store: &Part) -> Result<(), StoreError> {
     store.append(&next_block(store, 300))?;
     store.put_state(b"after", b"after")?;
     store.delete_state(b"after")
 }
 
-fn next_block(store: &SledStore, size: usize) -> Block {
-    let head = store.head(PARTITION).unwrap();
+fn next_block(store: &Part, size: usize) -> Block {
+    let head = store.head().unwrap();
     let bytes = bytes_of(head.next.0, size);
     let records = bytes.chunks(size.div_ceil(3)).map(<[u8]>::to_vec).collect();
     let booked_at_ms = head.booked_at_ms.max(0) + 1;

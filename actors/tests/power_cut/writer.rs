@@ -6,8 +6,9 @@ use std::fmt::{Display, Formatter};
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use actors::store::{Block, Head, Partition, Sequence, SledOptions, SledStore, Store, StoreError};
+use actors::store::{Block, Head, Part, Partition, Sequence, SledOptions, SledStore, StoreError};
 use actors::testkit::power_cut::Chance;
 
 /// What the process is to do; it does nothing, as a test like any other, if this is not set.
@@ -107,19 +108,20 @@ fn write_store(data: &Path) {
         wal_bytes: 128 << 10,
         ..SledOptions::default()
     };
-    let written = SledStore::open(data, &options).and_then(|store| {
-        tell_what_is_found(&store)?;
-        std::thread::scope(|scope| {
-            let values = scope.spawn(|| put_values(&store));
-            append_blocks(&store)?;
-            values.join().expect("the thread does not panic")
-        })
-    });
+    let written =
+        SledStore::open(data, &options).and_then(|store| Part::take(Arc::new(store), PARTITION)).and_then(|store| {
+            tell_what_is_found(&store)?;
+            std::thread::scope(|scope| {
+                let values = scope.spawn(|| put_values(&store));
+                append_blocks(&store)?;
+                values.join().expect("the thread does not panic")
+            })
+        });
     Line::Failed(written.map_or_else(|error| error.to_string(), |()| "it stopped writing".to_owned())).tell();
 }
 
-fn tell_what_is_found(store: &SledStore) -> Result<(), StoreError> {
-    for block in store.blocks(PARTITION, Sequence::FIRST) {
+fn tell_what_is_found(store: &Part) -> Result<(), StoreError> {
+    for block in store.blocks(Sequence::FIRST) {
         let block = block?;
         Line::FoundBlock(block.first.0, format!("{:?}", block.hash())).tell();
     }
@@ -141,10 +143,10 @@ fn tell_what_is_found(store: &SledStore) -> Result<(), StoreError> {
     Ok(())
 }
 
-fn append_blocks(store: &SledStore) -> Result<(), StoreError> {
+fn append_blocks(store: &Part) -> Result<(), StoreError> {
     let mut chance = Chance(number(SEED) ^ (number(NUMBER) << 32));
     loop {
-        let head: Head = store.head(PARTITION)?;
+        let head: Head = store.head()?;
         let size = match chance.below(24) {
             0 => 600_000,
             1..=6 => 1 + chance.below(6_000),
@@ -167,7 +169,7 @@ fn append_blocks(store: &SledStore) -> Result<(), StoreError> {
 
 /// Puts values and files of many sizes, removes some values, and tells each; versions are not used
 /// twice in the life of a folder.
-fn put_values(store: &SledStore) -> Result<(), StoreError> {
+fn put_values(store: &Part) -> Result<(), StoreError> {
     let mut chance = Chance(!number(SEED) ^ (number(NUMBER) << 32));
     let mut version = number(NUMBER) << 32;
     let mut present = BTreeMap::new();

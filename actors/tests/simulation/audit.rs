@@ -7,8 +7,7 @@ use std::sync::atomic::AtomicU64;
 
 use actors::resident::Outcome;
 use actors::snapshots::{Kept, Position};
-use actors::store::{Block, Head, Partition, Sequence, Store};
-use actors::testkit::MemoryStore;
+use actors::store::{Block, Head, Part, Sequence};
 use ledger::account::Account;
 use ledger::event::Event;
 use ledger::id::{Fingerprint, GroupNumber, LedgerId, RecipientNumber};
@@ -125,14 +124,14 @@ impl Audit {
 
     /// After a crash: the store holds what was durable, neither more nor less, and everything that
     /// was acknowledged.
-    pub(crate) fn reread(&self, store: &MemoryStore) -> Result<(), String> {
+    pub(crate) fn reread(&self, store: &Part) -> Result<(), String> {
         let (mut head, mut records) = (Head::EMPTY, self.stored.iter());
-        for block in store.blocks(Partition(0), Sequence::FIRST) {
+        for block in store.blocks(Sequence::FIRST) {
             let block = block.map_err(|error| error.to_string())?;
             head.admit(&block).map_err(|error| format!("chain after a crash: {error}"))?;
             head = Head::after(&block, block.hash());
             for (sequence, bytes) in (block.first.0..).zip(&block.records) {
-                let alone = store.record(Partition(0), Sequence(sequence)).map_err(|error| error.to_string())?;
+                let alone = store.record(Sequence(sequence)).map_err(|error| error.to_string())?;
                 let is_same = alone.is_some_and(|alone| alone.bytes == *bytes);
                 ensure(is_same, || format!("Record {sequence} is not found by its sequence"))?;
                 let record = Record::decode(bytes).map_err(|error| format!("a stored Record: {error}"))?;
@@ -140,7 +139,7 @@ impl Audit {
             }
         }
         ensure(records.next().is_none(), || "the journal has become shorter".into())?;
-        ensure(store.head(Partition(0)).is_ok_and(|stored| stored == head), || "the head is not the end".into())?;
+        ensure(store.head().is_ok_and(|stored| stored == head), || "the head is not the end".into())?;
         self.acknowledged.values().try_for_each(|record| self.holds(record))
     }
 

@@ -15,8 +15,10 @@ use actors::read_model::{
 };
 use actors::resident::{Books, Resident};
 use actors::seal::Keyring;
-use actors::store::{Block, BlockHash, Head, Monitor, Partition, Sequence, Store, StoreError, StoredRecord};
-use actors::testkit::MemoryStore;
+use actors::store::{
+    Block, Durability, Epoch, Head, Landed, Monitor, Partition, Sequence, Store, StoreError, StoredRecord, Tenure,
+};
+use actors::testkit::{self, MemoryStore};
 use ledger::event::Event;
 use ledger::id::{GroupNumber, LedgerId, ObjectId, RecipientNumber};
 use ledger::merchant::MerchantState;
@@ -47,7 +49,7 @@ impl Readers {
     pub(crate) fn open(store: &MemoryStore, defect: Option<Defect>) -> Result<Arc<Self>, String> {
         let store = Arc::new(Meddling::new(store.clone()));
         let keyring = Keyring::open([7; 32], Arc::new(MemoryStore::new())).map_err(|error| error.to_string())?;
-        let shared: Arc<dyn Store> = Arc::<Meddling>::clone(&store);
+        let shared = testkit::part(Arc::<Meddling>::clone(&store));
         let read_model = ReadModel::open(shared, Arc::new(keyring), str::to_owned, OPTIONS, |_, _| {}).map_err(told)?;
         read_model.settle();
         let readers = Arc::new(Self { read_model, store, behind: Mutex::default(), defect });
@@ -159,8 +161,9 @@ impl Readers {
 
     /// A state that is built from what the index says is the one that all Records make, each read.
     fn check_state<B: Books>(&self, audit: &Audit, ledger: LedgerId) -> Result<(), String> {
-        let (store, large, through) = (&*self.store, LargeRecords::default(), self.read_model.published());
-        let built = load::resident::<B>(store, &self.read_model, &large, ledger, through, Arc::default());
+        let store = testkit::part(Arc::<Meddling>::clone(&self.store));
+        let (large, through) = (LargeRecords::default(), self.read_model.published());
+        let built = load::resident::<B>(&store, &self.read_model, &large, ledger, through, Arc::default());
         let mut read = Resident::<B>::new(ledger, ledger.group().unwrap_or_default(), Arc::default());
         audit.records_of(ledger).for_each(|(sequence, record)| read.replay(sequence, record));
         same("the state of", &ledger, built.map_err(told)?.books(), read.books())
@@ -335,16 +338,24 @@ impl Meddling {
 }
 
 impl Store for Meddling {
-    fn append(&self, block: &Block) -> Result<BlockHash, StoreError> {
-        self.store.append(block)
+    fn epoch(&self, partition: Partition) -> Result<Epoch, StoreError> {
+        self.store.epoch(partition)
+    }
+
+    fn take(&self, partition: Partition, seen: Epoch) -> Result<Option<Tenure>, StoreError> {
+        self.store.take(partition, seen)
+    }
+
+    fn append(&self, blocks: &[(Tenure, &Block)]) -> Result<Vec<Landed>, StoreError> {
+        self.store.append(blocks)
     }
 
     fn head(&self, partition: Partition) -> Result<Head, StoreError> {
         self.store.head(partition)
     }
 
-    fn record(&self, partition: Partition, sequence: Sequence) -> Result<Option<StoredRecord>, StoreError> {
-        self.store.record(partition, sequence)
+    fn records(&self, partition: Partition, sequences: &[Sequence]) -> Result<Vec<Option<StoredRecord>>, StoreError> {
+        self.store.records(partition, sequences)
     }
 
     fn blocks(
@@ -355,71 +366,74 @@ impl Store for Meddling {
         self.store.blocks(partition, from)
     }
 
-    fn put_state(&self, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
-        self.store.put_state(key, value)
+    fn put_state(&self, tenure: Tenure, key: &[u8], value: Option<&[u8]>, how: Durability) -> Result<(), StoreError> {
+        let is_page = how == Durability::Lazy && value.is_some();
+        if is_page && self.meddle() { Ok(()) } else { self.store.put_state(tenure, key, value, how) }
     }
 
-    fn put_state_lazily(&self, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
-        if self.meddle() { Ok(()) } else { self.store.put_state_lazily(key, value) }
+    fn states(&self, partition: Partition, keys: &[&[u8]]) -> Result<Vec<Option<Vec<u8>>>, StoreError> {
+        self.store.states(partition, keys)
     }
 
-    fn state(&self, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
-        self.store.state(key)
+    fn state_keys(&self, partition: Partition, prefix: &[u8]) -> Result<Vec<Vec<u8>>, StoreError> {
+        self.store.state_keys(partition, prefix)
     }
 
     fn insert_common(&self, key: &[u8], value: &[u8]) -> Result<Vec<u8>, StoreError> {
         self.store.insert_common(key, value)
     }
 
-    fn put_cursor(&self, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
-        self.store.put_cursor(key, value)
+    fn common(&self, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
+        self.store.common(key)
     }
 
-    fn cursor(&self, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
-        self.store.cursor(key)
+    fn remove_common(&self, key: &[u8]) -> Result<(), StoreError> {
+        self.store.remove_common(key)
     }
 
-    fn delete_cursor(&self, key: &[u8]) -> Result<(), StoreError> {
-        self.store.delete_cursor(key)
+    fn commons(&self) -> Result<Vec<(Vec<u8>, Vec<u8>)>, StoreError> {
+        self.store.commons()
     }
 
-    fn cursor_keys(&self) -> Result<Vec<Vec<u8>>, StoreError> {
-        self.store.cursor_keys()
+    fn put_cursor(&self, tenure: Tenure, key: &[u8], value: Option<&[u8]>) -> Result<(), StoreError> {
+        self.store.put_cursor(tenure, key, value)
     }
 
-    fn monitor(&self) -> Arc<Monitor> {
-        self.store.monitor()
+    fn cursor(&self, partition: Partition, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
+        self.store.cursor(partition, key)
     }
 
-    fn delete_state(&self, key: &[u8]) -> Result<(), StoreError> {
-        self.store.delete_state(key)
+    fn cursor_keys(&self, partition: Partition) -> Result<Vec<Vec<u8>>, StoreError> {
+        self.store.cursor_keys(partition)
     }
 
-    fn delete_state_lazily(&self, key: &[u8]) -> Result<(), StoreError> {
-        self.store.delete_state_lazily(key)
+    fn put_file(&self, tenure: Tenure, name: &str, bytes: &[u8]) -> Result<(), StoreError> {
+        self.store.put_file(tenure, name, bytes)
     }
 
-    fn state_keys(&self, prefix: &[u8]) -> Result<Vec<Vec<u8>>, StoreError> {
-        self.store.state_keys(prefix)
+    fn file_part(
+        &self,
+        partition: Partition,
+        name: &str,
+        offset: u64,
+        length: usize,
+    ) -> Result<Option<Vec<u8>>, StoreError> {
+        self.store.file_part(partition, name, offset, length)
     }
 
-    fn put_file(&self, name: &str, bytes: &[u8]) -> Result<(), StoreError> {
-        self.store.put_file(name, bytes)
+    fn files(&self, partition: Partition) -> Result<Vec<(String, u64)>, StoreError> {
+        self.store.files(partition)
     }
 
-    fn file_part(&self, name: &str, offset: u64, length: usize) -> Result<Option<Vec<u8>>, StoreError> {
-        self.store.file_part(name, offset, length)
-    }
-
-    fn files(&self) -> Result<Vec<(String, u64)>, StoreError> {
-        self.store.files()
-    }
-
-    fn remove_file(&self, name: &str) -> Result<(), StoreError> {
-        self.store.remove_file(name)
+    fn remove_file(&self, tenure: Tenure, name: &str) -> Result<(), StoreError> {
+        self.store.remove_file(tenure, name)
     }
 
     fn size_bytes(&self) -> Result<u64, StoreError> {
         self.store.size_bytes()
+    }
+
+    fn monitor(&self) -> Arc<Monitor> {
+        self.store.monitor()
     }
 }

@@ -359,7 +359,7 @@ impl World {
             readers.check(&self.audit)?;
         }
         self.snapshots.iter().try_for_each(|(ledger, kept)| self.audit.check_snapshot(*ledger, kept))?;
-        self.audit.reread(&self.store)
+        self.audit.reread(&self.store.part())
     }
 
     /// Does one of the things that can happen; false when none can.
@@ -550,18 +550,18 @@ impl World {
         let is_ignored = self.defect == Some(Defect::AcknowledgesFailedAppend);
         if !is_ignored && self.chance.percent(50) {
             self.coverage.saw("append failed and left its block");
-            self.store.append(&block).map_err(|error| error.to_string())?;
+            self.store.part().append(&block).map_err(|error| error.to_string())?;
             self.audit.append(&block)?;
         } else {
             self.coverage.saw("append failed and left nothing");
         }
         self.store.fail_next_write();
-        ensure(self.store.append(&block).is_err(), || "an append failed and said nothing".into())?;
+        ensure(self.store.part().append(&block).is_err(), || "an append failed and said nothing".into())?;
         if is_ignored {
             self.tell(Some(Input::Written(block.hash())));
             return Ok(());
         }
-        let again = self.store.append(&block);
+        let again = self.store.part().append(&block);
         ensure(matches!(again, Err(StoreError::Poisoned)), || "a store that failed went on writing".into())?;
         self.restart(callers)
     }
@@ -629,8 +629,8 @@ impl World {
             let is_cut_right = (record.ordinal <= position.own) == (sequence <= own_through);
             ensure(!is_own || is_cut_right, || format!("Record {} is on the wrong side of the snapshot", sequence.0))?;
         }
-        snapshots::write(&self.store, &snapshot, own_through).map_err(|error| error.to_string())?;
-        let kept = snapshots::load(&self.store, ledger).map_err(|error| error.to_string())?;
+        snapshots::write(&self.store.part(), &snapshot, own_through).map_err(|error| error.to_string())?;
+        let kept = snapshots::load(&self.store.part(), ledger).map_err(|error| error.to_string())?;
         let kept = kept.ok_or_else(|| format!("the snapshot of {ledger:?} at {position:?} cannot be read"))?;
         ensure(kept.position == position, || format!("{ledger:?} is kept at {:?}, not {position:?}", kept.position))?;
         self.audit.check_snapshot(ledger, &kept)?;
@@ -683,7 +683,7 @@ impl World {
     fn load(&mut self) -> Result<(), String> {
         let Some(inbox) = self.any(|actor| matches!(actor.stage, Stage::Loading(_))) else { return Ok(()) };
         let Some(ledger) = self.actors.get(&inbox).map(|actor| actor.ledger) else { return Ok(()) };
-        let newest = snapshots::load(&self.store, ledger).map_err(|error| error.to_string())?;
+        let newest = snapshots::load(&self.store.part(), ledger).map_err(|error| error.to_string())?;
         let chosen = self.choose_snapshot(ledger, newest.as_ref());
         let Some(actor) = self.actors.get_mut(&inbox) else { return Ok(()) };
         let Stage::Loading(through) = actor.stage else { return Ok(()) };
@@ -1025,13 +1025,13 @@ impl World {
             self.lose_a_part(cut)?;
         }
         self.store = self.store.after_power_cut(cut).map_err(|error| error.to_string())?;
-        self.audit.reread(&self.store)?;
+        self.audit.reread(&self.store.part())?;
         if self.has_readers {
             let readers = Readers::open(&self.store, self.defect)?;
             readers.check(&self.audit)?;
             self.readers = Some(readers);
         }
-        let head = self.store.head(Partition(0)).map_err(|error| error.to_string())?;
+        let head = self.store.part().head().map_err(|error| error.to_string())?;
         self.machine = Machine::new(head);
         self.submitted = head.next.0 - 1;
         self.outputs.clear();
@@ -1078,7 +1078,7 @@ impl World {
             if is_part {
                 self.coverage.saw("readers opened with a part of what was being kept");
             }
-            if files_undone > 0 && self.store.files().is_ok_and(|files| !files.is_empty()) {
+            if files_undone > 0 && self.store.part().files().is_ok_and(|files| !files.is_empty()) {
                 self.coverage.saw("readers opened with an index that was behind");
             }
         }
@@ -1128,7 +1128,7 @@ impl World {
             }
         };
         let found = opened.head(Partition(0)).map_err(|error| error.to_string())?;
-        let lost = self.store.blocks(Partition(0), found.next).count();
+        let lost = self.store.part().blocks(found.next).count();
         let may_lose = match damage {
             Damage::LastBlocks(_) => behind,
             // The first one, when nothing was anchored yet.
@@ -1142,7 +1142,7 @@ impl World {
             return Ok(());
         }
         if matches!(damage, Damage::ClosingLine(_)) {
-            self.audit.reread(&opened)?;
+            self.audit.reread(&opened.part())?;
         }
         self.coverage.saw(match damage {
             Damage::LastBlocks(_) => "loss of blocks of a journal without any",
