@@ -11,7 +11,8 @@ use std::sync::atomic::Ordering;
 use actors::resident::{Books, Resident};
 use actors::snapshots::{self, Position, Snapshot};
 use actors::store::{
-    Block, Durability, Epoch, Head, Landed, Monitor, Part, Partition, Sequence, Store, StoreError, StoredRecord, Tenure,
+    Block, Durability, Epoch, Head, KeyAndValue, Landed, Monitor, Part, Partition, Sequence, Store, StoreError,
+    StoredRecord, Tenure,
 };
 use actors::testkit::{self, MemoryStore};
 use ledger::event::{CardBrand, CardFace};
@@ -361,7 +362,7 @@ impl Store for Steps {
         self.now.remove_common(key)
     }
 
-    fn commons(&self) -> Result<Vec<(Vec<u8>, Vec<u8>)>, StoreError> {
+    fn commons(&self) -> Result<Vec<KeyAndValue>, StoreError> {
         self.now.commons()
     }
 

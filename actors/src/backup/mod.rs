@@ -53,7 +53,7 @@ mod tests;
 use std::io;
 use std::path::PathBuf;
 
-use crate::store::{Block, Head, Part, Partition, Sequence, StoreError};
+use crate::store::{Block, Head, KeyAndValue, Part, Partition, Sequence, StoreError};
 
 pub use folder::{BackupFolder, BackupRun, Taken};
 pub use frame::{Frame, FrameReader, write_magic};
@@ -144,9 +144,6 @@ pub fn frames(
     let end = || std::iter::once(Ok(Frame::End(head)));
     Ok(values.chain(end()).chain(blocks).chain(end()))
 }
-
-/// A key of the state area, or of a cursor, and its value.
-pub(crate) type KeyAndValue = (Vec<u8>, Vec<u8>);
 
 /// The values beside the journal that can't be derived from it, by key. The cursors are among them:
 /// how far webhooks were delivered, so that a restored server does not deliver those of years
@@ -273,7 +270,7 @@ impl Tail<'_> {
     fn values(&self) -> Result<Vec<KeyAndValue>, BackupError> {
         match self {
             Tail::Backup(folder) => Ok(folder.values().to_vec()),
-            Tail::Store(store) => Ok(durable_values(*store)?),
+            Tail::Store(store) => Ok(durable_values(store)?),
         }
     }
 }

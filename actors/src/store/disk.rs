@@ -34,8 +34,8 @@ use super::space;
 use super::state_area::StateArea;
 use super::write_behind::WriteBehind;
 use super::{
-    Block, COMMON_PREFIXES, Database, Durability, Epoch, Head, Landed, Partition, Sequence, SledOptions, Store,
-    StoreError, StoredRecord, Tenure, admit_common_key, admit_file_name, admit_state_key, check_sync,
+    Block, COMMON_PREFIXES, Database, Durability, Epoch, Head, KeyAndValue, Landed, Partition, Sequence, SledOptions,
+    Store, StoreError, StoredRecord, Tenure, admit_common_key, admit_file_name, admit_state_key, check_sync,
 };
 
 /// A store in a folder of this machine.
@@ -275,7 +275,7 @@ impl Store for SledStore {
         self.write(|| self.state.delete_durably(key))
     }
 
-    fn commons(&self) -> Result<Vec<(Vec<u8>, Vec<u8>)>, StoreError> {
+    fn commons(&self) -> Result<Vec<KeyAndValue>, StoreError> {
         let mut values = Vec::new();
         for prefix in COMMON_PREFIXES {
             for key in self.state.keys(prefix)? {
@@ -566,7 +566,7 @@ mod tests {
     /// which the scan stopped.
     fn damage_found(store: &Arc<SledStore>) -> (Vec<u64>, Option<u64>) {
         let unreadable = |sequence: &u64| {
-            let read = part(&store).record(Sequence(*sequence));
+            let read = part(store).record(Sequence(*sequence));
             matches!(read, Err(StoreError::Damaged { sequence: Some(found), .. }) if found.0 == *sequence)
         };
         let scanned = store.blocks(PARTITION, Sequence::FIRST).find_map(Result::err);
@@ -814,7 +814,7 @@ mod tests {
                 scope.spawn(move || {
                     for step in 0..40 {
                         let sequence = Sequence(1 + (step * (5 + 3 * reader)) % 21);
-                        part(&store).record(sequence).unwrap().unwrap();
+                        part(store).record(sequence).unwrap().unwrap();
                     }
                 });
             }
@@ -932,7 +932,7 @@ mod tests {
                     for step in 0..400 {
                         let next = store.head(PARTITION).unwrap().next.0;
                         let sequence = 1 + (step * 7_919 + reader * 31) % next;
-                        if let Some(record) = part(&store).record(Sequence(sequence)).unwrap() {
+                        if let Some(record) = part(store).record(Sequence(sequence)).unwrap() {
                             assert_eq!(record.bytes, bytes(sequence, 3_000));
                         }
                     }

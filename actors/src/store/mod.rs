@@ -151,7 +151,7 @@ pub trait Store: Send + Sync + 'static {
     fn remove_common(&self, key: &[u8]) -> Result<(), StoreError>;
 
     /// All common keys and their values, in the order of the keys' bytes.
-    fn commons(&self) -> Result<Vec<(Vec<u8>, Vec<u8>)>, StoreError>;
+    fn commons(&self) -> Result<Vec<KeyAndValue>, StoreError>;
 
     /// Replaces the value of a cursor, or removes it: a small value that changes every second and
     /// may be behind after a crash, such as how far a webhook endpoint has come. It becomes durable
@@ -219,6 +219,9 @@ pub trait Store: Send + Sync + 'static {
     /// The monitor of the store's waits.
     fn monitor(&self) -> Arc<Monitor>;
 }
+
+/// A common key, or the key of a cursor, and its value.
+pub type KeyAndValue = (Vec<u8>, Vec<u8>);
 
 /// A part of the journal with a chain and sequence numbers of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

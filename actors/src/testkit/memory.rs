@@ -16,8 +16,8 @@ use parking_lot::{Condvar, Mutex};
 
 use crate::store::anchor::{self, Anchored};
 use crate::store::{
-    Block, Durability, Epoch, Head, Landed, Monitor, Part, Partition, Sequence, Store, StoreError, StoredRecord,
-    Tenure, admit_common_key, admit_file_name, admit_state_key, damaged,
+    Block, Durability, Epoch, Head, KeyAndValue, Landed, Monitor, Part, Partition, Sequence, Store, StoreError,
+    StoredRecord, Tenure, admit_common_key, admit_file_name, admit_state_key, damaged,
 };
 
 /// A store in memory. A clone is the same store, as if its folder had been opened again.
@@ -279,7 +279,7 @@ impl Store for MemoryStore {
         })
     }
 
-    fn commons(&self) -> Result<Vec<(Vec<u8>, Vec<u8>)>, StoreError> {
+    fn commons(&self) -> Result<Vec<KeyAndValue>, StoreError> {
         Ok(self.disk.lock().pairs(None, b"").map(|(key, value)| (key.clone(), value.clone())).collect())
     }
 

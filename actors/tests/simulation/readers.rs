@@ -16,7 +16,8 @@ use actors::read_model::{
 use actors::resident::{Books, Resident};
 use actors::seal::Keyring;
 use actors::store::{
-    Block, Durability, Epoch, Head, Landed, Monitor, Partition, Sequence, Store, StoreError, StoredRecord, Tenure,
+    Block, Durability, Epoch, Head, KeyAndValue, Landed, Monitor, Partition, Sequence, Store, StoreError, StoredRecord,
+    Tenure,
 };
 use actors::testkit::{self, MemoryStore};
 use ledger::event::Event;
@@ -391,7 +392,7 @@ impl Store for Meddling {
         self.store.remove_common(key)
     }
 
-    fn commons(&self) -> Result<Vec<(Vec<u8>, Vec<u8>)>, StoreError> {
+    fn commons(&self) -> Result<Vec<KeyAndValue>, StoreError> {
         self.store.commons()
     }
 
