@@ -30,7 +30,7 @@ async fn the_page_of_the_first_charge_runs() {
     let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
     write("centavo.py", &blocks(&page, "python"));
     write("centavo.mts", &blocks(&page, "ts"));
-    let mut script = format!("set -euo pipefail\n{}\npython3 centavo.py\n", blocks(&page, "sh"));
+    let mut script = format!("set -euo pipefail\n{}\npython3 centavo.py\n", blocks(&page, "bash"));
     let mut heard = 1;
     if tool::node("typescript").is_some() && tool::node("@types/node/package.json").is_some() {
         script += "ln -s \"$NODE_PATH\" node_modules\n\

@@ -27,7 +27,7 @@
 //! unless every count rose. Where sled does not call `sync_file_range` (outside Linux it calls
 //! `fsync`), nothing is replaced and nothing is counted.
 //!
-//! This is the only file of the project with unsafe code.
+//! This is the only file of the product with unsafe code.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::{AtomicU64, Ordering};
