@@ -123,11 +123,12 @@ impl<S: Sync> FromRequestParts<S> for EventQuery {
 
 /// The account's events, newest first. With `after`, the `sequence` of an event, those that came
 /// later, oldest first: a program that cannot receive webhooks reads on from the last event that it
-/// knows, beginning with 0. When there is none, the answer waits for one, at most `wait` seconds.
+/// knows, beginning with 0. When that is the last event, the answer waits for the next one, at most
+/// `wait` seconds.
 #[utoipa::path(get, path = "/api/events", operation_id = "list_events",
     params(("page" = Option<u64>, Query), ("per_page" = Option<u64>, Query),
         ("after" = Option<u64>, Query, minimum = 0, description = "The `sequence` of the last event that the caller knows.", example = 0),
-        ("wait" = Option<u64>, Query, minimum = 0, maximum = 20, description = "Seconds to wait for an event after that.", example = 20)),
+        ("wait" = Option<u64>, Query, minimum = 0, maximum = 20, description = "Seconds to wait for the next event.", example = 5)),
     responses((status = 200, body = List<EventView>)))]
 pub async fn list(
     State(app): State<Arc<App>>,
@@ -161,7 +162,7 @@ async fn count(app: &App, caller: Caller, after: Option<u64>, wait: Duration) ->
     loop {
         let through = app.engine.published();
         let count = app.engine.webhook_event_count(caller.group, Sequence(u64::MAX))?;
-        if waits.is_none() || after.is_some_and(|after| count > after) {
+        if waits.is_none() || after != Some(count) {
             return Ok(count);
         }
         while app.engine.published() == through {

@@ -318,6 +318,11 @@ async fn events_are_read_on_from_a_number() {
     assert_eq!(numbers(&merchant.get("/api/events?after=0&per_page=2&page=2").await.expect(200)), [3]);
     assert_eq!(numbers(&merchant.get("/api/events?after=3").await.expect(200)), Vec::<u64>::new());
     assert_eq!(numbers(&merchant.get("/api/events?after=3&wait=1").await.expect(200)), Vec::<u64>::new());
+    assert_eq!(
+        numbers(&merchant.get("/api/events?after=9&wait=20").await.expect(200)),
+        Vec::<u64>::new(),
+        "no such event"
+    );
     let waits = merchant.get("/api/events?after=3&wait=20");
     let comes = async { merchant.post("/api/card", &card(10_000, APPROVED)).await.expect(201) };
     let (told, _) = tokio::join!(waits, comes);

@@ -53,7 +53,7 @@ async fn fuzz(mut command: std::process::Command, server: &Server, base: &str, p
     // else is looked at.
     command.args(["--generation-with-security-parameters", "false", "--generation-database", "none"]);
     // One worker each: in several threads Python 3.11 fails now and then inside its own `ast`.
-    command.args(["--workers", "1", "--request-timeout", "20", "--continue-on-failure", "--no-color"]);
+    command.args(["--workers", "1", "--request-timeout", "60", "--continue-on-failure", "--no-color"]);
     let done = tokio::task::spawn_blocking(move || tool::run(command, PATIENCE)).await.unwrap();
     match done {
         Ok(said) => println!("{said}"),
