@@ -10,11 +10,8 @@ use std::sync::atomic::Ordering;
 
 use actors::resident::{Books, Resident};
 use actors::snapshots::{self, Position, Snapshot};
-use actors::store::{
-    Block, Durability, Epoch, Head, KeyAndValue, Landed, Monitor, Part, Partition, Sequence, Store, StoreError,
-    StoredRecord, Tenure,
-};
-use actors::testkit::{self, MemoryStore};
+use actors::store::{Durability, Part, Sequence};
+use actors::testkit::{self, MemoryStore, Watch, Watched};
 use ledger::event::{CardBrand, CardFace};
 use ledger::fees::{PaymentMethod, Settings};
 use ledger::id::{Fingerprint, GroupNumber, IdKey, LedgerId, RecipientNumber};
@@ -285,7 +282,6 @@ fn an_actor_that_was_opened_without_a_snapshot_takes_one_at_once() {
 /// What is asked of the state area in order, so that a crash can fall between any two steps.
 #[derive(Default)]
 struct Steps {
-    now: MemoryStore,
     steps: Mutex<Vec<Step>>,
 }
 
@@ -294,118 +290,24 @@ type Step = (Vec<u8>, Option<Vec<u8>>);
 
 impl Steps {
     /// The store after a crash that the first `count` steps survived.
-    fn after_crash(&self, count: usize) -> Arc<Steps> {
+    fn after_crash(&self, count: usize) -> Arc<Watched<Steps>> {
         let survived = self.steps.lock()[..count].to_vec();
-        let now = MemoryStore::new();
-        let part = now.part();
+        let store = MemoryStore::new();
+        let part = store.part();
         for (key, value) in &survived {
             match value {
                 Some(value) => part.put_state(key, value).unwrap(),
                 None => part.delete_state(key).unwrap(),
             }
         }
-        Arc::new(Steps { now, steps: Mutex::new(survived) })
+        Arc::new(Watched { store, watch: Steps { steps: Mutex::new(survived) } })
     }
 }
 
-impl Store for Steps {
-    fn epoch(&self, partition: Partition) -> Result<Epoch, StoreError> {
-        self.now.epoch(partition)
-    }
-
-    fn take(&self, partition: Partition, seen: Epoch) -> Result<Option<Tenure>, StoreError> {
-        self.now.take(partition, seen)
-    }
-
-    fn append(&self, blocks: &[(Tenure, &Block)]) -> Result<Vec<Landed>, StoreError> {
-        self.now.append(blocks)
-    }
-
-    fn head(&self, partition: Partition) -> Result<Head, StoreError> {
-        self.now.head(partition)
-    }
-
-    fn records(&self, partition: Partition, sequences: &[Sequence]) -> Result<Vec<Option<StoredRecord>>, StoreError> {
-        self.now.records(partition, sequences)
-    }
-
-    fn blocks(
-        &self,
-        partition: Partition,
-        from: Sequence,
-    ) -> Box<dyn Iterator<Item = Result<Block, StoreError>> + Send + '_> {
-        self.now.blocks(partition, from)
-    }
-
-    fn put_state(&self, tenure: Tenure, key: &[u8], value: Option<&[u8]>, how: Durability) -> Result<(), StoreError> {
+impl Watch for Steps {
+    fn loses(&self, key: &[u8], value: Option<&[u8]>, _: Durability) -> bool {
         self.steps.lock().push((key.to_vec(), value.map(<[u8]>::to_vec)));
-        self.now.put_state(tenure, key, value, how)
-    }
-
-    fn states(&self, partition: Partition, keys: &[&[u8]]) -> Result<Vec<Option<Vec<u8>>>, StoreError> {
-        self.now.states(partition, keys)
-    }
-
-    fn state_keys(&self, partition: Partition, prefix: &[u8]) -> Result<Vec<Vec<u8>>, StoreError> {
-        self.now.state_keys(partition, prefix)
-    }
-
-    fn insert_common(&self, key: &[u8], value: &[u8]) -> Result<Vec<u8>, StoreError> {
-        self.now.insert_common(key, value)
-    }
-
-    fn common(&self, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
-        self.now.common(key)
-    }
-
-    fn remove_common(&self, key: &[u8]) -> Result<(), StoreError> {
-        self.now.remove_common(key)
-    }
-
-    fn commons(&self) -> Result<Vec<KeyAndValue>, StoreError> {
-        self.now.commons()
-    }
-
-    fn put_cursor(&self, tenure: Tenure, key: &[u8], value: Option<&[u8]>) -> Result<(), StoreError> {
-        self.now.put_cursor(tenure, key, value)
-    }
-
-    fn cursor(&self, partition: Partition, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
-        self.now.cursor(partition, key)
-    }
-
-    fn cursor_keys(&self, partition: Partition) -> Result<Vec<Vec<u8>>, StoreError> {
-        self.now.cursor_keys(partition)
-    }
-
-    fn put_file(&self, tenure: Tenure, name: &str, bytes: &[u8]) -> Result<(), StoreError> {
-        self.now.put_file(tenure, name, bytes)
-    }
-
-    fn file_part(
-        &self,
-        partition: Partition,
-        name: &str,
-        offset: u64,
-        length: usize,
-    ) -> Result<Option<Vec<u8>>, StoreError> {
-        self.now.file_part(partition, name, offset, length)
-    }
-
-    fn files(&self, partition: Partition) -> Result<Vec<(String, u64)>, StoreError> {
-        self.now.files(partition)
-    }
-
-    fn remove_file(&self, tenure: Tenure, name: &str) -> Result<(), StoreError> {
-        self.now.remove_file(tenure, name)
-    }
-
-    fn size_bytes(&self) -> Result<u64, StoreError> {
-        self.now.size_bytes()
-    }
-
-    fn monitor(&self) -> Arc<Monitor> {
-        self.now.monitor()
+        false
     }
 }
 
@@ -495,8 +397,8 @@ fn states<B: Books>(ledger: LedgerId, history: &[Record]) -> Vec<B> {
 /// Lives through the turns. After each, what is kept is the replay of the Records through its
 /// position.
 fn live<B: Books>(ledger: LedgerId, history: &[Record], states: &[B], turns: &[Turn]) -> Result<(), TestCaseError> {
-    let mut steps_of = Arc::new(Steps::default());
-    let mut store = testkit::part(Arc::<Steps>::clone(&steps_of));
+    let mut steps_of = Arc::new(Watched::<Steps>::default());
+    let mut store = testkit::part(Arc::<Watched<Steps>>::clone(&steps_of));
     let mut resident = Resident::<B>::new(ledger, GROUP, Arc::default());
     let (mut applied, mut survived) = (0, 0);
     let mut waiting: VecDeque<(Snapshot, Sequence)> = VecDeque::new();
@@ -520,10 +422,10 @@ fn live<B: Books>(ledger: LedgerId, history: &[Record], states: &[B], turns: &[T
             }
             Turn::Crash(percent) => {
                 waiting.clear();
-                let steps = steps_of.steps.lock().len();
+                let steps = steps_of.watch.steps.lock().len();
                 survived += (steps - survived) * percent / 100;
-                steps_of = steps_of.after_crash(survived);
-                store = testkit::part(Arc::<Steps>::clone(&steps_of));
+                steps_of = steps_of.watch.after_crash(survived);
+                store = testkit::part(Arc::<Watched<Steps>>::clone(&steps_of));
                 resident = restored(&store, ledger);
                 replay(&mut resident, 1, &history[..applied]);
                 snapshots::sweep(&store, ledger).unwrap();

@@ -146,8 +146,7 @@ impl Decision {
 }
 
 impl Record {
-    /// True for what the audit trail lists: what an operator asked for, and changes of where money
-    /// goes.
+    /// True for a Record of the audit trail: an operator's request, or a change of a bank account.
     pub fn is_audited(&self) -> bool {
         self.operator.is_some() || self.events.iter().any(|event| matches!(event, Event::BankAccountChanged { .. }))
     }

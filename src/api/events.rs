@@ -166,10 +166,10 @@ async fn count(app: &App, caller: Caller, after: Option<u64>, wait: Duration) ->
             return Ok(count);
         }
         while app.engine.published() == through {
-            if Instant::now() >= deadline || *ending.borrow_and_update() {
+            let is_over = Instant::now() >= deadline;
+            if is_over || timeout(LOOKS_EVERY, ending.wait_for(|ends| *ends)).await.is_ok() {
                 return Ok(count);
             }
-            let _looks_again = timeout(LOOKS_EVERY, ending.changed()).await;
         }
     }
 }

@@ -499,8 +499,8 @@ mod tests {
         assert_eq!(database.unflushed_bytes(), 0);
     }
 
-    /// A database lost what was not synced. The write-ahead log has what is missing; a gap in the
-    /// log is noticed.
+    /// The database lost blocks that it had not synced. The write-ahead log still has them. A gap
+    /// in the log is an error.
     #[test]
     fn the_write_ahead_log_gives_back_what_the_database_lost() {
         let data = TempDir::new().unwrap();

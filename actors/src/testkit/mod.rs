@@ -11,12 +11,14 @@ pub mod power_cut;
 pub mod rails;
 
 mod memory;
+mod watched;
 
 use std::sync::Arc;
 
 use crate::store::{Epoch, Part, Partition, Store, Tenure};
 
 pub use self::memory::{Damage, MemoryStore, PowerCut, Reached};
+pub use self::watched::{Watch, Watched};
 
 /// Partition 0 of a store, in the tenure of its owner. Takes it if nobody has yet.
 #[must_use]

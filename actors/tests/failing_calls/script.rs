@@ -8,6 +8,7 @@ use std::process::exit;
 use std::sync::Arc;
 
 use actors::store::{Block, Part, Partition, Sequence, SledOptions, SledStore, StoreError};
+use actors::testkit::conformance::bytes;
 
 /// What the process is to do; it does nothing, as a test like any other, if this is not set.
 pub(crate) const ROLE: &str = "CENTAVO_FAIL_ROLE";
@@ -247,8 +248,8 @@ pub(crate) fn write_on(store: &Part) -> Result<(), StoreError> {
 
 fn next_block(store: &Part, size: usize) -> Block {
     let head = store.head().unwrap();
-    let bytes = bytes_of(head.next.0, size);
-    let records = bytes.chunks(size.div_ceil(3)).map(<[u8]>::to_vec).collect();
+    let content = bytes(head.next.0, size);
+    let records = content.chunks(size.div_ceil(3)).map(<[u8]>::to_vec).collect();
     let booked_at_ms = head.booked_at_ms.max(0) + 1;
     Block { partition: PARTITION, first: head.next, booked_at_ms, previous: head.hash, records }
 }
@@ -259,7 +260,7 @@ fn block_name(block: &Block) -> String {
 
 /// A content that begins with its version and size.
 fn content_of(version: u64, size: usize) -> Vec<u8> {
-    [version.to_be_bytes().as_slice(), &size.to_be_bytes(), &bytes_of(version, size)].concat()
+    [version.to_be_bytes().as_slice(), &size.to_be_bytes(), &bytes(version, size)].concat()
 }
 
 /// The version of a content, if it is whole.
@@ -270,17 +271,6 @@ fn version_of(content: Option<Vec<u8>>) -> String {
         (Some(version), Some(size)) if content == content_of(version, size as usize) => version.to_string(),
         _ => format!("torn after {} bytes", content.len()),
     }
-}
-
-fn bytes_of(seed: u64, size: usize) -> Vec<u8> {
-    let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
-    let next = || {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        (state >> 32) as u8
-    };
-    std::iter::repeat_with(next).take(size).collect()
 }
 
 const PARTITION: Partition = Partition(0);

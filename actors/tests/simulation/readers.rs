@@ -15,11 +15,8 @@ use actors::read_model::{
 };
 use actors::resident::{Books, Resident};
 use actors::seal::Keyring;
-use actors::store::{
-    Block, Durability, Epoch, Head, KeyAndValue, Landed, Monitor, Partition, Sequence, Store, StoreError, StoredRecord,
-    Tenure,
-};
-use actors::testkit::{self, MemoryStore};
+use actors::store::{Durability, Sequence};
+use actors::testkit::{self, MemoryStore, Watch, Watched};
 use ledger::event::Event;
 use ledger::id::{GroupNumber, LedgerId, ObjectId, RecipientNumber};
 use ledger::merchant::MerchantState;
@@ -39,7 +36,7 @@ const OPTIONS: IndexOptions = IndexOptions { records_per_run: 8, runs_merged: 3 
 
 pub(crate) struct Readers {
     read_model: ReadModel,
-    store: Arc<Meddling>,
+    store: Arc<Watched<Meddling>>,
     /// Blocks that were published and that it was not told of yet.
     behind: Mutex<VecDeque<Published>>,
     defect: Option<Defect>,
@@ -48,13 +45,13 @@ pub(crate) struct Readers {
 impl Readers {
     /// Start of a new process from the pages and runs of the last one.
     pub(crate) fn open(store: &MemoryStore, defect: Option<Defect>) -> Result<Arc<Self>, String> {
-        let store = Arc::new(Meddling::new(store.clone()));
+        let store = Arc::new(Watched { store: store.clone(), watch: Meddling::default() });
         let keyring = Keyring::open([7; 32], Arc::new(MemoryStore::new())).map_err(|error| error.to_string())?;
-        let shared = testkit::part(Arc::<Meddling>::clone(&store));
+        let shared = testkit::part(Arc::<Watched<Meddling>>::clone(&store));
         let read_model = ReadModel::open(shared, Arc::new(keyring), str::to_owned, OPTIONS, |_, _| {}).map_err(told)?;
         read_model.settle();
         let readers = Arc::new(Self { read_model, store, behind: Mutex::default(), defect });
-        let _first = readers.store.readers.set(Arc::downgrade(&readers));
+        let _first = readers.store.watch.readers.set(Arc::downgrade(&readers));
         Ok(readers)
     }
 
@@ -83,10 +80,10 @@ impl Readers {
     /// Keeps the pages of the read model, one after the other, while this number of blocks are
     /// published. `is_lossy` is for the defect.
     pub(crate) fn keep(&self, blocks_meanwhile: usize, is_lossy: bool) -> Result<(), String> {
-        *self.store.meddling.lock() =
+        *self.store.watch.meddling.lock() =
             Meddle { blocks_meanwhile, loses_page: is_lossy && self.defect == Some(Defect::LosesOnePage) };
         let kept = self.read_model.keep().map_err(told);
-        *self.store.meddling.lock() = Meddle::default();
+        *self.store.watch.meddling.lock() = Meddle::default();
         kept
     }
 
@@ -162,7 +159,7 @@ impl Readers {
 
     /// A state that is built from what the index says is the one that all Records make, each read.
     fn check_state<B: Books>(&self, audit: &Audit, ledger: LedgerId) -> Result<(), String> {
-        let store = testkit::part(Arc::<Meddling>::clone(&self.store));
+        let store = testkit::part(Arc::<Watched<Meddling>>::clone(&self.store));
         let (large, through) = (LargeRecords::default(), self.read_model.published());
         let built = load::resident::<B>(&store, &self.read_model, &large, ledger, through, Arc::default());
         let mut read = Resident::<B>::new(ledger, ledger.group().unwrap_or_default(), Arc::default());
@@ -312,20 +309,19 @@ struct Meddle {
     loses_page: bool,
 }
 
-/// The store, as the readers' view has it: more is published between any two of its pages.
+/// Watcher of the pages: more is published between any two of them.
+#[derive(Default)]
 struct Meddling {
-    store: MemoryStore,
     meddling: Mutex<Meddle>,
     readers: OnceLock<Weak<Readers>>,
 }
 
-impl Meddling {
-    fn new(store: MemoryStore) -> Self {
-        Self { store, meddling: Mutex::default(), readers: OnceLock::new() }
-    }
-
-    /// Whether a page is lost.
-    fn meddle(&self) -> bool {
+impl Watch for Meddling {
+    fn loses(&self, _: &[u8], value: Option<&[u8]>, how: Durability) -> bool {
+        let is_page = how == Durability::Lazy && value.is_some();
+        if !is_page {
+            return false;
+        }
         let mut meddling = self.meddling.lock();
         let is_lost = std::mem::take(&mut meddling.loses_page);
         let tells = meddling.blocks_meanwhile > 0;
@@ -335,106 +331,5 @@ impl Meddling {
             readers.follow().expect("what was published can be counted");
         }
         is_lost
-    }
-}
-
-impl Store for Meddling {
-    fn epoch(&self, partition: Partition) -> Result<Epoch, StoreError> {
-        self.store.epoch(partition)
-    }
-
-    fn take(&self, partition: Partition, seen: Epoch) -> Result<Option<Tenure>, StoreError> {
-        self.store.take(partition, seen)
-    }
-
-    fn append(&self, blocks: &[(Tenure, &Block)]) -> Result<Vec<Landed>, StoreError> {
-        self.store.append(blocks)
-    }
-
-    fn head(&self, partition: Partition) -> Result<Head, StoreError> {
-        self.store.head(partition)
-    }
-
-    fn records(&self, partition: Partition, sequences: &[Sequence]) -> Result<Vec<Option<StoredRecord>>, StoreError> {
-        self.store.records(partition, sequences)
-    }
-
-    fn blocks(
-        &self,
-        partition: Partition,
-        from: Sequence,
-    ) -> Box<dyn Iterator<Item = Result<Block, StoreError>> + Send + '_> {
-        self.store.blocks(partition, from)
-    }
-
-    fn put_state(&self, tenure: Tenure, key: &[u8], value: Option<&[u8]>, how: Durability) -> Result<(), StoreError> {
-        let is_page = how == Durability::Lazy && value.is_some();
-        if is_page && self.meddle() { Ok(()) } else { self.store.put_state(tenure, key, value, how) }
-    }
-
-    fn states(&self, partition: Partition, keys: &[&[u8]]) -> Result<Vec<Option<Vec<u8>>>, StoreError> {
-        self.store.states(partition, keys)
-    }
-
-    fn state_keys(&self, partition: Partition, prefix: &[u8]) -> Result<Vec<Vec<u8>>, StoreError> {
-        self.store.state_keys(partition, prefix)
-    }
-
-    fn insert_common(&self, key: &[u8], value: &[u8]) -> Result<Vec<u8>, StoreError> {
-        self.store.insert_common(key, value)
-    }
-
-    fn common(&self, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
-        self.store.common(key)
-    }
-
-    fn remove_common(&self, key: &[u8]) -> Result<(), StoreError> {
-        self.store.remove_common(key)
-    }
-
-    fn commons(&self) -> Result<Vec<KeyAndValue>, StoreError> {
-        self.store.commons()
-    }
-
-    fn put_cursor(&self, tenure: Tenure, key: &[u8], value: Option<&[u8]>) -> Result<(), StoreError> {
-        self.store.put_cursor(tenure, key, value)
-    }
-
-    fn cursor(&self, partition: Partition, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
-        self.store.cursor(partition, key)
-    }
-
-    fn cursor_keys(&self, partition: Partition) -> Result<Vec<Vec<u8>>, StoreError> {
-        self.store.cursor_keys(partition)
-    }
-
-    fn put_file(&self, tenure: Tenure, name: &str, bytes: &[u8]) -> Result<(), StoreError> {
-        self.store.put_file(tenure, name, bytes)
-    }
-
-    fn file_part(
-        &self,
-        partition: Partition,
-        name: &str,
-        offset: u64,
-        length: usize,
-    ) -> Result<Option<Vec<u8>>, StoreError> {
-        self.store.file_part(partition, name, offset, length)
-    }
-
-    fn files(&self, partition: Partition) -> Result<Vec<(String, u64)>, StoreError> {
-        self.store.files(partition)
-    }
-
-    fn remove_file(&self, tenure: Tenure, name: &str) -> Result<(), StoreError> {
-        self.store.remove_file(tenure, name)
-    }
-
-    fn size_bytes(&self) -> Result<u64, StoreError> {
-        self.store.size_bytes()
-    }
-
-    fn monitor(&self) -> Arc<Monitor> {
-        self.store.monitor()
     }
 }

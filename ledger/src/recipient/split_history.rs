@@ -140,7 +140,8 @@ impl SplitHistory {
         split.filter(|_| is_listed).map(|split| split.amount)
     }
 
-    /// What is left of a split, before what was taken of the recipient's available money.
+    /// Rest of a split: its amount less refunds, or its net amount once it was anticipated. Debts
+    /// that were paid with the recipient's available money do not lower it.
     pub fn left(&self, index: u32) -> Option<Centavos> {
         let nominal = self.nominal(index)?;
         Some(match self.changed.get(&index) {

@@ -1,0 +1,124 @@
+//! Store in memory whose changes of the state area a test watches, or loses.
+
+use std::sync::Arc;
+
+use super::MemoryStore;
+use crate::store::{
+    Block, Durability, Epoch, Head, KeyAndValue, Landed, Monitor, Partition, Sequence, Store, StoreError, StoredRecord,
+    Tenure,
+};
+
+/// Watcher of the state area.
+pub trait Watch: Send + Sync + 'static {
+    /// Sees a change before it is made. True loses the change, without an error for its caller.
+    fn loses(&self, key: &[u8], value: Option<&[u8]>, how: Durability) -> bool;
+}
+
+/// A store in memory, and the watcher of its state area.
+#[derive(Debug, Default)]
+pub struct Watched<W> {
+    /// The store.
+    pub store: MemoryStore,
+    /// The watcher.
+    pub watch: W,
+}
+
+impl<W: Watch> Store for Watched<W> {
+    fn epoch(&self, partition: Partition) -> Result<Epoch, StoreError> {
+        self.store.epoch(partition)
+    }
+
+    fn take(&self, partition: Partition, seen: Epoch) -> Result<Option<Tenure>, StoreError> {
+        self.store.take(partition, seen)
+    }
+
+    fn append(&self, blocks: &[(Tenure, &Block)]) -> Result<Vec<Landed>, StoreError> {
+        self.store.append(blocks)
+    }
+
+    fn head(&self, partition: Partition) -> Result<Head, StoreError> {
+        self.store.head(partition)
+    }
+
+    fn records(&self, partition: Partition, sequences: &[Sequence]) -> Result<Vec<Option<StoredRecord>>, StoreError> {
+        self.store.records(partition, sequences)
+    }
+
+    fn blocks(
+        &self,
+        partition: Partition,
+        from: Sequence,
+    ) -> Box<dyn Iterator<Item = Result<Block, StoreError>> + Send + '_> {
+        self.store.blocks(partition, from)
+    }
+
+    fn put_state(&self, tenure: Tenure, key: &[u8], value: Option<&[u8]>, how: Durability) -> Result<(), StoreError> {
+        if self.watch.loses(key, value, how) { Ok(()) } else { self.store.put_state(tenure, key, value, how) }
+    }
+
+    fn states(&self, partition: Partition, keys: &[&[u8]]) -> Result<Vec<Option<Vec<u8>>>, StoreError> {
+        self.store.states(partition, keys)
+    }
+
+    fn state_keys(&self, partition: Partition, prefix: &[u8]) -> Result<Vec<Vec<u8>>, StoreError> {
+        self.store.state_keys(partition, prefix)
+    }
+
+    fn insert_common(&self, key: &[u8], value: &[u8]) -> Result<Vec<u8>, StoreError> {
+        self.store.insert_common(key, value)
+    }
+
+    fn common(&self, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
+        self.store.common(key)
+    }
+
+    fn remove_common(&self, key: &[u8]) -> Result<(), StoreError> {
+        self.store.remove_common(key)
+    }
+
+    fn commons(&self) -> Result<Vec<KeyAndValue>, StoreError> {
+        self.store.commons()
+    }
+
+    fn put_cursor(&self, tenure: Tenure, key: &[u8], value: Option<&[u8]>) -> Result<(), StoreError> {
+        self.store.put_cursor(tenure, key, value)
+    }
+
+    fn cursor(&self, partition: Partition, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
+        self.store.cursor(partition, key)
+    }
+
+    fn cursor_keys(&self, partition: Partition) -> Result<Vec<Vec<u8>>, StoreError> {
+        self.store.cursor_keys(partition)
+    }
+
+    fn put_file(&self, tenure: Tenure, name: &str, bytes: &[u8]) -> Result<(), StoreError> {
+        self.store.put_file(tenure, name, bytes)
+    }
+
+    fn file_part(
+        &self,
+        partition: Partition,
+        name: &str,
+        offset: u64,
+        length: usize,
+    ) -> Result<Option<Vec<u8>>, StoreError> {
+        self.store.file_part(partition, name, offset, length)
+    }
+
+    fn files(&self, partition: Partition) -> Result<Vec<(String, u64)>, StoreError> {
+        self.store.files(partition)
+    }
+
+    fn remove_file(&self, tenure: Tenure, name: &str) -> Result<(), StoreError> {
+        self.store.remove_file(tenure, name)
+    }
+
+    fn size_bytes(&self) -> Result<u64, StoreError> {
+        self.store.size_bytes()
+    }
+
+    fn monitor(&self) -> Arc<Monitor> {
+        self.store.monitor()
+    }
+}
