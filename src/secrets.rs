@@ -52,6 +52,16 @@ pub enum SecretError {
     /// The operators' tokens cannot be used.
     #[error("the operators' tokens are wrong: {0}")]
     OpsTokens(#[from] OpsTokensError),
+    /// The made operators' token was changed, and is none any more.
+    #[error(
+        "the file {path} of the operators' token is damaged: {error}; delete it, and the next start makes a new token"
+    )]
+    DamagedToken {
+        /// The file, in the data directory.
+        path: PathBuf,
+        /// What is wrong with its content.
+        error: OpsTokensError,
+    },
     /// The master key is not one, or is missing beside data that it encrypts.
     #[error("the master key: {0}")]
     MasterKey(String),
@@ -90,8 +100,10 @@ impl SecretSource {
             return Ok(Some(text.clone()));
         }
         let Some(path) = self.path(data, name) else { return Ok(None) };
-        match fs::read_to_string(&path) {
-            Ok(text) => Ok(Some(Secret::from(text.trim().to_owned()))),
+        match fs::read(&path) {
+            // Bytes that are not UTF-8 become U+FFFD. No secret may contain it, so the caller
+            // refuses the text with the error of that secret.
+            Ok(bytes) => Ok(Some(Secret::from(String::from_utf8_lossy(&bytes).trim().to_owned()))),
             // Where there is no directory, there is no file. If it can't be made, making it gives
             // the error.
             Err(error)
@@ -121,15 +133,22 @@ pub fn ops_tokens(source: &SecretSource, data: &Path) -> Result<(OpsTokens, Opti
 
 /// The operators' tokens, if there are any.
 pub fn ops_tokens_if_any(source: &SecretSource, data: &Path) -> Result<Option<OpsTokens>, SecretError> {
-    let text = source.read(data, OPS_TOKEN_FILE)?;
-    Ok(text.map(|text| text.reveal().parse()).transpose()?)
+    let Some(text) = source.read(data, OPS_TOKEN_FILE)? else { return Ok(None) };
+    text.reveal().parse().map(Some).map_err(|error| wrong_tokens(source, data, error))
+}
+
+fn wrong_tokens(source: &SecretSource, data: &Path, error: OpsTokensError) -> SecretError {
+    match source {
+        SecretSource::Data => SecretError::DamagedToken { path: data.join(OPS_TOKEN_FILE), error },
+        _ => SecretError::OpsTokens(error),
+    }
 }
 
 /// The first of the operators' tokens, for a program that calls their server; none when there is
 /// none yet.
 pub fn first_ops_token(source: &SecretSource, data: &Path) -> Result<Option<Secret>, SecretError> {
-    let text = source.read(data, OPS_TOKEN_FILE)?;
-    Ok(text.map(|text| OpsTokens::first(text.reveal())).transpose()?)
+    let Some(text) = source.read(data, OPS_TOKEN_FILE)? else { return Ok(None) };
+    OpsTokens::first(text.reveal()).map(Some).map_err(|error| wrong_tokens(source, data, error))
 }
 
 /// The master key: 64 hexadecimal digits. It is made with the data. Without it no personal data can
@@ -257,6 +276,12 @@ mod tests {
         fs::create_dir(folder.path().join("journal")).unwrap();
         assert!(error(&SecretSource::Data).contains("master.key is missing: put the file back"));
         fs::write(folder.path().join(MASTER_KEY_FILE), "").unwrap();
-        assert!(error(&SecretSource::Data).contains("master.key is not 64 hexadecimal digits"));
+        let damaged = "master.key is not 64 hexadecimal digits: put the file back";
+        assert!(error(&SecretSource::Data).contains(damaged));
+        fs::write(folder.path().join(MASTER_KEY_FILE), [0xFF; 64]).unwrap();
+        assert!(error(&SecretSource::Data).contains(damaged), "bytes that are not UTF-8");
+        fs::write(folder.path().join(OPS_TOKEN_FILE), [0xFF; 64]).unwrap();
+        let error = ops_tokens(&SecretSource::Data, folder.path()).unwrap_err().to_string();
+        assert!(error.contains("operator.token of the operators' token is damaged") && error.contains("delete it"));
     }
 }
