@@ -12,7 +12,9 @@ use axum::http::header::CONTENT_TYPE;
 use axum::middleware::from_fn;
 use axum::routing::get;
 use axum::{Extension, Router};
-use utoipa::openapi::{OpenApi, PathItem};
+use serde_json::Value;
+use utoipa::openapi::PathItem;
+use utoipa::openapi::tag::TagBuilder;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -22,10 +24,11 @@ use crate::api::{
     sub_recipients, subscriptions, withdrawals,
 };
 use crate::app::App;
+use crate::http::openapi::{self, Listener};
 use crate::http::outgoing::OneCopy;
 use crate::http::rate_limits::Policy;
 use crate::http::reading::on_waiting_thread;
-use crate::http::{openapi, reference};
+use crate::http::reference;
 use crate::ops::{
     api_keys, audit, backup, books, disputes as disputes_review, export, health, merchants, queue,
     refunds as refunds_review, sandbox, sub_recipients as review, webhooks, withdrawals as outflow,
@@ -35,7 +38,7 @@ type Routes = OpenApiRouter<Arc<App>>;
 
 /// The card charges, which have a limit of their own.
 fn cards() -> Routes {
-    tagged("Charges", Routes::new().routes(routes!(card::charge)))
+    tagged("Charges", "Card and PIX charges.", Routes::new().routes(routes!(card::charge)))
 }
 
 /// The other routes of merchants.
@@ -88,14 +91,18 @@ fn for_merchants(in_sandbox: bool) -> Routes {
     let sandbox = Routes::new().routes(routes!(pix::sandbox_pay));
 
     let table = Routes::new()
-        .merge(tagged("Charges", charges))
-        .merge(tagged("Sub-recipients", recipients))
-        .merge(tagged("Cashouts", cashouts))
-        .merge(tagged("Refunds", refunds))
-        .merge(tagged("Events", events))
-        .merge(tagged("Plans and subscriptions", recurrency))
-        .merge(tagged("Balance", balance));
-    if in_sandbox { table.merge(tagged("Sandbox", sandbox)) } else { table }
+        .merge(tagged("Charges", "Card and PIX charges.", charges))
+        .merge(tagged(
+            "Sub-recipients",
+            "Recipients of splits, their statements, withdrawals and anticipations.",
+            recipients,
+        ))
+        .merge(tagged("Cashouts", "Transfers of a merchant's balance to a PIX key.", cashouts))
+        .merge(tagged("Refunds", "Refunds and disputes.", refunds))
+        .merge(tagged("Events", "Webhook events and their delivery.", events))
+        .merge(tagged("Plans and subscriptions", "Plans, subscriptions and stored cards.", recurrency))
+        .merge(tagged("Balance", "The account's balance and the lines of its statement.", balance));
+    if in_sandbox { table.merge(tagged("Sandbox", "What only a sandbox serves.", sandbox)) } else { table }
 }
 
 /// Routes of operators.
@@ -132,48 +139,57 @@ fn for_operators(in_sandbox: bool) -> Routes {
     let sandbox = Routes::new().routes(routes!(sandbox::advance_clock));
 
     let table = Routes::new()
-        .merge(tagged("Merchants", merchants))
-        .merge(tagged("Decisions", decisions))
-        .merge(tagged("Books", books))
-        .merge(tagged("Webhooks", webhooks))
-        .merge(tagged("Health", health));
-    if in_sandbox { table.merge(tagged("Sandbox", sandbox)) } else { table }
+        .merge(tagged("Merchants", "Merchants and their API keys.", merchants))
+        .merge(tagged(
+            "Decisions",
+            "The queue of what waits for an operator, decisions, and the audit trail.",
+            decisions,
+        ))
+        .merge(tagged("Books", "Ledgers, trial balance, exports and backups.", books))
+        .merge(tagged("Webhooks", "Endpoints with events that wait or were given up.", webhooks))
+        .merge(tagged("Health", "Health and metrics; these need no credential.", health));
+    if in_sandbox { table.merge(tagged("Sandbox", "What only a sandbox serves.", sandbox)) } else { table }
 }
 
-/// The merchants' listener: their routes, and the description of both listeners for programs and
-/// for people.
+/// The merchants' listener: their routes, and their description for programs and for people.
 pub fn public(app: &Arc<App>) -> Router {
-    let document = openapi::complete(collected(app.sandbox));
-    let for_people = Bytes::from(reference::html(&document));
-    let for_programs = Bytes::from(document.to_string());
     let limited = |routes: Routes, policy| Router::from(routes).route_layer(Admission { app: Arc::clone(app), policy });
+    let mut collected = cards().into_openapi();
+    collected.merge(for_merchants(app.sandbox).into_openapi());
     limited(cards(), Policy::Card)
         .merge(limited(for_merchants(app.sandbox), Policy::Default))
         .with_state(Arc::clone(app))
-        .route(
-            "/openapi.json",
-            get(move || async { (Extension(OneCopy), [(CONTENT_TYPE, "application/json")], for_programs) }),
-        )
-        .route("/reference", get(move || async { (Extension(OneCopy), reference::page(for_people)) }))
-        .route("/problems/{code}", get(reference::problem))
-        .route(reference::STYLE_PATH, get(|| async { reference::style() }))
+        .merge(described(&openapi::complete(collected, Listener::Merchants)))
 }
 
-/// The operators' listener.
+/// The operators' listener: their routes, and their description.
 pub fn operations(app: &Arc<App>) -> Router {
-    Router::from(for_operators(app.sandbox)).with_state(Arc::clone(app))
+    let collected = for_operators(app.sandbox).into_openapi();
+    Router::from(for_operators(app.sandbox))
+        .with_state(Arc::clone(app))
+        .merge(described(&openapi::complete(collected, Listener::Operators)))
 }
 
-/// The handlers' own parts of the description, for both listeners.
-fn collected(in_sandbox: bool) -> OpenApi {
-    let mut collected = cards().into_openapi();
-    collected.merge(for_merchants(in_sandbox).into_openapi());
-    collected.merge(for_operators(in_sandbox).into_openapi());
-    collected
+/// The routes that describe a listener.
+fn described(document: &Value) -> Router {
+    let mut routes = Router::new()
+        .route("/problems/{code}", get(reference::problem))
+        .route(reference::STYLE_PATH, get(|| async { reference::style() }));
+    for (path, page) in reference::pages(document) {
+        let page = Bytes::from(page);
+        routes = routes.route(&path, get(move || async { (Extension(OneCopy), reference::page(page)) }));
+    }
+    let for_programs = Bytes::from(document.to_string());
+    routes.route(
+        "/openapi.json",
+        get(move || async { (Extension(OneCopy), [(CONTENT_TYPE, "application/json")], for_programs) }),
+    )
 }
 
 /// These routes under one heading of the description.
-fn tagged(heading: &str, mut routes: Routes) -> Routes {
+fn tagged(heading: &str, description: &str, mut routes: Routes) -> Routes {
+    let tag = TagBuilder::new().name(heading).description(Some(description)).build();
+    routes.get_openapi_mut().tags = Some(vec![tag]);
     for item in routes.get_openapi_mut().paths.paths.values_mut() {
         let PathItem { get, put, post, delete, patch, .. } = item;
         for operation in [get, put, post, delete, patch].into_iter().flatten() {

@@ -103,6 +103,7 @@ pub struct AnticipableSplit {
 
 /// The account's rates, percent.
 #[derive(Clone, Copy, Debug, Serialize, ToSchema)]
+#[schema(as = AnticipationPercents)]
 pub struct Rates {
     /// For 2 days.
     #[serde(serialize_with = "decimal")]
@@ -120,6 +121,7 @@ pub struct Rates {
 
 /// The price of a split for each number of days.
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(as = AnticipationQuotes)]
 pub struct Quotes {
     /// For 2 days.
     d2: Quote,
@@ -131,6 +133,7 @@ pub struct Quotes {
 
 /// The price of a split.
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(as = AnticipationQuote)]
 pub struct Quote {
     /// 2, 7 or 15.
     #[schema(schema_with = target_days)]

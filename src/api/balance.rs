@@ -49,6 +49,7 @@ pub async fn get(State(app): State<Arc<App>>, caller: Caller) -> Result<Response
 
 /// One line of the account statement; amounts in centavos.
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Operation)]
 pub struct OperationRow {
     /// The operation's id.
     #[schema(format = "uuid")]

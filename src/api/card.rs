@@ -35,7 +35,7 @@ use crate::views::charge::{Breakdown, refusal_name};
 
 /// A card charge, as sent.
 #[derive(Deserialize, ToSchema)]
-#[schema(example = json!({
+#[schema(as = CardChargeRequest, example = json!({
     "amount": 10000,
     "customer": {"name": "João Ávila", "email": "joao@example.com", "document": "12345678909"},
     "credit_card": {
@@ -82,6 +82,7 @@ pub struct CardRequest<'a> {
 
 /// A card charge's answer (interface 2.2).
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(as = CardChargeResponse)]
 pub struct CardResponse {
     /// Always true.
     success: bool,

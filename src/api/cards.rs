@@ -49,6 +49,7 @@ pub struct StoreCardRequest<'a> {
 
 /// A card that the acquirer keeps.
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(as = StoredCard)]
 pub struct StoredCardView {
     /// By this a subscription names the card.
     #[schema(format = "uuid")]

@@ -27,6 +27,7 @@ use crate::webhooks::event::OutboxEvent;
 
 /// An event: what its webhooks say, and how far they have come.
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Event)]
 pub struct EventView {
     /// The event's id: `webhook-id` of every try.
     #[schema(format = "uuid")]
@@ -42,6 +43,7 @@ pub struct EventView {
 
 /// One endpoint's delivery.
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(as = WebhookDelivery)]
 pub struct DeliveryView {
     /// The API key whose address it is.
     #[schema(format = "uuid")]

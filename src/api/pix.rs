@@ -105,6 +105,7 @@ pub struct PixResponse {
 
 /// A look-up's answer (interface 2.5).
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(as = PixStatus)]
 pub struct StatusResponse {
     /// Always true.
     success: bool,

@@ -73,6 +73,7 @@ pub struct InitialFeeRequest<'a> {
 
 /// A plan (interface 2.12).
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Plan)]
 #[serde(rename_all = "camelCase")]
 pub struct PlanView {
     /// Its id.
@@ -104,6 +105,7 @@ pub struct PlanView {
 
 /// An initial fee.
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(as = InitialFee)]
 pub struct InitialFeeView {
     /// What it is for.
     #[schema(example = "Adesão")]

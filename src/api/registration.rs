@@ -217,7 +217,7 @@ pub struct BankAccountRequest<'a> {
 /// What is changed of a registration. The rest stays as it is; null takes an optional field away
 /// (RFC 7396).
 #[derive(Deserialize, ToSchema)]
-#[schema(example = json!({"register_information": {"email": "ana@example.com"}, "bank_account": {"conta": "56789", "conta_dv": "0"}}))]
+#[schema(as = RegistrationChange, example = json!({"register_information": {"email": "ana@example.com"}, "bank_account": {"conta": "56789", "conta_dv": "0"}}))]
 pub struct ChangeRequest<'a> {
     /// Any fields of `RegisterInformation` but `type` and `document_number`. A list, such as
     /// `managing_partners`, is replaced whole.

@@ -14,6 +14,7 @@ use crate::http::problem::{Code, Problem};
 
 /// One element of `splits`.
 #[derive(Deserialize, ToSchema)]
+#[schema(as = SplitRequest)]
 pub struct SplitItem<'a> {
     /// The recipient's id, as registration gave it.
     #[serde(borrow)]

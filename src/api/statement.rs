@@ -54,6 +54,7 @@ pub struct Statement {
 
 /// One split.
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(as = RecipientSplit)]
 pub struct SplitRecord {
     /// The split's id.
     #[schema(example = "019b8c4e5f5d8a3e9c1d2f3a4b5c6d7e-0")]

@@ -60,6 +60,7 @@ pub struct RegistrationResponse {
 
 /// A recipient's full record.
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Recipient)]
 pub struct RecipientRecord {
     /// As in the list.
     #[serde(flatten)]

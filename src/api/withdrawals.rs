@@ -44,6 +44,7 @@ pub struct WithdrawalRequested {
 
 /// A list of withdrawals, whole.
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(as = WithdrawalList)]
 pub struct Withdrawals {
     /// Newest first.
     items: Vec<WithdrawalView>,

@@ -1,6 +1,6 @@
-//! HTML pages for people. `GET /reference` renders the OpenAPI description of both listeners, so
-//! the two cannot differ. `GET /problems/{code}` explains a problem; the `type` of a problem body
-//! is its address. The pages need no script, no font and no network.
+//! HTML pages for people. `GET /reference` renders the OpenAPI description of its listener, one
+//! page a resource, so the two cannot differ. `GET /problems/{code}` explains a problem; the `type`
+//! of a problem body is its address. The pages need no script, no font and no network.
 
 use std::fmt::{self, Display, Write};
 
@@ -50,10 +50,10 @@ fn problem_html(code: Code) -> String {
     let reason = status.canonical_reason().unwrap_or_default();
     format!(
         "<!doctype html><html lang=en><head><meta charset=utf-8><meta name=viewport content=\"width=device-width\">\
-         <title>{title}</title><link rel=stylesheet href=\"{STYLE_PATH}\"></head><body><nav><h1>Problems</h1>\
-         <ul><li><a href=\"/reference\">Reference</a></ul></nav><main><h2>{title}</h2>\
-         <table><tr><th>code<td><code>{code}</code><tr><th>status<td>{number} {reason}\
-         <tr><th>message<td lang=pt-BR>{message}</table><p>{advice}</p></main></body></html>",
+         <title>{title}</title><link rel=stylesheet href=\"{STYLE_PATH}\"></head><body><nav aria-label=Pages>\
+         <ul><li><a href=\"{INDEX_PATH}\">Reference</a></ul></nav><main><h1>{title}</h1>\
+         <table><tr><th scope=row>code<td><code>{code}</code><tr><th scope=row>status<td>{number} {reason}\
+         <tr><th scope=row>message<td lang=pt-BR>{message}</table><p>{advice}</p></main></body></html>",
         title = Escaped(title),
         number = status.as_u16(),
         message = Escaped(message),
@@ -85,11 +85,99 @@ fn advice(status: StatusCode) -> &'static str {
     }
 }
 
-/// The page of a description.
-pub fn html(document: &Value) -> String {
-    let mut page = String::new();
-    write_page(&mut page, document).expect("a string takes whatever is written to it");
-    page
+/// The pages of a description: path and HTML. The first is the index; each other shows the
+/// operations of one resource.
+pub fn pages(document: &Value) -> Vec<(String, String)> {
+    let reference = Reference { document, operations: operations_of(document) };
+    let written = |write: &dyn Fn(&mut String) -> fmt::Result| {
+        let mut page = String::new();
+        write(&mut page).expect("a string takes whatever is written to it");
+        page
+    };
+    let mut pages = vec![(INDEX_PATH.to_owned(), written(&|page| reference.write_index(page)))];
+    for tag in reference.tags() {
+        pages.push((path_of(tag), written(&|page| reference.write_resource(page, tag))));
+    }
+    pages
+}
+
+const INDEX_PATH: &str = "/reference";
+
+/// Path of the page of a resource, which is a tag of the description.
+fn path_of(tag: &Value) -> String {
+    let name = tag["name"].as_str().unwrap_or_default();
+    format!("{INDEX_PATH}/{}", name.to_lowercase().replace(' ', "-"))
+}
+
+/// A description and its operations.
+struct Reference<'a> {
+    document: &'a Value,
+    operations: Vec<Operation<'a>>,
+}
+
+impl<'a> Reference<'a> {
+    fn tags(&self) -> impl Iterator<Item = &'a Value> {
+        self.document["tags"].as_array().into_iter().flatten()
+    }
+
+    fn of(&self, tag: &'a Value) -> impl Iterator<Item = &Operation<'a>> {
+        self.operations.iter().filter(|operation| operation.described["tags"][0] == tag["name"])
+    }
+
+    /// The head, and the list of pages; under the tag of this page, its operations.
+    fn write_head(&self, page: &mut String, shown: Option<&'a Value>) -> fmt::Result {
+        let info = &self.document["info"];
+        let title = shown.map_or(&info["title"], |tag| &tag["name"]);
+        write!(page, "<!doctype html><html lang=en><head><meta charset=utf-8>")?;
+        write!(page, "<meta name=viewport content=\"width=device-width\"><title>{} reference</title>", Text(title))?;
+        write!(page, "<link rel=stylesheet href=\"{STYLE_PATH}\"></head><body><nav aria-label=Pages>")?;
+        write!(page, "<p class=home><a href=\"{INDEX_PATH}\">{}</a></p><ul>", Text(&info["title"]))?;
+        for tag in self.tags() {
+            write!(page, "<li><a href=\"{}\">{}</a>", Escaped(&path_of(tag)), Text(&tag["name"]))?;
+            if shown == Some(tag) {
+                write!(page, "<ul>")?;
+                for operation in self.of(tag) {
+                    let summary = Text(&operation.described["summary"]);
+                    write!(page, "<li><a href=\"#{}\">{summary}</a>", operation.anchor())?;
+                }
+                write!(page, "</ul>")?;
+            }
+        }
+        write!(page, "</ul></nav><main>")
+    }
+
+    fn write_index(&self, page: &mut String) -> fmt::Result {
+        let info = &self.document["info"];
+        self.write_head(page, None)?;
+        write!(page, "<h1>{}</h1><p>Version {}. ", Text(&info["title"]), Text(&info["version"]))?;
+        write!(page, "The same for programs: <a href=\"/openapi.json\">/openapi.json</a> (OpenAPI).</p>")?;
+        write_prose(page, &info["description"])?;
+        write!(page, "<p>The samples read these variables of the environment:</p>")?;
+        write_code(page, VARIABLES)?;
+        for tag in self.tags() {
+            write!(page, "<h2><a href=\"{}\">{}</a></h2>", Escaped(&path_of(tag)), Text(&tag["name"]))?;
+            write_prose(page, &tag["description"])?;
+            write!(page, "<table>")?;
+            for operation in self.of(tag) {
+                let (method, path) = (operation.method.to_uppercase(), Escaped(operation.path));
+                let link = format!("{}#{}", Escaped(&path_of(tag)), operation.anchor());
+                let summary = Text(&operation.described["summary"]);
+                write!(page, "<tr><th scope=row>{method} {path}<td><a href=\"{link}\">{summary}</a>")?;
+            }
+            write!(page, "</table>")?;
+        }
+        write!(page, "</main></body></html>")
+    }
+
+    fn write_resource(&self, page: &mut String, tag: &'a Value) -> fmt::Result {
+        self.write_head(page, Some(tag))?;
+        write!(page, "<h1>{}</h1>", Text(&tag["name"]))?;
+        write_prose(page, &tag["description"])?;
+        for operation in self.of(tag) {
+            write_operation(page, operation, &self.document["components"]["schemas"])?;
+        }
+        write!(page, "</main></body></html>")
+    }
 }
 
 /// One operation and where it is.
@@ -99,45 +187,9 @@ struct Operation<'a> {
     described: &'a Value,
 }
 
-fn write_page(page: &mut String, document: &Value) -> fmt::Result {
-    let info = &document["info"];
-    let operations = operations_of(document);
-    let mut headings: Vec<&str> = Vec::new();
-    for operation in &operations {
-        let heading = operation.heading();
-        if !headings.contains(&heading) {
-            headings.push(heading);
-        }
-    }
-    write!(page, "<!doctype html><html lang=en><head><meta charset=utf-8>")?;
-    write!(
-        page,
-        "<meta name=viewport content=\"width=device-width\"><title>{} reference</title>",
-        Text(&info["title"])
-    )?;
-    write!(page, "<link rel=stylesheet href=\"{STYLE_PATH}\"></head><body><nav><h1>{}</h1>", Text(&info["title"]))?;
-    for heading in &headings {
-        write!(page, "<h2>{}</h2><ul>", Escaped(heading))?;
-        for operation in operations.iter().filter(|operation| operation.heading() == *heading) {
-            write!(page, "<li><a href=\"#{}\">{}</a>", operation.anchor(), Text(&operation.described["summary"]))?;
-        }
-        write!(page, "</ul>")?;
-    }
-    write!(page, "</nav><main><p class=version>Version {}. ", Text(&info["version"]))?;
-    write!(page, "The same for programs: <a href=\"/openapi.json\">/openapi.json</a> (OpenAPI).</p>")?;
-    write_prose(page, &info["description"])?;
-    write!(
-        page,
-        "<p>The examples are commands of a shell that has these variables:</p><pre>{}</pre>",
-        Escaped(VARIABLES)
-    )?;
-    for heading in &headings {
-        write!(page, "<h2>{}</h2>", Escaped(heading))?;
-        for operation in operations.iter().filter(|operation| operation.heading() == *heading) {
-            write_operation(page, operation, &document["components"]["schemas"])?;
-        }
-    }
-    write!(page, "</main></body></html>")
+/// Code that a keyboard can scroll.
+fn write_code(page: &mut String, code: &str) -> fmt::Result {
+    write!(page, "<pre tabindex=0>{}</pre>", Escaped(code))
 }
 
 const VARIABLES: &str = "\
@@ -156,16 +208,10 @@ fn operations_of(document: &Value) -> Vec<Operation<'_>> {
             }
         }
     }
-    // The merchants' interface comes first.
-    operations.sort_by_key(|operation| !operation.path.starts_with("/api/"));
     operations
 }
 
 impl Operation<'_> {
-    fn heading(&self) -> &str {
-        self.described["tags"][0].as_str().unwrap_or_default()
-    }
-
     fn anchor(&self) -> &str {
         self.described["operationId"].as_str().unwrap_or_default()
     }
@@ -174,42 +220,120 @@ impl Operation<'_> {
         self.described["parameters"].as_array().into_iter().flatten()
     }
 
-    /// A command that calls it.
-    fn command(&self) -> String {
-        let (base, credential) = match self.path {
-            path if path.starts_with("/api/") => ("$CENTAVO", "$API_KEY"),
-            _ => ("$CENTAVO_OPS", "$OPS_TOKEN"),
-        };
+    /// Names of the variables that hold the address of the listener and its credential.
+    fn variables(&self) -> (&'static str, &'static str) {
+        if self.path.starts_with("/api/") { ("CENTAVO", "API_KEY") } else { ("CENTAVO_OPS", "OPS_TOKEN") }
+    }
+
+    /// The path, with examples as its parameters.
+    fn example_path(&self) -> String {
         let mut path = self.path.to_owned();
         for parameter in self.parameters().filter(|parameter| parameter["in"] == "path") {
             let (name, example) = (&parameter["name"], &parameter["example"]);
             path = path
                 .replace(&format!("{{{}}}", name.as_str().unwrap_or_default()), example.as_str().unwrap_or_default());
         }
+        path
+    }
+
+    fn example_body(&self) -> Option<&Value> {
+        self.described["requestBody"]["content"]["application/json"].get("example")
+    }
+
+    fn needs_credential(&self) -> bool {
+        self.described["security"].as_array().is_some_and(|ways| !ways.is_empty())
+    }
+
+    /// A call in the language of the shell.
+    fn in_shell(&self) -> String {
+        let (base, credential) = self.variables();
         let mut command = String::from("curl");
         if self.method != "get" {
             command.push_str(&format!(" -X {}", self.method.to_uppercase()));
         }
-        command.push_str(&format!(" \"{base}{path}\""));
-        if self.described["security"].as_array().is_some_and(|ways| !ways.is_empty()) {
-            command.push_str(&format!(" \\\n  -H \"Authorization: Bearer {credential}\""));
+        command.push_str(&format!(" \"${base}{}\"", self.example_path()));
+        if self.needs_credential() {
+            command.push_str(&format!(" \\\n  -H \"Authorization: Bearer ${credential}\""));
         }
-        if let Some(example) = self.described["requestBody"]["content"]["application/json"].get("example") {
+        if let Some(example) = self.example_body() {
             let body = format!("{example:#}").replace('\'', r"'\''");
             command.push_str(&format!(" \\\n  -H 'Content-Type: application/json' \\\n  -d '{body}'"));
         }
         command
+    }
+
+    /// A call in Python.
+    fn in_python(&self) -> String {
+        let (base, credential) = self.variables();
+        let mut call = format!(
+            "import os, requests\n\nanswer = requests.{}(\n    os.environ[\"{base}\"] + \"{}\",\n",
+            self.method,
+            self.example_path()
+        );
+        if self.needs_credential() {
+            call.push_str(&format!("    headers={{\"Authorization\": \"Bearer \" + os.environ[\"{credential}\"]}},\n"));
+        }
+        if let Some(example) = self.example_body() {
+            call.push_str(&format!("    json={},\n", python(example, 4)));
+        }
+        call + "    timeout=30,\n)\nprint(answer.status_code, answer.text)"
+    }
+
+    /// A call in TypeScript.
+    fn in_typescript(&self) -> String {
+        let (base, credential) = self.variables();
+        let method = self.method.to_uppercase();
+        let mut call = format!(
+            "const answer = await fetch(process.env.{base} + \"{}\", {{\n  method: \"{method}\",\n",
+            self.example_path()
+        );
+        let mut headers = Vec::new();
+        if self.needs_credential() {
+            headers.push(format!("\"Authorization\": `Bearer ${{process.env.{credential}}}`"));
+        }
+        if self.example_body().is_some() {
+            headers.push("\"Content-Type\": \"application/json\"".to_owned());
+        }
+        if !headers.is_empty() {
+            call.push_str(&format!("  headers: {{ {} }},\n", headers.join(", ")));
+        }
+        if let Some(example) = self.example_body() {
+            let body = format!("{example:#}").replace('\n', "\n  ");
+            call.push_str(&format!("  body: JSON.stringify({body}),\n"));
+        }
+        call + "});\nconsole.log(answer.status, await answer.text());"
+    }
+}
+
+/// A JSON value as Python writes it, with lines indented by this many spaces.
+fn python(value: &Value, indent: usize) -> String {
+    let (inner, end) = (" ".repeat(indent + 4), " ".repeat(indent));
+    match value {
+        Value::Null => "None".to_owned(),
+        Value::Bool(true) => "True".to_owned(),
+        Value::Bool(false) => "False".to_owned(),
+        Value::Array(elements) if !elements.is_empty() => {
+            let lines: String =
+                elements.iter().map(|element| format!("{inner}{},\n", python(element, indent + 4))).collect();
+            format!("[\n{lines}{end}]")
+        }
+        Value::Object(members) if !members.is_empty() => {
+            let line =
+                |(name, member): (&String, &Value)| format!("{inner}{name:?}: {},\n", python(member, indent + 4));
+            format!("{{\n{}{end}}}", members.iter().map(line).collect::<String>())
+        }
+        value => value.to_string(),
     }
 }
 
 fn write_operation(page: &mut String, operation: &Operation<'_>, schemas: &Value) -> fmt::Result {
     let described = operation.described;
     let method = operation.method.to_uppercase();
-    write!(page, "<section id=\"{}\"><h3>{}</h3>", operation.anchor(), Text(&described["summary"]))?;
+    write!(page, "<section id=\"{}\"><h2>{}</h2>", operation.anchor(), Text(&described["summary"]))?;
     write!(page, "<p><b class=method>{method}</b> <code>{}</code></p>", Escaped(operation.path))?;
     write_prose(page, &described["description"])?;
     if operation.parameters().next().is_some() {
-        write!(page, "<h4>Parameters</h4><table>")?;
+        write!(page, "<h3>Parameters</h3><table>")?;
         for parameter in operation.parameters() {
             let place = parameter["in"].as_str().unwrap_or_default();
             let required = parameter["required"] == true;
@@ -224,11 +348,17 @@ fn write_operation(page: &mut String, operation: &Operation<'_>, schemas: &Value
         write!(page, "</table>")?;
     }
     for media in described["requestBody"]["content"].as_object().into_iter().flat_map(|content| content.values()) {
-        write!(page, "<h4>Body</h4>")?;
+        write!(page, "<h3>Body</h3>")?;
         write_fields(page, &media["schema"], schemas, 0)?;
     }
-    write!(page, "<h4>Example</h4><pre>{}</pre>", Escaped(&operation.command()))?;
-    write!(page, "<h4>Answers</h4>")?;
+    write!(page, "<h3>Samples</h3>")?;
+    write_code(page, &operation.in_shell())?;
+    for (language, sample) in [("Python", operation.in_python()), ("TypeScript", operation.in_typescript())] {
+        write!(page, "<details><summary>{language}</summary>")?;
+        write_code(page, &sample)?;
+        write!(page, "</details>")?;
+    }
+    write!(page, "<h3>Answers</h3>")?;
     let mut problems = Vec::new();
     for (status, response) in described["responses"].as_object().into_iter().flatten() {
         if response["content"].get("application/problem+json").is_some() {
@@ -239,14 +369,20 @@ fn write_operation(page: &mut String, operation: &Operation<'_>, schemas: &Value
         for media in response["content"].as_object().into_iter().flat_map(|content| content.values()) {
             write_fields(page, &media["schema"], schemas, 0)?;
             if let Some(example) = media.get("example").filter(|example| example.is_object()) {
-                write!(page, "<pre>{}</pre>", Escaped(&format!("{example:#}")))?;
+                write_code(page, &format!("{example:#}"))?;
             }
         }
     }
     write!(page, "<details><summary>Problems</summary><table>")?;
     for (status, response) in problems {
         let codes = codes_of(response, schemas);
-        write!(page, "<tr><th>{}<td>{}<td>{}", Escaped(status), Text(&response["description"]), Prose(&codes))?;
+        write!(
+            page,
+            "<tr><th scope=row>{}<td>{}<td>{}",
+            Escaped(status),
+            Text(&response["description"]),
+            Prose(&codes)
+        )?;
     }
     write!(page, "</table></details></section>")
 }
@@ -281,7 +417,7 @@ fn write_fields(page: &mut String, schema: &Value, schemas: &Value, nesting: usi
 fn write_row(page: &mut String, name: &Value, kind: &str, required: bool, description: &Value) -> fmt::Result {
     let need = if required { "required" } else { "" };
     let prose = description.as_str().unwrap_or_default();
-    write!(page, "<tr><th>{}<td>{}<td>{need}<td>{}", Text(name), Escaped(kind), Prose(prose))
+    write!(page, "<tr><th scope=row>{}<td>{}<td>{need}<td>{}", Text(name), Escaped(kind), Prose(prose))
 }
 
 /// The schema of an object, or of the objects of a list, behind references and choices.
@@ -390,7 +526,8 @@ const STYLE: &str = "\
 body { margin: 0; display: grid; grid-template-columns: 17rem minmax(0, 60rem); font: 15px/1.5 system-ui, sans-serif }
 nav { position: sticky; top: 0; height: 100vh; overflow: auto; padding: 1rem; box-sizing: border-box; border-right: 1px solid #8886 }
 nav ul { list-style: none; padding: 0; margin: 0 }
-nav h2 { font-size: 1rem; margin: 1rem 0 0.2rem }
+nav ul ul { padding-left: 1rem }
+nav li { padding: 0.15rem 0 }
 main { padding: 1rem 2rem }
 section { border-top: 1px solid #8886; margin-top: 2rem }
 code, pre { font: 13px/1.5 ui-monospace, monospace; background: #8882; border-radius: 4px }
@@ -398,7 +535,8 @@ code { padding: 0 0.2em }
 pre { padding: 0.8rem; overflow: auto }
 table { border-collapse: collapse; width: 100% }
 th, td { text-align: left; vertical-align: top; padding: 0.2rem 0.6rem 0.2rem 0; font-weight: normal; overflow-wrap: anywhere }
-th { font-family: ui-monospace, monospace; font-size: 13px }
+th { font-family: ui-monospace, monospace; font-size: 13px; white-space: nowrap }
+summary { padding: 0.3rem 0 }
 tr + tr > * { border-top: 1px solid #8883 }
 .inner { padding-left: 1.5rem }
 .method { padding: 0.1rem 0.5rem; border: 1px solid #888; border-radius: 4px }
@@ -415,14 +553,15 @@ mod tests {
     fn what_a_description_says_is_no_markup() {
         let document = json!({
             "info": {"title": "<script>", "version": "1", "description": "a `<b>` & \"c\""},
+            "tags": [{"name": "<i>", "description": "<em>"}],
             "paths": {"/api/x": {"post": {
                 "tags": ["<i>"], "operationId": "x", "summary": "<u>", "security": [{"bearer": []}],
                 "requestBody": {"content": {"application/json": {"schema": {}, "example": {"a": "it's <p>"}}}},
                 "responses": {},
             }}},
         });
-        let html = html(&document);
-        for raw in ["<script>", "<b>", "<i>", "<u>", "it's <p>"] {
+        let html: String = pages(&document).into_iter().map(|(_, html)| html).collect();
+        for raw in ["<script>", "<b>", "<i>", "<em>", "<u>", "it's <p>"] {
             assert!(!html.contains(raw), "{raw} in {html}");
         }
         assert!(html.contains("a <code>&lt;b&gt;</code> &amp; &quot;c&quot;"));

@@ -52,6 +52,7 @@ fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<R
 
 /// A key, as far as it can be shown.
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(as = ApiKey)]
 pub struct ApiKeyView {
     /// The key's id.
     #[schema(format = "uuid")]

@@ -23,6 +23,7 @@ use crate::views::recipient::recipient_id;
 
 /// One thing that an operator did, or a change of where money goes.
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(as = AuditEntry)]
 pub struct AuditRow {
     /// When it took effect.
     #[schema(format = "date-time")]

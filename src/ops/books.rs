@@ -47,6 +47,7 @@ pub struct TrialBalance {
 
 /// One account; amounts in centavos.
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(as = LedgerAccount)]
 pub struct AccountRow {
     /// `M-…`, `R-…` or `P-…`; absent from a sum over all ledgers.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -68,6 +69,7 @@ pub struct AccountRow {
 
 /// One entry of a ledger.
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(as = LedgerEntry)]
 pub struct EntryRow {
     /// Its place in the journal.
     sequence: u64,
@@ -79,6 +81,7 @@ pub struct EntryRow {
 
 /// One line of an entry.
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Posting)]
 pub struct PostingRow {
     /// The account's full name.
     #[schema(example = "Assets:Platform:Available")]

@@ -12,6 +12,7 @@ use crate::http::reply::ok;
 
 /// How the service is.
 #[derive(serde::Serialize, utoipa::ToSchema)]
+#[schema(as = ServiceStatus)]
 struct Status {
     /// `ok` or `ready`.
     #[schema(pattern = "^(ok|ready)$")]

@@ -65,6 +65,7 @@ pub struct MerchantRequest<'a> {
 
 /// Rates, as sent; what is absent stays as it is.
 #[derive(Deserialize, ToSchema)]
+#[schema(as = FeesRequest)]
 struct FeesWire<'a> {
     /// MDR, one installment and debit; percent.
     #[serde(borrow)]
@@ -102,6 +103,7 @@ struct FeesWire<'a> {
 
 /// Anticipation rates, as sent.
 #[derive(Deserialize, ToSchema)]
+#[schema(as = AnticipationRatesRequest)]
 struct AnticipationWire<'a> {
     /// 2 days; percent.
     #[serde(borrow)]
@@ -119,6 +121,7 @@ struct AnticipationWire<'a> {
 
 /// Choices, as sent; what is absent stays as it is.
 #[derive(Deserialize, ToSchema)]
+#[schema(as = MerchantOptionsRequest)]
 struct OptionsWire<'a> {
     /// `none` lets charges through whose fees exceed the seller's part, `net` refuses them.
     #[serde(borrow)]
@@ -140,6 +143,7 @@ struct OptionsWire<'a> {
 
 /// A merchant, as read.
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Merchant)]
 pub struct MerchantView {
     /// The merchant's id.
     #[schema(format = "uuid")]
@@ -167,6 +171,7 @@ pub struct MerchantView {
 
 /// Rates: percents as decimal strings, fixed fees in centavos.
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Fees)]
 pub struct FeesBody {
     /// MDR, one installment and debit.
     #[schema(value_type = String, example = "2.99")]
@@ -195,6 +200,7 @@ pub struct FeesBody {
 
 /// Anticipation rates by days.
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(as = AnticipationRates)]
 pub struct AnticipationBody {
     /// 2 days.
     #[schema(example = "2.38")]
@@ -209,6 +215,7 @@ pub struct AnticipationBody {
 
 /// Choices of an account.
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(as = MerchantOptions)]
 pub struct OptionsBody {
     /// `none` or `net`.
     #[schema(pattern = "^(none|net)$")]

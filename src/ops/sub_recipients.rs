@@ -22,7 +22,7 @@ use crate::views::recipient::{RecipientView, find_recipient, view, view_at_decis
 
 /// Why something is refused.
 #[derive(Deserialize, ToSchema)]
-#[schema(example = json!({"notes": "O documento não confere com o nome"}))]
+#[schema(as = DecisionNotes, example = json!({"notes": "O documento não confere com o nome"}))]
 pub struct Notes<'a> {
     /// The reason, at most 500 characters.
     #[serde(borrow)]

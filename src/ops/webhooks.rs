@@ -31,6 +31,7 @@ pub struct WebhookBacklogs {
 
 /// An endpoint at which events wait or were given up.
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(as = WebhookBacklog)]
 pub struct BacklogView {
     /// The API key whose address it is.
     #[schema(format = "uuid")]

@@ -13,6 +13,7 @@ use crate::http::timestamp::with_microseconds;
 
 /// A cashout, as created and as listed.
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(as = CashoutSummary)]
 pub struct CashoutItem {
     /// Always `cashout`.
     #[schema(pattern = "^(cashout)$")]
@@ -36,6 +37,7 @@ pub struct CashoutItem {
 
 /// A cashout, as read.
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Cashout)]
 pub struct CashoutView {
     #[serde(flatten)]
     item: CashoutItem,

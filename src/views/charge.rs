@@ -20,6 +20,7 @@ use crate::views::recipient::recipient_id;
 
 /// `breakdown`, with charges that have splits (interface 2.4).
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(as = ChargeBreakdown)]
 pub struct Breakdown {
     /// Total charged, centavos.
     #[schema(example = 10000)]
@@ -142,7 +143,7 @@ pub fn pix_code(engine: &Engine, charge: ObjectId, amount: Centavos, ordinal: u6
 
 /// A charge, as read.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(example = json!({
+#[schema(as = Charge, example = json!({
     "txid": "019b8c4e5f5d8a3e9c1d2f3a4b5c6d7e", "status": "CONCLUIDA", "payment_method": "credit_card", "amount": 10000,
     "installments": 3, "description": "Pedido 1042", "cardStatus": "captured",
     "card": {"bin": "411111", "last4": "1111", "brand": "visa"}, "paid_at": "2026-07-01T12:00:00.250Z",
@@ -208,6 +209,7 @@ pub struct ChargeView {
 
 /// What may be shown of a card.
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Card)]
 pub struct CardView {
     /// The first six digits.
     #[schema(pattern = "^[0-9]{6}$", example = "411111")]
@@ -229,6 +231,7 @@ impl CardView {
 
 /// Who pays, masked.
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Payer)]
 pub struct PayerView {
     /// Full name.
     #[schema(example = "João Ávila")]
@@ -240,6 +243,7 @@ pub struct PayerView {
 
 /// A recipient's part.
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Split)]
 pub struct SplitView {
     /// The recipient.
     #[schema(format = "uuid")]

@@ -8,6 +8,7 @@ use crate::http::reply::time;
 
 /// How a try to deliver a webhook ended.
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(as = WebhookAnswer)]
 pub struct AnswerView {
     /// The status of the HTTP answer; absent when there was none.
     #[serde(skip_serializing_if = "Option::is_none")]

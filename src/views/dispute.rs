@@ -11,6 +11,7 @@ use crate::http::reply::time;
 
 /// A dispute, as read.
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Dispute)]
 pub struct DisputeView {
     /// The dispute's id.
     #[schema(format = "uuid")]

@@ -17,6 +17,7 @@ use crate::views::registration;
 
 /// A recipient, in the list and after a decision.
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(as = RecipientSummary)]
 pub struct RecipientView {
     /// Used in splits and in paths.
     #[schema(format = "uuid")]

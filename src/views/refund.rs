@@ -11,6 +11,7 @@ use crate::views::charge::SplitView;
 
 /// A refund, as read.
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Refund)]
 pub struct RefundView {
     /// The refund's id.
     #[schema(format = "uuid")]

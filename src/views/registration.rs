@@ -16,6 +16,7 @@ pub struct Registration {
 
 /// Who is registered, as read.
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(as = RegisteredInformation)]
 pub struct RegisterInformationView {
     /// `individual` or `corporation`.
     #[serde(rename = "type")]
@@ -64,6 +65,7 @@ pub struct RegisterInformationView {
 
 /// A managing partner, as read.
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(as = ManagingPartner)]
 pub struct PartnerView {
     /// Full name.
     #[schema(example = "Ana Prado")]
@@ -90,6 +92,7 @@ pub struct PartnerView {
 /// A postal address, as read. A partner's has `street_number` and `zipcode` in place of `number`
 /// and `zip_code`.
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Address)]
 pub struct AddressView {
     /// Street of the address.
     #[schema(example = "Rua Direita")]
@@ -123,6 +126,7 @@ pub struct AddressView {
 
 /// A telephone number, as read.
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(as = PhoneNumber)]
 pub struct PhoneView {
     /// Area code.
     #[schema(example = "11")]
@@ -134,6 +138,7 @@ pub struct PhoneView {
 
 /// A bank account, as read.
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(as = BankAccount)]
 pub struct BankAccountView {
     /// 3 digits.
     #[schema(example = "341")]

@@ -12,6 +12,7 @@ use crate::views::charge::{SplitView, method_name};
 
 /// A subscription.
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Subscription)]
 pub struct SubscriptionView {
     /// Its id.
     #[schema(format = "uuid")]
@@ -47,6 +48,7 @@ pub struct SubscriptionView {
 
 /// Who pays a subscription.
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Customer)]
 pub struct CustomerView {
     /// Full name.
     #[schema(example = "João Ávila")]

@@ -15,6 +15,7 @@ use crate::views::registration::account_type;
 
 /// A withdrawal, as read.
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Withdrawal)]
 pub struct WithdrawalView {
     /// The withdrawal's id.
     #[schema(format = "uuid")]
@@ -41,6 +42,7 @@ pub struct WithdrawalView {
 
 /// A bank account, masked.
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(as = WithdrawalDestination)]
 pub struct DestinationView {
     /// 3 digits.
     #[schema(example = "341")]
@@ -103,6 +105,7 @@ pub struct ReviewedWithdrawal {
 
 /// Anticipated money.
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Settlement)]
 pub struct SettlementView {
     /// Day on which it can be sent (`YYYY-MM-DD`, Sao Paulo).
     #[schema(format = "date", example = "2026-07-08")]

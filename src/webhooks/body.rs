@@ -40,16 +40,7 @@ use crate::webhooks::event::OutboxEvent;
 }))]
 pub struct WebhookBody {
     /// What happened, such as `charge.paid`.
-    #[schema(
-        pattern = "^(charge.paid|charge.refused|charge.cancelled|charge.refunded|recipient.approved|\
-            recipient.rejected|recipient.bank_account_changed|recipient.bank_account_approved|\
-            recipient.bank_account_rejected|withdrawal.approved|withdrawal.rejected|refund.approved|refund.rejected|\
-            cashout.processed|cashout.failed|split.available|anticipation.completed|dispute.opened|dispute.accepted|\
-            dispute.released|subscription.created|subscription.charge_created|subscription.renewed|\
-            subscription.charge_failed|subscription.past_due|subscription.completed|subscription.paused|\
-            subscription.resumed|subscription.cancelled)$",
-        example = "charge.paid"
-    )]
+    #[schema(example = "charge.paid")]
     pub event: &'static str,
     /// The thing itself, under its own name, as it was then.
     #[serde(flatten)]
@@ -277,6 +268,7 @@ impl OutboxEvent {
 
 /// A sub-recipient, in the shape of the interface, exactly.
 #[derive(Serialize, ToSchema)]
+#[schema(as = EventRecipient)]
 struct RecipientTold {
     /// The recipient's id.
     #[schema(format = "uuid")]
@@ -297,6 +289,7 @@ struct RecipientTold {
 
 /// A refund, in the shape of the interface, exactly.
 #[derive(Serialize, ToSchema)]
+#[schema(as = EventRefund)]
 struct RefundTold {
     /// The refund's id.
     #[schema(format = "uuid")]
@@ -318,6 +311,7 @@ struct RefundTold {
 
 /// A withdrawal and whose it is.
 #[derive(Serialize, ToSchema)]
+#[schema(as = EventWithdrawal)]
 struct WithdrawalTold {
     #[serde(flatten)]
     withdrawal: WithdrawalView,
@@ -328,6 +322,7 @@ struct WithdrawalTold {
 
 /// Splits that became available.
 #[derive(Serialize, ToSchema)]
+#[schema(as = EventSplits)]
 struct SplitsTold {
     /// The recipient whose money it is.
     #[schema(required, format = "uuid")]
@@ -347,6 +342,7 @@ struct SplitsTold {
 
 /// An anticipation's result.
 #[derive(Serialize, ToSchema)]
+#[schema(as = EventAnticipation)]
 struct AnticipationTold {
     /// The anticipation's id.
     #[schema(format = "uuid")]
@@ -373,7 +369,7 @@ struct AnticipationTold {
 
 /// The charge of `charge.paid`, of one shape for PIX and cards.
 #[derive(Serialize, ToSchema)]
-#[schema(as = ChargeTold)]
+#[schema(as = EventCharge)]
 struct ChargePaid {
     /// The txid; with `charge.paid`.
     #[schema(required = false)]

@@ -13,7 +13,7 @@ use tokio::sync::OnceCell;
 
 use crate::world::Answer;
 
-/// What a server says that it serves.
+/// What a server says that it serves, on both listeners.
 pub(crate) struct Description {
     pub(crate) document: Value,
     /// The schemas that may be referred to, closed against fields that they don't name.
@@ -32,15 +32,20 @@ pub(crate) struct Operation {
 }
 
 /// What the listeners serve that is no operation of the interface.
-const PAGES: [&str; 3] = ["/openapi.json", "/reference", "/reference.css"];
+const PAGES: [&str; 3] = ["/openapi.json", "/reference.css", "/reference"];
 
 impl Description {
     /// The description of a sandbox or of a live server; each is asked for once.
-    pub(crate) async fn of(client: &Client, public: SocketAddr, sandbox: bool) -> Arc<Self> {
+    pub(crate) async fn of(client: &Client, listeners: [SocketAddr; 2], sandbox: bool) -> Arc<Self> {
         static OF_LIVE_AND_SANDBOX: [OnceCell<Arc<Description>>; 2] = [OnceCell::const_new(), OnceCell::const_new()];
         let read = async || {
-            let answer = client.get(format!("http://{public}/openapi.json")).send().await.unwrap();
-            Arc::new(Self::new(answer.json().await.unwrap()))
+            let [merchants, operators] = listeners.map(|listener| async move {
+                let answer = client.get(format!("http://{listener}/openapi.json")).send().await.unwrap();
+                answer.json::<Value>().await.unwrap()
+            });
+            let mut document = merchants.await;
+            join(&mut document, &operators.await);
+            Arc::new(Self::new(document))
         };
         Arc::clone(OF_LIVE_AND_SANDBOX[usize::from(sandbox)].get_or_init(read).await)
     }
@@ -73,7 +78,7 @@ impl Description {
     #[track_caller]
     pub(crate) fn check(&self, method: &str, path: &str, answer: &Answer) {
         let path = path.split('?').next().unwrap();
-        if PAGES.contains(&path) || path.starts_with("/problems/") {
+        if PAGES.contains(&path) || path.starts_with("/reference/") || path.starts_with("/problems/") {
             return;
         }
         let Some(template) = self.template_of(path) else {
@@ -137,6 +142,17 @@ impl Description {
         };
         let templates = self.document["paths"].as_object().unwrap().keys().map(String::as_str);
         templates.filter(|template| is_of(template)).min_by_key(|template| template.matches('{').count())
+    }
+}
+
+/// Joins the descriptions of both listeners. What both have under one name must be the same.
+fn join(document: &mut Value, other: &Value) {
+    for part in ["/paths", "/components/schemas", "/components/headers"] {
+        let joined = document.pointer_mut(part).unwrap().as_object_mut().unwrap();
+        for (name, member) in other.pointer(part).unwrap().as_object().unwrap() {
+            let before = joined.insert(name.clone(), member.clone());
+            assert!(before.is_none_or(|before| before == *member), "{name} is described in two ways");
+        }
     }
 }
 

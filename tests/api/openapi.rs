@@ -65,7 +65,7 @@ async fn every_schema_is_whole_and_every_event_has_its_thing() {
             schema["properties"].as_object().unwrap().values().map(|member| member["type"].as_str()).collect();
         assert!(kinds.len() >= 10 && kinds.iter().all(Option::is_some), "{name}: {kinds:?}");
     }
-    for (body, events) in [("WebhookBody", 29), ("EventView", 29)] {
+    for (body, events) in [("WebhookBody", 29), ("Event", 29)] {
         let mapping = schemas[body]["discriminator"]["mapping"].as_object().unwrap();
         assert_eq!(mapping.len(), events, "{body}");
         for (event, reference) in mapping {
@@ -198,24 +198,82 @@ async fn every_example_is_what_its_schema_says() {
     assert!(checked > 100, "{checked} examples");
 }
 
+/// What a listener answers to a GET without a credential.
+async fn read(world: &World, operators: bool, path: &str) -> Answer {
+    let address = if operators { world.address_of("/ops") } else { world.address_of("/api") };
+    let answer = reqwest::get(format!("http://{address}{path}")).await.unwrap();
+    let (status, headers) = (answer.status().as_u16(), answer.headers().clone());
+    let text = answer.text().await.unwrap();
+    let body = serde_json::from_str(&text).unwrap_or_default();
+    Answer { status, headers, text, body }
+}
+
 #[tokio::test]
-async fn the_reference_page_shows_every_operation_and_loads_nothing() {
+async fn each_listener_describes_what_it_serves_and_nothing_else() {
     let world = World::sandbox().await;
-    let page = world.send(Method::GET, "/reference", &[], "").await;
-    let policy = page.header("content-security-policy").unwrap().to_owned();
-    assert!(policy.starts_with("default-src 'none'; style-src 'self';"), "{policy}");
-    assert_eq!(page.header("content-type"), Some("text/html; charset=utf-8"));
-    for operation in world.description.operations() {
-        let id = text(&operation.described["operationId"]);
-        let shown = [format!("<section id=\"{id}\">"), format!("href=\"#{id}\""), operation.path.clone()];
-        assert!(shown.iter().all(|part| page.text.contains(part)), "{id}");
+    for operators in [false, true] {
+        let document = read(&world, operators, "/openapi.json").await.body;
+        let is_own = |path: &str| path.starts_with("/api/") != operators;
+        assert!(document["paths"].as_object().unwrap().keys().all(|path| is_own(path)));
+        let (whole, schemas) = (document.to_string(), document["components"]["schemas"].as_object().unwrap());
+        for name in schemas.keys() {
+            assert!(whole.contains(&format!("\"#/components/schemas/{name}\"")), "nothing refers to {name}");
+            let is_class = name.bytes().all(|byte| byte.is_ascii_alphanumeric());
+            let is_ours = ["View", "Wire", "Told", "Row", "Body"].iter().any(|end| name.ends_with(end));
+            assert!(name == "WebhookBody" || (is_class && !is_ours), "{name} is no good name of a class");
+        }
+        let tags: BTreeSet<_> = document["tags"].as_array().unwrap().iter().map(|tag| text_of(tag, "name")).collect();
+        for operation in document["paths"].as_object().unwrap().values().flat_map(|item| item.as_object().unwrap()) {
+            assert!(tags.contains(&text(&operation.1["tags"][0])), "{operation:?}");
+        }
+        assert_eq!(document["webhooks"].is_object(), !operators);
+        assert!(document["info"]["license"]["identifier"].is_string());
     }
+    let document = read(&world, false, "/openapi.json").await.body;
+    assert_eq!(document["webhooks"].as_object().unwrap().len(), 30, "each event, and any event");
+    for (name, webhook) in document["webhooks"].as_object().unwrap() {
+        let post = &webhook["post"];
+        assert!(text(&post["description"]).contains("Verify the signature"), "{name}");
+        let headers = post["parameters"].as_array().unwrap();
+        assert!(headers.iter().any(|header| header["name"] == "X-Service-Signature"), "{name}");
+    }
+}
+
+fn text_of(value: &Value, member: &str) -> String {
+    text(&value[member])
+}
+
+#[tokio::test]
+async fn the_reference_shows_every_operation_and_loads_nothing() {
+    let world = World::sandbox().await;
+    for operators in [false, true] {
+        let document = read(&world, operators, "/openapi.json").await.body;
+        let index = read(&world, operators, "/reference").await;
+        let policy = index.header("content-security-policy").unwrap().to_owned();
+        assert!(policy.starts_with("default-src 'none'; style-src 'self';"), "{policy}");
+        assert_eq!(index.header("content-type"), Some("text/html; charset=utf-8"));
+        for (path, item) in document["paths"].as_object().unwrap() {
+            for operation in item.as_object().unwrap().values().filter(|member| member["operationId"].is_string()) {
+                let (id, tag) = (text_of(operation, "operationId"), text(&operation["tags"][0]));
+                let resource = format!("/reference/{}", tag.to_lowercase().replace(' ', "-"));
+                assert!(index.text.contains(&format!("href=\"{resource}#{id}\"")), "{id} in the index");
+                let page = read(&world, operators, &resource).await;
+                let shown = [format!("<section id=\"{id}\">"), format!("href=\"#{id}\""), path.clone()];
+                assert!(shown.iter().all(|part| page.text.contains(part)), "{id} in {resource}");
+                loads_nothing(&page.text);
+            }
+        }
+        loads_nothing(&index.text);
+        let style = read(&world, operators, "/reference.css").await;
+        assert_eq!((style.status, style.header("content-type")), (200, Some("text/css; charset=utf-8")));
+        assert!(!style.text.contains("url(") && !style.text.contains("@import"));
+    }
+}
+
+fn loads_nothing(page: &str) {
     for loading in ["<script", "<img", "<iframe", "style=", "url(", "@import"] {
-        assert!(!page.text.contains(loading), "{loading}");
+        assert!(!page.contains(loading), "{loading}");
     }
-    let loaded: Vec<&str> = page.text.split("<link ").skip(1).collect();
+    let loaded: Vec<&str> = page.split("<link ").skip(1).collect();
     assert!(loaded.len() == 1 && loaded[0].starts_with("rel=stylesheet href=\"/reference.css\""), "{loaded:?}");
-    let style = world.send(Method::GET, "/reference.css", &[], "").await;
-    assert_eq!((style.status, style.header("content-type")), (200, Some("text/css; charset=utf-8")));
-    assert!(!style.text.contains("url(") && !style.text.contains("@import"));
 }

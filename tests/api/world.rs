@@ -116,7 +116,7 @@ impl World {
 
     async fn of(running: Running, folder: TempDir) -> Self {
         let client = Client::builder().no_proxy().build().unwrap();
-        let description = Description::of(&client, running.public, running.app.sandbox).await;
+        let description = Description::of(&client, [running.public, running.operations], running.app.sandbox).await;
         Self { running, client, description, folder }
     }
 

@@ -323,8 +323,11 @@ async fn cards(caller: &Caller<'_>, secrets: &mut Secrets, key: &str, run: u32) 
 
 /// Reads what can be read.
 async fn reads(caller: &Caller<'_>, key: &str) {
-    let description = caller.send(Method::GET, "/openapi.json", &[], "").await;
-    for (path, item) in description["paths"].as_object().unwrap() {
+    let of_merchants = caller.send(Method::GET, "/openapi.json", &[], "").await;
+    let operators = format!("{}/openapi.json", caller.server.operations);
+    let of_operators: Value = caller.client.get(operators).send().await.unwrap().json().await.unwrap();
+    let described = [&of_merchants, &of_operators].map(|description| description["paths"].as_object().unwrap());
+    for (path, item) in described.into_iter().flatten() {
         if item.get("get").is_some() && !path.contains('{') {
             let authorization = format!("Bearer {}", if path.starts_with("/api/") { key } else { OPS_TOKEN });
             caller.send(Method::GET, path, &[("authorization", &authorization)], "").await;

@@ -15,6 +15,6 @@ declined = models.Problem402.from_dict(schemas["Problem402"]["example"])
 assert (declined.status, declined.txid is None) == ("RECUSADA", False)
 
 media = document["paths"]["/api/events"]["get"]["responses"]["200"]["content"]["application/json"]
-events = models.ListEventView.from_dict(media["example"]).items
+events = models.EventPage.from_dict(media["example"]).items
 assert isinstance(events[0], models.ChargeEvent), events
 print(len(problems), "problems and an event are read")

@@ -3,7 +3,7 @@ import type { components, webhooks } from "./centavo";
 
 type Schemas = components["schemas"];
 
-export function about(event: Schemas["EventView"]): string {
+export function about(event: Schemas["Event"]): string {
   switch (event.event) {
     case "refund.approved":
       return event.refund.charge_id + event.refund.amount.toFixed();
@@ -22,5 +22,7 @@ export function refused(problem: Schemas["Problem402"] | Schemas["Problem400"]):
   return problem.status === "RECUSADA" ? problem.txid : problem.message;
 }
 
-type Told = webhooks["event"]["post"]["requestBody"]["content"]["application/json"];
+type Body<Event extends keyof webhooks> = webhooks[Event]["post"]["requestBody"]["content"]["application/json"];
+type Told = Body<"event">;
+export const paid = (told: Body<"charge.paid">): string => told.charge.txid ?? "";
 export const order = (one: Told, other: Told): number => one.sequence - other.sequence;

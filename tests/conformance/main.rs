@@ -12,6 +12,7 @@ mod documents;
 mod guide;
 mod metrics;
 mod pix_codes;
+mod samples;
 mod schemathesis;
 mod tool;
 mod webhooks;

@@ -28,6 +28,19 @@ pub(crate) fn node(module: &str) -> Option<Command> {
     found(loaded, &format!("Node with {module}")).then(command)
 }
 
+/// A program of a package in `CENTAVO_NODE_MODULES`. None when it is not there.
+pub(crate) fn node_program(package: &str, file: &str) -> Option<Command> {
+    let modules = PathBuf::from(std::env::var_os("CENTAVO_NODE_MODULES").unwrap_or_default());
+    let program = std::path::absolute(modules.join(package).join(file)).unwrap_or_default();
+    let checked = Command::new("node").arg("--check").arg(&program).output();
+    let program = || {
+        let mut command = Command::new("node");
+        command.arg(program);
+        command
+    };
+    found(checked, &format!("Node with {package}")).then(program)
+}
+
 /// A program of the system. None when it is not there.
 pub(crate) fn program(name: &str) -> Option<Command> {
     found(Command::new(name).arg("--version").output(), name).then(|| Command::new(name))

@@ -1,106 +1,108 @@
 //! Webhook event: one message of a Record to a merchant, and the object that it is about.
 
+use strum::{EnumMessage, IntoStaticStr, VariantArray};
+
 use crate::id::{ObjectId, RecipientNumber};
 use crate::money::Centavos;
 use crate::time::Timestamp;
 
-/// Kind of a webhook event: its name on the wire.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+/// Kind of a webhook event: its name on the wire. The description of the interface has these
+/// sentences.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, EnumMessage, IntoStaticStr, VariantArray)]
 pub enum WebhookEventKind {
     /// A charge was captured or its PIX confirmed.
+    #[strum(serialize = "charge.paid")]
     ChargePaid,
     /// The acquirer refused a card charge.
+    #[strum(serialize = "charge.refused")]
     ChargeRefused,
     /// A PIX charge expired or was cancelled, unpaid.
+    #[strum(serialize = "charge.cancelled")]
     ChargeCancelled,
     /// A part of a charge, or all of it, was given back to its payer.
+    #[strum(serialize = "charge.refunded")]
     ChargeRefunded,
     /// A recipient became active.
+    #[strum(serialize = "recipient.approved")]
     RecipientApproved,
     /// A recipient was refused.
+    #[strum(serialize = "recipient.rejected")]
     RecipientRejected,
     /// A recipient has another bank account.
+    #[strum(serialize = "recipient.bank_account_changed")]
     BankAccountChanged,
     /// A recipient's changed bank account was approved.
+    #[strum(serialize = "recipient.bank_account_approved")]
     BankAccountApproved,
     /// A recipient's changed bank account was refused.
+    #[strum(serialize = "recipient.bank_account_rejected")]
     BankAccountRejected,
     /// The rail took the transfer of a withdrawal.
+    #[strum(serialize = "withdrawal.approved")]
     WithdrawalApproved,
     /// A withdrawal was rejected, or its money came back.
+    #[strum(serialize = "withdrawal.rejected")]
     WithdrawalRejected,
     /// The operations team approved a refund.
+    #[strum(serialize = "refund.approved")]
     RefundApproved,
     /// The operations team rejected a refund.
+    #[strum(serialize = "refund.rejected")]
     RefundRejected,
     /// The institution carried a cashout out.
+    #[strum(serialize = "cashout.processed")]
     CashoutProcessed,
     /// A cashout came back.
+    #[strum(serialize = "cashout.failed")]
     CashoutFailed,
     /// Money of splits became available to a recipient.
+    #[strum(serialize = "split.available")]
     SplitAvailable,
     /// A recipient anticipated card splits.
+    #[strum(serialize = "anticipation.completed")]
     AnticipationCompleted,
     /// A payer's bank wants a charge back.
+    #[strum(serialize = "dispute.opened")]
     DisputeOpened,
     /// A dispute was accepted.
+    #[strum(serialize = "dispute.accepted")]
     DisputeAccepted,
     /// A dispute was released.
+    #[strum(serialize = "dispute.released")]
     DisputeReleased,
     /// A subscription began.
+    #[strum(serialize = "subscription.created")]
     SubscriptionCreated,
     /// A charge of a subscription was opened: the event carries its PIX code.
+    #[strum(serialize = "subscription.charge_created")]
     SubscriptionChargeCreated,
     /// A cycle of a subscription was paid.
+    #[strum(serialize = "subscription.renewed")]
     SubscriptionRenewed,
     /// A charge of a subscription came to nothing, and is tried again.
+    #[strum(serialize = "subscription.charge_failed")]
     SubscriptionChargeFailed,
     /// A cycle of a subscription came to nothing.
+    #[strum(serialize = "subscription.past_due")]
     SubscriptionPastDue,
     /// The last cycle of a subscription has ended.
+    #[strum(serialize = "subscription.completed")]
     SubscriptionCompleted,
     /// A subscription was paused.
+    #[strum(serialize = "subscription.paused")]
     SubscriptionPaused,
     /// A paused subscription goes on.
+    #[strum(serialize = "subscription.resumed")]
     SubscriptionResumed,
     /// A subscription was cancelled.
+    #[strum(serialize = "subscription.cancelled")]
     SubscriptionCancelled,
 }
 
 impl WebhookEventKind {
     /// Its name on the wire.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::ChargePaid => "charge.paid",
-            Self::ChargeRefused => "charge.refused",
-            Self::ChargeCancelled => "charge.cancelled",
-            Self::ChargeRefunded => "charge.refunded",
-            Self::RecipientApproved => "recipient.approved",
-            Self::RecipientRejected => "recipient.rejected",
-            Self::BankAccountChanged => "recipient.bank_account_changed",
-            Self::BankAccountApproved => "recipient.bank_account_approved",
-            Self::BankAccountRejected => "recipient.bank_account_rejected",
-            Self::WithdrawalApproved => "withdrawal.approved",
-            Self::WithdrawalRejected => "withdrawal.rejected",
-            Self::RefundApproved => "refund.approved",
-            Self::RefundRejected => "refund.rejected",
-            Self::CashoutProcessed => "cashout.processed",
-            Self::CashoutFailed => "cashout.failed",
-            Self::SplitAvailable => "split.available",
-            Self::AnticipationCompleted => "anticipation.completed",
-            Self::DisputeOpened => "dispute.opened",
-            Self::DisputeAccepted => "dispute.accepted",
-            Self::DisputeReleased => "dispute.released",
-            Self::SubscriptionCreated => "subscription.created",
-            Self::SubscriptionChargeCreated => "subscription.charge_created",
-            Self::SubscriptionRenewed => "subscription.renewed",
-            Self::SubscriptionChargeFailed => "subscription.charge_failed",
-            Self::SubscriptionPastDue => "subscription.past_due",
-            Self::SubscriptionCompleted => "subscription.completed",
-            Self::SubscriptionPaused => "subscription.paused",
-            Self::SubscriptionResumed => "subscription.resumed",
-            Self::SubscriptionCancelled => "subscription.cancelled",
-        }
+        self.into()
     }
 }
 

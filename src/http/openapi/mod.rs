@@ -1,38 +1,54 @@
-//! OpenAPI description (3.1) of both listeners, as `GET /openapi.json` serves it.
+//! OpenAPI description (3.1) of a listener, as its `GET /openapi.json` serves it.
 //!
 //! The handlers describe their own part. Rules in this file add the parts that all routes share, so
 //! that a new route has them too: credentials, the problems that any request can meet, the headers
 //! of answers, `Idempotency-Key`, the shape of ids and pages, and examples, which are put together
 //! from those of the fields.
 
+use std::collections::{HashMap, HashSet};
+
 use serde_json::{Map, Value, json};
 use utoipa::openapi::OpenApi;
 
 use super::problem::{self, Code};
 
-/// The complete description, from the handlers' own parts.
-pub fn complete(collected: OpenApi) -> Value {
+mod events;
+
+/// The complete description of a listener, from its handlers' own parts.
+pub fn complete(collected: OpenApi, of: Listener) -> Value {
     let mut document = serde_json::to_value(collected).expect("a description has only string keys and plain values");
+    let (title, introduction) = match of {
+        Listener::Merchants => ("Centavo", FOR_MERCHANTS),
+        Listener::Operators => ("Centavo operations", FOR_OPERATORS),
+    };
     document["info"] = json!({
-        "title": "Centavo",
+        "title": title,
         "version": env!("CARGO_PKG_VERSION"),
-        "description": INTRODUCTION,
+        "description": format!("{introduction}\n\n{FOR_ALL}"),
+        "license": {"name": env!("CARGO_PKG_LICENSE"), "identifier": env!("CARGO_PKG_LICENSE")},
+        "contact": {"name": "The operator of this server"},
     });
-    document["servers"] = json!([{"url": "/", "description": "The merchants' listener."}]);
+    document["servers"] = json!([{"url": "/", "description": "The server that serves this description."}]);
     for schema in members_mut(&mut document["components"]["schemas"]) {
         complete_schema("", schema);
     }
     write_whole(&mut document["components"]["schemas"]);
-    type_events(&mut document["components"]["schemas"]);
-    let components = &mut document["components"];
-    components["securitySchemes"] = json!({
-        "bearer": {"type": "http", "scheme": "bearer", "description": "A merchant's API key."},
-        "token": {"type": "apiKey", "in": "header", "name": "token", "description": "A merchant's API key."},
-        "operator": {"type": "http", "scheme": "bearer", "description": "An operator's token, on the operators' listener."},
-    });
-    components["headers"] = headers();
+    name_lists(&mut document);
+    document["components"]["headers"] = headers();
     for (name, schema) in problem_schemas() {
-        components["schemas"][name] = schema;
+        document["components"]["schemas"][name] = schema;
+    }
+    document["components"]["securitySchemes"] = match of {
+        Listener::Merchants => json!({
+            "bearer": {"type": "http", "scheme": "bearer", "description": "A merchant's API key."},
+            "token": {"type": "apiKey", "in": "header", "name": "token", "description": "A merchant's API key."},
+        }),
+        Listener::Operators => json!({
+            "operator": {"type": "http", "scheme": "bearer", "description": "An operator's token."},
+        }),
+    };
+    if of == Listener::Merchants {
+        events::write(&mut document);
     }
     let schemas = document["components"]["schemas"].clone();
     let paths = document["paths"].as_object_mut().into_iter().flatten();
@@ -42,28 +58,77 @@ pub fn complete(collected: OpenApi) -> Value {
                 complete_operation(path, method, operation, &schemas);
             }
         }
-        if !path.starts_with("/api/") {
-            let listener =
-                json!({"default": "http://127.0.0.1:8081", "description": "As `CENTAVO_OPS_LISTEN` has it."});
-            let server = json!({"url": "{operators}", "description": "The operators' listener."});
-            item["servers"] = json!([server]);
-            item["servers"][0]["variables"]["operators"] = listener;
-        }
     }
     link(&mut document);
-    document["webhooks"] = webhooks();
+    drop_unused(&mut document);
     document
 }
 
-/// Webhooks: the requests that receivers get.
-fn webhooks() -> Value {
-    json!({"event": {"post": {
-        "operationId": "receive_event",
-        "summary": "Receive event",
-        "description": "Sent to the address of every live API key that has one, for every event of the account.",
-        "requestBody": {"required": true, "content": {"application/json": {"schema": reference("WebhookBody")}}},
-        "responses": {"2XX": {"description": "It was received; anything else is tried again."}},
-    }}})
+/// Whose listener a description is of.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Listener {
+    /// The merchants' listener: `/api`.
+    Merchants,
+    /// The operators' listener: `/ops`, health and metrics.
+    Operators,
+}
+
+/// Gives the schemas of lists names that are good names of classes: `List_Charge` becomes
+/// `ChargePage`, a list that is answered whole `RefundList`.
+fn name_lists(document: &mut Value) {
+    let mut renamed = HashMap::new();
+    if let Some(schemas) = document["components"]["schemas"].as_object_mut() {
+        for name in schemas.keys().cloned().collect::<Vec<_>>() {
+            let Some((list, item)) = name.split_once('_') else { continue };
+            let new_name = format!("{item}{}", if list == "List" { "Page" } else { "List" });
+            let schema = schemas.remove(&name).unwrap_or_default();
+            schemas.insert(new_name.clone(), schema);
+            renamed.insert(reference(&name)["$ref"].clone(), reference(&new_name)["$ref"].clone());
+        }
+    }
+    each_reference(document, &mut |reference| {
+        if let Some(new) = renamed.get(reference) {
+            *reference = new.clone();
+        }
+    });
+}
+
+/// Calls `visit` with the value of each `$ref`.
+fn each_reference(value: &mut Value, visit: &mut impl FnMut(&mut Value)) {
+    match value {
+        Value::Object(members) => members.iter_mut().for_each(|(name, member)| match name.as_str() {
+            "$ref" => visit(member),
+            _ => each_reference(member, visit),
+        }),
+        Value::Array(elements) => elements.iter_mut().for_each(|element| each_reference(element, visit)),
+        _ => {}
+    }
+}
+
+/// Drops the schemas and headers that nothing refers to.
+fn drop_unused(document: &mut Value) {
+    loop {
+        let mut used = HashSet::new();
+        each_reference(document, &mut |reference| {
+            used.extend(
+                reference.as_str().and_then(|reference| reference.strip_prefix("#/components/")).map(str::to_owned),
+            );
+        });
+        let mut dropped = false;
+        for kind in ["schemas", "headers"] {
+            let components = document["components"][kind].as_object_mut();
+            components.into_iter().for_each(|components| {
+                components.retain(|name, _| {
+                    let is_used = used.contains(&format!("{kind}/{name}"));
+                    dropped |= !is_used;
+                    is_used
+                });
+            });
+        }
+        if !dropped {
+            return;
+        }
+    }
 }
 
 /// Writes every composed schema as one object, and makes lists refer to the schema of their items.
@@ -98,62 +163,6 @@ fn whole(schema: &Value, schemas: &Value) -> Value {
 
 fn reference(name: &str) -> Value {
     json!({"$ref": format!("#/components/schemas/{name}")})
-}
-
-/// Writes the bodies of events as a choice by its name: `ChargeEvent`, `RefundEvent`, … The
-/// event's name begins with the name of the member that has the thing.
-fn type_events(schemas: &mut Value) {
-    let things = schemas.as_object_mut().and_then(|schemas| schemas.remove("Things")).unwrap_or_default();
-    for (name, suffix) in [("WebhookBody", "Webhook"), ("EventView", "Event")] {
-        let body = schemas[name].take();
-        let events = body["properties"]["event"]["enum"].as_array().cloned().unwrap_or_default();
-        let mut choices: Vec<(String, Value)> = Vec::new();
-        let mut mapping = Map::new();
-        for event in events {
-            let named = event.as_str().unwrap_or_default();
-            let (thing, what) = named.split_once('.').unwrap_or_default();
-            // It comes with the charge that was created.
-            let with_charge = (thing, what) == ("subscription", "charge_created");
-            let kind = format!("{}{}{suffix}", capitalized(thing), if with_charge { "Charge" } else { "" });
-            mapping.insert(named.to_owned(), reference(&kind)["$ref"].clone());
-            match choices.iter_mut().find(|(name, _)| *name == kind) {
-                Some((_, choice)) => {
-                    choice["properties"]["event"]["enum"]
-                        .as_array_mut()
-                        .into_iter()
-                        .for_each(|all| all.push(event.clone()));
-                }
-                None => {
-                    let members = if with_charge { vec![thing, "charge"] } else { vec![thing] };
-                    choices.push((kind, event_schema(&body, &things, &event, &members)));
-                }
-            }
-        }
-        let references: Vec<_> = choices.iter().map(|(kind, _)| reference(kind)).collect();
-        schemas[name] = json!({
-            "description": body["description"], "oneOf": references,
-            "discriminator": {"propertyName": "event", "mapping": mapping},
-        });
-        for (kind, choice) in choices {
-            schemas[kind] = choice;
-        }
-    }
-}
-
-/// The body of one event: the fields of every event, and the objects that this one can carry.
-fn event_schema(body: &Value, things: &Value, event: &Value, members: &[&str]) -> Value {
-    let mut schema = body.clone();
-    schema.as_object_mut().map(|schema| schema.remove("example"));
-    for (thing, _) in things["properties"].as_object().into_iter().flatten() {
-        if !members.contains(&thing.as_str()) {
-            schema["properties"].as_object_mut().map(|properties| properties.remove(thing));
-        }
-    }
-    let own = members.iter().map(|member| json!(member));
-    schema["required"].as_array_mut().into_iter().for_each(|required| required.extend(own.clone()));
-    schema["properties"]["event"]["enum"] = json!([event]);
-    schema["properties"]["event"]["example"] = event.clone();
-    schema
 }
 
 fn capitalized(word: &str) -> String {
@@ -194,13 +203,19 @@ fn link(document: &mut Value) {
 
 const METHODS: [&str; 5] = ["get", "post", "patch", "put", "delete"];
 
-const INTRODUCTION: &str = "\
-Merchant payments over a double-entry ledger. Amounts are integer centavos unless a field says otherwise.
+const FOR_MERCHANTS: &str = "\
+Merchant payments over a double-entry ledger: charges by card and PIX, splits, sub-recipients, withdrawals, refunds and \
+subscriptions. Each request needs a merchant's API key.";
 
-Merchants call `/api`, operators call `/ops` on a listener of their own; each with a credential of their own. Fields that are not known \
-are ignored; a field that is null is as good as absent. Whatever is refused is answered with `application/problem+json` (RFC 9457), \
-whose `code` is stable and whose `message` is for people. A caller's `X-Request-Id` of 1 to 128 visible ASCII characters is kept. \
-A valid `traceparent` (W3C Trace Context) is answered with `traceresponse`.";
+const FOR_OPERATORS: &str = "\
+Operations of a payments service: merchants and their API keys, decisions that wait for an operator, the books, exports and health. \
+Each request under `/ops` needs an operator's token.";
+
+const FOR_ALL: &str = "\
+Amounts are integer centavos unless a field says otherwise. Fields that are not known are ignored; a field that is null is as good as \
+absent. Whatever is refused is answered with `application/problem+json` (RFC 9457), whose `code` is stable and whose `message` is for \
+people. A caller's `X-Request-Id` of 1 to 128 visible ASCII characters is kept. A valid `traceparent` (W3C Trace Context) is answered \
+with `traceresponse`.";
 
 /// The schema itself, or the one that it refers to.
 fn resolved<'a>(schema: &'a Value, schemas: &'a Value) -> &'a Value {
@@ -483,7 +498,7 @@ fn problem_schema(status: u16) -> Value {
         ),
         "required": ["type", "title", "status", "detail", "instance", "code", "message", "success", "request_id", "errors"],
         "properties": {
-            "type": text("The kind of problem: the address of its page on the merchants' listener."),
+            "type": text("The kind of problem: the address of its page on the same listener."),
             "title": text("The kind of problem, in English."),
             "status": {"type": "integer", "const": status, "description": "The response's status."},
             "detail": text("What is wrong this time, for developers."),
