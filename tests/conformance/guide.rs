@@ -8,11 +8,12 @@ use testkit::server::{Launch, OPS_TOKEN, Server};
 
 use crate::tool;
 
-/// The blocks of one language, one after the other.
-fn blocks(page: &str, language: &str) -> String {
+/// The blocks of one language in a page of `docs`, in their order.
+pub(crate) fn blocks(page: &str, language: &str) -> Vec<String> {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs").join(page);
+    let page = std::fs::read_to_string(page).unwrap();
     let fence = format!("```{language}\n");
-    let blocks = page.split(&fence).skip(1).map(|rest| rest.split("```").next().unwrap());
-    blocks.collect::<Vec<_>>().join("\n")
+    page.split(&fence).skip(1).map(|rest| rest.split("```").next().unwrap().to_owned()).collect()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -21,16 +22,15 @@ async fn the_page_of_the_first_charge_runs() {
     if needed.iter().any(|name| tool::program(name).is_none()) {
         return;
     }
-    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/guide/first-charge.md");
-    let page = std::fs::read_to_string(page).unwrap();
+    let page = "guide/first-charge.md";
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("data");
     let launch = Launch::on(&data).with("CENTAVO_WEBHOOK_ALLOW", "127.0.0.0/8");
     let server = Server::start(&launch).await.unwrap();
     let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
-    write("centavo.py", &blocks(&page, "python"));
-    write("centavo.mts", &blocks(&page, "ts"));
-    let mut script = format!("set -euo pipefail\n{}\npython3 centavo.py\n", blocks(&page, "bash"));
+    write("centavo.py", &blocks(page, "python").join("\n"));
+    write("centavo.mts", &blocks(page, "ts").join("\n"));
+    let mut script = format!("set -euo pipefail\n{}\npython3 centavo.py\n", blocks(page, "bash").join("\n"));
     let mut heard = 1;
     if tool::node("typescript").is_some() && tool::node("@types/node/package.json").is_some() {
         script += "ln -s \"$NODE_PATH\" node_modules\n\

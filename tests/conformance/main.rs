@@ -1,6 +1,6 @@
 //! Conformance tests: the running server against third-party programs. A fuzzer and generators of
 //! clients read the description of the interface; others parse PIX codes, verify signatures, and
-//! judge documents and metrics.
+//! judge documents and metrics. A shell runs the guide, the runbook and the samples.
 //!
 //! They are tools of other languages. `tests/conformance/README.md` says how to get them. A test
 //! whose tool is not there says so and passes, unless `CENTAVO_CONFORMANCE=required`.
@@ -12,6 +12,7 @@ mod documents;
 mod guide;
 mod metrics;
 mod pix_codes;
+mod runbook;
 mod samples;
 mod schemathesis;
 mod tool;

@@ -1,0 +1,94 @@
+//! The runbook: every command of `docs/runbook.md` runs as it stands, from upgrade to the move to a
+//! bigger disk. Only `systemctl` is another one here: it starts and stops the program itself.
+
+use std::net::TcpListener;
+use std::process::Command;
+use std::time::Duration;
+
+use testkit::server::centavo;
+
+use crate::guide::blocks;
+use crate::tool;
+
+/// The machine that the page begins with: a server that runs, a merchant with two API keys.
+const MACHINE: &str = r#"
+set -euo pipefail
+trap 'kill $SERVER 2> /dev/null || true' EXIT
+start() {
+  "$PROGRAM" serve >> log 2>&1 &
+  SERVER=$!
+}
+stop() { kill "$SERVER" && wait "$SERVER"; }
+systemctl() {
+  case $1 in
+    start) start ;;
+    stop) stop ;;
+    restart) stop && start ;;
+    *) return 1 ;;
+  esac
+}
+umask 077
+echo "ana:$(openssl rand -hex 32)" > "$CENTAVO_OPS_TOKEN_FILE"
+openssl rand -hex 32 > "$CENTAVO_MASTER_KEY_FILE"
+start
+"#;
+
+const MERCHANT: &str = r#"
+ready
+MERCHANT=$(operate "$OPS/ops/merchants" -H 'Content-Type: application/json' \
+  -d '{"name": "Loja", "document": "11222333000181", "split_enabled": true}' | jq -r .id)
+key() { operate -X POST "$OPS/ops/merchants/$MERCHANT/api-keys" -H 'Content-Type: application/json' -d '{}' | jq -r .id; }
+OLD=$(key) KEY=$(key)
+"#;
+
+/// After all steps the books are those of the beginning, and the keys are as they were left.
+const END: &str = r#"
+operate "$OPS/ops/merchants/$MERCHANT" | jq -e '.name == "Loja"'
+! operate -X DELETE "$OPS/ops/api-keys/$OLD" -o /dev/null
+stop
+echo "the end is reached"
+"#;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_step_of_the_runbook_runs() {
+    let needed = ["bash", "curl", "jq"];
+    if needed.iter().any(|name| tool::program(name).is_none()) {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    std::fs::copy(centavo(), path("centavo")).unwrap();
+    let mut begun = false;
+    let mut script = MACHINE.to_owned();
+    for block in blocks("runbook.md", "bash") {
+        script += &block;
+        if !begun {
+            script += MERCHANT;
+            begun = true;
+        }
+    }
+    script += END;
+    let ports = [TcpListener::bind("127.0.0.1:0").unwrap(), TcpListener::bind("127.0.0.1:0").unwrap()];
+    let [public, operations] = ports.map(|port| port.local_addr().unwrap().to_string());
+    let mut command = Command::new("bash");
+    command.args(["-c", &script]).current_dir(folder.path());
+    for (name, value) in [
+        ("CENTAVO_DATA", path("data")),
+        ("CENTAVO_OPS_TOKEN_FILE", path("token")),
+        ("CENTAVO_MASTER_KEY_FILE", path("key")),
+        ("PROGRAM", path("centavo")),
+        ("NEW", centavo()),
+        ("BACKUP", path("backup")),
+        ("DRILL", path("drill")),
+        ("BIGGER", path("bigger")),
+    ] {
+        command.env(name, value);
+    }
+    command.env("CENTAVO_SANDBOX", "on").env("CENTAVO_LISTEN", &public).env("CENTAVO_OPS_LISTEN", &operations);
+    command.env("API", format!("http://{public}")).env("OPS", format!("http://{operations}"));
+    let done = tokio::task::spawn_blocking(move || tool::run(command, Duration::from_secs(300))).await.unwrap();
+    let said = done.unwrap_or_else(|said| panic!("{said}"));
+    println!("{said}");
+    assert!(said.contains("the end is reached"), "{said}");
+    assert!(!said.contains("not opened"), "{said}");
+}
