@@ -28,7 +28,7 @@ use crate::http::openapi::{self, Listener};
 use crate::http::outgoing::OneCopy;
 use crate::http::rate_limits::Policy;
 use crate::http::reading::on_waiting_thread;
-use crate::http::reference;
+use crate::http::{documents, reference};
 use crate::ops::{
     api_keys, audit, backup, books, disputes as disputes_review, export, health, merchants, queue,
     refunds as refunds_review, sandbox, sub_recipients as review, webhooks, withdrawals as outflow,
@@ -170,10 +170,12 @@ pub fn operations(app: &Arc<App>) -> Router {
         .merge(described(&openapi::complete(collected, Listener::Operators)))
 }
 
-/// The routes that describe a listener.
+/// The routes that describe a listener, and the documents.
 fn described(document: &Value) -> Router {
     let mut routes = Router::new()
         .route("/problems/{code}", get(reference::problem))
+        .route(documents::INDEX_PATH, get(documents::document))
+        .route("/docs/{*name}", get(documents::document))
         .route(reference::STYLE_PATH, get(|| async { reference::style() }));
     for (path, page) in reference::pages(document) {
         let page = Bytes::from(page);

@@ -9,6 +9,7 @@ pub mod api_key;
 pub mod body;
 pub mod caller;
 pub mod credential;
+pub mod documents;
 pub mod guesses;
 pub mod idempotency;
 pub mod json;

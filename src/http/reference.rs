@@ -143,7 +143,7 @@ impl<'a> Reference<'a> {
                 write!(page, "</ul>")?;
             }
         }
-        write!(page, "</ul></nav><main>")
+        write!(page, "<li><a href=\"/docs\">Documents</a></ul></nav><main>")
     }
 
     fn write_index(&self, page: &mut String) -> fmt::Result {

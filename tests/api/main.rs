@@ -14,6 +14,7 @@ mod charges;
 mod debts;
 mod description;
 mod disputes;
+mod documents;
 mod errors;
 mod hostile;
 mod idempotency;

@@ -1,0 +1,153 @@
+//! Documents of this version, as HTML pages under `/docs`. The Markdown of the repository's `docs`
+//! is part of the program: the pages need no network and always fit the program that serves them.
+
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+use axum::Extension;
+use axum::body::Bytes;
+use axum::http::Uri;
+use axum::response::IntoResponse;
+use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd, html};
+
+use super::outgoing::OneCopy;
+use super::problem::{Code, Problem};
+use super::reference::{self, STYLE_PATH};
+
+/// Path of the list of the documents; the path of each begins with it.
+pub const INDEX_PATH: &str = "/docs";
+
+/// A document: its path below `docs` without `.md`, and its Markdown.
+type Document = (&'static str, &'static str);
+
+macro_rules! documents {
+    ($($name:literal)*) => { &[$(($name, include_str!(concat!("../../docs/", $name, ".md")))),*] };
+}
+
+/// The documents, by reader.
+const DOCUMENTS: [(&str, &[Document]); 4] = [
+    ("Integrate", documents!["guide/first-charge" "interface" "decisions" "limits"]),
+    ("Operate", documents!["operating" "runbook" "deploy/README"]),
+    ("Account", documents!["accounting" "exports"]),
+    (
+        "Understand",
+        documents![
+            "architecture" "performance" "testing" "internals/journal" "internals/disk-formats" "internals/index"
+            "internals/snapshots" "internals/postgres"
+        ],
+    ),
+];
+
+/// The pages by their paths. They are rendered at the first request.
+static PAGES: LazyLock<HashMap<String, Bytes>> = LazyLock::new(|| {
+    let index = format!("<h1>Documents</h1><p>Of Centavo {}, which serves them.</p>", env!("CARGO_PKG_VERSION"));
+    let mut pages = HashMap::from([(INDEX_PATH.to_owned(), page("Documents", None, &index))]);
+    for (name, text) in DOCUMENTS.iter().flat_map(|(_, documents)| *documents) {
+        pages.insert(path_of(name), page(title(text), Some(name), &rendered(name, text)));
+    }
+    pages
+});
+
+/// `GET /docs` and the paths below it.
+pub async fn document(uri: Uri) -> Result<impl IntoResponse, Problem> {
+    let page = PAGES.get(uri.path()).ok_or_else(|| Problem::new(Code::NotFound))?;
+    Ok((Extension(OneCopy), reference::page(page.clone())))
+}
+
+fn path_of(name: &str) -> String {
+    format!("{INDEX_PATH}/{name}")
+}
+
+/// The text of the first heading.
+fn title(text: &str) -> &str {
+    text.lines().next().unwrap_or_default().trim_start_matches("# ")
+}
+
+fn links(documents: &[Document], shown: Option<&str>) -> String {
+    let link = |(name, text): &Document| {
+        let current = if shown == Some(name) { " aria-current=page" } else { "" };
+        format!("<li><a href=\"{}\"{current}>{}</a>", path_of(name), title(text))
+    };
+    documents.iter().map(link).collect()
+}
+
+/// A page around its content.
+fn page(title: &str, shown: Option<&str>, content: &str) -> Bytes {
+    let documents: String = DOCUMENTS
+        .iter()
+        .map(|(reader, documents)| format!("<li>{reader}<ul>{}</ul>", links(documents, shown)))
+        .collect();
+    let page = format!(
+        "<!doctype html><html lang=en><head><meta charset=utf-8><meta name=viewport content=\"width=device-width\">\
+         <title>{title} – Centavo</title><link rel=stylesheet href=\"{STYLE_PATH}\"></head><body><nav aria-label=Pages>\
+         <p class=home><a href=\"{INDEX_PATH}\">Documents</a></p><ul>{documents}<li><a href=\"/reference\">Reference</a></ul>\
+         </nav><main>{content}</main></body></html>"
+    );
+    page.into()
+}
+
+/// A document as HTML. Headings get ids, and links to other documents lead to their pages.
+fn rendered(name: &str, text: &str) -> String {
+    let mut events: Vec<Event<'_>> = Parser::new_ext(text, Options::ENABLE_TABLES).collect();
+    for at in 0..events.len() {
+        if let Event::Start(Tag::Heading { .. }) = &events[at] {
+            let words = events[at..].iter().take_while(|event| !matches!(event, Event::End(TagEnd::Heading(_))));
+            let words: String = words.map(written).collect();
+            if let Event::Start(Tag::Heading { id, .. }) = &mut events[at] {
+                *id = Some(anchor(&words).into());
+            }
+        }
+    }
+    let mut open_links = Vec::new();
+    let events = events.into_iter().filter_map(|event| match event {
+        Event::Start(Tag::Link { link_type, dest_url, title, id }) => {
+            let target = target(name, &dest_url);
+            open_links.push(target.is_some());
+            target.map(|target| Event::Start(Tag::Link { link_type, dest_url: target.into(), title, id }))
+        }
+        Event::End(TagEnd::Link) => open_links.pop().unwrap_or_default().then_some(Event::End(TagEnd::Link)),
+        // A document has no HTML of its own.
+        Event::Html(text) | Event::InlineHtml(text) => Some(Event::Text(text)),
+        event => Some(event),
+    });
+    let mut page = String::new();
+    html::push_html(&mut page, events);
+    // What can be scrolled must be reached by a keyboard.
+    page.replace("<pre>", "<pre tabindex=0>").replace("<th>", "<th scope=col>")
+}
+
+fn written<'a>(event: &'a Event<'_>) -> &'a str {
+    match event {
+        Event::Text(text) | Event::Code(text) => text,
+        _ => "",
+    }
+}
+
+/// The id of a heading, as hosts of repositories make it.
+fn anchor(heading: &str) -> String {
+    let kept = heading.to_lowercase().replace(' ', "-");
+    kept.chars().filter(|letter| letter.is_alphanumeric() || matches!(letter, '-' | '_')).collect()
+}
+
+/// Where a link of a document leads. None for files of the repository that are no document.
+fn target(from: &str, link: &str) -> Option<String> {
+    if link.starts_with('#') || link.contains("://") {
+        return Some(link.to_owned());
+    }
+    let (path, anchor) =
+        link.split_once('#').map_or((link, String::new()), |(path, anchor)| (path, format!("#{anchor}")));
+    let mut place: Vec<&str> = from.split('/').collect();
+    place.pop();
+    for part in path.split('/').filter(|part| *part != ".") {
+        match part {
+            ".." => drop(place.pop()?),
+            part => place.push(part),
+        }
+    }
+    let place = place.join("/");
+    let place = place.strip_suffix(".md").unwrap_or(&place);
+    let mut documents = DOCUMENTS.iter().flat_map(|(_, documents)| *documents);
+    let (name, _) = documents
+        .find(|(name, _)| *name == place || name.strip_suffix("/README") == Some(place.trim_end_matches('/')))?;
+    Some(format!("{}{anchor}", path_of(name)))
+}
