@@ -25,10 +25,11 @@ macro_rules! documents {
 }
 
 /// The documents, by reader.
-const DOCUMENTS: [(&str, &[Document]); 4] = [
+const DOCUMENTS: [(&str, &[Document]); 5] = [
     ("Integrate", documents!["guide/first-charge" "interface" "decisions" "limits"]),
     ("Operate", documents!["operating" "runbook" "deploy/README"]),
     ("Account", documents!["accounting" "exports"]),
+    ("Em português", documents!["pt-br/inicio" "pt-br/livros"]),
     (
         "Understand",
         documents![
@@ -77,8 +78,9 @@ fn page(title: &str, shown: Option<&str>, content: &str) -> Bytes {
         .iter()
         .map(|(reader, documents)| format!("<li>{reader}<ul>{}</ul>", links(documents, shown)))
         .collect();
+    let language = if shown.is_some_and(|name| name.starts_with("pt-br/")) { "pt-BR" } else { "en" };
     let page = format!(
-        "<!doctype html><html lang=en><head><meta charset=utf-8><meta name=viewport content=\"width=device-width\">\
+        "<!doctype html><html lang={language}><head><meta charset=utf-8><meta name=viewport content=\"width=device-width\">\
          <title>{title} – Centavo</title><link rel=stylesheet href=\"{STYLE_PATH}\"></head><body><nav aria-label=Pages>\
          <p class=home><a href=\"{INDEX_PATH}\">Documents</a></p><ul>{documents}<li><a href=\"/reference\">Reference</a></ul>\
          </nav><main>{content}</main></body></html>"
