@@ -6,13 +6,15 @@ use std::net::{SocketAddr, TcpListener};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
+use chrono::{DateTime, Utc};
 use clap::ArgMatches;
 use clap::parser::ValueSource;
 use rustix::fs::{Access, access};
 
 use crate::config::{ConfigError, LogFormat, ServeArgs, Settings, names_in_file};
+use crate::http::tls::TlsFiles;
 use crate::secrets::{MASTER_KEY_FILE, OPS_TOKEN_FILE, SecretSource, existing_master_key, ops_tokens_if_any};
-use crate::serve::{StartError, why_not};
+use crate::serve::{LISTEN_VARIABLE, NO_RAIL, OPS_LISTEN_VARIABLE, StartError, unencrypted, why_not};
 use crate::terminal;
 
 /// What is wrong with a setting.
@@ -79,6 +81,8 @@ fn values(settings: &Settings) -> Vec<(&'static str, String)> {
         secret(["ops_token", "ops_token_file"], &settings.ops_token, &data.join(OPS_TOKEN_FILE)),
         ("operators", operators(settings)),
         secret(["master_key", "master_key_file"], &settings.master_key, &data.join(MASTER_KEY_FILE)),
+        ("tls_cert", certificate(settings.tls.as_ref())),
+        ("ops_tls_cert", certificate(settings.ops_tls.as_ref())),
         ("sandbox", switch(settings.sandbox)),
         ("webhook_allow", if networks.is_empty() { "none".to_owned() } else { networks.join(",") }),
         ("rate_limit", switch(settings.rate_limits.is_some())),
@@ -108,7 +112,7 @@ fn operators(settings: &Settings) -> String {
 
 fn defects(settings: &Settings) -> Vec<Defect> {
     let mut defects = Vec::new();
-    for (variable, address) in [("CENTAVO_LISTEN", settings.listen), ("CENTAVO_OPS_LISTEN", settings.ops_listen)] {
+    for (variable, address) in [(LISTEN_VARIABLE, settings.listen), (OPS_LISTEN_VARIABLE, settings.ops_listen)] {
         defects.extend(not_free(variable, address).map(Defect::Error));
     }
     defects.extend(unwritable(&settings.data).map(Defect::Error));
@@ -135,15 +139,18 @@ fn defects(settings: &Settings) -> Vec<Defect> {
         }
     }
     if !settings.sandbox {
-        let text = "no rail is configured: every charge and payout will be answered with 503 rail_not_configured";
-        defects.push(Defect::Warning(text.to_owned()));
+        defects.push(Defect::Warning(NO_RAIL.to_owned()));
     }
-    for (who, address) in [("merchants", settings.listen), ("operators", settings.ops_listen)] {
-        if !address.ip().is_loopback() {
-            let text = format!(
-                "{address}: {who} call it from other machines, and nothing is encrypted: put a proxy with TLS before it"
-            );
-            defects.push(Defect::Warning(text));
+    let listeners = [
+        (LISTEN_VARIABLE, settings.listen, &settings.tls),
+        (OPS_LISTEN_VARIABLE, settings.ops_listen, &settings.ops_tls),
+    ];
+    for (variable, address, tls) in listeners {
+        defects.extend(unencrypted(variable, address, tls.is_some()).map(Defect::Warning));
+        match tls.as_ref().map(TlsFiles::load) {
+            Some(Err(error)) => defects.push(Defect::Error(error.to_string())),
+            Some(Ok(loaded)) => defects.extend(expiry(variable, loaded.expires_at)),
+            None => {}
         }
     }
     if settings.rate_limits.is_none() {
@@ -151,6 +158,30 @@ fn defects(settings: &Settings) -> Vec<Defect> {
     }
     defects
 }
+
+fn certificate(files: Option<&TlsFiles>) -> String {
+    let end = |files: &TlsFiles| files.load().ok().and_then(|loaded| DateTime::from_timestamp(loaded.expires_at, 0));
+    files.map_or_else(
+        || "none".to_owned(),
+        |files| match end(files) {
+            Some(end) => format!("{}, valid until {}", files.certificates.display(), end.date_naive()),
+            None => files.certificates.display().to_string(),
+        },
+    )
+}
+
+/// The defect of a certificate that has ended, or ends soon.
+fn expiry(variable: &str, expires_at: i64) -> Option<Defect> {
+    let days = (expires_at - Utc::now().timestamp()).div_euclid(86_400);
+    match days {
+        ..0 => Some(Defect::Error(format!("{variable}: its certificate is no longer valid"))),
+        0..CERTIFICATE_DAYS_MIN => Some(Defect::Warning(format!("{variable}: its certificate ends in {days} days"))),
+        _ => None,
+    }
+}
+
+/// Days of validity below which a certificate should have been renewed.
+const CERTIFICATE_DAYS_MIN: i64 = 14;
 
 /// Why a listener cannot be opened at an address.
 fn not_free(variable: &'static str, address: SocketAddr) -> Option<String> {

@@ -24,6 +24,7 @@ use crate::export::{Format, Request};
 use crate::http::credential::{OpsTokens, OpsTokensError, Secret};
 use crate::http::rate_limits::RateLimitSettings;
 use crate::http::timestamp::day;
+use crate::http::tls::TlsFiles;
 use crate::network::{NetworkError, network};
 use crate::secrets::{SecretSource, TwoSources};
 
@@ -103,6 +104,19 @@ pub struct ServeArgs {
     /// The master key.
     #[command(flatten)]
     pub master_key: MasterKeyArgs,
+    /// A PEM file of the certificate chain of the merchants' listener, which speaks TLS then.
+    /// SIGHUP makes the server read it and its key again.
+    #[arg(long, env = "CENTAVO_TLS_CERT", value_name = "FILE")]
+    pub tls_cert: Option<PathBuf>,
+    /// A PEM file of its private key.
+    #[arg(long, env = "CENTAVO_TLS_KEY", value_name = "FILE")]
+    pub tls_key: Option<PathBuf>,
+    /// The same for the operators' listener.
+    #[arg(long, env = "CENTAVO_OPS_TLS_CERT", value_name = "FILE")]
+    pub ops_tls_cert: Option<PathBuf>,
+    /// A PEM file of its private key.
+    #[arg(long, env = "CENTAVO_OPS_TLS_KEY", value_name = "FILE")]
+    pub ops_tls_key: Option<PathBuf>,
     /// Play the card acquirer and the payment institution instead of calling them.
     #[arg(long, env = "CENTAVO_SANDBOX", value_name = "on|off", num_args = 0..=1, default_missing_value = "on",
           value_parser = BoolishValueParser::new())]
@@ -190,6 +204,9 @@ pub struct JournalArgs {
     /// Where a server that has the data open is called by operators [default: 127.0.0.1:8081].
     #[arg(long, env = "CENTAVO_OPS_LISTEN", value_name = "ADDRESS:PORT", value_parser = address)]
     pub ops_listen: Option<SocketAddr>,
+    /// The certificate chain of its operators' listener, where that speaks TLS.
+    #[arg(long, env = "CENTAVO_OPS_TLS_CERT", value_name = "FILE")]
+    pub ops_tls_cert: Option<PathBuf>,
     /// The server's token, or name:token,name:token, of which the first is used.
     #[arg(long, env = "CENTAVO_OPS_TOKEN", hide_env_values = true, value_name = "TOKENS", value_parser = secret)]
     pub ops_token: Option<Secret>,
@@ -288,6 +305,10 @@ pub struct Settings {
     pub store: Store,
     /// Place of the operators' tokens.
     pub ops_token: SecretSource,
+    /// Certificate of the merchants' listener; plain HTTP without one.
+    pub tls: Option<TlsFiles>,
+    /// Certificate of the operators' listener; plain HTTP without one.
+    pub ops_tls: Option<TlsFiles>,
     /// Whether the acquirer and the payment institution are simulated.
     pub sandbox: bool,
     /// Networks whose webhook addresses may be private and plain http.
@@ -347,6 +368,9 @@ pub enum ConfigError {
     /// The operators' tokens can't be read.
     #[error("the operators' tokens are wrong: {0}")]
     OpsToken(#[from] OpsTokensError),
+    /// One of a certificate and its key is set, and the other is not.
+    #[error("{0} and {1} belong together; one of them is not set")]
+    HalfTls(&'static str, &'static str),
     /// A network of the webhooks can't be read.
     #[error("the networks of webhooks are wrong: {0}")]
     WebhookAllow(#[from] NetworkError),
@@ -406,6 +430,14 @@ impl ServeArgs {
             data: self.data.or(file.data).unwrap_or_else(|| PathBuf::from(DATA_DEFAULT)),
             store: store(self.store.or(file.store).as_deref())?,
             ops_token,
+            tls: tls_files(
+                ["CENTAVO_TLS_CERT", "CENTAVO_TLS_KEY"],
+                [self.tls_cert.or(file.tls_cert), self.tls_key.or(file.tls_key)],
+            )?,
+            ops_tls: tls_files(
+                ["CENTAVO_OPS_TLS_CERT", "CENTAVO_OPS_TLS_KEY"],
+                [self.ops_tls_cert.or(file.ops_tls_cert), self.ops_tls_key.or(file.ops_tls_key)],
+            )?,
             sandbox: self.sandbox.or(file.sandbox.map(Switch::is_on)).unwrap_or(false),
             webhook_allow: networks(self.webhook_allow.or(file.webhook_allow).as_deref().unwrap_or_default())?,
             rate_limits,
@@ -425,6 +457,8 @@ pub struct JournalSettings {
     pub data: PathBuf,
     /// Address of the operators' listener of its server, if one runs.
     pub ops_listen: SocketAddr,
+    /// Certificate chain of that listener, where it speaks TLS.
+    pub ops_tls_cert: Option<PathBuf>,
     /// Place of the server's tokens, of which the first is used.
     pub ops_token: SecretSource,
 }
@@ -459,6 +493,7 @@ impl JournalArgs {
         Ok(JournalSettings {
             data: self.data.or(file.data).unwrap_or_else(|| PathBuf::from(DATA_DEFAULT)),
             ops_listen: self.ops_listen.or(address_of(file.ops_listen)).unwrap_or(OPS_LISTEN_DEFAULT),
+            ops_tls_cert: self.ops_tls_cert.or(file.ops_tls_cert),
             ops_token,
         })
     }
@@ -508,6 +543,10 @@ struct File {
     ops_token_file: Option<PathBuf>,
     master_key: Option<Secret>,
     master_key_file: Option<PathBuf>,
+    tls_cert: Option<PathBuf>,
+    tls_key: Option<PathBuf>,
+    ops_tls_cert: Option<PathBuf>,
+    ops_tls_key: Option<PathBuf>,
     sandbox: Option<Switch>,
     webhook_allow: Option<String>,
     rate_limit: Option<Switch>,
@@ -592,6 +631,14 @@ type SecretLayer = (Option<Secret>, Option<PathBuf>);
 
 fn ops_token_source(typed: SecretLayer, file: SecretLayer) -> Result<SecretSource, ConfigError> {
     Ok(SecretSource::first("CENTAVO_OPS_TOKEN", [typed, file])?)
+}
+
+fn tls_files(names: [&'static str; 2], paths: [Option<PathBuf>; 2]) -> Result<Option<TlsFiles>, ConfigError> {
+    match paths {
+        [Some(certificates), Some(key)] => Ok(Some(TlsFiles { certificates, key })),
+        [None, None] => Ok(None),
+        _ => Err(ConfigError::HalfTls(names[0], names[1])),
+    }
 }
 
 fn store(name: Option<&str>) -> Result<Store, ConfigError> {

@@ -1,7 +1,7 @@
 //! Source of the journal for a command: a stopped data directory, or the server that has it open.
 
 use std::fmt;
-use std::io::Read;
+use std::io::{self, Read};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -9,12 +9,17 @@ use std::time::Duration;
 
 use actors::backup::{BackupError, Frame, FrameReader, frames};
 use actors::store::{Part, Partition, Sequence, SledOptions, SledStore, StoreError};
-use axum::http::StatusCode;
-use reqwest::blocking::{Client, Response};
-use reqwest::redirect::Policy;
+use axum::body::Bytes;
+use axum::http::header::AUTHORIZATION;
+use axum::http::{Request, StatusCode};
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
+use tokio::runtime::{Builder, Runtime};
 
 use crate::config::JournalSettings;
+use crate::http::client;
 use crate::http::credential::Secret;
+use crate::http::tls::{self, TlsError};
 use crate::network::{reachable, root_cause};
 use crate::secrets::{self, SecretError};
 
@@ -27,6 +32,9 @@ pub enum JournalSourceFailure {
     /// The server's tokens cannot be read.
     #[error(transparent)]
     Secret(#[from] SecretError),
+    /// The certificate of the server's listener cannot be read.
+    #[error("CENTAVO_OPS_TLS_CERT: {0}")]
+    Tls(#[from] TlsError),
     /// A server has the data open, and no token was given to ask it.
     #[error(
         "{}: a server has it open; to go through it, set CENTAVO_OPS_TOKEN (or --ops-token) to one of its tokens, \
@@ -95,6 +103,8 @@ pub enum JournalSource {
         address: SocketAddr,
         /// One of the server's tokens.
         token: Secret,
+        /// Certificate chain of the listener, where it speaks TLS.
+        certificates: Option<PathBuf>,
     },
 }
 
@@ -110,7 +120,7 @@ impl JournalSource {
                 let address = reachable(settings.ops_listen);
                 let token = secrets::first_ops_token(&settings.ops_token, &data)?;
                 let token = token.ok_or_else(|| JournalSourceFailure::NoToken { data: data.clone() })?;
-                Ok(Self::Served { data, address, token })
+                Ok(Self::Served { data, address, token, certificates: settings.ops_tls_cert.clone() })
             }
             Err(error) => Err(error.into()),
         }
@@ -122,8 +132,8 @@ impl JournalSource {
     pub fn frames(&self, from: Sequence) -> Result<Frames<'_>, JournalSourceFailure> {
         match self {
             Self::Stopped { store, .. } => Ok(Box::new(frames(store, from)?)),
-            Self::Served { data, address, token } => {
-                let answer = ask(data, *address, token, from)?;
+            Self::Served { data, address, token, certificates } => {
+                let answer = ask(data, *address, token, certificates.as_ref(), from)?;
                 let name = PathBuf::from(format!("the answer of the server at {address}"));
                 Ok(Box::new(sent_frames(FrameReader::new(answer, name)?)))
             }
@@ -141,16 +151,25 @@ impl fmt::Display for JournalSource {
 }
 
 /// Asks a server for its journal from a Record on.
-fn ask(data: &Path, address: SocketAddr, token: &Secret, from: Sequence) -> Result<Response, JournalSourceFailure> {
-    let unreachable = |error: reqwest::Error| {
-        let what = if error.is_builder() { "the token is not visible ASCII".to_owned() } else { root_cause(&error) };
-        JournalSourceFailure::Unreachable { data: data.to_path_buf(), address, what }
-    };
+fn ask(
+    data: &Path,
+    address: SocketAddr,
+    token: &Secret,
+    certificates: Option<&PathBuf>,
+    from: Sequence,
+) -> Result<Answer, JournalSourceFailure> {
+    let unreachable = |what: String| JournalSourceFailure::Unreachable { data: data.to_path_buf(), address, what };
+    let trust = certificates.map(tls::trust).transpose()?;
+    let request = Request::get(format!("/ops/backup?from={}", from.0))
+        .header(AUTHORIZATION, format!("Bearer {}", token.reveal()))
+        .body(Full::default())
+        .map_err(|_| unreachable("the token is not visible ASCII".to_owned()))?;
+    let runtime = Builder::new_current_thread().enable_all().build().map_err(|error| unreachable(error.to_string()))?;
     // There is no time limit: a journal may take hours.
-    let client = Client::builder().no_proxy().redirect(Policy::none()).timeout(None).build().map_err(unreachable)?;
-    let request = client.get(format!("http://{address}/ops/backup?from={}", from.0)).bearer_auth(token.reveal());
-    let answer = request.send().map_err(unreachable)?;
-    match answer.status() {
+    let sent = runtime.block_on(client::send(address, trust.as_ref(), request));
+    let (head, body) = sent.map_err(|error| unreachable(root_cause(&error)))?.into_parts();
+    let answer = Answer { runtime, body, part: Bytes::new() };
+    match head.status {
         StatusCode::OK => Ok(answer),
         StatusCode::UNAUTHORIZED => Err(JournalSourceFailure::WrongToken { address }),
         status => {
@@ -161,11 +180,34 @@ fn ask(data: &Path, address: SocketAddr, token: &Secret, from: Sequence) -> Resu
     }
 }
 
+/// The body of an answer, which is read by a thread that may wait.
+struct Answer {
+    runtime: Runtime,
+    body: Incoming,
+    /// Bytes that arrived and were not read yet.
+    part: Bytes,
+}
+
+impl Read for Answer {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        while self.part.is_empty() {
+            match self.runtime.block_on(self.body.frame()) {
+                Some(Ok(frame)) => self.part = frame.into_data().unwrap_or_default(),
+                Some(Err(error)) => return Err(io::Error::other(error)),
+                None => return Ok(0),
+            }
+        }
+        let count = into.len().min(self.part.len());
+        into[..count].copy_from_slice(&self.part.split_to(count));
+        Ok(count)
+    }
+}
+
 const PROBLEM_BYTES_MAX: u64 = 16 * 1024;
 
 /// The frames of an answer: the values and the head, then the blocks and the end. Data after the
 /// end is an error.
-fn sent_frames(reader: FrameReader<Response>) -> impl Iterator<Item = Result<Frame, BackupError>> {
+fn sent_frames(reader: FrameReader<Answer>) -> impl Iterator<Item = Result<Frame, BackupError>> {
     let mut reader = Some(reader);
     let mut ends = 0;
     std::iter::from_fn(move || {

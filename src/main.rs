@@ -111,7 +111,7 @@ enum End {
     JournalFailed,
 }
 
-/// Waits for the end. SIGHUP reads the operators' tokens again.
+/// Waits for the end. SIGHUP reads the operators' tokens and the certificates again.
 async fn until_told_to_stop(running: &serve::Running, mut terminate: Signal) -> std::io::Result<End> {
     let mut hangup = signal(SignalKind::hangup())?;
     loop {

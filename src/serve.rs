@@ -27,6 +27,7 @@ use crate::http::measures::{Exposition, Measures};
 use crate::http::middleware::{Admits, Middleware};
 use crate::http::outgoing::Backlog;
 use crate::http::rate_limits::RateLimits;
+use crate::http::tls::{Tls, TlsError, TlsFiles};
 use crate::http::{measures, middleware, server};
 use crate::last_backup::LastBackup;
 use crate::rails::sandbox;
@@ -53,6 +54,14 @@ pub enum StartError {
     /// The operators' tokens or the master key cannot be read or made.
     #[error(transparent)]
     Secret(#[from] SecretError),
+    /// A listener's certificate or key cannot be used.
+    #[error("{variable}: {source}")]
+    Tls {
+        /// The variable that names the certificate.
+        variable: &'static str,
+        /// The defect.
+        source: TlsError,
+    },
     /// TLS for webhooks can't be set up.
     #[error("https for webhooks: {0}")]
     Https(#[from] tokio_rustls::rustls::Error),
@@ -72,8 +81,10 @@ pub(crate) fn why_not(source: &std::io::Error) -> String {
     format!("{advice} ({source})")
 }
 
-const LISTEN_VARIABLE: &str = "CENTAVO_LISTEN";
-const OPS_LISTEN_VARIABLE: &str = "CENTAVO_OPS_LISTEN";
+pub(crate) const LISTEN_VARIABLE: &str = "CENTAVO_LISTEN";
+pub(crate) const OPS_LISTEN_VARIABLE: &str = "CENTAVO_OPS_LISTEN";
+const TLS_VARIABLE: &str = "CENTAVO_TLS_CERT";
+const OPS_TLS_VARIABLE: &str = "CENTAVO_OPS_TLS_CERT";
 
 /// Most requests under way at one listener.
 const IN_FLIGHT_MAX: usize = 16_384;
@@ -94,6 +105,7 @@ pub struct Running {
     pub operations: SocketAddr,
     ops_token: SecretSource,
     data: PathBuf,
+    tls: Vec<Arc<Tls>>,
     shutdown: watch::Sender<bool>,
     listeners: [JoinHandle<server::Drained>; 2],
     schedule: JoinHandle<()>,
@@ -125,11 +137,16 @@ pub async fn start_with(
         fold_name: search_key,
         index: settings.index,
     };
+    let measures = Measures::default();
+    let [public_tls, ops_tls] = [
+        open_tls("merchants", TLS_VARIABLE, settings.tls.clone(), &measures)?,
+        open_tls("operators", OPS_TLS_VARIABLE, settings.ops_tls.clone(), &measures)?,
+    ];
+    let tls: Vec<_> = [&public_tls, &ops_tls].into_iter().flatten().cloned().collect();
     let addresses = [(LISTEN_VARIABLE, settings.listen), (OPS_LISTEN_VARIABLE, settings.ops_listen)];
     let sockets = [bind(addresses[0])?, bind(addresses[1])?];
     let engine = Engine::open(&settings.data, &settings.sled, options, progress).await?;
     let connections = descriptors::raise();
-    let measures = Measures::default();
     let backlog = Arc::new(Backlog::default());
     let data = settings.data.clone();
     let (shutdown, ending) = watch::channel(false);
@@ -140,15 +157,15 @@ pub async fn start_with(
     let shedding: Admits = Box::new(move |headers| engine.admits(|| supposed_group(&engine, sandbox, headers)));
     // Operators are few, and they are needed most when there is much to do.
     let everybody: Admits = Box::new(|_| true);
-    let (public, merchants) =
-        listening.serve(public, addresses[0], routes::public(&app), shedding, connections.public)?;
-    let (operations, operators) =
-        listening.serve(operations, addresses[1], routes::operations(&app), everybody, connections.operations)?;
-    warn_of(has_rail, operations);
+    let merchants = Listener { address: addresses[0], tls: public_tls, connections_max: connections.public };
+    let operators = Listener { address: addresses[1], tls: ops_tls, connections_max: connections.operations };
+    warn_of(has_rail, [&merchants, &operators]);
+    let (public, merchants) = listening.serve(public, merchants, routes::public(&app), shedding)?;
+    let (operations, operators) = listening.serve(operations, operators, routes::operations(&app), everybody)?;
     let schedule = tokio::spawn(keep_schedule(Arc::clone(&app.engine)));
     let deliverer = tokio::spawn(keep_delivering(Arc::clone(&app.engine), Arc::clone(&app.webhooks), ending));
     let listeners = [merchants, operators];
-    Ok(Running { app, public, operations, ops_token, data, shutdown, listeners, schedule, deliverer })
+    Ok(Running { app, public, operations, ops_token, data, tls, shutdown, listeners, schedule, deliverer })
 }
 
 /// Reads the operators' tokens, or makes one; logs where that is, since nobody has typed it.
@@ -198,6 +215,24 @@ fn app(
     }))
 }
 
+/// Parts of one listener.
+struct Listener {
+    /// The variable that sets the address, and the address.
+    address: (&'static str, SocketAddr),
+    tls: Option<Arc<Tls>>,
+    connections_max: usize,
+}
+
+fn open_tls(
+    listener: &'static str,
+    variable: &'static str,
+    files: Option<TlsFiles>,
+    measures: &Measures,
+) -> Result<Option<Arc<Tls>>, StartError> {
+    let opened = files.map(|files| Tls::open(files, measures.certificate_expiry(listener))).transpose();
+    Ok(opened.map_err(|source| StartError::Tls { variable, source })?.map(Arc::new))
+}
+
 /// Parts that the two listeners share.
 struct Listening<'a> {
     app: &'a App,
@@ -212,10 +247,9 @@ impl Listening<'_> {
     fn serve(
         &self,
         socket: TcpSocket,
-        (variable, address): (&'static str, SocketAddr),
+        Listener { address: (variable, address), tls, connections_max }: Listener,
         router: axum::Router,
         admits: Admits,
-        connections_max: usize,
     ) -> Result<(SocketAddr, JoinHandle<server::Drained>), StartError> {
         let failed = |source| StartError::Listen { variable, address, source };
         let listener = socket.listen(BACKLOG).map_err(failed)?;
@@ -223,27 +257,37 @@ impl Listening<'_> {
         let limits = middleware::RequestLimits { most: IN_FLIGHT_MAX, admits };
         let middleware = Middleware::new(limits, self.app.sandbox, self.measures.clone())?;
         let router = middleware.clone().before(router);
-        let served = server::Served { router, middleware: Some(middleware), backlog: Arc::clone(&self.backlog) };
+        let served = server::Served { router, middleware: Some(middleware), backlog: Arc::clone(&self.backlog), tls };
         let limits = server::ServerLimits { connections_max, ..server::ServerLimits::default() };
         Ok((address, tokio::spawn(server::run(listener, served, self.ending.clone(), limits))))
     }
 }
 
-/// Warns of a server without rails, and of an operators' listener that other machines can reach.
-fn warn_of(has_rail: bool, operations: SocketAddr) {
+/// Warns of a server without rails, and of listeners without TLS that other machines can reach.
+fn warn_of(has_rail: bool, listeners: [&Listener; 2]) {
     if !has_rail {
-        tracing::warn!(
-            "no rail is configured: every charge and payout will be answered with 503 rail_not_configured; \
-             CENTAVO_SANDBOX=1 plays them"
-        );
+        tracing::warn!("{NO_RAIL}; CENTAVO_SANDBOX=1 plays them");
     }
-    if !operations.ip().is_loopback() {
-        tracing::warn!(
-            %operations,
-            "operators and metrics can be reached from beyond this machine, and nothing is encrypted here: put a proxy with TLS \
-             before it, or set CENTAVO_OPS_LISTEN to a loopback address"
-        );
+    for Listener { address: (variable, address), tls, .. } in listeners {
+        if let Some(warning) = unencrypted(variable, *address, tls.is_some()) {
+            tracing::warn!("{warning}");
+        }
     }
+}
+
+/// What a server without rails does.
+pub(crate) const NO_RAIL: &str =
+    "no rail is configured: every charge and payout will be answered with 503 rail_not_configured";
+
+/// The warning of a listener that other machines can reach, and that does not speak TLS.
+pub(crate) fn unencrypted(variable: &str, address: SocketAddr, has_tls: bool) -> Option<String> {
+    let certificate = if variable == LISTEN_VARIABLE { TLS_VARIABLE } else { OPS_TLS_VARIABLE };
+    (!has_tls && !address.ip().is_loopback()).then(|| {
+        format!(
+            "{variable}: {address} can be reached from other machines, and nothing is encrypted there: set {certificate}, \
+             put a proxy with TLS before it, or choose a loopback address"
+        )
+    })
 }
 
 /// Runs the engine's schedule, and begins it again after a panic. Renews snapshots and watches the
@@ -278,13 +322,14 @@ impl Running {
         self.app.engine.failed().await;
     }
 
-    /// Reads the operators' tokens again, where they are in a file. When that fails, the present
-    /// ones stay.
+    /// Reads the operators' tokens, where they are in a file, and the certificates again. When that
+    /// fails, the present ones stay.
     pub fn reload(&self) {
+        self.tls.iter().for_each(|tls| tls.reload());
         match read_ops_tokens(&self.ops_token, &self.data) {
             Ok(tokens) => {
-                tracing::info!(operators = ?tokens, "the operators' tokens were read again");
                 *self.app.ops_tokens.write() = tokens;
+                tracing::info!(operators = ?*self.app.ops_tokens.read(), "the operators' tokens were read again");
             }
             Err(error) => {
                 tracing::error!(%error, "the operators' tokens could not be read again, and stay as they were")

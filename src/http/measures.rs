@@ -23,12 +23,13 @@ pub struct Measures {
     seconds: Histogram,
     failures: Counter,
     answers: Family<Answered, Counter>,
+    certificates: Family<[(&'static str, &'static str); 1], Gauge>,
 }
 
 impl Default for Measures {
     fn default() -> Self {
         let seconds = Histogram::new(exponential_buckets(0.000_1, 2.0, 16));
-        Self { seconds, failures: Counter::default(), answers: Family::default() }
+        Self { seconds, failures: Counter::default(), answers: Family::default(), certificates: Family::default() }
     }
 }
 
@@ -39,6 +40,17 @@ impl Measures {
         registry.register("http_request_seconds", "Time of HTTP requests", self.seconds.clone());
         registry.register("http_failures", "HTTP answers of 500 and above", self.failures.clone());
         registry.register("http_requests", "HTTP requests by route, method and class of status", self.answers.clone());
+        let certificates = self.certificates.clone();
+        registry.register(
+            "tls_expiry_timestamp_seconds",
+            "When a listener's certificate ends, since 1970",
+            certificates,
+        );
+    }
+
+    /// End of the validity of a listener's certificate, seconds since 1970.
+    pub fn certificate_expiry(&self, listener: &'static str) -> Gauge {
+        self.certificates.get_or_create_owned(&[("listener", listener)])
     }
 
     /// A request was answered. The route is none where the path is of no route.

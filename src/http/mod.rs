@@ -8,6 +8,7 @@
 pub mod api_key;
 pub mod body;
 pub mod caller;
+pub mod client;
 pub mod credential;
 pub mod documents;
 pub mod guesses;
@@ -27,4 +28,5 @@ pub mod reply;
 pub mod server;
 pub mod streamed;
 pub mod timestamp;
+pub mod tls;
 pub mod trace;

@@ -1,4 +1,5 @@
-//! HTTP server: accepts connections, serves HTTP/1.1 on them, and ends them in good order.
+//! HTTP server: accepts connections, serves HTTP/1.1 on them, with TLS or without, and ends them in
+//! good order.
 //!
 //! The head of a request must arrive within a time limit. The number of connections is bounded: a
 //! further one waits in the system's queue until another ends. A client that does not read is cut
@@ -19,6 +20,7 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::{Request, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -27,6 +29,7 @@ use tower::Service;
 
 use super::middleware::Middleware;
 use super::outgoing::{Backlog, OneCopy, Outgoing, Parts};
+use super::tls::Tls;
 
 /// Origin of a request, as an extension of it: an IPv4 address, or the network (/64) of an IPv6
 /// address, the size of one customer's network.
@@ -51,11 +54,13 @@ pub struct Served {
     pub middleware: Option<Middleware>,
     /// Unwritten bytes; listeners may share it.
     pub backlog: Arc<Backlog>,
+    /// TLS; without it connections are plain HTTP.
+    pub tls: Option<Arc<Tls>>,
 }
 
 impl From<Router> for Served {
     fn from(router: Router) -> Self {
-        Served { router, middleware: None, backlog: Arc::default() }
+        Served { router, middleware: None, backlog: Arc::default(), tls: None }
     }
 }
 
@@ -108,7 +113,7 @@ pub async fn run(
             accepted = listener.accept(), if connections.len() < limits.connections_max => match accepted {
                 Ok((stream, address)) => {
                     let peer = Peer::from(address.ip());
-                    connections.spawn(serve(stream, peer, served.clone(), shutdown.clone(), limits));
+                    connections.spawn(connected(stream, peer, served.clone(), shutdown.clone(), limits));
                 }
                 Err(error) => recover(error).await,
             },
@@ -121,7 +126,8 @@ pub async fn run(
     Drained { cut }
 }
 
-async fn serve(
+/// Serves a connection: after the handshake, where the listener speaks TLS.
+async fn connected(
     stream: TcpStream,
     peer: Peer,
     served: Served,
@@ -133,6 +139,28 @@ async fn serve(
         return;
     }
     let stream = Outgoing::new(stream, Arc::clone(&served.backlog));
+    let Some(tls) = served.tls.clone() else {
+        return serve(stream, peer, served, shutdown, limits).await;
+    };
+    let handshake = tokio::select! {
+        biased;
+        handshake = timeout(limits.head_arrival_max, tls.accept(stream)) => handshake,
+        _ = asked(&mut shutdown) => return,
+    };
+    match handshake {
+        Ok(Ok(stream)) => serve(stream, peer, served, shutdown, limits).await,
+        Ok(Err(error)) => tracing::debug!(%error, "a TLS handshake failed"),
+        Err(_) => tracing::debug!("a TLS handshake took too long"),
+    }
+}
+
+async fn serve(
+    stream: impl AsyncRead + AsyncWrite + Unpin,
+    peer: Peer,
+    served: Served,
+    mut shutdown: watch::Receiver<bool>,
+    limits: ServerLimits,
+) {
     let service = service_fn(move |mut request: Request<Incoming>| {
         let backlog = Arc::clone(&served.backlog);
         let answering = match served.middleware.as_ref().and_then(|middleware| middleware.turned_away(&request)) {
@@ -244,7 +272,7 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (shutdown, watched) = watch::channel(false);
-        let served = super::Served { router, middleware: None, backlog: Arc::clone(&backlog) };
+        let served = super::Served { router, middleware: None, backlog: Arc::clone(&backlog), tls: None };
         let running = tokio::spawn(run(listener, served, watched, limits));
         Started { address, entered, release, shutdown, running, backlog }
     }

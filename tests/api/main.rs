@@ -35,6 +35,7 @@ mod registration;
 mod statement;
 mod sub_recipients;
 mod subscriptions;
+mod tls;
 mod unruly;
 mod webhooks;
 mod withdrawals;

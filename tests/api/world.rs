@@ -458,7 +458,7 @@ impl Answer {
     }
 }
 
-fn settings(data: &Path, sandbox: bool) -> Settings {
+pub(crate) fn settings(data: &Path, sandbox: bool) -> Settings {
     let any_port = Some("127.0.0.1:0".parse().unwrap());
     let args = ServeArgs {
         listen: any_port,

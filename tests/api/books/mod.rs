@@ -498,6 +498,7 @@ async fn told(world: &World) -> Told {
 async fn run(data: &Path, out: &Path, request: Request, server: Option<&World>) -> Result<(), String> {
     let nowhere = "127.0.0.1:1".parse().unwrap();
     let journal = JournalSettings {
+        ops_tls_cert: None,
         data: data.to_path_buf(),
         ops_listen: server.map_or(nowhere, |world| world.address_of("/ops/export")),
         ops_token: server.map_or(SecretSource::Data, |_| SecretSource::Text(OPS_TOKEN.to_owned().into())),

@@ -1,0 +1,53 @@
+#!/usr/bin/env bash
+# Makes what is shipped, in target/release-files: a static program for Linux in an archive, a Debian package, an image,
+# a list of the parts (SBOM, CycloneDX), and the checksums of all. Runs from a clone.
+#
+#   docs/deploy/release.sh              with the profile dist, as it is shipped
+#   PROFILE=release docs/deploy/release.sh   quicker, for trying this script
+#
+# Needs Rust, a C compiler with the static C library (Debian: libc6-dev), cargo-deb and cargo-cyclonedx (cargo install);
+# the image needs buildah, and is left out without it.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+
+profile=${PROFILE:-dist}
+version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -1)
+target=$(rustc -vV | sed -n 's/^host: //p')
+name=centavo-$version-${target%%-*}-linux
+files=target/release-files
+export SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
+rm -rf "$files" && mkdir -p "$files"
+
+# The C library is part of the program. The random bytes come from the kernel by name: a static program cannot look the
+# function up, and an image has no /dev.
+RUSTFLAGS="-C target-feature=+crt-static --cfg getrandom_backend=\"linux_getrandom\"" \
+  cargo build --profile "$profile" --locked --target "$target" --bin centavo
+program=${CARGO_TARGET_DIR:-target}/$target/$profile/centavo
+
+mkdir -p "$files/$name/deploy"
+cp "$program" "$files/$name/centavo"
+strip "$files/$name/centavo"
+cp README.md CHANGELOG.md LICENSE* "$files/$name/"
+cp docs/deploy/*.{service,timer,yml,json,md} "$files/$name/deploy/"
+tar --create --sort=name --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 --numeric-owner --directory "$files" "$name" |
+  gzip --no-name > "$files/$name.tar.gz"
+
+cp "$files/$name/centavo" "$files/centavo"
+cargo deb --no-build --strip --locked --profile "$profile" --target "$target" --output "$files/"
+
+cargo cyclonedx --format json --target "$target" --override-filename "$name.cdx"
+mv "$name.cdx.json" "$files/"
+find ledger actors tests -name "$name.cdx.json" -delete
+
+if command -v buildah > /dev/null; then
+  # Names are resolved by the program itself; webhooks over https trust these certificates.
+  cp /etc/ssl/certs/ca-certificates.crt "$files/"
+  buildah build --quiet --isolation chroot --timestamp "$SOURCE_DATE_EPOCH" --file docs/deploy/Dockerfile --tag "centavo:$version" "$files"
+  buildah push --quiet "centavo:$version" "oci-archive:$files/$name.oci.tar"
+  rm "$files/ca-certificates.crt"
+else
+  echo "no image: buildah is missing"
+fi
+
+rm -r "${files:?}/$name" "$files/centavo"
+(cd "$files" && sha256sum -- * > SHA256SUMS && cat SHA256SUMS)
