@@ -287,7 +287,7 @@ async fn money(engine: &Engine, group: GroupNumber) -> (i64, i64) {
 }
 
 async fn advance(engine: &Engine, seconds: u64) {
-    engine.advance_clock(Duration::from_secs(seconds), None, None).await.unwrap();
+    engine.advance_clock(Duration::from_secs(seconds), engine.permit(0).unwrap()).await.unwrap();
 }
 
 const GROUP: GroupNumber = GroupNumber(1);

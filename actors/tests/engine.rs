@@ -183,7 +183,7 @@ async fn month_keys_are_made_ahead() {
     let engine = Engine::open_store(Arc::new(MemoryStore::new()), options(true), |_, _| {}).await.unwrap();
     assert!(engine.keyring().is_prepared(engine.now()));
     for _ in 0..3 {
-        engine.advance_clock(Duration::from_secs(40 * 86_400), None, None).await.unwrap();
+        engine.advance_clock(Duration::from_secs(40 * 86_400), engine.permit(0).unwrap()).await.unwrap();
         assert!(engine.keyring().is_prepared(engine.now()));
     }
     engine.stop().await;

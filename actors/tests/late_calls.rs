@@ -180,7 +180,7 @@ fn order(charge: ObjectId) -> ChargeCard {
 }
 
 async fn advance(engine: &Engine, seconds: u64) {
-    engine.advance_clock(Duration::from_secs(seconds), None, None).await.unwrap();
+    engine.advance_clock(Duration::from_secs(seconds), engine.permit(0).unwrap()).await.unwrap();
 }
 
 /// What the journal says of a charge after its intent.

@@ -158,6 +158,11 @@ impl Record {
         sealed.of
     }
 
+    /// True when an operator or a merchant asked for it; false for a Record of the service itself.
+    pub fn is_requested(&self) -> bool {
+        self.operator.is_some() || self.api_key.is_some()
+    }
+
     /// Notes who asked for it.
     pub fn requested_by(&mut self, requester: Option<Requester>) {
         match requester {

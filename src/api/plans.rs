@@ -15,7 +15,7 @@ use utoipa::ToSchema;
 use crate::app::App;
 use crate::http::body::JsonBody;
 use crate::http::caller::{Caller, PathId};
-use crate::http::idempotency::{KeyScope, SentKey, decided};
+use crate::http::idempotency::{KeyScope, SentKey, decided, naming};
 use crate::http::json::{Checker, Raw, parse};
 use crate::http::problem::{Code, Problem};
 use crate::http::reply::{created, ok, time};
@@ -213,9 +213,10 @@ pub async fn get(State(app): State<Arc<App>>, caller: Caller, PathId(id): PathId
     responses((status = 200, body = DisabledPlan)))]
 pub async fn disable(State(app): State<Arc<App>>, caller: Caller, PathId(id): PathId) -> Result<Response, Problem> {
     let id = ObjectId::parse(&id).ok_or_else(|| Problem::new(Code::NotFound))?;
-    let context = caller.context(app.engine.permit(0)?);
+    let permit = app.engine.permit(0)?;
+    let context = caller.context(Arc::clone(&permit));
     decided(app.engine.command(caller.group, MerchantCommand::DisablePlan { id }, context).await?)?;
-    Ok(ok(DisabledPlan { id: id.uuid().to_string(), enabled: false }))
+    Ok(naming(permit.requested_record(), ok(DisabledPlan { id: id.uuid().to_string(), enabled: false })))
 }
 
 fn check(wire: &PlanRequest<'_>) -> Result<PlanTerms, Problem> {

@@ -24,7 +24,7 @@ use crate::app::App;
 use crate::folding::search_key;
 use crate::http::body::JsonBody;
 use crate::http::caller::{Caller, PathId};
-use crate::http::idempotency::{KeyScope, SentKey, decided, recorded};
+use crate::http::idempotency::{KeyScope, SentKey, decided, naming, recorded};
 use crate::http::json::parse;
 use crate::http::problem::{Code, Problem, broken};
 use crate::http::reply::{List, PageQuery, ok, time};
@@ -180,13 +180,14 @@ pub async fn change(
             profile: app.engine.keyring().seal_value(sealed_for, app.engine.now(), &profile)?,
             bank_account_changed: profile.bank != bank,
         };
-        match app.engine.command(caller.group, command, caller.context(permit)).await? {
+        match app.engine.command(caller.group, command, caller.context(Arc::clone(&permit))).await? {
             // Another change came between: this one is merged into what that one left.
             Outcome::Refused(Rejection::RecipientChangedMeanwhile) => {}
             outcome => {
                 decided(outcome)?;
                 let (_, row) = find_own(&app, caller, &id)?;
-                return Ok(ok(RecipientRecord::new(&app, ledger, &row, profile)));
+                let view = RecipientRecord::new(&app, ledger, &row, profile);
+                return Ok(naming(permit.requested_record(), ok(view)));
             }
         }
     }

@@ -16,6 +16,7 @@ use std::sync::Arc;
 use actors::engine::Engine;
 use actors::journal::Permit;
 use actors::resident::{KeyLookup, Outcome};
+use actors::store::Sequence;
 use axum::extract::{FromRequestParts, MatchedPath};
 use axum::http::request::Parts;
 use axum::http::{HeaderName, HeaderValue, Method};
@@ -28,31 +29,38 @@ use super::problem::{Code, Problem, broken};
 
 const KEY: HeaderName = HeaderName::from_static("idempotency-key");
 const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
+const SEQUENCE: HeaderName = HeaderName::from_static("centavo-sequence");
 const KEY_LEN_MAX: usize = 255;
 
 /// How often a key is looked up again when another request with it was decided meanwhile.
 const LOOK_UPS_MAX: usize = 8;
 
 /// Result of a request that may carry a key.
-pub enum Keyed<T> {
-    /// This request was carried out.
-    Executed(T),
-    /// The same request was carried out before.
-    Replayed(T),
+pub struct Keyed<T> {
+    outcome: T,
+    /// The request's Record: of this run, or of the first one. None when it wrote none.
+    sequence: Option<Sequence>,
+    /// True when the same request was carried out before.
+    is_replay: bool,
 }
 
 impl<T> Keyed<T> {
-    /// The answer, marked where it was given before.
+    /// The answer, which names the request's Record, and is marked where it was given before.
     pub fn answer(self, render: impl FnOnce(T) -> Result<Response, Problem>) -> Result<Response, Problem> {
-        match self {
-            Self::Executed(outcome) => render(outcome),
-            Self::Replayed(outcome) => {
-                let mut response = render(outcome)?;
-                response.headers_mut().insert(REPLAYED, HeaderValue::from_static("true"));
-                Ok(response)
-            }
+        let mut response = naming(self.sequence, render(self.outcome)?);
+        if self.is_replay {
+            response.headers_mut().insert(REPLAYED, HeaderValue::from_static("true"));
         }
+        Ok(response)
     }
+}
+
+/// The answer with the sequence of the Record that its request wrote; as it is when there is none.
+pub fn naming(sequence: Option<Sequence>, mut response: Response) -> Response {
+    if let Some(Sequence(sequence)) = sequence {
+        response.headers_mut().insert(SEQUENCE, HeaderValue::from(sequence));
+    }
+    response
 }
 
 /// The header as it was sent, and the route of its request. It is checked when it is read, so that
@@ -173,7 +181,7 @@ impl From<Arc<Permit>> for Admitted {
 
 enum LookedUp {
     Fresh(Option<KeyLookup>),
-    Used(Arc<Record>),
+    Used(Sequence, Arc<Record>),
 }
 
 impl Key<'_> {
@@ -218,12 +226,16 @@ impl Key<'_> {
         for _ in 0..LOOK_UPS_MAX {
             let seen = before()?;
             let key = match self.look_up(owner)? {
-                LookedUp::Used(record) => return replay(record).map(Keyed::Replayed),
+                LookedUp::Used(sequence, record) => {
+                    let outcome = replay(record)?;
+                    return Ok(Keyed { outcome, sequence: Some(sequence), is_replay: true });
+                }
                 LookedUp::Fresh(key) => key,
             };
             let permit = self.engine.permit(self.body_bytes)?;
-            if let Some(outcome) = execute(seen, Admitted { key, permit }).await? {
-                return Ok(Keyed::Executed(outcome));
+            let admitted = Admitted { key, permit: Arc::clone(&permit) };
+            if let Some(outcome) = execute(seen, admitted).await? {
+                return Ok(Keyed { outcome, sequence: permit.requested_record(), is_replay: false });
             }
         }
         Err(in_progress())
@@ -240,7 +252,7 @@ impl Key<'_> {
             return Ok(fresh);
         }
         match record.idempotency {
-            Some(kept) if kept.body == idempotency.body => Ok(LookedUp::Used(Arc::new(record))),
+            Some(kept) if kept.body == idempotency.body => Ok(LookedUp::Used(sequence, Arc::new(record))),
             _ => Err(Problem::new(Code::IdempotencyKeyReused)),
         }
     }

@@ -17,7 +17,7 @@ use crate::app::App;
 use crate::http::api_key::ApiKeyText;
 use crate::http::body::JsonBody;
 use crate::http::caller::PathId;
-use crate::http::idempotency::{KeyScope, SentKey, decided, recorded};
+use crate::http::idempotency::{KeyScope, SentKey, decided, naming, recorded};
 use crate::http::json::{Checker, Raw, parse, parse_unread};
 use crate::http::problem::{Code, Problem, broken};
 use crate::http::reply::{created, ok};
@@ -154,9 +154,10 @@ async fn check(app: &App, webhook_url: Raw<'_>) -> Result<Option<String>, Proble
     responses((status = 200, body = RevokedResponse)))]
 pub async fn revoke(State(app): State<Arc<App>>, operator: Operator, PathId(id): PathId) -> Result<Response, Problem> {
     let (id, group) = known(&app, &id)?;
-    let context = operator.context(app.engine.permit(0)?);
+    let permit = app.engine.permit(0)?;
+    let context = operator.context(Arc::clone(&permit));
     decided(app.engine.command(group, MerchantCommand::RevokeApiKey { id }, context).await?)?;
-    Ok(ok(RevokedResponse { id: id.uuid().to_string(), revoked: true }))
+    Ok(naming(permit.requested_record(), ok(RevokedResponse { id: id.uuid().to_string(), revoked: true })))
 }
 
 /// Says where a key's webhooks go. A key that had no address gets the events from here on.
@@ -171,13 +172,17 @@ pub async fn change(
 ) -> Result<Response, Problem> {
     let wire: ApiKeyChange<'_> = parse(&body)?;
     let (id, group) = known(&app, &id)?;
+    let mut recorded = None;
     if let Some(webhook_url) = wire.webhook_url {
-        let context = operator.context(app.engine.permit(body.len())?);
+        let permit = app.engine.permit(body.len())?;
+        let context = operator.context(Arc::clone(&permit));
         let command = MerchantCommand::ChangeApiKey { id, webhook_url: check(&app, webhook_url).await? };
         decided(app.engine.command(group, command, context).await?)?;
+        recorded = permit.requested_record();
     }
     let row = app.engine.api_key(id).ok_or_else(broken)?;
-    Ok(ok(ApiKeyView { id: id.uuid().to_string(), webhook_url: row.webhook.url }))
+    let view = ApiKeyView { id: id.uuid().to_string(), webhook_url: row.webhook.url };
+    Ok(naming(recorded, ok(view)))
 }
 
 /// Makes a new webhook secret. Both it and the one before sign for 24 hours.

@@ -20,7 +20,7 @@ use utoipa::ToSchema;
 use crate::app::App;
 use crate::http::body::JsonBody;
 use crate::http::caller::PathId;
-use crate::http::idempotency::{KeyScope, SentKey, decided, recorded};
+use crate::http::idempotency::{KeyScope, SentKey, decided, naming, recorded};
 use crate::http::json::{Checker, Raw, parse};
 use crate::http::problem::{Code, Problem, broken};
 use crate::http::reply::{created, ok, time};
@@ -343,8 +343,8 @@ pub async fn change(
         false => None,
     };
     let command = MerchantCommand::Change { settings, profile };
-    decided(app.engine.command(group, command, operator.context(permit)).await?)?;
-    Ok(ok(view(&app, group)?))
+    decided(app.engine.command(group, command, operator.context(Arc::clone(&permit))).await?)?;
+    Ok(naming(permit.requested_record(), ok(view(&app, group)?)))
 }
 
 /// The account group of a merchant's id.

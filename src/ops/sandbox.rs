@@ -11,7 +11,7 @@ use utoipa::ToSchema;
 
 use crate::app::App;
 use crate::http::body::JsonBody;
-use crate::http::idempotency::{Admitted, KeyScope, SentKey};
+use crate::http::idempotency::{KeyScope, SentKey};
 use crate::http::json::{Checker, Raw, parse};
 use crate::http::problem::Problem;
 use crate::http::reply::{ok, time};
@@ -40,7 +40,7 @@ pub struct ClockResponse {
     responses((status = 200, body = ClockResponse)))]
 pub async fn advance_clock(
     State(app): State<Arc<App>>,
-    Operator(operator): Operator,
+    operator: Operator,
     sent_key: SentKey,
     JsonBody { bytes: body, .. }: JsonBody,
 ) -> Result<Response, Problem> {
@@ -49,12 +49,11 @@ pub async fn advance_clock(
     // The clock has no actor that could notice a second request with the same key: one at a time.
     let _one_at_a_time = app.opening.lock().await;
     let (app, wire, operator) = (&app, &wire, &operator);
-    let execute = |Admitted { key, .. }| async move {
+    let execute = |admitted| async move {
         let mut check = Checker::new();
         let seconds = check.integer("advance_seconds", wire.advance_seconds, 0..=315_576_000);
         let seconds = Duration::from_secs(check.finish_with(seconds)?.unsigned_abs());
-        let idempotency = key.map(|key| key.idempotency);
-        app.engine.advance_clock(seconds, idempotency, Some(operator.clone())).await.map(Some).map_err(Problem::from)
+        app.engine.advance_clock(seconds, operator.context(admitted)).await.map(Some).map_err(Problem::from)
     };
     let moved = key.run(LedgerId::System, |record| Ok(record.effective_at), execute).await?;
     moved.answer(|now| Ok(ok(ClockResponse { now: time(now) })))

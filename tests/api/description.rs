@@ -106,6 +106,10 @@ impl Description {
                 assert!(answer.headers.contains_key(name), "{name} is missing: {at}");
             }
         }
+        if let Some(sequence) = answer.header("centavo-sequence") {
+            assert!(!response["headers"]["Centavo-Sequence"].is_null(), "Centavo-Sequence is not described: {at}");
+            assert!(sequence.parse::<u64>().is_ok_and(|sequence| sequence > 0), "Centavo-Sequence {sequence}: {at}");
+        }
         let media_type = answer.header("content-type").unwrap_or_default().split(';').next().unwrap().to_owned();
         let media = response["content"].get(&media_type);
         let media = media.unwrap_or_else(|| panic!("{media_type} is not described: {at}"));

@@ -32,6 +32,7 @@ mod queue;
 mod rate_limits;
 mod refunds;
 mod registration;
+mod sequence;
 mod statement;
 mod sub_recipients;
 mod subscriptions;

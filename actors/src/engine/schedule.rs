@@ -9,10 +9,11 @@ use futures_util::future::join_all;
 use ledger::event::Event;
 use ledger::id::{GroupNumber, LedgerId, ObjectId};
 use ledger::merchant::{MerchantCommand, MerchantState, OpenCharge};
-use ledger::record::{Decision, Idempotency};
+use ledger::record::Decision;
 use ledger::time::Timestamp;
 use tokio::sync::oneshot;
 
+use super::outcome::CommandContext;
 use super::{Engine, INSIDE_BYTES, RECONCILED_AT_ONCE, TRY_AGAIN_AFTER_MS, Unavailable, read};
 use crate::journal::{Input, Permit, Submission};
 
@@ -42,13 +43,13 @@ impl Engine {
 
     /// Moves the sandbox clock forward. Items that fall due on the way are booked one after the
     /// other, each at its own time, before this returns. Gives the time at which the move was
-    /// recorded; `idempotency` binds the request to that Record.
+    /// recorded. The context's key, if there is one, binds the request to that Record.
     pub async fn advance_clock(
         &self,
         by: Duration,
-        idempotency: Option<Idempotency>,
-        operator: Option<String>,
+        context: impl Into<CommandContext>,
     ) -> Result<Timestamp, Unavailable> {
+        let context = context.into();
         let _one_at_a_time = self.falling_due.lock().await;
         let by_ms = i64::try_from(by.as_millis()).unwrap_or(i64::MAX);
         let target = self.now().plus_ms(by_ms);
@@ -65,7 +66,7 @@ impl Engine {
         }
         self.prepare_keys(target).await;
         self.shared.clock.advance_to(target);
-        self.record_clock(idempotency, operator).await
+        self.record_clock(context).await
     }
 
     /// Makes the keys that seal personal data at `at`, on a thread that may wait for the disk.
@@ -176,12 +177,8 @@ impl Engine {
     }
 
     /// Records the sandbox clock's offset.
-    async fn record_clock(
-        &self,
-        idempotency: Option<Idempotency>,
-        operator: Option<String>,
-    ) -> Result<Timestamp, Unavailable> {
-        let permit = self.admission.take(INSIDE_BYTES).await;
+    async fn record_clock(&self, context: CommandContext) -> Result<Timestamp, Unavailable> {
+        let CommandContext { key, requester, permit } = context;
         let now = self.now();
         let (sender, durable) = oneshot::channel();
         {
@@ -189,8 +186,8 @@ impl Engine {
             *ordinal += 1;
             let decision = Decision::of(Event::ClockMoved { offset_ms: self.shared.clock.offset_ms() });
             let mut record = decision.into_record(LedgerId::System, *ordinal, now);
-            record.idempotency = idempotency;
-            record.operator = operator;
+            record.idempotency = key.map(|key| key.idempotency);
+            record.requested_by(requester);
             let mut bytes = Vec::new();
             record.encode(&mut bytes);
             self.shared.journal.send(Input::Submit(Submission { record: Arc::new(record), bytes, permit }));

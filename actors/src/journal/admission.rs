@@ -7,9 +7,11 @@
 //! has been booked so far.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 
 use tokio::sync::Notify;
+
+use crate::store::Sequence;
 
 /// The requester of a permit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,9 +55,23 @@ pub struct Permit {
     admission: Arc<Admission>,
     bytes: i64,
     may_write: bool,
+    /// Sequence of the requester's first Record under it; 0 while there is none.
+    requested: AtomicU64,
 }
 
 impl Permit {
+    /// Sequence of the first Record under this permit that names a requester: the Record of the
+    /// request itself, and not what fell due before it or followed from it. None when the request
+    /// wrote none. Known once the command's outcome is.
+    pub fn requested_record(&self) -> Option<Sequence> {
+        Some(Sequence(self.requested.load(Ordering::Acquire))).filter(|sequence| sequence.0 > 0)
+    }
+
+    /// Notes the sequence of a Record that names a requester; only the first one counts.
+    pub(super) fn note_requested(&self, sequence: Sequence) {
+        let _first_stays = self.requested.compare_exchange(0, sequence.0, Ordering::AcqRel, Ordering::Acquire);
+    }
+
     /// True when Records may be written under it.
     pub fn may_write(&self) -> bool {
         self.may_write
@@ -96,7 +112,7 @@ impl Admission {
             self.commands.fetch_sub(1, Ordering::AcqRel);
             return None;
         }
-        Some(Arc::new(Permit { admission: Arc::clone(self), bytes, may_write }))
+        Some(Arc::new(Permit { admission: Arc::clone(self), bytes, may_write, requested: AtomicU64::new(0) }))
     }
 
     /// Takes a permit for an inside sender; waits until there is one.

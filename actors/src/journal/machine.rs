@@ -177,7 +177,11 @@ impl<A, I: Clone> Machine<A, I> {
                 }
                 Item::Record(Submission { record, bytes: encoded, permit }) => {
                     bytes += encoded.len();
-                    flight.records.push((Sequence(first.0 + records.len() as u64), record));
+                    let sequence = Sequence(first.0 + records.len() as u64);
+                    if record.is_requested() {
+                        permit.note_requested(sequence);
+                    }
+                    flight.records.push((sequence, record));
                     flight.permits.push(permit);
                     records.push(encoded);
                 }
@@ -270,5 +274,40 @@ impl<A, I: Clone> Machine<A, I> {
             Some(Output::Durable { inbox, ordinal: record.ordinal })
         });
         durable.collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ledger::event::Event;
+    use ledger::record::{Decision, Requester};
+
+    use super::super::admission::{Admission, AdmissionLimits, Sender};
+    use super::*;
+
+    #[test]
+    fn a_permit_knows_the_record_that_was_asked_for() {
+        let admission = Admission::new(AdmissionLimits::default());
+        let permit = || admission.try_take(Sender::Door, 0).unwrap();
+        let mut machine: Machine<(), ()> = Machine::new(Head::EMPTY);
+        let mut submit = |permit: &Arc<Permit>, requester: Option<Requester>| {
+            let mut record =
+                Decision::of(Event::ClockMoved { offset_ms: 0 }).into_record(LedgerId::System, 1, Timestamp(0));
+            record.requested_by(requester);
+            let submission = Submission { record: Arc::new(record), bytes: vec![0], permit: Arc::clone(permit) };
+            machine.step(Input::Submit(submission), &mut Vec::new());
+        };
+        let (request, schedule) = (permit(), permit());
+        let operator = || Some(Requester::Operator("ana".to_owned()));
+        submit(&schedule, None);
+        // What fell due, what was asked for, and what followed from it.
+        submit(&request, None);
+        submit(&request, operator());
+        submit(&request, operator());
+        submit(&request, None);
+        assert_eq!(request.requested_record(), None, "it has no sequence yet");
+        machine.gather(Timestamp(0), &mut Vec::new());
+        assert_eq!(request.requested_record(), Some(Sequence(3)));
+        assert_eq!(schedule.requested_record(), None);
     }
 }

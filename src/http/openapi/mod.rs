@@ -289,7 +289,7 @@ fn complete_operation(path: &str, method: &str, operation: &mut Value, schemas: 
     }
     for (status, response) in operation["responses"].as_object_mut().into_iter().flatten() {
         let number = status.parse().unwrap_or_default();
-        complete_response(number, response, of_merchants, method == "post", schemas);
+        complete_response(number, response, of_merchants, method, schemas);
     }
 }
 
@@ -311,7 +311,7 @@ fn word(word: &str) -> &str {
     }
 }
 
-fn complete_response(status: u16, response: &mut Value, of_merchants: bool, is_keyed: bool, schemas: &Value) {
+fn complete_response(status: u16, response: &mut Value, of_merchants: bool, method: &str, schemas: &Value) {
     if status >= 400 {
         let schema = reference(&problem_name(status));
         response["content"] = json!({problem::MEDIA_TYPE: {"schema": schema}});
@@ -329,8 +329,9 @@ fn complete_response(status: u16, response: &mut Value, of_merchants: bool, is_k
         response.as_object_mut().map(|response| response.remove("content"));
     }
     let mut names = vec!["X-Request-Id", "Api-Version", "X-Sandbox"];
-    if is_keyed && matches!(status, 200..300 | 402 | 502) {
-        names.push("Idempotent-Replayed");
+    if matches!(status, 200..300 | 402 | 502) {
+        names.extend((method != "get").then_some("Centavo-Sequence"));
+        names.extend((method == "post").then_some("Idempotent-Replayed"));
     }
     if of_merchants && status != 401 {
         names.extend(["RateLimit", "RateLimit-Policy"]);
@@ -409,6 +410,11 @@ fn headers() -> Value {
         "Api-Version": always("The version of the interface."),
         "X-Sandbox": text("`true` in the sandbox, where money is fake."),
         "Idempotent-Replayed": text("`true` when the request was carried out before, and is answered as then."),
+        "Centavo-Sequence": json!({
+            "description": "The sequence of the journal's Record that carried the request out, also in a replay. \
+                Absent where nothing was written.",
+            "schema": {"type": "integer", "minimum": 1},
+        }),
         "RateLimit": text("What is left of the limit, and when it is full again."),
         "RateLimit-Policy": text("The limit: how many requests in how many seconds."),
         "Retry-After": seconds("When to try again, in seconds."),
