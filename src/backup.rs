@@ -2,11 +2,12 @@
 //! directory or through the server that has it open.
 
 use std::path::Path;
-use std::time::Instant;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use actors::backup::{BackupError, BackupRun, Frame, Taken};
+use actors::backup::{BackupError, BackupRun, Frame, Generations, Taken};
 
 use crate::config::BackupSettings;
+use crate::http::timestamp::with_milliseconds;
 use crate::journal_source::{JournalSource, JournalSourceFailure};
 use crate::last_backup::LastBackup;
 use crate::terminal::{self, advance};
@@ -31,8 +32,8 @@ pub async fn run(settings: BackupSettings) -> Result<(), BackupFailure> {
     let begun = Instant::now();
     let out = settings.out.clone();
     let made = tokio::task::spawn_blocking(move || quietly(|| make(&settings)).unwrap_or_else(panicked)).await;
-    let (taken, source) = made.unwrap_or_else(|error| Err(BackupFailure::Panicked(error.to_string())))?;
-    for line in summary(&out, &taken, &source, begun.elapsed().as_secs_f64()) {
+    let made = made.unwrap_or_else(|error| Err(BackupFailure::Panicked(error.to_string())))?;
+    for line in summary(&out, &made, begun.elapsed().as_secs_f64()) {
         terminal::say(&line);
     }
     Ok(())
@@ -42,17 +43,27 @@ fn panicked<T>(message: String) -> Result<T, BackupFailure> {
     Err(BackupFailure::Panicked(message))
 }
 
-/// Makes the backup. Gives the source of its journal too.
-fn make(settings: &BackupSettings) -> Result<(Taken, String), BackupFailure> {
+/// A backup that was made.
+struct Made {
+    taken: Taken,
+    /// Where its journal was read.
+    source: String,
+    generations: Option<Generations>,
+}
+
+fn make(settings: &BackupSettings) -> Result<Made, BackupFailure> {
     let journal = JournalSource::open(&settings.journal)?;
     let run = begin(&settings.out)?;
     let frames = journal.frames(run.head().next)?;
-    let taken = take(run, frames)?;
+    let taken = take(&run, frames)?;
     // A server notes the time of a backup by itself.
     if let JournalSource::Stopped { data, .. } = &journal {
         LastBackup::of(data).note();
     }
-    Ok((taken, journal.to_string()))
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
+    let name = with_milliseconds(i64::try_from(since).unwrap_or(i64::MAX)).replace(':', "-");
+    let generations = settings.keep.map(|keep| run.keep(&name, usize::from(keep))).transpose()?;
+    Ok(Made { taken, source: journal.to_string(), generations })
 }
 
 fn begin(out: &Path) -> Result<BackupRun, BackupError> {
@@ -62,25 +73,29 @@ fn begin(out: &Path) -> Result<BackupRun, BackupError> {
     run
 }
 
-fn take(run: BackupRun, frames: impl Iterator<Item = Result<Frame, BackupError>>) -> Result<Taken, BackupError> {
+fn take(run: &BackupRun, frames: impl Iterator<Item = Result<Frame, BackupError>>) -> Result<Taken, BackupError> {
     let bar = terminal::bar("copying the journal", "Records");
     let taken = run.take(frames, &mut |done, total| advance(&bar, done, total));
     bar.finish_and_clear();
     taken
 }
 
-fn summary(out: &Path, taken: &Taken, source: &str, seconds: f64) -> Vec<String> {
+fn summary(out: &Path, made: &Made, seconds: f64) -> Vec<String> {
+    let Made { taken, source, generations } = made;
     let last = taken.head.next.0 - 1;
-    let rows = [
+    let mut rows = vec![
         ["Records".to_owned(), format!("{} new, {} in all", terminal::count(taken.records), terminal::count(last))],
         [
             "Size".to_owned(),
             format!("{} new, {} in all", terminal::bytes(taken.bytes), terminal::bytes(taken.bytes_in_all)),
         ],
         ["Head".to_owned(), format!("sequence {last}, {:?}", taken.head.hash)],
-        ["Taken from".to_owned(), source.to_owned()],
+        ["Taken from".to_owned(), source.clone()],
         ["Not in it".to_owned(), "the master key (CENTAVO_MASTER_KEY, or master.key beside the data)".to_owned()],
     ];
+    if let Some(Generations { made, count }) = generations {
+        rows.insert(2, ["Generation".to_owned(), format!("{}, {count} in all", made.display())]);
+    }
     let mut lines = vec![format!("{}: the backup is whole ({seconds:.1} s)", out.display())];
     lines.extend(terminal::aligned(&rows, 2).iter().map(|line| format!("  {line}")));
     lines

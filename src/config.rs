@@ -224,6 +224,9 @@ pub struct BackupArgs {
     /// The directory of the backup, made when there is none, continued when there is one.
     #[arg(long, value_name = "DIR")]
     pub out: PathBuf,
+    /// Keep the states of the last N runs too, each to be restored, in DIR/generations.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub keep: Option<u16>,
 }
 
 /// Flags of `export`.
@@ -470,6 +473,8 @@ pub struct BackupSettings {
     pub journal: JournalSettings,
     /// The directory of the backup.
     pub out: PathBuf,
+    /// How many generations to keep; none to make none.
+    pub keep: Option<u16>,
 }
 
 /// Checked settings of `export`.
@@ -502,7 +507,7 @@ impl JournalArgs {
 impl BackupArgs {
     /// Checks all settings.
     pub fn settings(self) -> Result<BackupSettings, ConfigError> {
-        Ok(BackupSettings { journal: self.journal.settings()?, out: self.out })
+        Ok(BackupSettings { journal: self.journal.settings()?, out: self.out, keep: self.keep })
     }
 }
 
@@ -901,7 +906,7 @@ mod tests {
         let args = Args::try_parse_from(["centavo", "backup", "--out", "/srv/backup", "--config", &config]).unwrap();
         let Command::Backup(args) = args.command else { panic!("{args:?}") };
         let settings = args.settings().unwrap();
-        let BackupSettings { journal, out } = settings;
+        let BackupSettings { journal, out, .. } = settings;
         assert_eq!((journal.data.as_path(), out.as_path()), (Path::new("/srv/books"), Path::new("/srv/backup")));
         assert_eq!(journal.ops_listen.to_string(), "0.0.0.0:9001");
         assert_eq!(journal.ops_token, SecretSource::Text("ana:one,rui:two".to_owned().into()));

@@ -19,6 +19,13 @@ pub(crate) async fn backup(data: &Path, copies: &Path) -> Result<String, String>
     run(Command::new(BINARY).args(["backup", "--data"]).arg(data).arg("--out").arg(copies)).await
 }
 
+/// A backup of a stopped folder that keeps this number of generations.
+pub(crate) async fn backup_keeping(data: &Path, copies: &Path, keep: u16) -> Result<String, String> {
+    let mut command = Command::new(BINARY);
+    command.args(["backup", "--data"]).arg(data).arg("--out").arg(copies).args(["--keep", &keep.to_string()]);
+    run(&mut command).await
+}
+
 /// A backup through the server at an address.
 pub(crate) async fn backup_through(data: &Path, copies: &Path, operations: &str) -> Result<String, String> {
     backup_with_token(data, copies, operations, OPS_TOKEN).await

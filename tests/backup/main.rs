@@ -15,7 +15,10 @@ use std::time::Duration;
 use testkit::server::{Launch, OPS_TOKEN, Server};
 
 use callers::Callers;
-use commands::{backup, backup_through, backup_without_token, copy, files, fill, head_of, kill_after, restore, verify};
+use commands::{
+    backup, backup_keeping, backup_through, backup_without_token, copy, files, fill, head_of, kill_after, restore,
+    verify,
+};
 
 /// Backups that are made while callers charge.
 const BACKUPS: usize = 4;
@@ -193,4 +196,50 @@ async fn what_is_wrong_with_a_backup_is_named() {
     assert!(error.contains("the second copy does not open") && !restored.exists(), "{error}");
     let error = backup(&folder.path().join("nowhere"), &folder.path().join("new")).await.unwrap_err();
     assert!(error.contains("there is no journal here") && !folder.path().join("new").exists(), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn each_generation_that_is_kept_restores_the_state_of_its_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let (data, copies) = (folder.path().join("data"), folder.path().join("copies"));
+    let generations = copies.join("generations");
+    let made = || {
+        let mut names: Vec<_> = std::fs::read_dir(&generations).unwrap().map(|entry| entry.unwrap().path()).collect();
+        names.sort_unstable();
+        names
+    };
+    let mut heads = Vec::new();
+    for run in 0..4 {
+        fill(&data, 20);
+        let said = backup_keeping(&data, &copies, 2).await.unwrap();
+        heads.push(head_of(&said).to_owned());
+        let last = made().pop().unwrap();
+        assert!(said.contains(last.to_str().unwrap()) && made().len() == 2.min(run + 1), "{said}");
+        // A removal that was cut off leaves this behind; the next run clears it away.
+        let left_over = generations.join("2026-01-02T03-04-05.678Z~");
+        std::fs::create_dir(&left_over).unwrap();
+        std::fs::write(left_over.join("000001.blocks"), "half").unwrap();
+    }
+    backup(&data, &copies).await.unwrap();
+    assert_eq!(made().len(), 3, "without --keep they stay as they are");
+    std::fs::remove_dir_all(generations.join("2026-01-02T03-04-05.678Z~")).unwrap();
+    for (generation, head) in made().iter().zip(&heads[2..]) {
+        let restored = folder.path().join(generation.file_name().unwrap());
+        let said = restore(generation, &restored, &data, None).await.unwrap();
+        assert_eq!(head_of(&said), head, "{}", generation.display());
+    }
+    // They share the bytes of the backup.
+    use std::os::unix::fs::MetadataExt;
+    let first = made()[1].join("000001.blocks");
+    assert_eq!(std::fs::metadata(first).unwrap().ino(), std::fs::metadata(copies.join("000001.blocks")).unwrap().ino());
+    // What is not a generation is not touched.
+    let (by_hand, notes) = (generations.join("before-the-upgrade"), generations.join("2026-01-02T03-04-05.678Z"));
+    std::fs::create_dir(&by_hand).unwrap();
+    std::fs::create_dir(&notes).unwrap();
+    std::fs::write(notes.join("notes.txt"), "mine").unwrap();
+    let error = backup_keeping(&data, &copies, 1).await.unwrap_err();
+    assert!(error.contains("2026-01-02T03-04-05.678Z"), "{error}");
+    assert!(by_hand.is_dir() && generations.join("2026-01-02T03-04-05.678Z~/notes.txt").is_file());
+    let error = backup_keeping(&data, &copies, 0).await.unwrap_err();
+    assert!(error.contains("--keep"), "{error}");
 }

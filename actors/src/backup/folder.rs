@@ -9,8 +9,8 @@ use crate::store::{Block, Head, create_private_folder, make_private};
 
 /// The largest file of blocks, unless one block is larger.
 const FILE_BYTES_MAX: u64 = 256 << 20;
-const KEYS: &str = "keys";
-const LOCK: &str = "lock";
+pub(super) const KEYS: &str = "keys";
+pub(super) const LOCK: &str = "lock";
 const BLOCKS: &str = ".blocks";
 /// The ending of a file that is being written.
 const UNFINISHED: &str = "~";
@@ -205,7 +205,7 @@ impl BackupRun {
     /// Adds what [`super::frames`] gives from the head on. An error leaves the backup as it was.
     /// Calls `progress` with the number of Records and their total.
     pub fn take(
-        self,
+        &self,
         frames: impl Iterator<Item = Result<Frame, BackupError>>,
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<Taken, BackupError> {
@@ -214,6 +214,11 @@ impl BackupRun {
             let _the_next_run_tries_again = remove_unfinished(&self.folder.path);
         }
         taken
+    }
+
+    /// The folder of the backup.
+    pub(super) fn path(&self) -> &Path {
+        &self.folder.path
     }
 
     fn copy(
@@ -388,18 +393,18 @@ fn name_of(number: u32) -> String {
     format!("{number:06}{BLOCKS}")
 }
 
-fn number_of(name: &str) -> Option<u32> {
+pub(super) fn number_of(name: &str) -> Option<u32> {
     name.strip_suffix(BLOCKS)?.parse().ok()
 }
 
-fn unfinished(path: &Path) -> PathBuf {
+pub(super) fn unfinished(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(UNFINISHED);
     PathBuf::from(name)
 }
 
 /// The names in a folder, in order; none where there is no folder.
-fn names(path: &Path) -> Result<Vec<String>, BackupError> {
+pub(super) fn names(path: &Path) -> Result<Vec<String>, BackupError> {
     let list = || -> io::Result<Vec<String>> {
         let mut names = Vec::new();
         for entry in std::fs::read_dir(path)? {
@@ -440,10 +445,10 @@ fn lock(path: &Path) -> Result<File, BackupError> {
 }
 
 /// Makes the names in a folder durable.
-fn sync_folder(path: &Path) -> Result<(), BackupError> {
+pub(super) fn sync_folder(path: &Path) -> Result<(), BackupError> {
     File::open(path).and_then(|folder| folder.sync_all()).map_err(|source| machine(path, source))
 }
 
-fn machine(path: &Path, source: io::Error) -> BackupError {
+pub(super) fn machine(path: &Path, source: io::Error) -> BackupError {
     BackupError::Machine { path: path.to_path_buf(), source }
 }

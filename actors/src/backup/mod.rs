@@ -11,6 +11,7 @@
 //! <backup>/keys            the durable values beside the journal, and how far the backup goes;
 //!                          replaced by each run
 //! <backup>/lock            held while a run writes
+//! <backup>/generations/    earlier states of the backup, where a run is to keep them
 //! ```
 //!
 //! # The format
@@ -47,6 +48,7 @@
 
 mod folder;
 mod frame;
+mod generations;
 #[cfg(test)]
 mod tests;
 
@@ -57,6 +59,7 @@ use crate::store::{Block, Head, KeyAndValue, Part, Partition, Sequence, StoreErr
 
 pub use folder::{BackupFolder, BackupRun, Taken};
 pub use frame::{Frame, FrameReader, write_magic};
+pub use generations::Generations;
 
 /// The newest format that this release writes and reads.
 pub(crate) const FORMAT: u8 = 1;
