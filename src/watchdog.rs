@@ -120,7 +120,7 @@ pub fn exit(reason: String) {
 pub fn guard(engine: &Arc<actors::engine::Engine>) -> std::io::Result<()> {
     // The monitor, not the engine: the engine must be dropped before the process ends.
     let monitor = engine.monitor();
-    start(WatchdogLimits::default(), move || monitor.longest_wait(), exit)
+    start(WatchdogLimits::default(), move || monitor.longest_stop(), exit)
 }
 
 #[cfg(test)]

@@ -19,6 +19,7 @@ mod files;
 mod monitor;
 mod options;
 mod part;
+mod postgres;
 mod segment;
 mod segments;
 mod sled;
@@ -43,6 +44,7 @@ pub(crate) use self::files::{create_private_folder, make_private};
 pub use self::monitor::{LongestWait, Monitor, Wait, WaitFor};
 pub use self::options::SledOptions;
 pub use self::part::Part;
+pub use self::postgres::{OwnerWatch, PostgresAddress, PostgresDemands, PostgresOptions, PostgresStore, TAKEOVER};
 use self::sled::{Database, Pair, check_sync};
 
 /// The longest key of the state area, in bytes.
@@ -90,6 +92,23 @@ pub trait Store: Send + Sync + 'static {
     /// Takes a partition whose epoch is still `seen`: begins the next epoch, durably, and returns
     /// the right to write in it. None if somebody else took the partition meanwhile.
     fn take(&self, partition: Partition, seen: Epoch) -> Result<Option<Tenure>, StoreError>;
+
+    /// Gives a partition up. The next owner need not wait until this one is known to be gone.
+    fn release(&self, _tenure: Tenure) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    /// Whether no other process can have taken what this one took. While it is false, what this
+    /// process knows may be out of date, and it must not answer. A store that one process has alone
+    /// is always current.
+    fn is_current(&self) -> bool {
+        true
+    }
+
+    /// Whether another process took a partition that this one had: this process must end.
+    fn is_superseded(&self) -> bool {
+        false
+    }
 
     /// Makes blocks durable, each for itself: a block is there whole, or not at all. There is at
     /// most one block of a partition. The outcomes come in the order of the blocks.
@@ -491,6 +510,30 @@ pub enum StoreError {
         found: u8,
         /// The newest format that this release reads.
         known: u8,
+    },
+    /// The database does not answer. What was to be written may be written or not.
+    #[error("{place} does not answer: {detail}")]
+    Unavailable {
+        /// Host, port and database.
+        place: String,
+        /// The last error.
+        detail: String,
+    },
+    /// The database refuses, and would refuse the same again.
+    #[error("{place}: {detail}")]
+    Refused {
+        /// Host, port and database.
+        place: String,
+        /// The error of the database.
+        detail: String,
+    },
+    /// The database may lose what it has acknowledged.
+    #[error("{place}: {what}")]
+    UnsafeDatabase {
+        /// Host, port and database.
+        place: String,
+        /// The setting and what it does.
+        what: &'static str,
     },
     /// The disk was not told to make a write durable, so nothing could be acknowledged.
     #[error("{}: writes and renames are not synced in this program, so they would not survive a power cut", folder.display())]

@@ -2,7 +2,8 @@
 //! file failed.
 //!
 //! A wait that was long is a line of the log. A wait that does not end tells a watchdog that the
-//! store has stopped.
+//! store has stopped. A store on a server is another matter: the server may be restarted or moved,
+//! and this process goes on when it is back.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -56,6 +57,7 @@ pub struct LongestWait {
 /// Current waits of a store's threads, and a count of failed writes of derived files.
 #[derive(Debug, Default)]
 pub struct Monitor {
+    is_of_server: bool,
     waits: Mutex<Waits>,
     derived_failures: AtomicU64,
 }
@@ -74,6 +76,11 @@ pub struct Wait {
 }
 
 impl Monitor {
+    /// The monitor of a store on a server.
+    pub(super) fn of_server() -> Monitor {
+        Monitor { is_of_server: true, ..Monitor::default() }
+    }
+
     /// Notes that somebody begins to wait.
     pub fn begin(self: &Arc<Self>, what: WaitFor) -> Wait {
         self.begin_since(what, Instant::now())
@@ -95,6 +102,12 @@ impl Monitor {
         critical
             .map(|(what, since)| LongestWait { what: *what, took: since.elapsed() })
             .max_by_key(|waiting| waiting.took)
+    }
+
+    /// The longest wait that another process on this machine could end: none for a store on a
+    /// server.
+    pub fn longest_stop(&self) -> Option<LongestWait> {
+        self.longest_wait().filter(|_| !self.is_of_server)
     }
 
     /// How often something derived could not be written, since the store was opened.
@@ -134,5 +147,14 @@ mod tests {
         assert_eq!(longest(), Some(WaitFor::Sync));
         drop((syncing, publishing));
         assert_eq!(longest(), None);
+    }
+
+    #[test]
+    fn a_wait_for_a_server_is_no_reason_to_end_the_process() {
+        for (monitor, ends) in [(Monitor::default(), true), (Monitor::of_server(), false)] {
+            let monitor = Arc::new(monitor);
+            let _waiting = monitor.begin(WaitFor::Commit);
+            assert_eq!((monitor.longest_wait().is_some(), monitor.longest_stop().is_some()), (true, ends));
+        }
     }
 }

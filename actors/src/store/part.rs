@@ -48,6 +48,21 @@ impl Part {
         &self.store
     }
 
+    /// See [`Store::release`].
+    pub fn release(&self) -> Result<(), StoreError> {
+        self.store.release(self.tenure)
+    }
+
+    /// See [`Store::is_current`].
+    pub fn is_current(&self) -> bool {
+        self.store.is_current()
+    }
+
+    /// See [`Store::is_superseded`].
+    pub fn is_superseded(&self) -> bool {
+        self.store.is_superseded()
+    }
+
     /// Makes a block durable and returns its hash, which the next block names as its previous one.
     pub fn append(&self, block: &Block) -> Result<BlockHash, StoreError> {
         let landed = self.store.append(&[(self.tenure, block)])?;

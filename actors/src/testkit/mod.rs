@@ -7,6 +7,7 @@
 #![allow(clippy::unwrap_used, reason = "where a test has nothing to unwrap it has failed, and says where")]
 
 pub mod conformance;
+pub mod postgres;
 pub mod power_cut;
 pub mod rails;
 

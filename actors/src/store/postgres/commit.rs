@@ -1,0 +1,171 @@
+//! Commit of blocks, and the change of a partition's owner.
+//!
+//! Every write of a partition locks the partition's row in share, at the epoch of the writer. A take
+//! changes that row, so it waits for the writes under way, and those after it find another epoch
+//! and write nothing. PostgreSQL reads the row anew when it got the lock, so there is no moment
+//! between the two at which a former owner's write gets in.
+//!
+//! After a lost answer the same block is handed in again. It is found where it stands, or written
+//! now. The second attempt locks the row too, so its own commit is one that a standby confirms, and
+//! with it everything before.
+
+use std::time::Duration;
+
+use tokio_postgres::error::SqlState;
+
+use super::lease::Lease;
+use super::link::{Line, Link};
+use crate::store::{Block, BlockHash, Epoch, Head, Landed, Partition, Sequence, StoreError, Tenure, chunk};
+
+/// Writes a block and its chunks, if the epoch is the partition's, and the block follows the last
+/// one. Tells whether each was so.
+const COMMIT: &str = "
+    WITH owner AS MATERIALIZED (SELECT id FROM partition WHERE id = $1 AND epoch = $2 FOR SHARE),
+    won AS (INSERT INTO block (partition, first, next, epoch, booked_at_ms, previous, hash)
+        SELECT owner.id, $3, $4, $2, $5, $6, $7 FROM owner
+        WHERE ($3::bigint, $6::bytea, true) = (SELECT b.next, b.hash, b.booked_at_ms <= $5 FROM block b
+            WHERE b.partition = $1 AND b.first < $3 ORDER BY b.first DESC LIMIT 1)
+        ON CONFLICT DO NOTHING RETURNING partition),
+    put AS (INSERT INTO chunk (key, value)
+        SELECT c.key, c.value FROM won, unnest($8::bytea[], $9::bytea[]) AS c(key, value))
+    SELECT (SELECT count(*) FROM owner) > 0, (SELECT count(*) FROM won) > 0";
+
+const HASH_AT: &str = "SELECT hash FROM block WHERE partition = $1 AND first = $2";
+
+const HEAD: &str = "SELECT next, hash, booked_at_ms FROM block WHERE partition = $1 ORDER BY first DESC LIMIT 1";
+
+/// Makes a partition that nobody had, with the block that ends where its first one begins.
+const TAKE_NEW: &str = "
+    WITH born AS (INSERT INTO partition (id, epoch, owner) VALUES ($1, 1, $2) ON CONFLICT DO NOTHING RETURNING id),
+    origin AS (INSERT INTO block (partition, first, next, epoch, booked_at_ms, previous, hash)
+        SELECT id, 0, 1, 0, (-9223372036854775808)::bigint, '', decode(repeat('00', 32), 'hex') FROM born)
+    SELECT id FROM born";
+
+const TAKE: &str = "UPDATE partition SET owner = $2, epoch = epoch + 1 WHERE id = $1 AND epoch = $3 RETURNING id";
+
+const OWNER: &str = "SELECT owner, epoch FROM partition WHERE id = $1";
+
+const RELEASE: &str = "UPDATE partition SET owner = NULL WHERE id = $1 AND epoch = $2";
+
+/// Ends the sessions of a former owner, one of which may hold the partition's row.
+const END_SESSIONS: &str = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+    WHERE application_name = $1 AND datname = current_database() AND pid <> pg_backend_pid()";
+
+/// What one attempt came to.
+enum Attempt {
+    Won,
+    /// The block was there already.
+    Found,
+    /// The epoch has ended.
+    Fenced,
+    /// It does not follow the head.
+    Refused(Head),
+}
+
+/// Makes a block durable. Waits as long as the database is away.
+pub(super) async fn append(line: &Line, tenure: Tenure, block: &Block) -> Result<Landed, StoreError> {
+    // What a store can't keep is refused first; the place in the journal is for the database.
+    let (first, booked_at_ms) = (block.first, block.booked_at_ms);
+    Head { next: first, hash: block.previous, booked_at_ms }.admit(block)?;
+    let hash = block.hash();
+    if block.partition != tenure.partition || tenure.epoch == Epoch::NONE {
+        let there = line.until(None, async |link| hash_at(link, block).await).await?;
+        return Ok(if there == Some(hash) { Landed::Durable(hash) } else { Landed::Fenced });
+    }
+    let chunks = chunk::cut(block, hash);
+    let keys: Vec<_> = chunks.iter().map(|(key, _)| key.to_bytes()).collect();
+    let keys: Vec<&[u8]> = keys.iter().map(<[u8; _]>::as_slice).collect();
+    let values: Vec<&[u8]> = chunks.iter().map(|(_, value)| value.as_slice()).collect();
+    let (id, epoch) = (i32::from(block.partition.0), tenure.epoch.0 as i64);
+    let (first, next) = (block.first.0 as i64, block.next().0 as i64);
+    let (previous, hash_bytes) = (block.previous.0.as_slice(), hash.0.as_slice());
+    let attempt = line.until(None, async |link| {
+        let parameters: [&(dyn tokio_postgres::types::ToSql + Sync); 9] =
+            [&id, &epoch, &first, &next, &booked_at_ms, &previous, &hash_bytes, &keys, &values];
+        let row = link.row(COMMIT, &parameters).await?;
+        let (is_owner, is_won) = row.map_or((false, false), |row| (row.get(0), row.get(1)));
+        if is_won {
+            return Ok(Attempt::Won);
+        }
+        if hash_at(link, block).await? == Some(hash) {
+            return Ok(Attempt::Found);
+        }
+        Ok(if is_owner { Attempt::Refused(head(link, block.partition).await?) } else { Attempt::Fenced })
+    });
+    match attempt.await? {
+        Attempt::Won | Attempt::Found => Ok(Landed::Durable(hash)),
+        Attempt::Fenced => Ok(Landed::Fenced),
+        Attempt::Refused(head) => {
+            head.admit(block)?;
+            // The head is the one that it names, and yet it was not written.
+            Err(StoreError::Refused { place: line.place().to_owned(), detail: "a block was not written".to_owned() })
+        }
+    }
+}
+
+async fn hash_at(link: &Link, block: &Block) -> Result<Option<BlockHash>, tokio_postgres::Error> {
+    let row = link.row(HASH_AT, &[&i32::from(block.partition.0), &(block.first.0 as i64)]).await?;
+    Ok(row.and_then(|row| row.get::<_, &[u8]>(0).try_into().ok()).map(BlockHash))
+}
+
+/// The head of a partition.
+pub(super) async fn head(link: &Link, partition: Partition) -> Result<Head, tokio_postgres::Error> {
+    let row = link.row(HEAD, &[&i32::from(partition.0)]).await?;
+    Ok(row.map_or(Head::EMPTY, |row| Head {
+        next: Sequence(row.get::<_, i64>(0) as u64),
+        hash: BlockHash(row.get::<_, &[u8]>(1).try_into().unwrap_or_default()),
+        booked_at_ms: row.get(2),
+    }))
+}
+
+/// The epoch of a partition.
+pub(super) async fn epoch(link: &Link, partition: Partition) -> Result<Epoch, tokio_postgres::Error> {
+    Ok(owner(link, partition).await?.map_or(Epoch::NONE, |(_, epoch)| epoch))
+}
+
+async fn owner(link: &Link, partition: Partition) -> Result<Option<(Option<String>, Epoch)>, tokio_postgres::Error> {
+    let row = link.row(OWNER, &[&i32::from(partition.0)]).await?;
+    Ok(row.map(|row| (row.get(0), Epoch(row.get::<_, i64>(1) as u64))))
+}
+
+/// Takes a partition whose epoch is still `seen`. A session of the former owner that holds the
+/// partition's row is ended.
+pub(super) async fn take(
+    line: &Line,
+    lease: &Lease,
+    partition: Partition,
+    seen: Epoch,
+    patience: Duration,
+) -> Result<Option<Tenure>, StoreError> {
+    let (id, process) = (i32::from(partition.0), lease.process());
+    let tenure = Tenure { partition, epoch: Epoch(seen.0 + 1) };
+    let taken = line.until(Some(patience), async |link| {
+        let before = owner(link, partition).await?;
+        let former = before.as_ref().and_then(|(owner, _)| owner.clone()).filter(|owner| owner != process);
+        // An earlier attempt whose answer was lost.
+        if before == Some((Some(process.to_owned()), tenure.epoch)) && lease.epoch(partition) != Some(tenure.epoch) {
+            return Ok(true);
+        }
+        let taken = match seen {
+            Epoch::NONE => link.row(TAKE_NEW, &[&id, &process]).await,
+            _ => link.row(TAKE, &[&id, &process, &(seen.0 as i64)]).await,
+        };
+        let is_held = taken.as_ref().is_err_and(|error| error.code() == Some(&SqlState::LOCK_NOT_AVAILABLE));
+        if let Some(former) = former.filter(|_| is_held || taken.as_ref().is_ok_and(Option::is_some)) {
+            // A role that may not end them waits until they have ended.
+            let _ended = link.rows(END_SESSIONS, &[&former]).await;
+        }
+        Ok(taken?.is_some())
+    });
+    if !taken.await? {
+        return Ok(None);
+    }
+    lease.took(partition, tenure.epoch);
+    Ok(Some(tenure))
+}
+
+/// Gives a partition up, so that the next process need not wait until this one is known to be gone.
+pub(super) async fn release(line: &Line, tenure: Tenure) -> Result<(), StoreError> {
+    let (id, epoch) = (i32::from(tenure.partition.0), tenure.epoch.0 as i64);
+    line.try_once(async |link| link.rows(RELEASE, &[&id, &epoch]).await).await.map(drop)
+}

@@ -1,0 +1,400 @@
+//! Store in PostgreSQL: the journal outlives a machine, and another process takes over.
+//!
+//! All calls of [`Store`] are synchronous; the connections live on a runtime of their own. One
+//! connection commits blocks, one writes values, one writes files, one beats, some read.
+//!
+//! - `link.rs`: connections, what a session is set to, which errors are tried again.
+//! - `schema.rs`: the tables.
+//! - `commit.rs`: the commit of a block, and the change of a partition's owner.
+//! - `lease.rs`: how a process knows that it still owns its partition.
+//! - `reading.rs`: Records and blocks.
+//! - `state_area.rs`, `files.rs`: what is kept beside the journal.
+//!
+//! **Architecture Invariant:** only this folder names the database's library.
+
+mod commit;
+mod files;
+mod lease;
+mod link;
+mod reading;
+mod schema;
+mod state_area;
+#[cfg(test)]
+mod tests;
+
+use std::io::{self, Write};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, mpsc};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::runtime::{Builder, Handle, Runtime};
+
+use self::lease::Lease;
+use self::link::{Connector, Line, Link};
+use self::reading::Blocks;
+use self::state_area::{Area, WriteBehind};
+use super::{
+    Block, Durability, Epoch, Head, KeyAndValue, Landed, Monitor, Partition, Sequence, Store, StoreError, StoredRecord,
+    Tenure, admit_common_key, admit_file_name, admit_state_key,
+};
+
+pub use self::lease::{OwnerWatch, PostgresDemands};
+pub use self::link::PostgresAddress;
+
+/// Connections that read.
+const READERS: usize = 3;
+
+/// The takeover time where none is set.
+pub const TAKEOVER: Duration = Duration::from_secs(10);
+
+/// How the store is opened.
+#[derive(Debug, Clone)]
+pub struct PostgresOptions {
+    /// Where the database is.
+    pub address: PostgresAddress,
+    /// How long an owner's beat stands still until it is taken to be gone. All processes of a
+    /// database must have the same.
+    pub takeover: Duration,
+    /// Conditions on which the database keeps what it has acknowledged.
+    pub demands: PostgresDemands,
+    /// The release of this program, for whoever looks at the table of processes.
+    pub release: String,
+}
+
+impl PostgresOptions {
+    /// The options where nothing is set but the address.
+    pub fn at(address: PostgresAddress) -> Self {
+        Self { address, takeover: TAKEOVER, demands: PostgresDemands::default(), release: String::new() }
+    }
+}
+
+/// A store in a PostgreSQL database.
+pub struct PostgresStore {
+    parts: Arc<StoreParts>,
+    readers: Vec<Line>,
+    next_reader: AtomicUsize,
+    write_behind: Option<JoinHandle<()>>,
+    /// Its thread ends when the sender is dropped.
+    beating: Option<(mpsc::Sender<()>, JoinHandle<()>)>,
+    /// None once it is dropped.
+    runtime: Option<Runtime>,
+}
+
+/// Parts that the store shares with its threads.
+struct StoreParts {
+    runtime: Handle,
+    lease: Arc<Lease>,
+    commits: Line,
+    writes: Line,
+    files: Line,
+    /// Held while a file is written.
+    filing: Mutex<()>,
+    waiting: WriteBehind,
+    monitor: Arc<Monitor>,
+    /// How long work is tried that need not succeed.
+    patience: Duration,
+}
+
+impl std::fmt::Debug for PostgresStore {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("PostgresStore").field("place", &self.place()).finish_non_exhaustive()
+    }
+}
+
+impl PostgresStore {
+    /// Connects to a database, makes the tables where there are none, and begins to beat.
+    pub fn open(options: &PostgresOptions) -> Result<Self, StoreError> {
+        let mut store = Self::connected(options, false)?;
+        let parts = Arc::clone(&store.parts);
+        parts.wait(async {
+            schema::migrate(&parts.writes).await?;
+            parts.lease.beat(&parts.writes).await?;
+            parts.lease.forget_old(&parts.writes).await
+        })?;
+        store.write_behind = Some(parts.start_write_behind()?);
+        let (stop, stopped) = mpsc::channel::<()>();
+        store.beating = Some((stop, parts.start_beating(stopped)?));
+        Ok(store)
+    }
+
+    /// Connects to a database, to read it as it is now. Nothing is made or written.
+    pub fn open_snapshot(options: &PostgresOptions) -> Result<Self, StoreError> {
+        let store = Self::connected(options, true)?;
+        store.parts.wait(schema::require(&store.readers[0]))?;
+        Ok(store)
+    }
+
+    fn connected(options: &PostgresOptions, is_snapshot: bool) -> Result<Self, StoreError> {
+        let threads = Builder::new_multi_thread().worker_threads(1).thread_name("postgres").enable_all().build();
+        let runtime = threads.map_err(|source| StoreError::Machine { folder: "postgres".into(), source })?;
+        let random = getrandom::u64().map_err(|error| StoreError::Machine {
+            folder: "postgres".into(),
+            source: io::Error::other(error.to_string()),
+        })?;
+        let process = format!("centavo-{random:016x}");
+        let takeover = options.takeover;
+        let connector = Connector::new(&options.address, &process, runtime.handle().clone(), takeover);
+        let connector = Arc::new(connector);
+        let line = || Line::new(&connector);
+        let readers = match is_snapshot {
+            true => vec![Line::of_snapshot(&connector)],
+            false => (0..READERS).map(|_| line()).collect(),
+        };
+        let parts = StoreParts {
+            runtime: runtime.handle().clone(),
+            lease: Arc::new(Lease::new(process, &options.release, takeover, options.demands)),
+            commits: line(),
+            writes: line(),
+            files: line(),
+            filing: Mutex::default(),
+            waiting: WriteBehind::default(),
+            monitor: Arc::new(Monitor::of_server()),
+            patience: takeover,
+        };
+        let next_reader = AtomicUsize::new(0);
+        Ok(Self {
+            parts: Arc::new(parts),
+            readers,
+            next_reader,
+            write_behind: None,
+            beating: None,
+            runtime: Some(runtime),
+        })
+    }
+
+    /// Host, port and database.
+    pub fn place(&self) -> &str {
+        self.parts.commits.place()
+    }
+
+    /// Looks once whether a partition can be taken: nobody has it, or its owner is gone. Gives the
+    /// epoch to take it from. To be called several times in a takeover time.
+    pub fn look(&self, watch: &mut OwnerWatch, partition: Partition) -> Result<Option<Epoch>, StoreError> {
+        self.parts.wait(watch.look(&self.parts.writes, &self.parts.lease, partition))
+    }
+
+    /// Time between two looks.
+    pub fn pace(&self) -> Duration {
+        self.parts.lease.pace()
+    }
+
+    fn read<T>(&self, work: impl AsyncFn(&Link) -> Result<T, tokio_postgres::Error>) -> Result<T, StoreError> {
+        let reader = self.next_reader.fetch_add(1, Ordering::Relaxed) % self.readers.len();
+        self.parts.wait(self.readers[reader].until(Some(self.parts.patience), work))
+    }
+}
+
+impl StoreParts {
+    /// Waits for work on a connection, on any thread. The work is not part of the task that may run
+    /// on the thread, and not bound to that task's share of time.
+    fn wait<T>(&self, work: impl Future<Output = T>) -> T {
+        let _timers_and_sockets = self.runtime.enter();
+        futures_executor::block_on(tokio::task::unconstrained(work))
+    }
+
+    fn start_beating(self: &Arc<Self>, stopped: mpsc::Receiver<()>) -> Result<JoinHandle<()>, StoreError> {
+        let parts = Arc::clone(self);
+        let beat = move || {
+            let line = Line::new(&parts.commits.connector());
+            while stopped.recv_timeout(parts.lease.pace()) == Err(mpsc::RecvTimeoutError::Timeout) {
+                if let Err(error) = parts.wait(parts.lease.beat(&line)) {
+                    tracing::warn!(%error, "a beat failed: without one this process soon answers nothing");
+                }
+            }
+        };
+        let thread = std::thread::Builder::new().name("beat".to_owned()).spawn(beat);
+        thread.map_err(|source| StoreError::Machine { folder: "beat".into(), source })
+    }
+
+    fn write<T>(&self, work: impl AsyncFn(&Link) -> Result<T, tokio_postgres::Error>) -> Result<T, StoreError> {
+        self.wait(self.writes.until(Some(self.patience), work))
+    }
+
+    /// Refuses a tenure that this process does not have, or has no more.
+    fn admit(&self, tenure: Tenure) -> Result<(), StoreError> {
+        if self.lease.is_superseded() {
+            return Err(StoreError::Fenced { partition: tenure.partition });
+        }
+        tenure.admit(self.lease.epoch(tenure.partition).unwrap_or_default())
+    }
+
+    /// Notes that the database refused a write for its tenure.
+    fn fenced(&self, tenure: Tenure) {
+        if self.lease.epoch(tenure.partition) == Some(tenure.epoch) {
+            self.lease.set_superseded();
+        }
+    }
+}
+
+impl Drop for PostgresStore {
+    fn drop(&mut self) {
+        self.parts.end_write_behind();
+        if self.write_behind.take().is_some_and(|thread| thread.join().is_err()) {
+            tracing::error!("the thread of the state area panicked");
+        }
+        if let Some((stop, thread)) = self.beating.take() {
+            drop(stop);
+            if thread.join().is_err() {
+                tracing::error!("the thread that beats panicked");
+            }
+        }
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+const INSERT_COMMON: &str = "INSERT INTO common (key, value) VALUES ($1, $2) ON CONFLICT DO NOTHING";
+const COMMON: &str = "SELECT value FROM common WHERE key = $1";
+const REMOVE_COMMON: &str = "DELETE FROM common WHERE key = $1";
+const COMMONS: &str = "SELECT key, value FROM common ORDER BY key";
+const SIZE: &str = "SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint FROM pg_class c
+    JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = 'centavo' AND c.relkind = 'r'";
+
+impl Store for PostgresStore {
+    fn epoch(&self, partition: Partition) -> Result<Epoch, StoreError> {
+        self.read(async |link| commit::epoch(link, partition).await)
+    }
+
+    fn take(&self, partition: Partition, seen: Epoch) -> Result<Option<Tenure>, StoreError> {
+        let StoreParts { commits, lease, patience, .. } = &*self.parts;
+        self.parts.wait(commit::take(commits, lease, partition, seen, *patience))
+    }
+
+    fn release(&self, tenure: Tenure) -> Result<(), StoreError> {
+        self.parts.flush()?;
+        self.parts.wait(commit::release(&self.parts.commits, tenure))
+    }
+
+    fn is_current(&self) -> bool {
+        self.parts.lease.is_current()
+    }
+
+    fn is_superseded(&self) -> bool {
+        self.parts.lease.is_superseded()
+    }
+
+    fn append(&self, blocks: &[(Tenure, &Block)]) -> Result<Vec<Landed>, StoreError> {
+        let mut landed = Vec::with_capacity(blocks.len());
+        for (tenure, block) in blocks {
+            let outcome = self.parts.wait(commit::append(&self.parts.commits, *tenure, block))?;
+            if outcome == Landed::Fenced {
+                self.parts.fenced(*tenure);
+            }
+            landed.push(outcome);
+        }
+        Ok(landed)
+    }
+
+    fn head(&self, partition: Partition) -> Result<Head, StoreError> {
+        self.read_head(partition)
+    }
+
+    fn records(&self, partition: Partition, sequences: &[Sequence]) -> Result<Vec<Option<StoredRecord>>, StoreError> {
+        self.read_records(partition, sequences)
+    }
+
+    fn blocks(
+        &self,
+        partition: Partition,
+        from: Sequence,
+    ) -> Box<dyn Iterator<Item = Result<Block, StoreError>> + Send + '_> {
+        match self.read_head(partition) {
+            Ok(head) => Box::new(Blocks::new(self, partition, from.max(Sequence::FIRST), head)),
+            Err(error) => Box::new(std::iter::once(Err(error))),
+        }
+    }
+
+    fn put_state(&self, tenure: Tenure, key: &[u8], value: Option<&[u8]>, how: Durability) -> Result<(), StoreError> {
+        admit_state_key(key)?;
+        self.parts.put(tenure, Area::State, key, value, how == Durability::Durable)
+    }
+
+    fn states(&self, partition: Partition, keys: &[&[u8]]) -> Result<Vec<Option<Vec<u8>>>, StoreError> {
+        self.values(partition, Area::State, keys)
+    }
+
+    fn state_keys(&self, partition: Partition, prefix: &[u8]) -> Result<Vec<Vec<u8>>, StoreError> {
+        self.keys(partition, Area::State, prefix)
+    }
+
+    fn insert_common(&self, key: &[u8], value: &[u8]) -> Result<Vec<u8>, StoreError> {
+        admit_common_key(key)?;
+        // In two statements: one alone does not see the row of a winner that it waited for.
+        let row = self.parts.write(async |link| {
+            link.rows(INSERT_COMMON, &[&key, &value]).await?;
+            link.row(COMMON, &[&key]).await
+        })?;
+        Ok(row.map_or_else(|| value.to_vec(), |row| row.get(0)))
+    }
+
+    fn common(&self, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
+        Ok(self.read(async |link| link.row(COMMON, &[&key]).await)?.map(|row| row.get(0)))
+    }
+
+    fn remove_common(&self, key: &[u8]) -> Result<(), StoreError> {
+        self.parts.write(async |link| link.rows(REMOVE_COMMON, &[&key]).await).map(drop)
+    }
+
+    fn commons(&self) -> Result<Vec<KeyAndValue>, StoreError> {
+        let rows = self.read(async |link| link.rows(COMMONS, &[]).await)?;
+        Ok(rows.iter().map(|row| (row.get(0), row.get(1))).collect())
+    }
+
+    fn put_cursor(&self, tenure: Tenure, key: &[u8], value: Option<&[u8]>) -> Result<(), StoreError> {
+        admit_state_key(key)?;
+        self.parts.put(tenure, Area::Cursors, key, value, false)
+    }
+
+    fn cursor(&self, partition: Partition, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
+        Ok(self.values(partition, Area::Cursors, &[key])?.pop().flatten())
+    }
+
+    fn cursor_keys(&self, partition: Partition) -> Result<Vec<Vec<u8>>, StoreError> {
+        self.keys(partition, Area::Cursors, b"")
+    }
+
+    fn put_file(&self, tenure: Tenure, name: &str, bytes: &[u8]) -> Result<(), StoreError> {
+        self.put_file_in_parts(tenure, name, &mut |file| file.write_all(bytes)).map(drop)
+    }
+
+    fn put_file_in_parts(
+        &self,
+        tenure: Tenure,
+        name: &str,
+        write: &mut dyn FnMut(&mut dyn Write) -> io::Result<()>,
+    ) -> Result<u64, StoreError> {
+        admit_file_name(name)?;
+        self.parts.replace_file(tenure, name, Some(write))
+    }
+
+    fn file_part(
+        &self,
+        partition: Partition,
+        name: &str,
+        offset: u64,
+        length: usize,
+    ) -> Result<Option<Vec<u8>>, StoreError> {
+        admit_file_name(name)?;
+        self.part_of_file(partition, name, offset, length)
+    }
+
+    fn files(&self, partition: Partition) -> Result<Vec<(String, u64)>, StoreError> {
+        self.list_files(partition)
+    }
+
+    fn remove_file(&self, tenure: Tenure, name: &str) -> Result<(), StoreError> {
+        admit_file_name(name)?;
+        self.parts.replace_file(tenure, name, None).map(drop)
+    }
+
+    fn size_bytes(&self) -> Result<u64, StoreError> {
+        Ok(self.read(async |link| link.row(SIZE, &[]).await)?.map_or(0, |row| row.get::<_, i64>(0) as u64))
+    }
+
+    fn monitor(&self) -> Arc<Monitor> {
+        Arc::clone(&self.parts.monitor)
+    }
+}

@@ -1,0 +1,298 @@
+//! Tests on a real server. They print a note where PostgreSQL is missing.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::*;
+use crate::store::{BlockHash, Part};
+use crate::testkit::conformance;
+use crate::testkit::postgres::{PostgresServer, programs, shared};
+
+const PARTITION: Partition = Partition(0);
+
+fn options(address: &str) -> PostgresOptions {
+    PostgresOptions::at(PostgresAddress::parse(address).unwrap())
+}
+
+fn open(address: &str) -> Arc<PostgresStore> {
+    Arc::new(PostgresStore::open(&options(address)).unwrap())
+}
+
+fn open_within(address: &str, takeover: Duration) -> Arc<PostgresStore> {
+    Arc::new(PostgresStore::open(&PostgresOptions { takeover, ..options(address) }).unwrap())
+}
+
+fn take(store: &Arc<PostgresStore>) -> Part {
+    Part::take(store.clone(), PARTITION).unwrap()
+}
+
+fn block(part: &Part, number: u64) -> Block {
+    conformance::block_after(part.head().unwrap(), vec![conformance::bytes(number, 300)])
+}
+
+#[test]
+fn the_store_conforms() {
+    let Some(server) = shared() else { return };
+    conformance::all(|| {
+        let address = server.database();
+        move || -> Arc<dyn Store> { open(&address) }
+    });
+}
+
+#[test]
+fn addresses_are_parsed_and_the_password_is_shown_nowhere() {
+    let parsed = PostgresAddress::parse("postgres://ana:secret@db1,db2:6432/books?sslmode=verify-full").unwrap();
+    assert_eq!(parsed.place(), "postgres://db1:5432,db2:6432/books");
+    assert!(!format!("{:?}", options("postgres://ana:secret@db/books")).contains("secret"));
+    for wrong in ["postgres://db:port/books", "postgres:///books", "postgres://db/books?sslmode=maybe"] {
+        let error = PostgresAddress::parse(wrong).unwrap_err();
+        assert!(!error.is_empty(), "{wrong}");
+    }
+}
+
+/// Two processes on one database: whatever the former owner writes is refused, also what it began
+/// before the take.
+#[test]
+fn of_two_processes_the_former_owner_writes_nothing() {
+    let Some(server) = shared() else { return };
+    let address = server.database();
+    let (former, owner) = (open(&address), open(&address));
+    let part = take(&former);
+    part.append(&block(&part, 1)).unwrap();
+    part.put_state(b"key", b"former").unwrap();
+    let late = block(&part, 2);
+    part.put_state_lazily(b"lazy", b"late").unwrap();
+    let taken = take(&owner);
+    for refused in [part.append(&late).map(drop), part.put_state(b"key", b"late"), part.put_file("run", b"late")] {
+        assert!(matches!(refused, Err(StoreError::Fenced { .. })), "{refused:?}");
+    }
+    assert!(former.is_superseded() && !former.is_current());
+    assert!(owner.is_current() && !owner.is_superseded());
+    drop((part, former));
+    assert_eq!(taken.head().unwrap().next, Sequence(2));
+    assert_eq!(taken.state(b"key").unwrap(), Some(b"former".to_vec()));
+    assert_eq!(taken.state(b"lazy").unwrap(), None, "what waited in memory is not written late");
+    assert_eq!(taken.files().unwrap(), []);
+    taken.append(&block(&taken, 3)).unwrap();
+}
+
+/// A write that a former owner left open in the database is ended by the take, or done before it.
+#[test]
+fn a_take_waits_for_no_session_of_the_former_owner() {
+    let Some(server) = shared() else { return };
+    let address = server.database();
+    let (former, owner) = (open(&address), open(&address));
+    let part = take(&former);
+    let (written, begun) = mpsc::channel();
+    std::thread::scope(|scope| {
+        let writing = scope.spawn(|| {
+            part.put_file_in_parts("run", &mut |file| {
+                file.write_all(&vec![7; 3 << 20])?;
+                written.send(()).unwrap();
+                // The transaction stays open until the successor has taken the partition.
+                while !former.is_superseded() {
+                    std::thread::sleep(Duration::from_millis(20));
+                }
+                file.write_all(b"late")
+            })
+        });
+        begun.recv().unwrap();
+        let taken = take(&owner);
+        assert_eq!(taken.head().unwrap(), Head::EMPTY);
+        assert!(writing.join().unwrap().is_err());
+        assert_eq!(taken.files().unwrap(), []);
+    });
+}
+
+/// Owners change while each of them appends as fast as it can; there is one chain, and all that was
+/// acknowledged is in it.
+#[test]
+fn three_owners_make_one_chain() {
+    let Some(server) = shared() else { return };
+    let address = server.database();
+    let rounds = 8;
+    let acknowledged: Vec<BlockHash> = std::thread::scope(|scope| {
+        let owners: Vec<_> = (0..3u64)
+            .map(|number| {
+                let address = &address;
+                scope.spawn(move || {
+                    let mut durable = Vec::new();
+                    for round in 0..rounds {
+                        let store = open(address);
+                        let Some(tenure) = store.take(PARTITION, store.epoch(PARTITION).unwrap()).unwrap() else {
+                            continue;
+                        };
+                        let part = Part::of(store, tenure);
+                        for count in 0..20 {
+                            let block = block(&part, number * 10_000 + round * 100 + count);
+                            match part.append(&block) {
+                                Ok(hash) => durable.push(hash),
+                                Err(StoreError::Fenced { .. }) => break,
+                                // Another owner has appended since the head was read.
+                                Err(StoreError::OutOfOrder { .. }) => panic!("an owner's head moved"),
+                                Err(error) => panic!("{error}"),
+                            }
+                        }
+                    }
+                    durable
+                })
+            })
+            .collect();
+        owners.into_iter().flat_map(|owner| owner.join().unwrap()).collect()
+    });
+    let store = open(&address);
+    let reader = Part::reading(store.clone(), PARTITION);
+    let chain: Vec<BlockHash> = reader.blocks(Sequence(1)).map(|block| block.unwrap().hash()).collect();
+    assert!(acknowledged.iter().all(|hash| chain.contains(hash)));
+    let mut once = chain.clone();
+    once.sort_by_key(|hash| hash.0);
+    once.dedup();
+    assert_eq!(once.len(), chain.len());
+    assert!(acknowledged.len() > 20, "{}", acknowledged.len());
+}
+
+/// A connection that is ended in the middle of commits loses nothing, and writes nothing twice.
+#[test]
+fn sessions_are_ended_and_every_block_is_there_once() {
+    let Some(server) = shared() else { return };
+    let address = server.database();
+    let database = address.rsplit('/').next().unwrap().to_owned();
+    let store = open(&address);
+    let part = take(&store);
+    let appended = std::thread::scope(|scope| {
+        let appending = scope.spawn(|| (0..300).map(|number| part.append(&block(&part, number)).unwrap()).collect());
+        while !appending.is_finished() {
+            let end =
+                "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE application_name LIKE 'centavo-%'
+                AND datname = current_database()";
+            server.run_in(&database, end);
+            std::thread::sleep(Duration::from_millis(30));
+        }
+        appending.join().unwrap()
+    });
+    let chain: Vec<BlockHash> = part.blocks(Sequence(1)).map(|block| block.unwrap().hash()).collect();
+    let appended: Vec<BlockHash> = appended;
+    assert_eq!(chain, appended);
+}
+
+#[test]
+fn an_owner_is_gone_when_its_beat_stands_still() {
+    let Some(server) = shared() else { return };
+    let address = server.database();
+    let takeover = Duration::from_millis(1_500);
+    let (owner, waiting) = (open_within(&address, takeover), open_within(&address, takeover));
+    let mut watch = OwnerWatch::default();
+    assert_eq!(waiting.look(&mut watch, PARTITION).unwrap(), Some(Epoch::NONE), "nobody has taken it");
+    let part = take(&owner);
+    let begun = std::time::Instant::now();
+    while begun.elapsed() < takeover * 2 {
+        assert_eq!(waiting.look(&mut watch, PARTITION).unwrap(), None, "the owner lives");
+        std::thread::sleep(waiting.pace());
+    }
+    assert!(watch.owner().is_some_and(|owner| owner.starts_with("centavo-")));
+    part.release().unwrap();
+    assert_eq!(waiting.look(&mut watch, PARTITION).unwrap(), Some(Epoch(1)), "given up, it is free at once");
+    drop(part);
+    let part = take(&owner);
+    let parts = Arc::clone(&owner.parts);
+    drop((part, owner));
+    let mut watch = OwnerWatch::default();
+    let seen = loop {
+        match waiting.look(&mut watch, PARTITION).unwrap() {
+            Some(epoch) => break epoch,
+            None => assert!(!parts.lease.is_current() || watch.owner().is_some()),
+        }
+        std::thread::sleep(waiting.pace());
+    };
+    assert_eq!(seen, Epoch(2));
+    assert!(!parts.lease.is_current(), "who is taken to be gone answers nothing any more");
+}
+
+/// A plan that reads the table of blocks from its beginning would grow slower with every commit.
+#[test]
+fn no_statement_of_the_journal_reads_a_whole_table() {
+    let Some(server) = shared() else { return };
+    let address = server.database();
+    let database = address.rsplit('/').next().unwrap().to_owned();
+    let part = take(&open(&address));
+    for number in 0..20 {
+        part.append(&block(&part, number)).unwrap();
+        part.record(Sequence(number + 1)).unwrap().unwrap();
+    }
+    part.blocks(Sequence(1)).for_each(|block| drop(block.unwrap()));
+    part.put_state(b"key", b"value").unwrap();
+    let scans =
+        "SELECT relname || ' ' || seq_scan FROM pg_stat_user_tables WHERE relname IN ('block', 'chunk') ORDER BY 1";
+    // The statistics are written when a session has been idle, or ends.
+    drop(part);
+    std::thread::sleep(Duration::from_millis(1_200));
+    // The one is the making of the index.
+    assert_eq!(server.run_in(&database, scans), "block 1\nchunk 1");
+}
+
+#[test]
+fn a_database_that_may_lose_what_it_acknowledged_is_refused() {
+    let Some(programs) = programs() else { return };
+    let server = PostgresServer::start(&programs, &["fsync = off"]);
+    let address = server.database();
+    let demands = PostgresDemands { allows_fsync_off: true, ..PostgresDemands::default() };
+    let opened = |demands| PostgresStore::open(&PostgresOptions { demands, ..options(&address) });
+    let refused = opened(PostgresDemands::default()).unwrap_err().to_string();
+    assert!(refused.contains("fsync is off"), "{refused}");
+    let refused = opened(PostgresDemands { standby: true, ..demands }).unwrap_err().to_string();
+    assert!(refused.contains("synchronous_standby_names is empty"), "{refused}");
+    let store = opened(demands).unwrap();
+    assert!(store.is_current());
+    // Also while it is served.
+    let takeover = Duration::from_secs(1);
+    let store = PostgresStore::open(&PostgresOptions { demands, takeover, ..options(&address) }).unwrap();
+    server.set(&["full_page_writes = off"]);
+    server.reload();
+    std::thread::sleep(takeover * 2);
+    assert!(!store.is_current());
+}
+
+#[test]
+fn a_snapshot_sees_nothing_that_comes_later_and_makes_no_tables() {
+    let Some(server) = shared() else { return };
+    let address = server.database();
+    let refused = PostgresStore::open_snapshot(&options(&address)).unwrap_err();
+    assert!(matches!(refused, StoreError::NoStore { .. }), "{refused}");
+    let part = take(&open(&address));
+    part.append(&block(&part, 1)).unwrap();
+    let reader = Part::reading(Arc::new(PostgresStore::open_snapshot(&options(&address)).unwrap()), PARTITION);
+    assert_eq!(reader.head().unwrap().next, Sequence(2));
+    part.append(&block(&part, 2)).unwrap();
+    part.put_state(b"key", b"value").unwrap();
+    assert_eq!(reader.head().unwrap().next, Sequence(2));
+    assert_eq!(reader.state(b"key").unwrap(), None);
+    assert!(reader.put_state(b"key", b"other").is_err());
+}
+
+#[test]
+fn damage_is_told_with_its_place() {
+    let Some(server) = shared() else { return };
+    let address = server.database();
+    let database = address.rsplit('/').next().unwrap().to_owned();
+    let part = take(&open(&address));
+    (0..5).for_each(|number| assert!(part.append(&block(&part, number)).is_ok()));
+    let is_whole = || part.blocks(Sequence(1)).all(|block| block.is_ok());
+    assert!(is_whole());
+    for damage in [
+        "UPDATE centavo.block SET hash = previous WHERE first = 3",
+        "UPDATE centavo.chunk SET value = set_byte(value, 60, get_byte(value, 60) # 1)",
+        "DELETE FROM centavo.block WHERE first = 2",
+        "DELETE FROM centavo.chunk",
+    ] {
+        let backup = "CREATE TABLE b AS SELECT * FROM centavo.block; CREATE TABLE c AS SELECT * FROM centavo.chunk";
+        server.run_in(&database, backup);
+        server.run_in(&database, damage);
+        assert!(!is_whole(), "{damage}");
+        let error = part.blocks(Sequence(1)).find_map(Result::err).unwrap();
+        assert!(matches!(error, StoreError::Damaged { sequence: Some(_), .. }), "{damage}: {error}");
+        let back = "DELETE FROM centavo.block; INSERT INTO centavo.block SELECT * FROM b; DROP TABLE b;
+            DELETE FROM centavo.chunk; INSERT INTO centavo.chunk SELECT * FROM c; DROP TABLE c";
+        server.run_in(&database, back);
+        assert!(is_whole());
+    }
+}
