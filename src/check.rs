@@ -14,7 +14,7 @@ use rustix::fs::{Access, access};
 use crate::config::{ConfigError, LogFormat, ServeArgs, Settings, names_in_file};
 use crate::http::tls::TlsFiles;
 use crate::secrets::{MASTER_KEY_FILE, OPS_TOKEN_FILE, SecretSource, existing_master_key, ops_tokens_if_any};
-use crate::serve::{LISTEN_VARIABLE, NO_RAIL, OPS_LISTEN_VARIABLE, StartError, unencrypted, why_not};
+use crate::serve::{LISTEN_VARIABLE, NO_MASTER_KEY, NO_RAIL, OPS_LISTEN_VARIABLE, StartError, unencrypted, why_not};
 use crate::terminal;
 
 /// What is wrong with a setting.
@@ -77,7 +77,7 @@ fn values(settings: &Settings) -> Vec<(&'static str, String)> {
         ("listen", settings.listen.to_string()),
         ("ops_listen", settings.ops_listen.to_string()),
         ("data", data.display().to_string()),
-        ("store", "sled".to_owned()),
+        ("store", settings.store.place().to_owned()),
         secret(["ops_token", "ops_token_file"], &settings.ops_token, &data.join(OPS_TOKEN_FILE)),
         ("operators", operators(settings)),
         secret(["master_key", "master_key_file"], &settings.master_key, &data.join(MASTER_KEY_FILE)),
@@ -117,6 +117,9 @@ fn defects(settings: &Settings) -> Vec<Defect> {
     }
     defects.extend(unwritable(&settings.data).map(Defect::Error));
     let key = existing_master_key(&settings.master_key, &settings.data);
+    if settings.store.is_postgres() && settings.master_key == SecretSource::Data {
+        defects.push(Defect::Error(NO_MASTER_KEY.to_owned()));
+    }
     match key {
         Ok(None) if settings.data.join("journal").exists() => {
             let path = settings.data.join(MASTER_KEY_FILE);

@@ -7,7 +7,7 @@
 use std::fs;
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
-use std::num::NonZeroU32;
+use std::num::{NonZeroU16, NonZeroU32};
 use std::path::{Path, PathBuf};
 
 use actors::index::IndexOptions;
@@ -27,6 +27,7 @@ use crate::http::timestamp::day;
 use crate::http::tls::TlsFiles;
 use crate::network::{NetworkError, network};
 use crate::secrets::{SecretSource, TwoSources};
+use crate::store::{Store, StoreArgs, StoreInFile, StoreSettingsError};
 
 /// Command line as typed. The doc comments of the flags are the texts of `--help`.
 #[derive(Debug, Parser)]
@@ -91,9 +92,9 @@ pub struct ServeArgs {
     /// The directory of the journal [default: ./data].
     #[arg(long, env = "CENTAVO_DATA", value_name = "DIR")]
     pub data: Option<PathBuf>,
-    /// What keeps the journal [default: sled].
-    #[arg(long, env = "CENTAVO_STORE", value_name = "sled")]
-    pub store: Option<String>,
+    /// The store.
+    #[command(flatten)]
+    pub store: StoreArgs,
     /// A token of 16 characters or more, or name:token,name:token [default: the file operator.token
     /// in the data directory, made once].
     #[arg(long, env = "CENTAVO_OPS_TOKEN", hide_env_values = true, value_name = "TOKENS", value_parser = secret)]
@@ -201,6 +202,9 @@ pub struct JournalArgs {
     /// The directory of the journal [default: ./data].
     #[arg(long, env = "CENTAVO_DATA", value_name = "DIR")]
     pub data: Option<PathBuf>,
+    /// The store.
+    #[command(flatten)]
+    pub store: StoreArgs,
     /// Where a server that has the data open is called by operators [default: 127.0.0.1:8081].
     #[arg(long, env = "CENTAVO_OPS_LISTEN", value_name = "ADDRESS:PORT", value_parser = address)]
     pub ops_listen: Option<SocketAddr>,
@@ -269,6 +273,9 @@ pub struct RestoreArgs {
     /// only one.
     #[arg(long, value_name = "OTHER")]
     pub tail: Option<PathBuf>,
+    /// The store to fill, which must be empty.
+    #[command(flatten)]
+    pub store: StoreArgs,
     /// The master key, for the check at the end.
     #[command(flatten)]
     pub master_key: MasterKeyArgs,
@@ -280,6 +287,9 @@ pub struct VerifyArgs {
     /// The directory of the journal.
     #[arg(long, env = "CENTAVO_DATA", value_name = "DIR", default_value = DATA_DEFAULT)]
     pub data: PathBuf,
+    /// The store.
+    #[command(flatten)]
+    pub store: StoreArgs,
     /// The master key.
     #[command(flatten)]
     pub master_key: MasterKeyArgs,
@@ -330,13 +340,6 @@ pub struct Settings {
     pub sled: SledOptions,
 }
 
-/// Store of the journal.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Store {
-    /// The embedded store, in the data directory.
-    Sled,
-}
-
 /// Why the settings are refused.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
@@ -359,12 +362,9 @@ pub enum ConfigError {
         /// The defect.
         message: String,
     },
-    /// A PostgreSQL store is requested, which this program does not have.
-    #[error("this build keeps its journal in sled only; a postgres:// store is not supported")]
-    PostgresUnsupported,
-    /// The name of the store is unknown.
-    #[error("the store must be sled")]
-    UnknownStore,
+    /// The store can't be one.
+    #[error(transparent)]
+    Store(#[from] StoreSettingsError),
     /// Merchants and operators would share one address.
     #[error("merchants and operators can't share the address {0}")]
     SharedAddress(SocketAddr),
@@ -401,7 +401,8 @@ const BALLAST_BYTES: u64 = 64 << 20;
 impl ServeArgs {
     /// Reads the file, if one is named, and checks all settings.
     pub fn settings(self) -> Result<Settings, ConfigError> {
-        let file = self.config.as_deref().map_or_else(|| Ok(File::default()), parsed)?;
+        let mut file: File = self.config.as_deref().map_or_else(|| Ok(File::default()), parsed)?;
+        let store = self.store.store_or(file.take_store())?;
         let listen = self.listen.or(address_of(file.listen)).unwrap_or(LISTEN_DEFAULT);
         let ops_listen = self.ops_listen.or(address_of(file.ops_listen)).unwrap_or(OPS_LISTEN_DEFAULT);
         if listen == ops_listen && listen.port() != 0 {
@@ -431,7 +432,7 @@ impl ServeArgs {
             listen,
             ops_listen,
             data: self.data.or(file.data).unwrap_or_else(|| PathBuf::from(DATA_DEFAULT)),
-            store: store(self.store.or(file.store).as_deref())?,
+            store,
             ops_token,
             tls: tls_files(
                 ["CENTAVO_TLS_CERT", "CENTAVO_TLS_KEY"],
@@ -458,6 +459,8 @@ impl ServeArgs {
 pub struct JournalSettings {
     /// The directory of the journal.
     pub data: PathBuf,
+    /// Store of the journal.
+    pub store: Store,
     /// Address of the operators' listener of its server, if one runs.
     pub ops_listen: SocketAddr,
     /// Certificate chain of that listener, where it speaks TLS.
@@ -493,12 +496,14 @@ pub struct ExportSettings {
 impl JournalArgs {
     /// Reads the file, if one is named, and checks all settings.
     pub fn settings(self) -> Result<JournalSettings, ConfigError> {
-        let file = self.config.as_deref().map_or_else(|| Ok(File::default()), parsed)?;
+        let mut file: File = self.config.as_deref().map_or_else(|| Ok(File::default()), parsed)?;
+        let in_file = file.take_store();
         let ops_token = ops_token_source((self.ops_token, self.ops_token_file), (file.ops_token, file.ops_token_file))?;
         Ok(JournalSettings {
             data: self.data.or(file.data).unwrap_or_else(|| PathBuf::from(DATA_DEFAULT)),
             ops_listen: self.ops_listen.or(address_of(file.ops_listen)).unwrap_or(OPS_LISTEN_DEFAULT),
             ops_tls_cert: self.ops_tls_cert.or(file.ops_tls_cert),
+            store: self.store.store_or(in_file)?,
             ops_token,
         })
     }
@@ -543,7 +548,11 @@ struct File {
     listen: Option<Address>,
     ops_listen: Option<Address>,
     data: Option<PathBuf>,
-    store: Option<String>,
+    store: Option<Secret>,
+    store_file: Option<PathBuf>,
+    postgres_takeover_seconds: Option<NonZeroU16>,
+    postgres_standby: Option<Switch>,
+    postgres_allow: Option<String>,
     ops_token: Option<Secret>,
     ops_token_file: Option<PathBuf>,
     master_key: Option<Secret>,
@@ -561,6 +570,19 @@ struct File {
     log: Option<Filter>,
     disk_reserve_bytes: Option<u64>,
     ballast_bytes: Option<u64>,
+}
+
+impl File {
+    /// The settings of the store.
+    fn take_store(&mut self) -> StoreInFile {
+        StoreInFile {
+            store: self.store.take(),
+            store_file: self.store_file.take(),
+            takeover_seconds: self.postgres_takeover_seconds,
+            standby: self.postgres_standby.map(Switch::is_on),
+            allow: self.postgres_allow.take(),
+        }
+    }
 }
 
 /// An address of the file, read by [`address`].
@@ -643,16 +665,6 @@ fn tls_files(names: [&'static str; 2], paths: [Option<PathBuf>; 2]) -> Result<Op
         [Some(certificates), Some(key)] => Ok(Some(TlsFiles { certificates, key })),
         [None, None] => Ok(None),
         _ => Err(ConfigError::HalfTls(names[0], names[1])),
-    }
-}
-
-fn store(name: Option<&str>) -> Result<Store, ConfigError> {
-    match name {
-        None | Some("sled") => Ok(Store::Sled),
-        Some(url) if url.starts_with("postgres://") || url.starts_with("postgresql://") => {
-            Err(ConfigError::PostgresUnsupported)
-        }
-        Some(_) => Err(ConfigError::UnknownStore),
     }
 }
 
@@ -740,7 +752,7 @@ mod tests {
         assert_eq!(settings.listen.to_string(), "127.0.0.1:8080");
         assert_eq!(settings.ops_listen.to_string(), "127.0.0.1:8081");
         assert_eq!(settings.data, Path::new("./data"));
-        assert_eq!(settings.store, Store::Sled);
+        assert!(!settings.store.is_postgres());
         assert_eq!(
             (settings.sandbox, settings.rate_limits.is_some(), settings.log_format),
             (false, true, LogFormat::Text)
@@ -803,11 +815,13 @@ mod tests {
 
     #[test]
     fn what_makes_no_sense_is_refused_by_name() {
-        let cases: [(&str, &[&str], &str); 14] = [
+        let cases: [(&str, &[&str], &str); 16] = [
             ("ops_token = 'a'\nops_token_file = 'b'", &[], "CENTAVO_OPS_TOKEN and CENTAVO_OPS_TOKEN_FILE are both set"),
             ("master_key = 'a'\nmaster_key_file = 'b'", &[], "CENTAVO_MASTER_KEY and CENTAVO_MASTER_KEY_FILE are both"),
-            ("", &["--store", "postgres://db/books"], "a postgres:// store is not supported"),
-            ("store = 'postgresql://db/books'", &[], "a postgres:// store is not supported"),
+            ("", &["--store", "postgres://db:port/books"], "the address of the database (CENTAVO_STORE) is wrong"),
+            ("store = 'postgresql://db/books'\npostgres_allow = 'all'", &[], "`all` is neither fsync_off nor"),
+            ("store = 'a'\nstore_file = 'b'", &[], "CENTAVO_STORE and CENTAVO_STORE_FILE are both set"),
+            ("", &["--store", "postgres://db/books", "--postgres-takeover-seconds", "301"], "is 300 at most"),
             ("", &["--store", "sqlite"], "the store must be sled"),
             ("", &["--listen", "127.0.0.1:8081"], "can't share the address 127.0.0.1:8081"),
             ("", &["--ops-token", "one,two"], "each must be name:token"),
@@ -883,6 +897,11 @@ mod tests {
         let args = serve(&["--ops-token", "ana:tesouro-da-ana-e-do-rui"]);
         assert!(!format!("{args:?}").contains("tesouro"));
         assert!(!format!("{:?}", args.settings().unwrap()).contains("tesouro"));
+        let args = serve(&["--store", "postgres://ana:tesouro@db/books"]);
+        assert!(!format!("{args:?}").contains("tesouro"));
+        let settings = args.settings().unwrap();
+        assert!(!format!("{settings:?}").contains("tesouro"));
+        assert_eq!(settings.store.place(), "postgres://db:5432/books");
     }
 
     #[test]

@@ -22,6 +22,7 @@ use crate::http::credential::Secret;
 use crate::http::tls::{self, TlsError};
 use crate::network::{reachable, root_cause};
 use crate::secrets::{self, SecretError};
+use crate::store::{Store, snapshot};
 
 /// Why the journal can't be read.
 #[derive(Debug, thiserror::Error)]
@@ -95,6 +96,13 @@ pub enum JournalSource {
         /// The store in it, which is open now.
         store: Part,
     },
+    /// A database, as it was when it was opened. Servers go on meanwhile.
+    Database {
+        /// Host, port and database.
+        place: String,
+        /// The store in it.
+        store: Part,
+    },
     /// A server has the data directory open.
     Served {
         /// The data directory.
@@ -111,6 +119,10 @@ pub enum JournalSource {
 impl JournalSource {
     /// Opens the data directory. If a server has it open, nothing is sent to that server yet.
     pub fn open(settings: &JournalSettings) -> Result<Self, JournalSourceFailure> {
+        if let Store::Postgres(options) = &settings.store {
+            let (place, store) = (settings.store.place().to_owned(), snapshot(options)?);
+            return Ok(Self::Database { place, store });
+        }
         let data = settings.data.clone();
         // A server that has it open is asked at once.
         let options = SledOptions { lock_wait: Duration::ZERO, ..SledOptions::default() };
@@ -131,7 +143,7 @@ impl JournalSource {
     /// Blocks the thread: a task of the runtime must not call it.
     pub fn frames(&self, from: Sequence) -> Result<Frames<'_>, JournalSourceFailure> {
         match self {
-            Self::Stopped { store, .. } => Ok(Box::new(frames(store, from)?)),
+            Self::Stopped { store, .. } | Self::Database { store, .. } => Ok(Box::new(frames(store, from)?)),
             Self::Served { data, address, token, certificates } => {
                 let answer = ask(data, *address, token, certificates.as_ref(), from)?;
                 let name = PathBuf::from(format!("the answer of the server at {address}"));
@@ -145,6 +157,7 @@ impl fmt::Display for JournalSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Stopped { data, .. } => write!(f, "{}, with no server", data.display()),
+            Self::Database { place, .. } => f.write_str(place),
             Self::Served { address, .. } => write!(f, "the server at {address}"),
         }
     }

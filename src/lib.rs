@@ -26,6 +26,7 @@ pub mod restore;
 pub mod routes;
 pub mod secrets;
 pub mod serve;
+pub mod store;
 pub mod terminal;
 pub mod verify;
 pub mod views;

@@ -47,13 +47,16 @@ fn run_check(args: ServeArgs, matches: &ArgMatches) -> Done {
 async fn run_server(args: ServeArgs) -> Done {
     let settings = args.settings()?;
     start_logging(&settings, logging::SERVE_FILTER);
-    // The handler is in place before the first answer, so that a signal drains the connections.
-    let terminate = signal(SignalKind::terminate())?;
-    let running = serve::start(settings, opening_bar()).await?;
+    let mut signals = Signals::listen()?;
+    // A process that waits for another one to end has nothing to answer yet.
+    let running = tokio::select! {
+        running = serve::start(settings, opening_bar()) => running?,
+        () = signals.asked_to_end() => std::process::exit(0),
+    };
     watchdog::guard(&running.app.engine)?;
     tracing::info!(public = %running.public, operations = %running.operations, sandbox = running.app.sandbox, "serving");
     watchdog::tell_manager(NotifyState::Ready);
-    let end = until_told_to_stop(&running, terminate).await?;
+    let end = until_told_to_stop(&running, signals).await;
     Ok(stop(running, end).await)
 }
 
@@ -63,18 +66,18 @@ async fn run_demo(args: DemoArgs) -> Done {
     let settings = args.settings()?;
     start_logging(&settings, "warn");
     let (data, ops_token) = (settings.data.clone(), settings.ops_token.clone());
-    let terminate = signal(SignalKind::terminate())?;
+    let signals = Signals::listen()?;
     let running = serve::start(settings, opening_bar()).await?;
     let operator = secrets::first_ops_token(&ops_token, &data)?.ok_or("the operators' token is gone")?;
     let ops_token_file = (ops_token == SecretSource::Data).then(|| data.join(secrets::OPS_TOKEN_FILE));
     let guide = demo::Guide { data, operator, ops_token_file, charges };
     watchdog::guard(&running.app.engine)?;
     let (shown, end) = {
-        let mut told = std::pin::pin!(until_told_to_stop(&running, terminate));
+        let mut told = std::pin::pin!(until_told_to_stop(&running, signals));
         tokio::select! {
-            end = &mut told => (Ok(()), end?),
+            end = &mut told => (Ok(()), end),
             shown = demo::show(&running, &guide) => match shown {
-                Ok(()) => (Ok(()), told.await?),
+                Ok(()) => (Ok(()), told.await),
                 Err(error) => (Err(error), End::Asked),
             },
         }
@@ -94,36 +97,58 @@ async fn run_export(args: ExportArgs) -> Done {
 }
 
 fn run_restore(args: RestoreArgs) -> Done {
-    restore::run(&args)?;
+    restore::run(args)?;
     Ok(ExitCode::SUCCESS)
 }
 
 fn run_verify(args: VerifyArgs) -> Done {
-    verify::run(&args.data, &args.master_key.source()?)?;
+    let VerifyArgs { data, store, master_key } = args;
+    verify::run(&data, &store.store()?, &master_key.source()?)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Signals to the process. They are listened to before the first answer: from then on SIGTERM
+/// drains the connections, and SIGHUP does not end the process.
+struct Signals {
+    terminate: Signal,
+    hangup: Signal,
+}
+
+impl Signals {
+    fn listen() -> std::io::Result<Self> {
+        Ok(Self { terminate: signal(SignalKind::terminate())?, hangup: signal(SignalKind::hangup())? })
+    }
+
+    /// Waits for SIGTERM or Ctrl-C.
+    async fn asked_to_end(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = tokio::signal::ctrl_c() => {}
+        }
+    }
 }
 
 /// Why the program ends.
 enum End {
     /// SIGTERM or Ctrl-C.
     Asked,
-    /// A block could not be made durable: nothing more can be acknowledged.
+    /// A block could not be made durable, or another process has taken the store: nothing more can
+    /// be acknowledged.
     JournalFailed,
 }
 
 /// Waits for the end. SIGHUP reads the operators' tokens and the certificates again.
-async fn until_told_to_stop(running: &serve::Running, mut terminate: Signal) -> std::io::Result<End> {
-    let mut hangup = signal(SignalKind::hangup())?;
+async fn until_told_to_stop(running: &serve::Running, mut signals: Signals) -> End {
     loop {
-        return Ok(tokio::select! {
-            _ = hangup.recv() => {
+        return tokio::select! {
+            _ = signals.hangup.recv() => {
                 running.reload();
                 continue;
             }
-            _ = terminate.recv() => End::Asked,
+            _ = signals.terminate.recv() => End::Asked,
             _ = tokio::signal::ctrl_c() => End::Asked,
             () = running.failed() => End::JournalFailed,
-        });
+        };
     }
 }
 
@@ -136,6 +161,10 @@ async fn stop(running: serve::Running, end: End) -> ExitCode {
             running.stop().await;
             ExitCode::SUCCESS
         }
+        End::JournalFailed if running.app.engine.is_superseded() => {
+            eprintln!("centavo: another process took the database over; start again to wait until that one ends.");
+            std::process::exit(SUPERSEDED_EXIT_CODE)
+        }
         End::JournalFailed => {
             eprintln!(
                 "centavo: a block could not be made durable; nothing of it was acknowledged. See the log, then start again."
@@ -144,6 +173,9 @@ async fn stop(running: serve::Running, end: End) -> ExitCode {
         }
     }
 }
+
+/// Exit code of a process whose database another one took: try again, as in `sysexits.h`.
+const SUPERSEDED_EXIT_CODE: i32 = 75;
 
 fn start_logging(settings: &Settings, default: &str) {
     logging::start(settings.log_format, settings.log.as_deref().unwrap_or(default));

@@ -14,6 +14,7 @@ use actors::backup::{BackupError, BackupFolder, Restored, Tail, TailTaken, resto
 use actors::store::{Part, Partition, SledOptions, SledStore, StoreError};
 
 use crate::config::{ConfigError, RestoreArgs};
+use crate::store::{Store, take_empty};
 use crate::terminal;
 use crate::verify::{self, VerifyFailure, quietly};
 
@@ -28,6 +29,12 @@ pub enum RestoreFailure {
     NotEmpty {
         /// The data directory.
         data: PathBuf,
+    },
+    /// The database has a journal already, or the beginning of one.
+    #[error("{place}: there is a journal in it; restore to an empty database")]
+    DatabaseNotEmpty {
+        /// Host, port and database.
+        place: String,
     },
     /// The second copy can't be opened. Nothing was restored.
     #[error("the second copy does not open: {0}; without --tail the backup alone is restored")]
@@ -50,17 +57,27 @@ impl From<StoreError> for RestoreFailure {
 }
 
 /// Restores, prints a summary, and verifies the result.
-pub fn run(args: &RestoreArgs) -> Result<(), RestoreFailure> {
+pub fn run(mut args: RestoreArgs) -> Result<(), RestoreFailure> {
     let master_key = args.master_key.source()?;
-    let restored = quietly(|| make(args)).unwrap_or_else(|message| Err(RestoreFailure::Panicked(message)))?;
-    for line in summary(args, &restored) {
+    let store = std::mem::take(&mut args.store).store().map_err(ConfigError::from)?;
+    let args = &args;
+    let restored = quietly(|| make(args, &store)).unwrap_or_else(|message| Err(RestoreFailure::Panicked(message)))?;
+    for line in summary(args, &store, &restored) {
         terminal::say(&line);
     }
-    Ok(verify::run(&args.data, &master_key)?)
+    Ok(verify::run(&args.data, &store, &master_key)?)
 }
 
-fn make(args: &RestoreArgs) -> Result<Restored, RestoreFailure> {
+fn make(args: &RestoreArgs, store: &Store) -> Result<Restored, RestoreFailure> {
     let backup = BackupFolder::open(&args.from)?;
+    if let Store::Postgres(options) = store {
+        let not_empty = || RestoreFailure::DatabaseNotEmpty { place: store.place().to_owned() };
+        let part = take_empty(options)?.ok_or_else(not_empty)?;
+        let second = args.tail.as_deref().map(Second::open).transpose().map_err(RestoreFailure::Tail)?;
+        let restored = fill(&backup, second.as_ref(), &part)?;
+        part.release()?;
+        return Ok(restored);
+    }
     let data = std::path::absolute(&args.data).map_err(|source| machine(&args.data, source))?;
     if !is_free(&data)? {
         return Err(RestoreFailure::NotEmpty { data });
@@ -68,7 +85,9 @@ fn make(args: &RestoreArgs) -> Result<Restored, RestoreFailure> {
     let unfinished = unfinished(&data);
     remove_cut_restore(&unfinished)?;
     let second = args.tail.as_deref().map(Second::open).transpose().map_err(RestoreFailure::Tail)?;
-    let restored = fill(&backup, second.as_ref(), &unfinished);
+    let store = SledStore::open(&unfinished, &SledOptions::default())?;
+    let restored = Part::take(Arc::new(store), Partition(0)).map_err(RestoreFailure::from);
+    let restored = restored.and_then(|part| fill(&backup, second.as_ref(), &part));
     if restored.is_err() {
         let _the_next_run_removes_it = fs::remove_dir_all(&unfinished);
         return restored;
@@ -79,10 +98,9 @@ fn make(args: &RestoreArgs) -> Result<Restored, RestoreFailure> {
     restored
 }
 
-fn fill(backup: &BackupFolder, second: Option<&Second>, folder: &Path) -> Result<Restored, RestoreFailure> {
-    let store = Part::take(Arc::new(SledStore::open(folder, &SledOptions::default())?), Partition(0))?;
+fn fill(backup: &BackupFolder, second: Option<&Second>, store: &Part) -> Result<Restored, RestoreFailure> {
     let bar = terminal::bar("restoring the journal", "Records");
-    let restored = restore(backup, second.map(Second::tail), &store, &mut |done, total| {
+    let restored = restore(backup, second.map(Second::tail), store, &mut |done, total| {
         bar.set_length(total);
         bar.set_position(done);
     });
@@ -154,14 +172,18 @@ fn machine(path: &Path, source: io::Error) -> BackupError {
     BackupError::Machine { path: path.to_path_buf(), source }
 }
 
-fn summary(args: &RestoreArgs, restored: &Restored) -> Vec<String> {
+fn summary(args: &RestoreArgs, store: &Store, restored: &Restored) -> Vec<String> {
     let last = restored.head.next.0 - 1;
-    let mut lines = vec![format!("{}: restored through sequence {last}", args.data.display())];
+    let place = if store.is_postgres() { store.place().to_owned() } else { args.data.display().to_string() };
+    let mut lines = vec![format!("{place}: restored through sequence {last}")];
     if let (Some(path), Some(tail)) = (&args.tail, &restored.tail) {
         lines.extend(told_of_tail(path, tail));
     }
     lines.push("  To serve it, give it the master key that the data was made with: CENTAVO_MASTER_KEY, or".to_owned());
-    lines.push(format!("  {}", args.data.join("master.key").display()));
+    lines.push(match store {
+        Store::Sled => format!("  {}", args.data.join("master.key").display()),
+        Store::Postgres(_) => "  CENTAVO_MASTER_KEY_FILE".to_owned(),
+    });
     lines
 }
 

@@ -3,7 +3,7 @@
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use actors::engine::{Engine, EngineOptions, OpenError};
@@ -12,7 +12,7 @@ use actors::rails::Rails;
 use parking_lot::RwLock;
 use prometheus_client::registry::Registry;
 use tokio::net::TcpSocket;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{Notify, Semaphore, watch};
 use tokio::task::{JoinHandle, JoinSet};
 
 use crate::app::App;
@@ -33,6 +33,7 @@ use crate::last_backup::LastBackup;
 use crate::rails::sandbox;
 use crate::routes;
 use crate::secrets::{self, SecretError, SecretSource};
+use crate::store::{self, Store};
 use crate::webhooks::{Webhooks, deliverer};
 
 /// Why the server does not start.
@@ -54,6 +55,9 @@ pub enum StartError {
     /// The operators' tokens or the master key cannot be read or made.
     #[error(transparent)]
     Secret(#[from] SecretError),
+    /// The store is a database, and no master key is given.
+    #[error("{NO_MASTER_KEY}")]
+    NoMasterKey,
     /// A listener's certificate or key cannot be used.
     #[error("{variable}: {source}")]
     Tls {
@@ -92,6 +96,8 @@ const IN_FLIGHT_MAX: usize = 16_384;
 const BACKLOG: u32 = 1_024;
 /// Most requests that wait for an event at once.
 const EVENT_WAITS_MAX: usize = 256;
+/// How long requests under way wait at most for their answer that this process may not answer.
+const LAPSE_SEEN_AFTER: Duration = Duration::from_millis(250);
 /// Time after which an unused actor is put to sleep.
 const IDLE: Duration = Duration::from_secs(60);
 
@@ -130,7 +136,7 @@ pub async fn start_with(
     let ops_tokens = read_ops_tokens(&ops_token, &settings.data)?;
     let options = EngineOptions {
         sandbox: settings.sandbox,
-        master_key: secrets::master_key(&settings.master_key, &settings.data)?,
+        master_key: master_key(&settings)?,
         admission: AdmissionLimits::default(),
         idle: IDLE,
         rails,
@@ -145,13 +151,24 @@ pub async fn start_with(
     let tls: Vec<_> = [&public_tls, &ops_tls].into_iter().flatten().cloned().collect();
     let addresses = [(LISTEN_VARIABLE, settings.listen), (OPS_LISTEN_VARIABLE, settings.ops_listen)];
     let sockets = [bind(addresses[0])?, bind(addresses[1])?];
-    let engine = Engine::open(&settings.data, &settings.sled, options, progress).await?;
+    let engine = match &settings.store {
+        Store::Sled => Engine::open(&settings.data, &settings.sled, options, progress).await?,
+        Store::Postgres(database) => {
+            let part = store::take(database).await.map_err(OpenError::from)?;
+            Engine::open_part(part, options, progress).await?
+        }
+    };
     let connections = descriptors::raise();
     let backlog = Arc::new(Backlog::default());
-    let data = settings.data.clone();
+    let (data, is_shared) = (settings.data.clone(), settings.store.is_postgres());
     let (shutdown, ending) = watch::channel(false);
     let app = app(engine, settings, ops_tokens, &connections, &measures, &backlog, ending.clone())?;
-    let listening = Listening { app: &app, measures, backlog, ending: ending.clone() };
+    let lapsed = is_shared.then(|| {
+        let lapsed = Arc::new(Notify::new());
+        tokio::spawn(tell_of_lapses(Arc::downgrade(&app.engine), Arc::clone(&lapsed)));
+        lapsed
+    });
+    let listening = Listening { app: &app, measures, backlog, ending: ending.clone(), lapsed };
     let [public, operations] = sockets;
     let (engine, sandbox) = (Arc::clone(&app.engine), app.sandbox);
     let shedding: Admits = Box::new(move |headers| engine.admits(|| supposed_group(&engine, sandbox, headers)));
@@ -166,6 +183,15 @@ pub async fn start_with(
     let deliverer = tokio::spawn(keep_delivering(Arc::clone(&app.engine), Arc::clone(&app.webhooks), ending));
     let listeners = [merchants, operators];
     Ok(Running { app, public, operations, ops_token, data, tls, shutdown, listeners, schedule, deliverer })
+}
+
+/// The master key. One that is made stays in the data directory of this machine, so a database that
+/// other machines have too needs one that is given.
+fn master_key(settings: &Settings) -> Result<[u8; 32], StartError> {
+    if settings.store.is_postgres() && settings.master_key == SecretSource::Data {
+        return Err(StartError::NoMasterKey);
+    }
+    Ok(secrets::master_key(&settings.master_key, &settings.data)?)
 }
 
 /// Reads the operators' tokens, or makes one; logs where that is, since nobody has typed it.
@@ -239,6 +265,8 @@ struct Listening<'a> {
     measures: Measures,
     backlog: Arc<Backlog>,
     ending: watch::Receiver<bool>,
+    /// Told while this process may not answer; none where it always may.
+    lapsed: Option<Arc<Notify>>,
 }
 
 impl Listening<'_> {
@@ -254,7 +282,10 @@ impl Listening<'_> {
         let failed = |source| StartError::Listen { variable, address, source };
         let listener = socket.listen(BACKLOG).map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
-        let limits = middleware::RequestLimits { most: IN_FLIGHT_MAX, admits };
+        let engine = Arc::clone(&self.app.engine);
+        let is_current = Box::new(move || engine.is_current());
+        let lapsed = self.lapsed.clone();
+        let limits = middleware::RequestLimits { most: IN_FLIGHT_MAX, admits, is_current, lapsed };
         let middleware = Middleware::new(limits, self.app.sandbox, self.measures.clone())?;
         let router = middleware.clone().before(router);
         let served = server::Served { router, middleware: Some(middleware), backlog: Arc::clone(&self.backlog), tls };
@@ -275,6 +306,10 @@ fn warn_of(has_rail: bool, listeners: [&Listener; 2]) {
     }
 }
 
+/// What a database needs beside it.
+pub(crate) const NO_MASTER_KEY: &str = "a database needs a master key that every process is given: set CENTAVO_MASTER_KEY or \
+     CENTAVO_MASTER_KEY_FILE (`openssl rand -hex 32` makes one)";
+
 /// What a server without rails does.
 pub(crate) const NO_RAIL: &str =
     "no rail is configured: every charge and payout will be answered with 503 rail_not_configured";
@@ -288,6 +323,16 @@ pub(crate) fn unencrypted(variable: &str, address: SocketAddr, has_tls: bool) ->
              put a proxy with TLS before it, or choose a loopback address"
         )
     })
+}
+
+/// Tells the requests under way while this process may not answer.
+async fn tell_of_lapses(engine: Weak<Engine>, lapsed: Arc<Notify>) {
+    while let Some(is_current) = engine.upgrade().map(|engine| engine.is_current()) {
+        if !is_current {
+            lapsed.notify_waiters();
+        }
+        tokio::time::sleep(LAPSE_SEEN_AFTER).await;
+    }
 }
 
 /// Runs the engine's schedule, and begins it again after a panic. Renews snapshots and watches the
@@ -316,8 +361,8 @@ async fn keep_delivering(engine: Arc<Engine>, webhooks: Arc<Webhooks>, ending: w
 }
 
 impl Running {
-    /// Waits until a Record could not be made durable. Nothing more can be acknowledged then, and
-    /// the process must end.
+    /// Waits until a Record could not be made durable, or another process has taken the store.
+    /// Nothing more can be acknowledged then, and the process must end.
     pub async fn failed(&self) {
         self.app.engine.failed().await;
     }

@@ -1,4 +1,5 @@
-//! `centavo verify`: checks a stopped data directory from its first Record to its last.
+//! `centavo verify`: checks a stopped data directory, or a database as it is now, from its first
+//! Record to its last.
 //!
 //! Prints what was checked on standard output, or the first defect in one line on standard error.
 //! It writes no Record, and makes no data directory where there is none. It needs the master key
@@ -14,6 +15,7 @@ use actors::store::{Part, Partition, SledOptions, SledStore};
 use actors::verify::{SealedParts, Verified, VerifyError, VerifyProgress, verify};
 
 use crate::secrets::{SecretError, SecretSource, existing_master_key};
+use crate::store::{Store, snapshot};
 use crate::terminal;
 
 /// Why a data directory was not verified.
@@ -34,21 +36,27 @@ pub enum VerifyFailure {
 const LOCK_WAIT: Duration = Duration::from_secs(2);
 
 /// Verifies a data directory, and prints a summary.
-pub fn run(data: &Path, master_key: &SecretSource) -> Result<(), VerifyFailure> {
+pub fn run(data: &Path, store: &Store, master_key: &SecretSource) -> Result<(), VerifyFailure> {
     let begun = Instant::now();
     let (verified, skipped) =
-        quietly(|| check(data, master_key)).unwrap_or_else(|message| Err(VerifyFailure::Panicked(message)))?;
-    for line in summary(data, &verified, skipped, begun.elapsed()) {
+        quietly(|| check(data, store, master_key)).unwrap_or_else(|message| Err(VerifyFailure::Panicked(message)))?;
+    let place = if store.is_postgres() { store.place().to_owned() } else { data.display().to_string() };
+    for line in summary(&place, &verified, skipped, begun.elapsed()) {
         terminal::say(&line);
     }
     Ok(())
 }
 
 /// Opens and verifies a data directory. True when the sealed parts were skipped for want of a key.
-fn check(data: &Path, master_key: &SecretSource) -> Result<(Verified, bool), VerifyFailure> {
-    let options = SledOptions { lock_wait: LOCK_WAIT, ..SledOptions::default() };
-    let store = SledStore::open_existing(data, &options).map_err(VerifyError::from)?;
-    let store = Part::reading(Arc::new(store), Partition(0));
+fn check(data: &Path, store: &Store, master_key: &SecretSource) -> Result<(Verified, bool), VerifyFailure> {
+    let store = match store {
+        Store::Sled => {
+            let options = SledOptions { lock_wait: LOCK_WAIT, ..SledOptions::default() };
+            let opened = SledStore::open_existing(data, &options).map_err(VerifyError::from)?;
+            Part::reading(Arc::new(opened), Partition(0))
+        }
+        Store::Postgres(options) => snapshot(options).map_err(VerifyError::from)?,
+    };
     let key = existing_master_key(master_key, data)?;
     let keyring = key.map(|key| Keyring::open_unchanged(key, Arc::clone(store.store()))).transpose();
     let keyring = keyring.map_err(VerifyError::from)?;
@@ -85,7 +93,7 @@ pub(crate) fn quietly<T>(work: impl FnOnce() -> T) -> Result<T, String> {
     done.map_err(|_| message.lock().unwrap_or_else(PoisonError::into_inner).clone())
 }
 
-fn summary(data: &Path, verified: &Verified, skipped: bool, took: Duration) -> Vec<String> {
+fn summary(place: &str, verified: &Verified, skipped: bool, took: Duration) -> Vec<String> {
     let row = |label: &str, text: String| [label.to_owned(), text];
     let count = terminal::count;
     let unusable = |unusable: u64| match unusable {
@@ -119,7 +127,7 @@ fn summary(data: &Path, verified: &Verified, skipped: bool, took: Duration) -> V
         row("Head", format!("sequence {last}, {:?}", verified.head.hash)),
         row("Size", terminal::bytes(verified.size_bytes)),
     ];
-    let mut lines = vec![format!("{}: the books are whole ({:.1} s)", data.display(), took.as_secs_f64())];
+    let mut lines = vec![format!("{place}: the books are whole ({:.1} s)", took.as_secs_f64())];
     lines.extend(terminal::aligned(&rows, 2).iter().map(|line| format!("  {line}")));
     lines
 }
@@ -142,9 +150,9 @@ mod tests {
     #[test]
     fn a_wrong_path_is_an_error_and_makes_nothing() {
         let place = tempfile::tempdir().unwrap();
-        let error = check(&place.path().join("nowhere"), &SecretSource::Data).unwrap_err().to_string();
+        let error = check(&place.path().join("nowhere"), &Store::Sled, &SecretSource::Data).unwrap_err().to_string();
         assert!(error.contains("there is no journal here"), "{error}");
-        let error = check(place.path(), &SecretSource::Data).unwrap_err().to_string();
+        let error = check(place.path(), &Store::Sled, &SecretSource::Data).unwrap_err().to_string();
         assert!(error.contains("there is no journal here"), "{error}");
         assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 0);
     }
@@ -153,10 +161,10 @@ mod tests {
     fn a_server_that_runs_is_named() {
         let place = tempfile::tempdir().unwrap();
         let store = SledStore::open(place.path(), &SledOptions::default()).unwrap();
-        let error = check(place.path(), &SecretSource::Data).unwrap_err().to_string();
+        let error = check(place.path(), &Store::Sled, &SecretSource::Data).unwrap_err().to_string();
         assert!(error.contains("in use by another process; stop it"), "{error}");
         drop(store);
-        check(place.path(), &SecretSource::Data).unwrap();
+        check(place.path(), &Store::Sled, &SecretSource::Data).unwrap();
         assert!(!place.path().join("master.key").exists());
     }
 

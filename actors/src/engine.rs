@@ -96,6 +96,9 @@ pub enum Unavailable {
     /// The journal or a key could not be read; the log holds the cause.
     #[error("the journal or a key could not be read")]
     Unreadable,
+    /// The database does not answer.
+    #[error("the database does not answer")]
+    StoreUnavailable,
 }
 
 impl Unavailable {
@@ -108,6 +111,10 @@ impl Unavailable {
 
 impl From<LoadError> for Unavailable {
     fn from(error: LoadError) -> Self {
+        if let LoadError::Store(StoreError::Unavailable { .. }) = &error {
+            tracing::warn!(%error, "the journal could not be read");
+            return Self::StoreUnavailable;
+        }
         tracing::error!(%error, "the journal could not be read");
         Self::Unreadable
     }
@@ -188,6 +195,9 @@ pub struct Engine {
 /// A wait for the store of this length makes the service not ready. A slow disk answers within a
 /// few seconds.
 pub const NOT_READY_AFTER: Duration = Duration::from_secs(10);
+
+/// How long it may take until an idle process ends whose store was taken by another one.
+const SUPERSEDED_SEEN_AFTER: Duration = Duration::from_millis(200);
 
 /// How long a rail may take when it is asked again.
 const RAIL_ANSWER_MAX: Duration = Duration::from_secs(10);
@@ -394,9 +404,29 @@ impl Engine {
         self.monitor().longest_wait().filter(|waiting| waiting.took >= NOT_READY_AFTER)
     }
 
-    /// Waits until making a block durable has failed; the process must then end.
+    /// Waits until making a block durable has failed, or another process has taken the store; the
+    /// process must then end.
     pub async fn failed(&self) {
-        self.shared.journal.failed().await;
+        let superseded = async {
+            while !self.is_superseded() {
+                tokio::time::sleep(SUPERSEDED_SEEN_AFTER).await;
+            }
+        };
+        tokio::select! {
+            () = self.shared.journal.failed() => {}
+            () = superseded => {}
+        }
+    }
+
+    /// Whether this process may answer: no other one can have taken the store. See
+    /// [`crate::store::Store::is_current`].
+    pub fn is_current(&self) -> bool {
+        self.shared.store.is_current()
+    }
+
+    /// Whether another process has taken the store.
+    pub fn is_superseded(&self) -> bool {
+        self.shared.store.is_superseded()
     }
 
     /// True once making a block durable has failed.

@@ -27,7 +27,7 @@ macro_rules! documents {
 /// The documents, by reader.
 const DOCUMENTS: [(&str, &[Document]); 5] = [
     ("Integrate", documents!["guide/first-charge" "interface" "decisions" "limits"]),
-    ("Operate", documents!["operating" "runbook" "deploy/README"]),
+    ("Operate", documents!["operating" "runbook" "postgresql" "deploy/README"]),
     ("Account", documents!["accounting" "exports"]),
     ("Em português", documents!["pt-br/inicio" "pt-br/livros"]),
     (

@@ -20,7 +20,7 @@ use axum::http::header::{CONTENT_LENGTH, HOST};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Version};
 use axum::response::{IntoResponse, Response};
 use tokio::runtime::Handle;
-use tokio::sync::Semaphore;
+use tokio::sync::{Notify, Semaphore};
 use tower::{Layer, Service};
 
 use super::measures::Measures;
@@ -54,7 +54,16 @@ pub struct RequestLimits {
     pub most: usize,
     /// Whether a request with these headers is let in now: load shedding.
     pub admits: Admits,
+    /// Whether this process may answer: no other one can have taken its store.
+    pub is_current: Box<dyn Fn() -> bool + Send + Sync>,
+    /// Told again and again while it is not: requests under way then get an answer. None where it
+    /// always is.
+    pub lapsed: Option<Arc<Notify>>,
 }
+
+/// Paths that are answered also when another process may have taken the store: they tell nothing of
+/// what is in it.
+const OF_THE_PROCESS: [&str; 3] = ["/healthz", "/readyz", "/metrics"];
 
 /// Whether a request with these headers is let in now.
 pub type Admits = Box<dyn Fn(&HeaderMap) -> bool + Send + Sync>;
@@ -76,6 +85,9 @@ impl Middleware {
         let well_formed = fits(request.headers()).and_then(|()| names_one_host(request.version(), request.headers()));
         let problem = match well_formed {
             Err(problem) => problem,
+            Ok(()) if !self.0.may_answer(request.uri().path()) => {
+                Problem::new(Code::StoreUnavailable).retry_after(RETRY_AFTER_SECONDS)
+            }
             Ok(()) if (self.0.limits.admits)(request.headers()) => return None,
             Ok(()) => Problem::new(Code::Overloaded).retry_after(RETRY_AFTER_SECONDS),
         };
@@ -93,6 +105,18 @@ impl Middleware {
 }
 
 impl Shared {
+    fn may_answer(&self, path: &str) -> bool {
+        (self.limits.is_current)() || OF_THE_PROCESS.contains(&path)
+    }
+
+    /// Holds an answer back that may be out of date. A command may have been carried out.
+    fn held_back(&self, seen: &Seen, response: Response) -> Response {
+        if self.may_answer(seen.uri.path()) {
+            return response;
+        }
+        unanswered(&seen.method)
+    }
+
     /// Writes an answer's problem, measures it and stamps it.
     fn told(&self, seen: Seen, response: Response) -> Response {
         let (route, took) = (seen.matched.as_ref(), seen.since.elapsed());
@@ -147,15 +171,34 @@ where
         });
         Box::pin(async move {
             let response = match admitted {
-                Some(Ok(handling)) => match handling.await {
-                    Ok(handled) => handled?,
-                    Err(_panicked) => Problem::new(Code::Internal).into_response(),
+                Some(Ok(handling)) => tokio::select! {
+                    handled = handling => match handled {
+                        Ok(handled) => handled?,
+                        Err(_panicked) => Problem::new(Code::Internal).into_response(),
+                    },
+                    // The handler goes on without its caller.
+                    () = lapsed(middleware.limits.lapsed.as_deref()) => unanswered(&seen.method),
                 },
                 Some(Err(_panicked)) => Problem::new(Code::Internal).into_response(),
                 None => Problem::new(Code::Overloaded).retry_after(RETRY_AFTER_SECONDS).into_response(),
             };
+            let response = middleware.held_back(&seen, response);
             Ok(middleware.told(seen, response))
         })
+    }
+}
+
+/// The answer instead of one that may be out of date.
+fn unanswered(method: &Method) -> Response {
+    let code = if method.is_safe() { Code::StoreUnavailable } else { Code::OutcomeUnknown };
+    Problem::new(code).retry_after(RETRY_AFTER_SECONDS).into_response()
+}
+
+/// Waits until this process may answer no more.
+async fn lapsed(lapsed: Option<&Notify>) {
+    match lapsed {
+        Some(lapsed) => lapsed.notified().await,
+        None => std::future::pending().await,
     }
 }
 
@@ -306,7 +349,6 @@ mod tests {
 
     use axum::body::to_bytes;
     use axum::routing::{MethodRouter, get, post};
-    use tokio::sync::Notify;
     use tokio::time::timeout;
     use tower::ServiceExt;
 
@@ -317,7 +359,7 @@ mod tests {
     }
 
     fn limits(most: usize) -> RequestLimits {
-        RequestLimits { most, admits: Box::new(|_| true) }
+        RequestLimits { most, admits: Box::new(|_| true), is_current: Box::new(|| true), lapsed: None }
     }
 
     fn router(in_flight_max: usize, sandbox: bool) -> Router {
@@ -497,7 +539,8 @@ mod tests {
     async fn who_is_not_let_in_is_told_before_anything_is_looked_at() {
         let admits = |headers: &HeaderMap| !headers.contains_key("x-late");
         let middleware =
-            Middleware::new(RequestLimits { most: 8, admits: Box::new(admits) }, true, Measures::default()).unwrap();
+            Middleware::new(RequestLimits { admits: Box::new(admits), ..limits(8) }, true, Measures::default())
+                .unwrap();
         let asked = |name: &str| {
             let request = Request::builder().uri("/nowhere?a=b").header("host", "a").header("x-request-id", "r-1");
             middleware.turned_away(&request.header(name, "x").body(()).unwrap())
@@ -511,5 +554,43 @@ mod tests {
         let body = to_bytes(refused.into_body(), usize::MAX).await.unwrap();
         let body: serde_json::Value = serde_json::from_slice(&body).unwrap();
         assert_eq!([&body["code"], &body["instance"]], ["overloaded", "/nowhere"]);
+    }
+
+    /// A process whose database another one may have taken refuses at the door, and holds back the
+    /// answers of what was under way.
+    #[tokio::test]
+    async fn who_may_be_superseded_answers_nothing_but_how_it_is() {
+        let current = Arc::new(std::sync::atomic::AtomicBool::new(true));
+        let (entered, release) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+        let seen = Arc::clone(&current);
+        let is_current = Box::new(move || seen.load(Ordering::Acquire));
+        let lapsed = Arc::new(Notify::new());
+        let limits = RequestLimits { is_current, lapsed: Some(Arc::clone(&lapsed)), ..limits(8) };
+        let middleware = Middleware::new(limits, false, Measures::default()).unwrap();
+        let under_way = slow(&entered, &release).post(|| async { "done" });
+        let health = get(|| async { "ok" });
+        let router = middleware.clone().before(Router::new().route("/slow", under_way).route("/readyz", health));
+        let code = async |response: Response| {
+            let body = to_bytes(response.into_body(), usize::MAX).await.unwrap();
+            serde_json::from_slice::<serde_json::Value>(&body).map_or(String::new(), |body| body["code"].to_string())
+        };
+        let reading = tokio::spawn({
+            let router = router.clone();
+            async move { ask(&router, "GET", "/slow", None).await }
+        });
+        entered.notified().await;
+        current.store(false, Ordering::Release);
+        // It is answered while its handler still waits.
+        lapsed.notify_waiters();
+        assert_eq!(code(reading.await.unwrap()).await, "\"store_unavailable\"");
+        assert_eq!(code(ask(&router, "POST", "/slow", None).await).await, "\"outcome_unknown\"");
+        assert_eq!(ask(&router, "GET", "/readyz", None).await.status(), 200);
+        let at_the_door = |path: &str| {
+            let request = Request::builder().uri(path).header("host", "a");
+            middleware.turned_away(&request.body(()).unwrap()).map(|response| response.status().as_u16())
+        };
+        assert_eq!((at_the_door("/slow"), at_the_door("/readyz")), (Some(503), None));
+        current.store(true, Ordering::Release);
+        assert_eq!((at_the_door("/slow"), ask(&router, "POST", "/slow", None).await.status().as_u16()), (None, 200));
     }
 }

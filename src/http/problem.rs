@@ -107,6 +107,8 @@ pub enum Code {
     Overloaded,
     /// The disk is short of space: nothing is written until there is more.
     StorageFull,
+    /// The database does not answer, or another process is taking over: nothing was sent.
+    StoreUnavailable,
     /// No acquirer or payment institution is configured.
     RailNotConfigured,
     /// The request may or may not have been carried out.
@@ -278,6 +280,9 @@ impl Code {
                 "Storage full",
                 "Sem espaço para novas operações; consultas continuam disponíveis",
             ),
+            Code::StoreUnavailable => {
+                row("store_unavailable", S::SERVICE_UNAVAILABLE, "Store unavailable", "Banco de dados indisponível")
+            }
             Code::RailNotConfigured => row(
                 "rail_not_configured",
                 S::SERVICE_UNAVAILABLE,

@@ -14,6 +14,7 @@ impl From<Unavailable> for Problem {
             Unavailable::StorageFull => Problem::new(Code::StorageFull).retry_after(5),
             Unavailable::OutcomeUnknown => Problem::new(Code::OutcomeUnknown).retry_after(1),
             Unavailable::Unreadable => Problem::new(Code::Internal),
+            Unavailable::StoreUnavailable => Problem::new(Code::StoreUnavailable).retry_after(1),
             Unavailable::NoRail => Problem::new(Code::RailNotConfigured),
         }
     }
@@ -27,8 +28,7 @@ impl From<StoreError> for Problem {
 
 impl From<LoadError> for Problem {
     fn from(error: LoadError) -> Self {
-        tracing::error!(%error, "the journal could not be read");
-        Problem::new(Code::Internal)
+        Unavailable::from(error).into()
     }
 }
 

@@ -32,6 +32,9 @@ pub async fn readyz(State(app): State<Arc<App>>) -> Result<Response, Problem> {
     if app.engine.has_failed() {
         return Err(Problem::new(Code::Overloaded).retry_after(1).detail("The journal failed; the process is ending."));
     }
+    if !app.engine.is_current() {
+        return Err(Problem::new(Code::StoreUnavailable).retry_after(1));
+    }
     if let Some(waiting) = app.engine.stalled() {
         let detail = format!("The store makes no progress ({:?}, {} s).", waiting.what, waiting.took.as_secs());
         return Err(Problem::new(Code::Overloaded).retry_after(1).detail(detail));

@@ -481,7 +481,7 @@ async fn wrong_settings_are_told() {
         command
     };
     for (name, value, told) in [
-        ("CENTAVO_STORE", "postgres://localhost/centavo", "postgres"),
+        ("CENTAVO_STORE", "postgres://localhost/centavo", "a database needs a master key"),
         ("CENTAVO_STORE", "floppy", "sled"),
         ("CENTAVO_OPS_TOKEN", "one,two", "name:token"),
         ("CENTAVO_WEBHOOK_ALLOW", "10.0.0.0/99", "networks"),

@@ -11,6 +11,7 @@ use centavo::http::tls::{TlsFiles, trust};
 use centavo::journal_source::JournalSource;
 use centavo::secrets::SecretSource;
 use centavo::serve::{self, Running};
+use centavo::store::Store;
 use http_body_util::{BodyExt, Full};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -113,6 +114,7 @@ async fn a_command_reads_the_journal_of_a_server_over_tls() {
     let files = certify(folder.path(), "books.test");
     let running = serving(folder.path(), &files).await;
     let journal = |ops_tls_cert| JournalSettings {
+        store: Store::Sled,
         data: folder.path().join("data"),
         ops_listen: running.operations,
         ops_tls_cert,

@@ -75,7 +75,7 @@ fn the_engine_knows_no_http_and_no_json() {
 }
 
 #[test]
-fn one_file_names_sled_and_one_holds_the_unsafe_code() {
+fn one_file_names_sled_one_folder_postgresql_and_one_file_holds_the_unsafe_code() {
     let mut all = sources("actors/src");
     all.extend(sources("ledger/src"));
     all.extend(sources("src"));
@@ -84,6 +84,9 @@ fn one_file_names_sled_and_one_holds_the_unsafe_code() {
     for bare in [" sled::", "(sled::", "<sled::", "&sled::"] {
         assert_eq!(naming(&all, bare), [""; 0], "the crate is named by ::sled:: alone");
     }
+    let outside =
+        naming(&all, "tokio_postgres").into_iter().filter(|file| !file.starts_with("actors/src/store/postgres/"));
+    assert_eq!(outside.collect::<Vec<_>>(), [""; 0], "one folder names the library of PostgreSQL");
     assert_eq!(naming(&all, "unsafe "), ["actors/src/store/durable_sync.rs"]);
 }
 

@@ -89,7 +89,15 @@ impl Engine {
         progress: impl Fn(u64, u64) + Send + 'static,
     ) -> Result<Arc<Self>, OpenError> {
         let taken = spawn_blocking(move || Part::take(store, Partition(0))).await;
-        let part = taken.expect("taking does not panic")?;
+        Self::open_part(taken.expect("taking does not panic")?, options, progress).await
+    }
+
+    /// Opens the engine on a partition that was taken; see [`Engine::open`].
+    pub async fn open_part(
+        part: Part,
+        options: EngineOptions,
+        progress: impl Fn(u64, u64) + Send + 'static,
+    ) -> Result<Arc<Self>, OpenError> {
         let Opened { shared, keyring, journal_thread, last_booked_at } = read_store(part, &options, progress).await?;
         let next_group = shared.read_model.groups().into_iter().map(|group| group.0 + 1).max().unwrap_or(1);
         let system_ordinal = shared.read_model.system_ordinal();
@@ -140,6 +148,10 @@ impl Engine {
         }
         if !self.has_failed() {
             self.keep_read_model().await;
+        }
+        let store = self.shared.store.clone();
+        if let Ok(Err(error)) = spawn_blocking(move || store.release()).await {
+            tracing::warn!(%error, "the store was not given up; the next process waits until this one is known to be gone");
         }
     }
 

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
-/// The variable that makes a missing PostgreSQL an error instead of a note.
+/// The variable that makes a missing PostgreSQL an error instead of a line of text.
 pub const VARIABLE: &str = "CENTAVO_POSTGRES";
 
 /// How long a server may take to start or to end.
@@ -35,7 +35,7 @@ pub struct PostgresServer {
     databases: AtomicU32,
 }
 
-/// The folder of PostgreSQL's programs; none, with a note of how to get them, where there are none.
+/// The folder of PostgreSQL's programs. Where there are none, it prints how to get them.
 ///
 /// # Panics
 ///
@@ -117,7 +117,8 @@ impl PostgresServer {
         self.folder.path().join("data")
     }
 
-    /// Adds lines to the settings, which count from the next start or [`PostgresServer::reload`] on.
+    /// Adds lines to the settings, which count from the next start or [`PostgresServer::reload`]
+    /// on.
     pub fn set(&self, settings: &[&str]) {
         let path = self.data().join("postgresql.conf");
         let mut text = fs::read_to_string(&path).unwrap();
@@ -158,7 +159,7 @@ impl PostgresServer {
         }
     }
 
-    /// Ends the server as a power cut would: nothing is flushed, no client is told.
+    /// Ends the server at once: nothing is flushed, its clients lose their connections.
     pub fn crash(&self) {
         self.signal("QUIT");
         self.wait();

@@ -20,6 +20,7 @@ use centavo::config::{ExportSettings, JournalSettings};
 use centavo::export::{Exporter, Folder, Format, Out, Part, Request, Stream, command};
 use centavo::http::timestamp::day;
 use centavo::secrets::SecretSource;
+use centavo::store::Store;
 use ledger::record::Record;
 use serde_json::Value;
 
@@ -498,6 +499,7 @@ async fn told(world: &World) -> Told {
 async fn run(data: &Path, out: &Path, request: Request, server: Option<&World>) -> Result<(), String> {
     let nowhere = "127.0.0.1:1".parse().unwrap();
     let journal = JournalSettings {
+        store: Store::Sled,
         ops_tls_cert: None,
         data: data.to_path_buf(),
         ops_listen: server.map_or(nowhere, |world| world.address_of("/ops/export")),

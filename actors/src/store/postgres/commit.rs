@@ -1,9 +1,9 @@
 //! Commit of blocks, and the change of a partition's owner.
 //!
-//! Every write of a partition locks the partition's row in share, at the epoch of the writer. A take
-//! changes that row, so it waits for the writes under way, and those after it find another epoch
-//! and write nothing. PostgreSQL reads the row anew when it got the lock, so there is no moment
-//! between the two at which a former owner's write gets in.
+//! Every write of a partition locks the partition's row in share, at the epoch of the writer. A
+//! take changes that row, so it waits for the writes under way, and those after it find another
+//! epoch and write nothing. PostgreSQL reads the row anew when it got the lock, so there is no
+//! moment between the two at which a former owner's write gets in.
 //!
 //! After a lost answer the same block is handed in again. It is found where it stands, or written
 //! now. The second attempt locks the row too, so its own commit is one that a standby confirms, and

@@ -20,13 +20,16 @@ const IS_THERE: &str = "SELECT 1 FROM file WHERE partition = $1 AND name = $2 AN
 const LIST: &str =
     "SELECT name, sum(octet_length(bytes))::bigint FROM file WHERE partition = $1 GROUP BY name ORDER BY name";
 
+/// Writes the bytes of a file.
+type WriteBytes<'a> = dyn FnMut(&mut dyn Write) -> io::Result<()> + 'a;
+
 impl StoreParts {
     /// Replaces a file by what `write` writes, or removes it. Returns the size.
     pub(super) fn replace_file(
         &self,
         tenure: Tenure,
         name: &str,
-        write: Option<&mut dyn FnMut(&mut dyn Write) -> io::Result<()>>,
+        write: Option<&mut WriteBytes<'_>>,
     ) -> Result<u64, StoreError> {
         self.admit(tenure)?;
         let _one_at_a_time = self.filing.lock();
@@ -45,7 +48,7 @@ impl StoreParts {
         &self,
         tenure: Tenure,
         name: &str,
-        write: Option<&mut dyn FnMut(&mut dyn Write) -> io::Result<()>>,
+        write: Option<&mut WriteBytes<'_>>,
     ) -> Result<Option<u64>, StoreError> {
         let (id, epoch) = (i32::from(tenure.partition.0), tenure.epoch.0 as i64);
         let link = self.wait(self.files.link()).map_err(|trouble| self.unwritten(trouble))?;

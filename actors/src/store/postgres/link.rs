@@ -20,8 +20,10 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
-use super::schema::SCHEMA;
 use crate::store::StoreError;
+
+/// The schema that holds all tables.
+pub(super) const SCHEMA: &str = "centavo";
 
 /// Settings of every session. The journal's statements find their rows by primary key; without
 /// `enable_seqscan = off` a plan that was made on small tables reads all of a large one.
@@ -143,14 +145,14 @@ impl Connector {
         let (client, mut connection) = self.config.connect(self.tls.clone()).await?;
         let is_doubtful = Arc::new(AtomicBool::new(false));
         let doubtful = Arc::clone(&is_doubtful);
-        // Notices come before the answer that they are about, so the mark is there before the
+        // A warning comes before the answer that it is about, so the mark is there before the
         // answer is.
         let driving = self.runtime.spawn(async move {
             while let Some(Ok(message)) = poll_fn(|context| connection.poll_message(context)).await {
-                if let AsyncMessage::Notice(notice) = message
-                    && [&SqlState::WARNING, &SqlState::ADMIN_SHUTDOWN].contains(&notice.code())
+                if let AsyncMessage::Notice(warning) = message
+                    && [&SqlState::WARNING, &SqlState::ADMIN_SHUTDOWN].contains(&warning.code())
                 {
-                    tracing::warn!(notice = notice.message(), "the database doubts its last answer");
+                    tracing::warn!(warning = warning.message(), "the database doubts its last answer");
                     doubtful.store(true, Ordering::Release);
                 }
             }

@@ -1,11 +1,8 @@
 //! Tables of the store, and their versions. They are made and changed forward only, by one process
 //! at a time.
 
-use super::link::{Line, Link};
+use super::link::{Line, Link, SCHEMA};
 use crate::store::StoreError;
-
-/// The schema that holds all tables.
-pub(super) const SCHEMA: &str = "centavo";
 
 /// Statements that lead from one version to the next, from an empty schema on.
 const VERSIONS: [&str; 1] = [VERSION_1];

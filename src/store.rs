@@ -1,0 +1,205 @@
+//! Choice of the store: the embedded one in the data directory, or a PostgreSQL database.
+
+use std::num::NonZeroU16;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use actors::store::{
+    OwnerWatch, Part, Partition, PostgresAddress, PostgresDemands, PostgresOptions, PostgresStore, StoreError, TAKEOVER,
+};
+use clap::Args as ClapArgs;
+use clap::builder::BoolishValueParser;
+
+use crate::http::credential::Secret;
+use crate::secrets::{SecretError, SecretSource, TwoSources};
+
+/// The partition that this release keeps everything in.
+const PARTITION: Partition = Partition(0);
+
+/// Flags of the store, for every command that opens one.
+#[derive(Debug, Default, ClapArgs)]
+pub struct StoreArgs {
+    /// What keeps the journal: sled, in the data directory, or a database as
+    /// postgres://user:password@host/database [default: sled].
+    #[arg(long, env = "CENTAVO_STORE", hide_env_values = true, value_name = "sled|URL", value_parser = secret)]
+    pub store: Option<Secret>,
+    /// A file of what CENTAVO_STORE would hold.
+    #[arg(long, env = "CENTAVO_STORE_FILE", value_name = "FILE")]
+    pub store_file: Option<PathBuf>,
+    /// Seconds without a sign of life after which another process takes the database over, the same
+    /// for all processes [default: 10].
+    #[arg(long, env = "CENTAVO_POSTGRES_TAKEOVER_SECONDS", value_name = "SECONDS")]
+    pub postgres_takeover_seconds: Option<NonZeroU16>,
+    /// Whether a standby must confirm every commit; the database is refused where none does
+    /// [default: off].
+    #[arg(long, env = "CENTAVO_POSTGRES_STANDBY", value_name = "on|off", value_parser = BoolishValueParser::new())]
+    pub postgres_standby: Option<bool>,
+    /// Settings of the database to accept although it can lose what it acknowledged:
+    /// fsync_off, full_page_writes_off.
+    #[arg(long, env = "CENTAVO_POSTGRES_ALLOW", value_name = "NAME,NAME")]
+    pub postgres_allow: Option<String>,
+}
+
+/// The same settings, as the TOML file has them.
+#[derive(Debug, Default)]
+pub(crate) struct StoreInFile {
+    pub(crate) store: Option<Secret>,
+    pub(crate) store_file: Option<PathBuf>,
+    pub(crate) takeover_seconds: Option<NonZeroU16>,
+    pub(crate) standby: Option<bool>,
+    pub(crate) allow: Option<String>,
+}
+
+/// Why the settings of the store are refused.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreSettingsError {
+    /// The name of the store is unknown.
+    #[error("the store must be sled, or an address that begins with postgres://")]
+    Unknown,
+    /// The address of a database can't be read. The message does not repeat it, since it may hold a
+    /// password.
+    #[error("the address of the database (CENTAVO_STORE) is wrong: {0}")]
+    Address(String),
+    /// The takeover time is too long.
+    #[error("CENTAVO_POSTGRES_TAKEOVER_SECONDS is {0} at most")]
+    Takeover(u16),
+    /// Something is to be accepted that has no such name.
+    #[error("CENTAVO_POSTGRES_ALLOW: `{0}` is neither fsync_off nor full_page_writes_off")]
+    Allow(String),
+    /// The address is given as a text and as a file.
+    #[error(transparent)]
+    TwoSources(#[from] TwoSources),
+    /// The file of the address can't be read.
+    #[error(transparent)]
+    Secret(#[from] SecretError),
+}
+
+/// Store of the journal.
+#[derive(Debug, Clone)]
+pub enum Store {
+    /// The embedded store, in the data directory.
+    Sled,
+    /// A database.
+    Postgres(Box<PostgresOptions>),
+}
+
+impl Store {
+    /// Whether it is a database, which other processes may have too.
+    pub fn is_postgres(&self) -> bool {
+        matches!(self, Store::Postgres(_))
+    }
+
+    /// What it is, without a password.
+    pub fn place(&self) -> &str {
+        match self {
+            Store::Sled => "sled",
+            Store::Postgres(options) => options.address.place(),
+        }
+    }
+}
+
+impl StoreArgs {
+    /// The store, for a command that reads no configuration file.
+    pub fn store(self) -> Result<Store, StoreSettingsError> {
+        self.store_or(StoreInFile::default())
+    }
+
+    /// The store; the file counts where no flag and no variable gives a setting.
+    pub(crate) fn store_or(self, file: StoreInFile) -> Result<Store, StoreSettingsError> {
+        let layers = [(self.store, self.store_file), (file.store, file.store_file)];
+        let named = match SecretSource::first("CENTAVO_STORE", layers)? {
+            SecretSource::Data => return Ok(Store::Sled),
+            source => source.read("".as_ref(), "")?.unwrap_or_else(|| Secret::from(String::new())),
+        };
+        let named = named.reveal();
+        if named == "sled" {
+            return Ok(Store::Sled);
+        }
+        if !named.starts_with("postgres://") && !named.starts_with("postgresql://") {
+            return Err(StoreSettingsError::Unknown);
+        }
+        let address = PostgresAddress::parse(named).map_err(StoreSettingsError::Address)?;
+        let seconds = self.postgres_takeover_seconds.or(file.takeover_seconds);
+        if seconds.is_some_and(|seconds| seconds.get() > TAKEOVER_SECONDS_MAX) {
+            return Err(StoreSettingsError::Takeover(TAKEOVER_SECONDS_MAX));
+        }
+        let mut demands = PostgresDemands {
+            standby: self.postgres_standby.or(file.standby).unwrap_or(false),
+            ..PostgresDemands::default()
+        };
+        let allowed = self.postgres_allow.or(file.allow).unwrap_or_default();
+        for name in allowed.split(',').map(str::trim).filter(|name| !name.is_empty()) {
+            match name {
+                "fsync_off" => demands.allows_fsync_off = true,
+                "full_page_writes_off" => demands.allows_full_page_writes_off = true,
+                _ => return Err(StoreSettingsError::Allow(name.to_owned())),
+            }
+        }
+        let takeover = seconds.map_or(TAKEOVER, |seconds| Duration::from_secs(seconds.get().into()));
+        let release = env!("CARGO_PKG_VERSION").to_owned();
+        Ok(Store::Postgres(Box::new(PostgresOptions { address, takeover, demands, release })))
+    }
+}
+
+/// The longest takeover time, seconds.
+const TAKEOVER_SECONDS_MAX: u16 = 300;
+
+fn secret(text: &str) -> Result<Secret, std::convert::Infallible> {
+    Ok(Secret::from(text.to_owned()))
+}
+
+/// Connects to a database and waits until this process has its partition: at once where nobody has
+/// it, otherwise when its owner has given it up or is gone.
+pub(crate) async fn take(options: &PostgresOptions) -> Result<Part, StoreError> {
+    let asked = options.clone();
+    let store = waiting(move || PostgresStore::open(&asked)).await?;
+    let (store, mut watch) = (Arc::new(store), OwnerWatch::default());
+    let mut is_told = false;
+    loop {
+        let asked = Arc::clone(&store);
+        let taken = waiting(move || -> Result<_, StoreError> {
+            let free = match asked.look(&mut watch, PARTITION) {
+                Ok(free) => free,
+                Err(error @ StoreError::Unavailable { .. }) => {
+                    tracing::warn!(%error, "the database does not answer; it is looked at again");
+                    None
+                }
+                Err(error) => return Err(error),
+            };
+            let store: Arc<dyn actors::store::Store> = Arc::<PostgresStore>::clone(&asked);
+            let tenure = free.map(|seen| store.take(PARTITION, seen)).transpose()?.flatten();
+            Ok((tenure.map(|tenure| Part::of(store, tenure)), watch))
+        });
+        let (part, looked) = taken.await?;
+        watch = looked;
+        if let Some(part) = part {
+            return Ok(part);
+        }
+        if let Some(owner) = watch.owner().filter(|_| !is_told) {
+            tracing::info!(store = store.place(), owner, "another process serves; this one waits until it ends");
+            is_told = true;
+        }
+        tokio::time::sleep(store.pace()).await;
+    }
+}
+
+/// A database as it is now, for a command that only reads.
+pub(crate) fn snapshot(options: &PostgresOptions) -> Result<Part, StoreError> {
+    Ok(Part::reading(Arc::new(PostgresStore::open_snapshot(options)?), PARTITION))
+}
+
+/// A database without a journal, for a command that fills it.
+pub(crate) fn take_empty(options: &PostgresOptions) -> Result<Option<Part>, StoreError> {
+    let store = Arc::new(PostgresStore::open(options)?);
+    if store.look(&mut OwnerWatch::default(), PARTITION)? != Some(actors::store::Epoch::NONE) {
+        return Ok(None);
+    }
+    Part::take(store, PARTITION).map(Some)
+}
+
+async fn waiting<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
+) -> Result<T, StoreError> {
+    tokio::task::spawn_blocking(work).await.expect("a store does not panic")
+}

@@ -1,0 +1,178 @@
+//! Two processes on one PostgreSQL database: one serves, the other waits and takes over. Processes
+//! and databases are killed, paused and promoted while callers charge; nothing acknowledged is lost
+//! and nothing happens twice.
+//!
+//! Needs PostgreSQL's programs, and prints a note where they are missing.
+//! `CENTAVO_POSTGRES=required` makes that an error. `CENTAVO_TAKEOVERS` is the number of takeovers.
+
+#![allow(clippy::unwrap_used)]
+
+mod database;
+mod moving;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::time::{Duration, Instant};
+
+use actors::testkit::postgres::{PostgresServer, programs, shared};
+use actors::testkit::power_cut::Chance;
+use testkit::callers::{Callers, client};
+use testkit::server::{Launch, Server, centavo};
+
+/// The takeover time of the tests, seconds.
+const TAKEOVER_SECONDS: u64 = 2;
+
+const MASTER_KEY: &str = "0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a";
+
+/// How long something may take that has no limit of its own.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A process on a database. The folder holds what the sandbox's institution remembers.
+fn on<'a>(folder: &'a Path, address: &str) -> Launch<'a> {
+    Launch::on(folder)
+        .with("CENTAVO_STORE", address)
+        .with("CENTAVO_MASTER_KEY", MASTER_KEY)
+        .with("CENTAVO_POSTGRES_TAKEOVER_SECONDS", TAKEOVER_SECONDS.to_string())
+}
+
+/// Starts a process that waits until the one that serves has ended.
+fn wait_in_line(folder: &Path, address: &str) -> tokio::task::JoinHandle<(Server, Instant)> {
+    let (folder, address) = (folder.to_owned(), address.to_owned());
+    tokio::spawn(async move {
+        let server = Server::start(&on(&folder, &address)).await.unwrap();
+        (server, Instant::now())
+    })
+}
+
+/// Runs a command of the program on a database.
+fn run_on(address: &str, words: &[&str], paths: &[(&str, PathBuf)]) -> Output {
+    let mut command = Command::new(centavo());
+    command.args(words).env("CENTAVO_STORE", address).env("CENTAVO_MASTER_KEY", MASTER_KEY);
+    for (flag, path) in paths {
+        command.arg(flag).arg(path);
+    }
+    command.output().unwrap()
+}
+
+/// The database must verify; gives what was said.
+fn must_verify(address: &str) -> String {
+    let Output { status, stdout, stderr } = run_on(address, &["verify"], &[]);
+    assert!(status.success(), "{}", String::from_utf8_lossy(&stderr));
+    String::from_utf8(stdout).unwrap()
+}
+
+fn takeovers() -> u64 {
+    std::env::var("CENTAVO_TAKEOVERS").map_or(4, |count| count.parse().expect("CENTAVO_TAKEOVERS is a number"))
+}
+
+fn signal(process: u32, signal: &str) {
+    let told = Command::new("kill").args([format!("-{signal}"), process.to_string()]).status().unwrap();
+    assert!(told.success());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_process_that_waits_takes_over_and_loses_nothing() {
+    let Some(database) = shared() else { return };
+    let (address, folder) = (database.database(), tempfile::tempdir().unwrap());
+    let mut chance = Chance(7);
+    let mut server = Server::start(&on(folder.path(), &address)).await.unwrap();
+    let mut callers = Callers::open(&server).await.unwrap();
+    let mut gaps = Vec::new();
+    for round in 0..takeovers() {
+        let next = wait_in_line(folder.path(), &address);
+        // The first one waits for the look at a beat that stands still, too.
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        let life = Duration::from_millis(200 + chance.below(1_500));
+        let mut killed = Instant::now();
+        let is_orderly = round % 4 == 3;
+        callers
+            .charge_until(&server, 8, life, || {
+                killed = Instant::now();
+                if is_orderly { server.terminate() } else { server.kill() }
+            })
+            .await;
+        server.wait();
+        let (successor, serving) = next.await.unwrap();
+        gaps.push((serving.saturating_duration_since(killed), is_orderly));
+        callers.reckon(&successor).await.unwrap();
+        server = successor;
+    }
+    server.stop().unwrap();
+    let said = must_verify(&address);
+    assert!(said.contains("each equal to a replay"), "{said}");
+    let longest = |orderly| gaps.iter().filter(|(_, is_orderly)| *is_orderly == orderly).map(|(gap, _)| gap).max();
+    println!("{} takeovers at {TAKEOVER_SECONDS} s; {}", gaps.len(), callers.summary());
+    println!("longest time without an owner: killed {:?}, ended in good order {:?}", longest(false), longest(true));
+}
+
+/// A process that is paused longer than its successor waits answers nothing when it goes on, and
+/// ends.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_process_that_was_paused_answers_nothing_and_ends() {
+    let Some(database) = shared() else { return };
+    let (address, folder) = (database.database(), tempfile::tempdir().unwrap());
+    let server = Server::start(&on(folder.path(), &address)).await.unwrap();
+    let mut callers = Callers::open(&server).await.unwrap();
+    callers.charge(&server, 4, 40).await;
+    callers.reckon(&server).await.unwrap();
+    let next = wait_in_line(folder.path(), &address);
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    callers.charge_until(&server, 8, Duration::from_millis(700), || signal(server.id(), "STOP")).await;
+    let url = format!("{}/api/balance", server.public);
+    let waiting = tokio::spawn({
+        let (url, key) = (url.clone(), callers.api_key.clone());
+        async move { client().get(url).bearer_auth(key).timeout(PATIENCE).send().await }
+    });
+    let (successor, _) = next.await.unwrap();
+    callers.charge(&successor, 4, 40).await;
+    signal(server.id(), "CONT");
+    // Its balance is out of date: the successor has charged meanwhile.
+    if let Ok(answer) = waiting.await.unwrap() {
+        assert_eq!(answer.status(), 503);
+    }
+    let ended = server.ended_within(PATIENCE).unwrap();
+    assert_eq!(ended.status.unwrap().code(), Some(75), "{}", ended.said);
+    callers.reckon(&successor).await.unwrap();
+    successor.stop().unwrap();
+    must_verify(&address);
+    println!("{}", callers.summary());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_process_that_waits_can_be_ended_and_settings_that_do_not_do_are_refused() {
+    let Some(database) = shared() else { return };
+    let (address, folder) = (database.database(), tempfile::tempdir().unwrap());
+    let server = Server::start(&on(folder.path(), &address)).await.unwrap();
+    let mut command = Command::new(centavo());
+    command.args(["serve", "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0", "--sandbox", "--data"]);
+    command.arg(folder.path()).env("CENTAVO_STORE", &address).env("CENTAVO_MASTER_KEY", MASTER_KEY);
+    let log = folder.path().join("log");
+    let mut waiting = command.stderr(std::fs::File::create(&log).unwrap()).spawn().unwrap();
+    let deadline = Instant::now() + PATIENCE;
+    while !std::fs::read_to_string(&log).unwrap().contains("another process serves") {
+        assert!(Instant::now() < deadline);
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    signal(waiting.id(), "TERM");
+    assert_eq!(waiting.wait().unwrap().code(), Some(0));
+
+    let refused = |address: &str, settings: &[(&str, &str)]| {
+        let mut command = Command::new(centavo());
+        command.args(["serve", "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0", "--sandbox", "--data"]);
+        command.arg(folder.path()).env("CENTAVO_STORE", address).envs(settings.iter().copied());
+        let output = command.output().unwrap();
+        assert_eq!(output.status.code(), Some(1));
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let key = ("CENTAVO_MASTER_KEY", MASTER_KEY);
+    let said = refused(&address, &[]);
+    assert!(said.contains("a database needs a master key that every process is given"), "{said}");
+    let said = refused(&address, &[key, ("CENTAVO_POSTGRES_STANDBY", "on")]);
+    assert!(said.contains("synchronous_standby_names is empty"), "{said}");
+    let nowhere = format!("postgres://ana:tesouro@127.0.0.1:{}/nowhere", database.port());
+    let said = refused(&nowhere, &[key]);
+    assert!(said.contains("ana") && !said.contains("tesouro"), "{said}");
+    let said = refused("postgres://127.0.0.1:1/books?user=ana", &[key]);
+    assert!(said.contains("postgres://127.0.0.1:1/books does not answer"), "{said}");
+    server.stop().unwrap();
+}
