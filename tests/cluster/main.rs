@@ -106,34 +106,45 @@ async fn a_process_that_waits_takes_over_and_loses_nothing() {
 }
 
 /// A process that is paused longer than its successor waits answers nothing when it goes on, and
-/// ends.
+/// ends: whether it was idle, or had requests under way.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_process_that_was_paused_answers_nothing_and_ends() {
     let Some(database) = shared() else { return };
     let (address, folder) = (database.database(), tempfile::tempdir().unwrap());
-    let server = Server::start(&on(folder.path(), &address)).await.unwrap();
+    let mut server = Server::start(&on(folder.path(), &address)).await.unwrap();
     let mut callers = Callers::open(&server).await.unwrap();
     callers.charge(&server, 4, 40).await;
-    callers.reckon(&server).await.unwrap();
-    let next = wait_in_line(folder.path(), &address);
-    tokio::time::sleep(Duration::from_millis(500)).await;
-    callers.charge_until(&server, 8, Duration::from_millis(700), || signal(server.id(), "STOP")).await;
-    let url = format!("{}/api/balance", server.public);
-    let waiting = tokio::spawn({
-        let (url, key) = (url.clone(), callers.api_key.clone());
-        async move { client().get(url).bearer_auth(key).timeout(PATIENCE).send().await }
-    });
-    let (successor, _) = next.await.unwrap();
-    callers.charge(&successor, 4, 40).await;
-    signal(server.id(), "CONT");
-    // Its balance is out of date: the successor has charged meanwhile.
-    if let Ok(answer) = waiting.await.unwrap() {
-        assert_eq!(answer.status(), 503);
+    for is_idle in [true, false] {
+        callers.reckon(&server).await.unwrap();
+        let next = wait_in_line(folder.path(), &address);
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        match is_idle {
+            true => signal(server.id(), "STOP"),
+            false => {
+                callers.charge_until(&server, 8, Duration::from_millis(700), || signal(server.id(), "STOP")).await;
+            }
+        }
+        let url = format!("{}/api/balance", server.public);
+        // They wait in its sockets until it goes on, and race with its next sign of life.
+        let waiting: Vec<_> = (0..64)
+            .map(|_| client().get(&url).bearer_auth(&callers.api_key).timeout(PATIENCE).send())
+            .map(tokio::spawn)
+            .collect();
+        let (successor, _) = next.await.unwrap();
+        // The former one's balance is out of date now.
+        callers.charge(&successor, 4, 40).await;
+        signal(server.id(), "CONT");
+        for waiting in waiting {
+            if let Ok(answer) = waiting.await.unwrap() {
+                assert_eq!(answer.status(), 503);
+            }
+        }
+        let ended = server.ended_within(PATIENCE).unwrap();
+        assert_eq!(ended.status.unwrap().code(), Some(75), "{}", ended.said);
+        server = successor;
     }
-    let ended = server.ended_within(PATIENCE).unwrap();
-    assert_eq!(ended.status.unwrap().code(), Some(75), "{}", ended.said);
-    callers.reckon(&successor).await.unwrap();
-    successor.stop().unwrap();
+    callers.reckon(&server).await.unwrap();
+    server.stop().unwrap();
     must_verify(&address);
     println!("{}", callers.summary());
 }

@@ -104,6 +104,32 @@ fn a_take_waits_for_no_session_of_the_former_owner() {
     });
 }
 
+/// A block that was written, and whose transaction is still open, is in the journal before the
+/// partition has another owner, or never.
+#[test]
+fn a_take_comes_after_every_write_that_is_under_way() {
+    let Some(server) = shared() else { return };
+    let address = server.database();
+    let (former, owner) = (open(&address), open(&address));
+    let part = take(&former);
+    let late = block(&part, 1);
+    let parts = &former.parts;
+    // Under another name the take does not find the session, and can't end it.
+    let step = |sql: &'static str| parts.wait(parts.commits.once(&async |link: &Link| link.run(sql).await)).unwrap();
+    step("SET application_name = 'unknown'");
+    step("BEGIN");
+    part.append(&late).unwrap();
+    std::thread::scope(|scope| {
+        let taking = scope.spawn(|| take(&owner).head().unwrap());
+        std::thread::sleep(Duration::from_millis(2_500));
+        let was_waiting = !taking.is_finished();
+        step("COMMIT");
+        let head = taking.join().unwrap();
+        assert_eq!(head, Head::after(&late, late.hash()), "the new owner knows every block of the former one");
+        assert!(was_waiting);
+    });
+}
+
 /// Owners change while each of them appends as fast as it can; there is one chain, and all that was
 /// acknowledged is in it.
 #[test]
