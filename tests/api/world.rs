@@ -3,12 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::Arc;
 
 use actors::rails::{PayoutRail, PixRail, Rails};
-use centavo::config::{ServeArgs, Settings};
+use centavo::config::{MasterKeyArgs, ServeArgs, Settings};
 use centavo::rails::sandbox;
 use centavo::serve::{self, Running};
+use centavo::store::StoreArgs;
 use chrono::{DateTime, Utc};
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, Method};
@@ -470,7 +472,26 @@ pub(crate) fn settings(data: &Path, sandbox: bool) -> Settings {
         webhook_allow: Some("127.0.0.0/8".to_owned()),
         ..ServeArgs::default()
     };
-    args.settings().unwrap()
+    on_database(args, data).settings().unwrap()
+}
+
+/// Where `CENTAVO_TEST_POSTGRES` is the address of a PostgreSQL server's database `postgres`, the
+/// books of each data folder are in a database of their own there.
+fn on_database(args: ServeArgs, data: &Path) -> ServeArgs {
+    let Ok(server) = std::env::var("CENTAVO_TEST_POSTGRES") else { return args };
+    let (file, key) = (data.join("database"), data.join("key-of-database"));
+    if !file.exists() {
+        std::fs::create_dir_all(data).unwrap();
+        let name: String = data.to_string_lossy().chars().filter(char::is_ascii_alphanumeric).collect();
+        let name = format!("api{}", name.to_lowercase());
+        let sql = format!("CREATE DATABASE {name} TEMPLATE template0");
+        let made = Command::new("psql").args(["--no-psqlrc", "--quiet", "--command", &sql, &server]).output().unwrap();
+        assert!(made.status.success(), "{made:?}");
+        std::fs::write(&key, "0b".repeat(32)).unwrap();
+        std::fs::write(&file, server.replace("/postgres", &format!("/{name}"))).unwrap();
+    }
+    let store = StoreArgs { store_file: Some(file), ..StoreArgs::default() };
+    ServeArgs { store, master_key: MasterKeyArgs { master_key_file: Some(key) }, ..args }
 }
 
 pub(crate) fn bearer(credential: &str) -> String {
