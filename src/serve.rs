@@ -2,6 +2,7 @@
 //! stop.
 
 use std::net::SocketAddr;
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -11,7 +12,7 @@ use actors::journal::AdmissionLimits;
 use actors::rails::Rails;
 use parking_lot::RwLock;
 use prometheus_client::registry::Registry;
-use tokio::net::TcpSocket;
+use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::{Notify, Semaphore, watch};
 use tokio::task::{JoinHandle, JoinSet};
 
@@ -30,6 +31,7 @@ use crate::http::rate_limits::RateLimits;
 use crate::http::tls::{Tls, TlsError, TlsFiles};
 use crate::http::{measures, middleware, server};
 use crate::last_backup::LastBackup;
+use crate::ops::health;
 use crate::rails::sandbox;
 use crate::routes;
 use crate::secrets::{self, SecretError, SecretSource};
@@ -94,6 +96,8 @@ const OPS_TLS_VARIABLE: &str = "CENTAVO_OPS_TLS_CERT";
 const IN_FLIGHT_MAX: usize = 16_384;
 /// Most connections that the operating system holds until they are accepted.
 const BACKLOG: u32 = 1_024;
+/// Most requests under way at the operators' listener of a process that does not serve yet.
+const STARTING_REQUESTS_MAX: usize = 64;
 /// Most requests that wait for an event at once.
 const EVENT_WAITS_MAX: usize = 256;
 /// How long requests under way wait at most for their answer that this process may not answer.
@@ -151,6 +155,9 @@ pub async fn start_with(
     let tls: Vec<_> = [&public_tls, &ops_tls].into_iter().flatten().cloned().collect();
     let addresses = [(LISTEN_VARIABLE, settings.listen), (OPS_LISTEN_VARIABLE, settings.ops_listen)];
     let sockets = [bind(addresses[0])?, bind(addresses[1])?];
+    let [public, operations] = sockets;
+    let operations = listen(operations, addresses[1])?;
+    let starting = say_starting(&operations, ops_tls.clone(), &settings, &measures)?;
     let engine = match &settings.store {
         Store::Sled => Engine::open(&settings.data, &settings.sled, options, progress).await?,
         Store::Postgres(database) => {
@@ -169,7 +176,7 @@ pub async fn start_with(
         lapsed
     });
     let listening = Listening { app: &app, measures, backlog, ending: ending.clone(), lapsed };
-    let [public, operations] = sockets;
+    let public = listen(public, addresses[0])?;
     let (engine, sandbox) = (Arc::clone(&app.engine), app.sandbox);
     let shedding: Admits = Box::new(move |headers| engine.admits(|| supposed_group(&engine, sandbox, headers)));
     // Operators are few, and they are needed most when there is much to do.
@@ -178,6 +185,7 @@ pub async fn start_with(
     let operators = Listener { address: addresses[1], tls: ops_tls, connections_max: connections.operations };
     warn_of(has_rail, [&merchants, &operators]);
     let (public, merchants) = listening.serve(public, merchants, routes::public(&app), shedding)?;
+    drop(starting);
     let (operations, operators) = listening.serve(operations, operators, routes::operations(&app), everybody)?;
     let schedule = tokio::spawn(keep_schedule(Arc::clone(&app.engine)));
     let deliverer = tokio::spawn(keep_delivering(Arc::clone(&app.engine), Arc::clone(&app.webhooks), ending));
@@ -274,13 +282,12 @@ impl Listening<'_> {
     /// ends when the listener is drained.
     fn serve(
         &self,
-        socket: TcpSocket,
+        listener: TcpListener,
         Listener { address: (variable, address), tls, connections_max }: Listener,
         router: axum::Router,
         admits: Admits,
     ) -> Result<(SocketAddr, JoinHandle<server::Drained>), StartError> {
         let failed = |source| StartError::Listen { variable, address, source };
-        let listener = socket.listen(BACKLOG).map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
         let engine = Arc::clone(&self.app.engine);
         let is_current = Box::new(move || engine.is_current());
@@ -396,7 +403,36 @@ impl Running {
     }
 }
 
-/// Binds an address without listening yet: connections are refused while the data opens.
+/// Answers on the operators' listener until what this returns is dropped: the process lives, and is
+/// not ready.
+fn say_starting(
+    listener: &TcpListener,
+    tls: Option<Arc<Tls>>,
+    settings: &Settings,
+    measures: &Measures,
+) -> Result<watch::Sender<bool>, StartError> {
+    let failed = |source| StartError::Listen { variable: OPS_LISTEN_VARIABLE, address: settings.ops_listen, source };
+    let shared = listener.as_fd().try_clone_to_owned().map_err(failed)?;
+    let shared = TcpListener::from_std(shared.into()).map_err(failed)?;
+    let limits = middleware::RequestLimits {
+        most: STARTING_REQUESTS_MAX,
+        admits: Box::new(|_| true),
+        is_current: Box::new(|| true),
+        lapsed: None,
+    };
+    let router = health::starting().layer(Middleware::new(limits, settings.sandbox, measures.clone())?);
+    let served = server::Served { router, middleware: None, backlog: Arc::default(), tls };
+    let limits = server::ServerLimits { connections_max: STARTING_REQUESTS_MAX, ..server::ServerLimits::default() };
+    let (stop, stopped) = watch::channel(false);
+    tokio::spawn(server::run(shared, served, stopped, limits));
+    Ok(stop)
+}
+
+fn listen(socket: TcpSocket, (variable, address): (&'static str, SocketAddr)) -> Result<TcpListener, StartError> {
+    socket.listen(BACKLOG).map_err(|source| StartError::Listen { variable, address, source })
+}
+
+/// Binds an address without listening yet: merchants' connections are refused while the data opens.
 fn bind((variable, address): (&'static str, SocketAddr)) -> Result<TcpSocket, StartError> {
     let failed = |source| StartError::Listen { variable, address, source };
     let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }.map_err(failed)?;

@@ -142,6 +142,9 @@ impl StoreArgs {
     }
 }
 
+/// Time between two tries to connect at the start.
+const TRY_AGAIN_AFTER: Duration = Duration::from_secs(2);
+
 /// The longest takeover time, seconds.
 const TAKEOVER_SECONDS_MAX: u16 = 300;
 
@@ -150,10 +153,19 @@ fn secret(text: &str) -> Result<Secret, std::convert::Infallible> {
 }
 
 /// Connects to a database and waits until this process has its partition: at once where nobody has
-/// it, otherwise when its owner has given it up or is gone.
+/// it, otherwise when its owner has given it up or is gone. A database that does not answer is
+/// waited for, as after a machine's start.
 pub(crate) async fn take(options: &PostgresOptions) -> Result<Part, StoreError> {
-    let asked = options.clone();
-    let store = waiting(move || PostgresStore::open(&asked)).await?;
+    let store = loop {
+        let asked = options.clone();
+        match waiting(move || PostgresStore::open(&asked)).await {
+            Err(error @ StoreError::Unavailable { .. }) => {
+                tracing::warn!(%error, "the database is waited for");
+                tokio::time::sleep(TRY_AGAIN_AFTER).await;
+            }
+            opened => break opened?,
+        }
+    };
     let (store, mut watch) = (Arc::new(store), OwnerWatch::default());
     let mut is_told = false;
     loop {

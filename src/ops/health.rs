@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
+use axum::Router;
 use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
+use axum::routing::get;
 
 use crate::app::App;
 use crate::http::problem::{Code, Problem};
@@ -43,6 +45,15 @@ pub async fn readyz(State(app): State<Arc<App>>) -> Result<Response, Problem> {
         return Err(Problem::new(Code::StorageFull).retry_after(5));
     }
     Ok(ok(Status { status: "ready" }))
+}
+
+/// Routes of a process that does not serve yet: it reads the journal, or waits for the process that
+/// has the database. It lives, and is not ready.
+pub fn starting() -> Router {
+    let not_ready = || async {
+        Problem::new(Code::Overloaded).retry_after(1).detail("The data is being opened, or another process serves it.")
+    };
+    Router::new().route("/healthz", get(healthz)).fallback(not_ready)
 }
 
 /// Metrics in the text format of Prometheus.

@@ -65,6 +65,11 @@ fn takeovers() -> u64 {
     std::env::var("CENTAVO_TAKEOVERS").map_or(4, |count| count.parse().expect("CENTAVO_TAKEOVERS is a number"))
 }
 
+/// An address on loopback that nobody listens on.
+fn free_address() -> String {
+    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string()
+}
+
 fn signal(process: u32, signal: &str) {
     let told = Command::new("kill").args([format!("-{signal}"), process.to_string()]).status().unwrap();
     assert!(told.success());
@@ -154,18 +159,27 @@ async fn a_process_that_waits_can_be_ended_and_settings_that_do_not_do_are_refus
     let Some(database) = shared() else { return };
     let (address, folder) = (database.database(), tempfile::tempdir().unwrap());
     let server = Server::start(&on(folder.path(), &address)).await.unwrap();
-    let mut command = Command::new(centavo());
-    command.args(["serve", "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0", "--sandbox", "--data"]);
-    command.arg(folder.path()).env("CENTAVO_STORE", &address).env("CENTAVO_MASTER_KEY", MASTER_KEY);
-    let log = folder.path().join("log");
-    let mut waiting = command.stderr(std::fs::File::create(&log).unwrap()).spawn().unwrap();
-    let deadline = Instant::now() + PATIENCE;
-    while !std::fs::read_to_string(&log).unwrap().contains("another process serves") {
-        assert!(Instant::now() < deadline);
-        tokio::time::sleep(Duration::from_millis(20)).await;
+    let nobody = "postgres://127.0.0.1:1/books?user=ana";
+    for (address, told) in [(address.as_str(), "another process serves"), (nobody, "the database is waited for")] {
+        let mut command = Command::new(centavo());
+        command.args(["serve", "--listen", "127.0.0.1:0", "--sandbox", "--data"]).arg(folder.path());
+        command.env("CENTAVO_STORE", address).env("CENTAVO_MASTER_KEY", MASTER_KEY);
+        let operations = free_address();
+        command.env("CENTAVO_OPS_LISTEN", &operations);
+        let log = folder.path().join("log");
+        let mut waiting = command.stderr(std::fs::File::create(&log).unwrap()).spawn().unwrap();
+        let deadline = Instant::now() + PATIENCE;
+        while !std::fs::read_to_string(&log).unwrap().contains(told) {
+            assert!(Instant::now() < deadline, "{told}");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        for (path, status) in [("/healthz", 200), ("/readyz", 503), ("/ops/trial-balance", 503)] {
+            let answer = client().get(format!("http://{operations}{path}")).send().await.unwrap();
+            assert_eq!(answer.status(), status, "{path}");
+        }
+        signal(waiting.id(), "TERM");
+        assert_eq!(waiting.wait().unwrap().code(), Some(0));
     }
-    signal(waiting.id(), "TERM");
-    assert_eq!(waiting.wait().unwrap().code(), Some(0));
 
     let refused = |address: &str, settings: &[(&str, &str)]| {
         let mut command = Command::new(centavo());
@@ -183,7 +197,8 @@ async fn a_process_that_waits_can_be_ended_and_settings_that_do_not_do_are_refus
     let nowhere = format!("postgres://ana:tesouro@127.0.0.1:{}/nowhere", database.port());
     let said = refused(&nowhere, &[key]);
     assert!(said.contains("ana") && !said.contains("tesouro"), "{said}");
-    let said = refused("postgres://127.0.0.1:1/books?user=ana", &[key]);
+    let verified = run_on(nobody, &["verify"], &[]);
+    let said = String::from_utf8(verified.stderr).unwrap();
     assert!(said.contains("postgres://127.0.0.1:1/books does not answer"), "{said}");
     server.stop().unwrap();
 }
