@@ -56,9 +56,13 @@ fn make(settings: &BackupSettings) -> Result<Made, BackupFailure> {
     let run = begin(&settings.out)?;
     let frames = journal.frames(run.head().next)?;
     let taken = take(&run, frames)?;
-    // A server notes the time of a backup by itself.
-    if let JournalSource::Stopped { data, .. } = &journal {
-        LastBackup::of(data).note();
+    // A server notes the time of a backup by itself, unless it is read past it, in its database.
+    match &journal {
+        JournalSource::Stopped { data, .. } => LastBackup::of(data).note(),
+        JournalSource::Database { .. } if settings.journal.data.is_dir() => {
+            LastBackup::of(&settings.journal.data).note();
+        }
+        JournalSource::Database { .. } | JournalSource::Served { .. } => {}
     }
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
     let name = with_milliseconds(i64::try_from(since).unwrap_or(i64::MAX)).replace(':', "-");

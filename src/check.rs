@@ -6,6 +6,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
+use actors::store::PostgresDemands;
 use chrono::{DateTime, Utc};
 use clap::ArgMatches;
 use clap::parser::ValueSource;
@@ -15,6 +16,7 @@ use crate::config::{ConfigError, LogFormat, ServeArgs, Settings, names_in_file};
 use crate::http::tls::TlsFiles;
 use crate::secrets::{MASTER_KEY_FILE, OPS_TOKEN_FILE, SecretSource, existing_master_key, ops_tokens_if_any};
 use crate::serve::{LISTEN_VARIABLE, NO_MASTER_KEY, NO_RAIL, OPS_LISTEN_VARIABLE, StartError, unencrypted, why_not};
+use crate::store::Store;
 use crate::terminal;
 
 /// What is wrong with a setting.
@@ -42,6 +44,11 @@ pub fn run(args: ServeArgs, matches: &ArgMatches) -> Result<bool, ConfigError> {
             (_, Some(file)) if in_file.iter().any(|in_file| in_file == name) => file.display().to_string(),
             _ => "default".to_owned(),
         }
+    };
+    // The address of a database may come from the file of a setting.
+    let source = |name: &str| match source(name) {
+        none if name == "store" && none == "default" => source("store_file"),
+        found => found,
     };
     let heading = ["setting", "value", "source"].map(str::to_owned);
     let rows = values(&settings).into_iter().map(|(name, value)| [name.to_owned(), value, source(name)]);
@@ -73,7 +80,7 @@ fn values(settings: &Settings) -> Vec<(&'static str, String)> {
         LogFormat::Text => "text",
         LogFormat::Json => "json",
     };
-    vec![
+    let mut rows = vec![
         ("listen", settings.listen.to_string()),
         ("ops_listen", settings.ops_listen.to_string()),
         ("data", data.display().to_string()),
@@ -92,7 +99,16 @@ fn values(settings: &Settings) -> Vec<(&'static str, String)> {
         ("log", settings.log.clone().unwrap_or_else(|| crate::logging::SERVE_FILTER.to_owned())),
         ("disk_reserve_bytes", settings.sled.reserve_bytes.to_string()),
         ("ballast_bytes", settings.sled.ballast_bytes.to_string()),
-    ]
+    ];
+    if let Store::Postgres(options) = &settings.store {
+        let PostgresDemands { standby, allows_fsync_off, allows_full_page_writes_off } = options.demands;
+        let allowed = [(allows_fsync_off, "fsync_off"), (allows_full_page_writes_off, "full_page_writes_off")];
+        let allowed: Vec<_> = allowed.iter().filter(|(is_allowed, _)| *is_allowed).map(|(_, name)| *name).collect();
+        rows.push(("postgres_takeover_seconds", options.takeover.as_secs().to_string()));
+        rows.push(("postgres_standby", switch(standby)));
+        rows.push(("postgres_allow", if allowed.is_empty() { "none".to_owned() } else { allowed.join(",") }));
+    }
+    rows
 }
 
 fn secret([text, file]: [&'static str; 2], source: &SecretSource, made: &Path) -> (&'static str, String) {
@@ -117,8 +133,12 @@ fn defects(settings: &Settings) -> Vec<Defect> {
     }
     defects.extend(unwritable(&settings.data).map(Defect::Error));
     let key = existing_master_key(&settings.master_key, &settings.data);
-    if settings.store.is_postgres() && settings.master_key == SecretSource::Data {
-        defects.push(Defect::Error(NO_MASTER_KEY.to_owned()));
+    if settings.store.is_postgres() {
+        let text = "the database was not asked: whether it answers, and what it demands, shows at the start";
+        defects.push(Defect::Warning(text.to_owned()));
+        if settings.master_key == SecretSource::Data {
+            defects.push(Defect::Error(NO_MASTER_KEY.to_owned()));
+        }
     }
     match key {
         Ok(None) if settings.data.join("journal").exists() => {

@@ -7,7 +7,7 @@
 use std::fs;
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
-use std::num::{NonZeroU16, NonZeroU32};
+use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 
 use actors::index::IndexOptions;
@@ -550,7 +550,7 @@ struct File {
     data: Option<PathBuf>,
     store: Option<Secret>,
     store_file: Option<PathBuf>,
-    postgres_takeover_seconds: Option<NonZeroU16>,
+    postgres_takeover_seconds: Option<u16>,
     postgres_standby: Option<Switch>,
     postgres_allow: Option<String>,
     ops_token: Option<Secret>,
@@ -821,7 +821,7 @@ mod tests {
             ("", &["--store", "postgres://db:port/books"], "the address of the database (CENTAVO_STORE) is wrong"),
             ("store = 'postgresql://db/books'\npostgres_allow = 'all'", &[], "`all` is neither fsync_off nor"),
             ("store = 'a'\nstore_file = 'b'", &[], "CENTAVO_STORE and CENTAVO_STORE_FILE are both set"),
-            ("", &["--store", "postgres://db/books", "--postgres-takeover-seconds", "301"], "is 300 at most"),
+            ("store = 'postgres://db/books'\npostgres_takeover_seconds = 301", &[], "is 1 to 300"),
             ("", &["--store", "sqlite"], "the store must be sled"),
             ("", &["--listen", "127.0.0.1:8081"], "can't share the address 127.0.0.1:8081"),
             ("", &["--ops-token", "one,two"], "each must be name:token"),

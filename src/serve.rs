@@ -161,7 +161,7 @@ pub async fn start_with(
     let engine = match &settings.store {
         Store::Sled => Engine::open(&settings.data, &settings.sled, options, progress).await?,
         Store::Postgres(database) => {
-            let part = store::take(database).await.map_err(OpenError::from)?;
+            let part = store::take(database, options.sandbox, options.master_key).await?;
             Engine::open_part(part, options, progress).await?
         }
     };
@@ -222,7 +222,7 @@ fn app(
     ending: watch::Receiver<bool>,
 ) -> Result<Arc<App>, StartError> {
     let mut registry = Registry::default();
-    engine.metrics().register(&mut registry);
+    engine.metrics().register(&mut registry, !settings.store.is_postgres());
     measures.register(&mut registry);
     measures::register_process(&mut registry);
     let last_backup = LastBackup::of(&settings.data);

@@ -1,10 +1,10 @@
 //! Choice of the store: the embedded one in the data directory, or a PostgreSQL database.
 
-use std::num::NonZeroU16;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use actors::engine::{OpenError, check_store};
 use actors::store::{
     OwnerWatch, Part, Partition, PostgresAddress, PostgresDemands, PostgresOptions, PostgresStore, StoreError, TAKEOVER,
 };
@@ -29,8 +29,9 @@ pub struct StoreArgs {
     pub store_file: Option<PathBuf>,
     /// Seconds without a sign of life after which another process takes the database over, the same
     /// for all processes [default: 10].
-    #[arg(long, env = "CENTAVO_POSTGRES_TAKEOVER_SECONDS", value_name = "SECONDS")]
-    pub postgres_takeover_seconds: Option<NonZeroU16>,
+    #[arg(long, env = "CENTAVO_POSTGRES_TAKEOVER_SECONDS", value_name = "SECONDS",
+          value_parser = clap::value_parser!(u16).range(1..=300))]
+    pub postgres_takeover_seconds: Option<u16>,
     /// Whether a standby must confirm every commit; the database is refused where none does
     /// [default: off].
     #[arg(long, env = "CENTAVO_POSTGRES_STANDBY", value_name = "on|off", value_parser = BoolishValueParser::new())]
@@ -46,7 +47,7 @@ pub struct StoreArgs {
 pub(crate) struct StoreInFile {
     pub(crate) store: Option<Secret>,
     pub(crate) store_file: Option<PathBuf>,
-    pub(crate) takeover_seconds: Option<NonZeroU16>,
+    pub(crate) takeover_seconds: Option<u16>,
     pub(crate) standby: Option<bool>,
     pub(crate) allow: Option<String>,
 }
@@ -62,7 +63,7 @@ pub enum StoreSettingsError {
     #[error("the address of the database (CENTAVO_STORE) is wrong: {0}")]
     Address(String),
     /// The takeover time is too long.
-    #[error("CENTAVO_POSTGRES_TAKEOVER_SECONDS is {0} at most")]
+    #[error("CENTAVO_POSTGRES_TAKEOVER_SECONDS is 1 to {0}")]
     Takeover(u16),
     /// Something is to be accepted that has no such name.
     #[error("CENTAVO_POSTGRES_ALLOW: `{0}` is neither fsync_off nor full_page_writes_off")]
@@ -121,7 +122,7 @@ impl StoreArgs {
         }
         let address = PostgresAddress::parse(named).map_err(StoreSettingsError::Address)?;
         let seconds = self.postgres_takeover_seconds.or(file.takeover_seconds);
-        if seconds.is_some_and(|seconds| seconds.get() > TAKEOVER_SECONDS_MAX) {
+        if seconds.is_some_and(|seconds| !(1..=TAKEOVER_SECONDS_MAX).contains(&seconds)) {
             return Err(StoreSettingsError::Takeover(TAKEOVER_SECONDS_MAX));
         }
         let mut demands = PostgresDemands {
@@ -136,9 +137,10 @@ impl StoreArgs {
                 _ => return Err(StoreSettingsError::Allow(name.to_owned())),
             }
         }
-        let takeover = seconds.map_or(TAKEOVER, |seconds| Duration::from_secs(seconds.get().into()));
-        let release = env!("CARGO_PKG_VERSION").to_owned();
-        Ok(Store::Postgres(Box::new(PostgresOptions { address, takeover, demands, release })))
+        let takeover = seconds.map_or(TAKEOVER, |seconds| Duration::from_secs(seconds.into()));
+        let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+        let about = format!("{} on {}, process {}", env!("CARGO_PKG_VERSION"), host.trim(), std::process::id());
+        Ok(Store::Postgres(Box::new(PostgresOptions { address, takeover, demands, about })))
     }
 }
 
@@ -155,7 +157,10 @@ fn secret(text: &str) -> Result<Secret, std::convert::Infallible> {
 /// Connects to a database and waits until this process has its partition: at once where nobody has
 /// it, otherwise when its owner has given it up or is gone. A database that does not answer is
 /// waited for, as after a machine's start.
-pub(crate) async fn take(options: &PostgresOptions) -> Result<Part, StoreError> {
+///
+/// The mode and the master key are checked before it waits: a process that can't serve would be
+/// found out only when it is needed.
+pub(crate) async fn take(options: &PostgresOptions, sandbox: bool, master_key: [u8; 32]) -> Result<Part, OpenError> {
     let store = loop {
         let asked = options.clone();
         match waiting(move || PostgresStore::open(&asked)).await {
@@ -167,6 +172,8 @@ pub(crate) async fn take(options: &PostgresOptions) -> Result<Part, StoreError> 
         }
     };
     let (store, mut watch) = (Arc::new(store), OwnerWatch::default());
+    let checked: Arc<dyn actors::store::Store> = Arc::<PostgresStore>::clone(&store);
+    waiting(move || check_store(checked, sandbox, master_key)).await?;
     let mut is_told = false;
     loop {
         let asked = Arc::clone(&store);
@@ -186,10 +193,18 @@ pub(crate) async fn take(options: &PostgresOptions) -> Result<Part, StoreError> 
         let (part, looked) = taken.await?;
         watch = looked;
         if let Some(part) = part {
+            let (process, former) = (store.process(), watch.owner());
+            tracing::info!(store = store.place(), process, former, "the database is taken");
             return Ok(part);
         }
         if let Some(owner) = watch.owner().filter(|_| !is_told) {
-            tracing::info!(store = store.place(), owner, "another process serves; this one waits until it ends");
+            let process = store.process();
+            tracing::info!(
+                store = store.place(),
+                process,
+                owner,
+                "another process serves; this one waits until it ends"
+            );
             is_told = true;
         }
         tokio::time::sleep(store.pace()).await;
@@ -210,8 +225,8 @@ pub(crate) fn take_empty(options: &PostgresOptions) -> Result<Option<Part>, Stor
     Part::take(store, PARTITION).map(Some)
 }
 
-async fn waiting<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
-) -> Result<T, StoreError> {
+async fn waiting<T: Send + 'static, E: Send + 'static>(
+    work: impl FnOnce() -> Result<T, E> + Send + 'static,
+) -> Result<T, E> {
     tokio::task::spawn_blocking(work).await.expect("a store does not panic")
 }

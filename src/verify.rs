@@ -136,7 +136,8 @@ fn sealed(parts: &SealedParts, skipped: bool) -> String {
     let found = terminal::count(parts.found);
     if skipped {
         return format!(
-            "{found}, not opened: there is no master key (CENTAVO_MASTER_KEY, or master.key beside the data)"
+            "{found}, not opened: there is no master key (CENTAVO_MASTER_KEY, CENTAVO_MASTER_KEY_FILE, or master.key in the data \
+             directory)"
         );
     }
     let opened = terminal::count(parts.opened.unwrap_or_default());

@@ -55,7 +55,7 @@ pub use crate::read_model::{
 pub use crate::resident::{KeyLookup, Outcome};
 pub use card::{CardCharged, FirstAnswer, NewCardCharge};
 pub use cashout::{CashoutOrdered, NewCashout, TransactionLookup};
-pub use opening::OpenError;
+pub use opening::{OpenError, check_store};
 pub use outcome::CommandContext;
 pub use pix::{NewPixCharge, PixEnded, PixOpened, PixPayment};
 pub use reads::{Listed, Objects, Records};

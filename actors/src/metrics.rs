@@ -74,7 +74,8 @@ impl Default for Metrics {
 
 impl Metrics {
     /// Registers everything under the prefix `centavo_`.
-    pub fn register(&self, registry: &mut Registry) {
+    /// The free space is there only where the store knows it.
+    pub fn register(&self, registry: &mut Registry, knows_space: bool) {
         let registry = registry.sub_registry_with_prefix("centavo");
         registry.register("journal_records", "Records made durable", self.records.clone());
         registry.register("journal_blocks", "Blocks made durable", self.blocks.clone());
@@ -93,7 +94,10 @@ impl Metrics {
         registry.register("shed", "Commands refused for want of room", self.shed.clone());
         registry.register("actors_awake", "Actors, by what they own", self.actors_awake.clone());
         registry.register("actor_wake_seconds", "Time to open an actor", self.wake_seconds.clone());
-        registry.register("storage_free_bytes", "Free space where the store writes", self.storage_free_bytes.clone());
+        if knows_space {
+            let free = self.storage_free_bytes.clone();
+            registry.register("storage_free_bytes", "Free space where the store writes", free);
+        }
         registry.register(
             "store_derived_failures",
             "Writes of something derived that failed and are made again",

@@ -48,12 +48,12 @@ pub async fn readyz(State(app): State<Arc<App>>) -> Result<Response, Problem> {
 }
 
 /// Routes of a process that does not serve yet: it reads the journal, or waits for the process that
-/// has the database. It lives, and is not ready.
+/// has the database. It lives, is not ready, and has no metrics yet.
 pub fn starting() -> Router {
     let not_ready = || async {
         Problem::new(Code::Overloaded).retry_after(1).detail("The data is being opened, or another process serves it.")
     };
-    Router::new().route("/healthz", get(healthz)).fallback(not_ready)
+    Router::new().route("/healthz", get(healthz)).route("/metrics", get(|| async { "" })).fallback(not_ready)
 }
 
 /// Metrics in the text format of Prometheus.

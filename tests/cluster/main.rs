@@ -194,6 +194,8 @@ async fn a_process_that_waits_can_be_ended_and_settings_that_do_not_do_are_refus
     assert!(said.contains("a database needs a master key that every process is given"), "{said}");
     let said = refused(&address, &[key, ("CENTAVO_POSTGRES_STANDBY", "on")]);
     assert!(said.contains("synchronous_standby_names is empty"), "{said}");
+    let said = refused(&address, &[("CENTAVO_MASTER_KEY", &"0c".repeat(32))]);
+    assert!(said.contains("the master key is not the one"), "{said}");
     let nowhere = format!("postgres://ana:tesouro@127.0.0.1:{}/nowhere", database.port());
     let said = refused(&nowhere, &[key]);
     assert!(said.contains("ana") && !said.contains("tesouro"), "{said}");

@@ -193,6 +193,26 @@ impl Engine {
     }
 }
 
+/// Refuses a store that was made in the other mode or with another master key. It writes nothing,
+/// so it is for a process that does not have the store yet.
+pub fn check_store(store: Arc<dyn Store>, sandbox: bool, master_key: [u8; 32]) -> Result<(), OpenError> {
+    let asked = mode(sandbox);
+    let made = store.common(MODE_STAMP)?.filter(|made| made != asked.as_bytes());
+    if let Some(made) = made
+        && store.head(Partition(0))?.next > Sequence::FIRST
+    {
+        return Err(OpenError::WrongMode { made: String::from_utf8_lossy(&made).into_owned(), asked });
+    }
+    Keyring::open_unchanged(master_key, store)?;
+    Ok(())
+}
+
+fn mode(sandbox: bool) -> &'static str {
+    if sandbox { "sandbox" } else { "live" }
+}
+
+const MODE_STAMP: &[u8] = b"stamp/mode";
+
 /// Opens the keyring and the read model, sets the clock, and starts the journal's thread.
 async fn read_store(
     store: Part,
@@ -253,8 +273,8 @@ async fn supervise(engine: Arc<OnceLock<Weak<Engine>>>) -> ActorRef<Silence> {
 /// Refuses a store in which something was booked in the other mode, so that sandbox money never
 /// becomes live money. An empty store takes the mode that it is opened in.
 fn check_mode(part: &Part, sandbox: bool) -> Result<(), OpenError> {
-    const STAMP: &[u8] = b"stamp/mode";
-    let asked = if sandbox { "sandbox" } else { "live" };
+    const STAMP: &[u8] = MODE_STAMP;
+    let asked = mode(sandbox);
     let store = part.store();
     let made = store.insert_common(STAMP, asked.as_bytes())?;
     if made == asked.as_bytes() {

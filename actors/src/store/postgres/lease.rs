@@ -48,7 +48,7 @@ pub struct PostgresDemands {
 #[derive(Debug)]
 pub(super) struct Lease {
     process: String,
-    release: String,
+    about: String,
     takeover: Duration,
     demands: PostgresDemands,
     /// When the last successful beat was sent.
@@ -57,7 +57,7 @@ pub(super) struct Lease {
     taken: Mutex<BTreeMap<Partition, Epoch>>,
 }
 
-const BEAT: &str = "WITH beaten AS (INSERT INTO node (id, beat, release, beaten_at) VALUES ($1, 1, $2, now())
+const BEAT: &str = "WITH beaten AS (INSERT INTO node (id, beat, about, beaten_at) VALUES ($1, 1, $2, now())
         ON CONFLICT (id) DO UPDATE SET beat = node.beat + 1, beaten_at = now())
     SELECT current_setting('fsync'), current_setting('full_page_writes'), current_setting('synchronous_standby_names')";
 const EPOCHS: &str = "SELECT id, epoch FROM partition";
@@ -65,10 +65,10 @@ const FORGET: &str = "DELETE FROM node WHERE beaten_at < now() - interval '1 day
     AND id NOT IN (SELECT owner FROM partition WHERE owner IS NOT NULL)";
 
 impl Lease {
-    pub(super) fn new(process: String, release: &str, takeover: Duration, demands: PostgresDemands) -> Self {
+    pub(super) fn new(process: String, about: &str, takeover: Duration, demands: PostgresDemands) -> Self {
         Self {
             process,
-            release: release.to_owned(),
+            about: about.to_owned(),
             takeover,
             demands,
             sent_ms: AtomicI64::new(i64::MIN / 2),
@@ -118,7 +118,7 @@ impl Lease {
         let sent_ms = now_ms();
         let (settings, epochs) = line
             .try_once(async |link| {
-                let settings = link.row(BEAT, &[&self.process, &self.release]).await?;
+                let settings = link.row(BEAT, &[&self.process, &self.about]).await?;
                 Ok((settings, link.rows(EPOCHS, &[]).await?))
             })
             .await?;

@@ -59,14 +59,14 @@ pub struct PostgresOptions {
     pub takeover: Duration,
     /// Conditions on which the database keeps what it has acknowledged.
     pub demands: PostgresDemands,
-    /// The release of this program, for whoever looks at the table of processes.
-    pub release: String,
+    /// What the table of processes tells about this one, such as its release and machine.
+    pub about: String,
 }
 
 impl PostgresOptions {
     /// The options where nothing is set but the address.
     pub fn at(address: PostgresAddress) -> Self {
-        Self { address, takeover: TAKEOVER, demands: PostgresDemands::default(), release: String::new() }
+        Self { address, takeover: TAKEOVER, demands: PostgresDemands::default(), about: String::new() }
     }
 }
 
@@ -144,7 +144,7 @@ impl PostgresStore {
         };
         let parts = StoreParts {
             runtime: runtime.handle().clone(),
-            lease: Arc::new(Lease::new(process, &options.release, takeover, options.demands)),
+            lease: Arc::new(Lease::new(process, &options.about, takeover, options.demands)),
             commits: line(),
             writes: line(),
             files: line(),
@@ -173,6 +173,11 @@ impl PostgresStore {
     /// epoch to take it from. To be called several times in a takeover time.
     pub fn look(&self, watch: &mut OwnerWatch, partition: Partition) -> Result<Option<Epoch>, StoreError> {
         self.parts.wait(watch.look(&self.parts.writes, &self.parts.lease, partition))
+    }
+
+    /// The name of this process in the database.
+    pub fn process(&self) -> &str {
+        self.parts.lease.process()
     }
 
     /// Time between two looks.

@@ -23,7 +23,7 @@ const VERSIONS: [&str; 1] = [VERSION_1];
 const VERSION_1: &str = "
     CREATE TABLE common (key bytea PRIMARY KEY, value bytea NOT NULL);
     CREATE TABLE partition (id int PRIMARY KEY, epoch bigint NOT NULL, owner text);
-    CREATE TABLE node (id text PRIMARY KEY, beat bigint NOT NULL, release text NOT NULL, beaten_at timestamptz NOT NULL);
+    CREATE TABLE node (id text PRIMARY KEY, beat bigint NOT NULL, about text NOT NULL, beaten_at timestamptz NOT NULL);
     CREATE TABLE block (partition int NOT NULL, first bigint NOT NULL, next bigint NOT NULL, epoch bigint NOT NULL,
         booked_at_ms bigint NOT NULL, previous bytea NOT NULL, hash bytea NOT NULL, PRIMARY KEY (partition, first));
     CREATE TABLE chunk (key bytea PRIMARY KEY, value bytea NOT NULL);
