@@ -205,7 +205,7 @@ fn sessions_are_ended_and_every_block_is_there_once() {
 fn an_owner_is_gone_when_its_beat_stands_still() {
     let Some(server) = shared() else { return };
     let address = server.database();
-    let takeover = Duration::from_millis(1_500);
+    let takeover = Duration::from_secs(4);
     let (owner, waiting) = (open_within(&address, takeover), open_within(&address, takeover));
     let mut watch = OwnerWatch::default();
     assert_eq!(waiting.look(&mut watch, PARTITION).unwrap(), Some(Epoch::NONE), "nobody has taken it");
