@@ -178,17 +178,17 @@ pub(crate) async fn take(options: &PostgresOptions, sandbox: bool, master_key: [
     loop {
         let asked = Arc::clone(&store);
         let taken = waiting(move || -> Result<_, StoreError> {
-            let free = match asked.look(&mut watch, PARTITION) {
-                Ok(free) => free,
+            let store: Arc<dyn actors::store::Store> = Arc::<PostgresStore>::clone(&asked);
+            let free = asked.look(&mut watch, PARTITION);
+            let tenure = free.and_then(|free| free.map_or(Ok(None), |seen| store.take(PARTITION, seen)));
+            match tenure {
+                Ok(tenure) => Ok((tenure.map(|tenure| Part::of(store, tenure)), watch)),
                 Err(error @ StoreError::Unavailable { .. }) => {
                     tracing::warn!(%error, "the database does not answer; it is looked at again");
-                    None
+                    Ok((None, watch))
                 }
-                Err(error) => return Err(error),
-            };
-            let store: Arc<dyn actors::store::Store> = Arc::<PostgresStore>::clone(&asked);
-            let tenure = free.map(|seen| store.take(PARTITION, seen)).transpose()?.flatten();
-            Ok((tenure.map(|tenure| Part::of(store, tenure)), watch))
+                Err(error) => Err(error),
+            }
         });
         let (part, looked) = taken.await?;
         watch = looked;

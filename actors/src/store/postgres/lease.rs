@@ -27,6 +27,9 @@ use crate::store::{Epoch, Partition, StoreError};
 /// Beats in one takeover time.
 const BEATS: u32 = 5;
 
+/// Before every beat.
+const NEVER_MS: i64 = i64::MIN / 2;
+
 /// Milliseconds on a clock that counts on while the machine is suspended.
 pub(super) fn now_ms() -> i64 {
     let now = clock_gettime(ClockId::Boottime);
@@ -71,7 +74,7 @@ impl Lease {
             about: about.to_owned(),
             takeover,
             demands,
-            sent_ms: AtomicI64::new(i64::MIN / 2),
+            sent_ms: AtomicI64::new(NEVER_MS),
             is_superseded: AtomicBool::new(false),
             taken: Mutex::default(),
         }
@@ -124,7 +127,9 @@ impl Lease {
             .await?;
         if let Some(settings) = settings {
             let text = |at| settings.get::<_, String>(at);
-            self.admit(line, &text(0), &text(1), &text(2))?;
+            let admitted = self.admit(line, &text(0), &text(1), &text(2));
+            // What is acknowledged from now on could be lost: nothing is answered until then.
+            admitted.inspect_err(|_| self.sent_ms.store(NEVER_MS, Ordering::Release))?;
         }
         for row in epochs {
             let found = (Partition(row.get::<_, i32>(0) as u16), Epoch(row.get::<_, i64>(1) as u64));
@@ -199,6 +204,10 @@ impl OwnerWatch {
         let Some(row) = row else { return Ok(Some(Epoch::NONE)) };
         let epoch = Epoch(row.get::<_, i64>(0) as u64);
         let Some(owner) = row.get::<_, Option<String>>(1) else { return Ok(Some(epoch)) };
+        if owner == lease.process() && lease.epoch(partition).is_none() {
+            // A take of this process whose answer was lost: it is asked for again.
+            return Ok(Some(Epoch(epoch.0 - 1)));
+        }
         let beat: Option<i64> = row.get(2);
         match &self.seen {
             Some(seen) if is_gapless && (seen.epoch, &seen.owner, seen.beat) == (epoch, &owner, beat) => {

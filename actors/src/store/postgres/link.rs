@@ -271,10 +271,6 @@ impl Line {
         self.connector.place()
     }
 
-    pub(super) fn connector(&self) -> Arc<Connector> {
-        Arc::clone(&self.connector)
-    }
-
     /// Gives the connection up, with whatever is open on it.
     pub(super) async fn close(&self) {
         *self.link.lock().await = None;

@@ -46,6 +46,10 @@ pub use self::link::PostgresAddress;
 /// Connections that read.
 const READERS: usize = 3;
 
+/// How long one answer may take, unless the takeover time is longer: then the connection is given
+/// up. A beat has the takeover time.
+const ANSWER_MAX: Duration = Duration::from_secs(10);
+
 /// The takeover time where none is set.
 pub const TAKEOVER: Duration = Duration::from_secs(10);
 
@@ -89,6 +93,7 @@ struct StoreParts {
     commits: Line,
     writes: Line,
     files: Line,
+    beats: Line,
     /// Held while a file is written.
     filing: Mutex<()>,
     waiting: WriteBehind,
@@ -135,8 +140,9 @@ impl PostgresStore {
         })?;
         let process = format!("centavo-{random:016x}");
         let takeover = options.takeover;
-        let connector = Connector::new(&options.address, &process, runtime.handle().clone(), takeover);
-        let connector = Arc::new(connector);
+        let connect = |patience| Connector::new(&options.address, &process, runtime.handle().clone(), patience);
+        let patience = takeover.max(ANSWER_MAX);
+        let (connector, beats) = (Arc::new(connect(patience)), Arc::new(connect(takeover)));
         let line = || Line::new(&connector);
         let readers = match is_snapshot {
             true => vec![Line::of_snapshot(&connector)],
@@ -148,10 +154,11 @@ impl PostgresStore {
             commits: line(),
             writes: line(),
             files: line(),
+            beats: Line::new(&beats),
             filing: Mutex::default(),
             waiting: WriteBehind::default(),
             monitor: Arc::new(Monitor::of_server()),
-            patience: takeover,
+            patience,
         };
         let next_reader = AtomicUsize::new(0);
         Ok(Self {
@@ -187,7 +194,9 @@ impl PostgresStore {
 
     fn read<T>(&self, work: impl AsyncFn(&Link) -> Result<T, tokio_postgres::Error>) -> Result<T, StoreError> {
         let reader = self.next_reader.fetch_add(1, Ordering::Relaxed) % self.readers.len();
-        self.parts.wait(self.readers[reader].until(Some(self.parts.patience), work))
+        // The journal's thread reads too, and its failure would end the process. A request that
+        // waits here gets its answer elsewhere (`is_current`).
+        self.parts.wait(self.readers[reader].until(None, work))
     }
 }
 
@@ -202,9 +211,8 @@ impl StoreParts {
     fn start_beating(self: &Arc<Self>, stopped: mpsc::Receiver<()>) -> Result<JoinHandle<()>, StoreError> {
         let parts = Arc::clone(self);
         let beat = move || {
-            let line = Line::new(&parts.commits.connector());
             while stopped.recv_timeout(parts.lease.pace()) == Err(mpsc::RecvTimeoutError::Timeout) {
-                if let Err(error) = parts.wait(parts.lease.beat(&line)) {
+                if let Err(error) = parts.wait(parts.lease.beat(&parts.beats)) {
                     tracing::warn!(%error, "a beat failed: without one this process soon answers nothing");
                 }
             }
