@@ -21,7 +21,7 @@ async fn a_database_that_crashes_comes_back_and_the_process_goes_on() {
         assert_eq!(refused["code"], "store_unavailable");
         database.go_on();
         wait_for_status(&ready, 200).await;
-        callers.reckon(&server).await.unwrap();
+        reckon(&mut callers, &server).await;
     }
     server.stop().unwrap();
     must_verify(&address);
@@ -52,9 +52,9 @@ async fn a_standby_that_is_promoted_has_all_that_was_acknowledged() {
     wait_for_status(&ready, 503).await;
     let third = standby.standby("third");
     wait_for_status(&ready, 200).await;
-    callers.reckon(&server).await.unwrap();
+    reckon(&mut callers, &server).await;
     callers.charge(&server, 8, 100).await;
-    callers.reckon(&server).await.unwrap();
+    reckon(&mut callers, &server).await;
     server.stop().unwrap();
     must_verify(&both);
     drop(third);

@@ -12,7 +12,7 @@ async fn a_journal_moves_to_a_database_and_back_and_is_exported_beside_its_serve
     let server = Server::start(&launch).await.unwrap();
     let mut callers = Callers::open(&server).await.unwrap();
     callers.charge(&server, 4, 200).await;
-    callers.reckon(&server).await.unwrap();
+    reckon(&mut callers, &server).await;
     server.stop().unwrap();
 
     let run = |store: &str, words: &[&str], paths: &[(&str, PathBuf)]| {
@@ -28,9 +28,9 @@ async fn a_journal_moves_to_a_database_and_back_and_is_exported_beside_its_serve
     assert!(String::from_utf8_lossy(&again.stderr).contains("there is a journal in it"), "{again:?}");
 
     let server = Server::start(&on(&data, &address)).await.unwrap();
-    callers.reckon(&server).await.unwrap();
+    reckon(&mut callers, &server).await;
     callers.charge(&server, 4, 200).await;
-    callers.reckon(&server).await.unwrap();
+    reckon(&mut callers, &server).await;
     // Beside the server, each from one snapshot of the database.
     let export = at("export");
     run(&address, &["export", "--format", "csv"], &[("--out", export.clone())]);
@@ -43,7 +43,7 @@ async fn a_journal_moves_to_a_database_and_back_and_is_exported_beside_its_serve
     let head = |said: &str| said.lines().find(|line| line.contains("Head")).map(str::to_owned);
     assert_eq!(head(&here), head(&must_verify(&address)));
     let server = Server::start(&Launch::on(&back).with("CENTAVO_MASTER_KEY", MASTER_KEY)).await.unwrap();
-    callers.reckon(&server).await.unwrap();
+    reckon(&mut callers, &server).await;
     server.stop().unwrap();
     println!("{}", callers.summary());
 }
