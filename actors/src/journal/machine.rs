@@ -300,7 +300,7 @@ mod tests {
         let (request, schedule) = (permit(), permit());
         let operator = || Some(Requester::Operator("ana".to_owned()));
         submit(&schedule, None);
-        // What fell due, what was asked for, and what followed from it.
+        // In this order: a due Record, two requested ones, and one that they caused.
         submit(&request, None);
         submit(&request, operator());
         submit(&request, operator());

@@ -98,9 +98,8 @@ pub trait Store: Send + Sync + 'static {
         Ok(())
     }
 
-    /// Whether no other process can have taken what this one took. While it is false, what this
-    /// process knows may be out of date, and it must not answer. A store that one process has alone
-    /// is always current.
+    /// True while this process is certainly the owner of what it took. Otherwise its memory may be
+    /// out of date, and it must not answer. Always true for a store of one process.
     fn is_current(&self) -> bool {
         true
     }

@@ -133,7 +133,8 @@ impl Lease {
         }
         for row in epochs {
             let found = (Partition(row.get::<_, i32>(0) as u16), Epoch(row.get::<_, i64>(1) as u64));
-            if self.epoch(found.0).is_some_and(|taken| taken != found.1) {
+            // An older epoch was read before this process took the partition.
+            if self.epoch(found.0).is_some_and(|taken| found.1 > taken) {
                 self.set_superseded();
             }
         }
