@@ -53,7 +53,7 @@ impl Dues {
                     self.lower(record.owner, at, sequence, &is_new);
                 }
                 Event::CardCaptured { terms, seller_due, splits_due, .. } => {
-                    self.lower(record.owner, (*seller_due).min(*splits_due).start(), sequence, &is_new);
+                    self.lower(record.owner, seller_due.start(), sequence, &is_new);
                     for split in &terms.splits {
                         let recipient = LedgerId::Recipient(group, split.recipient);
                         self.lower(recipient, splits_due.start(), sequence, &is_new);

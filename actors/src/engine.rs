@@ -2,6 +2,7 @@
 //! schedule of one installation. Each flow across a rail, the schedule, and the queries have a file
 //! of their own.
 
+mod acquirer;
 mod asked;
 mod card;
 mod cashout;
@@ -45,6 +46,7 @@ use crate::resident::{Books, Envelope};
 use crate::seal::{Keyring, SealError, stocked_random_bytes};
 use crate::store::{LongestWait, Monitor, Sequence, StoreError};
 
+use acquirer::AcquirerBatches;
 use asked::{CashoutsUnderWay, ReturnsAsked};
 use new_ids::NewIds;
 
@@ -184,7 +186,7 @@ pub struct Engine {
     system_ordinal: Mutex<u64>,
     /// Held while due things are booked: they are booked in order, also while the sandbox clock is
     /// stepped.
-    falling_due: AsyncMutex<()>,
+    falling_due: AsyncMutex<AcquirerBatches>,
     journal_thread: Mutex<Option<thread::JoinHandle<()>>>,
     idle: Duration,
     /// When the space on the disk was last looked at, milliseconds since `opened_at`.

@@ -12,7 +12,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::time::Duration;
 
-use ledger::event::CardRefusal;
+use ledger::event::{Batch, CardRefusal, SettledObject};
 use ledger::fees::PaymentMethod;
 use ledger::id::ObjectId;
 use ledger::merchant::OpenCharge;
@@ -121,8 +121,57 @@ pub trait CardRail: Send + Sync + 'static {
     /// itself, and looks there before it passes a charge on.
     fn close<'a>(&'a self, charge: ObjectId, open: &'a OpenCharge) -> Call<'a, CardFate>;
 
-    /// Gives money back to the payer. It may be ordered again.
+    /// Gives money back to the payer, and takes it from a later batch. It may be ordered again.
     fn repay(&self, order: Repay) -> Call<'_, ()>;
+
+    /// Tells the acquirer that a chargeback is accepted: it takes the money from a later batch. It
+    /// may be told again.
+    fn accept_dispute(&self, dispute: Repay) -> Call<'_, ()>;
+
+    /// The lines after `after` of the batches that were paid by `now`: lines of one batch; none
+    /// when there are no more. Batches and their lines never change.
+    fn settlements(&self, after: SettlementCursor, now: Timestamp) -> Call<'_, Option<SettlementPage>>;
+
+    /// When to ask for batches again, once there are no more at `now`.
+    fn settles_next(&self, now: Timestamp) -> Timestamp {
+        now.plus_ms(ASK_FOR_BATCHES_EVERY_MS)
+    }
+}
+
+/// How often an acquirer is asked for batches that does not say when it pays, milliseconds.
+const ASK_FOR_BATCHES_EVERY_MS: i64 = 15 * 60 * 1000;
+
+/// How far an acquirer's batches were read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SettlementCursor {
+    /// Number of the last batch that was read whole; 0 before the first one.
+    pub batch: u64,
+    /// How many lines of the next batch were read.
+    pub lines: u64,
+}
+
+/// Some lines of one batch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SettlementPage {
+    /// The batch. Numbers go up from batch to batch, with gaps or without.
+    pub batch: Batch,
+    /// The lines, at least one.
+    pub lines: Vec<SettlementLine>,
+    /// True when the batch ends with these lines.
+    pub is_last: bool,
+}
+
+/// A line of a batch, as the acquirer tells it. Amounts are below zero when it takes money back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SettlementLine {
+    /// The charge, by our id.
+    pub charge: ObjectId,
+    /// The object for which it pays or takes money back.
+    pub object: SettledObject,
+    /// Before the fee, centavos.
+    pub gross: Centavos,
+    /// Its fee for this line (MDR), centavos; below zero when it gives a fee back.
+    pub fee: Centavos,
 }
 
 /// Money that goes back to a payer.
@@ -131,6 +180,8 @@ pub struct Repay {
     /// Our id, on which the rail is idempotent: a refund's or a dispute's, or that of a charge that
     /// was paid too late.
     pub id: ObjectId,
+    /// When it was decided: the same however often it is ordered.
+    pub decided_at: Timestamp,
     /// The charge that was paid.
     pub charge: ObjectId,
     /// How much, centavos.
@@ -160,6 +211,10 @@ pub trait PixRail: Send + Sync + 'static {
 
     /// Gives money back to the payer. It may be ordered again.
     fn repay(&self, order: Repay) -> Call<'_, ()>;
+
+    /// Tells the institution that a special return (MED) is accepted: it takes the money from our
+    /// account. It may be told again.
+    fn accept_dispute(&self, dispute: Repay) -> Call<'_, ()>;
 }
 
 /// A transfer out of the platform.

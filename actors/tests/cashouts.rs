@@ -12,7 +12,7 @@ use actors::index::IndexOptions;
 use actors::journal::AdmissionLimits;
 use actors::rails::{
     Call, CardAnswer, CardFate, CardRail, CardSecrets, CardToken, ChargeCard, Destination, PayoutAnswer, PayoutRail,
-    PixFate, PixRail, RailError, Rails, Repay, SendPayout,
+    PixFate, PixRail, RailError, Rails, Repay, SendPayout, SettlementCursor, SettlementPage,
 };
 use actors::resident::Outcome;
 use actors::store::Store;
@@ -203,6 +203,14 @@ impl CardRail for Unused {
         Box::pin(std::future::ready(Err(RailError::NoAnswer)))
     }
 
+    fn accept_dispute(&self, _dispute: Repay) -> Call<'_, ()> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+
+    fn settlements(&self, _after: SettlementCursor, _now: Timestamp) -> Call<'_, Option<SettlementPage>> {
+        Box::pin(std::future::ready(Ok(None)))
+    }
+
     fn repay(&self, _: Repay) -> Call<'_, ()> {
         Box::pin(std::future::ready(Err(RailError::NoAnswer)))
     }
@@ -219,6 +227,10 @@ impl PixRail for Unused {
 
     fn cancel(&self, _: ObjectId) -> Call<'_, PixFate> {
         Box::pin(std::future::ready(Err(RailError::NoAnswer)))
+    }
+
+    fn accept_dispute(&self, _dispute: Repay) -> Call<'_, ()> {
+        Box::pin(std::future::ready(Ok(())))
     }
 
     fn repay(&self, _: Repay) -> Call<'_, ()> {

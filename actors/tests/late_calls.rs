@@ -1,5 +1,5 @@
-//! Late calls to the acquirer: the process stood still between the intent and the call. Whatever
-//! the acquirer then answers, the books agree with it.
+//! Late calls to the acquirer, for the process stood still between the intent and the call, and an
+//! acquirer that falls silent within a batch. Whatever it answers then, the books agree with it.
 
 #![allow(clippy::unwrap_used)]
 
@@ -12,13 +12,14 @@ use actors::index::IndexOptions;
 use actors::journal::AdmissionLimits;
 use actors::rails::{
     Call, CardAnswer, CardFate, CardRail, CardSecrets, CardToken, ChargeCard, ChargedCard, PayoutAnswer, PayoutRail,
-    PixFate, PixRail, RailError, Rails, Repay, SendPayout,
+    PixFate, PixRail, RailError, Rails, Repay, SendPayout, SettlementCursor, SettlementLine, SettlementPage,
 };
 use actors::resident::Outcome;
 use actors::testkit::{MemoryStore, rails};
-use ledger::event::{CardBrand, CardFace, CardRefusal, Event, Terms};
+use ledger::account::Account;
+use ledger::event::{Batch, CardBrand, CardFace, CardRefusal, Event, SettledObject, Terms};
 use ledger::fees::{Commission, PaymentMethod, Settings};
-use ledger::id::{GroupNumber, ObjectId};
+use ledger::id::{GroupNumber, LedgerId, ObjectId};
 use ledger::merchant::{MerchantCommand, OpenCharge};
 use ledger::money::Centavos;
 use ledger::personal::{MerchantProfile, Payer, SealedFor};
@@ -40,6 +41,10 @@ struct Desk {
     captured: HashSet<ObjectId>,
     closed: HashSet<ObjectId>,
     sent: usize,
+    /// The lines of its only batch, told one at a time.
+    batch: Vec<SettlementLine>,
+    /// After so many lines it is silent once.
+    silent_after: Option<u64>,
 }
 
 impl Acquirer {
@@ -95,6 +100,21 @@ impl CardRail for Acquirer {
         Box::pin(std::future::ready(Err(RailError::NoAnswer)))
     }
 
+    fn accept_dispute(&self, _dispute: Repay) -> Call<'_, ()> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+
+    fn settlements(&self, after: SettlementCursor, _now: Timestamp) -> Call<'_, Option<SettlementPage>> {
+        let mut desk = self.desk.lock().unwrap();
+        if desk.silent_after.take_if(|lines| *lines == after.lines).is_some() {
+            return Box::pin(std::future::ready(Err(RailError::NoAnswer)));
+        }
+        let line = desk.batch.get(after.lines as usize).filter(|_| after.batch < BATCH).copied();
+        let batch = Batch { number: BATCH, reference: "LOTE-7".to_owned(), paid_on: 20_000 };
+        let is_last = after.lines + 1 == desk.batch.len() as u64;
+        Box::pin(std::future::ready(Ok(line.map(|line| SettlementPage { batch, lines: vec![line], is_last }))))
+    }
+
     fn repay(&self, _: Repay) -> Call<'_, ()> {
         Box::pin(std::future::ready(Err(RailError::NoAnswer)))
     }
@@ -110,6 +130,10 @@ impl PixRail for Unused {
 
     fn cancel(&self, _: ObjectId) -> Call<'_, PixFate> {
         Box::pin(std::future::ready(Err(RailError::NoAnswer)))
+    }
+
+    fn accept_dispute(&self, _dispute: Repay) -> Call<'_, ()> {
+        Box::pin(std::future::ready(Ok(())))
     }
 
     fn repay(&self, _: Repay) -> Call<'_, ()> {
@@ -171,6 +195,7 @@ async fn open_charge(engine: &Engine) -> (GroupNumber, ObjectId) {
     (group, charge)
 }
 
+const BATCH: u64 = 7;
 const AMOUNT: Centavos = Centavos(10_000);
 const FACE: CardFace = CardFace { bin: 411_111, last4: 1_111, brand: CardBrand::Visa };
 
@@ -228,6 +253,49 @@ async fn a_call_that_comes_late_is_not_made() {
     assert_eq!(acquirer.desk.lock().unwrap().sent, 0);
     advance(&engine, 31).await;
     assert!(is_refused(&outcomes(&engine, charge)[1..]), "{:?}", outcomes(&engine, charge));
+    engine.stop().await;
+}
+
+/// A merchant's account at the bank, as the platform has it.
+async fn at_bank(engine: &Engine, group: GroupNumber) -> i128 {
+    let accounts = engine.accounts(LedgerId::Platform(group)).await.unwrap();
+    accounts.get(&Account::BankSettlement).map_or(0, |balance| balance.net())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_batch_that_is_interrupted_is_read_again_and_booked_once() {
+    let acquirer = Acquirer::new();
+    let engine = open(&acquirer).await;
+    let (first, second) = (open_charge(&engine).await, open_charge(&engine).await);
+    for (group, charge) in [first, second] {
+        acquirer.arrivals.add_permits(1);
+        engine.ask_acquirer(group, order(charge), engine.permit(1_024).unwrap()).await.unwrap();
+    }
+    let line =
+        |charge, object, gross, fee| SettlementLine { charge, object, gross: Centavos(gross), fee: Centavos(fee) };
+    {
+        let mut desk = acquirer.desk.lock().unwrap();
+        desk.batch = vec![
+            line(first.1, SettledObject::Installment(1), 10_000, 299),
+            line(second.1, SettledObject::Installment(1), 10_000, 310),
+            line(first.1, SettledObject::Refund(ObjectId(5)), -1_000, -30),
+        ];
+        desk.silent_after = Some(2);
+    }
+    advance(&engine, 1).await;
+    assert_eq!([at_bank(&engine, first.0).await, at_bank(&engine, second.0).await], [9_701, 9_690]);
+    advance(&engine, 60).await;
+    assert_eq!([at_bank(&engine, first.0).await, at_bank(&engine, second.0).await], [8_731, 9_690]);
+    advance(&engine, 3_600).await;
+    let settled = |charge| {
+        let told = outcomes(&engine, charge);
+        let lines = told.into_iter().filter_map(|event| match event {
+            Event::AcquirerSettled { lines, .. } => Some(lines.len()),
+            _ => None,
+        });
+        lines.collect::<Vec<_>>()
+    };
+    assert_eq!([settled(first.1), settled(second.1)], [vec![1, 1], vec![1]]);
     engine.stop().await;
 }
 

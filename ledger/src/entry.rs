@@ -122,6 +122,11 @@ impl Draft {
         self.line(account, Side::Credit, amount)
     }
 
+    /// A debit or, when the amount is below zero, a credit of its opposite.
+    pub(crate) fn debit_or_credit(&mut self, account: Account, amount: Centavos) -> &mut Self {
+        if amount < Centavos::ZERO { self.credit(account, -amount) } else { self.debit(account, amount) }
+    }
+
     /// The entry, or none when nothing moves.
     pub(crate) fn finish(self) -> Option<Entry> {
         if self.postings.is_empty() {

@@ -205,6 +205,61 @@ pub enum DisputeKind {
     Med,
 }
 
+/// A batch of the acquirer: one payment to the platform, or one debit.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct Batch {
+    /// Its number, from 1: batches are booked in this order, each once.
+    #[n(0)]
+    pub number: u64,
+    /// The acquirer's name for it, which stands on the bank statement.
+    #[n(1)]
+    pub reference: String,
+    /// Day of the payment, in days since 1970-01-01.
+    #[n(2)]
+    pub paid_on: u32,
+}
+
+/// The object for which the acquirer pays, or takes money back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Encode, Decode)]
+pub enum SettledObject {
+    /// An installment of a charge, from 1; a debit has one.
+    #[n(0)]
+    Installment(#[n(0)] u8),
+    /// A refund of the charge.
+    #[n(1)]
+    Refund(#[n(0)] ObjectId),
+    /// A dispute of the charge that was accepted.
+    #[n(2)]
+    Dispute(#[n(0)] ObjectId),
+}
+
+/// A line of a batch. All amounts are below zero when the acquirer takes money back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct SettledLine {
+    /// The charge.
+    #[n(0)]
+    pub charge: ObjectId,
+    /// For what.
+    #[n(1)]
+    pub object: SettledObject,
+    /// Before the fee, centavos.
+    #[n(2)]
+    pub gross: Centavos,
+    /// The acquirer's fee (MDR) for this line, centavos; below zero when it gives a fee back.
+    #[n(3)]
+    pub fee: Centavos,
+    /// The part of the fee that was booked with the charge, centavos.
+    #[n(4)]
+    pub booked_fee: Centavos,
+}
+
+impl SettledLine {
+    /// The amount that the acquirer pays, centavos.
+    pub fn net(&self) -> Centavos {
+        self.gross - self.fee
+    }
+}
+
 /// Money that fell due in one minute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct Due {
@@ -343,7 +398,7 @@ pub enum Event {
         /// When the seller's part is available.
         #[n(4)]
         seller_due: Minute,
-        /// When the splits are available, and the acquirer pays us.
+        /// When the splits are available.
         #[n(5)]
         splits_due: Minute,
         /// The ordinal of the merchant's Record that opened the charge: lists are in the order of
@@ -422,13 +477,6 @@ pub enum Event {
         /// When this ledger needs attention next.
         #[n(2)]
         next_due: Option<Timestamp>,
-    },
-    /// Merchant: the acquirer paid the platform what fell due.
-    #[n(16)]
-    AcquirerPaid {
-        /// Sums that fell due, by minute.
-        #[n(0)]
-        dues: Vec<Due>,
     },
     /// Merchant: available money repaid the deficit.
     #[n(17)]
@@ -714,14 +762,11 @@ pub enum Event {
         /// the next part is rounded on their sum.
         #[n(9)]
         commission_through: Centavos,
-        /// When the acquirer pays for the charge; none for PIX.
-        #[n(10)]
-        acquirer_due: Option<Minute>,
     },
-    /// Merchant: the rail sent a refund, an accepted dispute or a late payment back to the payer.
+    /// Merchant: the rail sent a refund or a late payment back to the payer.
     #[n(36)]
     PayerRepaid {
-        /// The refund, the dispute, or the charge that was paid too late.
+        /// The refund, or the charge that was paid too late.
         #[n(0)]
         id: ObjectId,
         /// The charge's id.
@@ -733,10 +778,6 @@ pub enum Event {
         /// How much.
         #[n(3)]
         amount: Centavos,
-        /// The part that the acquirer deducts from a later payment to us, and the due minute of
-        /// that payment.
-        #[n(4)]
-        acquirer_keeps: Option<Due>,
     },
     /// Merchant: a payer's bank wants a charge back; the money is held. Personal part:
     /// [`crate::personal::FreeText`].
@@ -764,7 +805,8 @@ pub enum Event {
         #[n(6)]
         window_ends: Timestamp,
     },
-    /// Merchant: a dispute was accepted; the seller bears it.
+    /// Merchant: a dispute was accepted; the seller bears it. The acquirer or, for PIX, the
+    /// institution takes the money itself: no repayment is ordered.
     #[n(38)]
     DisputeAccepted {
         /// The dispute's id.
@@ -779,9 +821,6 @@ pub enum Event {
         /// How much.
         #[n(3)]
         amount: Centavos,
-        /// When the acquirer pays for the charge; none for PIX.
-        #[n(4)]
-        acquirer_due: Option<Minute>,
     },
     /// Merchant: a dispute was released; the money goes back where it was drawn from.
     #[n(39)]
@@ -817,6 +856,40 @@ pub enum Event {
         /// End-to-end id of the payment.
         #[n(2)]
         end_to_end_id: String,
+    },
+    /// Merchant: the acquirer, or the PIX institution, knows that a dispute was accepted.
+    #[n(41)]
+    AcceptanceConfirmed {
+        /// The dispute's id.
+        #[n(0)]
+        id: ObjectId,
+        /// The charge's id.
+        #[n(1)]
+        charge: ObjectId,
+    },
+    /// Merchant: the acquirer settled these lines in a batch.
+    #[n(42)]
+    AcquirerSettled {
+        /// The batch.
+        #[n(0)]
+        batch: Batch,
+        /// Lines of this merchant's charges, in the acquirer's order.
+        #[n(1)]
+        lines: Vec<SettledLine>,
+    },
+    /// System: every line of a batch is booked.
+    #[n(43)]
+    AcquirerBatchBooked {
+        /// The batch.
+        #[n(0)]
+        batch: Batch,
+        /// How many lines it has.
+        #[n(1)]
+        lines: u64,
+        /// What the acquirer paid: the sum of its lines, after fees; below zero when it took more
+        /// than it paid.
+        #[n(2)]
+        net: Centavos,
     },
     /// Merchant: a plan was created.
     #[n(50)]

@@ -154,11 +154,6 @@ impl Sums {
         self.touched.touch(section_of(minute));
     }
 
-    /// A minute's sum.
-    pub(crate) fn at(&self, minute: Minute) -> Centavos {
-        self.by_minute.get(&minute).copied().unwrap_or_default()
-    }
-
     /// The sums whose minute has begun at `now`.
     pub(crate) fn due(&self, now: Timestamp) -> Vec<Due> {
         let due = self.by_minute.range(..=now.minute());

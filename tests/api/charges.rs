@@ -327,6 +327,10 @@ impl PixRail for Institution {
         Box::pin(ready(self.0.lock().unwrap().pop_front().expect("the institution is asked as often as the test says")))
     }
 
+    fn accept_dispute(&self, _dispute: Repay) -> Call<'_, ()> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+
     fn repay(&self, _order: Repay) -> Call<'_, ()> {
         Box::pin(ready(Ok(())))
     }

@@ -4,6 +4,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that finds nothing to unwrap has failed, and says where")]
 
+mod acquirer;
 mod anticipation;
 mod audit;
 mod balance;

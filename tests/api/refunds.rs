@@ -393,6 +393,10 @@ impl PixRail for Institution {
         Box::pin(ready(Ok(PixFate::Cancelled)))
     }
 
+    fn accept_dispute(&self, _dispute: Repay) -> Call<'_, ()> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+
     fn repay(&self, order: Repay) -> Call<'_, ()> {
         self.orders.lock().unwrap().entry(order.id).or_default().push(order.amount.0);
         if *self.silent.lock().unwrap() { Box::pin(ready(Err(RailError::NoAnswer))) } else { Box::pin(ready(Ok(()))) }
@@ -432,6 +436,10 @@ impl PixRail for Abyss {
 
     fn cancel(&self, _charge: ObjectId) -> Call<'_, PixFate> {
         Box::pin(ready(Ok(PixFate::Cancelled)))
+    }
+
+    fn accept_dispute(&self, _dispute: Repay) -> Call<'_, ()> {
+        Box::pin(std::future::ready(Ok(())))
     }
 
     fn repay(&self, _order: Repay) -> Call<'_, ()> {

@@ -17,6 +17,7 @@ use tokio::runtime::Handle;
 use tokio::sync::{Mutex as AsyncMutex, oneshot};
 use tokio::task::spawn_blocking;
 
+use super::acquirer::AcquirerBatches;
 use super::asked::{CashoutsUnderWay, ReturnsAsked};
 use super::new_ids::NewIds;
 use super::{Engine, EngineOptions, INSIDE_BYTES, read};
@@ -101,6 +102,7 @@ impl Engine {
         let Opened { shared, keyring, journal_thread, last_booked_at } = read_store(part, &options, progress).await?;
         let next_group = shared.read_model.groups().into_iter().map(|group| group.0 + 1).max().unwrap_or(1);
         let system_ordinal = shared.read_model.system_ordinal();
+        let booked_batch = shared.read_model.booked_batch();
         let engine: Arc<OnceLock<Weak<Self>>> = Arc::default();
         let supervisor = supervise(Arc::clone(&engine)).await;
         let opened = Arc::new(Self {
@@ -116,7 +118,7 @@ impl Engine {
             new_ids: NewIds::after(last_booked_at),
             next_group: Mutex::new(next_group),
             system_ordinal: Mutex::new(system_ordinal),
-            falling_due: AsyncMutex::new(()),
+            falling_due: AsyncMutex::new(AcquirerBatches::booked_through(booked_batch)),
             journal_thread: Mutex::new(Some(journal_thread)),
             idle: options.idle,
             space_seen_ms: AtomicU64::new(0),

@@ -1,13 +1,14 @@
-//! Repayments to payers: approved refunds, accepted disputes, and PIX payments that came too late.
-//! The decision is durable before the rail is called. The rail is asked, under the decision's own
-//! id, until it confirms; the confirmation is a Record of its own.
+//! Repayments to payers: approved refunds and PIX payments that came too late, which a rail sends,
+//! and accepted disputes, which it takes. The decision is durable before the rail is called. The
+//! rail is asked, under the decision's own id, until it confirms; the confirmation is a Record of
+//! its own.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
 use ledger::id::{GroupNumber, ObjectId};
-use ledger::merchant::{MerchantCommand, Repayment};
+use ledger::merchant::{MerchantCommand, Repayment, RepaymentKind};
 
 use super::outcome::CommandContext;
 use super::{Engine, INSIDE_BYTES, RAIL_ANSWER_MAX, Unavailable};
@@ -57,8 +58,14 @@ impl Engine {
         permit: Arc<Permit>,
     ) -> bool {
         let Some(rails) = &self.rails else { return false };
-        let order = Repay { id, charge: repayment.charge, amount: repayment.amount };
-        let call = if repayment.method.is_card() { rails.card.repay(order) } else { rails.pix.repay(order) };
+        let Repayment { charge, method, amount, kind, since } = *repayment;
+        let order = Repay { id, decided_at: since, charge, amount };
+        let call = match (method.is_card(), kind) {
+            (true, RepaymentKind::Sent) => rails.card.repay(order),
+            (true, RepaymentKind::Taken) => rails.card.accept_dispute(order),
+            (false, RepaymentKind::Sent) => rails.pix.repay(order),
+            (false, RepaymentKind::Taken) => rails.pix.accept_dispute(order),
+        };
         match tokio::time::timeout(patience, call).await.unwrap_or(Err(RailError::NoAnswer)) {
             Ok(()) => self.command(group, MerchantCommand::ConfirmRepayment { id }, permit).await.is_ok(),
             Err(RailError::NoAnswer) => false,

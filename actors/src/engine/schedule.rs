@@ -1,6 +1,7 @@
 //! Schedule: once a second it looks for pending money, drafts, unanswered charges, cashouts,
-//! subscriptions and withdrawals that are due. It reconciles a charge without an outcome by asking
-//! its rail. The sandbox clock makes the same items fall due in order.
+//! subscriptions and withdrawals that are due, and asks the acquirer for its batches. It reconciles
+//! a charge without an outcome by asking its rail. The sandbox clock makes the same items fall due
+//! in order.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,6 +14,7 @@ use ledger::record::Decision;
 use ledger::time::Timestamp;
 use tokio::sync::oneshot;
 
+use super::acquirer::AcquirerBatches;
 use super::outcome::CommandContext;
 use super::{Engine, INSIDE_BYTES, RECONCILED_AT_ONCE, TRY_AGAIN_AFTER_MS, Unavailable, read};
 use crate::journal::{Input, Permit, Submission};
@@ -30,8 +32,8 @@ impl Engine {
             tokio::time::sleep(Duration::from_secs(1)).await;
             if !self.is_storage_full() {
                 self.prepare_keys(self.now()).await;
-                let _one_at_a_time = self.falling_due.lock().await;
-                self.fall_due(self.now()).await;
+                let mut batches = self.falling_due.lock().await;
+                self.fall_due(self.now(), &mut batches).await;
             }
             self.sleep_idle(self.idle);
             self.shared.read_model.rest();
@@ -50,7 +52,7 @@ impl Engine {
         context: impl Into<CommandContext>,
     ) -> Result<Timestamp, Unavailable> {
         let context = context.into();
-        let _one_at_a_time = self.falling_due.lock().await;
+        let mut batches = self.falling_due.lock().await;
         let by_ms = i64::try_from(by.as_millis()).unwrap_or(i64::MAX);
         let target = self.now().plus_ms(by_ms);
         if self.is_storage_full() {
@@ -58,11 +60,13 @@ impl Engine {
         }
         self.submit_drafts().await;
         loop {
-            let next = self.shared.read_model.dues().lock().first();
+            let due = self.shared.read_model.dues().lock().first();
+            let batch = self.rails.is_some().then_some(batches.ask_at);
+            let next = due.into_iter().chain(batch).min();
             let Some(due) = next.filter(|due| *due <= target) else { break };
             self.prepare_keys(due).await;
             self.shared.clock.advance_to(due);
-            self.fall_due(self.now()).await;
+            self.fall_due(self.now(), &mut batches).await;
         }
         self.prepare_keys(target).await;
         self.shared.clock.advance_to(target);
@@ -81,9 +85,11 @@ impl Engine {
         }
     }
 
-    /// Attends to every ledger that is due at `now`, until none is.
-    async fn fall_due(&self, now: Timestamp) {
+    /// Books the acquirer's batches, and attends to every ledger that is due at `now`, until none
+    /// is.
+    async fn fall_due(&self, now: Timestamp, batches: &mut AcquirerBatches) {
         self.submit_drafts().await;
+        self.book_batches(batches, now).await;
         let first = self.shared.read_model.dues().lock().first();
         let lag_ms = first.map_or(0, |first| (now.0 - first.0).max(0));
         self.shared.metrics.due_lag_seconds.set(lag_ms / 1000);
@@ -178,14 +184,23 @@ impl Engine {
 
     /// Records the sandbox clock's offset.
     async fn record_clock(&self, context: CommandContext) -> Result<Timestamp, Unavailable> {
+        let moved = || Decision::of(Event::ClockMoved { offset_ms: self.shared.clock.offset_ms() });
+        self.record_of_system(moved, context).await
+    }
+
+    /// Books a Record of the installation itself, which no actor owns. Gives when it took effect.
+    pub(super) async fn record_of_system(
+        &self,
+        decide: impl FnOnce() -> Decision,
+        context: CommandContext,
+    ) -> Result<Timestamp, Unavailable> {
         let CommandContext { key, requester, permit } = context;
         let now = self.now();
         let (sender, durable) = oneshot::channel();
         {
             let mut ordinal = self.system_ordinal.lock();
             *ordinal += 1;
-            let decision = Decision::of(Event::ClockMoved { offset_ms: self.shared.clock.offset_ms() });
-            let mut record = decision.into_record(LedgerId::System, *ordinal, now);
+            let mut record = decide().into_record(LedgerId::System, *ordinal, now);
             record.idempotency = key.map(|key| key.idempotency);
             record.requested_by(requester);
             let mut bytes = Vec::new();

@@ -413,6 +413,11 @@ impl ReadModel {
         self.registry.read().clock_offset_ms
     }
 
+    /// Number of the acquirer's last batch that is booked whole; 0 before the first one.
+    pub(crate) fn booked_batch(&self) -> u64 {
+        self.registry.read().booked_batch
+    }
+
     /// The ordinal of the operator's last Record.
     pub(crate) fn system_ordinal(&self) -> u64 {
         self.ordinals.read().of(LedgerId::System)

@@ -51,6 +51,9 @@ struct Summary {
     /// How many pages there are, at least.
     #[n(5)]
     pages: u64,
+    /// Number of the acquirer's last batch that is booked whole.
+    #[n(6)]
+    booked_batch: u64,
 }
 
 #[derive(Encode, Decode)]
@@ -182,8 +185,9 @@ impl ReadModel {
             let mut folding = self.folding.lock();
             let (clock_offset_ms, system_ordinal) = (self.clock_offset_ms(), self.system_ordinal());
             let through = self.published().0;
-            let (latest_ms, pages) = (self.clock_at().0, self.registry.read().pages);
-            let summary = Summary { version: VERSION, through, clock_offset_ms, system_ordinal, latest_ms, pages };
+            let (latest_ms, pages, booked_batch) = (self.clock_at().0, self.registry.read().pages, self.booked_batch());
+            let version = VERSION;
+            let summary = Summary { version, through, clock_offset_ms, system_ordinal, latest_ms, pages, booked_batch };
             (folding.changed.drain().collect::<Vec<_>>(), through, summary)
         };
         // A merchant comes before its recipients, and the store keeps that order through a crash.
@@ -289,6 +293,7 @@ impl ReadModel {
             return Ok(());
         }
         registry.clock_offset_ms = summary.clock_offset_ms;
+        registry.booked_batch = summary.booked_batch;
         ordinals.system = summary.system_ordinal;
         let mut folding = self.folding.lock();
         (folding.loaded, folding.kept_through) = (loaded, summary.through);

@@ -23,6 +23,8 @@ pub(super) struct Registry {
     pub(super) drafts: BTreeSet<(GroupNumber, ObjectId)>,
     pub(super) waiting: WaitingSet,
     pub(super) clock_offset_ms: i64,
+    /// Number of the acquirer's last batch that is booked whole; 0 before the first one.
+    pub(super) booked_batch: u64,
 }
 
 impl Registry {
@@ -33,8 +35,10 @@ impl Registry {
 
     /// Counts an event of a Record that is about a ledger.
     pub(super) fn count(&mut self, event: &Event, about: LedgerId, record: &Record, sequence: Sequence) {
-        if let Event::ClockMoved { offset_ms } = event {
-            self.clock_offset_ms = *offset_ms;
+        match event {
+            Event::ClockMoved { offset_ms } => self.clock_offset_ms = *offset_ms,
+            Event::AcquirerBatchBooked { batch, .. } => self.booked_batch = batch.number,
+            _ => {}
         }
         let Some(group) = record.owner.group() else { return };
         match event {
@@ -170,6 +174,7 @@ pub(super) fn concerns_registry(event: &Event) -> bool {
             | Event::BankAccountApproved { .. }
             | Event::BankAccountRejected { .. }
             | Event::ClockMoved { .. }
+            | Event::AcquirerBatchBooked { .. }
             | Event::WithdrawalRequested { .. }
             | Event::WithdrawalApproved { .. }
             | Event::WithdrawalPaid { .. }

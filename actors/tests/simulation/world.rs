@@ -1194,5 +1194,5 @@ fn is_operators(command: &MerchantCommand) -> bool {
 
 /// True for the Record that books what fell due.
 fn is_maturity(record: &Record) -> bool {
-    matches!(record.events.first(), Some(Event::Matured { .. } | Event::AcquirerPaid { .. }))
+    matches!(record.events.first(), Some(Event::Matured { .. }))
 }

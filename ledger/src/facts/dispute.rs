@@ -1,5 +1,5 @@
-//! Facets of disputes: a payer's bank wants a charge back; the money is held, then given back to
-//! the payer or released.
+//! Facets of disputes: a payer's bank wants a charge back; the money is held, then taken by that
+//! bank or released.
 
 use crate::account::Account;
 use crate::event::Drawn;
@@ -7,6 +7,7 @@ use crate::facts::facets::{AuditedFact, Facets, uuid};
 use crate::facts::refund::{about, draw, drawn_from_claims, drawn_from_merchant};
 use crate::facts::statement_line::{StatementAccount, StatementLineKind};
 use crate::facts::webhook_event::WebhookEventKind;
+use crate::fees::PaymentMethod;
 use crate::id::ObjectId;
 use crate::money::Centavos;
 use crate::personal::SealedFor;
@@ -42,8 +43,9 @@ pub(super) fn opened(
     });
 }
 
-/// It was accepted: the seller bears it.
-pub(super) fn accepted(to: &mut impl Facets, id: ObjectId, charge: ObjectId, amount: Centavos) {
+/// It was accepted: the seller bears it. The acquirer nets a chargeback in a later batch; the
+/// institution takes a PIX back itself.
+pub(super) fn accepted(to: &mut impl Facets, id: ObjectId, charge: ObjectId, method: PaymentMethod, amount: Centavos) {
     about(to, id, charge);
     to.source("dispute_accepted", || vec![uuid("dispute", id), ("txid", charge.txid())]);
     to.tell(WebhookEventKind::DisputeAccepted, id);
@@ -53,7 +55,8 @@ pub(super) fn accepted(to: &mut impl Facets, id: ObjectId, charge: ObjectId, amo
         let mut merchant = books.merchant(2);
         merchant.debit(Account::ContraChargebacks, amount).credit(Account::ReservedDispute, amount);
         let mut platform = books.platform(2);
-        platform.debit(Account::MerchantReservedDispute, amount).credit(Account::PayersRefunds, amount);
+        let taken_from = if method.is_card() { Account::AcquirerReceivable } else { Account::BankPix };
+        platform.debit(Account::MerchantReservedDispute, amount).credit(taken_from, amount);
         books.post(merchant);
         books.post(platform);
     });

@@ -1,4 +1,4 @@
-//! Facets of maturity: money falls due, the acquirer pays, and incoming money pays debts back.
+//! Facets of maturity: money falls due, and incoming money pays debts back.
 
 use crate::account::Account;
 use crate::event::{Due, PaidBack};
@@ -30,17 +30,6 @@ pub(super) fn matured(to: &mut impl Facets, dues: &[Due]) {
         }
     });
     to.entries(|books| books.between_claims(books.owner, Account::Available, Account::Pending, total()));
-}
-
-/// The acquirer paid the platform what fell due.
-pub(super) fn acquirer_paid(to: &mut impl Facets, dues: &[Due]) {
-    to.source("acquirer_paid", Vec::new);
-    to.entries(|books| {
-        let amount = dues.iter().map(|due| due.amount).sum();
-        let mut platform = books.platform(2);
-        platform.debit(Account::BankSettlement, amount).credit(Account::AcquirerReceivable, amount);
-        books.post(platform);
-    });
 }
 
 /// Available money of the merchant repaid its deficit.

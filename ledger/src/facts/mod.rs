@@ -4,6 +4,7 @@
 //! [`say`] is the one match over all events. It has no `_`, so the compiler asks for an arm for a
 //! new event. The file of a noun has all facets of its facts.
 
+mod acquirer;
 mod anticipation;
 mod card;
 mod cashout;
@@ -66,7 +67,7 @@ pub(crate) fn say(event: &Event, to: &mut impl Facets) {
             pix::received_late(to, *charge, *amount, end_to_end_id);
         }
         Event::Matured { dues, .. } => maturity::matured(to, dues),
-        Event::AcquirerPaid { dues } => maturity::acquirer_paid(to, dues),
+        Event::AcquirerSettled { batch, lines } => acquirer::settled(to, batch, lines),
         Event::DeficitRecovered { amount } => maturity::deficit_recovered(to, *amount),
         Event::ClawbackRecovered { debts } => maturity::clawback_recovered(to, debts),
         Event::SplitsAnticipated { id, splits, .. } => anticipation::anticipated(to, *id, splits),
@@ -107,11 +108,14 @@ pub(crate) fn say(event: &Event, to: &mut impl Facets) {
                 take_backs,
             },
         ),
-        Event::PayerRepaid { id, charge, method, amount, .. } => refund::repaid(to, *id, *charge, *method, *amount),
+        Event::PayerRepaid { id, charge, method, amount } => refund::repaid(to, *id, *charge, *method, *amount),
         Event::DisputeOpened { id, charge, amount, drawn, seller_due, .. } => {
             dispute::opened(to, *id, *charge, *amount, drawn, *seller_due);
         }
-        Event::DisputeAccepted { id, charge, amount, .. } => dispute::accepted(to, *id, *charge, *amount),
+        Event::DisputeAccepted { id, charge, method, amount } => {
+            dispute::accepted(to, *id, *charge, *method, *amount);
+        }
+        Event::AcceptanceConfirmed { id, charge } => refund::about(to, *id, *charge),
         Event::DisputeReleased { id, charge, amount, to_pending, seller_due, to_available } => dispute::released(
             to,
             dispute::Released {
@@ -143,7 +147,10 @@ pub(crate) fn say(event: &Event, to: &mut impl Facets) {
         Event::RecipientRegistered { document, .. }
         | Event::RecipientRegisteredAgain { document, .. }
         | Event::RecipientChanged { document, .. } => to.personal(|_| SealedFor::recipient(*document)),
-        Event::RecipientSubmitted { .. } | Event::PlanCreated { .. } | Event::PlanDisabled { .. } => {}
+        Event::RecipientSubmitted { .. }
+        | Event::PlanCreated { .. }
+        | Event::PlanDisabled { .. }
+        | Event::AcquirerBatchBooked { .. } => {}
     }
 }
 

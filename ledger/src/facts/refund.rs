@@ -67,7 +67,7 @@ pub(super) fn approved(to: &mut impl Facets, refund: Approved<'_>) {
     });
 }
 
-/// The rail sent a refund, an accepted dispute or a late payment back to the payer.
+/// The rail sent a refund or a late payment back to the payer.
 pub(super) fn repaid(to: &mut impl Facets, id: ObjectId, charge: ObjectId, method: PaymentMethod, amount: Centavos) {
     about(to, id, charge);
     to.source("payer_repaid", || vec![("txid", charge.txid())]);

@@ -13,7 +13,7 @@ use crate::id::{ObjectId, RecipientNumber};
 use crate::money::Centavos;
 use crate::record::Record;
 use crate::section::{Objects, Section};
-use crate::time::{Minute, Timestamp};
+use crate::time::Timestamp;
 
 /// How much of one charge refunds and disputes have taken, centavos.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
@@ -110,7 +110,7 @@ pub(super) enum Open {
         #[n(2)]
         drawn: Drawn,
     },
-    /// Money that is to be sent back to the payer.
+    /// Money that goes back to the payer.
     #[n(2)]
     Repayment(#[n(0)] Repayment),
 }
@@ -125,6 +125,18 @@ impl Open {
     }
 }
 
+/// How money goes back to a payer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+#[cbor(index_only)]
+pub enum RepaymentKind {
+    /// We order the rail to send it: of a refund, or of a charge that was paid too late.
+    #[n(0)]
+    Sent,
+    /// The rail takes it from us once we say that it may: of an accepted dispute.
+    #[n(1)]
+    Taken,
+}
+
 /// Money that goes back to a payer: decided, and not yet confirmed by the rail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct Repayment {
@@ -137,10 +149,10 @@ pub struct Repayment {
     /// The amount, centavos.
     #[n(2)]
     pub amount: Centavos,
-    /// When the acquirer pays for the charge; none for PIX.
+    /// Who sends it.
     #[n(3)]
-    pub acquirer_due: Option<Minute>,
-    /// The rail is asked to send it from this time on.
+    pub kind: RepaymentKind,
+    /// When it was decided; the rail is asked from this time on.
     #[n(4)]
     pub since: Timestamp,
 }
@@ -154,14 +166,17 @@ impl Repayment {
 
     pub(super) fn of(event: &Event, since: Timestamp) -> Option<(ObjectId, Self)> {
         match event {
-            Event::RefundApproved { id, charge, method, amount, acquirer_due, .. }
-            | Event::DisputeAccepted { id, charge, method, amount, acquirer_due } => {
-                let (charge, method, amount, acquirer_due) = (*charge, *method, *amount, *acquirer_due);
-                Some((*id, Self { charge, method, amount, acquirer_due, since }))
+            Event::RefundApproved { id, charge, method, amount, .. } => {
+                let (charge, method, amount) = (*charge, *method, *amount);
+                Some((*id, Self { charge, method, amount, kind: RepaymentKind::Sent, since }))
+            }
+            Event::DisputeAccepted { id, charge, method, amount } => {
+                let (charge, method, amount) = (*charge, *method, *amount);
+                Some((*id, Self { charge, method, amount, kind: RepaymentKind::Taken, since }))
             }
             Event::LatePixReceived { charge, amount, .. } => {
-                let (method, acquirer_due) = (PaymentMethod::Pix, None);
-                Some((*charge, Self { charge: *charge, method, amount: *amount, acquirer_due, since }))
+                let (method, kind) = (PaymentMethod::Pix, RepaymentKind::Sent);
+                Some((*charge, Self { charge: *charge, method, amount: *amount, kind, since }))
             }
             _ => None,
         }

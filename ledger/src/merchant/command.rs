@@ -1,6 +1,7 @@
 //! Commands to a merchant. A command names what is wanted; `decide` answers with facts or a
 //! refusal.
 
+use super::acquirer::BookBatch;
 use super::cashout::CashoutOutcome;
 use super::charge::SplitRequest;
 use super::dispute::OpenDispute;
@@ -209,13 +210,16 @@ pub enum MerchantCommand {
         /// The reason, for whoever asked.
         notes: String,
     },
-    /// The rail sent a refund, an accepted dispute or a late payment back to the payer.
+    /// The rail sent a refund or a late payment back to the payer, or knows that a dispute was
+    /// accepted.
     ConfirmRepayment {
-        /// Which; a late payment has its charge's id.
+        /// Id of the refund or dispute; a late payment has its charge's id.
         id: ObjectId,
     },
     /// A payer's bank wants a charge back.
     OpenDispute(Box<OpenDispute>),
+    /// The acquirer settled lines of this merchant's charges.
+    BookBatch(Box<BookBatch>),
     /// Accept a dispute: the seller bears it.
     AcceptDispute {
         /// The dispute.

@@ -51,13 +51,7 @@ impl MerchantState {
         let Some(Open::Dispute { charge, amount, .. }) = self.open_of(id, facts) else {
             return Err(Rejection::DisputeAlreadyDecided);
         };
-        Ok(Decision::of(Event::DisputeAccepted {
-            id,
-            charge: *charge,
-            method: facts.terms.method,
-            amount: *amount,
-            acquirer_due: facts.splits_due,
-        }))
+        Ok(Decision::of(Event::DisputeAccepted { id, charge: *charge, method: facts.terms.method, amount: *amount }))
     }
 
     /// Money from the charge's Pending goes back there while that is not due. The rest goes to

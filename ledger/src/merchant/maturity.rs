@@ -1,5 +1,4 @@
-//! Maturity: the seller's card money and the acquirer's payment to the platform fall due; and when
-//! the merchant needs attention next.
+//! Maturity: the seller's card money falls due; and when the merchant needs attention next.
 
 use super::MerchantState;
 use crate::event::Event;
@@ -9,14 +8,11 @@ use crate::time::{Minute, Timestamp};
 
 impl MerchantState {
     /// The facts of all that is due at `now`, and of the Deficit that Available can repay; none
-    /// when there is neither. The acquirer's payment is booked on its due day. Available and a
-    /// Deficit stand side by side only after a recipient has paid something back.
+    /// when there is neither. Available and a Deficit stand side by side only after a recipient has
+    /// paid something back.
     pub fn mature(&self, now: Timestamp, foreign_through: u64) -> Option<Decision> {
-        let (dues, owed) = (self.pending.due(now), self.acquirer_due.due(now));
+        let dues = self.pending.due(now);
         let mut events = Vec::new();
-        if !owed.is_empty() {
-            events.push(Event::AcquirerPaid { dues: owed });
-        }
         let raised = dues.iter().map(|due| due.amount).sum::<Centavos>();
         if !dues.is_empty() {
             let next_due = self.next_due_from(Minute(now.minute().0.saturating_add(1)));
@@ -43,8 +39,8 @@ impl MerchantState {
 
     /// The same, when the money of earlier minutes is booked.
     fn next_due_from(&self, minute: Minute) -> Option<Timestamp> {
-        let sums = [&self.pending, &self.acquirer_due].into_iter().filter_map(|sums| sums.next_from(minute));
+        let pending = self.pending.next_from(minute).into_iter();
         let rails = self.open_charges.first_attention().into_iter().chain(self.cashouts.first_attention());
-        sums.chain(rails).chain(self.adjustments.first_attention()).chain(self.subscriptions.first_due()).min()
+        pending.chain(rails).chain(self.adjustments.first_attention()).chain(self.subscriptions.first_due()).min()
     }
 }

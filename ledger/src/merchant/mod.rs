@@ -3,6 +3,7 @@
 //! `decide` and `apply` only dispatch to the file of a noun. That file has the decisions, the
 //! changes of the state, and the part of the state that belongs to the noun.
 
+mod acquirer;
 mod adjustments;
 mod api_keys;
 mod card;
@@ -32,6 +33,7 @@ use crate::rejection::Rejection;
 use crate::section::Sums;
 use crate::time::Timestamp;
 
+use acquirer::SettledThrough;
 use adjustments::Adjustments;
 use api_keys::ApiKeys;
 use plans::Plans;
@@ -39,7 +41,8 @@ use sub_recipients::Recipients;
 use subscriptions::Subscriptions;
 use waiting::Waiting;
 
-pub use adjustments::Repayment;
+pub use acquirer::BookBatch;
+pub use adjustments::{Repayment, RepaymentKind};
 pub use api_keys::{ApiKey, PreviousSecret, SECRET_OVERLAP_MS};
 pub use cashout::{CashoutOutcome, OpenCashout};
 pub use charge::{OpenCharge, RECONCILE_AFTER_MS, SplitRequest};
@@ -66,8 +69,8 @@ pub struct MerchantState {
     ledger: Ledger,
     /// The ledger's Pending by due minute: the account itself has one sum for all minutes.
     pending: Sums,
-    /// The acquirer's debt to the platform for this merchant's charges, by the minute of payment.
-    acquirer_due: Sums,
+    /// How far the acquirer's batches are booked.
+    settled: SettledThrough,
     adjustments: Adjustments,
 }
 
@@ -136,6 +139,7 @@ impl MerchantState {
             Command::RejectRefund { id, notes } => self.reject_refund(id, notes),
             Command::ConfirmRepayment { id } => Ok(self.repaid(id)),
             Command::OpenDispute(order) => self.open_dispute(*order, now),
+            Command::BookBatch(order) => Ok(self.book_batch(*order)),
             Command::AcceptDispute { id, facts } => self.accept_dispute(id, &facts),
             Command::ReleaseDispute { id, facts } => self.release_dispute(id, &facts, now),
         }
@@ -212,7 +216,6 @@ impl MerchantState {
         self.ledger.claims_are_covered()
             && self.deficit() >= Centavos::ZERO
             && self.pending.are_positive()
-            && self.acquirer_due.are_positive()
             && self.pending.total() == self.pending()
             && cashouts == self.reserved_cashout()
             && self.adjustments.disputed() == self.reserved_for_disputes()
@@ -255,18 +258,15 @@ impl MerchantState {
             Event::ChargeOpened { charge, terms, card, expires_at } => {
                 self.keep_open(*charge, terms, card.as_ref(), *expires_at, record);
             }
-            Event::CardCaptured { charge, terms, acquirer_mdr, seller, seller_due, splits_due, .. } => {
+            Event::CardCaptured { charge, seller, seller_due, .. } => {
                 self.open_charges.remove(*charge);
                 self.pending.add(*seller_due, seller.raised);
-                self.acquirer_due.add(*splits_due, terms.amount - *acquirer_mdr);
             }
             Event::CardRefused { charge, .. } | Event::PixPaid { charge, .. } | Event::PixCancelled { charge, .. } => {
                 self.open_charges.remove(*charge);
             }
             Event::Matured { dues, .. } => dues.iter().for_each(|due| self.pending.take(due.minute, due.amount)),
-            Event::AcquirerPaid { dues } => {
-                dues.iter().for_each(|due| self.acquirer_due.take(due.minute, due.amount));
-            }
+            Event::AcquirerSettled { batch, lines } => self.apply_batch(batch.number, lines.len()),
             Event::PlanCreated { id, plan } => self.plans.create(*id, plan),
             Event::PlanDisabled { id } => self.plans.disable(*id),
             Event::SubscriptionCreated { id, terms, standing } => {
@@ -284,7 +284,7 @@ impl MerchantState {
             }
             Event::RefundRejected { id, .. } => self.adjustments.reject(*id),
             Event::RefundApproved { .. } => self.apply_refund(event, record),
-            Event::PayerRepaid { id, acquirer_keeps, .. } => self.apply_repayment(*id, *acquirer_keeps),
+            Event::PayerRepaid { id, .. } | Event::AcceptanceConfirmed { id, .. } => self.adjustments.sent(*id),
             Event::LatePixReceived { .. } => self.apply_late_pix(event, record),
             Event::DisputeOpened { id, charge, amount, drawn, seller_due, window_ends, .. } => {
                 self.draw_pending(*seller_due, drawn);
@@ -301,7 +301,8 @@ impl MerchantState {
             Event::DeficitRecovered { .. }
             | Event::CardUnanswered { .. }
             | Event::CardStored { .. }
-            | Event::ClockMoved { .. } => {}
+            | Event::ClockMoved { .. }
+            | Event::AcquirerBatchBooked { .. } => {}
             // Decided by recipients.
             Event::WithdrawalRequested { .. }
             | Event::WithdrawalApproved { .. }

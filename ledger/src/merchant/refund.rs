@@ -4,10 +4,10 @@
 
 use std::collections::BTreeMap;
 
-use super::adjustments::{Adjusted, Open, Repayment};
+use super::adjustments::{Adjusted, Open, Repayment, RepaymentKind};
 use super::{MerchantState, SplitRequest};
-use crate::event::{Drawn, Due, Event, PaidBack, Split, TakeBack, Terms};
-use crate::fees::Commission;
+use crate::event::{Drawn, Event, PaidBack, Split, TakeBack, Terms};
+use crate::fees::{Commission, PaymentMethod};
 use crate::id::{IdKey, ObjectId, RecipientNumber};
 use crate::money::Centavos;
 use crate::personal::Sealed;
@@ -34,8 +34,10 @@ pub struct ChargeFacts {
     pub pending: Centavos,
     /// When that falls due; none for PIX.
     pub seller_due: Option<Minute>,
-    /// When its splits fall due, and the acquirer pays us; none for PIX.
+    /// When its splits fall due; none for PIX.
     pub splits_due: Option<Minute>,
+    /// Fee of the acquirer that was booked with it, centavos; zero for PIX.
+    pub acquirer_mdr: Centavos,
 }
 
 impl ChargeFacts {
@@ -43,14 +45,19 @@ impl ChargeFacts {
     pub fn told_by(record: &Record, id: ObjectId) -> Option<Self> {
         let paid_at = record.effective_at;
         record.events.iter().find_map(|event| match event {
-            Event::CardCaptured { charge, terms, seller, seller_due, splits_due, .. } if *charge == id => Some(Self {
-                charge: id,
-                terms: terms.clone(),
-                paid_at,
-                pending: seller.raised,
-                seller_due: Some(*seller_due),
-                splits_due: Some(*splits_due),
-            }),
+            Event::CardCaptured { charge, terms, acquirer_mdr, seller, seller_due, splits_due, .. }
+                if *charge == id =>
+            {
+                Some(Self {
+                    charge: id,
+                    terms: terms.clone(),
+                    paid_at,
+                    pending: seller.raised,
+                    seller_due: Some(*seller_due),
+                    splits_due: Some(*splits_due),
+                    acquirer_mdr: *acquirer_mdr,
+                })
+            }
             Event::PixPaid { charge, terms, .. } if *charge == id => Some(Self {
                 charge: id,
                 terms: terms.clone(),
@@ -58,6 +65,7 @@ impl ChargeFacts {
                 pending: Centavos::ZERO,
                 seller_due: None,
                 splits_due: None,
+                acquirer_mdr: Centavos::ZERO,
             }),
             _ => None,
         })
@@ -66,6 +74,17 @@ impl ChargeFacts {
     /// True when an event is the payment of this charge.
     pub fn is_payment_of(event: &Event, id: ObjectId) -> bool {
         matches!(event, Event::CardCaptured { charge, .. } | Event::PixPaid { charge, .. } if *charge == id)
+    }
+
+    /// The part of the acquirer's fee that was booked for one installment, from 1, centavos. The
+    /// parts of all installments sum to the fee; there is none for another number.
+    pub fn booked_fee(&self, installment: u8) -> Centavos {
+        let installments = if self.terms.method == PaymentMethod::CreditCard { self.terms.installments } else { 1 };
+        if installment == 0 || installment > installments {
+            return Centavos::ZERO;
+        }
+        let through = |paid: u8| self.acquirer_mdr.share(Centavos(paid.into()), Centavos(installments.into()));
+        through(installment) - through(installment - 1)
     }
 
     /// Until when it can be refunded or disputed.
@@ -159,7 +178,6 @@ impl MerchantState {
             commission_pending,
             take_backs: take_backs(facts, &adjusted, take_back, drawn),
             commission_through,
-            acquirer_due: facts.splits_due,
         };
         let mut events = vec![approved];
         events.extend(self.recovery(available - drawn.from_available));
@@ -173,17 +191,15 @@ impl MerchantState {
         Ok(Decision::of(Event::RefundRejected { id, charge: *charge, amount: *amount, notes }))
     }
 
-    /// The rail sent money back to a payer. Money that went through the acquirer lowers the
-    /// acquirer's debt for the charge; the platform owes the rest to the acquirer. Confirming it
+    /// The rail sent money back to a payer, or knows that a dispute was accepted. Confirming it
     /// again changes nothing.
     pub(super) fn repaid(&self, id: ObjectId) -> Decision {
         let Some(Open::Repayment(repayment)) = self.adjustments.open(id) else { return Decision::default() };
-        let Repayment { charge, method, amount, acquirer_due, .. } = *repayment;
-        let acquirer_keeps = acquirer_due.and_then(|minute| {
-            let amount = amount.min(self.acquirer_due.at(minute));
-            amount.is_positive().then_some(Due { minute, amount })
-        });
-        Decision::of(Event::PayerRepaid { id, charge, method, amount, acquirer_keeps })
+        let Repayment { kind, charge, method, amount, .. } = *repayment;
+        Decision::of(match kind {
+            RepaymentKind::Sent => Event::PayerRepaid { id, charge, method, amount },
+            RepaymentKind::Taken => Event::AcceptanceConfirmed { id, charge },
+        })
     }
 
     /// A code was paid after it had ended: the money goes back. Hearing of the same payment again
@@ -221,13 +237,6 @@ impl MerchantState {
         self.draw_pending(*seller_due, drawn);
         let (repayment, drawn_pending) = (Repayment::of(event, record.effective_at), drawn.from_pending - to_pending);
         self.adjustments.approve(record.ordinal, repayment, drawn_pending, *commission_through);
-    }
-
-    pub(super) fn apply_repayment(&mut self, id: ObjectId, acquirer_keeps: Option<Due>) {
-        if let Some(kept) = acquirer_keeps {
-            self.acquirer_due.take(kept.minute, kept.amount);
-        }
-        self.adjustments.sent(id);
     }
 
     pub(super) fn apply_late_pix(&mut self, event: &Event, record: &Record) {

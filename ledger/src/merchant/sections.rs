@@ -11,6 +11,7 @@ use minicbor::decode::Error;
 use minicbor::{Decode, Encode};
 
 use super::MerchantState;
+use super::acquirer::SettledThrough;
 use crate::balances::{KeptBalance, Ledger};
 use crate::fees::Settings;
 use crate::id::ObjectId;
@@ -23,7 +24,6 @@ const RECEIVABLES: u8 = 3;
 const OPEN_CHARGES: u8 = 4;
 const OPEN_CASHOUTS: u8 = 5;
 const PENDING: u8 = 6;
-const ACQUIRER_DUE: u8 = 7;
 const ADJUSTED_CHARGES: u8 = 8;
 const OPEN_ADJUSTMENTS: u8 = 9;
 const PLANS: u8 = 10;
@@ -39,13 +39,16 @@ struct MerchantHead {
     profile: Sealed,
     #[n(3)]
     accounts: Vec<KeptBalance>,
+    #[n(4)]
+    settled: Option<SettledThrough>,
 }
 
 impl MerchantState {
     /// The encoding of the head: everything outside sections.
     pub fn head(&self) -> Vec<u8> {
-        let Self { id, settings, .. } = *self;
-        let head = MerchantHead { id, settings, profile: self.profile.clone(), accounts: self.ledger.plain() };
+        let Self { id, settings, settled, .. } = *self;
+        let settled = (settled != SettledThrough::default()).then_some(settled);
+        let head = MerchantHead { id, settings, profile: self.profile.clone(), accounts: self.ledger.plain(), settled };
         minicbor::to_vec(head).expect("writing into memory cannot fail")
     }
 
@@ -58,7 +61,6 @@ impl MerchantState {
         touched.extend(self.open_charges.take_touched(OPEN_CHARGES));
         touched.extend(self.cashouts.take_touched(OPEN_CASHOUTS));
         touched.extend(self.pending.take_touched(PENDING));
-        touched.extend(self.acquirer_due.take_touched(ACQUIRER_DUE));
         touched.extend(self.adjustments.take_touched(ADJUSTED_CHARGES, OPEN_ADJUSTMENTS));
         touched.extend(self.plans.take_touched(PLANS));
         touched.extend(self.subscriptions.take_touched(SUBSCRIPTIONS));
@@ -74,7 +76,6 @@ impl MerchantState {
             OPEN_CHARGES => self.open_charges.section(section.number),
             OPEN_CASHOUTS => self.cashouts.section(section.number),
             PENDING => self.pending.section(section.number),
-            ACQUIRER_DUE => self.acquirer_due.section(section.number),
             ADJUSTED_CHARGES => self.adjustments.charges_section(section.number),
             OPEN_ADJUSTMENTS => self.adjustments.open_section(section.number),
             PLANS => self.plans.section(section.number),
@@ -89,8 +90,9 @@ impl MerchantState {
         head: &[u8],
         sections: impl IntoIterator<Item = (Section, &'a [u8])>,
     ) -> Result<Self, Error> {
-        let MerchantHead { id, settings, profile, accounts } = minicbor::decode(head)?;
-        let mut state = Self { id, settings, profile, ledger: Ledger::of_plain(accounts), ..Self::default() };
+        let MerchantHead { id, settings, profile, accounts, settled } = minicbor::decode(head)?;
+        let settled = settled.unwrap_or_default();
+        let mut state = Self { id, settings, profile, settled, ledger: Ledger::of_plain(accounts), ..Self::default() };
         for (section, bytes) in sections {
             match section.kind {
                 API_KEYS => state.keys.read_section(bytes)?,
@@ -99,7 +101,6 @@ impl MerchantState {
                 OPEN_CHARGES => state.open_charges.read_section(bytes)?,
                 OPEN_CASHOUTS => state.cashouts.read_section(bytes)?,
                 PENDING => state.pending.read_section(section.number, bytes)?,
-                ACQUIRER_DUE => state.acquirer_due.read_section(section.number, bytes)?,
                 ADJUSTED_CHARGES => state.adjustments.read_charges(bytes)?,
                 OPEN_ADJUSTMENTS => state.adjustments.read_open(bytes)?,
                 PLANS => state.plans.read_section(section.number, bytes)?,

@@ -117,6 +117,7 @@ fn money_that_comes_back_commutes_with_what_the_merchant_decides() {
         "pay p",
         "wait 31d",
         "mature merchant",
+        "batch 1 c.1:10000:299",
         "release d c",
         "wait 200d",
         "set pix 1",

@@ -188,6 +188,12 @@ fn seen(key: &str, world: &World, events: &[Event]) -> String {
         Some(("acquirer", "owes")) => {
             world.books.balance(world.ledger("platform"), ledger::account::Account::AcquirerReceivable).to_string()
         }
+        Some(("bank", "settled")) => {
+            world.books.balance(world.ledger("platform"), ledger::account::Account::BankSettlement).to_string()
+        }
+        Some(("acquirer", "kept")) => {
+            world.books.balance(world.ledger("platform"), ledger::account::Account::AcquirerMdr).to_string()
+        }
         Some(("drawn", part)) => adjusted(part, events),
         Some(("merchant", "next")) => since_start(world.merchant.next_due()),
         Some(("merchant", "profile")) => text(&world.merchant.profile().bytes),

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 
 use crate::world::bytes;
 use ledger::event::{
-    AnticipatedSplit, CardBrand, CardFace, CardRefusal, CashoutFailure, Cut, DisputeKind, Drawn, Due, Event, PaidBack,
-    SellerPart, Settlement, Span, Split, SplitKey, TakeBack, Terms,
+    AnticipatedSplit, Batch, CardBrand, CardFace, CardRefusal, CashoutFailure, Cut, DisputeKind, Drawn, Due, Event,
+    PaidBack, SellerPart, SettledLine, SettledObject, Settlement, Span, Split, SplitKey, TakeBack, Terms,
 };
 use ledger::fees::{Commission, Fees, Options, PaymentMethod, Settings};
 use ledger::id::{Fingerprint, GroupNumber, LedgerId, ObjectId, RecipientNumber};
@@ -77,17 +77,17 @@ fn items_that_a_later_release_appends_are_skipped() {
 
 #[test]
 fn fields_that_a_later_release_adds_to_an_event_are_skipped() {
-    // [ClockMoved, [offset]] with two more fields; [AcquirerPaid, [[[minute, amount]]]] with one
-    // more in the due and one outside.
+    // [ClockMoved, [offset]] with two more fields; [Matured, [[[minute, amount]], through, next]]
+    // with one more in the due and one outside.
     let clock =
         [&[1, 0x8A, 0, 0, 1, 0][..], &[0x81, 0x82, 18, 0x83, 7, 0xF6, 0x81, 9], &[0x80, 0xF6, 0xF6, 0xF6, 0xF6]]
             .concat();
     assert_eq!(Record::decode(&clock).unwrap().events, [Event::ClockMoved { offset_ms: 7 }]);
-    let paid =
-        [&[1, 0x8A, 2, 0, 1, 0][..], &[0x81, 0x82, 16, 0x82, 0x81, 0x83, 5, 6, 7, 8], &[0x80, 0xF6, 0xF6, 0xF6, 0xF6]]
-            .concat();
+    let due_now = [0x81, 0x82, 15, 0x84, 0x81, 0x83, 5, 6, 7, 9, 0xF6, 8];
+    let matured = [&[1, 0x8A, 2, 0, 1, 0][..], &due_now, &[0x80, 0xF6, 0xF6, 0xF6, 0xF6]].concat();
     let due = Due { minute: Minute(5), amount: Centavos(6) };
-    assert_eq!(Record::decode(&paid).unwrap().events, [Event::AcquirerPaid { dues: vec![due] }]);
+    let expected = Event::Matured { dues: vec![due], foreign_through: 9, next_due: None };
+    assert_eq!(Record::decode(&matured).unwrap().events, [expected]);
 }
 
 #[test]
@@ -357,7 +357,12 @@ pub(crate) fn samples() -> Vec<(&'static str, Record)> {
         ),
         ("matured-merchant", one(merchant, matured(None))),
         ("matured-recipient", one(recipient, matured(Some(Timestamp(1_769_860_800_000))))),
-        ("acquirer-paid", one(merchant, Event::AcquirerPaid { dues: vec![due(29_497_680, 9_701)] })),
+        ("acquirer-settled", one(merchant, Event::AcquirerSettled { batch: batch(), lines: settled_lines() })),
+        (
+            "acquirer-batch-booked",
+            one(LedgerId::System, Event::AcquirerBatchBooked { batch: batch(), lines: 3, net: Centavos(-1_977) }),
+        ),
+        ("acceptance-confirmed", one(merchant, Event::AcceptanceConfirmed { id: id(6), charge: id(3) })),
         ("deficit-recovered", one(merchant, Event::DeficitRecovered { amount: Centavos(496) })),
         (
             "recipient-changed",
@@ -625,7 +630,6 @@ pub(crate) fn samples() -> Vec<(&'static str, Record)> {
                     charge: id(3),
                     method: PaymentMethod::CreditCard,
                     amount: Centavos(4_000),
-                    acquirer_keeps: Some(due(29_497_680, 3_800)),
                 },
             ),
         ),
@@ -633,13 +637,7 @@ pub(crate) fn samples() -> Vec<(&'static str, Record)> {
             "late-pix-repaid",
             one(
                 merchant,
-                Event::PayerRepaid {
-                    id: id(3),
-                    charge: id(3),
-                    method: PaymentMethod::Pix,
-                    amount: Centavos(10_000),
-                    acquirer_keeps: None,
-                },
+                Event::PayerRepaid { id: id(3), charge: id(3), method: PaymentMethod::Pix, amount: Centavos(10_000) },
             ),
         ),
         (
@@ -666,7 +664,6 @@ pub(crate) fn samples() -> Vec<(&'static str, Record)> {
                     charge: id(3),
                     method: PaymentMethod::DebitCard,
                     amount: Centavos(3_000),
-                    acquirer_due: Some(Minute(29_497_680)),
                 },
             )),
         ),
@@ -723,8 +720,26 @@ fn refund_approved() -> Event {
             to_pending: Centavos(500),
         }],
         commission_through: Centavos(4_000),
-        acquirer_due: Some(Minute(29_497_681)),
     }
+}
+
+fn batch() -> Batch {
+    Batch { number: 20_484, reference: "LOTE-20484".to_owned(), paid_on: 20_484 }
+}
+
+fn settled_lines() -> Vec<SettledLine> {
+    let line = |object, gross, fee, booked_fee| SettledLine {
+        charge: ObjectId(3),
+        object,
+        gross: Centavos(gross),
+        fee: Centavos(fee),
+        booked_fee: Centavos(booked_fee),
+    };
+    vec![
+        line(SettledObject::Installment(2), 5_000, 151, 150),
+        line(SettledObject::Refund(ObjectId(5)), -4_000, -120, 0),
+        line(SettledObject::Dispute(ObjectId(6)), -3_000, 0, 0),
+    ]
 }
 
 fn drawn_of(from_pending: i64, from_available: i64, to_deficit: i64) -> Drawn {

@@ -207,15 +207,21 @@ fn when_all_is_due_nothing_is_pending(world: &mut World) {
     }
     let platform = world.ledger("platform");
     let events = world.journal.iter().flat_map(|record| &record.events);
-    let sent_for_us = events.map(|event| match event {
-        Event::PayerRepaid { method, amount, acquirer_keeps, .. } if method.is_card() => {
-            i128::from((*amount - acquirer_keeps.map_or(Centavos::ZERO, |kept| kept.amount)).0)
+    let owed = events.map(|event| match event {
+        Event::CardCaptured { terms, acquirer_mdr, .. } => terms.amount - *acquirer_mdr,
+        Event::PayerRepaid { method, amount, .. } | Event::DisputeAccepted { method, amount, .. }
+            if method.is_card() =>
+        {
+            -*amount
         }
-        _ => 0,
+        Event::AcquirerSettled { lines, .. } => {
+            -lines.iter().map(|line| line.gross - line.booked_fee).sum::<Centavos>()
+        }
+        _ => Centavos::ZERO,
     });
-    let sent_for_us: i128 = sent_for_us.sum();
+    let owed: Centavos = owed.sum();
     let acquirer = world.books.balance(platform, Account::AcquirerReceivable);
-    assert_eq!(acquirer, -sent_for_us, "the acquirer owes nothing any more but what it sent back for us");
+    assert_eq!(acquirer, i128::from(owed.0), "the acquirer owes what it captured and neither took back nor paid");
     let all: i128 = world.books.ledgers().values().flat_map(|balances| balances.values()).map(|one| one.net()).sum();
     assert_eq!(all, 0, "the books balance");
 }
@@ -226,6 +232,9 @@ fn step() -> impl Strategy<Value = String> {
         6 => open(),
         6 => (prop::sample::select(["capture", "pay"].as_slice()), charge()).prop_map(|(verb, charge)| format!("{verb} {charge}")),
         1 => (charge(), -10_i64..30_000).prop_map(|(charge, kept)| format!("capture {charge} {kept}")),
+        2 => (1_u8..20, charge(), 1_u8..4, -9_000_i64..9_000, -90_i64..900).prop_map(|(number, charge, of, gross, fee)| {
+            format!("batch {number} {charge}.{of}:{gross}:{fee}")
+        }),
         2 => (prop::sample::select(["refuse", "silent", "cancel"].as_slice()), charge())
             .prop_map(|(verb, charge)| format!("{verb} {charge}")),
         3 => (cashout(), 90_i64..9_000).prop_map(|(name, amount)| format!("cash-out {name} {amount}")),

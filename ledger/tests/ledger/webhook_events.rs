@@ -126,7 +126,6 @@ fn what_moves_money_out_is_told() {
                 commission_pending: false,
                 take_backs: vec![],
                 commission_through: Centavos(0),
-                acquirer_due: None,
             },
             "refund.approved; charge.refunded",
         ),
@@ -144,11 +143,7 @@ fn what_moves_money_out_is_told() {
             },
             "dispute.opened",
         ),
-        (
-            merchant,
-            Event::DisputeAccepted { id, charge, method: PaymentMethod::Pix, amount, acquirer_due: None },
-            "dispute.accepted",
-        ),
+        (merchant, Event::DisputeAccepted { id, charge, method: PaymentMethod::Pix, amount }, "dispute.accepted"),
         (
             merchant,
             Event::DisputeReleased {
@@ -161,7 +156,7 @@ fn what_moves_money_out_is_told() {
             },
             "dispute.released",
         ),
-        (merchant, Event::PayerRepaid { id, charge, method: PaymentMethod::Pix, amount, acquirer_keeps: None }, ""),
+        (merchant, Event::PayerRepaid { id, charge, method: PaymentMethod::Pix, amount }, ""),
         (merchant, Event::LatePixReceived { charge, amount, end_to_end_id: notes() }, ""),
     ];
     for (owner, event, expected) in cases {

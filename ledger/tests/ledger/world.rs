@@ -7,14 +7,15 @@ use std::collections::BTreeMap;
 use ledger::account::Account;
 use ledger::entry::Side;
 use ledger::event::{
-    CardBrand, CardFace, CardRefusal, CashoutFailure, Cut, DisputeKind, Drawn, Event, SplitKey, TakeBack, Terms,
+    Batch, CardBrand, CardFace, CardRefusal, CashoutFailure, Cut, DisputeKind, Drawn, Event, SettledLine,
+    SettledObject, SplitKey, TakeBack, Terms,
 };
 use ledger::fees::{Commission, PaymentMethod, Settings};
 use ledger::id::{Fingerprint, GroupNumber, IdKey, LedgerId, ObjectId, RecipientNumber};
 use ledger::invariants::GroupBooks;
 use ledger::merchant::{
-    CashoutOutcome, ChargeFacts, MerchantCommand, MerchantState, OpenDispute, Recipient, RecipientStatus,
-    RequestRefund, SplitRequest, Subscribe, SubscriptionChange,
+    BookBatch, CashoutOutcome, ChargeFacts, MerchantCommand, MerchantState, OpenDispute, Recipient, RecipientStatus,
+    RepaymentKind, RequestRefund, SplitRequest, Subscribe, SubscriptionChange,
 };
 use ledger::money::{Centavos, Rate};
 use ledger::personal::Sealed;
@@ -300,9 +301,28 @@ impl World {
             commission_pending: false,
             take_backs: vec![TakeBack { recipient, index, amount, due, to_available, to_pending }],
             commission_through: Centavos::ZERO,
-            acquirer_due: None,
         };
         self.commit(LedgerId::Merchant(GROUP), Decision::of(event))
+    }
+
+    /// A line of a batch: `c.1:5000:149` pays an installment of a charge, `c!r:-400:-12` takes its
+    /// refund back, `c?d:-400:0` its dispute; gross, then fee. None when the charge was not paid.
+    fn settled(&self, line: &str) -> Option<SettledLine> {
+        let mut parts = line.split(':');
+        let (what, mut amount) = (parts.next()?, || parts.next().map(centavos));
+        let (gross, fee) = (amount()?, amount()?);
+        let (name, object) = what.split_once(['.', '!', '?'])?;
+        let charge = self.known(name)?;
+        let facts = self.journal.iter().find_map(|record| ChargeFacts::told_by(record, charge))?;
+        let (object, booked_fee) = if what.contains('.') {
+            let number = object.parse().ok()?;
+            (SettledObject::Installment(number), facts.booked_fee(number))
+        } else if what.contains('!') {
+            (SettledObject::Refund(self.known(object)?), Centavos::ZERO)
+        } else {
+            (SettledObject::Dispute(self.known(object)?), Centavos::ZERO)
+        };
+        Some(SettledLine { charge, object, gross, fee, booked_fee })
     }
 
     /// As its actor does: due money and debts are booked before the decision; the decision changes
@@ -400,6 +420,15 @@ impl World {
             }
             ("refuse", [name]) => MerchantCommand::RefuseCard { charge: self.id(name), refusal },
             ("silent", [name]) => MerchantCommand::LeaveUnanswered { charge: self.id(name) },
+            ("batch", [number, lines @ ..]) => MerchantCommand::BookBatch(Box::new(BookBatch {
+                batch: Batch {
+                    number: number.parse().expect("a batch has a number"),
+                    reference: format!("LOTE-{number}"),
+                    paid_on: 20_000,
+                },
+                first_line: 0,
+                lines: lines.iter().filter_map(|line| self.settled(line)).collect(),
+            })),
             ("pay", [name]) => MerchantCommand::ConfirmPix {
                 charge: self.id(name),
                 end_to_end_id: "E0000000020260101120000000000001".to_owned(),
@@ -603,7 +632,8 @@ impl World {
         let held = i128::from(state.reserved_for_disputes().0);
         assert_eq!(balance(merchant, Account::ReservedDispute), held, "what is held for disputes");
         let unsent =
-            state.repayments(Timestamp(i64::MAX)).map(|(_, repayment)| i128::from(repayment.amount.0)).sum::<i128>();
+            state.repayments(Timestamp(i64::MAX)).filter(|(_, repayment)| repayment.kind == RepaymentKind::Sent);
+        let unsent = unsent.map(|(_, repayment)| i128::from(repayment.amount.0)).sum::<i128>();
         assert_eq!(balance(LedgerId::Platform(GROUP), Account::PayersRefunds), -unsent, "what is owed to payers");
         let reserved = i128::from(state.reserved_cashout().0);
         assert_eq!(balance(merchant, Account::ReservedCashout), reserved, "merchant's Reserved:Cashout");
@@ -771,6 +801,10 @@ impl World {
 
     fn number(&self, name: &str) -> RecipientNumber {
         self.ids.recipient_number(self.id(name))
+    }
+
+    fn known(&self, name: &str) -> Option<ObjectId> {
+        self.names.get(name).copied()
     }
 
     fn name(&mut self, name: &str) -> ObjectId {

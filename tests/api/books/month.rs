@@ -79,7 +79,7 @@ pub(crate) const EVENTS: &[(&str, &str, &str)] = &[
     ("recurring cycle with initial fee", "card_captured", "M credit Income:Sales:InitialFee"),
     ("30 days, the merchant's", "matured", "M debit Assets:Platform:Available"),
     ("30 days, a recipient's", "matured", "R debit Assets:Platform:Available"),
-    ("acquirer pays us", "acquirer_paid", "P debit Assets:Bank:Settlement"),
+    ("acquirer pays us", "acquirer_settled", "P debit Assets:Bank:Settlement"),
     ("anticipation", "splits_anticipated", "R debit Expenses:Fees:Anticipation"),
     ("withdrawal requested", "withdrawal_requested", "R debit Assets:Platform:Reserved:Withdrawal"),
     ("withdrawal taken by the rail", "withdrawal_paid", "R debit Assets:Transit:Withdrawal"),

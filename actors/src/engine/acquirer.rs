@@ -1,0 +1,136 @@
+//! The acquirer's batches: read page by page, resolved to the charges that they name, and booked by
+//! the merchants of those charges. A batch that was interrupted is read again from its start; each
+//! merchant passes over the lines that it has.
+
+use std::collections::BTreeMap;
+
+use ledger::event::{Event, SettledLine, SettledObject};
+use ledger::id::GroupNumber;
+use ledger::merchant::{BookBatch, MerchantCommand};
+use ledger::money::Centavos;
+use ledger::record::Decision;
+use ledger::rejection::Rejection;
+use ledger::time::Timestamp;
+
+use super::outcome::CommandContext;
+use super::{Engine, INSIDE_BYTES, RAIL_ANSWER_MAX, Unavailable};
+use crate::rails::{RailError, Rails, SettlementCursor, SettlementLine, SettlementPage};
+use crate::records::may_wait;
+use crate::resident::Outcome;
+
+/// How many lines one Record has at most.
+const LINES_PER_RECORD: usize = 256;
+/// Bytes of a Record for each of its lines, at most.
+const BYTES_PER_LINE: usize = 80;
+/// After an error the acquirer is asked again after this time, milliseconds.
+const ASK_AGAIN_AFTER_MS: i64 = 60_000;
+
+/// How far the acquirer's batches are booked, and when to ask for more.
+pub(super) struct AcquirerBatches {
+    /// When the acquirer is to be asked.
+    pub(super) ask_at: Timestamp,
+    read: SettlementCursor,
+    /// Lines of the open batch, by merchant.
+    lines_of: BTreeMap<GroupNumber, u64>,
+    /// Sum of the open batch's lines, after fees.
+    net: Centavos,
+}
+
+impl AcquirerBatches {
+    /// The batches through this number are booked.
+    pub(super) fn booked_through(batch: u64) -> Self {
+        Self {
+            ask_at: Timestamp(0),
+            read: SettlementCursor { batch, lines: 0 },
+            lines_of: BTreeMap::new(),
+            net: Centavos::ZERO,
+        }
+    }
+}
+
+impl Engine {
+    /// Books the batches that the acquirer has paid by `now`, if it is time to ask.
+    pub(super) async fn book_batches(&self, batches: &mut AcquirerBatches, now: Timestamp) {
+        let Some(rails) = &self.rails else { return };
+        if now < batches.ask_at {
+            return;
+        }
+        batches.ask_at = match self.book_pages(rails, batches, now).await {
+            Ok(()) => rails.card.settles_next(now),
+            Err(error) => {
+                tracing::warn!(%error, "the acquirer's batches could not be booked; it is asked again");
+                *batches = AcquirerBatches::booked_through(batches.read.batch);
+                now.plus_ms(ASK_AGAIN_AFTER_MS)
+            }
+        };
+    }
+
+    async fn book_pages(&self, rails: &Rails, batches: &mut AcquirerBatches, now: Timestamp) -> Result<(), BatchError> {
+        loop {
+            let asked = tokio::time::timeout(RAIL_ANSWER_MAX, rails.card.settlements(batches.read, now)).await;
+            let Some(page) = asked.unwrap_or(Err(RailError::NoAnswer))? else { return Ok(()) };
+            self.book_page(page, batches).await?;
+        }
+    }
+
+    async fn book_page(&self, page: SettlementPage, batches: &mut AcquirerBatches) -> Result<(), BatchError> {
+        let SettlementPage { batch, lines, is_last } = page;
+        batches.read.lines += lines.len() as u64;
+        batches.net += lines.iter().map(|line| line.gross - line.fee).sum();
+        let mut by_merchant: BTreeMap<GroupNumber, Vec<SettlementLine>> = BTreeMap::new();
+        for line in lines {
+            by_merchant.entry(self.ids().group(line.charge)).or_default().push(line);
+        }
+        for (group, lines) in by_merchant {
+            for lines in lines.chunks(LINES_PER_RECORD) {
+                let lines = may_wait(|| self.resolve(lines))?;
+                let seen = batches.lines_of.entry(group).or_default();
+                let first_line = std::mem::replace(seen, *seen + lines.len() as u64);
+                let permit = self.admission.take(INSIDE_BYTES + lines.len() * BYTES_PER_LINE).await;
+                let order = BookBatch { batch: batch.clone(), first_line, lines };
+                let command = MerchantCommand::BookBatch(Box::new(order));
+                if let Outcome::Refused(rejection) = self.command(group, command, permit).await? {
+                    return Err(BatchError::Refused(rejection));
+                }
+            }
+        }
+        if is_last {
+            let booked = Event::AcquirerBatchBooked { lines: batches.read.lines, net: batches.net, batch };
+            let Event::AcquirerBatchBooked { batch, .. } = &booked else { return Ok(()) };
+            let through = batch.number;
+            let permit = self.admission.take(INSIDE_BYTES).await;
+            self.record_of_system(|| Decision::of(booked), CommandContext::from(permit)).await?;
+            *batches = AcquirerBatches { ask_at: batches.ask_at, ..AcquirerBatches::booked_through(through) };
+        }
+        Ok(())
+    }
+
+    /// The lines with the part of the fee that was booked with each charge.
+    fn resolve(&self, lines: &[SettlementLine]) -> Result<Vec<SettledLine>, BatchError> {
+        let resolved = lines.iter().map(|line| {
+            let SettlementLine { charge, object, gross, fee } = *line;
+            let booked_fee = match object {
+                SettledObject::Installment(number) => {
+                    let facts = self.charge_facts(charge).map_err(Unavailable::from)?;
+                    facts.ok_or(BatchError::UnknownCharge(charge.txid()))?.booked_fee(number)
+                }
+                SettledObject::Refund(_) | SettledObject::Dispute(_) => Centavos::ZERO,
+            };
+            Ok(SettledLine { charge, object, gross, fee, booked_fee })
+        });
+        resolved.collect()
+    }
+}
+
+/// Why a batch is not booked.
+#[derive(Debug, thiserror::Error)]
+enum BatchError {
+    #[error(transparent)]
+    Rail(#[from] RailError),
+    #[error(transparent)]
+    Unavailable(#[from] Unavailable),
+    #[error("the acquirer settles charge {0}, which is in no book")]
+    UnknownCharge(String),
+    #[error("a merchant refused the batch: {0:?}")]
+    Refused(Rejection),
+}

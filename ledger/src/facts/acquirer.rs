@@ -1,0 +1,28 @@
+//! Facets of the acquirer's batches. The platform's money arrives, and what the acquirer owes goes
+//! down; a fee that differs from the booked one changes the expense.
+
+use crate::account::Account;
+use crate::event::{Batch, SettledLine, SettledObject};
+use crate::facts::facets::Facets;
+use crate::money::Centavos;
+
+/// Lines of a merchant's charges in a batch.
+pub(super) fn settled(to: &mut impl Facets, batch: &Batch, lines: &[SettledLine]) {
+    to.about_each(lines.iter().flat_map(|line| {
+        let returned = match line.object {
+            SettledObject::Installment(_) => None,
+            SettledObject::Refund(id) | SettledObject::Dispute(id) => Some(id),
+        };
+        returned.into_iter().chain([line.charge])
+    }));
+    to.source("acquirer_settled", || vec![("batch", batch.reference.clone())]);
+    to.entries(|books| {
+        let sum = |part: fn(&SettledLine) -> Centavos| lines.iter().map(part).sum::<Centavos>();
+        let mut platform = books.platform(3);
+        platform
+            .debit_or_credit(Account::BankSettlement, sum(SettledLine::net))
+            .debit_or_credit(Account::AcquirerMdr, sum(|line| line.fee - line.booked_fee))
+            .debit_or_credit(Account::AcquirerReceivable, -sum(|line| line.gross - line.booked_fee));
+        books.post(platform);
+    });
+}

@@ -1,0 +1,50 @@
+//! Batches of the acquirer: it pays installments, and takes refunds and disputes back, when it says
+//! so and not by the calendar. Each line is booked once.
+
+use minicbor::{Decode, Encode};
+
+use super::MerchantState;
+use crate::event::{Batch, Event, SettledLine};
+use crate::record::Decision;
+
+/// How far the acquirer's batches are booked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode)]
+pub(super) struct SettledThrough {
+    /// Number of the last batch with a line of this merchant; 0 before the first one.
+    #[n(0)]
+    batch: u64,
+    /// How many of this merchant's lines in that batch are booked.
+    #[n(1)]
+    lines: u64,
+}
+
+/// Lines of a batch that belong to one merchant's charges.
+#[derive(Clone, Debug)]
+pub struct BookBatch {
+    /// The batch.
+    pub batch: Batch,
+    /// How many of this merchant's lines come before these in the batch.
+    pub first_line: u64,
+    /// The lines, in the acquirer's order.
+    pub lines: Vec<SettledLine>,
+}
+
+impl MerchantState {
+    /// Lines that are booked already are left out, so that a batch can be read again from its
+    /// start. Batches, and the lines of a batch, come in order.
+    pub(super) fn book_batch(&self, order: BookBatch) -> Decision {
+        let BookBatch { batch, first_line, mut lines } = order;
+        let booked = match batch.number.cmp(&self.settled.batch) {
+            std::cmp::Ordering::Less => return Decision::default(),
+            std::cmp::Ordering::Equal => self.settled.lines.saturating_sub(first_line),
+            std::cmp::Ordering::Greater => 0,
+        };
+        lines.drain(..usize::try_from(booked).unwrap_or(usize::MAX).min(lines.len()));
+        if lines.is_empty() { Decision::default() } else { Decision::of(Event::AcquirerSettled { batch, lines }) }
+    }
+
+    pub(super) fn apply_batch(&mut self, batch: u64, lines: usize) {
+        let before = if batch == self.settled.batch { self.settled.lines } else { 0 };
+        self.settled = SettledThrough { batch, lines: before + lines as u64 };
+    }
+}

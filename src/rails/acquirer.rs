@@ -1,0 +1,193 @@
+//! Simulated card acquirer of the sandbox. A card's number decides what happens to its charge. It
+//! keeps records of its own and pays from them, in batches on business days: a debit one day after
+//! its capture, an installment of a credit every 30 days, less its fee. Refunds and accepted
+//! disputes are taken from the next batch; the fee of a refund is given back in proportion, that of
+//! a dispute is kept.
+
+use std::path::Path;
+
+use actors::rails::{
+    Call, CardAnswer, CardFate, CardRail, CardSecrets, CardToken, ChargeCard, ChargedCard, RailError, Repay,
+    SettlementCursor, SettlementPage,
+};
+use ledger::event::{CardFace, CardRefusal};
+use ledger::fees::{Fees, PaymentMethod};
+use ledger::id::ObjectId;
+use ledger::merchant::OpenCharge;
+use ledger::money::Centavos;
+use ledger::time::Timestamp;
+
+use super::acquirer_books::{AcquirerBooks, Capture, Returned, first_payment_after};
+
+/// Simulated card acquirer.
+pub(super) struct SandboxAcquirer {
+    books: AcquirerBooks,
+}
+
+/// Fate of a card's charge.
+enum Script {
+    Approve,
+    Refuse(CardRefusal),
+    /// Captures the charge, and answers only when it is asked again.
+    Silence,
+}
+
+/// The cards that are not approved at once: 4000000000000002, 4000000000009995 and
+/// 4000000000000119.
+fn script(bin: u32, last4: u16) -> Script {
+    match (bin, last4) {
+        (400_000, 2) => Script::Refuse(CardRefusal::NotAuthorized),
+        (400_000, 9995) => Script::Refuse(CardRefusal::InsufficientFunds),
+        (400_000, 119) => Script::Silence,
+        _ => Script::Approve,
+    }
+}
+
+/// Prefix of the token of a stored card. The card's first six and last four digits follow, which
+/// decide its fate.
+const TOKEN_PREFIX: &str = "sandbox-card-";
+
+/// The first six digits of a number, and the last four.
+fn face(number: &str) -> (u32, u16) {
+    let last4 = number.get(number.len().saturating_sub(4)..).and_then(|part| part.parse().ok());
+    (number.get(..6).and_then(|part| part.parse().ok()).unwrap_or_default(), last4.unwrap_or_default())
+}
+
+impl SandboxAcquirer {
+    /// The acquirer, with its records in `folder`.
+    pub(super) fn new(folder: &Path) -> Self {
+        Self { books: AcquirerBooks::new(folder) }
+    }
+
+    /// Captures a charge: it keeps the price list's MDR of the total. Debit is charged as one
+    /// installment.
+    fn capture(
+        &self,
+        charge: ObjectId,
+        amount: Centavos,
+        method: PaymentMethod,
+        installments: u8,
+    ) -> Result<CardAnswer, RailError> {
+        let is_debit = method == PaymentMethod::DebitCard;
+        let installments = if is_debit { 1 } else { installments };
+        let mdr = Fees::default().mdr(installments).of(amount);
+        self.books.capture(Capture { charge, amount, mdr, installments, is_debit }).map_err(no_answer)?;
+        Ok(CardAnswer::Captured { acquirer_mdr: mdr })
+    }
+
+    /// The same, of a charge that may be captured already.
+    fn captured(
+        &self,
+        charge: ObjectId,
+        amount: Centavos,
+        method: PaymentMethod,
+        installments: u8,
+    ) -> Result<CardAnswer, RailError> {
+        let known = self.books.captured(charge).map_err(no_answer)?;
+        known.map_or_else(
+            || self.capture(charge, amount, method, installments),
+            |capture| Ok(CardAnswer::Captured { acquirer_mdr: capture.mdr }),
+        )
+    }
+
+    fn take_back(&self, order: &Repay, is_dispute: bool) -> Result<(), RailError> {
+        let Repay { id, decided_at, charge, amount } = *order;
+        self.books.take_back(Returned { id, charge, amount, is_dispute }, decided_at).map_err(no_answer)
+    }
+}
+
+fn no_answer(error: std::io::Error) -> RailError {
+    tracing::error!(%error, "the sandbox acquirer's records cannot be read or written");
+    RailError::NoAnswer
+}
+
+impl CardRail for SandboxAcquirer {
+    fn charge(&self, order: ChargeCard) -> Call<'_, CardAnswer> {
+        let (bin, last4) = match &order.card {
+            ChargedCard::Given(card) => face(&card.number),
+            ChargedCard::Kept(CardToken(token)) => face(token.strip_prefix(TOKEN_PREFIX).unwrap_or_default()),
+        };
+        let answer = match script(bin, last4) {
+            Script::Approve => self.capture(order.charge, order.amount, order.method, order.installments),
+            Script::Refuse(refusal) => Ok(CardAnswer::Refused(refusal)),
+            Script::Silence => return Box::pin(std::future::pending()),
+        };
+        Box::pin(std::future::ready(answer))
+    }
+
+    fn tokenize(&self, card: CardSecrets) -> Call<'_, CardToken> {
+        let (bin, last4) = face(&card.number);
+        Box::pin(std::future::ready(Ok(CardToken(format!("{TOKEN_PREFIX}{bin:06}{last4:04}")))))
+    }
+
+    /// Answers as if it had received the charge, so none is closed: a charge that arrives after
+    /// this has the same outcome.
+    fn close<'a>(&'a self, charge: ObjectId, open: &'a OpenCharge) -> Call<'a, CardFate> {
+        let Some(CardFace { bin, last4, .. }) = open.card else {
+            return Box::pin(std::future::ready(Err(RailError::NoAnswer)));
+        };
+        let answer = match script(bin, last4) {
+            Script::Approve | Script::Silence => {
+                self.captured(charge, open.terms.amount, open.terms.method, open.terms.installments)
+            }
+            Script::Refuse(refusal) => Ok(CardAnswer::Refused(refusal)),
+        };
+        Box::pin(std::future::ready(answer.map(CardFate::Answered)))
+    }
+
+    fn repay(&self, order: Repay) -> Call<'_, ()> {
+        Box::pin(std::future::ready(self.take_back(&order, false)))
+    }
+
+    fn accept_dispute(&self, dispute: Repay) -> Call<'_, ()> {
+        Box::pin(std::future::ready(self.take_back(&dispute, true)))
+    }
+
+    fn settlements(&self, after: SettlementCursor, now: Timestamp) -> Call<'_, Option<SettlementPage>> {
+        Box::pin(std::future::ready(self.books.page(after, now).map_err(no_answer)))
+    }
+
+    fn settles_next(&self, now: Timestamp) -> Timestamp {
+        first_payment_after(now)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use actors::testkit::rails as conformance;
+    use ledger::event::{CardBrand, Terms};
+    use ledger::fees::Commission;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn what_the_acquirer_has_said_stays_so() {
+        let folder = tempfile::tempdir().unwrap();
+        let acquirer = SandboxAcquirer::new(folder.path());
+        let numbers = ["4111111111111111", "4000000000000002", "4000000000009995"];
+        for (turn, number) in (1..).zip(numbers) {
+            let (amount, installments, method) = (Centavos(10_000), 3, PaymentMethod::CreditCard);
+            let card = || CardSecrets {
+                number: number.to_owned(),
+                holder_name: String::new(),
+                exp_month: 12,
+                exp_year: 2039,
+                cvv: String::new(),
+            };
+            let order = |charge| ChargeCard { charge, amount, installments, method, card: ChargedCard::Given(card()) };
+            let (bin, last4) = face(number);
+            let terms = Terms {
+                amount,
+                method,
+                installments,
+                splits: Vec::new(),
+                commission: Commission::default(),
+                settlement_days: 30,
+                initial_fee: None,
+            };
+            let card = Some(CardFace { bin, last4, brand: CardBrand::Other });
+            let open = OpenCharge { terms, attention_at: Timestamp(0), card, opened: 1 };
+            conformance::card(&acquirer, order, &open, [ObjectId(turn), ObjectId(100 + turn)]).await;
+        }
+    }
+}
