@@ -404,7 +404,7 @@ async fn settle_and_read(engine: Arc<Engine>, routes: Router, group: GroupNumber
 /// What `centavo verify` does, with the memory that it takes.
 fn verify_copy(folder: &Path) {
     let begun = Instant::now();
-    verify::run(folder, &Store::Sled, &SecretSource::Data).expect("books that are whole");
+    verify::run(folder, &Store::Sled, &SecretSource::Data, None).expect("books that are whole");
     println!("verified beside it in {:.1?}; memory of that process {}", begun.elapsed(), memory());
 }
 

@@ -9,13 +9,18 @@ use ledger::id::{GroupNumber, ObjectId};
 use parking_lot::RwLock;
 use tokio::sync::{Semaphore, watch};
 
+use crate::checkpoints::{CheckpointMeasures, CheckpointSchedule};
+use crate::export::jobs::ExportJobs;
 use crate::export::reporting::Reporting;
 use crate::http::credential::OpsTokens;
 use crate::http::guesses::Guesses;
+use crate::http::live::LivePictures;
 use crate::http::measures::Exposition;
 use crate::http::problem::Problem;
 use crate::http::rate_limits::RateLimits;
+use crate::http::session::Sessions;
 use crate::last_backup::LastBackup;
+use crate::rails::sandbox::Institutions;
 use crate::webhooks::Webhooks;
 
 /// Shared state of the handlers.
@@ -38,16 +43,32 @@ pub struct App {
     pub last_backup: LastBackup,
     /// Taken while an export is made: one at a time.
     pub exporting: Arc<Semaphore>,
+    /// One permit: one answer about books of the past at a time.
+    pub reading_past: Arc<Semaphore>,
+    /// Exports that are made in the background.
+    pub export_jobs: ExportJobs,
+    /// Taken while a file is compared with the books: one at a time.
+    pub reconciling: Arc<Semaphore>,
     /// Taken while a request waits for an event.
     pub event_waits: Semaphore,
     /// True when the server stops.
     pub ending: watch::Receiver<bool>,
+    /// The simulated institutions; none where they are others' or where money is real.
+    pub institutions: Option<Arc<Institutions>>,
+    /// Where checkpoints are sent, and how often; none when they are not.
+    pub checkpoints: Option<CheckpointSchedule>,
+    /// Metrics of the checkpoints that are sent.
+    pub checkpoint_measures: CheckpointMeasures,
     /// The reports that are being made.
     pub reporting: Reporting,
     /// The metrics.
     pub exposition: Exposition,
     /// Delivery of webhooks: endpoints and their progress.
     pub webhooks: Arc<Webhooks>,
+    /// The operators who are signed in to the console.
+    pub sessions: Sessions,
+    /// The live overview of the console.
+    pub live: LivePictures,
 }
 
 impl App {

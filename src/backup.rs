@@ -53,9 +53,9 @@ struct Made {
 
 fn make(settings: &BackupSettings) -> Result<Made, BackupFailure> {
     let journal = JournalSource::open(&settings.journal)?;
-    let run = begin(&settings.out)?;
+    let mut run = begin(&settings.out)?;
     let frames = journal.frames(run.head().next)?;
-    let taken = take(&run, frames)?;
+    let taken = take(&mut run, frames)?;
     // A server notes the time of a backup by itself, unless it is read past it, in its database.
     match &journal {
         JournalSource::Stopped { data, .. } => LastBackup::of(data).note(),
@@ -70,14 +70,14 @@ fn make(settings: &BackupSettings) -> Result<Made, BackupFailure> {
     Ok(Made { taken, source: journal.to_string(), generations })
 }
 
-fn begin(out: &Path) -> Result<BackupRun, BackupError> {
+pub(crate) fn begin(out: &Path) -> Result<BackupRun, BackupError> {
     let bar = terminal::bar("checking the backup", "Records");
     let run = BackupRun::begin(out, &mut |done, total| advance(&bar, done, total));
     bar.finish_and_clear();
     run
 }
 
-fn take(run: &BackupRun, frames: impl Iterator<Item = Result<Frame, BackupError>>) -> Result<Taken, BackupError> {
+fn take(run: &mut BackupRun, frames: impl Iterator<Item = Result<Frame, BackupError>>) -> Result<Taken, BackupError> {
     let bar = terminal::bar("copying the journal", "Records");
     let taken = run.take(frames, &mut |done, total| advance(&bar, done, total));
     bar.finish_and_clear();

@@ -12,6 +12,7 @@ use clap::ArgMatches;
 use clap::parser::ValueSource;
 use rustix::fs::{Access, access};
 
+use crate::checkpoints::Place;
 use crate::config::{ConfigError, LogFormat, ServeArgs, Settings, names_in_file};
 use crate::http::tls::TlsFiles;
 use crate::secrets::{MASTER_KEY_FILE, OPS_TOKEN_FILE, SecretSource, existing_master_key, ops_tokens_if_any};
@@ -87,6 +88,7 @@ fn values(settings: &Settings) -> Vec<(&'static str, String)> {
         ("store", settings.store.place().to_owned()),
         secret(["ops_token", "ops_token_file"], &settings.ops_token, &data.join(OPS_TOKEN_FILE)),
         ("operators", operators(settings)),
+        ("ops_roles", roles(settings)),
         secret(["master_key", "master_key_file"], &settings.master_key, &data.join(MASTER_KEY_FILE)),
         ("tls_cert", certificate(settings.tls.as_ref())),
         ("ops_tls_cert", certificate(settings.ops_tls.as_ref())),
@@ -95,6 +97,14 @@ fn values(settings: &Settings) -> Vec<(&'static str, String)> {
         ("rate_limit", switch(settings.rate_limits.is_some())),
         ("card_rate_limit", settings.rate_limits.map_or_else(|| "none".to_owned(), |limits| limits.card.to_string())),
         ("other_rate_limit", settings.rate_limits.map_or_else(|| "none".to_owned(), |limits| limits.other.to_string())),
+        ("checkpoints_to", settings.checkpoints.as_ref().map_or_else(|| "none".to_owned(), |found| place(&found.to))),
+        (
+            "checkpoints_every",
+            settings
+                .checkpoints
+                .as_ref()
+                .map_or_else(|| "none".to_owned(), |found| (found.every.as_secs() / 60).to_string()),
+        ),
         ("log_format", format.to_owned()),
         ("log", settings.log.clone().unwrap_or_else(|| crate::logging::SERVE_FILTER.to_owned())),
         ("disk_reserve_bytes", settings.sled.reserve_bytes.to_string()),
@@ -111,6 +121,14 @@ fn values(settings: &Settings) -> Vec<(&'static str, String)> {
     rows
 }
 
+/// The place of checkpoints. What a URL has behind its host may be a secret.
+fn place(place: &Place) -> String {
+    match place {
+        Place::Folder(folder) => folder.display().to_string(),
+        Place::Url(uri) => format!("{}://{}", uri.scheme_str().unwrap_or_default(), uri.host().unwrap_or_default()),
+    }
+}
+
 fn secret([text, file]: [&'static str; 2], source: &SecretSource, made: &Path) -> (&'static str, String) {
     match source {
         SecretSource::Text(_) => (text, "(given, not shown)".to_owned()),
@@ -124,6 +142,13 @@ fn secret([text, file]: [&'static str; 2], source: &SecretSource, made: &Path) -
 fn operators(settings: &Settings) -> String {
     let tokens = ops_tokens_if_any(&settings.ops_token, &settings.data).ok().flatten();
     tokens.map_or_else(String::new, |tokens| tokens.names().collect::<Vec<_>>().join(","))
+}
+
+/// The roles that are given to operators by name.
+fn roles(settings: &Settings) -> String {
+    let roles = settings.ops_roles.iter().map(|(name, rights)| format!("{name}={}", rights.name()));
+    let roles: Vec<_> = roles.collect();
+    if roles.is_empty() { "all admin".to_owned() } else { roles.join(",") }
 }
 
 fn defects(settings: &Settings) -> Vec<Defect> {
@@ -149,7 +174,10 @@ fn defects(settings: &Settings) -> Vec<Defect> {
         Err(error) => defects.push(Defect::Error(error.to_string())),
     }
     let tokens = ops_tokens_if_any(&settings.ops_token, &settings.data);
-    defects.extend(tokens.err().map(|error| Defect::Error(error.to_string())));
+    match tokens.map(|tokens| tokens.map(|tokens| tokens.with_roles(&settings.ops_roles)).transpose()) {
+        Ok(roles) => defects.extend(roles.err().map(|error| Defect::Error(error.to_string()))),
+        Err(error) => defects.push(Defect::Error(error.to_string())),
+    }
     let files = [
         settings.ops_token.path(&settings.data, OPS_TOKEN_FILE),
         settings.master_key.path(&settings.data, MASTER_KEY_FILE),

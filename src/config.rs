@@ -9,7 +9,9 @@ use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
+use actors::balance_files::BalanceFileOptions;
 use actors::index::IndexOptions;
 use actors::store::{Sequence, SledOptions};
 use chrono::NaiveDate;
@@ -20,14 +22,18 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use tracing_subscriber::EnvFilter;
 
-use crate::export::{Format, Request};
-use crate::http::credential::{OpsTokens, OpsTokensError, Secret};
+use crate::checkpoints::{CheckpointSchedule, EVERY_MINUTES_DEFAULT};
+use crate::export::{Chart, Format, Level, Request};
+use crate::http::credential::{OpsRoles, OpsTokens, OpsTokensError, Secret};
 use crate::http::rate_limits::RateLimitSettings;
 use crate::http::timestamp::day;
 use crate::http::tls::TlsFiles;
+use crate::listen::ListenArgs;
 use crate::network::{NetworkError, network};
+use crate::reports::{Report, ReportFormat, ReportRequest, WrongReport};
 use crate::secrets::{SecretSource, TwoSources};
 use crate::store::{Store, StoreArgs, StoreInFile, StoreSettingsError};
+use crate::trigger::TriggerArgs;
 
 /// Command line as typed. The doc comments of the flags are the texts of `--help`.
 #[derive(Debug, Parser)]
@@ -55,9 +61,15 @@ pub enum Command {
     #[command(after_help = OTHER_VARIABLES, mut_arg("sandbox", |arg| arg.hide(true)), mut_arg("rate_limit", |arg| arg.hide(true)),
               mut_arg("card_rate_limit", |arg| arg.hide(true)), mut_arg("other_rate_limit", |arg| arg.hide(true)))]
     Demo(DemoArgs),
+    /// Print the webhook events of an account as they happen, and post them to a local address.
+    Listen(ListenArgs),
+    /// Make a webhook event happen in a sandbox, with invented people.
+    Trigger(TriggerArgs),
     /// Write the books, or those of one ledger, as files for other programs, while the server runs
     /// or not.
     Export(ExportArgs),
+    /// Make a report from a journal.
+    Report(ReportArgs),
     /// Copy what is new in the journal to a backup, while the server runs or not.
     Backup(BackupArgs),
     /// Make a data directory from a backup, and verify it.
@@ -102,6 +114,10 @@ pub struct ServeArgs {
     /// A file of what CENTAVO_OPS_TOKEN would hold. SIGHUP makes the server read it again.
     #[arg(long, env = "CENTAVO_OPS_TOKEN_FILE", value_name = "FILE")]
     pub ops_token_file: Option<PathBuf>,
+    /// What each operator may do: read, decide or admin [default: admin for a name that is not
+    /// listed].
+    #[arg(long, env = "CENTAVO_OPS_ROLES", value_name = "NAME=ROLE,NAME=ROLE")]
+    pub ops_roles: Option<String>,
     /// The master key.
     #[command(flatten)]
     pub master_key: MasterKeyArgs,
@@ -148,6 +164,12 @@ pub struct ServeArgs {
     /// 67108864].
     #[arg(long, env = "CENTAVO_BALLAST_BYTES", value_name = "BYTES")]
     pub ballast_bytes: Option<u64>,
+    /// Where signed checkpoints are sent: a folder that exists, or a URL with https.
+    #[arg(long, env = "CENTAVO_CHECKPOINTS_TO", value_name = "FOLDER|URL")]
+    pub checkpoints_to: Option<String>,
+    /// How often, minutes, from 1 to 10080 [default: 60].
+    #[arg(long, env = "CENTAVO_CHECKPOINTS_EVERY", value_name = "MINUTES")]
+    pub checkpoints_every: Option<u32>,
     /// Bytes of a segment of the journal. For tests, which need many small ones.
     #[arg(long, env = "CENTAVO_SEGMENT_BYTES", hide = true, value_parser = clap::value_parser!(u64).range(1..))]
     pub segment_bytes: Option<u64>,
@@ -157,6 +179,9 @@ pub struct ServeArgs {
     /// Records of a run of the index. For tests, which need many small ones.
     #[arg(long, env = "CENTAVO_RECORDS_PER_RUN", hide = true, value_parser = clap::value_parser!(u64).range(1..))]
     pub records_per_run: Option<u64>,
+    /// Records after which a balance file is made. For tests, which need many small ones.
+    #[arg(long, env = "CENTAVO_RECORDS_PER_BALANCE_FILE", hide = true, value_parser = clap::value_parser!(u64).range(1..))]
+    pub records_per_balance_file: Option<u64>,
 }
 
 /// Place of the master key, for the commands that open what it encrypts.
@@ -190,6 +215,10 @@ pub struct DemoArgs {
     /// How many cards to charge.
     #[arg(long, value_name = "NUMBER", default_value_t = 3_000)]
     pub charges: u32,
+    /// Where the demonstration's webhooks are sent once it has shown everything; an address of this
+    /// machine is allowed.
+    #[arg(long, value_name = "URL")]
+    pub webhook: Option<String>,
 }
 
 /// Flags of the commands that read a journal. They find the data and its server in the same flags,
@@ -231,6 +260,13 @@ pub struct BackupArgs {
     /// Keep the states of the last N runs too, each to be restored, in DIR/generations.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub keep: Option<u16>,
+    /// Follow the server at this URL of its operators' listener, from any machine, until the
+    /// process is stopped: a warm copy, about a second behind.
+    #[arg(long, value_name = "URL", conflicts_with = "keep")]
+    pub follow: Option<String>,
+    /// A PEM file of certificates to trust at an https URL, beside those of the system.
+    #[arg(long, env = "CENTAVO_TRUST", value_name = "FILE")]
+    pub trust: Option<PathBuf>,
 }
 
 /// Flags of `export`.
@@ -239,10 +275,10 @@ pub struct ExportArgs {
     /// The journal.
     #[command(flatten)]
     pub journal: JournalArgs,
-    /// M-…, R-… or P-…, or all of them.
-    #[arg(long, value_name = "ID|all", default_value = "all")]
+    /// M-…, R-… or P-…, all of them, or P-all: the platform's as one.
+    #[arg(long, value_name = "ID|all|P-all", default_value = "all")]
     pub ledger: String,
-    /// What to write; this release makes jsonl, csv, beancount, hledger and ledger.
+    /// What to write.
     #[arg(long, value_enum)]
     pub format: Format,
     /// The first day, in America/Sao_Paulo [default: from the beginning].
@@ -257,6 +293,47 @@ pub struct ExportArgs {
     /// The directory of the files, made when there is none.
     #[arg(long, value_name = "DIR")]
     pub out: PathBuf,
+    /// Compress the file with gzip; only formats of one file.
+    #[arg(long)]
+    pub compress: bool,
+    /// Codes of the accounts in another program: a TOML file, for erp, quickbooks and netsuite.
+    #[arg(long, value_name = "FILE")]
+    pub map: Option<PathBuf>,
+    /// One entry a Record, or one a day; for erp, quickbooks and netsuite [default: entry].
+    #[arg(long, value_enum)]
+    pub level: Option<Level>,
+}
+
+/// Flags of `report`.
+#[derive(Debug, ClapArgs)]
+pub struct ReportArgs {
+    /// Which report.
+    #[arg(value_enum)]
+    pub name: Report,
+    /// The journal.
+    #[command(flatten)]
+    pub journal: JournalArgs,
+    /// M-…, R-… or P-…, or P-all: the platform's as one [default: all].
+    #[arg(long, value_name = "ID|P-all")]
+    pub ledger: Option<String>,
+    /// Account of the general ledger, with those below it [default: all].
+    #[arg(long, value_name = "ACCOUNT")]
+    pub account: Option<String>,
+    /// What to write.
+    #[arg(long, value_enum, default_value = "table")]
+    pub format: ReportFormat,
+    /// The first day, in America/Sao_Paulo [default: from the beginning].
+    #[arg(long, value_name = "DATE", value_parser = date)]
+    pub from: Option<NaiveDate>,
+    /// The last day [default: all through the cut].
+    #[arg(long, value_name = "DATE", value_parser = date)]
+    pub to: Option<NaiveDate>,
+    /// The last Record that counts [default: the last one there is].
+    #[arg(long, value_name = "SEQUENCE", value_parser = clap::value_parser!(u64).range(1..))]
+    pub at: Option<u64>,
+    /// The directory of the file, made when there is none [default: the terminal].
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
 }
 
 /// Flags of `restore`.
@@ -293,6 +370,10 @@ pub struct VerifyArgs {
     /// The master key.
     #[command(flatten)]
     pub master_key: MasterKeyArgs,
+    /// A file with checkpoints of this journal, as GET /ops/checkpoint answers them, one after the
+    /// other: each must agree.
+    #[arg(long, value_name = "FILE")]
+    pub against: Option<PathBuf>,
 }
 
 /// Format of the log.
@@ -318,6 +399,8 @@ pub struct Settings {
     pub store: Store,
     /// Place of the operators' tokens.
     pub ops_token: SecretSource,
+    /// Roles of the operators.
+    pub ops_roles: OpsRoles,
     /// Certificate of the merchants' listener; plain HTTP without one.
     pub tls: Option<TlsFiles>,
     /// Certificate of the operators' listener; plain HTTP without one.
@@ -328,6 +411,8 @@ pub struct Settings {
     pub webhook_allow: Vec<IpNet>,
     /// Requests in a minute; none where they are not limited.
     pub rate_limits: Option<RateLimitSettings>,
+    /// Where checkpoints are sent, and how often; none when they are not.
+    pub checkpoints: Option<CheckpointSchedule>,
     /// Format of the log.
     pub log_format: LogFormat,
     /// Filter of the log, if one was given.
@@ -336,6 +421,8 @@ pub struct Settings {
     pub master_key: SecretSource,
     /// Options of the index.
     pub index: IndexOptions,
+    /// When balance files are made.
+    pub balance_files: BalanceFileOptions,
     /// Options of the embedded store.
     pub sled: SledOptions,
 }
@@ -377,9 +464,26 @@ pub enum ConfigError {
     /// A network of the webhooks can't be read.
     #[error("the networks of webhooks are wrong: {0}")]
     WebhookAllow(#[from] NetworkError),
-    /// A later release will make the format.
-    #[error("this release does not make {0} yet; it makes jsonl, csv, beancount, hledger and ledger")]
-    FormatNotMade(&'static str),
+    /// The format has the codes of another chart of accounts.
+    #[error("{0} wants --map FILE: the codes of the accounts in the other program")]
+    NoMap(&'static str),
+    /// The entries of several ledgers do not go to one bookkeeping program.
+    #[error("{0} wants one --ledger, such as P-all")]
+    OneLedger(&'static str),
+    /// The format has our own accounts.
+    #[error("{0} takes neither --map nor --level")]
+    UselessMap(&'static str),
+    /// The chart of accounts cannot be read.
+    #[error("{}: {error}", file.display())]
+    Map {
+        /// The file.
+        file: PathBuf,
+        /// What is wrong with it.
+        error: String,
+    },
+    /// The files of the format include each other by name, or are compressed already.
+    #[error("{0} is not compressed: its files include each other by name, or are compressed already")]
+    NotCompressed(&'static str),
     /// The first day is after the last.
     #[error("there is no day from {from} to {to}")]
     NoDays {
@@ -388,6 +492,20 @@ pub enum ConfigError {
         /// The last day.
         to: NaiveDate,
     },
+    /// Checkpoints can't be sent as they are to be.
+    #[error("{variable} {defect}")]
+    Checkpoints {
+        /// The variable.
+        variable: &'static str,
+        /// The defect.
+        defect: String,
+    },
+    /// The report is not made like this.
+    #[error(transparent)]
+    Report(#[from] WrongReport),
+    /// A file that no terminal shows.
+    #[error("{0} wants --out, the directory of the file")]
+    NoReportFolder(&'static str),
     /// A secret is given as a text and as a file.
     #[error(transparent)]
     TwoSources(#[from] TwoSources),
@@ -397,6 +515,18 @@ const LISTEN_DEFAULT: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net
 const OPS_LISTEN_DEFAULT: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 8081);
 const DATA_DEFAULT: &str = "./data";
 const BALLAST_BYTES: u64 = 64 << 20;
+
+/// The schedule of checkpoints; none when no place is named.
+fn checkpoints(to: Option<String>, every: Option<u32>) -> Result<Option<CheckpointSchedule>, ConfigError> {
+    let minutes = every.unwrap_or(EVERY_MINUTES_DEFAULT);
+    if !(1..=10_080).contains(&minutes) || (every.is_some() && to.is_none()) {
+        let defect = "must be from 1 to 10080, and CENTAVO_CHECKPOINTS_TO must be set too".to_owned();
+        return Err(ConfigError::Checkpoints { variable: "CENTAVO_CHECKPOINTS_EVERY", defect });
+    }
+    let Some(to) = to else { return Ok(None) };
+    let wrong = |defect| ConfigError::Checkpoints { variable: "CENTAVO_CHECKPOINTS_TO", defect };
+    Ok(Some(CheckpointSchedule { to: to.parse().map_err(wrong)?, every: Duration::from_secs(u64::from(minutes) * 60) }))
+}
 
 impl ServeArgs {
     /// Reads the file, if one is named, and checks all settings.
@@ -410,6 +540,8 @@ impl ServeArgs {
         }
         let mut index = IndexOptions::default();
         index.records_per_run = self.records_per_run.unwrap_or(index.records_per_run);
+        let mut balance_files = BalanceFileOptions::default();
+        balance_files.records = self.records_per_balance_file.unwrap_or(balance_files.records);
         let sled = SledOptions::default();
         let sled = SledOptions {
             segment_bytes: self.segment_bytes.unwrap_or(sled.segment_bytes),
@@ -419,8 +551,10 @@ impl ServeArgs {
             ..sled
         };
         let ops_token = ops_token_source((self.ops_token, self.ops_token_file), (file.ops_token, file.ops_token_file))?;
+        let ops_roles = self.ops_roles.or(file.ops_roles).map(|roles| roles.parse()).transpose()?;
+        let ops_roles: OpsRoles = ops_roles.unwrap_or_default();
         if let SecretSource::Text(tokens) = &ops_token {
-            let _they_can_be_used: OpsTokens = tokens.reveal().parse()?;
+            let _they_can_be_used = tokens.reveal().parse::<OpsTokens>()?.with_roles(&ops_roles)?;
         }
         let is_limited = self.rate_limit.or(file.rate_limit.map(Switch::is_on)).unwrap_or(true);
         let limits = RateLimitSettings::default();
@@ -434,6 +568,7 @@ impl ServeArgs {
             data: self.data.or(file.data).unwrap_or_else(|| PathBuf::from(DATA_DEFAULT)),
             store,
             ops_token,
+            ops_roles,
             tls: tls_files(
                 ["CENTAVO_TLS_CERT", "CENTAVO_TLS_KEY"],
                 [self.tls_cert.or(file.tls_cert), self.tls_key.or(file.tls_key)],
@@ -445,10 +580,15 @@ impl ServeArgs {
             sandbox: self.sandbox.or(file.sandbox.map(Switch::is_on)).unwrap_or(false),
             webhook_allow: networks(self.webhook_allow.or(file.webhook_allow).as_deref().unwrap_or_default())?,
             rate_limits,
+            checkpoints: checkpoints(
+                self.checkpoints_to.or(file.checkpoints_to),
+                self.checkpoints_every.or(file.checkpoints_every),
+            )?,
             log_format: self.log_format.or(file.log_format).unwrap_or(LogFormat::Text),
             log: self.log.or(file.log.map(|Filter(filter)| filter)),
             master_key: self.master_key.source_or(file.master_key, file.master_key_file)?,
             index,
+            balance_files,
             sled,
         })
     }
@@ -478,6 +618,10 @@ pub struct BackupSettings {
     pub out: PathBuf,
     /// How many generations to keep; none to make none.
     pub keep: Option<u16>,
+    /// URL of the operators' listener of a server to follow; none for one copy.
+    pub follow: Option<String>,
+    /// Certificates to trust at that URL.
+    pub trust: Option<PathBuf>,
 }
 
 /// Checked settings of `export`.
@@ -491,6 +635,25 @@ pub struct ExportSettings {
     pub at: Option<Sequence>,
     /// The directory of the files.
     pub out: PathBuf,
+    /// Whether the file is compressed with gzip.
+    pub compress: bool,
+    /// The chart of accounts of another program, and the granularity of the entries for it.
+    pub chart: Option<(Chart, Level)>,
+}
+
+/// Checked settings of `report`.
+#[derive(Debug)]
+pub struct ReportSettings {
+    /// The journal.
+    pub journal: JournalSettings,
+    /// Which report, of which ledger and days.
+    pub request: ReportRequest,
+    /// Format of the file.
+    pub format: ReportFormat,
+    /// The last Record that counts; all Records when absent.
+    pub at: Option<Sequence>,
+    /// The directory of the file; the terminal when absent.
+    pub out: Option<PathBuf>,
 }
 
 impl JournalArgs {
@@ -512,16 +675,17 @@ impl JournalArgs {
 impl BackupArgs {
     /// Checks all settings.
     pub fn settings(self) -> Result<BackupSettings, ConfigError> {
-        Ok(BackupSettings { journal: self.journal.settings()?, out: self.out, keep: self.keep })
+        let (follow, trust) = (self.follow, self.trust);
+        Ok(BackupSettings { journal: self.journal.settings()?, out: self.out, keep: self.keep, follow, trust })
     }
 }
 
 impl ExportArgs {
     /// Checks all settings.
     pub fn settings(self) -> Result<ExportSettings, ConfigError> {
-        let Self { journal, ledger, format, from, to, at, out } = self;
-        if Format::made(format.name()).is_none() {
-            return Err(ConfigError::FormatNotMade(format.name()));
+        let Self { journal, ledger, format, from, to, at, out, compress, map, level } = self;
+        if compress && (format.is_plain_text() || format.is_compressed()) {
+            return Err(ConfigError::NotCompressed(format.name()));
         }
         if let (Some(from), Some(to)) = (from, to)
             && from > to
@@ -529,15 +693,48 @@ impl ExportArgs {
             return Err(ConfigError::NoDays { from, to });
         }
         let request = Request { ledger: Some(ledger).filter(|ledger| ledger != "all"), format, from, to };
-        Ok(ExportSettings { journal: journal.settings()?, request, at: at.map(Sequence), out })
+        let chart = match (format.is_mapped(), map) {
+            (true, Some(_)) if request.ledger.is_none() => return Err(ConfigError::OneLedger(format.name())),
+            (true, Some(file)) => Some((chart(&file)?, level.unwrap_or_default())),
+            (true, None) => return Err(ConfigError::NoMap(format.name())),
+            (false, None) if level.is_none() => None,
+            (false, _) => return Err(ConfigError::UselessMap(format.name())),
+        };
+        Ok(ExportSettings { journal: journal.settings()?, request, at: at.map(Sequence), out, compress, chart })
     }
+}
+
+impl ReportArgs {
+    /// Checks all settings.
+    pub fn settings(self) -> Result<ReportSettings, ConfigError> {
+        let Self { name, journal, ledger, account, format, from, to, at, out } = self;
+        let ledger = ledger.filter(|ledger| ledger != "all");
+        let request = ReportRequest { report: name, ledger, account, from, to };
+        request.check()?;
+        if out.is_none() && matches!(format, ReportFormat::Xlsx | ReportFormat::Pdf) {
+            return Err(ConfigError::NoReportFolder(format.name()));
+        }
+        Ok(ReportSettings { journal: journal.settings()?, request, format, at: at.map(Sequence), out })
+    }
+}
+
+/// Reads a chart of accounts.
+fn chart(file: &Path) -> Result<Chart, ConfigError> {
+    let wrong = |error: String| ConfigError::Map { file: file.to_owned(), error };
+    let text = std::fs::read_to_string(file).map_err(|error| wrong(error.to_string()))?;
+    Chart::parse(&text).map_err(|error| wrong(error.to_string()))
 }
 
 impl DemoArgs {
     /// Checks all settings. The result is a sandbox without rate limits, whatever else was given.
+    /// With a webhook, addresses of this machine are allowed.
     pub fn settings(self) -> Result<Settings, ConfigError> {
         let settings = self.serve.settings()?;
-        Ok(Settings { sandbox: true, rate_limits: None, ..settings })
+        let mut webhook_allow = settings.webhook_allow;
+        if self.webhook.is_some() {
+            webhook_allow.extend(networks("127.0.0.0/8,::1")?);
+        }
+        Ok(Settings { sandbox: true, rate_limits: None, webhook_allow, ..settings })
     }
 }
 
@@ -555,6 +752,7 @@ struct File {
     postgres_allow: Option<String>,
     ops_token: Option<Secret>,
     ops_token_file: Option<PathBuf>,
+    ops_roles: Option<String>,
     master_key: Option<Secret>,
     master_key_file: Option<PathBuf>,
     tls_cert: Option<PathBuf>,
@@ -570,6 +768,8 @@ struct File {
     log: Option<Filter>,
     disk_reserve_bytes: Option<u64>,
     ballast_bytes: Option<u64>,
+    checkpoints_to: Option<String>,
+    checkpoints_every: Option<u32>,
 }
 
 impl File {
@@ -815,7 +1015,9 @@ mod tests {
 
     #[test]
     fn what_makes_no_sense_is_refused_by_name() {
-        let cases: [(&str, &[&str], &str); 16] = [
+        let cases: [(&str, &[&str], &str); 18] = [
+            ("ops_roles = 'operator=root'", &[], "a role is read, decide or admin"),
+            ("", &["--ops-token", "ana:one-token-of-ana", "--ops-roles", "rui=read"], "names rui, who has no token"),
             ("ops_token = 'a'\nops_token_file = 'b'", &[], "CENTAVO_OPS_TOKEN and CENTAVO_OPS_TOKEN_FILE are both set"),
             ("master_key = 'a'\nmaster_key_file = 'b'", &[], "CENTAVO_MASTER_KEY and CENTAVO_MASTER_KEY_FILE are both"),
             ("", &["--store", "postgres://db:port/books"], "the address of the database (CENTAVO_STORE) is wrong"),
@@ -887,9 +1089,6 @@ mod tests {
         for ignored in ["CENTAVO_SANDBOX", "CENTAVO_RATE_LIMIT"] {
             assert!(!demo.contains(ignored), "a demonstration does not ask for {ignored}");
         }
-        for later in ["parquet", "xlsx", "quickbooks", "netsuite", "csv-ptbr"] {
-            assert!(!help("export").contains(later), "{later} is not made yet");
-        }
     }
 
     #[test]
@@ -954,9 +1153,19 @@ mod tests {
 
     #[test]
     fn an_export_that_cannot_be_made_is_refused_before_anything_is_read() {
-        for format in ["csv-ptbr", "parquet", "xlsx", "quickbooks", "netsuite"] {
-            let error = export(&["--format", format]).unwrap().unwrap_err().to_string();
-            assert!(error.contains(&format!("does not make {format} yet")), "{error}");
+        for (flags, expected) in [
+            (&["--format", "erp"][..], "erp wants --map"),
+            (&["--format", "netsuite", "--map", "/nowhere.toml"], "netsuite wants one --ledger"),
+            (&["--format", "erp", "--ledger", "P-all", "--map", "/nowhere.toml"], "/nowhere.toml: "),
+            (&["--format", "csv", "--map", "/nowhere.toml"], "csv takes neither"),
+            (&["--format", "csv", "--level", "day"], "csv takes neither"),
+        ] {
+            let error = export(flags).unwrap().unwrap_err().to_string();
+            assert!(error.contains(expected), "{error}");
+        }
+        for format in ["hledger", "parquet", "xlsx"] {
+            let error = export(&["--format", format, "--compress"]).unwrap().unwrap_err().to_string();
+            assert!(error.contains(format) && error.contains("is not compressed"), "{error}");
         }
         let days = ["--format", "csv", "--from", "2026-07-02", "--to", "2026-07-01"];
         let error = export(&days).unwrap().unwrap_err().to_string();

@@ -220,7 +220,7 @@ const PROBLEM_BYTES_MAX: u64 = 16 * 1024;
 
 /// The frames of an answer: the values and the head, then the blocks and the end. Data after the
 /// end is an error.
-fn sent_frames(reader: FrameReader<Answer>) -> impl Iterator<Item = Result<Frame, BackupError>> {
+pub fn sent_frames<R: Read>(reader: FrameReader<R>) -> impl Iterator<Item = Result<Frame, BackupError>> {
     let mut reader = Some(reader);
     let mut ends = 0;
     std::iter::from_fn(move || {

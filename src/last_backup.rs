@@ -26,8 +26,8 @@ impl LastBackup {
         }
     }
 
-    /// None where there was never one.
-    fn age_seconds(&self) -> Option<u64> {
+    /// Its age, seconds; none where there was never one.
+    pub fn age_seconds(&self) -> Option<u64> {
         let made: u64 = fs::read_to_string(&self.0).ok()?.trim().parse().ok()?;
         Some(now_seconds().saturating_sub(made))
     }

@@ -5,9 +5,13 @@ use std::backtrace::Backtrace;
 use std::panic::{self, PanicHookInfo};
 use std::process::ExitCode;
 
-use centavo::config::{Args, BackupArgs, Command, DemoArgs, ExportArgs, RestoreArgs, ServeArgs, Settings, VerifyArgs};
+use centavo::config::{
+    Args, BackupArgs, Command, DemoArgs, ExportArgs, ReportArgs, RestoreArgs, ServeArgs, Settings, VerifyArgs,
+};
 use centavo::secrets::{self, SecretSource};
-use centavo::{backup, check, demo, export, logging, restore, serve, terminal, verify, watchdog};
+use centavo::{
+    backup, check, demo, export, follow, listen, logging, reports, restore, serve, terminal, trigger, verify, watchdog,
+};
 use clap::{ArgMatches, CommandFactory, FromArgMatches};
 use sd_notify::NotifyState;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -22,7 +26,10 @@ async fn main() -> ExitCode {
         Command::Serve { check: true, args } => run_check(args, &matches),
         Command::Serve { check: false, args } => run_server(args).await,
         Command::Demo(args) => run_demo(args).await,
+        Command::Listen(args) => listen::run(args).await.map(|()| ExitCode::SUCCESS).map_err(Into::into),
+        Command::Trigger(args) => trigger::run(args).await.map(|()| ExitCode::SUCCESS).map_err(Into::into),
         Command::Export(args) => run_export(args).await,
+        Command::Report(args) => run_report(args).await,
         Command::Backup(args) => run_backup(args).await,
         Command::Restore(args) => run_restore(args),
         Command::Verify(args) => run_verify(args),
@@ -62,7 +69,7 @@ async fn run_server(args: ServeArgs) -> Done {
 
 /// Serves the demonstration, which a signal stops at any moment.
 async fn run_demo(args: DemoArgs) -> Done {
-    let charges = u64::from(args.charges);
+    let (charges, webhook) = (u64::from(args.charges), args.webhook.clone());
     let settings = args.settings()?;
     start_logging(&settings, "warn");
     let (data, ops_token) = (settings.data.clone(), settings.ops_token.clone());
@@ -70,7 +77,7 @@ async fn run_demo(args: DemoArgs) -> Done {
     let running = serve::start(settings, opening_bar()).await?;
     let operator = secrets::first_ops_token(&ops_token, &data)?.ok_or("the operators' token is gone")?;
     let ops_token_file = (ops_token == SecretSource::Data).then(|| data.join(secrets::OPS_TOKEN_FILE));
-    let guide = demo::Guide { data, operator, ops_token_file, charges };
+    let guide = demo::Guide { data, operator, ops_token_file, charges, webhook };
     watchdog::guard(&running.app.engine)?;
     let (shown, end) = {
         let mut told = std::pin::pin!(until_told_to_stop(&running, signals));
@@ -87,12 +94,21 @@ async fn run_demo(args: DemoArgs) -> Done {
 }
 
 async fn run_backup(args: BackupArgs) -> Done {
-    backup::run(args.settings()?).await?;
+    let settings = args.settings()?;
+    match settings.follow.clone() {
+        Some(url) => follow::run(&url, settings).await?,
+        None => backup::run(settings).await?,
+    }
     Ok(ExitCode::SUCCESS)
 }
 
 async fn run_export(args: ExportArgs) -> Done {
     export::command::run(args.settings()?).await?;
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn run_report(args: ReportArgs) -> Done {
+    reports::command::run(args.settings()?).await?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -102,8 +118,8 @@ fn run_restore(args: RestoreArgs) -> Done {
 }
 
 fn run_verify(args: VerifyArgs) -> Done {
-    let VerifyArgs { data, store, master_key } = args;
-    verify::run(&data, &store.store()?, &master_key.source()?)?;
+    let VerifyArgs { data, store, master_key, against } = args;
+    verify::run(&data, &store.store()?, &master_key.source()?, against.as_deref())?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -65,7 +65,7 @@ pub fn run(mut args: RestoreArgs) -> Result<(), RestoreFailure> {
     for line in summary(args, &store, &restored) {
         terminal::say(&line);
     }
-    Ok(verify::run(&args.data, &store, &master_key)?)
+    Ok(verify::run(&args.data, &store, &master_key, None)?)
 }
 
 fn make(args: &RestoreArgs, store: &Store) -> Result<Restored, RestoreFailure> {

@@ -24,14 +24,17 @@ use crate::api::{
     sub_recipients, subscriptions, withdrawals,
 };
 use crate::app::App;
+use crate::console;
 use crate::http::openapi::{self, Listener};
 use crate::http::outgoing::OneCopy;
 use crate::http::rate_limits::Policy;
 use crate::http::reading::on_waiting_thread;
 use crate::http::{documents, reference};
 use crate::ops::{
-    api_keys, audit, backup, books, disputes as disputes_review, export, health, merchants, queue,
-    refunds as refunds_review, sandbox, sub_recipients as review, webhooks, withdrawals as outflow,
+    api_keys, audit, backup, batches, blocks, books, charges as all_charges, checkpoint, disputes as disputes_review,
+    entries, export, exports, health, made_up, merchants, minutes, periods, preview, queue,
+    recipients as all_recipients, reconciliations, records, refunds as refunds_review, reports as made_reports,
+    sandbox, sub_recipients as review, webhooks, withdrawals as outflow,
 };
 
 type Routes = OpenApiRouter<Arc<App>>;
@@ -86,7 +89,11 @@ fn for_merchants(in_sandbox: bool) -> Routes {
     let balance = Routes::new()
         .routes(routes!(balance::list_operations))
         .routes(routes!(reports::ledger_report))
+        .routes(routes!(reports::get))
+        .routes(routes!(reports::download_file))
+        .routes(routes!(reports::get_manifest))
         .route_layer(from_fn(on_waiting_thread))
+        .routes(routes!(reports::create))
         .routes(routes!(balance::get));
     let sandbox = Routes::new().routes(routes!(pix::sandbox_pay));
 
@@ -105,16 +112,43 @@ fn for_merchants(in_sandbox: bool) -> Routes {
     if in_sandbox { table.merge(tagged("Sandbox", "What only a sandbox serves.", sandbox)) } else { table }
 }
 
+/// The books, as operators read and close them.
+fn books_of_operators() -> Routes {
+    Routes::new()
+        .routes(routes!(books::trial_balance))
+        .routes(routes!(books::accounts))
+        .routes(routes!(books::entries))
+        .routes(routes!(checkpoint::get))
+        .routes(routes!(periods::list))
+        .routes(routes!(periods::get))
+        .routes(routes!(periods::close))
+        .routes(routes!(batches::list))
+        .routes(routes!(reconciliations::reconcile, reconciliations::list))
+        .routes(routes!(reconciliations::get))
+        .routes(routes!(records::record))
+        .routes(routes!(blocks::get))
+        .routes(routes!(minutes::list))
+        .routes(routes!(export::export))
+        .routes(routes!(exports::create, exports::list))
+        .routes(routes!(exports::get))
+        .routes(routes!(exports::file))
+        .routes(routes!(exports::get_manifest))
+        .routes(routes!(made_reports::report))
+        .routes(routes!(backup::backup))
+        .route_layer(from_fn(on_waiting_thread))
+}
+
 /// Routes of operators.
 fn for_operators(in_sandbox: bool) -> Routes {
     let merchants = Routes::new()
-        .routes(routes!(merchants::create))
+        .routes(routes!(merchants::create, merchants::list))
         .routes(routes!(merchants::get, merchants::change))
         .routes(routes!(api_keys::create))
         .routes(routes!(api_keys::revoke, api_keys::change))
         .routes(routes!(api_keys::rotate_secret));
     let decisions = Routes::new()
         .routes(routes!(queue::get))
+        .routes(routes!(preview::preview))
         .routes(routes!(audit::list))
         .route_layer(from_fn(on_waiting_thread))
         .routes(routes!(review::approve))
@@ -125,18 +159,30 @@ fn for_operators(in_sandbox: bool) -> Routes {
         .routes(routes!(refunds_review::reject))
         .routes(routes!(disputes_review::open))
         .routes(routes!(disputes_review::accept))
-        .routes(routes!(disputes_review::release));
-    let books = Routes::new()
-        .routes(routes!(books::trial_balance))
-        .routes(routes!(books::accounts))
-        .routes(routes!(books::entries))
-        .routes(routes!(export::export))
-        .routes(routes!(backup::backup))
-        .route_layer(from_fn(on_waiting_thread));
+        .routes(routes!(disputes_review::release))
+        .routes(routes!(entries::request))
+        .routes(routes!(entries::get))
+        .routes(routes!(entries::approve))
+        .routes(routes!(entries::reject));
+    let books = books_of_operators();
     let health =
         Routes::new().routes(routes!(health::healthz)).routes(routes!(health::readyz)).routes(routes!(health::metrics));
-    let webhooks = Routes::new().routes(routes!(webhooks::list));
-    let sandbox = Routes::new().routes(routes!(sandbox::advance_clock));
+    let webhooks = Routes::new()
+        .routes(routes!(webhooks::list))
+        .routes(routes!(webhooks::tries))
+        .route_layer(from_fn(on_waiting_thread))
+        .routes(routes!(webhooks::redeliver))
+        .routes(routes!(webhooks::redeliver_given_up));
+    let money = Routes::new()
+        .routes(routes!(all_charges::list))
+        .routes(routes!(all_charges::get))
+        .routes(routes!(all_recipients::get))
+        .route_layer(from_fn(on_waiting_thread));
+    let sandbox = Routes::new()
+        .routes(routes!(sandbox::advance_clock))
+        .routes(routes!(sandbox::pay_pix))
+        .routes(routes!(sandbox::lie))
+        .routes(routes!(made_up::make_up));
 
     let table = Routes::new()
         .merge(tagged("Merchants", "Merchants and their API keys.", merchants))
@@ -145,8 +191,9 @@ fn for_operators(in_sandbox: bool) -> Routes {
             "The queue of what waits for an operator, decisions, and the audit trail.",
             decisions,
         ))
+        .merge(tagged("Charges and recipients", "Charges and recipients of all merchants.", money))
         .merge(tagged("Books", "Ledgers, trial balance, exports and backups.", books))
-        .merge(tagged("Webhooks", "Endpoints with events that wait or were given up.", webhooks))
+        .merge(tagged("Webhooks", "Endpoints with events that wait or were given up, and their tries.", webhooks))
         .merge(tagged("Health", "Health and metrics; these need no credential.", health));
     if in_sandbox { table.merge(tagged("Sandbox", "What only a sandbox serves.", sandbox)) } else { table }
 }
@@ -162,11 +209,12 @@ pub fn public(app: &Arc<App>) -> Router {
         .merge(described(&openapi::complete(collected, Listener::Merchants)))
 }
 
-/// The operators' listener: their routes, and their description.
+/// The operators' listener: their routes, their description, and the console.
 pub fn operations(app: &Arc<App>) -> Router {
     let collected = for_operators(app.sandbox).into_openapi();
     Router::from(for_operators(app.sandbox))
         .with_state(Arc::clone(app))
+        .merge(console::routes::all(app))
         .merge(described(&openapi::complete(collected, Listener::Operators)))
 }
 

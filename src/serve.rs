@@ -17,22 +17,26 @@ use tokio::sync::{Notify, Semaphore, watch};
 use tokio::task::{JoinHandle, JoinSet};
 
 use crate::app::App;
+use crate::checkpoints::{self, CheckpointMeasures};
 use crate::config::Settings;
 use crate::descriptors::{self, Connections};
+use crate::export::jobs::ExportJobs;
 use crate::export::reporting::Reporting;
 use crate::folding::search_key;
 use crate::http::api_key::supposed_group;
-use crate::http::credential::OpsTokens;
+use crate::http::credential::{OpsRoles, OpsTokens};
 use crate::http::guesses::Guesses;
+use crate::http::live::LivePictures;
 use crate::http::measures::{Exposition, Measures};
 use crate::http::middleware::{Admits, Middleware};
 use crate::http::outgoing::Backlog;
 use crate::http::rate_limits::RateLimits;
+use crate::http::session::Sessions;
 use crate::http::tls::{Tls, TlsError, TlsFiles};
 use crate::http::{measures, middleware, server};
 use crate::last_backup::LastBackup;
 use crate::ops::health;
-use crate::rails::sandbox;
+use crate::rails::sandbox::Institutions;
 use crate::routes;
 use crate::secrets::{self, SecretError, SecretSource};
 use crate::store::{self, Store};
@@ -114,6 +118,7 @@ pub struct Running {
     /// Address of the operators' listener.
     pub operations: SocketAddr,
     ops_token: SecretSource,
+    ops_roles: OpsRoles,
     data: PathBuf,
     tls: Vec<Arc<Tls>>,
     shutdown: watch::Sender<bool>,
@@ -125,8 +130,9 @@ pub struct Running {
 /// Opens the data and begins to serve. Calls `progress` with the number of Records that were read
 /// so far, and their total.
 pub async fn start(settings: Settings, progress: impl Fn(u64, u64) + Send + 'static) -> Result<Running, StartError> {
-    let rails = settings.sandbox.then(|| sandbox::rails(&settings.data.join("sandbox")));
-    start_with(rails, settings, progress).await
+    let opened = settings.sandbox.then(|| Institutions::open(&settings.data.join("sandbox")));
+    let (institutions, rails) = opened.unzip();
+    run(rails, institutions.map(Arc::new), settings, progress).await
 }
 
 /// Begins to serve as [`start`] does, with the given rails instead of those that the settings name.
@@ -135,9 +141,19 @@ pub async fn start_with(
     settings: Settings,
     progress: impl Fn(u64, u64) + Send + 'static,
 ) -> Result<Running, StartError> {
+    run(rails, None, settings, progress).await
+}
+
+async fn run(
+    rails: Option<Rails>,
+    institutions: Option<Arc<Institutions>>,
+    settings: Settings,
+    progress: impl Fn(u64, u64) + Send + 'static,
+) -> Result<Running, StartError> {
     let has_rail = rails.is_some();
     let ops_token = settings.ops_token.clone();
-    let ops_tokens = read_ops_tokens(&ops_token, &settings.data)?;
+    let ops_roles = settings.ops_roles.clone();
+    let ops_tokens = read_ops_tokens(&ops_token, &ops_roles, &settings.data)?;
     let options = EngineOptions {
         sandbox: settings.sandbox,
         master_key: master_key(&settings)?,
@@ -146,6 +162,7 @@ pub async fn start_with(
         rails,
         fold_name: search_key,
         index: settings.index,
+        balance_files: settings.balance_files,
     };
     let measures = Measures::default();
     let [public_tls, ops_tls] = [
@@ -169,7 +186,8 @@ pub async fn start_with(
     let backlog = Arc::new(Backlog::default());
     let (data, is_shared) = (settings.data.clone(), settings.store.is_postgres());
     let (shutdown, ending) = watch::channel(false);
-    let app = app(engine, settings, ops_tokens, &connections, &measures, &backlog, ending.clone())?;
+    let beside = Beside { ops_tokens, institutions, ending: ending.clone() };
+    let app = app(engine, settings, beside, &connections, &measures, &backlog)?;
     let lapsed = is_shared.then(|| {
         let lapsed = Arc::new(Notify::new());
         tokio::spawn(tell_of_lapses(Arc::downgrade(&app.engine), Arc::clone(&lapsed)));
@@ -187,10 +205,10 @@ pub async fn start_with(
     let (public, merchants) = listening.serve(public, merchants, routes::public(&app), shedding)?;
     drop(starting);
     let (operations, operators) = listening.serve(operations, operators, routes::operations(&app), everybody)?;
-    let schedule = tokio::spawn(keep_schedule(Arc::clone(&app.engine)));
+    let schedule = tokio::spawn(keep_schedule(Arc::clone(&app)));
     let deliverer = tokio::spawn(keep_delivering(Arc::clone(&app.engine), Arc::clone(&app.webhooks), ending));
     let listeners = [merchants, operators];
-    Ok(Running { app, public, operations, ops_token, data, tls, shutdown, listeners, schedule, deliverer })
+    Ok(Running { app, public, operations, ops_token, ops_roles, data, tls, shutdown, listeners, schedule, deliverer })
 }
 
 /// The master key. One that is made stays in the data directory of this machine, so a database that
@@ -203,23 +221,29 @@ fn master_key(settings: &Settings) -> Result<[u8; 32], StartError> {
 }
 
 /// Reads the operators' tokens, or makes one; logs where that is, since nobody has typed it.
-fn read_ops_tokens(source: &SecretSource, data: &Path) -> Result<OpsTokens, SecretError> {
+fn read_ops_tokens(source: &SecretSource, roles: &OpsRoles, data: &Path) -> Result<OpsTokens, SecretError> {
     let (tokens, made) = secrets::ops_tokens(source, data)?;
     if let Some(path) = made {
         tracing::info!(path = %path.display(), "no CENTAVO_OPS_TOKEN was given: a token for operators was made");
     }
-    Ok(tokens)
+    Ok(tokens.with_roles(roles)?)
+}
+
+/// What the handlers have beside the engine.
+struct Beside {
+    ops_tokens: OpsTokens,
+    institutions: Option<Arc<Institutions>>,
+    ending: watch::Receiver<bool>,
 }
 
 /// Makes the state that the handlers share, and registers the metrics.
 fn app(
     engine: Arc<Engine>,
     settings: Settings,
-    ops_tokens: OpsTokens,
+    Beside { ops_tokens, institutions, ending }: Beside,
     connections: &Connections,
     measures: &Measures,
     backlog: &Backlog,
-    ending: watch::Receiver<bool>,
 ) -> Result<Arc<App>, StartError> {
     let mut registry = Registry::default();
     engine.metrics().register(&mut registry, !settings.store.is_postgres());
@@ -229,6 +253,9 @@ fn app(
     registry.register_collector(Box::new(last_backup.clone()));
     let webhooks = Webhooks::new(settings.webhook_allow, connections.webhooks, &mut registry)?;
     backlog.register(&mut registry);
+    let checkpoint_measures = CheckpointMeasures::default();
+    checkpoint_measures.register(&mut registry);
+    let export_jobs = ExportJobs::new(settings.data.join("exports"), engine.shared_keyring());
     let guesses = Guesses::new(settings.rate_limits.is_some());
     guesses.register(&mut registry);
     Ok(Arc::new(App {
@@ -241,11 +268,19 @@ fn app(
         backing_up: Arc::new(Semaphore::new(1)),
         last_backup,
         exporting: Arc::new(Semaphore::new(1)),
+        reading_past: Arc::new(Semaphore::new(1)),
+        export_jobs,
+        reconciling: Arc::new(Semaphore::new(1)),
         event_waits: Semaphore::new(EVENT_WAITS_MAX),
         ending,
+        institutions,
+        checkpoints: settings.checkpoints,
+        checkpoint_measures,
         reporting: Reporting::default(),
         exposition: Exposition(registry),
         webhooks: Arc::new(webhooks),
+        sessions: Sessions::default(),
+        live: LivePictures::default(),
     }))
 }
 
@@ -342,11 +377,34 @@ async fn tell_of_lapses(engine: Weak<Engine>, lapsed: Arc<Notify>) {
     }
 }
 
+/// How often the institutions of a sandbox look whether a day has ended.
+const DAYS_CLOSED_EVERY: Duration = Duration::from_secs(60);
+
+/// Has the institutions of a sandbox write their files of the days that have ended.
+async fn close_days(app: Arc<App>) {
+    let Some(institutions) = app.institutions.clone() else { return };
+    loop {
+        // A day's last things are booked before its files are written.
+        tokio::time::sleep(DAYS_CLOSED_EVERY).await;
+        let (closing, now) = (Arc::clone(&institutions), app.engine.now());
+        if let Ok(Err(error)) = tokio::task::spawn_blocking(move || closing.close_days(now)).await {
+            tracing::error!(%error, "the sandbox's institutions can't write their files");
+        }
+    }
+}
+
 /// Runs the engine's schedule, and begins it again after a panic. Renews snapshots and watches the
 /// free space meanwhile.
-async fn keep_schedule(engine: Arc<Engine>) {
+async fn keep_schedule(app: Arc<App>) {
+    let engine = Arc::clone(&app.engine);
     let (renewing, watching) = (Arc::clone(&engine), Arc::clone(&engine));
     let mut while_the_schedule_runs = JoinSet::new();
+    while_the_schedule_runs.spawn(close_days(Arc::clone(&app)));
+    if let Some(schedule) = app.checkpoints.clone() {
+        let (engine, measures) = (Arc::clone(&app.engine), app.checkpoint_measures.clone());
+        while_the_schedule_runs.spawn(checkpoints::keep_sending(engine, schedule, measures));
+    }
+    drop(app);
     while_the_schedule_runs.spawn(async move { renewing.renew_snapshots().await });
     while_the_schedule_runs.spawn(async move { watching.watch_space().await });
     loop {
@@ -378,7 +436,7 @@ impl Running {
     /// fails, the present ones stay.
     pub fn reload(&self) {
         self.tls.iter().for_each(|tls| tls.reload());
-        match read_ops_tokens(&self.ops_token, &self.data) {
+        match read_ops_tokens(&self.ops_token, &self.ops_roles, &self.data) {
             Ok(tokens) => {
                 *self.app.ops_tokens.write() = tokens;
                 tracing::info!(operators = ?*self.app.ops_tokens.read(), "the operators' tokens were read again");

@@ -6,17 +6,19 @@
 //! only to open the sealed parts.
 
 use std::panic;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use actors::checkpoint::{SignedCheckpoint, hex};
 use actors::seal::Keyring;
 use actors::store::{Part, Partition, SledOptions, SledStore};
-use actors::verify::{SealedParts, Verified, VerifyError, VerifyProgress, verify};
+use actors::verify::{SealedParts, Verified, VerifyError, VerifyProgress, verify_against};
 
 use crate::secrets::{SecretError, SecretSource, existing_master_key};
 use crate::store::{Store, snapshot};
 use crate::terminal;
+use crate::views::checkpoint::CheckpointView;
 
 /// Why a data directory was not verified.
 #[derive(Debug, thiserror::Error)]
@@ -27,6 +29,14 @@ pub enum VerifyFailure {
     /// The master key cannot be read.
     #[error(transparent)]
     MasterKey(#[from] SecretError),
+    /// The file of checkpoints cannot be read.
+    #[error("the checkpoints in {}: {defect}", path.display())]
+    Checkpoints {
+        /// The file.
+        path: PathBuf,
+        /// The defect.
+        defect: String,
+    },
     /// Reading the data made the program panic: the data is damaged.
     #[error("the check could not go on: {0}")]
     Panicked(String),
@@ -35,20 +45,60 @@ pub enum VerifyFailure {
 /// How long to wait for a server that is stopping.
 const LOCK_WAIT: Duration = Duration::from_secs(2);
 
-/// Verifies a data directory, and prints a summary.
-pub fn run(data: &Path, store: &Store, master_key: &SecretSource) -> Result<(), VerifyFailure> {
+/// Verifies a data directory, also against a file of checkpoints, and prints a summary.
+pub fn run(data: &Path, store: &Store, master_key: &SecretSource, against: Option<&Path>) -> Result<(), VerifyFailure> {
     let begun = Instant::now();
-    let (verified, skipped) =
-        quietly(|| check(data, store, master_key)).unwrap_or_else(|message| Err(VerifyFailure::Panicked(message)))?;
+    let checkpoints = against.map_or_else(|| Ok(Vec::new()), checkpoints)?;
+    let (verified, skipped) = quietly(|| check(data, store, master_key, &checkpoints))
+        .unwrap_or_else(|message| Err(VerifyFailure::Panicked(message)))?;
     let place = if store.is_postgres() { store.place().to_owned() } else { data.display().to_string() };
     for line in summary(&place, &verified, skipped, begun.elapsed()) {
         terminal::say(&line);
     }
+    if let Some(first) = checkpoints.first() {
+        terminal::say(&format!(
+            "  {} checkpoints agree, signed with the key",
+            terminal::count(checkpoints.len() as u64)
+        ));
+        terminal::say(&format!("  {}", hex(&first.public_key)));
+    }
     Ok(())
 }
 
+/// The text of a file, or of the files `*.json` of a folder in the order of their names.
+fn text_of(path: &Path) -> std::io::Result<Vec<u8>> {
+    if !path.is_dir() {
+        return std::fs::read(path);
+    }
+    let mut files = std::fs::read_dir(path)?.map(|entry| Ok(entry?.path())).collect::<std::io::Result<Vec<_>>>()?;
+    files.retain(|file| file.extension().is_some_and(|extension| extension == "json"));
+    files.sort();
+    Ok(files.iter().map(std::fs::read).collect::<std::io::Result<Vec<_>>>()?.concat())
+}
+
+/// The checkpoints of a file or folder: JSON objects, one after the other.
+fn checkpoints(path: &Path) -> Result<Vec<SignedCheckpoint>, VerifyFailure> {
+    let failure = |defect: String| VerifyFailure::Checkpoints { path: path.to_owned(), defect };
+    let text = text_of(path).map_err(|error| failure(error.to_string()))?;
+    let mut checkpoints = Vec::new();
+    for found in serde_json::Deserializer::from_slice(&text).into_iter::<CheckpointView>() {
+        let view = found.map_err(|error| failure(error.to_string()))?;
+        let number = checkpoints.len() + 1;
+        checkpoints.push(view.read().ok_or_else(|| failure(format!("checkpoint {number} has wrong digits")))?);
+    }
+    if checkpoints.is_empty() {
+        return Err(failure("there is none in it".to_owned()));
+    }
+    Ok(checkpoints)
+}
+
 /// Opens and verifies a data directory. True when the sealed parts were skipped for want of a key.
-fn check(data: &Path, store: &Store, master_key: &SecretSource) -> Result<(Verified, bool), VerifyFailure> {
+fn check(
+    data: &Path,
+    store: &Store,
+    master_key: &SecretSource,
+    checkpoints: &[SignedCheckpoint],
+) -> Result<(Verified, bool), VerifyFailure> {
     let store = match store {
         Store::Sled => {
             let options = SledOptions { lock_wait: LOCK_WAIT, ..SledOptions::default() };
@@ -62,7 +112,7 @@ fn check(data: &Path, store: &Store, master_key: &SecretSource) -> Result<(Verif
     let keyring = keyring.map_err(VerifyError::from)?;
     let journal = terminal::bar("checking the journal", "Records");
     let states = terminal::bar("replaying the states", "steps");
-    let verified = verify(&store, keyring.as_ref(), &mut |progress| {
+    let verified = verify_against(&store, keyring.as_ref(), checkpoints, &mut |progress| {
         let (bar, done, total) = match progress {
             VerifyProgress::Journal(done, total) => (&journal, done, total),
             VerifyProgress::States(done, total) => (&states, done, total),
@@ -120,6 +170,14 @@ fn summary(place: &str, verified: &Verified, skipped: bool, took: Duration) -> V
                 unusable(derived.pages_unusable)
             ),
         ),
+        row(
+            "Balance files",
+            format!(
+                "{}, each with the journal's balances{}",
+                count(derived.balance_files),
+                unusable(derived.balance_files_unusable)
+            ),
+        ),
         row("Debits", format!("R$ {}", terminal::reais(verified.debits))),
         row("Credits", format!("R$ {}", terminal::reais(verified.credits))),
         row("Idempotency keys", count(verified.idempotency_keys)),
@@ -151,9 +209,10 @@ mod tests {
     #[test]
     fn a_wrong_path_is_an_error_and_makes_nothing() {
         let place = tempfile::tempdir().unwrap();
-        let error = check(&place.path().join("nowhere"), &Store::Sled, &SecretSource::Data).unwrap_err().to_string();
+        let error =
+            check(&place.path().join("nowhere"), &Store::Sled, &SecretSource::Data, &[]).unwrap_err().to_string();
         assert!(error.contains("there is no journal here"), "{error}");
-        let error = check(place.path(), &Store::Sled, &SecretSource::Data).unwrap_err().to_string();
+        let error = check(place.path(), &Store::Sled, &SecretSource::Data, &[]).unwrap_err().to_string();
         assert!(error.contains("there is no journal here"), "{error}");
         assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 0);
     }
@@ -162,10 +221,10 @@ mod tests {
     fn a_server_that_runs_is_named() {
         let place = tempfile::tempdir().unwrap();
         let store = SledStore::open(place.path(), &SledOptions::default()).unwrap();
-        let error = check(place.path(), &Store::Sled, &SecretSource::Data).unwrap_err().to_string();
+        let error = check(place.path(), &Store::Sled, &SecretSource::Data, &[]).unwrap_err().to_string();
         assert!(error.contains("in use by another process; stop it"), "{error}");
         drop(store);
-        check(place.path(), &Store::Sled, &SecretSource::Data).unwrap();
+        check(place.path(), &Store::Sled, &SecretSource::Data, &[]).unwrap();
         assert!(!place.path().join("master.key").exists());
     }
 

@@ -6,10 +6,13 @@ mod acquirer;
 mod asked;
 mod card;
 mod cashout;
+mod house;
+mod kept;
 mod new_ids;
 mod opening;
 mod outcome;
 mod pix;
+mod preview;
 mod reads;
 mod refund;
 mod schedule;
@@ -34,6 +37,7 @@ use tokio::sync::{Mutex as AsyncMutex, oneshot};
 
 use crate::actor::{ActorContext, Message};
 use crate::backup::{self, BackupError, Frame};
+use crate::balance_files::{BalanceFileOptions, BalanceFiles};
 use crate::directory::{Directory, Silence};
 use crate::index::IndexOptions;
 use crate::journal::{Admission, AdmissionLimits, Permit, Sender};
@@ -41,18 +45,18 @@ use crate::load_shedding::LoadShedder;
 use crate::metrics::Metrics;
 use crate::outbox::Outbox;
 use crate::rails::Rails;
-use crate::records::{self, LoadError};
+use crate::records::{self, LoadError, may_wait};
 use crate::resident::{Books, Envelope};
 use crate::seal::{Keyring, SealError, stocked_random_bytes};
-use crate::store::{LongestWait, Monitor, Sequence, StoreError};
+use crate::store::{Block, LongestWait, Monitor, Sequence, StoreError};
 
 use acquirer::AcquirerBatches;
 use asked::{CashoutsUnderWay, ReturnsAsked};
 use new_ids::NewIds;
 
 pub use crate::read_model::{
-    ApiKeyRow, ChargeFilter, ChargeStatus, ListedSplit, ListedWebhookEvent, Listing, MerchantRow, RecipientRow,
-    SubscriptionRow, WaitingItem, WaitingKind, WebhookRow,
+    ApiKeyRow, ChargeFilter, ChargeStatus, ListedSplit, ListedWebhookEvent, Listing, MINUTES_KEPT, MerchantRow,
+    MinuteSums, MovementKind, MovementSum, RecipientRow, SubscriptionRow, WaitingItem, WaitingKind, WebhookRow,
 };
 pub use crate::resident::{KeyLookup, Outcome};
 pub use card::{CardCharged, FirstAnswer, NewCardCharge};
@@ -60,7 +64,7 @@ pub use cashout::{CashoutOrdered, NewCashout, TransactionLookup};
 pub use opening::{OpenError, check_store};
 pub use outcome::CommandContext;
 pub use pix::{NewPixCharge, PixEnded, PixOpened, PixPayment};
-pub use reads::{Listed, Objects, Records};
+pub use reads::{Listed, NewestCharges, Objects, Records};
 
 /// How the engine is set up.
 pub struct EngineOptions {
@@ -78,6 +82,8 @@ pub struct EngineOptions {
     pub fold_name: fn(&str) -> String,
     /// How the index is cut into runs.
     pub index: IndexOptions,
+    /// When balance files are made.
+    pub balance_files: BalanceFileOptions,
 }
 
 /// Why a command or a read has no outcome.
@@ -137,6 +143,7 @@ impl From<SealError> for Unavailable {
 /// use std::sync::Arc;
 /// use std::time::Duration;
 ///
+/// use actors::balance_files::BalanceFileOptions;
 /// use actors::engine::{Engine, EngineOptions};
 /// use actors::index::IndexOptions;
 /// use actors::journal::AdmissionLimits;
@@ -156,6 +163,7 @@ impl From<SealError> for Unavailable {
 ///     rails: None,
 ///     fold_name: str::to_lowercase,
 ///     index: IndexOptions::default(),
+///     balance_files: BalanceFileOptions::default(),
 /// };
 /// let engine = Engine::open_store(Arc::new(MemoryStore::new()), options, |_, _| {}).await?;
 /// let (group, now) = (engine.new_group(), engine.now());
@@ -184,9 +192,12 @@ pub struct Engine {
     new_ids: NewIds,
     next_group: Mutex<u32>,
     system_ordinal: Mutex<u64>,
+    /// Held while a command on the house ledger is decided and made durable.
+    house: AsyncMutex<()>,
     /// Held while due things are booked: they are booked in order, also while the sandbox clock is
     /// stepped.
     falling_due: AsyncMutex<AcquirerBatches>,
+    balance_files: BalanceFiles,
     journal_thread: Mutex<Option<thread::JoinHandle<()>>>,
     idle: Duration,
     /// When the space on the disk was last looked at, milliseconds since `opened_at`.
@@ -325,6 +336,21 @@ impl Engine {
         records::booked_record(&self.shared.store, sequence)
     }
 
+    /// The block of the journal that holds a Record, whole and checked; none when there is none
+    /// yet.
+    pub fn block(&self, sequence: Sequence) -> Result<Option<Block>, LoadError> {
+        if sequence < Sequence::FIRST || sequence > self.published() {
+            return Ok(None);
+        }
+        Ok(may_wait(|| self.shared.store.blocks(sequence).next()).transpose()?)
+    }
+
+    /// The blocks of the journal from the one that holds a Record, for a thread that may wait. Each
+    /// is whole, its hash computed again, and its place in the chain checked.
+    pub fn blocks(&self, from: Sequence) -> impl Iterator<Item = Result<Block, LoadError>> + '_ {
+        self.shared.store.blocks(from).map(|block| block.map_err(LoadError::from))
+    }
+
     /// The frames that a backup with everything before `from` lacks; see [`backup::frames`]. For a
     /// thread that may wait.
     pub fn backup(&self, from: Sequence) -> Result<impl Iterator<Item = Result<Frame, BackupError>> + '_, BackupError> {
@@ -353,6 +379,11 @@ impl Engine {
     /// The keys.
     pub fn keyring(&self) -> &Keyring {
         &self.keyring
+    }
+
+    /// The keys, for a thread that outlives a request.
+    pub fn shared_keyring(&self) -> Arc<Keyring> {
+        Arc::clone(&self.keyring)
     }
 
     /// Makes and reads ids.

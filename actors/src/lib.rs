@@ -20,6 +20,7 @@
 //! - for tests alone, behind a feature: `testkit`.
 
 pub mod backup;
+pub mod balance_files;
 pub mod engine;
 pub mod index;
 pub mod journal;
@@ -39,6 +40,7 @@ pub mod testkit;
 pub mod verify;
 
 mod actor;
+pub mod checkpoint;
 mod clock;
 mod directory;
 mod dues;

@@ -1,11 +1,14 @@
-//! Outside names of ledgers (`M-…`, `R-…`, `P-…`), learned while the journal is read from its
-//! beginning.
+//! Outside names of ledgers (`M-…`, `R-…`, `P-…`, `P-house`), learned while the journal is read
+//! from its beginning.
 
 use std::collections::HashMap;
 
 use ledger::event::Event;
 use ledger::id::{LedgerId, ObjectId};
 use ledger::record::Record;
+
+/// The outside name of the house ledger.
+pub const HOUSE: &str = "P-house";
 
 /// The ids of merchants and recipients, each under its own ledger.
 #[derive(Debug, Default)]
@@ -36,7 +39,7 @@ impl Names {
     pub fn of(&self, ledger: LedgerId) -> String {
         let id = |ledger| self.0.get(&ledger).map(|id| id.uuid());
         match ledger {
-            LedgerId::System => "the operator's Records".to_owned(),
+            LedgerId::System => HOUSE.to_owned(),
             LedgerId::Merchant(group) => {
                 id(ledger).map_or(format!("the merchant of group {}", group.0), |id| format!("M-{id}"))
             }

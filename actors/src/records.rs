@@ -41,6 +41,18 @@ pub fn record(store: &Part, sequence: Sequence) -> Result<Record, LoadError> {
     booked_record(store, sequence).map(|(_, record)| record)
 }
 
+/// Records of the journal that are all there, in the order asked.
+pub fn records(store: &Part, sequences: &[Sequence]) -> Result<Vec<(Sequence, Record)>, LoadError> {
+    let stored = may_wait(|| store.records(sequences))?;
+    let decoded = sequences.iter().zip(stored).map(|(sequence, stored)| {
+        let stored = stored.ok_or(LoadError::Missing(sequence.0))?;
+        let record =
+            Record::decode(&stored.bytes).map_err(|error| LoadError::Decode { sequence: sequence.0, error })?;
+        Ok((*sequence, record))
+    });
+    decoded.collect()
+}
+
 /// One Record of the journal, and when it was booked.
 pub fn booked_record(store: &Part, sequence: Sequence) -> Result<(Timestamp, Record), LoadError> {
     let stored = may_wait(|| store.record(sequence))?.ok_or(LoadError::Missing(sequence.0))?;

@@ -45,6 +45,10 @@ pub trait Books: Clone + Default + std::fmt::Debug + PartialEq + Send + 'static 
     /// The facts that book what is due; none when nothing is.
     fn mature(&self, now: Timestamp, foreign_through: u64) -> Option<Decision>;
 
+    /// When the next facts of [`Books::mature`] take effect: at `now`, or in an earlier minute in
+    /// which money fell due.
+    fn matures_at(&self, now: Timestamp) -> Timestamp;
+
     /// Applies an own Record.
     fn evolve(&mut self, record: &Record);
 
@@ -95,6 +99,10 @@ impl Books for MerchantState {
 
     fn mature(&self, now: Timestamp, foreign_through: u64) -> Option<Decision> {
         self.mature(now, foreign_through)
+    }
+
+    fn matures_at(&self, now: Timestamp) -> Timestamp {
+        self.matures_at(now)
     }
 
     fn evolve(&mut self, record: &Record) {
@@ -155,6 +163,10 @@ impl Books for RecipientState {
 
     fn mature(&self, now: Timestamp, foreign_through: u64) -> Option<Decision> {
         self.mature(now, foreign_through)
+    }
+
+    fn matures_at(&self, now: Timestamp) -> Timestamp {
+        self.matures_at(now)
     }
 
     fn evolve(&mut self, record: &Record) {
@@ -424,12 +436,13 @@ impl<B: Books> Resident<B> {
         Outcome::Recorded(self.hand_on(decision, now, idempotency, envelope.requester, &envelope.permit, effects))
     }
 
-    /// Books all money that is due. A read calls this first, so that its figures are current.
+    /// Books all money that is due, each minute's in a Record of its own that takes effect in that
+    /// minute. A read calls this first, so that its figures are current.
     pub fn mature(&mut self, now: Timestamp, permit: &Arc<Permit>, effects: &mut Effects) {
-        if permit.may_write()
-            && let Some(decision) = self.books.mature(now, self.foreign)
-        {
-            self.hand_on(decision, now, None, None, permit, effects);
+        while permit.may_write() {
+            let at = self.books.matures_at(now);
+            let Some(decision) = self.books.mature(at, self.foreign) else { return };
+            self.hand_on(decision, at, None, None, permit, effects);
         }
     }
 
@@ -556,5 +569,87 @@ impl<B: Books> Resident<B> {
         let record = Arc::new(record);
         effects.submissions.push(Submission { record: Arc::clone(&record), bytes, permit: Arc::clone(permit) });
         record
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ledger::event::{CardBrand, CardFace, Event};
+    use ledger::fees::{PaymentMethod, Settings};
+    use ledger::id::ObjectId;
+    use ledger::money::Centavos;
+    use ledger::personal::Sealed;
+    use ledger::time::Minute;
+
+    use super::*;
+    use crate::journal::{Admission, AdmissionLimits, Sender};
+
+    const GROUP: GroupNumber = GroupNumber(1);
+    const BEGIN: Timestamp = Timestamp(1_790_000_000_000);
+
+    /// A merchant, what it has decided, and the admission of its commands.
+    struct World {
+        resident: Resident<MerchantState>,
+        admission: Arc<Admission>,
+        decided: Vec<Record>,
+    }
+
+    impl World {
+        fn new() -> Self {
+            let resident = Resident::new(LedgerId::Merchant(GROUP), GROUP, Arc::default());
+            Self { resident, admission: Admission::new(AdmissionLimits::default()), decided: Vec::new() }
+        }
+
+        fn command(&mut self, at: Timestamp, command: MerchantCommand) {
+            let (mut effects, permit) = (Effects::default(), self.admission.try_take(Sender::Door, 1_024).unwrap());
+            let envelope = Envelope { command, key: None, unique: None, requester: None, permit };
+            let outcome = self.resident.command(envelope, at, &IdKey::new([3; 16]), &mut effects);
+            assert!(matches!(outcome, Outcome::Recorded(_)), "{outcome:?}");
+            self.decided.extend(effects.submissions.into_iter().map(|submission| (*submission.record).clone()));
+        }
+
+        fn capture(&mut self, at: Timestamp, charge: ObjectId) {
+            let card = CardFace { bin: 411_111, last4: 1_111, brand: CardBrand::Visa };
+            let (amount, method, payer) = (Centavos(10_000), PaymentMethod::CreditCard, Sealed::default());
+            self.command(
+                at,
+                MerchantCommand::OpenCard { charge, amount, method, installments: 1, splits: Vec::new(), card, payer },
+            );
+            self.command(at, MerchantCommand::CaptureCard { charge, acquirer_mdr: Centavos(299) });
+        }
+    }
+
+    /// A process that was not there when money fell due books it later, in the month in which it
+    /// fell due.
+    #[test]
+    fn money_matures_in_its_due_minute_also_when_it_is_booked_later() {
+        let mut world = World::new();
+        let (id, settings, profile) = (ObjectId(1), Settings::default(), Sealed::default());
+        world.command(BEGIN, MerchantCommand::Open { id, settings, profile });
+        let captured = [BEGIN.plus_ms(7), BEGIN.plus_days(2), BEGIN.plus_days(4)];
+        for (at, charge) in captured.into_iter().zip([ObjectId(2), ObjectId(3), ObjectId(4)]) {
+            world.capture(at, charge);
+        }
+        world.decided.clear();
+        let later = BEGIN.plus_days(34).plus_ms(5);
+        world.capture(later, ObjectId(5));
+        let matured: Vec<(Timestamp, Vec<Minute>)> = world
+            .decided
+            .iter()
+            .filter_map(|record| match &record.events[..] {
+                [Event::Matured { dues, .. }] => {
+                    Some((record.effective_at, dues.iter().map(|due| due.minute).collect()))
+                }
+                _ => None,
+            })
+            .collect();
+        let due = |captured: Timestamp| captured.plus_days(30).minute();
+        let expected = [
+            (due(captured[0]).end(), vec![due(captured[0])]),
+            (due(captured[1]).end(), vec![due(captured[1])]),
+            (later, vec![due(captured[2])]),
+        ];
+        assert_eq!(matured, expected);
+        assert!(world.decided.is_sorted_by_key(|record| (record.effective_at, record.ordinal)));
     }
 }

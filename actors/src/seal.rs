@@ -25,6 +25,7 @@ use ledger::time::Timestamp;
 use parking_lot::RwLock;
 use sha2::Sha256;
 
+use crate::checkpoint::{Checkpoint, SignedCheckpoint, Signer};
 use crate::store::{Store, StoreError};
 
 const NONCE_BYTES: usize = 12;
@@ -66,6 +67,7 @@ pub struct Keyring {
     secrets: Aes256Gcm,
     /// Keyed digest before its first byte, so that the key's schedule is made once.
     mac: Hmac<Sha256>,
+    signer: Signer,
     months: RwLock<HashMap<u16, Option<Arc<Aes256Gcm>>>>,
     store: Arc<dyn Store>,
 }
@@ -88,7 +90,19 @@ impl Keyring {
             open(&secrets, proof(), &sealed).ok_or(SealError::WrongMasterKey)?;
         }
         let mac = keyed(&derived(&master_key, b"fingerprints"));
-        Ok(Self { secrets, mac, months: RwLock::default(), store })
+        let signer = Signer::new(&derived(&master_key, b"checkpoints"));
+        Ok(Self { secrets, mac, signer, months: RwLock::default(), store })
+    }
+
+    /// Signs a checkpoint with a key that is derived from the master key.
+    pub(crate) fn sign(&self, checkpoint: Checkpoint) -> SignedCheckpoint {
+        self.signer.sign(checkpoint)
+    }
+
+    /// Signs the manifest of an export, which has this SHA-256 in hexadecimal, with the key that
+    /// signs checkpoints. Gives the public key and the signature.
+    pub fn sign_manifest(&self, sha256: &str) -> ([u8; 32], [u8; 64]) {
+        self.signer.sign_text(&format!("centavo manifest 1\n{sha256}\n"))
     }
 
     /// Seals personal data under the key of the month of `now`.

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use actors::balance_files::BalanceFileOptions;
 use actors::engine::{CommandContext, Engine, EngineOptions, NewCashout};
 use actors::index::IndexOptions;
 use actors::journal::AdmissionLimits;
@@ -247,6 +248,7 @@ async fn open(store: &MemoryStore, payout: Institution) -> Arc<Engine> {
         rails: Some(Rails { payout: Box::new(payout), card: Box::new(Unused), pix: Box::new(Unused) }),
         fold_name: str::to_lowercase,
         index: IndexOptions::default(),
+        balance_files: BalanceFileOptions::default(),
     };
     let store: Arc<dyn Store> = Arc::new(store.clone());
     Engine::open_store(store, options, |_, _| {}).await.unwrap()

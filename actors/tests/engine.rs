@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use actors::backup::durable_values;
+use actors::balance_files::BalanceFileOptions;
 use actors::engine::{Engine, EngineOptions, NOT_READY_AFTER, OpenError, Unavailable};
 use actors::index::IndexOptions;
 use actors::journal::AdmissionLimits;
@@ -34,6 +35,7 @@ fn options(sandbox: bool) -> EngineOptions {
         rails: None,
         fold_name: str::to_lowercase,
         index: IndexOptions::default(),
+        balance_files: BalanceFileOptions::default(),
     }
 }
 

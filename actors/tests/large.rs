@@ -7,6 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use actors::balance_files::BalanceFileOptions;
 use actors::engine::{Engine, EngineOptions};
 use actors::index::IndexOptions;
 use actors::journal::AdmissionLimits;
@@ -213,6 +214,7 @@ async fn open(folder: &Path) -> Arc<Engine> {
         rails: None,
         fold_name: str::to_lowercase,
         index: IndexOptions::default(),
+        balance_files: BalanceFileOptions::default(),
     };
     Engine::open(folder, &SledOptions::default(), options, |_, _| {}).await.unwrap()
 }

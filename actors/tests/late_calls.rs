@@ -7,6 +7,7 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use actors::balance_files::BalanceFileOptions;
 use actors::engine::{Engine, EngineOptions};
 use actors::index::IndexOptions;
 use actors::journal::AdmissionLimits;
@@ -165,6 +166,7 @@ async fn open(acquirer: &Acquirer) -> Arc<Engine> {
         rails: Some(Rails { payout: Box::new(Unused), card, pix: Box::new(Unused) }),
         fold_name: str::to_lowercase,
         index: IndexOptions::default(),
+        balance_files: BalanceFileOptions::default(),
     };
     Engine::open_store(Arc::new(MemoryStore::default()), options, |_, _| {}).await.unwrap()
 }
@@ -296,6 +298,33 @@ async fn a_batch_that_is_interrupted_is_read_again_and_booked_once() {
         lines.collect::<Vec<_>>()
     };
     assert_eq!([settled(first.1), settled(second.1)], [vec![1, 1], vec![1]]);
+    engine.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn money_for_a_charge_that_nobody_captured_is_in_suspense() {
+    let acquirer = Acquirer::new();
+    let engine = open(&acquirer).await;
+    let (group, charge) = open_charge(&engine).await;
+    let line = |charge, gross, fee| {
+        let object = SettledObject::Installment(1);
+        SettlementLine { charge, object, gross: Centavos(gross), fee: Centavos(fee) }
+    };
+    let unknown = ObjectId(charge.0 ^ (1 << 80));
+    acquirer.desk.lock().unwrap().batch = vec![line(unknown, 5_000, 100), line(charge, 10_000, 299)];
+    let suspense = async || {
+        let house = engine.accounts(LedgerId::System).await.unwrap();
+        [Account::BankSettlement, Account::Suspense].map(|one| house.get(&one).map_or(0, |balance| balance.net()))
+    };
+    advance(&engine, 1).await;
+    assert_eq!(suspense().await, [0, 0], "a charge without an outcome makes its batch wait");
+    acquirer.arrivals.add_permits(1);
+    engine.ask_acquirer(group, order(charge), engine.permit(1_024).unwrap()).await.unwrap();
+    advance(&engine, 60).await;
+    assert_eq!(suspense().await, [4_900, -4_900]);
+    assert_eq!(at_bank(&engine, group).await, 9_701);
+    advance(&engine, 3_600).await;
+    assert_eq!(suspense().await, [4_900, -4_900], "once");
     engine.stop().await;
 }
 

@@ -21,6 +21,7 @@ mod report;
 mod server;
 mod settlements;
 mod single;
+mod watchers;
 
 use std::time::Duration;
 
@@ -89,10 +90,11 @@ fn main() {
     let plan = Plan::from_arguments();
     let mut report = Report::default();
     let facts = machine::facts();
-    if plan.wants(&["1", "1b", "2", "3", "5", "13", "14", "15"]) {
+    if plan.wants(&["1", "1b", "2", "3", "5", "13", "14", "15", "16"]) {
         let front = Shopfront::open(100);
         charges::measure(&plan, &mut report, &front);
         open_loop::measure(&plan, &mut report, &front);
+        watchers::measure(&plan, &mut report, &front);
         ceiling::measure(&plan, &mut report, &front);
         front.stop();
     }

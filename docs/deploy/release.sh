@@ -28,7 +28,7 @@ mkdir -p "$files/$name/deploy"
 cp "$program" "$files/$name/centavo"
 strip "$files/$name/centavo"
 cp README.md CHANGELOG.md LICENSE* "$files/$name/"
-cp docs/deploy/*.{service,timer,yml,json,md} "$files/$name/deploy/"
+cp docs/deploy/*.{service,timer,yml,json,md,conf} "$files/$name/deploy/"
 tar --create --sort=name --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 --numeric-owner --directory "$files" "$name" |
   gzip --no-name > "$files/$name.tar.gz"
 
@@ -42,9 +42,10 @@ find ledger actors tests -name "$name.cdx.json" -delete
 if command -v buildah > /dev/null; then
   # Names are resolved by the program itself; webhooks over https trust these certificates.
   cp /etc/ssl/certs/ca-certificates.crt "$files/"
+  mkdir "$files/data"
   buildah build --quiet --isolation chroot --timestamp "$SOURCE_DATE_EPOCH" --file docs/deploy/Dockerfile --tag "centavo:$version" "$files"
   buildah push --quiet "centavo:$version" "oci-archive:$files/$name.oci.tar"
-  rm "$files/ca-certificates.crt"
+  rm -r "$files/ca-certificates.crt" "$files/data"
 else
   echo "no image: buildah is missing"
 fi

@@ -67,6 +67,6 @@ fn name(ledger: LedgerId) -> String {
         LedgerId::Merchant(_) => "M-shop".to_owned(),
         LedgerId::Recipient(_, number) => format!("R-{}", number.0),
         LedgerId::Platform(_) => "P-shop".to_owned(),
-        LedgerId::System => "system".to_owned(),
+        LedgerId::System => "P-house".to_owned(),
     }
 }

@@ -113,6 +113,15 @@ pub enum Account {
     Losses,
     /// Capital of the platform's owners.
     Capital,
+    // Of the house ledger only.
+    /// The platform's own money at the bank.
+    BankOwn,
+    /// Money at a bank that nobody has explained yet.
+    Suspense,
+    /// Fees of the banks.
+    BankFees,
+    /// Fees of the acquirer that belong to no charge.
+    AcquirerFees,
 }
 
 use Account::*;
@@ -163,6 +172,10 @@ const PLAIN: &[(u16, Account, &str)] = &[
     (46, AcquirerMdr, "Expenses:Acquirer:Mdr"),
     (47, Losses, "Expenses:Losses:Other"),
     (48, Capital, "Equity:Capital"),
+    (49, BankOwn, "Assets:Bank:Own"),
+    (50, Suspense, "Liabilities:Suspense"),
+    (51, BankFees, "Expenses:Bank:Fees"),
+    (52, AcquirerFees, "Expenses:Acquirer:Fees"),
 ];
 
 type OfRecipient = fn(RecipientNumber) -> Account;
@@ -353,6 +366,10 @@ impl Account {
             AcquirerMdr => 46,
             Losses => 47,
             Capital => 48,
+            BankOwn => 49,
+            Suspense => 50,
+            BankFees => 51,
+            AcquirerFees => 52,
         }
     }
 }
@@ -373,7 +390,7 @@ mod tests {
             let (code, recipient) = account.code();
             assert_eq!(Account::from_code(code, recipient), Some(account));
         }
-        assert_eq!(every_account().count(), 48, "codes 1 to 48 are taken");
+        assert_eq!(every_account().count(), 52, "codes 1 to 52 are taken");
         assert_eq!(Account::from_code(6, None), None);
         assert_eq!(Account::from_code(1, Some(RecipientNumber(1))), None);
     }
@@ -381,11 +398,11 @@ mod tests {
     #[test]
     fn a_kind_has_a_name_of_its_own_without_ids() {
         let names: std::collections::BTreeSet<String> = every_account().map(Account::kind_name).collect();
-        assert_eq!(names.len(), 48);
+        assert_eq!(names.len(), 52);
         assert!(names.iter().all(|name| !name.contains('{')), "{names:?}");
         assert!(names.contains("Liabilities:Recipients:Pending") && names.contains("Liabilities:Clawback"));
-        assert!((1..=48).all(|code| Account::of_kind(code).is_some_and(|account| account.code().0 == code)));
-        assert_eq!(Account::of_kind(49), None);
+        assert!((1..=52).all(|code| Account::of_kind(code).is_some_and(|account| account.code().0 == code)));
+        assert_eq!(Account::of_kind(53), None);
     }
 
     #[test]

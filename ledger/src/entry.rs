@@ -177,9 +177,9 @@ impl Balance {
 pub type Balances = BTreeMap<Account, Balance>;
 
 /// Reading and writing within a Record. An entry is encoded flat: its ledger within the group of
-/// the Record's owner (0 the merchant's, 1 the platform's shard, n + 1 recipient n's), then for
-/// each posting a code (twice the account's code, plus one for a credit), the recipient's number
-/// where the account has one, and the amount.
+/// the Record's owner (0 the merchant's, or the house's, 1 the platform's shard, n + 1 recipient
+/// n's), then for each posting a code (twice the account's code, plus one for a credit), the
+/// recipient's number where the account has one, and the amount.
 impl Entry {
     pub(crate) fn encode<W: minicbor::encode::Write>(
         &self,
@@ -208,12 +208,13 @@ impl Entry {
         group: Option<GroupNumber>,
     ) -> Result<Self, minicbor::decode::Error> {
         let malformed = |what: &'static str| minicbor::decode::Error::message(what);
-        let group = group.ok_or_else(|| malformed("an entry of a Record without a group"))?;
         let mut items = d.array()?.ok_or_else(|| malformed("an entry is an array of known length"))?;
-        let ledger = match d.u64()? {
-            0 => LedgerId::Merchant(group),
-            1 => LedgerId::Platform(group),
-            n => {
+        let ledger = match (d.u64()?, group) {
+            (0, None) => LedgerId::System,
+            (_, None) => return Err(malformed("an entry of a group in a Record of the house")),
+            (0, Some(group)) => LedgerId::Merchant(group),
+            (1, Some(group)) => LedgerId::Platform(group),
+            (n, Some(group)) => {
                 let number = u32::try_from(n - 1).map_err(|_| malformed("a recipient's number has 32 bits"))?;
                 LedgerId::Recipient(group, RecipientNumber(number))
             }

@@ -8,9 +8,9 @@ use crate::fees::{Commission, PaymentMethod, Settings};
 use crate::id::{Fingerprint, ObjectId, RecipientNumber};
 use crate::money::{Centavos, Rate};
 use crate::recurrence::{CycleOutcome, PlanTerms, SubscriptionStanding, SubscriptionTerms};
-use crate::time::{Minute, Timestamp};
+use crate::time::{Minute, Month, Timestamp};
 
-pub use crate::terms::{CardBrand, CardFace, Split, Terms};
+pub use crate::terms::{CardBrand, CardFace, HouseEntryTerms, PeriodSeal, Split, Terms};
 
 /// Why the acquirer said no (`cardStatus`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
@@ -217,6 +217,18 @@ pub struct Batch {
     /// Day of the payment, in days since 1970-01-01.
     #[n(2)]
     pub paid_on: u32,
+}
+
+impl Batch {
+    /// The id under which the Records of a batch with this reference are found. It is no object's:
+    /// its birth time is 0.
+    pub fn id_of(reference: &str) -> ObjectId {
+        // FNV-1a. The Records name the reference, so two of the same id do no harm.
+        let hash = reference
+            .bytes()
+            .fold(0xCBF2_9CE4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01B3));
+        ObjectId(u128::from(hash))
+    }
 }
 
 /// The object for which the acquirer pays, or takes money back.
@@ -891,6 +903,72 @@ pub enum Event {
         #[n(2)]
         net: Centavos,
     },
+    /// System: an operator asks for an entry of the house ledger.
+    #[n(44)]
+    HouseEntryRequested {
+        /// The entry's id.
+        #[n(0)]
+        id: ObjectId,
+        /// What it moves.
+        #[n(1)]
+        terms: HouseEntryTerms,
+        /// Why, in the operator's words.
+        #[n(2)]
+        reason: String,
+    },
+    /// System: another operator approved the entry.
+    #[n(45)]
+    HouseEntryApproved {
+        /// The entry's id.
+        #[n(0)]
+        id: ObjectId,
+        /// What it moves.
+        #[n(1)]
+        terms: HouseEntryTerms,
+    },
+    /// System: an operator rejected the entry.
+    #[n(46)]
+    HouseEntryRejected {
+        /// The entry's id.
+        #[n(0)]
+        id: ObjectId,
+        /// Why, in the operator's words.
+        #[n(1)]
+        notes: String,
+    },
+    /// System: lines of a batch name charges that were never captured. Their money is in suspense.
+    #[n(47)]
+    AcquirerUnexplained {
+        /// The batch.
+        #[n(0)]
+        batch: Batch,
+        /// How many lines there are.
+        #[n(1)]
+        count: u64,
+        /// The sum of them, after fees.
+        #[n(2)]
+        net: Centavos,
+        /// The first 256 of them.
+        #[n(3)]
+        lines: Vec<SettledLine>,
+    },
+    /// System: an operator asks to close a month.
+    #[n(48)]
+    PeriodCloseRequested {
+        /// The month, which is over.
+        #[n(0)]
+        month: Month,
+    },
+    /// System: another operator closed the month, and all months before it.
+    #[n(49)]
+    PeriodClosed {
+        /// The month.
+        #[n(0)]
+        month: Month,
+        /// What the journal held at its end.
+        #[n(1)]
+        seal: PeriodSeal,
+    },
     /// Merchant: a plan was created.
     #[n(50)]
     PlanCreated {
@@ -1015,5 +1093,12 @@ pub enum Event {
         /// The one before signs until then.
         #[n(2)]
         previous_until: Timestamp,
+    },
+    /// System: an operator read the tax ids of merchants, in a report.
+    #[n(80)]
+    PersonalDataRead {
+        /// The report and its days, as asked for.
+        #[n(0)]
+        what: String,
     },
 }

@@ -1,6 +1,8 @@
 //! Fees of a charge and the rates of an account (interface 2.13). A charge's fees are fixed when it
 //! is created.
 
+use std::num::NonZeroU32;
+
 use minicbor::{Decode, Encode};
 
 use crate::money::{Centavos, Rate};
@@ -114,6 +116,14 @@ pub struct Settings {
     /// How fees and refunds are treated.
     #[n(3)]
     pub options: Options,
+    /// Card charges that each of its API keys may ask for in a minute; none: as many as the server
+    /// allows to all.
+    #[n(4)]
+    pub card_requests_per_minute: Option<NonZeroU32>,
+    /// Other requests of each of its API keys in a minute; none: as many as the server allows to
+    /// all.
+    #[n(5)]
+    pub other_requests_per_minute: Option<NonZeroU32>,
 }
 
 impl Settings {
@@ -193,5 +203,19 @@ impl Commission {
     /// All parts together.
     pub fn total(&self) -> Centavos {
         self.mdr + self.antifraud + self.margin + self.pix
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_without_own_rate_limits_are_written_as_before_there_were_any() {
+        let written = minicbor::to_vec(Settings::default()).unwrap();
+        assert_eq!(written[0], 0x84, "an array of four");
+        assert_eq!(minicbor::decode::<Settings>(&written).unwrap(), Settings::default());
+        let own = Settings { other_requests_per_minute: NonZeroU32::new(900), ..Settings::default() };
+        assert_eq!(minicbor::decode::<Settings>(&minicbor::to_vec(own).unwrap()).unwrap(), own);
     }
 }

@@ -35,14 +35,14 @@ pub enum LedgerId {
     /// The platform's shard in this group. It has no actor: the group's Records write it.
     #[n(2)]
     Platform(#[n(0)] GroupNumber),
-    /// The operator of the installation: Records without money, such as a move of the sandbox
-    /// clock.
+    /// The house: the platform's own books beside the shards of its merchants. It has no actor. Its
+    /// Records are those of the installation itself, such as a move of the sandbox clock.
     #[n(3)]
     System,
 }
 
 impl LedgerId {
-    /// The group whose books these are; none for the operator.
+    /// The group whose books these are; none for the house.
     pub fn group(self) -> Option<GroupNumber> {
         match self {
             Self::Merchant(group) | Self::Recipient(group, _) | Self::Platform(group) => Some(group),

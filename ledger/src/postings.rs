@@ -8,9 +8,10 @@ use crate::facts::{self, Books, Facets};
 use crate::id::LedgerId;
 
 /// The entries of a Record's events, in order. `owner` decided them; every entry stays in its
-/// group.
+/// group, and those of the house in its ledger.
 pub fn entries(owner: LedgerId, events: &[Event]) -> Vec<Entry> {
-    let Some(group) = owner.group() else { return Vec::new() };
+    // The facts of the house post to no group.
+    let group = owner.group().unwrap_or_default();
     let mut posted = Posted(Books { owner, group, entries: Vec::new() });
     events.iter().for_each(|event| facts::say(event, &mut posted));
     posted.0.entries

@@ -146,6 +146,15 @@ impl Decision {
 }
 
 impl Record {
+    /// When its entries take effect: an operator may date an entry of the house ledger back.
+    pub fn takes_effect_at(&self) -> Timestamp {
+        let dated = self.events.iter().find_map(|event| match event {
+            Event::HouseEntryApproved { terms, .. } => terms.effective_day,
+            _ => None,
+        });
+        dated.map_or(self.effective_at, |day| Timestamp::end_of_day(day).min(self.effective_at))
+    }
+
     /// True for a Record of the audit trail: an operator's request, or a change of a bank account.
     pub fn is_audited(&self) -> bool {
         self.operator.is_some() || self.events.iter().any(|event| matches!(event, Event::BankAccountChanged { .. }))

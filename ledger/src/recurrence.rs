@@ -11,7 +11,7 @@ use crate::fees::PaymentMethod;
 use crate::id::ObjectId;
 use crate::money::Centavos;
 use crate::terms::{CardFace, Split};
-use crate::time::Timestamp;
+use crate::time::{BEHIND_UTC_MS, DAY_MS, Timestamp, civil, day_of};
 
 /// The most cycles of a plan, and the most grace cycles: ten years of days.
 pub const CYCLES_MAX: u32 = 3_650;
@@ -47,7 +47,7 @@ impl BillingCycle {
     /// The date that is `count` cycles after the anchor: the same day of the month, or the month's
     /// last when it has no such day.
     pub fn date(self, anchor: Timestamp, count: u32) -> Timestamp {
-        let local_ms = anchor.0 + sao_paulo_offset_ms(anchor);
+        let local_ms = anchor.0 - BEHIND_UTC_MS;
         let (day, time_ms) = (local_ms.div_euclid(DAY_MS), local_ms.rem_euclid(DAY_MS));
         let count = i64::from(count);
         let day = match self {
@@ -58,16 +58,8 @@ impl BillingCycle {
             Self::Biannual => months_later(day, 6 * count),
             Self::Annual => months_later(day, 12 * count),
         };
-        let local_ms = Timestamp(day * DAY_MS + time_ms);
-        Timestamp(local_ms.0 - sao_paulo_offset_ms(local_ms))
+        Timestamp(day * DAY_MS + time_ms + BEHIND_UTC_MS)
     }
-}
-
-const DAY_MS: i64 = 24 * 60 * 60 * 1000;
-
-/// Offset of Sao Paulo from UTC, milliseconds: minus three hours, all year since 2019.
-fn sao_paulo_offset_ms(_at: Timestamp) -> i64 {
-    -3 * 60 * 60 * 1000
 }
 
 /// The day this number of months later; days are counted from 1970-01-01.
@@ -78,29 +70,6 @@ fn months_later(day: i64, count: i64) -> i64 {
     let first = day_of(year, month);
     let next = if month == 12 { day_of(year + 1, 1) } else { day_of(year, month + 1) };
     first + day_of_month.min(next - first) - 1
-}
-
-/// Year, month from 1, and day of the month from 1. Years are counted by eras of 400 (146,097 days)
-/// that begin on 1 March.
-fn civil(day: i64) -> (i64, i64, i64) {
-    let day = day + 719_468;
-    let day_of_era = day.rem_euclid(146_097);
-    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month_from_march = (5 * day_of_year + 2) / 153;
-    let day_of_month = day_of_year - (153 * month_from_march + 2) / 5 + 1;
-    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
-    let year = day.div_euclid(146_097) * 400 + year_of_era + i64::from(month <= 2);
-    (year, month, day_of_month)
-}
-
-/// The first day of a month, counted from 1970-01-01.
-fn day_of(year: i64, month: i64) -> i64 {
-    let (year, month_from_march) = if month <= 2 { (year - 1, month + 9) } else { (year, month - 3) };
-    let year_of_era = year.rem_euclid(400);
-    let day_of_year = (153 * month_from_march + 2) / 5;
-    let day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
-    year.div_euclid(400) * 146_097 + day_of_era - 719_468
 }
 
 /// Additional fee of the first cycles (interface 2.12).
@@ -351,26 +320,5 @@ impl SubscriptionStanding {
     fn give_up(&mut self) {
         let is_last = self.next_cycle_at.is_none();
         self.status = if is_last { SubscriptionStatus::Completed } else { SubscriptionStatus::PastDue };
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn days_are_civil_dates() {
-        for (day, date) in [
-            (0, (1970, 1, 1)),
-            (-1, (1969, 12, 31)),
-            (11_016, (2000, 2, 29)),
-            (11_017, (2000, 3, 1)),
-            (20_819, (2027, 1, 1)),
-            (47_540, (2100, 2, 28)),
-            (47_541, (2100, 3, 1)),
-        ] {
-            assert_eq!(civil(day), date, "{day}");
-            assert_eq!(day_of(date.0, date.1) + date.2 - 1, day, "{date:?}");
-        }
     }
 }

@@ -104,6 +104,21 @@ pub enum Rejection {
     /// The dispute was accepted or released before.
     #[error("the dispute was decided before")]
     DisputeAlreadyDecided,
+    /// No such entry of the house ledger.
+    #[error("no such entry of the house ledger")]
+    HouseEntryNotFound,
+    /// The entry of the house ledger was approved or rejected before.
+    #[error("the entry was decided before")]
+    HouseEntryAlreadyDecided,
+    /// The operator who asked for an entry of the house ledger may not approve it.
+    #[error("another operator than the one who asked for the entry approves it")]
+    SecondOperatorNeeded,
+    /// The month is closed: nothing is booked into it by hand, and it is not closed again.
+    #[error("the month is closed")]
+    PeriodIsClosed,
+    /// The month is not over, or has been over for less than a minute.
+    #[error("the month is not over")]
+    PeriodNotOver,
     /// The account group exists already.
     #[error("the merchant exists already")]
     MerchantExists,

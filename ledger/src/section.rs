@@ -160,6 +160,11 @@ impl Sums {
         due.map(|(minute, amount)| Due { minute: *minute, amount: *amount }).collect()
     }
 
+    /// The first minute that has a sum.
+    pub(crate) fn first(&self) -> Option<Minute> {
+        self.by_minute.keys().next().copied()
+    }
+
     /// When the first minute at or after `minute` begins that has a sum.
     pub(crate) fn next_from(&self, minute: Minute) -> Option<Timestamp> {
         self.by_minute.range(minute..).next().map(|(minute, _)| minute.start())

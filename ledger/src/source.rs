@@ -6,22 +6,41 @@ use crate::facts::{self, Facets};
 use crate::postings;
 use crate::record::Record;
 
-/// Source of an entry. Ids only: no name, no document, no personal data.
+/// Source of an entry. Ids, and the
+/// reference that an operator gave: no name, no document, no personal data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Source {
     /// The fact's name, in snake case. It never changes once it was given.
     pub event: &'static str,
     /// Objects of the fact by their outside names: `txid`, `end_to_end_id`, …, each with its id.
     pub objects: Vec<(&'static str, String)>,
+    /// Place of the fact in its Record, from 0; 0 where it is not known.
+    pub place: usize,
 }
 
 impl Source {
     /// The name of a fact that posts no entries; a test asks for the name of every one that does.
     pub const UNNAMED: &'static str = "other";
 
-    /// The source that an event gives to its entries.
+    /// Names of all objects, in the order of the columns of an export.
+    pub const OBJECTS: [&'static str; 12] = [
+        "txid",
+        "end_to_end_id",
+        "refund",
+        "withdrawal",
+        "cashout",
+        "dispute",
+        "anticipation",
+        "transfer",
+        "batch",
+        "return",
+        "house_entry",
+        "reference",
+    ];
+
+    /// The source that an event gives to its entries; its place is 0.
     pub fn of(event: &Event) -> Self {
-        let mut source = Self { event: Self::UNNAMED, objects: Vec::new() };
+        let mut source = Self { event: Self::UNNAMED, objects: Vec::new(), place: 0 };
         facts::say(event, &mut source);
         source
     }
@@ -29,20 +48,20 @@ impl Source {
 
 impl Facets for Source {
     fn source(&mut self, name: &'static str, objects: impl FnOnce() -> Vec<(&'static str, String)>) {
-        *self = Self { event: name, objects: objects() };
+        *self = Self { event: name, objects: objects(), place: self.place };
     }
 }
 
 /// The source of each entry of a Record, in the order of its entries.
 pub fn of_entries(record: &Record) -> Vec<Source> {
     let mut sources = Vec::with_capacity(record.entries.len());
-    for event in &record.events {
+    for (place, event) in record.events.iter().enumerate() {
         let made = match record.events.len() {
             1 => record.entries.len(),
             _ => postings::entries(record.owner, std::slice::from_ref(event)).len(),
         };
-        sources.extend(std::iter::repeat_n(Source::of(event), made));
+        sources.extend(std::iter::repeat_n(Source { place, ..Source::of(event) }, made));
     }
-    sources.resize(record.entries.len(), Source { event: Source::UNNAMED, objects: Vec::new() });
+    sources.resize(record.entries.len(), Source { event: Source::UNNAMED, objects: Vec::new(), place: 0 });
     sources
 }

@@ -1,10 +1,14 @@
-//! Terms of a charge: the money that it moves once paid, and the known part of its card.
+//! Terms of a charge: the money that it moves once paid, and the known part of its card. Terms of
+//! an entry of the house ledger. Seal of a closed month.
 
+use minicbor::bytes::ByteArray;
 use minicbor::{Decode, Encode};
 
+use crate::account::Account;
 use crate::fees::{Commission, PaymentMethod};
-use crate::id::RecipientNumber;
+use crate::id::{ObjectId, RecipientNumber};
 use crate::money::Centavos;
+use crate::time::Month;
 
 /// One part of a charge that belongs to a recipient.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
@@ -96,4 +100,109 @@ pub enum CardBrand {
     /// The Brazilian scheme Hipercard.
     #[n(5)]
     Hipercard,
+}
+
+/// An account that an operator's entry may move. Claims of merchants and recipients are not among
+/// them: only their owners' facts move those.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+#[cbor(index_only)]
+pub enum HouseAccount {
+    /// The settlement account at the bank.
+    #[n(0)]
+    BankSettlement,
+    /// The PIX account at the bank.
+    #[n(1)]
+    BankPix,
+    /// The platform's own money at the bank.
+    #[n(2)]
+    BankOwn,
+    /// Money that nobody has explained yet.
+    #[n(3)]
+    Suspense,
+    /// Fees of the banks.
+    #[n(4)]
+    BankFees,
+    /// Fees of the acquirer that belong to no charge.
+    #[n(5)]
+    AcquirerFees,
+    /// Losses of the platform.
+    #[n(6)]
+    Losses,
+    /// Capital of the platform's owners.
+    #[n(7)]
+    Capital,
+}
+
+impl HouseAccount {
+    /// Every account of the house ledger.
+    pub const ALL: [Self; 8] = [
+        Self::BankSettlement,
+        Self::BankPix,
+        Self::BankOwn,
+        Self::Suspense,
+        Self::BankFees,
+        Self::AcquirerFees,
+        Self::Losses,
+        Self::Capital,
+    ];
+
+    /// The account in the chart.
+    pub fn account(self) -> Account {
+        match self {
+            Self::BankSettlement => Account::BankSettlement,
+            Self::BankPix => Account::BankPix,
+            Self::BankOwn => Account::BankOwn,
+            Self::Suspense => Account::Suspense,
+            Self::BankFees => Account::BankFees,
+            Self::AcquirerFees => Account::AcquirerFees,
+            Self::Losses => Account::Losses,
+            Self::Capital => Account::Capital,
+        }
+    }
+
+    /// The account of this full name, such as `Assets:Bank:Own`.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|account| account.account().kind_name() == name)
+    }
+}
+
+/// What an entry of the house ledger moves.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct HouseEntryTerms {
+    /// The account that is debited.
+    #[n(0)]
+    pub debit: HouseAccount,
+    /// The account that is credited, another one.
+    #[n(1)]
+    pub credit: HouseAccount,
+    /// How much, centavos, above zero.
+    #[n(2)]
+    pub amount: Centavos,
+    /// Reference of the document that proves it, such as a line of a bank statement.
+    #[n(3)]
+    pub reference: String,
+    /// The day on which it takes effect, in days since 1970-01-01; none for the day on which it is
+    /// booked.
+    #[n(4)]
+    pub effective_day: Option<u32>,
+}
+
+/// What the journal held at the end of a month.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct PeriodSeal {
+    /// The last Record that was booked by then; 0 when there was none.
+    #[n(0)]
+    pub through: u64,
+    /// SHA-256 of its block, and so of all before it.
+    #[n(1)]
+    pub head: ByteArray<32>,
+    /// SHA-256 of the sums of all accounts after it, as in checkpoints.
+    #[n(2)]
+    pub totals: ByteArray<32>,
+}
+
+/// The id under which the Records about the closing of a month are found. It is no object's: its
+/// birth time is 0.
+pub fn period_id(month: Month) -> ObjectId {
+    ObjectId(1 << 64 | u128::from(month.0))
 }

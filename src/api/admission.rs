@@ -91,7 +91,8 @@ where
         };
         request.extensions_mut().insert(caller);
         let Some(limits) = &app.rate_limits else { return Box::pin(self.inner.call(request)) };
-        let (is_admitted, standing) = limits.admit(policy, key);
+        let account = app.engine.merchant(caller.group, |row| row.settings).unwrap_or_default();
+        let (is_admitted, standing) = limits.admit(policy, key, &account);
         let handling = is_admitted.then(|| self.inner.call(request));
         Box::pin(async move {
             let mut response = match handling {

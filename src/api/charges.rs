@@ -80,7 +80,8 @@ pub async fn list(
     list_of(total, page, items.map(move |charge| ChargeView::of(&app.engine, &charge?)))
 }
 
-fn filter(pairs: &[(String, String)]) -> Result<ChargeFilter, Problem> {
+/// The filter that a query asks for.
+pub fn filter(pairs: &[(String, String)]) -> Result<ChargeFilter, Problem> {
     let mut check = Checker::new();
     let status = match single(pairs, "status")? {
         None => None,

@@ -13,6 +13,7 @@ use ledger::money::Centavos;
 use ledger::personal::Payer;
 use ledger::record::Record;
 use ledger::tax_id::DocumentKind;
+use ledger::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -181,8 +182,15 @@ pub async fn sandbox_pay(
         if read()?.card.is_some() {
             return Err(Problem::new(Code::ChargeNotFound));
         }
-        let end_to_end_id = end_to_end_id(app.engine.now(), app.random()?);
-        match app.engine.receive_pix(caller.group, id, end_to_end_id, caller.context(admitted)).await? {
+        let (before, at) = (read()?, app.engine.now());
+        let end_to_end_id = end_to_end_id(at, app.random()?);
+        let received = app.engine.receive_pix(caller.group, id, end_to_end_id.clone(), caller.context(admitted));
+        let received = received.await?;
+        // A second payment that comes too late changes nothing.
+        if matches!(received, Outcome::Recorded(_)) && !before.was_paid_late {
+            note_payment(app, &before, &end_to_end_id, at);
+        }
+        match received {
             Outcome::Recorded(PixPayment::TooLate) => {
                 let detail = "The charge is cancelled: the payment came too late and goes back to the payer.";
                 Err(not_pending(&read()?).detail(detail))
@@ -192,6 +200,14 @@ pub async fn sandbox_pay(
     };
     let paid = key.run(caller.ledger(), |_| Ok(()), execute).await?;
     paid.answer(|()| Ok(ok(ChargeView::of(&app.engine, &read()?)?)))
+}
+
+/// Has the PIX institution of the sandbox write a payment into its own records.
+fn note_payment(app: &App, charge: &Charge, end_to_end_id: &str, at: Timestamp) {
+    let Some(institutions) = &app.institutions else { return };
+    if let Err(error) = institutions.pix.paid(charge.id, end_to_end_id, charge.terms.amount, at) {
+        tracing::error!(%error, "the records of the sandbox's PIX institution cannot be written");
+    }
 }
 
 fn find(app: &App, caller: Caller, id: ObjectId) -> Result<Charge, Problem> {

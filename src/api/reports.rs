@@ -1,22 +1,29 @@
-//! `GET /api/reports/ledger`: export of a merchant's own ledger as a file.
+//! Exports of a merchant's own ledger: `GET /api/reports/ledger` as a stream, `POST /api/reports`
+//! as a file that is made in the background.
 
+use std::io::Write;
 use std::sync::Arc;
 
-use actors::records::LoadError;
 use actors::store::Sequence;
 use axum::extract::State;
 use axum::http::request::Parts;
-use axum::response::Response;
-use ledger::id::{GroupNumber, LedgerId, RecipientNumber};
+use axum::response::{IntoResponse, Response};
+use ledger::id::{GroupNumber, LedgerId, ObjectId};
+use serde::Deserialize;
+use utoipa::ToSchema;
 
 use crate::app::App;
-use crate::export::{Exporter, Out, Request, Stream};
-use crate::http::caller::Caller;
+use crate::export::jobs::{Job, Made, NewJob};
+use crate::export::{Exported, Exporter, Out, Request, Stream};
+use crate::http::body::JsonBody;
+use crate::http::caller::{Caller, PathId};
+use crate::http::idempotency::{KeyScope, SentKey};
+use crate::http::json::{Checker, Raw, parse};
 use crate::http::problem::{Code, Problem};
-use crate::http::reply::{only, query};
+use crate::http::reply::{ok, only, query};
 use crate::http::streamed::{BoxError, ReadPace, streamed};
-use crate::http::timestamp::day_of;
-use crate::views::export_file::{file, request};
+use crate::views::export_file::{begin, cut_header, encoding, file, know_cards, know_group, request};
+use crate::views::export_job::{ExportJobView, WireDays, accepted, download, manifest, unreadable};
 use crate::views::ledger::ledger_name;
 
 /// Records of the journal whose numbers are looked up at once.
@@ -25,10 +32,10 @@ const LOOKED_UP_AT_ONCE: u64 = 1 << 18;
 /// The caller's ledger from one day to another, both included, after booking what is due. Days are
 /// days in America/Sao_Paulo.
 #[utoipa::path(get, path = "/api/reports/ledger",
-    params(("format" = Option<String>, Query, pattern = "^(jsonl|csv|beancount|hledger|ledger)$", description = "`jsonl` when absent; `csv`, or the text of `beancount`, `hledger` or `ledger`."),
+    params(("format" = Option<String>, Query, pattern = "^(jsonl|csv|csv-ptbr|parquet|xlsx|beancount|hledger|ledger)$", description = "`jsonl` when absent; `csv`, `csv-ptbr`, `parquet`, `xlsx`, or the text of `beancount`, `hledger` or `ledger`."),
         ("from" = Option<String>, Query, format = Date, example = "2026-01-01", description = "The first day; the first of the books when absent."),
         ("to" = Option<String>, Query, format = Date, example = "2099-12-31", description = "The last day; the last of the books when absent.")),
-    responses((status = 200, content((String = "application/jsonl"), (String = "text/csv"), (String = "text/plain")))))]
+    responses((status = 200, content((String = "application/jsonl"), (String = "text/csv"), (String = "text/plain"), (String = "application/vnd.apache.parquet"), (String = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet")))))]
 pub async fn ledger_report(State(app): State<Arc<App>>, caller: Caller, parts: Parts) -> Result<Response, Problem> {
     let ledger = ledger_name(&app.engine, caller.ledger());
     let pairs = query(&parts)?;
@@ -39,37 +46,130 @@ pub async fn ledger_report(State(app): State<Arc<App>>, caller: Caller, parts: P
         return Err(Problem::new(Code::Overloaded).retry_after(5).detail(detail));
     };
     app.engine.read_merchant(caller.group, |_, _| ()).await?;
-    let asked = request.clone();
+    let (asked, encoding, through) = (request.clone(), encoding(&request, &parts.headers), app.engine.published());
     let body = streamed("a report", move |out| {
         let _until_it_ends = under_way;
-        write(&app, caller.group, &asked, &mut Stream(out))
+        let mut encoded = encoding.encoder(out);
+        let exporter = Exporter::new(asked.clone());
+        write(&app, (caller.group, through), &asked, exporter, &mut Stream(&mut encoded))?;
+        Ok(encoded.finish()?)
     });
-    Ok(file(&request, body))
+    Ok(([cut_header(through)], file(&request, encoding, body)).into_response())
 }
 
-/// Writes a merchant's ledger, through the last Record of this moment. The index says which Records
-/// are its own.
-fn write(app: &App, group: GroupNumber, request: &Request, out: &mut dyn Out) -> Result<(), BoxError> {
-    let (through, merchant) = (app.engine.published(), LedgerId::Merchant(group));
-    let mut exporter = Exporter::new(request.clone());
-    app.engine.merchant(group, |row| {
-        exporter.know(merchant, row.id);
-        for (number, recipient) in (1..).map(RecipientNumber).zip(&row.recipients) {
-            exporter.know(LedgerId::Recipient(group, number), recipient.id);
-        }
+/// The path of reports that are made in the background.
+const PATH: &str = "/api/reports";
+
+/// A report to make, as `GET /api/reports/ledger` takes it in its query.
+#[derive(Deserialize, ToSchema)]
+#[schema(example = json!({"format": "csv", "from": "2026-01-01", "to": "2099-12-31"}))]
+#[expect(dead_code, reason = "it describes the body, which is read as WireDays")]
+pub struct ReportJobRequest<'a> {
+    /// `jsonl` when absent; `csv`, `csv-ptbr`, `parquet`, `xlsx`, `beancount`, `hledger` or
+    /// `ledger`.
+    #[serde(borrow)]
+    #[schema(value_type = Option<String>)]
+    format: Raw<'a>,
+    /// The first day; the first of the books when absent.
+    #[serde(borrow)]
+    #[schema(value_type = Option<String>, format = Date)]
+    from: Raw<'a>,
+    /// The last day; the last of the books when absent.
+    #[serde(borrow)]
+    #[schema(value_type = Option<String>, format = Date)]
+    to: Raw<'a>,
+}
+
+/// Takes on a report of the caller's ledger, which is made in the background through the last
+/// Record of this moment. Its file is kept for seven days, with a signed manifest. At most two of
+/// an account at once.
+#[utoipa::path(post, path = "/api/reports", operation_id = "create_report", request_body = ReportJobRequest,
+    responses((status = 202, body = ExportJobView)))]
+pub async fn create(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    sent_key: SentKey,
+    JsonBody { bytes: body, .. }: JsonBody,
+) -> Result<Response, Problem> {
+    let wire: WireDays<'_> = parse(&body)?;
+    let pairs = wire.pairs()?;
+    // Each request makes a report of its own: a key is only checked.
+    sent_key.read(&app.engine, KeyScope::Merchant(caller.group), None, &body)?;
+    if pairs.iter().any(|(name, _)| name == "ledger") {
+        let mut check = Checker::new();
+        check.refuse::<()>("ledger", "unknown", "um relatório é do livro da própria conta");
+        check.finish()?;
+    }
+    let ledger = ledger_name(&app.engine, caller.ledger());
+    let request = request(&pairs, Some(ledger.clone()))?;
+    app.engine.read_merchant(caller.group, |_, _| ()).await?;
+    let (id, through) = (app.new_id(caller.group)?, app.engine.published());
+    let new = NewJob { id, owner: Some(ledger), request: request.clone(), now_ms: app.engine.now().0 };
+    let (maker, clock) = (Arc::clone(&app), Arc::clone(&app.engine));
+    let work = Box::new(move |out: &mut dyn Write| {
+        let exporter = Exporter::new(request.clone()).keeping_balances();
+        let exported = write(&maker, (caller.group, through), &request, exporter, &mut Stream(out))?;
+        let block = maker.engine.block(through)?;
+        Ok(Made { exported, cut: through.0, head: block.map_or([0; 32], |block| block.hash().0) })
     });
-    let mut after = match request.from {
-        // Balances brought forward need all earlier Records.
-        Some(from) if !request.format.is_plain_text() => {
-            last_before(through, |sequence| Ok(day_of(app.engine.booked_record(sequence)?.0.0) < from))?
-        }
-        _ => Sequence(0),
-    };
+    let taken_on = tokio::task::spawn_blocking(move || app.export_jobs.submit(new, work, move || clock.now().0)).await;
+    accepted(taken_on.unwrap_or_else(|error| Err(std::io::Error::other(error))), PATH)
+}
+
+fn find(app: &App, caller: Caller, id: &str) -> Result<Job, Problem> {
+    let id = ObjectId::parse(id).ok_or_else(|| Problem::new(Code::NotFound))?;
+    let owner = ledger_name(&app.engine, caller.ledger());
+    let found = app.export_jobs.find(id, Some(&owner), app.engine.now().0).map_err(unreadable)?;
+    found.ok_or_else(|| Problem::new(Code::NotFound))
+}
+
+/// A report that is made in the background.
+#[utoipa::path(get, path = "/api/reports/{id}", operation_id = "get_report", params(("id" = String, Path)),
+    responses((status = 200, body = ExportJobView)))]
+pub async fn get(State(app): State<Arc<App>>, caller: Caller, PathId(id): PathId) -> Result<Response, Problem> {
+    Ok(ok(ExportJobView::of(&find(&app, caller, &id)?)))
+}
+
+/// The file of a report that is done, whole or a range of it (`Range`, one range of bytes).
+#[utoipa::path(get, path = "/api/reports/{id}/file", operation_id = "download_report", params(("id" = String, Path)),
+    responses((status = 200, content((String = "application/jsonl"), (String = "text/csv"), (String = "text/plain"), (String = "application/vnd.apache.parquet"), (String = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"))), (status = 206, description = "The range that was asked for.", content((String = "application/jsonl"), (String = "text/csv"), (String = "text/plain"), (String = "application/vnd.apache.parquet"), (String = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"))), (status = 409), (status = 416)))]
+pub async fn download_file(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    PathId(id): PathId,
+    parts: Parts,
+) -> Result<Response, Problem> {
+    download(&app.export_jobs, &find(&app, caller, &id)?, &parts.headers)
+}
+
+/// The manifest of a report that is done, byte by byte as it was signed.
+#[utoipa::path(get, path = "/api/reports/{id}/manifest", operation_id = "get_report_manifest", params(("id" = String, Path)),
+    responses((status = 200, body = serde_json::Value, example = json!({"schema": 2, "rows": 0})), (status = 409)))]
+pub async fn get_manifest(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    PathId(id): PathId,
+) -> Result<Response, Problem> {
+    manifest(&app.export_jobs, &find(&app, caller, &id)?)
+}
+
+/// Writes a merchant's ledger through a Record. The index says which Records are its own.
+fn write(
+    app: &App,
+    (group, through): (GroupNumber, Sequence),
+    request: &Request,
+    mut exporter: Exporter,
+    out: &mut dyn Out,
+) -> Result<Exported, BoxError> {
+    let merchant = LedgerId::Merchant(group);
+    know_group(&app.engine, group, &mut exporter);
+    let mut after = begin(&app.engine, request, through, &mut exporter)?;
     let mut pace = ReadPace::new(&app.engine);
     'journal: while after < through {
         let next = Sequence((after.0 + LOOKED_UP_AT_ONCE).min(through.0));
         for sequence in app.engine.entries_between(merchant, after, next)? {
             let (booked_at, mut record) = app.engine.booked_record(sequence)?;
+            know_cards(&app.engine, &record, &mut exporter)?;
             // Merchants do not see the platform's operators.
             record.operator = None;
             if !exporter.post(sequence, booked_at.0, &record, out)? {
@@ -82,34 +182,5 @@ fn write(app: &App, group: GroupNumber, request: &Request, out: &mut dyn Out) ->
     if through.0 > 0 {
         exporter.pass(app.engine.booked_record(through)?.0.0);
     }
-    exporter.finish(out)?;
-    Ok(())
-}
-
-/// The last Record through `through` that comes before something; those before it do too.
-fn last_before(
-    through: Sequence,
-    comes_before: impl Fn(Sequence) -> Result<bool, LoadError>,
-) -> Result<Sequence, LoadError> {
-    let (mut before, mut not_before) = (0, through.0 + 1);
-    while before + 1 < not_before {
-        let middle = before.midpoint(not_before);
-        if comes_before(Sequence(middle))? { before = middle } else { not_before = middle }
-    }
-    Ok(Sequence(before))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_last_record_before_a_day_is_found() {
-        for through in 0..20 {
-            for last in 0..=through {
-                let found = last_before(Sequence(through), |sequence| Ok(sequence.0 <= last)).unwrap();
-                assert_eq!(found, Sequence(last), "of {through}");
-            }
-        }
-    }
+    Ok(exporter.finish(out)?)
 }

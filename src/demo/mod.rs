@@ -5,7 +5,6 @@
 //! charge is split four ways, and makes two Records that are durable before the answer leaves. A
 //! second start on the same folder continues the books of the first.
 
-mod cast;
 mod client;
 mod report;
 
@@ -26,6 +25,7 @@ use tokio::task::JoinSet;
 
 use self::client::Client;
 use crate::app::App;
+use crate::cast;
 use crate::http::credential::Secret;
 use crate::network::reachable;
 use crate::serve::Running;
@@ -49,6 +49,8 @@ pub struct Guide {
     pub ops_token_file: Option<PathBuf>,
     /// Number of cards to charge.
     pub charges: u64,
+    /// Where webhooks are sent at the end.
+    pub webhook: Option<String>,
 }
 
 /// Runs the demonstration. The program serves meanwhile and afterwards.
@@ -59,6 +61,8 @@ pub async fn show(running: &Running, guide: &Guide) -> Result<(), CallError> {
     stage.pay_pix().await?;
     stage.charge_cards(guide.charges).await?;
     stage.show_books().await?;
+    stage.call_webhook(guide).await?;
+    stage.show_next_steps(guide);
     say("");
     say(&format!("Serving. Ctrl-C stops; then `centavo verify --data {}` checks every Record.", guide.data.display()));
     Ok(())
@@ -87,6 +91,10 @@ struct Stage<'a> {
     /// Calls the merchants' listener with the key.
     merchant: Client,
     api_key: String,
+    /// Id of that key, and the secret of its webhooks.
+    webhook_key: [String; 2],
+    /// Calls the operators' listener.
+    operations: Client,
     /// Ids of the recipients, in the order of [`cast::RECIPIENTS`].
     recipients: Vec<String>,
     year: i32,
@@ -112,10 +120,11 @@ impl<'a> Stage<'a> {
         let path = format!("/ops/merchants/{id}/api-keys");
         let key = operations.expect(Method::POST, &path, Some(&json!({}))).await?;
         let api_key = text(&key, "api_key").to_owned();
+        let webhook_key = ["id", "webhook_secret"].map(|member| text(&key, member).to_owned());
         let merchant = Client::new(running.public, &api_key)?;
         let mut recipients = Vec::new();
         for recipient in &cast::RECIPIENTS {
-            let body = cast::registration(recipient);
+            let body = cast::registration(recipient.name, recipient.document);
             let registered = merchant.expect(Method::POST, "/api/sub-recipients", Some(&body)).await?;
             let recipient_id = text(&registered, "id").to_owned();
             if text(&registered, "status") != "active" {
@@ -132,7 +141,7 @@ impl<'a> Stage<'a> {
             say(&format!("  from earlier starts: {}", report::balance(&balance)));
         }
         say("");
-        Ok(Self { running, group, merchant, api_key, recipients, year: now.year() + 4 })
+        Ok(Self { running, group, merchant, api_key, webhook_key, operations, recipients, year: now.year() + 4 })
     }
 
     fn show_credentials(&self, guide: &Guide) {
@@ -146,6 +155,38 @@ impl<'a> Stage<'a> {
         let body = cast::card(0, 10_000, &self.recipients, self.year);
         say(&report::curl(reachable(self.running.public), &self.api_key, &body));
         say("");
+    }
+
+    /// Sets the address of webhooks, and makes events for it. Had it been set before, each of the
+    /// many charges would have sent one.
+    async fn call_webhook(&self, guide: &Guide) -> Result<(), CallError> {
+        let (Some(url), [id, secret]) = (&guide.webhook, &self.webhook_key) else { return Ok(()) };
+        let path = format!("/ops/api-keys/{id}");
+        self.operations.expect(Method::PATCH, &path, Some(&json!({ "webhook_url": url }))).await?;
+        say("");
+        say(&format!("Webhooks go to {url} from now on, signed with {secret}"));
+        self.pay_pix().await
+    }
+
+    /// Prints commands for a second terminal.
+    fn show_next_steps(&self, guide: &Guide) {
+        let program = std::env::args().next().unwrap_or_else(|| "centavo".to_owned());
+        let addresses = [self.running.public, self.running.operations].map(reachable);
+        let [listen, trigger] =
+            report::next_commands(&program, addresses, &self.api_key, guide.ops_token_file.as_deref());
+        let next = [
+            ("Receive its webhooks on this machine", listen),
+            ("Make an event happen: a payer's bank wants a charge back, an operator approves a refund, …", trigger),
+            ("Read: a first charge of your own, webhooks, errors", format!("http://{}/docs", addresses[0])),
+            ("Try each endpoint", format!("http://{}/reference", addresses[0])),
+        ];
+        say("");
+        say("What to try next, in a second terminal or a browser:");
+        for (what, how) in next {
+            say("");
+            say(&format!("  {what}:"));
+            say(&format!("    {how}"));
+        }
     }
 
     /// Makes a PIX charge and has the sandbox pay it: its money is available at once.
@@ -313,7 +354,7 @@ fn short_name(ledger: LedgerId) -> String {
             known.map_or(format!("R-{}", number.0), |recipient| format!("R-{}", last(recipient.name)))
         }
         LedgerId::Platform(_) => "P-Loja".to_owned(),
-        LedgerId::System => "system".to_owned(),
+        LedgerId::System => "P-house".to_owned(),
     }
 }
 

@@ -1,6 +1,7 @@
 //! Output of the demonstration, line by line.
 
 use std::net::SocketAddr;
+use std::path::Path;
 
 use ledger::account::Account;
 use ledger::entry::Balance;
@@ -16,6 +17,23 @@ pub(super) fn curl(address: SocketAddr, api_key: &str, body: &Value) -> String {
         "curl -s http://{address}/api/card \\\n  -H 'Authorization: Bearer {api_key}' \\\n  \
          -H 'Content-Type: application/json' \\\n  -d '{body}'"
     )
+}
+
+/// The commands that forward an account's webhooks and make an event happen, for the listeners of
+/// merchants and operators.
+pub(super) fn next_commands(
+    program: &str,
+    [public, operations]: [SocketAddr; 2],
+    api_key: &str,
+    ops_token_file: Option<&Path>,
+) -> [String; 2] {
+    let account = format!("--key {api_key} --url http://{public}");
+    let token = ops_token_file
+        .map_or_else(|| "--ops-token …".to_owned(), |path| format!("--ops-token-file '{}'", path.display()));
+    [
+        format!("{program} listen {account} --forward-to http://127.0.0.1:8090/"),
+        format!("{program} trigger refund.approved {account} --ops-url http://{operations} {token}"),
+    ]
 }
 
 /// A merchant's balance on one line.
@@ -143,7 +161,7 @@ mod tests {
 
     #[test]
     fn a_pasted_command_holds_no_quote_within_quotes() {
-        let body = super::super::cast::card(3, 10_000, &["a".to_owned()], 2_030);
+        let body = crate::cast::card(3, 10_000, &["a".to_owned()], 2_030);
         let line = curl("127.0.0.1:1".parse().unwrap(), "test_1", &body);
         assert_eq!(line.matches('\'').count(), 6, "{line}");
     }

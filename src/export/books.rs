@@ -1,11 +1,13 @@
 //! State of an export: the ledgers and accounts so far, and the postings of the current Record.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use actors::store::Sequence;
 use chrono::{Datelike, NaiveDate};
 use ledger::account::Account;
 use ledger::entry::{Posting, Side};
+use ledger::event::CardBrand;
 use ledger::record::Record;
 use ledger::source::Source;
 
@@ -29,17 +31,38 @@ pub(super) struct AccountBooks {
     pub(super) name: String,
     /// Debits minus credits, centavos.
     pub(super) balance: i128,
+    /// The balance before the first requested day.
+    pub(super) opening: i128,
+    /// Both sides since then.
+    pub(super) debits: i128,
+    pub(super) credits: i128,
     pub(super) is_declared: bool,
 }
 
 /// Postings of one Record in one ledger.
 pub(super) struct Movement<'a> {
     pub(super) sequence: Sequence,
-    pub(super) booked_at: String,
+    /// Time of the booking, in milliseconds since the Unix epoch.
+    pub(super) booked_at_ms: i64,
+    /// The same: RFC 3339, milliseconds, `Z`.
+    pub(super) booked_at: &'a str,
+    /// Time of the effect, in milliseconds since the Unix epoch.
+    pub(super) effective_at_ms: i64,
+    /// Whether it takes effect in a month that was closed before it was booked.
+    pub(super) is_late: bool,
+    /// Time of the effect, in the same form.
+    pub(super) effective_at: &'a str,
+    /// Day of the booking in America/Sao_Paulo, and its text.
     pub(super) day: NaiveDate,
+    pub(super) date: &'a str,
+    /// Day of the effect in America/Sao_Paulo, and its text.
+    pub(super) effective_day: NaiveDate,
+    pub(super) effective_date: &'a str,
     pub(super) record: &'a Record,
+    /// Brand of the card that the Record captured, if it did.
+    pub(super) brand: Option<CardBrand>,
     /// Outside name of the Record's owner.
-    pub(super) owner: String,
+    pub(super) owner: &'a str,
     /// The postings, in order.
     pub(super) lines: Vec<Line<'a>>,
 }
@@ -63,6 +86,20 @@ impl LedgerBooks {
 }
 
 impl AccountBooks {
+    /// Adds a posting before the first requested day.
+    pub(super) fn open(&mut self, posting: &Posting) {
+        self.post(posting);
+        self.opening = self.balance;
+    }
+
+    /// Adds a posting of the requested days to the totals.
+    pub(super) fn count(&mut self, posting: &Posting) {
+        match posting.side {
+            Side::Debit => self.debits += i128::from(posting.amount.0),
+            Side::Credit => self.credits += i128::from(posting.amount.0),
+        }
+    }
+
     pub(super) fn post(&mut self, posting: &Posting) {
         match posting.side {
             Side::Debit => self.balance += i128::from(posting.amount.0),
@@ -77,7 +114,10 @@ pub(super) fn first_of_month(day: NaiveDate) -> NaiveDate {
 
 /// Foreign text that is safe in every format: letters, digits and `. _ @ + -` stay, all else
 /// becomes `_`.
-pub(super) fn cleaned(text: &str) -> String {
+pub(crate) fn cleaned(text: &str) -> Cow<'_, str> {
     let is_plain = |letter: char| letter.is_alphanumeric() || matches!(letter, '.' | '_' | '@' | '+' | '-');
+    if text.chars().all(is_plain) {
+        return text.into();
+    }
     text.chars().map(|letter| if is_plain(letter) { letter } else { '_' }).collect()
 }

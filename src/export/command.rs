@@ -6,11 +6,14 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use actors::backup::{BackupError, Frame};
-use actors::store::{Head, Sequence};
+use actors::store::{Block, BlockHash, Head, Sequence};
 
-use super::exporter::{ExportError, Exported, Exporter};
+use super::exporter::{ExportError, Exporter};
 use super::folder::Folder;
+use super::manifest::{Draft, ManifestError};
+use super::totals::Exported;
 use crate::config::ExportSettings;
+use crate::http::timestamp::day_of;
 use crate::journal_source::{Frames, JournalSource, JournalSourceFailure};
 use crate::terminal::{self, advance};
 use crate::verify::quietly;
@@ -27,6 +30,9 @@ pub enum ExportFailure {
     /// There is no such ledger, or a Record can't be read.
     #[error(transparent)]
     Export(ExportError),
+    /// The export does not follow the one before it in the folder.
+    #[error("nothing was exported: {0}")]
+    Manifest(#[from] ManifestError),
     /// The files can't be written.
     #[error("{}: {source}", out.display())]
     Write {
@@ -87,19 +93,38 @@ fn make(settings: &ExportSettings) -> Result<Made, ExportFailure> {
         return Err(ExportFailure::BeyondEnd { at: cut, last });
     }
     let mut folder = Folder::open(&settings.out, &settings.request).map_err(write)?;
-    let mut exporter = Exporter::new(settings.request.clone());
+    if settings.compress {
+        folder = folder.compressed();
+    }
+    let mut exporter = Exporter::new(settings.request.clone()).keeping_balances();
+    if let Some((chart, level)) = &settings.chart {
+        exporter = exporter.mapped(chart.clone(), *level);
+    }
     let bar = terminal::bar("reading the journal", "Records");
+    let mut last_block = None;
     for frame in frames {
         let Frame::Block(block) = frame? else { continue };
         let goes_on = exporter.post_block(&block, cut, &mut folder).map_err(failed)?;
         advance(&bar, block.next().0 - 1, cut.0);
+        if block.first <= cut && settings.request.to.is_none_or(|to| day_of(block.booked_at_ms) <= to) {
+            last_block = Some(block);
+        }
         if !goes_on {
             break;
         }
     }
     bar.finish_and_clear();
     let exported = exporter.finish(&mut folder).map_err(failed)?;
-    let files = folder.finish().map_err(write)?;
+    let draft = Draft {
+        request: &settings.request,
+        level: settings.chart.as_ref().map(|(_, level)| *level),
+        compress: settings.compress,
+        cut: last_block.as_ref().map_or(0, |block| cut.0.min(block.next().0 - 1)),
+        head: last_block.as_ref().map_or(BlockHash::ZERO, Block::hash).0,
+        exported: &exported,
+    };
+    let manifest = draft.manifest(&settings.out)?;
+    let files = folder.finish_with(|files| Ok(Some((draft.name(), manifest.with_files(files)?)))).map_err(write)?;
     Ok(Made { exported, files, cut, source: journal.to_string() })
 }
 

@@ -3,31 +3,30 @@
 use std::collections::BTreeMap;
 use std::io;
 
-use actors::names::Names;
+use actors::names::{HOUSE, Names};
 use actors::store::{Block, Sequence};
 use chrono::NaiveDate;
-use ledger::entry::{Posting, Side};
+use ledger::account::Account;
+use ledger::entry::{Balance, Posting, Side};
+use ledger::event::{CardBrand, Event};
 use ledger::id::{GroupNumber, LedgerId, ObjectId};
+use ledger::money::Centavos;
 use ledger::record::{DecodeError, Record};
 use ledger::source;
+use ledger::time::Month;
 
 use super::books::{AccountBooks, LedgerBooks, Line, Movement, first_of_month};
+use super::chart::{Chart, Level};
+use super::csv::{self, Dialect};
 use super::destination::{Out, Part};
+use super::mapped::Mapped;
+use super::parquet::ParquetRows;
 use super::plain_text;
-use super::request::{Format, Request};
+use super::request::{Format, PLATFORM, Request};
 use super::rows::{self, PostingRow};
+use super::totals::{AccountTotals, Exported};
+use super::xlsx::XlsxRows;
 use crate::http::timestamp::{day_of, with_milliseconds};
-
-/// Totals of an export.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Exported {
-    /// Number of postings.
-    pub rows: u64,
-    /// Sum of the debit side, centavos.
-    pub debits: i128,
-    /// Sum of the credit side, centavos.
-    pub credits: i128,
-}
 
 /// Why an export did not come to its end.
 #[derive(Debug, thiserror::Error)]
@@ -43,9 +42,23 @@ pub enum ExportError {
         /// The defect.
         error: DecodeError,
     },
+    /// Accounts have no code in the chart.
+    #[error("the chart has no code for: {}", .0.join(", "))]
+    NoCode(Vec<String>),
+    /// The format cannot hold an entry.
+    #[error("{0}")]
+    TooMuch(String),
     /// No Record names the ledger.
-    #[error("there is no ledger {0}; ledgers are named M-…, R-… and P-…")]
+    #[error(
+        "there is no ledger {0}; ledgers are named M-…, R-…, P-… and P-house, and {PLATFORM} is the whole platform"
+    )]
     NoLedger(String),
+}
+
+/// Rows of a file that is no text.
+enum TypedRows {
+    Parquet(Box<ParquetRows>),
+    Xlsx(Box<XlsxRows>),
 }
 
 /// Folds the Records of a journal, in order, into an export.
@@ -55,6 +68,18 @@ pub struct Exporter {
     /// The requested ledger, once a Record has named it.
     asked: Option<LedgerId>,
     ledgers: BTreeMap<LedgerId, LedgerBooks>,
+    /// Entries with the codes of another chart, where they are asked for.
+    mapped: Option<Mapped>,
+    /// A file that is no text, once it was begun.
+    typed: Option<TypedRows>,
+    keeps_balances: bool,
+    /// Latest booking of a Record that belongs to the requested days, in milliseconds since the
+    /// Unix epoch.
+    through_ms: i64,
+    /// The months that were closed, each with the Record that closed it.
+    closed: Vec<(Month, Sequence)>,
+    /// Brands of the cards of pending charges.
+    cards: BTreeMap<ObjectId, CardBrand>,
     has_begun: bool,
     /// The last day so far.
     through: Option<NaiveDate>,
@@ -65,16 +90,43 @@ pub struct Exporter {
 impl Exporter {
     /// An export that has no Records yet.
     pub fn new(request: Request) -> Self {
+        // The house, and the platform as one ledger, are there from the beginning.
+        let is_known = request.is_of_platform() || request.ledger.as_deref() == Some(HOUSE);
         Self {
+            asked: is_known.then_some(LedgerId::System),
             request,
             names: Names::default(),
-            asked: None,
             ledgers: BTreeMap::new(),
+            mapped: None,
+            typed: None,
+            keeps_balances: false,
+            through_ms: 0,
+            closed: Vec::new(),
+            cards: BTreeMap::new(),
             has_begun: false,
             through: None,
             exported: Exported::default(),
             text: Vec::new(),
         }
+    }
+
+    /// The same export, with the codes of another chart of accounts.
+    pub fn mapped(mut self, chart: Chart, level: Level) -> Self {
+        let ledger = self.request.ledger.clone().unwrap_or_default();
+        self.mapped = Some(Mapped::new(chart, level, self.request.format, ledger));
+        self
+    }
+
+    /// The same export, which keeps the totals of each account. It must get all Records, also those
+    /// before the first requested day.
+    pub fn keeping_balances(mut self) -> Self {
+        self.keeps_balances = true;
+        self
+    }
+
+    /// Whether it needs the balances before its first day; see [`Exporter::keeping_balances`].
+    pub fn is_keeping_balances(&self) -> bool {
+        self.keeps_balances
     }
 
     /// Adds the id of a merchant or a recipient. Needed when the first Records are not exported.
@@ -87,6 +139,55 @@ impl Exporter {
         };
         let found = [Some(ledger), shard].into_iter().flatten().find(|ledger| self.names.of(*ledger) == asked);
         self.asked = found.or(self.asked);
+    }
+
+    /// Adds the months that were closed, each with the Record that closed it. Needed when the first
+    /// Records are not exported.
+    pub fn know_closed(&mut self, closed: Vec<(Month, Sequence)>) {
+        self.closed = closed;
+    }
+
+    /// The one ledger that is asked for; none before its id is known, or when several are.
+    pub fn asked(&self) -> Option<LedgerId> {
+        self.asked.filter(|_| !self.request.is_of_platform())
+    }
+
+    /// Adds the balance of an account before the first Record that is exported.
+    pub fn open_balance(&mut self, ledger: LedgerId, account: Account, balance: Balance) {
+        if !self.takes(ledger) {
+            return;
+        }
+        let (shown, amount) = (self.shown(ledger), Centavos(0));
+        let posting = self.shown_posting(Posting { account, side: Side::Debit, amount });
+        let books = self.account(shown, &posting);
+        books.balance += balance.net();
+        books.opening = books.balance;
+    }
+
+    /// Whether the card of a charge is known.
+    pub fn knows_card(&self, charge: ObjectId) -> bool {
+        self.cards.contains_key(&charge)
+    }
+
+    /// Adds the cards of the charges that a Record opens, and forgets those that were refused.
+    /// Needed when the Records that open charges are not exported.
+    pub fn know_cards(&mut self, record: &Record) {
+        for event in &record.events {
+            match event {
+                Event::ChargeOpened { charge, card: Some(card), .. } => drop(self.cards.insert(*charge, card.brand)),
+                Event::CardRefused { charge, .. } => drop(self.cards.remove(charge)),
+                _ => {}
+            }
+        }
+    }
+
+    /// Brand of the card that a Record captured. A charge is captured once.
+    fn brand_of(&mut self, record: &Record) -> Option<CardBrand> {
+        let captured = record.events.iter().find_map(|event| match event {
+            Event::CardCaptured { charge, .. } => Some(charge),
+            _ => None,
+        });
+        self.cards.remove(captured?)
     }
 
     /// Exports the next block of the journal through `cut`. False when no later Record is
@@ -112,12 +213,19 @@ impl Exporter {
         for (ledger, id) in Names::opened_by(record) {
             self.know(ledger, id);
         }
+        self.know_cards(record);
+        let closed = record.events.iter().filter_map(|event| match event {
+            Event::PeriodClosed { month, .. } => Some((*month, sequence)),
+            _ => None,
+        });
+        self.closed.extend(closed);
+        let brand = self.brand_of(record);
         let day = self.pass(booked_at_ms);
         if self.request.to.is_some_and(|to| day > to) {
             return Ok(false);
         }
         let is_before = self.request.from.is_some_and(|from| day < from);
-        if is_before && !self.request.format.is_plain_text() {
+        if is_before && !self.request.format.is_plain_text() && !self.keeps_balances {
             return Ok(true);
         }
         if !is_before {
@@ -125,40 +233,74 @@ impl Exporter {
         }
         let mut of_ledgers: BTreeMap<LedgerId, Vec<usize>> = BTreeMap::new();
         for (place, entry) in record.entries.iter().enumerate().filter(|(_, entry)| self.takes(entry.ledger())) {
-            of_ledgers.entry(entry.ledger()).or_default().push(place);
+            of_ledgers.entry(self.shown(entry.ledger())).or_default().push(place);
         }
-        if of_ledgers.is_empty() {
-            return Ok(true);
-        }
-        let sources = if is_before { Vec::new() } else { source::of_entries(record) };
-        let (booked_at, owner) = (with_milliseconds(booked_at_ms), self.names.of(record.owner));
-        for (ledger, places) in of_ledgers {
-            let postings = places.iter().flat_map(|place| record.entries[*place].postings());
-            if is_before {
-                postings.for_each(|posting| self.account(ledger, posting).post(posting));
-                continue;
+        if is_before {
+            for (ledger, place) in of_ledgers.iter().flat_map(|(ledger, places)| places.iter().map(|of| (*ledger, *of)))
+            {
+                for posting in record.entries[place].postings() {
+                    let posting = self.shown_posting(*posting);
+                    self.account(ledger, &posting).open(&posting);
+                }
             }
-            postings.for_each(|posting| {
-                self.account(ledger, posting);
-                self.exported.count(posting);
-            });
-            let lines = places.iter().flat_map(|place| {
-                let (entry, source) = (place + 1, &sources[*place]);
-                let postings = (1..).zip(record.entries[*place].postings());
-                postings.map(move |(line, posting)| Line { entry, line, source, posting: *posting })
-            });
-            let lines = lines.collect();
-            let movement =
-                Movement { sequence, booked_at: booked_at.clone(), day, record, owner: owner.clone(), lines };
-            self.render(ledger, &movement, out)?;
+        } else if !of_ledgers.is_empty() {
+            self.post_lines(sequence, (booked_at_ms, day), (record, brand), of_ledgers, out)?;
         }
         Ok(true)
+    }
+
+    /// Exports the lines of a Record, ledger by ledger; for each ledger the places of its entries.
+    fn post_lines(
+        &mut self,
+        sequence: Sequence,
+        (booked_at_ms, day): (i64, NaiveDate),
+        (record, brand): (&Record, Option<CardBrand>),
+        of_ledgers: BTreeMap<LedgerId, Vec<usize>>,
+        out: &mut dyn Out,
+    ) -> io::Result<()> {
+        let (effective_at, effective_day) = (record.takes_effect_at(), day_of(record.takes_effect_at().0));
+        let is_late = self.closed.iter().any(|(month, by)| *by < sequence && effective_at.month() <= *month);
+        let texts = [with_milliseconds(booked_at_ms), with_milliseconds(effective_at.0)];
+        let [date, effective_date, owner] = [day.to_string(), effective_day.to_string(), self.names.of(record.owner)];
+        let sources = source::of_entries(record);
+        for (ledger, places) in of_ledgers {
+            let mut lines = Vec::new();
+            for place in places {
+                for (line, posting) in (1..).zip(record.entries[place].postings()) {
+                    let posting = self.shown_posting(*posting);
+                    self.account(ledger, &posting).count(&posting);
+                    self.exported.count(&posting);
+                    lines.push(Line { entry: place + 1, line, source: &sources[place], posting });
+                }
+            }
+            let movement = Movement {
+                sequence,
+                booked_at_ms,
+                booked_at: &texts[0],
+                effective_at_ms: effective_at.0,
+                is_late,
+                effective_at: &texts[1],
+                day,
+                date: &date,
+                effective_day,
+                effective_date: &effective_date,
+                record,
+                brand,
+                owner: &owner,
+                lines,
+            };
+            self.render(ledger, &movement, out)?;
+        }
+        Ok(())
     }
 
     /// Notes that the journal reaches this time, and gives its day.
     pub fn pass(&mut self, booked_at_ms: i64) -> NaiveDate {
         let day = day_of(booked_at_ms);
         self.through = self.through.max(Some(day));
+        if self.request.to.is_none_or(|to| day <= to) {
+            self.through_ms = self.through_ms.max(booked_at_ms);
+        }
         day
     }
 
@@ -169,6 +311,21 @@ impl Exporter {
         }
         let last = self.request.to.into_iter().chain(self.through).min().max(self.request.from).unwrap_or_default();
         self.begin(self.request.from.unwrap_or(last), out)?;
+        match self.typed.take() {
+            Some(TypedRows::Parquet(rows)) => rows.finish(out)?,
+            Some(TypedRows::Xlsx(rows)) => rows.finish(self.through_ms, out)?,
+            None => {}
+        }
+        if let Some(mapped) = &mut self.mapped {
+            mapped.finish(out)?;
+            let missing: Vec<_> = mapped.missing().cloned().collect();
+            if !missing.is_empty() {
+                return Err(ExportError::NoCode(missing));
+            }
+            if let Some(defect) = mapped.defect() {
+                return Err(ExportError::TooMuch(defect.clone()));
+            }
+        }
         if self.request.format.is_plain_text() {
             for books in self.ledgers.values_mut() {
                 self.text.clear();
@@ -176,17 +333,49 @@ impl Exporter {
                 out.write(books.part(), &self.text)?;
             }
         }
+        if self.keeps_balances {
+            self.exported.accounts = self.totals();
+        }
         Ok(self.exported)
     }
 
+    /// The totals of the accounts that were not always empty, by ledger and account.
+    fn totals(&self) -> Vec<AccountTotals> {
+        let mut totals = Vec::new();
+        for books in self.ledgers.values() {
+            for AccountBooks { name, opening, debits, credits, .. } in books.accounts.values() {
+                let (ledger, account, closing) = (books.name.clone(), name.clone(), opening + debits - credits);
+                let (opening, debits, credits) = (*opening, *debits, *credits);
+                totals.push(AccountTotals { ledger, account, opening, debits, credits, closing });
+            }
+        }
+        totals.retain(|of| (of.opening, of.debits, of.credits) != (0, 0, 0));
+        totals.sort_by(|one, other| (&one.ledger, &one.account).cmp(&(&other.ledger, &other.account)));
+        totals
+    }
+
     fn takes(&self, ledger: LedgerId) -> bool {
-        self.request.ledger.is_none() || self.asked == Some(ledger)
+        match ledger {
+            LedgerId::Platform(_) | LedgerId::System if self.request.is_of_platform() => true,
+            _ => self.request.ledger.is_none() || self.asked == Some(ledger),
+        }
+    }
+
+    /// The ledger under which an entry is shown: the platform may be shown as one.
+    fn shown(&self, ledger: LedgerId) -> LedgerId {
+        if self.request.is_of_platform() { LedgerId::System } else { ledger }
+    }
+
+    /// A posting as it is shown: the platform as one has one account of each kind.
+    fn shown_posting(&self, posting: Posting) -> Posting {
+        let kind = self.request.is_of_platform().then(|| Account::of_kind(posting.account.code().0)).flatten();
+        Posting { account: kind.unwrap_or(posting.account), ..posting }
     }
 
     fn ledger(&mut self, ledger: LedgerId) -> &mut LedgerBooks {
-        let names = &self.names;
+        let (names, is_of_platform) = (&self.names, self.request.is_of_platform());
         self.ledgers.entry(ledger).or_insert_with(|| LedgerBooks {
-            name: names.of(ledger),
+            name: if is_of_platform { PLATFORM.to_owned() } else { names.of(ledger) },
             accounts: BTreeMap::new(),
             has_begun: false,
             month: None,
@@ -197,10 +386,17 @@ impl Exporter {
     fn account(&mut self, ledger: LedgerId, posting: &Posting) -> &mut AccountBooks {
         let group = ledger.group().unwrap_or(GroupNumber(0));
         self.ledger(ledger);
+        let is_of_platform = self.request.is_of_platform();
         let (names, books) = (&self.names, self.ledgers.get_mut(&ledger).expect("it was put there"));
         books.accounts.entry(posting.account).or_insert_with(|| AccountBooks {
-            name: posting.account.name(group, |ledger| names.of(ledger)),
+            name: match is_of_platform {
+                true => posting.account.kind_name(),
+                false => posting.account.name(group, |ledger| names.of(ledger)),
+            },
             balance: 0,
+            opening: 0,
+            debits: 0,
+            credits: 0,
             is_declared: false,
         })
     }
@@ -212,7 +408,17 @@ impl Exporter {
         }
         match self.request.format {
             Format::Jsonl => return out.write(Part::Rows, b""),
-            Format::Csv => return out.write(Part::Rows, rows::csv_head().as_bytes()),
+            Format::Csv => return out.write(Part::Rows, csv::head(Dialect::Plain).as_bytes()),
+            Format::CsvPtbr => return out.write(Part::Rows, csv::head(Dialect::Brazilian).as_bytes()),
+            Format::Parquet => {
+                self.typed = Some(TypedRows::Parquet(ParquetRows::new()?.into()));
+                return out.write(Part::Rows, b"");
+            }
+            Format::Xlsx => {
+                self.typed = Some(TypedRows::Xlsx(XlsxRows::new()?.into()));
+                return out.write(Part::Rows, b"");
+            }
+            format if format.is_mapped() => return Ok(()),
             _ => {}
         }
         if let Some(asked) = self.asked {
@@ -223,13 +429,22 @@ impl Exporter {
     }
 
     fn render(&mut self, ledger: LedgerId, movement: &Movement<'_>, out: &mut dyn Out) -> io::Result<()> {
-        let Self { request, ledgers, text, .. } = self;
+        let Self { request, ledgers, text, mapped, typed, .. } = self;
         let books = ledgers.get_mut(&ledger).expect("its accounts were looked at");
+        if let Some(mapped) = mapped {
+            return mapped.post(books, movement, out);
+        }
         text.clear();
         if !request.format.is_plain_text() {
             for line in &movement.lines {
-                let row = PostingRow::of(books, movement, line);
-                if request.format == Format::Csv { row.write_csv(text) } else { row.write_json(text)? }
+                let row = PostingRow::of(ledger, books, line.posting.account, movement, line);
+                match (request.format, &mut *typed) {
+                    (_, Some(TypedRows::Parquet(rows))) => rows.row(&row.cells(), out)?,
+                    (_, Some(TypedRows::Xlsx(rows))) => rows.row(&row.cells())?,
+                    (Format::Csv, None) => csv::write(Dialect::Plain, &row.cells(), text),
+                    (Format::CsvPtbr, None) => csv::write(Dialect::Brazilian, &row.cells(), text),
+                    (_, None) => rows::write_json(&row.cells(), text)?,
+                }
             }
             return out.write(Part::Rows, text);
         }
@@ -263,12 +478,38 @@ fn begin_books(
     Ok(())
 }
 
-impl Exported {
-    fn count(&mut self, posting: &Posting) {
-        self.rows += 1;
-        match posting.side {
-            Side::Debit => self.debits += i128::from(posting.amount.0),
-            Side::Credit => self.credits += i128::from(posting.amount.0),
+#[cfg(test)]
+mod tests {
+    use ledger::house::{HouseAccount, HouseEntryTerms};
+    use ledger::period::PeriodSeal;
+    use ledger::record::Decision;
+
+    use super::*;
+    use crate::export::Stream;
+
+    /// What takes effect in a month that was closed before it was booked is late.
+    #[test]
+    fn a_row_of_a_closed_month_is_late() {
+        let request = Request { ledger: None, format: Format::Jsonl, from: None, to: None };
+        let (mut exporter, mut out) = (Exporter::new(request), Stream(Vec::new()));
+        let month = Month::parse("2026-11").expect("a month");
+        let day = |of: Month| Some(of.begin().plus_days(3).day());
+        let entry = |effective_day| {
+            let (debit, credit) = (HouseAccount::BankPix, HouseAccount::Suspense);
+            let terms = HouseEntryTerms { debit, credit, amount: Centavos(5), reference: String::new(), effective_day };
+            Event::HouseEntryApproved { id: ObjectId(1), terms }
+        };
+        let seal = PeriodSeal { through: 0, head: [0; 32].into(), totals: [0; 32].into() };
+        let events =
+            [entry(day(month)), Event::PeriodClosed { month, seal }, entry(day(month)), entry(day(month.next()))];
+        let booked_at = month.next().begin().plus_days(5);
+        for (sequence, event) in (1..).zip(events) {
+            let record = Decision::of(event).into_record(LedgerId::System, sequence, booked_at);
+            exporter.post(Sequence(sequence), booked_at.0, &record, &mut out).expect("memory");
         }
+        let text = String::from_utf8(out.0).expect("UTF-8");
+        let late: Vec<_> = text.lines().map(|line| line.contains(r#""late":"late""#)).collect();
+        assert_eq!(late, [false, false, true, true, false, false], "{text}");
+        assert_eq!(text.matches(r#""effective_date":"2026-11-04""#).count(), 4, "{text}");
     }
 }

@@ -17,16 +17,32 @@
 //! the Records.
 
 mod books;
+mod chart;
+mod columns;
 pub mod command;
+mod csv;
 mod destination;
 mod exporter;
+mod facts;
 mod folder;
+pub mod jobs;
+mod manifest;
+mod mapped;
+mod parquet;
 mod plain_text;
 pub mod reporting;
 mod request;
 mod rows;
+mod totals;
+mod xlsx;
 
+pub(crate) use books::cleaned;
+pub use chart::{Chart, ChartError, Level};
+pub use columns::SCHEMA;
 pub use destination::{Out, Part, Stream};
-pub use exporter::{ExportError, Exported, Exporter};
+pub use exporter::{ExportError, Exporter};
 pub use folder::Folder;
-pub use request::{Format, Request};
+pub use manifest::{FileMade, ManifestError};
+pub use request::{Format, PLATFORM, Request};
+pub use totals::{AccountTotals, Exported};
+pub(crate) use xlsx::serial_day;

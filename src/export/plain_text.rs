@@ -58,7 +58,7 @@ pub(super) fn transaction(format: Format, books: &mut LedgerBooks, movement: &Mo
         let account = books.accounts.get_mut(&line.posting.account).expect("it was looked at");
         declare(format, account, movement.day, text);
     }
-    let mut metadata = vec![("sequence", movement.sequence.0.to_string()), ("owner", movement.owner.clone())];
+    let mut metadata = vec![("sequence", movement.sequence.0.to_string()), ("owner", movement.owner.to_owned())];
     metadata.extend(sources.iter().flat_map(|source| source.objects.clone()));
     metadata.extend(movement.record.operator.clone().map(|operator| ("operator", operator)));
     if format == Format::Ledger {

@@ -10,14 +10,11 @@ pub enum Format {
     Jsonl,
     /// The same columns, by RFC 4180.
     Csv,
-    /// CSV as Brazilian spreadsheets read it. Not made by this release.
-    #[value(hide = true)]
+    /// CSV as Brazilian spreadsheets read it.
     CsvPtbr,
-    /// Not made by this release.
-    #[value(hide = true)]
+    /// The rows as typed columns.
     Parquet,
-    /// Not made by this release.
-    #[value(hide = true)]
+    /// The rows as a workbook for spreadsheets.
     Xlsx,
     /// For beancount.
     Beancount,
@@ -25,19 +22,31 @@ pub enum Format {
     Hledger,
     /// For ledger.
     Ledger,
-    /// Not made by this release.
-    #[value(hide = true)]
+    /// Entries with the codes of another chart of accounts, for bookkeeping programs.
+    Erp,
+    /// The same for QuickBooks.
     Quickbooks,
-    /// Not made by this release.
-    #[value(hide = true)]
+    /// The same for NetSuite.
     Netsuite,
 }
 
 impl Format {
-    /// The formats that this release makes.
-    pub const MADE: [Self; 5] = [Self::Jsonl, Self::Csv, Self::Beancount, Self::Hledger, Self::Ledger];
+    /// The formats of entries with the codes of another chart of accounts, which the command makes.
+    pub const MAPPED: [Self; 3] = [Self::Erp, Self::Quickbooks, Self::Netsuite];
 
-    /// The format's name on the command line and in a query, also the ending of its files.
+    /// The formats that need no chart of accounts.
+    pub const MADE: [Self; 8] = [
+        Self::Jsonl,
+        Self::Csv,
+        Self::CsvPtbr,
+        Self::Parquet,
+        Self::Xlsx,
+        Self::Beancount,
+        Self::Hledger,
+        Self::Ledger,
+    ];
+
+    /// The format's name on the command line and in a query.
     pub fn name(self) -> &'static str {
         match self {
             Self::Jsonl => "jsonl",
@@ -48,23 +57,47 @@ impl Format {
             Self::Beancount => "beancount",
             Self::Hledger => "hledger",
             Self::Ledger => "ledger",
+            Self::Erp => "erp",
             Self::Quickbooks => "quickbooks",
             Self::Netsuite => "netsuite",
         }
     }
 
-    /// The format of a name, if this release makes it.
+    /// The format of a name, if it needs no chart of accounts.
     pub fn made(name: &str) -> Option<Self> {
         Self::MADE.into_iter().find(|format| format.name() == name)
+    }
+
+    /// The ending of the format's files.
+    pub fn ending(self) -> &'static str {
+        match self {
+            Self::CsvPtbr => "ptbr.csv",
+            Self::Erp => "erp.csv",
+            Self::Quickbooks => "quickbooks.csv",
+            Self::Netsuite => "netsuite.csv",
+            format => format.name(),
+        }
     }
 
     /// The media type of a file.
     pub fn media_type(self) -> &'static str {
         match self {
             Self::Jsonl => "application/jsonl",
-            Self::Csv => "text/csv; charset=utf-8; header=present",
+            Self::Csv | Self::CsvPtbr => "text/csv; charset=utf-8; header=present",
+            Self::Parquet => "application/vnd.apache.parquet",
+            Self::Xlsx => "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
             _ => "text/plain; charset=utf-8",
         }
+    }
+
+    /// Whether its accounts are those of another chart.
+    pub fn is_mapped(self) -> bool {
+        Self::MAPPED.contains(&self)
+    }
+
+    /// Whether its files are compressed already.
+    pub fn is_compressed(self) -> bool {
+        matches!(self, Self::Parquet | Self::Xlsx)
     }
 
     /// Whether it is a format of plain-text accounting. Its files hold one ledger each, because
@@ -74,10 +107,14 @@ impl Format {
     }
 }
 
+/// Name of the platform as one ledger: all shards and the house, with one chart of accounts.
+pub const PLATFORM: &str = "P-all";
+
 /// Request for an export.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// One ledger, by its outside name (`M-…`, `R-…`, `P-…`); all of them when absent.
+    /// One ledger, by its outside name (`M-…`, `R-…`, `P-…`, [`PLATFORM`]); all of them when
+    /// absent.
     pub ledger: Option<String>,
     /// Format of the files.
     pub format: Format,
@@ -90,7 +127,17 @@ pub struct Request {
 impl Request {
     /// File name of an export in one file.
     pub fn file_name(&self) -> String {
-        format!("{}.{}", self.dated(self.ledger.as_deref().unwrap_or("all")), self.format.name())
+        format!("{}.{}", self.dated(self.ledger.as_deref().unwrap_or("all")), self.format.ending())
+    }
+
+    /// Whether the platform is asked for as one ledger.
+    pub fn is_of_platform(&self) -> bool {
+        self.ledger.as_deref() == Some(PLATFORM)
+    }
+
+    /// File name of a piece of an export, from 1.
+    pub fn piece_name(&self, piece: u32) -> String {
+        format!("{}.{piece}.{}", self.dated(self.ledger.as_deref().unwrap_or("all")), self.format.ending())
     }
 
     /// A name with the requested days in it, so that another month gets another file.

@@ -1,178 +1,117 @@
-//! Rows of an export: one posting and its origin, as a JSON object or as a line of CSV.
+//! Rows of an export: one posting and its origin. As JSON it is an object a line.
 
+use std::borrow::Cow;
+
+use chrono::NaiveDate;
+use ledger::account::Account;
 use ledger::entry::Side;
-use serde::{Serialize, Serializer};
+use ledger::id::LedgerId;
+use ledger::source::Source;
 
 use super::books::{LedgerBooks, Line, Movement, cleaned};
-use crate::http::timestamp::with_milliseconds;
+use super::columns::{COLUMNS, Cell, WIDTH};
+use super::facts::{Arrangement, arrangement, due};
+use crate::http::timestamp::day_of;
 
-/// One posting. The columns, in this order, are the same in JSON and CSV.
-#[derive(Debug, Serialize)]
+/// One posting. Sequence, entry and line identify it for ever.
 pub(super) struct PostingRow<'a> {
-    /// Sequence of the Record.
-    sequence: u64,
-    /// Time of the booking: RFC 3339, milliseconds, `Z`.
-    booked_at: &'a str,
-    /// Time of the effect, in the same form.
-    effective_at: String,
-    /// The day of the booking in America/Sao_Paulo.
-    date: String,
     /// `M-…`, `R-…` or `P-…`.
     ledger: &'a str,
-    /// Place of the entry in its Record, from 1. Sequence, entry and line identify a row for ever.
-    entry: usize,
-    /// Place of the posting in its entry, from 1.
-    line: usize,
-    /// The account's full name.
     account: &'a str,
-    /// Centavos; 0 when it is a credit.
-    debit: i64,
-    /// Centavos; 0 when it is a debit.
-    credit: i64,
-    /// Ledger of the owner who decided the Record.
-    owner: &'a str,
-    /// Name of the event that caused the posting.
-    event: &'static str,
-    /// Outside ids of the event's objects, by name: `txid`, …
-    objects: Objects<'a>,
-    /// Name of the operator who asked for it, if one did.
-    operator: Option<String>,
-}
-
-/// Names and ids of objects. In CSV they are `name=id`, separated by blanks.
-#[derive(Debug)]
-struct Objects<'a>(&'a [(&'static str, String)]);
-
-impl Serialize for Objects<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map(self.0.iter().map(|(name, id)| (name, cleaned(id))))
-    }
-}
-
-/// The names of the columns.
-const COLUMNS: [&str; 14] = [
-    "sequence",
-    "booked_at",
-    "effective_at",
-    "date",
-    "ledger",
-    "entry",
-    "line",
-    "account",
-    "debit",
-    "credit",
-    "owner",
-    "event",
-    "objects",
-    "operator",
-];
-
-/// The first line of a CSV file.
-pub(super) fn csv_head() -> String {
-    format!("{}\r\n", COLUMNS.join(","))
+    movement: &'a Movement<'a>,
+    line: &'a Line<'a>,
+    arrangement: Arrangement,
+    /// The day on which the money falls due, and its text.
+    due: Option<(NaiveDate, String)>,
 }
 
 impl<'a> PostingRow<'a> {
-    pub(super) fn of(books: &'a LedgerBooks, movement: &'a Movement<'_>, line: &Line<'a>) -> Self {
-        let (amount, record) = (line.posting.amount.0, movement.record);
+    pub(super) fn of(
+        ledger: LedgerId,
+        books: &'a LedgerBooks,
+        account: Account,
+        movement: &'a Movement<'_>,
+        line: &'a Line<'_>,
+    ) -> Self {
+        let event = movement.record.events.get(line.source.place);
+        let due = event.and_then(|event| due(event, ledger, line.posting.account));
+        Self {
+            ledger: &books.name,
+            account: &books.accounts[&account].name,
+            movement,
+            line,
+            arrangement: event.map(|event| arrangement(event, movement.brand)).unwrap_or_default(),
+            due: due.map(|minute| day_of(minute.start().0)).map(|day| (day, day.to_string())),
+        }
+    }
+
+    /// The values of the columns.
+    pub(super) fn cells(&self) -> [Cell<'_>; WIDTH] {
+        let Self { movement, line, arrangement, .. } = self;
+        let amount = line.posting.amount.0;
         let (debit, credit) = match line.posting.side {
             Side::Debit => (amount, 0),
             Side::Credit => (0, amount),
         };
-        Self {
-            sequence: movement.sequence.0,
-            booked_at: &movement.booked_at,
-            effective_at: with_milliseconds(record.effective_at.0),
-            date: movement.day.to_string(),
-            ledger: &books.name,
-            entry: line.entry,
-            line: line.line,
-            account: &books.accounts[&line.posting.account].name,
-            debit,
-            credit,
-            owner: &movement.owner,
-            event: line.source.event,
-            objects: Objects(&line.source.objects),
-            operator: record.operator.as_deref().map(cleaned),
-        }
-    }
-
-    /// Appends the row as a line with a JSON object.
-    pub(super) fn write_json(&self, text: &mut Vec<u8>) -> std::io::Result<()> {
-        serde_json::to_writer(&mut *text, self)?;
-        text.push(b'\n');
-        Ok(())
-    }
-
-    /// Appends the row as a line of CSV.
-    pub(super) fn write_csv(&self, text: &mut Vec<u8>) {
-        let objects: Vec<_> = self.objects.0.iter().map(|(name, id)| format!("{name}={}", cleaned(id))).collect();
-        let numbers = [self.sequence.to_string(), self.entry.to_string(), self.line.to_string()];
-        let [sequence, entry, line] = &numbers;
-        let amounts = [self.debit.to_string(), self.credit.to_string()];
-        let cells: [&str; COLUMNS.len()] = [
-            sequence,
-            self.booked_at,
-            &self.effective_at,
-            &self.date,
-            self.ledger,
-            entry,
-            line,
-            self.account,
-            &amounts[0],
-            &amounts[1],
-            self.owner,
-            self.event,
-            &objects.join(" "),
-            self.operator.as_deref().unwrap_or_default(),
+        let before = [
+            Cell::Number(movement.sequence.0),
+            Cell::Instant(movement.booked_at_ms, movement.booked_at),
+            Cell::Instant(movement.effective_at_ms, movement.effective_at),
+            Cell::Day(movement.day, movement.date),
+            Cell::Day(movement.effective_day, movement.effective_date),
+            if movement.is_late { Cell::Text("late".into()) } else { Cell::Empty },
+            self.due.as_ref().map_or(Cell::Empty, |(day, text)| Cell::Day(*day, text)),
+            Cell::Text(self.ledger.into()),
+            Cell::Number(line.entry as u64),
+            Cell::Number(line.line as u64),
+            Cell::Text(self.account.into()),
+            Cell::Amount(debit),
+            Cell::Amount(credit),
+            Cell::Text(movement.owner.into()),
+            Cell::Text(line.source.event.into()),
+            Cell::text(arrangement.method),
+            Cell::text(arrangement.brand),
+            arrangement.installments.map_or(Cell::Empty, |count| Cell::Number(count.into())),
         ];
-        for (place, cell) in cells.into_iter().enumerate() {
-            if place > 0 {
-                text.push(b',');
-            }
-            write_cell(cell, text);
-        }
-        text.extend_from_slice(b"\r\n");
+        let operator = Cell::text(movement.record.operator.as_deref().map(cleaned));
+        let mut cells = before.into_iter().chain(ids(line.source)).chain([operator]);
+        std::array::from_fn(|_| cells.next().expect("as many values as columns"))
     }
 }
 
-/// Appends a cell, in quotes where RFC 4180 wants them. A cell that a spreadsheet would take for a
-/// formula gets an apostrophe.
-fn write_cell(cell: &str, text: &mut Vec<u8>) {
-    let guard = if cell.starts_with(['=', '+', '-', '@', '\t', '\r']) { "'" } else { "" };
-    if cell.contains(['"', ',', '\r', '\n']) {
-        text.extend_from_slice(format!("\"{guard}{}\"", cell.replace('"', "\"\"")).as_bytes());
-    } else {
-        text.extend_from_slice(guard.as_bytes());
-        text.extend_from_slice(cell.as_bytes());
-    }
+/// The ids of a source's objects, in the order of their columns.
+fn ids(source: &Source) -> [Cell<'_>; Source::OBJECTS.len()] {
+    Source::OBJECTS.map(|name| {
+        let id = source.objects.iter().find(|(of, _)| *of == name);
+        Cell::text(id.map(|(_, id)| cleaned(id)))
+    })
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_cell_is_text_and_never_a_formula() {
-        let cases = [
-            ("plain", "plain"),
-            ("", ""),
-            ("two words", "two words"),
-            ("a,b", "\"a,b\""),
-            ("say \"no\"", "\"say \"\"no\"\"\""),
-            ("a\r\nb", "\"a\r\nb\""),
-            ("=cmd()", "'=cmd()"),
-            ("+1", "'+1"),
-            ("-1", "'-1"),
-            ("@x", "'@x"),
-            ("\tx", "'\tx"),
-            ("\rx", "\"'\rx\""),
-            ("=a,b", "\"'=a,b\""),
-        ];
-        for (cell, expected) in cases {
-            let mut text = Vec::new();
-            write_cell(cell, &mut text);
-            assert_eq!(String::from_utf8(text).unwrap(), expected, "{cell:?}");
+/// Appends a row as a line with a JSON object.
+pub(super) fn write_json(cells: &[Cell<'_>; WIDTH], text: &mut Vec<u8>) -> std::io::Result<()> {
+    for (place, (column, cell)) in COLUMNS.iter().zip(cells).enumerate() {
+        text.extend_from_slice(if place == 0 { b"{\"" } else { b",\"" });
+        text.extend_from_slice(column.name.as_bytes());
+        text.extend_from_slice(b"\":");
+        match cell {
+            Cell::Empty => text.extend_from_slice(b"null"),
+            Cell::Number(number) => serde_json::to_writer(&mut *text, number)?,
+            Cell::Amount(centavos) => serde_json::to_writer(&mut *text, centavos)?,
+            Cell::Text(of) => serde_json::to_writer(&mut *text, of.as_ref())?,
+            Cell::Day(_, of) | Cell::Instant(_, of) => serde_json::to_writer(&mut *text, of)?,
         }
+    }
+    text.extend_from_slice(b"}\n");
+    Ok(())
+}
+
+/// The text of a cell, in the interface's form; amounts in centavos.
+pub(super) fn plain<'a>(cell: &'a Cell<'_>) -> Cow<'a, str> {
+    match cell {
+        Cell::Empty => "".into(),
+        Cell::Number(number) => number.to_string().into(),
+        Cell::Amount(centavos) => centavos.to_string().into(),
+        Cell::Text(text) => text.as_ref().into(),
+        Cell::Day(_, text) | Cell::Instant(_, text) => (*text).into(),
     }
 }

@@ -31,6 +31,52 @@ pub type JsonBody = Body<{ 256 * 1024 }>;
 /// The body of a request for a charge: at most 4 MiB, so that 10,000 splits fit.
 pub type ChargeBody = Body<{ 4 * 1024 * 1024 }>;
 
+/// The bytes of a file of another institution, of at most 16 MiB. It is refused as a [`Body`] is.
+#[derive(Debug)]
+pub struct InstitutionFile {
+    /// The format that is declared.
+    pub format: FileFormat,
+    /// The bytes of the file.
+    pub bytes: Bytes,
+    _share: Share,
+    _turn: Option<SemaphorePermit<'static>>,
+}
+
+/// Formats of the files of other institutions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FileFormat {
+    /// Comma-separated values, `text/csv`.
+    Csv,
+    /// A JSON document, `application/json`.
+    Json,
+    /// A bank statement in OFX, `application/x-ofx`.
+    Ofx,
+}
+
+impl FileFormat {
+    fn declared(headers: &HeaderMap) -> Option<Self> {
+        let found = media_type(headers)?;
+        let known = [("text/csv", Self::Csv), ("application/json", Self::Json), ("application/x-ofx", Self::Ofx)];
+        known.into_iter().find(|(name, _)| found.eq_ignore_ascii_case(name)).map(|(_, format)| format)
+    }
+}
+
+const FILE_BYTES_MAX: usize = 16 * 1024 * 1024;
+const FILE_TYPES: &str = "Content-Type deve ser text/csv, application/json ou application/x-ofx";
+
+impl<State: Sync> FromRequest<State> for InstitutionFile {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, _: &State) -> Result<Self, Problem> {
+        let format = FileFormat::declared(request.headers());
+        let mut share = Share::of(&ROOM, Sender::of(&request));
+        let bytes = arrived(request.into_body(), FILE_BYTES_MAX, ARRIVAL, &mut share, None).await?;
+        let format = format.ok_or_else(|| Problem::new(Code::UnsupportedMediaType).message(FILE_TYPES))?;
+        let turn = if bytes.len() > LARGE_BYTES { Some(turn().await?) } else { None };
+        Ok(Self { format, bytes, _share: share, _turn: turn })
+    }
+}
+
 /// The bytes of a body that is declared as JSON, or empty when no body came.
 ///
 /// As an extractor it refuses, in this order: a body of more than `BYTES_MAX` bytes
@@ -56,6 +102,13 @@ const ARRIVAL_MAX: Duration = Duration::from_secs(30);
 /// How slowly it may arrive.
 const ARRIVAL: Pace = Pace { idle_max: Duration::from_secs(10), bytes_per_second: 1_024 };
 
+impl<const BYTES_MAX: usize> Body<BYTES_MAX> {
+    /// A body that this program made, as if an operator had sent it.
+    pub fn made(bytes: impl Into<Bytes>) -> Self {
+        Body { bytes: bytes.into(), _share: Share::of(&ROOM, Sender::Operator), _turn: None }
+    }
+}
+
 impl<State: Sync, const BYTES_MAX: usize> FromRequest<State> for Body<BYTES_MAX> {
     type Rejection = Problem;
 
@@ -63,7 +116,7 @@ impl<State: Sync, const BYTES_MAX: usize> FromRequest<State> for Body<BYTES_MAX>
         let is_json = declares_json(request.headers());
         let mut share = Share::of(&ROOM, Sender::of(&request));
         let body = request.into_body();
-        let bytes = arrived(body, BYTES_MAX, ARRIVAL, &mut share).await?;
+        let bytes = arrived(body, BYTES_MAX, ARRIVAL, &mut share, Some(Shape::default())).await?;
         if !bytes.is_empty() && !is_json {
             return Err(Problem::new(Code::UnsupportedMediaType));
         }
@@ -72,20 +125,48 @@ impl<State: Sync, const BYTES_MAX: usize> FromRequest<State> for Body<BYTES_MAX>
     }
 }
 
+/// The fields of a form of at most 64 KiB, in order, as browsers send them.
+#[derive(Debug)]
+pub struct FormBody(pub Vec<(String, String)>);
+
+const FORM_BYTES_MAX: usize = 64 * 1024;
+const FORM_TYPE: &str = "application/x-www-form-urlencoded";
+
+impl FormBody {
+    /// The first value of a field; empty when it did not come.
+    pub fn value(&self, name: &str) -> &str {
+        self.0.iter().find(|(key, _)| key == name).map_or("", |(_, value)| value)
+    }
+}
+
+impl<State: Sync> FromRequest<State> for FormBody {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, _: &State) -> Result<Self, Problem> {
+        let is_form = media_type(request.headers()).is_some_and(|found| found.eq_ignore_ascii_case(FORM_TYPE));
+        let mut share = Share::of(&ROOM, Sender::of(&request));
+        let bytes = arrived(request.into_body(), FORM_BYTES_MAX, ARRIVAL, &mut share, None).await?;
+        if !is_form {
+            return Err(Problem::new(Code::UnsupportedMediaType).detail(format!("Content-Type must be {FORM_TYPE}.")));
+        }
+        Ok(Self(form_urlencoded::parse(&bytes).into_owned().collect()))
+    }
+}
+
 /// Takes in a body. Its frames are copied into one buffer, however small they are, unless there is
-/// only one.
+/// only one. `shape` looks at JSON while it arrives.
 async fn arrived(
     mut body: axum::body::Body,
     bytes_max: usize,
     pace: Pace,
     share: &mut Share,
+    mut shape: Option<Shape>,
 ) -> Result<Bytes, Problem> {
     if body.size_hint().lower() > bytes_max as u64 {
         return Err(too_large(bytes_max));
     }
     let begun = Instant::now();
     let mut deadline = Deadline::begin(pace, begun);
-    let mut shape = Shape::default();
     let mut taken = Vec::new();
     loop {
         let data = match timeout_at(deadline.at().min(begun + ARRIVAL_MAX), body.frame()).await {
@@ -109,7 +190,9 @@ async fn arrived(
             taken.reserve_exact(capacity - taken.len());
         }
         taken.extend_from_slice(&data);
-        shape.see(&data)?;
+        if let Some(shape) = &mut shape {
+            shape.see(&data)?;
+        }
     }
 }
 
@@ -267,13 +350,15 @@ fn too_large(bytes_max: usize) -> Problem {
     Problem::new(Code::PayloadTooLarge).detail(format!("The body is larger than {bytes_max} bytes."))
 }
 
+/// The content type, parameters aside.
+fn media_type(headers: &HeaderMap) -> Option<&str> {
+    let content_type = headers.get(CONTENT_TYPE)?.to_str().ok()?;
+    content_type.split(';').next().map(str::trim)
+}
+
 /// Whether the content type is `application/json` or `application/…+json`, parameters aside.
 fn declares_json(headers: &HeaderMap) -> bool {
-    let Some(content_type) = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()) else {
-        return false;
-    };
-    let media_type = content_type.split(';').next().unwrap_or_default().trim();
-    let Some((kind, subtype)) = media_type.split_once('/') else {
+    let Some((kind, subtype)) = media_type(headers).and_then(|found| found.split_once('/')) else {
         return false;
     };
     let suffix = subtype.rsplit_once('+').map_or(subtype, |(_, suffix)| suffix);
@@ -389,7 +474,7 @@ mod tests {
         let (sender, body) = by_hand();
         let taking = tokio::spawn(async move {
             let mut share = Share::of(room, merchant(1, 1));
-            let bytes = arrived(body, 4 << 20, ARRIVAL, &mut share).await;
+            let bytes = arrived(body, 4 << 20, ARRIVAL, &mut share, None).await;
             (bytes.map_err(|problem| problem.code()), share.bytes)
         });
         for _ in 0..5_000 {
@@ -408,7 +493,7 @@ mod tests {
         let large = || axum::body::Body::from(vec![b' '; 300 * KIB]);
         let code = async |sender, body, share: &mut Option<Share>| {
             let taking = share.insert(Share::of(room, sender));
-            arrived(body, 4 << 20, ARRIVAL, taking).await.map(|_| ()).map_err(|problem| problem.code())
+            arrived(body, 4 << 20, ARRIVAL, taking, None).await.map(|_| ()).map_err(|problem| problem.code())
         };
         let [mut first, mut second, mut third, mut fourth] = [const { None }; 4];
         // The buffer of 300 KiB has 512, more than one merchant may have.
@@ -426,7 +511,7 @@ mod tests {
         let (sender, body) = by_hand();
         sender.send(Bytes::from_static(b"{")).await.unwrap();
         let mut share = Share::of(room(), merchant(1, 1));
-        let given_up = arrived(body, 8, pace, &mut share).await.unwrap_err();
+        let given_up = arrived(body, 8, pace, &mut share, None).await.unwrap_err();
         assert_eq!(given_up.code(), Code::RequestTimeout);
         assert!(sender.is_closed());
     }
@@ -436,7 +521,7 @@ mod tests {
         let (sender, body) = by_hand();
         let taking = tokio::spawn(async move {
             let mut share = Share::of(room(), merchant(1, 1));
-            arrived(body, 4 << 20, ARRIVAL, &mut share).await.map_err(|problem| problem.code())
+            arrived(body, 4 << 20, ARRIVAL, &mut share, Some(Shape::default())).await.map_err(|problem| problem.code())
         });
         let part = Bytes::from("1,".repeat(10_000));
         let mut sent = 0;

@@ -44,7 +44,8 @@ pub async fn send(
     }
 }
 
-async fn exchange(
+/// Sends one request on a connection that is made for it.
+pub async fn exchange(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     request: Request<Full<Bytes>>,
 ) -> io::Result<Response<Incoming>> {

@@ -54,26 +54,155 @@ pub enum OpsTokensError {
     /// Two operators have the same token, so that the audit trail could not tell them apart.
     #[error("two operators have the same token")]
     Shared,
+    /// A role is given to a name that has no token: it may be a misspelling.
+    #[error("CENTAVO_OPS_ROLES names {0}, who has no token")]
+    Unknown(String),
+    /// The roles can't be read.
+    #[error(
+        "CENTAVO_OPS_ROLES must be name=role,name=role, each name once; a role is read, decide or admin, with +tax-ids for tax ids in reports"
+    )]
+    Roles,
+}
+
+/// Role of an operator. Each role includes the rights of the roles before it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Role {
+    /// Look at everything, and export it.
+    Read,
+    /// Decide on what waits, open disputes, and deliver webhooks again.
+    Decide,
+    /// Everything, as also an operator without a role may.
+    #[default]
+    Admin,
+}
+
+impl Role {
+    /// Its name in the settings and on pages.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Decide => "decide",
+            Self::Admin => "admin",
+        }
+    }
+}
+
+/// The roles of operators by name, as configured: `ana=admin,rui=decide`. A name that is not listed
+/// is an admin.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OpsRoles(Vec<(String, Rights)>);
+
+/// Rights of an operator.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Rights {
+    /// What the operator may do.
+    pub role: Role,
+    /// Whether the operator may read tax ids of merchants in reports. No role includes it.
+    pub reads_tax_ids: bool,
+}
+
+impl Rights {
+    /// As the settings name them: `read`, `decide+tax-ids`.
+    pub fn name(self) -> String {
+        format!("{}{}", self.role.name(), if self.reads_tax_ids { TAX_IDS_RIGHT } else { "" })
+    }
+}
+
+/// What a role in the settings ends in when it has the right.
+const TAX_IDS_RIGHT: &str = "+tax-ids";
+
+impl OpsRoles {
+    /// Each name with its rights, in the order of the text.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, Rights)> {
+        self.0.iter().map(|(name, rights)| (name.as_str(), *rights))
+    }
+}
+
+impl FromStr for OpsRoles {
+    type Err = OpsTokensError;
+
+    fn from_str(text: &str) -> Result<Self, OpsTokensError> {
+        let mut roles: Vec<(String, Rights)> = Vec::new();
+        for item in text.split(',').map(str::trim) {
+            let (name, role) = item.split_once('=').ok_or(OpsTokensError::Roles)?;
+            let role = role.trim();
+            let (role, reads_tax_ids) = role.strip_suffix(TAX_IDS_RIGHT).map_or((role, false), |role| (role, true));
+            let known = [Role::Read, Role::Decide, Role::Admin].into_iter();
+            let role = known.into_iter().find(|known| known.name() == role).ok_or(OpsTokensError::Roles)?;
+            let name = visible(name.trim()).ok_or(OpsTokensError::Roles)?;
+            if roles.iter().any(|(known, _)| known == name) {
+                return Err(OpsTokensError::Roles);
+            }
+            roles.push((name.to_owned(), Rights { role, reads_tax_ids }));
+        }
+        Ok(Self(roles))
+    }
+}
+
+/// A token that was presented and opens, as a session remembers it: the name, and the token's
+/// digest.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OpenedBy {
+    /// The operator's name.
+    pub name: String,
+    /// SHA-256 of the token.
+    pub token_digest: [u8; 32],
 }
 
 #[derive(Clone)]
 struct Operator {
     name: String,
     token_digest: [u8; 32],
+    rights: Rights,
 }
 
 impl OpsTokens {
-    /// The name of the operator whose token the request carries.
-    pub fn operator(&self, headers: &HeaderMap) -> Result<&str, Problem> {
+    /// The name and role of the operator whose token the request carries.
+    pub fn operator(&self, headers: &HeaderMap) -> Result<(&str, Role), Problem> {
         let bearers = headers.get_all(AUTHORIZATION).iter().map(|value| bearer(value.to_str().ok()?));
-        let presented = digest(agreed(bearers)?);
+        let found = self.of_digest(&digest(agreed(bearers)?));
+        found
+            .map(|operator| (operator.name.as_str(), operator.rights.role))
+            .ok_or_else(|| Problem::new(Code::Unauthorized))
+    }
+
+    /// Who has this token; none when it opens nothing.
+    pub fn opened_by(&self, token: &str) -> Option<OpenedBy> {
+        let found = self.of_digest(&digest(visible(token.trim())?))?;
+        Some(OpenedBy { name: found.name.clone(), token_digest: found.token_digest })
+    }
+
+    /// The role of an operator whose token opened before; none when that token is gone.
+    pub fn role_of(&self, opened_by: &OpenedBy) -> Option<Role> {
+        let found = self.of_digest(&opened_by.token_digest)?;
+        (found.name == opened_by.name).then_some(found.rights.role)
+    }
+
+    fn of_digest(&self, presented: &[u8; 32]) -> Option<&Operator> {
         let mut found = None;
         for operator in &self.0 {
-            if bool::from(operator.token_digest.ct_eq(&presented)) {
-                found = Some(operator.name.as_str());
+            if bool::from(operator.token_digest.ct_eq(presented)) {
+                found = Some(operator);
             }
         }
-        found.ok_or_else(|| Problem::new(Code::Unauthorized))
+        found
+    }
+
+    /// The same operators with roles; an error when a role is given to an unknown name.
+    pub fn with_roles(mut self, roles: &OpsRoles) -> Result<Self, OpsTokensError> {
+        for (name, rights) in roles.iter() {
+            let mut named = self.0.iter_mut().filter(|operator| operator.name == name).peekable();
+            if named.peek().is_none() {
+                return Err(OpsTokensError::Unknown(name.to_owned()));
+            }
+            named.for_each(|operator| operator.rights = rights);
+        }
+        Ok(self)
+    }
+
+    /// Whether the operator of this name may read tax ids of merchants in reports.
+    pub fn reads_tax_ids(&self, name: &str) -> bool {
+        self.0.iter().any(|operator| operator.name == name && operator.rights.reads_tax_ids)
     }
 
     /// The names of the operators, in the order of the text.
@@ -114,7 +243,7 @@ impl FromStr for OpsTokens {
             if operators.iter().any(|operator| operator.token_digest == token_digest) {
                 return Err(OpsTokensError::Shared);
             }
-            operators.push(Operator { name, token_digest });
+            operators.push(Operator { name, token_digest, rights: Rights::default() });
         }
         Ok(OpsTokens(operators))
     }
@@ -241,7 +370,7 @@ mod tests {
             let first = format!("Bearer {}", OpsTokens::first(configured).unwrap().reveal());
             assert!(tokens.operator(&headers(&[("authorization", &first)])).is_ok(), "{configured}");
             let found = tokens.operator(&headers(&[("authorization", authorization)])).ok();
-            assert_eq!(found, name, "{configured} {authorization}");
+            assert_eq!(found, name.map(|name| (name, Role::Admin)), "{configured} {authorization}");
         }
         let tokens: OpsTokens = "secret-of-sixteen-letters".parse().unwrap();
         assert!(tokens.operator(&headers(&[("token", "secret-of-sixteen-letters")])).is_err());
@@ -263,6 +392,30 @@ mod tests {
         ];
         for (configured, error) in cases {
             assert_eq!(configured.parse::<OpsTokens>().map(|_| ()), Err(error), "{configured}");
+        }
+    }
+
+    #[test]
+    fn roles_belong_to_names_that_have_a_token() {
+        let tokens: OpsTokens = "ana:one-of-sixteen-letters,rui:two-of-sixteen-letters".parse().unwrap();
+        let given = tokens.clone().with_roles(&"rui=read".parse().unwrap()).unwrap();
+        for (token, role) in [("one-of-sixteen-letters", Role::Admin), ("two-of-sixteen-letters", Role::Read)] {
+            let opened_by = given.opened_by(token).unwrap();
+            assert_eq!(given.role_of(&opened_by), Some(role));
+            let renamed: OpsTokens = format!("eva:{token}").parse().unwrap();
+            assert_eq!(renamed.role_of(&opened_by), None, "the token has another owner now");
+        }
+        assert!(!given.reads_tax_ids("ana") && !given.reads_tax_ids("rui"), "no role includes it");
+        let roles: OpsRoles = "rui=read+tax-ids".parse().unwrap();
+        assert_eq!(roles.iter().map(|(_, rights)| rights.name()).collect::<Vec<_>>(), ["read+tax-ids"]);
+        let given = tokens.clone().with_roles(&roles).unwrap();
+        assert!(given.reads_tax_ids("rui") && !given.reads_tax_ids("ana") && !given.reads_tax_ids("eva"));
+        let unknown = tokens.with_roles(&"eva=read".parse().unwrap()).map(|_| ());
+        assert_eq!(unknown, Err(OpsTokensError::Unknown("eva".to_owned())));
+        for wrong in
+            ["", "ana", "ana=", "ana=root", "=read", "ana=read,", "ana=read,ana=admin", "ana=+tax-ids", "ana=read+x"]
+        {
+            assert_eq!(wrong.parse::<OpsRoles>(), Err(OpsTokensError::Roles), "{wrong}");
         }
     }
 

@@ -26,15 +26,18 @@ macro_rules! documents {
 
 /// The documents, by reader.
 const DOCUMENTS: [(&str, &[Document]); 5] = [
-    ("Integrate", documents!["guide/first-charge" "interface" "decisions" "limits"]),
+    (
+        "Integrate",
+        documents!["guide/first-charge" "guide/webhooks" "guide/local-webhooks" "guide/errors" "guide/retries" "guide/lists" "guide/rate-limits" "guide/sandbox" "interface" "decisions" "limits"],
+    ),
     ("Operate", documents!["operating" "runbook" "postgresql" "deploy/README"]),
-    ("Account", documents!["accounting" "exports"]),
+    ("Account", documents!["accounting" "exports" "reports"]),
     ("Em português", documents!["pt-br/inicio" "pt-br/livros"]),
     (
         "Understand",
         documents![
             "architecture" "performance" "testing" "internals/journal" "internals/disk-formats" "internals/index"
-            "internals/snapshots" "internals/postgres"
+            "internals/balance-files" "internals/snapshots" "internals/postgres"
         ],
     ),
 ];
@@ -115,7 +118,10 @@ fn rendered(name: &str, text: &str) -> String {
     let mut page = String::new();
     html::push_html(&mut page, events);
     // What can be scrolled must be reached by a keyboard.
-    page.replace("<pre>", "<pre tabindex=0>").replace("<th>", "<th scope=col>")
+    let table = "<div class=scroll tabindex=0 role=group aria-label=Table><table>";
+    let page = page.replace("<table>", table).replace("</table>", "</table></div>");
+    // A heading without a text is none.
+    page.replace("<pre>", "<pre tabindex=0>").replace("<th></th>", "<td></td>").replace("<th>", "<th scope=col>")
 }
 
 fn written<'a>(event: &'a Event<'_>) -> &'a str {

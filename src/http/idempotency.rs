@@ -69,7 +69,13 @@ pub struct SentKey {
     first: Option<HeaderValue>,
     has_more: bool,
     method: Method,
-    path: Option<MatchedPath>,
+    path: RoutePath,
+}
+
+/// The path of a request's route, with the names of its parameters.
+enum RoutePath {
+    Matched(Option<MatchedPath>),
+    Named(&'static str),
 }
 
 impl<S: Sync> FromRequestParts<S> for SentKey {
@@ -81,7 +87,7 @@ impl<S: Sync> FromRequestParts<S> for SentKey {
             first: keys.next().cloned(),
             has_more: keys.next().is_some(),
             method: parts.method.clone(),
-            path: parts.extensions.get().cloned(),
+            path: RoutePath::Matched(parts.extensions.get().cloned()),
         })
     }
 }
@@ -96,6 +102,13 @@ pub enum KeyScope {
 }
 
 impl SentKey {
+    /// The key of a form of the console that does what the POST of this route does. A form and a
+    /// request of the route with the same key and body are one request.
+    pub fn of_form(key: &str, path: &'static str) -> Self {
+        let first = HeaderValue::from_str(key).ok().filter(|key| !key.is_empty());
+        Self { first, has_more: false, method: Method::POST, path: RoutePath::Named(path) }
+    }
+
     /// True when there was one, valid or not.
     pub fn is_given(&self) -> bool {
         self.first.is_some()
@@ -146,7 +159,10 @@ impl SentKey {
 
     /// Method and path of the request, with the id in its place: `POST /api/charges/019b…/cancel`.
     fn route(&self, id: Option<&str>) -> String {
-        let path = self.path.as_ref().map_or("", MatchedPath::as_str);
+        let path = match &self.path {
+            RoutePath::Matched(path) => path.as_ref().map_or("", MatchedPath::as_str),
+            RoutePath::Named(path) => path,
+        };
         match (path.split_once('{'), id) {
             (Some((before, rest)), Some(id)) => {
                 let after = rest.split_once('}').map_or("", |(_, after)| after);

@@ -25,6 +25,11 @@ use super::problem::{Code, FieldError, Problem};
 /// The value of a field as it was sent; nothing when it is absent or null.
 pub type Raw<'a> = Option<&'a RawValue>;
 
+/// A field that was sent, also as null: for `deserialize_with`, where null and absent differ.
+pub fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Raw<'de>>, D::Error> {
+    Raw::deserialize(deserializer).map(Some)
+}
+
 /// The name by which an element of an array checks itself.
 pub const ITSELF: &str = "";
 

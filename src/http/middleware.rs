@@ -17,7 +17,7 @@ use axum::Router;
 use axum::body::Body;
 use axum::extract::MatchedPath;
 use axum::http::header::{CONTENT_LENGTH, HOST};
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Version};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri, Version};
 use axum::response::{IntoResponse, Response};
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, Semaphore};
@@ -82,7 +82,8 @@ impl Middleware {
     /// The answer to a request that is not let in: it is made before the request is routed, or its
     /// body read.
     pub fn turned_away<B>(&self, request: &Request<B>) -> Option<Response> {
-        let well_formed = fits(request.headers()).and_then(|()| names_one_host(request.version(), request.headers()));
+        let well_formed =
+            fits(request.headers()).and_then(|()| names_one_host(request.version(), request.uri(), request.headers()));
         let problem = match well_formed {
             Err(problem) => problem,
             Ok(()) if !self.0.may_answer(request.uri().path()) => {
@@ -154,7 +155,8 @@ where
         self.inner.poll_ready(context)
     }
 
-    fn call(&mut self, request: Request<Body>) -> Self::Future {
+    fn call(&mut self, mut request: Request<Body>) -> Self::Future {
+        name_host(&mut request);
         let middleware = Arc::clone(&self.middleware.0);
         let seen = Seen::by(&request, middleware.ids.of(request.headers()));
         let context = seen.context.clone();
@@ -240,24 +242,31 @@ impl<T: Send + 'static> Drop for DetachedHandler<T> {
 /// Most bytes of the headers of a request. hyper, which reads them, has a limit of its own, above
 /// this one.
 pub const HEADERS_BYTES_MAX: usize = 64 * 1024;
+/// Most headers of a request. hyper has the same limit for HTTP/1.1, and none for HTTP/2.
+const HEADERS_MAX: usize = 100;
 
 /// Refuses headers that are too large (RFC 6585, 5).
 fn fits(headers: &HeaderMap) -> Result<(), Problem> {
     let bytes: usize = headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum();
-    if bytes <= HEADERS_BYTES_MAX {
+    if bytes <= HEADERS_BYTES_MAX && headers.len() <= HEADERS_MAX {
         return Ok(());
     }
-    let detail = format!("The headers have more than {HEADERS_BYTES_MAX} bytes.");
+    let detail = format!("There are more than {HEADERS_MAX} headers, or more than {HEADERS_BYTES_MAX} bytes of them.");
     Err(Problem::new(Code::HeadersTooLarge).detail(detail))
 }
 
 /// Refuses a request that does not say once, and in the characters of a name, which host it is for
-/// (RFC 9112, 3.2). Only HTTP/1.0 may leave it out.
-fn names_one_host(version: Version, headers: &HeaderMap) -> Result<(), Problem> {
+/// (RFC 9112, 3.2). Only HTTP/1.0 may leave it out. HTTP/2 names it in `:authority`, and in a
+/// header at most once more, with the same text (RFC 9113, 8.3.1).
+fn names_one_host(version: Version, uri: &Uri, headers: &HeaderMap) -> Result<(), Problem> {
     let is_in_name = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=:[]%".contains(byte);
     let mut hosts = headers.get_all(HOST).iter();
     let (code, message) = match (hosts.next(), hosts.next()) {
         (None, _) if version < Version::HTTP_11 => return Ok(()),
+        (None, _) if version == Version::HTTP_2 && uri.authority().is_some() => return Ok(()),
+        (Some(host), None) if version == Version::HTTP_2 && differs(uri, host) => {
+            ("ambiguous", "Host deve ser igual a :authority")
+        }
         (Some(host), None) if host.as_bytes().iter().all(is_in_name) => return Ok(()),
         (None, _) => ("required", "Host é obrigatório"),
         (Some(_), None) => ("not_a_host", "Host deve ser um nome ou endereço"),
@@ -268,11 +277,23 @@ fn names_one_host(version: Version, headers: &HeaderMap) -> Result<(), Problem> 
     Err(problem.detail("A request must have exactly one Host header (RFC 9112, section 3.2)."))
 }
 
+/// Puts the host of a request over HTTP/2 into the header, where handlers look for it.
+fn name_host<B>(request: &mut Request<B>) {
+    let authority = request.uri().authority().filter(|_| !request.headers().contains_key(HOST));
+    let host = authority.and_then(|authority| HeaderValue::from_str(authority.as_str()).ok());
+    host.into_iter().for_each(|host| drop(request.headers_mut().insert(HOST, host)));
+}
+
+/// True when a URI names another host than a header does.
+fn differs(uri: &Uri, host: &HeaderValue) -> bool {
+    uri.authority().is_some_and(|authority| !host.as_bytes().eq_ignore_ascii_case(authority.as_str().as_bytes()))
+}
+
 /// Part of a request that its response still needs.
 struct Seen {
     context: RequestContext,
     method: Method,
-    uri: axum::http::Uri,
+    uri: Uri,
     matched: Option<MatchedPath>,
     since: Instant,
 }

@@ -85,11 +85,17 @@ impl Backlog {
         self.cut.get()
     }
 
-    fn is_tight(&self) -> bool {
+    /// The limits.
+    pub(super) fn limits(&self) -> &WriteLimits {
+        &self.limits
+    }
+
+    pub(super) fn is_tight(&self) -> bool {
         self.waiting() > self.limits.waiting_max / 2
     }
 
-    fn cut(&self, kind: io::ErrorKind, why: &'static str) -> io::Error {
+    /// Counts a connection that is cut, and gives the error that says why.
+    pub(super) fn cut(&self, kind: io::ErrorKind, why: &'static str) -> io::Error {
         self.cut.inc();
         io::Error::new(kind, why)
     }

@@ -51,6 +51,10 @@ pub enum Code {
     CardDeclined,
     /// The account is not enabled for cashout.
     CashoutNotEnabled,
+    /// The operator's role is too small for this.
+    RoleNotAllowed,
+    /// A form of the console that no page of this session sent.
+    FormRefused,
     /// The path, or the object that it names, does not exist for this caller.
     NotFound,
     /// The charge does not exist for this caller.
@@ -63,6 +67,14 @@ pub enum Code {
     DuplicateTransaction,
     /// An operator has decided this before.
     AlreadyDecided,
+    /// The operator who asked for an entry of the house ledger may not approve it.
+    SecondOperatorNeeded,
+    /// The month is closed.
+    PeriodClosed,
+    /// The month is not over.
+    PeriodNotOver,
+    /// The same file was compared with the books before.
+    AlreadyReconciled,
     /// The charge is not pending any more.
     ChargeNotPending,
     /// A request with the same idempotency key is under way.
@@ -87,6 +99,8 @@ pub enum Code {
     PayloadTooLarge,
     /// The body is not declared as JSON.
     UnsupportedMediaType,
+    /// The file has none of the bytes that are asked for.
+    RangeNotSatisfiable,
     /// The account is not configured for split.
     SplitNotEnabled,
     /// The idempotency key came before with another body.
@@ -181,6 +195,10 @@ impl Code {
             Code::CashoutNotEnabled => {
                 row("cashout_not_enabled", S::FORBIDDEN, "Cashout not enabled", "Conta sem acesso a cashout")
             }
+            Code::RoleNotAllowed => {
+                row("role_not_allowed", S::FORBIDDEN, "Role not allowed", "Seu papel não permite esta operação")
+            }
+            Code::FormRefused => row("form_refused", S::FORBIDDEN, "Form refused", "Formulário recusado"),
             Code::NotFound => row("not_found", S::NOT_FOUND, "Not found", "Recurso não encontrado"),
             Code::ChargeNotFound => {
                 row("charge_not_found", S::NOT_FOUND, "Charge not found", "Pagamento não encontrado")
@@ -195,6 +213,14 @@ impl Code {
                 row("duplicate_transaction", S::CONFLICT, "Duplicate transaction", "Transação duplicada")
             }
             Code::AlreadyDecided => row("already_decided", S::CONFLICT, "Already decided", "Já decidido"),
+            Code::SecondOperatorNeeded => {
+                row("second_operator_needed", S::CONFLICT, "Second operator needed", "Outro operador precisa aprovar")
+            }
+            Code::PeriodClosed => row("period_closed", S::CONFLICT, "Period closed", "O mês está fechado"),
+            Code::PeriodNotOver => row("period_not_over", S::CONFLICT, "Period not over", "O mês ainda não terminou"),
+            Code::AlreadyReconciled => {
+                row("already_reconciled", S::CONFLICT, "Already reconciled", "Arquivo já conciliado")
+            }
             Code::ChargeNotPending => {
                 row("charge_not_pending", S::CONFLICT, "Charge not pending", "Cobrança não está pendente")
             }
@@ -238,6 +264,12 @@ impl Code {
                 S::UNSUPPORTED_MEDIA_TYPE,
                 "Unsupported media type",
                 "Content-Type deve ser application/json",
+            ),
+            Code::RangeNotSatisfiable => row(
+                "range_not_satisfiable",
+                S::RANGE_NOT_SATISFIABLE,
+                "Range not satisfiable",
+                "O arquivo não tem esse intervalo",
             ),
             Code::SplitNotEnabled => row(
                 "split_not_enabled",
@@ -384,6 +416,21 @@ impl Problem {
     /// Why the request was not carried out.
     pub fn code(&self) -> Code {
         self.0.code
+    }
+
+    /// What is wrong with this request, in English.
+    pub fn explanation(&self) -> &str {
+        &self.0.detail
+    }
+
+    /// What people are shown, in Portuguese.
+    pub fn message_shown(&self) -> &str {
+        &self.0.message
+    }
+
+    /// The wrong fields.
+    pub fn wrong_fields(&self) -> &[FieldError] {
+        &self.0.errors
     }
 
     /// The status of the response.

@@ -17,6 +17,7 @@ use std::num::NonZeroU32;
 use std::time::{Duration, Instant};
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
+use ledger::fees::Settings;
 use ledger::id::{Fingerprint, ObjectId};
 use parking_lot::Mutex;
 
@@ -51,7 +52,7 @@ impl Policy {
     }
 }
 
-/// Requests of one API key in a minute, as the operator sets them.
+/// Requests of one API key in a minute, as the operator sets them for all merchants or for one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RateLimitSettings {
     /// Card charges.
@@ -69,6 +70,14 @@ impl Default for RateLimitSettings {
 }
 
 impl RateLimitSettings {
+    /// The numbers of an account: its own where it has some, these otherwise.
+    pub fn for_account(self, account: &Settings) -> Self {
+        Self {
+            card: account.card_requests_per_minute.unwrap_or(self.card),
+            other: account.other_requests_per_minute.unwrap_or(self.other),
+        }
+    }
+
     fn of(self, policy: Policy) -> usize {
         let limit = match policy {
             Policy::Card => self.card,
@@ -146,10 +155,16 @@ impl RateLimits {
         }
     }
 
+    /// The numbers of all accounts that have no own.
+    pub fn settings(&self) -> RateLimitSettings {
+        self.settings
+    }
+
     /// Counts a request of an API key if it is within the limit; says whether it is, and how the
-    /// key stands then.
-    pub fn admit(&self, policy: Policy, key: ObjectId) -> (bool, RateStanding) {
-        self.requests.lock().admit((policy, key), self.settings.of(policy), self.now_ms())
+    /// key stands then. `account` are the settings of the key's account.
+    pub fn admit(&self, policy: Policy, key: ObjectId, account: &Settings) -> (bool, RateStanding) {
+        let limit = self.settings.for_account(account).of(policy);
+        self.requests.lock().admit((policy, key), limit, self.now_ms())
     }
 
     fn now_ms(&self) -> u64 {

@@ -236,8 +236,10 @@ impl Operation<'_> {
         path
     }
 
-    fn example_body(&self) -> Option<&Value> {
-        self.described["requestBody"]["content"]["application/json"].get("example")
+    /// The media type of the body and its example.
+    fn example_body(&self) -> Option<(&str, &Value)> {
+        let described = self.described["requestBody"]["content"].as_object()?;
+        described.iter().find_map(|(media_type, body)| Some((media_type.as_str(), body.get("example")?)))
     }
 
     fn needs_credential(&self) -> bool {
@@ -255,9 +257,13 @@ impl Operation<'_> {
         if self.needs_credential() {
             command.push_str(&format!(" \\\n  -H \"Authorization: Bearer ${credential}\""));
         }
-        if let Some(example) = self.example_body() {
-            let body = format!("{example:#}").replace('\'', r"'\''");
-            command.push_str(&format!(" \\\n  -H 'Content-Type: application/json' \\\n  -d '{body}'"));
+        if let Some((media_type, example)) = self.example_body() {
+            let (option, body) = match example.as_str() {
+                Some(text) => ("--data-binary", text.to_owned()),
+                None => ("-d", format!("{example:#}")),
+            };
+            let body = body.replace('\'', r"'\''");
+            command.push_str(&format!(" \\\n  -H 'Content-Type: {media_type}' \\\n  {option} '{body}'"));
         }
         command
     }
@@ -270,11 +276,18 @@ impl Operation<'_> {
             self.method,
             self.example_path()
         );
+        let text = self.example_body().filter(|(_, example)| example.is_string());
+        let mut headers = Vec::new();
         if self.needs_credential() {
-            call.push_str(&format!("    headers={{\"Authorization\": \"Bearer \" + os.environ[\"{credential}\"]}},\n"));
+            headers.push(format!("\"Authorization\": \"Bearer \" + os.environ[\"{credential}\"]"));
         }
-        if let Some(example) = self.example_body() {
-            call.push_str(&format!("    json={},\n", python(example, 4)));
+        headers.extend(text.map(|(media_type, _)| format!("\"Content-Type\": \"{media_type}\"")));
+        if !headers.is_empty() {
+            call.push_str(&format!("    headers={{{}}},\n", headers.join(", ")));
+        }
+        if let Some((_, example)) = self.example_body() {
+            let argument = if text.is_some() { "data" } else { "json" };
+            call.push_str(&format!("    {argument}={},\n", python(example, 4)));
         }
         call + "    timeout=30,\n)\nprint(answer.status_code, answer.text)"
     }
@@ -291,15 +304,18 @@ impl Operation<'_> {
         if self.needs_credential() {
             headers.push(format!("\"Authorization\": `Bearer ${{process.env.{credential}}}`"));
         }
-        if self.example_body().is_some() {
-            headers.push("\"Content-Type\": \"application/json\"".to_owned());
+        if let Some((media_type, _)) = self.example_body() {
+            headers.push(format!("\"Content-Type\": \"{media_type}\""));
         }
         if !headers.is_empty() {
             call.push_str(&format!("  headers: {{ {} }},\n", headers.join(", ")));
         }
-        if let Some(example) = self.example_body() {
-            let body = format!("{example:#}").replace('\n', "\n  ");
-            call.push_str(&format!("  body: JSON.stringify({body}),\n"));
+        if let Some((_, example)) = self.example_body() {
+            let body = match example.is_string() {
+                true => example.to_string(),
+                false => format!("JSON.stringify({example:#})").replace('\n', "\n  "),
+            };
+            call.push_str(&format!("  body: {body},\n"));
         }
         call + "});\nconsole.log(answer.status, await answer.text());"
     }
@@ -522,25 +538,32 @@ impl Display for Prose<'_> {
 }
 
 const STYLE: &str = "\
-:root { color-scheme: light dark }
-body { margin: 0; display: grid; grid-template-columns: 17rem minmax(0, 60rem); font: 15px/1.5 system-ui, sans-serif }
-nav { position: sticky; top: 0; height: 100vh; overflow: auto; padding: 1rem; box-sizing: border-box; border-right: 1px solid #8886 }
+:root { color-scheme: light dark; --bg: #ffffff; --text: #1b1b1b; --link: #0b4fb3; --line: #cfd4da; --code: #eff1f3 }
+@media (prefers-color-scheme: dark) { :root { --bg: #0f1216; --text: #ececec; --link: #8fb8ff; --line: #363c46; --code: #1d2128 } }
+html { background: var(--bg); color: var(--text); overflow-wrap: anywhere }
+body { margin: 0; display: grid; grid-template-columns: 17rem minmax(0, 60rem); font: 15px/1.65 system-ui, sans-serif; background: var(--bg); color: var(--text) }
+a { color: var(--link) }
+:focus-visible { outline: 3px solid var(--link); outline-offset: 2px }
+nav { position: sticky; top: 0; height: 100vh; overflow: auto; padding: 1rem; box-sizing: border-box; border-right: 1px solid var(--line) }
 nav ul { list-style: none; padding: 0; margin: 0 }
 nav ul ul { padding-left: 1rem }
 nav li { padding: 0.15rem 0 }
-main { padding: 1rem 2rem }
-section { border-top: 1px solid #8886; margin-top: 2rem }
-code, pre { font: 13px/1.5 ui-monospace, monospace; background: #8882; border-radius: 4px }
+nav a { display: inline-block; min-height: 24px }
+main { padding: 1rem 2rem; min-width: 0 }
+section { border-top: 1px solid var(--line); margin-top: 2rem }
+code, pre { font: 13px/1.5 ui-monospace, monospace; background: var(--code); border-radius: 4px }
 code { padding: 0 0.2em }
 pre { padding: 0.8rem; overflow: auto }
+.scroll { overflow-x: auto }
 table { border-collapse: collapse; width: 100% }
 th, td { text-align: left; vertical-align: top; padding: 0.2rem 0.6rem 0.2rem 0; font-weight: normal; overflow-wrap: anywhere }
+.scroll th, .scroll td { overflow-wrap: normal; min-width: 5rem }
 th { font-family: ui-monospace, monospace; font-size: 13px; white-space: nowrap }
 summary { padding: 0.3rem 0 }
-tr + tr > * { border-top: 1px solid #8883 }
+tr + tr > * { border-top: 1px solid var(--line) }
 .inner { padding-left: 1.5rem }
-.method { padding: 0.1rem 0.5rem; border: 1px solid #888; border-radius: 4px }
-@media (max-width: 50rem) { body { display: block } nav { position: static; height: auto; border: 0 } }
+.method { padding: 0.1rem 0.5rem; border: 1px solid currentcolor; border-radius: 4px }
+@media (max-width: 50rem) { body { display: block } nav { position: static; height: auto; border: 0 } main { padding: 1rem } th { white-space: normal } }
 ";
 
 #[cfg(test)]

@@ -59,12 +59,18 @@ impl From<Rejection> for Problem {
             Rejection::SplitsReachTotal => Problem::new(Code::SplitsReachTotal),
             Rejection::SplitsExceedNet => Problem::new(Code::FeesExceedSellerPart),
             Rejection::RecipientNotFound
+            | Rejection::HouseEntryNotFound
             | Rejection::MerchantNotFound
             | Rejection::ApiKeyNotFound
             | Rejection::PlanNotFound => Problem::new(Code::NotFound),
             Rejection::TagTaken => Problem::new(Code::TagTaken),
             Rejection::PlanDisabled => Problem::new(Code::PlanDisabled),
-            Rejection::RecipientAlreadyDecided => Problem::new(Code::AlreadyDecided),
+            Rejection::RecipientAlreadyDecided | Rejection::HouseEntryAlreadyDecided => {
+                Problem::new(Code::AlreadyDecided)
+            }
+            Rejection::PeriodIsClosed => Problem::new(Code::PeriodClosed),
+            Rejection::PeriodNotOver => Problem::new(Code::PeriodNotOver),
+            Rejection::SecondOperatorNeeded => Problem::new(Code::SecondOperatorNeeded),
             Rejection::WithdrawalAlreadyDecided => Problem::new(Code::AlreadyDecided),
             Rejection::WithdrawalPending => Problem::new(Code::WithdrawalPending),
             Rejection::NothingAvailable => Problem::new(Code::NothingAvailable),

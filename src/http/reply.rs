@@ -264,6 +264,18 @@ pub fn single<'a>(pairs: &'a [(String, String)], name: &'static str) -> Result<O
     }
 }
 
+/// The value of a parameter that may come once and is one of these words.
+pub fn one_of(
+    pairs: &[(String, String)],
+    name: &'static str,
+    words: &[&'static str],
+) -> Result<Option<&'static str>, Problem> {
+    let Some(text) = single(pairs, name)? else { return Ok(None) };
+    let word = words.iter().find(|word| **word == text).copied();
+    let message = || format!("{name} deve ser {}", words.join(" ou "));
+    word.map(Some).ok_or_else(|| wrong(name, "unknown", message()))
+}
+
 fn wrong(name: &'static str, code: &'static str, message: String) -> Problem {
     let error = FieldError { field: name.to_owned(), code, message: message.clone().into() };
     let problem = Problem::new(Code::ValidationFailed).message(message);

@@ -1,5 +1,5 @@
-//! HTTP server: accepts connections, serves HTTP/1.1 on them, with TLS or without, and ends them in
-//! good order.
+//! HTTP server: accepts connections, serves HTTP/1.1 on them, with TLS or without, or HTTP/2 with
+//! TLS ([`super::http2`]), and ends them in good order.
 //!
 //! The head of a request must arrive within a time limit. The number of connections is bounded: a
 //! further one waits in the system's queue until another ends. A client that does not read is cut
@@ -8,14 +8,9 @@
 
 use std::convert::Infallible;
 use std::io;
-use std::net::{IpAddr, Ipv6Addr};
-use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Router;
-use axum::body::Body;
-use axum::response::Response;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::{Request, service::service_fn};
@@ -25,69 +20,13 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
-use tower::Service;
 
-use super::middleware::Middleware;
-use super::outgoing::{Backlog, OneCopy, Outgoing, Parts};
-use super::tls::Tls;
+use super::connection::{answer, asked, in_parts};
+use super::http2;
+use super::outgoing::Outgoing;
+use super::tls::is_http2;
 
-/// Origin of a request, as an extension of it: an IPv4 address, or the network (/64) of an IPv6
-/// address, the size of one customer's network.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Peer(pub IpAddr);
-
-impl From<IpAddr> for Peer {
-    fn from(address: IpAddr) -> Self {
-        Peer(match address.to_canonical() {
-            IpAddr::V4(address) => address.into(),
-            IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX)).into(),
-        })
-    }
-}
-
-/// Router and settings of a listener.
-#[derive(Clone)]
-pub struct Served {
-    /// The routes.
-    pub router: Router,
-    /// Middleware with load shedding; without it no request is refused.
-    pub middleware: Option<Middleware>,
-    /// Unwritten bytes; listeners may share it.
-    pub backlog: Arc<Backlog>,
-    /// TLS; without it connections are plain HTTP.
-    pub tls: Option<Arc<Tls>>,
-}
-
-impl From<Router> for Served {
-    fn from(router: Router) -> Self {
-        Served { router, middleware: None, backlog: Arc::default(), tls: None }
-    }
-}
-
-/// How much a listener takes on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ServerLimits {
-    /// Connections that may be open at a time.
-    pub connections_max: usize,
-    /// How long a connection may take to send the head of a request, its idle time before included.
-    pub head_arrival_max: Duration,
-    /// How many bytes hyper gathers of a head that is not whole, and of answers to be written; at
-    /// least 8,192.
-    pub head_bytes_max: usize,
-    /// How long requests under way may go on after the shutdown.
-    pub drain_max: Duration,
-}
-
-impl Default for ServerLimits {
-    fn default() -> Self {
-        ServerLimits {
-            connections_max: 4_096,
-            head_arrival_max: Duration::from_secs(10),
-            head_bytes_max: 64 * 1024,
-            drain_max: Duration::from_secs(20),
-        }
-    }
-}
+pub use super::connection::{Peer, Served, ServerLimits};
 
 /// How the connections ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -148,6 +87,7 @@ async fn connected(
         _ = asked(&mut shutdown) => return,
     };
     match handshake {
+        Ok(Ok(stream)) if is_http2(&stream) => http2::serve(stream, peer, served, shutdown, limits).await,
         Ok(Ok(stream)) => serve(stream, peer, served, shutdown, limits).await,
         Ok(Err(error)) => tracing::debug!(%error, "a TLS handshake failed"),
         Err(_) => tracing::debug!("a TLS handshake took too long"),
@@ -161,22 +101,9 @@ async fn serve(
     mut shutdown: watch::Receiver<bool>,
     limits: ServerLimits,
 ) {
-    let service = service_fn(move |mut request: Request<Incoming>| {
-        let backlog = Arc::clone(&served.backlog);
-        let answering = match served.middleware.as_ref().and_then(|middleware| middleware.turned_away(&request)) {
-            Some(answer) => ControlFlow::Break(answer),
-            None => {
-                request.extensions_mut().insert(peer);
-                ControlFlow::Continue(served.router.clone().call(request.map(Body::new)))
-            }
-        };
-        async move {
-            let response = match answering {
-                ControlFlow::Break(answer) => answer,
-                ControlFlow::Continue(answering) => answering.await?,
-            };
-            Ok::<_, Infallible>(in_parts(response, backlog))
-        }
+    let service = service_fn(move |request: Request<Incoming>| {
+        let (answering, backlog) = (answer(&served, peer, request), Arc::clone(&served.backlog));
+        async move { Ok::<_, Infallible>(in_parts(answering.await?, backlog)) }
     });
     // The number of headers keeps hyper's own limit of 100, for which it needs no allocation.
     let mut connection = std::pin::pin!(
@@ -201,16 +128,6 @@ async fn serve(
     }
 }
 
-fn in_parts(response: Response, backlog: Arc<Backlog>) -> hyper::Response<Parts> {
-    let is_one_copy = response.extensions().get::<OneCopy>().is_some();
-    response.map(|body| Parts::of(body, is_one_copy, backlog))
-}
-
-/// Waits for the shutdown to be asked for; a sender that is gone asks for it as well.
-async fn asked(shutdown: &mut watch::Receiver<bool>) {
-    let _ = shutdown.wait_for(|asked| *asked).await;
-}
-
 /// A peer that gave up is no matter; out of file descriptors, say, it is better to pause than to
 /// spin.
 async fn recover(error: io::Error) {
@@ -225,14 +142,14 @@ async fn recover(error: io::Error) {
 mod tests {
     use std::net::SocketAddr;
 
-    use axum::Extension;
     use axum::body::Bytes;
     use axum::routing::get;
+    use axum::{Extension, Router};
     use tokio::sync::Notify;
     use tokio::task::JoinHandle;
 
     use super::*;
-    use crate::http::outgoing::WriteLimits;
+    use crate::http::outgoing::{Backlog, OneCopy, WriteLimits};
     use crate::http::pace::Pace;
 
     struct Started {
@@ -446,17 +363,6 @@ mod tests {
             tokio::task::yield_now().await;
         }
         assert!(started.backlog.waiting() <= before + 8 * (ServerLimits::default().head_bytes_max + 16 * 1024));
-    }
-
-    #[test]
-    fn a_peer_is_an_address_or_a_network() {
-        for (address, peer) in [
-            ("203.0.113.7", "203.0.113.7"),
-            ("::ffff:203.0.113.7", "203.0.113.7"),
-            ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::"),
-        ] {
-            assert_eq!(Peer::from(address.parse::<IpAddr>().unwrap()), Peer(peer.parse().unwrap()));
-        }
     }
 
     #[tokio::test]

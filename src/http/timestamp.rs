@@ -5,7 +5,7 @@
 //! name them in RFC 3339 with any offset, or as a day: a business date is a date in
 //! America/Sao_Paulo, three hours behind UTC all year.
 
-use chrono::{DateTime, Days, NaiveDate, NaiveTime, SecondsFormat, TimeDelta, Utc};
+use chrono::{DateTime, Days, NaiveDate, NaiveDateTime, NaiveTime, SecondsFormat, TimeDelta, Utc};
 
 /// An instant with milliseconds and `Z`, such as `2026-07-01T12:00:00.250Z`.
 ///
@@ -51,7 +51,7 @@ impl Named {
             let at = instant.timestamp_millis() + part;
             return Some(Self { begin: at, end: at });
         }
-        let begin = day(text)?.and_time(NaiveTime::MIN).checked_add_signed(BEHIND_UTC)?.and_utc().timestamp_millis();
+        let begin = begin_of(day(text)?);
         Some(Self { begin, end: begin + DAY_MILLISECONDS })
     }
 }
@@ -59,8 +59,19 @@ impl Named {
 /// The day in Sao Paulo that an instant lies in. One beyond the calendar lies in the nearest day
 /// that it can express.
 pub fn day_of(epoch_milliseconds: i64) -> NaiveDate {
+    local(epoch_milliseconds).date()
+}
+
+/// An instant as a clock in Sao Paulo shows it, without a zone: `2026-07-01T09:00:00.250`.
+pub fn local(epoch_milliseconds: i64) -> NaiveDateTime {
     let at = instant(epoch_milliseconds);
-    at.checked_sub_signed(BEHIND_UTC).unwrap_or(at).date_naive()
+    at.checked_sub_signed(BEHIND_UTC).unwrap_or(at).naive_utc()
+}
+
+/// The first millisecond of a day in Sao Paulo.
+pub fn begin_of(day: NaiveDate) -> i64 {
+    let midnight = day.and_time(NaiveTime::MIN);
+    midnight.checked_add_signed(BEHIND_UTC).unwrap_or(midnight).and_utc().timestamp_millis()
 }
 
 /// Reads a day, such as `2026-07-01`.

@@ -18,11 +18,11 @@ use crate::http::api_key::ApiKeyText;
 use crate::http::body::JsonBody;
 use crate::http::caller::PathId;
 use crate::http::idempotency::{KeyScope, SentKey, decided, naming, recorded};
-use crate::http::json::{Checker, Raw, parse, parse_unread};
+use crate::http::json::{Checker, Raw, parse, parse_unread, present};
 use crate::http::problem::{Code, Problem, broken};
 use crate::http::reply::{created, ok};
 use crate::ops::merchants::find;
-use crate::ops::operator::Operator;
+use crate::ops::operator::Admin;
 use crate::webhooks::{Refusal, new_secret};
 
 /// A new key, as asked for. The body may be left out.
@@ -43,11 +43,6 @@ pub struct ApiKeyChange<'a> {
     #[serde(borrow, default, deserialize_with = "present")]
     #[schema(value_type = Option<String>, pattern = "^https?://", max_length = 2048)]
     webhook_url: Option<Raw<'a>>,
-}
-
-/// A field that was sent, also as null.
-fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Raw<'de>>, D::Error> {
-    Raw::deserialize(deserializer).map(Some)
 }
 
 /// A key, as far as it can be shown.
@@ -100,7 +95,7 @@ pub struct RevokedResponse {
     responses((status = 201, body = ApiKeyResponse)))]
 pub async fn create(
     State(app): State<Arc<App>>,
-    operator: Operator,
+    Admin(operator): Admin,
     PathId(merchant): PathId,
     sent_key: SentKey,
     JsonBody { bytes: body, .. }: JsonBody,
@@ -152,7 +147,11 @@ async fn check(app: &App, webhook_url: Raw<'_>) -> Result<Option<String>, Proble
 /// Revokes a key, at once.
 #[utoipa::path(delete, path = "/ops/api-keys/{id}", operation_id = "revoke_api_key", params(("id" = String, Path)),
     responses((status = 200, body = RevokedResponse)))]
-pub async fn revoke(State(app): State<Arc<App>>, operator: Operator, PathId(id): PathId) -> Result<Response, Problem> {
+pub async fn revoke(
+    State(app): State<Arc<App>>,
+    Admin(operator): Admin,
+    PathId(id): PathId,
+) -> Result<Response, Problem> {
     let (id, group) = known(&app, &id)?;
     let permit = app.engine.permit(0)?;
     let context = operator.context(Arc::clone(&permit));
@@ -166,7 +165,7 @@ pub async fn revoke(State(app): State<Arc<App>>, operator: Operator, PathId(id):
     responses((status = 200, body = ApiKeyView), (status = 409)))]
 pub async fn change(
     State(app): State<Arc<App>>,
-    operator: Operator,
+    Admin(operator): Admin,
     PathId(id): PathId,
     JsonBody { bytes: body, .. }: JsonBody,
 ) -> Result<Response, Problem> {
@@ -190,7 +189,7 @@ pub async fn change(
     params(("id" = String, Path)), responses((status = 200, body = SecretResponse)))]
 pub async fn rotate_secret(
     State(app): State<Arc<App>>,
-    operator: Operator,
+    Admin(operator): Admin,
     PathId(id): PathId,
     sent_key: SentKey,
     JsonBody { bytes: body, .. }: JsonBody,

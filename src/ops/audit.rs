@@ -27,33 +27,37 @@ use crate::views::recipient::recipient_id;
 pub struct AuditRow {
     /// When it took effect.
     #[schema(format = "date-time")]
-    at: String,
+    pub at: String,
     /// The operator's name, as configured with the token; null when a merchant's API key did it.
     #[schema(required, example = "ana")]
-    operator: Option<String>,
+    pub operator: Option<String>,
     /// The API key, when one did it.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, format = "uuid")]
-    api_key_id: Option<String>,
+    pub api_key_id: Option<String>,
     /// What was done.
-    #[schema(pattern = "^(create|change|revoke|rotate_secret|approve|reject|open|accept|release|advance)$")]
-    action: &'static str,
+    #[schema(
+        pattern = "^(create|change|revoke|rotate_secret|approve|reject|open|accept|release|advance|request|close|read)$"
+    )]
+    pub action: &'static str,
     /// The merchant that it concerns; null when it concerns none.
     #[schema(required, format = "uuid")]
-    merchant_id: Option<String>,
+    pub merchant_id: Option<String>,
     /// To what it was done.
-    #[schema(pattern = "^(merchant|api_key|recipient|bank_account|withdrawal|refund|dispute|clock)$")]
-    kind: &'static str,
-    /// Of what it was done to; null for the clock.
+    #[schema(
+        pattern = "^(merchant|api_key|recipient|bank_account|withdrawal|refund|dispute|clock|entry|period|tax_ids)$"
+    )]
+    pub kind: &'static str,
+    /// Of what it was done to; null for the clock, a month and tax ids.
     #[schema(required, format = "uuid")]
-    id: Option<String>,
-    /// The reason, where one was given.
+    pub id: Option<String>,
+    /// The reason, where one was given; the month, for `period`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, example = "Sem comprovante")]
-    notes: Option<String>,
+    pub notes: Option<String>,
     /// Its place in the journal.
     #[schema(minimum = 1, example = 42)]
-    sequence: u64,
+    pub sequence: u64,
 }
 
 /// The merchant whose part of a list is asked for, if one is.
@@ -85,7 +89,8 @@ pub async fn list(
     list_of(total, page, items.map(move |found| row(&app, found?)))
 }
 
-fn row(app: &App, (sequence, record): (Sequence, Record)) -> Result<AuditRow, Problem> {
+/// A row as it is shown.
+pub fn row(app: &App, (sequence, record): (Sequence, Record)) -> Result<AuditRow, Problem> {
     let merchant = record.owner.group().and_then(|group| app.engine.merchant(group, |row| row.id));
     let AuditedFact { action, kind, subject, notes } = audit::of_record(&record).ok_or_else(broken)?;
     let id = subject_id(app, &record, subject);
@@ -102,13 +107,13 @@ fn row(app: &App, (sequence, record): (Sequence, Record)) -> Result<AuditRow, Pr
     })
 }
 
-/// The id of the thing to which something was done; none for the clock.
+/// The id of the thing to which something was done; none for the clock and a report.
 fn subject_id(app: &App, record: &Record, subject: AuditSubject) -> Option<ObjectId> {
     let group = record.owner.group();
     match subject {
         AuditSubject::Object(id) => Some(id),
         AuditSubject::Merchant => app.engine.merchant(group?, |row| row.id),
         AuditSubject::Recipient(number) => recipient_id(&app.engine, LedgerId::Recipient(group?, number)),
-        AuditSubject::Clock => None,
+        AuditSubject::Clock | AuditSubject::Period | AuditSubject::Report => None,
     }
 }

@@ -1,6 +1,7 @@
 //! Backup of the journal while the server runs, and the time of the last one.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use actors::backup::write_magic;
 use actors::store::Sequence;
@@ -8,20 +9,26 @@ use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
 use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
+use tokio::time::{Instant, timeout};
 
 use crate::app::App;
 use crate::http::problem::Problem;
 use crate::http::reply::{number, query};
 use crate::http::streamed::{streamed, turn};
-use crate::ops::operator::Operator;
+use crate::ops::operator::Admin;
 
 /// What a backup lacks that has all before `from`, in the frames of a backup's files, through the
-/// head of this moment. One at a time. It waits for the caller in a thread of its own, with a few
+/// head of this moment. With `wait`, it waits for a Record from `from` on, so that a copy can keep
+/// up. One at a time. It waits for the caller in a thread of its own, with a few
 /// parts in memory; nobody else waits for it.
-#[utoipa::path(get, path = "/ops/backup", operation_id = "get_backup", params(("from" = Option<u64>, Query, minimum = 1, description = "The first Record that is lacking; 1 when absent.")),
+#[utoipa::path(get, path = "/ops/backup", operation_id = "get_backup", params(("from" = Option<u64>, Query, minimum = 1, description = "The first Record that is lacking; 1 when absent."),
+        ("wait" = Option<u64>, Query, minimum = 0, maximum = 20, description = "Seconds to wait for that Record.", example = 0)),
     responses((status = 200, body = String, content_type = "application/octet-stream")))]
-pub async fn backup(State(app): State<Arc<App>>, _: Operator, parts: Parts) -> Result<Response, Problem> {
-    let from = Sequence(number(&query(&parts)?, "from", 1..=u64::MAX)?.unwrap_or(1));
+pub async fn backup(State(app): State<Arc<App>>, _: Admin, parts: Parts) -> Result<Response, Problem> {
+    let pairs = query(&parts)?;
+    let from = Sequence(number(&pairs, "from", 1..=u64::MAX)?.unwrap_or(1));
+    let wait = number(&pairs, "wait", 0..=20)?.unwrap_or_default();
+    wait_for(&app, from, Duration::from_secs(wait)).await;
     let one_at_a_time = turn(&app.backing_up, "Another backup is under way.").await?;
     let body = streamed("a backup", move |mut out| {
         let _until_it_ends = one_at_a_time;
@@ -34,4 +41,17 @@ pub async fn backup(State(app): State<Arc<App>>, _: Operator, parts: Parts) -> R
         Ok(())
     });
     Ok(([(CONTENT_TYPE, "application/octet-stream")], body).into_response())
+}
+
+/// How often a waiting request looks for new Records.
+const LOOKS_EVERY: Duration = Duration::from_millis(100);
+
+/// Waits until there is this Record, a time has passed, or the server stops.
+async fn wait_for(app: &App, record: Sequence, wait: Duration) {
+    let (deadline, mut ending) = (Instant::now() + wait, app.ending.clone());
+    while app.engine.published() < record && Instant::now() < deadline {
+        if timeout(LOOKS_EVERY, ending.wait_for(|ends| *ends)).await.is_ok() {
+            return;
+        }
+    }
 }

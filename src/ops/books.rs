@@ -3,23 +3,30 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use actors::balance_files::AsOf;
 use actors::engine::Listed;
+use actors::names::HOUSE;
 use actors::store::Sequence;
 use axum::extract::State;
+use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
 use axum::http::request::Parts;
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
 use ledger::account::Account;
-use ledger::entry::{Balance, Side};
+use ledger::entry::{Balance, Posting, Side};
 use ledger::id::{LedgerId, ObjectId};
 use ledger::record::Record;
+use ledger::time::Timestamp;
 use serde::Serialize;
+use tokio::task::spawn_blocking;
 use utoipa::ToSchema;
 
 use crate::app::App;
 use crate::http::caller::PathId;
 use crate::http::json::Checker;
-use crate::http::problem::{Code, Problem};
+use crate::http::problem::{Code, Problem, broken};
 use crate::http::reply::{List, Page, PageQuery, list_of, number, ok, only, query, single, time};
+use crate::http::streamed::{streamed, turn};
+use crate::http::timestamp::{Named, day};
 use crate::ops::merchants;
 use crate::ops::operator::Operator;
 use crate::views::ledger::ledger_name;
@@ -49,7 +56,7 @@ pub struct TrialBalance {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = LedgerAccount)]
 pub struct AccountRow {
-    /// `M-…`, `R-…` or `P-…`; absent from a sum over all ledgers.
+    /// `M-…`, `R-…`, `P-…` or `P-house`; absent from a sum over all ledgers.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(example = "M-019b8c4e-5f5d-8a3e-9c1d-2f3a4b5c6d7e")]
     ledger: Option<String>,
@@ -98,24 +105,116 @@ const ACCOUNTS_A_PAGE: u64 = 1_000;
 
 /// The trial balance: the accounts of all ledgers, ledger by ledger; or the sums of the accounts of
 /// each name over all ledgers.
+///
+/// With `at` or `date` it tells what the books were: after a Record, or at the end of a day in
+/// America/Sao_Paulo, by the time of booking. `ledger` shows the accounts of one ledger, and
+/// `level` sums accounts by the first parts of their names. `format=csv` streams all accounts.
 #[utoipa::path(get, path = "/ops/trial-balance", operation_id = "get_trial_balance",
     params(("by" = Option<String>, Query, pattern = "^(ledger|account)$", description = "`ledger` when absent; `account` for the sums over all ledgers by the account's name without ids, which fit one page."),
+        ("at" = Option<u64>, Query, minimum = 1, description = "The last Record that counts."),
+        ("date" = Option<String>, Query, format = Date, example = "2026-11-30", description = "The last day that counts."),
+        ("ledger" = Option<String>, Query, pattern = "^(P-house|[MRP]-[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12})$", description = "One ledger; all of them when absent."),
+        ("level" = Option<u64>, Query, minimum = 1, maximum = 9, description = "Parts of the names by which accounts are summed; with `ledger` or `by=account`."),
+        ("format" = Option<String>, Query, pattern = "^(json|csv)$", description = "`json` when absent; `csv` for all accounts by ledger, without pages."),
         ("page" = Option<u64>, Query, minimum = 1), ("per_page" = Option<u64>, Query, minimum = 1, maximum = 1000, description = "1,000 when absent.")),
-    responses((status = 200, body = TrialBalance), (status = 400)))]
+    responses((status = 200, content((TrialBalance = "application/json"), (String = "text/csv"))), (status = 400), (status = 404)))]
 pub async fn trial_balance(State(app): State<Arc<App>>, _: Operator, parts: Parts) -> Result<Response, Problem> {
     let pairs = query(&parts)?;
-    only(&pairs, &["by", "page", "per_page"])?;
+    only(&pairs, &["by", "at", "date", "ledger", "level", "format", "page", "per_page"])?;
     let page = Page {
         page: number(&pairs, "page", 1..=u64::MAX)?.unwrap_or(1),
         per_page: number(&pairs, "per_page", 1..=ACCOUNTS_A_PAGE)?.unwrap_or(ACCOUNTS_A_PAGE),
     };
+    let level = number(&pairs, "level", 1..=9)?;
+    let ledger = single(&pairs, "ledger")?.map(|name| find(&app, name)).transpose()?;
+    let cut = requested_cut(&app, &pairs)?;
     let mut check = Checker::new();
-    let answer = match single(&pairs, "by")? {
-        None | Some("ledger") => Some(by_ledger(&app, page)),
-        Some("account") => Some(by_account(&app, page)),
+    let by_account = match single(&pairs, "by")? {
+        None | Some("ledger") => Some(false),
+        Some("account") => Some(true),
         Some(_) => check.refuse("by", "unknown", "by deve ser ledger ou account"),
     };
-    check.finish_with(answer).map(ok)
+    let as_csv = match single(&pairs, "format")? {
+        None | Some("json") => Some(false),
+        Some("csv") => Some(true),
+        Some(_) => check.refuse("format", "unknown", "format deve ser json ou csv"),
+    };
+    if level.is_some() && ledger.is_none() && by_account == Some(false) {
+        check.refuse::<()>("level", "not_summed", "level precisa de ledger ou de by=account");
+    }
+    if as_csv == Some(true) && (ledger.is_some() || by_account == Some(true)) {
+        check.refuse::<()>("format", "not_streamed", "csv traz todas as contas: sem ledger e sem by=account");
+    }
+    let (by_account, as_csv) = check.finish_with(by_account.zip(as_csv))?;
+    let level = level.map_or(usize::MAX, |level| level as usize);
+    if as_csv {
+        return csv(&app, cut).await;
+    }
+    let reading = Arc::clone(&app);
+    let read = move || {
+        Ok(match (ledger, by_account, cut) {
+            (Some(ledger), ..) => of_ledger(&reading, ledger, cut, (level, page))?,
+            (None, true, None) => by_kind(reading.engine.totals(), (level, page)),
+            (None, true, Some(cut)) => {
+                let as_of = reading.engine.balances_as_of(cut)?;
+                by_kind((as_of.through(), is_balanced(&as_of)?, as_of.totals()?), (level, page))
+            }
+            (None, false, None) => by_ledger(&reading, page),
+            (None, false, Some(cut)) => by_ledger_as_of(&reading, cut, page)?,
+        })
+    };
+    if cut.is_none() {
+        return read().map(ok);
+    }
+    let _one_at_a_time = turn(&app.reading_past, "Other books of the past are being read.").await?;
+    spawn_blocking(read).await.unwrap_or_else(|_| Err(broken())).map(ok)
+}
+
+/// The Record through which the books of the past are asked for, if they are.
+fn requested_cut(app: &App, pairs: &[(String, String)]) -> Result<Option<Sequence>, Problem> {
+    let at = number(pairs, "at", 1..=app.engine.published().0.max(1))?;
+    let date = single(pairs, "date")?;
+    let mut check = Checker::new();
+    let end = match date.map(|text| day(text).and_then(|_| Named::parse(text))) {
+        Some(None) => check.refuse("date", "invalid_date", "date deve ser uma data (AAAA-MM-DD)"),
+        Some(Some(named)) => Some(named.end),
+        None => None,
+    };
+    if at.is_some() && date.is_some() {
+        check.refuse::<()>("date", "ambiguous", "date e at não podem vir juntos");
+    }
+    check.finish_with(Some(()))?;
+    let through = end.map(|end| app.engine.last_booked_before(Timestamp(end))).transpose()?;
+    Ok(at.map(Sequence).or(through))
+}
+
+/// The accounts of one ledger, now or as of a Record.
+fn of_ledger(
+    app: &App,
+    ledger: LedgerId,
+    cut: Option<Sequence>,
+    (level, page): (usize, Page),
+) -> Result<TrialBalance, Problem> {
+    let through = cut.unwrap_or_else(|| app.engine.published());
+    let balances = app.engine.ledger_as_of(ledger, through)?;
+    let net: i128 = balances.values().map(|balance| balance.net()).sum();
+    let named = balances.iter().map(|(account, balance)| (account_name(app, ledger, *account), *balance));
+    let name = ledger_name(&app.engine, ledger);
+    let rows = summed(named, level).into_iter().map(|(account, sum)| AccountRow::new(Some(name.clone()), account, sum));
+    Ok(TrialBalance::paged(through, net == 0, rows.collect(), page))
+}
+
+/// Balances by the first `level` parts of the accounts' names.
+fn summed(balances: impl Iterator<Item = (String, Balance)>, level: usize) -> Vec<(String, Balance)> {
+    let mut sums: Vec<(String, Balance)> = Vec::new();
+    for (name, balance) in balances {
+        let shown = name.match_indices(':').nth(level - 1).map_or(name.as_str(), |(end, _)| &name[..end]);
+        match sums.iter_mut().find(|(known, _)| known == shown) {
+            Some((_, sum)) => sum.add(balance),
+            None => sums.push((shown.to_owned(), balance)),
+        }
+    }
+    sums
 }
 
 fn by_ledger(app: &App, page: Page) -> TrialBalance {
@@ -124,19 +223,78 @@ fn by_ledger(app: &App, page: Page) -> TrialBalance {
     TrialBalance::of(found.through, found.is_balanced, rows.collect(), found.total, page)
 }
 
-fn by_account(app: &App, page: Page) -> TrialBalance {
-    let (through, is_balanced, sums) = app.engine.totals();
-    let total = sums.len() as u64;
-    let skip = usize::try_from(page.skip()).unwrap_or(usize::MAX);
-    let sums = sums.into_iter().skip(skip).take(page.count());
-    let rows = sums.map(|(account, sum)| AccountRow::new(None, account.kind_name(), sum));
-    TrialBalance::of(through, is_balanced, rows.collect(), total, page)
+fn by_ledger_as_of(app: &App, cut: Sequence, page: Page) -> Result<TrialBalance, Problem> {
+    let as_of = app.engine.balances_as_of(cut)?;
+    let (skip, end) = (page.skip(), page.skip().saturating_add(page.count() as u64));
+    let (mut total, mut rows) = (0, Vec::new());
+    for row in as_of.rows() {
+        let (ledger, account, balance) = row?;
+        if (skip..end).contains(&total) {
+            rows.push(account_row(app, ledger, account, balance));
+        }
+        total += 1;
+    }
+    Ok(TrialBalance::of(as_of.through(), is_balanced(&as_of)?, rows, total, page))
+}
+
+fn by_kind(
+    (through, is_balanced, sums): (Sequence, bool, Vec<(Account, Balance)>),
+    (level, page): (usize, Page),
+) -> TrialBalance {
+    let sums = summed(sums.into_iter().map(|(account, sum)| (account.kind_name(), sum)), level);
+    let rows = sums.into_iter().map(|(account, sum)| AccountRow::new(None, account, sum));
+    TrialBalance::paged(through, is_balanced, rows.collect(), page)
+}
+
+/// True when debits equal credits in every ledger. The accounts come ledger by ledger.
+fn is_balanced(as_of: &AsOf) -> Result<bool, Problem> {
+    let (mut ledger, mut net) = (None, 0);
+    for row in as_of.rows() {
+        let (of, _, balance) = row?;
+        if ledger != Some(of) && net != 0 {
+            return Ok(false);
+        }
+        ledger = Some(of);
+        net += balance.net();
+    }
+    Ok(net == 0)
+}
+
+/// All accounts, ledger by ledger, as a stream of CSV.
+async fn csv(app: &Arc<App>, cut: Option<Sequence>) -> Result<Response, Problem> {
+    let one_at_a_time = turn(&app.reading_past, "Other books of the past are being read.").await?;
+    let (reading, cut) = (Arc::clone(app), cut.unwrap_or_else(|| app.engine.published()));
+    let body = streamed("a trial balance", move |out| {
+        let _until_it_ends = one_at_a_time;
+        let as_of = reading.engine.balances_as_of(cut)?;
+        out.write_all(b"ledger,account,debits,credits,balance\r\n")?;
+        for row in as_of.rows() {
+            let (ledger, account, balance) = row?;
+            let Balance { debits, credits } = balance;
+            let (ledger, account) = (ledger_name(&reading.engine, ledger), account_name(&reading, ledger, account));
+            write!(out, "{ledger},{account},{debits},{credits},{}\r\n", balance.net())?;
+        }
+        Ok(())
+    });
+    let name = format!("attachment; filename=\"trial-balance_{}.csv\"", cut.0);
+    let headers = [(CONTENT_TYPE, "text/csv; charset=utf-8; header=present".to_owned()), (CONTENT_DISPOSITION, name)];
+    Ok((headers, body).into_response())
 }
 
 impl TrialBalance {
     fn of(through: Sequence, balanced: bool, accounts: Vec<AccountRow>, total: u64, page: Page) -> Self {
         let cut = BTreeMap::from([("0", through.0)]);
         Self { cut, balanced, accounts, total, page: page.page, pages: page.pages(total), per_page: page.per_page }
+    }
+}
+
+impl TrialBalance {
+    /// The page of rows that are all there.
+    fn paged(through: Sequence, balanced: bool, rows: Vec<AccountRow>, page: Page) -> Self {
+        let total = rows.len() as u64;
+        let skip = usize::try_from(page.skip()).unwrap_or(usize::MAX);
+        let rows = rows.into_iter().skip(skip).take(page.count()).collect();
+        Self::of(through, balanced, rows, total, page)
     }
 }
 
@@ -148,7 +306,7 @@ impl AccountRow {
 }
 
 /// A ledger's accounts.
-#[utoipa::path(get, path = "/ops/ledgers/{id}/accounts", operation_id = "list_accounts", params(("id" = String, Path, pattern = "^[MRP]-[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}$", example = "M-019b8c4e-5f5d-8a3e-9c1d-2f3a4b5c6d7e")),
+#[utoipa::path(get, path = "/ops/ledgers/{id}/accounts", operation_id = "list_accounts", params(("id" = String, Path, pattern = "^([MRP]-[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}|P-house)$", example = "M-019b8c4e-5f5d-8a3e-9c1d-2f3a4b5c6d7e")),
     responses((status = 200, body = Items<AccountRow>)))]
 pub async fn accounts(State(app): State<Arc<App>>, _: Operator, PathId(id): PathId) -> Result<Response, Problem> {
     let ledger = find(&app, &id)?;
@@ -170,7 +328,7 @@ struct Items<T> {
 
 /// A ledger's entries, newest first.
 #[utoipa::path(get, path = "/ops/ledgers/{id}/entries", operation_id = "list_entries",
-    params(("id" = String, Path, pattern = "^[MRP]-[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}$", example = "M-019b8c4e-5f5d-8a3e-9c1d-2f3a4b5c6d7e"), ("page" = Option<u64>, Query), ("per_page" = Option<u64>, Query)),
+    params(("id" = String, Path, pattern = "^([MRP]-[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}|P-house)$", example = "M-019b8c4e-5f5d-8a3e-9c1d-2f3a4b5c6d7e"), ("page" = Option<u64>, Query), ("per_page" = Option<u64>, Query)),
     responses((status = 200, body = List<EntryRow>)))]
 pub async fn entries(
     State(app): State<Arc<App>>,
@@ -189,18 +347,16 @@ pub async fn entries(
 
 fn entry_row(app: &App, ledger: LedgerId, (sequence, record): (Sequence, Record)) -> EntryRow {
     let lines = record.entries_of(ledger).flat_map(|entry| entry.postings());
-    let postings = lines.map(|posting| PostingRow {
-        account: account_name(app, ledger, posting.account),
-        side: if posting.side == Side::Debit { "debit" } else { "credit" },
-        amount: posting.amount.0,
-    });
-    let postings = postings.collect();
+    let postings = lines.map(|posting| posting_row(app, ledger, posting)).collect();
     EntryRow { sequence: sequence.0, effective_at: time(record.effective_at), postings }
 }
 
 /// The ledger of an outside name.
-pub(super) fn find(app: &App, name: &str) -> Result<LedgerId, Problem> {
+pub fn find(app: &App, name: &str) -> Result<LedgerId, Problem> {
     let not_found = || Problem::new(Code::NotFound);
+    if name == HOUSE {
+        return Ok(LedgerId::System);
+    }
     let (kind, id) = name.split_once('-').ok_or_else(not_found)?;
     match kind {
         "M" => merchants::find(app, id).map(LedgerId::Merchant),
@@ -210,6 +366,34 @@ pub(super) fn find(app: &App, name: &str) -> Result<LedgerId, Problem> {
             found.map(|(ledger, _)| ledger).ok_or_else(not_found)
         }
         _ => Err(not_found()),
+    }
+}
+
+/// One entry that a Record has, or would have.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = PreviewedEntry)]
+pub struct EntryView {
+    /// `M-…`, `R-…` or `P-…`.
+    #[schema(example = "M-019b8c4e-5f5d-8a3e-9c1d-2f3a4b5c6d7e")]
+    ledger: String,
+    /// Its lines.
+    postings: Vec<PostingRow>,
+}
+
+/// The entries of a Record, of all ledgers.
+pub(super) fn entries_view(app: &App, record: &Record) -> Vec<EntryView> {
+    let views = record.entries.iter().map(|entry| EntryView {
+        ledger: ledger_name(&app.engine, entry.ledger()),
+        postings: entry.postings().iter().map(|posting| posting_row(app, entry.ledger(), posting)).collect(),
+    });
+    views.collect()
+}
+
+fn posting_row(app: &App, ledger: LedgerId, posting: &Posting) -> PostingRow {
+    PostingRow {
+        account: account_name(app, ledger, posting.account),
+        side: if posting.side == Side::Debit { "debit" } else { "credit" },
+        amount: posting.amount.0,
     }
 }
 

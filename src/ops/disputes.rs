@@ -7,7 +7,7 @@ use axum::extract::State;
 use axum::response::Response;
 use ledger::dispute::Dispute;
 use ledger::event::DisputeKind;
-use ledger::id::{LedgerId, ObjectId};
+use ledger::id::{GroupNumber, LedgerId, ObjectId};
 use ledger::merchant::{ChargeFacts, MerchantCommand, OpenDispute};
 use ledger::money::{AMOUNT_MAX, Centavos};
 use ledger::object::Object;
@@ -23,7 +23,7 @@ use crate::http::idempotency::{KeyScope, SentKey};
 use crate::http::json::{Checker, Raw, parse, parse_unread};
 use crate::http::problem::{Code, Problem};
 use crate::http::reply::{created, ok};
-use crate::ops::operator::Operator;
+use crate::ops::operator::{Decider, Operator};
 use crate::ops::refunds::decide;
 use crate::views::dispute::DisputeView;
 
@@ -51,7 +51,7 @@ pub struct DisputeRequest<'a> {
     responses((status = 201, body = DisputeView)))]
 pub async fn open(
     State(app): State<Arc<App>>,
-    operator: Operator,
+    Decider(operator): Decider,
     PathId(txid): PathId,
     sent_key: SentKey,
     JsonBody { bytes: body, .. }: JsonBody,
@@ -67,29 +67,40 @@ pub async fn open(
             Err(problem) if problem.code() == Code::ChargeNotFound => return Err(problem),
             facts => facts,
         };
-        let (kind, amount, reason) = check(wire)?;
-        let id = app.new_id(group)?;
-        let order = OpenDispute {
-            facts: facts?,
-            id,
-            kind,
-            amount,
-            reason: app.engine.keyring().seal_value(SealedFor::reason(id), app.engine.now(), &reason)?,
-        };
-        let command = MerchantCommand::OpenDispute(Box::new(order));
+        let checked = check(wire)?;
+        let command = opening(app, group, facts?, checked)?;
         Ok(app.engine.command(group, command, operator.context(admitted)).await?)
     };
     let opened = key.run_recorded(LedgerId::Merchant(group), Dispute::made_by, execute).await?;
     opened.answer(|dispute| Ok(created(DisputeView::of(&app.engine, &dispute))))
 }
 
+/// The command that opens a dispute under a new id.
+pub(super) fn opening(
+    app: &App,
+    group: GroupNumber,
+    facts: ChargeFacts,
+    (kind, amount, reason): (DisputeKind, Centavos, FreeText),
+) -> Result<MerchantCommand, Problem> {
+    let id = app.new_id(group)?;
+    let reason = app.engine.keyring().seal_value(SealedFor::reason(id), app.engine.now(), &reason)?;
+    Ok(MerchantCommand::OpenDispute(Box::new(OpenDispute { facts, id, kind, amount, reason })))
+}
+
+/// The kind of a dispute by its name.
+pub(super) fn kind_named(name: &str) -> Option<DisputeKind> {
+    match name {
+        "chargeback" => Some(DisputeKind::Chargeback),
+        "med" => Some(DisputeKind::Med),
+        _ => None,
+    }
+}
+
 fn check(wire: &DisputeRequest<'_>) -> Result<(DisputeKind, Centavos, FreeText), Problem> {
     let mut check = Checker::new();
     let amount = check.centavos("amount", wire.amount, 1..=AMOUNT_MAX.0);
-    let kind = check.text("kind", wire.kind, 1..=20).and_then(|kind| match &*kind {
-        "chargeback" => Some(DisputeKind::Chargeback),
-        "med" => Some(DisputeKind::Med),
-        _ => check.refuse("kind", "unknown", "kind deve ser chargeback ou med"),
+    let kind = check.text("kind", wire.kind, 1..=20).and_then(|kind| {
+        kind_named(&kind).or_else(|| check.refuse("kind", "unknown", "kind deve ser chargeback ou med"))
     });
     let reason = check.text("reason", wire.reason, 1..=500);
     let checked = (|| Some((kind?, Centavos(amount?), FreeText { text: reason?.into_owned() })))();
@@ -101,7 +112,7 @@ fn check(wire: &DisputeRequest<'_>) -> Result<(DisputeKind, Centavos, FreeText),
     responses((status = 200, body = DisputeView)))]
 pub async fn accept(
     State(app): State<Arc<App>>,
-    operator: Operator,
+    Decider(operator): Decider,
     PathId(id): PathId,
     sent_key: SentKey,
     JsonBody { bytes: body, .. }: JsonBody,
@@ -116,7 +127,7 @@ pub async fn accept(
     responses((status = 200, body = DisputeView)))]
 pub async fn release(
     State(app): State<Arc<App>>,
-    operator: Operator,
+    Decider(operator): Decider,
     PathId(id): PathId,
     sent_key: SentKey,
     JsonBody { bytes: body, .. }: JsonBody,

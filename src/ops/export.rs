@@ -2,54 +2,102 @@
 
 use std::sync::Arc;
 
-use actors::backup::Frame;
-use actors::store::Sequence;
+use actors::store::{BlockHash, Sequence};
 use axum::extract::State;
 use axum::http::request::Parts;
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
+use ledger::record::Record;
 
 use crate::app::App;
-use crate::export::{Exporter, Stream};
+use crate::export::{ExportError, Exporter, Format, Out, PLATFORM, Request, Stream};
 use crate::http::problem::Problem;
 use crate::http::reply::{number, only, query, single};
-use crate::http::streamed::{ReadPace, streamed, turn};
+use crate::http::streamed::{BoxError, ReadPace, streamed, turn};
+use crate::http::timestamp::day_of;
 use crate::ops::books::find;
 use crate::ops::operator::Operator;
-use crate::views::export_file::{file, request};
+use crate::views::export_file::{begin, cut_header, encoding, file, know_cards, know_group, request};
 use crate::views::ledger::ledger_name;
 
+/// The formats that the route makes.
+pub fn format_names() -> impl Iterator<Item = &'static str> {
+    Format::MADE.into_iter().map(Format::name)
+}
+
 /// A ledger, or the rows of all, from one day to another, both included, through the Record `at`.
-/// Days are days in America/Sao_Paulo. One at a time; it reads the journal from its beginning.
+/// Days are days in America/Sao_Paulo. One at a time; it reads the journal from the first day on.
 #[utoipa::path(get, path = "/ops/export",
-    params(("ledger" = Option<String>, Query, pattern = "^(all|[MRP]-[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12})$", description = "`M-…`, `R-…` or `P-…`; `all` when absent."),
-        ("format" = Option<String>, Query, pattern = "^(jsonl|csv|beancount|hledger|ledger)$", description = "`jsonl` when absent; `csv`; of one ledger the text of `beancount`, `hledger` or `ledger`."),
+    params(("ledger" = Option<String>, Query, pattern = "^(all|P-all|P-house|[MRP]-[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12})$", description = "`M-…`, `R-…`, `P-…` or `P-house`; `P-all` for the whole platform as one ledger; `all` when absent."),
+        ("format" = Option<String>, Query, pattern = "^(jsonl|csv|csv-ptbr|parquet|xlsx|beancount|hledger|ledger)$", description = "`jsonl` when absent; `csv`, `csv-ptbr`, `parquet`, `xlsx`; of one ledger the text of `beancount`, `hledger` or `ledger`."),
         ("from" = Option<String>, Query, format = Date, example = "2026-01-01", description = "The first day; the first of the books when absent."),
         ("to" = Option<String>, Query, format = Date, example = "2099-12-31", description = "The last day; the last of the books when absent."),
         ("at" = Option<u64>, Query, minimum = 1, description = "The last Record that counts; the last of all when absent.")),
-    responses((status = 200, content((String = "application/jsonl"), (String = "text/csv"), (String = "text/plain"))), (status = 404)))]
+    responses((status = 200, content((String = "application/jsonl"), (String = "text/csv"), (String = "text/plain"), (String = "application/vnd.apache.parquet"), (String = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"))), (status = 404)))]
 pub async fn export(State(app): State<Arc<App>>, _: Operator, parts: Parts) -> Result<Response, Problem> {
     let pairs = query(&parts)?;
     only(&pairs, &["ledger", "format", "from", "to", "at"])?;
-    let ledger = single(&pairs, "ledger")?.filter(|ledger| *ledger != "all");
-    let ledger = ledger.map(|name| find(&app, name).map(|ledger| ledger_name(&app.engine, ledger))).transpose()?;
+    let ledger = ledger_of(&app, &pairs)?;
     let request = request(&pairs, ledger)?;
     let last = app.engine.published().0;
     let cut = Sequence(number(&pairs, "at", 1..=last)?.unwrap_or(last));
     let one_at_a_time = turn(&app.exporting, "Another export is under way.").await?;
-    let asked = request.clone();
+    let (asked, encoding) = (request.clone(), encoding(&request, &parts.headers));
     let body = streamed("an export", move |out| {
         let _until_it_ends = one_at_a_time;
-        let (mut out, mut exporter) = (Stream(out), Exporter::new(asked));
-        let mut pace = ReadPace::new(&app.engine);
-        for frame in app.engine.backup(Sequence::FIRST)? {
-            let Frame::Block(block) = frame? else { continue };
-            if !exporter.post_block(&block, cut, &mut out)? {
-                break;
-            }
-            pace.step();
-        }
+        let mut encoded = encoding.encoder(out);
+        let mut exporter = Exporter::new(asked.clone());
+        let mut out = Stream(&mut encoded);
+        write(&app, &asked, cut, &mut exporter, &mut out)?;
         exporter.finish(&mut out)?;
-        Ok(())
+        Ok(encoded.finish()?)
     });
-    Ok(file(&request, body))
+    Ok(([cut_header(cut)], file(&request, encoding, body)).into_response())
+}
+
+/// The ledger that is asked for, by its outside name; none for all.
+pub fn ledger_of(app: &App, pairs: &[(String, String)]) -> Result<Option<String>, Problem> {
+    let ledger = single(pairs, "ledger")?.filter(|ledger| *ledger != "all");
+    let named = |name: &str| match name {
+        PLATFORM => Ok(name.to_owned()),
+        name => find(app, name).map(|ledger| ledger_name(&app.engine, ledger)),
+    };
+    ledger.map(named).transpose()
+}
+
+/// Writes the rows of an export through the Record `cut`, from its first day on. Gives the last
+/// Record of its days, and the hash of its block. For a thread that may wait.
+pub fn write(
+    app: &App,
+    request: &Request,
+    cut: Sequence,
+    exporter: &mut Exporter,
+    out: &mut dyn Out,
+) -> Result<(Sequence, BlockHash), BoxError> {
+    let engine = &app.engine;
+    let ledger = request.ledger.as_deref().filter(|ledger| *ledger != PLATFORM);
+    match ledger.and_then(|name| find(app, name).ok()?.group()) {
+        Some(group) => know_group(engine, group, exporter),
+        None => engine.groups().into_iter().for_each(|group| know_group(engine, group, exporter)),
+    }
+    let mut pace = ReadPace::new(engine);
+    let before = begin(engine, request, cut, exporter)?;
+    let mut last = (before, engine.block(before)?.map_or(BlockHash::ZERO, |block| block.hash()));
+    for block in engine.blocks(before.plus(1)).take_while(|_| before < cut) {
+        let block = block?;
+        if request.to.is_some_and(|to| day_of(block.booked_at_ms) > to) {
+            exporter.pass(block.booked_at_ms);
+            break;
+        }
+        for (at, bytes) in (block.first.0..).map(Sequence).zip(&block.records).take_while(|(at, _)| *at <= cut) {
+            let record = Record::decode(bytes).map_err(|error| ExportError::Decode { at, error })?;
+            know_cards(engine, &record, exporter)?;
+            exporter.post(at, block.booked_at_ms, &record, out)?;
+        }
+        last = (cut.min(Sequence(block.next().0 - 1)), block.hash());
+        if block.next() > cut {
+            break;
+        }
+        pace.step();
+    }
+    Ok(last)
 }

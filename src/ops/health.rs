@@ -31,6 +31,12 @@ pub async fn healthz() -> Response {
 /// there is space on the disk.
 #[utoipa::path(get, path = "/readyz", operation_id = "get_readiness", responses((status = 200, body = Status)))]
 pub async fn readyz(State(app): State<Arc<App>>) -> Result<Response, Problem> {
+    readiness(&app)?;
+    Ok(ok(Status { status: "ready" }))
+}
+
+/// Why the service takes no requests; none when it does.
+pub fn readiness(app: &App) -> Result<(), Problem> {
     if app.engine.has_failed() {
         return Err(Problem::new(Code::Overloaded).retry_after(1).detail("The journal failed; the process is ending."));
     }
@@ -44,7 +50,7 @@ pub async fn readyz(State(app): State<Arc<App>>) -> Result<Response, Problem> {
     if app.engine.is_storage_full() {
         return Err(Problem::new(Code::StorageFull).retry_after(5));
     }
-    Ok(ok(Status { status: "ready" }))
+    Ok(())
 }
 
 /// Routes of a process that does not serve yet: it reads the journal, or waits for the process that

@@ -1,5 +1,6 @@
 //! Merchants: create, read, change.
 
+use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use actors::engine::MerchantRow;
@@ -18,13 +19,15 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::app::App;
+use crate::folding::search_key;
 use crate::http::body::JsonBody;
 use crate::http::caller::PathId;
 use crate::http::idempotency::{KeyScope, SentKey, decided, naming, recorded};
-use crate::http::json::{Checker, Raw, parse};
+use crate::http::json::{Checker, Raw, parse, present};
 use crate::http::problem::{Code, Problem, broken};
-use crate::http::reply::{created, ok, time};
-use crate::ops::operator::Operator;
+use crate::http::rate_limits::RateLimitSettings;
+use crate::http::reply::{List, Page, PageQuery, created, ok, time};
+use crate::ops::operator::{Admin, Operator};
 
 /// A merchant, as sent. On PATCH, what is absent stays as it is.
 #[derive(Deserialize, ToSchema)]
@@ -61,6 +64,24 @@ pub struct MerchantRequest<'a> {
     #[serde(borrow)]
     #[schema(value_type = Option<OptionsWire>)]
     options: Raw<'a>,
+    /// Own rate limits of the account.
+    #[serde(borrow)]
+    #[schema(value_type = Option<RateLimitsWire>)]
+    rate_limits: Raw<'a>,
+}
+
+/// Own rate limits, as sent; what is absent stays as it is, and null stands for the server's.
+#[derive(Deserialize, ToSchema)]
+#[schema(as = RateLimitsRequest)]
+struct RateLimitsWire<'a> {
+    /// Card charges of each API key in a minute.
+    #[serde(borrow, default, deserialize_with = "present")]
+    #[schema(value_type = Option<u32>, minimum = 1, maximum = 1000000)]
+    card: Option<Raw<'a>>,
+    /// Other requests of each API key in a minute.
+    #[serde(borrow, default, deserialize_with = "present")]
+    #[schema(value_type = Option<u32>, minimum = 1, maximum = 1000000)]
+    other: Option<Raw<'a>>,
 }
 
 /// Rates, as sent; what is absent stays as it is.
@@ -165,6 +186,11 @@ pub struct MerchantView {
     fees: FeesBody,
     /// Options of the account.
     options: OptionsBody,
+    /// Own rate limits of the account.
+    rate_limits: OwnRateLimits,
+    /// The rate limits that hold for the account; null where the server limits nobody.
+    #[schema(required)]
+    effective_rate_limits: Option<EffectiveRateLimits>,
     /// When it was created.
     created_at: String,
 }
@@ -230,8 +256,31 @@ pub struct OptionsBody {
     card_settlement_days: u16,
 }
 
+/// Own rate limits of an account; null where it has those of the server.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct OwnRateLimits {
+    /// Card charges of each API key in a minute.
+    #[schema(required, value_type = Option<u32>, minimum = 1, example = 600)]
+    card: Option<NonZeroU32>,
+    /// Other requests of each API key in a minute.
+    #[schema(required, value_type = Option<u32>, minimum = 1, example = 1200)]
+    other: Option<NonZeroU32>,
+}
+
+/// Rate limits that hold for an account.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct EffectiveRateLimits {
+    /// Card charges of each API key in a minute.
+    #[schema(value_type = u32, minimum = 1, example = 600)]
+    card: NonZeroU32,
+    /// Other requests of each API key in a minute.
+    #[schema(value_type = u32, minimum = 1, example = 600)]
+    other: NonZeroU32,
+}
+
 impl MerchantView {
-    fn new(row: &MerchantRow, settings: &Settings, profile: MerchantProfile) -> Self {
+    fn new(app: &App, row: &MerchantRow, settings: &Settings, profile: MerchantProfile) -> Self {
+        let effective = app.rate_limits.as_ref().map(|limits| limits.settings().for_account(settings));
         Self {
             id: row.id.uuid().to_string(),
             name: profile.name,
@@ -241,6 +290,12 @@ impl MerchantView {
             cashout_enabled: settings.cashout_enabled,
             fees: FeesBody::of(&settings.fees),
             options: OptionsBody::of(&settings.options),
+            rate_limits: OwnRateLimits {
+                card: settings.card_requests_per_minute,
+                other: settings.other_requests_per_minute,
+            },
+            effective_rate_limits: effective
+                .map(|RateLimitSettings { card, other }| EffectiveRateLimits { card, other }),
             created_at: time(row.created_at),
         }
     }
@@ -282,7 +337,7 @@ impl OptionsBody {
     responses((status = 201, body = MerchantView)))]
 pub async fn create(
     State(app): State<Arc<App>>,
-    operator: Operator,
+    Admin(operator): Admin,
     sent_key: SentKey,
     JsonBody { bytes: body, .. }: JsonBody,
 ) -> Result<Response, Problem> {
@@ -310,6 +365,42 @@ pub async fn create(
     key.run(LedgerId::System, replay, execute).await?.answer(|view| Ok(created(view)))
 }
 
+/// The merchants, newest first. `search` finds a part of the name, without regard to case and
+/// accents, among the newest 2,000.
+#[utoipa::path(get, path = "/ops/merchants", operation_id = "list_merchants",
+    params(("search" = Option<String>, Query, description = "A part of the name."),
+        ("page" = Option<u64>, Query), ("per_page" = Option<u64>, Query)),
+    responses((status = 200, body = List<MerchantView>)))]
+pub async fn list(
+    State(app): State<Arc<App>>,
+    _: Operator,
+    PageQuery { page, search }: PageQuery,
+) -> Result<Response, Problem> {
+    let (total, groups) = listed(&app, page, &search);
+    let views = groups.into_iter().map(|group| view(&app, group)).collect::<Result<_, _>>()?;
+    Ok(ok(List::new(views, total, page)))
+}
+
+/// Names that one search opens at most.
+const SEARCHED_MAX: usize = 2_000;
+
+/// The groups of a page of the merchants, newest first, and how many there are in all.
+pub fn listed(app: &App, page: Page, search: &str) -> (u64, Vec<GroupNumber>) {
+    let mut groups = app.engine.groups();
+    groups.reverse();
+    if !search.is_empty() {
+        let wanted = search_key(search);
+        let name = |group: &GroupNumber| {
+            let sealed = app.engine.merchant(*group, |row| row.profiles.current().cloned()).flatten();
+            search_key(&profile(app, *group, sealed.as_ref()).name)
+        };
+        groups.truncate(SEARCHED_MAX);
+        groups.retain(|group| name(group).contains(&wanted));
+    }
+    let (total, skip) = (groups.len() as u64, usize::try_from(page.skip()).unwrap_or(usize::MAX));
+    (total, groups.into_iter().skip(skip).take(page.count()).collect())
+}
+
 /// A merchant.
 #[utoipa::path(get, path = "/ops/merchants/{id}", operation_id = "get_merchant", params(("id" = String, Path)),
     responses((status = 200, body = MerchantView)))]
@@ -324,7 +415,7 @@ pub async fn get(State(app): State<Arc<App>>, _: Operator, PathId(id): PathId) -
     responses((status = 200, body = MerchantView)))]
 pub async fn change(
     State(app): State<Arc<App>>,
-    operator: Operator,
+    Admin(operator): Admin,
     PathId(id): PathId,
     JsonBody { bytes: body, .. }: JsonBody,
 ) -> Result<Response, Problem> {
@@ -361,7 +452,7 @@ fn row(app: &App, group: GroupNumber) -> Result<MerchantRow, Problem> {
 
 fn view(app: &App, group: GroupNumber) -> Result<MerchantView, Problem> {
     let row = row(app, group)?;
-    Ok(MerchantView::new(&row, &row.settings, profile(app, group, row.profiles.current())))
+    Ok(MerchantView::new(app, &row, &row.settings, profile(app, group, row.profiles.current())))
 }
 
 /// The merchant as the Record that opened it has it.
@@ -372,13 +463,19 @@ fn view_at_opening(app: &App, row: &MerchantRow, record: &Record) -> Result<Merc
     });
     let settings = settings.ok_or_else(broken)?;
     let profile = app.engine.keyring().open_personal(record).unwrap_or_default();
-    Ok(MerchantView::new(row, settings, profile))
+    Ok(MerchantView::new(app, row, settings, profile))
 }
 
 /// A profile; an empty one when the personal data was erased.
 fn profile(app: &App, group: GroupNumber, sealed: Option<&Sealed>) -> MerchantProfile {
     let open = |sealed| app.engine.keyring().open_value(SealedFor::merchant(group), sealed);
     sealed.and_then(open).unwrap_or_default()
+}
+
+/// The tax id of a group's merchant; empty when the personal data was erased.
+pub fn tax_id(app: &App, group: GroupNumber) -> String {
+    let sealed = app.engine.merchant(group, |row| row.profiles.current().cloned()).flatten();
+    profile(app, group, sealed.as_ref()).document
 }
 
 fn check_new(wire: &MerchantRequest<'_>) -> Result<(Settings, MerchantProfile), Problem> {
@@ -439,7 +536,38 @@ fn read_settings(check: &mut Checker, wire: &MerchantRequest<'_>, standing: Sett
         None => Some(standing.options),
         raw => check.object("options", raw, |check, wire| read_options(check, &wire, standing.options)),
     };
-    Some(Settings { split_enabled: split_enabled?, cashout_enabled: cashout_enabled?, fees: fees?, options: options? })
+    let own = [standing.card_requests_per_minute, standing.other_requests_per_minute];
+    let limits = match wire.rate_limits {
+        None => Some(own),
+        raw => check.object("rate_limits", raw, |check, wire: RateLimitsWire<'_>| {
+            let card = rate_limit(check, "card", wire.card, own[0]);
+            let other = rate_limit(check, "other", wire.other, own[1]);
+            Some([card?, other?])
+        }),
+    };
+    let [card, other] = limits?;
+    Some(Settings {
+        split_enabled: split_enabled?,
+        cashout_enabled: cashout_enabled?,
+        fees: fees?,
+        options: options?,
+        card_requests_per_minute: card,
+        other_requests_per_minute: other,
+    })
+}
+
+/// A rate limit; none when null was sent.
+fn rate_limit(
+    check: &mut Checker,
+    name: &'static str,
+    sent: Option<Raw<'_>>,
+    standing: Option<NonZeroU32>,
+) -> Option<Option<NonZeroU32>> {
+    match sent {
+        None => Some(standing),
+        Some(None) => Some(None),
+        Some(raw) => check.integer(name, raw, 1..=1_000_000).map(|limit| NonZeroU32::new(u32::try_from(limit).ok()?)),
+    }
 }
 
 fn read_fees(check: &mut Checker, wire: &FeesWire<'_>, standing: Fees) -> Option<Fees> {

@@ -1,4 +1,7 @@
-//! Operator whose token a request carries, as handlers take it.
+//! Operator whose token a request carries, as handlers take it, with what the operator may do.
+//!
+//! A handler that only reads takes [`Operator`], one that decides takes [`Decider`], and one that
+//! changes merchants, keys or the clock takes [`Admin`].
 
 use std::sync::Arc;
 
@@ -8,19 +11,42 @@ use axum::http::request::Parts;
 use ledger::record::Requester;
 
 use crate::app::App;
+use crate::http::credential::Role;
 use crate::http::guesses::Asked;
 use crate::http::idempotency::Admitted;
-use crate::http::problem::Problem;
+use crate::http::problem::{Code, Problem};
 
-/// The operator whose token the request carries.
+/// The operator whose token the request carries, whatever the role.
 #[derive(Clone, Debug)]
-pub struct Operator(pub String);
+pub struct Operator {
+    /// The name that was configured with the token.
+    pub name: String,
+    /// What the operator may do.
+    pub role: Role,
+}
+
+/// An operator who may decide.
+#[derive(Clone, Debug)]
+pub struct Decider(pub Operator);
+
+/// An operator who may do everything.
+#[derive(Clone, Debug)]
+pub struct Admin(pub Operator);
 
 impl Operator {
     /// Context of this operator's commands.
     pub fn context(&self, admitted: impl Into<Admitted>) -> CommandContext {
         let Admitted { key, permit } = admitted.into();
-        CommandContext { key, requester: Some(Requester::Operator(self.0.clone())), permit }
+        CommandContext { key, requester: Some(Requester::Operator(self.name.clone())), permit }
+    }
+
+    /// Refuses an operator whose role is smaller than the one that is needed.
+    pub fn require(&self, needed: Role) -> Result<(), Problem> {
+        if self.role >= needed {
+            return Ok(());
+        }
+        let detail = format!("This needs the role {}, and {} has {}.", needed.name(), self.name, self.role.name());
+        Err(Problem::new(Code::RoleNotAllowed).detail(detail))
     }
 }
 
@@ -28,12 +54,32 @@ impl FromRequestParts<Arc<App>> for Operator {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self, Problem> {
-        let found = app.ops_tokens.read().operator(&parts.headers).map(str::to_owned);
+        let found = app.ops_tokens.read().operator(&parts.headers).map(|(name, role)| (name.to_owned(), role));
         let unauthorized = match found {
-            Ok(name) => return Ok(Self(name)),
+            Ok((name, role)) => return Ok(Self { name, role }),
             Err(unauthorized) => unauthorized,
         };
         let answered = app.guesses.note(Asked::OperatorToken, &parts.headers, &parts.extensions, None);
         Err(answered.problem(unauthorized).await)
+    }
+}
+
+impl FromRequestParts<Arc<App>> for Decider {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self, Problem> {
+        let operator = Operator::from_request_parts(parts, app).await?;
+        operator.require(Role::Decide)?;
+        Ok(Self(operator))
+    }
+}
+
+impl FromRequestParts<Arc<App>> for Admin {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self, Problem> {
+        let operator = Operator::from_request_parts(parts, app).await?;
+        operator.require(Role::Admin)?;
+        Ok(Self(operator))
     }
 }

@@ -7,6 +7,7 @@ use axum::extract::{FromRequestParts, State};
 use axum::http::request::Parts;
 use axum::response::Response;
 use ledger::personal::Sealed;
+use ledger::time::Timestamp;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -35,59 +36,61 @@ pub struct Queue {
 /// One thing to decide on.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct QueueItem {
-    /// `recipient`, `withdrawal`, `refund`, `dispute`, or `payout`: money whose institution has not
-    /// answered for ten minutes.
-    #[schema(pattern = "^(recipient|withdrawal|refund|dispute|payout)$")]
-    kind: &'static str,
+    /// `recipient`, `withdrawal`, `refund`, `dispute`, `entry` of the house ledger, or `payout`:
+    /// money whose institution has not answered for ten minutes.
+    #[schema(pattern = "^(recipient|withdrawal|refund|dispute|payout|entry)$")]
+    pub kind: &'static str,
     /// Of what is to be decided on.
     #[schema(format = "uuid")]
-    id: String,
-    /// Whose it is.
-    #[schema(format = "uuid")]
-    merchant_id: String,
+    pub id: String,
+    /// Whose it is; absent from an entry of the house ledger.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, format = "uuid")]
+    pub merchant_id: Option<String>,
     /// Centavos, where it is about money.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, example = 1200)]
-    amount: Option<i64>,
+    pub amount: Option<i64>,
     /// When it was asked for.
-    created_at: String,
+    pub created_at: String,
     /// Where it stands: a recipient is `draft` or `pending`, a dispute `open`, a transfer
     /// `in_processing`, all else `pending`.
     #[schema(pattern = "^(draft|pending|open|in_processing)$")]
-    status: &'static str,
+    pub status: &'static str,
     /// The charge's txid; refunds and disputes.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
-    payment_id: Option<String>,
+    pub payment_id: Option<String>,
     /// The recipient; withdrawals and their transfers.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, format = "uuid")]
-    recipient_id: Option<String>,
+    pub recipient_id: Option<String>,
     /// The recipient's name; recipients.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, example = "Ana Prado")]
-    name: Option<String>,
+    pub name: Option<String>,
     /// The recipient's document, masked; recipients.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, example = "***.456.789-**")]
-    document: Option<String>,
+    pub document: Option<String>,
     /// What of a recipient is to be decided on: its `registration`, or the `bank_account` of an
     /// active one that was changed.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, pattern = "^(registration|bank_account)$")]
-    review: Option<&'static str>,
+    pub review: Option<&'static str>,
     /// Where money goes, masked: the account of a recipient to be decided on; that of a withdrawal
     /// or its transfer.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
-    destination: Option<DestinationView>,
+    pub destination: Option<DestinationView>,
 }
 
 /// The kind that is asked for, if one is.
 #[derive(Clone, Copy, Debug)]
 pub struct OfKind(Option<&'static str>);
 
-const KINDS: [&str; 5] = ["recipient", "withdrawal", "refund", "dispute", "payout"];
+/// The kinds of what waits, as the query names them.
+pub const KINDS: [&str; 6] = ["recipient", "withdrawal", "refund", "dispute", "payout", "entry"];
 
 /// A transfer is shown when its outcome has been unknown for this long, milliseconds.
 const PAYOUT_AGE_MS: i64 = 10 * 60_000;
@@ -110,7 +113,7 @@ impl<S: Sync> FromRequestParts<S> for OfKind {
 /// What waits for a decision, oldest first.
 #[utoipa::path(get, path = "/ops/queue", operation_id = "get_queue",
     params(("merchant_id" = Option<String>, Query, format = "uuid", description = "Only of this merchant."),
-        ("kind" = Option<String>, Query, pattern = "^(recipient|withdrawal|refund|dispute|payout)$", description = "Only of this kind.")),
+        ("kind" = Option<String>, Query, pattern = "^(recipient|withdrawal|refund|dispute|payout|entry)$", description = "Only of this kind.")),
     responses((status = 200, body = Queue), (status = 404)))]
 pub async fn get(
     State(app): State<Arc<App>>,
@@ -120,33 +123,42 @@ pub async fn get(
 ) -> Result<Response, Problem> {
     let now = app.engine.now();
     let is_wanted = |item: &WaitingItem| {
-        let is_late = item.id.created_at().plus_ms(PAYOUT_AGE_MS) <= now;
-        (is_late || !matches!(item.what, WaitingKind::Payout { .. }))
+        is_shown(item, now)
             && group.is_none_or(|group| item.ledger.group() == Some(group))
-            && kind.is_none_or(|kind| kind == kind_name(&item.what))
+            && kind.is_none_or(|kind| kind == kind_name(item))
     };
     let (total, oldest) = app.engine.queue(is_wanted, ITEMS_MAX);
     let items = oldest.into_iter().map(|item| view(&app, &item)).collect::<Result<_, _>>()?;
     Ok(ok(Queue { items, total }))
 }
 
-fn kind_name(what: &WaitingKind) -> &'static str {
-    match what {
+/// Whether an item is shown at a time: a transfer is, once its outcome has been unknown for ten
+/// minutes, and everything else at once.
+pub fn is_shown(item: &WaitingItem, now: Timestamp) -> bool {
+    let is_late = item.id.created_at().plus_ms(PAYOUT_AGE_MS) <= now;
+    is_late || !matches!(item.what, WaitingKind::Payout { .. })
+}
+
+/// The kind of an item.
+pub fn kind_name(item: &WaitingItem) -> &'static str {
+    match &item.what {
         WaitingKind::Recipient | WaitingKind::BankAccount => "recipient",
         WaitingKind::Withdrawal { .. } => "withdrawal",
         WaitingKind::Refund { .. } => "refund",
         WaitingKind::Dispute { .. } => "dispute",
         WaitingKind::Payout { .. } => "payout",
+        WaitingKind::HouseEntry { .. } => "entry",
     }
 }
 
-fn view(app: &App, item: &WaitingItem) -> Result<QueueItem, Problem> {
-    let group = item.ledger.group().ok_or_else(broken)?;
-    let merchant = app.engine.merchant(group, |row| row.id).ok_or_else(broken)?;
+/// An item as it is shown.
+pub fn view(app: &App, item: &WaitingItem) -> Result<QueueItem, Problem> {
+    let merchant = |group| app.engine.merchant(group, |row| row.id).ok_or_else(broken);
+    let merchant = item.ledger.group().map(merchant).transpose()?;
     let mut view = QueueItem {
-        kind: kind_name(&item.what),
+        kind: kind_name(item),
         id: item.id.uuid().to_string(),
-        merchant_id: merchant.uuid().to_string(),
+        merchant_id: merchant.map(|id| id.uuid().to_string()),
         amount: None,
         created_at: time(item.id.created_at()),
         status: "pending",
@@ -180,6 +192,7 @@ fn view(app: &App, item: &WaitingItem) -> Result<QueueItem, Problem> {
             view.destination = open_account(destination);
             view.status = "in_processing";
         }
+        WaitingKind::HouseEntry { amount } => view.amount = Some(amount.0),
         WaitingKind::Refund { charge, amount } => {
             view.amount = Some(amount.0);
             view.payment_id = Some(charge.txid());

@@ -16,7 +16,7 @@ use crate::http::idempotency::{Key, KeyScope, Keyed, SentKey, decided};
 use crate::http::json::{parse, parse_unread};
 use crate::http::problem::{Code, Problem};
 use crate::http::reply::ok;
-use crate::ops::operator::Operator;
+use crate::ops::operator::{Decider, Operator};
 use crate::ops::sub_recipients::Notes;
 use crate::views::refund::RefundView;
 
@@ -25,7 +25,7 @@ use crate::views::refund::RefundView;
     responses((status = 200, body = RefundView)))]
 pub async fn approve(
     State(app): State<Arc<App>>,
-    operator: Operator,
+    Decider(operator): Decider,
     PathId(id): PathId,
     sent_key: SentKey,
     JsonBody { bytes: body, .. }: JsonBody,
@@ -48,7 +48,7 @@ pub async fn approve(
     responses((status = 200, body = RefundView)))]
 pub async fn reject(
     State(app): State<Arc<App>>,
-    operator: Operator,
+    Decider(operator): Decider,
     PathId(id): PathId,
     sent_key: SentKey,
     JsonBody { bytes: body, .. }: JsonBody,

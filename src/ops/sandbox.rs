@@ -1,8 +1,11 @@
-//! Sandbox clock: `POST /ops/sandbox/clock`.
+//! What only a sandbox has: the clock (`POST /ops/sandbox/clock`), payers of PIX charges
+//! (`POST /ops/sandbox/pix/{txid}/pay`), and the lies of its institutions.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
+use actors::engine::{CommandContext, Outcome, PixPayment};
 use axum::extract::State;
 use axum::response::Response;
 use ledger::id::LedgerId;
@@ -11,11 +14,16 @@ use utoipa::ToSchema;
 
 use crate::app::App;
 use crate::http::body::JsonBody;
-use crate::http::idempotency::{KeyScope, SentKey};
-use crate::http::json::{Checker, Raw, parse};
-use crate::http::problem::Problem;
+use crate::http::caller::PathId;
+use crate::http::idempotency::{KeyScope, SentKey, decided};
+use crate::http::json::{Checker, Raw, parse, parse_unread};
+use crate::http::problem::{Code, Problem};
 use crate::http::reply::{ok, time};
-use crate::ops::operator::Operator;
+use crate::ops::charges;
+use crate::ops::operator::Admin;
+use crate::rails::end_to_end_id;
+use crate::rails::lies::{Institution, Lie};
+use crate::views::charge::ChargeView;
 
 /// A move of the clock.
 #[derive(Deserialize, ToSchema)]
@@ -40,7 +48,7 @@ pub struct ClockResponse {
     responses((status = 200, body = ClockResponse)))]
 pub async fn advance_clock(
     State(app): State<Arc<App>>,
-    operator: Operator,
+    Admin(operator): Admin,
     sent_key: SentKey,
     JsonBody { bytes: body, .. }: JsonBody,
 ) -> Result<Response, Problem> {
@@ -56,5 +64,107 @@ pub async fn advance_clock(
         app.engine.advance_clock(seconds, operator.context(admitted)).await.map(Some).map_err(Problem::from)
     };
     let moved = key.run(LedgerId::System, |record| Ok(record.effective_at), execute).await?;
+    if let (Some(institutions), now) = (app.institutions.clone(), app.engine.now()) {
+        let closed = tokio::task::spawn_blocking(move || institutions.close_days(now)).await;
+        if let Ok(Err(error)) = closed {
+            tracing::error!(%error, "the sandbox's institutions can't write their files");
+        }
+    }
     moved.answer(|now| Ok(ok(ClockResponse { now: time(now) })))
+}
+
+/// Plays the payer of a pending PIX charge of any merchant. One that is cancelled is paid too late:
+/// 409, and the money goes back to the payer.
+#[utoipa::path(post, path = "/ops/sandbox/pix/{txid}/pay", operation_id = "pay_pix_of_any_merchant", params(("txid" = String, Path)),
+    responses((status = 200, body = ChargeView), (status = 409)))]
+pub async fn pay_pix(
+    State(app): State<Arc<App>>,
+    Admin(operator): Admin,
+    PathId(txid): PathId,
+    sent_key: SentKey,
+    JsonBody { bytes: body, .. }: JsonBody,
+) -> Result<Response, Problem> {
+    parse_unread(&body)?;
+    let charge = charges::named(&app, &txid)?;
+    if charge.card.is_some() {
+        return Err(Problem::new(Code::ChargeNotFound));
+    }
+    let (id, group) = (charge.id, app.engine.ids().group(charge.id));
+    let key = sent_key.read(&app.engine, KeyScope::Operators, Some(&id.txid()), &body)?;
+    let (app, operator) = (&app, &operator);
+    let execute = |admitted| async move {
+        let end_to_end_id = end_to_end_id(app.engine.now(), app.random()?);
+        // The payer pays: nothing of it belongs in the operators' audit trail.
+        let context = CommandContext { requester: None, ..operator.context(admitted) };
+        match app.engine.receive_pix(group, id, end_to_end_id, context).await? {
+            Outcome::Recorded(PixPayment::TooLate) => {
+                let detail = "The charge is cancelled: the payment came too late and goes back to the payer.";
+                Err(Problem::new(Code::ChargeNotPending).detail(detail))
+            }
+            outcome => decided(outcome),
+        }
+    };
+    let paid = key.run(LedgerId::Merchant(group), |_| Ok(()), execute).await?;
+    paid.answer(|()| Ok(ok(ChargeView::of(&app.engine, &charges::named(app, &id.txid())?)?)))
+}
+
+/// A lie for an institution to tell.
+#[derive(Deserialize, ToSchema)]
+#[schema(example = json!({"institution": "pix", "lie": "amount"}))]
+pub struct LieRequest<'a> {
+    /// Whose next file is to be false: `acquirer`, `pix` or `bank`.
+    #[serde(borrow)]
+    #[schema(value_type = String, pattern = "^(acquirer|pix|bank)$")]
+    institution: Raw<'a>,
+    /// How: the first line has another `amount`; it is `missing`, or there `twice`; a line is
+    /// `added` of which the books know nothing. The acquirer also lies about the `fee` and `date`.
+    #[serde(borrow)]
+    #[schema(value_type = String, pattern = "^(amount|fee|date|missing|added|twice)$")]
+    lie: Raw<'a>,
+}
+
+/// A lie that is to be told.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Lie)]
+pub struct LieResponse {
+    /// The institution.
+    #[schema(example = "pix")]
+    institution: &'static str,
+    /// The lie.
+    #[schema(example = "amount")]
+    lie: &'static str,
+}
+
+/// Has an institution write a false line into the next file that it writes with any line, in place
+/// of the lie that it was told before. Its records stay true. Nothing is booked, and the order is
+/// forgotten when the server stops.
+#[utoipa::path(post, path = "/ops/sandbox/lies", operation_id = "order_lie", request_body = LieRequest,
+    responses((status = 200, body = LieResponse), (status = 503)))]
+pub async fn lie(
+    State(app): State<Arc<App>>,
+    Admin(_): Admin,
+    sent_key: SentKey,
+    JsonBody { bytes: body, .. }: JsonBody,
+) -> Result<Response, Problem> {
+    let wire: LieRequest<'_> = parse(&body)?;
+    // The last order holds: a key is only checked.
+    sent_key.read(&app.engine, KeyScope::Operators, None, &body)?;
+    let mut check = Checker::new();
+    let known = |name: &'static str, text: Option<Cow<'_, str>>, names: &[&'static str], check: &mut Checker| {
+        let text = text?;
+        let found = names.iter().find(|known| **known == text).copied();
+        found.or_else(|| check.refuse(name, "unknown", format!("{name} deve ser {}", names.join(", "))))
+    };
+    let institution = check.text("institution", wire.institution, 1..=100);
+    let institution = known("institution", institution, &Institution::NAMES, &mut check);
+    let lie = check.text("lie", wire.lie, 1..=100);
+    let lie = known("lie", lie, &Lie::NAMES, &mut check);
+    let both = institution.and_then(Institution::named).zip(lie.and_then(Lie::named));
+    if both.is_some_and(|(institution, lie)| !lie.is_of(institution)) {
+        check.refuse::<()>("lie", "unknown", "só acquirer mente sobre fee e date".to_owned());
+    }
+    let (institution, lie, both) = check.finish_with(institution.zip(lie).zip(both).map(|((a, b), c)| (a, b, c)))?;
+    let institutions = app.institutions.as_ref().ok_or_else(|| Problem::new(Code::RailNotConfigured))?;
+    institutions.lies.order(both.0, both.1);
+    Ok(ok(LieResponse { institution, lie }))
 }

@@ -17,7 +17,7 @@ use crate::http::idempotency::{KeyScope, SentKey, decided};
 use crate::http::json::{Checker, Raw, parse, parse_unread};
 use crate::http::problem::{Code, Problem, broken};
 use crate::http::reply::ok;
-use crate::ops::operator::Operator;
+use crate::ops::operator::{Decider, Operator};
 use crate::views::recipient::{RecipientView, find_recipient, view, view_at_decision};
 
 /// Why something is refused.
@@ -45,7 +45,7 @@ impl Notes<'_> {
     responses((status = 200, body = RecipientView)))]
 pub async fn approve(
     State(app): State<Arc<App>>,
-    operator: Operator,
+    Decider(operator): Decider,
     PathId(id): PathId,
     sent_key: SentKey,
     JsonBody { bytes: body, .. }: JsonBody,
@@ -60,7 +60,7 @@ pub async fn approve(
     responses((status = 200, body = RecipientView)))]
 pub async fn reject(
     State(app): State<Arc<App>>,
-    operator: Operator,
+    Decider(operator): Decider,
     PathId(id): PathId,
     sent_key: SentKey,
     JsonBody { bytes: body, .. }: JsonBody,

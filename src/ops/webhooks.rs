@@ -1,21 +1,27 @@
 //! Webhook endpoints with a backlog: waiting events, events that were given up, and the outcome of
-//! the last try.
+//! the last tries. An endpoint has the id of the API key whose address it is.
 
 use std::sync::Arc;
 
 use axum::extract::State;
+use axum::http::request::Parts;
 use axum::response::Response;
 use ledger::id::{GroupNumber, ObjectId};
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::app::App;
-use crate::http::problem::{Problem, broken};
-use crate::http::reply::{ok, time};
+use crate::http::body::JsonBody;
+use crate::http::caller::PathId;
+use crate::http::idempotency::{KeyScope, SentKey};
+use crate::http::json::parse_unread;
+use crate::http::problem::{Code, Problem, broken};
+use crate::http::reply::{ok, only, query, time};
 use crate::ops::audit::OfMerchant;
-use crate::ops::operator::Operator;
+use crate::ops::operator::{Decider, Operator};
 use crate::views::delivery::AnswerView;
-use crate::webhooks::EndpointBacklog;
+use crate::webhooks::event::OutboxEvent;
+use crate::webhooks::{DeliveryTry, EndpointBacklog};
 
 /// Items of one answer; `total` counts all.
 const ITEMS_MAX: usize = 1_000;
@@ -35,29 +41,29 @@ pub struct WebhookBacklogs {
 pub struct BacklogView {
     /// The API key whose address it is.
     #[schema(format = "uuid")]
-    api_key_id: String,
+    pub api_key_id: String,
     /// Whose key it is.
     #[schema(format = "uuid")]
-    merchant_id: String,
+    pub merchant_id: String,
     /// The address.
     #[schema(example = "https://loja.example.com/webhooks")]
-    webhook_url: String,
+    pub webhook_url: String,
     /// How many events wait here, 1,000 at most: more of them wait in the journal.
     #[schema(maximum = 1000)]
-    waiting: usize,
+    pub waiting: usize,
     /// When the oldest of them happened.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
-    oldest_at: Option<String>,
+    pub oldest_at: Option<String>,
     /// How many of the last 1,000 events that were given up were not asked for again.
     #[schema(maximum = 1000)]
-    given_up: usize,
+    pub given_up: usize,
     /// How many tries are under way now.
-    under_way: usize,
+    pub under_way: usize,
     /// How the last try ended, of whatever event.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
-    last_answer: Option<AnswerView>,
+    pub last_answer: Option<AnswerView>,
 }
 
 /// The webhook endpoints at which events wait or were given up, those that have waited longest
@@ -75,7 +81,141 @@ pub async fn list(
     Ok(ok(WebhookBacklogs { items: views.collect::<Result<_, _>>()?, total }))
 }
 
-fn view(app: &App, group: GroupNumber, key: ObjectId, backlog: EndpointBacklog) -> Result<BacklogView, Problem> {
+/// An event that is delivered again.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = RedeliveredEvent)]
+pub struct RedeliveredView {
+    /// The event's id.
+    #[schema(format = "uuid")]
+    id: String,
+    /// Its kind, as it is delivered.
+    #[schema(example = "charge.paid")]
+    kind: &'static str,
+}
+
+/// Delivers an event of any merchant again, to every address of its account that has room; 429 when
+/// 1,000 events wait at each.
+#[utoipa::path(post, path = "/ops/webhooks/{id}/redeliver", operation_id = "redeliver_webhook", params(("id" = String, Path)),
+    responses((status = 200, body = RedeliveredView)))]
+pub async fn redeliver(
+    State(app): State<Arc<App>>,
+    Decider(operator): Decider,
+    PathId(id): PathId,
+    sent_key: SentKey,
+    JsonBody { bytes: body, .. }: JsonBody,
+) -> Result<Response, Problem> {
+    parse_unread(&body)?;
+    // It commits no Record, so there is no answer to keep: a key is checked and not kept.
+    sent_key.read(&app.engine, KeyScope::Operators, Some(&id), &body)?;
+    let not_found = || Problem::new(Code::NotFound);
+    let id = ObjectId::parse(&id).ok_or_else(not_found)?;
+    let group = app.engine.ids().group(id);
+    let event = OutboxEvent::find(&app.engine, group, id)?.ok_or_else(not_found)?;
+    if !app.webhooks.deliver_again(group, &event, app.engine.now()) {
+        let detail = "1,000 events wait at each address of the account.";
+        return Err(Problem::new(Code::RateLimited).detail(detail).retry_after(60));
+    }
+    tracing::info!(operator = operator.name, event = %id.uuid(), "an operator delivers an event again");
+    Ok(ok(RedeliveredView { id: id.uuid().to_string(), kind: event.told.kind.into() }))
+}
+
+/// The last tries at an endpoint.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct TryList {
+    /// The tries, newest first, 100 at most.
+    items: Vec<TryView>,
+    /// How many there are.
+    total: usize,
+}
+
+/// A try to deliver an event.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = WebhookTry)]
+pub struct TryView {
+    /// The event's id.
+    #[schema(format = "uuid")]
+    pub event_id: String,
+    /// Its kind, as it is delivered.
+    #[schema(example = "charge.paid")]
+    pub kind: &'static str,
+    /// How the try ended.
+    #[serde(flatten)]
+    pub answer: AnswerView,
+}
+
+/// The last tries at an endpoint, newest first. They are kept in memory, 100 of an endpoint and
+/// 65,536 of all, since this process began.
+#[utoipa::path(get, path = "/ops/endpoints/{id}/tries", operation_id = "list_webhook_tries", params(("id" = String, Path)),
+    responses((status = 200, body = TryList), (status = 400)))]
+pub async fn tries(
+    State(app): State<Arc<App>>,
+    _: Operator,
+    PathId(id): PathId,
+    parts: Parts,
+) -> Result<Response, Problem> {
+    only(&query(&parts)?, &[])?;
+    let (group, key) = endpoint(&app, &id)?;
+    let items = tries_of(&app, group, key)?;
+    Ok(ok(TryList { total: items.len(), items }))
+}
+
+/// The last tries at an endpoint as they are shown, newest first.
+pub fn tries_of(app: &App, group: GroupNumber, key: ObjectId) -> Result<Vec<TryView>, Problem> {
+    let view = |DeliveryTry { number, answer }| {
+        let listed = app.engine.webhook_events(group, number..number + 1)?;
+        let event = OutboxEvent::read(&app.engine, group, *listed.first().ok_or_else(broken)?)?;
+        let (event_id, kind) = (event.id.uuid().to_string(), event.told.kind.into());
+        Ok(TryView { event_id, kind, answer: AnswerView::of(answer) })
+    };
+    app.webhooks.tries(group, key).into_iter().map(view).collect()
+}
+
+/// Events that are delivered again.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = RedeliveredEvents)]
+pub struct RedeliveredAll {
+    /// Events that the endpoint took, to be tried at once.
+    #[schema(example = 3)]
+    redelivered: usize,
+    /// Events that stay given up, since 1,000 wait at the endpoint.
+    #[schema(example = 0)]
+    left: usize,
+}
+
+/// Delivers all events again that were given up at an endpoint, as far as it has room: 1,000 wait
+/// there at most.
+#[utoipa::path(post, path = "/ops/endpoints/{id}/redeliver", operation_id = "redeliver_given_up", params(("id" = String, Path)),
+    responses((status = 200, body = RedeliveredAll)))]
+pub async fn redeliver_given_up(
+    State(app): State<Arc<App>>,
+    Decider(operator): Decider,
+    PathId(id): PathId,
+    sent_key: SentKey,
+    JsonBody { bytes: body, .. }: JsonBody,
+) -> Result<Response, Problem> {
+    parse_unread(&body)?;
+    // It commits no Record, so there is no answer to keep: a key is checked and not kept.
+    sent_key.read(&app.engine, KeyScope::Operators, Some(&id), &body)?;
+    let (group, key) = endpoint(&app, &id)?;
+    let mut events = Vec::new();
+    for number in app.webhooks.given_up(group, key) {
+        let listed = app.engine.webhook_events(group, number..number + 1)?;
+        events.push(OutboxEvent::read(&app.engine, group, *listed.first().ok_or_else(broken)?)?);
+    }
+    let redelivered = app.webhooks.deliver_again_to(group, key, &events, app.engine.now());
+    tracing::info!(operator = operator.name, ?key, redelivered, "an operator delivers what was given up again");
+    Ok(ok(RedeliveredAll { redelivered, left: events.len() - redelivered }))
+}
+
+/// The group and the key of an endpoint.
+pub fn endpoint(app: &App, id: &str) -> Result<(GroupNumber, ObjectId), Problem> {
+    let id = ObjectId::parse(id).ok_or_else(|| Problem::new(Code::NotFound))?;
+    let row = app.engine.api_key(id).filter(|row| !row.revoked).ok_or_else(|| Problem::new(Code::NotFound))?;
+    Ok((row.group, id))
+}
+
+/// An endpoint as it is shown.
+pub fn view(app: &App, group: GroupNumber, key: ObjectId, backlog: EndpointBacklog) -> Result<BacklogView, Problem> {
     let merchant = app.engine.merchant(group, |row| row.id).ok_or_else(broken)?;
     Ok(BacklogView {
         api_key_id: key.uuid().to_string(),

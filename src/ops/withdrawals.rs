@@ -16,7 +16,7 @@ use crate::http::idempotency::{KeyScope, SentKey, decided};
 use crate::http::json::{parse, parse_unread};
 use crate::http::problem::{Code, Problem};
 use crate::http::reply::ok;
-use crate::ops::operator::Operator;
+use crate::ops::operator::{Decider, Operator};
 use crate::ops::sub_recipients::Notes;
 use crate::views::recipient::{find_recipient, recipient_id};
 use crate::views::withdrawal::ReviewedWithdrawal;
@@ -28,7 +28,7 @@ use crate::views::withdrawal::ReviewedWithdrawal;
     responses((status = 200, body = ReviewedWithdrawal)))]
 pub async fn approve(
     State(app): State<Arc<App>>,
-    operator: Operator,
+    Decider(operator): Decider,
     PathId(id): PathId,
     sent_key: SentKey,
     JsonBody { bytes: body, .. }: JsonBody,
@@ -43,7 +43,7 @@ pub async fn approve(
     responses((status = 200, body = ReviewedWithdrawal)))]
 pub async fn reject(
     State(app): State<Arc<App>>,
-    operator: Operator,
+    Decider(operator): Decider,
     PathId(id): PathId,
     sent_key: SentKey,
     JsonBody { bytes: body, .. }: JsonBody,

@@ -5,6 +5,7 @@
 //! a dispute is kept.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use actors::rails::{
     Call, CardAnswer, CardFate, CardRail, CardSecrets, CardToken, ChargeCard, ChargedCard, RailError, Repay,
@@ -18,6 +19,8 @@ use ledger::money::Centavos;
 use ledger::time::Timestamp;
 
 use super::acquirer_books::{AcquirerBooks, Capture, Returned, first_payment_after};
+use super::bank_books::BankBooks;
+use super::lies::Lies;
 
 /// Simulated card acquirer.
 pub(super) struct SandboxAcquirer {
@@ -54,9 +57,9 @@ fn face(number: &str) -> (u32, u16) {
 }
 
 impl SandboxAcquirer {
-    /// The acquirer, with its records in `folder`.
-    pub(super) fn new(folder: &Path) -> Self {
-        Self { books: AcquirerBooks::new(folder) }
+    /// The acquirer, with its records in `folder`. It pays to the bank's account.
+    pub(super) fn new(folder: &Path, bank: Arc<BankBooks>, lies: Arc<Lies>) -> Self {
+        Self { books: AcquirerBooks::new(folder, bank, lies) }
     }
 
     /// Captures a charge: it keeps the price list's MDR of the total. Debit is charged as one
@@ -163,7 +166,9 @@ mod tests {
     #[tokio::test]
     async fn what_the_acquirer_has_said_stays_so() {
         let folder = tempfile::tempdir().unwrap();
-        let acquirer = SandboxAcquirer::new(folder.path());
+        let lies = Arc::new(Lies::default());
+        let bank = Arc::new(BankBooks::new(folder.path().join("bank"), "1", Arc::clone(&lies)));
+        let acquirer = SandboxAcquirer::new(folder.path(), bank, lies);
         let numbers = ["4111111111111111", "4000000000000002", "4000000000009995"];
         for (turn, number) in (1..).zip(numbers) {
             let (amount, installments, method) = (Centavos(10_000), 3, PaymentMethod::CreditCard);

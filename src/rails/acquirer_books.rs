@@ -1,13 +1,14 @@
-//! Records of the sandbox's acquirer, in files of its own: what it captured, what it took back, and
-//! its batches, one file a day each. A line is written before the call is answered, without a sync:
-//! it outlives the process, and after a power cut the last ones may be missing. A batch is written
-//! once, with a sync, and never changes.
+//! Records of the sandbox's acquirer, in files of its own: captures, refunds and disputes taken
+//! back, and batches, one file a day each. Each batch also has the CSV file that the acquirer sends
+//! for reconciliation. A line is written before the call is answered, without a sync: it outlives
+//! the process, and after a power cut the last ones may be missing. A batch is written once, with a
+//! sync, and never changes.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs::{File, OpenOptions, create_dir_all, read_dir, rename};
 use std::io::{self, BufRead as _, BufReader, BufWriter, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use actors::rails::{SettlementCursor, SettlementLine, SettlementPage};
 use chrono::{Days, NaiveDate};
@@ -15,6 +16,9 @@ use ledger::event::{Batch, SettledObject};
 use ledger::id::ObjectId;
 use ledger::money::Centavos;
 use ledger::time::Timestamp;
+
+use super::bank_books::{BATCH, BankBooks};
+use super::lies::{Institution, Lie, Lies};
 
 /// How many lines a page has at most.
 const LINES_PER_PAGE: u64 = 1_024;
@@ -59,11 +63,16 @@ pub(super) struct Returned {
 /// The records, read at the first call.
 pub(super) struct AcquirerBooks {
     folder: PathBuf,
+    bank: Arc<BankBooks>,
+    lies: Arc<Lies>,
     open: Mutex<Option<Open>>,
 }
 
 struct Open {
     folder: PathBuf,
+    /// The account that is paid.
+    bank: Arc<BankBooks>,
+    lies: Arc<Lies>,
     /// The batches by day, in days since 1970-01-01, each with its number of lines; days without
     /// lines too.
     batches: BTreeMap<u32, u64>,
@@ -85,10 +94,19 @@ fn business_day(at_ms: i64) -> u32 {
     u32::try_from((at_ms - BEHIND_UTC_MS).div_euclid(DAY_MS)).unwrap_or_default()
 }
 
+/// A day counted from 1970-01-01.
+fn day_of_days(day: u32) -> NaiveDate {
+    NaiveDate::default().checked_add_days(Days::new(u64::from(day))).unwrap_or(NaiveDate::MAX)
+}
+
 /// A day counted from 1970-01-01, such as `2026-07-01`.
 fn date(day: u32) -> String {
-    let date = NaiveDate::default().checked_add_days(Days::new(u64::from(day))).unwrap_or(NaiveDate::MAX);
-    date.format("%Y-%m-%d").to_string()
+    day_of_days(day).format("%Y-%m-%d").to_string()
+}
+
+/// The acquirer's name for the batch of a day.
+fn reference(day: u32) -> String {
+    format!("SANDBOX-{}", date(day))
 }
 
 /// The days since 1970-01-01 of a date such as `2026-07-01`.
@@ -110,9 +128,9 @@ fn days_paid_on(day: u32) -> impl Iterator<Item = u32> {
 }
 
 impl AcquirerBooks {
-    /// The records in `folder`.
-    pub(super) fn new(folder: &Path) -> Self {
-        Self { folder: folder.join("acquirer"), open: Mutex::default() }
+    /// The records in `folder`, and the bank's account that is paid.
+    pub(super) fn new(folder: &Path, bank: Arc<BankBooks>, lies: Arc<Lies>) -> Self {
+        Self { folder: folder.join("acquirer"), bank, lies, open: Mutex::default() }
     }
 
     /// Records a capture. One that is recorded twice on one day is paid once.
@@ -166,7 +184,7 @@ impl AcquirerBooks {
         }
         let mut later = open.batches.iter().filter(|(day, lines)| u64::from(**day) > after.batch && **lines > 0);
         let Some((day, lines)) = later.next() else { return Ok(None) };
-        let batch = Batch { number: u64::from(*day), reference: format!("SANDBOX-{}", date(*day)), paid_on: *day };
+        let batch = Batch { number: u64::from(*day), reference: reference(*day), paid_on: *day };
         let read = open.read_batch(*day, after.lines)?;
         let is_last = after.lines + read.len() as u64 >= *lines;
         Ok(Some(SettlementPage { batch, lines: read, is_last }))
@@ -175,17 +193,23 @@ impl AcquirerBooks {
     fn open(&self) -> io::Result<MutexGuard<'_, Option<Open>>> {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         if open.is_none() {
-            *open = Some(Open::read(&self.folder)?);
+            *open = Some(Open::read(&self.folder, Arc::clone(&self.bank), Arc::clone(&self.lies))?);
         }
         Ok(open)
     }
 }
 
 impl Open {
-    fn read(folder: &Path) -> io::Result<Self> {
+    fn read(folder: &Path, bank: Arc<BankBooks>, lies: Arc<Lies>) -> io::Result<Self> {
         create_dir_all(folder)?;
-        let mut open =
-            Self { folder: folder.to_owned(), batches: BTreeMap::new(), captures: None, returned: BTreeSet::new() };
+        let mut open = Self {
+            folder: folder.to_owned(),
+            bank,
+            lies,
+            batches: BTreeMap::new(),
+            captures: None,
+            returned: BTreeSet::new(),
+        };
         for day in open.days("batch")? {
             let bytes = open.path("batch", day).metadata()?.len();
             open.batches.insert(day, bytes / LINE_BYTES);
@@ -227,19 +251,43 @@ impl Open {
         Ok(first.into_iter().chain(self.days("returns")?.first().copied()).min())
     }
 
-    /// Makes the batch of a business day; gives the number of its lines.
+    /// Makes the batch of a business day, and the file of it that the acquirer sends, and pays it;
+    /// gives the number of its lines.
     fn write_batch(&self, day: u32) -> io::Result<u64> {
-        let (path, new) = (self.path("batch", day), self.folder.join("batch.new"));
-        let mut out = BufWriter::new(File::create(&new)?);
-        let mut lines = 0;
-        for line in self.lines_of(day)? {
-            write_line(&mut out, &line)?;
-            lines += 1;
+        let lines = self.lines_of(day)?;
+        if !lines.is_empty() {
+            let told = self.told(day, &lines);
+            self.write(&format!("{}.csv", reference(day)), |out| write_file(out, day, &told))?;
+            let net = lines.iter().map(|line| line.gross - line.fee).sum();
+            self.bank.book(day_of_days(day), BATCH, &reference(day), net)?;
         }
+        let name = format!("batch-{}", date(day));
+        self.write(&name, |out| lines.iter().try_for_each(|line| write_line(out, line)))?;
+        Ok(lines.len() as u64)
+    }
+
+    /// The lines as the file has them, each with its day: false ones where the acquirer is to lie.
+    fn told(&self, day: u32, lines: &[SettlementLine]) -> Vec<(u32, SettlementLine)> {
+        let mut told: Vec<_> = lines.iter().map(|line| (day, *line)).collect();
+        if let Some(lie) = self.lies.take(Institution::Acquirer) {
+            lie.tell(&mut told, |lie, (day, line)| match lie {
+                Lie::Date => *day -= 1,
+                Lie::Fee => line.fee += Centavos(1),
+                Lie::Added => line.object = SettledObject::Installment(99),
+                _ => line.gross += Centavos(1),
+            });
+        }
+        told
+    }
+
+    /// Writes a file, which is there whole or not at all.
+    fn write(&self, name: &str, write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>) -> io::Result<()> {
+        let new = self.folder.join("new");
+        let mut out = BufWriter::new(File::create(&new)?);
+        write(&mut out)?;
         out.into_inner()?.sync_all()?;
-        rename(&new, &path)?;
-        File::open(&self.folder)?.sync_all()?;
-        Ok(lines)
+        rename(&new, self.folder.join(name))?;
+        File::open(&self.folder)?.sync_all()
     }
 
     /// The lines that are paid on a business day.
@@ -377,6 +425,23 @@ fn returned_of(line: &str) -> Option<Returned> {
     })
 }
 
+/// The file that the acquirer sends of a batch: CSV, amounts in centavos.
+fn write_file(out: &mut impl io::Write, day: u32, lines: &[(u32, SettlementLine)]) -> io::Result<()> {
+    writeln!(out, "batch,paid_on,charge,kind,id,gross,fee,net")?;
+    let batch = reference(day);
+    for (day, SettlementLine { charge, object, gross, fee }) in lines {
+        let paid_on = date(*day);
+        let (kind, id) = match object {
+            SettledObject::Installment(number) => ("installment", number.to_string()),
+            SettledObject::Refund(id) => ("refund", id.uuid().to_string()),
+            SettledObject::Dispute(id) => ("dispute", id.uuid().to_string()),
+        };
+        let (charge, net) = (charge.txid(), *gross - *fee);
+        writeln!(out, "{batch},{paid_on},{charge},{kind},{id},{},{},{}", gross.0, fee.0, net.0)?;
+    }
+    Ok(())
+}
+
 fn write_line(out: &mut impl io::Write, line: &SettlementLine) -> io::Result<()> {
     let SettlementLine { charge, object, gross, fee } = line;
     let (kind, id, number) = match object {
@@ -415,6 +480,12 @@ fn flag(text: &str, yes: &str, no: &str) -> Option<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn opened(folder: &Path) -> AcquirerBooks {
+        let lies = Arc::new(Lies::default());
+        let bank = Arc::new(BankBooks::new(folder.join("bank"), "1", Arc::clone(&lies)));
+        AcquirerBooks::new(folder, bank, lies)
+    }
 
     /// A Monday.
     const MONDAY: u32 = 20_780;
@@ -460,7 +531,7 @@ mod tests {
     #[test]
     fn installments_are_paid_every_thirty_days_and_debits_on_the_next_business_day() {
         let folder = tempfile::tempdir().unwrap();
-        let books = AcquirerBooks::new(folder.path());
+        let books = opened(folder.path());
         books.capture(captured(id(MONDAY, 1), 10_000, 299, 3, false)).unwrap();
         books.capture(captured(id(MONDAY, 1), 10_000, 299, 3, false)).unwrap();
         books.capture(captured(id(MONDAY, 2), 5_000, 150, 1, true)).unwrap();
@@ -477,14 +548,14 @@ mod tests {
         ];
         let lines = all(&books, at(MONDAY + 200, 12));
         assert_eq!(lines.iter().map(shown).collect::<Vec<_>>(), expected);
-        let again = AcquirerBooks::new(folder.path());
+        let again = opened(folder.path());
         assert_eq!(all(&again, at(MONDAY + 200, 12)), lines, "a batch never changes");
     }
 
     #[test]
     fn refunds_give_their_part_of_the_fee_back_and_disputes_keep_it() {
         let folder = tempfile::tempdir().unwrap();
-        let books = AcquirerBooks::new(folder.path());
+        let books = opened(folder.path());
         books.capture(captured(id(MONDAY, 1), 10_000, 299, 1, true)).unwrap();
         let returned = |number, amount, is_dispute| Returned {
             id: id(MONDAY, number),
@@ -504,11 +575,11 @@ mod tests {
     #[test]
     fn what_is_recorded_after_its_batch_is_paid_in_a_later_one() {
         let folder = tempfile::tempdir().unwrap();
-        let books = AcquirerBooks::new(folder.path());
+        let books = opened(folder.path());
         books.capture(captured(id(MONDAY, 1), 1_000, 30, 1, true)).unwrap();
         assert_eq!(all(&books, at(MONDAY + 2, 12)).len(), 1);
         books.capture(captured(id(MONDAY, 2), 2_000, 60, 1, true)).unwrap();
-        let reopened = AcquirerBooks::new(folder.path());
+        let reopened = opened(folder.path());
         reopened.capture(captured(id(MONDAY + 1, 3), 3_000, 90, 1, true)).unwrap();
         let lines = all(&reopened, at(MONDAY + 9, 12));
         assert_eq!(
@@ -522,7 +593,7 @@ mod tests {
     #[test]
     fn a_page_ends_and_the_next_one_goes_on() {
         let folder = tempfile::tempdir().unwrap();
-        let books = AcquirerBooks::new(folder.path());
+        let books = opened(folder.path());
         for number in 0..2 * u128::from(LINES_PER_PAGE) + 1 {
             books.capture(captured(id(MONDAY, number), 1_000, 30, 1, true)).unwrap();
         }
@@ -541,11 +612,11 @@ mod tests {
     #[test]
     fn a_line_that_is_cut_off_spoils_no_other_line() {
         let folder = tempfile::tempdir().unwrap();
-        AcquirerBooks::new(folder.path()).capture(captured(id(MONDAY, 1), 1_000, 30, 1, true)).unwrap();
+        opened(folder.path()).capture(captured(id(MONDAY, 1), 1_000, 30, 1, true)).unwrap();
         let path = folder.path().join("acquirer").join(format!("captures-{}", date(MONDAY)));
         let bytes = std::fs::read(&path).unwrap();
         std::fs::write(&path, &bytes[..bytes.len() - 3]).unwrap();
-        let books = AcquirerBooks::new(folder.path());
+        let books = opened(folder.path());
         books.capture(captured(id(MONDAY, 2), 2_000, 60, 1, true)).unwrap();
         let lines = all(&books, at(MONDAY + 3, 12));
         assert_eq!(lines.iter().map(shown).collect::<Vec<_>>(), [(1, 1, 2_000, 60)]);

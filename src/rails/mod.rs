@@ -1,10 +1,14 @@
-//! Rails to the outside: the sandbox's acquirer, PIX institution and payout institution. No rail to
-//! the real world exists yet.
+//! Rails to the outside: the sandbox's acquirer, PIX institution, payout institution and bank. No
+//! rail to the real world exists yet.
 
 mod acquirer;
 mod acquirer_books;
+mod bank_books;
+mod days;
 mod end_to_end_id;
+pub mod lies;
 mod payouts;
+mod pix_books;
 pub mod sandbox;
 
 pub use end_to_end_id::end_to_end_id;

@@ -6,13 +6,15 @@ use std::collections::BTreeSet;
 use std::fs::{File, OpenOptions, create_dir_all, read};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use actors::rails::{Call, Destination, PayoutAnswer, PayoutRail, RailError, SendPayout};
 use ledger::id::ObjectId;
 use ledger::time::Timestamp;
 
+use super::bank_books::{BankBooks, PIX_SENT, RETURNED, TRANSFER};
+use super::days::day_of;
 use super::end_to_end_id::end_to_end_id;
 
 /// How long a transfer without an answer stays under way, milliseconds of the sandbox clock.
@@ -21,6 +23,10 @@ const SILENCE_MS: i64 = 60_000;
 /// The payout institution, with the transfers that it carried out.
 pub(super) struct SandboxPayouts {
     path: PathBuf,
+    /// The account from which transfers to bank accounts are paid.
+    settlement: Arc<BankBooks>,
+    /// The account from which transfers to PIX keys are paid.
+    pix: Arc<BankBooks>,
     carried_out: Mutex<Option<CarriedOut>>,
 }
 
@@ -75,9 +81,9 @@ fn failed(to: &Destination) -> PayoutAnswer {
 }
 
 impl SandboxPayouts {
-    /// The institution, with its file in `folder`.
-    pub(super) fn new(folder: &Path) -> Self {
-        Self { path: folder.join("payouts"), carried_out: Mutex::default() }
+    /// The institution, with its file in `folder`, and the bank's accounts that it pays from.
+    pub(super) fn new(folder: &Path, settlement: Arc<BankBooks>, pix: Arc<BankBooks>) -> Self {
+        Self { path: folder.join("payouts"), settlement, pix, carried_out: Mutex::default() }
     }
 
     /// Carries a transfer out, once: the line is durable before this returns.
@@ -88,6 +94,16 @@ impl SandboxPayouts {
             none => none.insert(CarriedOut::open(&self.path)?),
         };
         if known.ids.insert(order.id) {
+            let day = day_of(order.ordered_at.0);
+            match &order.to {
+                Destination::PixKey(_) => {
+                    let end_to_end_id = transfer_end_to_end_id(order.id);
+                    self.pix.book(day, PIX_SENT, &end_to_end_id, -order.amount)?;
+                }
+                Destination::Account(_) => {
+                    self.settlement.book(day, TRANSFER, &transfer_id(order.id), -order.amount)?;
+                }
+            }
             let line = format!("{} {} {}\n", order.id.uuid(), order.amount, transfer_end_to_end_id(order.id));
             known.file.write_all(line.as_bytes())?;
             known.file.sync_data()?;
@@ -96,15 +112,17 @@ impl SandboxPayouts {
     }
 
     fn answer(&self, order: &SendPayout) -> Result<PayoutAnswer, RailError> {
-        self.carry_out(order).map_err(|error| {
-            tracing::error!(%error, "the sandbox's record of payouts cannot be written");
-            RailError::NoAnswer
-        })?;
+        self.carry_out(order).map_err(unwritten)?;
         Ok(PayoutAnswer::Processed {
             transfer_id: transfer_id(order.id),
             end_to_end_id: transfer_end_to_end_id(order.id),
         })
     }
+}
+
+fn unwritten(error: io::Error) -> RailError {
+    tracing::error!(%error, "the sandbox's record of payouts cannot be written");
+    RailError::NoAnswer
 }
 
 impl CarriedOut {
@@ -161,7 +179,9 @@ impl PayoutRail for SandboxPayouts {
             Script::Refuse => Ok(PayoutAnswer::NotTaken),
             Script::Fail => Ok(failed(&order.to)),
             Script::Return if now.0 >= order.ordered_at.0 + RETURNED_AFTER_MS => {
-                Ok(PayoutAnswer::Returned { reason: "O banco devolveu a transferência: conta inexistente".to_owned() })
+                let booked = self.settlement.book(day_of(now.0), RETURNED, &order.id.txid(), order.amount);
+                let reason = "O banco devolveu a transferência: conta inexistente".to_owned();
+                booked.map(|()| PayoutAnswer::Returned { reason }).map_err(unwritten)
             }
             Script::Silence if now.0 < order.id.created_at().0 + SILENCE_MS => Err(RailError::NoAnswer),
             Script::Silence | Script::Process | Script::Return => self.answer(&order),
@@ -190,12 +210,18 @@ mod tests {
     use ledger::money::Centavos;
     use ledger::personal::{BankAccount, PixDestination};
 
+    use super::super::lies::Lies;
     use super::*;
+
+    fn opened(folder: &Path) -> SandboxPayouts {
+        let account = |name| Arc::new(BankBooks::new(folder.join(name), name, Arc::new(Lies::default())));
+        SandboxPayouts::new(folder, account("settlement"), account("pix"))
+    }
 
     #[tokio::test]
     async fn what_the_institution_has_denied_is_not_carried_out() {
         let folder = tempfile::tempdir().unwrap();
-        let institution = SandboxPayouts::new(folder.path());
+        let institution = opened(folder.path());
         let key = |key: &str| Destination::PixKey(PixDestination { key: key.to_owned(), ..PixDestination::default() });
         let taken = |id| PayoutAnswer::Taken { transfer_id: transfer_id(id) };
         let ids = [1, 2, 3, 4].map(ObjectId);
@@ -225,12 +251,12 @@ mod tests {
             ordered_at: Timestamp(0),
         };
         let both = |cut: &dyn Fn(&mut Vec<u8>)| {
-            [1, 2].into_iter().for_each(|id| SandboxPayouts::new(folder.path()).carry_out(&order(id)).unwrap());
+            [1, 2].into_iter().for_each(|id| opened(folder.path()).carry_out(&order(id)).unwrap());
             let whole = read(&path).unwrap();
             let mut damaged = whole.clone();
             cut(&mut damaged);
             std::fs::write(&path, damaged).unwrap();
-            SandboxPayouts::new(folder.path()).carry_out(&order(2)).unwrap();
+            opened(folder.path()).carry_out(&order(2)).unwrap();
             assert_eq!(read(&path).unwrap(), whole);
         };
         both(&|_| {});

@@ -270,7 +270,8 @@ pub fn method_name(method: PaymentMethod) -> &'static str {
     }
 }
 
-fn brand_name(brand: CardBrand) -> &'static str {
+/// The wire name of a card scheme.
+pub fn brand_name(brand: CardBrand) -> &'static str {
     match brand {
         CardBrand::Visa => "visa",
         CardBrand::Mastercard => "mastercard",

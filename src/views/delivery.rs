@@ -13,7 +13,7 @@ pub struct AnswerView {
     /// The status of the HTTP answer; absent when there was none.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, minimum = 100, maximum = 999, example = 503)]
-    status: Option<u16>,
+    pub status: Option<u16>,
     /// Why it is a failure; absent when it is none. `status`: an answer that is neither 2xx nor
     /// 3xx. `redirect`: 3xx, which is not followed. `dns`: the host has no address. `not_public`:
     /// its address may not be called. `refused`: nobody listens there. `unreachable`: the network
@@ -27,12 +27,12 @@ pub struct AnswerView {
         pattern = "^(status|redirect|dns|not_public|refused|unreachable|tls|timeout|closed|too_large|not_http|internal)$",
         example = "status"
     )]
-    cause: Option<&'static str>,
+    pub cause: Option<&'static str>,
     /// When it ended, on the service's clock.
-    at: String,
+    pub at: String,
     /// How long it took, milliseconds.
     #[schema(example = 15000)]
-    duration_ms: u32,
+    pub duration_ms: u32,
 }
 
 impl AnswerView {

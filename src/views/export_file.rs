@@ -1,22 +1,36 @@
-//! Export of a ledger over HTTP: the query of the request, and the headers of the file.
+//! Export of a ledger over HTTP: the query of the request, the headers of the file, and what an
+//! exporter has to know when it does not read all Records.
 
+use std::sync::Arc;
+
+use actors::engine::Engine;
+use actors::records::LoadError;
+use actors::store::Sequence;
 use axum::body::Body;
 use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
+use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use axum::response::{IntoResponse, Response};
+use ledger::event::Event;
+use ledger::id::{GroupNumber, LedgerId, RecipientNumber};
+use ledger::record::Record;
+use ledger::time::Timestamp;
 
-use crate::export::{Format, Request};
+use crate::export::{Exporter, Format, Request};
+use crate::http::gzip::Encoding;
 use crate::http::json::Checker;
 use crate::http::problem::Problem;
 use crate::http::reply::single;
-use crate::http::timestamp::day;
+use crate::http::timestamp::{begin_of, day};
 
 /// What the query of an export asks for.
 pub fn request(pairs: &[(String, String)], ledger: Option<String>) -> Result<Request, Problem> {
     let mut check = Checker::new();
     let format = match single(pairs, "format")? {
         None => Some(Format::Jsonl),
-        Some(name) => Format::made(name)
-            .or_else(|| check.refuse("format", "unknown", "format deve ser jsonl, csv, beancount, hledger ou ledger")),
+        Some(name) => Format::made(name).or_else(|| {
+            let made = Format::MADE.map(Format::name).join(", ");
+            check.refuse("format", "unknown", format!("format deve ser um destes: {made}"))
+        }),
     };
     let mut named = |name| {
         let text = single(pairs, name)?;
@@ -36,8 +50,75 @@ pub fn request(pairs: &[(String, String)], ledger: Option<String>) -> Result<Req
     Ok(Request { ledger, format, from, to })
 }
 
+/// The encoding of an export for a caller: what is compressed already is not compressed again.
+pub fn encoding(request: &Request, headers: &HeaderMap) -> Encoding {
+    if request.format.is_compressed() { Encoding::Identity } else { Encoding::of(headers) }
+}
+
 /// An answer that browsers keep as a file.
-pub fn file(request: &Request, body: Body) -> Response {
+pub fn file(request: &Request, encoding: Encoding, body: Body) -> Response {
     let disposition = format!("attachment; filename=\"{}\"", request.file_name());
-    ([(CONTENT_TYPE, request.format.media_type().to_owned()), (CONTENT_DISPOSITION, disposition)], body).into_response()
+    let headers = [(CONTENT_TYPE, request.format.media_type().to_owned()), (CONTENT_DISPOSITION, disposition)];
+    (headers, encoding.headers(), body).into_response()
+}
+
+/// The header that names the last Record that counts in a stream, `X-Cut`, as a manifest names that
+/// of a file.
+pub fn cut_header(cut: Sequence) -> (HeaderName, HeaderValue) {
+    (HeaderName::from_static("x-cut"), cut.0.into())
+}
+
+/// Tells an exporter the ids of a merchant and of its recipients.
+pub fn know_group(engine: &Engine, group: GroupNumber, exporter: &mut Exporter) {
+    engine.merchant(group, |row| {
+        exporter.know(LedgerId::Merchant(group), row.id);
+        for (number, recipient) in (1..).map(RecipientNumber).zip(&row.recipients) {
+            exporter.know(LedgerId::Recipient(group, number), recipient.id);
+        }
+    });
+}
+
+/// Begins an export through `last` at its first day: tells the exporter what there was before, and
+/// gives the last Record that it need not read. For a thread that may wait.
+pub fn begin(
+    engine: &Engine,
+    request: &Request,
+    last: Sequence,
+    exporter: &mut Exporter,
+) -> Result<Sequence, LoadError> {
+    exporter.know_closed(engine.closed_periods());
+    let Some(from) = request.from else { return Ok(Sequence(0)) };
+    let before = engine.last_booked_before(Timestamp(begin_of(from)))?.min(last);
+    if before < Sequence::FIRST {
+        return Ok(before);
+    }
+    exporter.pass(engine.booked_record(before)?.0.0);
+    if !request.format.is_plain_text() && !exporter.is_keeping_balances() {
+        return Ok(before);
+    }
+    if let Some(ledger) = exporter.asked() {
+        for (account, balance) in engine.ledger_as_of(ledger, before)? {
+            exporter.open_balance(ledger, account, balance);
+        }
+        return Ok(before);
+    }
+    for row in engine.balances_as_of(before)?.rows() {
+        let (ledger, account, balance) = row?;
+        exporter.open_balance(ledger, account, balance);
+    }
+    Ok(before)
+}
+
+/// Tells an exporter the card of the charge that a Record captured.
+pub fn know_cards(engine: &Arc<Engine>, record: &Record, exporter: &mut Exporter) -> Result<(), LoadError> {
+    for event in &record.events {
+        let Event::CardCaptured { charge, .. } = event else { continue };
+        if exporter.knows_card(*charge) {
+            continue;
+        }
+        if let Some(opened) = engine.history(*charge)?.next() {
+            exporter.know_cards(&opened?.1);
+        }
+    }
+    Ok(())
 }

@@ -1,6 +1,7 @@
-//! Outside names of ledgers: `M-…`, `R-…` and `P-…`.
+//! Outside names of ledgers: `M-…`, `R-…`, `P-…` and `P-house`.
 
 use actors::engine::Engine;
+use actors::names::HOUSE;
 use ledger::id::{LedgerId, ObjectId};
 
 use crate::views::recipient::recipient_id;
@@ -13,6 +14,6 @@ pub fn ledger_name(engine: &Engine, ledger: LedgerId) -> String {
         LedgerId::Merchant(_) => format!("M-{}", uuid(merchant)),
         LedgerId::Platform(_) => format!("P-{}", uuid(merchant)),
         LedgerId::Recipient(..) => format!("R-{}", uuid(recipient_id(engine, ledger))),
-        LedgerId::System => "system".to_owned(),
+        LedgerId::System => HOUSE.to_owned(),
     }
 }

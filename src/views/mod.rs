@@ -4,9 +4,12 @@
 
 pub mod cashout;
 pub mod charge;
+pub mod checkpoint;
 pub mod delivery;
 pub mod dispute;
 pub mod export_file;
+pub mod export_job;
+pub mod house_entry;
 pub mod ledger;
 pub mod recipient;
 pub mod refund;

@@ -46,23 +46,23 @@ pub struct WithdrawalView {
 pub struct DestinationView {
     /// 3 digits.
     #[schema(example = "341")]
-    bank_code: String,
+    pub bank_code: String,
     /// Number of the branch.
     #[schema(example = "1234")]
-    agencia: String,
+    pub agencia: String,
     /// Account: its last digits, at most four and at most half of it.
     #[schema(example = "***89")]
-    conta: String,
+    pub conta: String,
     /// `conta_corrente` or `conta_poupanca`.
     #[serde(rename = "type")]
     #[schema(pattern = "^(conta_corrente|conta_poupanca)$")]
-    kind: &'static str,
+    pub kind: &'static str,
     /// Holder's name.
     #[schema(required, example = "Ana Prado")]
-    legal_name: Option<String>,
+    pub legal_name: Option<String>,
     /// Holder's CPF or CNPJ, masked.
     #[schema(example = "***.456.789-**")]
-    document_number: String,
+    pub document_number: String,
 }
 
 impl DestinationView {

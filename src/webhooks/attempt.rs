@@ -21,7 +21,7 @@ use super::{EndpointId, Webhooks};
 use crate::http::problem::{Code, Problem};
 
 /// How long one try may take: look-up, connection, request and answer.
-const TRY_MAX: Duration = Duration::from_secs(15);
+pub(super) const TRY_MAX: Duration = Duration::from_secs(15);
 
 const SERVICE_SIGNATURE: HeaderName = HeaderName::from_static("x-service-signature");
 const WEBHOOK_ID: HeaderName = HeaderName::from_static("webhook-id");
@@ -52,7 +52,7 @@ pub(super) async fn attempt(
 
 /// Why a try failed, or was not made.
 #[derive(Debug, thiserror::Error)]
-enum TryFailure {
+pub(super) enum TryFailure {
     #[error("the key has no address any more")]
     NoAddress,
     #[error("the address is refused: {0}")]
@@ -129,7 +129,8 @@ fn secrets(engine: &Engine, key: ObjectId, row: &WebhookRow) -> Result<Vec<Strin
     [&row.secret].into_iter().chain(previous).map(open).collect()
 }
 
-fn request(
+/// The request that tells of an event: its body, signed with every secret, the newest first.
+pub(super) fn request(
     target: &Target,
     secrets: &[String],
     id: &str,
@@ -150,7 +151,7 @@ fn request(
 }
 
 /// Seconds since 1970 by the wall clock: receivers compare the timestamp with theirs.
-fn wall_seconds() -> i64 {
+pub(super) fn wall_seconds() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
 }

@@ -229,6 +229,7 @@ impl Deliverer {
         };
         let result = if answer.cause.is_none() { "ok" } else { "failed" };
         self.webhooks.deliveries.get_or_create(&[("result", result)]).inc();
+        self.webhooks.tries.lock().note(id, number, answer);
         if let Some(endpoint) = self.webhooks.endpoints().get_mut(&id) {
             if answer.cause.is_none() {
                 endpoint.delivered(number, answer);

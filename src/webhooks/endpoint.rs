@@ -334,6 +334,11 @@ impl Endpoint {
         self.waiting.values().next().map(|waiting| waiting.told_at)
     }
 
+    /// Numbers of the events that were given up, oldest first.
+    pub(super) fn given_up(&self) -> &[u64] {
+        &self.given_up
+    }
+
     /// Its state for an operator; none when nothing waits and nothing was given up.
     pub(super) fn backlog(&self) -> Option<EndpointBacklog> {
         let is_one = !self.waiting.is_empty() || !self.given_up.is_empty();

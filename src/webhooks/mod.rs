@@ -11,10 +11,12 @@ pub mod body;
 pub mod deliverer;
 mod endpoint;
 pub mod event;
+pub mod forward;
 mod guard;
 mod post;
 mod signature;
 mod slots;
+mod tries;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -34,11 +36,13 @@ use event::OutboxEvent;
 use guard::Guard;
 use post::Poster;
 use slots::BodyRoom;
+use tries::TryLog;
 
 pub use endpoint::{DeliveryStatus, EndpointBacklog};
 pub use guard::Refusal;
 pub use signature::new_secret;
 pub use slots::CONNECTIONS_MAX;
+pub use tries::DeliveryTry;
 
 /// State of webhook delivery that the deliverer and the HTTP handlers share.
 pub struct Webhooks {
@@ -50,6 +54,7 @@ pub struct Webhooks {
     asked: Mutex<BTreeSet<(GroupNumber, ObjectId)>>,
     woken: Notify,
     body_room: BodyRoom<EndpointId>,
+    tries: Mutex<TryLog>,
     deliveries: Family<[(&'static str, &'static str); 1], Counter>,
     waiting: Gauge,
     oldest_seconds: Gauge,
@@ -74,6 +79,7 @@ impl Webhooks {
             asked: Mutex::default(),
             woken: Notify::new(),
             body_room: BodyRoom::default(),
+            tries: Mutex::default(),
             deliveries: Family::default(),
             waiting: Gauge::default(),
             oldest_seconds: Gauge::default(),
@@ -134,6 +140,31 @@ impl Webhooks {
         self.asked.lock().extend(asked);
         self.woken.notify_one();
         is_taken
+    }
+
+    /// The last tries at an endpoint, newest first, 100 at most.
+    pub fn tries(&self, group: GroupNumber, key: ObjectId) -> Vec<DeliveryTry> {
+        self.tries.lock().of((group, key))
+    }
+
+    /// Numbers of the events that were given up at an endpoint and not asked for again, oldest
+    /// first, 1,000 at most.
+    pub fn given_up(&self, group: GroupNumber, key: ObjectId) -> Vec<u64> {
+        self.endpoints().get(&(group, key)).map(|endpoint| endpoint.given_up().to_vec()).unwrap_or_default()
+    }
+
+    /// Delivers events again to one endpoint, as far as it has room. Gives how many it took.
+    pub fn deliver_again_to(&self, group: GroupNumber, key: ObjectId, events: &[OutboxEvent], now: Timestamp) -> usize {
+        let mut endpoints = self.endpoints();
+        let Some(endpoint) = endpoints.get_mut(&(group, key)) else { return 0 };
+        let add = |event: &&OutboxEvent| {
+            endpoint.add_again(event.number(), subject_digest(event.told.subject), event.at(), now)
+        };
+        let taken = events.iter().filter(add).count();
+        drop(endpoints);
+        self.asked.lock().insert((group, key));
+        self.woken.notify_one();
+        taken
     }
 
     fn endpoints(&self) -> MutexGuard<'_, BTreeMap<EndpointId, Endpoint>> {

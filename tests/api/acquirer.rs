@@ -75,3 +75,52 @@ async fn a_batch_is_booked_once_also_after_a_restart() {
     assert_eq!(accounts.get(&(format!("P-{id}"), "Assets:Bank:Settlement".to_owned())), Some(&9_701), "{key}");
     assert_eq!(world.cut().await, sequence + 1, "the clock's Record only");
 }
+
+#[tokio::test]
+async fn the_files_of_the_acquirer_agree_with_the_books_and_differences_are_named() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    let debit = charged(&merchant, &with(&card(10_000, APPROVED), "/payment_type", json!("debit"))).await;
+    charged(&merchant, &with(&card(9_000, APPROVED), "/installments", json!(3))).await;
+    world.advance(4 * DAY).await;
+    let body = json!({"payment_id": debit, "amount": 4_000});
+    let refund = text(&merchant.post("/api/refunds", &body).await.expect(201)["id"]);
+    post(&world, &format!("/ops/refunds/{refund}/approve")).await;
+    world.advance(94 * DAY).await;
+
+    let batches = world.ops_get("/ops/batches").await.expect(200);
+    assert_eq!((items(&batches).len(), &batches["total"]), (5, &json!(5)));
+    let nets: Vec<_> = items(&batches).iter().map(|batch| batch["net"].as_i64().unwrap()).collect();
+    assert_eq!(nets.iter().sum::<i64>(), platform(&merchant).await[1], "what came is at the bank");
+    let mut file = "batch,paid_on,charge,kind,id,gross,fee,net\n".to_owned();
+    for batch in items(&batches) {
+        let name = format!("sandbox/acquirer/{}.csv", text(&batch["batch"]));
+        let sent = std::fs::read_to_string(world.folder().join(name)).unwrap();
+        file.extend(sent.lines().skip(1).map(|line| format!("{line}\n")));
+    }
+    let agreed = world.reconcile("text/csv", "", file.clone()).await.expect(200);
+    assert_eq!([&agreed["lines"], &agreed["matched"], &agreed["batches"]], [5, 5, 5]);
+    assert_eq!(agreed["findings"], json!([]));
+
+    // The refund's fee is another one, the debit is missing, one line is of nobody.
+    let refunded = format!(",refund,{refund},-4000,-120,-3880");
+    assert!(file.contains(&refunded), "{file}");
+    let mut lines: Vec<String> =
+        file.replace(&refunded, &format!(",refund,{refund},-4000,-110,-3890")).lines().map(str::to_owned).collect();
+    let missing = lines.iter().position(|line| line.contains(&format!("{debit},installment,1"))).unwrap();
+    let of_nobody = lines.remove(missing).replace("installment,1", "installment,2");
+    lines.push(of_nobody);
+    let differs = world.reconcile("text/csv", "", lines.join("\n")).await.expect(200);
+    let counts = ["matched", "differs", "only_ours", "only_theirs", "twice", "in_suspense"].map(|name| &differs[name]);
+    assert_eq!(counts, [3, 1, 1, 1, 0, 0]);
+    let found = differs["findings"].as_array().unwrap();
+    let finding = found.iter().find(|finding| finding["finding"] == "differs").unwrap();
+    assert_eq!([&finding["ours"]["fee"], &finding["theirs"]["fee"]], [-120, -110]);
+    let finding = found.iter().find(|finding| finding["finding"] == "only_ours").unwrap();
+    assert_eq!([&finding["payment_id"], &finding["kind"], &finding["id"]], [&debit, "installment", "1"]);
+
+    let wrong = file.replacen("installment", "parcela", 1);
+    let refused = world.reconcile("text/csv", "", wrong).await.refused(400, "validation_failed");
+    assert_eq!(refused["errors"][0]["field"], "line 2");
+    world.reconcile("text/plain", "", file).await.refused(415, "unsupported_media_type");
+}

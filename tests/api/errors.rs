@@ -51,6 +51,7 @@ const ENDPOINTS: &[(&str, &str, bool)] = &[
     ("POST", "/api/recurrency/subscriptions/{S}/resume", true),
     ("POST", "/api/recurrency/subscriptions/{S}/cancel", true),
     ("POST", "/ops/merchants", true),
+    ("GET", "/ops/merchants", false),
     ("GET", "/ops/merchants/{M}", false),
     ("PATCH", "/ops/merchants/{M}", true),
     ("POST", "/ops/merchants/{M}/api-keys", true),
@@ -60,10 +61,12 @@ const ENDPOINTS: &[(&str, &str, bool)] = &[
     ("POST", "/ops/sub-recipients/{R}/approve", true),
     ("POST", "/ops/sub-recipients/{R}/reject", true),
     ("GET", "/ops/queue", false),
+    ("POST", "/ops/webhooks/{E}/redeliver", true),
     ("GET", "/ops/audit", false),
     ("GET", "/ops/trial-balance", false),
     ("GET", "/ops/ledgers/M-{M}/accounts", false),
     ("GET", "/ops/ledgers/M-{M}/entries", false),
+    ("GET", "/ops/records/1", false),
     ("POST", "/ops/sandbox/clock", true),
 ];
 
@@ -463,7 +466,7 @@ async fn paths_and_methods_that_are_not_there() {
     let furnished = Furnished::on(&world).await;
     let before = world.trace(&[&furnished.merchant]).await;
     for path in
-        ["/api", "/api/", "/api/cards2", "/api/card/", "/api/balance/x", "/ops", "/ops/merchants/", "/", "/apix"]
+        ["/api", "/api/", "/api/cards2", "/api/card/", "/api/balance/x", "/ops", "/ops/merchants/", "/x", "/apix"]
     {
         furnished.send("GET", path, None, "").await.refused(404, "not_found");
         furnished.send("POST", path, Some("application/json"), "{}").await.refused(404, "not_found");
@@ -471,7 +474,13 @@ async fn paths_and_methods_that_are_not_there() {
     // Each listener serves its own paths only.
     let (public, operations) = (world.address_of("/api"), world.address_of("/ops"));
     let client = reqwest::Client::builder().no_proxy().build().unwrap();
-    for (address, path) in [(public, "/ops/trial-balance"), (public, "/metrics"), (operations, "/api/balance")] {
+    for (address, path) in [
+        (public, "/ops/trial-balance"),
+        (public, "/metrics"),
+        (public, "/"),
+        (public, "/console"),
+        (operations, "/api/balance"),
+    ] {
         let answer = client.get(format!("http://{address}{path}")).send().await.unwrap();
         assert_eq!(answer.status(), 404, "{path}");
     }

@@ -167,6 +167,10 @@ async fn hostile_addresses_are_refused() {
         for (method, target) in &addresses {
             let reply = wire.ask(method, target, credential.as_bytes()).await;
             let at = format!("{method} {}: {reply:?}", String::from_utf8_lossy(&target[..target.len().min(200)]));
+            // The root of the operators' listener leads to the console.
+            if start == "/ops" && reply.status == 303 && reply.head.contains("location: /console\r\n") {
+                continue;
+            }
             assert!((400..500).contains(&reply.status) && reply.status != 401, "{at}");
             // What hyper can't read as a target it refuses by itself, without a body.
             let is_read = Uri::try_from(target.as_slice()).is_ok();
@@ -212,7 +216,10 @@ fn hostile_paths(operation: &Operation) -> Vec<(String, Vec<u8>)> {
     let mut targets: Vec<Vec<u8>> = Vec::new();
     let path = operation.path_of(UNKNOWN);
     if operation.kind().is_some() {
-        let texts = SEGMENTS.split_whitespace().chain([""]);
+        // A Record has a number.
+        let is_good =
+            |segment: &&str| matches!(operation.kind(), Some("records" | "journal")) && segment.parse::<u64>().is_ok();
+        let texts = SEGMENTS.split_whitespace().filter(|segment| !is_good(segment)).chain([""]);
         targets.extend(texts.map(|segment| operation.path_of(segment).into_bytes()));
         targets.extend([1_000, 20_000].map(|length| operation.path_of(&"a".repeat(length)).into_bytes()));
         targets.extend(["é", "\u{202e}", "💸"].map(|segment| operation.path_of(segment).into_bytes()));
@@ -355,7 +362,8 @@ async fn what_is_of_another_merchant_is_not_there() {
 async fn one_of_each(owner: &Merchant<'_>, operations: &[Operation]) -> Vec<(String, String)> {
     let mut ids: Vec<(String, String)> = Vec::new();
     for operation in operations {
-        let Some(kind) = operation.kind() else { continue };
+        // The number of a Record is no secret of a merchant.
+        let Some(kind) = operation.kind().filter(|kind| !matches!(*kind, "records" | "journal")) else { continue };
         if ids.iter().all(|(known, _)| known != kind) {
             ids.push((kind.to_owned(), make(owner, operation).await));
         }

@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that finds nothing to unwrap has failed, and says where")]
 
 mod acquirer;
+mod all_merchants;
 mod anticipation;
 mod audit;
 mod balance;
@@ -12,12 +13,17 @@ mod books;
 mod card;
 mod cashout;
 mod charges;
+mod console;
+mod console_changes;
+mod console_parts;
 mod debts;
 mod description;
 mod disputes;
 mod documents;
 mod errors;
+mod exports;
 mod hostile;
+mod house;
 mod idempotency;
 mod lifecycle;
 mod makers;
@@ -27,10 +33,12 @@ mod monitoring;
 mod objects;
 mod openapi;
 mod operations;
+mod past;
 mod pix;
 mod plans;
 mod queue;
 mod rate_limits;
+mod reconciliations;
 mod refunds;
 mod registration;
 mod sequence;

@@ -31,6 +31,11 @@ impl Operation {
         self.described["security"].as_array().is_some_and(|ways| !ways.is_empty())
     }
 
+    /// The example of the CSV file that it takes; none when it takes none.
+    pub(crate) fn example_file(&self) -> Option<String> {
+        self.described["requestBody"]["content"]["text/csv"].get("example").map(text)
+    }
+
     /// The example of its body, with the ids of objects that exist; none when it takes none.
     /// `named` is what the path names.
     pub(crate) async fn body_for(&self, merchant: &Merchant<'_>, named: &str) -> Option<Value> {
@@ -63,7 +68,7 @@ pub(crate) async fn make(merchant: &Merchant<'_>, operation: &Operation) -> Stri
             let recipient = with_money(merchant).await;
             text(&merchant.withdraw(&recipient).await.expect(201)["withdrawal_id"])
         }
-        "refunds" => {
+        "refunds" | "queue" => {
             let body = json!({"payment_id": paid_pix(merchant).await, "amount": 3_000});
             text(&merchant.post("/api/refunds", &body).await.expect(201)["id"])
         }
@@ -72,19 +77,48 @@ pub(crate) async fn make(merchant: &Merchant<'_>, operation: &Operation) -> Stri
             let body = json!({"amount": 3_000, "kind": "med", "reason": "Golpe"});
             text(&merchant.world.ops_post(&path, &body).await.expect(201)["id"])
         }
+        // The first operator may approve what the second one asks for.
+        "entries" => {
+            let body = json!({"debit": "Assets:Bank:Own", "credit": "Assets:Bank:Pix", "amount": 100,
+                "reason": "Tarifa", "reference": "EXTRATO-1"});
+            text(&merchant.world.second_ops_post("/ops/entries", &[], &body).await.expect(201)["id"])
+        }
+        "periods" => format!("{}-{:02}", 1971 + next() % 50, 1 + next() % 12),
+        "reconciliations" => {
+            let file = format!(
+                "batch,paid_on,charge,kind,id,gross,fee,net\nLOTE-{},2026-11-27,{},installment,1,1,0,1\n",
+                next(),
+                make_pix(merchant).await
+            );
+            text(&merchant.world.reconcile("text/csv", "", file).await.expect(200)["sha256"])
+        }
+        "exports" => {
+            let made = merchant.world.ops_post("/ops/exports", &json!({"format": "csv"})).await.expect(202);
+            merchant.world.finished("/ops/exports", &text(&made["id"]), OPS_TOKEN).await
+        }
+        "reports" if operation.is_of_operators() => "trial-balance".to_owned(),
+        "reports" => {
+            let made = merchant.post("/api/reports", &json!({"format": "csv"})).await.expect(202);
+            merchant.world.finished("/api/reports", &text(&made["id"]), &merchant.key).await
+        }
         "plans" => make_plan(merchant).await,
         "subscriptions" => {
             let customer = card(1, APPROVED)["customer"].clone();
             let body = json!({"plan_id": make_plan(merchant).await, "customer": customer, "payment_method": "pix"});
             text(&merchant.post("/api/recurrency/subscriptions", &body).await.expect(201)["id"])
         }
-        "events" => {
+        "events" | "webhooks" => {
             paid_pix(merchant).await;
             text(&items(&merchant.get("/api/events").await.expect(200))[0]["id"])
         }
         "merchants" => merchant.id.clone(),
-        "api-keys" => merchant.key_id.clone(),
+        "recipients" => merchant.recipient("Ana Prado", next()).await,
+        "api-keys" | "endpoints" => merchant.key_id.clone(),
         "ledgers" => merchant.ledger(),
+        "records" | "journal" => {
+            paid_pix(merchant).await;
+            merchant.world.cut().await.to_string()
+        }
         kind => panic!("{} {path}: add a maker of {kind} here", operation.method),
     };
     // What follows of it by itself has followed.

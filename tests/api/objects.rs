@@ -60,7 +60,8 @@ async fn no_merchant_reaches_what_is_the_operators() {
             let unknown = operation.path_of("01890000-0000-8000-8000-000000000000");
             let body = operation.body_for(&merchant, &id).await.map(|body| body.to_string()).unwrap_or_default();
             let answer = world.ops_send(method, &unknown, &[], body).await;
-            let code = if path.starts_with("/ops/charges/") { "charge_not_found" } else { "not_found" };
+            let is_charge = ["/ops/charges/", "/ops/sandbox/pix/"].iter().any(|start| path.starts_with(start));
+            let code = if is_charge { "charge_not_found" } else { "not_found" };
             answer.refused(404, code);
         }
     }

@@ -156,9 +156,10 @@ async fn every_example_of_a_request_is_accepted() {
         let body = operation.body_for(&owner, &id).await;
         let credential = bearer(if operation.is_of_operators() { OPS_TOKEN } else { &owner.key });
         let mut headers = vec![("authorization", credential.as_str())];
-        if body.is_some() {
+        let file = operation.example_file();
+        if body.is_some() || file.is_some() {
             sent += 1;
-            headers.push(("content-type", "application/json"));
+            headers.push(("content-type", if file.is_some() { "text/csv" } else { "application/json" }));
         }
         let mut query = String::new();
         for parameter in operation.described["parameters"].as_array().into_iter().flatten() {
@@ -170,7 +171,7 @@ async fn every_example_of_a_request_is_accepted() {
             }
         }
         let path = format!("{}?{query}", operation.path_of(&id));
-        let body = body.map(|body| body.to_string()).unwrap_or_default();
+        let body = file.or_else(|| body.map(|body| body.to_string())).unwrap_or_default();
         let answer = world.send(operation.method.parse().unwrap(), &path, &headers, body.clone()).await;
         assert!((200..300).contains(&answer.status), "{at}: {body}\n{}", answer.text);
     }

@@ -33,6 +33,8 @@ async fn a_merchant_is_opened_read_and_changed() {
         "fees": {"mdr_1x": "2.99", "mdr_2_6x": "3.49", "mdr_7_12x": "3.99", "margin": "1", "pix": "0.99",
             "antifraud_cents": 198, "cashout_cents": 100, "anticipation": {"d2": "2.38", "d7": "2", "d15": "1.5"}},
         "options": {"split_guard": "none", "mdr_base": "total", "refund_commission": false, "card_settlement_days": 30},
+        "rate_limits": {"card": null, "other": null},
+        "effective_rate_limits": null,
         "created_at": opened["created_at"],
     });
     assert_eq!(opened, expected);
@@ -237,7 +239,7 @@ async fn the_books_are_shown_by_ledger() {
 #[tokio::test]
 async fn a_trial_balance_refuses_what_it_does_not_know() {
     let world = World::sandbox().await;
-    for (query, name) in [("at=5", "at"), ("to=2026-07-01", "to"), ("form=2026-07-01", "form"), ("AT=1&x", "AT")] {
+    for (query, name) in [("cut=5", "cut"), ("to=2026-07-01", "to"), ("form=2026-07-01", "form"), ("AT=1&x", "AT")] {
         let refused = world.ops_get(&format!("/ops/trial-balance?{query}")).await.refused(400, "validation_failed");
         let error = &refused["errors"][0];
         assert_eq!((&error["field"], &error["code"]), (&json!(name), &json!("unknown_parameter")), "{query}");

@@ -48,6 +48,54 @@ async fn an_operator_sets_the_numbers() {
     refused(merchant.get("/api/balance").await, 1);
 }
 
+#[tokio::test]
+async fn a_merchant_has_numbers_of_its_own_that_survive_a_restart() {
+    let world = limited().await;
+    let own = json!({"name": "Loja Viva", "document": cnpj(2), "rate_limits": {"card": 2}});
+    let (busy, other) = (world.open(own).await, world.merchant().await);
+    let path = format!("/ops/merchants/{}", busy.id);
+    let shown = async |world: &World| {
+        let shown = world.ops_get(&path).await.expect(200);
+        (shown["rate_limits"].clone(), shown["effective_rate_limits"].clone())
+    };
+    let expected = (json!({"card": 2, "other": null}), json!({"card": 2, "other": 600}));
+    assert_eq!(shown(&world).await, expected);
+    let left = |answer: Answer| [parameter(&answer, "ratelimit", "r"), parameter(&answer, "ratelimit-policy", "q")];
+    for remaining in [1, 0] {
+        assert_eq!(left(busy.post("/api/card", &card(10_000, APPROVED)).await), [remaining, 2]);
+    }
+    refused(busy.post("/api/card", &card(10_000, APPROVED)).await, 2);
+    assert_eq!(left(busy.get("/api/balance").await), [599, 600]);
+    assert_eq!(left(other.post("/api/card", &card(10_000, APPROVED)).await), [119, 120]);
+    // A new number holds at once, for what has passed in this minute too.
+    world.ops_patch(&path, &json!({"rate_limits": {"card": 5, "other": 900}})).await.expect(200);
+    assert_eq!(left(busy.post("/api/card", &card(10_000, APPROVED)).await), [2, 5]);
+    assert_eq!(left(busy.get("/api/balance").await), [898, 900]);
+    world.ops_patch(&path, &json!({"city": "Recife", "rate_limits": {"other": null}})).await.expect(200);
+
+    let names = busy.names;
+    let world = world.restarted_with(|settings| settings.rate_limits = Some(RateLimitSettings::default())).await;
+    let busy = Merchant { world: &world, names };
+    assert_eq!(shown(&world).await, (json!({"card": 5, "other": null}), json!({"card": 5, "other": 600})));
+    assert_eq!(left(busy.post("/api/card", &card(10_000, APPROVED)).await), [4, 5]);
+    assert_eq!(left(busy.get("/api/balance").await), [599, 600]);
+    for (wrong, field) in [
+        (json!({"card": 0}), "rate_limits.card"),
+        (json!({"other": 1_000_001}), "rate_limits.other"),
+        (json!({"card": "5"}), "rate_limits.card"),
+        (json!([]), "rate_limits"),
+    ] {
+        let body = json!({"rate_limits": wrong});
+        let problem = world.ops_patch(&path, &body).await.refused(400, "validation_failed");
+        assert_eq!(problem["errors"][0]["field"], field, "{problem}");
+    }
+    let names = busy.names;
+    let world = world.restarted().await;
+    let busy = Merchant { world: &world, names };
+    assert_eq!(shown(&world).await.1, Value::Null, "this start limits nobody");
+    assert_eq!(busy.get("/api/balance").await.header("ratelimit"), None);
+}
+
 /// Shows: 7.429, 8.rate-limiting.
 #[tokio::test]
 async fn a_key_may_ask_so_often_in_a_minute() {

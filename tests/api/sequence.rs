@@ -5,11 +5,12 @@ use actors::store::Sequence;
 use reqwest::Method;
 use serde_json::json;
 
+use crate::description::Operation;
 use crate::makers::make;
 use crate::world::*;
 
 /// Commands that write nothing.
-const READS: [&str; 2] = ["/simulate", "/redeliver"];
+const READS: [&str; 5] = ["/simulate", "/redeliver", "/lies", "/ops/exports", "/api/reports"];
 
 /// The sequence that an answer names.
 fn named(answer: &Answer) -> Option<u64> {
@@ -27,7 +28,8 @@ async fn every_command_names_its_record_and_a_replay_the_first_one() {
     let world = World::sandbox().await;
     let operations = world.description.operations();
     let mut commands = 0;
-    for operation in operations.iter().filter(|operation| operation.method != "GET") {
+    let changes = |operation: &&Operation| operation.method != "GET" && operation.example_file().is_none();
+    for operation in operations.iter().filter(changes) {
         let owner = world.merchant().await;
         let id = if operation.kind().is_some() { make(&owner, operation).await } else { String::new() };
         let mut body = operation.body_for(&owner, &id).await.map(|body| body.to_string()).unwrap_or_default();
@@ -50,7 +52,9 @@ async fn every_command_names_its_record_and_a_replay_the_first_one() {
             continue;
         }
         let recorded = requested_after(&world, before).await;
-        assert_eq!(recorded.len(), 1, "{method} {path}: {recorded:?}");
+        // Made-up data is many Records, of which the first opens the merchant.
+        let is_made_up = path == "/ops/sandbox/data";
+        assert!(recorded.len() == 1 || is_made_up, "{method} {path}: {recorded:?}");
         assert_eq!(named(&answer), Some(recorded[0]), "{method} {path}");
         if method == Method::POST {
             let again = world.send(method.clone(), &path, &headers, body).await;

@@ -834,7 +834,7 @@ async fn why_a_webhook_failed_survives_a_restart_and_its_last_try() {
     let (world, receiver) = (World::sandbox().await, Receiver::listen().await);
     let merchant = world.merchant().await;
     receiver.answers(418);
-    key_with(&merchant, &receiver.url).await;
+    let (key, _) = key_with(&merchant, &receiver.url).await;
     merchant.post("/api/card", &card(1_000, APPROVED)).await.expect(201);
     let id = receiver.heard(1).await[0].header("webhook-id").to_owned();
     until_delivery(&merchant, &id, |delivery| delivery["failed_tries"].as_u64() >= Some(1)).await;
@@ -844,7 +844,6 @@ async fn why_a_webhook_failed_survives_a_restart_and_its_last_try() {
     let names = merchant.names;
     let world = world.restarted().await;
     let merchant = Merchant { world: &world, names };
-    let path = format!("/api/events/{id}");
     until_delivery(&merchant, &id, |delivery| *delivery == failed).await;
     let listed = world.ops_get("/ops/webhooks").await.expect(200);
     assert_eq!(items(&listed)[0]["last_answer"], failed["last_answer"]);
@@ -860,11 +859,25 @@ async fn why_a_webhook_failed_survives_a_restart_and_its_last_try() {
     let listed = world.ops_get("/ops/webhooks").await.expect(200);
     let listed = &items(&listed)[0];
     assert_eq!((&listed["waiting"], &listed["given_up"], listed.get("oldest_at")), (&json!(0), &json!(1), None));
+    let tries = world.ops_get(&format!("/ops/endpoints/{key}/tries")).await.expect(200);
+    assert_eq!(tries["total"], 8, "those of this process: {tries}");
+    has_exactly(&items(&tries)[0], &["event_id", "kind", "status", "cause", "at", "duration_ms"]);
+    for one in items(&tries) {
+        assert_eq!((&one["event_id"], &one["kind"], &one["status"]), (&json!(id), &json!("charge.paid"), &json!(410)));
+    }
+    assert!(items(&tries).windows(2).all(|two| time(&two[0]["at"]) >= time(&two[1]["at"])), "newest first");
     receiver.answers(204);
-    merchant.post_raw(&format!("{path}/redeliver"), &[], "").await.expect(200);
+    let again = format!("/ops/endpoints/{key}/redeliver");
+    let redelivered = json!({"redelivered": 1, "left": 0});
+    assert_eq!(world.ops_post(&again, &json!({})).await.expect(200), redelivered);
     let delivered = until_delivery(&merchant, &id, |delivery| delivery["status"] == "delivered").await;
     has_exactly(&delivered, &["api_key_id", "status"]);
     assert_eq!(world.ops_get("/ops/webhooks").await.expect(200)["total"], 0);
+    assert_eq!(world.ops_post(&again, &json!({})).await.expect(200)["redelivered"], 0, "nothing is given up");
+    let tries = world.ops_get(&format!("/ops/endpoints/{key}/tries")).await.expect(200);
+    has_exactly(&items(&tries)[0], &["event_id", "kind", "status", "at", "duration_ms"]);
+    world.ops_get("/ops/endpoints/x/tries").await.refused(404, "not_found");
+    world.ops_get(&format!("/ops/endpoints/{key}/tries?x=1")).await.refused(400, "validation_failed");
 }
 
 /// A thousand wait at an endpoint, whoever asks for more.

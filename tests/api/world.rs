@@ -21,6 +21,8 @@ use crate::description::Description;
 
 /// The operators' tokens of every server of these tests.
 pub(crate) const OPS_TOKEN: &str = "operations-of-the-test";
+/// The token of another operator, `second`.
+pub(crate) const SECOND_OPS_TOKEN: &str = "second-operator-of-the-test";
 
 /// A card that is approved.
 pub(crate) const APPROVED: &str = "4111111111111111";
@@ -111,6 +113,11 @@ impl World {
         Self::of(serve::start(settings, |_, _| {}).await.unwrap(), folder).await
     }
 
+    /// A sandbox on a folder that another one has left.
+    pub(crate) async fn on(folder: TempDir) -> Self {
+        Self::start(folder, true).await
+    }
+
     async fn start(folder: TempDir, sandbox: bool) -> Self {
         let running = serve::start(settings(folder.path(), sandbox), |_, _| {}).await.unwrap();
         Self::of(running, folder).await
@@ -126,6 +133,15 @@ impl World {
     pub(crate) async fn restarted(self) -> Self {
         let sandbox = self.running.app.sandbox;
         Self::start(self.stopped().await, sandbox).await
+    }
+
+    /// The same with other settings than the tests' own.
+    pub(crate) async fn restarted_with(self, change: impl FnOnce(&mut Settings)) -> Self {
+        let sandbox = self.running.app.sandbox;
+        let folder = self.stopped().await;
+        let mut settings = settings(folder.path(), sandbox);
+        change(&mut settings);
+        Self::of(serve::start(settings, |_, _| {}).await.unwrap(), folder).await
     }
 
     /// Ends the server in good order and gives its folder.
@@ -170,6 +186,15 @@ impl World {
         answer
     }
 
+    /// GETs a body that is no text, which must come with 200.
+    pub(crate) async fn bytes(&self, path: &str, headers: Headers<'_>) -> (HeaderMap, Vec<u8>) {
+        let url = format!("http://{}{path}", self.address_of(path));
+        let request = headers.iter().fold(self.client.get(url), |request, (name, value)| request.header(*name, *value));
+        let response = request.send().await.unwrap();
+        assert_eq!(response.status(), 200, "{path}");
+        (response.headers().clone(), response.bytes().await.unwrap().to_vec())
+    }
+
     pub(crate) async fn ops_get(&self, path: &str) -> Answer {
         self.send(Method::GET, path, &[("authorization", &bearer(OPS_TOKEN))], "").await
     }
@@ -178,10 +203,37 @@ impl World {
         self.ops_send(Method::POST, path, &[], body.to_string()).await
     }
 
+    /// Waits until an export has ended; gives its id.
+    pub(crate) async fn finished(&self, path: &str, id: &str, key: &str) -> String {
+        let authorization = bearer(key);
+        let headers = [("authorization", authorization.as_str())];
+        loop {
+            let found = self.send(Method::GET, &format!("{path}/{id}"), &headers, "").await.expect(200);
+            if found["status"] == "done" || found["status"] == "failed" {
+                return id.to_owned();
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        }
+    }
+
+    /// Sends a file of an institution to be compared with the books.
+    pub(crate) async fn reconcile(&self, media_type: &str, query: &str, file: String) -> Answer {
+        let authorization = bearer(OPS_TOKEN);
+        let headers = [("authorization", authorization.as_str()), ("content-type", media_type)];
+        self.send(Method::POST, &format!("/ops/reconciliations{query}"), &headers, file).await
+    }
+
     pub(crate) async fn ops_send(&self, method: Method, path: &str, headers: Headers<'_>, body: String) -> Answer {
         let authorization = bearer(OPS_TOKEN);
         let own = [("authorization", authorization.as_str()), ("content-type", "application/json")];
         self.send(method, path, &[&own, headers].concat(), body).await
+    }
+
+    /// A request of the second operator.
+    pub(crate) async fn second_ops_post(&self, path: &str, headers: Headers<'_>, body: &Value) -> Answer {
+        let authorization = bearer(SECOND_OPS_TOKEN);
+        let own = [("authorization", authorization.as_str()), ("content-type", "application/json")];
+        self.send(Method::POST, path, &[&own, headers].concat(), body.to_string()).await
     }
 
     pub(crate) async fn ops_patch(&self, path: &str, body: &Value) -> Answer {
@@ -219,6 +271,11 @@ impl World {
     /// The engine behind the door.
     pub(crate) fn engine(&self) -> &actors::engine::Engine {
         &self.running.app.engine
+    }
+
+    /// State of the handlers behind the door.
+    pub(crate) fn app(&self) -> &centavo::app::App {
+        &self.running.app
     }
 
     /// An administrator approves a withdrawal.
@@ -466,7 +523,7 @@ pub(crate) fn settings(data: &Path, sandbox: bool) -> Settings {
         listen: any_port,
         ops_listen: any_port,
         data: Some(data.to_owned()),
-        ops_token: Some(OPS_TOKEN.to_owned().into()),
+        ops_token: Some(format!("operator:{OPS_TOKEN},second:{SECOND_OPS_TOKEN}").into()),
         sandbox: Some(sandbox),
         rate_limit: Some(false),
         webhook_allow: Some("127.0.0.0/8".to_owned()),

@@ -71,10 +71,15 @@ impl Callers {
 
     /// Charges until the load is ended.
     pub(crate) fn charge(&self) -> Load {
+        self.charge_at(&self.public)
+    }
+
+    /// Charges at another server that has the merchant, until the load is ended.
+    pub(crate) fn charge_at(&self, public: &str) -> Load {
         let ending = Arc::new(AtomicBool::new(false));
         let tasks = (0..CALLERS).map(|_| {
             let (client, ending, keys) = (self.client.clone(), Arc::clone(&ending), Arc::clone(&self.keys));
-            let (public, api_key, told) = (self.public.clone(), self.api_key.clone(), Arc::clone(&self.told));
+            let (public, api_key, told) = (public.to_owned(), self.api_key.clone(), Arc::clone(&self.told));
             let recipient = self.recipient.clone();
             tokio::spawn(async move {
                 while !ending.load(Ordering::Acquire) {
@@ -111,6 +116,14 @@ impl Callers {
         let trial = self.client.get(url).bearer_auth(OPS_TOKEN).send().await.unwrap().json().await.unwrap();
         let statement = format!("{}/api/dashboard/sub-recipients/{}/splits", server.public, self.recipient);
         [trial, self.get(&statement).await, self.get(&format!("{}/api/balance", server.public)).await]
+    }
+
+    /// Sequence of the last Record of a server.
+    pub(crate) async fn sequence(&self, server: &Server) -> u64 {
+        let url = format!("{}/ops/trial-balance?by=account", server.operations);
+        let trial: Value = self.client.get(url).bearer_auth(OPS_TOKEN).send().await.unwrap().json().await.unwrap();
+        let cut = trial["cut"].as_object().unwrap().values();
+        cut.map(|sequence| sequence.as_u64().unwrap()).max().unwrap()
     }
 
     async fn get(&self, url: &str) -> Value {

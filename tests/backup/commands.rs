@@ -4,6 +4,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use actors::balance_files::BalanceFileOptions;
 use actors::engine::{Engine, EngineOptions};
 use actors::index::IndexOptions;
 use actors::journal::AdmissionLimits;
@@ -71,6 +72,11 @@ pub(crate) async fn verify(data: &Path) -> Result<String, String> {
     run(Command::new(BINARY).args(["verify", "--data"]).arg(data)).await
 }
 
+/// `centavo verify --against`.
+pub(crate) async fn verify_against(data: &Path, checkpoints: &Path) -> Result<String, String> {
+    run(Command::new(BINARY).args(["verify", "--data"]).arg(data).arg("--against").arg(checkpoints)).await
+}
+
 /// Runs a command with two folders and kills it after so long; false when it had ended by then.
 pub(crate) async fn kill_after(millis: u64, verb: &[&str], first: &Path, flag: &[&str], second: &Path) -> bool {
     let mut command = Command::new(BINARY);
@@ -126,6 +132,7 @@ async fn change(data: &Path, changes: u64) {
         rails: None,
         fold_name: str::to_lowercase,
         index: IndexOptions::default(),
+        balance_files: BalanceFileOptions::default(),
     };
     let engine = Engine::open(data, &SledOptions::default(), options, |_, _| {}).await.unwrap();
     let (group, now) = (engine.new_group(), engine.now());

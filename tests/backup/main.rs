@@ -10,6 +10,7 @@ mod commands;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use testkit::server::{Launch, OPS_TOKEN, Server};
@@ -17,7 +18,7 @@ use testkit::server::{Launch, OPS_TOKEN, Server};
 use callers::Callers;
 use commands::{
     backup, backup_keeping, backup_through, backup_without_token, copy, files, fill, head_of, kill_after, restore,
-    verify,
+    verify, verify_against,
 };
 
 /// Backups that are made while callers charge.
@@ -86,6 +87,136 @@ fn ask_and_take_nothing(server: &Server) -> TcpStream {
     stream
 }
 
+/// A follower, which is killed when it is dropped, and the file of what it says.
+struct Follower(std::process::Child, std::path::PathBuf);
+
+impl Follower {
+    fn start(copies: &Path, url: &str) -> Self {
+        let said = copies.with_extension("said");
+        let mut command = std::process::Command::new(testkit::server::centavo());
+        command.args(["backup", "--follow", url, "--out"]).arg(copies).env("CENTAVO_OPS_TOKEN", OPS_TOKEN);
+        Self(command.stdout(std::fs::File::create(&said).unwrap()).spawn().unwrap(), said)
+    }
+
+    /// Waits until it says this.
+    async fn says(&mut self, text: &str) {
+        for _ in 0..6_000 {
+            if std::fs::read_to_string(&self.1).unwrap().contains(text) {
+                return;
+            }
+            assert!(self.0.try_wait().unwrap().is_none(), "it has ended without {text}");
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        panic!("no {text} in {}", std::fs::read_to_string(&self.1).unwrap());
+    }
+}
+
+/// An address that passes connections on to a server that moves.
+fn moving(upstream: Arc<Mutex<String>>) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for caller in listener.incoming().map_while(Result::ok) {
+            let Ok(server) = TcpStream::connect(upstream.lock().unwrap().trim_start_matches("http://")) else {
+                continue;
+            };
+            for (from, to) in [(&caller, &server), (&server, &caller)] {
+                let (mut from, mut to) = (from.try_clone().unwrap(), to.try_clone().unwrap());
+                std::thread::spawn(move || {
+                    let _one_has_ended = std::io::copy(&mut from, &mut to);
+                    let _other_too = to.shutdown(std::net::Shutdown::Both);
+                });
+            }
+        }
+    });
+    address
+}
+
+impl Drop for Follower {
+    fn drop(&mut self) {
+        let _has_ended = (self.0.kill(), self.0.wait());
+    }
+}
+
+/// Waits until a copy has this Record; gives how long that took.
+async fn until_copied(copies: &Path, sequence: u64) -> Duration {
+    let begun = std::time::Instant::now();
+    loop {
+        let through = actors::backup::BackupFolder::open(copies).map(|folder| folder.head().next.0 - 1);
+        if through.is_ok_and(|through| through >= sequence) {
+            return begun.elapsed();
+        }
+        assert!(begun.elapsed() < Duration::from_secs(60), "the copy does not keep up with {sequence}");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_follower_keeps_up_and_goes_on_after_either_side_has_ended() {
+    let folder = tempfile::tempdir().unwrap();
+    let (data, copies) = (folder.path().join("data"), folder.path().join("copies"));
+    let server = Server::start(&Launch::on(&data)).await.unwrap();
+    let callers = Callers::open(&server).await;
+    let upstream = Arc::new(Mutex::new(server.operations.clone()));
+    let url = moving(Arc::clone(&upstream));
+    let mut follower = Follower::start(&copies, &url);
+    let load = callers.charge();
+    let mut lags = Vec::new();
+    for round in 0..12 {
+        tokio::time::sleep(Duration::from_millis(250)).await;
+        lags.push(until_copied(&copies, callers.sequence(&server).await).await);
+        if round == 6 {
+            drop(follower);
+            follower = Follower::start(&copies, &url);
+        }
+    }
+    load.end().await;
+    until_copied(&copies, callers.sequence(&server).await).await;
+    let (told, books) = (callers.told(), callers.books(&server).await);
+    // While it is followed, a backup is made as ever.
+    backup_through(&data, &folder.path().join("other"), &server.operations).await.unwrap();
+    server.kill();
+    server.wait();
+    follower.says("It is asked again every second.").await;
+    let restored = folder.path().join("restored");
+    restore(&copies, &restored, &data, None).await.unwrap();
+    let server = Server::start(&Launch::on(&restored)).await.unwrap();
+    assert_eq!(callers.books(&server).await, books);
+    callers.check(&server, &told).await;
+    // The copy follows the server that took over, which has the same Records.
+    upstream.lock().unwrap().clone_from(&server.operations);
+    follower.says("The server answers again.").await;
+    let load = callers.charge_at(&server.public);
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    load.end().await;
+    until_copied(&copies, callers.sequence(&server).await).await;
+    drop(follower);
+    let blocks = files(&copies).iter().filter(|(name, _)| name.ends_with(".blocks")).count();
+    println!("{} requests acknowledged, {blocks} files, copied after {lags:?}", told.len());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_follower_of_another_journal_or_without_a_token_ends() {
+    let folder = tempfile::tempdir().unwrap();
+    let (data, copies) = (folder.path().join("data"), folder.path().join("copies"));
+    fill(&folder.path().join("other"), 400);
+    backup(&folder.path().join("other"), &copies).await.unwrap();
+    let server = Server::start(&Launch::on(&data)).await.unwrap();
+    let followed = |token: &str| {
+        let mut command = std::process::Command::new(testkit::server::centavo());
+        command.args(["backup", "--follow", &server.operations, "--out"]).arg(&copies).env("CENTAVO_OPS_TOKEN", token);
+        let done = command.output().unwrap();
+        assert!(!done.status.success());
+        String::from_utf8_lossy(&done.stderr).into_owned()
+    };
+    let before = files(&copies);
+    let wrong = followed("a-token-of-nobody-here");
+    assert!(wrong.contains("the server answered 401"), "{wrong}");
+    let other = followed(OPS_TOKEN);
+    assert!(other.contains("another journal") || other.contains("the journal ends at"), "{other}");
+    assert_eq!(files(&copies), before);
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_answer_that_is_cut_off_changes_nothing() {
     let folder = tempfile::tempdir().unwrap();
@@ -110,6 +241,84 @@ async fn an_answer_that_is_cut_off_changes_nothing() {
 /// A restored copy's head, as `verify` says it.
 async fn verify_head(data: &Path, copies: &Path) -> String {
     restore(copies, &copies.with_file_name("restored"), data, None).await.unwrap()
+}
+
+/// Somebody who keeps checkpoints finds that books were exchanged for older ones.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn books_that_went_back_in_time_are_found_by_their_checkpoints() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let (data, copies, kept) = (path("data"), path("copies"), path("checkpoints.jsonl"));
+    fill(&data, 40);
+    backup(&data, &copies).await.unwrap();
+    let mut checkpoints = String::new();
+    for _ in 0..2 {
+        let server = Server::start(&Launch::on(&data)).await.unwrap();
+        let client = reqwest::Client::new();
+        let asked = client.get(format!("{}/ops/checkpoint", server.operations)).bearer_auth(OPS_TOKEN);
+        checkpoints += &(asked.send().await.unwrap().text().await.unwrap() + "\n");
+        server.stop().unwrap();
+        fill(&data, 40);
+    }
+    std::fs::write(&kept, &checkpoints).unwrap();
+    let said = verify_against(&data, &kept).await.unwrap();
+    assert!(said.contains("2 checkpoints agree"), "{said}");
+
+    restore(&copies, &path("older"), &data, None).await.unwrap();
+    let found = verify_against(&path("older"), &kept).await.unwrap_err();
+    assert!(found.contains("the journal is the one of which a checkpoint tells"), "{found}");
+    for (text, defect) in [
+        ("", "there is none in it"),
+        ("{}", "missing field"),
+        (&checkpoints[..checkpoints.len() - 20], "EOF while parsing"),
+        (&checkpoints.replacen("\"sequence\":", "\"sequence\":1", 1), "a signature of its key"),
+    ] {
+        std::fs::write(&kept, text).unwrap();
+        let found = verify_against(&data, &kept).await.unwrap_err();
+        assert!(found.contains(defect), "{found}");
+    }
+}
+
+/// A server sends a checkpoint at each start, as one chain; one that is left out is noticed. A
+/// place that fails is counted, and ends nothing.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn checkpoints_are_sent_to_a_folder_as_a_chain() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let (data, place) = (path("data"), path("place"));
+    let sending = |to: &Path| Launch::on(&data).with("CENTAVO_CHECKPOINTS_TO", to.display().to_string());
+    fill(&data, 40);
+    let server = Server::start(&sending(&path("missing"))).await.unwrap();
+    let metrics = async || {
+        let asked = reqwest::get(format!("{}/metrics", server.operations)).await.unwrap();
+        asked.text().await.unwrap()
+    };
+    while !metrics().await.contains("centavo_checkpoint_failures_total 1") {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    server.stop().unwrap();
+    std::fs::create_dir(&place).unwrap();
+    let sent = || {
+        let names = std::fs::read_dir(&place).unwrap().map(|file| file.unwrap().path());
+        let mut sent: Vec<_> = names.filter(|name| name.extension().unwrap() == "json").collect();
+        sent.sort();
+        sent
+    };
+    for count in 1..=3 {
+        fill(&data, 40);
+        let server = Server::start(&sending(&place)).await.unwrap();
+        while sent().len() < count {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        // What was sent is kept before the next one is made.
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        server.stop().unwrap();
+    }
+    let said = verify_against(&data, &place).await.unwrap();
+    assert!(said.contains("3 checkpoints agree"), "{said}");
+    std::fs::remove_file(&sent()[1]).unwrap();
+    let found = verify_against(&data, &place).await.unwrap_err();
+    assert!(found.contains("the checkpoint that it follows"), "{found}");
 }
 
 /// An address that forwards requests to a server, and returns this number of bytes of the answer.

@@ -14,6 +14,7 @@ use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
+use reqwest::redirect::Policy;
 use reqwest::{Client, Method};
 use serde_json::{Value, json};
 use testkit::server::{Launch, OPS_TOKEN, Server};
@@ -70,7 +71,8 @@ impl Caller<'_> {
         headers: &[(&str, &str)],
         body: impl Into<reqwest::Body>,
     ) -> Value {
-        let of_operators = ["/ops", "/healthz", "/readyz", "/metrics"].iter().any(|start| path.starts_with(start));
+        let of_operators =
+            ["/ops", "/console", "/healthz", "/readyz", "/metrics"].iter().any(|start| path.starts_with(start));
         let base = if of_operators { &self.server.operations } else { &self.server.public };
         let mut request = self.client.request(method.clone(), format!("{base}{path}")).body(body);
         for (name, value) in headers {
@@ -133,11 +135,12 @@ async fn no_secret_stays_anywhere() {
     for run in 0..2 {
         let launch = Launch::on(&data).with("CENTAVO_LOG", "trace").with_stdout(&stdout);
         let server = Server::start(&launch).await.unwrap();
-        let client = Client::builder().no_proxy().build().unwrap();
+        let client = Client::builder().no_proxy().redirect(Policy::none()).build().unwrap();
         let caller = Caller { server: &server, client, answers: Mutex::default() };
         let key = keys(&caller, &mut secrets, run).await;
         cards(&caller, &mut secrets, &key, run).await;
         reads(&caller, &key).await;
+        pages(&caller, &mut secrets).await;
         answers.append(&mut caller.answers.into_inner().unwrap());
         server.terminate();
         server.wait();
@@ -334,6 +337,44 @@ async fn reads(caller: &Caller<'_>, key: &str) {
             assert_eq!(caller.last_status(), 200, "{path}");
         }
     }
+}
+
+/// Signs in to the console, with a wrong token first, and reads its pages. The session's secret is
+/// in the answer that begins it, and nowhere else.
+async fn pages(caller: &Caller<'_>, secrets: &mut Secrets) {
+    let origin = caller.server.operations.clone();
+    let form = [("origin", origin.as_str()), ("content-type", "application/x-www-form-urlencoded")];
+    let wrong = secrets.text("a wrong token", "wrong-Xk92-of-the-console-7731");
+    caller.send(Method::POST, "/console/sign-in", &form, format!("token={wrong}")).await;
+    assert_eq!(caller.last_status(), 401);
+    caller.send(Method::POST, "/console/sign-in", &form, format!("token={OPS_TOKEN}&next=/console")).await;
+    assert_eq!(caller.last_status(), 303);
+    let began = String::from_utf8_lossy(&caller.answers.lock().unwrap().last().unwrap().whole).into_owned();
+    let secret = began.split("__Host-centavo=").nth(1).unwrap().split(';').next().unwrap().to_owned();
+    secrets.once.push(Needle::text("the secret of a session", &secret));
+    let cookie = format!("__Host-centavo={secret}");
+    let merchants = caller.post("/ops/merchants", OPS_TOKEN, &json!({"name": "M", "document": "11222333000181"})).await;
+    let merchant = format!("/console/merchants/{}", merchants["id"].as_str().unwrap());
+    for path in [
+        "/console",
+        "/console/merchants",
+        &merchant,
+        "/console/queue",
+        "/console/trial-balance",
+        "/console/journal",
+        "/console/records/2",
+        "/console/webhooks",
+        "/console/health",
+        "/console/exports",
+        "/console/audit",
+        "/console/sandbox",
+        "/console/exports/file?format=csv",
+    ] {
+        caller.send(Method::GET, path, &[("cookie", &cookie)], "").await;
+        assert_eq!(caller.last_status(), 200, "{path}");
+    }
+    caller.send(Method::GET, "/console/find?q=nothing", &[("cookie", &cookie)], "").await;
+    assert_eq!(caller.last_status(), 404);
 }
 
 /// Every file of a folder, as it is on the disk.

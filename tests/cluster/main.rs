@@ -80,6 +80,21 @@ fn free_address() -> String {
     std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string()
 }
 
+/// Waits until every thread of a process stands still: on a busy machine some run on for a moment
+/// after the signal.
+async fn wait_until_stopped(process: u32) {
+    let is_stopped = |task: std::fs::DirEntry| {
+        // A thread may end meanwhile. After its name in brackets comes the state.
+        let Ok(stat) = std::fs::read_to_string(task.path().join("stat")) else { return true };
+        stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('T'))
+    };
+    let begun = std::time::Instant::now();
+    while !std::fs::read_dir(format!("/proc/{process}/task")).unwrap().map(Result::unwrap).all(is_stopped) {
+        assert!(begun.elapsed() < PATIENCE, "the process does not stop");
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+}
+
 fn signal(process: u32, signal: &str) {
     let told = Command::new("kill").args([format!("-{signal}"), process.to_string()]).status().unwrap();
     assert!(told.success());
@@ -139,6 +154,7 @@ async fn a_process_that_was_paused_answers_nothing_and_ends() {
                 callers.charge_until(&server, 8, Duration::from_millis(700), || signal(server.id(), "STOP")).await;
             }
         }
+        wait_until_stopped(server.id()).await;
         let url = format!("{}/api/balance", server.public);
         // They wait in its sockets until it goes on, and race with its next sign of life.
         let waiting: Vec<_> = (0..64)

@@ -1,10 +1,10 @@
-//! The page of the first charge: its blocks for the shell, Python and TypeScript run as they stand.
+//! The pages of `docs/guide`: their blocks for the shell, Python and TypeScript run as they stand.
 
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use testkit::server::{Launch, OPS_TOKEN, Server};
+use testkit::server::{Launch, OPS_TOKEN, Server, centavo};
 
 use crate::tool;
 
@@ -16,37 +16,102 @@ pub(crate) fn blocks(page: &str, language: &str) -> Vec<String> {
     page.split(&fence).skip(1).map(|rest| rest.split("```").next().unwrap().to_owned()).collect()
 }
 
+const FIRST: &str = "guide/first-charge.md";
+
+/// The pages that follow the first one, and what their samples say: in the shell, and in each of
+/// the two other languages.
+const PAGES: [(&str, &[&str], &str); 6] = [
+    ("webhooks", &["verified\n", "\"sequence\": 1,", "\"tries\": [\n    \"pending\""], "a changed body is refused"),
+    ("errors", &["\"field\": \"valor\"", "\"field\": \"cpf\"", "\"code\": \"validation_failed\""], "to the payer: "),
+    (
+        "retries",
+        &["one charge\n", "idempotent-replayed: true", "idempotency_key_reused"],
+        "one charge after three tries",
+    ),
+    ("lists", &["\"total\": ", "\"txids\": ["], "all charges, each once"),
+    ("rate-limits", &["\"default\";q=600;w=60", "\"default\";r="], "within the limit"),
+    ("sandbox", &["\"status\": \"CONCLUIDA\"", "\n\"20", "\"available\": "], "found: CONCLUIDA"),
+];
+
+/// A folder with the two clients of the first page, and what runs beside them.
+struct Workplace {
+    folder: tempfile::TempDir,
+    server: Server,
+    port: u16,
+    has_node: bool,
+}
+
+impl Workplace {
+    /// None where a tool is missing.
+    async fn new() -> Option<Self> {
+        if ["bash", "curl", "jq", "python3"].iter().any(|name| tool::program(name).is_none()) {
+            return None;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let data = folder.path().join("data");
+        let launch = Launch::on(&data).with("CENTAVO_WEBHOOK_ALLOW", "127.0.0.0/8").with_rate_limits();
+        let server = Server::start(&launch).await.unwrap();
+        let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let has_node = tool::node("typescript").is_some() && tool::node("@types/node/package.json").is_some();
+        let workplace = Self { folder, server, port, has_node };
+        for (page, name) in [(FIRST, "first")].into_iter().chain(PAGES.map(|(name, ..)| (name, name))) {
+            for (language, ending) in [("python", "py"), ("ts", "mts")] {
+                let mut blocks = if page == FIRST { blocks(FIRST, language) } else { page_blocks(name, language) };
+                if page == FIRST {
+                    workplace.write(&format!("centavo.{ending}"), &blocks.remove(0));
+                }
+                assert!(!blocks.is_empty(), "{name} has no {language}");
+                workplace.write(&format!("{name}.{ending}"), &blocks.join("\n"));
+            }
+        }
+        Some(workplace)
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        std::fs::write(self.folder.path().join(name), text).unwrap();
+    }
+
+    /// What a script of the shell says, in which all must go well.
+    fn said(&self, script: &str) -> String {
+        let mut command = Command::new("bash");
+        command.args(["-c", &format!("set -euo pipefail\n{script}")]).current_dir(self.folder.path());
+        command.env("API", &self.server.public).env("OPS", &self.server.operations).env("OPS_TOKEN", OPS_TOKEN);
+        let port = self.port;
+        command.env("WEBHOOK_URL", format!("http://127.0.0.1:{port}/")).env("WEBHOOK_PORT", port.to_string());
+        let path = std::env::var("PATH").unwrap_or_default();
+        command.env("PATH", format!("{}:{path}", centavo().parent().unwrap().display()));
+        if let Some(modules) = std::env::var_os("CENTAVO_NODE_MODULES") {
+            command.env("NODE_PATH", std::path::absolute(modules).unwrap());
+        }
+        tool::run(command, Duration::from_secs(180)).unwrap_or_else(|said| panic!("{said}"))
+    }
+
+    /// Commands that compile these programs.
+    fn compile(&self, names: &[&str]) -> String {
+        let files: Vec<_> = names.iter().map(|name| format!("{name}.mts")).collect();
+        format!(
+            "ln -sfn \"$NODE_PATH\" node_modules\n\
+             node node_modules/typescript/bin/tsc --strict --noEmitOnError --module nodenext --target es2022 \
+             --types node {}",
+            files.join(" ")
+        )
+    }
+}
+
+fn page_blocks(name: &str, language: &str) -> Vec<String> {
+    blocks(&format!("guide/{name}.md"), language)
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_page_of_the_first_charge_runs() {
-    let needed = ["bash", "curl", "jq", "python3"];
-    if needed.iter().any(|name| tool::program(name).is_none()) {
-        return;
-    }
-    let page = "guide/first-charge.md";
-    let folder = tempfile::tempdir().unwrap();
-    let data = folder.path().join("data");
-    let launch = Launch::on(&data).with("CENTAVO_WEBHOOK_ALLOW", "127.0.0.0/8");
-    let server = Server::start(&launch).await.unwrap();
-    let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
-    write("centavo.py", &blocks(page, "python").join("\n"));
-    write("centavo.mts", &blocks(page, "ts").join("\n"));
-    let mut script = format!("set -euo pipefail\n{}\npython3 centavo.py\n", blocks(page, "bash").join("\n"));
+    let Some(place) = Workplace::new().await else { return };
+    let mut script = format!("{}\npython3 first.py\n", blocks(FIRST, "bash").join("\n"));
     let mut heard = 1;
-    if tool::node("typescript").is_some() && tool::node("@types/node/package.json").is_some() {
-        script += "ln -s \"$NODE_PATH\" node_modules\n\
-            node node_modules/typescript/bin/tsc --strict --noEmitOnError --module nodenext --target es2022 --types node centavo.mts\n\
-            node centavo.mjs\n";
+    if place.has_node {
+        script += &format!("{}\nnode first.mjs\n", place.compile(&["first"]));
         heard += 1;
     }
-    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let mut command = Command::new("bash");
-    command.args(["-c", &script]).current_dir(folder.path());
-    command.env("API", &server.public).env("OPS", &server.operations).env("OPS_TOKEN", OPS_TOKEN);
-    command.env("WEBHOOK_URL", format!("http://127.0.0.1:{port}/")).env("WEBHOOK_PORT", port.to_string());
-    if let Some(modules) = std::env::var_os("CENTAVO_NODE_MODULES") {
-        command.env("NODE_PATH", std::path::absolute(modules).unwrap());
-    }
-    let said = tool::run(command, Duration::from_secs(180)).unwrap_or_else(|said| panic!("{said}"));
+    let said = place.said(&script);
     for (told, times) in [
         ("\"active\"", 1),
         ("\"sellerAmount\": 5938", 1),
@@ -54,5 +119,45 @@ async fn the_page_of_the_first_charge_runs() {
         ("webhook: charge.paid", heard),
     ] {
         assert_eq!(said.matches(told).count(), times, "{told} in {said}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_pages_that_follow_run() {
+    let Some(place) = Workplace::new().await else { return };
+    let first = blocks(FIRST, "bash").join("\n");
+    let opened =
+        place.said(&format!("{first}\nprintf '%s\\n' \"$API_KEY\" \"$WEBHOOK_SECRET\" \"$RECIPIENT\" >account"));
+    assert!(opened.contains("\"active\""), "{opened}");
+    let account = format!(
+        "{}\n{{ read -r API_KEY; read -r WEBHOOK_SECRET; read -r RECIPIENT; }} <account\nexport API_KEY WEBHOOK_SECRET RECIPIENT\n",
+        blocks(FIRST, "bash")[0]
+    );
+    if place.has_node {
+        place.said(&place.compile(&PAGES.map(|(name, ..)| name)));
+    }
+    for (name, in_shell, in_program) in PAGES {
+        let said = place.said(&format!("{account}{}", page_blocks(name, "bash").join("\n")));
+        for told in in_shell {
+            assert!(said.contains(told), "{name}: no {told} in {said}");
+        }
+        let said = place.said(&format!("{account}python3 {name}.py"));
+        assert!(said.contains(in_program), "{name}.py: {said}");
+        if place.has_node {
+            let said = place.said(&format!("{account}node {name}.mjs"));
+            assert!(said.contains(in_program), "{name}.mts: {said}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_page_of_local_webhooks_runs() {
+    let Some(place) = Workplace::new().await else { return };
+    let opened = blocks(FIRST, "bash")[..2].join("\n");
+    let page = page_blocks("local-webhooks", "bash").join("\n").replace("8099", &place.port.to_string());
+    let said = place.said(&format!("{opened}\n{page}"));
+    for event in ["charge.paid ", "recipient.approved ", "withdrawal.rejected "] {
+        let lines = said.lines().filter(|line| line.starts_with(event) && line.contains("  200 in "));
+        assert!(lines.count() > 0, "{event} was not forwarded: {said}");
     }
 }

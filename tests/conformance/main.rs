@@ -1,13 +1,16 @@
 //! Conformance tests: the running server against third-party programs. A fuzzer and generators of
-//! clients read the description of the interface; others parse PIX codes, verify signatures, and
-//! judge documents and metrics. A shell runs the guide, the runbook and the samples.
+//! clients read the description of the interface; others parse PIX codes and bank statements,
+//! verify signatures, and judge documents and metrics. A shell runs the guide, the runbook and the
+//! samples.
 //!
 //! They are tools of other languages. `tests/conformance/README.md` says how to get them. A test
 //! whose tool is not there says so and passes, unless `CENTAVO_CONFORMANCE=required`.
 
 #![allow(clippy::unwrap_used)]
 
+mod audit;
 mod clients;
+mod deploy;
 mod documents;
 mod guide;
 mod metrics;
@@ -15,5 +18,6 @@ mod pix_codes;
 mod runbook;
 mod samples;
 mod schemathesis;
+mod statements;
 mod tool;
 mod webhooks;

@@ -13,6 +13,10 @@ use crate::tool;
 /// How long one listener may be tried; both are tried at once.
 const PATIENCE: Duration = Duration::from_secs(1_800);
 
+/// The program that runs it: bodies of OFX files are sent as text.
+const RUN: &str = "import schemathesis as of; of.serializer.alias('application/x-ofx', 'text/plain')\n\
+    from schemathesis.cli import schemathesis; schemathesis()";
+
 /// What is not held against the service: the description can't say it all. Whether a document or a
 /// card number has its check digits, whether an id names an object, and whether its state allows
 /// what is asked stands in no schema, so a request that keeps to its schema may be refused.
@@ -44,7 +48,7 @@ async fn fuzz(mut command: std::process::Command, server: &Server, base: &str, c
     let examples = setting("CENTAVO_CONFORMANCE_EXAMPLES").unwrap_or(20);
     let seed = setting("CENTAVO_CONFORMANCE_SEED").unwrap_or(1);
     let folder = tempfile::tempdir().unwrap();
-    command.current_dir(folder.path()).args(["-c", "from schemathesis.cli import schemathesis; schemathesis()", "run"]);
+    command.current_dir(folder.path()).args(["-c", RUN, "run"]);
     command.arg(format!("{base}/openapi.json")).args(["--url", base]);
     command.args(["--header", &format!("Authorization: Bearer {credential}")]);
     command.args(["--phases", "examples,coverage,fuzzing,stateful", "--checks", "all", "--exclude-checks", EXCLUDED]);
@@ -53,7 +57,17 @@ async fn fuzz(mut command: std::process::Command, server: &Server, base: &str, c
     // else is looked at.
     command.args(["--generation-with-security-parameters", "false", "--generation-database", "none"]);
     // One worker each: in several threads Python 3.11 fails now and then inside its own `ast`.
-    command.args(["--workers", "1", "--request-timeout", "60", "--continue-on-failure", "--no-color"]);
+    // An answer may be waited for (`wait`), so its time is bounded by the request's alone.
+    command.args([
+        "--max-response-time",
+        "60",
+        "--workers",
+        "1",
+        "--request-timeout",
+        "60",
+        "--continue-on-failure",
+        "--no-color",
+    ]);
     let done = tokio::task::spawn_blocking(move || tool::run(command, PATIENCE)).await.unwrap();
     match done {
         Ok(said) => println!("{said}"),

@@ -46,6 +46,11 @@ pub(crate) fn program(name: &str) -> Option<Command> {
     found(Command::new(name).arg("--version").output(), name).then(|| Command::new(name))
 }
 
+/// A program that does not know `--version`, and answers to this argument.
+pub(crate) fn program_with(name: &str, argument: &str) -> Option<Command> {
+    found(Command::new(name).arg(argument).output(), name).then(|| Command::new(name))
+}
+
 fn found(loaded: std::io::Result<Output>, what: &str) -> bool {
     let is_there = loaded.is_ok_and(|output| output.status.success());
     if !is_there {

@@ -151,7 +151,7 @@ impl BlockFiles<'_> {
     }
 }
 
-const READ_BYTES: usize = 1 << 18;
+pub(super) const READ_BYTES: usize = 1 << 18;
 
 /// Result of a run: what it added, and the size of the backup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -171,7 +171,7 @@ pub struct Taken {
 pub struct BackupRun {
     folder: BackupFolder,
     /// How many files of blocks count.
-    files: u32,
+    pub(super) files: u32,
     pub(super) file_bytes_max: u64,
     _lock: File,
 }
@@ -203,17 +203,20 @@ impl BackupRun {
     }
 
     /// Adds what [`super::frames`] gives from the head on. An error leaves the backup as it was.
-    /// Calls `progress` with the number of Records and their total.
+    /// Calls `progress` with the number of Records and their total. A run may take more than once.
     pub fn take(
-        &self,
+        &mut self,
         frames: impl Iterator<Item = Result<Frame, BackupError>>,
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<Taken, BackupError> {
         let taken = self.copy(frames, progress);
-        if taken.is_err() {
-            let _the_next_run_tries_again = remove_unfinished(&self.folder.path);
+        match &taken {
+            Ok((taken, files)) => (self.folder.head, self.folder.is_new, self.files) = (taken.head, false, *files),
+            Err(_) => {
+                let _the_next_run_tries_again = remove_unfinished(&self.folder.path);
+            }
         }
-        taken
+        taken.map(|(taken, _)| taken)
     }
 
     /// The folder of the backup.
@@ -221,11 +224,12 @@ impl BackupRun {
         &self.folder.path
     }
 
+    /// Copies the frames; gives how many files count then.
     fn copy(
         &self,
         mut frames: impl Iterator<Item = Result<Frame, BackupError>>,
         progress: &mut dyn FnMut(u64, u64),
-    ) -> Result<Taken, BackupError> {
+    ) -> Result<(Taken, u32), BackupError> {
         let mut next_frame = || frames.next().unwrap_or(Err(BackupError::Source("it breaks off")));
         let begin = self.folder.head;
         let mut values = Vec::new();
@@ -286,7 +290,7 @@ impl BackupRun {
             std::fs::metadata(&path).map(|metadata| metadata.len()).map_err(|source| machine(&path, source))
         });
         let bytes_in_all = sizes.sum::<Result<u64, _>>()? + keys_bytes;
-        Ok(Taken { records: head.next.0 - begin.next.0, bytes, bytes_in_all, head })
+        Ok((Taken { records: head.next.0 - begin.next.0, bytes, bytes_in_all, head }, files))
     }
 
     /// Replaces the keys and the end of the backup; gives the size of the file.
@@ -329,7 +333,7 @@ struct BlockFileWriter<'a> {
     bytes: u64,
 }
 
-struct OpenFile {
+pub(super) struct OpenFile {
     number: u32,
     path: PathBuf,
     to: BufWriter<File>,
@@ -359,8 +363,8 @@ impl BlockFileWriter<'_> {
         let Some(mut file) = self.open.take() else { return Ok(()) };
         let end = Frame::End(head).to_bytes().map_err(|source| machine(&file.path, source))?;
         file.write(&end)?;
-        let OpenFile { number, path, mut to, bytes } = file;
-        to.flush().and_then(|()| to.get_ref().sync_all()).map_err(|source| machine(&path, source))?;
+        let (number, bytes) = (file.number, file.bytes);
+        file.finish()?;
         self.finished.push(number);
         self.bytes += bytes;
         Ok(())
@@ -373,7 +377,7 @@ impl BlockFileWriter<'_> {
 }
 
 impl OpenFile {
-    fn create(run: &BackupRun, number: u32) -> Result<Self, BackupError> {
+    pub(super) fn create(run: &BackupRun, number: u32) -> Result<Self, BackupError> {
         let path = unfinished(&run.folder.path.join(name_of(number)));
         let mut begin = Vec::new();
         let file = write_magic(&mut begin).and_then(|()| File::create(&path));
@@ -383,13 +387,19 @@ impl OpenFile {
         Ok(file)
     }
 
-    fn write(&mut self, bytes: &[u8]) -> Result<(), BackupError> {
+    pub(super) fn write(&mut self, bytes: &[u8]) -> Result<(), BackupError> {
         self.bytes += bytes.len() as u64;
         self.to.write_all(bytes).map_err(|source| machine(&self.path, source))
     }
+
+    /// Waits until it is on the disk, still without its name.
+    pub(super) fn finish(mut self) -> Result<(), BackupError> {
+        let written = self.to.flush().and_then(|()| self.to.get_ref().sync_all());
+        written.map_err(|source| machine(&self.path, source))
+    }
 }
 
-fn name_of(number: u32) -> String {
+pub(super) fn name_of(number: u32) -> String {
     format!("{number:06}{BLOCKS}")
 }
 
@@ -429,7 +439,7 @@ fn remove_unfinished(path: &Path) -> Result<(), BackupError> {
     Ok(())
 }
 
-fn remove(path: &Path) -> Result<(), BackupError> {
+pub(super) fn remove(path: &Path) -> Result<(), BackupError> {
     std::fs::remove_file(path).map_err(|source| machine(path, source))
 }
 

@@ -7,7 +7,8 @@
 //!
 //! ```text
 //! <backup>/000001.blocks   blocks in order, from the first of the journal, at most 256 MiB a file
-//! <backup>/000002.blocks   each run of a backup adds one file or more; a file is never changed
+//! <backup>/000002.blocks   each run of a backup adds one file or more; a file is never changed,
+//!                          but the last ones may be replaced by one with the same blocks
 //! <backup>/keys            the durable values beside the journal, and how far the backup goes;
 //!                          replaced by each run
 //! <backup>/lock            held while a run writes
@@ -49,6 +50,7 @@
 mod folder;
 mod frame;
 mod generations;
+mod merge;
 #[cfg(test)]
 mod tests;
 

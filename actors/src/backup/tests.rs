@@ -126,6 +126,54 @@ proptest! {
 }
 
 #[test]
+fn a_run_that_takes_often_has_few_files_and_the_same_blocks() {
+    let folder = TempDir::new().unwrap();
+    let store = journal("a", 1);
+    let mut run = BackupRun::begin(folder.path(), &mut |_, _| {}).unwrap();
+    let (mut files_most, mut crashes) = (0, 0);
+    for _ in 0..300 {
+        let from = run.head().next;
+        assert_eq!(run.take(frames(&store, from).unwrap(), &mut |_, _| {}).unwrap().records, 2);
+        // The files before the merge: a crash may leave those after the merged one behind.
+        let before = files(folder.path());
+        run.merge().unwrap();
+        let after = files(folder.path());
+        if after.len() < before.len() && crashes < 20 {
+            crashes += 1;
+            let crashed = TempDir::new().unwrap();
+            for (name, bytes) in before.iter().filter(|(name, _)| !after.iter().any(|(other, _)| other == name)) {
+                fs::write(crashed.path().join(name), bytes).unwrap();
+            }
+            after.iter().for_each(|(name, bytes)| fs::write(crashed.path().join(name), bytes).unwrap());
+            check(crashed.path()).unwrap();
+            let again = super::tests::run(&store, crashed.path(), 1 << 20).unwrap();
+            assert_eq!((again.records, again.head), (0, store.head().unwrap()));
+        }
+        files_most = files_most.max(files(folder.path()).len());
+        extend(&store, "a", 1);
+    }
+    assert!(crashes == 20 && (4..=30).contains(&files_most), "{files_most} files");
+    let from = run.head().next;
+    run.take(frames(&store, from).unwrap(), &mut |_, _| {}).unwrap();
+    check(folder.path()).unwrap();
+    let (again, _) = restored(folder.path(), None).unwrap();
+    assert_eq!(blocks(&again), blocks(&store));
+    drop(run);
+    // A file does not grow beyond the largest size.
+    for _ in 0..20 {
+        extend(&store, "a", 1);
+        super::tests::run(&store, folder.path(), 700).unwrap();
+    }
+    let mut run = BackupRun::begin(folder.path(), &mut |_, _| {}).unwrap();
+    run.file_bytes_max = 700;
+    let before = files(folder.path());
+    run.merge().unwrap();
+    check(folder.path()).unwrap();
+    let grown = files(folder.path()).iter().any(|file| !before.contains(file) && file.1.len() > 700);
+    assert!(!grown);
+}
+
+#[test]
 fn a_backup_in_runs_holds_what_one_run_holds() {
     let (often, once) = (TempDir::new().unwrap(), TempDir::new().unwrap());
     let store = journal("a", 0);
@@ -273,7 +321,7 @@ fn a_source_that_leaves_something_out_is_found_out() {
             continue;
         }
         let folder = TempDir::new().unwrap();
-        let run = BackupRun::begin(folder.path(), &mut |_, _| {}).unwrap();
+        let mut run = BackupRun::begin(folder.path(), &mut |_, _| {}).unwrap();
         let rest = whole.iter().enumerate().filter(|(at, _)| *at != left_out).map(|(_, frame)| Ok(frame.clone()));
         assert!(run.take(rest, &mut |_, _| {}).is_err(), "{left_out}");
         assert!(!BackupFolder::is_one(folder.path()));

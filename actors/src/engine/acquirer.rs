@@ -1,11 +1,15 @@
 //! The acquirer's batches: read page by page, resolved to the charges that they name, and booked by
 //! the merchants of those charges. A batch that was interrupted is read again from its start; each
 //! merchant passes over the lines that it has.
+//!
+//! A line whose charge was never captured goes to the house's account of suspense, in the Record
+//! that ends the batch. A charge that has no outcome yet makes its batch wait.
 
 use std::collections::BTreeMap;
 
-use ledger::event::{Event, SettledLine, SettledObject};
-use ledger::id::GroupNumber;
+use ledger::charge::{Charge, ChargeOutcome};
+use ledger::event::{Batch, Event, SettledLine, SettledObject};
+use ledger::id::{GroupNumber, ObjectId};
 use ledger::merchant::{BookBatch, MerchantCommand};
 use ledger::money::Centavos;
 use ledger::record::Decision;
@@ -20,6 +24,8 @@ use crate::resident::Outcome;
 
 /// How many lines one Record has at most.
 const LINES_PER_RECORD: usize = 256;
+/// How many unexplained lines of a batch its Record lists at most; all of them are summed.
+const UNEXPLAINED_LISTED: usize = 256;
 /// Bytes of a Record for each of its lines, at most.
 const BYTES_PER_LINE: usize = 80;
 /// After an error the acquirer is asked again after this time, milliseconds.
@@ -34,6 +40,33 @@ pub(super) struct AcquirerBatches {
     lines_of: BTreeMap<GroupNumber, u64>,
     /// Sum of the open batch's lines, after fees.
     net: Centavos,
+    unexplained: Unexplained,
+}
+
+/// Lines of the open batch whose charges were never captured.
+#[derive(Default)]
+struct Unexplained {
+    count: u64,
+    net: Centavos,
+    /// The first of them.
+    lines: Vec<SettledLine>,
+}
+
+impl Unexplained {
+    fn add(&mut self, line: &SettlementLine) {
+        let SettlementLine { charge, object, gross, fee } = *line;
+        let line = SettledLine { charge, object, gross, fee, booked_fee: Centavos::ZERO };
+        self.count += 1;
+        self.net += line.net();
+        if self.lines.len() < UNEXPLAINED_LISTED {
+            self.lines.push(line);
+        }
+    }
+
+    fn event(self, batch: &Batch) -> Option<Event> {
+        let Self { count, net, lines } = self;
+        (count > 0).then(|| Event::AcquirerUnexplained { batch: batch.clone(), count, net, lines })
+    }
 }
 
 impl AcquirerBatches {
@@ -44,6 +77,7 @@ impl AcquirerBatches {
             read: SettlementCursor { batch, lines: 0 },
             lines_of: BTreeMap::new(),
             net: Centavos::ZERO,
+            unexplained: Unexplained::default(),
         }
     }
 }
@@ -83,7 +117,10 @@ impl Engine {
         }
         for (group, lines) in by_merchant {
             for lines in lines.chunks(LINES_PER_RECORD) {
-                let lines = may_wait(|| self.resolve(lines))?;
+                let lines = may_wait(|| self.resolve(lines, &mut batches.unexplained))?;
+                if lines.is_empty() {
+                    continue;
+                }
                 let seen = batches.lines_of.entry(group).or_default();
                 let first_line = std::mem::replace(seen, *seen + lines.len() as u64);
                 let permit = self.admission.take(INSIDE_BYTES + lines.len() * BYTES_PER_LINE).await;
@@ -95,30 +132,48 @@ impl Engine {
             }
         }
         if is_last {
-            let booked = Event::AcquirerBatchBooked { lines: batches.read.lines, net: batches.net, batch };
-            let Event::AcquirerBatchBooked { batch, .. } = &booked else { return Ok(()) };
             let through = batch.number;
-            let permit = self.admission.take(INSIDE_BYTES).await;
-            self.record_of_system(|| Decision::of(booked), CommandContext::from(permit)).await?;
+            let unexplained = std::mem::take(&mut batches.unexplained);
+            if unexplained.count > 0 {
+                let (count, net) = (unexplained.count, unexplained.net);
+                tracing::warn!(batch = batch.reference, count, %net, "lines of a batch name no captured charge");
+            }
+            let permit = self.admission.take(INSIDE_BYTES + unexplained.lines.len() * BYTES_PER_LINE).await;
+            let mut events: Vec<_> = unexplained.event(&batch).into_iter().collect();
+            events.push(Event::AcquirerBatchBooked { lines: batches.read.lines, net: batches.net, batch });
+            self.record_of_system(|| Decision { events, personal: None }, CommandContext::from(permit)).await?;
             *batches = AcquirerBatches { ask_at: batches.ask_at, ..AcquirerBatches::booked_through(through) };
         }
         Ok(())
     }
 
-    /// The lines with the part of the fee that was booked with each charge.
-    fn resolve(&self, lines: &[SettlementLine]) -> Result<Vec<SettledLine>, BatchError> {
-        let resolved = lines.iter().map(|line| {
+    /// The lines of captured charges, with the part of the fee that was booked with each. The
+    /// others are added to `unexplained`.
+    fn resolve(&self, lines: &[SettlementLine], unexplained: &mut Unexplained) -> Result<Vec<SettledLine>, BatchError> {
+        let mut resolved = Vec::with_capacity(lines.len());
+        for line in lines {
             let SettlementLine { charge, object, gross, fee } = *line;
+            let Some(facts) = self.charge_facts(charge).map_err(Unavailable::from)? else {
+                self.check_ended(charge)?;
+                unexplained.add(line);
+                continue;
+            };
             let booked_fee = match object {
-                SettledObject::Installment(number) => {
-                    let facts = self.charge_facts(charge).map_err(Unavailable::from)?;
-                    facts.ok_or(BatchError::UnknownCharge(charge.txid()))?.booked_fee(number)
-                }
+                SettledObject::Installment(number) => facts.booked_fee(number),
                 SettledObject::Refund(_) | SettledObject::Dispute(_) => Centavos::ZERO,
             };
-            Ok(SettledLine { charge, object, gross, fee, booked_fee })
-        });
-        resolved.collect()
+            resolved.push(SettledLine { charge, object, gross, fee, booked_fee });
+        }
+        Ok(resolved)
+    }
+
+    /// An error for a charge that may still turn out to be captured.
+    fn check_ended(&self, charge: ObjectId) -> Result<(), BatchError> {
+        let found: Option<Charge> = self.object(charge).map_err(Unavailable::from)?;
+        match found.map(|found| found.outcome) {
+            Some(ChargeOutcome::Pending | ChargeOutcome::Unanswered) => Err(BatchError::PendingCharge(charge.txid())),
+            _ => Ok(()),
+        }
     }
 }
 
@@ -129,8 +184,8 @@ enum BatchError {
     Rail(#[from] RailError),
     #[error(transparent)]
     Unavailable(#[from] Unavailable),
-    #[error("the acquirer settles charge {0}, which is in no book")]
-    UnknownCharge(String),
+    #[error("the acquirer settles charge {0}, which has no outcome yet")]
+    PendingCharge(String),
     #[error("a merchant refused the batch: {0:?}")]
     Refused(Rejection),
 }

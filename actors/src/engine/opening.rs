@@ -22,6 +22,7 @@ use super::asked::{CashoutsUnderWay, ReturnsAsked};
 use super::new_ids::NewIds;
 use super::{Engine, EngineOptions, INSIDE_BYTES, read};
 use crate::actor::ActorContext;
+use crate::balance_files::BalanceFiles;
 use crate::clock::Clock;
 use crate::directory::{Directory, Life, OnLife, Silence, Supervisor};
 use crate::journal::{Admission, Input, Journal, JournalParts};
@@ -100,6 +101,7 @@ impl Engine {
         progress: impl Fn(u64, u64) + Send + 'static,
     ) -> Result<Arc<Self>, OpenError> {
         let Opened { shared, keyring, journal_thread, last_booked_at } = read_store(part, &options, progress).await?;
+        let balance_files = BalanceFiles::open(shared.store.clone(), options.balance_files)?;
         let next_group = shared.read_model.groups().into_iter().map(|group| group.0 + 1).max().unwrap_or(1);
         let system_ordinal = shared.read_model.system_ordinal();
         let booked_batch = shared.read_model.booked_batch();
@@ -118,7 +120,9 @@ impl Engine {
             new_ids: NewIds::after(last_booked_at),
             next_group: Mutex::new(next_group),
             system_ordinal: Mutex::new(system_ordinal),
+            house: AsyncMutex::default(),
             falling_due: AsyncMutex::new(AcquirerBatches::booked_through(booked_batch)),
+            balance_files,
             journal_thread: Mutex::new(Some(journal_thread)),
             idle: options.idle,
             space_seen_ms: AtomicU64::new(0),

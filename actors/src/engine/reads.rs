@@ -6,13 +6,15 @@
 use std::marker::PhantomData;
 use std::ops::Range;
 use std::sync::Arc;
-use std::{iter, vec};
+use std::time::Duration;
+use std::{iter, thread, vec};
 
 use ledger::account::Account;
 use ledger::cashout::Cashout;
 use ledger::charge::Charge;
 use ledger::dispute::Dispute;
-use ledger::entry::Balance;
+use ledger::entry::{Balance, Balances, Entry};
+use ledger::event::{Batch, Event};
 use ledger::id::{Fingerprint, GroupNumber, LedgerId, ObjectId};
 use ledger::merchant::ChargeFacts;
 use ledger::object::{self, Object};
@@ -23,16 +25,36 @@ use ledger::time::{Minute, Timestamp};
 use ledger::withdrawal::Withdrawal;
 
 use super::{Engine, Unavailable};
+use crate::balance_files::AsOf;
+use crate::checkpoint::{Checkpoint, SignedCheckpoint};
 use crate::outbox::OutboxSignal;
 use crate::read_model::{
     ApiKeyRow, CardRow, ChargeFilter, KeyFound, ListedSplit, ListedStatementLine, ListedWebhookEvent, Listing,
-    MerchantRow, RecipientRow, SubscriptionRow, TrialBalance, WaitingItem,
+    MerchantRow, MinuteSums, RecipientRow, SubscriptionRow, TrialBalance, WaitingItem,
 };
-use crate::records::{LoadError, may_wait};
+use crate::records::{self, LoadError, may_wait};
 use crate::store::Sequence;
 
+/// Time between two looks at a block that is being published.
+const CHECKPOINT_PAUSE: Duration = Duration::from_millis(1);
+/// A ledger with entries in more than this part of the Records is read with all others.
+const READ_ALONE_PART: u64 = 8;
 /// Sequences looked up at a time in a list that is read as a whole.
 const LOOKED_UP_AT_ONCE: usize = 100;
+
+/// Records that one look for the newest charges reads at most.
+const LOOKED_BACK_MAX: u64 = 2_000;
+/// Records that are read at a time on the way back.
+const READ_BACK_AT_ONCE: u64 = 64;
+
+/// The newest charges of all merchants.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewestCharges {
+    /// The Records that opened them, newest first, and their ids.
+    pub found: Vec<(Sequence, ObjectId)>,
+    /// The sequence before which the look goes on; none when the journal's begin was reached.
+    pub go_on_before: Option<Sequence>,
+}
 
 /// A page of a list, and how long the whole list is.
 pub struct Listed<I> {
@@ -188,6 +210,39 @@ impl Engine {
         })
     }
 
+    /// Up to `most` charges of all merchants that were opened before a sequence, newest first. The
+    /// journal is read back from there, 2,000 Records at most, since no list has the charges of
+    /// all merchants.
+    pub fn newest_charges(&self, before: Sequence, most: usize) -> Result<NewestCharges, LoadError> {
+        let end = before.0.min(self.published().0 + 1);
+        let stop = end.saturating_sub(LOOKED_BACK_MAX).max(1);
+        let (mut found, mut next) = (Vec::new(), end);
+        while next > stop {
+            let first = next.saturating_sub(READ_BACK_AT_ONCE).max(stop);
+            let sequences: Vec<_> = (first..next).rev().map(Sequence).collect();
+            for (sequence, record) in records::records(&self.shared.store, &sequences)? {
+                let opened = record.events.iter().find_map(|event| match event {
+                    Event::ChargeOpened { charge, .. } => Some(*charge),
+                    _ => None,
+                });
+                if let Some(charge) = opened {
+                    found.push((sequence, charge));
+                }
+                if found.len() >= most {
+                    return Ok(NewestCharges { found, go_on_before: (sequence.0 > 1).then_some(sequence) });
+                }
+            }
+            next = first;
+        }
+        Ok(NewestCharges { found, go_on_before: (next > 1).then_some(Sequence(next)) })
+    }
+
+    /// The minutes with movements among the last [`super::MINUTES_KEPT`], oldest first, as counted
+    /// since this process began.
+    pub fn minutes(&self) -> Vec<MinuteSums> {
+        self.shared.read_model.minutes(self.now())
+    }
+
     /// The newest Record of an owner with this idempotency key, as far as keys are kept.
     pub fn find_key(&self, owner: LedgerId, key: Fingerprint) -> Result<KeyFound, LoadError> {
         self.shared.read_model.find_key(owner, key)
@@ -240,6 +295,68 @@ impl Engine {
     /// consistent cut.
     pub fn trial_balance(&self) -> (Sequence, Vec<(LedgerId, Account, Balance)>) {
         self.shared.read_model.trial_balance()
+    }
+
+    /// A signed statement of what the journal holds now, which follows the checkpoint with the
+    /// digest `previous`; none while it holds nothing. For a thread that may wait.
+    pub fn checkpoint(&self, previous: Option<[u8; 32]>) -> Result<Option<SignedCheckpoint>, LoadError> {
+        loop {
+            let (sequence, totals) = self.shared.read_model.digest_of_totals();
+            if sequence < Sequence::FIRST {
+                return Ok(None);
+            }
+            let block = self.shared.store.blocks(sequence).next().transpose()?;
+            // A block that is being published may have ended since.
+            let Some(block) = block.filter(|block| block.next() == sequence.plus(1)) else {
+                thread::sleep(CHECKPOINT_PAUSE);
+                continue;
+            };
+            let (partition, booked_at_ms, head) = (block.partition, block.booked_at_ms, block.hash());
+            let checkpoint = Checkpoint { partition, sequence, booked_at_ms, head, totals, previous };
+            return Ok(Some(self.keyring().sign(checkpoint)));
+        }
+    }
+
+    /// The balances of all ledgers after a published Record; those before the first one for 0. For
+    /// a thread that may wait.
+    pub fn balances_as_of(&self, through: Sequence) -> Result<AsOf, LoadError> {
+        self.balance_files.as_of(through.min(self.published()))
+    }
+
+    /// The balances of one ledger after a published Record. For a thread that may wait.
+    pub fn ledger_as_of(&self, ledger: LedgerId, through: Sequence) -> Result<Balances, LoadError> {
+        let through = through.min(self.published());
+        let nearest = self.balance_files.nearest(through)?;
+        let moved = self.entries_between(ledger, nearest.through(), through)?;
+        if moved.len() as u64 > (through.0 - nearest.through().0) / READ_ALONE_PART {
+            return self.balance_files.as_of(through)?.ledger(ledger);
+        }
+        let mut balances = nearest.ledger(ledger)?;
+        for sequence in moved {
+            let record = self.record(sequence)?;
+            for posting in record.entries_of(ledger).flat_map(Entry::postings) {
+                balances.entry(posting.account).or_default().post(posting);
+            }
+        }
+        Ok(balances)
+    }
+
+    /// The last published Record that was booked before a time; 0 when there is none. For a thread
+    /// that may wait.
+    pub fn last_booked_before(&self, time: Timestamp) -> Result<Sequence, LoadError> {
+        let around = self.balance_files.around(time, self.published());
+        let (mut low, mut high) = (around.start, around.end);
+        while low < high {
+            let middle = low.midpoint(high);
+            if self.booked_record(Sequence(middle))?.0 < time { low = middle + 1 } else { high = middle }
+        }
+        Ok(Sequence(low - 1))
+    }
+
+    /// Makes the balance files that are missing now, so that a test finds the same files every
+    /// time.
+    pub fn settle_balance_files(&self) -> Result<(), LoadError> {
+        self.balance_files.settle(self.published())
     }
 
     /// A part of the trial balance: up to `most` accounts from the one at place `skip`, at one cut.
@@ -338,6 +455,18 @@ impl Engine {
         count: usize,
     ) -> Result<Listed<Objects<Dispute>>, LoadError> {
         Ok(self.objects(self.shared.read_model.disputes_page(merchant, skip, count)?))
+    }
+
+    /// The Records that ended the acquirer's batches.
+    pub fn batches(self: &Arc<Self>, skip: u64, count: usize) -> Result<Listed<Records>, LoadError> {
+        Ok(self.listed(self.shared.read_model.batches_page(skip, count)?))
+    }
+
+    /// The Records about the acquirer's batch of a reference, oldest first. There may be Records
+    /// about others among them.
+    pub fn batch(&self, reference: &str) -> Result<impl Iterator<Item = Result<Record, LoadError>> + '_, LoadError> {
+        let about = self.shared.read_model.about(Batch::id_of(reference))?;
+        Ok(about.into_iter().map(|sequence| self.record(sequence)))
     }
 
     /// The withdrawals of a recipient.

@@ -10,7 +10,7 @@ use futures_util::future::join_all;
 use ledger::event::Event;
 use ledger::id::{GroupNumber, LedgerId, ObjectId};
 use ledger::merchant::{MerchantCommand, MerchantState, OpenCharge};
-use ledger::record::Decision;
+use ledger::record::{Decision, Record};
 use ledger::time::Timestamp;
 use tokio::sync::oneshot;
 
@@ -37,6 +37,7 @@ impl Engine {
             }
             self.sleep_idle(self.idle);
             self.shared.read_model.rest();
+            self.balance_files.wake(self.published(), self.shared.read_model.clock_at());
             if !self.admission.is_closed() && self.shared.read_model.wants_keeping() {
                 self.keep_read_model().await;
             }
@@ -185,19 +186,19 @@ impl Engine {
     /// Records the sandbox clock's offset.
     async fn record_clock(&self, context: CommandContext) -> Result<Timestamp, Unavailable> {
         let moved = || Decision::of(Event::ClockMoved { offset_ms: self.shared.clock.offset_ms() });
-        self.record_of_system(moved, context).await
+        Ok(self.record_of_system(moved, context).await?.effective_at)
     }
 
-    /// Books a Record of the installation itself, which no actor owns. Gives when it took effect.
+    /// Books a Record of the house, which no actor owns.
     pub(super) async fn record_of_system(
         &self,
         decide: impl FnOnce() -> Decision,
         context: CommandContext,
-    ) -> Result<Timestamp, Unavailable> {
+    ) -> Result<Arc<Record>, Unavailable> {
         let CommandContext { key, requester, permit } = context;
         let now = self.now();
         let (sender, durable) = oneshot::channel();
-        {
+        let record = {
             let mut ordinal = self.system_ordinal.lock();
             *ordinal += 1;
             let mut record = decide().into_record(LedgerId::System, *ordinal, now);
@@ -205,10 +206,12 @@ impl Engine {
             record.requested_by(requester);
             let mut bytes = Vec::new();
             record.encode(&mut bytes);
-            self.shared.journal.send(Input::Submit(Submission { record: Arc::new(record), bytes, permit }));
+            let record = Arc::new(record);
+            self.shared.journal.send(Input::Submit(Submission { record: Arc::clone(&record), bytes, permit }));
             self.shared.journal.send(Input::Answer(Box::new(move || sender.send(()).unwrap_or_default())));
-        }
-        durable.await.map(|()| now).map_err(|_| Unavailable::OutcomeUnknown)
+            record
+        };
+        durable.await.map(|()| record).map_err(|_| Unavailable::OutcomeUnknown)
     }
 
     /// Puts actors to sleep that were not used for `idle`.

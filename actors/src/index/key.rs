@@ -50,6 +50,7 @@ const REFUNDS: u8 = 11;
 const DISPUTES: u8 = 12;
 const WITHDRAWALS: u8 = 13;
 const WEBHOOK_EVENTS: u8 = 14;
+const BATCHES: u8 = 15;
 const SUBSCRIPTIONS: u8 = 16;
 const SUBSCRIPTION_CHARGES: u8 = 17;
 const CHANGED: u8 = 18;
@@ -122,6 +123,11 @@ impl IndexKey {
     /// Sequences of the Records that asked for a recipient's withdrawals.
     pub(crate) fn withdrawals(recipient: LedgerId) -> Self {
         Self::of_ledger(WITHDRAWALS, recipient)
+    }
+
+    /// Sequences of the Records that end the acquirer's batches.
+    pub(crate) fn batches() -> Self {
+        Self::of_ledger(BATCHES, LedgerId::System)
     }
 
     /// Sequences of the audited Records (see [`Record::is_audited`]): of all groups, or of one.
@@ -253,7 +259,18 @@ pub(super) fn occurrences(sequence: u64, record: &Record, mut post: impl FnMut(I
         post(IndexKey::audit(None), sequence);
         record.owner.group().into_iter().for_each(|group| post(IndexKey::audit(Some(group)), sequence));
     }
-    let Some(group) = record.owner.group() else { return };
+    let Some(group) = record.owner.group() else {
+        if !record.entries.is_empty() {
+            post(IndexKey::entries(LedgerId::System), sequence);
+        }
+        for event in &record.events {
+            object::each_in(event, |id| post(IndexKey::object(id), sequence));
+            if let Event::AcquirerBatchBooked { .. } = event {
+                post(IndexKey::batches(), sequence);
+            }
+        }
+        return;
+    };
     let mut with_entries: Vec<LedgerId> = record.entries.iter().map(|entry| entry.ledger()).collect();
     with_entries.sort_unstable();
     with_entries.dedup();

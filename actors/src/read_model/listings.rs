@@ -416,6 +416,13 @@ impl ReadModel {
         Ok((total, listed.into_iter().map(|listed| Sequence(listed.number)).collect()))
     }
 
+    /// A page of the acquirer's batches, `skip` from the newest: their number, and the Records that
+    /// ended those on the page.
+    pub(crate) fn batches_page(&self, skip: u64, count: usize) -> Result<(u64, Vec<Sequence>), LoadError> {
+        let (total, listed) = self.index.page(&[IndexKey::batches()], &[], 0..u64::MAX, skip, count)?;
+        Ok((total, listed.into_iter().map(|listed| Sequence(listed.number)).collect()))
+    }
+
     /// A page of the disputes of a merchant's charges, `skip` from the newest: their number, and
     /// the Records that opened those on the page.
     pub(crate) fn disputes_page(

@@ -9,6 +9,7 @@
 
 mod listings;
 mod merchants;
+mod minutes;
 mod page_id;
 mod pages;
 mod registry;
@@ -24,9 +25,10 @@ use ledger::entry::{Balance, Balances, Entry};
 use ledger::id::{GroupNumber, IdKey, IdMap, IdSet, LedgerId, ObjectId, RecipientNumber};
 use ledger::personal::{RecipientProfile, Sealed};
 use ledger::record::Record;
-use ledger::time::Timestamp;
+use ledger::time::{Month, Timestamp};
 use parking_lot::{Mutex, RwLock};
 
+use crate::checkpoint;
 use crate::dues::Dues;
 use crate::index::{self, Index, IndexOptions};
 use crate::outbox::OutboxSignal;
@@ -34,12 +36,14 @@ use crate::records::LoadError;
 use crate::seal::Keyring;
 use crate::store::{Part, Sequence};
 
+use minutes::MinuteRing;
 use page_id::PageId;
 use registry::{Registry, concerns_registry};
 
 pub use listings::{
     ChargeFilter, ChargeStatus, KeyFound, ListedSplit, ListedStatementLine, ListedWebhookEvent, Listing,
 };
+pub use minutes::{MINUTES_KEPT, MinuteSums, MovementKind, MovementSum};
 pub(crate) use pages::{KeptPage, kept};
 pub use rows::{ApiKeyRow, MerchantRow, RecipientRow, Versions, WebhookRow};
 pub use subscriptions::{CardRow, SubscriptionRow};
@@ -68,6 +72,7 @@ pub struct ReadModel {
     ordinals: RwLock<Ordinals>,
     dues: Mutex<Dues>,
     outbox: OutboxSignal,
+    minutes: Mutex<MinuteRing>,
     published: AtomicU64,
     /// The latest time at which a published Record took effect, milliseconds.
     latest_ms: AtomicI64,
@@ -188,7 +193,7 @@ struct Ordinals {
 }
 
 impl Ordinals {
-    /// Ordinal of a merchant or of the operator.
+    /// Ordinal of a merchant or of the house.
     fn of(&self, owner: LedgerId) -> u64 {
         match owner.group() {
             Some(group) => self.merchants.get(group.0 as usize).copied().unwrap_or_default(),
@@ -228,6 +233,7 @@ impl ReadModel {
             ordinals: RwLock::default(),
             dues: Mutex::default(),
             outbox: OutboxSignal::default(),
+            minutes: Mutex::default(),
             published: AtomicU64::new(0),
             latest_ms: AtomicI64::new(i64::MIN),
         };
@@ -249,6 +255,8 @@ impl ReadModel {
                 Ok(index::Balances::of(net))
             })?;
             self.fold(&mut folding, part);
+            let mut minutes = self.minutes.lock();
+            part.iter().for_each(|(_, record)| minutes.count(record));
         }
         let registry = self.registry.read();
         let is_live = |(_, key): &(ObjectId, ApiKeyRow)| !key.revoked && key.webhook.url.is_some();
@@ -418,9 +426,19 @@ impl ReadModel {
         self.registry.read().booked_batch
     }
 
-    /// The ordinal of the operator's last Record.
+    /// The months that were closed, in order, each with the Record that closed it.
+    pub(crate) fn closed_periods(&self) -> Vec<(Month, Sequence)> {
+        self.registry.read().closed.clone()
+    }
+
+    /// The ordinal of the house's last Record.
     pub(crate) fn system_ordinal(&self) -> u64 {
         self.ordinals.read().of(LedgerId::System)
+    }
+
+    /// The minutes with movements among the last [`MINUTES_KEPT`] before `now`, oldest first.
+    pub(crate) fn minutes(&self, now: Timestamp) -> Vec<MinuteSums> {
+        self.minutes.lock().since(now)
     }
 
     /// The balances of a ledger's accounts.
@@ -468,7 +486,8 @@ impl ReadModel {
                 continue;
             }
             let here = (group..groups).flat_map(|group| ledgers_of(&books, group));
-            let rows = here.flat_map(|(ledger, balances)| {
+            let house = books.ledgers.get(&LedgerId::System).map(|balances| (LedgerId::System, balances));
+            let rows = here.chain(house).flat_map(|(ledger, balances)| {
                 balances.iter().map(move |(account, balance)| (ledger, *account, *balance))
             });
             return TrialBalance {
@@ -489,6 +508,12 @@ impl ReadModel {
         (books.through.unwrap_or(Sequence(0)), books.unbalanced.is_empty(), sums.collect())
     }
 
+    /// The published sums for a checkpoint: through which Record, and the digest of the sums.
+    pub(crate) fn digest_of_totals(&self) -> (Sequence, [u8; 32]) {
+        let books = self.books.read();
+        (books.through.unwrap_or(Sequence(0)), checkpoint::digest_of(&books.totals))
+    }
+
     /// The due times of all ledgers.
     pub(crate) fn dues(&self) -> &Mutex<Dues> {
         &self.dues
@@ -503,7 +528,7 @@ impl ReadModel {
     }
 
     /// The latest time at which a published Record took effect.
-    fn clock_at(&self) -> Timestamp {
+    pub(crate) fn clock_at(&self) -> Timestamp {
         Timestamp(self.latest_ms.load(Ordering::Acquire).max(0))
     }
 }

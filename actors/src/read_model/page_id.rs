@@ -18,7 +18,7 @@ pub(super) struct PageId {
 }
 
 impl PageId {
-    /// The page of a ledger; none for the operator.
+    /// The page of a ledger; none for the house, whose part is in the summary.
     pub(super) fn of(ledger: LedgerId) -> Option<Self> {
         match ledger {
             LedgerId::Merchant(group) | LedgerId::Platform(group) => Some(Self { group, page: 0 }),

@@ -12,7 +12,7 @@ use ledger::entry::{Balance, Balances};
 use ledger::fees::Settings;
 use ledger::id::{Fingerprint, IdMap, LedgerId, ObjectId, RecipientNumber};
 use ledger::merchant::{BankReview, RecipientStatus};
-use ledger::time::Timestamp;
+use ledger::time::{Month, Timestamp};
 use minicbor::bytes::ByteArray;
 use minicbor::{Decode, Encode};
 
@@ -54,6 +54,13 @@ struct Summary {
     /// Number of the acquirer's last batch that is booked whole.
     #[n(6)]
     booked_batch: u64,
+    /// The house ledger; none in a summary of an older release, which had no entries of it.
+    #[n(7)]
+    house: Option<LedgerPart>,
+    /// The months that were closed, each with the sequence of the Record that closed it; none in a
+    /// summary of an older release.
+    #[n(8)]
+    closed: Option<Vec<(Month, u64)>>,
 }
 
 #[derive(Encode, Decode)]
@@ -143,6 +150,9 @@ pub(crate) fn kept(store: &Part) -> Result<Vec<Option<KeptPage>>, StoreError> {
             KeptPage { through, ledgers: ledgers.collect() }
         }));
     }
+    if let Some(Summary { version: VERSION, through, house: Some(house), .. }) = summary(store)? {
+        pages.push(Some(KeptPage { through, ledgers: vec![(house.ledger, balances(house.balances))] }));
+    }
     pages.sort_by_key(|page| page.as_ref().map(|page| page.through));
     Ok(pages)
 }
@@ -153,6 +163,10 @@ fn usable(value: Result<Option<Vec<u8>>, StoreError>) -> Result<Option<Vec<u8>>,
         Err(StoreError::Damaged { .. }) => Ok(None),
         value => value,
     }
+}
+
+fn summary(store: &Part) -> Result<Option<Summary>, StoreError> {
+    Ok(usable(store.state(SUMMARY))?.and_then(|bytes| minicbor::decode::<Summary>(&bytes).ok()))
 }
 
 fn decode(bytes: &[u8]) -> Option<Page> {
@@ -186,8 +200,21 @@ impl ReadModel {
             let (clock_offset_ms, system_ordinal) = (self.clock_offset_ms(), self.system_ordinal());
             let through = self.published().0;
             let (latest_ms, pages, booked_batch) = (self.clock_at().0, self.registry.read().pages, self.booked_batch());
+            let house = Some(self.ledger_part(LedgerId::System));
             let version = VERSION;
-            let summary = Summary { version, through, clock_offset_ms, system_ordinal, latest_ms, pages, booked_batch };
+            let closed = self.closed_periods().into_iter().map(|(month, by)| (month, by.0)).collect();
+            let closed = Some(closed);
+            let summary = Summary {
+                version,
+                through,
+                clock_offset_ms,
+                system_ordinal,
+                latest_ms,
+                pages,
+                booked_batch,
+                house,
+                closed,
+            };
             (folding.changed.drain().collect::<Vec<_>>(), through, summary)
         };
         // A merchant comes before its recipients, and the store keeps that order through a crash.
@@ -208,23 +235,26 @@ impl ReadModel {
         Ok(())
     }
 
+    /// The part for one ledger as it is now.
+    fn ledger_part(&self, ledger: LedgerId) -> LedgerPart {
+        let (registry, books, dues) = (self.registry.read(), self.books.read(), self.dues.lock());
+        let balances = books.ledgers.get(&ledger).into_iter().flatten().map(|(account, balance)| {
+            let (code, number) = account.code();
+            let words = (balance.debits.to_be_bytes().into(), balance.credits.to_be_bytes().into());
+            (code, number.map_or(0, |number| number.0), words.0, words.1)
+        });
+        let waiting = registry.waiting.of(ledger).collect();
+        LedgerPart { ledger, balances: balances.collect(), due: dues.hint(ledger), waiting }
+    }
+
     /// A page as it is now.
     fn take(&self, id: PageId) -> Page {
-        let (registry, books, dues) = (self.registry.read(), self.books.read(), self.dues.lock());
-        let row = registry.merchants.glance(id.group);
-        let row = row.as_deref();
-        let part = |ledger| {
-            let balances = books.ledgers.get(&ledger).into_iter().flatten().map(|(account, balance)| {
-                let (code, number) = account.code();
-                let words = (balance.debits.to_be_bytes().into(), balance.credits.to_be_bytes().into());
-                (code, number.map_or(0, |number| number.0), words.0, words.1)
-            });
-            let waiting = registry.waiting.of(ledger).collect();
-            LedgerPart { ledger, balances: balances.collect(), due: dues.hint(ledger), waiting }
-        };
         let is_needed =
             |part: &LedgerPart| !(part.balances.is_empty() && part.due.is_none() && part.waiting.is_empty());
-        let parts = id.ledgers().into_iter().map(part).filter(is_needed);
+        let parts: Vec<_> = id.ledgers().into_iter().map(|ledger| self.ledger_part(ledger)).filter(is_needed).collect();
+        let registry = self.registry.read();
+        let row = registry.merchants.glance(id.group);
+        let row = row.as_deref();
         let merchant = row.filter(|_| id.page == 0).map(|row| MerchantPart {
             id: row.id,
             settings: row.settings,
@@ -249,7 +279,7 @@ impl ReadModel {
         Page {
             version: VERSION,
             through: self.published().0,
-            ledgers: parts.collect(),
+            ledgers: parts,
             merchant,
             recipients: recipients.collect(),
         }
@@ -257,11 +287,7 @@ impl ReadModel {
 
     /// Takes up the pages that were kept; none of them when one cannot be used.
     pub(super) fn load_pages(&self) -> Result<(), LoadError> {
-        let Some(summary) =
-            usable(self.store.state(SUMMARY))?.and_then(|bytes| minicbor::decode::<Summary>(&bytes).ok())
-        else {
-            return Ok(());
-        };
+        let Some(summary) = summary(&self.store)? else { return Ok(()) };
         let head = self.store.head()?.next.0;
         if summary.version != VERSION {
             return Ok(());
@@ -292,8 +318,11 @@ impl ReadModel {
             tracing::warn!("pages of the read model are missing; all are built again from the journal");
             return Ok(());
         }
+        summary.house.into_iter().for_each(|part| put_ledger(part, &mut registry, &mut books));
         registry.clock_offset_ms = summary.clock_offset_ms;
         registry.booked_batch = summary.booked_batch;
+        let closed = summary.closed.unwrap_or_default().into_iter();
+        registry.closed = closed.map(|(month, by)| (month, Sequence(by))).collect();
         ordinals.system = summary.system_ordinal;
         let mut folding = self.folding.lock();
         (folding.loaded, folding.kept_through) = (loaded, summary.through);
@@ -304,14 +333,19 @@ impl ReadModel {
     }
 }
 
+fn put_ledger(part: LedgerPart, registry: &mut Registry, books: &mut BalanceTable) {
+    part.waiting.into_iter().for_each(|(id, what)| registry.waiting.put(part.ledger, id, what));
+    let balances = balances(part.balances);
+    if !balances.is_empty() {
+        books.add(part.ledger, balances.into_iter());
+    }
+}
+
 /// Puts a page in its place; false when it is of recipients whose merchant is missing. A merchant's
 /// page comes before theirs.
 fn put(id: PageId, page: Page, registry: &mut Registry, books: &mut BalanceTable, ordinals: &mut Ordinals) -> bool {
     registry.pages += 1;
-    for part in page.ledgers {
-        part.waiting.into_iter().for_each(|(id, what)| registry.waiting.put(part.ledger, id, what));
-        books.add(part.ledger, balances(part.balances).into_iter());
-    }
+    page.ledgers.into_iter().for_each(|part| put_ledger(part, registry, books));
     if let Some(MerchantPart { id: merchant, settings, profiles, created_at, ordinal, keys }) = page.merchant {
         ordinals.set(LedgerId::Merchant(id.group), ordinal);
         let key = |(key, digest, revoked, webhook): KeyPart| {

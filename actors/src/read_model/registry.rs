@@ -7,6 +7,7 @@ use ledger::event::Event;
 use ledger::id::{GroupNumber, LedgerId, ObjectId, RecipientNumber};
 use ledger::merchant::{BankReview, PreviousSecret, RecipientStatus};
 use ledger::record::Record;
+use ledger::time::Month;
 
 use super::merchants::Merchants;
 use super::page_id;
@@ -25,6 +26,8 @@ pub(super) struct Registry {
     pub(super) clock_offset_ms: i64,
     /// Number of the acquirer's last batch that is booked whole; 0 before the first one.
     pub(super) booked_batch: u64,
+    /// The months that were closed, in order, each with the Record that closed it.
+    pub(super) closed: Vec<(Month, Sequence)>,
 }
 
 impl Registry {
@@ -38,9 +41,13 @@ impl Registry {
         match event {
             Event::ClockMoved { offset_ms } => self.clock_offset_ms = *offset_ms,
             Event::AcquirerBatchBooked { batch, .. } => self.booked_batch = batch.number,
+            Event::PeriodClosed { month, .. } => self.closed.push((*month, sequence)),
             _ => {}
         }
-        let Some(group) = record.owner.group() else { return };
+        let Some(group) = record.owner.group() else {
+            self.waiting.count(event, about, None, record);
+            return;
+        };
         match event {
             Event::MerchantOpened { id, settings } => {
                 let row = MerchantRow {
@@ -174,7 +181,9 @@ pub(super) fn concerns_registry(event: &Event) -> bool {
             | Event::BankAccountApproved { .. }
             | Event::BankAccountRejected { .. }
             | Event::ClockMoved { .. }
+            | Event::PersonalDataRead { .. }
             | Event::AcquirerBatchBooked { .. }
+            | Event::PeriodClosed { .. }
             | Event::WithdrawalRequested { .. }
             | Event::WithdrawalApproved { .. }
             | Event::WithdrawalPaid { .. }
@@ -188,5 +197,8 @@ pub(super) fn concerns_registry(event: &Event) -> bool {
             | Event::DisputeOpened { .. }
             | Event::DisputeAccepted { .. }
             | Event::DisputeReleased { .. }
+            | Event::HouseEntryRequested { .. }
+            | Event::HouseEntryApproved { .. }
+            | Event::HouseEntryRejected { .. }
     )
 }

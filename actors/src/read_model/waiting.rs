@@ -62,6 +62,13 @@ pub enum WaitingKind {
         #[n(1)]
         destination: Option<Sealed>,
     },
+    /// An entry of the house ledger is to be approved by another operator, or rejected.
+    #[n(6)]
+    HouseEntry {
+        /// How much.
+        #[n(0)]
+        amount: Centavos,
+    },
 }
 
 /// One item of the queue.
@@ -115,6 +122,9 @@ impl WaitingSet {
             (Event::RefundRequested { id, charge, amount, .. }, _) => {
                 self.put(about, *id, WaitingKind::Refund { charge: *charge, amount: *amount });
             }
+            (Event::HouseEntryRequested { id, terms, .. }, _) => {
+                self.put(about, *id, WaitingKind::HouseEntry { amount: terms.amount });
+            }
             (Event::DisputeOpened { id, charge, amount, .. }, _) => {
                 self.put(about, *id, WaitingKind::Dispute { charge: *charge, amount: *amount });
             }
@@ -126,7 +136,9 @@ impl WaitingSet {
                 | Event::RefundApproved { id, .. }
                 | Event::RefundRejected { id, .. }
                 | Event::DisputeAccepted { id, .. }
-                | Event::DisputeReleased { id, .. },
+                | Event::DisputeReleased { id, .. }
+                | Event::HouseEntryApproved { id, .. }
+                | Event::HouseEntryRejected { id, .. },
                 _,
             ) => self.remove(about, *id),
             _ => {}

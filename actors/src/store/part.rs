@@ -83,6 +83,11 @@ impl Part {
         Ok(self.store.records(self.tenure.partition, &[sequence])?.pop().flatten())
     }
 
+    /// See [`Store::records`].
+    pub fn records(&self, sequences: &[Sequence]) -> Result<Vec<Option<StoredRecord>>, StoreError> {
+        self.store.records(self.tenure.partition, sequences)
+    }
+
     /// See [`Store::blocks`].
     pub fn blocks(&self, from: Sequence) -> Box<dyn Iterator<Item = Result<Block, StoreError>> + Send + '_> {
         self.store.blocks(self.tenure.partition, from)

@@ -1,5 +1,5 @@
-//! Check of derived data against the journal: the runs of the index and the pages of the read
-//! model.
+//! Check of derived data against the journal: the runs of the index, the balance files and the
+//! pages of the read model.
 
 use std::collections::HashMap;
 
@@ -8,6 +8,7 @@ use ledger::invariants::GroupBooks;
 use ledger::record::Record;
 
 use super::{Promise, VerifyError, broken};
+use crate::balance_files::BalanceFileCheck;
 use crate::index::RunCheck;
 use crate::names::Names;
 use crate::read_model::{self, KeptPage};
@@ -24,11 +25,16 @@ pub struct DerivedParts {
     pub pages: u64,
     /// Pages that are damaged or of another version.
     pub pages_unusable: u64,
+    /// Balance files with the balances of the journal.
+    pub balance_files: u64,
+    /// Balance files that are damaged.
+    pub balance_files_unusable: u64,
 }
 
 /// Checks derived data with every Record, in order.
 pub(super) struct Derived<'a> {
     runs: RunCheck<'a>,
+    balance_files: BalanceFileCheck<'a>,
     /// The pages not yet compared, the last one first.
     pages: Vec<KeptPage>,
     found: DerivedParts,
@@ -42,7 +48,7 @@ impl<'a> Derived<'a> {
         pages.reverse();
         let pages_unusable = (all - pages.len()) as u64;
         let found = DerivedParts { pages_unusable, ..DerivedParts::default() };
-        Ok(Self { runs: RunCheck::new(store)?, pages, found })
+        Ok(Self { runs: RunCheck::new(store)?, balance_files: BalanceFileCheck::new(store)?, pages, found })
     }
 
     /// Checks the parts that end with this Record; `books` have it already.
@@ -56,6 +62,15 @@ impl<'a> Derived<'a> {
         if let Some(run) = self.runs.count(at.0, record)? {
             let whose = "the index".to_owned();
             return Err(broken(Promise::Index, Some(at), whose, "what the journal makes of it", run.name));
+        }
+        while self.balance_files.is_due(at) {
+            let ledgers = books.values().flat_map(|books| books.ledgers());
+            let balances = ledgers
+                .flat_map(|(ledger, balances)| balances.iter().map(|(account, balance)| (*ledger, *account, *balance)));
+            if let Some(name) = self.balance_files.compare(at, balances)? {
+                let whose = "the balance files".to_owned();
+                return Err(broken(Promise::BalanceFile, Some(at), whose, "the balances of the journal", name));
+            }
         }
         while let Some(page) = self.pages.pop_if(|page| page.through <= at.0) {
             for (ledger, kept) in page.ledgers {
@@ -72,7 +87,15 @@ impl<'a> Derived<'a> {
 
     pub(super) fn finish(self) -> DerivedParts {
         let (runs, runs_unusable) = self.runs.finish();
-        let ahead = self.pages.len() as u64;
-        DerivedParts { runs, runs_unusable, pages_unusable: self.found.pages_unusable + ahead, ..self.found }
+        let (balance_files, balance_files_unusable) = self.balance_files.finish();
+        let pages_unusable = self.found.pages_unusable + self.pages.len() as u64;
+        DerivedParts {
+            runs,
+            runs_unusable,
+            pages: self.found.pages,
+            pages_unusable,
+            balance_files,
+            balance_files_unusable,
+        }
     }
 }

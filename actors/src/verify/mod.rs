@@ -9,7 +9,9 @@
 //! - every invariant of [`ledger::invariants`] holds after every Record;
 //! - an idempotency key is unique for as long as it is kept;
 //! - sealed parts open;
-//! - the index and the read model agree with the journal.
+//! - the index and the read model agree with the journal;
+//! - a closed month is sealed with what the journal held at its end;
+//! - it is the journal of which the given checkpoints tell.
 //!
 //! Then every owner's state is built by replay, one at a time. It is compared with the snapshot at
 //! the snapshot's two positions, and, at the head, with the books.
@@ -22,27 +24,42 @@
 //! state it concerns, and with the idempotency keys of the last 24 hours. It does not grow with the
 //! content of Records.
 
+mod checkpoints;
 mod derived;
 mod states;
 mod summary;
 
 use std::fmt;
 
+use crate::checkpoint::SignedCheckpoint;
 use crate::records::LoadError;
 use crate::seal::{Keyring, SealError};
 use crate::store::{Head, Part, Sequence, StoreError};
 
+use checkpoints::Against;
+
 pub use derived::DerivedParts;
 
-/// Verifies a store that nobody writes to. Without a key ring the sealed parts are counted and not
-/// opened. Calls `progress` as it goes on.
+/// Verifies a store as [`verify_against`] does, without checkpoints.
 pub fn verify(
     store: &Part,
     keyring: Option<&Keyring>,
     progress: &mut dyn FnMut(VerifyProgress),
 ) -> Result<Verified, VerifyError> {
+    verify_against(store, keyring, &[], progress)
+}
+
+/// Verifies a store that nobody writes to. The journal must be the one of which the checkpoints
+/// tell. Without a key ring the sealed parts are counted and not
+/// opened. Calls `progress` as it goes on.
+pub fn verify_against(
+    store: &Part,
+    keyring: Option<&Keyring>,
+    checkpoints: &[SignedCheckpoint],
+    progress: &mut dyn FnMut(VerifyProgress),
+) -> Result<Verified, VerifyError> {
     let head = store.head()?;
-    let journal = summary::check(store, keyring, head, progress)?;
+    let journal = summary::check(store, keyring, Against::new(checkpoints)?, head, progress)?;
     let states = states::check(store, &journal, head, progress)?;
     Ok(Verified {
         records: head.next.0 - 1,
@@ -76,7 +93,7 @@ pub struct Verified {
     pub records: u64,
     /// Blocks in the journal.
     pub blocks: u64,
-    /// Ledgers: merchants', recipients' and the platform's shards.
+    /// Ledgers: merchants', recipients', the platform's shards, and the house's if it has entries.
     pub ledgers: u64,
     /// Snapshots that equal a replay.
     pub snapshots: u64,
@@ -172,12 +189,18 @@ pub enum Promise {
     Sealed,
     /// A run of the index is what the journal makes of it.
     Index,
+    /// A balance file has the balances of the journal.
+    BalanceFile,
     /// The pages of the read model have the balances of the journal.
     ReadersView,
     /// A snapshot is what the journal makes of its owner.
     Snapshot,
     /// An owner's state agrees with its ledger accounts.
     State,
+    /// A closed month is sealed with what the journal held at its end.
+    Period,
+    /// The journal is the one of which a checkpoint tells.
+    Checkpoint,
 }
 
 impl fmt::Display for Promise {
@@ -195,9 +218,12 @@ impl fmt::Display for Promise {
             Self::IdempotencyKey => "an idempotency key is used once in 24 hours",
             Self::Sealed => "sealed parts open",
             Self::Index => "the index is what the journal makes of it",
+            Self::BalanceFile => "a balance file has the balances of the journal",
             Self::ReadersView => "the readers' view has the balances of the journal",
             Self::Snapshot => "a snapshot equals a replay",
             Self::State => "a state says what the books say",
+            Self::Period => "a closed month is sealed with what the journal held",
+            Self::Checkpoint => "the journal is the one of which a checkpoint tells",
         })
     }
 }

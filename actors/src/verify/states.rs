@@ -34,8 +34,8 @@ pub(super) fn check(
 ) -> Result<States, VerifyError> {
     let posted = journal.books.values().flat_map(|books| books.ledgers().keys().copied());
     let with_snapshot: BTreeSet<LedgerId> = snapshots::ledgers(store)?.into_iter().collect();
-    let mut ledgers: BTreeSet<LedgerId> = journal.concerning.keys().copied().chain(posted).collect();
-    ledgers.remove(&LedgerId::System);
+    let owners = journal.concerning.keys().copied().filter(|owner| *owner != LedgerId::System);
+    let mut ledgers: BTreeSet<LedgerId> = owners.chain(posted).collect();
     let mut replays = Replays {
         store,
         journal,

@@ -13,6 +13,7 @@ use ledger::postings;
 use ledger::record::{IDEMPOTENCY_KEPT_MS, Record};
 use ledger::time::Timestamp;
 
+use super::checkpoints::Against;
 use super::derived::{Derived, DerivedParts};
 use super::{Promise, SealedParts, VerifyError, VerifyProgress, broken};
 use crate::names::Names;
@@ -47,24 +48,27 @@ pub(super) struct Concerning {
 pub(super) fn check(
     store: &Part,
     keyring: Option<&Keyring>,
+    against: Against,
     head: Head,
     progress: &mut dyn FnMut(VerifyProgress),
 ) -> Result<JournalSummary, VerifyError> {
     let derived = Derived::new(store)?;
     let (journal, keys) = (JournalSummary::default(), KeysOfLastDay::default());
-    let mut checker = Checker { keyring, journal, derived, keys, booked_at_ms: None };
+    let mut checker = Checker { keyring, journal, against, derived, keys, booked_at_ms: None };
     checker.journal.sealed.opened = keyring.map(|_| 0);
     for block in store.blocks(Sequence::FIRST) {
         let block = block?;
         checker.block(&block)?;
         progress(VerifyProgress::Journal(block.next().0 - 1, head.next.0 - 1));
     }
+    checker.against.finish(head)?;
     Ok(JournalSummary { derived: checker.derived.finish(), ..checker.journal })
 }
 
 struct Checker<'a> {
     keyring: Option<&'a Keyring>,
     journal: JournalSummary,
+    against: Against,
     derived: Derived<'a>,
     keys: KeysOfLastDay,
     booked_at_ms: Option<i64>,
@@ -79,10 +83,11 @@ impl Checker<'_> {
         }
         self.booked_at_ms = Some(block.booked_at_ms);
         self.journal.blocks += 1;
+        self.against.begin_block(block);
         for (sequence, bytes) in (block.first.0..).zip(&block.records) {
             self.record(Sequence(sequence), bytes)?;
         }
-        Ok(())
+        self.against.end_of_block(block)
     }
 
     fn record(&mut self, at: Sequence, bytes: &[u8]) -> Result<(), VerifyError> {
@@ -91,6 +96,8 @@ impl Checker<'_> {
         })?;
         self.journal.names.learn(&record);
         self.books(at, &record)?;
+        self.against.count(&record);
+        self.against.periods(at, &record)?;
         self.entries(at, &record)?;
         self.idempotency(at, &record)?;
         self.sealed(at, &record)?;
@@ -287,7 +294,8 @@ mod tests {
         let store = MemoryStore::new().part();
         let derived = Derived::new(&store).unwrap();
         let (journal, keys) = (JournalSummary::default(), KeysOfLastDay::default());
-        let mut checker = Checker { keyring: None, journal, derived, keys, booked_at_ms: None };
+        let mut checker =
+            Checker { keyring: None, journal, against: Against::default(), derived, keys, booked_at_ms: None };
         for (booked_at_ms, is_sound) in [(5, true), (5, true), (6, true), (5, false)] {
             let (partition, first, previous) = (Partition(0), Sequence(1), BlockHash::ZERO);
             let checked = checker.block(&Block { partition, first, booked_at_ms, previous, records: Vec::new() });

@@ -2,19 +2,21 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use ledger::account::Account::{self, AcquirerReceivable, Capital, ContraSplits, FeeMdr, Pending, SalesCard};
-use ledger::entry::{Entry, Posting, Side};
+use ledger::entry::{Balance, Entry, Posting, Side};
 use ledger::event::{CardBrand, CardFace, Event};
 use ledger::fees::{PaymentMethod, Settings};
 use ledger::id::{Fingerprint, GroupNumber, IdKey, LedgerId, ObjectId, RecipientNumber};
 use ledger::merchant::{MerchantCommand, MerchantState, SplitRequest};
 use ledger::money::Centavos;
+use ledger::period::PeriodSeal;
 use ledger::personal::SealedFor;
 use ledger::postings;
 use ledger::recipient::RecipientState;
 use ledger::record::{Decision, Idempotency, Record};
-use ledger::time::Timestamp;
+use ledger::time::{Month, Timestamp};
 
 use super::*;
+use crate::checkpoint::{Checkpoint, digest_of};
 use crate::resident::{Books, Resident};
 use crate::snapshots;
 use crate::store::{Block, Partition};
@@ -440,4 +442,139 @@ fn a_snapshot_of_another_release_is_counted_and_not_trusted() {
     scene.store.put_state(&key, b"of another release").unwrap();
     let verified = scene.verify().unwrap();
     assert_eq!((verified.snapshots, verified.snapshots_unusable), (0, 1));
+}
+
+/// Writes the Records as [`Scene::verify`] does, and gives a checkpoint at the end of each block.
+fn checkpoints(scene: &Scene) -> Vec<SignedCheckpoint> {
+    scene.verify().unwrap();
+    let mut sums: Vec<Balance> = vec![Balance::default(); 64];
+    let mut made = Vec::new();
+    for block in scene.store.blocks(Sequence::FIRST) {
+        let block = block.unwrap();
+        let records = block.records.iter().map(|bytes| Record::decode(bytes).unwrap());
+        for posting in records.flat_map(|record| record.entries).flat_map(|entry| entry.postings().to_vec()) {
+            sums[usize::from(posting.account.code().0)].post(&posting);
+        }
+        let (partition, booked_at_ms, head) = (block.partition, block.booked_at_ms, block.hash());
+        let (sequence, totals) = (Sequence(block.next().0 - 1), digest_of(&sums));
+        let previous = made.last().map_or([0; 32], |last: &SignedCheckpoint| last.checkpoint.digest());
+        let previous = Some(previous);
+        made.push(scene.keyring.sign(Checkpoint { partition, sequence, booked_at_ms, head, totals, previous }));
+    }
+    made
+}
+
+fn against(scene: &Scene, told: &[SignedCheckpoint]) -> Result<Verified, Broken> {
+    outcome(verify_against(&scene.store, Some(&scene.keyring), told, &mut |_| {}))
+}
+
+/// Somebody with the master key can forge a past that verifies. It is not the one of which others
+/// hold a checkpoint.
+#[test]
+fn a_forged_past_is_not_that_of_its_checkpoints() {
+    type Forge = fn(&mut Vec<Record>);
+    let sound = Scene::new();
+    let told = checkpoints(&sound);
+    assert_eq!(told.len(), 4);
+    against(&sound, &told).unwrap();
+    let forgeries: [(&str, Forge); 4] = [
+        ("another operator", |records| records[3].operator = Some("rui".to_owned())),
+        ("three days earlier", |records| records[6].effective_at = records[6].effective_at.plus_ms(-3 * DAY_MS)),
+        ("the tail cut", |records| drop(records.split_off(8))),
+        ("a centavo more", |records| {
+            let Event::CardCaptured { acquirer_mdr, .. } = &mut records[5].events[0] else { panic!("a capture") };
+            *acquirer_mdr -= Centavos(1);
+            records[5].entries = postings::entries(records[5].owner, &records[5].events);
+        }),
+    ];
+    for (name, forge) in forgeries {
+        let mut scene = Scene::new();
+        forge(&mut scene.records);
+        scene.verify().unwrap_or_else(|error| panic!("{name}: {error}"));
+        let broken = against(&scene, &told).unwrap_err();
+        assert_eq!(broken.promise, Promise::Checkpoint, "{name}: {broken}");
+    }
+}
+
+#[test]
+fn a_checkpoint_that_was_left_out_between_others_is_noticed() {
+    let scene = Scene::new();
+    let told = checkpoints(&scene);
+    let alone = scene.keyring.sign(Checkpoint { previous: None, ..told[2].checkpoint });
+    for sound in [vec![], vec![told[3]], told[1..].to_vec(), told[..3].to_vec(), [&told[..], &[alone]].concat()] {
+        against(&scene, &sound).unwrap();
+    }
+    for lacking in [vec![told[0], told[2], told[3]], vec![told[0], told[3]], vec![told[1], alone, told[3]]] {
+        let broken = against(&scene, &lacking).unwrap_err();
+        assert_eq!((broken.promise, broken.found.as_str()), (Promise::Checkpoint, "none"), "{broken}");
+    }
+}
+
+#[test]
+fn a_checkpoint_that_is_not_genuine_is_refused() {
+    let scene = Scene::new();
+    let told = checkpoints(&scene);
+    let other = Keyring::open([8; 32], Arc::clone(MemoryStore::new().part().store())).unwrap();
+    let later = Checkpoint { sequence: Sequence(4), ..told[0].checkpoint };
+    for (forged, found) in [
+        (vec![SignedCheckpoint { checkpoint: later, ..told[0] }], "another one"),
+        (vec![told[0], other.sign(told[1].checkpoint)], "the key "),
+        (vec![scene.keyring.sign(later)], "one that ends with 6"),
+        (vec![scene.keyring.sign(Checkpoint { sequence: Sequence(99), ..later })], "ends with Record 10"),
+        (vec![scene.keyring.sign(Checkpoint { totals: [0; 32], ..told[0].checkpoint })], "sequence 3"),
+    ] {
+        let broken = against(&scene, &forged).unwrap_err();
+        assert_eq!(broken.promise, Promise::Checkpoint, "{broken}");
+        assert!(broken.found.contains(found), "{broken}");
+    }
+}
+
+/// Blocks of a Record each, eleven days apart, and the seal of the month of the first one.
+fn months(scene: &Scene, forge: impl Fn(&mut PeriodSeal)) -> (Vec<Record>, Month) {
+    let at = |block: usize| Timestamp(block as i64 * 11 * DAY_MS);
+    let month = at(1).month();
+    let in_month = (1..).take_while(|block| at(*block).month() == month).count();
+    let (mut head, mut totals) = (Head::EMPTY, Vec::new());
+    for (block, record) in (1..).zip(&scene.records[..in_month]) {
+        for posting in record.entries.iter().flat_map(Entry::postings) {
+            let code = usize::from(posting.account.code().0);
+            totals.resize(totals.len().max(code + 1), Balance::default());
+            totals[code].post(posting);
+        }
+        let (first, previous, booked_at_ms) = (head.next, head.hash, at(block).0);
+        let block = Block { partition: Partition(0), first, booked_at_ms, previous, records: vec![encoded(record)] };
+        head = Head::after(&block, block.hash());
+    }
+    let through = in_month as u64;
+    let mut seal = PeriodSeal { through, head: head.hash.0.into(), totals: digest_of(&totals).into() };
+    forge(&mut seal);
+    let mut records = scene.records.clone();
+    let closed = Decision::of(Event::PeriodClosed { month, seal });
+    records.push(closed.into_record(LedgerId::System, 1, Timestamp(100)));
+    (records, month)
+}
+
+#[test]
+fn a_closed_month_is_sealed_with_what_the_journal_held() {
+    type Forge = fn(&mut PeriodSeal);
+    let forged: [(&str, Forge, bool); 4] = [
+        ("nothing", |_| (), true),
+        ("another Record", |seal| seal.through -= 1, false),
+        ("another hash", |seal| seal.head[3] ^= 1, false),
+        ("other sums", |seal| seal.totals[0] ^= 1, false),
+    ];
+    for (name, forge, is_sound) in forged {
+        let scene = Scene::new();
+        let (records, _) = months(&scene, forge);
+        for (block, record) in (1..).zip(&records) {
+            let head = scene.store.head().unwrap();
+            let (first, previous, booked_at_ms) = (head.next, head.hash, block * 11 * DAY_MS);
+            let records = vec![encoded(record)];
+            scene.store.append(&Block { partition: Partition(0), first, booked_at_ms, previous, records }).unwrap();
+        }
+        match outcome(verify(&scene.store, Some(&scene.keyring), &mut |_| {})) {
+            Ok(_) => assert!(is_sound, "{name}"),
+            Err(broken) => assert!(!is_sound && broken.promise == Promise::Period, "{name}: {broken}"),
+        }
+    }
 }

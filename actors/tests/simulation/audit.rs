@@ -12,6 +12,7 @@ use ledger::account::Account;
 use ledger::event::Event;
 use ledger::id::{Fingerprint, GroupNumber, LedgerId, RecipientNumber};
 use ledger::invariants::GroupBooks;
+use ledger::receivables::Receivables;
 use ledger::record::Record;
 use ledger::time::Timestamp;
 
@@ -49,6 +50,7 @@ pub(crate) struct Audit {
     places: BTreeMap<LedgerId, Vec<u64>>,
     ordinals: BTreeMap<LedgerId, u64>,
     groups: BTreeMap<GroupNumber, GroupBooks>,
+    receivables: Receivables,
     keys: BTreeMap<Fingerprint, Timestamp>,
     acknowledged: BTreeMap<(LedgerId, u64), Arc<Record>>,
     promises: BTreeMap<LedgerId, Vec<Promise>>,
@@ -62,6 +64,7 @@ impl Audit {
             places: BTreeMap::new(),
             ordinals: BTreeMap::new(),
             groups: BTreeMap::new(),
+            receivables: Receivables::default(),
             keys: BTreeMap::new(),
             acknowledged: BTreeMap::new(),
             promises: BTreeMap::new(),
@@ -239,6 +242,8 @@ impl Audit {
         let group = record.owner.group().ok_or("a Record of no group")?;
         let books = self.groups.entry(group).or_default();
         books.post(&record).map_err(|violation| format!("books at {sequence}: {violation}"))?;
+        self.receivables.post(&record);
+        self.receivables.check(&record, books).map_err(|differ| format!("receivables at {sequence}: {differ}"))?;
         if let Some(idempotency) = record.idempotency {
             let before = self.keys.insert(idempotency.key, record.effective_at);
             ensure(before.is_none_or(|before| record.effective_at.0 - before.0 >= KEY_LIFE_MS), || {

@@ -15,6 +15,7 @@ pub(super) fn settled(to: &mut impl Facets, batch: &Batch, lines: &[SettledLine]
         };
         returned.into_iter().chain([line.charge])
     }));
+    to.about(Batch::id_of(&batch.reference));
     to.source("acquirer_settled", || vec![("batch", batch.reference.clone())]);
     to.entries(|books| {
         let sum = |part: fn(&SettledLine) -> Centavos| lines.iter().map(part).sum::<Centavos>();
@@ -24,5 +25,17 @@ pub(super) fn settled(to: &mut impl Facets, batch: &Batch, lines: &[SettledLine]
             .debit_or_credit(Account::AcquirerMdr, sum(|line| line.fee - line.booked_fee))
             .debit_or_credit(Account::AcquirerReceivable, -sum(|line| line.gross - line.booked_fee));
         books.post(platform);
+    });
+}
+
+/// Lines of a batch whose charges were never captured: the money is at the bank, and in suspense
+/// until an operator has found out whose it is.
+pub(super) fn unexplained(to: &mut impl Facets, batch: &Batch, net: Centavos) {
+    to.about(Batch::id_of(&batch.reference));
+    to.source("acquirer_unexplained", || vec![("batch", batch.reference.clone())]);
+    to.entries(|books| {
+        let mut house = books.house(2);
+        house.debit_or_credit(Account::BankSettlement, net).debit_or_credit(Account::Suspense, -net);
+        books.post(house);
     });
 }

@@ -25,9 +25,18 @@ pub(super) fn created(to: &mut impl Facets, id: ObjectId, transaction_key: Finge
 }
 
 /// The institution carried the transfer out. The fee is part of the amount.
-pub(super) fn processed(to: &mut impl Facets, id: ObjectId, amount: Centavos, fee: Centavos, end_to_end_id: &str) {
+pub(super) fn processed(
+    to: &mut impl Facets,
+    id: ObjectId,
+    [amount, fee]: [Centavos; 2],
+    end_to_end_id: &str,
+    transfer_id: &str,
+) {
     to.about(id);
-    to.source("cashout_processed", || vec![uuid("cashout", id), ("end_to_end_id", end_to_end_id.to_owned())]);
+    to.source("cashout_processed", || {
+        let (end_to_end_id, transfer) = (end_to_end_id.to_owned(), transfer_id.to_owned());
+        vec![uuid("cashout", id), ("end_to_end_id", end_to_end_id), ("transfer", transfer)]
+    });
     to.tell(WebhookEventKind::CashoutProcessed, id);
     to.lines(|lines| {
         lines.now(StatementLineKind::Cashout, StatementAccount::Reserved, fee - amount, id);

@@ -89,6 +89,10 @@ pub enum AuditSubject {
     Recipient(RecipientNumber),
     /// The sandbox clock.
     Clock,
+    /// A month, which the notes name.
+    Period,
+    /// A report, which has no id.
+    Report,
 }
 
 impl AuditedFact {
@@ -107,7 +111,7 @@ impl AuditedFact {
 pub(crate) struct Books {
     /// The ledger of the actor that decided the facts.
     pub(crate) owner: LedgerId,
-    /// Its group.
+    /// Its group; that of no merchant for the house.
     pub(crate) group: GroupNumber,
     /// Entries so far.
     pub(crate) entries: Vec<Entry>,
@@ -124,6 +128,10 @@ impl Books {
 
     pub(crate) fn platform(&self, postings: usize) -> Draft {
         Draft::of(LedgerId::Platform(self.group), postings)
+    }
+
+    pub(crate) fn house(&self, postings: usize) -> Draft {
+        Draft::of(LedgerId::System, postings)
     }
 
     /// The number of the recipient that decided the facts; none when a merchant did.

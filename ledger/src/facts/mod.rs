@@ -11,7 +11,9 @@ mod cashout;
 mod charge;
 mod dispute;
 mod facets;
+mod house;
 mod maturity;
+mod period;
 mod pix;
 mod recipient;
 mod refund;
@@ -20,7 +22,7 @@ mod subscription;
 pub(crate) mod webhook_event;
 mod withdrawal;
 
-use crate::event::Event;
+use crate::event::{Batch, Event};
 use crate::id::{GroupNumber, LedgerId, RecipientNumber};
 use crate::personal::SealedFor;
 
@@ -47,6 +49,10 @@ pub(crate) fn say(event: &Event, to: &mut impl Facets) {
         Event::ClockMoved { .. } => {
             to.audited(|| AuditedFact { action: "advance", kind: "clock", subject: AuditSubject::Clock, notes: None })
         }
+        Event::PersonalDataRead { what } => {
+            let (action, kind, subject) = ("read", "tax_ids", AuditSubject::Report);
+            to.audited(|| AuditedFact { action, kind, subject, notes: Some(what.clone()) });
+        }
         Event::RecipientApproved { number } => recipient::approved(to, *number),
         Event::RecipientRejected { number, notes } => recipient::rejected(to, *number, notes),
         Event::BankAccountChanged { number, active } => recipient::bank_account_changed(to, *number, *active),
@@ -68,19 +74,26 @@ pub(crate) fn say(event: &Event, to: &mut impl Facets) {
         }
         Event::Matured { dues, .. } => maturity::matured(to, dues),
         Event::AcquirerSettled { batch, lines } => acquirer::settled(to, batch, lines),
+        Event::AcquirerBatchBooked { batch, .. } => to.about(Batch::id_of(&batch.reference)),
+        Event::AcquirerUnexplained { batch, net, .. } => acquirer::unexplained(to, batch, *net),
+        Event::HouseEntryRequested { id, reason, .. } => house::requested(to, *id, reason),
+        Event::HouseEntryApproved { id, terms } => house::approved(to, *id, terms),
+        Event::HouseEntryRejected { id, notes } => house::rejected(to, *id, notes),
+        Event::PeriodCloseRequested { month } => period::close_requested(to, *month),
+        Event::PeriodClosed { month, .. } => period::closed(to, *month),
         Event::DeficitRecovered { amount } => maturity::deficit_recovered(to, *amount),
         Event::ClawbackRecovered { debts } => maturity::clawback_recovered(to, debts),
         Event::SplitsAnticipated { id, splits, .. } => anticipation::anticipated(to, *id, splits),
         Event::WithdrawalRequested { id, amount, .. } => withdrawal::requested(to, *id, *amount),
         Event::WithdrawalApproved { id } => withdrawal::approved(to, *id),
-        Event::WithdrawalPaid { id, amount, .. } => withdrawal::paid(to, *id, *amount),
+        Event::WithdrawalPaid { id, amount, transfer_id, .. } => withdrawal::paid(to, *id, *amount, transfer_id),
         Event::WithdrawalRejected { id, amount, notes } => withdrawal::rejected(to, *id, *amount, notes),
         Event::WithdrawalReturned { id, amount, .. } => withdrawal::returned(to, *id, *amount),
         Event::CashoutCreated { id, transaction_key, amount, .. } => {
             cashout::created(to, *id, *transaction_key, *amount)
         }
-        Event::CashoutProcessed { id, amount, fee, end_to_end_id, .. } => {
-            cashout::processed(to, *id, *amount, *fee, end_to_end_id);
+        Event::CashoutProcessed { id, amount, fee, end_to_end_id, transfer_id } => {
+            cashout::processed(to, *id, [*amount, *fee], end_to_end_id, transfer_id);
         }
         Event::CashoutFailed { id, amount, .. } => cashout::failed(to, *id, *amount),
         Event::RefundRequested { id, charge, .. } => refund::requested(to, *id, *charge),
@@ -147,10 +160,7 @@ pub(crate) fn say(event: &Event, to: &mut impl Facets) {
         Event::RecipientRegistered { document, .. }
         | Event::RecipientRegisteredAgain { document, .. }
         | Event::RecipientChanged { document, .. } => to.personal(|_| SealedFor::recipient(*document)),
-        Event::RecipientSubmitted { .. }
-        | Event::PlanCreated { .. }
-        | Event::PlanDisabled { .. }
-        | Event::AcquirerBatchBooked { .. } => {}
+        Event::RecipientSubmitted { .. } | Event::PlanCreated { .. } | Event::PlanDisabled { .. } => {}
     }
 }
 

@@ -70,7 +70,11 @@ pub(super) fn approved(to: &mut impl Facets, refund: Approved<'_>) {
 /// The rail sent a refund or a late payment back to the payer.
 pub(super) fn repaid(to: &mut impl Facets, id: ObjectId, charge: ObjectId, method: PaymentMethod, amount: Centavos) {
     about(to, id, charge);
-    to.source("payer_repaid", || vec![("txid", charge.txid())]);
+    // A late payment has no refund: its id is the charge's.
+    to.source("payer_repaid", || {
+        let refund = (id != charge).then(|| uuid("refund", id));
+        refund.into_iter().chain([("txid", charge.txid())]).collect()
+    });
     to.entries(|books| {
         let from = if method.is_card() { Account::AcquirerReceivable } else { Account::BankPix };
         let mut platform = books.platform(2);

@@ -23,9 +23,9 @@ pub(super) fn approved(to: &mut impl Facets, id: ObjectId) {
 }
 
 /// The institution took the transfer.
-pub(super) fn paid(to: &mut impl Facets, id: ObjectId, amount: Centavos) {
+pub(super) fn paid(to: &mut impl Facets, id: ObjectId, amount: Centavos, transfer_id: &str) {
     to.about(id);
-    to.source("withdrawal_paid", || vec![uuid("withdrawal", id)]);
+    to.source("withdrawal_paid", || vec![uuid("withdrawal", id), ("transfer", transfer_id.to_owned())]);
     to.tell(WebhookEventKind::WithdrawalApproved, id);
     to.entries(|books| {
         let Some(number) = books.owning_recipient() else { return };

@@ -23,6 +23,14 @@ impl MerchantState {
         (!events.is_empty()).then_some(Decision { events, personal: None })
     }
 
+    /// When the next facts of [`MerchantState::mature`] take effect, at `now` or before: in the
+    /// minute in which money fell due, also when it is booked later. A Deficit is repaid at `now`,
+    /// since it may be younger than the money that fell due.
+    pub fn matures_at(&self, now: Timestamp) -> Timestamp {
+        let first = self.pending.first().filter(|_| !self.deficit().is_positive());
+        first.map_or(now, |minute| minute.end().min(now))
+    }
+
     /// When this merchant needs attention next: money falls due, a Deficit can be repaid, a rail is
     /// to be asked about an open charge or cashout, a payer is to be repaid, or a subscription is
     /// to be charged.

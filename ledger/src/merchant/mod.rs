@@ -302,7 +302,14 @@ impl MerchantState {
             | Event::CardUnanswered { .. }
             | Event::CardStored { .. }
             | Event::ClockMoved { .. }
-            | Event::AcquirerBatchBooked { .. } => {}
+            | Event::PersonalDataRead { .. }
+            | Event::AcquirerBatchBooked { .. }
+            | Event::AcquirerUnexplained { .. }
+            | Event::PeriodCloseRequested { .. }
+            | Event::PeriodClosed { .. }
+            | Event::HouseEntryRequested { .. }
+            | Event::HouseEntryApproved { .. }
+            | Event::HouseEntryRejected { .. } => {}
             // Decided by recipients.
             Event::WithdrawalRequested { .. }
             | Event::WithdrawalApproved { .. }

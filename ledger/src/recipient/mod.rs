@@ -146,6 +146,14 @@ impl RecipientState {
         (!events.is_empty()).then_some(Decision { events, personal: None })
     }
 
+    /// When the next facts of [`RecipientState::mature`] take effect, at `now` or before: in the
+    /// minute in which money fell due, also when it is booked later. A debt is paid back at `now`,
+    /// since it may be younger than the money that fell due.
+    pub fn matures_at(&self, now: Timestamp) -> Timestamp {
+        let first = self.pending.first().filter(|_| self.debts.iter().next().is_none());
+        first.map_or(now, |minute| minute.end().min(now))
+    }
+
     /// Decides a command and changes nothing. `cut` is how far this state has come. Errors: the
     /// first rule that the command breaks.
     pub fn decide(&self, command: RecipientCommand, now: Timestamp, cut: Cut) -> Result<Decision, Rejection> {

@@ -10,15 +10,17 @@ use ledger::event::{
     PaidBack, SellerPart, SettledLine, SettledObject, Settlement, Span, Split, SplitKey, TakeBack, Terms,
 };
 use ledger::fees::{Commission, Fees, Options, PaymentMethod, Settings};
+use ledger::house::{HouseAccount, HouseEntryTerms};
 use ledger::id::{Fingerprint, GroupNumber, LedgerId, ObjectId, RecipientNumber};
 use ledger::money::{Centavos, Rate};
+use ledger::period::PeriodSeal;
 use ledger::personal::Sealed;
 use ledger::record::{Decision, DecodeError, Idempotency, Record};
 use ledger::recurrence::{
     BillingCycle, CycleOutcome, InitialFee, PlanTerms, StoredCard, SubscriptionStanding, SubscriptionStatus,
     SubscriptionTerms,
 };
-use ledger::time::{Minute, Timestamp};
+use ledger::time::{Minute, Month, Timestamp};
 use proptest::prelude::*;
 
 #[test]
@@ -362,6 +364,60 @@ pub(crate) fn samples() -> Vec<(&'static str, Record)> {
             "acquirer-batch-booked",
             one(LedgerId::System, Event::AcquirerBatchBooked { batch: batch(), lines: 3, net: Centavos(-1_977) }),
         ),
+        (
+            "acquirer-unexplained",
+            one(
+                LedgerId::System,
+                Event::AcquirerUnexplained {
+                    batch: batch(),
+                    count: 300,
+                    net: Centavos(1_234_567),
+                    lines: settled_lines(),
+                },
+            ),
+        ),
+        (
+            "house-entry-requested",
+            by_operator(one(
+                LedgerId::System,
+                Event::HouseEntryRequested { id: id(9), terms: house_terms(), reason: "Comissão do mês".to_owned() },
+            )),
+        ),
+        (
+            "house-entry-approved",
+            by_operator(one(LedgerId::System, Event::HouseEntryApproved { id: id(9), terms: house_terms() })),
+        ),
+        (
+            "house-entry-rejected",
+            by_operator(one(
+                LedgerId::System,
+                Event::HouseEntryRejected { id: id(9), notes: "Valor diferente do extrato".to_owned() },
+            )),
+        ),
+        (
+            "period-close-requested",
+            by_operator(one(LedgerId::System, Event::PeriodCloseRequested { month: Month(682) })),
+        ),
+        (
+            "period-closed",
+            by_operator(one(
+                LedgerId::System,
+                Event::PeriodClosed {
+                    month: Month(682),
+                    seal: PeriodSeal { through: 1_234_567, head: [0xAA; 32].into(), totals: [0xBB; 32].into() },
+                },
+            )),
+        ),
+        (
+            "house-entry-dated-back",
+            by_operator(one(
+                LedgerId::System,
+                Event::HouseEntryApproved {
+                    id: id(9),
+                    terms: HouseEntryTerms { effective_day: Some(20_787), ..house_terms() },
+                },
+            )),
+        ),
         ("acceptance-confirmed", one(merchant, Event::AcceptanceConfirmed { id: id(6), charge: id(3) })),
         ("deficit-recovered", one(merchant, Event::DeficitRecovered { amount: Centavos(496) })),
         (
@@ -594,6 +650,13 @@ pub(crate) fn samples() -> Vec<(&'static str, Record)> {
                 },
             ),
         ),
+        (
+            "personal-data-read",
+            by_operator(one(
+                LedgerId::System,
+                Event::PersonalDataRead { what: "monthly-totals 2026-07-01".to_owned() },
+            )),
+        ),
         ("clock-moved", by_operator(one(LedgerId::System, Event::ClockMoved { offset_ms: 2_592_000_000 }))),
         (
             "refund-requested",
@@ -727,6 +790,16 @@ fn batch() -> Batch {
     Batch { number: 20_484, reference: "LOTE-20484".to_owned(), paid_on: 20_484 }
 }
 
+fn house_terms() -> HouseEntryTerms {
+    HouseEntryTerms {
+        debit: HouseAccount::BankOwn,
+        credit: HouseAccount::BankSettlement,
+        amount: Centavos(250_000),
+        reference: "EXTRATO-2026-11-30-17".to_owned(),
+        effective_day: None,
+    }
+}
+
 fn settled_lines() -> Vec<SettledLine> {
     let line = |object, gross, fee, booked_fee| SettledLine {
         charge: ObjectId(3),
@@ -761,6 +834,7 @@ fn settings_changed() -> Settings {
             refund_commission: true,
             card_settlement_days: 1,
         },
+        ..Settings::default()
     }
 }
 

@@ -209,6 +209,17 @@ const LESSONS: &[(&str, &[&str], &[&str])] = &[
     ),
 ];
 
+/// Golden files of the house ledger's Records that are shown.
+const OF_THE_HOUSE: &[&str] = &[
+    "house-entry-requested",
+    "house-entry-approved",
+    "house-entry-rejected",
+    "house-entry-dated-back",
+    "acquirer-unexplained",
+    "period-close-requested",
+    "period-closed",
+];
+
 #[test]
 fn every_event_moves_what_the_manual_says() {
     let page = page();
@@ -226,6 +237,7 @@ fn every_event_of_a_merchant_has_its_lesson() {
     let shown: BTreeSet<String> = LESSONS
         .iter()
         .flat_map(records_of)
+        .chain(records_of_the_house())
         .flat_map(|record| record.events.iter().map(event_name).collect::<Vec<_>>())
         .collect();
     let all: BTreeSet<String> = crate::golden::samples()
@@ -235,7 +247,7 @@ fn every_event_of_a_merchant_has_its_lesson() {
     let missing: Vec<_> = all.difference(&shown).map(String::as_str).collect();
     assert_eq!(
         missing,
-        ["AcquirerBatchBooked", "ClockMoved", "MerchantOpened"],
+        ["AcquirerBatchBooked", "ClockMoved", "MerchantOpened", "PersonalDataRead"],
         "these are no merchant's, or open every other lesson"
     );
 }
@@ -250,7 +262,15 @@ fn page() -> String {
         writeln!(page, "when  {}", lesson.2.join("; ")).expect("text grows");
         records_of(lesson).iter().for_each(|record| write_record(&mut page, record));
     }
+    page.push_str("\nThe house ledger\n================\n");
+    records_of_the_house().for_each(|record| write_record(&mut page, &record));
     page
+}
+
+fn records_of_the_house() -> impl Iterator<Item = Record> {
+    let samples = crate::golden::samples();
+    let find = move |name: &&str| samples.iter().find(|(known, _)| known == name).map(|(_, record)| record.clone());
+    OF_THE_HOUSE.iter().map(move |name| find(name).expect("a golden file"))
 }
 
 fn records_of((title, given, shown): &(&str, &[&str], &[&str])) -> Vec<Record> {
@@ -271,14 +291,15 @@ fn write_record(page: &mut String, record: &Record) {
 }
 
 fn write_entry(page: &mut String, entry: &Entry) {
-    let group = entry.ledger().group().expect("an entry has a group");
+    let group = entry.ledger().group().unwrap_or_default();
     let mut ledger = name_of(entry.ledger());
+    let width = ledger.len().max(4);
     for posting in entry.postings() {
         let account: String = Account::name(posting.account, group, name_of);
         let amount = posting.amount.0;
         let line = match posting.side {
-            Side::Debit => format!("    {ledger:<4} {account:<44}{amount:>8}"),
-            Side::Credit => format!("    {ledger:<4} {account:<44}{:>8}{amount:>8}", ""),
+            Side::Debit => format!("    {ledger:<width$} {account:<44}{amount:>8}"),
+            Side::Credit => format!("    {ledger:<width$} {account:<44}{:>8}{amount:>8}", ""),
         };
         writeln!(page, "{line}").expect("text grows");
         ledger.clear();
@@ -290,6 +311,6 @@ fn name_of(ledger: LedgerId) -> String {
         LedgerId::Merchant(group) => format!("M-{}", group.0),
         LedgerId::Recipient(_, RecipientNumber(number)) => format!("R-{number}"),
         LedgerId::Platform(group) => format!("P-{}", group.0),
-        LedgerId::System => "system".to_owned(),
+        LedgerId::System => "P-house".to_owned(),
     }
 }

@@ -19,6 +19,7 @@ use ledger::merchant::{
 };
 use ledger::money::{Centavos, Rate};
 use ledger::personal::Sealed;
+use ledger::receivables::Receivables;
 use ledger::recipient::coverage::{Holder, Place};
 use ledger::recipient::{CardSplit, RecipientCommand, RecipientState, TransferOutcome, credits};
 use ledger::record::{Decision, Record};
@@ -41,6 +42,7 @@ pub(crate) struct World {
     pub(crate) merchant: MerchantState,
     pub(crate) recipients: BTreeMap<RecipientNumber, RecipientState>,
     pub(crate) books: GroupBooks,
+    pub(crate) receivables: Receivables,
     pub(crate) journal: Vec<Record>,
     settings: Settings,
     ids: IdKey,
@@ -114,6 +116,7 @@ impl World {
             merchant: MerchantState::default(),
             recipients: BTreeMap::new(),
             books: GroupBooks::default(),
+            receivables: Receivables::default(),
             journal: Vec::new(),
             settings,
             ids,
@@ -588,6 +591,8 @@ impl World {
         let record = decision.into_record(owner, ordinal, self.now);
         assert_eq!(Record::decode(&bytes(&record)).expect("what was written can be read"), record);
         self.books.post(&record).expect("every Record keeps the promises of the books");
+        self.receivables.post(&record);
+        self.receivables.check(&record, &self.books).expect("receivables sum to the books at every Record");
         self.apply(&record);
         self.assert_operations_say_what_the_books_say(&record);
         self.journal.push(record.clone());

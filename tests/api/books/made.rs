@@ -184,6 +184,13 @@ fn posted(place: i64, entries: Entries) -> Record {
     Record { operator, entries: entries.collect(), ..record }
 }
 
+/// A Record that puts capital into the bank.
+pub(crate) fn capital(amount: i64) -> Record {
+    let postings = [(BankSettlement, Side::Debit), (Capital, Side::Credit)];
+    let postings = postings.map(|(account, side)| Posting { account, side, amount: Centavos(amount) });
+    Record { entries: vec![Entry::try_new(P, postings.to_vec()).unwrap()], ..posted(0, MANUAL[0]) }
+}
+
 /// Writes Records as an export.
 pub(crate) fn export(request: &Request, records: &[(i64, Record)], out: &mut dyn Out) {
     let mut exporter = Exporter::new(request.clone());

@@ -5,8 +5,12 @@
 //! A program that is not installed is named and passed over, unless `CENTAVO_CONFORMANCE=required`.
 
 mod made;
+mod manifest;
+mod mapped;
 mod month;
+mod reports;
 mod tools;
+mod typed;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
@@ -22,7 +26,7 @@ use centavo::http::timestamp::day;
 use centavo::secrets::SecretSource;
 use centavo::store::Store;
 use ledger::record::Record;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// The month's books of every ledger, as a server tells them.
 type Told = BTreeMap<String, Balances>;
@@ -99,7 +103,7 @@ async fn the_month_holds_every_event_of_the_accounting_manual() {
     let played: BTreeSet<_> = rows.iter().map(|row| text(&row["event"])).collect();
     assert_eq!(played, named, "whatever posts has its line in the list");
     let charges = |event: &str| -> BTreeSet<String> {
-        rows.iter().filter(|row| row["event"] == event).map(|row| text(&row["objects"]["txid"])).collect()
+        rows.iter().filter(|row| row["event"] == event).map(|row| text(&row["txid"])).collect()
     };
     assert!(charges("late_pix_received").is_subset(&charges("payer_repaid")), "what came too late is sent back");
 
@@ -136,6 +140,11 @@ async fn a_stopped_folder_and_a_server_give_the_same_bytes() {
             run(&data, &out, request.clone(), Some(&world)).await.unwrap();
             if let (Some(ledger), files) = (ledger, files(&out)) {
                 let query = format!("format={}{days}", format.name());
+                if format.is_compressed() {
+                    typed_files_are_served(&world, &merchant, &request, &query, &out).await;
+                    served.push((request, files));
+                    continue;
+                }
                 let exported = world.ops_get(&format!("/ops/export?ledger={ledger}&{query}")).await;
                 let reported = merchant.get(&format!("/api/reports/ledger?{query}")).await;
                 let whole = joined(&files, format);
@@ -178,30 +187,32 @@ async fn rows_sum_to_the_books_and_csv_has_the_same() {
         balances.retain(|_, net| *net != 0);
     }
     assert_eq!(sums, told);
-    assert!(json.iter().filter(|row| row["event"] == "pix_paid").all(|row| row["objects"]["txid"].is_string()));
 
     let csv = parsed_csv(&world.ops_get("/ops/export?format=csv").await.text);
     let (head, lines) = csv.split_first().unwrap();
     let as_cell = |value: &Value| match value {
         Value::Null => String::new(),
-        Value::Object(objects) => {
-            objects.iter().map(|(name, id)| format!("{name}={}", text(id))).collect::<Vec<_>>().join(" ")
-        }
         Value::String(text) => text.clone(),
         number => number.to_string(),
     };
     let expected: Vec<Vec<String>> =
         json.iter().map(|row| head.iter().map(|column| as_cell(&row[column])).collect()).collect();
     assert!(lines.len() == json.len() && json.iter().all(|row| row.as_object().unwrap().len() == head.len()));
-    let sorted = |cells: &Vec<String>| {
-        let objects = head.iter().position(|column| column == "objects").unwrap();
-        let mut cells = cells.clone();
-        let mut ids: Vec<_> = cells[objects].split(' ').map(str::to_owned).collect();
-        ids.sort();
-        cells[objects] = ids.join(" ");
-        cells
+    assert!(lines == expected);
+
+    // The platform as one ledger is the sum of its shards, whose accounts differ in ids alone.
+    world.merchant().await.paid_pix(&world::pix("80.00")).await;
+    let sums_of = |rows: &[Value], is_wanted: &dyn Fn(&str) -> bool| {
+        let rows = rows.iter().filter(|row| is_wanted(row["ledger"].as_str().unwrap()));
+        let rows: Vec<_> = rows.map(|row| (without_ids(row["account"].as_str().unwrap()), net(row))).collect();
+        without_zeros(rows.iter().map(|(account, net)| (account.as_str(), *net)))
     };
-    assert_eq!(lines.iter().map(sorted).collect::<Vec<_>>(), expected.iter().map(sorted).collect::<Vec<_>>());
+    let json = rows_of(&world.ops_get("/ops/export").await.text);
+    let platform = rows_of(&world.ops_get("/ops/export?ledger=P-all").await.text);
+    assert!(platform.iter().all(|row| row["ledger"] == "P-all"));
+    assert!(platform.iter().all(|row| !text(&row["account"]).contains("M-") && !text(&row["account"]).contains("R-")));
+    assert_eq!(sums_of(&platform, &|_| true), sums_of(&json, &|ledger| ledger.starts_with("P-")));
+    assert_eq!(platform.len(), json.iter().filter(|row| text(&row["ledger"]).starts_with("P-")).count());
 
     // Two halves are the whole, and a cut is a cut.
     let middle = text(&json[json.len() / 2]["date"]);
@@ -223,12 +234,129 @@ async fn rows_sum_to_the_books_and_csv_has_the_same() {
     assert_eq!(rows_of(&report(&merchant, "").await), own.into_iter().map(without_operator).collect::<Vec<_>>());
 }
 
+/// Each row has the ids, the days and the arrangement of its fact, and nothing of others; a
+/// merchant's report, which reads other Records than an export, has the same.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_row_says_how_it_was_paid_when_it_is_due_and_what_it_is_about() {
+    let world = World::sandbox().await;
+    let merchant = month::play(&world).await;
+    let rows = rows_of(&world.ops_get("/ops/export").await.text);
+    let of = |event: &str| -> Vec<&Value> {
+        let found: Vec<_> = rows.iter().filter(|row| row["event"] == event).collect();
+        assert!(!found.is_empty(), "{event}");
+        found
+    };
+    const ALWAYS: &[&str] = &[];
+    for (event, ids) in [
+        ("card_captured", &["txid"][..]),
+        ("pix_paid", &["txid", "end_to_end_id"]),
+        ("refund_approved", &["txid", "refund"]),
+        ("withdrawal_paid", &["withdrawal", "transfer"]),
+        ("cashout_processed", &["cashout", "end_to_end_id", "transfer"]),
+        ("dispute_opened", &["txid", "dispute"]),
+        ("splits_anticipated", &["anticipation"]),
+        ("acquirer_settled", &["batch"]),
+        ("matured", ALWAYS),
+    ] {
+        for row in of(event) {
+            let named = ledger::source::Source::OBJECTS.into_iter().filter(|name| row[name].is_string());
+            assert_eq!(named.collect::<BTreeSet<_>>(), ids.iter().copied().collect(), "{row}");
+        }
+    }
+    let refunds: BTreeSet<_> = of("refund_approved").iter().map(|row| text(&row["refund"])).collect();
+    let repaid: Vec<_> = of("payer_repaid").into_iter().filter(|row| row["refund"].is_string()).collect();
+    assert!(!repaid.is_empty() && repaid.iter().all(|row| refunds.contains(&text(&row["refund"]))), "{repaid:?}");
+    for row in of("card_captured") {
+        let how = [&row["method"], &row["brand"], &row["installments"]];
+        assert_eq!(how, [&json!("credit_card"), &json!("visa"), &json!(1)], "{row}");
+        let is_pending = text(&row["account"]).ends_with(":Pending");
+        let due = text(&row["effective_date"]).parse::<chrono::NaiveDate>().unwrap() + chrono::Days::new(30);
+        assert_eq!(row["due_date"], if is_pending { json!(due.to_string()) } else { Value::Null }, "{row}");
+    }
+    assert!(of("pix_paid").iter().all(|row| row["method"] == "pix" && row["brand"].is_null()));
+    let captured: Vec<_> =
+        of("card_captured").into_iter().filter(|row| row["ledger"] == merchant.ledger().as_str()).collect();
+    let reported = rows_of(&report(&merchant, "").await);
+    let reported: Vec<_> = reported.iter().filter(|row| row["event"] == "card_captured").collect();
+    assert_eq!(reported, captured);
+}
+
+/// The Record of a row has the row; what a batch sums is listed line by line.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_record_lists_its_rows_and_the_parts_of_its_sums() {
+    let world = World::sandbox().await;
+    month::play(&world).await;
+    let rows = rows_of(&world.ops_get("/ops/export").await.text);
+    let number = |value: &Value| value.as_i64().unwrap();
+    let mut events = BTreeSet::new();
+    for of_record in rows.chunk_by(|one, other| one["sequence"] == other["sequence"]) {
+        let sequence = &of_record[0]["sequence"];
+        let shown = world.ops_get(&format!("/ops/records/{sequence}")).await.expect(200);
+        assert_eq!(shown["rows"].as_array().unwrap(), of_record);
+        assert_eq!((&shown["sequence"], &shown["booked_at"]), (sequence, &of_record[0]["booked_at"]));
+        assert_eq!(shown["owner"], of_record[0]["owner"]);
+        for (event, account) in [
+            ("acquirer_settled", "Assets:Bank:Settlement"),
+            ("matured", "Assets:Platform:Pending"),
+            ("clawback_recovered", "Liabilities:Clawback"),
+            ("splits_anticipated", "Assets:Platform:Pending"),
+        ] {
+            let parts = shown["parts"].as_array().unwrap().iter().filter(|part| part["event"] == event);
+            let parts: Vec<_> = parts.collect();
+            let mut moved = of_record.iter().filter(|row| row["event"] == event);
+            let Some(row) = moved.find(|row| text(&row["account"]).starts_with(account)) else {
+                assert!(parts.is_empty(), "{parts:?}");
+                continue;
+            };
+            events.insert(event);
+            let sum: i64 = parts.iter().map(|part| number(&part["amount"])).sum();
+            let fees: i64 = parts.iter().map(|part| number(&part["fee"])).sum();
+            let expected = number(&row["debit"]) - number(&row["credit"]);
+            let is_batch = event == "acquirer_settled";
+            assert_eq!(
+                if is_batch { sum - fees } else { sum },
+                if is_batch { expected } else { expected.abs() },
+                "{shown}"
+            );
+            assert!(!is_batch || parts.iter().all(|part| part["txid"].is_string()), "{shown}");
+        }
+    }
+    assert_eq!(events.len(), 4, "{events:?}");
+    for none in ["0", "999999999", "x", "-1", "18446744073709551616"] {
+        world.ops_get(&format!("/ops/records/{none}")).await.refused(404, "not_found");
+    }
+}
+
+/// Operators get the file of the command; the merchant gets the same rows without operators.
+async fn typed_files_are_served(
+    world: &World,
+    merchant: &world::Merchant<'_>,
+    request: &Request,
+    query: &str,
+    out: &Path,
+) {
+    let file = std::fs::read(out.join(request.file_name())).unwrap();
+    let ledger = request.ledger.as_ref().unwrap();
+    let authorization = [world::bearer(OPS_TOKEN), world::bearer(&merchant.key)];
+    let accepts = ("accept-encoding", "gzip");
+    let own = [("authorization", authorization[0].as_str()), accepts];
+    let (headers, exported) = world.bytes(&format!("/ops/export?ledger={ledger}&{query}"), &own).await;
+    assert!(exported == file && !headers.contains_key("content-encoding"), "{request:?}");
+    let own = [("authorization", authorization[1].as_str()), accepts];
+    let (headers, reported) = world.bytes(&format!("/api/reports/ledger?{query}"), &own).await;
+    assert_eq!(headers["content-type"], request.format.media_type());
+    let mut expected = typed::rows(request.format, file);
+    expected.iter_mut().for_each(|row| row["operator"] = Value::Null);
+    assert!(!expected.is_empty() && typed::rows(request.format, reported) == expected, "{request:?}");
+}
+
 /// What is left of an export of one ledger without the names of the operators.
 fn without_operators(text: &str, format: Format) -> String {
     let lines = text.split_inclusive('\n').enumerate().map(|(place, line)| match format {
         Format::Jsonl => format!("{}\"operator\":null}}\n", line.rsplit_once("\"operator\":").unwrap().0),
         Format::Csv if place > 0 => format!("{},\r\n", line.rsplit_once(',').unwrap().0),
-        Format::Csv => line.to_owned(),
+        Format::CsvPtbr if place > 0 => format!("{};\r\n", line.rsplit_once(';').unwrap().0),
+        Format::Csv | Format::CsvPtbr => line.to_owned(),
         _ if line.trim_start_matches([' ', ';']).starts_with("operator: ") => String::new(),
         _ => line.to_owned(),
     });
@@ -244,7 +372,7 @@ async fn a_report_is_of_the_callers_own_books_and_bad_queries_are_named() {
     assert!(rows_of(&report(&one, "").await).iter().all(|row| row["ledger"] == one.ledger().as_str()));
     for (query, field, code) in [
         ("format=pdf", "format", "unknown"),
-        ("format=parquet", "format", "unknown"),
+        ("format=quickbooks", "format", "unknown"),
         ("from=2026-7-1", "from", "invalid_date"),
         ("from=2026-07-01T00:00:00Z", "from", "invalid_date"),
         ("to=2026-02-29", "to", "invalid_date"),
@@ -288,7 +416,12 @@ async fn nothing_of_a_person_and_no_hostile_name_is_in_an_export() {
     for format in Format::MADE {
         let out = folder.join(format.name());
         run(&folder, &out, whole(format), Some(&world)).await.unwrap();
-        let texts: Vec<String> = files(&out).into_iter().map(|(_, text)| text).collect();
+        let texts: Vec<String> = if format.is_compressed() {
+            let bytes = std::fs::read(out.join(whole(format).file_name())).unwrap();
+            vec![Value::from(typed::rows(format, bytes)).to_string()]
+        } else {
+            files(&out).into_iter().map(|(_, text)| text).collect()
+        };
         let texts = texts.iter().map(String::as_str).chain([report(&merchant, "").await.as_str()]).collect::<String>();
         for name in
             month::HOSTILE.into_iter().chain(["passwd", "calc", "Gift", "Maria", "João", "example.com", "12345678909"])
@@ -318,6 +451,14 @@ fn the_programs_accept_every_line_of_the_manual() {
             let mut out = Folder::open(folder.path(), &request).unwrap();
             made::export(&request, &records, &mut out);
             out.finish().unwrap();
+            let request = Request { ledger: Some("P-all".to_owned()), from, ..whole(tool.format) };
+            let mut out = Folder::open(folder.path(), &request).unwrap();
+            made::export(&request, &records, &mut out);
+            out.finish().unwrap();
+            let main = folder.path().join(request.dated("P-all")).join(format!("main.{}", tool.format.name()));
+            tool.check(&main).unwrap_or_else(|error| panic!("{tool:?}, P-all, {from:?}: {error}"));
+            let of_shard = sums_made(&rows, P).into_iter().map(|(account, net)| (without_ids(&account), net));
+            assert_eq!(tool.balances(&main), of_shard.collect::<Balances>(), "{tool:?}, P-all, {from:?}");
             for ledger in [M, R, P] {
                 let expected = sums_made(&rows, ledger);
                 let named = request.dated(&name_made(ledger));
@@ -395,13 +536,17 @@ fn memory_does_not_grow_with_the_journal() {
     if std::env::var_os(ALONE).is_none() {
         // Other tests would take memory meanwhile.
         let mut alone = std::process::Command::new(std::env::current_exe().unwrap());
-        alone.args(["--exact", "memory_does_not_grow_with_the_journal"]).env(ALONE, "1");
+        alone.args(["--exact", "books::memory_does_not_grow_with_the_journal"]).env(ALONE, "1");
         let output = alone.output().unwrap();
+        assert!(String::from_utf8_lossy(&output.stdout).contains("running 1 test"), "it has run alone");
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
         return;
     }
     let records = made::manual();
-    for (format, count) in [(Format::Jsonl, 10_000), (Format::Beancount, 40_000)] {
+    let mut rows_kib = 0;
+    for (format, count) in
+        [(Format::Jsonl, 10_000), (Format::Beancount, 40_000), (Format::Parquet, 30_000), (Format::Xlsx, 30_000)]
+    {
         let ledger = format.is_plain_text().then(|| name_made(P));
         let mut exporter = Exporter::new(Request { ledger, ..whole(format) });
         let mut out = Stream(Counter(0));
@@ -412,7 +557,14 @@ fn memory_does_not_grow_with_the_journal() {
             exporter.post(Sequence(sequence), sequence as i64 * 100_000, record, &mut out).unwrap();
         }
         exporter.finish(&mut out).unwrap();
-        let (grown, written) = (resident_kib().saturating_sub(before), out.0.0 / 1024);
+        let (grown, mut written) = (resident_kib().saturating_sub(before), out.0.0 / 1024);
+        if format == Format::Jsonl {
+            rows_kib = written;
+        }
+        if format.is_compressed() {
+            // Three times the rows, in fewer bytes.
+            written = rows_kib * 3;
+        }
         assert!(written > 8 * 1024, "{format:?}: {written} KiB");
         assert!(grown < written / 2, "{format:?}: {grown} KiB for {written} KiB");
     }
@@ -443,6 +595,84 @@ fn files_have_their_names_when_they_are_whole() {
     out.write(Part::Rows, b"after").unwrap();
     out.finish().unwrap();
     assert_eq!(files(folder.path()), [("all.csv".into(), "after".to_owned())]);
+}
+
+/// Compressed or not, by the command or by the server, the rows are the same.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_compressed_export_is_the_same_export() {
+    let world = World::sandbox().await;
+    let merchant = month::play(&world).await;
+    let accepts = [("accept-encoding", "br, gzip")];
+    for (path, key) in [("/ops/export", OPS_TOKEN), ("/api/reports/ledger", merchant.key.as_str())] {
+        let authorization = world::bearer(key);
+        let own = [("authorization", authorization.as_str())];
+        let (headers, plain) = world.bytes(path, &own).await;
+        assert!(!headers.contains_key("content-encoding") && headers["vary"] == "accept-encoding", "{headers:?}");
+        let (headers, compressed) = world.bytes(path, &[&own[..], &accepts].concat()).await;
+        assert_eq!(headers["content-encoding"], "gzip", "{path}");
+        assert!(compressed.len() * 4 < plain.len(), "{path}: {} bytes of {}", compressed.len(), plain.len());
+        assert!(unpacked(&compressed) == plain, "{path}");
+    }
+    let records = made::manual();
+    for format in Format::MADE.into_iter().filter(|format| !format.is_plain_text() && !format.is_compressed()) {
+        let folders = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+        for folder in &folders {
+            let mut out = Folder::open(folder.path(), &whole(format)).unwrap().compressed();
+            made::export(&whole(format), &records, &mut out);
+            assert_eq!(out.finish().unwrap(), 1);
+        }
+        let name = format!("{}.gz", whole(format).file_name());
+        let [one, again] = folders.map(|folder| std::fs::read(folder.path().join(&name)).unwrap());
+        assert!(one == again && unpacked(&one) == made_in_one(&whole(format), &records), "{format:?}");
+    }
+}
+
+fn unpacked(bytes: &[u8]) -> Vec<u8> {
+    let mut unpacked = Vec::new();
+    io::Read::read_to_end(&mut flate2::read::GzDecoder::new(bytes), &mut unpacked).unwrap();
+    unpacked
+}
+
+/// A Brazilian spreadsheet gets the same rows: amounts with a comma, days from day to year.
+#[test]
+fn csv_for_brazil_has_the_same_rows() {
+    let records = made::manual();
+    let rows = rows_made(&whole(Format::Jsonl), &records);
+    let text = String::from_utf8(made_in_one(&whole(Format::CsvPtbr), &records)).unwrap();
+    let text = text.strip_prefix('\u{feff}').expect("a byte order mark");
+    let lines: Vec<Vec<&str>> = text.split_terminator("\r\n").map(|line| line.split(';').collect()).collect();
+    let (head, lines) = lines.split_first().unwrap();
+    assert_eq!(lines.len(), rows.len());
+    let place = |name| head.iter().position(|column| *column == name).unwrap_or_else(|| panic!("{name} in {head:?}"));
+    let places = ["Sequência", "Data", "Conta", "Débito", "Crédito"].map(place);
+    for (cells, row) in lines.iter().zip(&rows) {
+        assert_eq!(cells.len(), row.as_object().unwrap().len(), "{cells:?}");
+        let [sequence, date, account, debit, credit] = places.map(|place| cells[place]);
+        assert_eq!((sequence, account), (row["sequence"].to_string().as_str(), row["account"].as_str().unwrap()));
+        let date: Vec<_> = date.rsplit('/').collect();
+        assert_eq!(date.join("-"), row["date"].as_str().unwrap());
+        for (amount, name) in [(debit, "debit"), (credit, "credit")] {
+            let (reais, centavos) = amount.split_once(',').unwrap();
+            assert_eq!(centavos.len(), 2, "{amount}");
+            assert_eq!(format!("{reais}{centavos}").parse::<i64>().unwrap(), row[name].as_i64().unwrap());
+        }
+    }
+}
+
+/// So many files that they are synced at once.
+#[test]
+fn a_folder_of_many_files_is_complete() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut out = Folder::open(folder.path(), &whole(Format::Hledger)).unwrap();
+    for ledger in 0..100 {
+        let name = format!("M-{ledger}");
+        out.write(Part::Begin(&name), b"head").unwrap();
+        out.write(Part::Month(&name, day("2026-07-01").unwrap()), b"month").unwrap();
+    }
+    assert_eq!(out.finish().unwrap(), 200);
+    let found = files(folder.path());
+    assert_eq!(found.len(), 200);
+    assert!(found.iter().all(|(path, _)| path.extension().is_some_and(|ending| ending == "hledger")), "{found:?}");
 }
 
 /// Every file's path carries the days that were asked for, so that a month's export leaves those of
@@ -505,7 +735,7 @@ async fn run(data: &Path, out: &Path, request: Request, server: Option<&World>) 
         ops_listen: server.map_or(nowhere, |world| world.address_of("/ops/export")),
         ops_token: server.map_or(SecretSource::Data, |_| SecretSource::Text(OPS_TOKEN.to_owned().into())),
     };
-    let settings = ExportSettings { journal, request, at: None, out: out.to_path_buf() };
+    let settings = ExportSettings { journal, request, at: None, out: out.to_path_buf(), compress: false, chart: None };
     command::run(settings).await.map_err(|error| error.to_string())
 }
 
@@ -529,7 +759,10 @@ fn files(folder: &Path) -> Vec<(PathBuf, String)> {
             if path.is_dir() {
                 folders.push(path);
             } else {
-                let text = std::fs::read_to_string(&path).unwrap();
+                // What is no text is kept byte by byte.
+                let bytes = std::fs::read(&path).unwrap();
+                let text = String::from_utf8(bytes);
+                let text = text.unwrap_or_else(|error| error.as_bytes().iter().map(|byte| char::from(*byte)).collect());
                 found.push((path.strip_prefix(folder).unwrap().to_path_buf(), text));
             }
         }
@@ -540,11 +773,14 @@ fn files(folder: &Path) -> Vec<(PathBuf, String)> {
 
 /// The files of one ledger as they would be in one: the head, then month by month.
 fn joined(files: &[(PathBuf, String)], format: Format) -> String {
+    let is_manifest = |path: &Path| path.to_string_lossy().ends_with(".manifest.json");
+    let files: Vec<_> = files.iter().filter(|(path, _)| !is_manifest(path)).collect();
     if !format.is_plain_text() {
         assert_eq!(files.len(), 1);
         return files[0].1.clone();
     }
-    let (head, months): (Vec<_>, Vec<_>) = files.iter().partition(|(path, _)| path.to_string_lossy().contains("main"));
+    let (head, months): (Vec<_>, Vec<_>) =
+        files.into_iter().partition(|(path, _)| path.to_string_lossy().contains("main"));
     let (head, _includes) = head[0].1.split_once("\ninclude ").unwrap_or((&head[0].1, ""));
     std::iter::once(head).chain(months.iter().map(|(_, text)| text.as_str())).collect()
 }
@@ -587,6 +823,18 @@ fn name_made(ledger: ledger::id::LedgerId) -> String {
         _ => ("M", made::id(1)),
     };
     format!("{letter}-{}", id.uuid())
+}
+
+/// The name of an account without the ids of merchants and recipients.
+fn without_ids(account: &str) -> String {
+    let components =
+        account.split(':').filter(|component| !component.starts_with("M-") && !component.starts_with("R-"));
+    components.collect::<Vec<_>>().join(":")
+}
+
+/// Debit minus credit of a row, centavos.
+fn net(row: &Value) -> i128 {
+    i128::from(row["debit"].as_i64().unwrap() - row["credit"].as_i64().unwrap())
 }
 
 /// The balances of a ledger by its rows.

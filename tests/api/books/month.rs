@@ -115,12 +115,92 @@ struct Shop<'w> {
 
 /// Plays the month for a new merchant with hostile names, and gives it.
 pub(crate) async fn play(world: &World) -> Merchant<'_> {
+    play_lines(world, MONTH.iter().map(|line| (*line).to_owned())).await
+}
+
+/// Plays the month and goes on, so that much is open at the end.
+pub(crate) async fn play_open(world: &World) -> Merchant<'_> {
+    play_lines(world, MONTH.iter().chain(OPEN).map(|line| (*line).to_owned())).await
+}
+
+/// What is open at the end: installments, a debit, splits, an anticipation, a refund, disputes.
+const OPEN: &[&str] = &[
+    "installments 3 10000 ana=2000 bia=1500",
+    "days 1",
+    "card 9000 bia=900 ana=300",
+    "anticipate bia 2",
+    "refund 700 ana=100",
+    "card 6000 ana=60",
+    "dispute 6000 release",
+    "card 5000",
+    "dispute 2000 accept",
+    "card 8000 ana=80",
+    "dispute 7000 wait",
+    "debit 4000 bia=400",
+    "refund 900",
+    // What follows by itself has followed.
+    "days 0",
+];
+
+/// Parts of a random month. What a part needs, it makes itself. Each month has the first ones.
+const PARTS: &[&[&str]] = &[
+    &["card {n} ana={s} bia={t}", "refund {r} ana=5"],
+    &["pix {a} bia={s}", "refund {r} bia=3"],
+    &["installments 3 {n} ana={s}", "days 1", "anticipate ana 7"],
+    &["debit {n} bia={t}", "days 4", "refund {r}"],
+    &["pix {a} ana={s}"],
+    &["card {n} ana={s} bia={t}"],
+    &["card {n}"],
+    &["installments 3 {n} ana={s}"],
+    &["installments 12 {n}", "refund {r}"],
+    &["card {n} bia={t}", "days 2", "refund {r}"],
+    &["card {n}", "dispute {r} accept"],
+    &["card {n} ana={s}", "days 1", "dispute {r} release"],
+    &["pix {a}", "dispute {r} accept"],
+    &["card {n} ana={s}", "anticipate ana 2"],
+    &["card {n} bia={t}", "days 3", "anticipate bia 15"],
+    &["pix {a}", "cashout 700 ana@example.com"],
+    &["pix {a} ana={s}", "withdraw ana approve"],
+    &["pix {a} bia={s}", "withdraw bia reject"],
+    &["commission true", "card {n} ana={s}", "refund {r}", "commission false"],
+    &["late {a}"],
+    &["unpaid {a} ana={s}"],
+    &["days 1"],
+    &["days 9"],
+    &["days 31"],
+];
+
+/// Plays random months for a new merchant, and gives it. The same seed is the same months.
+pub(crate) async fn play_random(world: &World, seed: u64) -> Merchant<'_> {
+    let mut state = seed;
+    let mut below = |end: u64| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) % end
+    };
+    let mut lines = Vec::new();
+    for place in 0..34 {
+        let part = PARTS[if place < 4 { place } else { below(PARTS.len() as u64) as usize }];
+        let amount = 5_000 + below(20_000);
+        let values = [
+            ("{a}", format!("{}.{:02}", amount / 100, amount % 100)),
+            ("{n}", amount.to_string()),
+            ("{s}", (100 + below(900)).to_string()),
+            ("{t}", (100 + below(900)).to_string()),
+            ("{r}", (100 + below(2_000)).to_string()),
+        ];
+        let filled = |line: &&str| values.iter().fold((*line).to_owned(), |line, (name, by)| line.replace(name, by));
+        lines.extend(part.iter().map(filled));
+    }
+    play_lines(world, lines.into_iter()).await
+}
+
+async fn play_lines(world: &World, lines: impl Iterator<Item = String>) -> Merchant<'_> {
     let merchant = json!({"name": HOSTILE[0], "document": cnpj(1), "split_enabled": true, "cashout_enabled": true});
     let merchant = world.open(merchant).await;
     let recipients = [merchant.recipient(HOSTILE[1], 1).await, merchant.recipient(HOSTILE[2], 2).await];
     let mut shop = Shop { merchant, recipients, charge: String::new() };
-    for line in MONTH {
-        shop.step(line).await;
+    for line in lines {
+        shop.step(&line).await;
     }
     shop.merchant
 }
@@ -139,6 +219,15 @@ impl Shop<'_> {
             ["card", amount] => {
                 let captured = merchant.post("/api/card", &of_card(amount, APPROVED)).await.expect(201);
                 self.charge = text(&captured["txid"]);
+            }
+            ["installments", count, amount] => {
+                let count: u8 = count.parse().unwrap();
+                let body = with(&of_card(amount, APPROVED), "/installments", json!(count));
+                self.charge = text(&merchant.post("/api/card", &body).await.expect(201)["txid"]);
+            }
+            ["debit", amount] => {
+                let body = with(&of_card(amount, APPROVED), "/payment_type", json!("debit"));
+                self.charge = text(&merchant.post("/api/card", &body).await.expect(201)["txid"]);
             }
             ["refused", amount] => drop(merchant.post("/api/card", &of_card(amount, REFUSED)).await.expect(402)),
             ["silent", amount] => drop(merchant.post("/api/card", &of_card(amount, SILENT)).await.expect(201)),

@@ -20,6 +20,9 @@ const SEGMENT_BYTES: &str = "300000";
 /// Records after which the index writes a run, so that every test writes several and merges them.
 const RECORDS_PER_RUN: &str = "250";
 
+/// Records after which a balance file is made, so that every test makes several.
+const RECORDS_PER_BALANCE_FILE: &str = "100";
+
 /// The ballast, small enough to be copied often.
 const BALLAST_BYTES: &str = "100000";
 
@@ -33,6 +36,7 @@ pub struct Launch<'a> {
     shim: Option<&'a Shim>,
     stdout: Option<&'a Path>,
     open_files_max: Option<u64>,
+    rate_limit: &'static str,
     environment: Vec<(String, String)>,
 }
 
@@ -63,10 +67,11 @@ impl<'a> Launch<'a> {
         let small = [
             ("CENTAVO_SEGMENT_BYTES", SEGMENT_BYTES),
             ("CENTAVO_RECORDS_PER_RUN", RECORDS_PER_RUN),
+            ("CENTAVO_RECORDS_PER_BALANCE_FILE", RECORDS_PER_BALANCE_FILE),
             ("CENTAVO_BALLAST_BYTES", BALLAST_BYTES),
         ];
         let environment = small.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
-        Self { data, shim: None, stdout: None, open_files_max: None, environment }
+        Self { data, shim: None, stdout: None, open_files_max: None, rate_limit: "off", environment }
     }
 
     /// Lets the server's power be cut.
@@ -77,6 +82,11 @@ impl<'a> Launch<'a> {
     /// Keeps what the server writes on standard output.
     pub fn with_stdout(self, stdout: &'a Path) -> Self {
         Self { stdout: Some(stdout), ..self }
+    }
+
+    /// Limits the rate of requests, by the default numbers.
+    pub fn with_rate_limits(self) -> Self {
+        Self { rate_limit: "on", ..self }
     }
 
     /// Bounds the number of files that the server may open.
@@ -94,7 +104,7 @@ impl<'a> Launch<'a> {
             }
         };
         command.args(["serve", "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0", "--log-format", "json"]);
-        command.arg("--data").arg(self.data).args(["--sandbox", "on", "--rate-limit", "off"]);
+        command.arg("--data").arg(self.data).args(["--sandbox", "on", "--rate-limit", self.rate_limit]);
         command.env("CENTAVO_OPS_TOKEN", OPS_TOKEN).stderr(Stdio::piped());
         let kept = self.stdout.map(|path| File::create(path).expect("a file for standard output"));
         command.stdout(kept.map_or_else(Stdio::null, Stdio::from));

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use actors::balance_files::BalanceFileOptions;
 use actors::engine::{Engine, EngineOptions};
 use actors::index::IndexOptions;
 use actors::journal::AdmissionLimits;
@@ -27,6 +28,7 @@ pub async fn open_engine(folder: &Path, rails: Rails, fold_name: fn(&str) -> Str
         rails: Some(rails),
         fold_name,
         index: IndexOptions::default(),
+        balance_files: BalanceFileOptions::default(),
     };
     Engine::open(folder, &SledOptions::default(), options, |_, _| {}).await.expect("an engine")
 }

@@ -1,0 +1,256 @@
+//! Balance files: the balances of all ledgers at each month's end and every so many Records, kept
+//! so that books as of the past need not be folded from the first Record.
+//!
+//! Balances as of a Record are those of the nearest file before it, and the Records after that
+//! file. A thread in the background makes the files from the journal. They are derived: the files
+//! of a store that has none are made again in one pass, and a damaged one is made again when
+//! somebody comes upon it. `verify` compares each with the journal.
+//!
+//! Months are those of America/Sao_Paulo, by the time of booking, which never goes back.
+
+mod as_of;
+mod check;
+mod file;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+
+use ledger::time::{Month, Timestamp};
+use parking_lot::Mutex;
+
+use crate::priority;
+use crate::records::LoadError;
+use crate::store::{Part, Sequence, StoreError};
+
+use file::{BalanceFile, Cut, FileError};
+
+pub use as_of::AsOf;
+pub(crate) use check::BalanceFileCheck;
+
+/// When balance files are made, beside each month's end.
+#[derive(Clone, Copy, Debug)]
+pub struct BalanceFileOptions {
+    /// After this many Records.
+    pub records: u64,
+    /// After changes of this many accounts, which bounds the memory of whoever reads the Records
+    /// after a file.
+    pub accounts: usize,
+}
+
+impl Default for BalanceFileOptions {
+    fn default() -> Self {
+        Self { records: 1 << 20, accounts: 1 << 19 }
+    }
+}
+
+/// The balance files of a store, and the thread that makes them.
+pub struct BalanceFiles {
+    shared: Arc<Shared>,
+    maker: Mutex<Option<JoinHandle<()>>>,
+}
+
+struct Shared {
+    store: Part,
+    options: BalanceFileOptions,
+    known: Mutex<Known>,
+    is_ending: AtomicBool,
+}
+
+#[derive(Default)]
+struct Known {
+    /// The files, by their cuts.
+    files: BTreeMap<Cut, KeptFile>,
+    /// Cuts of files that were damaged, to be made again.
+    lost: Vec<Cut>,
+    /// The month of the newest Record at the last look for a month's end.
+    looked_at: Option<Month>,
+}
+
+/// A file of the store.
+#[derive(Clone)]
+struct KeptFile {
+    bytes: u64,
+    /// Set by whoever reads a damaged page of it.
+    is_damaged: Arc<AtomicBool>,
+}
+
+impl KeptFile {
+    fn of(bytes: u64) -> Self {
+        Self { bytes, is_damaged: Arc::default() }
+    }
+}
+
+impl BalanceFiles {
+    /// The files of a store.
+    pub(crate) fn open(store: Part, options: BalanceFileOptions) -> Result<Self, StoreError> {
+        let found = store
+            .files()?
+            .into_iter()
+            .filter_map(|(name, bytes)| Some((Cut::of_file_name(&name)?, KeptFile::of(bytes))));
+        let known = Mutex::new(Known { files: found.collect(), ..Known::default() });
+        let shared = Arc::new(Shared { store, options, known, is_ending: AtomicBool::new(false) });
+        Ok(Self { shared, maker: Mutex::default() })
+    }
+
+    /// Makes, in the background, the files that are missing: to be called every second or so with
+    /// the last published Record and the latest time at which one took effect.
+    pub(crate) fn wake(&self, published: Sequence, latest: Timestamp) {
+        if !self.shared.wants_file(published, latest) {
+            return;
+        }
+        let mut maker = self.maker.lock();
+        if maker.as_ref().is_some_and(|maker| !maker.is_finished()) {
+            return;
+        }
+        self.shared.known.lock().looked_at = Some(latest.month());
+        let shared = Arc::clone(&self.shared);
+        let make = move || {
+            priority::run_last();
+            if let Err(error) = shared.make(published) {
+                tracing::warn!(%error, "the balance files could not be made; books as of the past take longer");
+            }
+        };
+        let made = thread::Builder::new().name("balance-files".to_owned()).spawn(make);
+        *maker = made.inspect_err(|error| tracing::warn!(%error, "no thread makes balance files")).ok();
+    }
+
+    /// Makes the files that are missing now, on this thread.
+    pub fn settle(&self, published: Sequence) -> Result<(), LoadError> {
+        self.shared.make(published)
+    }
+
+    /// The balances after a published Record; those before the first one for 0. For a thread that
+    /// may wait: it reads the Records after the nearest file.
+    pub fn as_of(&self, through: Sequence) -> Result<AsOf, LoadError> {
+        let mut as_of = self.shared.nearest(through)?;
+        as_of.catch_up(&self.shared.store, through)?;
+        Ok(as_of)
+    }
+
+    /// The balances of the nearest file at or before a Record.
+    pub(crate) fn nearest(&self, through: Sequence) -> Result<AsOf, LoadError> {
+        self.shared.nearest(through)
+    }
+
+    /// Sequences between which the first Record lies that was booked at `time` or later: the files
+    /// tell it without a look at the journal.
+    pub(crate) fn around(&self, time: Timestamp, published: Sequence) -> Range<u64> {
+        let known = self.shared.known.lock();
+        let before = known.files.keys().rev().find(|cut| cut.booked_at_ms < time.0);
+        let after = known.files.keys().find(|cut| cut.booked_at_ms >= time.0);
+        let low = before.map_or(1, |cut| cut.through.0 + 1);
+        let high = after.map_or(published.0 + 1, |cut| cut.through.0);
+        low..high.min(published.0 + 1).max(low)
+    }
+}
+
+impl Drop for BalanceFiles {
+    fn drop(&mut self) {
+        self.shared.is_ending.store(true, Ordering::Relaxed);
+        if let Some(maker) = self.maker.get_mut().take() {
+            let _panicked = maker.join();
+        }
+    }
+}
+
+impl Shared {
+    fn wants_file(&self, published: Sequence, latest: Timestamp) -> bool {
+        let known = self.known.lock();
+        let last = known.files.keys().next_back().map_or(0, |cut| cut.through.0);
+        let is_new_month = published.0 > last && known.looked_at != Some(latest.month());
+        let is_one_damaged = known.files.values().any(|file| file.is_damaged.load(Ordering::Relaxed));
+        is_new_month || published.0 >= last + self.options.records || !known.lost.is_empty() || is_one_damaged
+    }
+
+    /// Makes the files that are missing through a published Record.
+    fn make(&self, published: Sequence) -> Result<(), LoadError> {
+        let damaged: Vec<_> = {
+            let known = self.known.lock();
+            let damaged = known.files.iter().filter(|(_, file)| file.is_damaged.load(Ordering::Relaxed));
+            damaged.map(|(cut, _)| *cut).collect()
+        };
+        damaged.into_iter().try_for_each(|cut| self.lose(cut))?;
+        while let Some(cut) = { self.known.lock().lost.pop() } {
+            let mut as_of = self.nearest(Sequence(cut.through.0 - 1))?;
+            as_of.catch_up(&self.store, cut.through)?;
+            self.keep(&as_of)?;
+        }
+        let mut as_of = self.nearest(published)?;
+        let mut kept_at = as_of.through;
+        for block in self.store.blocks(as_of.through.plus(1)) {
+            let block = block?;
+            if block.next().0 - 1 > published.0 || self.is_ending.load(Ordering::Relaxed) {
+                break;
+            }
+            let ends_month = month(as_of.booked_at_ms) != month(block.booked_at_ms);
+            let is_full =
+                as_of.through.0 - kept_at.0 >= self.options.records || as_of.counts().1 >= self.options.accounts;
+            if as_of.through > kept_at && (ends_month || is_full) {
+                as_of = self.keep(&as_of)?;
+                kept_at = as_of.through;
+            }
+            as_of.post(&block, Sequence(block.next().0 - 1))?;
+        }
+        if as_of.through.0 - kept_at.0 >= self.options.records {
+            self.keep(&as_of)?;
+        }
+        Ok(())
+    }
+
+    /// Writes balances as a file, and opens it.
+    fn keep(&self, as_of: &AsOf) -> Result<AsOf, LoadError> {
+        let cut = Cut { through: as_of.through, booked_at_ms: as_of.booked_at_ms };
+        let bytes = self.store.put_file_in_parts(&cut.file_name(), &mut |out| {
+            file::write(cut, as_of.sorted_rows(), out)?.map_err(|_unreadable| std::io::ErrorKind::InvalidData.into())
+        })?;
+        let kept = KeptFile::of(bytes);
+        self.known.lock().files.insert(cut, kept.clone());
+        let whole = BalanceFile::open(&self.store, cut, bytes, kept.is_damaged).map_err(|_not_as_written| {
+            let detail = "a balance file is not what was just written".to_owned();
+            StoreError::Damaged { folder: cut.file_name().into(), sequence: Some(cut.through), detail }
+        })?;
+        Ok(AsOf::of(Some(whole)))
+    }
+
+    /// Removes a damaged file, which will be made again.
+    fn lose(&self, cut: Cut) -> Result<(), StoreError> {
+        tracing::warn!(through = cut.through.0, "a balance file is damaged; it is made again");
+        let mut known = self.known.lock();
+        known.files.remove(&cut);
+        if !known.lost.contains(&cut) {
+            known.lost.push(cut);
+        }
+        drop(known);
+        self.store.remove_file(&cut.file_name())
+    }
+
+    /// The nearest whole file at or before a Record, without the Records after it.
+    fn nearest(&self, through: Sequence) -> Result<AsOf, LoadError> {
+        loop {
+            let before = {
+                let known = self.known.lock();
+                let end = Cut { through, booked_at_ms: i64::MAX };
+                known.files.range(..=end).next_back().map(|(cut, file)| (*cut, file.clone()))
+            };
+            let Some((cut, KeptFile { bytes, is_damaged })) = before else { return Ok(AsOf::of(None)) };
+            if is_damaged.load(Ordering::Relaxed) {
+                self.lose(cut)?;
+                continue;
+            }
+            match BalanceFile::open(&self.store, cut, bytes, is_damaged) {
+                Ok(file) => return Ok(AsOf::of(Some(file))),
+                Err(FileError::Damaged) => self.lose(cut)?,
+                Err(FileError::Store(error)) => return Err(error.into()),
+            }
+        }
+    }
+}
+
+fn month(booked_at_ms: i64) -> Month {
+    Timestamp(booked_at_ms).month()
+}

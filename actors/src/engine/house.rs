@@ -1,0 +1,112 @@
+//! House ledger: entries that one operator asks for and another approves, and the closing of
+//! months. It has no actor: its commands are carried out one at a time.
+
+use std::sync::Arc;
+
+use ledger::entry::Balance;
+use ledger::event::Event;
+use ledger::house::{HouseCommand, HouseEntry};
+use ledger::id::LedgerId;
+use ledger::period::{Period, PeriodSeal, period_id};
+use ledger::record::{Decision, Record, Requester};
+use ledger::time::Month;
+
+use super::outcome::CommandContext;
+use super::{Engine, Unavailable};
+use crate::checkpoint::digest_of;
+use crate::records::{LoadError, may_wait};
+use crate::resident::Outcome;
+use crate::store::{BlockHash, Sequence};
+
+impl Engine {
+    /// Books that an operator reads tax ids of merchants in a report. The Record is durable when
+    /// this returns: nobody reads them without it.
+    pub async fn note_tax_ids_read(
+        &self,
+        what: String,
+        context: impl Into<CommandContext>,
+    ) -> Result<Arc<Record>, Unavailable> {
+        self.record_of_system(|| Decision::of(Event::PersonalDataRead { what }), context.into()).await
+    }
+
+    /// Carries out a command of an operator on the house ledger. The outcome leaves when it is
+    /// durable.
+    pub async fn command_house(
+        &self,
+        command: HouseCommand,
+        context: impl Into<CommandContext>,
+    ) -> Result<Outcome, Unavailable> {
+        let context = context.into();
+        // The Record of the command before is published, so that its effect and its key are found.
+        let _one_at_a_time = self.house.lock().await;
+        if let Some(key) = &context.key
+            && self.find_key(LedgerId::System, key.idempotency.key)?.sequence.is_some()
+        {
+            return Ok(Outcome::KeyTaken);
+        }
+        let entry: Option<HouseEntry> = self.object(command.id())?;
+        let closed = self.closed_periods().last().map(|(month, _)| *month);
+        match command.decide((entry.as_ref(), closed), operator_of(&context)) {
+            Ok(decision) => Ok(Outcome::Recorded(self.record_of_system(|| decision, context).await?)),
+            Err(rejection) => Ok(Outcome::Refused(rejection)),
+        }
+    }
+
+    /// Asks to close a month, or closes it when another operator asked before. The outcome leaves
+    /// when it is durable.
+    pub async fn close_period(&self, month: Month, context: impl Into<CommandContext>) -> Result<Outcome, Unavailable> {
+        let context = context.into();
+        let _one_at_a_time = self.house.lock().await;
+        if let Some(key) = &context.key
+            && self.find_key(LedgerId::System, key.idempotency.key)?.sequence.is_some()
+        {
+            return Ok(Outcome::KeyTaken);
+        }
+        let period = self.period(month)?;
+        let closed = self.closed_periods().last().map(|(month, _)| *month);
+        let decide = |seal| Period::close(month, (period.as_ref(), closed), (operator_of(&context), self.now()), seal);
+        // The seal is made only for a request that will not be refused.
+        let unsealed = PeriodSeal { through: 0, head: [0; 32].into(), totals: [0; 32].into() };
+        let decided = match decide(unsealed) {
+            Ok(_) if period.is_some() => decide(may_wait(|| self.seal_of(month))?),
+            decided => decided,
+        };
+        match decided {
+            Ok(decision) => Ok(Outcome::Recorded(self.record_of_system(|| decision, context).await?)),
+            Err(rejection) => Ok(Outcome::Refused(rejection)),
+        }
+    }
+
+    /// A month that was closed, or that an operator asked to close; none otherwise. A month that
+    /// was closed with a later one is none.
+    pub fn period(&self, month: Month) -> Result<Option<Period>, LoadError> {
+        self.object(period_id(month))
+    }
+
+    /// The months that were closed, in order, each with the Record that closed it.
+    pub fn closed_periods(&self) -> Vec<(Month, Sequence)> {
+        self.shared.read_model.closed_periods()
+    }
+
+    /// What the journal held at the end of a month that is over.
+    fn seal_of(&self, month: Month) -> Result<PeriodSeal, LoadError> {
+        let through = self.last_booked_before(month.next().begin())?;
+        let head = self.block(through)?.map_or(BlockHash::ZERO, |block| block.hash());
+        let mut totals = Vec::new();
+        for (account, sum) in self.balances_as_of(through)?.totals()? {
+            let code = usize::from(account.code().0);
+            totals.resize(totals.len().max(code + 1), Balance::default());
+            totals[code] = sum;
+        }
+        let totals = digest_of(&totals).into();
+        Ok(PeriodSeal { through: through.0, head: head.0.into(), totals })
+    }
+}
+
+/// The operator who asks; nobody for a command of the service itself.
+fn operator_of(context: &CommandContext) -> &str {
+    match &context.requester {
+        Some(Requester::Operator(name)) => name.as_str(),
+        Some(Requester::ApiKey(_)) | None => "",
+    }
+}

@@ -1,0 +1,38 @@
+//! Values that the door keeps beside the journal, such as results of reconciliations. They are
+//! durable and in every store, but not in the journal: no hash covers them, and a backup lacks
+//! them. So only what can be made again may be kept here.
+
+use super::Engine;
+use crate::records::{LoadError, may_wait};
+
+/// Prefix of their keys.
+const PREFIX: &[u8] = b"kept/";
+
+fn key_of(name: &str) -> Vec<u8> {
+    [PREFIX, name.as_bytes()].concat()
+}
+
+impl Engine {
+    /// Keeps a value under a name of at most 120 bytes, in place of the one before; durable when it
+    /// returns.
+    pub fn keep(&self, name: &str, value: &[u8]) -> Result<(), LoadError> {
+        Ok(may_wait(|| self.shared.store.put_state(&key_of(name), value))?)
+    }
+
+    /// The value of a name.
+    pub fn kept(&self, name: &str) -> Result<Option<Vec<u8>>, LoadError> {
+        Ok(may_wait(|| self.shared.store.state(&key_of(name)))?)
+    }
+
+    /// The names that begin with a text, in the order of their bytes.
+    pub fn kept_names(&self, prefix: &str) -> Result<Vec<String>, LoadError> {
+        let keys = may_wait(|| self.shared.store.state_keys(&key_of(prefix)))?;
+        let names = keys.into_iter().filter_map(|key| String::from_utf8(key.get(PREFIX.len()..)?.to_vec()).ok());
+        Ok(names.collect())
+    }
+
+    /// Removes a value; removing an absent one changes nothing.
+    pub fn forget(&self, name: &str) -> Result<(), LoadError> {
+        Ok(may_wait(|| self.shared.store.delete_state(&key_of(name)))?)
+    }
+}

@@ -1,0 +1,132 @@
+//! Check of the journal against checkpoints that were kept elsewhere.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use ledger::entry::Balance;
+use ledger::event::Event;
+use ledger::period::PeriodSeal;
+use ledger::record::Record;
+use ledger::time::{Month, Timestamp};
+
+use super::{Promise, VerifyError, broken};
+use crate::checkpoint::{Checkpoint, SignedCheckpoint, digest_of, hex};
+use crate::store::{Block, Head, Sequence};
+
+/// Checkpoints that the journal has not come to, and the sums of its accounts so far.
+#[derive(Default)]
+pub(super) struct Against {
+    ahead: BTreeMap<Sequence, Vec<Checkpoint>>,
+    /// The sums of all accounts of a kind, at the place of its code.
+    totals: Vec<Balance>,
+    /// The block before this one: its month and its last Record.
+    last: Option<(Month, u64)>,
+    /// What the journal held at the end of each month in which something was booked.
+    month_ends: BTreeMap<Month, PeriodSeal>,
+}
+
+impl Against {
+    /// Refuses a checkpoint that its key did not sign, and one whose key is not that of the others.
+    /// Refuses one of a chain that follows a checkpoint that is not there, but for the first: those
+    /// before it may be kept elsewhere.
+    pub(super) fn new(checkpoints: &[SignedCheckpoint]) -> Result<Self, VerifyError> {
+        let mut against = Self::default();
+        for signed in checkpoints {
+            let checkpoint = signed.checkpoint;
+            let defect = |expected, found| Err(differs(checkpoint.sequence, expected, found));
+            if !signed.is_genuine() {
+                return defect("a signature of its key".to_owned(), "another one".to_owned());
+            }
+            if signed.public_key != checkpoints[0].public_key {
+                let key = |signed: &SignedCheckpoint| format!("the key {}", hex(&signed.public_key));
+                return defect(key(&checkpoints[0]), key(signed));
+            }
+            against.ahead.entry(checkpoint.sequence).or_default().push(checkpoint);
+        }
+        let told: BTreeSet<[u8; 32]> = checkpoints.iter().map(|signed| signed.checkpoint.digest()).collect();
+        let chained = against.ahead.values().flatten().filter_map(|one| Some((one.sequence, one.previous?)));
+        for (sequence, previous) in chained.skip(1) {
+            if !told.contains(&previous) {
+                return Err(differs(sequence, "the checkpoint that it follows".to_owned(), "none".to_owned()));
+            }
+        }
+        Ok(against)
+    }
+
+    pub(super) fn count(&mut self, record: &Record) {
+        for posting in record.entries.iter().flat_map(|entry| entry.postings()) {
+            let code = usize::from(posting.account.code().0);
+            if self.totals.len() <= code {
+                self.totals.resize(code + 1, Balance::default());
+            }
+            self.totals[code].post(posting);
+        }
+    }
+
+    /// Looks whether a block begins a month, before its Records are counted.
+    pub(super) fn begin_block(&mut self, block: &Block) {
+        let month = Timestamp(block.booked_at_ms).month();
+        if let Some((before, through)) = self.last.filter(|(before, _)| *before != month) {
+            let (head, totals) = (block.previous.0.into(), digest_of(&self.totals).into());
+            self.month_ends.insert(before, PeriodSeal { through, head, totals });
+        }
+    }
+
+    /// Compares the seals of the months that a Record closes with the journal.
+    pub(super) fn periods(&self, at: Sequence, record: &Record) -> Result<(), VerifyError> {
+        for event in &record.events {
+            let Event::PeriodClosed { month, seal } = event else { continue };
+            let nothing = PeriodSeal { through: 0, head: [0; 32].into(), totals: digest_of(&[]).into() };
+            let found = self.month_ends.range(..=*month).next_back().map_or(nothing, |(_, seal)| *seal);
+            if found != *seal {
+                let whose = "the journal".to_owned();
+                return Err(broken(Promise::Period, Some(at), whose, told(seal), told(&found)));
+            }
+        }
+        Ok(())
+    }
+
+    /// Compares the checkpoints at the end of a block, whose Records are counted.
+    pub(super) fn end_of_block(&mut self, block: &Block) -> Result<(), VerifyError> {
+        let last = Sequence(block.next().0 - 1);
+        self.last = Some((Timestamp(block.booked_at_ms).month(), last.0));
+        let Some(due) = self.ahead.first_entry().filter(|due| *due.key() <= last) else { return Ok(()) };
+        let sequence = *due.key();
+        if sequence < last {
+            return Err(differs(
+                sequence,
+                "a block that ends there".to_owned(),
+                format!("one that ends with {}", last.0),
+            ));
+        }
+        for told in due.remove() {
+            let (head, booked_at_ms, totals) = (block.hash(), block.booked_at_ms, digest_of(&self.totals));
+            let (partition, previous) = (block.partition, told.previous);
+            let found = Checkpoint { partition, sequence: last, booked_at_ms, head, totals, previous };
+            if told != found {
+                return Err(differs(sequence, on_one_line(&told), on_one_line(&found)));
+            }
+        }
+        Ok(())
+    }
+
+    /// Refuses a journal that ends before a checkpoint.
+    pub(super) fn finish(&self, head: Head) -> Result<(), VerifyError> {
+        let Some(sequence) = self.ahead.keys().next() else { return Ok(()) };
+        let found = format!("a journal that ends with Record {}", head.next.0 - 1);
+        Err(differs(*sequence, "this Record".to_owned(), found))
+    }
+}
+
+/// A seal in words.
+fn told(seal: &PeriodSeal) -> String {
+    let PeriodSeal { through, head, totals } = seal;
+    format!("Record {through}, head {}, totals {}", hex(&**head), hex(&**totals))
+}
+
+fn on_one_line(checkpoint: &Checkpoint) -> String {
+    checkpoint.text().trim_end().replace('\n', ", ")
+}
+
+fn differs(sequence: Sequence, expected: String, found: String) -> VerifyError {
+    broken(Promise::Checkpoint, Some(sequence), "the journal".to_owned(), expected, found)
+}

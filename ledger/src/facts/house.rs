@@ -1,0 +1,30 @@
+//! Facets of entries of the house ledger: requested by one operator, approved by another or
+//! rejected.
+
+use crate::facts::facets::{AuditedFact, Facets, uuid};
+use crate::id::ObjectId;
+use crate::terms::HouseEntryTerms;
+
+/// An operator asked for an entry.
+pub(super) fn requested(to: &mut impl Facets, id: ObjectId, reason: &str) {
+    to.about(id);
+    to.audited(|| AuditedFact::of("request", "entry", id).because(reason));
+}
+
+/// Another operator approved it.
+pub(super) fn approved(to: &mut impl Facets, id: ObjectId, terms: &HouseEntryTerms) {
+    to.about(id);
+    to.audited(|| AuditedFact::of("approve", "entry", id));
+    to.source("house_entry", || vec![uuid("house_entry", id), ("reference", terms.reference.clone())]);
+    to.entries(|books| {
+        let mut house = books.house(2);
+        house.debit(terms.debit.account(), terms.amount).credit(terms.credit.account(), terms.amount);
+        books.post(house);
+    });
+}
+
+/// An operator rejected it.
+pub(super) fn rejected(to: &mut impl Facets, id: ObjectId, notes: &str) {
+    to.about(id);
+    to.audited(|| AuditedFact::of("reject", "entry", id).because(notes));
+}

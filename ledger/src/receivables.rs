@@ -1,0 +1,399 @@
+//! Receivables: money that is due to somebody later, by due time and arrangement.
+//!
+//! A fold over Records. It holds the claims of merchants and recipients in `Pending`, charge by
+//! charge, and what the card acquirer owes, by installment, refund and dispute. At every Record the
+//! net amounts sum to the balances of these accounts ([`Receivables::check`]).
+//!
+//! Memory grows with what is open and with the card charges of the last months, not with history.
+//! A refund or a dispute of an older charge has no card scheme: its fact does not name one.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::account::Account;
+use crate::event::{CardBrand, Event, SellerPart, SettledObject, Terms};
+use crate::fees::{Commission, PaymentMethod};
+use crate::id::{GroupNumber, LedgerId, ObjectId};
+use crate::invariants::GroupBooks;
+use crate::money::Centavos;
+use crate::record::Record;
+use crate::time::{Minute, Timestamp};
+
+/// Days from a debit's capture until the acquirer pays it.
+const DEBIT_DAYS: u16 = 1;
+/// Days from one installment of a credit to the next.
+const CREDIT_DAYS: u16 = 30;
+/// Days until the acquirer takes back the money of a refund or a dispute.
+const RETURN_DAYS: u16 = 1;
+
+/// Payment arrangement of a receivable: the card scheme, and credit or debit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReceivableArrangement {
+    /// Credit or debit card; none where no fact says it.
+    pub method: Option<PaymentMethod>,
+    /// The card scheme; none where no fact says it.
+    pub brand: Option<CardBrand>,
+}
+
+impl ReceivableArrangement {
+    /// The arrangement of a charge that no fact describes any more.
+    const UNKNOWN: Self = Self { method: None, brand: None };
+}
+
+/// Amounts of a receivable, centavos. Gross less MDR, fees and the anticipated part is the net.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReceivableAmounts {
+    /// Before fees and before anticipation.
+    pub gross: Centavos,
+    /// The acquirer's fee: as the merchant pays it, or as it was booked with the charge.
+    pub mdr: Centavos,
+    /// Other fees of the platform.
+    pub fees: Centavos,
+    /// The part that its recipient anticipated.
+    pub anticipated: Centavos,
+    /// The part that is still due.
+    pub net: Centavos,
+}
+
+/// One receivable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Receivable {
+    /// To whom it is due: a merchant, a recipient, or the platform's shard of a group, to which the
+    /// acquirer owes it.
+    pub holder: LedgerId,
+    /// The charge.
+    pub charge: ObjectId,
+    /// For what the acquirer pays or takes back; none for claims of merchants and recipients.
+    pub object: Option<SettledObject>,
+    /// How the charge was paid.
+    pub arrangement: ReceivableArrangement,
+    /// When it is due. For the acquirer this is the day that its calendar promises.
+    pub due: Minute,
+    /// The amounts of it.
+    pub amounts: ReceivableAmounts,
+}
+
+/// A balance that the receivables do not sum to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{ledger:?} {account:?} stands at {balance}, and its receivables sum to {sum}")]
+pub struct ReceivablesDiffer {
+    /// Whose books.
+    pub ledger: LedgerId,
+    /// Which account.
+    pub account: Account,
+    /// The balance of the account, centavos.
+    pub balance: i128,
+    /// The sum of its receivables, centavos.
+    pub sum: i128,
+}
+
+type ClaimKey = (LedgerId, Minute, ObjectId);
+type ExpectedKey = (GroupNumber, ObjectId, SettledObject);
+
+/// What is due to whom, folded from all Records in order.
+#[derive(Clone, Debug, Default)]
+pub struct Receivables {
+    /// Claims of merchants and recipients in `Pending`.
+    claims: BTreeMap<ClaimKey, Open>,
+    /// Claims on the acquirer, centavos; below zero where it takes money back.
+    expected: BTreeMap<ExpectedKey, Open>,
+    /// Claims of which nothing is due any more: forgotten when their due time is over.
+    spent: BTreeSet<(Minute, LedgerId, ObjectId)>,
+    /// Card schemes of charges that wait for the acquirer's answer.
+    cards: BTreeMap<ObjectId, CardBrand>,
+    /// Arrangements of captured charges, until their last due time.
+    charges: BTreeMap<ObjectId, ReceivableArrangement>,
+    ends: BTreeSet<(Minute, ObjectId)>,
+    /// Net amounts by holder, centavos.
+    sums: BTreeMap<LedgerId, i128>,
+    now: Minute,
+}
+
+/// One open receivable.
+#[derive(Clone, Copy, Debug)]
+struct Open {
+    arrangement: ReceivableArrangement,
+    due: Minute,
+    amounts: ReceivableAmounts,
+}
+
+impl Receivables {
+    /// Folds the next Record.
+    pub fn post(&mut self, record: &Record) {
+        self.pass(record.effective_at.minute());
+        let Some(group) = record.owner.group() else { return };
+        for event in &record.events {
+            self.fold(group, record, event);
+        }
+    }
+
+    /// Everything that is open, holder by holder: claims by due time, then what the acquirer owes.
+    pub fn open(&self) -> impl Iterator<Item = Receivable> {
+        let claims = self.claims.iter().map(|((holder, due, charge), open)| Receivable {
+            holder: *holder,
+            charge: *charge,
+            object: None,
+            arrangement: open.arrangement,
+            due: *due,
+            amounts: open.amounts,
+        });
+        let expected = self.expected.iter().map(|((group, charge, object), open)| Receivable {
+            holder: LedgerId::Platform(*group),
+            charge: *charge,
+            object: Some(*object),
+            arrangement: open.arrangement,
+            due: open.due,
+            amounts: open.amounts,
+        });
+        claims.chain(expected)
+    }
+
+    /// Sum of the net amounts that are due to a holder, centavos.
+    pub fn sum(&self, holder: LedgerId) -> i128 {
+        self.sums.get(&holder).copied().unwrap_or_default()
+    }
+
+    /// Checks the sums of the ledgers that a Record has entries of against the books of its group,
+    /// which have the same Records.
+    pub fn check(&self, record: &Record, books: &GroupBooks) -> Result<(), ReceivablesDiffer> {
+        for ledger in record.entries.iter().map(|entry| entry.ledger()) {
+            let account = match ledger {
+                LedgerId::Merchant(_) | LedgerId::Recipient(..) => Account::Pending,
+                LedgerId::Platform(_) => Account::AcquirerReceivable,
+                LedgerId::System => continue,
+            };
+            let (balance, sum) = (books.balance(ledger, account), self.sum(ledger));
+            if balance != sum {
+                return Err(ReceivablesDiffer { ledger, account, balance, sum });
+            }
+        }
+        Ok(())
+    }
+
+    fn fold(&mut self, group: GroupNumber, record: &Record, event: &Event) {
+        let merchant = LedgerId::Merchant(group);
+        match event {
+            Event::ChargeOpened { charge, card: Some(card), .. } => drop(self.cards.insert(*charge, card.brand)),
+            Event::CardRefused { charge, .. } => drop(self.cards.remove(charge)),
+            Event::CardCaptured { charge, terms, acquirer_mdr, seller, seller_due, splits_due, .. } => {
+                let arrangement =
+                    ReceivableArrangement { method: Some(terms.method), brand: self.cards.remove(charge) };
+                self.capture(
+                    group,
+                    *charge,
+                    arrangement,
+                    (terms, seller, record.effective_at),
+                    [*seller_due, *splits_due],
+                );
+                self.expect(group, *charge, terms, *acquirer_mdr, record.effective_at);
+            }
+            Event::Matured { dues, .. } => {
+                dues.iter().for_each(|due| self.mature(record.owner, due.minute, due.amount));
+            }
+            Event::RefundApproved { charge, drawn, seller_due, commission, commission_pending, .. } => {
+                let key = (merchant, seller_due.unwrap_or_default(), *charge);
+                self.draw(key, drawn.from_pending);
+                if *commission_pending {
+                    self.give_back(key, commission);
+                }
+            }
+            Event::DisputeOpened { charge, drawn, seller_due, .. } => {
+                self.draw((merchant, seller_due.unwrap_or_default(), *charge), drawn.from_pending);
+            }
+            Event::DisputeReleased { charge, to_pending, seller_due, .. } => {
+                self.draw((merchant, seller_due.unwrap_or_default(), *charge), -*to_pending);
+            }
+            Event::ClawbackRecovered { debts } => {
+                for debt in debts {
+                    let charge = debt.split.charge;
+                    self.draw((record.owner, debt.due.unwrap_or_default(), charge), debt.from_pending);
+                    self.draw((merchant, debt.seller_due.unwrap_or_default(), charge), -debt.to_pending);
+                }
+            }
+            Event::SplitsAnticipated { splits, .. } => {
+                for split in splits {
+                    self.anticipate((record.owner, split.due, split.split.charge), split.amount);
+                }
+            }
+            Event::AcquirerSettled { lines, .. } => {
+                for line in lines {
+                    let amounts = (-line.gross, -line.booked_fee);
+                    self.owe(group, (line.charge, line.object), (None, Minute::default()), amounts);
+                }
+            }
+            Event::PayerRepaid { id, charge, method, amount } if method.is_card() => {
+                self.take_back(group, (*charge, SettledObject::Refund(*id)), record, *method, *amount);
+            }
+            Event::DisputeAccepted { id, charge, method, amount } if method.is_card() => {
+                self.take_back(group, (*charge, SettledObject::Dispute(*id)), record, *method, *amount);
+            }
+            _ => {}
+        }
+    }
+
+    /// The claims of a captured charge.
+    fn capture(
+        &mut self,
+        group: GroupNumber,
+        charge: ObjectId,
+        arrangement: ReceivableArrangement,
+        (terms, seller, at): (&Terms, &SellerPart, Timestamp),
+        [seller_due, splits_due]: [Minute; 2],
+    ) {
+        self.charges.insert(charge, arrangement);
+        let last = installments(terms);
+        self.ends.insert((paid_at(terms, last, at).max(seller_due).max(splits_due), charge));
+        let Commission { mdr, .. } = terms.commission;
+        let fees = terms.commission.total() - mdr;
+        if seller.raised.is_positive() {
+            let amounts = ReceivableAmounts {
+                gross: seller.raised + mdr + fees,
+                mdr,
+                fees,
+                net: seller.raised,
+                ..ReceivableAmounts::default()
+            };
+            self.change((LedgerId::Merchant(group), seller_due, charge), amounts);
+        }
+        for split in &terms.splits {
+            let amounts = ReceivableAmounts { gross: split.amount, net: split.amount, ..ReceivableAmounts::default() };
+            self.change((LedgerId::Recipient(group, split.recipient), splits_due, charge), amounts);
+        }
+    }
+
+    /// What the acquirer owes for a captured charge, installment by installment.
+    fn expect(&mut self, group: GroupNumber, charge: ObjectId, terms: &Terms, mdr: Centavos, at: Timestamp) {
+        let last = installments(terms);
+        let part = |whole: Centavos, number: u8| {
+            let through = |count: u8| whole.share(Centavos(count.into()), Centavos(last.into()));
+            through(number) - through(number - 1)
+        };
+        for number in 1..=last {
+            let of = (charge, SettledObject::Installment(number));
+            let due = paid_at(terms, number, at);
+            self.owe(group, of, (None, due), (part(terms.amount, number), part(mdr, number)));
+        }
+    }
+
+    /// Money that the acquirer will take back.
+    fn take_back(
+        &mut self,
+        group: GroupNumber,
+        of: (ObjectId, SettledObject),
+        record: &Record,
+        method: PaymentMethod,
+        amount: Centavos,
+    ) {
+        let due = record.effective_at.plus_days(RETURN_DAYS).minute();
+        self.owe(group, of, (Some(method), due), (-amount, Centavos::ZERO));
+    }
+
+    /// Changes what the acquirer owes for one object by a gross amount and an MDR.
+    fn owe(
+        &mut self,
+        group: GroupNumber,
+        (charge, object): (ObjectId, SettledObject),
+        (method, due): (Option<PaymentMethod>, Minute),
+        (gross, mdr): (Centavos, Centavos),
+    ) {
+        let unknown = ReceivableArrangement { method, ..ReceivableArrangement::UNKNOWN };
+        let arrangement = self.charges.get(&charge).copied().unwrap_or(unknown);
+        let due = if due == Minute::default() { self.now } else { due };
+        let new = Open { arrangement, due, amounts: ReceivableAmounts::default() };
+        let key = (group, charge, object);
+        let open = self.expected.entry(key).or_insert(new);
+        open.amounts.gross += gross;
+        open.amounts.mdr += mdr;
+        open.amounts.net += gross - mdr;
+        if open.amounts == ReceivableAmounts::default() {
+            self.expected.remove(&key);
+        }
+        *self.sums.entry(LedgerId::Platform(group)).or_default() += i128::from((gross - mdr).0);
+    }
+
+    /// Lowers a claim by money that was taken from it.
+    fn draw(&mut self, key: ClaimKey, amount: Centavos) {
+        if !amount.is_zero() {
+            self.change(key, ReceivableAmounts { gross: -amount, net: -amount, ..ReceivableAmounts::default() });
+        }
+    }
+
+    /// Raises a claim by fees that were given back.
+    fn give_back(&mut self, key: ClaimKey, commission: &Commission) {
+        let (mdr, total) = (commission.mdr, commission.total());
+        self.change(
+            key,
+            ReceivableAmounts { mdr: -mdr, fees: mdr - total, net: total, ..ReceivableAmounts::default() },
+        );
+    }
+
+    fn anticipate(&mut self, key: ClaimKey, amount: Centavos) {
+        self.change(key, ReceivableAmounts { anticipated: amount, net: -amount, ..ReceivableAmounts::default() });
+    }
+
+    /// Adds to a claim. One of which nothing is due stays until its due time, because money can
+    /// come back to it.
+    fn change(&mut self, key: ClaimKey, by: ReceivableAmounts) {
+        let (holder, due, charge) = key;
+        let arrangement = self.charges.get(&charge).copied().unwrap_or(ReceivableArrangement::UNKNOWN);
+        let new = Open { arrangement, due, amounts: ReceivableAmounts::default() };
+        let amounts = &mut self.claims.entry(key).or_insert(new).amounts;
+        amounts.gross += by.gross;
+        amounts.mdr += by.mdr;
+        amounts.fees += by.fees;
+        amounts.anticipated += by.anticipated;
+        amounts.net += by.net;
+        if amounts.net.is_zero() {
+            self.spent.insert((due, holder, charge));
+        }
+        *self.sums.entry(holder).or_default() += i128::from(by.net.0);
+    }
+
+    /// Money of a minute became available. A part of it is taken from the oldest charges first.
+    fn mature(&mut self, holder: LedgerId, minute: Minute, amount: Centavos) {
+        let mut rest = amount;
+        let of_minute = (holder, minute, ObjectId(0))..=(holder, minute, ObjectId(u128::MAX));
+        let claims: Vec<_> = self.claims.range(of_minute).map(|(key, open)| (*key, open.amounts)).collect();
+        for (key, amounts) in claims {
+            if amounts.net <= rest {
+                rest -= amounts.net;
+                self.claims.remove(&key);
+                *self.sums.entry(holder).or_default() -= i128::from(amounts.net.0);
+            } else {
+                self.draw(key, rest);
+                rest = Centavos::ZERO;
+            }
+        }
+        // More than was due: it stays visible, below zero.
+        self.draw((holder, minute, ObjectId(0)), rest);
+    }
+
+    /// Forgets what is over at this minute.
+    fn pass(&mut self, now: Minute) {
+        self.now = self.now.max(now);
+        while let Some((due, holder, charge)) = self.spent.first().copied().filter(|(due, ..)| *due < self.now) {
+            self.spent.pop_first();
+            let key = (holder, due, charge);
+            if self.claims.get(&key).is_some_and(|open| open.amounts.net.is_zero()) {
+                self.claims.remove(&key);
+            }
+        }
+        while let Some((_, charge)) = self.ends.first().copied().filter(|(end, _)| *end < self.now) {
+            self.ends.pop_first();
+            self.charges.remove(&charge);
+        }
+    }
+}
+
+/// How many payments the acquirer makes for a charge.
+fn installments(terms: &Terms) -> u8 {
+    if terms.method == PaymentMethod::CreditCard { terms.installments.max(1) } else { 1 }
+}
+
+/// When the acquirer pays an installment of a charge that was captured at this time.
+fn paid_at(terms: &Terms, installment: u8, captured_at: Timestamp) -> Minute {
+    let days = match terms.method {
+        PaymentMethod::CreditCard => CREDIT_DAYS * u16::from(installment),
+        PaymentMethod::DebitCard | PaymentMethod::Pix => DEBIT_DAYS,
+    };
+    captured_at.plus_days(days).minute()
+}

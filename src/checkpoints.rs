@@ -1,0 +1,250 @@
+//! Checkpoints on a schedule: a signed statement of what the journal holds is sent to a place
+//! outside this installation, each naming the one before it.
+//!
+//! The place is a folder, which somebody else owns or which cannot be changed, or a URL that takes
+//! a POST. When it does not take a checkpoint, that is logged and counted, and a new one is tried
+//! every minute. Commands do not wait for any of this. While nothing is booked, nothing is sent.
+
+use std::fs::{File, OpenOptions, read, rename};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use actors::engine::Engine;
+use actors::records::LoadError;
+use axum::body::Bytes;
+use axum::http::header::{CONTENT_TYPE, HOST};
+use axum::http::{Method, Request, Uri};
+use http_body_util::Full;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::Registry;
+use tokio::net::TcpStream;
+use tokio::time::{sleep, timeout};
+use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls::pki_types::ServerName;
+
+use crate::http::client::exchange;
+use crate::http::tls::{TlsError, trusting};
+use crate::views::checkpoint::CheckpointView;
+
+/// How often checkpoints are sent where nothing else is set, minutes.
+pub const EVERY_MINUTES_DEFAULT: u32 = 60;
+/// How soon a place that took none is tried again.
+const RETRY: Duration = Duration::from_secs(60);
+/// How long a place may take.
+const SEND_MAX: Duration = Duration::from_secs(30);
+/// Name under which the last one is kept, so that a restart continues the chain.
+const LAST: &str = "checkpoint";
+
+/// Where checkpoints go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// A folder that exists: a file for each, `checkpoint-<sequence>.json`.
+    Folder(PathBuf),
+    /// An address that takes a POST and answers 2xx.
+    Url(Uri),
+}
+
+impl FromStr for Place {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if !text.contains("://") {
+            return if text.is_empty() { Err("is empty".to_owned()) } else { Ok(Self::Folder(text.into())) };
+        }
+        let wrong =
+            || "is neither a folder nor a URL with https; plain http is for addresses of this machine".to_owned();
+        let uri: Uri = text.parse().map_err(|_| wrong())?;
+        let host = uri.host().unwrap_or_default().trim_start_matches('[').trim_end_matches(']');
+        let is_here = host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback());
+        let has_user = uri.authority().is_some_and(|authority| authority.as_str().contains('@'));
+        match uri.scheme_str() {
+            Some("https") if !host.is_empty() && !has_user => Ok(Self::Url(uri)),
+            Some("http") if is_here && !has_user => Ok(Self::Url(uri)),
+            _ => Err(wrong()),
+        }
+    }
+}
+
+/// The setting.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CheckpointSchedule {
+    /// Where they go.
+    pub to: Place,
+    /// How often.
+    pub every: Duration,
+}
+
+/// Metrics of what is sent.
+#[derive(Clone, Default)]
+pub struct CheckpointMeasures {
+    sent: Counter,
+    failed: Counter,
+    sent_at: Gauge,
+}
+
+impl CheckpointMeasures {
+    /// Registers the metrics.
+    pub fn register(&self, registry: &mut Registry) {
+        let help = "Checkpoints that their place has taken";
+        registry.register("centavo_checkpoints_sent", help, self.sent.clone());
+        let help = "Times that a checkpoint could not be made, or its place did not take it";
+        registry.register("centavo_checkpoint_failures", help, self.failed.clone());
+        let help = "Time of the last checkpoint that its place took, seconds since 1970; 0 before the first";
+        registry.register("centavo_checkpoint_timestamp_seconds", help, self.sent_at.clone());
+    }
+}
+
+/// Why no checkpoint was sent.
+#[derive(Debug, thiserror::Error)]
+enum SendError {
+    #[error("the journal can't be read: {0}")]
+    Load(#[from] LoadError),
+    #[error("the place took none: {0}")]
+    Io(#[from] io::Error),
+    #[error("TLS: {0}")]
+    Tls(#[from] TlsError),
+    #[error("the place answered {0}")]
+    Answered(u16),
+    #[error("the place gave no answer within 30 seconds")]
+    NoAnswer,
+    #[error("the last checkpoint, which is kept in the store, can't be read")]
+    Kept,
+}
+
+/// Sends checkpoints until it is dropped.
+pub async fn keep_sending(engine: Arc<Engine>, schedule: CheckpointSchedule, measures: CheckpointMeasures) {
+    loop {
+        let pause = match send_next(&engine, &schedule.to).await {
+            Ok(is_sent) => {
+                if is_sent {
+                    measures.sent.inc();
+                    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+                    measures.sent_at.set(now.cast_signed());
+                }
+                schedule.every
+            }
+            Err(error) => {
+                measures.failed.inc();
+                tracing::error!(%error, "no checkpoint was sent; it is tried again in a minute");
+                RETRY.min(schedule.every)
+            }
+        };
+        sleep(pause).await;
+    }
+}
+
+/// Makes a checkpoint that follows the last one, and sends it. False when nothing was booked since.
+async fn send_next(engine: &Arc<Engine>, to: &Place) -> Result<bool, SendError> {
+    let reader = Arc::clone(engine);
+    let made = tokio::task::spawn_blocking(move || next(&reader)).await;
+    let Some((sequence, line)) = made.map_err(io::Error::other)?? else { return Ok(false) };
+    match to {
+        Place::Folder(folder) => {
+            let (folder, line) = (folder.clone(), line.clone());
+            let put = tokio::task::spawn_blocking(move || put(&folder, sequence, &line));
+            put.await.map_err(io::Error::other)??;
+        }
+        Place::Url(uri) => timeout(SEND_MAX, post(uri, &line)).await.map_err(|_| SendError::NoAnswer)??,
+    }
+    let keeper = Arc::clone(engine);
+    let kept = tokio::task::spawn_blocking(move || keeper.keep(LAST, &line)).await;
+    kept.map_err(io::Error::other)??;
+    Ok(true)
+}
+
+/// The next checkpoint with its sequence, as a line of JSON; none when nothing was booked since.
+fn next(engine: &Engine) -> Result<Option<(u64, Vec<u8>)>, SendError> {
+    let last = match engine.kept(LAST)? {
+        None => None,
+        Some(bytes) => {
+            let view: Option<CheckpointView> = serde_json::from_slice(&bytes).ok();
+            Some(view.and_then(|view| view.read()).ok_or(SendError::Kept)?.checkpoint)
+        }
+    };
+    if last.is_some_and(|last| last.sequence == engine.published()) {
+        return Ok(None);
+    }
+    let previous = last.map_or([0; 32], |last| last.digest());
+    let Some(signed) = engine.checkpoint(Some(previous))? else { return Ok(None) };
+    let mut line = serde_json::to_vec(&CheckpointView::of(&signed)).map_err(io::Error::from)?;
+    line.push(b'\n');
+    Ok(Some((signed.checkpoint.sequence.0, line)))
+}
+
+/// Writes a checkpoint into a folder, whole or not at all. A file that is there already is left as
+/// it is: it must be the same.
+fn put(folder: &Path, sequence: u64, line: &[u8]) -> io::Result<()> {
+    let path = folder.join(format!("checkpoint-{sequence:020}.json"));
+    match read(&path) {
+        Ok(known) if known == line => return Ok(()),
+        Ok(_) => return Err(io::Error::other(format!("{} is another checkpoint", path.display()))),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(error),
+    }
+    let new = folder.join(format!("checkpoint-{sequence:020}.new"));
+    let mut file = OpenOptions::new().create(true).write(true).truncate(true).open(&new)?;
+    file.write_all(line)?;
+    file.sync_all()?;
+    rename(&new, &path)?;
+    File::open(folder)?.sync_all()
+}
+
+async fn post(uri: &Uri, line: &[u8]) -> Result<(), SendError> {
+    let is_https = uri.scheme_str() == Some("https");
+    let host = uri.host().unwrap_or_default().trim_start_matches('[').trim_end_matches(']').to_owned();
+    let path = uri.path_and_query().map_or("/", |path| path.as_str());
+    let request = Request::builder()
+        .method(Method::POST)
+        .uri(path)
+        .header(HOST, uri.authority().map_or("", |authority| authority.as_str()))
+        .header(CONTENT_TYPE, "application/json")
+        .body(Full::from(Bytes::copy_from_slice(line)))
+        .map_err(io::Error::other)?;
+    let stream = TcpStream::connect((host.as_str(), uri.port_u16().unwrap_or(if is_https { 443 } else { 80 }))).await?;
+    let answer = if is_https {
+        let name = ServerName::try_from(host).map_err(io::Error::other)?;
+        exchange(TlsConnector::from(trusting(None)?).connect(name, stream).await?, request).await?
+    } else {
+        exchange(stream, request).await?
+    };
+    let status = answer.status();
+    if status.is_success() { Ok(()) } else { Err(SendError::Answered(status.as_u16())) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_is_a_folder_or_an_encrypted_address() {
+        for (text, expected) in [
+            ("/mnt/worm", true),
+            ("checkpoints", true),
+            ("https://audit.example.com/in?of=centavo", true),
+            ("https://audit.example.com:8443", true),
+            ("http://127.0.0.1:9/in", true),
+            ("http://[::1]:9/in", true),
+            ("http://audit.example.com/in", false),
+            ("https://user:password@audit.example.com/in", false),
+            ("https:///in", false),
+            ("ftp://audit.example.com", false),
+            ("", false),
+        ] {
+            assert_eq!(text.parse::<Place>().is_ok(), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_file_of_a_folder_is_never_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        put(folder.path(), 7, b"one\n").unwrap();
+        put(folder.path(), 7, b"one\n").unwrap();
+        assert!(put(folder.path(), 7, b"other\n").is_err());
+        assert_eq!(read(folder.path().join("checkpoint-00000000000000000007.json")).unwrap(), b"one\n");
+        assert!(put(&folder.path().join("missing"), 7, b"one\n").is_err(), "no folder is made");
+    }
+}

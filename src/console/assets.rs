@@ -1,0 +1,43 @@
+//! The console's style sheet, script and icon. Their names carry a digest of their content, so
+//! browsers keep them until they change.
+
+use std::sync::LazyLock;
+
+use axum::extract::Path;
+use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use axum::response::{IntoResponse, Response};
+use sha2::{Digest, Sha256};
+
+use crate::http::problem::{Code, Problem};
+
+const STYLE: &str = include_str!("console.css");
+const SCRIPT: &str = include_str!("console.js");
+const ICON: &str = include_str!("icon.svg");
+
+/// The path of the style sheet.
+pub static STYLE_PATH: LazyLock<String> = LazyLock::new(|| path("console", STYLE, "css"));
+
+/// The path of the script.
+pub static SCRIPT_PATH: LazyLock<String> = LazyLock::new(|| path("console", SCRIPT, "js"));
+
+/// The path of the icon.
+pub static ICON_PATH: LazyLock<String> = LazyLock::new(|| path("icon", ICON, "svg"));
+
+fn path(name: &str, content: &str, ending: &str) -> String {
+    let digest = Sha256::digest(content.as_bytes());
+    let digest: String = digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+    format!("/console/assets/{name}-{digest}.{ending}")
+}
+
+/// An asset by its name; every other name is unknown.
+pub async fn asset(Path(name): Path<String>) -> Result<Response, Problem> {
+    let assets = [
+        (&*STYLE_PATH, "text/css; charset=utf-8", STYLE),
+        (&*SCRIPT_PATH, "text/javascript; charset=utf-8", SCRIPT),
+        (&*ICON_PATH, "image/svg+xml", ICON),
+    ];
+    let found = assets.into_iter().find(|(path, ..)| path.rsplit('/').next() == Some(name.as_str()));
+    let (_, kind, content) = found.ok_or_else(|| Problem::new(Code::NotFound))?;
+    let headers = [(CONTENT_TYPE, kind), (CACHE_CONTROL, "private, max-age=31536000, immutable")];
+    Ok((headers, content).into_response())
+}

@@ -1,0 +1,67 @@
+//! Audit trail: who did what, newest first.
+
+use std::sync::Arc;
+
+use actors::engine::Listed;
+use axum::extract::State;
+use axum::http::request::Parts;
+use axum::response::Response;
+use maud::html;
+
+use crate::app::App;
+use crate::console::books::pager;
+use crate::console::page::{Screen, Section, Visit};
+use crate::console::queue::merchant_link;
+use crate::console::show;
+use crate::console::words;
+use crate::http::problem::Problem;
+use crate::http::reply::{Page, query};
+use crate::ops::audit;
+
+const ROWS_A_PAGE: u64 = 50;
+
+/// Page of the audit trail, newest first.
+pub async fn list(State(app): State<Arc<App>>, visit: Visit, parts: Parts) -> Response {
+    visit.answer(screen(&app, &visit, &parts))
+}
+
+fn screen(app: &App, visit: &Visit, parts: &Parts) -> Result<Screen, Problem> {
+    let pairs = query(parts)?;
+    let page = Page::read(&pairs, ROWS_A_PAGE)?;
+    let Listed { total, items } = app.engine.audit(visit.scope.group(), page.skip(), page.count())?;
+    let rows = items.map(|found| audit::row(app, found?)).collect::<Result<Vec<_>, _>>()?;
+    let body = html! {
+        section.card aria-label=(visit.say(words::AUDIT)) {
+            @if !rows.is_empty() {
+                (show::scrolled(visit.say(words::AUDIT), html! {
+                    table {
+                        thead {
+                            tr {
+                                th scope="col" { (visit.say(words::WHEN)) }
+                                th scope="col" { (visit.say(words::WHO)) }
+                                th scope="col" { (visit.say(words::WHAT)) }
+                                th scope="col" { (visit.say(words::MERCHANT)) }
+                                th scope="col" { (visit.say(words::NOTES)) }
+                                th scope="col" { (visit.say(words::RECORD)) }
+                            }
+                        }
+                        tbody {
+                            @for row in rows {
+                                tr {
+                                    td { (show::text_moment(visit.language, &row.at)) }
+                                    td { (row.operator.as_deref().unwrap_or(visit.say(words::API_KEY))) }
+                                    td { (row.action) " " (row.kind) @if let Some(id) = &row.id { br; code { (id) } } }
+                                    td { (merchant_link(app, visit, row.merchant_id.as_deref())) }
+                                    td { bdi { (row.notes.as_deref().unwrap_or_default()) } }
+                                    td { a href={"/console/records/" (row.sequence)} { (row.sequence) } }
+                                }
+                            }
+                        }
+                    }
+                }))
+            }
+            (pager(visit, parts, page, total))
+        }
+    };
+    Ok(Screen { section: Section::Audit, title: visit.say(words::AUDIT).to_owned(), body })
+}

@@ -1,0 +1,279 @@
+//! Books: one Record with its block, and one ledger with its accounts and entries.
+
+use std::sync::Arc;
+
+use actors::engine::Listed;
+use actors::store::Sequence;
+use axum::extract::State;
+use axum::http::request::Parts;
+use axum::response::{IntoResponse, Redirect, Response};
+use ledger::account::Account;
+use ledger::entry::Balance;
+use ledger::id::LedgerId;
+use ledger::record::Record;
+use maud::{Markup, html};
+
+use crate::app::App;
+use crate::console::form::optional;
+use crate::console::page::{Screen, Section, Visit};
+use crate::console::records::{block_card, facts_of, record_link};
+use crate::console::scope::Scope;
+use crate::console::show;
+use crate::console::words;
+use crate::http::caller::PathId;
+use crate::http::problem::{Code, Problem};
+use crate::http::reply::{Page, number, query};
+use crate::ops::books;
+use crate::views::ledger::ledger_name;
+
+/// Ledgers of a Record that are shown.
+const LEDGERS_MAX: usize = 200;
+/// Accounts of the trial balance by ledger on a page.
+const ACCOUNTS_A_PAGE: u64 = 100;
+/// Blocks of the journal on a page.
+const BLOCKS_A_PAGE: usize = 10;
+/// Entries of a ledger on a page.
+const ENTRIES_A_PAGE: u64 = 20;
+
+/// The page of a Record.
+pub async fn record(State(app): State<Arc<App>>, visit: Visit, PathId(sequence): PathId) -> Response {
+    visit.answer(record_screen(&app, &visit, &sequence))
+}
+
+fn record_screen(app: &App, visit: &Visit, sequence: &str) -> Result<Screen, Problem> {
+    let not_found = || Problem::new(Code::NotFound);
+    let sequence = Sequence(sequence.parse().map_err(|_| not_found())?);
+    let block = app.engine.block(sequence)?.ok_or_else(not_found)?;
+    let record = app.engine.record(sequence)?;
+    visit.sees(record.owner.group())?;
+    let owner = ledger_name(&app.engine, record.owner);
+    let asked_by = match (&record.operator, record.api_key) {
+        (Some(name), _) => html! { (name) },
+        (None, Some(key)) => html! { (visit.say(words::API_KEY)) " " code { (key.uuid()) } },
+        (None, None) => html! { (visit.say(words::THE_SERVICE)) },
+    };
+    let moment = |at| show::moment(visit.language, at);
+    let about = show::facts(vec![
+        (visit.say(words::EVENTS), html! { (facts_of(visit.language, &record)) }),
+        (visit.say(words::OWNER), owner_link(app, visit, &record, &owner)),
+        (visit.say(words::TOOK_EFFECT), moment(record.effective_at)),
+        (visit.say(words::ASKED_BY), asked_by),
+    ]);
+    let body = html! {
+        section.card aria-label=(visit.say(words::RECORD)) { (about) }
+        section.card aria-labelledby="entries" {
+            h2 id="entries" { (visit.say(words::ENTRIES)) }
+            (show::entries(&app.engine, visit.language, &record.entries, LEDGERS_MAX))
+        }
+        (block_card(visit, &block))
+    };
+    Ok(Screen { section: Section::Journal, title: format!("{} {}", visit.say(words::RECORD), sequence.0), body })
+}
+
+fn owner_link(app: &App, visit: &Visit, record: &Record, owner: &str) -> Markup {
+    let name = show::owner_name(&app.engine, visit.language, record.owner);
+    html! { a href={"/console/ledgers/" (owner)} { (name) } }
+}
+
+/// The page of a ledger: its accounts, and its entries, newest first.
+pub async fn ledger(State(app): State<Arc<App>>, visit: Visit, PathId(name): PathId, parts: Parts) -> Response {
+    visit.answer(ledger_screen(&app, &visit, &name, &parts).await)
+}
+
+async fn ledger_screen(app: &App, visit: &Visit, name: &str, parts: &Parts) -> Result<Screen, Problem> {
+    let ledger = books::find(app, name)?;
+    visit.sees(ledger.group())?;
+    let page = Page::read(&query(parts)?, ENTRIES_A_PAGE)?;
+    let balances = app.engine.accounts(ledger).await?;
+    let Listed { total, items } = app.engine.entries(ledger, page.skip(), page.count())?;
+    let records = items.collect::<Result<Vec<_>, _>>()?;
+    let title = format!("{} · {}", visit.say(words::LEDGER), show::owner_name(&app.engine, visit.language, ledger));
+    let accounts = balances.iter().map(|(account, balance)| {
+        let name = account.name(ledger.group().unwrap_or_default(), |ledger| ledger_name(&app.engine, ledger));
+        (name, *balance)
+    });
+    let body = html! {
+        p { code { (name) } }
+        section.card aria-labelledby="accounts" {
+            h2 id="accounts" { (visit.say(words::BALANCE)) }
+            (balance_table(visit, accounts.collect()))
+        }
+        section.card aria-labelledby="entries" {
+            h2 id="entries" { (visit.say(words::ENTRIES)) }
+            @for (sequence, record) in &records {
+                h3 {
+                    (show::moment(visit.language, record.effective_at)) " " (facts_of(visit.language, record)) " "
+                    span.aside { "(" (record_link(visit.language, *sequence)) ")" }
+                }
+                @let own: Vec<_> = record.entries_of(ledger).cloned().collect();
+                (show::entries(&app.engine, visit.language, &own, 1))
+            }
+            (pager(visit, parts, page, total))
+        }
+    };
+    Ok(Screen { section: Section::Journal, title, body })
+}
+
+/// Accounts with the sums of both sides and the balance.
+pub fn balance_table(visit: &Visit, rows: Vec<(String, Balance)>) -> Markup {
+    let mut sum = Balance::default();
+    rows.iter().for_each(|(_, balance)| sum.add(*balance));
+    let column = |centavos| show::column(visit.language, centavos);
+    show::scrolled(
+        visit.say(words::TRIAL_BALANCE),
+        html! {
+            table {
+                thead {
+                    tr {
+                        th scope="col" { (visit.say(words::ACCOUNT)) }
+                        th.amount scope="col" { (visit.say(words::DEBIT)) }
+                        th.amount scope="col" { (visit.say(words::CREDIT)) }
+                        th.amount scope="col" { (visit.say(words::BALANCE)) }
+                    }
+                }
+                tbody {
+                    @for (name, balance) in rows {
+                        tr {
+                            td { (show::breakable(&name)) }
+                            td.amount { (column(balance.debits)) }
+                            td.amount { (column(balance.credits)) }
+                            td.amount { (column(balance.net())) }
+                        }
+                    }
+                }
+                tfoot {
+                    tr {
+                        th scope="row" { (visit.say(words::SUM)) }
+                        td.amount { (column(sum.debits)) }
+                        td.amount { (column(sum.credits)) }
+                        td.amount { (show::money(visit.language, sum.net())) }
+                    }
+                }
+            }
+        },
+    )
+}
+
+/// The trial balance: the sums of all ledgers by account, or the accounts ledger by ledger.
+///
+/// In the scope of one merchant it is the merchant's ledger.
+pub async fn trial_balance(State(app): State<Arc<App>>, visit: Visit, parts: Parts) -> Response {
+    if let Scope::Merchant(_, id) = visit.scope {
+        return Redirect::to(&visit.scope.of_path(&format!("/console/ledgers/M-{}", id.uuid()))).into_response();
+    }
+    visit.answer(trial_balance_screen(&app, &visit, &parts))
+}
+
+fn trial_balance_screen(app: &App, visit: &Visit, parts: &Parts) -> Result<Screen, Problem> {
+    let pairs = query(parts)?;
+    let is_by_ledger = optional(&pairs, "by")? == Some("ledger");
+    let (through, is_balanced, table) = if is_by_ledger {
+        let page = Page::read(&pairs, ACCOUNTS_A_PAGE)?;
+        let found = app.engine.trial_balance_page(page.skip(), page.count());
+        let table = html! { (ledger_table(app, visit, &found.rows)) (pager(visit, parts, page, found.total)) };
+        (found.through, found.is_balanced, table)
+    } else {
+        let (through, is_balanced, sums) = app.engine.totals();
+        let rows = sums.into_iter().map(|(account, sum)| (account.kind_name(), sum)).collect();
+        (through, is_balanced, balance_table(visit, rows))
+    };
+    let by = |by: &str, heading, is_current: bool| {
+        html! { a.button href={"/console/trial-balance?by=" (by)} aria-current=[is_current.then_some("page")] { (visit.say(heading)) } }
+    };
+    let body = html! {
+        p.actions { (by("account", words::BY_ACCOUNT, !is_by_ledger)) (by("ledger", words::BY_LEDGER, is_by_ledger)) }
+        section.card aria-label=(visit.say(words::TRIAL_BALANCE)) {
+            p {
+                @if is_balanced { (visit.say(words::BALANCED)) } @else { strong { (visit.say(words::UNBALANCED)) } }
+                @if through.0 > 0 { " (" (visit.say(words::THROUGH_RECORD)) " " (record_link(visit.language, through)) ")" }
+            }
+            (table)
+        }
+    };
+    Ok(Screen { section: Section::TrialBalance, title: visit.say(words::TRIAL_BALANCE).to_owned(), body })
+}
+
+fn ledger_table(app: &App, visit: &Visit, rows: &[(LedgerId, Account, Balance)]) -> Markup {
+    show::scrolled(
+        visit.say(words::TRIAL_BALANCE),
+        html! {
+            table {
+                thead {
+                    tr {
+                        th scope="col" { (visit.say(words::LEDGER)) }
+                        th scope="col" { (visit.say(words::ACCOUNT)) }
+                        th.amount scope="col" { (visit.say(words::DEBIT)) }
+                        th.amount scope="col" { (visit.say(words::CREDIT)) }
+                        th.amount scope="col" { (visit.say(words::BALANCE)) }
+                    }
+                }
+                tbody {
+                    @for (ledger, account, balance) in rows {
+                        tr {
+                            td {
+                                @let name = ledger_name(&app.engine, *ledger);
+                                a href={"/console/ledgers/" (name)} { bdi { (show::owner_name(&app.engine, visit.language, *ledger)) } }
+                            }
+                            td { (show::account(&app.engine, *ledger, *account)) }
+                            td.amount { (show::column(visit.language, balance.debits)) }
+                            td.amount { (show::column(visit.language, balance.credits)) }
+                            td.amount { (show::column(visit.language, balance.net())) }
+                        }
+                    }
+                }
+            }
+        },
+    )
+}
+
+/// The journal: its newest blocks, or those before a Record.
+pub async fn journal(State(app): State<Arc<App>>, visit: Visit, parts: Parts) -> Response {
+    visit.answer(journal_screen(&app, &visit, &parts))
+}
+
+fn journal_screen(app: &App, visit: &Visit, parts: &Parts) -> Result<Screen, Problem> {
+    visit.whole()?;
+    let before = number(&query(parts)?, "before", 1..=u64::MAX)?;
+    let mut last = before.map_or(app.engine.published().0, |before| before - 1);
+    let mut blocks = Vec::new();
+    while blocks.len() < BLOCKS_A_PAGE && last > 0 {
+        let Some(block) = app.engine.block(Sequence(last))? else { break };
+        last = block.first.0 - 1;
+        blocks.push(block);
+    }
+    let body = html! {
+        p.actions { a.button href="/console/journal/prove" { (visit.say(words::PROVE)) } }
+        @if blocks.is_empty() { p.dim { (visit.say(words::NOTHING)) } }
+        @for block in &blocks { (block_card(visit, block)) }
+        p.pager {
+            @if before.is_some() { a href="/console/journal" { "← " (visit.say(words::NEWEST)) } }
+            " "
+            @if last > 0 { a href={"/console/journal?before=" (last + 1)} { (visit.say(words::BEFORE_BLOCK)) " →" } }
+        }
+    };
+    Ok(Screen { section: Section::Journal, title: visit.say(words::JOURNAL).to_owned(), body })
+}
+
+/// Links to the pages before and after this one, with the other parameters as they are.
+pub fn pager(visit: &Visit, parts: &Parts, page: Page, total: u64) -> Markup {
+    let pages = page.pages(total);
+    let kept: Vec<_> = parts.uri.query().unwrap_or_default().split('&').collect();
+    let kept = kept.into_iter().filter(|pair| !pair.is_empty() && !pair.starts_with("page=")).collect::<Vec<_>>();
+    let link = |number: u64| {
+        let number = format!("page={number}");
+        let pairs: Vec<_> = kept.iter().copied().chain([number.as_str()]).collect();
+        format!("{}?{}", parts.uri.path(), pairs.join("&"))
+    };
+    html! {
+        @if total == 0 {
+            p.dim { (visit.say(words::NOTHING)) }
+        } @else if pages > 1 {
+            p.pager {
+                @if page.page > 1 { a href=(link(page.page - 1)) rel="prev" { "← " (visit.say(words::NEWER)) } }
+                " " (visit.say(words::PAGE)) " " (show::count(visit.language, page.page)) " " (visit.say(words::OF)) " "
+                (show::count(visit.language, pages)) " "
+                @if page.page < pages { a href=(link(page.page + 1)) rel="next" { (visit.say(words::OLDER)) " →" } }
+            }
+        }
+    }
+}

@@ -1,0 +1,268 @@
+//! Page of one charge: its terms, the way of its money, its entries and its history.
+
+use std::sync::Arc;
+
+use actors::store::Sequence;
+use axum::extract::State;
+use axum::response::Response;
+use ledger::charge::{Charge, ChargeOutcome};
+use ledger::dispute::{Dispute, DisputeDecision};
+use ledger::event::Event;
+use ledger::fees::PaymentMethod;
+use ledger::id::LedgerId;
+use ledger::record::Record;
+use ledger::refund::Refund;
+use ledger::time::Timestamp;
+use maud::{Markup, html};
+
+use crate::app::App;
+use crate::console::dispute;
+use crate::console::flow::{self, ChargePart, Flow, PartOf};
+use crate::console::page::{Screen, Section, Visit};
+use crate::console::records::{facts_of, record_link};
+use crate::console::show;
+use crate::console::webhooks;
+use crate::console::words;
+use crate::http::caller::PathId;
+use crate::http::problem::Problem;
+use crate::http::reply::time;
+use crate::mask;
+use crate::ops::charges;
+use crate::views::charge::{CardView, charge_status, method_name, payer};
+use crate::views::recipient::recipient_id;
+use crate::views::refund::refund_status;
+
+/// Ledgers of one Record that are shown here.
+const LEDGERS_MAX: usize = 12;
+
+/// The page of a charge.
+pub async fn show(State(app): State<Arc<App>>, visit: Visit, PathId(txid): PathId) -> Response {
+    visit.answer(screen(&app, &visit, &txid))
+}
+
+fn screen(app: &App, visit: &Visit, txid: &str) -> Result<Screen, Problem> {
+    let charge = charges::named(app, txid)?;
+    let id = charge.id;
+    visit.sees(Some(app.engine.ids().group(id)))?;
+    let records = charges::records_about(&app.engine, id)?;
+    let title = format!("{} {}", visit.say(words::CHARGE_OF), visit.money(charge.terms.amount.0));
+    let body = html! {
+        p { span.badge.(status_class(&charge.outcome)) { (charge_status(&charge.outcome)) } }
+        (head(app, visit, &charge, &records))
+        (picture(app, visit, &charge, due(&records)))
+        (decisions(app, visit, &records)?)
+        (entries(app, visit, &records))
+        (timeline(app, visit, &records)?)
+        (webhooks::of_records(app, visit, app.engine.ids().group(id), &records)?)
+        @if matches!(charge.outcome, ChargeOutcome::Paid { .. }) { (dispute::form(visit, &charge.id.txid())) }
+    };
+    Ok(Screen { section: Section::Found, title, body })
+}
+
+/// When the money of a card charge falls due.
+fn due(records: &[(Sequence, Record)]) -> Option<(Timestamp, Timestamp)> {
+    records.iter().flat_map(|(_, record)| &record.events).find_map(|event| match event {
+        Event::CardCaptured { seller_due, splits_due, .. } => Some((seller_due.start(), splits_due.start())),
+        _ => None,
+    })
+}
+
+fn status_class(outcome: &ChargeOutcome) -> &'static str {
+    match outcome {
+        ChargeOutcome::Paid { .. } => "good",
+        ChargeOutcome::Refused(_) | ChargeOutcome::Cancelled => "bad",
+        ChargeOutcome::Pending | ChargeOutcome::Unanswered => "open",
+    }
+}
+
+fn head(app: &App, visit: &Visit, charge: &Charge, records: &[(Sequence, Record)]) -> Markup {
+    let engine = &app.engine;
+    let merchant = LedgerId::Merchant(engine.ids().group(charge.id));
+    let payer = payer(engine, charge.id, charge.payer.as_ref());
+    let moment = |at| show::moment(visit.language, at);
+    let merchant_link = html! {
+        @let id = show::merchant_id(engine, merchant).unwrap_or_default();
+        a href={"/console/merchants/" (id.uuid())} { (show::owner_name(engine, visit.language, merchant)) }
+    };
+    let method = html! {
+        @if let Some(card) = &charge.card {
+            @let card = CardView::of(card);
+            (method_name(charge.terms.method)) ", " (card.brand) " " (card.bin) "••••••" (card.last4) ", " (charge.terms.installments) "×"
+        } @else {
+            (method_name(charge.terms.method))
+        }
+    };
+    let mut pairs = vec![
+        ("txid", html! { code { (charge.id.txid()) } }),
+        (visit.say(words::MERCHANT), merchant_link),
+        (visit.say(words::METHOD), method),
+        (visit.say(words::PAYER), html! { bdi { (payer.name) } " " span.dim { (mask::document(&payer.document)) } }),
+        (visit.say(words::CREATED), moment(charge.id.created_at())),
+    ];
+    if let ChargeOutcome::Paid { at, end_to_end_id } = &charge.outcome {
+        pairs.push((visit.say(words::PAID_AT), moment(*at)));
+        if let Some(id) = end_to_end_id {
+            pairs.push((visit.say(words::END_TO_END), html! { code { (id) } }));
+        }
+    } else if let Some(at) = charge.expires_at {
+        pairs.push((visit.say(words::EXPIRES), moment(at)));
+    }
+    if let Some((seller, _)) = due(records) {
+        pairs.push((visit.say(words::DUE_AT), moment(seller)));
+    }
+    if let Some(text) = payer.description.filter(|text| !text.is_empty()) {
+        pairs.push((visit.say(words::DESCRIPTION), html! { bdi { (text) } }));
+    }
+    html! { section.card aria-label=(visit.say(words::CHARGE)) { (show::facts(pairs)) } }
+}
+
+fn picture(app: &App, visit: &Visit, charge: &Charge, due: Option<(Timestamp, Timestamp)>) -> Markup {
+    let (engine, terms) = (&app.engine, &charge.terms);
+    let group = engine.ids().group(charge.id);
+    let at = |at: Option<Timestamp>| {
+        at.map(|at| html! { (visit.say(words::DUE_AT)) " " (show::short_moment(visit.language, at)) })
+    };
+    let merchant = LedgerId::Merchant(group);
+    let mut parts = vec![ChargePart {
+        name: show::owner_name(engine, visit.language, merchant),
+        link: show::merchant_id(engine, merchant).map(|id| format!("/console/merchants/{}", id.uuid())),
+        detail: at(due.map(|(seller, _)| seller)),
+        amount: terms.seller_net().0,
+        of: PartOf::Seller,
+    }];
+    parts.extend(terms.splits.iter().map(|split| {
+        let ledger = LedgerId::Recipient(group, split.recipient);
+        ChargePart {
+            name: show::owner_name(engine, visit.language, ledger),
+            link: recipient_id(engine, ledger).map(|id| format!("/console/recipients/{}", id.uuid())),
+            detail: at(due.map(|(_, splits)| splits)),
+            amount: split.amount.0,
+            of: PartOf::Recipient,
+        }
+    }));
+    let fees = [
+        (words::FEE_MDR, terms.commission.mdr),
+        (words::FEE_ANTIFRAUD, terms.commission.antifraud),
+        (words::FEE_MARGIN, terms.commission.margin),
+        (words::FEE_PIX, terms.commission.pix),
+    ];
+    let fees: Vec<String> = fees
+        .into_iter()
+        .filter(|(_, amount)| !amount.is_zero())
+        .map(|(name, amount)| format!("{} {}", visit.say(name), show::column(visit.language, amount.0.into())))
+        .collect();
+    parts.push(ChargePart {
+        name: visit.say(words::FEES).to_owned(),
+        link: None,
+        detail: (!fees.is_empty()).then(|| html! { (fees.join(" · ")) }),
+        amount: terms.commission.total().0,
+        of: PartOf::Platform,
+    });
+    let is_paid = matches!(charge.outcome, ChargeOutcome::Paid { .. });
+    let rail = if terms.method == PaymentMethod::Pix { words::INSTITUTION } else { words::ACQUIRER };
+    let heading = if is_paid { words::FLOW } else { words::FLOW_PLANNED };
+    flow::drawn(visit.language, &Flow { heading, rail, total: terms.amount.0, parts: &parts })
+}
+
+/// The refunds and disputes that the Records of a charge name.
+fn decisions(app: &App, visit: &Visit, records: &[(Sequence, Record)]) -> Result<Markup, Problem> {
+    let (mut refunds, mut disputes) = (Vec::new(), Vec::new());
+    for event in records.iter().flat_map(|(_, record)| &record.events) {
+        match event {
+            Event::RefundRequested { id, .. } => refunds.extend(app.engine.object::<Refund>(*id)?),
+            Event::DisputeOpened { id, .. } => disputes.extend(app.engine.object::<Dispute>(*id)?),
+            _ => {}
+        }
+    }
+    let rows = refunds
+        .iter()
+        .map(|refund| (words::REFUND, refund.id, refund.amount, refund_status(&refund.decision)))
+        .chain(disputes.iter().map(|dispute| {
+            let status = match dispute.decision {
+                DisputeDecision::Open => "open",
+                DisputeDecision::Accepted { .. } => "accepted",
+                DisputeDecision::Released { .. } => "released",
+            };
+            (words::DISPUTE, dispute.id, dispute.amount, status)
+        }));
+    let rows: Vec<_> = rows.collect();
+    let heading = format!("{} · {}", visit.say(words::REFUNDS), visit.say(words::DISPUTES));
+    Ok(html! {
+        @if !rows.is_empty() {
+            section.card aria-labelledby="decisions" {
+                h2 id="decisions" { (heading) }
+                (show::scrolled(&heading, html! {
+                    table {
+                        thead {
+                            tr {
+                                th scope="col" { (visit.say(words::KIND)) }
+                                th scope="col" { (visit.say(words::WHEN)) }
+                                th scope="col" { (visit.say(words::STATUS)) }
+                                th.amount scope="col" { (visit.say(words::AMOUNT)) }
+                            }
+                        }
+                        tbody {
+                            @for (kind, id, amount, status) in rows {
+                                tr {
+                                    td { (visit.say(kind)) " " code { (id.uuid()) } }
+                                    td { (show::short_moment(visit.language, id.created_at())) }
+                                    td { (status) }
+                                    td.amount { (visit.money(amount.0)) }
+                                }
+                            }
+                        }
+                    }
+                }))
+            }
+        }
+    })
+}
+
+fn entries(app: &App, visit: &Visit, records: &[(Sequence, Record)]) -> Markup {
+    html! {
+        @for (sequence, record) in records.iter().filter(|(_, record)| !record.entries.is_empty()) {
+            section.card aria-labelledby={"entries-" (sequence.0)} {
+                h2 id={"entries-" (sequence.0)} {
+                    (visit.say(words::ENTRIES)) ": " (facts_of(visit.language, record)) " "
+                    span.aside { "(" (record_link(visit.language, *sequence)) ")" }
+                }
+                (show::entries(&app.engine, visit.language, &record.entries, LEDGERS_MAX))
+            }
+        }
+    }
+}
+
+fn timeline(app: &App, visit: &Visit, records: &[(Sequence, Record)]) -> Result<Markup, Problem> {
+    let mut rows = Vec::new();
+    for (sequence, record) in records {
+        rows.push((sequence, record, app.engine.block(*sequence)?.map(|block| format!("{:?}", block.hash()))));
+    }
+    Ok(html! {
+        section.card aria-labelledby="timeline" {
+            h2 id="timeline" { (visit.say(words::TIMELINE)) }
+            ol.timeline {
+                @for (sequence, record, hash) in rows {
+                    li {
+                        (show::moment(visit.language, record.effective_at)) " "
+                        strong { (facts_of(visit.language, record)) } " · " (record_link(visit.language, *sequence))
+                        @if let Some(hash) = hash {
+                            ", " (visit.say(words::BLOCK)) " " code title=(hash) { (hash.get(..12).unwrap_or_default()) "…" }
+                        }
+                        @if let Some(name) = &record.operator { " · " (name) }
+                        @if let Some(at) = matures(record) {
+                            br;
+                            span.dim { (visit.say(words::MATURES)) " " (show::short_moment(visit.language, at)) " (" (time(at)) ")" }
+                        }
+                    }
+                }
+            }
+        }
+    })
+}
+
+fn matures(record: &Record) -> Option<Timestamp> {
+    record.events.iter().find_map(|event| match event {
+        Event::CardCaptured { seller_due, .. } => Some(seller_due.start()),
+        _ => None,
+    })
+}

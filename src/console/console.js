@@ -1,0 +1,73 @@
+"use strict";
+// Live overview, keys and rows. Every page is whole without this script.
+(() => {
+  const by = id => document.getElementById(id);
+
+  // The overview follows the server's pictures while its tab is seen.
+  const live = by("live"), state = by("live-state"), pause = by("live-pause");
+  let source = null, isPaused = false;
+  const say = is => { if (state) state.textContent = is ? state.dataset.on : state.dataset.off; };
+  const stop = () => { if (source) source.close(); source = null; say(false); };
+  const start = () => {
+    if (!live || source || isPaused || document.hidden) return;
+    source = new EventSource(live.dataset.from);
+    source.addEventListener("picture", event => { show(event.data); say(true); });
+    source.addEventListener("error", () => { if (source && source.readyState === EventSource.CLOSED) stop(); });
+  };
+  // A picture keeps what has the focus and what was opened.
+  const show = picture => {
+    const at = live.contains(document.activeElement) ? document.activeElement : null;
+    const focused = at && (at.id ? "#" + at.id : at.getAttribute("href") && `a[href="${CSS.escape(at.getAttribute("href"))}"]`);
+    if (at && !focused) return;
+    const open = [...live.querySelectorAll("details[open]")].map(part => part.id);
+    live.innerHTML = picture;
+    for (const id of open) { const part = by(id); if (part) part.open = true; }
+    const again = focused && live.querySelector(focused);
+    if (again) again.focus({preventScroll: true});
+  };
+  if (live) {
+    document.addEventListener("visibilitychange", () => document.hidden ? stop() : start());
+    addEventListener("pagehide", stop);
+    addEventListener("pageshow", start);
+    pause.hidden = false;
+    pause.addEventListener("click", () => {
+      isPaused = !isPaused;
+      pause.setAttribute("aria-pressed", isPaused);
+      isPaused ? stop() : start();
+    });
+    start();
+  }
+
+  // Single letters, which can be switched off.
+  const dialog = by("keys"), choice = by("letters"), open = by("keys-open"), find = document.querySelector("input[name=q]");
+  if (!dialog) return;
+  const kept = value => {
+    try {
+      if (value !== undefined) localStorage.setItem("centavo-letters", value);
+      return localStorage.getItem("centavo-letters");
+    } catch { return null; }
+  };
+  choice.checked = kept() !== "off";
+  choice.addEventListener("change", () => kept(choice.checked ? "on" : "off"));
+  open.hidden = false;
+  open.addEventListener("click", () => dialog.showModal());
+  const rows = () => [...document.querySelectorAll("main tbody tr, main .timeline li")].filter(row => row.querySelector("a, button, input"));
+  const move = by => {
+    const all = rows();
+    const at = all.findIndex(row => row.contains(document.activeElement));
+    const row = all[at < 0 ? (by > 0 ? 0 : all.length - 1) : Math.min(Math.max(at + by, 0), all.length - 1)];
+    if (row) (row.querySelector("a") || row.querySelector("button, input")).focus();
+  };
+  const choose = () => {
+    const row = document.activeElement.closest("tr");
+    const box = row && row.querySelector("input[type=checkbox]");
+    if (box) box.checked = !box.checked;
+  };
+  const keys = {"?": () => dialog.showModal(), "/": () => find && find.focus(), j: () => move(1), k: () => move(-1), x: choose};
+  document.addEventListener("keydown", event => {
+    const isText = event.target.closest("textarea, select, input:not([type=checkbox])");
+    if (event.ctrlKey || event.altKey || event.metaKey || event.isComposing || isText || dialog.open || !choice.checked) return;
+    const does = keys[event.key];
+    if (does) { event.preventDefault(); does(); }
+  });
+})();

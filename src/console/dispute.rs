@@ -1,0 +1,105 @@
+//! Opening a dispute of a charge: the entries that it will book, and then the dispute.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::request::Parts;
+use axum::response::{IntoResponse, Redirect, Response};
+use ledger::id::ObjectId;
+use maud::{Markup, html};
+use serde_json::json;
+
+use crate::app::App;
+use crate::console::form::{centavos, hidden_key, optional};
+use crate::console::page::{Screen, Section, Visit};
+use crate::console::posted::Posted;
+use crate::console::show;
+use crate::console::words;
+use crate::http::body::JsonBody;
+use crate::http::caller::PathId;
+use crate::http::credential::Role;
+use crate::http::idempotency::SentKey;
+use crate::http::problem::{Code, Problem};
+use crate::http::reply::query;
+use crate::ops::disputes;
+use crate::ops::operator::Decider;
+use crate::ops::preview::of_new_dispute;
+
+/// Ledgers of the entries that are shown.
+const LEDGERS_MAX: usize = 20;
+
+/// The form on the page of a charge: how much, and of which kind.
+pub fn form(visit: &Visit, txid: &str) -> Markup {
+    html! {
+        @if visit.may(Role::Decide) {
+            section.card aria-labelledby="dispute" {
+                h2 id="dispute" { (visit.say(words::OPEN_DISPUTE)) }
+                form.filters action={"/console/charges/" (txid) "/dispute"} {
+                    div {
+                        label for="amount" { (visit.say(words::AMOUNT)) " (R$)" }
+                        input id="amount" name="amount" inputmode="decimal" required maxlength="20" autocomplete="off";
+                    }
+                    div {
+                        label for="kind" { (visit.say(words::KIND)) }
+                        select id="kind" name="kind" {
+                            option value="chargeback" { "chargeback" }
+                            option value="med" { "MED" }
+                        }
+                    }
+                    button type="submit" { (visit.say(words::SHOW_ENTRIES)) }
+                }
+            }
+        }
+    }
+}
+
+/// The entries that a dispute will book, and the form that opens it.
+pub async fn confirm(State(app): State<Arc<App>>, visit: Visit, PathId(txid): PathId, parts: Parts) -> Response {
+    let made = screen(&app, &visit, &txid, &parts).await;
+    visit.answer(made)
+}
+
+async fn screen(app: &App, visit: &Visit, txid: &str, parts: &Parts) -> Result<Screen, Problem> {
+    visit.operator.require(Role::Decide)?;
+    visit.sees(ObjectId::parse(txid).map(|id| app.engine.ids().group(id)))?;
+    let pairs = query(parts)?;
+    let wrong = || Problem::new(Code::ValidationFailed).detail(visit.say(words::AMOUNT_WRONG));
+    let amount = optional(&pairs, "amount")?.and_then(centavos).ok_or_else(wrong)?;
+    let kind = optional(&pairs, "kind")?.unwrap_or("chargeback");
+    let record = of_new_dispute(app, txid, amount, kind).await?;
+    let body = html! {
+        section.card aria-labelledby="booked" {
+            h2 id="booked" { (visit.say(words::BOOKS_AT_ONCE)) }
+            (show::entries(&app.engine, visit.language, &record.entries, LEDGERS_MAX))
+            form method="post" action={"/console/charges/" (txid) "/dispute"} {
+                (visit.token_field())
+                (hidden_key())
+                input type="hidden" name="amount" value=(amount);
+                input type="hidden" name="kind" value=(kind);
+                label for="reason" { (visit.say(words::NOTES)) }
+                textarea id="reason" name="reason" rows="2" maxlength="500" required {}
+                p.actions { button.primary type="submit" { (visit.say(words::OPEN_DISPUTE)) } }
+            }
+        }
+        p { a href={"/console/charges/" (txid)} { "← " (visit.say(words::CHARGE)) } }
+    };
+    let title = format!("{} · {}", visit.say(words::OPEN_DISPUTE), visit.money(amount));
+    Ok(Screen { section: Section::Found, title, body })
+}
+
+/// Opens the dispute, as the route of `/ops` does.
+pub async fn open(State(app): State<Arc<App>>, PathId(txid): PathId, Posted { visit, form }: Posted) -> Response {
+    let opened = async {
+        visit.operator.require(Role::Decide)?;
+        visit.sees(ObjectId::parse(&txid).map(|id| app.engine.ids().group(id)))?;
+        let amount: i64 = form.value("amount").parse().map_err(|_| Problem::new(Code::ValidationFailed))?;
+        let body = json!({"amount": amount, "kind": form.value("kind"), "reason": form.value("reason")});
+        let key = SentKey::of_form(form.value("key"), "/ops/charges/{txid}/disputes");
+        let operator = Decider(visit.operator.clone());
+        disputes::open(State(app), operator, PathId(txid.clone()), key, JsonBody::made(body.to_string())).await
+    };
+    match opened.await {
+        Ok(_) => Redirect::to(&format!("/console/find?q={txid}")).into_response(),
+        Err(problem) => visit.answer(Err(problem)),
+    }
+}

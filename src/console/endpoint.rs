@@ -1,0 +1,183 @@
+//! One API key as a webhook endpoint: its address, its secret, its last tries, and what was given
+//! up.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::request::Parts;
+use axum::response::{IntoResponse, Redirect, Response};
+use ledger::id::{GroupNumber, LedgerId, ObjectId};
+use maud::{Markup, html};
+use serde_json::json;
+
+use crate::app::App;
+use crate::console::form::{hidden_key, optional};
+use crate::console::keys::{admin, json_of, revoke_form, shown_secret};
+use crate::console::page::{Screen, Section, Visit};
+use crate::console::posted::Posted;
+use crate::console::show;
+use crate::console::webhooks::answer;
+use crate::console::words;
+use crate::http::body::JsonBody;
+use crate::http::caller::PathId;
+use crate::http::credential::Role;
+use crate::http::idempotency::SentKey;
+use crate::http::problem::Problem;
+use crate::http::reply::query;
+use crate::ops::operator::Decider;
+use crate::ops::webhooks::{TryView, endpoint, redeliver_given_up, tries_of};
+use crate::ops::{api_keys, webhooks};
+
+/// Page of an API key.
+pub async fn show(State(app): State<Arc<App>>, visit: Visit, PathId(id): PathId, parts: Parts) -> Response {
+    visit.answer(screen(&app, &visit, &id, &parts))
+}
+
+fn screen(app: &App, visit: &Visit, id: &str, parts: &Parts) -> Result<Screen, Problem> {
+    let (group, key) = endpoint(app, id)?;
+    visit.sees(Some(group))?;
+    let pairs = query(parts)?;
+    let ledger = LedgerId::Merchant(group);
+    let merchant = show::merchant_id(&app.engine, ledger).unwrap_or_default().uuid().to_string();
+    let address = app.engine.api_key(key).and_then(|row| row.webhook.url);
+    let given_up = app.webhooks.given_up(group, key).len();
+    let owner = html! {
+        a href={"/console/merchants/" (merchant)} { bdi { (show::owner_name(&app.engine, visit.language, ledger)) } }
+    };
+    let body = html! {
+        @if optional(&pairs, "sent")?.is_some() { p.card role="status" { (visit.say(words::ALL_SENT_AGAIN)) } }
+        @if optional(&pairs, "set")?.is_some() { p.card role="status" { (visit.say(words::ADDRESS_SET)) } }
+        section.card aria-label=(visit.say(words::API_KEY)) {
+            (show::facts(vec![
+                (visit.say(words::ID), html! { code { (id) } }),
+                (visit.say(words::MERCHANT), owner),
+                (visit.say(words::WEBHOOK_ADDRESS), html! { bdi { (address.as_deref().unwrap_or("—")) } }),
+                (visit.say(words::GIVEN_UP), html! { (given_up) }),
+            ]))
+            @if visit.may(Role::Decide) && given_up > 0 { (again_form(visit, id)) }
+        }
+        @if visit.may(Role::Admin) {
+            section.card aria-labelledby="change" {
+                h2 id="change" { (visit.say(words::CHANGE)) }
+                (address_form(visit, id, address.as_deref()))
+                (rotate_form(visit, id))
+                (revoke_form(visit, &merchant, id))
+            }
+        }
+        (tries(app, visit, group, key)?)
+    };
+    Ok(Screen { section: Section::Webhooks, title: visit.say(words::API_KEY).to_owned(), body })
+}
+
+fn again_form(visit: &Visit, id: &str) -> Markup {
+    html! {
+        form method="post" action={"/console/keys/" (id) "/redeliver"} {
+            (visit.token_field())
+            (hidden_key())
+            p.actions { button type="submit" { (visit.say(words::SEND_ALL_AGAIN)) } }
+        }
+    }
+}
+
+fn address_form(visit: &Visit, id: &str, address: Option<&str>) -> Markup {
+    html! {
+        form method="post" action={"/console/keys/" (id) "/address"} {
+            (visit.token_field())
+            label for="webhook_url" { (visit.say(words::WEBHOOK_ADDRESS)) }
+            input id="webhook_url" name="webhook_url" type="url" maxlength="2048" value=[address] placeholder="https://…" autocomplete="off";
+            p.actions { button type="submit" { (visit.say(words::SET_ADDRESS)) } }
+        }
+    }
+}
+
+fn rotate_form(visit: &Visit, id: &str) -> Markup {
+    html! {
+        form method="post" action={"/console/keys/" (id) "/rotate"} {
+            (visit.token_field())
+            (hidden_key())
+            p.dim { (visit.say(words::ROTATE_WHAT)) }
+            p.actions { button type="submit" { (visit.say(words::ROTATE)) } }
+        }
+    }
+}
+
+fn tries(app: &App, visit: &Visit, group: GroupNumber, key: ObjectId) -> Result<Markup, Problem> {
+    let rows: Vec<TryView> = tries_of(app, group, key)?;
+    let heading = visit.say(words::LAST_TRIES);
+    Ok(html! {
+        section.card aria-labelledby="tries" {
+            h2 id="tries" { (heading) }
+            @if rows.is_empty() { p.dim { (visit.say(words::NOTHING)) } } @else {
+                (show::scrolled(heading, html! {
+                    table {
+                        thead {
+                            tr {
+                                th scope="col" { (visit.say(words::WHAT)) }
+                                th scope="col" { (visit.say(words::ID)) }
+                                th scope="col" { (visit.say(words::LAST_ANSWER)) }
+                            }
+                        }
+                        tbody {
+                            @for row in &rows {
+                                tr {
+                                    td { (row.kind) }
+                                    td { code { (row.event_id) } }
+                                    td { (answer(visit, Some(&row.answer))) }
+                                }
+                            }
+                        }
+                    }
+                }))
+            }
+        }
+    })
+}
+
+/// Delivers events again that were given up, as `POST /ops/endpoints/{id}/redeliver` does.
+pub async fn send_all_again(
+    State(app): State<Arc<App>>,
+    PathId(id): PathId,
+    Posted { visit, form }: Posted,
+) -> Response {
+    let sent = async {
+        visit.operator.require(Role::Decide)?;
+        visit.sees(Some(webhooks::endpoint(&app, &id)?.0))?;
+        let key = SentKey::of_form(form.value("key"), "/ops/endpoints/{id}/redeliver");
+        let operator = Decider(visit.operator.clone());
+        redeliver_given_up(State(app), operator, PathId(id.clone()), key, JsonBody::made("{}")).await
+    };
+    match sent.await {
+        Ok(_) => Redirect::to(&format!("/console/keys/{id}?sent=1")).into_response(),
+        Err(problem) => visit.answer(Err(problem)),
+    }
+}
+
+/// Sets the address, as the route of `/ops` does.
+pub async fn set_address(State(app): State<Arc<App>>, PathId(id): PathId, Posted { visit, form }: Posted) -> Response {
+    let set = async {
+        let operator = admin(&visit)?;
+        visit.sees(Some(endpoint(&app, &id)?.0))?;
+        let address = Some(form.value("webhook_url")).filter(|address| !address.is_empty());
+        let body = JsonBody::made(json!({"webhook_url": address}).to_string());
+        api_keys::change(State(app), operator, PathId(id.clone()), body).await
+    };
+    match set.await {
+        Ok(_) => Redirect::to(&format!("/console/keys/{id}?set=1")).into_response(),
+        Err(problem) => visit.answer(Err(problem)),
+    }
+}
+
+/// Makes a new webhook secret and shows it, as the route of `/ops` does.
+pub async fn rotate(State(app): State<Arc<App>>, PathId(id): PathId, Posted { visit, form }: Posted) -> Response {
+    let rotated = async {
+        let operator = admin(&visit)?;
+        visit.sees(Some(endpoint(&app, &id)?.0))?;
+        let key = SentKey::of_form(form.value("key"), "/ops/api-keys/{id}/rotate-secret");
+        let answer =
+            api_keys::rotate_secret(State(app), operator, PathId(id.clone()), key, JsonBody::made("{}")).await?;
+        let made = json_of(answer).await?;
+        Ok(shown_secret(&visit, &id, made["webhook_secret"].as_str().unwrap_or("—")))
+    };
+    let made = rotated.await;
+    visit.answer(made)
+}

@@ -1,0 +1,73 @@
+//! The find box: a txid, any id, the name of a ledger or the number of a Record leads straight to
+//! its page. An id carries its group, so nothing is searched for.
+
+use std::sync::Arc;
+
+use actors::store::Sequence;
+use axum::extract::State;
+use axum::http::request::Parts;
+use axum::response::{IntoResponse, Redirect, Response};
+use ledger::cashout::Cashout;
+use ledger::charge::Charge;
+use ledger::dispute::Dispute;
+use ledger::id::ObjectId;
+use ledger::refund::Refund;
+use ledger::withdrawal::Withdrawal;
+
+use crate::app::App;
+use crate::console::page::Visit;
+use crate::console::words;
+use crate::http::problem::{Code, Problem};
+use crate::http::reply::{query, single};
+use crate::ops::{books, merchants};
+use crate::views::ledger::ledger_name;
+use crate::views::recipient::find_recipient;
+
+/// Leads to the page of what is named.
+pub async fn find(State(app): State<Arc<App>>, visit: Visit, parts: Parts) -> Response {
+    let found = query(&parts).and_then(|pairs| {
+        let name = single(&pairs, "q")?.unwrap_or_default().trim().to_owned();
+        let detail = format!("{}.", visit.say(words::FOUND_NOTHING));
+        place(&app, &name)?.ok_or_else(|| Problem::new(Code::NotFound).detail(detail))
+    });
+    match found {
+        Ok(path) => Redirect::to(&path).into_response(),
+        Err(problem) => visit.answer(Err(problem)),
+    }
+}
+
+/// The path of the page of what a name stands for; none when it stands for nothing.
+fn place(app: &App, name: &str) -> Result<Option<String>, Problem> {
+    if let Ok(sequence) = name.trim_start_matches('#').parse::<u64>() {
+        let exists = sequence > 0 && Sequence(sequence) <= app.engine.published();
+        return Ok(exists.then(|| format!("/console/records/{sequence}")));
+    }
+    if let Ok(ledger) = books::find(app, name) {
+        return Ok(Some(format!("/console/ledgers/{}", ledger_name(&app.engine, ledger))));
+    }
+    let Some(id) = ObjectId::parse(name) else { return Ok(None) };
+    if merchants::find(app, name).is_ok() {
+        return Ok(Some(format!("/console/merchants/{}", id.uuid())));
+    }
+    if find_recipient(&app.engine, id).is_some() {
+        return Ok(Some(format!("/console/recipients/{}", id.uuid())));
+    }
+    let engine = &app.engine;
+    if engine.object::<Charge>(id)?.is_some() {
+        return Ok(Some(format!("/console/charges/{}", id.txid())));
+    }
+    let charge = engine.object::<Refund>(id)?.map(|refund| refund.charge);
+    let charge = charge.or(engine.object::<Dispute>(id)?.map(|dispute| dispute.charge));
+    if let Some(charge) = charge {
+        return Ok(Some(format!("/console/charges/{}", charge.txid())));
+    }
+    let ledger = engine.object::<Withdrawal>(id)?.map(|withdrawal| withdrawal.recipient);
+    if let Some(ledger) = ledger {
+        return Ok(Some(format!("/console/ledgers/{}", ledger_name(engine, ledger))));
+    }
+    if engine.object::<Cashout>(id)?.is_some() {
+        let mut records = engine.history(id)?;
+        return Ok(records.next().transpose()?.map(|(sequence, _)| format!("/console/records/{}", sequence.0)));
+    }
+    Ok(None)
+}

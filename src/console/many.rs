@@ -1,0 +1,133 @@
+//! One decision on many items of the queue: their entries on one page, and then one decision after
+//! the other. Each is a request of its own, so one that is refused stops no other.
+
+use std::sync::Arc;
+
+use actors::engine::WaitingItem;
+use axum::extract::State;
+use axum::http::request::Parts;
+use axum::response::Response;
+use ledger::id::ObjectId;
+use maud::{Markup, html};
+
+use crate::app::App;
+use crate::console::form::{hidden_key, optional};
+use crate::console::page::{Screen, Section, Visit};
+use crate::console::posted::Posted;
+use crate::console::queue::{Taken, kind_word, take, verdict_word};
+use crate::console::show;
+use crate::console::words;
+use crate::http::body::FormBody;
+use crate::http::credential::Role;
+use crate::http::problem::{Code, Problem};
+use crate::http::reply::query;
+use crate::ops::preview::{self, Verdict};
+use crate::ops::queue::{kind_name, view};
+
+/// Items of one decision.
+const ITEMS_MAX: usize = 50;
+/// Ledgers of one entry that are shown.
+const LEDGERS_MAX: usize = 10;
+
+/// The items and what the decision on each will book.
+pub async fn confirm(State(app): State<Arc<App>>, visit: Visit, parts: Parts) -> Response {
+    let made = screen(&app, &visit, &parts).await;
+    visit.answer(made)
+}
+
+async fn screen(app: &App, visit: &Visit, parts: &Parts) -> Result<Screen, Problem> {
+    visit.operator.require(Role::Decide)?;
+    let pairs = query(parts)?;
+    let verdict = optional(&pairs, "decision")?.and_then(Verdict::named);
+    let verdict = verdict.ok_or_else(|| Problem::new(Code::ValidationFailed))?;
+    let items = chosen(app, visit, &pairs)?;
+    let mut shown = Vec::new();
+    for item in &items {
+        shown.push((view(app, item)?, preview::steps(app, item, verdict).await));
+    }
+    let wants_notes = verdict == Verdict::Reject && items.iter().any(|item| kind_name(item) != "dispute");
+    let heading = visit.say(verdict_word("", verdict));
+    let body = html! {
+        @for (item, steps) in &shown {
+            section.card aria-labelledby=(item.id) {
+                h2 id=(item.id) {
+                    (visit.say(kind_word(item.kind))) " " bdi { (item.name.as_deref().unwrap_or_default()) } " "
+                    @if let Some(amount) = item.amount { (visit.money(amount)) }
+                }
+                @match steps {
+                    Err(problem) => p.warning { code { (problem.code().row().code) } },
+                    Ok(steps) => @for (_, record) in steps {
+                        (show::entries(&app.engine, visit.language, &record.entries, LEDGERS_MAX))
+                    },
+                }
+            }
+        }
+        form.card method="post" action="/console/queue/many" {
+            (visit.token_field())
+            (hidden_key())
+            input type="hidden" name="decision" value=(verdict.name());
+            @for item in &items { input type="hidden" name="id" value=(item.id.uuid()); }
+            @if wants_notes {
+                label for="notes" { (visit.say(words::NOTES)) }
+                textarea id="notes" name="notes" rows="2" maxlength="500" required {}
+            }
+            p.actions { button.primary type="submit" { (heading) " (" (items.len()) ")" } }
+        }
+    };
+    Ok(Screen { section: Section::Queue, title: format!("{heading} ({})", items.len()), body })
+}
+
+/// The items that a query or a form names, and that still wait.
+fn chosen(app: &App, visit: &Visit, pairs: &[(String, String)]) -> Result<Vec<WaitingItem>, Problem> {
+    let ids = pairs.iter().filter(|(name, _)| name == "id").filter_map(|(_, id)| ObjectId::parse(id));
+    let mut ids: Vec<_> = ids.collect();
+    ids.sort_unstable();
+    ids.dedup();
+    if ids.is_empty() || ids.len() > ITEMS_MAX {
+        return Err(Problem::new(Code::ValidationFailed).detail(visit.say(words::CHOOSE_SOME)));
+    }
+    let waiting = ids.into_iter().filter_map(|id| preview::waiting(app, id));
+    Ok(waiting.filter(|item| visit.scope.has(item.ledger.group())).collect())
+}
+
+/// Takes the decisions, and says how each ended.
+pub async fn decide(State(app): State<Arc<App>>, Posted { visit, form }: Posted) -> Response {
+    let made = decided(&app, &visit, &form).await;
+    visit.answer(made)
+}
+
+async fn decided(app: &Arc<App>, visit: &Visit, form: &FormBody) -> Result<Screen, Problem> {
+    visit.operator.require(Role::Decide)?;
+    let verdict = Verdict::named(form.value("decision")).ok_or_else(|| Problem::new(Code::ValidationFailed))?;
+    let mut ends: Vec<(String, Option<Problem>)> = Vec::new();
+    for item in chosen(app, visit, &form.0)? {
+        let id = item.id.uuid().to_string();
+        let key = format!("{}-{id}", form.value("key"));
+        let taken = Taken { kind: kind_name(&item), id: &id, verdict, notes: form.value("notes"), key: &key };
+        let ended = take(Arc::clone(app), visit, &taken).await;
+        ends.push((id, ended.err()));
+    }
+    let title = visit.say(words::DECIDED).to_owned();
+    Ok(Screen { section: Section::Queue, title, body: ends_table(visit, &ends) })
+}
+
+fn ends_table(visit: &Visit, ends: &[(String, Option<Problem>)]) -> Markup {
+    html! {
+        section.card aria-label=(visit.say(words::DECIDED)) {
+            @if ends.is_empty() { p { (visit.say(words::WAITS_NO_MORE)) } } @else {
+                ul role="status" {
+                    @for (id, problem) in ends {
+                        li {
+                            code { (id) } ": "
+                            @match problem {
+                                None => (visit.say(words::DECIDED)),
+                                Some(problem) => { code { (problem.code().row().code) } " " span.dim lang="en" { (problem.explanation()) } }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        p { a href="/console/queue" { "← " (visit.say(words::QUEUE)) } }
+    }
+}

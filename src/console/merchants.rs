@@ -1,0 +1,313 @@
+//! Merchants: the list, one merchant with its balances, settings, recipients and keys, its charges,
+//! and its webhook events.
+
+use std::sync::Arc;
+
+use actors::engine::{Listed, MerchantRow};
+use axum::extract::State;
+use axum::http::request::Parts;
+use axum::response::{IntoResponse, Redirect, Response};
+use ledger::fees::Fees;
+use ledger::id::{GroupNumber, LedgerId};
+use ledger::money::Rate;
+use maud::{Markup, html};
+
+use crate::api::charges::filter;
+use crate::app::App;
+use crate::console::books::{balance_table, pager};
+use crate::console::form::optional;
+use crate::console::keys::{key_form, revoke_form};
+use crate::console::page::{Screen, Section, Visit};
+use crate::console::scope::Scope;
+use crate::console::show;
+use crate::console::words::{self, Word};
+use crate::http::caller::PathId;
+use crate::http::credential::Role;
+use crate::http::problem::{Code, Problem};
+use crate::http::reply::{Page, query};
+use crate::mask;
+use crate::ops::merchants::{find, listed};
+use crate::views::charge::{charge_status, method_name};
+use crate::views::recipient::{open, status_name};
+
+/// Rows on a page.
+const A_PAGE: u64 = 50;
+/// Recipients that the page of a merchant lists, the newest.
+const RECIPIENTS_MAX: usize = 200;
+
+/// List of merchants, newest first.
+///
+/// In the scope of one merchant it is the merchant's page.
+pub async fn list(State(app): State<Arc<App>>, visit: Visit, parts: Parts) -> Response {
+    if let Scope::Merchant(_, id) = visit.scope {
+        return Redirect::to(&visit.scope.of_path(&format!("/console/merchants/{}", id.uuid()))).into_response();
+    }
+    visit.answer(list_screen(&app, &visit, &parts))
+}
+
+fn list_screen(app: &App, visit: &Visit, parts: &Parts) -> Result<Screen, Problem> {
+    let pairs = query(parts)?;
+    let (page, search) = (Page::read(&pairs, A_PAGE)?, optional(&pairs, "search")?.unwrap_or_default());
+    let (total, groups) = listed(app, page, search);
+    let rows = groups.into_iter().filter_map(|group| app.engine.merchant(group, |row| (group, row.id, row.created_at)));
+    let rows: Vec<_> = rows.collect();
+    let body = html! {
+        @if visit.may(Role::Admin) {
+            p.actions { a.button href="/console/merchants/new" { (visit.say(words::NEW_MERCHANT)) } }
+        }
+        form.filters {
+            div {
+                label for="search" { (visit.say(words::NAME)) }
+                input id="search" type="search" name="search" value=(search) maxlength="140";
+            }
+            button type="submit" { (visit.say(words::SHOW)) }
+        }
+        section.card aria-label=(visit.say(words::MERCHANTS)) {
+            @if !rows.is_empty() {
+                (show::scrolled(visit.say(words::MERCHANTS), html! {
+                    table {
+                        thead {
+                            tr {
+                                th scope="col" { (visit.say(words::NAME)) }
+                                th scope="col" { (visit.say(words::DOCUMENT)) }
+                                th scope="col" { (visit.say(words::OPENED)) }
+                                th scope="col" { (visit.say(words::ID)) }
+                            }
+                        }
+                        tbody {
+                            @for (group, id, created_at) in rows {
+                                @let profile = show::merchant_profile(&app.engine, LedgerId::Merchant(group));
+                                tr {
+                                    td { a href={"/console/merchants/" (id.uuid())} { bdi { (named(&profile.name)) } } }
+                                    td { (mask::document(&profile.document)) }
+                                    td { (show::short_moment(visit.language, created_at)) }
+                                    td { code { (id.uuid()) } }
+                                }
+                            }
+                        }
+                    }
+                }))
+            }
+            (pager(visit, parts, page, total))
+        }
+    };
+    Ok(Screen { section: Section::Merchants, title: visit.say(words::MERCHANTS).to_owned(), body })
+}
+
+/// A name that can be clicked.
+fn named(name: &str) -> &str {
+    if name.is_empty() { "—" } else { name }
+}
+
+/// One merchant.
+pub async fn one(State(app): State<Arc<App>>, visit: Visit, PathId(id): PathId, parts: Parts) -> Response {
+    let made = one_screen(&app, &visit, &id, &parts).await;
+    visit.answer(made)
+}
+
+async fn one_screen(app: &App, visit: &Visit, id: &str, parts: &Parts) -> Result<Screen, Problem> {
+    let pairs = query(parts)?;
+    let group = find(app, id)?;
+    visit.sees(Some(group))?;
+    let ledger = LedgerId::Merchant(group);
+    let row = app.engine.merchant(group, Clone::clone).ok_or_else(|| Problem::new(Code::NotFound))?;
+    let profile = show::merchant_profile(&app.engine, ledger);
+    let accounts = app.engine.accounts(ledger).await?;
+    let accounts = accounts.iter().map(|(account, balance)| {
+        (account.name(group, |ledger| show::owner_name(&app.engine, visit.language, ledger)), *balance)
+    });
+    let accounts = accounts.filter(|(name, _)| name.contains(":Platform:")).collect();
+    let id = row.id.uuid();
+    let body = html! {
+        @if optional(&pairs, "changed")?.is_some() { p.card role="status" { (visit.say(words::CHANGED)) } }
+        section.card aria-label=(visit.say(words::MERCHANT)) {
+            (show::facts(vec![
+                (visit.say(words::ID), html! { code { (id) } }),
+                (visit.say(words::DOCUMENT), html! { (mask::document(&profile.document)) }),
+                (visit.say(words::CITY), html! { bdi { (profile.city) } }),
+                (visit.say(words::OPENED), show::moment(visit.language, row.created_at)),
+                (visit.say(words::SPLITS), html! { (yes_or_no(visit, row.settings.split_enabled)) }),
+                (visit.say(words::CASHOUTS), html! { (yes_or_no(visit, row.settings.cashout_enabled)) }),
+            ]))
+            p.actions {
+                a.button href={"/console/merchants/" (id) "/charges"} { (visit.say(words::CHARGES)) }
+                a.button href={"/console/ledgers/M-" (id)} { (visit.say(words::LEDGER)) }
+                a.button href={"/console/merchants/" (id) "/events"} { (visit.say(words::WEBHOOKS)) }
+                a.button href={"/console/audit?merchant_id=" (id)} { (visit.say(words::AUDIT)) }
+                a.button href={"/console/queue?merchant_id=" (id)} { (visit.say(words::QUEUE)) }
+                @if visit.may(Role::Admin) { a.button href={"/console/merchants/" (id) "/change"} { (visit.say(words::CHANGE)) } }
+            }
+        }
+        section.card aria-labelledby="balances" {
+            h2 id="balances" { (visit.say(words::CLAIMS)) }
+            (balance_table(visit, accounts))
+        }
+        (fees(visit, &row.settings.fees))
+        (recipients(app, visit, &row))
+        (keys(app, visit, group, &id.to_string()))
+    };
+    Ok(Screen { section: Section::Merchants, title: named(&profile.name).to_owned(), body })
+}
+
+fn yes_or_no(visit: &Visit, is_so: bool) -> &'static str {
+    visit.say(if is_so { words::YES } else { words::NO })
+}
+
+fn fees(visit: &Visit, fees: &Fees) -> Markup {
+    let percent = |rate: Rate| format!("{} %", rate.as_percent());
+    let rows: Vec<(&str, String)> = vec![
+        ("MDR 1×", percent(fees.mdr_1x)),
+        ("MDR 2–6×", percent(fees.mdr_2_6x)),
+        ("MDR 7–12×", percent(fees.mdr_7_12x)),
+        (visit.say(words::FEE_MARGIN), percent(fees.margin)),
+        ("PIX", percent(fees.pix)),
+        (visit.say(words::FEE_ANTIFRAUD), visit.money(fees.antifraud.0)),
+        ("Cashout", visit.money(fees.cashout.0)),
+        ("d2", percent(fees.anticipation_d2)),
+        ("d7", percent(fees.anticipation_d7)),
+        ("d15", percent(fees.anticipation_d15)),
+    ];
+    let pairs = rows.into_iter().map(|(name, value)| (name, html! { (value) })).collect();
+    html! {
+        section.card aria-labelledby="fees" { h2 id="fees" { (visit.say(words::PRICES)) } (show::facts(pairs)) }
+    }
+}
+
+fn recipients(app: &App, visit: &Visit, row: &MerchantRow) -> Markup {
+    let rows = row.recipients.iter().rev().take(RECIPIENTS_MAX);
+    let rows: Vec<_> = rows.map(|row| (row, open(&app.engine, row, row.profiles.current()))).collect();
+    html! {
+        section.card aria-labelledby="recipients" {
+            h2 id="recipients" { (visit.say(words::RECIPIENTS)) " (" (row.recipients.len()) ")" }
+            @if rows.is_empty() { p.dim { (visit.say(words::NOTHING)) } } @else {
+                (show::scrolled(visit.say(words::RECIPIENTS), html! {
+                    table {
+                        thead {
+                            tr {
+                                th scope="col" { (visit.say(words::NAME)) }
+                                th scope="col" { (visit.say(words::DOCUMENT)) }
+                                th scope="col" { (visit.say(words::STATUS)) }
+                            }
+                        }
+                        tbody {
+                            @for (row, profile) in rows {
+                                tr {
+                                    td { a href={"/console/recipients/" (row.id.uuid())} { bdi { (named(&profile.name)) } } }
+                                    td { (mask::document(&profile.document)) }
+                                    td { (status_name(row.status)) }
+                                }
+                            }
+                        }
+                    }
+                }))
+            }
+        }
+    }
+}
+
+fn keys(app: &App, visit: &Visit, group: GroupNumber, merchant: &str) -> Markup {
+    let keys = app.engine.live_keys(group);
+    html! {
+        section.card aria-labelledby="keys" {
+            h2 id="keys" { (visit.say(words::KEYS)) }
+            @if keys.is_empty() { p.dim { (visit.say(words::NOTHING)) } } @else {
+                (show::scrolled(visit.say(words::KEYS), html! {
+                    table {
+                        thead { tr { th scope="col" { (visit.say(words::ID)) } th scope="col" { (visit.say(words::WEBHOOK_ADDRESS)) } th scope="col" { (visit.say(words::REVOKE)) } } }
+                        tbody {
+                            @for (id, key) in keys {
+                                tr { td { a href={"/console/keys/" (id.uuid())} { code { (id.uuid()) } } } td { bdi { (key.webhook.url.as_deref().unwrap_or("—")) } } td { (revoke_form(visit, merchant, &id.uuid().to_string())) } }
+                            }
+                        }
+                    }
+                }))
+            }
+            (key_form(visit, merchant))
+        }
+    }
+}
+
+const STATUSES: [(&str, Word); 4] = [
+    ("pending", words::STATUS_PENDING),
+    ("CONCLUIDA", words::STATUS_PAID),
+    ("RECUSADA", words::STATUS_REFUSED),
+    ("cancelled", words::STATUS_CANCELLED),
+];
+
+/// The charges of a merchant, newest first, by status, method and day.
+pub async fn charges(State(app): State<Arc<App>>, visit: Visit, PathId(id): PathId, parts: Parts) -> Response {
+    visit.answer(charges_screen(&app, &visit, &id, &parts))
+}
+
+fn charges_screen(app: &Arc<App>, visit: &Visit, id: &str, parts: &Parts) -> Result<Screen, Problem> {
+    let group = find(app, id)?;
+    visit.sees(Some(group))?;
+    let given: Vec<_> = query(parts)?.into_iter().filter(|(_, value)| !value.is_empty()).collect();
+    let page = Page::read(&given, A_PAGE)?;
+    let Listed { total, items } = app.engine.charges(group, &filter(&given)?, page.skip(), page.count())?;
+    let rows = items.collect::<Result<Vec<_>, _>>()?;
+    let owner = show::owner_name(&app.engine, visit.language, LedgerId::Merchant(group));
+    let body = html! {
+        (charge_filters(visit, &given)?)
+        section.card aria-label=(visit.say(words::CHARGES)) {
+            @if !rows.is_empty() {
+                (show::scrolled(visit.say(words::CHARGES), html! {
+                    table {
+                        thead {
+                            tr {
+                                th scope="col" { "txid" }
+                                th scope="col" { (visit.say(words::WHEN)) }
+                                th scope="col" { (visit.say(words::METHOD)) }
+                                th scope="col" { (visit.say(words::STATUS)) }
+                                th.amount scope="col" { (visit.say(words::AMOUNT)) }
+                            }
+                        }
+                        tbody {
+                            @for charge in rows {
+                                tr {
+                                    td { a href={"/console/charges/" (charge.id.txid())} { code { (charge.id.txid()) } } }
+                                    td { (show::short_moment(visit.language, charge.id.created_at())) }
+                                    td { (method_name(charge.terms.method)) }
+                                    td { (charge_status(&charge.outcome)) }
+                                    td.amount { (visit.money(charge.terms.amount.0)) }
+                                }
+                            }
+                        }
+                    }
+                }))
+            }
+            (pager(visit, parts, page, total))
+        }
+    };
+    let title = format!("{} · {owner}", visit.say(words::CHARGES));
+    Ok(Screen { section: Section::Merchants, title, body })
+}
+
+fn charge_filters(visit: &Visit, given: &[(String, String)]) -> Result<Markup, Problem> {
+    let (status, method) = (optional(given, "status")?, optional(given, "payment_method")?);
+    let (from, to) = (optional(given, "from")?, optional(given, "to")?);
+    Ok(html! {
+        form.filters {
+            (visit.scope.field())
+            div {
+                label for="status" { (visit.say(words::STATUS)) }
+                select id="status" name="status" {
+                    option value="" { (visit.say(words::ALL_KINDS)) }
+                    @for (name, word) in STATUSES { option value=(name) selected[status == Some(name)] { (visit.say(word)) } }
+                }
+            }
+            div {
+                label for="payment_method" { (visit.say(words::METHOD)) }
+                select id="payment_method" name="payment_method" {
+                    option value="" { (visit.say(words::ALL_KINDS)) }
+                    @for name in ["pix", "credit_card", "debit_card"] {
+                        option value=(name) selected[method == Some(name)] { (name) }
+                    }
+                }
+            }
+            div { label for="from" { (visit.say(words::FROM)) } input id="from" type="date" name="from" value=[from]; }
+            div { label for="to" { (visit.say(words::TO)) } input id="to" type="date" name="to" value=[to]; }
+            button type="submit" { (visit.say(words::SHOW)) }
+        }
+    })
+}

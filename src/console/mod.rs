@@ -1,0 +1,43 @@
+//! Operators' console: pages for people, made on the server, on the operators' listener under
+//! `/console`.
+//!
+//! A screen calls the functions that the handlers of [`crate::ops`] call, and adds nothing of its
+//! own: it names no command of a merchant, computes no fee, and reaches the journal only through
+//! the engine. Every page works without JavaScript; the script adds the live overview and keys.
+//! Words of both languages stand in [`words`], the routes in [`routes`]. A page shows all merchants
+//! or one ([`scope`]).
+
+pub mod assets;
+pub mod audit;
+pub mod books;
+pub mod charge;
+pub mod dispute;
+pub mod endpoint;
+pub mod exports;
+pub mod find;
+pub mod flow;
+pub mod form;
+pub mod health;
+pub mod house;
+pub mod keys;
+pub mod live;
+pub mod many;
+pub mod merchants;
+pub mod movements;
+pub mod newest;
+pub mod overview;
+pub mod page;
+pub mod posted;
+pub mod prove;
+pub mod queue;
+pub mod recipients;
+pub mod records;
+pub mod routes;
+pub mod sandbox;
+pub mod scope;
+pub mod settings;
+pub mod show;
+pub mod sign_in;
+pub mod table;
+pub mod webhooks;
+pub mod words;

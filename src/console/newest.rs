@@ -1,0 +1,91 @@
+//! The newest charges of all merchants.
+
+use std::sync::Arc;
+
+use actors::engine::NewestCharges;
+use actors::store::Sequence;
+use axum::extract::State;
+use axum::http::request::Parts;
+use axum::response::{IntoResponse, Redirect, Response};
+use ledger::charge::Charge;
+use ledger::id::LedgerId;
+use maud::{Markup, html};
+
+use crate::app::App;
+use crate::console::page::{Screen, Section, Visit};
+use crate::console::scope::Scope;
+use crate::console::show;
+use crate::console::words;
+use crate::http::problem::{Problem, broken};
+use crate::http::reply::{number, query};
+use crate::views::charge::{charge_status, method_name};
+
+/// Charges on a page.
+const A_PAGE: usize = 50;
+
+/// Page of the newest charges. Those of one merchant have a page of their own.
+pub async fn charges(State(app): State<Arc<App>>, visit: Visit, parts: Parts) -> Response {
+    if let Scope::Merchant(_, id) = visit.scope {
+        return Redirect::to(&visit.scope.of_path(&format!("/console/merchants/{}/charges", id.uuid())))
+            .into_response();
+    }
+    visit.answer(screen(&app, &visit, &parts))
+}
+
+fn screen(app: &App, visit: &Visit, parts: &Parts) -> Result<Screen, Problem> {
+    let before = number(&query(parts)?, "before", 1..=u64::MAX >> 1)?;
+    let NewestCharges { found, go_on_before } =
+        app.engine.newest_charges(before.map_or(Sequence(u64::MAX), Sequence), A_PAGE)?;
+    let mut charges = Vec::new();
+    for (_, id) in found {
+        charges.push(app.engine.object::<Charge>(id)?.ok_or_else(broken)?);
+    }
+    let body = html! {
+        section.card aria-label=(visit.say(words::CHARGES)) {
+            @if charges.is_empty() {
+                p.dim { (visit.say(if go_on_before.is_some() { words::NO_CHARGE_HERE } else { words::NOTHING })) }
+            } @else {
+                (show::scrolled(visit.say(words::CHARGES), table(app, visit, &charges)))
+            }
+            p.pager {
+                @if before.is_some() { a href="/console/charges" { "← " (visit.say(words::NEWEST)) } }
+                " "
+                @if let Some(before) = go_on_before {
+                    a href={"/console/charges?before=" (before.0)} rel="next" { (visit.say(words::OLDER)) " →" }
+                }
+            }
+        }
+    };
+    Ok(Screen { section: Section::Charges, title: visit.say(words::CHARGES).to_owned(), body })
+}
+
+fn table(app: &App, visit: &Visit, charges: &[Charge]) -> Markup {
+    html! {
+        table {
+            thead {
+                tr {
+                    th scope="col" { "txid" }
+                    th scope="col" { (visit.say(words::WHEN)) }
+                    th scope="col" { (visit.say(words::MERCHANT)) }
+                    th scope="col" { (visit.say(words::METHOD)) }
+                    th scope="col" { (visit.say(words::STATUS)) }
+                    th.amount scope="col" { (visit.say(words::AMOUNT)) }
+                }
+            }
+            tbody {
+                @for charge in charges {
+                    @let merchant = LedgerId::Merchant(app.engine.ids().group(charge.id));
+                    @let id = show::merchant_id(&app.engine, merchant).unwrap_or_default();
+                    tr {
+                        td { a href={"/console/charges/" (charge.id.txid())} { code { (charge.id.txid()) } } }
+                        td { (show::short_moment(visit.language, charge.id.created_at())) }
+                        td { a href={"/console/merchants/" (id.uuid())} { bdi { (show::owner_name(&app.engine, visit.language, merchant)) } } }
+                        td { (method_name(charge.terms.method)) }
+                        td { (charge_status(&charge.outcome)) }
+                        td.amount { (visit.money(charge.terms.amount.0)) }
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! Overview: assets, debts and income of the platform, the length of the queue, money by minute,
+//! and the newest Records.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use actors::store::Sequence;
+use axum::extract::State;
+use axum::response::{IntoResponse, Redirect, Response};
+use ledger::event::Event;
+use ledger::id::ObjectId;
+use ledger::record::Record;
+use maud::{Markup, html};
+
+use crate::app::App;
+use crate::console::movements;
+use crate::console::page::{Screen, Section, Visit};
+use crate::console::queue::kind_word;
+use crate::console::records::{facts_of, record_link};
+use crate::console::scope::Scope;
+use crate::console::show;
+use crate::console::words::{self, Word};
+use crate::http::language::Language;
+use crate::http::problem::Problem;
+use crate::ops::health::readiness;
+use crate::ops::queue;
+
+/// The overview. That of one merchant is the merchant's page.
+pub async fn show(State(app): State<Arc<App>>, visit: Visit) -> Response {
+    if let Scope::Merchant(_, id) = visit.scope {
+        return Redirect::to(&visit.scope.of_path(&format!("/console/merchants/{}", id.uuid()))).into_response();
+    }
+    let made = picture(&app, visit.language).map(|picture| {
+        let from = format!("/console/live?lang={}", visit.language.tag());
+        let body = html! {
+            p.live {
+                span role="status" id="live-state" data-on=(visit.say(words::LIVE)) data-off=(visit.say(words::NOT_LIVE)) {}
+                " "
+                button type="button" id="live-pause" aria-pressed="false" hidden { (visit.say(words::PAUSE)) }
+            }
+            div id="live" data-from=(from) { (picture) }
+        };
+        Screen { section: Section::Overview, title: visit.say(words::OVERVIEW).to_owned(), body }
+    });
+    visit.answer(made)
+}
+
+/// Records of the newest that are listed.
+const NEWEST: u64 = 12;
+
+/// The newest Records in words.
+fn newest(app: &App, language: Language) -> Result<Markup, Problem> {
+    let head = app.engine.published().0;
+    let mut records = Vec::new();
+    for sequence in (head.saturating_sub(NEWEST) + 1..=head).rev().map(Sequence) {
+        records.push((sequence, app.engine.record(sequence)?));
+    }
+    Ok(html! {
+        section.card aria-labelledby="newest" {
+            h2 id="newest" { (words::NEWEST_RECORDS.text(language)) }
+            @if records.is_empty() { p.dim { (words::NOTHING.text(language)) } }
+            ol.timeline {
+                @for (sequence, record) in &records {
+                    li {
+                        (show::short_moment(language, record.effective_at)) " "
+                        strong { (facts_of(language, record)) } " · " (record_link(language, *sequence)) " · "
+                        bdi { (show::owner_name(&app.engine, language, record.owner)) }
+                        @if let Some(charge) = charge_of(record) {
+                            " · " a href={"/console/charges/" (charge.txid())} { code { (charge.txid()) } }
+                        }
+                    }
+                }
+            }
+        }
+    })
+}
+
+/// The charge that the first fact of a Record is about, if it is about one.
+fn charge_of(record: &Record) -> Option<ObjectId> {
+    match record.events.first()? {
+        Event::ChargeOpened { charge, .. }
+        | Event::CardCaptured { charge, .. }
+        | Event::CardRefused { charge, .. }
+        | Event::PixPaid { charge, .. }
+        | Event::RefundRequested { charge, .. }
+        | Event::RefundApproved { charge, .. } => Some(*charge),
+        _ => None,
+    }
+}
+
+/// Accounts of the platform by the beginning of their names. `true` where credits are its sign.
+const PLATFORM: [(Word, &[&str], bool); 4] = [
+    (words::HOLDS, &["Assets:Bank", "Assets:Acquirer"], false),
+    (words::OWES, &["Liabilities:Merchants", "Liabilities:Recipients", "Liabilities:Payers"], true),
+    (words::EARNED, &["Income:Commission", "Income:Fees"], true),
+    (words::SPENT, &["Expenses:Acquirer", "Expenses:Losses:Other"], false),
+];
+
+/// The part of the overview that changes: the books, what waits, money by minute, the newest
+/// Records.
+pub fn picture(app: &App, language: Language) -> Result<Markup, Problem> {
+    let say = |word: Word| word.text(language);
+    let (through, is_balanced, totals) = app.engine.totals();
+    let sums = PLATFORM.map(|(heading, names, is_credit)| {
+        let of = totals.iter().filter(|(account, _)| names.iter().any(|name| account.kind_name().starts_with(name)));
+        let net: i128 = of.map(|(_, balance)| balance.net()).sum();
+        (heading, if is_credit { -net } else { net })
+    });
+    let now = app.engine.now();
+    let mut waiting: BTreeMap<&'static str, usize> = queue::KINDS.into_iter().map(|kind| (kind, 0)).collect();
+    let (total, items) = app.engine.queue(|item| queue::is_shown(item, now), usize::MAX);
+    items.iter().for_each(|item| *waiting.entry(queue::kind_name(item)).or_default() += 1);
+    let readiness = readiness(app);
+    Ok(html! {
+        section.card aria-labelledby="books" {
+            h2 id="books" { (say(words::BOOKS)) }
+            dl.figures {
+                @for (heading, sum) in sums {
+                    div { dt { (say(heading)) } dd { (show::money(language, sum)) } }
+                }
+            }
+            p {
+                @if is_balanced { (say(words::BALANCED)) } @else { strong { (say(words::UNBALANCED)) } }
+                @if through.0 > 0 { " (" (say(words::THROUGH_RECORD)) " " (record_link(language, through)) ")" }
+            }
+            p {
+                a href="/console/health" { (say(words::HEALTH)) } ": "
+                @match &readiness {
+                    Ok(()) => span.badge.good { (say(words::READY)) },
+                    Err(problem) => { span.badge.bad { (say(words::NOT_READY)) } " " code { (problem.code().row().code) } }
+                }
+            }
+        }
+        section.card aria-labelledby="waits" {
+            h2 id="waits" { (say(words::WAITS)) }
+            @if total == 0 { p.dim { (say(words::NOTHING)) } }
+            dl.figures {
+                @for (kind, count) in waiting { div { dt { (say(kind_word(kind))) } dd { (count) } } }
+            }
+        }
+        (movements::drawn(language, now, &app.engine.minutes()))
+        (newest(app, language)?)
+    })
+}

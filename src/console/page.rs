@@ -1,0 +1,434 @@
+//! Frame of every page, and the visit of an operator that asks for one.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use axum::extract::FromRequestParts;
+use axum::http::header::{CONTENT_TYPE, COOKIE, HeaderMap};
+use axum::http::request::Parts;
+use axum::http::{Method, StatusCode, Uri};
+use axum::response::{IntoResponse, Redirect, Response};
+use ledger::id::GroupNumber;
+use ledger::time::Timestamp;
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+
+use crate::app::App;
+use crate::console::assets::{ICON_PATH, SCRIPT_PATH, STYLE_PATH};
+use crate::console::scope::Scope;
+use crate::console::show;
+use crate::console::table::{self, CSV};
+use crate::console::words::{self, Word};
+use crate::http::credential::Role;
+use crate::http::language::Language;
+use crate::http::problem::{Code, Problem};
+use crate::http::reply::{query, single};
+use crate::ops::operator::Operator;
+use crate::ops::queue::is_shown;
+
+/// The cookie of a session. Its prefix makes browsers refuse it from any other host, path, or
+/// without `Secure`.
+pub const COOKIE_NAME: &str = "__Host-centavo";
+
+/// The field of the session's form token.
+pub const FORM_TOKEN: &str = "form_token";
+
+/// Where a page belongs in the list of sections.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Section {
+    /// How everything stands.
+    Overview,
+    /// Charges of all merchants.
+    Charges,
+    /// Merchants and what is theirs.
+    Merchants,
+    /// What waits for a decision.
+    Queue,
+    /// The platform's own books.
+    House,
+    /// Sums of accounts.
+    TrialBalance,
+    /// Blocks, Records, ledgers.
+    Journal,
+    /// Webhook events and their endpoints.
+    Webhooks,
+    /// How the service is.
+    Health,
+    /// The books as files.
+    Exports,
+    /// Who did what.
+    Audit,
+    /// What only a sandbox has.
+    Sandbox,
+    /// Pages that are found, not listed, such as one charge.
+    Found,
+}
+
+/// The sections in order: heading, path, and whether a scope of one merchant has it.
+const SECTIONS: &[(Section, Word, &str, bool)] = &[
+    (Section::Overview, words::OVERVIEW, "/console", true),
+    (Section::Charges, words::CHARGES, "/console/charges", true),
+    (Section::Merchants, words::MERCHANTS, "/console/merchants", true),
+    (Section::Queue, words::QUEUE, "/console/queue", true),
+    (Section::TrialBalance, words::TRIAL_BALANCE, "/console/trial-balance", true),
+    (Section::House, words::HOUSE, "/console/house", false),
+    (Section::Journal, words::JOURNAL, "/console/journal", false),
+    (Section::Webhooks, words::WEBHOOKS, "/console/webhooks", true),
+    (Section::Health, words::HEALTH, "/console/health", false),
+    (Section::Exports, words::EXPORTS, "/console/exports", false),
+    (Section::Audit, words::AUDIT, "/console/audit", true),
+    (Section::Sandbox, words::SANDBOX, "/console/sandbox", false),
+];
+
+/// A page without its frame.
+pub struct Screen {
+    /// Its place.
+    pub section: Section,
+    /// Its heading and title.
+    pub title: String,
+    /// What stands below the heading.
+    pub body: Markup,
+}
+
+/// A request of an operator who is signed in, whose token still opens.
+pub struct Visit {
+    /// The operator, with the present role.
+    pub operator: Operator,
+    /// The language of the answer.
+    pub language: Language,
+    /// Now, on the engine's clock.
+    pub now: Timestamp,
+    /// The session's secret.
+    pub secret: String,
+    /// What the page may show.
+    pub scope: Scope,
+    /// The name of the one merchant of the scope.
+    scope_name: Option<String>,
+    form_token: String,
+    /// Path and query of the page.
+    here: String,
+    /// The table of the page that is asked for as CSV.
+    csv: Option<usize>,
+    /// Path and query of the page in the other language.
+    elsewhere: String,
+    in_sandbox: bool,
+    /// How many things wait for a decision.
+    waiting: usize,
+}
+
+impl FromRequestParts<Arc<App>> for Visit {
+    type Rejection = Response;
+
+    async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self, Response> {
+        let found = secret_of(&parts.headers).and_then(|secret| {
+            let session = app.sessions.find(&secret, Instant::now())?;
+            let role = app.ops_tokens.read().role_of(&session.opened_by);
+            if role.is_none() {
+                app.sessions.end(&secret);
+            }
+            Some((secret, session, role?))
+        });
+        let Some((secret, session, role)) = found else { return Err(to_sign_in(parts)) };
+        let asked = asked_language(parts);
+        if let Some(language) = asked {
+            app.sessions.choose(&secret, language);
+        }
+        let language = asked.or(session.language).unwrap_or_else(|| Language::preferred(&parts.headers));
+        let asked_scope = Scope::asked(app, parts);
+        let scope = asked_scope.as_ref().map_or(Scope::All, |scope| *scope);
+        let visit = Self {
+            operator: Operator { name: session.opened_by.name, role },
+            language,
+            now: app.engine.now(),
+            secret,
+            scope,
+            scope_name: scope.name(app, language),
+            form_token: session.form_token,
+            here: without(&parts.uri, CSV),
+            csv: asked_table(parts),
+            elsewhere: in_other_language(&parts.method, &parts.uri, language),
+            in_sandbox: app.sandbox,
+            waiting: waiting(app, scope),
+        };
+        asked_scope.map_err(|problem| visit.answer(Err(problem)))?;
+        Ok(visit)
+    }
+}
+
+/// How many things of a scope wait for a decision.
+fn waiting(app: &App, scope: Scope) -> usize {
+    let now = app.engine.now();
+    app.engine.queue(|item| is_shown(item, now) && scope.has(item.ledger.group()), 0).0
+}
+
+/// The place of the table that an address asks for as CSV.
+fn asked_table(parts: &Parts) -> Option<usize> {
+    let pairs = query(parts).ok().filter(|_| parts.method == Method::GET)?;
+    single(&pairs, CSV).ok().flatten()?.parse().ok()
+}
+
+/// Path and query of an address without a parameter.
+fn without(uri: &Uri, parameter: &str) -> String {
+    let is_kept = |pair: &&str| !pair.is_empty() && pair.split('=').next() != Some(parameter);
+    let kept: Vec<_> = uri.query().unwrap_or_default().split('&').filter(is_kept).collect();
+    if kept.is_empty() { uri.path().to_owned() } else { format!("{}?{}", uri.path(), kept.join("&")) }
+}
+
+impl Visit {
+    /// A text in the visit's language.
+    pub fn say(&self, word: Word) -> &'static str {
+        word.text(self.language)
+    }
+
+    /// The token that every form of the session carries.
+    pub fn form_token(&self) -> &str {
+        &self.form_token
+    }
+
+    /// The hidden field of the form token.
+    pub fn token_field(&self) -> Markup {
+        html! { input type="hidden" name=(FORM_TOKEN) value=(self.form_token); }
+    }
+
+    /// An amount in the visit's language.
+    pub fn money(&self, centavos: impl Into<i128>) -> String {
+        show::money(self.language, centavos.into())
+    }
+
+    /// Whether the operator may do what needs this role.
+    pub fn may(&self, needed: Role) -> bool {
+        self.operator.role >= needed
+    }
+
+    /// Refuses what does not belong to the scope: it is not there.
+    pub fn sees(&self, group: Option<GroupNumber>) -> Result<(), Problem> {
+        if self.scope.has(group) { Ok(()) } else { Err(Problem::new(Code::NotFound)) }
+    }
+
+    /// Refuses a page that has no part for one merchant, in the scope of one.
+    pub fn whole(&self) -> Result<(), Problem> {
+        self.sees(None)
+    }
+
+    /// The answer of a screen, or of the problem that it met. A table of the screen that is asked
+    /// for as CSV is the answer instead.
+    pub fn answer(&self, made: Result<Screen, Problem>) -> Response {
+        let made = match (made, self.csv) {
+            (Ok(screen), Some(place)) => match table::file(&screen.body.0, place, self.language) {
+                Some(file) => return file,
+                None => Err(Problem::new(Code::NotFound)),
+            },
+            (made, _) => made,
+        };
+        match made {
+            Ok(screen) => self.page(StatusCode::OK, &screen),
+            Err(problem) => self.page(problem.status(), &self.problem(&problem)),
+        }
+    }
+
+    fn problem(&self, problem: &Problem) -> Screen {
+        let row = problem.code().row();
+        let is_portuguese = self.language == Language::Portuguese;
+        let body = html! {
+            div.card role="alert" {
+                p { strong { (if is_portuguese { problem.message_shown() } else { row.title }) } }
+                @for wrong in problem.wrong_fields() {
+                    p lang="pt-BR" { (wrong.message) }
+                }
+                @if !problem.explanation().is_empty() {
+                    p.dim lang="en" { (problem.explanation()) }
+                }
+                p { code { (row.code) } }
+            }
+            p { a href="/console" { (self.say(words::BACK)) } }
+        };
+        Screen { section: Section::Found, title: self.say(words::PROBLEM).to_owned(), body }
+    }
+
+    fn page(&self, status: StatusCode, screen: &Screen) -> Response {
+        let page = frame(
+            self.language,
+            &screen.title,
+            html! {
+                header {
+                    div.top {
+                        a.brand href="/console" { "Centavo" }
+                        (self.search())
+                        button type="button" id="keys-open" hidden { (self.say(words::KEYS_OPEN)) " (?)" }
+                        p.who { (self.operator.name) " · " (self.operator.role.name()) }
+                        a href=(self.elsewhere) lang=(other(self.language).tag()) hreflang=(other(self.language).tag()) {
+                            (self.say(words::OTHER_LANGUAGE))
+                        }
+                        form method="post" action="/console/sign-out" {
+                            (self.token_field())
+                            button type="submit" { (self.say(words::SIGN_OUT)) }
+                        }
+                    }
+                    @if self.in_sandbox {
+                        p.sandbox {
+                            (self.say(words::SANDBOX_BANNER)) " " (self.say(words::CLOCK)) ": "
+                            (show::moment(self.language, self.now))
+                        }
+                    }
+                }
+                div.frame {
+                    (self.sections(screen.section))
+                    main id="main" tabindex="-1" {
+                        (self.scope_line())
+                        h1 { (screen.title) }
+                        (PreEscaped(table::with_links(&screen.body.0, &self.here)))
+                    }
+                }
+                (self.keys())
+                script src=(*SCRIPT_PATH) defer {}
+            },
+        );
+        html_answer(status, page)
+    }
+
+    fn search(&self) -> Markup {
+        let what = self.say(words::FIND_WHAT);
+        html! {
+            form.search role="search" aria-label=(self.say(words::FIND)) action="/console/find" {
+                input type="search" name="q" required maxlength="200" autocomplete="off" aria-label=(what) placeholder=(what);
+                button type="submit" { (self.say(words::FIND)) }
+            }
+        }
+    }
+
+    /// The merchant to which the page is narrowed, and the way back to all.
+    fn scope_line(&self) -> Markup {
+        html! {
+            @if let Some(name) = &self.scope_name {
+                p.scope { (self.say(words::ONLY_OF)) " " strong { bdi { (name) } } " · " a href="/console" { (self.say(words::ALL_MERCHANTS)) } }
+            }
+        }
+    }
+
+    /// The list of keys, which the script opens.
+    fn keys(&self) -> Markup {
+        let keys = [
+            ("?", words::KEY_HELP),
+            ("/", words::KEY_FIND),
+            ("j", words::KEY_NEXT),
+            ("k", words::KEY_BEFORE),
+            ("x", words::KEY_CHOOSE),
+        ];
+        html! {
+            dialog id="keys" aria-labelledby="keys-title" {
+                h2 id="keys-title" { (self.say(words::KEYS_OPEN)) }
+                dl.keys { @for (key, word) in keys { div { dt { kbd { (key) } } dd { (self.say(word)) } } } }
+                p { label { input type="checkbox" id="letters" checked; " " (self.say(words::LETTERS_ON)) } }
+                form method="dialog" { button.primary { (self.say(words::CLOSE)) } }
+            }
+        }
+    }
+
+    fn sections(&self, current: Section) -> Markup {
+        let is_listed = |section: Section, has_part: bool| match self.scope {
+            Scope::All => self.in_sandbox || section != Section::Sandbox,
+            Scope::Merchant(..) => has_part,
+        };
+        html! {
+            nav aria-label=(self.say(words::SECTIONS)) {
+                ul {
+                    @for (section, heading, path, _) in SECTIONS.iter().filter(|(section, _, _, has_part)| is_listed(*section, *has_part)) {
+                        li {
+                            a href=(self.scope.of_path(path)) aria-current=[(*section == current).then_some("page")] {
+                                (self.say(*heading))
+                                @if *section == Section::Queue && self.waiting > 0 { span { (self.waiting) } }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// A page that needs no session: the sign-in, and refusals before it.
+pub fn plain_page(language: Language, status: StatusCode, title: &str, body: Markup) -> Response {
+    let page = frame(
+        language,
+        title,
+        html! {
+            main.plain id="main" { p.brand { "Centavo" } h1 { (title) } (body) }
+        },
+    );
+    html_answer(status, page)
+}
+
+/// The page of a problem of a form that has no session.
+pub fn plain_refusal(problem: &Problem) -> Response {
+    let row = problem.code().row();
+    let body = html! { p { (problem.explanation()) } p { code { (row.code) } } };
+    plain_page(Language::English, problem.status(), row.title, body)
+}
+
+fn frame(language: Language, title: &str, body: Markup) -> Markup {
+    html! {
+        (DOCTYPE)
+        html lang=(language.tag()) {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
+                title { (title) " · Centavo" }
+                link rel="stylesheet" href=(*STYLE_PATH);
+                link rel="icon" type="image/svg+xml" href=(*ICON_PATH);
+            }
+            body {
+                a.skip href="#main" { (words::SKIP.text(language)) }
+                (body)
+            }
+        }
+    }
+}
+
+fn html_answer(status: StatusCode, page: Markup) -> Response {
+    (status, [(CONTENT_TYPE, "text/html; charset=utf-8")], page.into_string()).into_response()
+}
+
+/// The secret of the session cookie that a request carries.
+pub fn secret_of(headers: &HeaderMap) -> Option<String> {
+    let cookies = headers.get_all(COOKIE).iter().filter_map(|value| value.to_str().ok());
+    let mut pairs = cookies.flat_map(|cookies| cookies.split(';')).filter_map(|pair| pair.trim().split_once('='));
+    pairs.find(|(name, _)| *name == COOKIE_NAME).map(|(_, secret)| secret.to_owned())
+}
+
+/// The language that a link of the page asks for (`?lang=en`).
+pub fn asked_language(parts: &Parts) -> Option<Language> {
+    let pairs = query(parts).ok()?;
+    single(&pairs, "lang").ok().flatten().and_then(Language::tagged)
+}
+
+/// The language that a page offers beside its own.
+pub fn other(language: Language) -> Language {
+    match language {
+        Language::Portuguese => Language::English,
+        Language::English => Language::Portuguese,
+    }
+}
+
+/// Path and query of the same page in the other language; the overview, where that would be a form
+/// again.
+fn in_other_language(method: &Method, uri: &Uri, language: Language) -> String {
+    let path = if method == Method::GET { uri.path() } else { "/console" };
+    let kept = uri.query().filter(|_| method == Method::GET).unwrap_or_default();
+    let kept = kept.split('&').filter(|pair| !pair.is_empty() && !pair.starts_with("lang="));
+    let asked = format!("lang={}", other(language).tag());
+    let pairs: Vec<_> = kept.chain([asked.as_str()]).collect();
+    format!("{path}?{}", pairs.join("&"))
+}
+
+/// Sends a request without a session to the sign-in, and back afterwards where it only read.
+fn to_sign_in(parts: &Parts) -> Response {
+    let is_read = parts.method == Method::GET;
+    let asked = parts.uri.path_and_query().filter(|_| is_read).map_or("/console", |asked| asked.as_str());
+    let next: String = form_urlencoded::byte_serialize(asked.as_bytes()).collect();
+    Redirect::to(&format!("/console/sign-in?next={next}")).into_response()
+}
+
+/// A path of the console that is none.
+pub async fn unknown(visit: Visit) -> Response {
+    visit.answer(Err(Problem::new(Code::NotFound)))
+}

@@ -1,0 +1,330 @@
+//! The queue: what waits for a decision, one item with the entries that a decision would book, and
+//! the decision.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::request::Parts;
+use axum::response::{IntoResponse, Redirect, Response};
+use ledger::house::HouseEntry;
+use ledger::id::ObjectId;
+use ledger::record::Record;
+use maud::{Markup, html};
+use serde_json::json;
+
+use crate::app::App;
+use crate::console::form::{hidden_key, optional};
+use crate::console::page::{Screen, Section, Visit};
+use crate::console::posted::Posted;
+use crate::console::show;
+use crate::console::words::{self, Word};
+use crate::http::body::JsonBody;
+use crate::http::caller::PathId;
+use crate::http::credential::Role;
+use crate::http::idempotency::SentKey;
+use crate::http::problem::{Code, Problem};
+use crate::http::reply::query;
+use crate::ops::operator::Decider;
+use crate::ops::preview::{self, Follows, Verdict};
+use crate::ops::queue::{KINDS, QueueItem, is_shown, kind_name, view};
+use crate::ops::{disputes, entries, merchants, refunds, sub_recipients, withdrawals};
+
+/// Items of the list that are shown; all are counted.
+const ITEMS_MAX: usize = 100;
+/// Ledgers of one entry that are shown.
+const LEDGERS_MAX: usize = 20;
+
+/// List of the items that wait, oldest first.
+pub async fn list(State(app): State<Arc<App>>, visit: Visit, parts: Parts) -> Response {
+    visit.answer(list_screen(&app, &visit, &parts))
+}
+
+fn list_screen(app: &App, visit: &Visit, parts: &Parts) -> Result<Screen, Problem> {
+    let pairs = query(parts)?;
+    let kind = optional(&pairs, "kind")?.filter(|kind| KINDS.contains(kind));
+    let is_wanted = |item: &_| {
+        is_shown(item, visit.now)
+            && kind.is_none_or(|kind| kind == kind_name(item))
+            && visit.scope.has(item.ledger.group())
+    };
+    let (total, items) = app.engine.queue(is_wanted, ITEMS_MAX);
+    let items = items.iter().map(|item| view(app, item)).collect::<Result<Vec<_>, _>>()?;
+    let body = html! {
+        @if optional(&pairs, "decided")?.is_some() { p.card role="status" { (visit.say(words::DECIDED)) } }
+        form.filters {
+            (visit.scope.field())
+            div {
+                label for="kind" { (visit.say(words::KIND)) }
+                select id="kind" name="kind" {
+                    option value="" { (visit.say(words::ALL_KINDS)) }
+                    @for known in KINDS { option value=(known) selected[kind == Some(known)] { (visit.say(kind_word(known))) } }
+                }
+            }
+            button type="submit" { (visit.say(words::SHOW)) }
+        }
+        section.card aria-label=(visit.say(words::QUEUE)) {
+            p { (total) " " (visit.say(words::WAITING_COUNT)) }
+            @if !items.is_empty() {
+                form action="/console/queue/many" {
+                    (show::scrolled(visit.say(words::QUEUE), table(app, visit, &items)))
+                    @if visit.may(Role::Decide) {
+                        p.actions {
+                            button name="decision" value="approve" { (visit.say(words::APPROVE_CHOSEN)) }
+                            button name="decision" value="reject" { (visit.say(words::REJECT_CHOSEN)) }
+                        }
+                    }
+                }
+            }
+        }
+    };
+    Ok(Screen { section: Section::Queue, title: visit.say(words::QUEUE).to_owned(), body })
+}
+
+fn table(app: &App, visit: &Visit, items: &[QueueItem]) -> Markup {
+    html! {
+        table {
+            thead {
+                tr {
+                    @if visit.may(Role::Decide) { th scope="col" { (visit.say(words::CHOOSE)) } }
+                    th scope="col" { (visit.say(words::KIND)) }
+                    th scope="col" { (visit.say(words::WHEN)) }
+                    th scope="col" { (visit.say(words::MERCHANT)) }
+                    th scope="col" { (visit.say(words::NAME)) }
+                    th.amount scope="col" { (visit.say(words::AMOUNT)) }
+                }
+            }
+            tbody {
+                @for item in items {
+                    tr {
+                        @if visit.may(Role::Decide) {
+                            td {
+                                @if item.kind != "payout" {
+                                    input type="checkbox" name="id" value=(item.id) aria-label={(visit.say(words::CHOOSE)) " " (item.id)};
+                                }
+                            }
+                        }
+                        td { a href={"/console/queue/" (item.id)} { (visit.say(kind_word(item.kind))) } }
+                        td { (show::text_moment(visit.language, &item.created_at)) }
+                        td { (merchant_link(app, visit, item.merchant_id.as_deref())) }
+                        td { bdi { (item.name.as_deref().unwrap_or_default()) } }
+                        td.amount { @if let Some(amount) = item.amount { (visit.money(amount)) } }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// A link to a merchant by its name; nothing for the house.
+pub fn merchant_link(app: &App, visit: &Visit, id: Option<&str>) -> Markup {
+    let Some(id) = id else { return html! {} };
+    let group = merchants::find(app, id).ok();
+    let name = group.map(|group| show::owner_name(&app.engine, visit.language, ledger::id::LedgerId::Merchant(group)));
+    html! { @if let Some(name) = name { a href={"/console/merchants/" (id)} { bdi { (name) } } } }
+}
+
+/// The kind of an item in words.
+pub fn kind_word(kind: &str) -> Word {
+    match kind {
+        "recipient" => words::RECIPIENT,
+        "withdrawal" => words::WITHDRAWAL,
+        "refund" => words::REFUND,
+        "dispute" => words::DISPUTE,
+        "entry" => words::HOUSE_ENTRY,
+        _ => words::PAYOUT,
+    }
+}
+
+/// One item: what it is, and both decisions with their entries.
+pub async fn item(State(app): State<Arc<App>>, visit: Visit, PathId(id): PathId) -> Response {
+    visit.answer(item_screen(&app, &visit, &id).await)
+}
+
+async fn item_screen(app: &App, visit: &Visit, id: &str) -> Result<Screen, Problem> {
+    let found = ObjectId::parse(id).and_then(|id| preview::waiting(app, id));
+    let found = found.ok_or_else(|| Problem::new(Code::NotFound).detail(visit.say(words::WAITS_NO_MORE)))?;
+    visit.sees(found.ledger.group())?;
+    let item = view(app, &found)?;
+    let mut decisions = Vec::new();
+    if item.kind != "payout" {
+        for verdict in [Verdict::Approve, Verdict::Reject] {
+            decisions.push((verdict, preview::steps(app, &found, verdict).await));
+        }
+    }
+    let title = match item.amount {
+        Some(amount) => format!("{} · {}", visit.say(kind_word(item.kind)), visit.money(amount)),
+        None => visit.say(kind_word(item.kind)).to_owned(),
+    };
+    let body = html! {
+        section.card aria-label=(visit.say(words::WHAT)) { (facts(app, visit, &item)) }
+        @if decisions.is_empty() { p.card { (visit.say(words::NOBODY_DECIDES)) } }
+        @for (verdict, steps) in &decisions { (decision(app, visit, &item, *verdict, steps)) }
+    };
+    Ok(Screen { section: Section::Queue, title, body })
+}
+
+fn facts(app: &App, visit: &Visit, item: &QueueItem) -> Markup {
+    let mut pairs = vec![
+        (visit.say(words::ID), html! { code { (item.id) } }),
+        (visit.say(words::MERCHANT), merchant_link(app, visit, item.merchant_id.as_deref())),
+        (visit.say(words::WHEN), show::text_moment(visit.language, &item.created_at)),
+        (visit.say(words::STATUS), html! { (item.status) }),
+    ];
+    if item.kind == "entry" {
+        pairs.extend(house_entry(app, visit, &item.id));
+    }
+    if let Some(name) = &item.name {
+        pairs.push((visit.say(words::NAME), html! { bdi { (name) } }));
+    }
+    if let Some(document) = &item.document {
+        pairs.push((visit.say(words::DOCUMENT), html! { (document) }));
+    }
+    if let Some(review) = item.review {
+        let review = if review == "registration" { words::REVIEW_REGISTRATION } else { words::REVIEW_ACCOUNT };
+        pairs.push((visit.say(words::REVIEW), html! { (visit.say(review)) }));
+    }
+    if let Some(txid) = &item.payment_id {
+        pairs.push((visit.say(words::CHARGE), html! { a href={"/console/charges/" (txid)} { code { (txid) } } }));
+    }
+    if let Some(recipient) = &item.recipient_id {
+        let link = html! { a href={"/console/recipients/" (recipient)} { code { (recipient) } } };
+        pairs.push((visit.say(words::RECIPIENT), link));
+    }
+    if let Some(account) = &item.destination {
+        pairs.push((visit.say(words::DESTINATION), show::bank_account(account)));
+    }
+    show::facts(pairs)
+}
+
+/// What an operator said of an entry of the house ledger.
+fn house_entry(app: &App, visit: &Visit, id: &str) -> Vec<(&'static str, Markup)> {
+    let entry = ObjectId::parse(id).and_then(|id| app.engine.object::<HouseEntry>(id).ok()).flatten();
+    let Some(entry) = entry else { return Vec::new() };
+    vec![
+        (visit.say(words::WHO), html! { bdi { (entry.requested_by) } }),
+        (visit.say(words::NOTES), html! { bdi { (entry.reason) } }),
+        (visit.say(words::REFERENCE), html! { bdi { (entry.terms.reference) } }),
+    ]
+}
+
+/// Whether the operator of the visit asked for an entry of the house.
+fn is_own(app: &App, visit: &Visit, id: &str) -> bool {
+    let entry = ObjectId::parse(id).and_then(|id| app.engine.object::<HouseEntry>(id).ok()).flatten();
+    entry.is_some_and(|entry| entry.requested_by == visit.operator.name)
+}
+
+type Steps = Result<Vec<(Follows, Record)>, Problem>;
+
+fn decision(app: &App, visit: &Visit, item: &QueueItem, verdict: Verdict, steps: &Steps) -> Markup {
+    let (name, wants_notes) = (verdict.name(), verdict == Verdict::Reject && item.kind != "dispute");
+    let heading = visit.say(verdict_word(item.kind, verdict));
+    let needs_another = verdict == Verdict::Approve && item.kind == "entry" && is_own(app, visit, &item.id);
+    html! {
+        section.card aria-labelledby=(name) {
+            h2 id=(name) { (heading) }
+            @match steps {
+                Err(problem) => p.warning { code { (problem.code().row().code) } " " span lang="en" { (problem.explanation()) } },
+                Ok(steps) => {
+                    @for (follows, record) in steps {
+                        h3 { (visit.say(if *follows == Follows::Decision { words::BOOKS_AT_ONCE } else { words::BOOKS_AT_TRANSFER })) }
+                        (show::entries(&app.engine, visit.language, &record.entries, LEDGERS_MAX))
+                    }
+                    @if needs_another { p.warning { (visit.say(words::SECOND_OPERATOR)) } }
+                    @if visit.may(Role::Decide) && !needs_another {
+                        form method="post" action={"/console/queue/" (item.id)} {
+                            (visit.token_field())
+                            (hidden_key())
+                            input type="hidden" name="kind" value=(item.kind);
+                            input type="hidden" name="decision" value=(name);
+                            @if wants_notes {
+                                label for={"notes-" (name)} { (visit.say(words::NOTES)) }
+                                textarea id={"notes-" (name)} name="notes" rows="2" maxlength="500" required {}
+                            }
+                            p.actions { button.primary[verdict == Verdict::Approve] type="submit" { (heading) } }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// A verdict in words, by the kind of what it is on.
+pub fn verdict_word(kind: &str, verdict: Verdict) -> Word {
+    match (kind, verdict) {
+        ("dispute", Verdict::Approve) => words::ACCEPT,
+        ("dispute", Verdict::Reject) => words::RELEASE,
+        (_, Verdict::Approve) => words::APPROVE,
+        (_, Verdict::Reject) => words::REJECT,
+    }
+}
+
+/// Takes a decision: the one that the route of `/ops` takes.
+pub async fn decide(State(app): State<Arc<App>>, PathId(id): PathId, Posted { visit, form }: Posted) -> Response {
+    let decided = async {
+        let verdict = Verdict::named(form.value("decision")).ok_or_else(|| Problem::new(Code::ValidationFailed))?;
+        let (kind, notes, key) = (form.value("kind"), form.value("notes"), form.value("key"));
+        take(app, &visit, &Taken { kind, id: &id, verdict, notes, key }).await
+    };
+    match decided.await {
+        Ok(_) => Redirect::to("/console/queue?decided=1").into_response(),
+        Err(problem) => visit.answer(Err(problem)),
+    }
+}
+
+/// A decision that an operator takes.
+pub struct Taken<'a> {
+    /// The kind of the item, as the queue names it.
+    pub kind: &'a str,
+    /// The item's id.
+    pub id: &'a str,
+    /// What is decided.
+    pub verdict: Verdict,
+    /// The reason; of a rejection.
+    pub notes: &'a str,
+    /// The idempotency key.
+    pub key: &'a str,
+}
+
+/// Hands a decision to the handler of `/ops` that takes it.
+pub async fn take(app: Arc<App>, visit: &Visit, taken: &Taken<'_>) -> Result<Response, Problem> {
+    visit.operator.require(Role::Decide)?;
+    visit.sees(ObjectId::parse(taken.id).map(|id| app.engine.ids().group(id)))?;
+    let (app, operator, id) = (State(app), Decider(visit.operator.clone()), PathId(taken.id.to_owned()));
+    let key = |path| SentKey::of_form(taken.key, path);
+    let empty = || JsonBody::made("{}");
+    let notes = || JsonBody::made(json!({"notes": taken.notes}).to_string());
+    match (taken.kind, taken.verdict) {
+        ("recipient", Verdict::Approve) => {
+            sub_recipients::approve(app, operator, id, key("/ops/sub-recipients/{id}/approve"), empty()).await
+        }
+        ("recipient", Verdict::Reject) => {
+            sub_recipients::reject(app, operator, id, key("/ops/sub-recipients/{id}/reject"), notes()).await
+        }
+        ("withdrawal", Verdict::Approve) => {
+            withdrawals::approve(app, operator, id, key("/ops/withdrawals/{id}/approve"), empty()).await
+        }
+        ("withdrawal", Verdict::Reject) => {
+            withdrawals::reject(app, operator, id, key("/ops/withdrawals/{id}/reject"), notes()).await
+        }
+        ("refund", Verdict::Approve) => {
+            refunds::approve(app, operator, id, key("/ops/refunds/{id}/approve"), empty()).await
+        }
+        ("refund", Verdict::Reject) => {
+            refunds::reject(app, operator, id, key("/ops/refunds/{id}/reject"), notes()).await
+        }
+        ("entry", Verdict::Approve) => {
+            entries::approve(app, operator, id, key("/ops/entries/{id}/approve"), empty()).await
+        }
+        ("entry", Verdict::Reject) => {
+            entries::reject(app, operator, id, key("/ops/entries/{id}/reject"), notes()).await
+        }
+        ("dispute", Verdict::Approve) => {
+            disputes::accept(app, operator, id, key("/ops/disputes/{id}/accept"), empty()).await
+        }
+        ("dispute", Verdict::Reject) => {
+            disputes::release(app, operator, id, key("/ops/disputes/{id}/release"), empty()).await
+        }
+        _ => Err(Problem::new(Code::ValidationFailed)),
+    }
+}

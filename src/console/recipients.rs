@@ -1,0 +1,117 @@
+//! One recipient: registration, money, bank account, withdrawals.
+
+use std::sync::Arc;
+
+use actors::engine::Listed;
+use axum::extract::State;
+use axum::http::request::Parts;
+use axum::response::Response;
+use ledger::id::ObjectId;
+use ledger::withdrawal::Withdrawal;
+use maud::{Markup, html};
+
+use crate::app::App;
+use crate::console::books::pager;
+use crate::console::page::{Screen, Section, Visit};
+use crate::console::queue::merchant_link;
+use crate::console::show;
+use crate::console::words;
+use crate::http::caller::PathId;
+use crate::http::problem::{Code, Problem};
+use crate::http::reply::{Page, query};
+use crate::mask;
+use crate::views::recipient::{RecipientBalance, find_recipient, open, review_name, status_name};
+use crate::views::withdrawal::{DestinationView, WithdrawalView};
+
+/// Withdrawals on a page.
+const WITHDRAWALS_A_PAGE: u64 = 20;
+
+/// Page of one recipient.
+pub async fn show(State(app): State<Arc<App>>, visit: Visit, PathId(id): PathId, parts: Parts) -> Response {
+    visit.answer(screen(&app, &visit, &id, &parts).await)
+}
+
+async fn screen(app: &Arc<App>, visit: &Visit, id: &str, parts: &Parts) -> Result<Screen, Problem> {
+    let id = ObjectId::parse(id).ok_or_else(|| Problem::new(Code::NotFound))?;
+    let (ledger, row) = find_recipient(&app.engine, id).ok_or_else(|| Problem::new(Code::NotFound))?;
+    visit.sees(ledger.group())?;
+    let page = Page::read(&query(parts)?, WITHDRAWALS_A_PAGE)?;
+    // What is due is booked before the balance is read.
+    app.engine.accounts(ledger).await?;
+    let balance = RecipientBalance::of_books(&app.engine, ledger);
+    let profile = open(&app.engine, &row, row.profiles.current());
+    let Listed { total, items } = app.engine.withdrawals(ledger, page.skip(), page.count())?;
+    let withdrawals = items.collect::<Result<Vec<_>, _>>()?;
+    let merchant = show::merchant_id(&app.engine, ledger).unwrap_or_default().uuid().to_string();
+    let mut pairs = vec![
+        (visit.say(words::ID), html! { code { (id.uuid()) } }),
+        (visit.say(words::MERCHANT), merchant_link(app, visit, Some(&merchant))),
+        (visit.say(words::STATUS), html! { (status_name(row.status)) }),
+        (visit.say(words::DOCUMENT), html! { (mask::document(&profile.document)) }),
+        (visit.say(words::OPENED), show::moment(visit.language, row.created_at)),
+    ];
+    if let Some((review, since)) = row.bank_review {
+        let review = html! { (review_name(review)) " " (show::short_moment(visit.language, since)) };
+        pairs.push((visit.say(words::REVIEW_ACCOUNT), review));
+    }
+    if let Some(account) = profile.bank.clone().map(DestinationView::of) {
+        pairs.push((visit.say(words::DESTINATION), show::bank_account(&account)));
+    }
+    let body = html! {
+        section.card aria-label=(visit.say(words::RECIPIENT)) {
+            (show::facts(pairs))
+            p.actions { a.button href={"/console/ledgers/R-" (id.uuid())} { (visit.say(words::LEDGER)) } }
+        }
+        (money(visit, &balance))
+        section.card aria-labelledby="withdrawals" {
+            h2 id="withdrawals" { (visit.say(words::WITHDRAWALS)) }
+            @if !withdrawals.is_empty() { (show::scrolled(visit.say(words::WITHDRAWALS), table(app, visit, &withdrawals))) }
+            (pager(visit, parts, page, total))
+        }
+    };
+    let title = if profile.name.is_empty() { "—".to_owned() } else { profile.name };
+    Ok(Screen { section: Section::Merchants, title, body })
+}
+
+fn money(visit: &Visit, balance: &RecipientBalance) -> Markup {
+    let rows = [
+        (words::AVAILABLE, balance.available),
+        (words::PENDING, balance.pending),
+        (words::RESERVED, balance.reserved),
+        (words::WITHDRAWN, balance.paid),
+    ];
+    html! {
+        section.card aria-labelledby="money" {
+            h2 id="money" { (visit.say(words::BALANCE)) }
+            dl.figures { @for (word, amount) in rows { div { dt { (visit.say(word)) } dd { (visit.money(amount)) } } } }
+        }
+    }
+}
+
+fn table(app: &App, visit: &Visit, withdrawals: &[Withdrawal]) -> Markup {
+    html! {
+        table {
+            thead {
+                tr {
+                    th scope="col" { (visit.say(words::WHEN)) }
+                    th scope="col" { (visit.say(words::STATUS)) }
+                    th scope="col" { (visit.say(words::NOTES)) }
+                    th.amount scope="col" { (visit.say(words::AMOUNT)) }
+                    th scope="col" { (visit.say(words::ID)) }
+                }
+            }
+            tbody {
+                @for withdrawal in withdrawals {
+                    @let shown = WithdrawalView::of(&app.engine, withdrawal);
+                    tr {
+                        td { (show::text_moment(visit.language, &shown.created_at)) }
+                        td { (shown.status) }
+                        td { bdi { (shown.notes.as_deref().unwrap_or_default()) } }
+                        td.amount { (visit.money(shown.amount_cents)) }
+                        td { code { (shown.id) } }
+                    }
+                }
+            }
+        }
+    }
+}

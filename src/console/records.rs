@@ -1,0 +1,43 @@
+//! Parts of pages about Records: their facts in words, links to them, and their blocks.
+
+use actors::store::{Block, Sequence};
+use ledger::record::Record;
+use ledger::time::Timestamp;
+use maud::{Markup, html};
+
+use crate::console::page::Visit;
+use crate::console::show;
+use crate::console::words;
+use crate::http::language::Language;
+
+/// The facts of a Record in words, each once.
+pub fn facts_of(language: Language, record: &Record) -> String {
+    let mut facts: Vec<&str> = record.events.iter().map(|event| words::fact(event).text(language)).collect();
+    facts.dedup();
+    facts.join(", ")
+}
+
+/// A link to the page of a Record.
+pub fn record_link(language: Language, sequence: Sequence) -> Markup {
+    html! { a href={"/console/records/" (sequence.0)} { (words::RECORD.text(language)) " " (sequence.0) } }
+}
+
+/// A block with its place in the chain.
+pub fn block_card(visit: &Visit, block: &Block) -> Markup {
+    let last = block.first.0 + block.records.len() as u64 - 1;
+    let facts = show::facts(vec![
+        (visit.say(words::BOOKED), show::moment(visit.language, Timestamp(block.booked_at_ms))),
+        (
+            visit.say(words::BLOCK_RECORDS),
+            html! {
+                (record_link(visit.language, block.first))
+                @if last > block.first.0 { " – " (record_link(visit.language, Sequence(last))) }
+            },
+        ),
+        (visit.say(words::BLOCK_HASH), html! { code.hash { (format!("{:?}", block.hash())) } }),
+        (visit.say(words::BLOCK_BEFORE), html! { code.hash { (format!("{:?}", block.previous)) } }),
+    ]);
+    let id = format!("block-{}", block.first.0);
+    let heading = format!("{} {}–{last}", visit.say(words::BLOCK_HEADING), block.first.0);
+    html! { section.card aria-labelledby=(id) { h2 id=(id) { (heading) } (facts) } }
+}

@@ -1,0 +1,171 @@
+//! Sandbox: the clock that is moved by hand, and what to try.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::request::Parts;
+use axum::response::{IntoResponse, Redirect, Response};
+use maud::{Markup, html};
+use serde_json::json;
+
+use crate::app::App;
+use crate::console::form::{hidden_key, optional};
+use crate::console::keys::{admin, json_of};
+use crate::console::page::{Screen, Section, Visit};
+use crate::console::posted::Posted;
+use crate::console::show;
+use crate::console::words;
+use crate::http::body::JsonBody;
+use crate::http::caller::PathId;
+use crate::http::credential::Role;
+use crate::http::idempotency::SentKey;
+use crate::http::problem::{Code, Problem};
+use crate::http::reply::query;
+use crate::ops::made_up;
+use crate::ops::operator::Admin;
+use crate::ops::sandbox::{advance_clock, pay_pix};
+
+/// Moves that the form offers: hours.
+const HOURS: [(u32, words::Word); 5] = [
+    (1, words::ONE_HOUR),
+    (24, words::ONE_DAY),
+    (7 * 24, words::ONE_WEEK),
+    (30 * 24, words::THIRTY_DAYS),
+    (365 * 24, words::ONE_YEAR),
+];
+
+/// Card numbers that the sandbox acquirer answers in its own way.
+const CARDS: [(&str, words::Word); 4] = [
+    ("4111 1111 1111 1111", words::CARD_APPROVED),
+    ("4000 0000 0000 0002", words::CARD_REFUSED),
+    ("4000 0000 0000 9995", words::CARD_WITHOUT_FUNDS),
+    ("4000 0000 0000 0119", words::CARD_SILENT),
+];
+
+/// The page; there is none where money is real.
+pub async fn form(State(app): State<Arc<App>>, visit: Visit, parts: Parts) -> Response {
+    visit.answer(screen(&app, &visit, &parts))
+}
+
+fn screen(app: &App, visit: &Visit, parts: &Parts) -> Result<Screen, Problem> {
+    visit.whole()?;
+    if !app.sandbox {
+        return Err(Problem::new(Code::NotFound));
+    }
+    let pairs = query(parts)?;
+    let body = html! {
+        @if let Some(txid) = optional(&pairs, "paid")? {
+            p.card role="status" {
+                (visit.say(words::PIX_PAID)) " " a href={"/console/charges/" (txid)} { (visit.say(words::CHARGE)) }
+            }
+        }
+        @if optional(&pairs, "moved")?.is_some() { p.card role="status" { (visit.say(words::CLOCK_MOVED)) } }
+        section.card aria-labelledby="clock" {
+            h2 id="clock" { (visit.say(words::CLOCK)) }
+            p { (show::moment(visit.language, visit.now)) }
+            @if visit.may(Role::Admin) {
+                form method="post" action="/console/sandbox" {
+                    (visit.token_field())
+                    (hidden_key())
+                    label for="hours" { (visit.say(words::MOVE_CLOCK)) }
+                    select id="hours" name="hours" {
+                        @for (hours, word) in HOURS { option value=(hours) { (visit.say(word)) } }
+                    }
+                    p.actions { button.primary type="submit" { (visit.say(words::MOVE)) } }
+                }
+            }
+        }
+        @if visit.may(Role::Admin) { (pix_form(visit)) (data_form(visit)) }
+        section.card aria-labelledby="cards" {
+            h2 id="cards" { (visit.say(words::TEST_CARDS)) }
+            (show::facts(CARDS.map(|(number, word)| (visit.say(word), html! { code { (number) } })).into()))
+        }
+    };
+    Ok(Screen { section: Section::Sandbox, title: visit.say(words::SANDBOX).to_owned(), body })
+}
+
+fn pix_form(visit: &Visit) -> Markup {
+    html! {
+        section.card aria-labelledby="pix" {
+            h2 id="pix" { (visit.say(words::PAY_PIX)) }
+            form method="post" action="/console/sandbox/pix" {
+                (visit.token_field())
+                (hidden_key())
+                label for="txid" { "txid" }
+                input id="txid" name="txid" required maxlength="36" autocomplete="off";
+                p.actions { button type="submit" { (visit.say(words::PAY)) } }
+            }
+        }
+    }
+}
+
+fn data_form(visit: &Visit) -> Markup {
+    html! {
+        section.card aria-labelledby="data" {
+            h2 id="data" { (visit.say(words::MAKE_UP)) }
+            form method="post" action="/console/sandbox/data" {
+                (visit.token_field())
+                (hidden_key())
+                p { (visit.say(words::MAKE_UP_WHAT)) }
+                p.actions { button type="submit" { (visit.say(words::MAKE)) } }
+            }
+        }
+    }
+}
+
+/// Makes up data, as the route of `/ops` does. Leads to its merchant.
+pub async fn make_up(State(app): State<Arc<App>>, Posted { visit, form }: Posted) -> Response {
+    let made = async {
+        let operator = admin(&visit)?;
+        visit.whole()?;
+        if !app.sandbox {
+            return Err(Problem::new(Code::NotFound));
+        }
+        let key = SentKey::of_form(form.value("key"), "/ops/sandbox/data");
+        json_of(made_up::make_up(State(app), operator, key, JsonBody::made("{}")).await?).await
+    };
+    match made.await {
+        Ok(made) => {
+            let merchant = made["merchant_id"].as_str().unwrap_or_default();
+            Redirect::to(&format!("/console/merchants/{merchant}")).into_response()
+        }
+        Err(problem) => visit.answer(Err(problem)),
+    }
+}
+
+/// Pays a PIX charge as its payer would, as the route of `/ops` does.
+pub async fn pay(State(app): State<Arc<App>>, Posted { visit, form }: Posted) -> Response {
+    let txid = form.value("txid").trim().to_owned();
+    let paid = async {
+        visit.operator.require(Role::Admin)?;
+        visit.whole()?;
+        if !app.sandbox {
+            return Err(Problem::new(Code::NotFound));
+        }
+        let key = SentKey::of_form(form.value("key"), "/ops/sandbox/pix/{txid}/pay");
+        let operator = Admin(visit.operator.clone());
+        pay_pix(State(app), operator, PathId(txid.clone()), key, JsonBody::made("{}")).await
+    };
+    match paid.await {
+        Ok(_) => Redirect::to(&format!("/console/sandbox?paid={txid}")).into_response(),
+        Err(problem) => visit.answer(Err(problem)),
+    }
+}
+
+/// Moves the clock, as the route of `/ops` does.
+pub async fn advance(State(app): State<Arc<App>>, Posted { visit, form }: Posted) -> Response {
+    let moved = async {
+        visit.operator.require(Role::Admin)?;
+        if !app.sandbox {
+            return Err(Problem::new(Code::NotFound));
+        }
+        let hours: u32 = form.value("hours").parse().map_err(|_| Problem::new(Code::ValidationFailed))?;
+        let body = json!({"advance_seconds": u64::from(hours) * 3_600}).to_string();
+        let key = SentKey::of_form(form.value("key"), "/ops/sandbox/clock");
+        advance_clock(State(app), Admin(visit.operator.clone()), key, JsonBody::made(body)).await
+    };
+    match moved.await {
+        Ok(_) => Redirect::to("/console/sandbox?moved=1").into_response(),
+        Err(problem) => visit.answer(Err(problem)),
+    }
+}

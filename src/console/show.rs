@@ -1,0 +1,249 @@
+//! How amounts, times, names of ledgers and entries are shown.
+
+use std::collections::BTreeMap;
+
+use actors::engine::Engine;
+use ledger::account::Account;
+use ledger::entry::{Balance, Entry, Side};
+use ledger::id::{LedgerId, ObjectId};
+use ledger::personal::{MerchantProfile, SealedFor};
+use ledger::time::Timestamp;
+use maud::{Markup, html};
+
+use crate::console::words::{self, Word};
+use crate::http::language::Language;
+use crate::http::reply::time;
+use crate::http::timestamp::{Named, local};
+use crate::views::ledger::ledger_name;
+use crate::views::recipient::{find_recipient, open, recipient_id};
+use crate::views::withdrawal::DestinationView;
+
+/// An amount of centavos: `R$ 1.234,56`, or `R$1,234.56` in English.
+pub fn money(language: Language, centavos: i128) -> String {
+    let sign = if centavos < 0 { "−" } else { "" };
+    let unit = if language == Language::Portuguese { "R$ " } else { "R$" };
+    format!("{sign}{unit}{}", figures(language, centavos.unsigned_abs()))
+}
+
+/// An amount in a column of amounts, without its currency; empty for zero.
+pub fn column(language: Language, centavos: i128) -> String {
+    match centavos {
+        0 => String::new(),
+        below if below < 0 => format!("−{}", figures(language, below.unsigned_abs())),
+        above => figures(language, above.unsigned_abs()),
+    }
+}
+
+fn figures(language: Language, centavos: u128) -> String {
+    let (thousands, decimal) = if language == Language::Portuguese { ('.', ',') } else { (',', '.') };
+    format!("{}{decimal}{:02}", grouped(centavos / 100, thousands), centavos % 100)
+}
+
+/// A number in groups of three digits.
+pub fn count(language: Language, number: u64) -> String {
+    grouped(u128::from(number), if language == Language::Portuguese { '.' } else { ',' })
+}
+
+fn grouped(number: u128, separator: char) -> String {
+    let digits = number.to_string();
+    let mut grouped = String::with_capacity(digits.len() + digits.len() / 3);
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            grouped.push(separator);
+        }
+        grouped.push(digit);
+    }
+    grouped
+}
+
+/// A time in Sao Paulo, to the second, with UTC beside it.
+pub fn moment(language: Language, at: Timestamp) -> Markup {
+    let utc = time(at);
+    html! {
+        time datetime=(utc) {
+            (clock(language, at)) " " span.dim { "(" (utc.get(11..19).unwrap_or_default()) " UTC)" }
+        }
+    }
+}
+
+/// A time that an answer of the interface has, as [`short_moment`] shows it.
+pub fn text_moment(language: Language, at: &str) -> Markup {
+    let parsed = Named::parse(at).map(|at| Timestamp(at.begin));
+    html! { @match parsed { Some(at) => (short_moment(language, at)), None => (at) } }
+}
+
+/// The same without UTC, for tables.
+pub fn short_moment(language: Language, at: Timestamp) -> Markup {
+    html! { time datetime=(time(at)) { (clock(language, at)) } }
+}
+
+fn clock(language: Language, at: Timestamp) -> String {
+    let format = match language {
+        Language::Portuguese => "%d/%m/%Y %H:%M:%S",
+        Language::English => "%Y-%m-%d %H:%M:%S",
+    };
+    local(at.0).format(format).to_string()
+}
+
+/// The name of the owner of a ledger, as people know it.
+pub fn owner_name(engine: &Engine, language: Language, ledger: LedgerId) -> String {
+    let named = |name: String| if name.is_empty() { "—".to_owned() } else { name };
+    match ledger {
+        LedgerId::Merchant(_) => named(merchant_profile(engine, ledger).name),
+        LedgerId::Recipient(..) => {
+            let found = recipient_id(engine, ledger).and_then(|id| find_recipient(engine, id));
+            named(found.map(|(_, row)| open(engine, &row, row.profiles.current()).name).unwrap_or_default())
+        }
+        LedgerId::Platform(_) => words::PLATFORM.text(language).to_owned(),
+        LedgerId::System => words::THE_SERVICE.text(language).to_owned(),
+    }
+}
+
+/// The profile of the merchant whose group a ledger belongs to; empty when it was erased.
+pub fn merchant_profile(engine: &Engine, ledger: LedgerId) -> MerchantProfile {
+    let found = ledger.group().and_then(|group| {
+        let sealed = engine.merchant(group, |row| row.profiles.current().cloned()).flatten()?;
+        engine.keyring().open_value(SealedFor::merchant(group), &sealed)
+    });
+    found.unwrap_or_default()
+}
+
+/// The id of the merchant whose group a ledger belongs to.
+pub fn merchant_id(engine: &Engine, ledger: LedgerId) -> Option<ObjectId> {
+    ledger.group().and_then(|group| engine.merchant(group, |row| row.id))
+}
+
+/// Entries as T-accounts: a table for each ledger, with its postings and the sums of both sides.
+/// `most` ledgers at most; whether there are more is said.
+pub fn entries(engine: &Engine, language: Language, entries: &[Entry], most: usize) -> Markup {
+    let say = |word: Word| word.text(language);
+    let mut by_ledger: BTreeMap<LedgerId, Vec<&Entry>> = BTreeMap::new();
+    for entry in entries {
+        by_ledger.entry(entry.ledger()).or_default().push(entry);
+    }
+    let more = by_ledger.len() > most;
+    html! {
+        @if by_ledger.is_empty() {
+            p.dim { (say(words::OPENED_WITHOUT_MONEY)) }
+        }
+        div.accounts {
+            @for (ledger, entries) in by_ledger.into_iter().take(most) {
+                (t_account(engine, language, ledger, &entries))
+            }
+        }
+        @if more {
+            p.dim { (say(words::MORE_LEDGERS)) }
+        }
+    }
+}
+
+fn t_account(engine: &Engine, language: Language, ledger: LedgerId, entries: &[&Entry]) -> Markup {
+    let say = |word: Word| word.text(language);
+    let postings: Vec<_> = entries.iter().flat_map(|entry| entry.postings()).collect();
+    let mut sum = Balance::default();
+    postings.iter().for_each(|posting| sum.post(posting));
+    let name = ledger_name(engine, ledger);
+    html! {
+        div { table.entry {
+            caption {
+                a href={"/console/ledgers/" (name)} {
+                    @if ledger == LedgerId::System { (name) } @else { (name.get(..2).unwrap_or_default()) (owner_name(engine, language, ledger)) }
+                }
+            }
+            thead {
+                tr {
+                    th scope="col" { (say(words::ACCOUNT)) }
+                    th.amount scope="col" { (say(words::DEBIT)) }
+                    th.amount scope="col" { (say(words::CREDIT)) }
+                }
+            }
+            tbody {
+                @for posting in postings {
+                    tr {
+                        td { (account(engine, ledger, posting.account)) }
+                        td.amount { @if posting.side == Side::Debit { (column(language, posting.amount.0.into())) } }
+                        td.amount { @if posting.side == Side::Credit { (column(language, posting.amount.0.into())) } }
+                    }
+                }
+            }
+            tfoot {
+                tr {
+                    th scope="row" { (say(words::SUM)) }
+                    td.amount { (column(language, sum.debits)) }
+                    td.amount { (column(language, sum.credits)) }
+                }
+            }
+        } }
+    }
+}
+
+/// The full name of an account, which may break at its colons.
+pub fn account(engine: &Engine, ledger: LedgerId, account: Account) -> Markup {
+    let name = account.name(ledger.group().unwrap_or_default(), |ledger| ledger_name(engine, ledger));
+    breakable(&name)
+}
+
+/// A long name that may break at its colons.
+pub fn breakable(name: &str) -> Markup {
+    html! {
+        span.account {
+            @for (place, part) in name.split(':').enumerate() {
+                @if place > 0 { ":" wbr; }
+                (part)
+            }
+        }
+    }
+}
+
+/// A bank account in one line, masked.
+pub fn bank_account(account: &DestinationView) -> Markup {
+    html! {
+        (account.bank_code) " · " (account.agencia) " · " (account.conta) " · "
+        bdi { (account.legal_name.as_deref().unwrap_or_default()) } " " span.dim { (account.document_number) }
+    }
+}
+
+/// Pairs of a name and what it is.
+pub fn facts(pairs: Vec<(&str, Markup)>) -> Markup {
+    html! {
+        dl.facts {
+            @for (name, value) in pairs {
+                div { dt { (name) } dd { (value) } }
+            }
+        }
+    }
+}
+
+/// A table that scrolls sideways by itself where it does not fit. `label` names it.
+pub fn scrolled(label: &str, table: Markup) -> Markup {
+    html! { div.scroll role="group" tabindex="0" aria-label=(label) { (table) } }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn amounts_are_exact_in_both_languages() {
+        for (centavos, portuguese, english) in [
+            (0, "R$ 0,00", "R$0.00"),
+            (5, "R$ 0,05", "R$0.05"),
+            (-123_456, "−R$ 1.234,56", "−R$1,234.56"),
+            (100_000_000_000, "R$ 1.000.000.000,00", "R$1,000,000,000.00"),
+        ] {
+            assert_eq!(money(Language::Portuguese, centavos), portuguese);
+            assert_eq!(money(Language::English, centavos), english);
+        }
+        assert_eq!(column(Language::Portuguese, 0), "");
+        assert_eq!(column(Language::Portuguese, -7), "−0,07");
+        assert_eq!(count(Language::English, 1_234_567), "1,234,567");
+    }
+
+    #[test]
+    fn times_are_those_of_sao_paulo() {
+        let at = Timestamp(1_795_300_000_250);
+        assert_eq!(clock(Language::Portuguese, at), "21/11/2026 19:26:40");
+        let shown = moment(Language::English, at).into_string();
+        assert!(shown.contains("2026-11-21 19:26:40") && shown.contains("22:26:40 UTC"), "{shown}");
+    }
+}

@@ -1,0 +1,160 @@
+//! Sign-in with an operator's token, and sign-out.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use axum::extract::{Request, State};
+use axum::http::header::{HOST, HeaderMap, ORIGIN, SET_COOKIE};
+use axum::http::request::Parts;
+use axum::http::{Extensions, StatusCode};
+use axum::response::{AppendHeaders, IntoResponse, Redirect, Response};
+use maud::{Markup, html};
+
+use crate::app::App;
+use crate::console::page::{COOKIE_NAME, asked_language, other, plain_page, plain_refusal};
+use crate::console::posted::{Anonymous, Posted};
+use crate::console::words::{self, Word};
+use crate::http::guesses::Asked;
+use crate::http::language::Language;
+use crate::http::reply::{query, single};
+use crate::http::server::Peer;
+use axum::extract::FromRequest;
+
+/// The form of the sign-in.
+pub async fn form(parts: Parts) -> Response {
+    let language = asked_language(&parts).unwrap_or_else(|| Language::preferred(&parts.headers));
+    let pairs = query(&parts).unwrap_or_default();
+    let next = single(&pairs, "next").ok().flatten().map(inside).unwrap_or(HOME);
+    let warning = (!keeps_cookie(&parts.headers)).then_some(words::NEEDS_HTTPS);
+    page(language, StatusCode::OK, next, warning)
+}
+
+/// Opens a session for a right token.
+pub async fn sign_in(State(app): State<Arc<App>>, request: Request) -> Response {
+    let (headers, extensions) = (request.headers().clone(), request.extensions().clone());
+    let Anonymous(form) = match Anonymous::from_request(request, &app).await {
+        Ok(form) => form,
+        Err(refused) => return refused,
+    };
+    let chosen = Language::tagged(form.value("lang"));
+    let language = chosen.unwrap_or_else(|| Language::preferred(&headers));
+    let next = inside(form.value("next"));
+    if !keeps_cookie(&headers) {
+        return page(language, StatusCode::BAD_REQUEST, next, Some(words::NEEDS_HTTPS));
+    }
+    let opened_by = app.ops_tokens.read().opened_by(form.value("token"));
+    let Some(opened_by) = opened_by else { return wrong(&app, &headers, &extensions, language, next) };
+    tracing::info!(operator = opened_by.name, "an operator signed in to the console");
+    match app.sessions.begin(opened_by, chosen, Instant::now()) {
+        Ok(secret) => (AppendHeaders([(SET_COOKIE, cookie(&secret))]), Redirect::to(next)).into_response(),
+        Err(problem) => plain_refusal(&problem),
+    }
+}
+
+fn wrong(app: &App, headers: &HeaderMap, extensions: &Extensions, language: Language, next: &str) -> Response {
+    let _counted = app.guesses.note(Asked::OperatorToken, headers, extensions, None);
+    if app.sessions.may_be_wrong(extensions.get::<Peer>().copied(), Instant::now()) {
+        page(language, StatusCode::UNAUTHORIZED, next, Some(words::TOKEN_WRONG))
+    } else {
+        page(language, StatusCode::TOO_MANY_REQUESTS, next, Some(words::TOKEN_LATER))
+    }
+}
+
+/// Ends the session.
+pub async fn sign_out(State(app): State<Arc<App>>, Posted { visit, .. }: Posted) -> Response {
+    app.sessions.end(&visit.secret);
+    let gone = format!("{}; Max-Age=0", cookie(""));
+    (AppendHeaders([(SET_COOKIE, gone)]), Redirect::to("/console/sign-in")).into_response()
+}
+
+const HOME: &str = "/console";
+
+fn cookie(secret: &str) -> String {
+    format!("{COOKIE_NAME}={secret}; Secure; HttpOnly; SameSite=Strict; Path=/")
+}
+
+/// Where the sign-in leads: only to a page of the console.
+fn inside(next: &str) -> &str {
+    let is_plain = next.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\');
+    let is_ours = next == HOME || next.starts_with("/console/") || next.starts_with("/console?");
+    if is_plain && is_ours { next } else { HOME }
+}
+
+/// Whether the browser keeps a `Secure` cookie: over https, or from this very machine. Only a form
+/// says in its `Origin` that it came over https, perhaps through a proxy.
+fn keeps_cookie(headers: &HeaderMap) -> bool {
+    let text = |name| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let host = text(HOST);
+    let name = host.rsplit_once(':').filter(|(_, port)| port.bytes().all(|byte| byte.is_ascii_digit()));
+    let name = name.map_or(host, |(name, _)| name);
+    let is_here = ["127.0.0.1", "localhost", "[::1]"].contains(&name) || name.ends_with(".localhost");
+    is_here || !text(ORIGIN).starts_with("http://")
+}
+
+fn page(language: Language, status: StatusCode, next: &str, warning: Option<Word>) -> Response {
+    plain_page(language, status, words::SIGN_IN.text(language), fields(language, next, warning))
+}
+
+fn fields(language: Language, next: &str, warning: Option<Word>) -> Markup {
+    let say = |word: Word| word.text(language);
+    let elsewhere = other(language).tag();
+    let kept: String = form_urlencoded::byte_serialize(next.as_bytes()).collect();
+    html! {
+        @if let Some(warning) = warning {
+            p.warning role="alert" id="warning" { (say(warning)) }
+        }
+        form.card method="post" action="/console/sign-in" {
+            input type="hidden" name="next" value=(next);
+            input type="hidden" name="lang" value=(language.tag());
+            // A name for password managers; the token alone says who signs in.
+            input.unseen type="text" name="username" value="operator" autocomplete="username" tabindex="-1" aria-hidden="true" readonly;
+            label for="token" { (say(words::TOKEN)) }
+            input id="token" type="password" name="token" required autocomplete="current-password" maxlength="500"
+                autofocus aria-describedby=[warning.map(|_| "warning")];
+            p.dim { (say(words::ENDED_OR_NEW)) }
+            button.primary type="submit" { (say(words::SIGN_IN)) }
+        }
+        p { a href={"/console/sign-in?lang=" (elsewhere) "&next=" (kept)} lang=(elsewhere) hreflang=(elsewhere) { (say(words::OTHER_LANGUAGE)) } }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::HeaderValue;
+
+    use super::*;
+
+    #[test]
+    fn the_sign_in_leads_to_the_console_only() {
+        for (next, kept) in [
+            ("/console", true),
+            ("/console?lang=en", true),
+            ("/console/charges/1?x=y", true),
+            ("//evil.example/console/", false),
+            ("/consoles", false),
+            ("https://evil.example/console", false),
+            ("/console/\\evil", false),
+            ("/console/\r\nSet-Cookie: x", false),
+            ("", false),
+        ] {
+            assert_eq!(inside(next) == next, kept, "{next}");
+        }
+    }
+
+    #[test]
+    fn a_browser_keeps_the_cookie_over_https_or_on_this_machine() {
+        for (host, origin, keeps) in [
+            ("127.0.0.1:8081", Some("http://127.0.0.1:8081"), true),
+            ("localhost:8081", None, true),
+            ("[::1]:8081", Some("http://[::1]:8081"), true),
+            ("ops.example:8081", Some("http://ops.example:8081"), false),
+            ("127.0.0.1.example", Some("http://127.0.0.1.example"), false),
+            ("ops.example", Some("https://ops.example"), true),
+        ] {
+            let mut headers = HeaderMap::new();
+            headers.insert(HOST, HeaderValue::from_static(host));
+            origin.map(|origin| headers.insert(ORIGIN, HeaderValue::from_static(origin)));
+            assert_eq!(keeps_cookie(&headers), keeps, "{host} {origin:?}");
+        }
+    }
+}

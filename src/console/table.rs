@@ -1,0 +1,135 @@
+//! Tables of a page as CSV. The file is read out of the markup that the page shows, so it has the
+//! same rows, amounts and times, in the same language; forms in it are left out.
+
+use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
+use axum::response::{IntoResponse, Response};
+
+use crate::http::csv::write_cell;
+use crate::http::language::Language;
+
+/// The parameter that asks for a table of a page as CSV: its place on the page, from 1.
+pub const CSV: &str = "csv";
+
+const END: &str = "</table>";
+
+/// The markup with a link to its CSV file below each table. `here` is the address of the page.
+pub fn with_links(html: &str, here: &str) -> String {
+    let joint = if here.contains('?') { "&amp;" } else { "?" };
+    let here = here.replace('&', "&amp;").replace('"', "&quot;").replace('<', "&lt;");
+    let mut linked = String::with_capacity(html.len() + 128);
+    for (place, part) in html.split(END).enumerate() {
+        if place > 0 {
+            linked.push_str(END);
+            linked.push_str(&format!("<p class=\"csv\"><a href=\"{here}{joint}{CSV}={place}\" download>CSV</a></p>"));
+        }
+        linked.push_str(part);
+    }
+    linked
+}
+
+/// The file of the table at a place of a page, from 1; none when the page has no such table.
+pub fn file(html: &str, place: usize, language: Language) -> Option<Response> {
+    let table = html.split("<table").nth(place).filter(|_| place > 0)?.split(END).next()?;
+    let rows = rows(table);
+    // Brazilian spreadsheets read `;` between cells, since the comma is in the amounts.
+    let (separator, mut text) = match language {
+        Language::Portuguese => (';', "\u{feff}".as_bytes().to_vec()),
+        Language::English => (',', Vec::new()),
+    };
+    for row in rows {
+        for (place, cell) in row.iter().enumerate() {
+            if place > 0 {
+                text.push(separator as u8);
+            }
+            write_cell(cell, separator, &mut text);
+        }
+        text.extend_from_slice(b"\r\n");
+    }
+    let headers = [
+        (CONTENT_TYPE, "text/csv; charset=utf-8; header=present"),
+        (CONTENT_DISPOSITION, "attachment; filename=\"centavo.csv\""),
+    ];
+    Some((headers, text).into_response())
+}
+
+/// The cells of a table, row by row, as text.
+fn rows(table: &str) -> Vec<Vec<String>> {
+    let rows = table.split("<tr").skip(1).map(|row| row.split("</tr>").next().unwrap_or_default());
+    rows.map(|row| cells(row).map(text_of).collect()).collect()
+}
+
+/// The markup of the cells of a row.
+fn cells(row: &str) -> impl Iterator<Item = &str> {
+    let mut rest = row;
+    std::iter::from_fn(move || {
+        let begin = [rest.find("<td"), rest.find("<th")].into_iter().flatten().min()?;
+        let inside = rest[begin..].find('>').map(|end| begin + end + 1)?;
+        let end = ["</td>", "</th>"].iter().filter_map(|end| rest[inside..].find(end)).min()?;
+        let cell = &rest[inside..inside + end];
+        rest = &rest[inside + end + "</td>".len()..];
+        Some(cell)
+    })
+}
+
+/// The text of a markup without its forms: tags are gone, and what was escaped is itself again.
+fn text_of(markup: &str) -> String {
+    let mut kept = String::new();
+    for (place, part) in markup.split("<form").enumerate() {
+        kept.push_str(if place == 0 { part } else { part.split_once("</form>").map_or("", |(_, behind)| behind) });
+    }
+    let mut text = String::with_capacity(kept.len());
+    let mut is_tag = false;
+    for letter in kept.replace("<br>", " ").chars() {
+        match letter {
+            '<' => is_tag = true,
+            '>' if is_tag => is_tag = false,
+            letter if !is_tag => text.push(letter),
+            _ => {}
+        }
+    }
+    let text = text.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", "\"").replace("&amp;", "&");
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use maud::html;
+
+    use super::*;
+
+    #[test]
+    fn a_table_is_read_back_out_of_its_markup() {
+        let hostile = "\"><b>&amp; =cmd()</td>";
+        let page = html! {
+            table { tr { th { "x" } } }
+            table.wide {
+                caption { "left out" }
+                thead { tr { th scope="col" { "Nome" } th.amount { "Valor" } th { "Ação" } } }
+                tbody {
+                    tr {
+                        td { a href="/x?a=1&b=2" { bdi { (hostile) } } br; code { "id" } }
+                        td.amount { "1.234,56" }
+                        td { form method="post" { button { "Revogar" } } "fim" }
+                    }
+                    tr { td {} td { "−1" } td { "=1+1" } }
+                }
+            }
+        };
+        let rows = rows(page.into_string().split("<table").nth(2).unwrap());
+        let expected: [&[&str]; 3] =
+            [&["Nome", "Valor", "Ação"], &[&format!("{hostile} id"), "1.234,56", "fim"], &["", "−1", "=1+1"]];
+        assert_eq!(rows, expected);
+    }
+
+    #[test]
+    fn each_table_has_a_link_to_its_file() {
+        let page = html! { div { table {} } p {} table {} }.into_string();
+        let linked = with_links(&page, "/console/queue?kind=refund&x=1");
+        assert_eq!(linked.matches("/console/queue?kind=refund&amp;x=1&amp;csv=").count(), 2, "{linked}");
+        assert!(linked.contains("csv=1") && linked.contains("csv=2") && !linked.contains("csv=3"));
+        assert!(with_links(&page, "/console").contains("\"/console?csv=1\""));
+        assert!(with_links(&page, "/console/\"><b>").contains("\"/console/&quot;>&lt;b>?csv=1\""), "no way out");
+        assert!(file(&page, 2, Language::English).is_some());
+        assert!(file(&page, 3, Language::English).is_none());
+    }
+}

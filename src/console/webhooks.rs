@@ -1,0 +1,235 @@
+//! Webhooks: endpoints with a backlog, the events of one merchant with their delivery, and sending
+//! an event again.
+
+use std::sync::Arc;
+
+use actors::store::Sequence;
+use axum::extract::State;
+use axum::http::request::Parts;
+use axum::response::{IntoResponse, Redirect, Response};
+use ledger::id::{GroupNumber, LedgerId, ObjectId};
+use ledger::record::Record;
+use ledger::webhook_events::webhook_events;
+use maud::{Markup, html};
+
+use crate::app::App;
+use crate::console::books::pager;
+use crate::console::form::{hidden_key, optional};
+use crate::console::page::{Screen, Section, Visit};
+use crate::console::posted::Posted;
+use crate::console::queue::merchant_link;
+use crate::console::show;
+use crate::console::words;
+use crate::http::body::JsonBody;
+use crate::http::caller::PathId;
+use crate::http::credential::Role;
+use crate::http::idempotency::SentKey;
+use crate::http::problem::Problem;
+use crate::http::reply::{Page, query};
+use crate::ops::merchants::find;
+use crate::ops::operator::Decider;
+use crate::ops::webhooks::{redeliver, view};
+use crate::views::delivery::AnswerView;
+use crate::webhooks::DeliveryStatus;
+use crate::webhooks::event::OutboxEvent;
+
+/// Endpoints that are shown; all are counted.
+const ENDPOINTS_MAX: usize = 100;
+/// Events on a page.
+const EVENTS_A_PAGE: u64 = 30;
+
+/// The endpoints that are behind.
+pub async fn list(State(app): State<Arc<App>>, visit: Visit) -> Response {
+    visit.answer(list_screen(&app, &visit))
+}
+
+fn list_screen(app: &App, visit: &Visit) -> Result<Screen, Problem> {
+    let (total, backlogs) = app.webhooks.backlogs(visit.scope.group(), ENDPOINTS_MAX);
+    let rows = backlogs.into_iter().map(|(group, key, backlog)| view(app, group, key, backlog));
+    let rows = rows.collect::<Result<Vec<_>, _>>()?;
+    let body = html! {
+        section.card aria-label=(visit.say(words::WEBHOOKS)) {
+            p { (total) " " (visit.say(words::ENDPOINTS_BEHIND)) }
+            @if !rows.is_empty() {
+                (show::scrolled(visit.say(words::WEBHOOKS), html! {
+                    table {
+                        thead {
+                            tr {
+                                th scope="col" { (visit.say(words::MERCHANT)) }
+                                th scope="col" { (visit.say(words::WEBHOOK_ADDRESS)) }
+                                th.amount scope="col" { (visit.say(words::WAITING)) }
+                                th.amount scope="col" { (visit.say(words::GIVEN_UP)) }
+                                th scope="col" { (visit.say(words::LAST_ANSWER)) }
+                            }
+                        }
+                        tbody {
+                            @for row in rows {
+                                tr {
+                                    td { (merchant_link(app, visit, Some(&row.merchant_id))) " " a href={"/console/merchants/" (row.merchant_id) "/events"} { (visit.say(words::EVENTS_OF)) } }
+                                    td { a href={"/console/keys/" (row.api_key_id)} { bdi { (row.webhook_url) } } }
+                                    td.amount { (row.waiting) }
+                                    td.amount { (row.given_up) }
+                                    td { (answer(visit, row.last_answer.as_ref())) }
+                                }
+                            }
+                        }
+                    }
+                }))
+            }
+        }
+    };
+    Ok(Screen { section: Section::Webhooks, title: visit.say(words::WEBHOOKS).to_owned(), body })
+}
+
+/// How a try ended, in words.
+pub fn answer(visit: &Visit, answer: Option<&AnswerView>) -> Markup {
+    html! {
+        @match answer {
+            None => "—",
+            Some(answer) => {
+                @if let Some(status) = answer.status { (status) " " }
+                @if let Some(cause) = answer.cause { (cause) " " }
+                span.dim { (answer.duration_ms) " ms, " (show::text_moment(visit.language, &answer.at)) }
+            }
+        }
+    }
+}
+
+/// The webhook events of a merchant, newest first.
+pub async fn events(State(app): State<Arc<App>>, visit: Visit, PathId(id): PathId, parts: Parts) -> Response {
+    visit.answer(events_screen(&app, &visit, &id, &parts))
+}
+
+fn events_screen(app: &App, visit: &Visit, id: &str, parts: &Parts) -> Result<Screen, Problem> {
+    let (group, pairs) = (find(app, id)?, query(parts)?);
+    visit.sees(Some(group))?;
+    let page = Page::read(&pairs, EVENTS_A_PAGE)?;
+    let end = app.engine.published().plus(1);
+    let total = app.engine.webhook_event_count(group, end)?;
+    let last = total.saturating_sub(page.skip());
+    let mut listed = app.engine.webhook_events(group, last.saturating_sub(page.per_page) + 1..last + 1)?;
+    listed.reverse();
+    let mut rows = Vec::new();
+    for listed in listed {
+        let event = OutboxEvent::read(&app.engine, group, listed)?;
+        let statuses = app.webhooks.delivery_statuses(group, event.number());
+        rows.push((event, statuses));
+    }
+    let body = html! {
+        @if optional(&pairs, "sent")?.is_some() { p.card role="status" { (visit.say(words::SENT_AGAIN)) } }
+        section.card aria-label=(visit.say(words::WEBHOOKS)) {
+            @if !rows.is_empty() { (show::scrolled(visit.say(words::WEBHOOKS), table(visit, id, &rows))) }
+            (pager(visit, parts, page, total))
+        }
+    };
+    let owner = show::owner_name(&app.engine, visit.language, LedgerId::Merchant(group));
+    let title = format!("{} · {owner}", visit.say(words::WEBHOOKS));
+    Ok(Screen { section: Section::Webhooks, title, body })
+}
+
+/// The webhook events of some Records of a group, with their delivery; nothing where there are
+/// none.
+pub fn of_records(
+    app: &App,
+    visit: &Visit,
+    group: GroupNumber,
+    records: &[(Sequence, Record)],
+) -> Result<Markup, Problem> {
+    let mut rows = Vec::new();
+    for (sequence, record) in records {
+        let count = webhook_events(record).len() as u64;
+        if count == 0 {
+            continue;
+        }
+        let first = app.engine.webhook_event_count(group, *sequence)? + 1;
+        for listed in app.engine.webhook_events(group, first..first + count)? {
+            let event = OutboxEvent::read(&app.engine, group, listed)?;
+            let statuses = app.webhooks.delivery_statuses(group, event.number());
+            rows.push((event, statuses));
+        }
+    }
+    let merchant = app.engine.merchant(group, |row| row.id).unwrap_or_default().uuid().to_string();
+    let heading = visit.say(words::ITS_WEBHOOKS);
+    Ok(html! {
+        @if !rows.is_empty() {
+            section.card aria-labelledby="webhooks" {
+                h2 id="webhooks" { (heading) }
+                (show::scrolled(heading, table(visit, &merchant, &rows)))
+            }
+        }
+    })
+}
+
+type Delivered = (OutboxEvent, Vec<(ObjectId, DeliveryStatus)>);
+
+fn table(visit: &Visit, merchant: &str, rows: &[Delivered]) -> Markup {
+    html! {
+        table {
+            thead {
+                tr {
+                    th scope="col" { (visit.say(words::WHAT)) }
+                    th scope="col" { (visit.say(words::WHEN)) }
+                    th scope="col" { (visit.say(words::DELIVERY)) }
+                    th scope="col" { (visit.say(words::SEND_AGAIN)) }
+                }
+            }
+            tbody {
+                @for (event, statuses) in rows {
+                    @let kind: &'static str = event.told.kind.into();
+                    tr {
+                        td { (kind) br; code { (event.id.uuid()) } }
+                        td { (show::short_moment(visit.language, event.at())) }
+                        td {
+                            @if statuses.is_empty() { "—" }
+                            @for (_, status) in statuses { p { (delivery(visit, status)) } }
+                        }
+                        td {
+                            @if visit.may(Role::Decide) && !statuses.is_empty() {
+                                form method="post" action={"/console/webhooks/" (event.id.uuid()) "/redeliver"} {
+                                    (visit.token_field())
+                                    (hidden_key())
+                                    input type="hidden" name="merchant" value=(merchant);
+                                    button type="submit" aria-label={(visit.say(words::SEND_AGAIN)) " " (kind) " " (event.number())} { (visit.say(words::SEND_AGAIN)) }
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn delivery(visit: &Visit, status: &DeliveryStatus) -> Markup {
+    html! {
+        @match status {
+            DeliveryStatus::Before => "—",
+            DeliveryStatus::Delivered => (visit.say(words::DELIVERED)),
+            DeliveryStatus::Pending { tries, last_answer, .. } => {
+                (visit.say(words::WAITING)) ", " (tries) " " (visit.say(words::TRIES)) " "
+                (answer(visit, last_answer.map(AnswerView::of).as_ref()))
+            }
+            DeliveryStatus::GivenUp { last_answer } => {
+                strong { (visit.say(words::GIVEN_UP)) } " " (answer(visit, last_answer.map(AnswerView::of).as_ref()))
+            }
+        }
+    }
+}
+
+/// Sends an event again, as the route of `/ops` does.
+pub async fn send_again(State(app): State<Arc<App>>, PathId(id): PathId, Posted { visit, form }: Posted) -> Response {
+    let sees = || visit.sees(ObjectId::parse(&id).map(|id| app.engine.ids().group(id)));
+    if let Err(problem) = visit.operator.require(Role::Decide).and_then(|()| sees()) {
+        return visit.answer(Err(problem));
+    }
+    let key = SentKey::of_form(form.value("key"), "/ops/webhooks/{id}/redeliver");
+    let operator = Decider(visit.operator.clone());
+    let place = match find(&app, form.value("merchant")) {
+        Ok(_) => format!("/console/merchants/{}/events?sent=1", form.value("merchant")),
+        Err(_) => "/console/webhooks".to_owned(),
+    };
+    match redeliver(State(app), operator, PathId(id), key, JsonBody::made("{}")).await {
+        Ok(_) => Redirect::to(&place).into_response(),
+        Err(problem) => visit.answer(Err(problem)),
+    }
+}

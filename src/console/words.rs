@@ -1,0 +1,420 @@
+//! Words of the console, each in both languages, in one table; and facts of the ledger in words.
+
+use ledger::event::Event;
+
+use crate::http::language::Language;
+
+/// One text of the console in both languages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Word {
+    pt: &'static str,
+    en: &'static str,
+}
+
+impl Word {
+    /// The text in a language.
+    pub fn text(self, language: Language) -> &'static str {
+        match language {
+            Language::Portuguese => self.pt,
+            Language::English => self.en,
+        }
+    }
+}
+
+const fn word(pt: &'static str, en: &'static str) -> Word {
+    Word { pt, en }
+}
+
+macro_rules! words {
+    ($($name:ident = $pt:literal, $en:literal;)*) => {
+        $(
+            #[allow(missing_docs, reason = "the texts say what each is")]
+            pub const $name: Word = word($pt, $en);
+        )*
+        /// Every word, for the test of the table.
+        #[cfg(test)]
+        const ALL: &[(&str, Word)] = &[$((stringify!($name), $name)),*];
+    };
+}
+
+words! {
+    // Frame of every page.
+    SKIP = "Ir para o conteúdo", "Skip to the content";
+    SECTIONS = "Seções", "Sections";
+    FIND = "Buscar", "Find";
+    FIND_WHAT = "txid, id, razão (M-…, R-…, P-…) ou número de Record", "txid, id, ledger (M-…, R-…, P-…) or Record number";
+    SIGN_OUT = "Sair", "Sign out";
+    SANDBOX_BANNER = "Sandbox: dinheiro de mentira.", "Sandbox: the money is fake.";
+    CLOCK = "Relógio", "Clock";
+    OTHER_LANGUAGE = "English", "Português";
+    KEYS_OPEN = "Teclas", "Keys";
+    KEY_HELP = "Mostra esta lista", "Shows this list";
+    KEY_FIND = "Vai para a busca", "Goes to the find box";
+    KEY_NEXT = "Próxima linha", "Next row";
+    KEY_BEFORE = "Linha anterior", "Row before";
+    KEY_CHOOSE = "Escolhe a linha", "Chooses the row";
+    LETTERS_ON = "usar teclas de uma letra", "use keys of a single letter";
+    CLOSE = "Fechar", "Close";
+    ONLY_OF = "Só de", "Only of";
+    ALL_MERCHANTS = "todos os lojistas", "all merchants";
+    // Sections.
+    OVERVIEW = "Visão geral", "Overview";
+    MERCHANTS = "Lojistas", "Merchants";
+    QUEUE = "Fila", "Queue";
+    HOUSE = "Casa", "House";
+    TRIAL_BALANCE = "Balancete", "Trial balance";
+    JOURNAL = "Diário", "Journal";
+    WEBHOOKS = "Webhooks", "Webhooks";
+    HEALTH = "Saúde", "Health";
+    EXPORTS = "Exportar", "Exports";
+    AUDIT = "Auditoria", "Audit";
+    SANDBOX = "Sandbox", "Sandbox";
+    // Sign-in.
+    SIGN_IN = "Entrar", "Sign in";
+    TOKEN = "Token de operador", "Operator token";
+    TOKEN_WRONG = "Este token não abre nada. Confira se ele foi colado inteiro.", "This token opens nothing. Check that all of it was pasted.";
+    TOKEN_LATER = "Muitos tokens errados vieram deste endereço. Espere um minuto.", "Too many wrong tokens came from this address. Wait a minute.";
+    NEEDS_HTTPS = "Este endereço precisa de https: o navegador só guarda a sessão em http quando o endereço é 127.0.0.1 ou localhost.", "This address needs https: the browser keeps the session over http only when the address is 127.0.0.1 or localhost.";
+    SIGNED_OUT = "A sessão terminou. Entre de novo.", "The session has ended. Sign in again.";
+    ENDED_OR_NEW = "Use o token que está em CENTAVO_OPS_TOKEN, ou no arquivo operator.token da pasta de dados.", "Use the token of CENTAVO_OPS_TOKEN, or of the file operator.token in the data folder.";
+    // Money and tables.
+    ACCOUNT = "Conta", "Account";
+    DEBIT = "Débito", "Debit";
+    CREDIT = "Crédito", "Credit";
+    SUM = "Soma", "Sum";
+    BALANCE = "Saldo", "Balance";
+    AMOUNT = "Valor", "Amount";
+    SHARE = "Parte", "Part";
+    WHEN = "Quando", "When";
+    WHAT = "O quê", "What";
+    WHO = "Quem", "Who";
+    STATUS = "Situação", "Status";
+    NAME = "Nome", "Name";
+    DOCUMENT = "Documento", "Document";
+    KIND = "Tipo", "Kind";
+    ID = "Id", "Id";
+    NOTES = "Motivo", "Reason";
+    NOTHING = "Nada por aqui.", "Nothing here.";
+    TABLE = "Tabela", "Table";
+    PAGE = "Página", "Page";
+    OF = "de", "of";
+    NEWER = "Mais novos", "Newer";
+    OLDER = "Mais antigos", "Older";
+    YES = "sim", "yes";
+    NO = "não", "no";
+    LEDGER = "Razão", "Ledger";
+    PLATFORM = "Plataforma", "Platform";
+    MERCHANT = "Lojista", "Merchant";
+    RECIPIENT = "Recebedor", "Recipient";
+    RECIPIENTS = "Recebedores", "Recipients";
+    HOUSE_ENTRY = "Lançamento da casa", "Entry of the house";
+    REFERENCE = "Referência", "Reference";
+    // Overview.
+    HOLDS = "Tem", "Holds";
+    OWES = "Deve", "Owes";
+    EARNED = "Ganhou", "Earned";
+    SPENT = "Gastou", "Spent";
+    BOOKS = "Os livros", "The books";
+    WAITS = "O que espera decisão", "What waits for a decision";
+    BALANCED = "Débitos e créditos são iguais.", "Debits equal credits.";
+    UNBALANCED = "Débitos e créditos NÃO são iguais.", "Debits do NOT equal credits.";
+    THROUGH_RECORD = "até o", "through";
+    NEWEST_RECORDS = "Records mais novos", "Newest Records";
+    LIVE = "Ao vivo", "Live";
+    NOT_LIVE = "Parado: recarregue a página para ver o agora.", "Stopped: reload the page to see what is now.";
+    PAUSE = "Pausar", "Pause";
+    MONEY_BY_MINUTE = "Dinheiro por minuto, última hora", "Money by minute, last hour";
+    MINUTE_BY_MINUTE = "Minuto por minuto", "Minute by minute";
+    MOVED_CARD = "Cartão capturado", "Card captured";
+    MOVED_PIX = "PIX pago", "PIX paid";
+    MOVED_REFUSED = "Cartão recusado", "Card refused";
+    MOVED_REFUNDED = "Devolvido", "Refunded";
+    MOVED_CASHOUT = "Cashout", "Cashed out";
+    MOVED_WITHDRAWN = "Sacado", "Withdrawn";
+    LAST_MINUTE = "Este minuto", "This minute";
+    LAST_TEN = "10 minutos", "10 minutes";
+    LAST_HOUR = "1 hora", "1 hour";
+    LAST_THREE = "3 horas", "3 hours";
+    ITS_WEBHOOKS = "Webhooks desta cobrança", "Webhooks of this charge";
+    // One charge.
+    CHARGE = "Cobrança", "Charge";
+    CHARGE_OF = "Cobrança de", "Charge of";
+    CHARGES = "Cobranças", "Charges";
+    METHOD = "Meio", "Method";
+    CARD = "Cartão", "Card";
+    PAYER = "Pagador", "Payer";
+    ACQUIRER = "Adquirente", "Acquirer";
+    INSTITUTION = "Instituição PIX", "PIX institution";
+    CREATED = "Criada", "Created";
+    PAID_AT = "Paga", "Paid";
+    DUE_AT = "Disponível em", "Available at";
+    EXPIRES = "Vence", "Expires";
+    DESCRIPTION = "Descrição", "Description";
+    END_TO_END = "Id fim a fim", "End-to-end id";
+    FLOW = "Para onde foi o dinheiro", "Where the money went";
+    FLOW_PLANNED = "Para onde vai o dinheiro", "Where the money goes";
+    FEES = "Comissão da plataforma", "Platform commission";
+    FEE_MDR = "MDR", "MDR";
+    FEE_ANTIFRAUD = "Antifraude", "Antifraud";
+    FEE_MARGIN = "Margem", "Margin";
+    FEE_PIX = "PIX", "PIX";
+    OTHER_RECIPIENTS = "Outros recebedores", "Other recipients";
+    ENTRIES = "Partidas dobradas", "Double entry";
+    TIMELINE = "Linha do tempo", "Timeline";
+    RECORD = "Record", "Record";
+    BLOCK = "bloco", "block";
+    MATURES = "Amadurece em", "Falls due at";
+    REFUNDS = "Devoluções", "Refunds";
+    DISPUTES = "Disputas", "Disputes";
+    REFUND = "Devolução", "Refund";
+    DISPUTE = "Disputa", "Dispute";
+    OPENED_WITHOUT_MONEY = "Nenhum lançamento: nada se moveu.", "No entries: nothing moved.";
+    MORE_LEDGERS = "Há mais razões neste Record; a página dele mostra todas.", "This Record has more ledgers; its own page shows all.";
+    // Records and ledgers.
+    EVENTS = "Fatos", "Facts";
+    OWNER = "De quem", "Owner";
+    TOOK_EFFECT = "Vale desde", "Took effect";
+    BOOKED = "Gravado", "Booked";
+    BLOCK_HEADING = "Bloco", "Block";
+    BLOCK_HASH = "Hash do bloco", "Hash of the block";
+    BLOCK_BEFORE = "Hash do bloco anterior", "Hash of the block before it";
+    BLOCK_RECORDS = "Records do bloco", "Records of the block";
+    ASKED_BY = "Pedido por", "Asked for by";
+    THE_SERVICE = "o próprio serviço", "the service itself";
+    API_KEY = "chave de API", "API key";
+    // Queue and decisions.
+    ALL_KINDS = "Todos", "All";
+    DECIDED = "Decidido.", "Decided.";
+    CHOOSE = "Escolher", "Choose";
+    CHOOSE_SOME = "Escolha de 1 a 50 itens da fila.", "Choose 1 to 50 items of the queue.";
+    APPROVE_CHOSEN = "Aprovar os escolhidos", "Approve the chosen ones";
+    REJECT_CHOSEN = "Recusar os escolhidos", "Reject the chosen ones";
+    WAITING_COUNT = "à espera", "waiting";
+    SHOW = "Mostrar", "Show";
+    WITHDRAWAL = "Saque", "Withdrawal";
+    PAYOUT = "Transferência sem resposta", "Transfer without an answer";
+    WAITS_NO_MORE = "Isto não espera mais: alguém já decidiu.", "This does not wait any more: somebody decided.";
+    NOBODY_DECIDES = "A instituição ainda não respondeu. Não há o que decidir; ela é consultada até responder.", "The institution has not answered yet. There is nothing to decide; it is asked until it answers.";
+    REVIEW = "Análise", "Review";
+    REVIEW_REGISTRATION = "cadastro", "registration";
+    REVIEW_ACCOUNT = "conta bancária", "bank account";
+    DESTINATION = "Conta bancária", "Bank account";
+    BOOKS_AT_ONCE = "Lançado com a decisão", "Booked with the decision";
+    BOOKS_AT_TRANSFER = "Lançado quando a instituição aceitar a transferência", "Booked when the institution has taken the transfer";
+    APPROVE = "Aprovar", "Approve";
+    REJECT = "Recusar", "Reject";
+    ACCEPT = "Aceitar a disputa", "Accept the dispute";
+    RELEASE = "Liberar o valor", "Release the money";
+    // Recipients.
+    WITHDRAWALS = "Saques", "Withdrawals";
+    AVAILABLE = "Disponível", "Available";
+    PENDING = "A vencer", "Falls due later";
+    RESERVED = "Em saque", "Under a withdrawal";
+    WITHDRAWN = "Sacado", "Withdrawn";
+    // Merchants.
+    OPENED = "Aberto", "Opened";
+    CITY = "Cidade", "City";
+    SPLITS = "Splits", "Splits";
+    CASHOUTS = "Cashouts", "Cashouts";
+    CLAIMS = "O que a plataforma deve a ele", "What the platform owes it";
+    PRICES = "Taxas", "Fees";
+    KEYS = "Chaves de API", "API keys";
+    WEBHOOK_ADDRESS = "Endereço dos webhooks", "Webhook address";
+    STATUS_PENDING = "pendente", "pending";
+    STATUS_PAID = "paga", "paid";
+    STATUS_REFUSED = "recusada", "refused";
+    STATUS_CANCELLED = "cancelada", "cancelled";
+    FROM = "De", "From";
+    TO = "Até", "To";
+    // Trial balance and journal.
+    BY_ACCOUNT = "Por conta", "By account";
+    BY_LEDGER = "Por razão", "By ledger";
+    BEFORE_BLOCK = "Blocos anteriores", "Earlier blocks";
+    NEWEST = "Mais novos", "Newest";
+    PROVE = "Provar a cadeia", "Prove the chain";
+    PROOF = "Prova da cadeia", "Proof of the chain";
+    CHAIN_HOLDS = "A cadeia está inteira até o fim", "The chain holds through its end";
+    CHAIN_SO_FAR = "A cadeia está inteira até aqui.", "The chain holds so far.";
+    CHAIN_BROKEN = "A cadeia está quebrada.", "The chain is broken.";
+    GO_ON = "Continuar", "Go on";
+    BLOCKS_PROVED = "Blocos provados", "Blocks proved";
+    RECORDS_PROVED = "Records nesta página", "Records on this page";
+    // Keys and disputes.
+    NEW_MERCHANT = "Novo lojista", "New merchant";
+    OPEN_MERCHANT = "Abrir", "Open";
+    TAX_ID = "CPF ou CNPJ", "CPF or CNPJ";
+    NEW_KEY = "Nova chave", "New key";
+    WEBHOOK_SECRET = "Segredo dos webhooks", "Webhook secret";
+    SHOWN_ONCE = "Copie agora: a chave e o segredo não aparecem de novo.", "Copy them now: the key and the secret are not shown again.";
+    REVOKE = "Revogar", "Revoke";
+    SURE = "tenho certeza", "I am sure";
+    OPEN_DISPUTE = "Abrir disputa", "Open a dispute";
+    SHOW_ENTRIES = "Ver os lançamentos", "Show the entries";
+    AMOUNT_WRONG = "Escreva o valor em reais, como 12,34.", "Write the amount in reais, such as 12.34.";
+    CHANGE = "Alterar", "Change";
+    CHANGED = "Alterado.", "Changed.";
+    OPTIONS = "Opções", "Options";
+    SETTLEMENT_DAYS = "Dias até o dinheiro do cartão", "Days until card money";
+    REFUND_COMMISSION = "devolver a comissão com devoluções", "return the commission with refunds";
+    LIMIT_CARD = "Cobranças de cartão por minuto", "Card charges a minute";
+    LIMIT_OTHER = "Outras requisições por minuto", "Other requests a minute";
+    LIMIT_EMPTY = "Limite vazio: o do servidor.", "An empty limit: that of the server.";
+    SET_ADDRESS = "Gravar o endereço", "Set the address";
+    ADDRESS_SET = "O endereço vale para os eventos a partir de agora.", "The address holds for the events from now on.";
+    ROTATE = "Trocar o segredo", "Rotate the secret";
+    ROTATE_WHAT = "O segredo de antes ainda assina ao lado do novo por 24 horas.", "The secret before signs beside the new one for 24 hours.";
+    // House ledger.
+    ASK_ENTRY = "Pedir um lançamento", "Ask for an entry";
+    ENTRY_ASKED = "O lançamento espera outro operador.", "The entry waits for another operator.";
+    SECOND_OPERATOR = "Outro operador aprova o lançamento na fila.", "Another operator approves the entry in the queue.";
+    // Webhooks.
+    ENDPOINTS_BEHIND = "endereços com eventos à espera ou desistidos", "addresses with events that wait or were given up";
+    WAITING = "À espera", "Waiting";
+    GIVEN_UP = "Desistidos", "Given up";
+    LAST_ANSWER = "Última resposta", "Last answer";
+    EVENTS_OF = "eventos", "events";
+    DELIVERY = "Entrega", "Delivery";
+    DELIVERED = "entregue", "delivered";
+    TRIES = "tentativas", "tries";
+    SEND_AGAIN = "Enviar de novo", "Send again";
+    SENT_AGAIN = "O evento será enviado de novo.", "The event will be sent again.";
+    SEND_ALL_AGAIN = "Enviar de novo todos os desistidos", "Send all given up again";
+    ALL_SENT_AGAIN = "Os eventos desistidos serão enviados de novo.", "What was given up will be sent again.";
+    LAST_TRIES = "Últimas tentativas", "Last tries";
+    // Health.
+    READY = "pronto", "ready";
+    NOT_READY = "não está pronto", "not ready";
+    VERSION = "Versão", "Version";
+    HEAD = "Último Record", "Last Record";
+    LAST_BACKUP = "Último backup, há", "Last backup, age";
+    NEVER = "nunca", "never";
+    DATA_SIZE = "Tamanho dos dados", "Size of the data";
+    FREE_SPACE = "Espaço livre", "Free space";
+    DUE_LAG = "Atraso do que venceu", "Lag of what is due";
+    OLDEST_UNKNOWN = "Chamada mais antiga sem resposta", "Oldest call without an answer";
+    SHED = "Requisições recusadas por carga", "Requests shed";
+    // Exports and sandbox.
+    NO_CHARGE_HERE = "Nenhuma cobrança aberta nos 2.000 Records lidos; as mais antigas vêm antes.", "No charge was opened in the 2,000 Records that were read; older ones come before.";
+    OF_ALL_LEDGERS = "Vazio: todas as razões (jsonl ou csv).", "Empty: all ledgers (jsonl or csv).";
+    FORMAT = "Formato", "Format";
+    DOWNLOAD = "Baixar", "Download";
+    CLOCK_MOVED = "O relógio andou; o que venceu foi lançado.", "The clock has moved; what fell due was booked.";
+    MOVE_CLOCK = "Adiantar o relógio", "Move the clock forward";
+    MOVE = "Adiantar", "Move";
+    ONE_HOUR = "1 hora", "1 hour";
+    ONE_DAY = "1 dia", "1 day";
+    ONE_WEEK = "7 dias", "7 days";
+    THIRTY_DAYS = "30 dias", "30 days";
+    ONE_YEAR = "365 dias", "365 days";
+    MAKE_UP = "Dados de mentira", "Made-up data";
+    MAKE_UP_WHAT = "Um lojista com recebedores e cobranças, para olhar.", "A merchant with recipients and charges, to look at.";
+    MAKE = "Criar", "Make";
+    PAY_PIX = "Pagar um PIX", "Pay a PIX charge";
+    PAY = "Pagar", "Pay";
+    PIX_PAID = "O PIX foi pago.", "The PIX charge is paid.";
+    TEST_CARDS = "Cartões de teste", "Test cards";
+    CARD_APPROVED = "aprovado", "approved";
+    CARD_REFUSED = "recusado", "refused";
+    CARD_WITHOUT_FUNDS = "sem fundos", "without funds";
+    CARD_SILENT = "o adquirente não responde", "the acquirer does not answer";
+    // Problems.
+    PROBLEM = "Não foi possível", "That was not possible";
+    FOUND_NOTHING = "Não há nada com este nome", "There is nothing by this name";
+    BACK = "Voltar à visão geral", "Back to the overview";
+}
+
+/// A fact of the ledger in words.
+pub fn fact(event: &Event) -> Word {
+    match event {
+        Event::ChargeOpened { .. } => word("Aberta, partes e taxas fixadas", "Opened, parts and fees fixed"),
+        Event::CardCaptured { .. } => word("Capturada", "Captured"),
+        Event::CardRefused { .. } => word("Recusada pelo adquirente", "Refused by the acquirer"),
+        Event::CardUnanswered { .. } => {
+            word("O adquirente não respondeu a tempo", "The acquirer did not answer in time")
+        }
+        Event::PixPaid { .. } => word("PIX pago", "PIX paid"),
+        Event::PixCancelled { .. } => word("PIX cancelado ou vencido", "PIX cancelled or expired"),
+        Event::LatePixReceived { .. } => word("PIX pago depois do fim", "PIX paid after its end"),
+        Event::RefundRequested { .. } => word("Devolução pedida", "Refund asked for"),
+        Event::RefundApproved { .. } => word("Devolução aprovada", "Refund approved"),
+        Event::RefundRejected { .. } => word("Devolução recusada", "Refund rejected"),
+        Event::PayerRepaid { .. } => word("Pagador recebeu de volta", "Payer was repaid"),
+        Event::DisputeOpened { .. } => word("Disputa aberta, valor retido", "Dispute opened, money held"),
+        Event::DisputeAccepted { .. } => word("Disputa aceita", "Dispute accepted"),
+        Event::DisputeReleased { .. } => word("Disputa liberada", "Dispute released"),
+        Event::AcceptanceConfirmed { .. } => {
+            word("Aceite confirmado pelo adquirente", "Acceptance confirmed by the acquirer")
+        }
+        Event::AcquirerSettled { .. } => word("Lote do adquirente liquidou", "Settled by a batch of the acquirer"),
+        Event::AcquirerBatchBooked { .. } => word("Lote do adquirente lançado", "Batch of the acquirer booked"),
+        Event::AcquirerUnexplained { .. } => {
+            word("Linhas do lote sem cobrança capturada", "Lines of the batch without a captured charge")
+        }
+        Event::PeriodCloseRequested { .. } => word("Fechamento do mês pedido", "Closing of the month asked for"),
+        Event::PeriodClosed { .. } => word("Mês fechado", "Month closed"),
+        Event::HouseEntryRequested { .. } => word("Lançamento da casa pedido", "Entry of the house asked for"),
+        Event::HouseEntryApproved { .. } => word("Lançamento da casa aprovado", "Entry of the house approved"),
+        Event::HouseEntryRejected { .. } => word("Lançamento da casa recusado", "Entry of the house rejected"),
+        Event::SplitsAnticipated { .. } => word("Splits antecipados", "Splits anticipated"),
+        Event::Matured { .. } => {
+            word("Dinheiro venceu: Pending para Available", "Money fell due: Pending to Available")
+        }
+        Event::DeficitRecovered { .. } => word("Déficit recuperado", "Deficit recovered"),
+        Event::ClawbackRecovered { .. } => word("Dívida de recebedor paga", "Debt of a recipient paid"),
+        Event::WithdrawalRequested { .. } => word("Saque pedido", "Withdrawal asked for"),
+        Event::WithdrawalApproved { .. } => word("Saque aprovado", "Withdrawal approved"),
+        Event::WithdrawalPaid { .. } => word("Saque pago", "Withdrawal paid"),
+        Event::WithdrawalRejected { .. } => word("Saque recusado", "Withdrawal rejected"),
+        Event::WithdrawalReturned { .. } => word("Saque devolvido pelo banco", "Withdrawal returned by the bank"),
+        other => fact_of_others(other),
+    }
+}
+
+/// Facts that are about no charge and no withdrawal.
+fn fact_of_others(event: &Event) -> Word {
+    match event {
+        Event::CashoutCreated { .. } => word("Cashout criado", "Cashout created"),
+        Event::CashoutProcessed { .. } => word("Cashout processado", "Cashout processed"),
+        Event::CashoutFailed { .. } => word("Cashout voltou", "Cashout came back"),
+        Event::MerchantOpened { .. } => word("Lojista aberto", "Merchant opened"),
+        Event::MerchantChanged { .. } => word("Lojista alterado", "Merchant changed"),
+        Event::ApiKeyCreated { .. } => word("Chave de API criada", "API key created"),
+        Event::ApiKeyRevoked { .. } => word("Chave de API revogada", "API key revoked"),
+        Event::ApiKeyChanged { .. } => word("Chave de API alterada", "API key changed"),
+        Event::WebhookSecretRotated { .. } => word("Segredo de webhook trocado", "Webhook secret rotated"),
+        Event::RecipientRegistered { .. } => word("Recebedor cadastrado", "Recipient registered"),
+        Event::RecipientRegisteredAgain { .. } => word("Recebedor cadastrado de novo", "Recipient registered again"),
+        Event::RecipientSubmitted { .. } => word("Cadastro enviado para análise", "Registration sent for analysis"),
+        Event::RecipientApproved { .. } => word("Recebedor aprovado", "Recipient approved"),
+        Event::RecipientRejected { .. } => word("Recebedor recusado", "Recipient rejected"),
+        Event::RecipientChanged { .. } => word("Cadastro alterado", "Registration changed"),
+        Event::BankAccountChanged { .. } => word("Conta bancária alterada", "Bank account changed"),
+        Event::BankAccountApproved { .. } => word("Conta bancária aprovada", "Bank account approved"),
+        Event::BankAccountRejected { .. } => word("Conta bancária recusada", "Bank account rejected"),
+        Event::ClockMoved { .. } => word("Relógio do sandbox adiantado", "Sandbox clock moved"),
+        Event::PersonalDataRead { .. } => word("Documentos de lojistas lidos", "Tax ids of merchants read"),
+        Event::PlanCreated { .. } => word("Plano criado", "Plan created"),
+        Event::PlanDisabled { .. } => word("Plano desativado", "Plan disabled"),
+        Event::CardStored { .. } => word("Cartão guardado", "Card stored"),
+        Event::SubscriptionCreated { .. } => word("Assinatura criada", "Subscription created"),
+        Event::SubscriptionBilled { .. } => word("Assinatura cobrada", "Subscription billed"),
+        Event::SubscriptionAdvanced { .. } => word("Assinatura avançou", "Subscription advanced"),
+        Event::SubscriptionPaused { .. } => word("Assinatura pausada", "Subscription paused"),
+        Event::SubscriptionResumed { .. } => word("Assinatura retomada", "Subscription resumed"),
+        Event::SubscriptionCancelled { .. } => word("Assinatura cancelada", "Subscription cancelled"),
+        _ => word("Outro fato", "Another fact"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_word_is_in_both_languages() {
+        assert!(ALL.len() > 80, "{}", ALL.len());
+        for (name, Word { pt, en }) in ALL {
+            assert!(!pt.trim().is_empty() && !en.trim().is_empty(), "{name}");
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! A bookkeeper's chart of accounts: the codes of our accounts in another program, from a file.
+//!
+//! An account gets the row of the longest prefix of whole components of its name.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+/// Granularity of the entries for another program.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum Level {
+    /// One entry for each Record.
+    #[default]
+    Entry,
+    /// One entry for each day: the summarized journal.
+    Day,
+}
+
+/// The chart of accounts of another program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Chart(BTreeMap<String, Row>);
+
+/// What the other program calls an account.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Row {
+    pub(super) code: String,
+    /// Text of the history, with places for values; none for the default text.
+    pub(super) history: Option<String>,
+    pub(super) cost_center: String,
+}
+
+/// Why a file is no chart of accounts.
+#[derive(Debug, thiserror::Error)]
+pub enum ChartError {
+    /// It is no TOML of this form.
+    #[error(transparent)]
+    Form(#[from] toml::de::Error),
+    /// Two rows have the same prefix.
+    #[error("two rows have the prefix {0:?}")]
+    Twice(String),
+    /// A code is empty or too long, or a text has a control character.
+    #[error("the row of {0:?} has no usable {1}: 1 to {TEXT_MAX} characters, none of them a control character")]
+    Text(String, &'static str),
+}
+
+/// Most characters of a code or a text.
+const TEXT_MAX: usize = 250;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    account: Vec<FileRow>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FileRow {
+    prefix: String,
+    code: String,
+    history: Option<String>,
+    cost_center: Option<String>,
+}
+
+impl Chart {
+    /// Reads a chart: `[[account]]` rows with `prefix`, `code`, and if wanted `history` and
+    /// `cost_center`.
+    pub fn parse(text: &str) -> Result<Self, ChartError> {
+        let file: File = toml::from_str(text)?;
+        let mut rows = BTreeMap::new();
+        for FileRow { prefix, code, history, cost_center } in file.account {
+            let is_usable = |text: &str| {
+                !text.is_empty() && text.chars().count() <= TEXT_MAX && !text.chars().any(char::is_control)
+            };
+            let texts = [("code", Some(&code)), ("history", history.as_ref()), ("cost_center", cost_center.as_ref())];
+            if let Some((name, _)) = texts.iter().find(|(_, text)| text.is_some_and(|text| !is_usable(text))) {
+                return Err(ChartError::Text(prefix, name));
+            }
+            let row = Row { code, history, cost_center: cost_center.unwrap_or_default() };
+            if rows.insert(prefix.clone(), row).is_some() {
+                return Err(ChartError::Twice(prefix));
+            }
+        }
+        Ok(Self(rows))
+    }
+
+    /// The row of an account.
+    pub(super) fn row(&self, account: &str) -> Option<&Row> {
+        let ends = account.match_indices(':').map(|(at, _)| at).chain([account.len()]);
+        ends.filter_map(|end| self.0.get(&account[..end])).next_back()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_prefix_of_whole_components_counts() {
+        let chart = Chart::parse(
+            "[[account]]\nprefix = 'Assets'\ncode = '1'\n[[account]]\nprefix = 'Assets:Bank'\ncode = '1.1'\n\
+             [[account]]\nprefix = 'Assets:Bank:Pix'\ncode = '1.1.2'\ncost_center = 'CC'\nhistory = 'Pix {event}'",
+        )
+        .unwrap();
+        for (account, expected) in [
+            ("Assets:Bank:Pix", Some("1.1.2")),
+            ("Assets:Bank:Settlement", Some("1.1")),
+            ("Assets:Banking", Some("1")),
+            ("Assets", Some("1")),
+            ("Asset", None),
+            ("Income:Sales", None),
+        ] {
+            assert_eq!(chart.row(account).map(|row| row.code.as_str()), expected, "{account}");
+        }
+    }
+
+    #[test]
+    fn a_file_that_is_no_chart_is_refused() {
+        for (text, expected) in [
+            ("", "account"),
+            ("[[account]]\nprefix = 'A'", "code"),
+            ("[[account]]\nprefix = 'A'\ncode = '1'\nhystory = 'x'", "hystory"),
+            ("[[account]]\nprefix = 'A'\ncode = '1'\n[[account]]\nprefix = 'A'\ncode = '2'", "two rows"),
+            ("[[account]]\nprefix = 'A'\ncode = ''", "no usable code"),
+            ("[[account]]\nprefix = 'A'\ncode = \"1\\n2\"", "no usable code"),
+        ] {
+            let error = Chart::parse(text).unwrap_err().to_string();
+            assert!(error.contains(expected), "{text}: {error}");
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! Rows as CSV: by RFC 4180, or as Brazilian spreadsheets read it.
+
+use std::borrow::Cow;
+
+use super::columns::{COLUMNS, Cell, WIDTH};
+use super::rows::plain;
+use crate::http::timestamp::local;
+
+pub(super) use crate::http::csv::write_cell;
+
+/// Dialect of CSV.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Dialect {
+    /// RFC 4180; amounts in centavos, dates and times in ISO 8601.
+    Plain,
+    /// `;` between cells, amounts in reais with a decimal comma, DD/MM/AAAA, times in
+    /// America/Sao_Paulo, a byte order mark.
+    Brazilian,
+}
+
+/// The first line of a file.
+pub(super) fn head(dialect: Dialect) -> String {
+    match dialect {
+        Dialect::Plain => format!("{}\r\n", COLUMNS.map(|column| column.name).join(",")),
+        Dialect::Brazilian => format!("\u{feff}{}\r\n", COLUMNS.map(|column| column.head_ptbr).join(";")),
+    }
+}
+
+/// Appends a row as a line.
+pub(super) fn write(dialect: Dialect, cells: &[Cell<'_>; WIDTH], text: &mut Vec<u8>) {
+    let separator = if dialect == Dialect::Plain { ',' } else { ';' };
+    for (place, cell) in cells.iter().enumerate() {
+        if place > 0 {
+            text.push(separator as u8);
+        }
+        match dialect {
+            Dialect::Plain => write_cell(&plain(cell), separator, text),
+            Dialect::Brazilian => write_cell(&brazilian(cell), separator, text),
+        }
+    }
+    text.extend_from_slice(b"\r\n");
+}
+
+/// The text of a cell as Brazilian spreadsheets read it.
+fn brazilian<'a>(cell: &'a Cell<'_>) -> Cow<'a, str> {
+    match cell {
+        Cell::Amount(centavos) => format!("{},{:02}", centavos / 100, centavos % 100).into(),
+        Cell::Day(day, _) => day.format("%d/%m/%Y").to_string().into(),
+        Cell::Instant(at, _) => local(*at).format("%d/%m/%Y %H:%M:%S").to_string().into(),
+        cell => plain(cell),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::http::timestamp::day;
+
+    #[test]
+    fn a_cell_is_text_and_never_a_formula() {
+        let cases = [
+            ("plain", "plain"),
+            ("", ""),
+            ("two words", "two words"),
+            ("a,b", "\"a,b\""),
+            ("a;b", "a;b"),
+            ("say \"no\"", "\"say \"\"no\"\"\""),
+            ("a\r\nb", "\"a\r\nb\""),
+            ("=cmd()", "'=cmd()"),
+            ("+1", "'+1"),
+            ("-1", "'-1"),
+            ("@x", "'@x"),
+            ("\tx", "'\tx"),
+            ("\rx", "\"'\rx\""),
+            ("=a,b", "\"'=a,b\""),
+        ];
+        for (cell, expected) in cases {
+            let mut text = Vec::new();
+            write_cell(cell, ',', &mut text);
+            assert_eq!(String::from_utf8(text).unwrap(), expected, "{cell:?}");
+        }
+    }
+
+    #[test]
+    fn a_brazilian_spreadsheet_reads_amounts_days_and_times() {
+        let day = day("2026-07-01").unwrap();
+        for (cell, expected) in [
+            (Cell::Amount(0), "0,00"),
+            (Cell::Amount(5), "0,05"),
+            (Cell::Amount(1_234_567), "12345,67"),
+            (Cell::Day(day, "2026-07-01"), "01/07/2026"),
+            (Cell::Instant(1_782_874_799_999, "2026-07-01T02:59:59.999Z"), "30/06/2026 23:59:59"),
+            (Cell::Number(1_000), "1000"),
+            (Cell::Empty, ""),
+        ] {
+            assert_eq!(brazilian(&cell), expected, "{cell:?}");
+        }
+    }
+}

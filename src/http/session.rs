@@ -1,0 +1,202 @@
+//! Sessions of operators who signed in with a browser: in memory, known by the digest of a secret
+//! that only the browser has.
+//!
+//! A session ends after 30 minutes without a request, 12 hours after sign-in, at sign-out, when the
+//! process ends, and when its operator's token is no longer configured (the caller checks that).
+//! Wrong tokens are counted by address: after ten within a minute, further wrong ones are refused
+//! as too many.
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use actors::seal::stocked_random_bytes;
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use parking_lot::Mutex;
+use sha2::{Digest, Sha256};
+
+use super::credential::OpenedBy;
+use super::language::Language;
+use super::problem::Problem;
+use super::server::Peer;
+
+/// A session ends when it was not used for this long.
+pub const IDLE_MAX: Duration = Duration::from_secs(30 * 60);
+/// A session ends this long after sign-in, used or not.
+pub const AGE_MAX: Duration = Duration::from_secs(12 * 60 * 60);
+/// Sessions at a time; the one that was unused for longest ends when there is one more.
+const SESSIONS_MAX: usize = 1_000;
+/// Wrong tokens from one address within [`WRONG_WITHIN`] that are answered as wrong.
+const WRONG_MAX: u32 = 10;
+const WRONG_WITHIN: Duration = Duration::from_secs(60);
+/// Addresses whose wrong tokens are counted; the oldest are forgotten first.
+const ADDRESSES_MAX: usize = 10_000;
+
+/// One session, as a request finds it.
+#[derive(Clone)]
+pub struct Session {
+    /// Who signed in, and with which token.
+    pub opened_by: OpenedBy,
+    /// The token that each form of the session carries.
+    pub form_token: String,
+    /// The language that the operator chose; none while the browser's preference counts.
+    pub language: Option<Language>,
+    began: Instant,
+    used: Instant,
+}
+
+/// The sessions, and the wrong tokens of the last minute.
+#[derive(Default)]
+pub struct Sessions {
+    open: Mutex<HashMap<[u8; 32], Session>>,
+    wrong: Mutex<HashMap<Peer, (Instant, u32)>>,
+}
+
+impl Sessions {
+    /// Begins a session. Gives the secret that the browser keeps: 256 random bits.
+    pub fn begin(&self, opened_by: OpenedBy, language: Option<Language>, now: Instant) -> Result<String, Problem> {
+        let (secret, form_token) = (random_text()?, random_text()?);
+        let session = Session { opened_by, form_token, language, began: now, used: now };
+        let mut open = self.open.lock();
+        open.retain(|_, session| session.lasts(now));
+        if open.len() >= SESSIONS_MAX
+            && let Some(unused) = open.iter().min_by_key(|(_, session)| session.used).map(|(key, _)| *key)
+        {
+            open.remove(&unused);
+        }
+        open.insert(digest(&secret), session);
+        Ok(secret)
+    }
+
+    /// The session of a secret, which counts as used now; none when it has ended.
+    pub fn find(&self, secret: &str, now: Instant) -> Option<Session> {
+        let mut open = self.open.lock();
+        let key = digest(secret);
+        let session = open.get_mut(&key)?;
+        if !session.lasts(now) {
+            open.remove(&key);
+            return None;
+        }
+        session.used = now;
+        Some(session.clone())
+    }
+
+    /// Who opened the session of a secret, while it lasts. It does not count as used.
+    pub fn look(&self, secret: &str, now: Instant) -> Option<OpenedBy> {
+        let open = self.open.lock();
+        open.get(&digest(secret)).filter(|session| session.lasts(now)).map(|session| session.opened_by.clone())
+    }
+
+    /// Keeps the language that the operator chose.
+    pub fn choose(&self, secret: &str, language: Language) {
+        if let Some(session) = self.open.lock().get_mut(&digest(secret)) {
+            session.language = Some(language);
+        }
+    }
+
+    /// Ends a session.
+    pub fn end(&self, secret: &str) {
+        self.open.lock().remove(&digest(secret));
+    }
+
+    /// Counts a wrong token. False when there were too many from this address within a minute.
+    pub fn may_be_wrong(&self, peer: Option<Peer>, now: Instant) -> bool {
+        let Some(peer) = peer else { return true };
+        let mut wrong = self.wrong.lock();
+        if wrong.len() >= ADDRESSES_MAX {
+            wrong.retain(|_, (since, _)| now.duration_since(*since) < WRONG_WITHIN);
+        }
+        if wrong.len() >= ADDRESSES_MAX && !wrong.contains_key(&peer) {
+            return false;
+        }
+        let (since, count) = wrong.entry(peer).or_insert((now, 0));
+        if now.duration_since(*since) >= WRONG_WITHIN {
+            (*since, *count) = (now, 0);
+        }
+        *count += 1;
+        *count <= WRONG_MAX
+    }
+}
+
+impl Session {
+    fn lasts(&self, now: Instant) -> bool {
+        now.duration_since(self.used) < IDLE_MAX && now.duration_since(self.began) < AGE_MAX
+    }
+}
+
+fn random_text() -> Result<String, Problem> {
+    Ok(URL_SAFE_NO_PAD.encode(stocked_random_bytes::<32>()?))
+}
+
+fn digest(secret: &str) -> [u8; 32] {
+    Sha256::digest(secret.as_bytes()).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::IpAddr;
+
+    use super::*;
+
+    fn ana() -> OpenedBy {
+        OpenedBy { name: "ana".to_owned(), token_digest: [7; 32] }
+    }
+
+    #[test]
+    fn a_session_ends_when_it_is_idle_or_old() {
+        let (sessions, begun) = (Sessions::default(), Instant::now());
+        let idle = sessions.begin(ana(), None, begun).unwrap();
+        let last = IDLE_MAX - Duration::from_secs(1);
+        assert!(sessions.find(&idle, begun + last).is_some());
+        assert!(sessions.find(&idle, begun + last + last).is_some(), "each use counts");
+        let ends = begun + last + last + IDLE_MAX;
+        assert!(sessions.look(&idle, ends - Duration::from_secs(1)).is_some());
+        assert!(sessions.look(&idle, ends).is_none(), "a look is no use of it");
+        assert!(sessions.find(&idle, ends).is_none());
+        assert!(sessions.find(&idle, begun).is_none(), "it does not come back");
+
+        let old = sessions.begin(ana(), None, begun).unwrap();
+        let mut now = begun;
+        while now + last < begun + AGE_MAX {
+            now += last;
+            assert!(sessions.find(&old, now).is_some());
+        }
+        assert!(sessions.find(&old, begun + AGE_MAX).is_none(), "used or not");
+    }
+
+    #[test]
+    fn secrets_are_long_and_differ_and_open_only_their_session() {
+        let (sessions, now) = (Sessions::default(), Instant::now());
+        let [one, other] = [(); 2].map(|()| sessions.begin(ana(), None, now).unwrap());
+        assert_eq!((one.len(), one == other), (43, false), "256 bits in base64");
+        sessions.choose(&one, Language::English);
+        assert_eq!(sessions.find(&one, now).unwrap().language, Some(Language::English));
+        assert_eq!(sessions.find(&other, now).unwrap().language, None);
+        sessions.end(&one);
+        assert!(sessions.find(&one, now).is_none() && sessions.find(&other, now).is_some());
+        assert!(sessions.find("", now).is_none());
+    }
+
+    #[test]
+    fn the_longest_unused_session_makes_room() {
+        let (sessions, now) = (Sessions::default(), Instant::now());
+        let secrets: Vec<_> = (0..=SESSIONS_MAX as u32)
+            .map(|index| sessions.begin(ana(), None, now + Duration::from_millis(u64::from(index))).unwrap())
+            .collect();
+        let later = now + Duration::from_secs(60);
+        let open: Vec<_> = secrets.iter().map(|secret| sessions.find(secret, later).is_some()).collect();
+        assert!(!open[0] && open[1..].iter().all(|is_open| *is_open));
+    }
+
+    #[test]
+    fn ten_wrong_tokens_a_minute_are_too_many() {
+        let (sessions, now) = (Sessions::default(), Instant::now());
+        let peer = |last| Some(Peer::from(IpAddr::from([203, 0, 113, last])));
+        for _ in 0..WRONG_MAX {
+            assert!(sessions.may_be_wrong(peer(1), now));
+        }
+        assert!(!sessions.may_be_wrong(peer(1), now));
+        assert!(sessions.may_be_wrong(peer(2), now), "another address");
+        assert!(sessions.may_be_wrong(peer(1), now + WRONG_WITHIN), "a minute later");
+    }
+}

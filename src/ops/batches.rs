@@ -1,0 +1,85 @@
+//! Batches of the acquirer: the list of those that are booked.
+
+use std::sync::Arc;
+
+use actors::engine::Listed;
+use actors::store::Sequence;
+use axum::extract::State;
+use axum::response::Response;
+use ledger::event::Event;
+use ledger::record::Record;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::app::App;
+use crate::http::problem::{Problem, broken};
+use crate::http::reply::{List, PageQuery, list_of, time};
+use crate::ops::operator::Operator;
+use crate::reconcile::acquirer;
+
+/// A batch of the acquirer that is booked whole.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Batch)]
+pub struct BatchView {
+    /// The acquirer's name for it, which stands on the bank statement.
+    #[schema(example = "LOTE-20785")]
+    batch: String,
+    /// The day of the payment.
+    #[schema(format = Date, example = "2026-11-27")]
+    paid_on: String,
+    /// How many lines it has.
+    #[schema(example = 3)]
+    lines: u64,
+    /// What the acquirer paid: the sum of its lines, after fees, centavos; below zero when it took
+    /// more than it paid.
+    #[schema(example = 970_100)]
+    net: i64,
+    /// How many of its lines name a charge that was never captured.
+    #[schema(example = 0)]
+    unexplained_lines: u64,
+    /// The sum of these, after fees, centavos. It is in `Liabilities:Suspense` of `P-house`.
+    #[schema(example = 0)]
+    unexplained_net: i64,
+    /// When it was booked.
+    #[schema(format = "date-time")]
+    booked_at: String,
+    /// The Record that ended it.
+    #[schema(minimum = 1, example = 42)]
+    sequence: u64,
+}
+
+/// The acquirer's batches that are booked, newest first.
+#[utoipa::path(get, path = "/ops/batches", operation_id = "list_batches",
+    params(("page" = Option<u64>, Query), ("per_page" = Option<u64>, Query)),
+    responses((status = 200, body = List<BatchView>)))]
+pub async fn list(
+    State(app): State<Arc<App>>,
+    _: Operator,
+    PageQuery { page, .. }: PageQuery,
+) -> Result<Response, Problem> {
+    let Listed { total, items } = app.engine.batches(page.skip(), page.count())?;
+    list_of(total, page, items.map(|found| view(found?)))
+}
+
+fn view((sequence, record): (Sequence, Record)) -> Result<BatchView, Problem> {
+    let booked = record.events.iter().find_map(|event| match event {
+        Event::AcquirerBatchBooked { batch, lines, net } => Some((batch, *lines, *net)),
+        _ => None,
+    });
+    let unexplained = record.events.iter().find_map(|event| match event {
+        Event::AcquirerUnexplained { count, net, .. } => Some((*count, net.0)),
+        _ => None,
+    });
+    let (batch, lines, net) = booked.ok_or_else(broken)?;
+    let (unexplained_lines, unexplained_net) = unexplained.unwrap_or_default();
+    Ok(BatchView {
+        batch: batch.reference.clone(),
+        paid_on: acquirer::day(batch.paid_on).to_string(),
+        lines,
+        net: net.0,
+        unexplained_lines,
+        unexplained_net,
+        booked_at: time(record.effective_at),
+        sequence: sequence.0,
+    })
+}

@@ -1,0 +1,140 @@
+//! Charges of all merchants: the newest, and one by its txid with the Records about it.
+
+use std::sync::Arc;
+
+use actors::engine::Engine;
+use actors::store::Sequence;
+use axum::extract::State;
+use axum::http::request::Parts;
+use axum::response::Response;
+use ledger::charge::Charge;
+use ledger::id::ObjectId;
+use ledger::object;
+use ledger::record::Record;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::app::App;
+use crate::http::caller::PathId;
+use crate::http::problem::{Code, Problem, broken};
+use crate::http::reply::{items_of, number, ok, only, query};
+use crate::ops::operator::Operator;
+use crate::views::charge::ChargeView;
+
+/// Charges of an answer, when it is not said how many.
+const CHARGES_A_PAGE: u64 = 20;
+/// Records about a charge that are listed.
+const RECORDS_MAX: usize = 100;
+
+/// The newest charges of all merchants.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct NewestChargePage {
+    /// The charges, newest first.
+    items: Vec<ChargeOfMerchant>,
+    /// `before` of the next, older charges; absent at the begin of the journal. There may be more
+    /// even after an empty page: one answer looks through 2,000 Records at most.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, minimum = 2, example = 41)]
+    next_before: Option<u64>,
+}
+
+/// The end of [`NewestChargePage`].
+#[derive(Serialize)]
+struct GoOn {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_before: Option<u64>,
+}
+
+/// A charge, and whose it is.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ChargeOfMerchant {
+    /// The merchant.
+    #[schema(format = "uuid")]
+    merchant_id: String,
+    /// The Record that opened it: its place in the journal.
+    sequence: u64,
+    /// The charge, as its merchant reads it.
+    #[serde(flatten)]
+    charge: ChargeView,
+}
+
+/// A charge, whose it is, and the Records about it.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ChargeWithRecords {
+    /// The merchant.
+    #[schema(format = "uuid")]
+    merchant_id: String,
+    /// The Records about it, oldest first, 100 at most; see `GET /ops/records/{sequence}`.
+    #[schema(example = json!([41, 42]))]
+    records: Vec<u64>,
+    /// The charge, as its merchant reads it.
+    #[serde(flatten)]
+    charge: ChargeView,
+}
+
+/// The newest charges of all merchants. The journal is read back from its end, or from `before`:
+/// 2,000 Records at most, so an answer may have fewer charges than were asked for.
+#[utoipa::path(get, path = "/ops/charges", operation_id = "list_newest_charges",
+    params(("before" = Option<u64>, Query, minimum = 1, description = "Only charges that Records before this one opened; `next_before` of the answer before.", example = 1000),
+        ("per_page" = Option<u64>, Query)),
+    responses((status = 200, body = NewestChargePage)))]
+pub async fn list(State(app): State<Arc<App>>, _: Operator, parts: Parts) -> Result<Response, Problem> {
+    let pairs = query(&parts)?;
+    only(&pairs, &["before", "per_page"])?;
+    let before = number(&pairs, "before", 1..=u64::MAX >> 1)?.map_or(Sequence(u64::MAX), Sequence);
+    let count = number(&pairs, "per_page", 1..=100)?.unwrap_or(CHARGES_A_PAGE);
+    let newest = app.engine.newest_charges(before, usize::try_from(count).unwrap_or(usize::MAX))?;
+    let view = move |(sequence, id): (Sequence, ObjectId)| {
+        let charge: Charge = app.engine.object(id)?.ok_or_else(broken)?;
+        let (merchant_id, charge) = (merchant_of(&app.engine, id)?, ChargeView::of(&app.engine, &charge)?);
+        Ok(ChargeOfMerchant { merchant_id, sequence: sequence.0, charge })
+    };
+    let next_before = newest.go_on_before.map(|sequence| sequence.0);
+    items_of(newest.found.into_iter().map(view), &GoOn { next_before })
+}
+
+/// A charge of any merchant.
+#[utoipa::path(get, path = "/ops/charges/{txid}", operation_id = "get_charge_of_any_merchant", params(("txid" = String, Path)),
+    responses((status = 200, body = ChargeWithRecords), (status = 400)))]
+pub async fn get(
+    State(app): State<Arc<App>>,
+    _: Operator,
+    PathId(txid): PathId,
+    parts: Parts,
+) -> Result<Response, Problem> {
+    only(&query(&parts)?, &[])?;
+    let charge = named(&app, &txid)?;
+    let records = records_about(&app.engine, charge.id)?.into_iter().map(|(sequence, _)| sequence.0).collect();
+    let (merchant_id, charge) = (merchant_of(&app.engine, charge.id)?, ChargeView::of(&app.engine, &charge)?);
+    Ok(ok(ChargeWithRecords { merchant_id, records, charge }))
+}
+
+/// The charge of a txid, whoever's it is.
+pub fn named(app: &App, txid: &str) -> Result<Charge, Problem> {
+    let not_found = || Problem::new(Code::ChargeNotFound);
+    let id = ObjectId::parse(txid).ok_or_else(not_found)?;
+    app.engine.object(id)?.ok_or_else(not_found)
+}
+
+/// The Records about a charge, oldest first, 100 at most.
+pub fn records_about(engine: &Arc<Engine>, id: ObjectId) -> Result<Vec<(Sequence, Record)>, Problem> {
+    let is_about = |record: &Record| {
+        let mut is_about = false;
+        record.events.iter().for_each(|event| object::each_in(event, |named| is_about |= named == id));
+        is_about
+    };
+    let mut records = Vec::new();
+    for found in engine.history(id)? {
+        let (sequence, record) = found?;
+        if is_about(&record) && records.len() < RECORDS_MAX {
+            records.push((sequence, record));
+        }
+    }
+    Ok(records)
+}
+
+/// The id of the merchant in whose group an object is.
+fn merchant_of(engine: &Engine, id: ObjectId) -> Result<String, Problem> {
+    let merchant = engine.merchant(engine.ids().group(id), |row| row.id);
+    merchant.map(|id| id.uuid().to_string()).ok_or_else(broken)
+}

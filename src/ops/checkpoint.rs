@@ -1,0 +1,23 @@
+//! Checkpoint of the journal, for whoever wants to show later that the past was not changed.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::response::Response;
+
+use crate::app::App;
+use crate::http::problem::{Code, Problem};
+use crate::http::reply::ok;
+use crate::ops::operator::Operator;
+use crate::views::checkpoint::CheckpointView;
+
+/// A signed statement of what the journal holds now. Keep it where nobody of this installation can
+/// change it; `centavo verify --against` compares it with a journal. It is of no
+/// chain (no `previous`), as those are that the server sends on a schedule. 404 while nothing was
+/// booked.
+#[utoipa::path(get, path = "/ops/checkpoint", operation_id = "get_checkpoint",
+    responses((status = 200, body = CheckpointView), (status = 404)))]
+pub async fn get(State(app): State<Arc<App>>, _: Operator) -> Result<Response, Problem> {
+    let signed = app.engine.checkpoint(None)?.ok_or_else(|| Problem::new(Code::NotFound))?;
+    Ok(ok(CheckpointView::of(&signed)))
+}

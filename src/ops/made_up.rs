@@ -1,0 +1,187 @@
+//! Made-up data of a sandbox: a merchant with recipients and charges, to look at.
+
+use std::sync::Arc;
+
+use actors::engine::NewCardCharge;
+use actors::journal::Permit;
+use actors::rails::CardSecrets;
+use axum::extract::State;
+use axum::response::Response;
+use ledger::event::{CardBrand, CardFace};
+use ledger::fees::{PaymentMethod, Settings};
+use ledger::id::{GroupNumber, LedgerId, ObjectId};
+use ledger::merchant::{MerchantCommand, SplitRequest};
+use ledger::money::Centavos;
+use ledger::personal::{BankAccount, MerchantProfile, Payer, RecipientProfile, SealedFor};
+use ledger::record::Record;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::app::App;
+use crate::cast;
+use crate::http::body::JsonBody;
+use crate::http::idempotency::{KeyScope, SentKey, recorded};
+use crate::http::json::parse_unread;
+use crate::http::problem::{Problem, broken};
+use crate::http::reply::created;
+use crate::ops::operator::{Admin, Operator};
+use crate::rails::end_to_end_id;
+
+/// PIX charges that are made; the first ones are paid.
+const PIX_CHARGES: u64 = 12;
+const PIX_PAID: u64 = 9;
+/// Card charges that are made; the last one is refused.
+const CARD_CHARGES: u64 = 3;
+/// Bytes that a permit reserves for each command.
+const COMMAND_BYTES: usize = 4_096;
+
+/// The merchant of made-up data.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct MadeUpData {
+    /// The merchant.
+    #[schema(format = "uuid")]
+    merchant_id: String,
+}
+
+impl MadeUpData {
+    fn of(app: &App, group: GroupNumber) -> Result<Self, Problem> {
+        let id = app.engine.merchant(group, |row| row.id).ok_or_else(broken)?;
+        Ok(Self { merchant_id: id.uuid().to_string() })
+    }
+}
+
+/// Makes up data: a merchant with three recipients, one of whom waits for a decision, 12 PIX
+/// charges, 9 of which are paid, and 3 card charges, one of which is refused. It has no API key.
+/// All Records name the operator; the answer names the one that opened the merchant.
+#[utoipa::path(post, path = "/ops/sandbox/data", operation_id = "make_up_data",
+    responses((status = 201, body = MadeUpData)))]
+pub async fn make_up(
+    State(app): State<Arc<App>>,
+    Admin(operator): Admin,
+    sent_key: SentKey,
+    JsonBody { bytes: body, .. }: JsonBody,
+) -> Result<Response, Problem> {
+    parse_unread(&body)?;
+    let key = sent_key.read(&app.engine, KeyScope::Operators, None, &body)?;
+    // A new account has no actor yet that could notice a second request with the same key: one at a
+    // time.
+    let _one_at_a_time = app.opening.lock().await;
+    let (app, operator) = (&app, &operator);
+    let execute = |admitted| async move {
+        let group = app.engine.new_group();
+        let profile = MerchantProfile {
+            name: cast::MERCHANT.to_owned(),
+            document: cast::MERCHANT_DOCUMENT.to_owned(),
+            city: "São Paulo".to_owned(),
+        };
+        let command = MerchantCommand::Open {
+            id: app.new_id(group)?,
+            settings: Settings { split_enabled: true, cashout_enabled: true, ..Settings::default() },
+            profile: app.engine.keyring().seal_value(SealedFor::merchant(group), app.engine.now(), &profile)?,
+        };
+        let opened = recorded(app.engine.command(group, command, operator.context(admitted)).await?)?;
+        if opened.is_none() {
+            return Ok(None);
+        }
+        furnish(app, operator, group).await?;
+        MadeUpData::of(app, group).map(Some)
+    };
+    let replay = |record: Arc<Record>| MadeUpData::of(app, record.owner.group().ok_or_else(broken)?);
+    key.run(LedgerId::System, replay, execute).await?.answer(|made| Ok(created(made)))
+}
+
+/// Gives a new merchant its recipients and charges.
+async fn furnish(app: &App, operator: &Operator, group: GroupNumber) -> Result<(), Problem> {
+    let mut recipients = Vec::new();
+    for (place, recipient) in cast::RECIPIENTS.iter().enumerate() {
+        let id = register(app, group, recipient).await?;
+        if place + 1 < cast::RECIPIENTS.len() {
+            let approve = MerchantCommand::ApproveRecipient { id };
+            recorded(app.engine.command(group, approve, operator.context(permit(app)?)).await?)?;
+            recipients.push((id, recipient.percent));
+        } else {
+            send(app, group, MerchantCommand::SubmitRecipient { id }).await?;
+        }
+    }
+    for number in 0..PIX_CHARGES {
+        let (amount, charge) = (cast::amount(number), app.new_id(group)?);
+        let payer = app.engine.keyring().seal_value(SealedFor::payer(charge), app.engine.now(), &payer())?;
+        let expires_at = charge.created_at().plus_days(1);
+        let (amount, splits) = (Centavos(amount), splits(amount, &recipients));
+        send(app, group, MerchantCommand::OpenPix { charge, amount, splits, expires_at, payer }).await?;
+        if number < PIX_PAID {
+            let end_to_end_id = end_to_end_id(app.engine.now(), app.random()?);
+            recorded(app.engine.receive_pix(group, charge, end_to_end_id, permit(app)?.into()).await?)?;
+        }
+    }
+    for number in 0..CARD_CHARGES {
+        let is_refused = number + 1 == CARD_CHARGES;
+        let order = card(cast::amount(number), &recipients, is_refused);
+        recorded(app.engine.charge_card(group, order, permit(app)?.into()).await?)?;
+    }
+    Ok(())
+}
+
+/// A command of the made-up merchant or a payer: the operator is not named, whom the audit trail
+/// shows with what operators do.
+async fn send(app: &App, group: GroupNumber, command: MerchantCommand) -> Result<(), Problem> {
+    recorded(app.engine.command(group, command, permit(app)?).await?).map(drop)
+}
+
+fn permit(app: &App) -> Result<Arc<Permit>, Problem> {
+    Ok(app.engine.permit(COMMAND_BYTES)?)
+}
+
+async fn register(app: &App, group: GroupNumber, recipient: &cast::Recipient) -> Result<ObjectId, Problem> {
+    let (name, document) = (recipient.name.to_owned(), recipient.document.to_owned());
+    let bank = BankAccount {
+        bank_code: "001".to_owned(),
+        agencia: "1234".to_owned(),
+        conta: "56789".to_owned(),
+        conta_dv: Some("0".to_owned()),
+        legal_name: Some(name.clone()),
+        document: document.clone(),
+        ..BankAccount::default()
+    };
+    let digest = app.engine.keyring().fingerprint("document", &[&group.0.to_le_bytes(), document.as_bytes()]);
+    let profile = RecipientProfile { name, document, bank: Some(bank), ..RecipientProfile::default() };
+    let profile = app.engine.keyring().seal_value(SealedFor::recipient(digest), app.engine.now(), &profile)?;
+    let command = MerchantCommand::RegisterRecipient { random: app.random()? as u16, document: digest, profile };
+    send(app, group, command).await?;
+    app.engine.merchant(group, |row| row.recipients.last().map(|row| row.id)).flatten().ok_or_else(broken)
+}
+
+fn payer() -> Payer {
+    Payer { name: "Pagador 1".to_owned(), document: "12345678909".to_owned(), ..Payer::default() }
+}
+
+/// A split for each recipient, of its percentage of the amount.
+fn splits(amount: i64, recipients: &[(ObjectId, i64)]) -> Vec<SplitRequest> {
+    let split = |(recipient, percent): &(ObjectId, i64)| SplitRequest {
+        recipient: *recipient,
+        amount: Centavos(amount * percent / 100),
+    };
+    recipients.iter().map(split).collect()
+}
+
+fn card(amount: i64, recipients: &[(ObjectId, i64)], is_refused: bool) -> NewCardCharge {
+    let (number, bin, last4) = match is_refused {
+        true => (cast::REFUSED_CARD, 400_000, 2),
+        false => (cast::APPROVED_CARD, 411_111, 1_111),
+    };
+    NewCardCharge {
+        amount: Centavos(amount),
+        method: PaymentMethod::CreditCard,
+        installments: 1,
+        splits: splits(amount, recipients),
+        face: CardFace { bin, last4, brand: CardBrand::Visa },
+        payer: payer(),
+        card: CardSecrets {
+            number: number.to_owned(),
+            holder_name: "PAGADOR TESTE".to_owned(),
+            exp_month: 12,
+            exp_year: 2099,
+            cvv: "123".to_owned(),
+        },
+    }
+}

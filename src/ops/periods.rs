@@ -1,0 +1,232 @@
+//! Closing of months: one operator asks for it, another carries it out.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use actors::checkpoint::hex;
+use actors::engine::Engine;
+use actors::store::Sequence;
+use axum::extract::State;
+use axum::http::request::Parts;
+use axum::response::Response;
+use ledger::account::Account;
+use ledger::id::LedgerId;
+use ledger::period::Period;
+use ledger::time::{Month, Timestamp};
+use serde::Serialize;
+use tokio::task::spawn_blocking;
+use utoipa::ToSchema;
+
+use crate::app::App;
+use crate::http::body::JsonBody;
+use crate::http::caller::PathId;
+use crate::http::idempotency::{KeyScope, SentKey, decided};
+use crate::http::json::parse_unread;
+use crate::http::problem::{Code, Problem, broken};
+use crate::http::reply::{ok, only, query, time};
+use crate::http::streamed::turn;
+use crate::ops::operator::{Decider, Operator};
+use crate::ops::queue::kind_name;
+
+/// A month, and its closing.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Period)]
+pub struct PeriodView {
+    /// The month.
+    #[schema(pattern = "^[0-9]{4}-[0-9]{2}$", example = "2026-11")]
+    period: String,
+    /// `open`, `pending` while it waits for a second operator, or `closed`.
+    #[schema(pattern = "^(open|pending|closed)$")]
+    status: &'static str,
+    /// The operator who asked to close it; absent while it is open.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = "ana")]
+    requested_by: Option<String>,
+    /// When that was asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, format = "date-time")]
+    requested_at: Option<String>,
+    /// The operator who closed it; absent until then.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = "rui")]
+    closed_by: Option<String>,
+    /// When it was closed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, format = "date-time")]
+    closed_at: Option<String>,
+    /// The last Record of the month, by partition of the journal.
+    #[schema(example = json!({"0": 42}))]
+    cut: BTreeMap<&'static str, u64>,
+    /// Hash of the journal at the month's end; absent until it is closed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(
+        nullable = false,
+        pattern = "^[0-9a-f]{64}$",
+        example = "5f0c6a1e9d3b4c2a8e7f6d5c4b3a29181706f5e4d3c2b1a09f8e7d6c5b4a3928"
+    )]
+    head: Option<String>,
+    /// Digest of the sums of all accounts at the month's end; absent until it is closed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(
+        nullable = false,
+        pattern = "^[0-9a-f]{64}$",
+        example = "5f0c6a1e9d3b4c2a8e7f6d5c4b3a29181706f5e4d3c2b1a09f8e7d6c5b4a3928"
+    )]
+    totals: Option<String>,
+    /// What was open at the month's end, or is open now while the month is not over.
+    open: Vec<OpenItem>,
+}
+
+/// Something that was open at the end of a month.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct OpenItem {
+    /// `suspense`: money that nobody has explained; `negative_bank`: a bank account below zero;
+    /// `in_flight`: money of orders without an end; `waiting`: decisions of operators that were
+    /// asked for by then and are not taken.
+    #[schema(pattern = "^(suspense|negative_bank|in_flight|waiting)$")]
+    kind: &'static str,
+    /// The account, without ids; of `waiting`, the kind of the queue's items.
+    #[schema(example = "Liabilities:Suspense")]
+    name: String,
+    /// Balance in centavos, debits minus credits; of `waiting`, absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, value_type = i64)]
+    balance: Option<i128>,
+    /// How many items wait; absent for a balance.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    count: Option<u64>,
+}
+
+/// Months that were closed.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ClosedPeriods {
+    /// The months in order, each with the Record that closed it.
+    items: Vec<ClosedPeriod>,
+    /// How many there are.
+    total: usize,
+}
+
+/// A month that was closed.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ClosedPeriod {
+    /// The month; all before it are closed too.
+    #[schema(pattern = "^[0-9]{4}-[0-9]{2}$", example = "2026-11")]
+    period: String,
+    /// The Record that closed it.
+    #[schema(minimum = 1, example = 42)]
+    sequence: u64,
+}
+
+/// The months that were closed. Closing a month closes all months before it.
+#[utoipa::path(get, path = "/ops/periods", operation_id = "list_periods", responses((status = 200, body = ClosedPeriods)))]
+pub async fn list(State(app): State<Arc<App>>, _: Operator, parts: Parts) -> Result<Response, Problem> {
+    only(&query(&parts)?, &[])?;
+    let closed = app.engine.closed_periods().into_iter();
+    let items: Vec<_> = closed.map(|(month, by)| ClosedPeriod { period: month.to_string(), sequence: by.0 }).collect();
+    let total = items.len();
+    Ok(ok(ClosedPeriods { items, total }))
+}
+
+/// A month: whether it is closed, and what was open at its end.
+#[utoipa::path(get, path = "/ops/periods/{period}", operation_id = "get_period",
+    params(("period" = String, Path, pattern = "^[0-9]{4}-[0-9]{2}$", example = "2026-01", description = "A month in America/Sao_Paulo.")),
+    responses((status = 200, body = PeriodView)))]
+pub async fn get(State(app): State<Arc<App>>, _: Operator, PathId(period): PathId) -> Result<Response, Problem> {
+    shown(&app, named(&period)?).await
+}
+
+/// Asks to close a month that is over. When another operator asked before, it closes the month:
+/// the sums of all accounts and the hash of the journal at its end are sealed in a Record, no entry
+/// of the house ledger takes effect in it any more, and rows of exports that do are marked `late`.
+/// The operator who asked gets 409 `second_operator_needed`.
+#[utoipa::path(post, path = "/ops/periods/{period}/close", operation_id = "close_period",
+    params(("period" = String, Path, pattern = "^[0-9]{4}-[0-9]{2}$", example = "2026-01", description = "A month in America/Sao_Paulo.")),
+    responses((status = 200, body = PeriodView)))]
+pub async fn close(
+    State(app): State<Arc<App>>,
+    Decider(operator): Decider,
+    PathId(period): PathId,
+    sent_key: SentKey,
+    JsonBody { bytes: body, .. }: JsonBody,
+) -> Result<Response, Problem> {
+    parse_unread(&body)?;
+    let month = named(&period)?;
+    let key = sent_key.read(&app.engine, KeyScope::Operators, Some(&month.to_string()), &body)?;
+    let (engine, operator) = (&app.engine, &operator);
+    let execute = |admitted| async move { decided(engine.close_period(month, operator.context(admitted)).await?) };
+    let done = key.run(LedgerId::System, |_| Ok(()), execute).await?;
+    let answer = shown(&app, month).await?;
+    done.answer(|()| Ok(answer))
+}
+
+fn named(period: &str) -> Result<Month, Problem> {
+    Month::parse(period).ok_or_else(|| Problem::new(Code::NotFound))
+}
+
+async fn shown(app: &Arc<App>, month: Month) -> Result<Response, Problem> {
+    let _one_at_a_time = turn(&app.reading_past, "Other books of the past are being read.").await?;
+    let app = Arc::clone(app);
+    spawn_blocking(move || PeriodView::of(&app.engine, month)).await.unwrap_or_else(|_| Err(broken())).map(ok)
+}
+
+impl PeriodView {
+    fn of(engine: &Arc<Engine>, month: Month) -> Result<Self, Problem> {
+        let end = month.next().begin();
+        let through = engine.last_booked_before(end)?;
+        let period: Option<Period> = engine.period(month)?;
+        let is_closed = engine.closed_periods().last().is_some_and(|(closed, _)| month <= *closed);
+        let closing = period.as_ref().and_then(|period| period.closed.as_ref());
+        Ok(Self {
+            period: month.to_string(),
+            status: match &period {
+                _ if is_closed => "closed",
+                Some(_) => "pending",
+                None => "open",
+            },
+            requested_by: period.as_ref().map(|period| period.requested_by.clone()),
+            requested_at: period.as_ref().map(|period| time(period.requested_at)),
+            closed_by: closing.map(|closing| closing.by.clone()),
+            closed_at: closing.map(|closing| time(closing.at)),
+            cut: BTreeMap::from([("0", through.0)]),
+            head: closing.map(|closing| hex(&*closing.seal.head)),
+            totals: closing.map(|closing| hex(&*closing.seal.totals)),
+            open: open_items(engine, through, end)?,
+        })
+    }
+}
+
+/// What was open after a Record, the last one booked before `end`.
+fn open_items(engine: &Engine, through: Sequence, end: Timestamp) -> Result<Vec<OpenItem>, Problem> {
+    let mut open = Vec::new();
+    for (account, sum) in engine.balances_as_of(through)?.totals()? {
+        let net = sum.net();
+        let kind = match account {
+            Account::Suspense if net != 0 => "suspense",
+            Account::BankSettlement | Account::BankPix | Account::BankOwn if net < 0 => "negative_bank",
+            Account::TransitCashout
+            | Account::TransitWithdrawal
+            | Account::ReservedCashout
+            | Account::ReservedDispute
+            | Account::ReservedWithdrawal
+            | Account::PayersRefunds
+                if net != 0 =>
+            {
+                "in_flight"
+            }
+            _ => continue,
+        };
+        open.push(OpenItem { kind, name: account.kind_name(), balance: Some(net), count: None });
+    }
+    let mut waiting: BTreeMap<&'static str, u64> = BTreeMap::new();
+    let (_, items) = engine.queue(|item| item.id.created_at() < end, usize::MAX);
+    items.iter().for_each(|item| *waiting.entry(kind_name(item)).or_default() += 1);
+    let counted = waiting.into_iter().map(|(name, count)| OpenItem {
+        kind: "waiting",
+        name: name.to_owned(),
+        balance: None,
+        count: Some(count),
+    });
+    open.extend(counted);
+    Ok(open)
+}

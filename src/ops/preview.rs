@@ -1,0 +1,186 @@
+//! Preview of a decision on something that waits: the entries that it would book, from the same
+//! command and the same `decide` as the decision. Nothing is kept.
+
+use std::sync::Arc;
+
+use actors::engine::{WaitingItem, WaitingKind};
+use axum::extract::State;
+use axum::http::request::Parts;
+use axum::response::Response;
+use ledger::house::{HouseCommand, HouseEntry};
+use ledger::id::{LedgerId, ObjectId};
+use ledger::merchant::MerchantCommand;
+use ledger::money::{AMOUNT_MAX, Centavos};
+use ledger::personal::FreeText;
+use ledger::recipient::{RecipientCommand, TransferOutcome};
+use ledger::record::Record;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::api::charges::paid_charge;
+use crate::app::App;
+use crate::http::caller::PathId;
+use crate::http::json::Checker;
+use crate::http::problem::{Code, Problem, broken};
+use crate::http::reply::{ok, query, single};
+use crate::ops::books::{EntryView, entries_view};
+use crate::ops::disputes::{kind_named, opening};
+use crate::ops::operator::Operator;
+use crate::ops::queue::kind_name;
+
+/// What a decision would book.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct DecisionPreview {
+    /// What is decided on: `recipient`, `withdrawal`, `refund`, `dispute` or `entry`.
+    #[schema(pattern = "^(recipient|withdrawal|refund|dispute|entry)$")]
+    kind: &'static str,
+    /// `approve` or `reject`; of a dispute, to approve is to accept it, and to reject is to release
+    /// it.
+    #[schema(pattern = "^(approve|reject)$")]
+    decision: &'static str,
+    /// What is booked, in order. One step, or two when money leaves afterwards.
+    steps: Vec<PreviewStep>,
+}
+
+/// One Record that would be written.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct PreviewStep {
+    /// `decision`: at once. `transfer`: when the institution has taken the transfer.
+    #[schema(pattern = "^(decision|transfer)$")]
+    when: &'static str,
+    /// One balanced entry for each ledger that is touched; none when no money moves.
+    entries: Vec<EntryView>,
+}
+
+/// A decision on something that waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Approves; accepts a dispute.
+    Approve,
+    /// Rejects; releases a dispute.
+    Reject,
+}
+
+impl Verdict {
+    /// Its name in a query.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Approve => "approve",
+            Self::Reject => "reject",
+        }
+    }
+
+    /// The verdict of a name; none when it names none.
+    pub fn named(name: &str) -> Option<Self> {
+        [Self::Approve, Self::Reject].into_iter().find(|verdict| verdict.name() == name)
+    }
+}
+
+/// When a Record of a preview would be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Follows {
+    /// With the decision.
+    Decision,
+    /// When the institution has taken the transfer.
+    Transfer,
+}
+
+/// The entries that a decision on something that waits would book. Nothing is changed.
+#[utoipa::path(get, path = "/ops/queue/{id}/preview", operation_id = "preview_decision",
+    params(("id" = String, Path), ("decision" = Option<String>, Query, pattern = "^(approve|reject)$", description = "`approve` when absent. Of a dispute, `approve` accepts it and `reject` releases it.")),
+    responses((status = 200, body = DecisionPreview), (status = 409), (status = 422)))]
+pub async fn preview(
+    State(app): State<Arc<App>>,
+    _: Operator,
+    PathId(id): PathId,
+    parts: Parts,
+) -> Result<Response, Problem> {
+    let pairs = query(&parts)?;
+    let item = ObjectId::parse(&id).and_then(|id| waiting(&app, id)).ok_or_else(|| Problem::new(Code::NotFound))?;
+    let mut check = Checker::new();
+    let verdict = single(&pairs, "decision")?.map_or(Some(Verdict::Approve), Verdict::named);
+    let verdict = verdict.or_else(|| check.refuse("decision", "unknown", "decision deve ser approve ou reject"));
+    let verdict = check.finish_with(verdict)?;
+    let steps = steps(&app, &item, verdict).await?.into_iter().map(|(follows, record)| PreviewStep {
+        when: if follows == Follows::Decision { "decision" } else { "transfer" },
+        entries: entries_view(&app, &record),
+    });
+    Ok(ok(DecisionPreview { kind: kind_name(&item), decision: verdict.name(), steps: steps.collect() }))
+}
+
+/// The item of the queue with an id; none when nothing of this id waits.
+pub fn waiting(app: &App, id: ObjectId) -> Option<WaitingItem> {
+    app.engine.queue(|item| item.id == id, 1).1.pop()
+}
+
+/// The Records that a decision would write. A transfer that waits for its institution is decided by
+/// nobody: 409.
+pub async fn steps(app: &App, item: &WaitingItem, verdict: Verdict) -> Result<Vec<(Follows, Record)>, Problem> {
+    let Some(group) = item.ledger.group() else { return of_house_entry(app, item, verdict) };
+    let (id, notes) = (item.id, String::new());
+    let command = match (&item.what, verdict) {
+        (WaitingKind::Withdrawal { .. }, _) => return of_withdrawal(app, item, verdict).await,
+        (WaitingKind::HouseEntry { .. }, _) => return Err(broken()),
+        (WaitingKind::Payout { .. }, _) => {
+            let detail = "The institution has not answered yet; there is nothing to decide.";
+            return Err(Problem::new(Code::StateConflict).detail(detail));
+        }
+        (WaitingKind::Recipient | WaitingKind::BankAccount, Verdict::Approve) => {
+            MerchantCommand::ApproveRecipient { id }
+        }
+        (WaitingKind::Recipient | WaitingKind::BankAccount, Verdict::Reject) => {
+            MerchantCommand::RejectRecipient { id, notes }
+        }
+        (WaitingKind::Refund { charge, .. }, Verdict::Approve) => {
+            MerchantCommand::ApproveRefund { id, facts: Box::new(paid_charge(app, group, *charge)?) }
+        }
+        (WaitingKind::Refund { .. }, Verdict::Reject) => MerchantCommand::RejectRefund { id, notes },
+        (WaitingKind::Dispute { charge, .. }, Verdict::Approve) => {
+            MerchantCommand::AcceptDispute { id, facts: Box::new(paid_charge(app, group, *charge)?) }
+        }
+        (WaitingKind::Dispute { charge, .. }, Verdict::Reject) => {
+            MerchantCommand::ReleaseDispute { id, facts: Box::new(paid_charge(app, group, *charge)?) }
+        }
+    };
+    Ok(vec![(Follows::Decision, app.engine.preview(group, command).await??)])
+}
+
+/// Whoever asks for the preview: the decision names the operator who takes it.
+fn of_house_entry(app: &App, item: &WaitingItem, verdict: Verdict) -> Result<Vec<(Follows, Record)>, Problem> {
+    let entry: Option<HouseEntry> = app.engine.object(item.id)?;
+    let command = match verdict {
+        Verdict::Approve => HouseCommand::Approve { id: item.id },
+        Verdict::Reject => HouseCommand::Reject { id: item.id, notes: String::new() },
+    };
+    let closed = app.engine.closed_periods().last().map(|(month, _)| *month);
+    let decided = command.decide((entry.as_ref(), closed), "")?;
+    Ok(vec![(Follows::Decision, decided.into_record(LedgerId::System, 0, app.engine.now()))])
+}
+
+/// The Record that opening a dispute of a charge would write; `amount` is in centavos.
+pub async fn of_new_dispute(app: &App, txid: &str, amount: i64, kind: &str) -> Result<Record, Problem> {
+    let charge = ObjectId::parse(txid).ok_or_else(|| Problem::new(Code::ChargeNotFound))?;
+    let group = app.engine.ids().group(charge);
+    let mut check = Checker::new();
+    if !(1..=AMOUNT_MAX.0).contains(&amount) {
+        check.refuse::<()>("amount", "out_of_range", "amount deve ser de 1 a 10^12 centavos");
+    }
+    let kind = kind_named(kind).or_else(|| check.refuse("kind", "unknown", "kind deve ser chargeback ou med"));
+    let kind = check.finish_with(kind)?;
+    let facts = paid_charge(app, group, charge)?;
+    let command = opening(app, group, facts, (kind, Centavos(amount), FreeText::default()))?;
+    Ok(app.engine.preview(group, command).await??)
+}
+
+async fn of_withdrawal(app: &App, item: &WaitingItem, verdict: Verdict) -> Result<Vec<(Follows, Record)>, Problem> {
+    let id = item.id;
+    let commands = match verdict {
+        Verdict::Approve => {
+            let outcome = TransferOutcome::Taken { transfer_id: String::new() };
+            vec![RecipientCommand::ApproveWithdrawal { id }, RecipientCommand::SettleWithdrawal { id, outcome }]
+        }
+        Verdict::Reject => vec![RecipientCommand::RejectWithdrawal { id, notes: String::new() }],
+    };
+    let records = app.engine.preview_withdrawal(item.ledger, commands).await??;
+    Ok([Follows::Decision, Follows::Transfer].into_iter().zip(records).collect())
+}

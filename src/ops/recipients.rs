@@ -1,0 +1,47 @@
+//! One recipient of any merchant.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::request::Parts;
+use axum::response::Response;
+use ledger::id::ObjectId;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::app::App;
+use crate::http::caller::PathId;
+use crate::http::problem::{Code, Problem, broken};
+use crate::http::reply::{ok, only, query};
+use crate::ops::operator::Operator;
+use crate::views::recipient::{RecipientView, find_recipient, view};
+
+/// A recipient, and whose it is.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct RecipientOfMerchant {
+    /// The merchant.
+    #[schema(format = "uuid")]
+    merchant_id: String,
+    /// The recipient, as its merchant's list has it.
+    #[serde(flatten)]
+    recipient: RecipientView,
+}
+
+/// A recipient of any merchant, after booking what is due.
+#[utoipa::path(get, path = "/ops/recipients/{id}", operation_id = "get_recipient_of_any_merchant", params(("id" = String, Path)),
+    responses((status = 200, body = RecipientOfMerchant), (status = 400)))]
+pub async fn get(
+    State(app): State<Arc<App>>,
+    _: Operator,
+    PathId(id): PathId,
+    parts: Parts,
+) -> Result<Response, Problem> {
+    only(&query(&parts)?, &[])?;
+    let not_found = || Problem::new(Code::NotFound);
+    let id = ObjectId::parse(&id).ok_or_else(not_found)?;
+    let (ledger, row) = find_recipient(&app.engine, id).ok_or_else(not_found)?;
+    app.engine.accounts(ledger).await?;
+    let merchant = app.engine.merchant(app.engine.ids().group(id), |row| row.id).ok_or_else(broken)?;
+    let recipient = view(&app.engine, ledger, &row);
+    Ok(ok(RecipientOfMerchant { merchant_id: merchant.uuid().to_string(), recipient }))
+}

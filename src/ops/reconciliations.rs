@@ -1,0 +1,357 @@
+//! Reconciliations: files of the acquirer, the PIX institution and the bank, compared with the
+//! books, and the results, which are kept under the SHA-256 of the file.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use actors::checkpoint::hex;
+use actors::engine::Engine;
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::http::header::CONTENT_TYPE;
+use axum::http::request::Parts;
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+use serde_json::value::RawValue;
+use sha2::{Digest, Sha256};
+use utoipa::ToSchema;
+
+use crate::app::App;
+use crate::http::body::{FileFormat, InstitutionFile};
+use crate::http::caller::PathId;
+use crate::http::idempotency::{KeyScope, SentKey};
+use crate::http::problem::{Code, FieldError, Problem, broken};
+use crate::http::reply::{List, PageQuery, list_of, one_of, only, query, time};
+use crate::http::streamed::turn;
+use crate::ops::booked::{self, BankAccount};
+use crate::ops::operator::{Decider, Operator};
+use crate::reconcile::finding::{FileError, Finding, FindingKind, Reconciled, Settled};
+use crate::reconcile::{acquirer, ofx, pix, statement};
+
+/// Findings of one answer; the counts count all.
+const FINDINGS_MAX: usize = 1_000;
+/// Results that are kept; the oldest go.
+const KEPT_MAX: usize = 1_000;
+
+/// Result of a reconciliation. Nothing is booked, and of the file only this is kept.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Reconciliation {
+    /// SHA-256 of the file, hexadecimal, under which the result is kept.
+    #[schema(pattern = "^[0-9a-f]{64}$", example = "5f0c6a1e9d3b4c2a8e7f6d5c4b3a29181706f5e4d3c2b1a09f8e7d6c5b4a3928")]
+    sha256: String,
+    /// Whose file it is: `acquirer`, `pix` or `bank`.
+    #[schema(pattern = "^(acquirer|pix|bank)$")]
+    kind: &'static str,
+    /// When it was compared.
+    #[schema(format = "date-time")]
+    made_at: String,
+    /// The operator who sent it.
+    #[schema(example = "ana")]
+    made_by: String,
+    /// The last Record that counted.
+    #[schema(minimum = 0, example = 42)]
+    sequence: u64,
+    /// First day of the period; absent for the acquirer, whose files name batches.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, format = Date, example = "2026-11-27")]
+    from: Option<String>,
+    /// Last day of the period.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, format = Date, example = "2026-11-27")]
+    to: Option<String>,
+    /// Lines of the file: of a PIX list, its payments and returns.
+    #[schema(example = 3)]
+    lines: usize,
+    /// Batches that the file of an acquirer names; 0 for others.
+    #[schema(example = 1)]
+    batches: usize,
+    /// Lines on which file and books agree.
+    #[schema(example = 3)]
+    matched: u64,
+    /// Payments that were booked in the period and begun before it, and are not in the list: the
+    /// list of a longer period decides.
+    #[schema(example = 0)]
+    undecided: u64,
+    /// Lines with another amount, fee, day or charge than in the books.
+    #[schema(example = 0)]
+    differs: usize,
+    /// What only the books have.
+    #[schema(example = 0)]
+    only_ours: usize,
+    /// Lines that only the file has.
+    #[schema(example = 0)]
+    only_theirs: usize,
+    /// Lines that the file repeats.
+    #[schema(example = 0)]
+    twice: usize,
+    /// Lines that are booked in suspense, since they name no captured charge.
+    #[schema(example = 0)]
+    in_suspense: usize,
+    /// The first 1,000 differences; absent in lists.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    findings: Option<Vec<FindingView>>,
+}
+
+/// A difference between a file and the books.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Finding)]
+pub struct FindingView {
+    /// `differs`, `only_ours`, `only_theirs`, `twice` or `in_suspense`.
+    #[schema(pattern = "^(differs|only_ours|only_theirs|twice|in_suspense)$")]
+    finding: &'static str,
+    /// Number of the line in the file; absent for what only the books have.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = 7)]
+    line: Option<u64>,
+    /// Reference of the acquirer's batch, if it is about one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = "LOTE-20785")]
+    batch: Option<String>,
+    /// The charge's txid, if it is about one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    payment_id: Option<String>,
+    /// `installment`, `refund` or `dispute` of the acquirer; `pix`, `return`, `cashout`, `batch`,
+    /// `withdrawal`, `withdrawal_return`, `entry`, or `statement_line` for a line of the bank that
+    /// is nothing of these.
+    #[schema(example = "installment")]
+    kind: &'static str,
+    /// Number of the installment; end-to-end id, reference or id of the others.
+    #[schema(example = "1")]
+    id: String,
+    /// What the books say; absent where only the file has it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    ours: Option<SettledView>,
+    /// What the file says; absent where only the books have it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    theirs: Option<SettledView>,
+}
+
+/// Amounts and day of a line.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = SettledLine)]
+pub struct SettledView {
+    /// The day of the payment.
+    #[schema(format = Date, example = "2026-11-27")]
+    paid_on: String,
+    /// Before the fee, centavos.
+    #[schema(example = 10_000)]
+    gross: i64,
+    /// The fee, centavos.
+    #[schema(example = 299)]
+    fee: i64,
+    /// The amount that was paid, centavos.
+    #[schema(example = 9_701)]
+    net: i64,
+}
+
+/// Compares a file of another institution with the books, and keeps the result. The format is
+/// declared: `text/csv` for the acquirer's batches, `application/json` for the list of the Central
+/// Bank's API Pix, `application/x-ofx` for a bank statement. Nothing is booked. A file that was
+/// compared before is 409 `already_reconciled`; with `again=true` it is compared with the books of
+/// now, and the new result takes the place of the kept one.
+#[utoipa::path(post, path = "/ops/reconciliations", operation_id = "reconcile",
+    params(("account" = Option<String>, Query, pattern = "^(settlement|pix)$", description = "The account of a bank statement: `settlement` when absent, or `pix`."),
+        ("again" = Option<bool>, Query, description = "True to compare a file again.")),
+    request_body(content(
+        (String = "text/csv", example = "batch,paid_on,charge,kind,id,gross,fee,net\nLOTE-20785,2026-11-27,019b8c4e5f5d8a3e9c1d2f3a4b5c6d7e,installment,1,10000,299,9701\n"),
+        (serde_json::Value = "application/json", example = json!({"parametros": {"inicio": "2026-11-27T03:00:00.000Z", "fim": "2026-11-28T02:59:59.999Z",
+            "paginacao": {"paginaAtual": 0, "itensPorPagina": 100, "quantidadeDePaginas": 1, "quantidadeTotalDeItens": 0}}, "pix": []})),
+        (String = "application/x-ofx"))),
+    responses((status = 200, body = Reconciliation), (status = 409)))]
+pub async fn reconcile(
+    State(app): State<Arc<App>>,
+    Decider(operator): Decider,
+    sent_key: SentKey,
+    parts: Parts,
+    file: InstitutionFile,
+) -> Result<Response, Problem> {
+    let pairs = query(&parts)?;
+    // The file itself says whether it was compared before: a key is only checked.
+    sent_key.read(&app.engine, KeyScope::Operators, None, &file.bytes)?;
+    only(&pairs, &["account", "again"])?;
+    let account = match one_of(&pairs, "account", &["settlement", "pix"])? {
+        Some("pix") => BankAccount::Pix,
+        _ => BankAccount::Settlement,
+    };
+    let is_again = one_of(&pairs, "again", &["true", "false"])? == Some("true");
+    let one_at_a_time = turn(&app.reconciling, "Another file is being compared.").await?;
+    let compared = tokio::task::spawn_blocking(move || {
+        let _until_it_is_kept = one_at_a_time;
+        let sha256 = hex(&Sha256::digest(&file.bytes));
+        if !is_again && app.engine.kept(&result_name(&sha256))?.is_some() {
+            let detail = "This file was compared before: GET /ops/reconciliations/{id} has the result.";
+            return Err(Problem::new(Code::AlreadyReconciled).detail(detail).member("id", sha256));
+        }
+        let sequence = app.engine.published().0;
+        let made_at = time(app.engine.now());
+        let compared = compare(&app.engine, &file, account)?;
+        let result = compared.result(sha256, (made_at, operator.name), sequence);
+        keep(&app.engine, result)
+    });
+    let kept = compared.await.map_err(|_| broken())??;
+    Ok(json(kept))
+}
+
+/// The results that are kept, newest first, without their findings.
+#[utoipa::path(get, path = "/ops/reconciliations", operation_id = "list_reconciliations",
+    params(("page" = Option<u64>, Query), ("per_page" = Option<u64>, Query)),
+    responses((status = 200, body = List<Reconciliation>)))]
+pub async fn list(
+    State(app): State<Arc<App>>,
+    _: Operator,
+    PageQuery { page, .. }: PageQuery,
+) -> Result<Response, Problem> {
+    let names = app.engine.kept_names(SUMMARIES)?;
+    let skip = usize::try_from(page.skip()).unwrap_or(usize::MAX);
+    let (total, engine) = (names.len() as u64, Arc::clone(&app.engine));
+    let shown: Vec<_> = names.into_iter().rev().skip(skip).take(page.count()).collect();
+    let items = shown.into_iter().map(move |name| {
+        let text = engine.kept(&name)?.and_then(|bytes| String::from_utf8(bytes).ok());
+        text.and_then(|text| RawValue::from_string(text).ok()).ok_or_else(broken)
+    });
+    list_of(total, page, items)
+}
+
+/// The result of a file, by its SHA-256.
+#[utoipa::path(get, path = "/ops/reconciliations/{id}", operation_id = "get_reconciliation",
+    params(("id" = String, Path, description = "SHA-256 of the file, hexadecimal.")),
+    responses((status = 200, body = Reconciliation)))]
+pub async fn get(State(app): State<Arc<App>>, _: Operator, PathId(id): PathId) -> Result<Response, Problem> {
+    let is_digest = id.len() == 64 && id.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+    let found = if is_digest { app.engine.kept(&result_name(&id))? } else { None };
+    found.map(json).ok_or_else(|| Problem::new(Code::NotFound))
+}
+
+/// Names under which results are kept: `reconciliation/<sha256>`, whole.
+const RESULTS: &str = "reconciliation/";
+/// Names under which they are listed: `reconciled/<time, milliseconds>-<sha256>`, without findings.
+const SUMMARIES: &str = "reconciled/";
+
+fn result_name(sha256: &str) -> String {
+    format!("{RESULTS}{sha256}")
+}
+
+fn json(body: impl Into<Bytes>) -> Response {
+    ([(CONTENT_TYPE, "application/json")], body.into()).into_response()
+}
+
+/// Keeps a result, in place of the one of the same file; gives it as JSON. The summary comes last:
+/// what is listed is there.
+fn keep(engine: &Engine, mut result: Reconciliation) -> Result<Vec<u8>, Problem> {
+    let whole = serde_json::to_vec(&result).map_err(|_| broken())?;
+    let sha256 = result.sha256.clone();
+    result.findings = None;
+    let summary = serde_json::to_vec(&result).map_err(|_| broken())?;
+    engine.keep(&result_name(&sha256), &whole)?;
+    let names = engine.kept_names(SUMMARIES)?;
+    let of_this = |name: &str| name.ends_with(&sha256);
+    for name in names.iter().filter(|name| of_this(name)) {
+        engine.forget(name)?;
+    }
+    let others: Vec<_> = names.iter().filter(|name| !of_this(name)).collect();
+    for name in others.iter().take((others.len() + 1).saturating_sub(KEPT_MAX)) {
+        engine.forget(name)?;
+        engine.forget(&result_name(name.rsplit('-').next().unwrap_or_default()))?;
+    }
+    engine.keep(&format!("{SUMMARIES}{:015}-{sha256}", engine.now().0.max(0)), &summary)?;
+    Ok(whole)
+}
+
+/// A comparison, before it is kept.
+struct Compared {
+    kind: &'static str,
+    period: Option<[String; 2]>,
+    lines: usize,
+    batches: usize,
+    reconciled: Reconciled,
+}
+
+/// Reads a file and compares it with the books. Errors: the first wrong line of the file.
+fn compare(engine: &Arc<Engine>, file: &InstitutionFile, account: BankAccount) -> Result<Compared, Problem> {
+    match file.format {
+        FileFormat::Csv => {
+            let lines = acquirer::read(&file.bytes).map_err(unreadable)?;
+            let mut batches = BTreeMap::new();
+            for line in &lines {
+                if !batches.contains_key(&line.batch) {
+                    batches.insert(line.batch.clone(), booked::batch(engine, &line.batch)?);
+                }
+            }
+            let reconciled = acquirer::compare(&lines, &batches);
+            Ok(Compared { kind: "acquirer", period: None, lines: lines.len(), batches: batches.len(), reconciled })
+        }
+        FileFormat::Json => {
+            let list = pix::read(&file.bytes).map_err(unreadable)?;
+            let reconciled = pix::compare(&list, &booked::payments(engine, &list)?);
+            let lines = list.payments.iter().map(|payment| 1 + payment.returns.len()).sum();
+            let period = [list.from_ms, list.to_ms].map(|at| crate::http::timestamp::day_of(at).to_string());
+            Ok(Compared { kind: "pix", period: Some(period), lines, batches: 0, reconciled })
+        }
+        FileFormat::Ofx => {
+            let read = ofx::read(&file.bytes).map_err(unreadable)?;
+            let reconciled = statement::compare(&read, &booked::movements(engine, account, &read)?);
+            let period = Some([read.from.to_string(), read.to.to_string()]);
+            Ok(Compared { kind: "bank", period, lines: read.lines.len(), batches: 0, reconciled })
+        }
+    }
+}
+
+fn unreadable(FileError { line, defect }: FileError) -> Problem {
+    let message = format!("Linha {line}: {defect}");
+    let errors = vec![FieldError { field: format!("line {line}"), code: "invalid", message: defect.into() }];
+    Problem::new(Code::ValidationFailed).message(message).detail("The file has a wrong line.").errors(errors)
+}
+
+impl Compared {
+    fn result(self, sha256: String, (made_at, made_by): (String, String), sequence: u64) -> Reconciliation {
+        let Self { kind, period, lines, batches, reconciled } = self;
+        let Reconciled { matched, undecided, findings } = reconciled;
+        let count = |kind| findings.iter().filter(|finding| finding.kind == kind).count();
+        let [from, to] = period.map_or([None, None], |period| period.map(Some));
+        Reconciliation {
+            sha256,
+            kind,
+            made_at,
+            made_by,
+            sequence,
+            from,
+            to,
+            lines,
+            batches,
+            matched,
+            undecided,
+            differs: count(FindingKind::Differs),
+            only_ours: count(FindingKind::OnlyOurs),
+            only_theirs: count(FindingKind::OnlyTheirs),
+            twice: count(FindingKind::Twice),
+            in_suspense: count(FindingKind::InSuspense),
+            findings: Some(findings.iter().take(FINDINGS_MAX).map(FindingView::of).collect()),
+        }
+    }
+}
+
+impl FindingView {
+    fn of(finding: &Finding) -> Self {
+        Self {
+            finding: finding.kind.name(),
+            line: finding.line,
+            batch: finding.batch.clone(),
+            payment_id: finding.charge.map(|charge| charge.txid()),
+            kind: finding.object,
+            id: finding.id.clone(),
+            ours: finding.ours.map(SettledView::of),
+            theirs: finding.theirs.map(SettledView::of),
+        }
+    }
+}
+
+impl SettledView {
+    fn of(settled: Settled) -> Self {
+        let (net, Settled { paid_on, gross, fee }) = (settled.net(), settled);
+        Self { paid_on: paid_on.to_string(), gross: gross.0, fee: fee.0, net: net.0 }
+    }
+}

@@ -1,0 +1,147 @@
+//! One Record of the journal: its rows, and the parts of the facts that sum many objects.
+
+use std::sync::Arc;
+
+use actors::store::Sequence;
+use axum::extract::State;
+use axum::response::Response;
+use ledger::event::{Event, SettledLine, SettledObject};
+use ledger::id::ObjectId;
+use ledger::money::Centavos;
+use ledger::record::Record;
+use ledger::source::Source;
+use ledger::time::Minute;
+use serde::Serialize;
+use serde_json::value::RawValue;
+use utoipa::ToSchema;
+
+use crate::app::App;
+use crate::export::{Exporter, Format, Request, Stream};
+use crate::http::caller::PathId;
+use crate::http::problem::{Code, Problem};
+use crate::http::reply::{ok, time};
+use crate::http::timestamp::day_of;
+use crate::ops::operator::Operator;
+use crate::views::export_file::{know_cards, know_group};
+use crate::views::ledger::ledger_name;
+
+/// One Record.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = JournalRecord)]
+struct RecordView {
+    /// Its place in the journal.
+    sequence: u64,
+    /// When it was booked.
+    booked_at: String,
+    /// When it took effect.
+    effective_at: String,
+    /// Ledger of the owner who decided it.
+    #[schema(example = "M-019b8c4e-5f5d-8a3e-9c1d-2f3a4b5c6d7e")]
+    owner: String,
+    /// Its rows, with the columns of an export.
+    #[schema(value_type = Vec<Object>)]
+    rows: Vec<Box<RawValue>>,
+    /// The parts of facts that sum many objects in one entry.
+    parts: Vec<PartView>,
+}
+
+/// One part of a fact that sums many; amounts in centavos.
+#[derive(Debug, Default, Serialize, ToSchema)]
+#[schema(as = RecordPart)]
+struct PartView {
+    /// The fact, as the rows name it.
+    #[schema(example = "acquirer_settled")]
+    event: &'static str,
+    /// The charge.
+    txid: Option<String>,
+    /// The installment of the charge, from 1.
+    installment: Option<u8>,
+    /// The refund.
+    #[schema(format = "uuid")]
+    refund: Option<String>,
+    /// The dispute.
+    #[schema(format = "uuid")]
+    dispute: Option<String>,
+    /// The day on which the money falls due, in America/Sao_Paulo.
+    #[schema(format = Date, example = "2026-11-27")]
+    due_date: Option<String>,
+    /// Before the fee; below zero where money is taken back.
+    amount: i64,
+    /// The fee.
+    fee: i64,
+}
+
+/// A Record of the journal: its rows, and the parts of what it sums.
+#[utoipa::path(get, path = "/ops/records/{sequence}", operation_id = "get_record",
+    params(("sequence" = String, Path, pattern = "^[1-9][0-9]{0,18}$", example = "1", description = "Its place in the journal, as rows and `Centavo-Sequence` name it.")),
+    responses((status = 200, body = RecordView), (status = 404)))]
+pub async fn record(State(app): State<Arc<App>>, _: Operator, PathId(sequence): PathId) -> Result<Response, Problem> {
+    let not_found = || Problem::new(Code::NotFound);
+    let sequence = sequence.parse().map(Sequence).map_err(|_| not_found())?;
+    if sequence < Sequence::FIRST || sequence > app.engine.published() {
+        return Err(not_found());
+    }
+    let (booked_at, record) = app.engine.booked_record(sequence)?;
+    let mut exporter = Exporter::new(Request { ledger: None, format: Format::Jsonl, from: None, to: None });
+    record.owner.group().into_iter().for_each(|group| know_group(&app.engine, group, &mut exporter));
+    know_cards(&app.engine, &record, &mut exporter)?;
+    exporter.know_closed(app.engine.closed_periods());
+    let mut out = Stream(Vec::new());
+    exporter.post(sequence, booked_at.0, &record, &mut out).map_err(|_| Problem::new(Code::Internal))?;
+    let lines = out.0.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+    let rows: Result<_, _> = lines.map(serde_json::from_slice).collect();
+    Ok(ok(RecordView {
+        sequence: sequence.0,
+        booked_at: time(booked_at),
+        effective_at: time(record.effective_at),
+        owner: ledger_name(&app.engine, record.owner),
+        rows: rows.map_err(|_| Problem::new(Code::Internal))?,
+        parts: parts(&record),
+    }))
+}
+
+/// The parts of the facts of a Record that sum many.
+fn parts(record: &Record) -> Vec<PartView> {
+    let mut parts = Vec::new();
+    for event in &record.events {
+        match event {
+            Event::Matured { dues, .. } => {
+                parts.extend(dues.iter().map(|due| PartView::due(event, None, Some(due.minute), due.amount)));
+            }
+            Event::AcquirerSettled { lines, .. } => parts.extend(lines.iter().map(|line| settled(event, line))),
+            Event::ClawbackRecovered { debts } => parts.extend(debts.iter().map(|debt| {
+                let amount = debt.from_pending + debt.from_available;
+                let refund = Some(debt.refund.uuid().to_string());
+                PartView { refund, ..PartView::due(event, Some(debt.split.charge), debt.due, amount) }
+            })),
+            Event::SplitsAnticipated { splits, .. } => parts.extend(splits.iter().map(|split| {
+                let due = PartView::due(event, Some(split.split.charge), Some(split.due), split.amount);
+                PartView { fee: split.fee.0, ..due }
+            })),
+            _ => {}
+        }
+    }
+    parts
+}
+
+impl PartView {
+    fn due(event: &Event, charge: Option<ObjectId>, due: Option<Minute>, amount: Centavos) -> Self {
+        Self {
+            event: Source::of(event).event,
+            txid: charge.map(ObjectId::txid),
+            due_date: due.map(|minute| day_of(minute.start().0).to_string()),
+            amount: amount.0,
+            ..Self::default()
+        }
+    }
+}
+
+/// A line of a batch of the acquirer.
+fn settled(event: &Event, line: &SettledLine) -> PartView {
+    let part = PartView { fee: line.fee.0, ..PartView::due(event, Some(line.charge), None, line.gross) };
+    match line.object {
+        SettledObject::Installment(installment) => PartView { installment: Some(installment), ..part },
+        SettledObject::Refund(id) => PartView { refund: Some(id.uuid().to_string()), ..part },
+        SettledObject::Dispute(id) => PartView { dispute: Some(id.uuid().to_string()), ..part },
+    }
+}

@@ -1,0 +1,212 @@
+//! HTTP client of the commands that use a server as a merchant or an operator does: JSON requests
+//! to the URL of a listener, with a credential.
+//!
+//! Each request has a connection of its own. It follows no redirect and uses no proxy.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Bytes;
+use axum::http::header::{AUTHORIZATION, CONTENT_TYPE, HOST, RETRY_AFTER};
+use axum::http::uri::Scheme;
+use axum::http::{Method, Request, Response, StatusCode, Uri};
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
+use serde_json::Value;
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls::ClientConfig;
+use tokio_rustls::rustls::pki_types::ServerName;
+
+use crate::http::client::exchange;
+use crate::http::credential::Secret;
+use crate::http::tls::{self, TlsError};
+use crate::network::root_cause;
+
+/// How long a request may take, its answer included.
+const CALL_MAX: Duration = Duration::from_secs(60);
+
+/// A listener of a server and a credential for it.
+#[derive(Clone)]
+pub struct Remote {
+    url: String,
+    host: String,
+    port: u16,
+    authority: String,
+    /// Certificates to trust, where the URL is one of https.
+    tls: Option<Arc<ClientConfig>>,
+    credential: Secret,
+}
+
+/// Why a request has no answer, or not the one that was wanted.
+#[derive(Debug, thiserror::Error)]
+pub enum RemoteError {
+    /// The text is no URL of a server.
+    #[error("`{0}` is no URL of a server, such as http://127.0.0.1:8080 or https://pay.example.com")]
+    Url(String),
+    /// The certificates to trust cannot be read.
+    #[error("the certificates to trust: {0}")]
+    Tls(#[from] TlsError),
+    /// The server cannot be reached, or the connection broke.
+    #[error("no answer from {url}: {what}")]
+    NoAnswer {
+        /// The URL of the listener.
+        url: String,
+        /// The error.
+        what: String,
+    },
+    /// The server answered with an error.
+    #[error("{what} was answered {}: {body}", .status.as_u16())]
+    Refused {
+        /// Method and path.
+        what: String,
+        /// Status of the answer.
+        status: StatusCode,
+        /// Body of the answer.
+        body: String,
+        /// Seconds until it may be asked again, if the server says so.
+        retry_after: Option<u64>,
+    },
+}
+
+/// An answer, whatever its status.
+pub struct Answer {
+    /// The status.
+    pub status: StatusCode,
+    /// Seconds of `Retry-After`.
+    pub retry_after: Option<u64>,
+    /// The body.
+    pub body: Bytes,
+}
+
+impl Remote {
+    /// A listener by its URL, without a path. A server with https is checked against the
+    /// certificates of the operating system and those of the file `trusted`.
+    pub fn new(url: &str, credential: Secret, trusted: Option<&PathBuf>) -> Result<Self, RemoteError> {
+        let wrong = || RemoteError::Url(url.to_owned());
+        let uri: Uri = url.parse().map_err(|_| wrong())?;
+        let is_https = match uri.scheme() {
+            Some(scheme) if *scheme == Scheme::HTTPS => true,
+            Some(scheme) if *scheme == Scheme::HTTP => false,
+            _ => return Err(wrong()),
+        };
+        let authority = uri.authority().filter(|authority| !authority.as_str().contains('@')).ok_or_else(wrong)?;
+        if authority.host().is_empty() || !matches!(uri.path(), "" | "/") || uri.query().is_some() {
+            return Err(wrong());
+        }
+        let tls = is_https.then(|| tls::trusting(trusted)).transpose()?;
+        Ok(Self {
+            url: url.trim_end_matches('/').to_owned(),
+            host: authority.host().trim_start_matches('[').trim_end_matches(']').to_owned(),
+            port: authority.port_u16().unwrap_or(if is_https { 443 } else { 80 }),
+            authority: authority.to_string(),
+            tls,
+            credential,
+        })
+    }
+
+    /// The URL of the listener.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// Sends a request and reads its answer, whatever the status.
+    pub async fn call(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Answer, RemoteError> {
+        let request = self.request(method, path, body)?;
+        match timeout(CALL_MAX, self.send(request)).await {
+            Ok(answer) => answer.map_err(|error| self.failed(root_cause(&error))),
+            Err(_) => Err(self.failed(format!("none within {} seconds", CALL_MAX.as_secs()))),
+        }
+    }
+
+    /// Reads a resource whose body is large: it arrives as it is read.
+    pub async fn open(&self, path: &str) -> Result<Response<Incoming>, RemoteError> {
+        let request = self.request(Method::GET, path, None)?;
+        match timeout(CALL_MAX, self.begin(request)).await {
+            Ok(answer) => answer.map_err(|error| self.failed(root_cause(&error))),
+            Err(_) => Err(self.failed(format!("none within {} seconds", CALL_MAX.as_secs()))),
+        }
+    }
+
+    fn failed(&self, what: String) -> RemoteError {
+        RemoteError::NoAnswer { url: self.url.clone(), what }
+    }
+
+    fn request(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Request<Full<Bytes>>, RemoteError> {
+        let request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header(HOST, &self.authority)
+            .header(AUTHORIZATION, format!("Bearer {}", self.credential.reveal()))
+            .header(CONTENT_TYPE, "application/json")
+            .body(Full::from(body.map(Value::to_string).unwrap_or_default()));
+        request.map_err(|_| self.failed("the credential is not visible ASCII".to_owned()))
+    }
+
+    /// Sends a request that must succeed, and reads its answer.
+    pub async fn expect(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Bytes, RemoteError> {
+        let what = format!("{method} {path}");
+        let Answer { status, retry_after, body } = self.call(method, path, body).await?;
+        match status.is_success() {
+            true => Ok(body),
+            false => {
+                let body = String::from_utf8_lossy(&body).into_owned();
+                Err(RemoteError::Refused { what, status, body, retry_after })
+            }
+        }
+    }
+
+    async fn begin(&self, request: Request<Full<Bytes>>) -> io::Result<Response<Incoming>> {
+        let stream = TcpStream::connect((self.host.as_str(), self.port)).await?;
+        match &self.tls {
+            None => exchange(stream, request).await,
+            Some(config) => {
+                let name = ServerName::try_from(self.host.clone()).map_err(io::Error::other)?;
+                exchange(TlsConnector::from(Arc::clone(config)).connect(name, stream).await?, request).await
+            }
+        }
+    }
+
+    async fn send(&self, request: Request<Full<Bytes>>) -> io::Result<Answer> {
+        let answer = self.begin(request).await?;
+        let retry_after = answer.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
+        let status = answer.status();
+        let body = answer.into_body().collect().await.map_err(io::Error::other)?.to_bytes();
+        Ok(Answer { status, retry_after, body })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_is_named_by_its_url_alone() {
+        let remote = |url: &str| Remote::new(url, Secret::from("key".to_owned()), None);
+        for (url, host, port) in [
+            ("http://127.0.0.1:8080", "127.0.0.1", 8080),
+            ("http://[::1]:8080/", "::1", 8080),
+            ("http://pay.example.com", "pay.example.com", 80),
+            ("https://pay.example.com", "pay.example.com", 443),
+        ] {
+            let read = remote(url).unwrap();
+            assert_eq!((read.host.as_str(), read.port, read.tls.is_some()), (host, port, url.starts_with("https")));
+        }
+        for wrong in [
+            "",
+            "127.0.0.1:8080",
+            "/",
+            "ftp://a",
+            "http://",
+            "http://a/api",
+            "http://a?b",
+            "http://u@a",
+            "http://u:p@a:1",
+        ] {
+            assert!(matches!(remote(wrong), Err(RemoteError::Url(_))), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! `centavo report`: writes a report, from a stopped data directory or through the server that has
+//! it open. The server sends its journal as for a backup.
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use actors::backup::{BackupError, Frame};
+use actors::store::Sequence;
+
+use super::maker::{ReportError, ReportMade, ReportMaker};
+use crate::config::ReportSettings;
+use crate::journal_source::{JournalSource, JournalSourceFailure};
+use crate::terminal::{self, advance};
+use crate::verify::quietly;
+
+/// Why no report was made.
+#[derive(Debug, thiserror::Error)]
+pub enum ReportFailure {
+    /// The journal can't be opened.
+    #[error(transparent)]
+    Journal(#[from] JournalSourceFailure),
+    /// The journal can't be read, or is damaged.
+    #[error(transparent)]
+    Read(#[from] BackupError),
+    /// There is no such ledger, a Record can't be read, or the format cannot hold the rows.
+    #[error(transparent)]
+    Report(#[from] ReportError),
+    /// The file can't be written.
+    #[error("{}: {source}", file.display())]
+    Write {
+        /// The file.
+        file: PathBuf,
+        /// The error of the operating system.
+        source: io::Error,
+    },
+    /// The cut is beyond the end of the journal.
+    #[error("there is no Record {} to cut at: the journal ends at {}", at.0, last.0)]
+    BeyondEnd {
+        /// The requested cut.
+        at: Sequence,
+        /// The last Record.
+        last: Sequence,
+    },
+    /// Reading the data made the program panic: the data is damaged.
+    #[error("the report could not be made: {0}")]
+    Panicked(String),
+}
+
+/// Makes a report. A table is printed, unless a directory is given; the other formats are files.
+pub async fn run(settings: ReportSettings) -> Result<(), ReportFailure> {
+    let made = tokio::task::spawn_blocking(move || {
+        quietly(|| make(&settings)).unwrap_or_else(|message| Err(ReportFailure::Panicked(message)))
+    });
+    made.await.unwrap_or_else(|error| Err(ReportFailure::Panicked(error.to_string())))
+}
+
+fn make(settings: &ReportSettings) -> Result<(), ReportFailure> {
+    let Some(folder) = &settings.out else {
+        let mut text = Vec::new();
+        write(settings, &mut text)?;
+        let _closed = io::stdout().write_all(&text);
+        return Ok(());
+    };
+    let name = settings.request.file_name(settings.format);
+    let failed = |source| ReportFailure::Write { file: folder.join(&name), source };
+    std::fs::create_dir_all(folder).map_err(failed)?;
+    // The file gets its name when it is whole and on the disk.
+    let mut file = tempfile::NamedTempFile::new_in(folder).map_err(failed)?;
+    let made = write(settings, &mut io::BufWriter::new(file.as_file_mut()))?;
+    file.as_file().sync_all().map_err(failed)?;
+    file.persist(folder.join(&name)).map_err(|error| failed(error.error))?;
+    let ReportMade { cut, head, rows } = made;
+    terminal::say(&format!("{}: {rows} rows", folder.join(&name).display()));
+    terminal::say(&format!("  cut: sequence {cut}, block {head}"));
+    Ok(())
+}
+
+fn write(settings: &ReportSettings, out: &mut dyn Write) -> Result<ReportMade, ReportFailure> {
+    let journal = JournalSource::open(&settings.journal)?;
+    let (mut last, mut cut) = (None, Sequence(0));
+    let mut maker = ReportMaker::new(settings.request.clone(), settings.format, out)?;
+    let bar = terminal::bar("reading the journal", "Records");
+    for frame in journal.frames(Sequence::FIRST)? {
+        match (frame?, last) {
+            (Frame::End(head), None) => {
+                let end = Sequence(head.next.0 - 1);
+                cut = settings.at.unwrap_or(end);
+                if cut > end {
+                    return Err(ReportFailure::BeyondEnd { at: cut, last: end });
+                }
+                last = Some(end);
+            }
+            (Frame::Block(block), Some(_)) => {
+                let goes_on = maker.post_block(&block, cut)?;
+                advance(&bar, block.next().0 - 1, cut.0);
+                if !goes_on {
+                    break;
+                }
+            }
+            _ => {}
+        }
+    }
+    bar.finish_and_clear();
+    if last.is_none() {
+        return Err(BackupError::Source("it has no end").into());
+    }
+    let made = maker.finish()?;
+    out.flush().map_err(ReportError::Write)?;
+    Ok(made)
+}

@@ -1,0 +1,52 @@
+//! Interface of the reports: a fold over Records that gives typed rows.
+
+use std::io;
+
+use actors::names::Names;
+use actors::store::Sequence;
+use chrono::NaiveDate;
+use ledger::record::Record;
+
+use super::ledger_scope::LedgerScope;
+use super::openings::Openings;
+use super::table::{Column, Rows};
+
+/// One Record, as a report gets it.
+pub(super) struct Posted<'a> {
+    pub(super) sequence: Sequence,
+    /// Day of the booking in America/Sao_Paulo.
+    pub(super) day: NaiveDate,
+    pub(super) record: &'a Record,
+    pub(super) names: &'a Names,
+    pub(super) scope: &'a LedgerScope,
+}
+
+/// State of the journal at the end of a report.
+pub(super) struct Ended<'a> {
+    /// The first day that the report is of.
+    pub(super) from: NaiveDate,
+    /// The last day that the report is of.
+    pub(super) to: NaiveDate,
+    pub(super) names: &'a Names,
+    pub(super) scope: &'a LedgerScope,
+}
+
+/// A fold over Records that gives the rows of a report.
+pub(super) trait Fold {
+    /// The columns of its rows.
+    fn columns(&self) -> &'static [Column];
+
+    /// Takes a Record of a day before the first one.
+    fn open(&mut self, _posted: &Posted<'_>) {}
+
+    /// Begins with the first day, and the balances before it.
+    fn begin(&mut self, _openings: Openings, _begun: &Ended<'_>, _rows: &mut Rows<'_>) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// Takes the next Record of the days.
+    fn post(&mut self, posted: &Posted<'_>, rows: &mut Rows<'_>) -> io::Result<()>;
+
+    /// Writes the rows that are left.
+    fn finish(self: Box<Self>, ended: &Ended<'_>, rows: &mut Rows<'_>) -> io::Result<()>;
+}

@@ -1,0 +1,79 @@
+//! Ledgers that a report is of: all, one, or the platform as one.
+
+use actors::names::{HOUSE, Names};
+use ledger::account::Account;
+use ledger::id::{GroupNumber, LedgerId};
+use ledger::record::Record;
+
+use crate::export::PLATFORM;
+
+/// Ledgers that a report is of.
+#[derive(Clone, Debug)]
+pub(super) struct LedgerScope {
+    /// The outside name that was asked for.
+    asked: Option<String>,
+    /// The ledger of that name, once a Record has named it.
+    found: Option<LedgerId>,
+}
+
+impl LedgerScope {
+    pub(super) fn new(asked: Option<&str>) -> Self {
+        let is_known = matches!(asked, Some(HOUSE | PLATFORM));
+        Self { asked: asked.map(str::to_owned), found: is_known.then_some(LedgerId::System) }
+    }
+
+    /// Looks for the ledger among those that a Record opens; `names` knows them already.
+    pub(super) fn learn(&mut self, record: &Record, names: &Names) {
+        let Some(asked) = self.asked.as_deref().filter(|_| self.found.is_none()) else { return };
+        for (ledger, _) in Names::opened_by(record) {
+            let shard = match ledger {
+                LedgerId::Merchant(group) => Some(LedgerId::Platform(group)),
+                _ => None,
+            };
+            let mut named = [Some(ledger), shard].into_iter().flatten();
+            self.found = self.found.or_else(|| named.find(|ledger| names.of(*ledger) == asked));
+        }
+    }
+
+    /// The name that no Record has named.
+    pub(super) fn missing(&self) -> Option<&str> {
+        self.asked.as_deref().filter(|_| self.found.is_none())
+    }
+
+    /// The one ledger that is asked for.
+    pub(super) fn one(&self) -> Option<LedgerId> {
+        self.found.filter(|_| !self.is_platform())
+    }
+
+    /// Whether a ledger belongs to it.
+    pub(super) fn takes(&self, ledger: LedgerId) -> bool {
+        match ledger {
+            LedgerId::Platform(_) | LedgerId::System if self.is_platform() => true,
+            ledger => self.asked.is_none() || self.found == Some(ledger),
+        }
+    }
+
+    /// The ledger and account under which an account is shown: the platform as one has one account
+    /// of each kind.
+    pub(super) fn shown(&self, ledger: LedgerId, account: Account) -> (LedgerId, Account) {
+        match self.is_platform() {
+            true => (LedgerId::System, Account::of_kind(account.code().0).unwrap_or(account)),
+            false => (ledger, account),
+        }
+    }
+
+    /// Outside names of a ledger and account as they are shown.
+    pub(super) fn names(&self, (ledger, account): (LedgerId, Account), names: &Names) -> (String, String) {
+        match self.is_platform() {
+            true => (PLATFORM.to_owned(), account.kind_name()),
+            false => {
+                let group = ledger.group().unwrap_or(GroupNumber(0));
+                (names.of(ledger), account.name(group, |ledger| names.of(ledger)))
+            }
+        }
+    }
+
+    fn is_platform(&self) -> bool {
+        self.asked.as_deref() == Some(PLATFORM)
+    }
+}

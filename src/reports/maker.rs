@@ -1,0 +1,186 @@
+//! Maker of reports: reads the Records of a journal in order, and writes a report.
+
+use std::io::{self, Write};
+
+use actors::names::Names;
+use actors::store::{Block, BlockHash, Sequence};
+use chrono::NaiveDate;
+use ledger::record::{DecodeError, Record};
+
+use super::anticipation_income::AnticipationIncome;
+use super::daily_close::DailyClose;
+use super::fees::Fees;
+use super::fold::{Ended, Fold, Posted};
+use super::general_ledger::GeneralLedger;
+use super::ledger_scope::LedgerScope;
+use super::monthly_totals::{MonthlyTotals, TaxIds};
+use super::openings::Openings;
+use super::receivables::ReceivablesReport;
+use super::render;
+use super::request::{Report, ReportFormat, ReportRequest};
+use super::settlement_calendar::SettlementCalendar;
+use super::statement::Statement;
+use super::table::{Heading, Rows};
+use super::trial_balance::TrialBalance;
+use crate::http::timestamp::day_of;
+
+/// Why a report did not come to its end.
+#[derive(Debug, thiserror::Error)]
+pub enum ReportError {
+    /// The destination failed, or the format cannot hold the rows.
+    #[error(transparent)]
+    Write(#[from] io::Error),
+    /// A Record can't be read.
+    #[error("Record {}: {error}", at.0)]
+    Decode {
+        /// Sequence of the Record.
+        at: Sequence,
+        /// The defect.
+        error: DecodeError,
+    },
+    /// No Record names the ledger.
+    #[error("there is no ledger {0}; ledgers are named M-…, R-…, P-… and P-house, and P-all is the whole platform")]
+    NoLedger(String),
+}
+
+/// A report that was written, and the part of the journal that it is of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReportMade {
+    /// The last Record that counts; 0 when there is none.
+    pub cut: u64,
+    /// Hash of the block that has this Record, in hexadecimal digits.
+    pub head: String,
+    /// How many rows there are.
+    pub rows: u64,
+}
+
+/// Reads the blocks of a journal in order, from the first one, and writes a report.
+pub struct ReportMaker<'a> {
+    request: ReportRequest,
+    names: Names,
+    scope: LedgerScope,
+    fold: Box<dyn Fold>,
+    openings: Option<Openings>,
+    rows: Rows<'a>,
+    /// Day of the first Record that belongs to the days.
+    first_day: Option<NaiveDate>,
+    /// Day of the last block that was looked at, whatever the days.
+    through: Option<NaiveDate>,
+    cut: Sequence,
+    head: BlockHash,
+    booked_at_ms: i64,
+}
+
+impl<'a> ReportMaker<'a> {
+    /// Begins a report that was checked; its file goes to `out`.
+    pub fn new(request: ReportRequest, format: ReportFormat, out: &'a mut dyn Write) -> Result<Self, ReportError> {
+        Self::with_tax_ids(request, format, None, out)
+    }
+
+    /// Begins a report that has tax ids, if it is one of merchants.
+    pub fn with_tax_ids(
+        request: ReportRequest,
+        format: ReportFormat,
+        tax_ids: Option<TaxIds>,
+        out: &'a mut dyn Write,
+    ) -> Result<Self, ReportError> {
+        let fold = fold(&request, tax_ids);
+        let heading = Heading { request: &request, columns: fold.columns() };
+        let rows = Rows::new(heading.columns, render::renderer(format, &heading, out)?);
+        Ok(Self {
+            scope: LedgerScope::new(request.ledger.as_deref()),
+            request,
+            names: Names::default(),
+            fold,
+            openings: Some(Openings::default()),
+            rows,
+            first_day: None,
+            through: None,
+            cut: Sequence(0),
+            head: BlockHash::ZERO,
+            booked_at_ms: 0,
+        })
+    }
+
+    /// Takes the next block of the journal through `cut`. False when no later Record is asked for.
+    pub fn post_block(&mut self, block: &Block, cut: Sequence) -> Result<bool, ReportError> {
+        let day = day_of(block.booked_at_ms);
+        if block.first > cut {
+            return Ok(false);
+        }
+        // The journal goes on after the last day: that day is over.
+        self.through = Some(day);
+        if self.request.to.is_some_and(|to| day > to) {
+            return Ok(false);
+        }
+        for (at, bytes) in (block.first.0..).map(Sequence).zip(&block.records).take_while(|(at, _)| *at <= cut) {
+            let record = Record::decode(bytes).map_err(|error| ReportError::Decode { at, error })?;
+            self.post(at, day, &record)?;
+            self.cut = at;
+        }
+        self.head = block.hash();
+        self.booked_at_ms = block.booked_at_ms;
+        Ok(block.next() <= cut)
+    }
+
+    fn post(&mut self, sequence: Sequence, day: NaiveDate, record: &Record) -> io::Result<()> {
+        self.names.learn(record);
+        self.scope.learn(record, &self.names);
+        let is_before = self.request.from.is_some_and(|from| day < from);
+        if is_before {
+            if let Some(openings) = &mut self.openings {
+                openings.post(record, &self.scope);
+            }
+        } else {
+            self.begin(day)?;
+        }
+        let posted = Posted { sequence, day, record, names: &self.names, scope: &self.scope };
+        match is_before {
+            true => self.fold.open(&posted),
+            false => self.fold.post(&posted, &mut self.rows)?,
+        }
+        Ok(())
+    }
+
+    fn begin(&mut self, day: NaiveDate) -> io::Result<()> {
+        let Some(openings) = self.openings.take() else { return Ok(()) };
+        self.first_day = Some(day);
+        let (from, to) = self.days();
+        let begun = Ended { from, to, names: &self.names, scope: &self.scope };
+        self.fold.begin(openings, &begun, &mut self.rows)
+    }
+
+    /// The first and the last day that the report is of.
+    fn days(&self) -> (NaiveDate, NaiveDate) {
+        let through = self.through.unwrap_or_default();
+        let to = self.request.to.unwrap_or(through).min(through).max(self.request.from.unwrap_or_default());
+        (self.request.from.or(self.first_day).unwrap_or(to), to)
+    }
+
+    /// Ends the report.
+    pub fn finish(mut self) -> Result<ReportMade, ReportError> {
+        if let Some(missing) = self.scope.missing() {
+            return Err(ReportError::NoLedger(missing.to_owned()));
+        }
+        self.begin(self.request.from.or(self.through).unwrap_or_default())?;
+        let (from, to) = self.days();
+        let ended = Ended { from, to, names: &self.names, scope: &self.scope };
+        self.fold.finish(&ended, &mut self.rows)?;
+        let closing = self.rows.finish(self.cut.0, format!("{:?}", self.head), self.booked_at_ms)?;
+        Ok(ReportMade { cut: closing.cut, head: closing.head, rows: closing.rows })
+    }
+}
+
+fn fold(request: &ReportRequest, tax_ids: Option<TaxIds>) -> Box<dyn Fold> {
+    match request.report {
+        Report::TrialBalance => Box::new(TrialBalance::default()),
+        Report::GeneralLedger => Box::new(GeneralLedger::new(request.account.clone())),
+        Report::DailyClose => Box::new(DailyClose::default()),
+        Report::Receivables => Box::new(ReceivablesReport::default()),
+        Report::SettlementCalendar => Box::new(SettlementCalendar::default()),
+        Report::Fees => Box::new(Fees::default()),
+        Report::AnticipationIncome => Box::new(AnticipationIncome::default()),
+        Report::MonthlyTotals => Box::new(MonthlyTotals::new(tax_ids)),
+        Report::Statement => Box::new(Statement::default()),
+    }
+}

@@ -1,0 +1,33 @@
+//! Balances at the beginning of a report's first day.
+
+use std::collections::BTreeMap;
+
+use ledger::account::Account;
+use ledger::entry::{Balance, Balances};
+use ledger::id::LedgerId;
+use ledger::record::Record;
+
+use super::ledger_scope::LedgerScope;
+
+/// Balances of the accounts that a report is of, before its first day. They come from a replay of
+/// the journal: this is the one place that a kept balance could replace.
+#[derive(Debug, Default)]
+pub(super) struct Openings(BTreeMap<LedgerId, Balances>);
+
+impl Openings {
+    /// Adds a Record of a day before the first one.
+    pub(super) fn post(&mut self, record: &Record, scope: &LedgerScope) {
+        for entry in record.entries.iter().filter(|entry| scope.takes(entry.ledger())) {
+            for posting in entry.postings() {
+                let (ledger, account) = scope.shown(entry.ledger(), posting.account);
+                self.0.entry(ledger).or_default().entry(account).or_default().post(posting);
+            }
+        }
+    }
+
+    /// Every account that was ever moved, with its balance: debits minus credits, centavos.
+    pub(super) fn balances(&self) -> impl Iterator<Item = ((LedgerId, Account), i128)> {
+        let accounts = self.0.iter().flat_map(|(ledger, balances)| balances.iter().map(move |of| (*ledger, of)));
+        accounts.map(|(ledger, (account, balance))| ((ledger, *account), Balance::net(*balance)))
+    }
+}

@@ -1,0 +1,70 @@
+//! Reports as CSV: the rows alone, without totals and cut.
+
+use std::io::{self, Write};
+
+use super::words::shown;
+use crate::http::csv::write_cell;
+use crate::reports::table::{Cell, Closing, Heading, Renderer};
+
+/// Dialect of a report's CSV.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Dialect {
+    /// RFC 4180; amounts in centavos, days in ISO 8601.
+    Plain,
+    /// `;` between cells, amounts in reais with a decimal comma, DD/MM/AAAA, a byte order mark.
+    Brazilian,
+}
+
+/// A report that is being written.
+pub(super) struct CsvTable<'a> {
+    dialect: Dialect,
+    out: &'a mut dyn Write,
+    line: Vec<u8>,
+}
+
+impl<'a> CsvTable<'a> {
+    pub(super) fn new(heading: &Heading<'_>, dialect: Dialect, out: &'a mut dyn Write) -> io::Result<Self> {
+        let names = heading.columns.iter();
+        let head = match dialect {
+            Dialect::Plain => names.map(|column| column.name).collect::<Vec<_>>().join(","),
+            Dialect::Brazilian => {
+                format!("\u{feff}{}", names.map(|column| column.label).collect::<Vec<_>>().join(";"))
+            }
+        };
+        out.write_all(head.as_bytes())?;
+        out.write_all(b"\r\n")?;
+        Ok(Self { dialect, out, line: Vec::new() })
+    }
+}
+
+impl Renderer for CsvTable<'_> {
+    fn row(&mut self, cells: &[Cell]) -> io::Result<()> {
+        self.line.clear();
+        let separator = if self.dialect == Dialect::Plain { ',' } else { ';' };
+        for (place, cell) in cells.iter().enumerate() {
+            if place > 0 {
+                self.line.push(separator as u8);
+            }
+            match (cell, self.dialect) {
+                (Cell::Text(text), _) => write_cell(text, separator, &mut self.line),
+                (Cell::Centavos(centavos), Dialect::Plain) => self.line.extend(centavos.to_string().bytes()),
+                (Cell::Centavos(centavos), Dialect::Brazilian) => self.line.extend(ungrouped(*centavos).bytes()),
+                (Cell::Day(day), Dialect::Plain) => self.line.extend(day.to_string().bytes()),
+                (Cell::Rate(rate), Dialect::Plain) => self.line.extend(rate.as_percent().to_string().bytes()),
+                (cell, _) => self.line.extend(shown(cell).bytes()),
+            }
+        }
+        self.line.extend_from_slice(b"\r\n");
+        self.out.write_all(&self.line)
+    }
+
+    fn finish(self: Box<Self>, _: &Closing) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Reais with a decimal comma, without dots between thousands.
+fn ungrouped(centavos: i128) -> String {
+    let sign = if centavos < 0 { "-" } else { "" };
+    format!("{sign}{},{:02}", centavos.unsigned_abs() / 100, centavos.unsigned_abs() % 100)
+}

@@ -1,0 +1,79 @@
+//! Reports as a page that prints: A4, with the heads on every sheet. It needs no script and loads
+//! nothing.
+
+use std::io::{self, Write};
+
+use maud::{DOCTYPE, PreEscaped, html};
+
+use super::words::{cut, shown, subject, totals};
+use crate::reports::table::{Cell, Closing, Heading, Kind, Renderer};
+
+const STYLE: &str = "@page{size:A4 landscape;margin:12mm}\
+body{font:13px/1.4 system-ui,sans-serif;margin:2em;color:#111;background:#fff}\
+h1{font-size:1.4em;margin:0}table{border-collapse:collapse;margin:1em 0;width:100%}\
+th,td{padding:.2em .5em;border-bottom:1px solid #ccc;text-align:left;vertical-align:top;overflow-wrap:anywhere}\
+.n{text-align:right;white-space:nowrap;font-variant-numeric:tabular-nums}thead{display:table-header-group}\
+tr{break-inside:avoid}tfoot{display:table-row-group;font-weight:bold}footer{font-size:.8em;overflow-wrap:anywhere}\
+@media print{body{margin:0;font-size:8pt}}";
+
+/// A report that is being written.
+pub(super) struct HtmlTable<'a> {
+    kinds: Vec<Kind>,
+    out: &'a mut dyn Write,
+}
+
+impl<'a> HtmlTable<'a> {
+    pub(super) fn new(heading: &Heading<'_>, out: &'a mut dyn Write) -> io::Result<Self> {
+        let title = heading.request.report.title();
+        let head = html! {
+            (DOCTYPE)
+            html lang="pt-BR" {
+                head { meta charset="utf-8"; title { (title) } style { (PreEscaped(STYLE)) } }
+                body {
+                    h1 { (title) }
+                    p { (subject(heading)) }
+                    table {
+                        thead { tr {
+                            @for column in heading.columns { th scope="col" class=[class(column.kind)] { (column.label) } }
+                        } }
+                        tbody { (PreEscaped(ROWS)) }
+                    }
+                }
+            }
+        };
+        let head = head.into_string();
+        let before = head.split(ROWS).next().unwrap_or_default();
+        out.write_all(before.as_bytes())?;
+        Ok(Self { kinds: heading.columns.iter().map(|column| column.kind).collect(), out })
+    }
+
+    fn line(&self, cells: &[String]) -> String {
+        let line = html! {
+            tr { @for (cell, kind) in cells.iter().zip(&self.kinds) { td class=[class(*kind)] { (cell) } } }
+        };
+        line.into_string()
+    }
+}
+
+/// Place of the rows in the page.
+const ROWS: &str = "<!--rows-->";
+
+/// The class of a column of numbers.
+fn class(kind: Kind) -> Option<&'static str> {
+    matches!(kind, Kind::Centavos | Kind::Count | Kind::Rate).then_some("n")
+}
+
+impl Renderer for HtmlTable<'_> {
+    fn row(&mut self, cells: &[Cell]) -> io::Result<()> {
+        let line = self.line(&cells.iter().map(shown).collect::<Vec<_>>());
+        self.out.write_all(line.as_bytes())?;
+        self.out.write_all(b"\n")
+    }
+
+    fn finish(self: Box<Self>, closing: &Closing) -> io::Result<()> {
+        let counts: Vec<_> = self.kinds.iter().map(|kind| *kind == Kind::Count).collect();
+        let foot = self.line(&totals(&counts, closing));
+        let cut = html! { footer { (cut(closing)) } }.into_string();
+        writeln!(self.out, "</tbody><tfoot>{foot}</tfoot></table>{cut}</body></html>")
+    }
+}

@@ -1,0 +1,263 @@
+//! Requests for reports: which report, of which ledger and days, in which format.
+
+use chrono::NaiveDate;
+use clap::ValueEnum;
+
+/// Report that can be asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
+pub enum Report {
+    /// Opening, debits, credits and closing of each account.
+    TrialBalance,
+    /// Each posting, with the balance of its account after it.
+    GeneralLedger,
+    /// Each bank account by day: in, out, and the part that is unexplained.
+    DailyClose,
+    /// What is due to whom, by due date and arrangement.
+    Receivables,
+    /// What falls due on each day.
+    SettlementCalendar,
+    /// Fees of each merchant by month, component and rate.
+    Fees,
+    /// Discounts of anticipations, and the part of them that is earned.
+    AnticipationIncome,
+    /// Charges of each merchant by month and payment method.
+    MonthlyTotals,
+    /// Movements of one merchant or recipient.
+    Statement,
+}
+
+impl Report {
+    /// All reports.
+    pub const ALL: [Self; 9] = [
+        Self::TrialBalance,
+        Self::GeneralLedger,
+        Self::DailyClose,
+        Self::Receivables,
+        Self::SettlementCalendar,
+        Self::Fees,
+        Self::AnticipationIncome,
+        Self::MonthlyTotals,
+        Self::Statement,
+    ];
+
+    /// Its name on the command line and in a path.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::TrialBalance => "trial-balance",
+            Self::GeneralLedger => "general-ledger",
+            Self::DailyClose => "daily-close",
+            Self::Receivables => "receivables",
+            Self::SettlementCalendar => "settlement-calendar",
+            Self::Fees => "fees",
+            Self::AnticipationIncome => "anticipation-income",
+            Self::MonthlyTotals => "monthly-totals",
+            Self::Statement => "statement",
+        }
+    }
+
+    /// The report of a name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|report| report.name() == name)
+    }
+
+    /// Its title for people, in Portuguese.
+    pub(super) fn title(self) -> &'static str {
+        match self {
+            Self::TrialBalance => "Balancete de verificação",
+            Self::GeneralLedger => "Razão",
+            Self::DailyClose => "Fechamento diário dos bancos",
+            Self::Receivables => "Recebíveis por vencimento",
+            Self::SettlementCalendar => "Agenda de liquidação",
+            Self::Fees => "Tarifas por mês",
+            Self::AnticipationIncome => "Receita de antecipação",
+            Self::MonthlyTotals => "Totais mensais por lojista",
+            Self::Statement => "Extrato",
+        }
+    }
+
+    /// Whether it can be of one ledger.
+    fn takes_ledger(self) -> bool {
+        matches!(self, Self::TrialBalance | Self::GeneralLedger | Self::Receivables | Self::Statement)
+    }
+
+    /// Whether it is of days: the others are of the end of one day.
+    fn takes_from(self) -> bool {
+        !matches!(self, Self::Receivables | Self::SettlementCalendar)
+    }
+}
+
+/// Format of a report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ReportFormat {
+    /// Aligned columns, for a terminal.
+    Table,
+    /// One JSON object with the cut, the rows and the totals; amounts in centavos.
+    Json,
+    /// CSV by RFC 4180; amounts in centavos.
+    Csv,
+    /// CSV as Brazilian spreadsheets read it; amounts in reais.
+    CsvPtbr,
+    /// A workbook; amounts in reais.
+    Xlsx,
+    /// A page that prints; amounts in reais.
+    Html,
+    /// A4 pages; amounts in reais.
+    Pdf,
+}
+
+impl ReportFormat {
+    /// The formats that a server makes.
+    pub const SERVED: [Self; 6] = [Self::Json, Self::Csv, Self::CsvPtbr, Self::Xlsx, Self::Html, Self::Pdf];
+
+    /// The format's name on the command line and in a query.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Table => "table",
+            Self::Json => "json",
+            Self::Csv => "csv",
+            Self::CsvPtbr => "csv-ptbr",
+            Self::Xlsx => "xlsx",
+            Self::Html => "html",
+            Self::Pdf => "pdf",
+        }
+    }
+
+    /// The served format of a name.
+    pub fn served(name: &str) -> Option<Self> {
+        Self::SERVED.into_iter().find(|format| format.name() == name)
+    }
+
+    /// The media type of a file.
+    pub fn media_type(self) -> &'static str {
+        match self {
+            Self::Table => "text/plain; charset=utf-8",
+            Self::Json => "application/json",
+            Self::Csv | Self::CsvPtbr => "text/csv; charset=utf-8; header=present",
+            Self::Xlsx => "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+            Self::Html => "text/html; charset=utf-8",
+            Self::Pdf => "application/pdf",
+        }
+    }
+
+    /// Whether its files are compressed already.
+    pub fn is_compressed(self) -> bool {
+        matches!(self, Self::Xlsx | Self::Pdf)
+    }
+
+    fn ending(self) -> &'static str {
+        match self {
+            Self::Table => "txt",
+            Self::CsvPtbr => "ptbr.csv",
+            format => format.name(),
+        }
+    }
+}
+
+/// Request for a report.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReportRequest {
+    /// Which report.
+    pub report: Report,
+    /// One ledger, by its outside name (`M-…`, `R-…`, `P-…`, `P-house`, `P-all`); all when absent.
+    pub ledger: Option<String>,
+    /// Account whose postings are listed, with those below it; all when absent.
+    pub account: Option<String>,
+    /// The first day; from the beginning when absent.
+    pub from: Option<NaiveDate>,
+    /// The last day; through the cut when absent.
+    pub to: Option<NaiveDate>,
+}
+
+/// Why a report cannot be made as it is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum WrongReport {
+    /// The last day is before the first one.
+    #[error("to is before from")]
+    NoDays,
+    /// The report is always of all ledgers.
+    #[error("{} takes no ledger", .0.name())]
+    NoLedger(Report),
+    /// The report is of one merchant or recipient.
+    #[error("{} wants a ledger M-… or R-…", .0.name())]
+    OneLedger(Report),
+    /// The report is of the end of a day.
+    #[error("{} takes no from: it is of the end of one day", .0.name())]
+    NoFrom(Report),
+    /// The report does not choose accounts.
+    #[error("{} takes no account", .0.name())]
+    NoAccount(Report),
+}
+
+impl ReportRequest {
+    /// Refuses what the report does not take.
+    pub fn check(&self) -> Result<(), WrongReport> {
+        let Self { report, ledger, account, from, to } = self;
+        if from.zip(*to).is_some_and(|(from, to)| from > to) {
+            return Err(WrongReport::NoDays);
+        }
+        if from.is_some() && !report.takes_from() {
+            return Err(WrongReport::NoFrom(*report));
+        }
+        if account.is_some() && *report != Report::GeneralLedger {
+            return Err(WrongReport::NoAccount(*report));
+        }
+        let is_of_owner = |ledger: &String| ledger.starts_with("M-") || ledger.starts_with("R-");
+        match ledger {
+            Some(_) if !report.takes_ledger() => Err(WrongReport::NoLedger(*report)),
+            ledger if *report == Report::Statement && !ledger.as_ref().is_some_and(is_of_owner) => {
+                Err(WrongReport::OneLedger(*report))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Name of its file.
+    pub fn file_name(&self, format: ReportFormat) -> String {
+        let of = self.ledger.as_deref().map(|ledger| format!("_{ledger}")).unwrap_or_default();
+        let days = match (self.from, self.to) {
+            (Some(from), Some(to)) => format!("_{from}_{to}"),
+            (Some(from), None) => format!("_from_{from}"),
+            (None, Some(to)) => format!("_to_{to}"),
+            (None, None) => String::new(),
+        };
+        format!("{}{of}{days}.{}", self.report.name(), format.ending())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::http::timestamp::day;
+
+    #[test]
+    fn a_report_is_refused_what_it_does_not_take() {
+        let of = |report| ReportRequest { report, ledger: None, account: None, from: None, to: None };
+        let days = |from, to, of: ReportRequest| ReportRequest { from: day(from), to: day(to), ..of };
+        let ledger = |name: &str, of: ReportRequest| ReportRequest { ledger: Some(name.to_owned()), ..of };
+        let fees = of(Report::Fees);
+        for (request, expected) in [
+            (days("2026-07-01", "2026-07-01", fees.clone()), Ok(())),
+            (days("2026-07-02", "2026-07-01", fees.clone()), Err(WrongReport::NoDays)),
+            (ledger("M-1", fees), Err(WrongReport::NoLedger(Report::Fees))),
+            (of(Report::Statement), Err(WrongReport::OneLedger(Report::Statement))),
+            (ledger("P-all", of(Report::Statement)), Err(WrongReport::OneLedger(Report::Statement))),
+            (ledger("R-1", of(Report::Statement)), Ok(())),
+            (days("2026-07-01", "", of(Report::Receivables)), Err(WrongReport::NoFrom(Report::Receivables))),
+            (days("", "2026-07-01", ledger("M-1", of(Report::Receivables))), Ok(())),
+            (
+                ReportRequest { account: Some("Assets".to_owned()), ..of(Report::TrialBalance) },
+                Err(WrongReport::NoAccount(Report::TrialBalance)),
+            ),
+        ] {
+            assert_eq!(request.check(), expected, "{request:?}");
+        }
+    }
+
+    #[test]
+    fn every_report_has_a_name_of_its_own() {
+        for report in Report::ALL {
+            assert_eq!(Report::named(report.name()), Some(report));
+            assert_eq!(report.to_possible_value().unwrap().get_name(), report.name());
+        }
+    }
+}

@@ -1,0 +1,315 @@
+//! A job of an export as JSON, and its file as a download with ranges.
+
+use std::io::{self, Read as _, Seek as _, SeekFrom};
+
+use axum::http::header::{
+    ACCEPT_RANGES, CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG, IF_RANGE, LOCATION, RANGE,
+};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use serde::{Deserialize, Serialize};
+use tokio::sync::Semaphore;
+use utoipa::ToSchema;
+
+use crate::export::jobs::{ExportJobs, Job, JobStatus, KEPT_MS, format_of};
+use crate::http::json::{Checker, Raw};
+use crate::http::problem::{Code, Problem};
+use crate::http::streamed::streamed;
+use crate::http::timestamp::with_milliseconds;
+
+/// Files that are downloaded at once, each by a thread.
+const DOWNLOADS_MAX: usize = 32;
+
+static DOWNLOADS: Semaphore = Semaphore::const_new(DOWNLOADS_MAX);
+
+/// An export or report that is made in the background.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = ExportJob)]
+pub struct ExportJobView {
+    /// The id.
+    id: String,
+    /// `queued`, `running`, `done` or `failed`.
+    #[schema(pattern = "^(queued|running|done|failed)$")]
+    status: &'static str,
+    /// Why it failed: `too_large` (over 4 GiB), `no_space`, `interrupted` (the server ended) or
+    /// `internal`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, pattern = "^(too_large|no_space|interrupted|internal)$")]
+    failure: Option<String>,
+    /// The ledger; `all` for the rows of all.
+    #[schema(example = "all")]
+    ledger: String,
+    /// The format.
+    #[schema(example = "csv")]
+    format: String,
+    /// The first day; absent for the first of the books.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, format = Date, example = "2026-11-01")]
+    from: Option<String>,
+    /// The last day; absent for the last of the books.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, format = Date, example = "2026-11-30")]
+    to: Option<String>,
+    /// When it was asked for.
+    #[schema(format = "date-time")]
+    created_at: String,
+    /// When it ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, format = "date-time")]
+    finished_at: Option<String>,
+    /// When its file is removed, at the latest.
+    #[schema(format = "date-time")]
+    expires_at: String,
+    /// The last Record that counts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, minimum = 0, example = 42)]
+    cut: Option<u64>,
+    /// The file, once it is done.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    file: Option<JobFileView>,
+    /// Signature of the manifest, once it is done.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    manifest: Option<ManifestView>,
+}
+
+/// The file of an export.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = ExportFile)]
+pub struct JobFileView {
+    /// Its name.
+    #[schema(example = "all.csv")]
+    name: String,
+    /// Its length, bytes.
+    #[schema(minimum = 0, example = 1024)]
+    bytes: u64,
+    /// SHA-256 of its bytes, hexadecimal.
+    #[schema(pattern = "^[0-9a-f]{64}$", example = "5f0c6a1e9d3b4c2a8e7f6d5c4b3a29181706f5e4d3c2b1a09f8e7d6c5b4a3928")]
+    sha256: String,
+}
+
+/// Signature of a manifest.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = ManifestSignature)]
+pub struct ManifestView {
+    /// SHA-256 of the manifest's bytes, hexadecimal.
+    #[schema(pattern = "^[0-9a-f]{64}$", example = "5f0c6a1e9d3b4c2a8e7f6d5c4b3a29181706f5e4d3c2b1a09f8e7d6c5b4a3928")]
+    sha256: String,
+    /// The Ed25519 key of the installation, hexadecimal.
+    #[schema(pattern = "^[0-9a-f]{64}$", example = "5f0c6a1e9d3b4c2a8e7f6d5c4b3a29181706f5e4d3c2b1a09f8e7d6c5b4a3928")]
+    public_key: String,
+    /// Signature of `centavo manifest 1`, an end of line, the digest, an end of line; hexadecimal.
+    #[schema(
+        pattern = "^[0-9a-f]{128}$",
+        example = "5f0c6a1e9d3b4c2a8e7f6d5c4b3a29181706f5e4d3c2b1a09f8e7d6c5b4a39285f0c6a1e9d3b4c2a8e7f6d5c4b3a29181706f5e4d3c2b1a09f8e7d6c5b4a3928"
+    )]
+    signature: String,
+}
+
+impl ExportJobView {
+    /// What is shown of a job.
+    pub fn of(job: &Job) -> Self {
+        Self {
+            id: job.id.clone(),
+            status: match job.status {
+                JobStatus::Queued => "queued",
+                JobStatus::Running => "running",
+                JobStatus::Done => "done",
+                JobStatus::Failed => "failed",
+            },
+            failure: job.failure.clone(),
+            ledger: job.ledger.clone().unwrap_or_else(|| "all".to_owned()),
+            format: job.format.clone(),
+            from: job.from.clone(),
+            to: job.to.clone(),
+            created_at: with_milliseconds(job.created_at_ms),
+            finished_at: job.finished_at_ms.map(with_milliseconds),
+            expires_at: with_milliseconds(job.created_at_ms + KEPT_MS),
+            cut: job.cut,
+            file: job.file.as_ref().map(|file| JobFileView {
+                name: file.path.clone(),
+                bytes: file.bytes,
+                sha256: file.sha256.clone(),
+            }),
+            manifest: job.manifest.as_ref().map(|signed| ManifestView {
+                sha256: signed.sha256.clone(),
+                public_key: signed.public_key.clone(),
+                signature: signed.signature.clone(),
+            }),
+        }
+    }
+}
+
+/// Days and format of an export, as a body asks for them.
+#[derive(Deserialize)]
+pub struct WireDays<'a> {
+    #[serde(borrow)]
+    ledger: Raw<'a>,
+    #[serde(borrow)]
+    format: Raw<'a>,
+    #[serde(borrow)]
+    from: Raw<'a>,
+    #[serde(borrow)]
+    to: Raw<'a>,
+}
+
+impl WireDays<'_> {
+    /// The same as the pairs of a query, which [`super::export_file::request`] reads.
+    pub fn pairs(&self) -> Result<Vec<(String, String)>, Problem> {
+        let mut check = Checker::new();
+        let fields = [("ledger", self.ledger), ("format", self.format), ("from", self.from), ("to", self.to)];
+        let mut pairs = Vec::new();
+        for (name, raw) in fields {
+            let text = check.optional_text(name, raw, 1..=50);
+            pairs.extend(text.map(|text| (name.to_owned(), text.into_owned())));
+        }
+        check.finish()?;
+        Ok(pairs)
+    }
+}
+
+/// 202 with a job that was taken on; 429 while too many are under way.
+pub fn accepted(job: io::Result<Option<Job>>, path: &str) -> Result<Response, Problem> {
+    let job = job.map_err(unreadable)?;
+    let detail = "Two exports of this caller, or too many of others, are under way.";
+    let job = job.ok_or_else(|| Problem::new(Code::RateLimited).retry_after(5).detail(detail))?;
+    let location =
+        HeaderValue::try_from(format!("{path}/{}", job.id)).map_err(|error| unreadable(io::Error::other(error)))?;
+    Ok((StatusCode::ACCEPTED, [(LOCATION, location)], axum::Json(ExportJobView::of(&job))).into_response())
+}
+
+/// The error of a folder of exports.
+pub fn unreadable(error: io::Error) -> Problem {
+    tracing::error!(%error, "the folder of exports can't be used");
+    Problem::new(Code::Internal)
+}
+
+/// The manifest of a job, byte by byte as it was signed; 409 while there is none.
+pub fn manifest(jobs: &ExportJobs, job: &Job) -> Result<Response, Problem> {
+    done(job)?;
+    let bytes = jobs.manifest(job).map_err(unreadable)?;
+    Ok(([(CONTENT_TYPE, "application/json")], bytes).into_response())
+}
+
+fn done(job: &Job) -> Result<(u64, String), Problem> {
+    match (&job.file, job.status) {
+        (Some(file), JobStatus::Done) => Ok((file.bytes, file.sha256.clone())),
+        _ => Err(Problem::new(Code::StateConflict).detail("The export is not done.")),
+    }
+}
+
+/// The file of a job, whole or the range that the request asks for; 409 while there is none.
+pub fn download(jobs: &ExportJobs, job: &Job, headers: &HeaderMap) -> Result<Response, Problem> {
+    let (bytes, sha256) = done(job)?;
+    let Ok(turn) = DOWNLOADS.try_acquire() else {
+        let detail = "Too many files are being downloaded.";
+        return Err(Problem::new(Code::Overloaded).retry_after(5).detail(detail));
+    };
+    let tag = format!("\"{sha256}\"");
+    // A range of another file than the caller began with would not fit.
+    let is_same = headers.get(IF_RANGE).is_none_or(|known| known.as_bytes() == tag.as_bytes());
+    let asked = headers.get(RANGE).filter(|_| is_same).and_then(|range| range.to_str().ok());
+    let range = asked.map_or(Range::Whole, |range| Range::read(range, bytes));
+    let (first, count, status) = match range {
+        Range::Whole => (0, bytes, StatusCode::OK),
+        Range::Part(first, last) => (first, last - first + 1, StatusCode::PARTIAL_CONTENT),
+        Range::Beyond => {
+            let problem = Problem::new(Code::RangeNotSatisfiable).detail(format!("The file has {bytes} bytes."));
+            let mut response = problem.into_response();
+            response
+                .headers_mut()
+                .extend(HeaderValue::try_from(format!("bytes */{bytes}")).map(|of| (CONTENT_RANGE, of)));
+            return Ok(response);
+        }
+    };
+    let mut file = jobs.file(job).map_err(unreadable)?;
+    file.seek(SeekFrom::Start(first)).map_err(unreadable)?;
+    let body = streamed("an export's file", move |out| {
+        let _until_it_ends = turn;
+        let copied = io::copy(&mut file.take(count), out)?;
+        if copied == count { Ok(()) } else { Err("the file is shorter than it was".into()) }
+    });
+    let name = job.file.as_ref().map_or("", |file| &file.path);
+    let headers = [
+        (CONTENT_TYPE, format_of(job).media_type().to_owned()),
+        (CONTENT_DISPOSITION, format!("attachment; filename=\"{name}\"")),
+        (CONTENT_LENGTH, count.to_string()),
+        (ACCEPT_RANGES, "bytes".to_owned()),
+        (ETAG, tag),
+    ];
+    let part = (status == StatusCode::PARTIAL_CONTENT)
+        .then(|| [(CONTENT_RANGE, format!("bytes {first}-{}/{bytes}", first + count - 1))]);
+    Ok(match part {
+        Some(part) => (status, headers, part, body).into_response(),
+        None => (status, headers, body).into_response(),
+    })
+}
+
+/// The part of a file that a request asks for.
+#[derive(Debug, PartialEq, Eq)]
+enum Range {
+    /// All of it: nothing was asked for, or something that is passed over (RFC 9110, 14.2).
+    Whole,
+    /// From the first byte to the last.
+    Part(u64, u64),
+    /// None of its bytes.
+    Beyond,
+}
+
+impl Range {
+    /// Reads a `Range` of a file of so many bytes. Several ranges are passed over.
+    fn read(text: &str, bytes: u64) -> Self {
+        let number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse::<u64>().ok());
+        let Some((first, last)) = text.strip_prefix("bytes=").and_then(|range| range.trim().split_once('-')) else {
+            return Self::Whole;
+        };
+        match (first, last, number(first).flatten(), number(last).flatten()) {
+            ("", _, _, Some(0)) => Self::Beyond,
+            ("", _, _, Some(count)) if bytes > 0 => Self::Part(bytes.saturating_sub(count), bytes - 1),
+            ("", _, _, Some(_)) => Self::Beyond,
+            (_, "", Some(first), _) if first < bytes => Self::Part(first, bytes - 1),
+            (_, "", Some(_), _) => Self::Beyond,
+            (_, _, Some(first), Some(last)) if first <= last => {
+                if first < bytes {
+                    Self::Part(first, last.min(bytes - 1))
+                } else {
+                    Self::Beyond
+                }
+            }
+            _ => Self::Whole,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_range_is_read_as_the_standard_says() {
+        for (text, expected) in [
+            ("bytes=0-0", Range::Part(0, 0)),
+            ("bytes=0-", Range::Part(0, 9)),
+            ("bytes=3-5", Range::Part(3, 5)),
+            ("bytes=3-500", Range::Part(3, 9)),
+            ("bytes=-3", Range::Part(7, 9)),
+            ("bytes=-30", Range::Part(0, 9)),
+            ("bytes=10-", Range::Beyond),
+            ("bytes=10-12", Range::Beyond),
+            ("bytes=-0", Range::Beyond),
+            ("bytes=5-3", Range::Whole),
+            ("bytes=a-3", Range::Whole),
+            ("bytes=+1-3", Range::Whole),
+            ("bytes=0-1,3-4", Range::Whole),
+            ("bytes=", Range::Whole),
+            ("bytes=-", Range::Whole),
+            ("lines=0-1", Range::Whole),
+            ("bytes=99999999999999999999-", Range::Whole),
+        ] {
+            assert_eq!(Range::read(text, 10), expected, "{text}");
+        }
+        assert_eq!(Range::read("bytes=0-", 0), Range::Beyond);
+        assert_eq!(Range::read("bytes=-1", 0), Range::Beyond);
+    }
+}

@@ -1,0 +1,147 @@
+//! Operators' reads across merchants: the newest charges, one charge, one recipient, one block, the
+//! movements by minute.
+
+use serde_json::json;
+
+use crate::world::*;
+
+/// The txids of a page of the newest charges, and where it goes on.
+async fn newest(world: &World, query: &str) -> (Vec<String>, Option<u64>) {
+    let page = world.ops_get(&format!("/ops/charges{query}")).await.expect(200);
+    (items(&page).iter().map(|charge| text(&charge["txid"])).collect(), page["next_before"].as_u64())
+}
+
+#[tokio::test]
+async fn the_newest_charges_of_all_merchants_are_read_back_from_the_end() {
+    let world = World::sandbox().await;
+    assert_eq!(newest(&world, "").await, (vec![], None), "an empty journal");
+    let one = world.merchant().await;
+    let other = world.open(json!({"name": "Padaria", "document": cnpj(90)})).await;
+    let mut txids = Vec::new();
+    for number in 0..5 {
+        let merchant = if number % 2 == 0 { &one } else { &other };
+        txids.insert(0, text(&merchant.post("/api/pix", &pix("10.00")).await.expect(201)["txid"]));
+    }
+    one.pay(&txids[0]).await.expect(200);
+    let (all, end) = newest(&world, "").await;
+    assert_eq!((&all, end), (&txids, None));
+    let page = world.ops_get("/ops/charges?per_page=2").await.expect(200);
+    let [first, second] = [0, 1].map(|place| &items(&page)[place]);
+    assert_eq!((&first["merchant_id"], &first["status"]), (&json!(one.id), &json!("CONCLUIDA")));
+    assert_eq!((&second["merchant_id"], &second["status"]), (&json!(other.id), &json!("pending")));
+    assert!(first["sequence"].as_u64() > second["sequence"].as_u64());
+
+    let (mut found, mut query) = (Vec::new(), "?per_page=2".to_owned());
+    loop {
+        let (page, go_on) = newest(&world, &query).await;
+        assert!(page.len() <= 2);
+        found.extend(page);
+        let Some(before) = go_on else { break };
+        query = format!("?per_page=2&before={before}");
+    }
+    assert_eq!(found, txids, "page by page, none twice and none left out");
+    for wrong in ["?before=0", "?before=x", "?per_page=101", "?page=2"] {
+        world.ops_get(&format!("/ops/charges{wrong}")).await.refused(400, "validation_failed");
+    }
+}
+
+/// One look reads 2,000 Records; where these hold no charge, the answer says where to go on.
+#[tokio::test]
+async fn a_look_for_charges_ends_after_so_many_records() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    let txid = text(&merchant.post("/api/pix", &pix("10.00")).await.expect(201)["txid"]);
+    for _ in 0..2_010 {
+        world.advance(1).await;
+    }
+    let (none, before) = newest(&world, "").await;
+    assert_eq!(none, [""; 0]);
+    let (found, end) = newest(&world, &format!("?before={}", before.unwrap())).await;
+    assert_eq!((found, end), (vec![txid], None));
+}
+
+#[tokio::test]
+async fn a_charge_a_recipient_and_a_block_are_read_by_their_ids() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    let recipient = merchant.recipient("João Araújo", 1).await;
+    let charged = merchant.post("/api/card", &with_splits(card(10_000, APPROVED), &[(&recipient, 3_000)])).await;
+    let txid = text(&charged.expect(201)["txid"]);
+    let charge = world.ops_get(&format!("/ops/charges/{txid}")).await.expect(200);
+    let own = merchant.get(&format!("/api/charges/{txid}")).await.expect(200);
+    for (name, value) in own.as_object().unwrap() {
+        assert_eq!(&charge[name], value, "{name}");
+    }
+    assert_eq!(charge["merchant_id"], merchant.id);
+    let records: Vec<u64> =
+        charge["records"].as_array().unwrap().iter().map(|record| record.as_u64().unwrap()).collect();
+    assert_eq!(records.len(), 2, "opened and captured");
+    let mut previous = "0".repeat(64);
+    let mut next = 1;
+    while next <= world.cut().await {
+        let block = world.ops_get(&format!("/ops/journal/{next}")).await.expect(200);
+        assert_eq!((&block["first"], &block["previous"]), (&json!(next), &json!(previous)));
+        previous = text(&block["hash"]);
+        next = block["last"].as_u64().unwrap() + 1;
+    }
+    let checkpoint = world.ops_get("/ops/checkpoint").await.expect(200);
+    assert_eq!(checkpoint["head"], previous, "the chain ends at the head that is signed");
+
+    let shown = world.ops_get(&format!("/ops/recipients/{recipient}")).await.expect(200);
+    assert_eq!((&shown["merchant_id"], &shown["name"]), (&json!(merchant.id), &json!("João Araújo")));
+    assert_eq!(shown["balance"]["pending"], 3_000);
+    world.advance(40 * 86_400).await;
+    let shown = world.ops_get(&format!("/ops/recipients/{recipient}")).await.expect(200);
+    assert_eq!(shown["balance"]["available"], 3_000, "what is due is booked first");
+    for (path, code) in [
+        ("/ops/charges/x", "charge_not_found"),
+        ("/ops/recipients/x", "not_found"),
+        ("/ops/journal/0", "not_found"),
+        ("/ops/journal/999999", "not_found"),
+    ] {
+        world.ops_get(path).await.refused(404, code);
+    }
+    for path in [format!("/ops/charges/{txid}"), format!("/ops/recipients/{recipient}"), "/ops/journal/1".to_owned()] {
+        world.ops_get(&format!("{path}?x=1")).await.refused(400, "validation_failed");
+    }
+}
+
+#[tokio::test]
+async fn movements_are_counted_by_minute_and_kind() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    let recipient = merchant.recipient("Ana", 1).await;
+    assert_eq!(world.ops_get("/ops/minutes").await.expect(200), json!({"items": [], "total": 0}));
+    merchant.post("/api/card", &card(10_000, APPROVED)).await.expect(201);
+    merchant.post("/api/card", &card(7_000, REFUSED)).await;
+    let paid = merchant.paid_pix(&with_splits(pix("100.00"), &[(&recipient, 3_000)])).await;
+    merchant.paid_pix(&pix("20.00")).await;
+    let refund = merchant.post("/api/refunds", &json!({"payment_id": paid["txid"], "amount": 1_200})).await.expect(201);
+    world.ops_post(&format!("/ops/refunds/{}/approve", text(&refund["id"])), &json!({})).await.expect(200);
+    let cashout = json!({"amount": 3_000, "pix_key": "ana@example.com", "pix_key_type": "email"});
+    merchant.post("/api/cashout", &cashout).await.expect(201);
+    merchant.withdraw(&recipient).await.expect(201);
+    let withdrawal = text(&merchant.withdrawals(&recipient).await[0]["id"]);
+    world.approve(&withdrawal).await.expect(200);
+    world.advance(0).await;
+    let minutes = world.ops_get("/ops/minutes").await.expect(200);
+    let sum = |kind: &str| {
+        let of = |name: &str| items(&minutes).iter().map(|minute| minute[kind][name].as_i64().unwrap()).sum::<i64>();
+        (of("count"), of("amount"))
+    };
+    assert_eq!(
+        ["card_captured", "card_refused", "pix_paid", "refunded", "cashed_out"].map(sum),
+        [(1, 10_000), (1, 0), (2, 12_000), (1, 1_200), (1, 3_000)],
+        "{minutes}"
+    );
+    assert_eq!(sum("withdrawn").0, 1);
+    let newest = items(&minutes).first().unwrap()["minute"].clone();
+    assert!(time(&newest) <= world.advance(0).await);
+    world.advance(2 * 3_600).await;
+    merchant.paid_pix(&pix("1.00")).await;
+    let minutes = world.ops_get("/ops/minutes").await.expect(200);
+    assert!(items(&minutes).len() >= 2 && time(&items(&minutes)[0]["minute"]) > time(&newest), "newest first");
+    world.advance(3 * 3_600).await;
+    assert_eq!(world.ops_get("/ops/minutes").await.expect(200)["total"], 0, "three hours are kept");
+    world.ops_get("/ops/minutes?x=1").await.refused(400, "validation_failed");
+}

@@ -1,0 +1,118 @@
+//! The manifest beside an export: it says what the files hold, and a month that is changed, left
+//! out or exchanged is noticed.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use centavo::export::{Format, Request};
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+use super::{month, run, told, whole};
+use crate::world::{World, text};
+
+fn read(folder: &Path, request: &Request) -> Value {
+    serde_json::from_slice(&std::fs::read(folder.join(name(request))).unwrap()).unwrap()
+}
+
+fn name(request: &Request) -> String {
+    let ledger = request.ledger.as_deref().unwrap_or("all");
+    format!("{}.{}.manifest.json", request.dated(ledger), request.format.ending())
+}
+
+fn digest(file: &Path) -> String {
+    Sha256::digest(std::fs::read(file).unwrap()).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn number(value: &Value) -> i128 {
+    i128::from(value.as_i64().unwrap())
+}
+
+/// The rows of an account of a manifest: its ledger, its name and the amounts.
+fn accounts(manifest: &Value) -> Vec<(String, String, [i128; 4])> {
+    let rows = manifest["accounts"].as_array().unwrap().iter();
+    let amounts = |row: &Value| ["opening", "debits", "credits", "closing"].map(|name| number(&row[name]));
+    rows.map(|row| (text(&row["ledger"]), text(&row["account"]), amounts(row))).collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_manifest_says_what_the_files_hold() {
+    let world = World::sandbox().await;
+    month::play(&world).await;
+    let told = told(&world).await;
+    for format in Format::MADE {
+        let out = world.folder().join(format.name());
+        run(&world.folder(), &out, whole(format), Some(&world)).await.unwrap();
+        let manifest = read(&out, &whole(format));
+        assert_eq!((&manifest["schema"], &manifest["request"]["format"]), (&2.into(), &format.name().into()));
+        assert_eq!(manifest["debits"], manifest["credits"]);
+        assert!(manifest["previous"].is_null());
+        let mut sums = 0;
+        for (ledger, account, [opening, debits, credits, closing]) in accounts(&manifest) {
+            assert_eq!((opening, closing), (0, debits - credits), "{account}");
+            let expected = told[&ledger].get(&account).copied().unwrap_or_default();
+            assert_eq!(closing, expected, "{format:?}: {account} of {ledger}");
+            sums += debits;
+        }
+        assert_eq!(sums, number(&manifest["debits"]));
+        let files = manifest["files"].as_array().unwrap();
+        let found: BTreeSet<_> = super::files(&out).into_iter().map(|(path, _)| path.display().to_string()).collect();
+        assert_eq!(found.len(), files.len() + 1, "the manifest does not name itself");
+        for file in files {
+            let path = out.join(text(&file["path"]));
+            assert_eq!(text(&file["sha256"]), digest(&path), "{path:?}");
+            assert_eq!(number(&file["bytes"]), i128::from(path.metadata().unwrap().len()), "{path:?}");
+        }
+        let head = text(&manifest["head"]);
+        assert!(head.len() == 64 && head != "0".repeat(64), "{head}");
+        assert_eq!(number(&manifest["cut"]["0"]), i128::from(world.cut().await));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_manifests_of_months_are_a_chain() {
+    let world = World::sandbox().await;
+    month::play(&world).await;
+    let rows = super::rows_of(&world.ops_get("/ops/export").await.text);
+    let middle: chrono::NaiveDate = text(&rows[rows.len() / 2]["date"]).parse().unwrap();
+    let end = middle.pred_opt().unwrap();
+    let first = Request { to: Some(end), ..whole(Format::Csv) };
+    let second = Request { from: Some(middle), ..whole(Format::Csv) };
+    let out = world.folder().join("chain");
+    run(&world.folder(), &out, first.clone(), Some(&world)).await.unwrap();
+    run(&world.folder(), &out, second.clone(), Some(&world)).await.unwrap();
+    let [before, after] = [&first, &second].map(|request| read(&out, request));
+    assert_eq!(text(&after["previous"]["path"]), name(&first));
+    assert_eq!(text(&after["previous"]["sha256"]), digest(&out.join(name(&first))));
+    assert_ne!(before["head"], after["head"]);
+    assert!(number(&before["cut"]["0"]) < number(&after["cut"]["0"]));
+    let closing: BTreeSet<_> = accounts(&before).into_iter().map(|(l, a, amounts)| (l, a, amounts[3])).collect();
+    let opening: BTreeSet<_> = accounts(&after).into_iter().map(|(l, a, amounts)| (l, a, amounts[0])).collect();
+    let without_zeros = |balances: BTreeSet<(String, String, i128)>| -> BTreeSet<_> {
+        balances.into_iter().filter(|(_, _, balance)| *balance != 0).collect()
+    };
+    assert!(!closing.is_empty());
+    assert_eq!(without_zeros(closing), without_zeros(opening));
+
+    // A later Record changes nothing of a day that is over.
+    let kept = std::fs::read(out.join(name(&first))).unwrap();
+    world.merchant().await.paid_pix(&crate::world::pix("80.00")).await;
+    run(&world.folder(), &out, first.clone(), Some(&world)).await.unwrap();
+    assert!(std::fs::read(out.join(name(&first))).unwrap() == kept);
+
+    // A centavo more in the month before, and the next one is refused; what was there stays.
+    let forged = String::from_utf8(kept).unwrap();
+    let (_, _, amounts) = accounts(&before).into_iter().find(|(_, _, amounts)| amounts[3] > 0).unwrap();
+    let forged =
+        forged.replacen(&format!("\"closing\": {}", amounts[3]), &format!("\"closing\": {}", amounts[3] + 1), 1);
+    std::fs::write(out.join(name(&first)), forged).unwrap();
+    let there = super::files(&out);
+    let error = run(&world.folder(), &out, second.clone(), Some(&world)).await.unwrap_err();
+    assert!(error.contains("its closing balance of") && error.contains(&name(&first)), "{error}");
+    assert!(super::files(&out) == there);
+
+    // Without the month before, the chain has a beginning where none should be.
+    std::fs::remove_file(out.join(name(&first))).unwrap();
+    run(&world.folder(), &out, second.clone(), Some(&world)).await.unwrap();
+    assert!(read(&out, &second)["previous"].is_null());
+}

@@ -1,0 +1,191 @@
+//! Entries for other bookkeeping programs: every document balances, every account comes to the sum
+//! of ours, and what another program could not take is refused.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use actors::store::Sequence;
+use centavo::export::{Chart, ExportError, Exporter, Folder, Format, Level, Request, Stream};
+use ledger::record::Record;
+
+use super::{made, net, parsed_csv, rows_made, whole};
+use crate::world::text;
+
+/// Two accounts share a code, and one has a code of its own below that of its parent.
+const CHART: &str = "
+[[account]]
+prefix = 'Assets'
+code = '1'
+[[account]]
+prefix = 'Assets:Bank:Pix'
+code = '1.1.2'
+history = '=Pix {event} {reference}, de {date}'
+cost_center = 'TES'
+[[account]]
+prefix = 'Liabilities'
+code = '2'
+[[account]]
+prefix = 'Equity'
+code = '2'
+[[account]]
+prefix = 'Income'
+code = '3'
+[[account]]
+prefix = 'Expenses'
+code = '4'
+";
+
+/// The code that the chart gives to an account.
+fn code(account: &str) -> &'static str {
+    match account.split_once(':').unwrap().0 {
+        "Assets" if account == "Assets:Bank:Pix" => "1.1.2",
+        "Assets" => "1",
+        "Liabilities" | "Equity" => "2",
+        "Income" => "3",
+        "Expenses" => "4",
+        other => panic!("{other}"),
+    }
+}
+
+fn request(format: Format) -> Request {
+    Request { ledger: Some("P-all".to_owned()), ..whole(format) }
+}
+
+fn export(
+    request: &Request,
+    level: Level,
+    records: &[(i64, Record)],
+    out: &mut dyn centavo::export::Out,
+) -> Result<(), ExportError> {
+    let mut exporter = Exporter::new(request.clone()).mapped(Chart::parse(CHART).unwrap(), level);
+    for (sequence, (booked_at_ms, record)) in (1..).map(Sequence).zip(records) {
+        exporter.post(sequence, *booked_at_ms, record, out).unwrap();
+    }
+    exporter.finish(out).map(drop)
+}
+
+/// The lines of the files of a folder, each by the names of the file's columns.
+fn lines(folder: &Path) -> Vec<BTreeMap<String, String>> {
+    let mut lines = Vec::new();
+    let mut names: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    names.sort();
+    for name in names {
+        let rows = parsed_csv(&std::fs::read_to_string(&name).unwrap());
+        let (head, rows) = rows.split_first().unwrap();
+        lines.extend(rows.iter().map(|row| head.iter().cloned().zip(row.iter().cloned()).collect()));
+    }
+    lines
+}
+
+/// Reais with two decimals, or nothing, in centavos.
+fn centavos(amount: &str) -> i128 {
+    if amount.is_empty() {
+        return 0;
+    }
+    let (reais, centavos) = amount.split_once('.').unwrap();
+    assert_eq!(centavos.len(), 2, "{amount}");
+    format!("{reais}{centavos}").parse().unwrap()
+}
+
+#[test]
+fn every_document_balances_and_every_code_comes_to_its_accounts() {
+    let records = made::manual();
+    let rows = rows_made(&request(Format::Jsonl), &records);
+    let mut expected: BTreeMap<&str, i128> = BTreeMap::new();
+    rows.iter().for_each(|row| *expected.entry(code(row["account"].as_str().unwrap())).or_default() += net(row));
+    let days: BTreeSet<_> = rows.iter().map(|row| text(&row["date"])).collect();
+    let of_records: BTreeSet<_> = rows.iter().map(|row| row["sequence"].to_string()).collect();
+    for (format, [document, account, debit, credit, history]) in [
+        (Format::Erp, ["document", "account_code", "debit", "credit", "history"]),
+        (Format::Quickbooks, ["JournalNo", "AccountName", "Debits", "Credits", "Description"]),
+        (Format::Netsuite, ["External ID", "Account", "Debit", "Credit", "Memo"]),
+    ] {
+        for (level, documents) in [(Level::Entry, of_records.len()), (Level::Day, days.len())] {
+            let folder = tempfile::tempdir().unwrap();
+            let mut out = Folder::open(folder.path(), &request(format)).unwrap();
+            export(&request(format), level, &records, &mut out).unwrap();
+            out.finish().unwrap();
+            let (mut sums, mut found) = (BTreeMap::<&str, i128>::new(), BTreeMap::<&str, i128>::new());
+            let lines = lines(folder.path());
+            for line in &lines {
+                let moved = centavos(&line[debit]) - centavos(&line[credit]);
+                assert!(moved != 0 && (centavos(&line[debit]) == 0 || centavos(&line[credit]) == 0), "{line:?}");
+                assert!(!line[history].is_empty() && !line[history].starts_with('='), "{line:?}");
+                *sums.entry(&line[account]).or_default() += moved;
+                *found.entry(&line[document]).or_default() += moved;
+            }
+            assert!(found.values().all(|sum| *sum == 0), "{format:?}, {level:?}: {found:?}");
+            assert_eq!(found.len(), documents, "{format:?}, {level:?}");
+            assert_eq!(sums, expected, "{format:?}, {level:?}");
+            if format == Format::Erp {
+                let numbers = lines.chunk_by(|one, other| one["document"] == other["document"]);
+                let numbers = numbers.flat_map(|lines| (1..).zip(lines));
+                numbers.for_each(|(number, line)| assert_eq!(line["line"], number.to_string(), "{line:?}"));
+                let center = |line: &BTreeMap<String, String>| line["cost_center"] == "TES";
+                assert!(lines.iter().all(|line| center(line) == (line["account_code"] == "1.1.2")));
+            }
+        }
+    }
+}
+
+#[test]
+fn accounts_without_a_code_are_all_named() {
+    let records = made::manual();
+    let chart = Chart::parse("[[account]]\nprefix = 'Assets'\ncode = '1'").unwrap();
+    for level in [Level::Entry, Level::Day] {
+        let folder = tempfile::tempdir().unwrap();
+        let mut out = Folder::open(folder.path(), &request(Format::Erp)).unwrap();
+        let mut exporter = Exporter::new(request(Format::Erp)).mapped(chart.clone(), level);
+        for (sequence, (booked_at_ms, record)) in (1..).map(Sequence).zip(&records) {
+            exporter.post(sequence, *booked_at_ms, record, &mut out).unwrap();
+        }
+        let Err(ExportError::NoCode(missing)) = exporter.finish(&mut out) else { panic!("accounts have no code") };
+        let rows = rows_made(&request(Format::Jsonl), &records);
+        let accounts: BTreeSet<_> = rows.iter().map(|row| text(&row["account"])).collect();
+        let expected: Vec<_> = accounts.into_iter().filter(|account| !account.starts_with("Assets:")).collect();
+        assert_eq!(missing, expected);
+        drop(out);
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "nothing is left behind");
+    }
+}
+
+/// The manual over and over: entries are never cut in two, and a file never gets too long.
+#[test]
+fn quickbooks_gets_files_of_a_thousand_lines() {
+    let manual = made::manual();
+    let mut records = manual.clone();
+    while records.len() < 2_000 {
+        let last = records.last().unwrap().0;
+        records.extend(manual.iter().skip(2).map(|(_, record)| (last, record.clone())));
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let mut out = Folder::open(folder.path(), &request(Format::Quickbooks)).unwrap();
+    export(&request(Format::Quickbooks), Level::Entry, &records, &mut out).unwrap();
+    let count = out.finish().unwrap();
+    assert!(count > 3, "{count}");
+    let mut seen = BTreeSet::new();
+    for piece in 1..=count {
+        let name = folder.path().join(format!("P-all.{piece}.quickbooks.csv"));
+        let rows = parsed_csv(&std::fs::read_to_string(name).unwrap());
+        assert!(rows.len() <= 1_000 && rows[0][0] == "JournalNo", "{} lines", rows.len());
+        let documents: BTreeSet<_> = rows[1..].iter().map(|row| row[0].clone()).collect();
+        assert!(documents.is_disjoint(&seen), "an entry is in two files");
+        seen.extend(documents);
+    }
+    let rows = rows_made(&request(Format::Jsonl), &records);
+    assert_eq!(seen.len(), rows.chunk_by(|one, other| one["sequence"] == other["sequence"]).count());
+}
+
+#[test]
+fn an_amount_that_netsuite_cannot_take_is_refused() {
+    let mut records = made::manual();
+    for (amount, is_taken) in [(999_999_999_999, true), (1_000_000_000_000, false)] {
+        records[2].1 = made::capital(amount);
+        let exported = export(&request(Format::Netsuite), Level::Entry, &records, &mut Stream(Vec::new()));
+        match exported {
+            Ok(()) => assert!(is_taken),
+            Err(ExportError::TooMuch(what)) => assert!(!is_taken && what.contains("the entry 3 has"), "{what}"),
+            Err(error) => panic!("{error}"),
+        }
+    }
+}

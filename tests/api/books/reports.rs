@@ -1,0 +1,518 @@
+//! Reports, held against the balances that the server tells, against each other in every format,
+//! and against an oracle in Python that reads the export alone (`oracle.py`).
+
+use std::collections::BTreeMap;
+use std::io::Cursor;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use calamine::{Data, Reader, Xlsx, open_workbook_from_rs};
+use centavo::config::{JournalSettings, ReportSettings};
+use centavo::http::timestamp::day;
+use centavo::reports::{Report, ReportFormat, ReportRequest, command};
+use centavo::secrets::SecretSource;
+use centavo::store::Store;
+use chrono::NaiveDate;
+use serde_json::{Value, json};
+
+use super::tools::is_required;
+use super::{Told, month, parsed_csv, rows_of, told, without_ids};
+use crate::world::{DAY, Merchant, OPS_TOKEN, SECOND_OPS_TOKEN, World, bearer, cnpj, items, pix, text};
+
+/// The query of a report that is of one ledger; empty for the others.
+fn ledger_of(report: Report, merchant: &Merchant<'_>) -> String {
+    if report == Report::Statement { format!("&ledger={}", merchant.ledger()) } else { String::new() }
+}
+
+async fn get(world: &World, report: Report, query: &str) -> Value {
+    world.ops_get(&format!("/ops/reports/{}?{query}", report.name())).await.expect(200)
+}
+
+fn rows(report: &Value) -> &Vec<Value> {
+    report["rows"].as_array().unwrap()
+}
+
+fn amount(value: &Value) -> i128 {
+    i128::from(value.as_i64().unwrap_or_else(|| panic!("{value} is no amount")))
+}
+
+/// The sum of a column over the rows that are chosen.
+fn sum(report: &Value, column: &str, chosen: impl Fn(&Value) -> bool) -> i128 {
+    rows(report).iter().filter(|row| chosen(row)).map(|row| amount(&row[column])).sum()
+}
+
+/// The balance of all accounts of a kind, over all ledgers.
+fn of_kind(told: &Told, kind: &str) -> i128 {
+    let all = told.values().flat_map(|balances| balances.iter());
+    all.filter(|(account, _)| without_ids(account) == kind).map(|(_, balance)| balance).sum()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_report_sums_to_the_books() {
+    let world = World::sandbox().await;
+    let merchant = month::play_open(&world).await;
+    let told = told(&world).await;
+
+    let balance = get(&world, Report::TrialBalance, "").await;
+    let closing = rows(&balance).iter().filter(|row| row["closing"] != 0);
+    let closing: Vec<_> =
+        closing.map(|row| (text(&row["ledger"]), text(&row["account"]), amount(&row["closing"]))).collect();
+    let expected: Vec<_> = told
+        .iter()
+        .flat_map(|(ledger, of)| of.iter().map(move |(account, net)| (ledger.clone(), account.clone(), *net)))
+        .collect();
+    assert_eq!(closing, expected);
+    assert_eq!(balance["totals"]["debits"], balance["totals"]["credits"]);
+    assert_eq!((&balance["totals"]["opening"], &balance["totals"]["closing"]), (&json!(0), &json!(0)));
+    assert_eq!(balance["cut"]["0"], world.cut().await);
+
+    let ledger = get(&world, Report::GeneralLedger, "").await;
+    let mut last: BTreeMap<(String, String), i128> = BTreeMap::new();
+    for row in rows(&ledger) {
+        let balance = last.entry((text(&row["ledger"]), text(&row["account"]))).or_default();
+        *balance += amount(&row["debit"]) - amount(&row["credit"]);
+        assert_eq!(*balance, amount(&row["balance"]), "{row}");
+        assert!(!text(&row["counter_accounts"]).is_empty(), "{row}");
+    }
+    let found: Vec<_> =
+        last.into_iter().filter(|(_, net)| *net != 0).map(|((one, two), net)| (one, two, net)).collect();
+    assert_eq!(found, expected);
+
+    let close = get(&world, Report::DailyClose, "").await;
+    for bank in ["Assets:Bank:Settlement", "Assets:Bank:Pix", "Assets:Bank:Own"] {
+        let of_bank: Vec<_> = rows(&close).iter().filter(|row| row["account"] == bank).collect();
+        assert!(
+            of_bank.windows(2).all(|two| two[0]["closing"] == two[1]["opening"] && two[0]["date"] != two[1]["date"])
+        );
+        assert_eq!(amount(&of_bank.last().unwrap()["closing"]), of_kind(&told, bank), "{bank}");
+        assert!(of_bank.iter().all(|row| amount(&row["unexplained"]) == 0), "nothing is in suspense");
+    }
+    receivables_sum(&world, &told).await;
+    income_sums(&world, &told).await;
+
+    let statement = get(&world, Report::Statement, &format!("ledger={}", merchant.ledger())).await;
+    let last = rows(&statement).last().unwrap();
+    for (column, account) in
+        [("pending_balance", "Assets:Platform:Pending"), ("available_balance", "Assets:Platform:Available")]
+    {
+        let expected = told[&merchant.ledger()].get(account).copied().unwrap_or_default();
+        assert_eq!(amount(&last[column]), expected, "{column}");
+    }
+}
+
+async fn receivables_sum(world: &World, told: &Told) {
+    let receivables = get(world, Report::Receivables, "").await;
+    let mut held: BTreeMap<String, i128> = BTreeMap::new();
+    for row in rows(&receivables) {
+        let parts = ["mdr", "fees", "anticipated", "net"].map(|column| amount(&row[column]));
+        assert_eq!(amount(&row["gross"]), parts.iter().sum::<i128>(), "{row}");
+        *held.entry(text(&row["holder"])).or_default() += amount(&row["net"]);
+    }
+    held.retain(|_, net| *net != 0);
+    let account =
+        |ledger: &str| if ledger.starts_with('P') { "Assets:Acquirer:Receivable" } else { "Assets:Platform:Pending" };
+    let expected = told.iter().filter_map(|(ledger, of)| Some((ledger.clone(), *of.get(account(ledger))?)));
+    assert_eq!(held, expected.collect());
+    let found = |of: &[(&str, &str)]| {
+        rows(&receivables).iter().any(|row| of.iter().all(|(column, value)| row[*column] == *value))
+    };
+    for object in ["1", "2", "3", "refund", "dispute"] {
+        assert!(found(&[("object", object), ("brand", "visa"), ("method", "credit_card")]), "{object}");
+    }
+    assert!(found(&[("object", "refund"), ("brand", "visa"), ("method", "debit_card")]));
+    for bucket in ["0-1", "8-30", "31-60", "61+"] {
+        assert!(found(&[("bucket", bucket)]), "{bucket}");
+    }
+    assert!(rows(&receivables).iter().any(|row| amount(&row["anticipated"]) > 0));
+    let calendar = get(world, Report::SettlementCalendar, "").await;
+    for (column, holder) in [("acquirer", "P-"), ("merchants", "M-"), ("recipients", "R-")] {
+        let of_holder = sum(&receivables, "net", |row| text(&row["holder"]).starts_with(holder));
+        assert_eq!(amount(&calendar["totals"][column]), of_holder, "{column}");
+    }
+}
+
+async fn income_sums(world: &World, told: &Told) {
+    let fees = get(world, Report::Fees, "").await;
+    for (component, account) in [
+        ("mdr", "Income:Commission:Mdr"),
+        ("antifraud", "Income:Commission:Antifraud"),
+        ("margin", "Income:Commission:Margin"),
+        ("pix", "Income:Commission:Pix"),
+        ("cashout", "Income:Fees:Cashout"),
+        ("anticipation", "Income:Fees:Anticipation"),
+    ] {
+        let net = sum(&fees, "net", |row| row["component"] == component);
+        assert_eq!(net, -of_kind(told, account), "{component}");
+        assert!(net > 0, "the month has {component}");
+    }
+    // A rate and a base make the fee, up to half a centavo for each charge.
+    for row in rows(&fees).iter().filter(|row| !row["rate"].is_null()) {
+        let percent: f64 = text(&row["rate"]).parse().unwrap();
+        let computed = row["base"].as_i64().unwrap() as f64 * percent / 100.0;
+        let off = (computed - row["charged"].as_i64().unwrap() as f64).abs();
+        assert!(off <= row["count"].as_u64().unwrap() as f64 / 2.0 + 1e-6, "{row}: {computed}");
+    }
+    assert!(rows(&fees).iter().any(|row| amount(&row["returned"]) > 0), "a refund gave commission back");
+
+    let income = get(world, Report::AnticipationIncome, "").await;
+    assert_eq!(amount(&income["totals"]["discount"]), -of_kind(told, "Income:Fees:Anticipation"));
+    for row in rows(&income) {
+        let parts = ["earned_before", "earned", "deferred"].map(|column| amount(&row[column]));
+        assert_eq!(amount(&row["discount"]), parts.iter().sum::<i128>(), "{row}");
+    }
+    let totals = get(world, Report::MonthlyTotals, "").await;
+    for (method, sales) in
+        [("card", &["Income:Sales:Card", "Income:Sales:InitialFee"][..]), ("pix", &["Income:Sales:Pix"])]
+    {
+        let sales: i128 = sales.iter().map(|account| of_kind(told, account)).sum();
+        assert_eq!(sum(&totals, "gross", |row| text(&row["method"]).ends_with(method)), -sales, "{method}");
+    }
+    assert_eq!(amount(&totals["totals"]["refunded"]), of_kind(told, "Income:Contra:Refunds"));
+    assert_eq!(amount(&totals["totals"]["disputed"]), of_kind(told, "Income:Contra:Chargebacks"));
+    assert_eq!(amount(&totals["totals"]["splits"]), of_kind(told, "Income:Contra:Splits"));
+}
+
+/// Money at a bank that nobody has explained is a column of its own, and so is its way out.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_daily_close_says_what_is_unexplained() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    merchant.paid_pix(&pix("80.00")).await;
+    for (debit, credit, amount) in [
+        ("Assets:Bank:Pix", "Liabilities:Suspense", 700),
+        ("Liabilities:Suspense", "Assets:Bank:Pix", 200),
+        ("Assets:Bank:Own", "Assets:Bank:Pix", 69),
+    ] {
+        let body = json!({"debit": debit, "credit": credit, "amount": amount, "reason": "Extrato", "reference": "E-1"});
+        let id = text(&world.second_ops_post("/ops/entries", &[], &body).await.expect(201)["id"]);
+        world.ops_post(&format!("/ops/entries/{id}/approve"), &json!({})).await.expect(200);
+    }
+    let close = get(&world, Report::DailyClose, "").await;
+    let row = |account: &str| rows(&close).iter().find(|row| row["account"] == account).unwrap().clone();
+    let columns = ["opening", "in", "out", "closing", "explained", "unexplained"];
+    for (account, expected) in [
+        ("Assets:Bank:Pix", [0, 8_700, 269, 8_431, 7_931, 500]),
+        ("Assets:Bank:Own", [0, 69, 0, 69, 69, 0]),
+        ("Assets:Bank:Settlement", [0; 6]),
+    ] {
+        assert_eq!(columns.map(|column| amount(&row(account)[column])), expected, "{account}");
+    }
+}
+
+/// Two halves of the days are the whole, and the second one begins where the first one ends.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn days_follow_each_other() {
+    let world = World::sandbox().await;
+    let merchant = month::play(&world).await;
+    let ledger = get(&world, Report::GeneralLedger, "").await;
+    let first = day(&text(&rows(&ledger)[0]["date"])).unwrap();
+    let middle = first + chrono::Days::new(20);
+    let halves = [format!("to={middle}"), format!("from={}", middle + chrono::Days::new(1))];
+    for report in Report::ALL {
+        let of = ledger_of(report, &merchant);
+        if matches!(report, Report::Receivables | Report::SettlementCalendar) {
+            continue;
+        }
+        let whole = get(&world, report, &of[of.len().min(1)..]).await;
+        let [one, other] = [
+            get(&world, report, &(halves[0].clone() + &of)).await,
+            get(&world, report, &(halves[1].clone() + &of)).await,
+        ];
+        assert_ne!(one["cut"], whole["cut"], "{report:?}");
+        assert_eq!(other["cut"], whole["cut"], "{report:?}");
+        let moved = match report {
+            Report::TrialBalance => &["debits", "credits"][..],
+            Report::GeneralLedger => &["debit", "credit"],
+            Report::DailyClose => &["in", "out", "explained", "unexplained"],
+            Report::Fees => &["base", "count", "charged", "returned", "net"],
+            Report::AnticipationIncome => &["earned"],
+            Report::MonthlyTotals => &["count", "gross", "splits", "refunded", "disputed", "net"],
+            Report::Statement => &["pending", "available", "reserved"],
+            Report::Receivables | Report::SettlementCalendar => &[],
+        };
+        for column in moved {
+            let [one, other, whole] = [&one, &other, &whole].map(|of| amount(&of["totals"][column]));
+            assert_eq!(one + other, whole, "{report:?} {column}");
+        }
+        if report == Report::TrialBalance {
+            let names = |report: &Value, column: &str| {
+                let rows = rows(report).iter().filter(|row| row[column] != 0);
+                rows.map(|row| (text(&row["ledger"]), text(&row["account"]), amount(&row[column]))).collect::<Vec<_>>()
+            };
+            assert_eq!(names(&one, "closing"), names(&other, "opening"));
+        }
+    }
+}
+
+async fn bytes(world: &World, path: &str) -> (reqwest::header::HeaderMap, Vec<u8>) {
+    world.bytes(path, &[("authorization", bearer(OPS_TOKEN).as_str())]).await
+}
+
+fn request(report: Report, merchant: &Merchant<'_>) -> ReportRequest {
+    let ledger = (report == Report::Statement).then(|| merchant.ledger());
+    ReportRequest { report, ledger, account: None, from: None, to: None }
+}
+
+/// Each report in each format: the same bytes twice and from the command; the rows of all formats
+/// are those of JSON.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_format_has_the_same_rows() {
+    let world = World::sandbox().await;
+    let merchant = month::play_open(&world).await;
+    let mut served = Vec::new();
+    for report in Report::ALL {
+        let path = |format: ReportFormat| {
+            format!("/ops/reports/{}?format={}{}", report.name(), format.name(), ledger_of(report, &merchant))
+        };
+        let json = world.ops_get(&path(ReportFormat::Json)).await.expect(200);
+        for format in ReportFormat::SERVED {
+            let (headers, one) = bytes(&world, &path(format)).await;
+            let (_, again) = bytes(&world, &path(format)).await;
+            assert!(one == again, "{report:?} {format:?}");
+            assert_eq!(headers["content-type"], format.media_type());
+            assert_eq!(headers["report-cut"].to_str().unwrap(), json["cut"]["0"].to_string());
+            assert_eq!(headers["report-head"].to_str().unwrap(), json["head"]);
+            same_rows(format, &one, &json);
+            served.push((request(report, &merchant), format, one));
+        }
+    }
+    let folder = world.stopped().await;
+    for (request, format, served) in served {
+        let out = folder.path().join("reports");
+        let journal = JournalSettings {
+            store: Store::Sled,
+            ops_tls_cert: None,
+            data: folder.path().to_path_buf(),
+            ops_listen: "127.0.0.1:1".parse().unwrap(),
+            ops_token: SecretSource::Data,
+        };
+        let name = request.file_name(format);
+        command::run(ReportSettings { journal, request, format, at: None, out: Some(out.clone()) }).await.unwrap();
+        assert!(std::fs::read(out.join(&name)).unwrap() == served, "{name}");
+    }
+}
+
+fn same_rows(format: ReportFormat, bytes: &[u8], json: &Value) {
+    let as_cell = |value: &Value| match value {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        number => number.to_string(),
+    };
+    let names: Vec<String> = json["columns"].as_array().unwrap().iter().map(|column| text(&column["name"])).collect();
+    let expected = || rows(json).iter().map(|row| names.iter().map(|name| as_cell(&row[name])).collect::<Vec<_>>());
+    match format {
+        ReportFormat::Csv => {
+            let csv = parsed_csv(std::str::from_utf8(bytes).unwrap());
+            let (head, lines) = csv.split_first().unwrap();
+            assert_eq!(*head, names);
+            let lines = lines
+                .iter()
+                .map(|line| line.iter().map(|cell| cell.trim_start_matches('\'').to_owned()).collect::<Vec<_>>());
+            assert!(lines.eq(expected()));
+        }
+        ReportFormat::CsvPtbr => {
+            let lines = std::str::from_utf8(bytes).unwrap().lines().count();
+            assert_eq!(lines, rows(json).len() + 1);
+        }
+        ReportFormat::Xlsx => {
+            let mut book: Xlsx<_> = open_workbook_from_rs(Cursor::new(bytes)).unwrap();
+            let sheet = book.worksheet_range("Rows 1").unwrap();
+            for (line, row) in sheet.rows().skip(1).zip(rows(json)) {
+                for (column, cell) in json["columns"].as_array().unwrap().iter().zip(line) {
+                    let value = &row[text(&column["name"])];
+                    let is_same = match (cell, column["kind"].as_str().unwrap()) {
+                        (Data::Empty, _) => value.is_null() || *value == "",
+                        (Data::Float(reais), "centavos") => amount(value) == (reais * 100.0).round() as i128,
+                        (Data::Float(count), "count") => value.as_f64() == Some(*count),
+                        (Data::DateTime(at), "date") => {
+                            let zero = NaiveDate::from_ymd_opt(1899, 12, 30).unwrap();
+                            *value == (zero + chrono::Days::new(at.as_f64() as u64)).to_string()
+                        }
+                        (Data::String(text), "text" | "percent") => value == text,
+                        _ => false,
+                    };
+                    assert!(is_same, "{column} {cell:?} {value}");
+                }
+            }
+            let cut = book.worksheet_range("Cut").unwrap();
+            assert!(cut.get_value((1, 0)).unwrap().to_string().contains(&text(&json["head"])));
+        }
+        ReportFormat::Html => {
+            let page = std::str::from_utf8(bytes).unwrap();
+            assert!(page.ends_with("</html>\n") && page.contains(&text(&json["head"])));
+            let lines = rows(json).len() + 2;
+            assert_eq!(page.matches("<tr>").count(), lines);
+        }
+        ReportFormat::Pdf => is_pdf(bytes, json),
+        ReportFormat::Json | ReportFormat::Table => {}
+    }
+}
+
+/// The pages of a PDF, read by a program that others wrote, where it is installed.
+fn is_pdf(bytes: &[u8], json: &Value) {
+    assert!(bytes.starts_with(b"%PDF-1.7") && bytes.ends_with(b"%%EOF"));
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    std::io::Write::write_all(&mut file, bytes).unwrap();
+    let Ok(output) = Command::new("pdftotext").args(["-layout", "-enc", "UTF-8"]).arg(file.path()).arg("-").output()
+    else {
+        println!("not checked, because it is not installed: pdftotext (apt-get install poppler-utils)");
+        assert!(!is_required(), "CENTAVO_CONFORMANCE=required, and there is no pdftotext");
+        return;
+    };
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
+    let text_of_pages = String::from_utf8(output.stdout).unwrap();
+    let pages: Vec<&str> = text_of_pages.trim_end_matches('\u{c}').split('\u{c}').collect();
+    for (number, page) in (1..).zip(&pages) {
+        assert!(page.contains(&format!("página {number} de {}", pages.len())), "{page}");
+        assert!(page.contains(&text(&json["head"])) && page.contains(&format!("sequência {};", json["cut"]["0"])));
+    }
+    let days: usize = pages.iter().map(|page| page.lines().filter(|line| line.contains('/')).count()).sum();
+    assert!(days > 0 || rows(json).is_empty() || json["report"] != "statement", "{text_of_pages}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_report_that_cannot_be_made_is_refused() {
+    let world = World::sandbox().await;
+    let merchant = month::play(&world).await;
+    let ledger = merchant.ledger();
+    for query in [
+        "trial-balance?form=csv",
+        "trial-balance?format=parquet",
+        "trial-balance?from=2026-13-01",
+        "trial-balance?from=2026-07-02&to=2026-07-01",
+        "trial-balance?account=Assets",
+        "general-ledger?account=",
+        "general-ledger?account=a%20b",
+        "receivables?from=2026-07-01",
+        "settlement-calendar?from=2026-07-01",
+        &format!("fees?ledger={ledger}"),
+        "statement",
+        "statement?ledger=P-all",
+        "trial-balance?at=0",
+        "trial-balance?at=999999",
+    ] {
+        world.ops_get(&format!("/ops/reports/{query}")).await.refused(400, "validation_failed");
+    }
+    for query in ["balance", "trial-balance?ledger=M-019b8c4e-5f5d-8a3e-9c1d-2f3a4b5c6d7e"] {
+        world.ops_get(&format!("/ops/reports/{query}")).await.refused(404, "not_found");
+    }
+    let below = get(&world, Report::GeneralLedger, "ledger=P-all&account=Income").await;
+    assert!(rows(&below).iter().all(|row| text(&row["account"]).starts_with("Income:") && row["ledger"] == "P-all"));
+    assert!(!rows(&below).is_empty());
+    let none = get(&world, Report::GeneralLedger, "account=Inc").await;
+    assert!(rows(&none).is_empty(), "a prefix is of whole components");
+}
+
+/// Tax ids are for those who have the right, and that they were read stands in the audit trail.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tax_ids_are_read_by_right_and_never_unnoticed() {
+    let world = World::with_settings(|settings| settings.ops_roles = "second=read+tax-ids".parse().unwrap()).await;
+    let merchant = month::play_random(&world, 4).await;
+    let path = "/ops/reports/monthly-totals?from=2026-01-01";
+    let before = world.ops_get("/ops/audit").await.expect(200)["total"].clone();
+    world.ops_get(&format!("{path}&tax_ids=true")).await.refused(403, "role_not_allowed");
+    for query in ["fees?tax_ids=true", "monthly-totals?tax_ids=yes"] {
+        world.ops_get(&format!("/ops/reports/{query}")).await.refused(400, "validation_failed");
+    }
+    let without = world.ops_get(path).await.expect(200);
+    assert!(rows(&without).iter().all(|row| row.get("tax_id").is_none()));
+    assert_eq!(world.ops_get("/ops/audit").await.expect(200)["total"], before, "nobody read one");
+    let second = bearer(SECOND_OPS_TOKEN);
+    let (path, headers) = (format!("{path}&tax_ids=true"), [("authorization", second.as_str())]);
+    let with = world.send(reqwest::Method::GET, &path, &headers, "").await.expect(200);
+    assert!(!rows(&with).is_empty() && rows(&with).len() == rows(&without).len());
+    assert!(rows(&with).iter().all(|row| row["tax_id"] == cnpj(1) && row["merchant"] == merchant.ledger()), "{with}");
+    let audit = world.ops_get("/ops/audit").await.expect(200);
+    let row = &items(&audit)[0];
+    let read = json!(["second", "read", "tax_ids", null, null, "monthly-totals 2026-01-01 …"]);
+    assert_eq!(json!(["operator", "action", "kind", "id", "merchant_id", "notes"].map(|name| row[name].clone())), read);
+    assert_eq!(with["cut"]["0"], row["sequence"], "the report counts its own Record");
+}
+
+/// Where Python is.
+fn python() -> Option<PathBuf> {
+    let program = std::env::var_os("CENTAVO_PYTHON").map_or_else(|| "python3".into(), PathBuf::from);
+    if Command::new(&program).arg("--version").output().is_ok_and(|output| output.status.success()) {
+        return Some(program);
+    }
+    println!("not checked, because it is not installed: Python");
+    assert!(!is_required(), "CENTAVO_CONFORMANCE=required, and there is no Python");
+    None
+}
+
+/// What the oracle finds wrong with the reports of a folder.
+fn differences(program: &Path, folder: &Path) -> Vec<String> {
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/api/books/oracle.py");
+    let output = Command::new(program).arg(script).arg(folder).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect()
+}
+
+/// Rows of an export with a fault in them.
+type Fault = fn(&[Value]) -> Vec<Value>;
+
+/// Faults of the books that the oracle must see in the reports' place, each with the reports that
+/// then differ.
+const FAULTS: [(&str, Fault, &[&str]); 3] = [
+    (
+        "an MDR that is kept",
+        |rows| without(rows, |row| row["event"] == "card_captured" && text(&row["account"]).ends_with(":Mdr")),
+        &["fees"],
+    ),
+    (
+        "a batch that is booked twice",
+        |rows| [rows, &chosen(rows, |row| row["event"] == "acquirer_settled")].concat(),
+        &["daily-close", "receivables"],
+    ),
+    (
+        "a refund that is not netted",
+        |rows| without(rows, |row| row["event"] == "payer_repaid"),
+        &["daily-close", "receivables"],
+    ),
+];
+
+fn chosen(rows: &[Value], of: impl Fn(&Value) -> bool) -> Vec<Value> {
+    rows.iter().filter(|row| of(row)).cloned().collect()
+}
+
+fn without(rows: &[Value], of: impl Fn(&Value) -> bool) -> Vec<Value> {
+    chosen(rows, |row| !of(row))
+}
+
+/// Random months: a program that shares no code with the reports comes to the same from the export
+/// alone, and sees each seeded fault.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_oracle_comes_to_the_same_reports() {
+    let Some(program) = python() else { return };
+    for seed in [1, 2, 3] {
+        let world = World::sandbox().await;
+        month::play_random(&world, seed).await;
+        // So that a batch is paid and a refund is taken back.
+        world.advance(40 * DAY).await;
+        let folder = tempfile::tempdir().unwrap();
+        let export = world.ops_get("/ops/export").await.text;
+        std::fs::write(folder.path().join("export.jsonl"), &export).unwrap();
+        for report in Report::ALL.into_iter().filter(|report| *report != Report::Statement) {
+            let made = get(&world, report, "").await;
+            std::fs::write(folder.path().join(format!("{}.json", report.name())), made.to_string()).unwrap();
+        }
+        assert_eq!(differences(&program, folder.path()), [""; 0], "seed {seed}");
+        let rows = rows_of(&export);
+        for (fault, seeded, differing) in FAULTS {
+            let wrong = seeded(&rows);
+            if wrong.len() == rows.len() {
+                continue;
+            }
+            let wrong: Vec<_> = wrong.iter().map(Value::to_string).collect();
+            std::fs::write(folder.path().join("export.jsonl"), wrong.join("\n")).unwrap();
+            let found = differences(&program, folder.path());
+            for report in differing {
+                assert!(
+                    found.iter().any(|line| line.starts_with(report)),
+                    "seed {seed}: {fault} is not seen in {report}: {found:?}"
+                );
+            }
+        }
+    }
+}

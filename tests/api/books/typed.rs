@@ -1,0 +1,160 @@
+//! Files with typed columns, Parquet and workbooks: read by readers that other people wrote, in
+//! Rust always, and in Python where it is installed.
+
+use std::collections::BTreeMap;
+use std::io::Cursor;
+use std::path::PathBuf;
+use std::process::Command;
+
+use axum::body::Bytes;
+use calamine::{Data, Reader, Xlsx, open_workbook_from_rs};
+use centavo::export::{Folder, Format, Request};
+use centavo::http::timestamp::{date, day, local, with_milliseconds};
+use parquet::file::reader::{FileReader, SerializedFileReader};
+use parquet::record::Field;
+use serde_json::{Map, Value, json};
+
+use super::tools::is_required;
+use super::{made, made_in_one, rows_made, run, told, whole};
+use crate::world::{World, text};
+
+/// The rows of a file, in the form of JSON lines.
+pub(crate) fn rows(format: Format, bytes: Vec<u8>) -> Vec<Value> {
+    match format {
+        Format::Parquet => parquet_rows(bytes),
+        _ => xlsx_rows(bytes),
+    }
+}
+
+fn parquet_rows(bytes: Vec<u8>) -> Vec<Value> {
+    let reader = SerializedFileReader::new(Bytes::from(bytes)).unwrap();
+    let row = |row: parquet::record::Row| {
+        let mut found = Map::new();
+        for (name, field) in row.get_column_iter() {
+            let value = match field {
+                Field::Null => Value::Null,
+                Field::Long(number) => json!(number),
+                Field::Str(text) => json!(text),
+                Field::Date(day) => json!(date(u32::try_from(*day).unwrap())),
+                Field::TimestampMillis(at) => json!(with_milliseconds(*at)),
+                Field::Decimal(decimal) => {
+                    let (bytes, name) = (decimal.data(), name.strip_suffix("_brl").unwrap());
+                    let centavos = bytes.iter().fold(0, |sum, byte| sum * 256 + i64::from(*byte));
+                    assert_eq!((decimal.precision(), decimal.scale()), (18, 2));
+                    assert_eq!(json!(centavos), found[name], "{row:?}");
+                    continue;
+                }
+                other => panic!("{name} is {other:?}"),
+            };
+            found.insert(name.clone(), value);
+        }
+        Value::Object(found)
+    };
+    reader.get_row_iter(None).unwrap().map(|found| row(found.unwrap())).collect()
+}
+
+fn xlsx_rows(bytes: Vec<u8>) -> Vec<Value> {
+    let mut book: Xlsx<_> = open_workbook_from_rs(Cursor::new(bytes)).unwrap();
+    let sheet = book.worksheet_range_at(0).unwrap().unwrap();
+    let mut lines = sheet.rows();
+    let head: Vec<_> = lines.next().unwrap().iter().map(ToString::to_string).collect();
+    let cell = |name: &str, data: &Data| match data {
+        Data::Empty => Value::Null,
+        Data::String(text) => json!(text),
+        Data::Float(reais) if matches!(name, "debit" | "credit") => json!((reais * 100.0).round() as i64),
+        Data::Float(number) => json!(*number as i64),
+        Data::DateTime(at) if name.ends_with("date") => {
+            json!(date(at.as_f64() as u32 - 25_569))
+        }
+        // Three hours behind UTC.
+        Data::DateTime(at) => {
+            json!(with_milliseconds(((at.as_f64() - 25_569.0) * 86_400_000.0).round() as i64 + 3 * 3_600_000))
+        }
+        other => panic!("{name} is {other:?}"),
+    };
+    let row = |line: &[Data]| head.iter().zip(line).map(|(name, data)| (name.clone(), cell(name, data))).collect();
+    lines.map(|line| Value::Object(row(line))).collect()
+}
+
+#[test]
+fn typed_files_have_the_rows_of_json_lines() {
+    assert_eq!(local(0).to_string(), "1969-12-31 21:00:00");
+    let records = made::manual();
+    for from in [None, day("2026-08-01")] {
+        let request = |format| Request { from, ..whole(format) };
+        let expected = rows_made(&request(Format::Jsonl), &records);
+        for format in [Format::Parquet, Format::Xlsx] {
+            let [one, again] = [(); 2].map(|()| made_in_one(&request(format), &records));
+            assert!(one == again, "{format:?} has the same bytes twice");
+            assert_eq!(rows(format, one), expected, "{format:?}");
+        }
+    }
+    let none = Request { from: day("2030-01-01"), ..whole(Format::Parquet) };
+    assert!(rows(Format::Parquet, made_in_one(&none, &records)).is_empty());
+    assert!(rows(Format::Xlsx, made_in_one(&Request { format: Format::Xlsx, ..none }, &records)).is_empty());
+}
+
+/// More rows than a group has: each is there once, in order.
+#[test]
+fn parquet_has_groups_of_32768_rows() {
+    let manual = made::manual();
+    let mut records = manual.clone();
+    while records.len() < 7_000 {
+        let last = records.last().unwrap().0;
+        records.extend(manual.iter().skip(2).map(|(_, record)| (last, record.clone())));
+    }
+    let expected = rows_made(&whole(Format::Jsonl), &records);
+    let bytes = made_in_one(&whole(Format::Parquet), &records);
+    let reader = SerializedFileReader::new(Bytes::from(bytes.clone())).unwrap();
+    let groups: Vec<_> = reader.metadata().row_groups().iter().map(|group| group.num_rows()).collect();
+    assert!(groups.len() >= 2 && groups[..groups.len() - 1].iter().all(|rows| *rows == 32_768), "{groups:?}");
+    assert_eq!(reader.metadata().file_metadata().created_by(), Some("centavo"));
+    assert!(parquet_rows(bytes) == expected);
+}
+
+/// The sums of each account by programs that others wrote: `typed.py` reads the month's files with
+/// DuckDB, pandas and openpyxl.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn python_reads_the_same_books_from_every_file_of_rows() {
+    let program = std::env::var_os("CENTAVO_PYTHON").map_or_else(|| "python3".into(), PathBuf::from);
+    let found = Command::new(&program).args(["-c", "import duckdb, openpyxl, pandas"]).output();
+    if !found.is_ok_and(|output| output.status.success()) {
+        println!("not checked, because it is not installed: Python with duckdb, openpyxl and pandas");
+        assert!(!is_required(), "CENTAVO_CONFORMANCE=required, and Python has no duckdb, openpyxl and pandas");
+        return;
+    }
+    let world = World::sandbox().await;
+    super::month::play(&world).await;
+    let expected = told(&world).await;
+    let out = world.folder().join("rows");
+    for format in [Format::Jsonl, Format::Csv, Format::CsvPtbr, Format::Parquet, Format::Xlsx] {
+        run(&world.folder(), &out, whole(format), Some(&world)).await.unwrap();
+    }
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/api/books/typed.py");
+    let output = Command::new(&program).arg(script).arg(&out).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let read: BTreeMap<String, Vec<Value>> = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(read.len(), 5, "{:?}", read.keys());
+    for (reader, sums) in read {
+        let mut found: BTreeMap<String, BTreeMap<String, i128>> = BTreeMap::new();
+        for sum in sums.iter().filter(|sum| sum[2] != 0) {
+            let ledger = found.entry(text(&sum[0])).or_default();
+            ledger.insert(text(&sum[1]), sum[2].as_i64().unwrap().into());
+        }
+        assert_eq!(found, expected, "{reader}");
+    }
+}
+
+/// A folder gets these files as it gets others.
+#[test]
+fn a_typed_file_is_whole_when_it_has_its_name() {
+    let records = made::manual();
+    for format in [Format::Parquet, Format::Xlsx] {
+        let folder = tempfile::tempdir().unwrap();
+        let mut out = Folder::open(folder.path(), &whole(format)).unwrap();
+        made::export(&whole(format), &records, &mut out);
+        assert_eq!(out.finish().unwrap(), 1);
+        let bytes = std::fs::read(folder.path().join(format!("all.{}", format.name()))).unwrap();
+        assert!(bytes == made_in_one(&whole(format), &records));
+    }
+}

@@ -1,0 +1,172 @@
+//! Exports that are made in the background: the same bytes as the stream, downloads with ranges,
+//! signed manifests that follow each other, limits, age, and restarts.
+
+use reqwest::Method;
+use ring::signature::{ED25519, UnparsedPublicKey};
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+use crate::world::*;
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn bytes(digits: &Value) -> Vec<u8> {
+    let digits = text(digits);
+    (0..digits.len() / 2).map(|place| u8::from_str_radix(&digits[2 * place..2 * place + 2], 16).unwrap()).collect()
+}
+
+/// Takes an export on, and gives it once it is done.
+async fn made(world: &World, path: &str, key: &str, body: &Value) -> Value {
+    let authorization = bearer(key);
+    let headers = [("authorization", authorization.as_str()), ("content-type", "application/json")];
+    let answer = world.send(Method::POST, path, &headers, body.to_string()).await;
+    let location = answer.header("location").unwrap().to_owned();
+    let id = text(&answer.expect(202)["id"]);
+    assert_eq!(location, format!("{path}/{id}"));
+    world.finished(path, &id, key).await;
+    let job = world.send(Method::GET, &location, &headers[..1], "").await.expect(200);
+    assert_eq!(job["status"], "done", "{job}");
+    job
+}
+
+async fn get(world: &World, path: &str, key: &str, headers: Headers<'_>) -> Answer {
+    let authorization = bearer(key);
+    let own = [("authorization", authorization.as_str())];
+    world.send(Method::GET, path, &[&own, headers].concat(), "").await
+}
+
+#[tokio::test]
+async fn a_file_is_what_the_stream_is_and_its_manifest_is_signed() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    merchant.paid_pix(&pix("80.00")).await;
+    for (path, key, stream) in [
+        ("/ops/exports", OPS_TOKEN, "/ops/export?format=csv"),
+        ("/api/reports", &merchant.key, "/api/reports/ledger?format=csv"),
+    ] {
+        let cut = world.cut().await;
+        let job = made(&world, path, key, &json!({"format": "csv"})).await;
+        let at = format!("{path}/{}", text(&job["id"]));
+        let file = get(&world, &format!("{at}/file"), key, &[]).await;
+        let streamed = get(&world, stream, key, &[]).await;
+        assert_eq!((file.status, file.text.as_str()), (200, streamed.text.as_str()), "{path}");
+        assert_eq!(streamed.header("x-cut"), Some(cut.to_string().as_str()));
+        assert_eq!((job["cut"].as_u64(), file.header("accept-ranges")), (Some(cut), Some("bytes")));
+        let digest = hex(&Sha256::digest(file.text.as_bytes()));
+        assert_eq!([&job["file"]["sha256"], &job["file"]["bytes"]], [&json!(digest), &json!(file.text.len())]);
+
+        let manifest = get(&world, &format!("{at}/manifest"), key, &[]).await;
+        let signed = &job["manifest"];
+        let digest = hex(&Sha256::digest(manifest.text.as_bytes()));
+        assert_eq!(signed["sha256"], digest);
+        let public = bytes(&signed["public_key"]);
+        let checkpoint = world.ops_get("/ops/checkpoint").await.expect(200);
+        assert_eq!(signed["public_key"], checkpoint["public_key"]);
+        let signature = bytes(&signed["signature"]);
+        let told = format!("centavo manifest 1\n{digest}\n");
+        UnparsedPublicKey::new(&ED25519, &public).verify(told.as_bytes(), &signature).unwrap();
+        let other = format!("centavo manifest 1\n{}\n", "0".repeat(64));
+        assert!(UnparsedPublicKey::new(&ED25519, &public).verify(other.as_bytes(), &signature).is_err());
+        assert_eq!(manifest.body["files"][0]["sha256"], job["file"]["sha256"]);
+        assert_eq!(manifest.body["head"], checkpoint["head"]);
+    }
+}
+
+#[tokio::test]
+async fn a_file_is_downloaded_in_ranges() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    merchant.paid_pix(&pix("80.00")).await;
+    let job = made(&world, "/api/reports", &merchant.key, &json!({"format": "csv"})).await;
+    let path = format!("/api/reports/{}/file", text(&job["id"]));
+    let whole = get(&world, &path, &merchant.key, &[]).await;
+    let (length, tag) = (whole.text.len(), whole.header("etag").unwrap().to_owned());
+    for (range, from, to) in [("bytes=0-9", 0, 10), ("bytes=10-", 10, length), ("bytes=-5", length - 5, length)] {
+        let part = get(&world, &path, &merchant.key, &[("range", range), ("if-range", &tag)]).await;
+        assert_eq!((part.status, part.text.as_str()), (206, &whole.text[from..to]), "{range}");
+        assert_eq!(part.header("content-range"), Some(format!("bytes {from}-{}/{length}", to - 1).as_str()));
+        assert_eq!(part.header("content-length"), Some((to - from).to_string().as_str()));
+    }
+    let beyond = get(&world, &path, &merchant.key, &[("range", &format!("bytes={length}-"))]).await;
+    assert_eq!(beyond.header("content-range"), Some(format!("bytes */{length}").as_str()));
+    beyond.refused(416, "range_not_satisfiable");
+    let of_another = get(&world, &path, &merchant.key, &[("range", "bytes=0-9"), ("if-range", "\"other\"")]).await;
+    assert_eq!((of_another.status, of_another.text.len()), (200, length));
+
+    let other = world.merchant().await;
+    for end in ["", "/file", "/manifest"] {
+        let foreign = format!("/api/reports/{}{end}", text(&job["id"]));
+        get(&world, &foreign, &other.key, &[]).await.refused(404, "not_found");
+        get(&world, &foreign.replace("/api/reports", "/ops/exports"), OPS_TOKEN, &[]).await.refused(404, "not_found");
+    }
+}
+
+/// The manifest of a month names that of the month before, and its balances follow.
+#[tokio::test]
+async fn manifests_follow_each_other() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    let today = |world: &World| centavo::http::timestamp::day_of(world.engine().now().0);
+    merchant.paid_pix(&pix("80.00")).await;
+    let first = today(&world);
+    world.advance(DAY).await;
+    merchant.paid_pix(&pix("20.00")).await;
+    let second = today(&world);
+    let of = |day: chrono::NaiveDate| json!({"format": "jsonl", "from": day.to_string(), "to": day.to_string()});
+    let mut manifests = Vec::new();
+    for day in [first, second] {
+        let job = made(&world, "/api/reports", &merchant.key, &of(day)).await;
+        let path = format!("/api/reports/{}/manifest", text(&job["id"]));
+        manifests.push((job, get(&world, &path, &merchant.key, &[]).await.body));
+    }
+    assert_eq!(manifests[0].1["previous"], Value::Null);
+    assert_eq!(manifests[1].1["previous"]["sha256"], manifests[0].0["manifest"]["sha256"]);
+    let account = |manifest: &Value| {
+        let accounts = manifest["accounts"].as_array().unwrap();
+        accounts.iter().find(|one| one["account"] == "Assets:Platform:Available").unwrap().clone()
+    };
+    assert_eq!(account(&manifests[1].1)["opening"], account(&manifests[0].1)["closing"]);
+}
+
+#[tokio::test]
+async fn exports_are_limited_and_go_when_they_are_old() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    for wrong in [
+        json!({"format": "doc"}),
+        json!({"format": 1}),
+        json!({"from": "2026-02-30"}),
+        json!({"from": "2026-02-02", "to": "2026-02-01"}),
+        json!({"format": "ledger"}),
+    ] {
+        world.ops_post("/ops/exports", &wrong).await.refused(400, "validation_failed");
+    }
+    world.ops_post("/ops/exports", &json!({"ledger": "M-x"})).await.refused(404, "not_found");
+    merchant.post("/api/reports", &json!({"ledger": "all"})).await.refused(400, "validation_failed");
+    let before = made(&world, "/ops/exports", OPS_TOKEN, &json!({})).await;
+    let id = text(&before["id"]);
+    let name = format!("exports/{id}");
+    assert!(world.folder().join(&name).exists());
+    drop(merchant);
+    let world = world.restarted().await;
+    let listed = world.ops_get("/ops/exports").await.expect(200);
+    assert_eq!((&listed["total"], &listed["items"][0]), (&json!(1), &before), "it outlives a restart");
+    assert_eq!(get(&world, &format!("/ops/exports/{id}/file"), OPS_TOKEN, &[]).await.status, 200);
+
+    // A job that the end of the process interrupted has failed.
+    let path = world.folder().join(format!("{name}.job.json"));
+    let folder = world.stopped().await;
+    let kept = std::fs::read_to_string(&path).unwrap();
+    std::fs::write(&path, kept.replace("\"done\"", "\"running\"")).unwrap();
+    let world = World::on(folder).await;
+    let found = world.ops_get(&format!("/ops/exports/{id}")).await.expect(200);
+    assert_eq!([&found["status"], &found["failure"]], [&json!("failed"), &json!("interrupted")]);
+    get(&world, &format!("/ops/exports/{id}/file"), OPS_TOKEN, &[]).await.refused(409, "state_conflict");
+
+    world.advance(7 * DAY).await;
+    world.ops_get(&format!("/ops/exports/{id}")).await.refused(404, "not_found");
+    let left = std::fs::read_dir(world.folder().join("exports")).unwrap().count();
+    assert_eq!((left, &world.ops_get("/ops/exports").await.expect(200)["total"]), (0, &json!(0)));
+}

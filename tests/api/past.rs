@@ -1,0 +1,178 @@
+//! Books of the past: trial balances as of a Record or a day, and the closing of months.
+
+use std::collections::BTreeMap;
+
+use chrono::{DateTime, Datelike, Duration, FixedOffset, Utc};
+use serde_json::{Value, json};
+
+use crate::world::*;
+
+/// Debits and credits of each account, by ledger and account.
+type Sums = BTreeMap<(String, String), [i64; 2]>;
+
+fn sums<'a>(rows: impl Iterator<Item = &'a Value>, [debits, credits]: [&str; 2]) -> Sums {
+    let mut sums = Sums::new();
+    for row in rows {
+        let sum = sums.entry((text(&row["ledger"]), text(&row["account"]))).or_default();
+        for (side, name) in sum.iter_mut().zip([debits, credits]) {
+            *side += row[name].as_i64().unwrap();
+        }
+    }
+    sums
+}
+
+/// Rows of the export of all ledgers.
+async fn rows(world: &World) -> Vec<Value> {
+    let exported = world.ops_get("/ops/export").await.text;
+    exported.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+/// All pages of a trial balance.
+async fn shown(world: &World, query: &str) -> (Value, Sums) {
+    let (mut accounts, mut page) = (Vec::new(), 1);
+    loop {
+        let read = world.ops_get(&format!("/ops/trial-balance?page={page}&per_page=7&{query}")).await.expect(200);
+        accounts.extend(read["accounts"].as_array().unwrap().clone());
+        if page >= read["pages"].as_u64().unwrap() {
+            assert_eq!(read["total"], accounts.len());
+            return (read, sums(accounts.iter(), ["debits", "credits"]));
+        }
+        page += 1;
+    }
+}
+
+fn local(at: DateTime<Utc>) -> DateTime<FixedOffset> {
+    at.with_timezone(&FixedOffset::west_opt(3 * 3_600).unwrap())
+}
+
+/// The first moment of the next month in Sao Paulo.
+fn next_month(at: DateTime<Utc>) -> DateTime<Utc> {
+    let first = local(at).with_day(1).unwrap().date_naive() + chrono::Months::new(1);
+    (first.and_hms_opt(3, 0, 0).unwrap()).and_utc()
+}
+
+#[tokio::test]
+async fn books_of_the_past_are_those_of_the_rows_through_it() {
+    let world = World::with_settings(|settings| settings.balance_files.records = 5).await;
+    let merchant = world.merchant().await;
+    let ana = merchant.recipient("Ana", 1).await;
+    for day in 0..5 {
+        merchant.post("/api/card", &with_splits(card(10_000 + day, APPROVED), &[(&ana, 3_500)])).await.expect(201);
+        merchant.paid_pix(&pix("10.00")).await;
+        world.advance(9 * 86_400).await;
+    }
+    world.engine().settle_balance_files().unwrap();
+    let (all, last) = (rows(&world).await, world.cut().await);
+    let through = |last: u64| all.iter().filter(move |row| row["sequence"].as_u64().unwrap() <= last);
+    for at in 1..=last {
+        let expected = sums(through(at), ["debit", "credit"]);
+        let (read, found) = shown(&world, &format!("at={at}")).await;
+        assert_eq!((&read["cut"]["0"], &read["balanced"]), (&json!(at), &json!(true)));
+        assert_eq!(found, expected, "as of {at}");
+        let ledger = merchant.ledger();
+        let (_, found) = shown(&world, &format!("at={at}&ledger={ledger}")).await;
+        let own = expected.clone().into_iter().filter(|((of, _), _)| *of == ledger).collect();
+        assert_eq!(found, own, "{ledger} as of {at}");
+    }
+    let days: std::collections::BTreeSet<String> = all.iter().map(|row| text(&row["date"])).collect();
+    assert!(days.len() > 5, "{days:?}");
+    for day in &days {
+        let before = all.iter().filter(|row| row["date"].as_str().unwrap() <= day.as_str());
+        assert_eq!(shown(&world, &format!("date={day}")).await.1, sums(before, ["debit", "credit"]), "{day}");
+    }
+    assert!(shown(&world, "date=2020-01-01").await.1.is_empty());
+
+    let csv = world.ops_get(&format!("/ops/trial-balance?format=csv&at={last}")).await;
+    assert_eq!(csv.header("content-type"), Some("text/csv; charset=utf-8; header=present"));
+    let expected = sums(through(last), ["debit", "credit"]);
+    let lines: Vec<_> = csv.text.lines().skip(1).map(|line| line.split(',').collect::<Vec<_>>()).collect();
+    assert_eq!(lines.len(), expected.len());
+    for line in lines {
+        let [debits, credits] = expected[&(line[0].to_owned(), line[1].to_owned())];
+        assert_eq!(line[2..], [debits, credits, debits - credits].map(|sum| sum.to_string()));
+    }
+    let (_, groups) = shown(&world, &format!("level=1&ledger={}", merchant.ledger())).await;
+    let names: Vec<_> = groups.keys().map(|(_, account)| account.as_str()).collect();
+    assert_eq!(names, ["Assets", "Expenses", "Income"]);
+    let by_kind = world.ops_get(&format!("/ops/trial-balance?by=account&at={}", last / 2)).await.expect(200);
+    let total = |of: &Sums| of.values().map(|[debits, _]| debits).sum::<i64>();
+    let kinds = by_kind["accounts"].as_array().unwrap();
+    let debits: i64 = kinds.iter().map(|row| row["debits"].as_i64().unwrap()).sum();
+    assert_eq!(debits, total(&sums(through(last / 2), ["debit", "credit"])));
+    for wrong in [
+        "at=0".to_owned(),
+        format!("at={}", last + 1),
+        "date=2026-13-01".to_owned(),
+        "date=2026-01-01&at=1".to_owned(),
+        "level=2".to_owned(),
+        "format=xml".to_owned(),
+        "format=csv&by=account".to_owned(),
+        "until=3".to_owned(),
+    ] {
+        world.ops_get(&format!("/ops/trial-balance?{wrong}")).await.refused(400, "validation_failed");
+    }
+    world.ops_get("/ops/trial-balance?ledger=M-1").await.refused(404, "not_found");
+}
+
+#[tokio::test]
+async fn a_month_is_closed_by_two_operators() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    merchant.paid_pix(&pix("10.00")).await;
+    let through = world.cut().await;
+    let now = world.advance(0).await;
+    let (month, day) = (local(now).format("%Y-%m").to_string(), local(now).format("%Y-%m-%d").to_string());
+    let path = format!("/ops/periods/{month}");
+    world.ops_post(&format!("{path}/close"), &json!({})).await.refused(409, "period_not_over");
+    let dated = |day: &str| {
+        json!({"debit": "Assets:Bank:Pix", "credit": "Liabilities:Suspense", "amount": 700,
+            "reason": "Depósito", "reference": "EXTRATO-9", "effective_date": day})
+    };
+    let waits = world.ops_post("/ops/entries", &dated(&day)).await.expect(201);
+    assert_eq!(waits["effective_date"], day);
+    world.advance_to(next_month(now) + Duration::days(2)).await;
+    assert_eq!(world.ops_get(&path).await.expect(200)["status"], "open");
+
+    let booked = world.ops_post("/ops/entries", &dated(&day)).await.expect(201);
+    let approve = |entry: &Value| format!("/ops/entries/{}/approve", text(&entry["id"]));
+    world.second_ops_post(&approve(&booked), &[], &json!({})).await.expect(200);
+    let last = rows(&world).await.into_iter().rfind(|row| row["event"] == "house_entry").unwrap();
+    assert_eq!((&last["effective_date"], &last["late"]), (&json!(day), &Value::Null));
+    assert_ne!(last["date"], last["effective_date"]);
+
+    let key = [("idempotency-key", "close-1")];
+    let pending = world.ops_post(&format!("{path}/close"), &json!({})).await.expect(200);
+    assert_eq!((&pending["status"], &pending["requested_by"]), (&json!("pending"), &json!("operator")));
+    let waiting = json!({"kind": "waiting", "name": "entry", "count": 1});
+    assert!(pending["open"].as_array().unwrap().contains(&waiting), "{pending}");
+    world.ops_post(&format!("{path}/close"), &json!({})).await.refused(409, "second_operator_needed");
+    let closed = world.second_ops_post(&format!("{path}/close"), &key, &json!({})).await.expect(200);
+    assert_eq!((&closed["status"], &closed["closed_by"]), (&json!("closed"), &json!("second")));
+    let sealed = closed["cut"]["0"].as_u64().unwrap();
+    assert!(sealed >= through && sealed < world.cut().await, "{closed}");
+    assert!(["head", "totals"].iter().all(|name| text(&closed[*name]).len() == 64), "{closed}");
+    assert_eq!(world.second_ops_post(&format!("{path}/close"), &key, &json!({})).await.expect(200), closed, "once");
+    world.second_ops_post(&format!("{path}/close"), &[], &json!({})).await.refused(409, "period_closed");
+
+    world.ops_post("/ops/entries", &dated(&day)).await.refused(409, "period_closed");
+    world.second_ops_post(&approve(&waits), &[], &json!({})).await.refused(409, "period_closed");
+    let tomorrow = (local(world.advance(0).await) + Duration::days(1)).format("%Y-%m-%d").to_string();
+    let refused = world.ops_post("/ops/entries", &dated(&tomorrow)).await.refused(400, "validation_failed");
+    assert_eq!(refused["errors"][0]["field"], "effective_date");
+    let world = world.restarted().await;
+    assert_eq!(world.ops_get(&path).await.expect(200), closed);
+    let listed = world.ops_get("/ops/periods").await.expect(200);
+    assert_eq!((&listed["total"], &listed["items"][0]["period"]), (&json!(1), &json!(month)));
+    world.ops_post("/ops/periods/2020-01/close", &json!({})).await.refused(409, "period_closed");
+    assert_eq!(world.ops_get("/ops/periods/2020-01").await.expect(200)["status"], "closed");
+    for wrong in ["2026-13", "2026", "x", "2026-1"] {
+        world.ops_get(&format!("/ops/periods/{wrong}")).await.refused(404, "not_found");
+    }
+    let audit = world.ops_get("/ops/audit").await.expect(200);
+    let rows = items(&audit).iter().filter(|row| row["kind"] == "period");
+    let rows: Vec<_> = rows.map(|row| [&row["action"], &row["notes"], &row["operator"]]).collect();
+    assert_eq!(
+        rows,
+        [[&json!("close"), &json!(month), &json!("second")], [&json!("request"), &json!(month), &json!("operator")]]
+    );
+}

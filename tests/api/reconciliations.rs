@@ -1,0 +1,190 @@
+//! Reconciliation of PIX payments and of bank accounts: the files that the sandbox's institutions
+//! write from records of their own agree with the books, lies are found, and results are kept.
+
+use serde_json::{Value, json};
+
+use crate::world::*;
+
+/// The files of an institution of the sandbox with an ending, in the order of their days.
+fn files(world: &World, institution: &str, ending: &str) -> Vec<String> {
+    let folder = world.folder().join("sandbox").join(institution);
+    let mut paths: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    paths.retain(|path| path.extension().is_some_and(|found| found == ending));
+    paths.sort();
+    paths.iter().map(|path| std::fs::read_to_string(path).unwrap()).collect()
+}
+
+const PIX: &str = "application/json";
+const OFX: &str = "application/x-ofx";
+const COUNTS: [&str; 6] = ["matched", "undecided", "differs", "only_ours", "only_theirs", "twice"];
+
+fn counts(result: &Value) -> [u64; 6] {
+    COUNTS.map(|name| result[name].as_u64().unwrap())
+}
+
+async fn lie(world: &World, institution: &str, lie: &str) {
+    let told = world.ops_post("/ops/sandbox/lies", &json!({"institution": institution, "lie": lie})).await.expect(200);
+    assert_eq!(told, json!({"institution": institution, "lie": lie}));
+}
+
+/// Payments, returns, a dispute, a late payment and a cashout.
+async fn a_day_of_pix(merchant: &Merchant<'_>) {
+    let world = merchant.world;
+    let paid = [merchant.paid_pix(&pix("80.00")).await, merchant.paid_pix(&pix("55.10")).await];
+    merchant.paid_pix(&pix("20.00")).await;
+    let body = json!({"payment_id": paid[0]["txid"], "amount": 3_000});
+    let refund = text(&merchant.post("/api/refunds", &body).await.expect(201)["id"]);
+    let post = async |path: &str| world.ops_post(path, &json!({})).await.expect(200);
+    post(&format!("/ops/refunds/{refund}/approve")).await;
+    let body = json!({"amount": 1_000, "kind": "med", "reason": "Golpe"});
+    let dispute = world.ops_post(&format!("/ops/charges/{}/disputes", text(&paid[1]["txid"])), &body).await.expect(201);
+    post(&format!("/ops/disputes/{}/accept", text(&dispute["id"]))).await;
+    let late = text(&merchant.post("/api/pix", &pix("9.90")).await.expect(201)["txid"]);
+    merchant.post(&format!("/api/charges/{late}/cancel"), &json!({})).await.expect(200);
+    merchant.post(&format!("/api/sandbox/pix/{late}/pay"), &json!({})).await.refused(409, "charge_not_pending");
+    let body = json!({"amount": 3_000, "pix_key": "ana.prado@example.com", "pix_key_type": "email"});
+    merchant.post("/api/cashout", &body).await.expect(201);
+    world.advance(DAY).await;
+}
+
+#[tokio::test]
+async fn the_lists_of_the_pix_institution_agree_with_the_books() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    a_day_of_pix(&merchant).await;
+    let [list] = files(&world, "pix", "json").try_into().unwrap();
+    let agreed = world.reconcile(PIX, "", list.clone()).await.expect(200);
+    // Four payments, a refund, a dispute, and the late payment, which was sent back.
+    assert_eq!((counts(&agreed), &agreed["lines"]), ([7, 0, 0, 0, 0, 0], &json!(7)), "{agreed}");
+    assert_eq!((&agreed["kind"], &agreed["findings"]), (&json!("pix"), &json!([])));
+    let [statement] = files(&world, "bank-pix", "ofx").try_into().unwrap();
+    let agreed = world.reconcile(OFX, "?account=pix", statement.clone()).await.expect(200);
+    assert_eq!((counts(&agreed), &agreed["lines"]), ([8, 0, 0, 0, 0, 0], &json!(8)), "with the cashout: {agreed}");
+    let other = world.reconcile(OFX, "?account=settlement&again=true", statement).await.expect(200);
+    assert_eq!(counts(&other), [0, 0, 0, 0, 8, 0], "the other account has none of it");
+
+    for (told, expected) in [
+        ("amount", [6, 0, 1, 0, 0, 0]),
+        ("missing", [5, 0, 0, 1, 0, 0]),
+        ("added", [7, 0, 0, 0, 2, 0]),
+        ("twice", [7, 0, 0, 0, 0, 1]),
+    ] {
+        lie(&world, "pix", told).await;
+        a_day_of_pix(&merchant).await;
+        let list = files(&world, "pix", "json").pop().unwrap();
+        let found = world.reconcile(PIX, "", list).await.expect(200);
+        assert_eq!(counts(&found), expected, "{told}: {found}");
+    }
+    world.check_books().await;
+}
+
+#[tokio::test]
+async fn the_statements_of_the_bank_agree_with_the_books() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    let recipient = merchant.recipient("Ana Prado", 1).await;
+    let debit = with(&card(10_000, APPROVED), "/payment_type", json!("debit"));
+    let day = async || {
+        for _ in 0..2 {
+            merchant.post("/api/card", &debit).await.expect(201);
+        }
+        merchant.paid_pix(&with_splits(pix("80.00"), &[(&recipient, 1_000)])).await;
+        let withdrawal = text(&merchant.withdraw(&recipient).await.expect(201)["withdrawal_id"]);
+        world.ops_post(&format!("/ops/withdrawals/{withdrawal}/approve"), &json!({})).await.expect(200);
+        world.advance(8 * DAY).await;
+    };
+    day().await;
+    let statements = files(&world, "bank-settlement", "ofx");
+    assert_eq!(statements.len(), 2, "a withdrawal, and two charges in one line of a batch");
+    for statement in &statements {
+        let agreed = world.reconcile(OFX, "", statement.clone()).await.expect(200);
+        assert_eq!((counts(&agreed), &agreed["kind"]), ([1, 0, 0, 0, 0, 0], &json!("bank")), "{agreed}\n{statement}");
+    }
+    lie(&world, "bank", "amount").await;
+    lie(&world, "acquirer", "fee").await;
+    day().await;
+    let statements = files(&world, "bank-settlement", "ofx");
+    let found = world.reconcile(OFX, "", statements[2].clone()).await.expect(200);
+    assert_eq!(counts(&found), [0, 0, 1, 0, 0, 0], "{found}");
+    let finding = &found["findings"][0];
+    assert_eq!([&finding["ours"]["net"], &finding["theirs"]["net"]], [-1_000, -999]);
+    let batch = files(&world, "acquirer", "csv").pop().unwrap();
+    assert_eq!(counts(&world.reconcile("text/csv", "", batch).await.expect(200)), [1, 0, 1, 0, 0, 0]);
+    let fee_of_pix = json!({"institution": "pix", "lie": "fee"});
+    world.ops_post("/ops/sandbox/lies", &fee_of_pix).await.refused(400, "validation_failed");
+    world.check_books().await;
+}
+
+/// A file that was compared is 409, also after a restart; the result is kept, and a new comparison
+/// takes its place.
+#[tokio::test]
+async fn results_are_kept_under_the_digest_of_the_file() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    merchant.paid_pix(&pix("80.00")).await;
+    world.advance(DAY).await;
+    let list = files(&world, "pix", "json").pop().unwrap();
+    let first = world.reconcile(PIX, "", list.clone()).await.expect(200);
+    let id = text(&first["sha256"]);
+    let refused = world.reconcile(PIX, "", list.clone()).await.refused(409, "already_reconciled");
+    assert_eq!(refused["id"], json!(id));
+    world.reconcile(PIX, "?again=yes", list.clone()).await.refused(400, "validation_failed");
+    world.reconcile(PIX, "?agian=true", list.clone()).await.refused(400, "validation_failed");
+    let missing = list.replacen("8000", "80.00", 1).replacen("80.00", "80.01", 1);
+    let second = world.reconcile(PIX, "", missing).await.expect(200);
+    assert_eq!(second["differs"], 1);
+    // The list of the day before has it: the payment is found by its txid, and its day differs.
+    let day = |days: i64| centavo::http::timestamp::day_of(world.engine().now().0 - days * DAY * 1000).to_string();
+    let earlier = list.replace(&day(1), &day(2)).replace(&day(0), &day(1));
+    let third = world.reconcile(PIX, "", earlier).await.expect(200);
+    assert_eq!(counts(&third), [0, 0, 1, 0, 0, 0], "{third}");
+    drop(merchant);
+    let world = world.restarted().await;
+    world.reconcile(PIX, "", list.clone()).await.refused(409, "already_reconciled");
+    assert_eq!(world.ops_get(&format!("/ops/reconciliations/{id}")).await.expect(200), first);
+    let listed = world.ops_get("/ops/reconciliations").await.expect(200);
+    let digests: Vec<_> = items(&listed).iter().map(|item| item["sha256"].clone()).collect();
+    assert_eq!(
+        (digests, &listed["total"]),
+        (vec![third["sha256"].clone(), second["sha256"].clone(), json!(id)], &json!(3))
+    );
+    assert!(items(&listed).iter().all(|item| item.get("findings").is_none()));
+    world.advance(60).await;
+    world.reconcile(PIX, "?again=true", list).await.expect(200);
+    let listed = world.ops_get("/ops/reconciliations?per_page=1").await.expect(200);
+    assert_eq!((&items(&listed)[0]["sha256"], &listed["total"]), (&json!(id), &json!(3)), "it is the newest now");
+    for unknown in ["0".repeat(64), "x".to_owned(), id.to_uppercase()] {
+        world.ops_get(&format!("/ops/reconciliations/{unknown}")).await.refused(404, "not_found");
+    }
+}
+
+#[tokio::test]
+async fn a_hostile_file_is_refused_by_its_line_and_nothing_is_kept() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    merchant.post("/api/card", &with(&card(10_000, APPROVED), "/payment_type", json!("debit"))).await.expect(201);
+    merchant.paid_pix(&pix("80.00")).await;
+    world.advance(8 * DAY).await;
+    let list = files(&world, "pix", "json").pop().unwrap();
+    let statement = files(&world, "bank-settlement", "ofx").pop().unwrap();
+    let of = |text: &str, part: &str| text.lines().position(|line| line.contains(part)).unwrap() + 1;
+    let bomb = statement.replacen("<OFX>", "<!DOCTYPE OFX [<!ENTITY a \"aaaa\"><!ENTITY b \"&a;&a;\">]>\n<OFX>", 1);
+    for (media_type, file, line) in [
+        (PIX, list.replacen("80.00", "80,00", 1), of(&list, "80.00")),
+        (PIX, list.replacen("80.00", "80.001", 1), of(&list, "80.00")),
+        (PIX, list.replacen("\"quantidadeTotalDeItens\":1", "\"quantidadeTotalDeItens\":2", 1), 1),
+        (PIX, list.replacen("\"quantidadeDePaginas\":1", "\"quantidadeDePaginas\":2", 1), 1),
+        (PIX, list[..list.len() - 4].to_owned(), list.lines().count() - 1),
+        (OFX, bomb, of(&statement, "<OFX>")),
+        (OFX, statement.replacen("LOTE", "&lote;", 1), of(&statement, "LOTE")),
+        (OFX, statement.replacen("97.01", "1.097.01", 1), of(&statement, "97.01")),
+        (OFX, statement.replacen("<CURDEF>BRL", "<CURDEF>USD", 1), statement.lines().count()),
+        (OFX, statement.replacen("<STMTTRN>", "<X>".repeat(40).as_str(), 1), of(&statement, "<STMTTRN>")),
+    ] {
+        let refused = world.reconcile(media_type, "", file).await.refused(400, "validation_failed");
+        assert_eq!(refused["errors"][0]["field"], format!("line {line}"), "{refused}");
+    }
+    world.reconcile(OFX, "", "<OFX>".repeat(4 << 20)).await.refused(413, "payload_too_large");
+    assert_eq!(world.ops_get("/ops/reconciliations").await.expect(200)["total"], 0);
+    world.check_books().await;
+}

@@ -1,0 +1,212 @@
+//! A server of the real binary with something on every screen.
+
+use reqwest::Client;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use testkit::callers::client;
+use testkit::server::{Launch, Server};
+
+use crate::chromium::{Browser, ENTER};
+
+/// The token of an operator who may do everything.
+pub(crate) const ANA: &str = "admin-of-sixteen-letters";
+
+/// The token of a second operator, who may decide what the first one asks for.
+pub(crate) const RUI: &str = "second-of-sixteen-letters";
+
+/// Texts that break pages which do not escape, or which read in one direction only.
+const HOSTILE: &str = "\"><script>document.title='hurt'</script><img src=x onerror=alert(1)> \u{202e}moc.live";
+
+/// A server, its merchant, and what the merchant has.
+pub(crate) struct Furnished {
+    server: Server,
+    client: Client,
+    key: String,
+    key_id: String,
+    merchant: String,
+    recipient: String,
+    txid: String,
+    waiting: [String; 4],
+    _folder: TempDir,
+}
+
+impl Furnished {
+    pub(crate) async fn start() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let launch = Launch::on(folder.path()).with("CENTAVO_OPS_TOKEN", format!("ana:{ANA},rui:{RUI}"));
+        let launch = launch.with("CENTAVO_WEBHOOK_ALLOW", "127.0.0.0/8");
+        let server = Server::start(&launch).await.unwrap();
+        let mut shop = Self {
+            server,
+            client: client(),
+            key: String::new(),
+            key_id: String::new(),
+            merchant: String::new(),
+            recipient: String::new(),
+            txid: String::new(),
+            waiting: Default::default(),
+            _folder: folder,
+        };
+        let merchant = json!({"name": format!("Loja Azul {HOSTILE}"), "document": "11222333000181", "split_enabled": true, "cashout_enabled": true});
+        shop.merchant = text(&shop.operate("/ops/merchants", &merchant).await["id"]);
+        let path = format!("/ops/merchants/{}/api-keys", shop.merchant);
+        // Nobody listens there, so events wait and are given up.
+        let key = shop.operate(&path, &json!({"webhook_url": "http://127.0.0.1:9/webhooks"})).await;
+        (shop.key, shop.key_id) = (text(&key["api_key"]), text(&key["id"]));
+        shop.recipient = shop.draft("João Araújo").await;
+        shop.operate(&format!("/ops/sub-recipients/{}/approve", shop.recipient), &json!({})).await;
+        let card = json!({
+            "amount": 10_000, "splits": [{"sub_recipient_id": shop.recipient, "amount": 3_000}],
+            "customer": {"name": format!("Maria {HOSTILE}"), "email": "maria@example.com", "document": "12345678909"},
+            "credit_card": {"number": "4111111111111111", "holder_name": "MARIA", "exp_month": 12, "exp_year": 2099, "cvv": "737"},
+        });
+        shop.txid = text(&shop.call("/api/card", &card).await["txid"]);
+        let pix = shop.paid_pix().await;
+        let path = format!("/api/dashboard/sub-recipients/{}/withdraw", shop.recipient);
+        let withdrawal = text(&shop.call(&path, &json!({})).await["withdrawal_id"]);
+        let refund = shop.refund().await;
+        let entry = json!({"debit": "Expenses:Bank:Fees", "credit": "Assets:Bank:Pix", "amount": 1_234, "reason": HOSTILE,
+            "reference": HOSTILE});
+        shop.operate("/ops/entries", &entry).await;
+        let dispute = json!({"amount": 1_000, "kind": "med", "reason": HOSTILE});
+        let dispute = text(&shop.operate(&format!("/ops/charges/{pix}/disputes"), &dispute).await["id"]);
+        shop.waiting = [shop.draft(&format!("Ana {HOSTILE}")).await, withdrawal, refund, dispute];
+        shop
+    }
+
+    /// Address of the operators' listener.
+    pub(crate) fn operations(&self) -> &str {
+        &self.server.operations
+    }
+
+    /// Address of the merchants' listener.
+    pub(crate) fn public(&self) -> &str {
+        &self.server.public
+    }
+
+    /// Signs in by the form, and stays signed in.
+    pub(crate) async fn sign_in(&self, browser: &Browser) {
+        browser.open(&format!("{}/console/sign-in", self.operations())).await;
+        browser.type_into("#token", &format!("{ANA}{ENTER}")).await;
+        assert_eq!(browser.place().await, "/console");
+    }
+
+    /// A name and a path of every screen, and of screens in more than one state.
+    pub(crate) fn screens(&self) -> Vec<(String, String)> {
+        let id = &self.merchant;
+        let mut screens = vec![
+            ("overview", "/console".to_owned()),
+            ("newest-charges", "/console/charges".to_owned()),
+            ("house", "/console/house?asked=1".to_owned()),
+            ("change-merchant", format!("/console/merchants/{id}/change")),
+            ("key", format!("/console/keys/{}?sent=1&set=1", self.key_id)),
+            ("queue-of-one", format!("/console/queue?merchant_id={id}")),
+            ("charge", format!("/console/charges/{}", self.txid)),
+            ("dispute", format!("/console/charges/{}/dispute?amount=12,34&kind=med", self.txid)),
+            ("prove", "/console/journal/prove".to_owned()),
+            ("new-merchant", "/console/merchants/new".to_owned()),
+            ("recipient", format!("/console/recipients/{}", self.recipient)),
+            ("many", format!("/console/queue/many?decision=reject&id={}&id={}", self.waiting[0], self.waiting[2])),
+            ("record", "/console/records/3".to_owned()),
+            ("ledger", format!("/console/ledgers/M-{id}")),
+            ("ledger-of-platform", format!("/console/ledgers/P-{id}")),
+            ("ledger-of-recipient", format!("/console/ledgers/R-{}", self.recipient)),
+            ("trial-balance", "/console/trial-balance".to_owned()),
+            ("trial-balance-by-ledger", "/console/trial-balance?by=ledger".to_owned()),
+            ("journal", "/console/journal".to_owned()),
+            ("merchants", "/console/merchants".to_owned()),
+            ("merchant", format!("/console/merchants/{id}")),
+            ("charges", format!("/console/merchants/{id}/charges?status=CONCLUIDA")),
+            ("events", format!("/console/merchants/{id}/events?sent=1")),
+            ("queue", "/console/queue?decided=1".to_owned()),
+            ("webhooks", "/console/webhooks".to_owned()),
+            ("health", "/console/health".to_owned()),
+            ("exports", "/console/exports".to_owned()),
+            ("audit", "/console/audit".to_owned()),
+            ("sandbox", "/console/sandbox?moved=1".to_owned()),
+        ];
+        let kinds = ["queue-recipient", "queue-withdrawal", "queue-refund", "queue-dispute"];
+        screens.extend(kinds.into_iter().zip(&self.waiting).map(|(name, id)| (name, format!("/console/queue/{id}"))));
+        screens.into_iter().map(|(name, path)| (name.to_owned(), path)).collect()
+    }
+
+    /// A registered recipient on whom nobody has decided.
+    pub(crate) async fn draft(&self, name: &str) -> String {
+        let address = json!({"street": "Rua Direita", "number": "10", "neighborhood": "Sé", "city": "São Paulo", "state": "SP",
+            "zip_code": "01002-000"});
+        let body = json!({
+            "register_information": {"type": "individual", "document_number": new_cpf(), "name": name, "birthdate": "29/02/2000",
+                "mother_name": "Ana Prado", "address": address, "phone_numbers": [{"ddd": "11", "number": "987654321"}]},
+            "bank_account": {"bank_code": "341", "agencia": "1234", "conta": "56789", "conta_dv": "0"},
+        });
+        text(&self.call("/api/sub-recipients", &body).await["id"])
+    }
+
+    /// The status of a recipient.
+    pub(crate) async fn status_of(&self, recipient: &str) -> String {
+        let path = format!("{}/api/sub-recipients/{recipient}", self.server.public);
+        let answer = self.client.get(path).bearer_auth(&self.key).send().await.unwrap();
+        text(&answer.json::<Value>().await.unwrap()["status"])
+    }
+
+    /// The txid of a paid PIX charge.
+    pub(crate) async fn paid_pix(&self) -> String {
+        let splits = json!([{"sub_recipient_id": self.recipient, "amount": 3_000}]);
+        let body = json!({"valor": "100.00", "nome": "Maria", "cpf": "12345678909", "splits": splits});
+        let txid = text(&self.call("/api/pix", &body).await["txid"]);
+        self.call(&format!("/api/sandbox/pix/{txid}/pay"), &json!({})).await;
+        txid
+    }
+
+    /// A withdrawal that waits: the first one, or a new one after it was decided.
+    pub(crate) async fn withdrawal(&self, is_first: bool) -> String {
+        if is_first {
+            return self.waiting[1].clone();
+        }
+        let path = format!("/api/dashboard/sub-recipients/{}/withdraw", self.recipient);
+        text(&self.call(&path, &json!({})).await["withdrawal_id"])
+    }
+
+    /// A refund that waits.
+    pub(crate) async fn refund(&self) -> String {
+        let body = json!({"payment_id": self.paid_pix().await, "amount": 1_200});
+        text(&self.call("/api/refunds", &body).await["id"])
+    }
+
+    pub(crate) fn stop(self) {
+        self.server.stop().unwrap();
+    }
+
+    async fn operate(&self, path: &str, body: &Value) -> Value {
+        self.post(&format!("{}{path}", self.server.operations), ANA, body).await
+    }
+
+    async fn call(&self, path: &str, body: &Value) -> Value {
+        self.post(&format!("{}{path}", self.server.public), &self.key, body).await
+    }
+
+    async fn post(&self, address: &str, credential: &str, body: &Value) -> Value {
+        let answer = self.client.post(address).bearer_auth(credential).json(body).send().await.unwrap();
+        let (status, text) = (answer.status(), answer.text().await.unwrap());
+        assert!(status.is_success(), "{address}: {status} {text}");
+        serde_json::from_str(&text).unwrap()
+    }
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_else(|| panic!("{value} is no text")).to_owned()
+}
+
+/// A valid CPF, another one each time.
+fn new_cpf() -> String {
+    use std::sync::atomic::{AtomicU32, Ordering};
+    static NEXT: AtomicU32 = AtomicU32::new(100_000_001);
+    let mut digits: Vec<u32> =
+        NEXT.fetch_add(1, Ordering::Relaxed).to_string().bytes().map(|byte| u32::from(byte - b'0')).collect();
+    for _ in 0..2 {
+        let weights = (2..).take(digits.len()).collect::<Vec<u32>>();
+        let sum: u32 = digits.iter().zip(weights.iter().rev()).map(|(digit, weight)| digit * weight).sum();
+        digits.push(if sum % 11 < 2 { 0 } else { 11 - sum % 11 });
+    }
+    digits.iter().map(u32::to_string).collect()
+}

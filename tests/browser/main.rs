@@ -1,0 +1,440 @@
+//! Operators' console and the documents in a real browser: every screen in both languages, both
+//! color schemes and two widths; the day of an operator, with and without JavaScript; hostile
+//! texts.
+
+#![allow(clippy::unwrap_used, reason = "a test that finds nothing to unwrap has failed, and says where")]
+
+mod chromium;
+mod furnished;
+
+use std::collections::BTreeSet;
+
+use serde_json::json;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use crate::chromium::{Browser, DOWN, ENTER, VIEWS, View};
+use crate::furnished::Furnished;
+
+/// Route templates that are no page of their own: forms' targets, redirects and files.
+const NO_PAGES: [&str; 14] = [
+    "/console/sandbox/data",
+    "/console/live",
+    "/console/sandbox/pix",
+    "/console/keys/{id}/address",
+    "/console/keys/{id}/rotate",
+    "/console/keys/{id}/redeliver",
+    "/console/merchants/{id}/keys",
+    "/console/keys/{id}/revoke",
+    "/console/find",
+    "/console/sign-out",
+    "/console/exports/file",
+    "/console/webhooks/{id}/redeliver",
+    "/console/assets/{name}",
+    "/console/{*unknown}",
+];
+
+/// The route templates of the console, as its route table has them.
+fn templates() -> BTreeSet<String> {
+    let table = include_str!("../../src/console/routes.rs");
+    let routes = table.split(".route(\"").skip(1).map(|route| route.split('"').next().unwrap().to_owned());
+    routes.filter(|path| path.starts_with("/console") && !NO_PAGES.contains(&path.as_str())).collect()
+}
+
+/// Whether a path is one of a template.
+fn fits(template: &str, path: &str) -> bool {
+    let path = path.split('?').next().unwrap();
+    let (template, path): (Vec<_>, Vec<_>) = (template.split('/').collect(), path.split('/').collect());
+    let same = |(part, of): (&&str, &&str)| part == of || part.starts_with('{');
+    template.len() == path.len() && template.iter().zip(&path).all(same)
+}
+
+/// Forms that change something and lack the session's token, and pages of more than 100 KiB.
+const OF_THE_PAGE: &str = "const forms = [...document.querySelectorAll('form[method=post]')]\
+     .filter(form => !form.action.endsWith('/sign-in') && !form.querySelector('input[name=form_token]'));\
+     const size = new Blob([document.documentElement.outerHTML]).size;\
+     return forms.map(form => 'a form without its token: ' + form.action)\
+       .concat(size > 102400 ? ['a page of ' + size + ' bytes'] : [])";
+
+/// Judges a page in every view.
+async fn judge(browser: &Browser, address: &str, name: &str, defects: &mut Vec<String>) {
+    browser.open(address).await;
+    if address.contains("/console") {
+        let found = browser.run(OF_THE_PAGE).await;
+        defects.extend(found.as_array().unwrap().iter().map(|defect| format!("{address}: {defect}")));
+    }
+    for view in VIEWS {
+        browser.view(view).await;
+        let at = format!("{address} ({} {})", view.scheme, view.width);
+        defects.extend(browser.defects().await.into_iter().map(|defect| format!("{at}: {defect}")));
+        browser.keep_picture(&format!("{name}-{}-{}", view.scheme, view.width)).await;
+    }
+    browser.view(View { scheme: "light", width: 320 }).await;
+    let wide = browser.run("return document.documentElement.scrollWidth").await;
+    if wide.as_u64() > Some(320) {
+        defects.push(format!("{address}: {wide} wide where 320 are"));
+    }
+    defects.extend(browser.said().await.into_iter().map(|line| format!("{address}: {line}")));
+}
+
+#[tokio::test]
+async fn every_screen_is_without_defects_in_every_view() {
+    let Some(browser) = Browser::start().await else { return };
+    let shop = Furnished::start().await;
+    let mut defects = Vec::new();
+    for language in ["pt-BR", "en"] {
+        let address = format!("{}/console/sign-in?lang={language}", shop.operations());
+        judge(&browser, &address, &format!("sign-in-{language}"), &mut defects).await;
+    }
+    shop.sign_in(&browser).await;
+    let screens = shop.screens();
+    for template in templates().iter().filter(|template| *template != "/console/sign-in") {
+        assert!(screens.iter().any(|(_, path)| fits(template, path)), "{template} is in no test");
+    }
+    for (name, path) in &screens {
+        for language in ["pt-BR", "en"] {
+            let joint = if path.contains('?') { '&' } else { '?' };
+            let address = format!("{}{path}{joint}lang={language}", shop.operations());
+            judge(&browser, &address, &format!("{name}-{language}"), &mut defects).await;
+            let shown =
+                browser.run("return document.documentElement.lang + document.querySelectorAll('h1').length").await;
+            assert_eq!(shown, json!(format!("{language}1")), "{address}");
+        }
+    }
+    browser.close().await;
+    shop.stop();
+    assert!(defects.is_empty(), "{} defects: {defects:#?}", defects.len());
+}
+
+#[tokio::test]
+async fn the_documents_and_the_reference_are_without_defects() {
+    let Some(browser) = Browser::start().await else { return };
+    let shop = Furnished::start().await;
+    let mut defects = Vec::new();
+    for start in ["/docs", "/reference"] {
+        let index = format!("{}{start}", shop.public());
+        judge(&browser, &index, start.trim_start_matches('/'), &mut defects).await;
+        let links = "return [...document.querySelectorAll('a[href]')].map(link => link.href.split('#')[0])";
+        let links = browser.run(links).await;
+        let of_kind = |link: &&str| link.starts_with(&format!("{index}/"));
+        let pages: BTreeSet<&str> =
+            links.as_array().unwrap().iter().filter_map(|link| link.as_str()).filter(of_kind).collect();
+        assert!(pages.len() > 3, "{start}: {pages:?}");
+        for page in pages {
+            let name = page.rsplit('/').next().unwrap();
+            judge(&browser, page, &format!("{}-{name}", start.trim_start_matches('/')), &mut defects).await;
+        }
+    }
+    judge(&browser, &format!("{}/problems/unauthorized", shop.public()), "problem", &mut defects).await;
+    browser.close().await;
+    shop.stop();
+    assert!(defects.is_empty(), "{} defects: {defects:#?}", defects.len());
+}
+
+/// What is judged must be able to be wrong.
+#[tokio::test]
+async fn a_page_with_defects_is_found_out() {
+    let Some(browser) = Browser::start().await else { return };
+    let pale = "<html><body style='background:%23fff'><p style='color:%23aaa'>pale text</p><div style='width:2000px'>y</div>\
+         <svg><text fill='%23bbb'>z</text></svg><img src='x'><script>console.error('said')</script></body></html>";
+    browser.open(&format!("data:text/html,{pale}")).await;
+    browser.view(VIEWS[0]).await;
+    let (defects, said) = (browser.defects().await, browser.said().await);
+    for expected in ["color-contrast", "image-alt", "html-has-lang", "sideways scroll", "picture: \"z\""] {
+        assert!(defects.iter().any(|defect| defect.starts_with(expected)), "{expected}: {defects:#?}");
+    }
+    assert!(said.iter().any(|line| line.contains("said")), "{said:?}");
+    browser.close().await;
+}
+
+/// The day of an operator, by keyboard alone: with JavaScript, and without.
+#[tokio::test]
+async fn an_operator_decides_for_a_day() {
+    let Some(browser) = Browser::start().await else { return };
+    let shop = Furnished::start().await;
+    for (is_on, recipient) in [(true, "Bia Lima"), (false, "Eva Prado")] {
+        browser.javascript(is_on).await;
+        browser.open(&format!("{}/console/queue?lang=en", shop.operations())).await;
+        browser.write("#token", &format!("wrong-of-sixteen-letters{ENTER}")).await;
+        browser.has("opens nothing").await;
+        browser.write("#token", &format!("{}{ENTER}", furnished::ANA)).await;
+        assert_eq!(browser.place().await, "/console/queue?lang=en");
+
+        let draft = shop.draft(recipient).await;
+        browser.enter("nav a[href='/console/queue']").await;
+        browser.enter(&format!("a[href='/console/queue/{draft}']")).await;
+        browser.has(recipient).await;
+        browser.enter("section[aria-labelledby=approve] button").await;
+        browser.has("Decided.").await;
+        assert_eq!(shop.status_of(&draft).await, "active");
+
+        browser.enter("nav a[href='/console']").await;
+        let paid = shop.paid_pix().await;
+        if is_on {
+            browser.until(&format!("return document.body.innerText.includes('{paid}')")).await;
+        } else {
+            browser.enter("nav a[href='/console']").await;
+        }
+        browser.enter(&format!("a[href='/console/charges/{paid}']")).await;
+        browser.has("Charge of R$100.00").await;
+
+        let withdrawal = shop.withdrawal(is_on).await;
+        browser.write("input[name=q]", &format!("{paid}{ENTER}")).await;
+        browser.enter("nav a[href='/console/queue']").await;
+        browser.enter(&format!("a[href='/console/queue/{withdrawal}']")).await;
+        let shown = browser.text().await;
+        assert!(shown.contains("Booked with the decision") && shown.contains("Reserved:Withdrawal"), "{shown}");
+        browser.write("#notes-reject", "Sem comprovante").await;
+        browser.enter("section[aria-labelledby=reject] button").await;
+        assert_eq!(browser.place().await, "/console/queue?decided=1");
+
+        browser.enter("nav a[href='/console/webhooks']").await;
+        browser.enter("main a[href$='/events']").await;
+        browser.enter("main form button").await;
+        browser.has("sent again").await;
+        browser.enter("nav a[href='/console/sandbox']").await;
+        browser.enter("form[action='/console/sandbox'] button").await;
+        browser.has("The clock has moved").await;
+        browser.enter("nav a[href='/console/trial-balance']").await;
+        browser.has("Debits equal credits.").await;
+        browser.enter("nav a[href='/console/audit']").await;
+        let audit = browser.text().await;
+        for row in ["approve recipient", "reject withdrawal", "Sem comprovante", "advance clock", "ana"] {
+            assert!(audit.contains(row), "{row}: {audit}");
+        }
+        browser.enter("header form[method=post] button").await;
+        assert_eq!(browser.place().await, "/console/sign-in");
+        browser.open(&format!("{}/console/audit", shop.operations())).await;
+        assert!(browser.place().await.starts_with("/console/sign-in"), "signed out");
+        assert_eq!(browser.said().await.into_iter().filter(|line| !line.contains("401")).collect::<Vec<_>>(), [""; 0]);
+    }
+    browser.close().await;
+    shop.stop();
+}
+
+/// A dispute, the proof of the chain, many decisions at once, a recipient, and an entry of the
+/// house, by keyboard alone: with JavaScript, and without.
+#[tokio::test]
+async fn an_operator_disputes_proves_and_decides_on_many() {
+    let Some(browser) = Browser::start().await else { return };
+    let shop = Furnished::start().await;
+    shop.sign_in(&browser).await;
+    browser.open(&format!("{}/console?lang=en", shop.operations())).await;
+    for is_on in [true, false] {
+        browser.javascript(is_on).await;
+        let paid = shop.paid_pix().await;
+        browser.enter("nav a[href='/console/merchants']").await;
+        browser.write("input[name=q]", &format!("{paid}{ENTER}")).await;
+        assert_eq!(browser.place().await, format!("/console/charges/{paid}"));
+        browser.write("#amount", "12,34").await;
+        browser.enter("section[aria-labelledby=dispute] button").await;
+        browser.has("Booked with the decision").await;
+        browser.write("#reason", "Golpe").await;
+        browser.enter("section[aria-labelledby=booked] button").await;
+        browser.has("Dispute opened, money held").await;
+
+        browser.enter("nav a[href='/console/journal']").await;
+        browser.enter("main a[href='/console/journal/prove']").await;
+        browser.has("The chain holds through its end").await;
+
+        let drafts = [shop.draft("Ana Um").await, shop.draft("Ana Dois").await];
+        browser.enter("nav a[href='/console/queue']").await;
+        for draft in &drafts {
+            browser.tab_to(&format!("input[value='{draft}']")).await;
+            browser.press(" ").await;
+        }
+        browser.enter("button[name=decision][value=approve]").await;
+        browser.has("Approve (2)").await;
+        browser.enter("main form button").await;
+        assert_eq!(browser.text().await.matches(": Decided.").count(), 2);
+        for draft in &drafts {
+            assert_eq!(shop.status_of(draft).await, "active");
+        }
+        browser.write("input[name=q]", &format!("{}{ENTER}", drafts[0])).await;
+        assert_eq!(browser.place().await, format!("/console/recipients/{}", drafts[0]));
+        browser.has("Ana Um").await;
+
+        browser.enter("nav a[href='/console/house']").await;
+        browser.tab_to("#credit").await;
+        browser.press(DOWN).await;
+        browser.write("#amount", "0,05").await;
+        browser.write("#reason", "Tarifa").await;
+        browser.write("#reference", "EXTRATO-9").await;
+        browser.enter("section[aria-labelledby=ask] button").await;
+        browser.has("waits for another operator").await;
+        assert_eq!(browser.said().await, [""; 0]);
+    }
+    browser.close().await;
+    shop.stop();
+}
+
+/// The overview follows what happens, keeps the focus, can be paused, and is silent in a tab that
+/// nobody sees.
+#[tokio::test]
+async fn the_overview_is_live() {
+    let Some(browser) = Browser::start().await else { return };
+    let shop = Furnished::start().await;
+    shop.sign_in(&browser).await;
+    browser.open(&format!("{}/console?lang=en", shop.operations())).await;
+    let state = |text: &str| format!("return document.getElementById('live-state').textContent.startsWith('{text}')");
+    browser.until(&state("Live")).await;
+    browser.tab_to("#newest ~ ol a[href^='/console/records/']").await;
+    browser.run("document.getElementById('minutes').open = true").await;
+    let focused = browser.run("return document.activeElement.getAttribute('href')").await;
+    let paid = shop.paid_pix().await;
+    let is_shown = |txid: &str| format!("return document.body.innerText.includes('{txid}')");
+    browser.until(&is_shown(&paid)).await;
+    assert_eq!(browser.run("return document.activeElement.getAttribute('href')").await, focused, "the focus stays");
+    assert_eq!(browser.run("return document.getElementById('minutes').open").await, true, "what was opened stays open");
+    let mut defects = Vec::new();
+    for view in VIEWS {
+        browser.view(view).await;
+        defects.extend(browser.defects().await);
+    }
+    assert_eq!(defects, [""; 0], "a picture that came is without defects too");
+
+    browser.tab_to("#live-pause").await;
+    browser.press(&ENTER.to_string()).await;
+    browser.until(&state("Stopped")).await;
+    let unseen = shop.paid_pix().await;
+    browser.press(&ENTER.to_string()).await;
+    browser.until(&is_shown(&unseen)).await;
+    let seen = "Object.defineProperty(document, 'hidden', {value: IS, configurable: true});\
+         document.dispatchEvent(new Event('visibilitychange'))";
+    browser.run(&seen.replace("IS", "true")).await;
+    browser.until(&state("Stopped")).await;
+    browser.run(&seen.replace("IS", "false")).await;
+    browser.until(&state("Live")).await;
+    assert_eq!(browser.said().await, [""; 0]);
+    // An answer that never ends would hold the stop for 20 seconds.
+    let begun = std::time::Instant::now();
+    shop.stop();
+    assert!(begun.elapsed() < std::time::Duration::from_secs(15), "{:?}", begun.elapsed());
+    browser.close().await;
+}
+
+/// Keys lead through rows; single letters can be switched off, and stay so.
+#[tokio::test]
+async fn keys_of_a_single_letter_can_be_switched_off() {
+    let Some(browser) = Browser::start().await else { return };
+    let shop = Furnished::start().await;
+    shop.sign_in(&browser).await;
+    browser.open(&format!("{}/console/queue?lang=en", shop.operations())).await;
+    let focused = "return document.activeElement.getAttribute('href') || document.activeElement.tagName";
+    browser.press("j").await;
+    let first = browser.run(focused).await;
+    assert!(first.as_str().unwrap().starts_with("/console/queue/"), "{first}");
+    browser.press("j").await;
+    assert_ne!(browser.run(focused).await, first);
+    browser.press("k").await;
+    assert_eq!(browser.run(focused).await, first);
+    let chosen = "return document.querySelectorAll('main input[name=id]:checked').length";
+    browser.press("x").await;
+    assert_eq!(browser.run(chosen).await, json!(1));
+    browser.press("x").await;
+    assert_eq!(browser.run(chosen).await, json!(0));
+    browser.press("/").await;
+    assert_eq!(browser.run("return document.activeElement.name").await, "q");
+    browser.press("j").await;
+    assert_eq!(browser.run("return document.activeElement.value").await, "j", "a text is a text");
+
+    browser.open(&format!("{}/console/queue", shop.operations())).await;
+    browser.press("?").await;
+    assert_eq!(browser.run("return document.getElementById('keys').open").await, true);
+    let mut defects = Vec::new();
+    for view in VIEWS {
+        browser.view(view).await;
+        defects.extend(browser.defects().await);
+    }
+    assert_eq!(defects, [""; 0], "the list of keys");
+    browser.tab_to("#letters").await;
+    browser.press(" ").await;
+    browser.tab_to("dialog button").await;
+    browser.press(&ENTER.to_string()).await;
+    for _ in 0..2 {
+        assert_eq!(browser.run("return document.getElementById('keys').open").await, false);
+        browser.run("document.activeElement.blur()").await;
+        browser.press("j").await;
+        assert_eq!(browser.run(focused).await, "BODY", "letters do nothing");
+        browser.open(&format!("{}/console/queue", shop.operations())).await;
+    }
+    browser.tab_to("#keys-open").await;
+    browser.press(&ENTER.to_string()).await;
+    assert_eq!(browser.run("return document.getElementById('keys').open").await, true, "the button opens it anyway");
+    assert_eq!(browser.said().await, [""; 0]);
+    browser.close().await;
+    shop.stop();
+}
+
+#[tokio::test]
+async fn the_focus_is_seen_and_the_first_key_leads_to_the_content() {
+    let Some(browser) = Browser::start().await else { return };
+    let shop = Furnished::start().await;
+    shop.sign_in(&browser).await;
+    browser.view(VIEWS[0]).await;
+    browser.open(&format!("{}/console/queue?lang=en", shop.operations())).await;
+    browser.press("\t").await;
+    assert_eq!(browser.run("return document.activeElement.className").await, "skip");
+    let mut seen = BTreeSet::new();
+    for _ in 0..25 {
+        let focused = browser.run(FOCUSED).await;
+        assert_eq!(focused["hidden"], false, "{focused}");
+        seen.insert(focused["name"].to_string());
+        browser.press("\t").await;
+    }
+    assert!(seen.len() > 15, "{seen:?}");
+    browser.close().await;
+    shop.stop();
+}
+
+/// What has the focus, and whether it is hidden or its outline is.
+const FOCUSED: &str = "const at = document.activeElement; const box = at.getBoundingClientRect();\
+     const middle = document.elementFromPoint(box.x + box.width / 2, box.y + Math.min(box.height / 2, 20));\
+     const outline = getComputedStyle(at);\
+     return {name: at.tagName + at.textContent.slice(0, 20) + (at.name || ''), \
+       hidden: at !== document.body && (!(at === middle || at.contains(middle) || (middle && middle.contains(at))) || \
+         outline.outlineStyle === 'none')}";
+
+/// The address of another site, which answers everything with one page.
+async fn other_site(page: String) -> String {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let head = format!("HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ncontent-length: {}\r\n", page.len());
+            let answer = format!("{head}connection: close\r\n\r\n{page}");
+            let mut asked = [0; 4_096];
+            let _read = stream.read(&mut asked).await;
+            let _written = stream.write_all(answer.as_bytes()).await;
+        }
+    });
+    format!("http://localhost:{port}/")
+}
+
+/// A page that another site shows: its form does not come through, and it frames nothing of ours.
+#[tokio::test]
+async fn another_site_can_neither_send_a_form_nor_frame_a_page() {
+    let Some(browser) = Browser::start().await else { return };
+    let shop = Furnished::start().await;
+    shop.sign_in(&browser).await;
+    let target = shop.operations();
+    let form = format!("<form method=post action='{target}/console/sign-out'><button>x</button></form>");
+    let frame = format!("<iframe src='{target}/console/sign-in'></iframe>");
+    let other = other_site(format!("<html lang=en><title>x</title>{form}{frame}</html>")).await;
+    browser.open(&other).await;
+    let mut said = String::new();
+    for _ in 0..50 {
+        said += &browser.said().await.join("\n");
+        if said.contains("frame-ancestors") {
+            break;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+    }
+    assert!(said.contains("frame-ancestors"), "{said}");
+    browser.click("button").await;
+    // Another site's form carries no cookie, and would be refused with one.
+    assert!(browser.place().await.starts_with("/console/sign-in"), "{}", browser.text().await);
+    browser.open(&format!("{target}/console")).await;
+    assert_eq!(browser.place().await, "/console", "the session is still there");
+    browser.close().await;
+    shop.stop();
+}

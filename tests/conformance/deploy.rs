@@ -1,0 +1,179 @@
+//! Containers and log shipping of `docs/deploy`: the compose file against docker-compose and the
+//! server's own check of settings, the rsyslog configuration in a running rsyslogd.
+
+use std::io::Read as _;
+use std::net::{SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use testkit::server::centavo;
+
+use crate::tool;
+
+const PATIENCE: Duration = Duration::from_secs(30);
+
+fn deploy() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/deploy")
+}
+
+#[test]
+fn docker_compose_understands_the_compose_file() {
+    let Some(mut compose) = tool::program("docker-compose") else { return };
+    compose.arg("-f").arg(deploy().join("compose.yml")).args(["config", "--quiet"]);
+    tool::run(compose, PATIENCE).unwrap_or_else(|said| panic!("{said}"));
+}
+
+/// The compose file, as JSON.
+fn compose() -> Option<Value> {
+    let mut python = tool::python("yaml")?;
+    python.args(["-c", "import json, sys, yaml; print(json.dumps(yaml.safe_load(open(sys.argv[1]))))"]);
+    let said = tool::run(
+        {
+            python.arg(deploy().join("compose.yml"));
+            python
+        },
+        PATIENCE,
+    );
+    Some(serde_json::from_str(&said.unwrap_or_else(|said| panic!("{said}"))).unwrap())
+}
+
+/// Writes the secrets that the file names, under their names in a container.
+fn write_secrets(compose: &Value, folder: &Path) {
+    let made = |name: &str| rcgen::generate_simple_self_signed(vec![name.to_owned()]).unwrap();
+    let (merchants, operators) = (made("pay.test"), made("centavo"));
+    let chain = |made: &rcgen::CertifiedKey<rcgen::KeyPair>| made.cert.pem();
+    let key = |made: &rcgen::CertifiedKey<rcgen::KeyPair>| made.signing_key.serialize_pem();
+    for name in compose["secrets"].as_object().unwrap().keys() {
+        let text = match name.as_str() {
+            "master-key" => "0a".repeat(32),
+            "ops-token" => format!("ana:{}", "b".repeat(64)),
+            "tls-chain" => chain(&merchants),
+            "tls-key" => key(&merchants),
+            "ops-tls-chain" => chain(&operators),
+            "ops-tls-key" => key(&operators),
+            other => panic!("{other} is no secret of the server"),
+        };
+        std::fs::write(folder.join(name), text).unwrap();
+    }
+}
+
+#[test]
+fn a_server_starts_with_the_settings_of_the_compose_file() {
+    let Some(compose) = compose() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    write_secrets(&compose, folder.path());
+    let server = &compose["services"]["centavo"];
+    let given: Vec<_> = server["secrets"].as_array().unwrap().iter().map(|name| name.as_str().unwrap()).collect();
+    let mut check = Command::new(centavo());
+    check.args(["serve", "--check"]).env("CENTAVO_DATA", folder.path().join("data")).current_dir(folder.path());
+    let mut listening = Vec::new();
+    for (name, value) in server["environment"].as_object().unwrap() {
+        let value = value.as_str().unwrap();
+        match (name.as_str(), value.strip_prefix("/run/secrets/")) {
+            (_, Some(secret)) => {
+                assert!(given.contains(&secret), "{secret} is not given to the server");
+                check.env(name, folder.path().join(secret));
+            }
+            ("CENTAVO_LISTEN" | "CENTAVO_OPS_LISTEN", None) => {
+                listening.push(value.parse::<SocketAddr>().unwrap().port().to_string());
+                // The port itself may be in use on this machine.
+                check.env(name, "127.0.0.1:0");
+            }
+            (_, None) => drop(check.env(name, value)),
+        }
+    }
+    let said = tool::run(check, PATIENCE).unwrap_or_else(|said| panic!("{said}"));
+    assert!(said.contains("A server starts with these settings.") && !said.contains("error:"), "{said}");
+    // A setting that the program does not know would be left out there.
+    for name in server["environment"].as_object().unwrap().keys() {
+        assert!(said.lines().any(|line| line.trim_end().ends_with(name.as_str()) || tls_key(name)), "{name}: {said}");
+    }
+    let published: Vec<_> = server["ports"].as_array().unwrap().iter().map(|port| port.as_str().unwrap()).collect();
+    for port in listening {
+        assert!(published.iter().any(|published| published.ends_with(&format!(":{port}"))), "{port}: {published:?}");
+    }
+    let backup = compose["services"]["backup"]["command"].as_array().unwrap();
+    let mut understood = Command::new(centavo());
+    understood.args(backup.iter().map(|argument| argument.as_str().unwrap())).arg("--help");
+    tool::run(understood, PATIENCE).unwrap_or_else(|said| panic!("{said}"));
+}
+
+/// True for the key of a certificate, which the check shows with its certificate.
+fn tls_key(name: &str) -> bool {
+    name.ends_with("_TLS_KEY")
+}
+
+/// A process that is killed when it is dropped.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _has_ended = (self.0.kill(), self.0.wait());
+    }
+}
+
+#[test]
+fn rsyslog_sends_the_lines_of_the_server_as_they_are() {
+    let (Some(_), Some(_)) = (tool::program_with("rsyslogd", "-v"), tool::program("logger")) else { return };
+    let mut check = Command::new("rsyslogd");
+    check.args(["-N1", "-f"]).arg(deploy().join("rsyslog.conf"));
+    let said = tool::run(check, PATIENCE).unwrap_or_else(|said| panic!("{said}"));
+    assert!(!said.contains("error") && !said.contains("warning"), "{said}");
+
+    // The same file with a collector on this machine, without TLS, and a socket of its own.
+    let folder = tempfile::tempdir().unwrap();
+    let collector = TcpListener::bind("127.0.0.1:0").unwrap();
+    let file = std::fs::read_to_string(deploy().join("rsyslog.conf")).unwrap();
+    let mut here = file.replace(
+        "target=\"logs.example.com\" port=\"6514\"",
+        &format!("target=\"127.0.0.1\" port=\"{}\"", collector.local_addr().unwrap().port()),
+    );
+    for (text, other) in [
+        ("StreamDriver=\"gtls\" StreamDriverMode=\"1\" StreamDriverAuthMode=\"x509/name\" ", ""),
+        ("StreamDriverPermittedPeers=\"logs.example.com\"", ""),
+        ("/var/spool/rsyslog", folder.path().to_str().unwrap()),
+    ] {
+        assert!(here.contains(text), "{text}");
+        here = here.replace(text, other);
+    }
+    let socket = folder.path().join("log");
+    let input = format!(
+        "module(load=\"imuxsock\" SysSock.Use=\"off\")\ninput(type=\"imuxsock\" Socket=\"{}\")\n",
+        socket.display()
+    );
+    let config = folder.path().join("rsyslog.conf");
+    std::fs::write(&config, format!("{input}{here}")).unwrap();
+    let mut daemon = Command::new("rsyslogd");
+    daemon.args(["-n", "-f"]).arg(&config).arg("-i").arg(folder.path().join("pid"));
+    let _running = Running(daemon.spawn().unwrap());
+    let deadline = Instant::now() + PATIENCE;
+    while !socket.exists() {
+        assert!(Instant::now() < deadline, "rsyslogd does not start");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let line = r#"{"timestamp":"2026-07-01T12:00:00Z","level":"INFO","message":"serving"}"#;
+    for (tag, text) in [("other", "not of the server"), ("centavo", line)] {
+        let status = Command::new("logger").arg("-u").arg(&socket).args(["-t", tag, "--", text]).status();
+        assert!(status.unwrap().success());
+    }
+    collector.set_nonblocking(true).unwrap();
+    let mut stream = loop {
+        assert!(Instant::now() < deadline, "nothing is sent");
+        match collector.accept() {
+            Ok((stream, _)) => break stream,
+            Err(_) => std::thread::sleep(Duration::from_millis(50)),
+        }
+    };
+    stream.set_nonblocking(false).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    let mut sent = Vec::new();
+    while !sent.ends_with(b"\n") {
+        let mut part = [0; 4_096];
+        let count = stream.read(&mut part).unwrap();
+        assert_ne!(count, 0, "it was closed");
+        sent.extend_from_slice(&part[..count]);
+    }
+    assert_eq!(String::from_utf8(sent).unwrap().trim(), line);
+}
