@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use actors::engine::{NewPixCharge, Outcome, PixOpened, PixPayment};
+use actors::engine::{CommandContext, NewPixCharge, Outcome, PixOpened, PixPayment};
 use axum::extract::State;
 use axum::response::Response;
 use ledger::charge::{Charge, ChargeOutcome};
@@ -178,28 +178,33 @@ pub async fn sandbox_pay(
     let key = sent_key.read(&app.engine, KeyScope::Merchant(caller.group), Some(&id.txid()), &body)?;
     let app = &app;
     let read = || find(app, caller, id);
-    let execute = |admitted| async move {
-        if read()?.card.is_some() {
-            return Err(Problem::new(Code::ChargeNotFound));
-        }
-        let (before, at) = (read()?, app.engine.now());
-        let end_to_end_id = end_to_end_id(at, app.random()?);
-        let received = app.engine.receive_pix(caller.group, id, end_to_end_id.clone(), caller.context(admitted));
-        let received = received.await?;
-        // A second payment that comes too late changes nothing.
-        if matches!(received, Outcome::Recorded(_)) && !before.was_paid_late {
-            note_payment(app, &before, &end_to_end_id, at);
-        }
-        match received {
-            Outcome::Recorded(PixPayment::TooLate) => {
-                let detail = "The charge is cancelled: the payment came too late and goes back to the payer.";
-                Err(not_pending(&read()?).detail(detail))
-            }
-            outcome => decided(outcome),
-        }
-    };
+    let execute = |admitted| async move { pay(app, &read()?, caller.context(admitted)).await };
     let paid = key.run(caller.ledger(), |_| Ok(()), execute).await?;
     paid.answer(|()| Ok(ok(ChargeView::of(&app.engine, &read()?)?)))
+}
+
+/// Pays a PIX charge of the sandbox as its payer would, and has the PIX institution write the
+/// payment into its own records. A payment that comes too late is 409. None where the request's key
+/// was used a moment ago.
+pub async fn pay(app: &App, charge: &Charge, context: CommandContext) -> Result<Option<()>, Problem> {
+    if charge.card.is_some() {
+        return Err(Problem::new(Code::ChargeNotFound));
+    }
+    let (group, at) = (app.engine.ids().group(charge.id), app.engine.now());
+    let end_to_end_id = end_to_end_id(at, app.random()?);
+    let received = app.engine.receive_pix(group, charge.id, end_to_end_id.clone(), context).await?;
+    // A second payment that comes too late changes nothing.
+    if matches!(received, Outcome::Recorded(_)) && !charge.was_paid_late {
+        note_payment(app, charge, &end_to_end_id, at);
+    }
+    match received {
+        Outcome::Recorded(PixPayment::TooLate) => {
+            let detail = "The charge is cancelled: the payment came too late and goes back to the payer.";
+            let now: Option<Charge> = app.engine.object_of(group, charge.id)?;
+            Err(not_pending(&now.ok_or_else(broken)?).detail(detail))
+        }
+        outcome => decided(outcome),
+    }
 }
 
 /// Has the PIX institution of the sandbox write a payment into its own records.

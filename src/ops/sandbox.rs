@@ -5,23 +5,22 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
-use actors::engine::{CommandContext, Outcome, PixPayment};
 use axum::extract::State;
 use axum::response::Response;
 use ledger::id::LedgerId;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::api::pix;
 use crate::app::App;
 use crate::http::body::JsonBody;
 use crate::http::caller::PathId;
-use crate::http::idempotency::{KeyScope, SentKey, decided};
+use crate::http::idempotency::{KeyScope, SentKey};
 use crate::http::json::{Checker, Raw, parse, parse_unread};
 use crate::http::problem::{Code, Problem};
 use crate::http::reply::{ok, time};
 use crate::ops::charges;
 use crate::ops::operator::Admin;
-use crate::rails::end_to_end_id;
 use crate::rails::lies::{Institution, Lie};
 use crate::views::charge::ChargeView;
 
@@ -74,7 +73,7 @@ pub async fn advance_clock(
 }
 
 /// Plays the payer of a pending PIX charge of any merchant. One that is cancelled is paid too late:
-/// 409, and the money goes back to the payer.
+/// 409, and the money goes back to the payer. The audit trail names the operator.
 #[utoipa::path(post, path = "/ops/sandbox/pix/{txid}/pay", operation_id = "pay_pix_of_any_merchant", params(("txid" = String, Path)),
     responses((status = 200, body = ChargeView), (status = 409)))]
 pub async fn pay_pix(
@@ -86,24 +85,10 @@ pub async fn pay_pix(
 ) -> Result<Response, Problem> {
     parse_unread(&body)?;
     let charge = charges::named(&app, &txid)?;
-    if charge.card.is_some() {
-        return Err(Problem::new(Code::ChargeNotFound));
-    }
     let (id, group) = (charge.id, app.engine.ids().group(charge.id));
     let key = sent_key.read(&app.engine, KeyScope::Operators, Some(&id.txid()), &body)?;
-    let (app, operator) = (&app, &operator);
-    let execute = |admitted| async move {
-        let end_to_end_id = end_to_end_id(app.engine.now(), app.random()?);
-        // The payer pays: nothing of it belongs in the operators' audit trail.
-        let context = CommandContext { requester: None, ..operator.context(admitted) };
-        match app.engine.receive_pix(group, id, end_to_end_id, context).await? {
-            Outcome::Recorded(PixPayment::TooLate) => {
-                let detail = "The charge is cancelled: the payment came too late and goes back to the payer.";
-                Err(Problem::new(Code::ChargeNotPending).detail(detail))
-            }
-            outcome => decided(outcome),
-        }
-    };
+    let (app, charge, operator) = (&app, &charge, &operator);
+    let execute = |admitted| async move { pix::pay(app, charge, operator.context(admitted)).await };
     let paid = key.run(LedgerId::Merchant(group), |_| Ok(()), execute).await?;
     paid.answer(|()| Ok(ok(ChargeView::of(&app.engine, &charges::named(app, &id.txid())?)?)))
 }

@@ -31,7 +31,8 @@ async fn lie(world: &World, institution: &str, lie: &str) {
 async fn a_day_of_pix(merchant: &Merchant<'_>) {
     let world = merchant.world;
     let paid = [merchant.paid_pix(&pix("80.00")).await, merchant.paid_pix(&pix("55.10")).await];
-    merchant.paid_pix(&pix("20.00")).await;
+    let by_operator = text(&merchant.post("/api/pix", &pix("20.00")).await.expect(201)["txid"]);
+    world.ops_post(&format!("/ops/sandbox/pix/{by_operator}/pay"), &json!({})).await.expect(200);
     let body = json!({"payment_id": paid[0]["txid"], "amount": 3_000});
     let refund = text(&merchant.post("/api/refunds", &body).await.expect(201)["id"]);
     let post = async |path: &str| world.ops_post(path, &json!({})).await.expect(200);

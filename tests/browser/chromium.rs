@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+use fantoccini::actions::{InputSource, KeyAction, KeyActions};
 use fantoccini::wd::WebDriverCompatibleCommand;
 use fantoccini::{Client, ClientBuilder, Locator};
 use hyper_util::client::legacy::connect::HttpConnector;
@@ -21,6 +22,9 @@ static TURN: Semaphore = Semaphore::const_new(1);
 
 /// The key Enter, as drivers write it.
 pub(crate) const ENTER: char = '\u{e007}';
+
+/// The tabulator, as drivers write it.
+const TAB: char = '\u{e004}';
 
 /// The arrow key downwards.
 pub(crate) const DOWN: &str = "\u{e015}";
@@ -111,9 +115,14 @@ impl Browser {
         panic!("no page follows {}", self.place().await);
     }
 
-    /// Presses keys where the focus is.
+    /// Presses keys as a keyboard does: they go where the focus is then, also when a live page
+    /// replaces its parts.
     pub(crate) async fn press(&self, keys: &str) {
-        self.client.active_element().await.unwrap().send_keys(keys).await.unwrap();
+        let pressed = keys.chars().fold(KeyActions::new("keyboard".to_owned()), |actions, key| {
+            let value = if key == '\t' { TAB } else { key };
+            actions.then(KeyAction::Down { value }).then(KeyAction::Up { value })
+        });
+        self.client.perform_actions(pressed).await.unwrap();
     }
 
     /// Moves the focus with the tabulator until it is on what a selector names.

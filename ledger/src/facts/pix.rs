@@ -3,7 +3,7 @@
 use crate::account::Account;
 use crate::event::{SellerPart, Terms};
 use crate::facts::charge;
-use crate::facts::facets::{Effect, Facets};
+use crate::facts::facets::{AuditedFact, Effect, Facets};
 use crate::facts::statement_line::StatementAccount;
 use crate::facts::webhook_event::{Subject, WebhookEventKind};
 use crate::id::{ObjectId, RecipientNumber};
@@ -13,6 +13,7 @@ use crate::money::Centavos;
 pub(super) fn paid(to: &mut impl Facets, charge: ObjectId, terms: &Terms, seller: &SellerPart, end_to_end_id: &str) {
     to.about(charge);
     charge::credited(to, &terms.splits, None);
+    to.audited(|| AuditedFact::of("pay", "charge", charge));
     to.source("pix_paid", || vec![("txid", charge.txid()), ("end_to_end_id", end_to_end_id.to_owned())]);
     to.webhook_events(|outbox| {
         outbox.tell(WebhookEventKind::ChargePaid, Subject::Object(charge));
@@ -48,6 +49,7 @@ pub(super) fn cancelled(to: &mut impl Facets, charge: ObjectId, recipients: &[Re
 /// The payer paid a code that had ended: the money is the payer's.
 pub(super) fn received_late(to: &mut impl Facets, charge: ObjectId, amount: Centavos, end_to_end_id: &str) {
     to.about(charge);
+    to.audited(|| AuditedFact::of("pay", "charge", charge));
     to.source("late_pix_received", || vec![("txid", charge.txid()), ("end_to_end_id", end_to_end_id.to_owned())]);
     to.entries(|books| {
         let mut platform = books.platform(2);
