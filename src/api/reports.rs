@@ -9,6 +9,7 @@ use axum::extract::State;
 use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
 use ledger::id::{GroupNumber, LedgerId, ObjectId};
+use ledger::time::Timestamp;
 use serde::Deserialize;
 use utoipa::ToSchema;
 
@@ -22,7 +23,10 @@ use crate::http::json::{Checker, Raw, parse};
 use crate::http::problem::{Code, Problem};
 use crate::http::reply::{ok, only, query};
 use crate::http::streamed::{BoxError, ReadPace, streamed};
-use crate::views::export_file::{begin, cut_header, encoding, file, know_cards, know_group, request};
+use crate::http::timestamp::begin_of;
+use crate::views::export_file::{
+    begin, booked_before, cut_header, encoding, file, head_of, know_cards, know_group, request,
+};
 use crate::views::export_job::{ExportJobView, WireDays, accepted, download, manifest, unreadable};
 use crate::views::ledger::ledger_name;
 
@@ -109,8 +113,11 @@ pub async fn create(
     let work = Box::new(move |out: &mut dyn Write| {
         let exporter = Exporter::new(request.clone()).keeping_balances();
         let exported = write(&maker, (caller.group, through), &request, exporter, &mut Stream(out))?;
-        let block = maker.engine.block(through)?;
-        Ok(Made { exported, cut: through.0, head: block.map_or([0; 32], |block| block.hash().0) })
+        let (engine, after) = (&maker.engine, request.to.and_then(|to| to.succ_opt()));
+        let before = booked_before(engine, request.from)?;
+        let last = after.map_or(Ok(through), |after| engine.last_booked_before(Timestamp(begin_of(after))))?;
+        let (cut, head) = head_of(engine, last.min(through))?;
+        Ok(Made { exported, cut, head, before })
     });
     let taken_on = tokio::task::spawn_blocking(move || app.export_jobs.submit(new, work, move || clock.now().0)).await;
     accepted(taken_on.unwrap_or_else(|error| Err(std::io::Error::other(error))), PATH)

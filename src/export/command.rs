@@ -101,11 +101,14 @@ fn make(settings: &ExportSettings) -> Result<Made, ExportFailure> {
         exporter = exporter.mapped(chart.clone(), *level);
     }
     let bar = terminal::bar("reading the journal", "Records");
-    let mut last_block = None;
+    let (mut last_block, mut before) = (None, (0, BlockHash::ZERO));
     for frame in frames {
         let Frame::Block(block) = frame? else { continue };
         let goes_on = exporter.post_block(&block, cut, &mut folder).map_err(failed)?;
         advance(&bar, block.next().0 - 1, cut.0);
+        if settings.request.from.is_some_and(|from| day_of(block.booked_at_ms) < from) {
+            before = (block.next().0 - 1, block.hash());
+        }
         if block.first <= cut && settings.request.to.is_none_or(|to| day_of(block.booked_at_ms) <= to) {
             last_block = Some(block);
         }
@@ -121,6 +124,8 @@ fn make(settings: &ExportSettings) -> Result<Made, ExportFailure> {
         compress: settings.compress,
         cut: last_block.as_ref().map_or(0, |block| cut.0.min(block.next().0 - 1)),
         head: last_block.as_ref().map_or(BlockHash::ZERO, Block::hash).0,
+        before: (before.0, before.1.0),
+        is_of_owner: &|_| true,
         exported: &exported,
     };
     let manifest = draft.manifest(&settings.out)?;

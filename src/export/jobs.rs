@@ -110,6 +110,8 @@ pub struct Made {
     pub cut: u64,
     /// Hash of its block.
     pub head: [u8; 32],
+    /// The last Record that was booked before the first day, and the hash of its block.
+    pub before: (u64, [u8; 32]),
 }
 
 /// Error of the work of a job.
@@ -332,9 +334,22 @@ impl Shared {
     fn make(&self, job: &Job, request: &Request, work: Work) -> Result<(u64, FileMade, SignedManifest), WorkError> {
         let path = self.folder.join(&job.id);
         let mut out = Measured::new(&path)?;
-        let Made { exported, cut, head } = work(&mut out)?;
+        let Made { exported, cut, head, before } = work(&mut out)?;
         let file = FileMade { path: request.file_name(), ..out.finish()? };
-        let draft = Draft { request, level: None, compress: false, cut, head, exported: &exported };
+        let is_of_owner = |path: &str| {
+            let state = self.state.lock();
+            path.strip_suffix(SUFFIX).and_then(|id| state.jobs.get(id)).is_some_and(|other| other.owner == job.owner)
+        };
+        let draft = Draft {
+            request,
+            level: None,
+            compress: false,
+            cut,
+            head,
+            before,
+            is_of_owner: &is_of_owner,
+            exported: &exported,
+        };
         let manifest = draft.manifest(&self.folder)?.with_files(vec![file.clone()])?;
         self.put(&format!("{}{SUFFIX}", job.id), &manifest)?;
         let sha256 = hex(&Sha256::digest(&manifest));

@@ -3,7 +3,8 @@
 //! missing or exchanged file.
 //!
 //! The manifest of the days before is named by its SHA-256, so that the exports of a year are a
-//! chain. Its closing balances must be the opening balances of this one.
+//! chain. Its closing balances must be the opening balances of this one. A manifest that was made
+//! before its days were over is no link of the chain.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -79,6 +80,12 @@ pub enum ManifestError {
     /// The folder cannot be read.
     #[error(transparent)]
     Read(#[from] io::Error),
+    /// It is of another journal, or of a changed one.
+    #[error("{path}: its last block has another hash than that block of the journal")]
+    OtherPast {
+        /// The manifest of the days before.
+        path: String,
+    },
     /// The balances at the end of the days before are others.
     #[error(
         "{path}: its closing balance of {account} of {ledger} is {closing} centavos, and {opening} is brought forward"
@@ -106,6 +113,10 @@ pub(super) struct Draft<'a> {
     pub(super) cut: u64,
     /// Hash of its block.
     pub(super) head: [u8; 32],
+    /// The last Record that was booked before the first day, and the hash of its block.
+    pub(super) before: (u64, [u8; 32]),
+    /// Whether the manifest of a file name may come before this one.
+    pub(super) is_of_owner: &'a dyn Fn(&str) -> bool,
     pub(super) exported: &'a Exported,
 }
 
@@ -146,24 +157,31 @@ impl Draft<'_> {
         }
     }
 
-    /// The manifest of the days that end before the first day of this one. Of several the last by
-    /// name.
+    /// The manifest of the days that end before the first day of this one, made when they were over.
+    /// Of several the last by name.
     fn previous(&self, folder: &Path) -> Result<Option<Previous>, ManifestError> {
         let Some(end) = self.request.from.and_then(|from| from.pred_opt()) else { return Ok(None) };
         let (asked, end) = (self.asked(), Some(end.to_string()));
-        let is_before = |of: &Asked| {
-            (&of.to, &of.ledger, &of.format, &of.level) == (&end, &asked.ledger, &asked.format, &asked.level)
+        let cut = BTreeMap::from([("0".to_owned(), self.before.0)]);
+        let is_before = |manifest: &Manifest| {
+            let of = &manifest.request;
+            let is_whole = manifest.cut == cut;
+            is_whole
+                && (&of.to, &of.ledger, &of.format, &of.level) == (&end, &asked.ledger, &asked.format, &asked.level)
         };
         let mut found = None;
         for entry in fs::read_dir(folder)? {
             let path = entry?.file_name().to_string_lossy().into_owned();
-            if !path.ends_with(SUFFIX) || found.as_ref().is_some_and(|(of, _, _): &(String, _, _)| *of > path) {
+            if !path.ends_with(SUFFIX)
+                || !(self.is_of_owner)(&path)
+                || found.as_ref().is_some_and(|(of, _, _): &(String, _, _)| *of > path)
+            {
                 continue;
             }
             let bytes = fs::read(folder.join(&path))?;
             // What cannot be read is no manifest of an export.
             let Ok(manifest) = serde_json::from_slice::<Manifest>(&bytes) else { continue };
-            if is_before(&manifest.request) {
+            if is_before(&manifest) {
                 found = Some((path, hex(&Sha256::digest(&bytes)), manifest));
             }
         }
@@ -173,6 +191,9 @@ impl Draft<'_> {
     }
 
     fn check_follows(&self, path: &str, previous: &Manifest) -> Result<(), ManifestError> {
+        if previous.head != hex(&self.before.1) {
+            return Err(ManifestError::OtherPast { path: path.to_owned() });
+        }
         let mut balances: BTreeMap<(&str, &str), [i128; 2]> = BTreeMap::new();
         for of in &previous.accounts {
             balances.entry((&of.ledger, &of.account)).or_default()[0] = of.closing;

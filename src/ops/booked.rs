@@ -11,7 +11,7 @@ use chrono::NaiveDate;
 use ledger::event::{Event, HouseEntryTerms};
 use ledger::fees::PaymentMethod;
 use ledger::house::HouseAccount;
-use ledger::id::ObjectId;
+use ledger::id::{LedgerId, ObjectId};
 use ledger::money::Centavos;
 use ledger::record::Record;
 
@@ -28,6 +28,8 @@ use crate::reconcile::{ofx, statement};
 const BOOKED_WITHIN_MS: i64 = 60 * 60 * 1000;
 /// Batches that are looked at in one go.
 const BATCHES_AT_ONCE: usize = 100;
+/// Records of the house ledger that are looked at in one go.
+const ENTRIES_AT_ONCE: usize = 100;
 
 /// A bank account of the platform.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -141,13 +143,44 @@ pub fn movements(
             BankAccount::Settlement => on_settlement(event, day),
             BankAccount::Pix => on_pix(event, day),
         }));
-        let entries = record.events.iter().filter_map(|event| match event {
-            Event::HouseEntryApproved { id, terms } => on_house(account.house(), *id, terms, day),
-            _ => None,
-        });
-        movements.extend(entries);
     })?;
+    house_entries(engine, account.house(), (from_ms, to_ms), &mut movements)?;
     Ok(movements)
+}
+
+/// The entries of the house ledger that take effect in a period. They may be booked long after it.
+fn house_entries(
+    engine: &Arc<Engine>,
+    account: HouseAccount,
+    (from_ms, to_ms): (i64, i64),
+    movements: &mut Vec<Movement>,
+) -> Result<(), Problem> {
+    let mut skip = 0;
+    loop {
+        let listed = engine.entries(LedgerId::System, skip, ENTRIES_AT_ONCE)?;
+        let (total, mut count) = (listed.total, 0);
+        for found in listed.items {
+            count += 1;
+            let (_, record) = found?;
+            // None takes effect after it is booked, and the newest come first.
+            if record.effective_at.0 < from_ms {
+                return Ok(());
+            }
+            let at_ms = record.takes_effect_at().0;
+            if !(from_ms..=to_ms).contains(&at_ms) {
+                continue;
+            }
+            let entries = record.events.iter().filter_map(|event| match event {
+                Event::HouseEntryApproved { id, terms } => on_house(account, *id, terms, day_of(at_ms)),
+                _ => None,
+            });
+            movements.extend(entries);
+        }
+        skip += count;
+        if count == 0 || skip >= total {
+            return Ok(());
+        }
+    }
 }
 
 /// The batches that the acquirer paid in a period. One without money has no line at the bank.
@@ -217,8 +250,8 @@ fn on_house(account: HouseAccount, id: ObjectId, terms: &HouseEntryTerms, day: N
         _ => return None,
     };
     let found = movement("entry", id.uuid().to_string(), vec![terms.reference.clone()], day, amount);
-    // It is booked when the second operator approves it.
-    Some(Movement { is_any_day: true, ..found })
+    // An entry without a day of its own is booked when the second operator approves it.
+    Some(Movement { is_any_day: terms.effective_day.is_none(), ..found })
 }
 
 /// A movement that the bank may name by the object's id, in either shape, or by other texts.

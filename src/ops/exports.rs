@@ -22,7 +22,7 @@ use crate::http::problem::{Code, Problem};
 use crate::http::reply::{All, ok, only, query};
 use crate::ops::export::{self, ledger_of};
 use crate::ops::operator::{Decider, Operator};
-use crate::views::export_file::request;
+use crate::views::export_file::{booked_before, request};
 use crate::views::export_job::{ExportJobView, WireDays, accepted, download, manifest, unreadable};
 
 /// The group in the ids of the operators' exports: no merchant's.
@@ -81,8 +81,9 @@ pub async fn create(
 /// Writes an export through a Record.
 fn write(app: &App, request: &Request, cut: Sequence, out: &mut dyn Write) -> Result<Made, WorkError> {
     let (mut out, mut exporter) = (Stream(out), Exporter::new(request.clone()).keeping_balances());
+    let before = booked_before(&app.engine, request.from)?;
     let (last, head) = export::write(app, request, cut, &mut exporter, &mut out)?;
-    Ok(Made { exported: exporter.finish(&mut out)?, cut: last.0, head: head.0 })
+    Ok(Made { exported: exporter.finish(&mut out)?, cut: last.0, head: head.0, before })
 }
 
 /// The operators' exports that are kept, newest first.

@@ -10,6 +10,7 @@ use axum::body::Body;
 use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use axum::response::{IntoResponse, Response};
+use chrono::NaiveDate;
 use ledger::event::Event;
 use ledger::id::{GroupNumber, LedgerId, RecipientNumber};
 use ledger::record::Record;
@@ -76,6 +77,20 @@ pub fn know_group(engine: &Engine, group: GroupNumber, exporter: &mut Exporter) 
             exporter.know(LedgerId::Recipient(group, number), recipient.id);
         }
     });
+}
+
+/// The last Record that was booked before a day, and the hash of its block; zeros when there is
+/// none. For a thread that may wait.
+pub fn booked_before(engine: &Engine, day: Option<NaiveDate>) -> Result<(u64, [u8; 32]), LoadError> {
+    match day {
+        Some(day) => head_of(engine, engine.last_booked_before(Timestamp(begin_of(day)))?),
+        None => Ok((0, [0; 32])),
+    }
+}
+
+/// A Record, and the hash of its block; zeros when there is none. For a thread that may wait.
+pub fn head_of(engine: &Engine, at: Sequence) -> Result<(u64, [u8; 32]), LoadError> {
+    Ok((at.0, engine.block(at)?.map_or([0; 32], |block| block.hash().0)))
 }
 
 /// Begins an export through `last` at its first day: tells the exporter what there was before, and

@@ -116,6 +116,17 @@ async fn manifests_follow_each_other() {
     let second = today(&world);
     let of = |day: chrono::NaiveDate| json!({"format": "jsonl", "from": day.to_string(), "to": day.to_string()});
     let mut manifests = Vec::new();
+    // Of a day that is not over, and of another owner: none of them comes before the next day.
+    made(&world, "/api/reports", &merchant.key, &of(second)).await;
+    merchant.paid_pix(&pix("3.00")).await;
+    world.advance(DAY).await;
+    merchant.paid_pix(&pix("7.00")).await;
+    let third = today(&world);
+    let theirs = with(&of(second), "/ledger", json!(merchant.ledger()));
+    made(&world, "/ops/exports", OPS_TOKEN, &theirs).await;
+    let job = made(&world, "/api/reports", &merchant.key, &of(third)).await;
+    let path = format!("/api/reports/{}/manifest", text(&job["id"]));
+    assert_eq!(get(&world, &path, &merchant.key, &[]).await.body["previous"], Value::Null);
     for day in [first, second] {
         let job = made(&world, "/api/reports", &merchant.key, &of(day)).await;
         let path = format!("/api/reports/{}/manifest", text(&job["id"]));
@@ -128,6 +139,11 @@ async fn manifests_follow_each_other() {
         accounts.iter().find(|one| one["account"] == "Assets:Platform:Available").unwrap().clone()
     };
     assert_eq!(account(&manifests[1].1)["opening"], account(&manifests[0].1)["closing"]);
+    // Days that are over stay as they are: the same file, balances and cut, whatever is booked later.
+    merchant.paid_pix(&pix("1.00")).await;
+    let job = made(&world, "/api/reports", &merchant.key, &of(second)).await;
+    let path = format!("/api/reports/{}/manifest", text(&job["id"]));
+    assert_eq!(get(&world, &path, &merchant.key, &[]).await.body, manifests[1].1);
 }
 
 #[tokio::test]

@@ -116,6 +116,36 @@ async fn the_statements_of_the_bank_agree_with_the_books() {
     world.check_books().await;
 }
 
+/// A fee of the bank that was booked days later, under its own day, belongs to the statement of that
+/// day, and to no later one.
+#[tokio::test]
+async fn an_entry_that_is_dated_back_belongs_to_its_day() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    let debit = with(&card(10_000, APPROVED), "/payment_type", json!("debit"));
+    merchant.post("/api/card", &debit).await.expect(201);
+    world.advance(8 * DAY).await;
+    let [statement] = files(&world, "bank-settlement", "ofx").try_into().unwrap();
+    let line_at = statement.find("<STMTTRN>").unwrap();
+    let line = &statement[line_at..statement.find("</STMTTRN>").unwrap() + "</STMTTRN>".len()];
+    let fee = line.replace("97.01", "-2.50").replace("<FITID>", "<FITID>FEE-").replace("LOTE-", "TARIFA-");
+    let with_fee = format!("{}{fee}{}", &statement[..line_at], &statement[line_at..]);
+    let found = world.reconcile(OFX, "", with_fee.clone()).await.expect(200);
+    assert_eq!(counts(&found), [1, 0, 0, 0, 1, 0], "{found}\n{with_fee}");
+    let day = text(&found["findings"][0]["theirs"]["paid_on"]);
+    let entry = json!({"debit": "Expenses:Bank:Fees", "credit": "Assets:Bank:Settlement", "amount": 250,
+        "reason": "Tarifa", "reference": "EXTRATO-1", "effective_date": day});
+    let id = text(&world.ops_post("/ops/entries", &entry).await.expect(201)["id"]);
+    world.second_ops_post(&format!("/ops/entries/{id}/approve"), &[], &json!({})).await.expect(200);
+    let agreed = world.reconcile(OFX, "?again=true", with_fee.clone()).await.expect(200);
+    assert_eq!(counts(&agreed), [2, 0, 0, 0, 0, 0], "{agreed}");
+    merchant.post("/api/card", &debit).await.expect(201);
+    world.advance(8 * DAY).await;
+    let later = files(&world, "bank-settlement", "ofx").pop().unwrap();
+    assert_eq!(counts(&world.reconcile(OFX, "", later).await.expect(200)), [1, 0, 0, 0, 0, 0]);
+    world.check_books().await;
+}
+
 /// A file that was compared is 409, also after a restart; the result is kept, and a new comparison
 /// takes its place.
 #[tokio::test]
