@@ -42,8 +42,8 @@ struct Desk {
     captured: HashSet<ObjectId>,
     closed: HashSet<ObjectId>,
     sent: usize,
-    /// The lines of its only batch, told one at a time.
-    batch: Vec<SettlementLine>,
+    /// The lines of its batches, told one at a time.
+    batches: Vec<Vec<SettlementLine>>,
     /// After so many lines it is silent once.
     silent_after: Option<u64>,
 }
@@ -110,9 +110,11 @@ impl CardRail for Acquirer {
         if desk.silent_after.take_if(|lines| *lines == after.lines).is_some() {
             return Box::pin(std::future::ready(Err(RailError::NoAnswer)));
         }
-        let line = desk.batch.get(after.lines as usize).filter(|_| after.batch < BATCH).copied();
-        let batch = Batch { number: BATCH, reference: "LOTE-7".to_owned(), paid_on: 20_000 };
-        let is_last = after.lines + 1 == desk.batch.len() as u64;
+        let number = BATCH.max(after.batch + 1);
+        let lines = desk.batches.get((number - BATCH) as usize).map_or(&[][..], Vec::as_slice);
+        let line = lines.get(after.lines as usize).copied();
+        let batch = Batch { number, reference: format!("LOTE-{number}"), paid_on: 20_000 };
+        let is_last = after.lines + 1 == lines.len() as u64;
         Box::pin(std::future::ready(Ok(line.map(|line| SettlementPage { batch, lines: vec![line], is_last }))))
     }
 
@@ -277,11 +279,11 @@ async fn a_batch_that_is_interrupted_is_read_again_and_booked_once() {
         |charge, object, gross, fee| SettlementLine { charge, object, gross: Centavos(gross), fee: Centavos(fee) };
     {
         let mut desk = acquirer.desk.lock().unwrap();
-        desk.batch = vec![
+        desk.batches = vec![vec![
             line(first.1, SettledObject::Installment(1), 10_000, 299),
             line(second.1, SettledObject::Installment(1), 10_000, 310),
             line(first.1, SettledObject::Refund(ObjectId(5)), -1_000, -30),
-        ];
+        ]];
         desk.silent_after = Some(2);
     }
     advance(&engine, 1).await;
@@ -311,11 +313,8 @@ async fn money_for_a_charge_that_nobody_captured_is_in_suspense() {
         SettlementLine { charge, object, gross: Centavos(gross), fee: Centavos(fee) }
     };
     let unknown = ObjectId(charge.0 ^ (1 << 80));
-    acquirer.desk.lock().unwrap().batch = vec![line(unknown, 5_000, 100), line(charge, 10_000, 299)];
-    let suspense = async || {
-        let house = engine.accounts(LedgerId::System).await.unwrap();
-        [Account::BankSettlement, Account::Suspense].map(|one| house.get(&one).map_or(0, |balance| balance.net()))
-    };
+    acquirer.desk.lock().unwrap().batches = vec![vec![line(unknown, 5_000, 100), line(charge, 10_000, 299)]];
+    let suspense = async || suspense(&engine).await;
     advance(&engine, 1).await;
     assert_eq!(suspense().await, [0, 0], "a charge without an outcome makes its batch wait");
     acquirer.arrivals.add_permits(1);
@@ -326,6 +325,37 @@ async fn money_for_a_charge_that_nobody_captured_is_in_suspense() {
     advance(&engine, 3_600).await;
     assert_eq!(suspense().await, [4_900, -4_900], "once");
     engine.stop().await;
+}
+
+/// An installment or a refund that comes again, in its batch or in a later one, is booked once; the
+/// money of the repetition is in suspense.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn money_that_comes_twice_is_in_suspense() {
+    let acquirer = Acquirer::new();
+    let engine = open(&acquirer).await;
+    let (group, charge) = open_charge(&engine).await;
+    acquirer.arrivals.add_permits(1);
+    engine.ask_acquirer(group, order(charge), engine.permit(1_024).unwrap()).await.unwrap();
+    let line = |object, gross, fee| SettlementLine { charge, object, gross: Centavos(gross), fee: Centavos(fee) };
+    let paid = line(SettledObject::Installment(1), 10_000, 299);
+    let refund = line(SettledObject::Refund(ObjectId(5)), -1_000, 0);
+    {
+        let mut desk = acquirer.desk.lock().unwrap();
+        desk.batches = vec![vec![paid, paid], vec![refund, paid], vec![refund]];
+        desk.silent_after = Some(1);
+    }
+    advance(&engine, 1).await;
+    assert_eq!(suspense(&engine).await, [0, 0], "it is silent within the first batch");
+    advance(&engine, 60).await;
+    assert_eq!(at_bank(&engine, group).await, 9_701 - 1_000);
+    assert_eq!(suspense(&engine).await, [2 * 9_701 - 1_000, -2 * 9_701 + 1_000]);
+    engine.stop().await;
+}
+
+/// Balances of the house ledger: its money at the bank, and its suspense.
+async fn suspense(engine: &Engine) -> [i128; 2] {
+    let house = engine.accounts(LedgerId::System).await.unwrap();
+    [Account::BankSettlement, Account::Suspense].map(|one| house.get(&one).map_or(0, |balance| balance.net()))
 }
 
 #[tokio::test]

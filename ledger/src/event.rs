@@ -948,7 +948,7 @@ pub enum Event {
         /// The sum of them, after fees.
         #[n(2)]
         net: Centavos,
-        /// The first 256 of them.
+        /// The first 10,000 of them.
         #[n(3)]
         lines: Vec<SettledLine>,
     },

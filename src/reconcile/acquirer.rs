@@ -121,7 +121,11 @@ impl BookedBatch {
     /// Adds a line that was booked, or put in suspense. `paid_on` is in days since 1970-01-01.
     pub fn add(&mut self, paid_on: u32, line: &SettledLine, is_booked: bool) {
         let settled = Settled { paid_on: day(paid_on), gross: line.gross, fee: line.fee };
-        self.lines.insert((line.charge, line.object), (settled, is_booked));
+        let of = self.lines.entry((line.charge, line.object)).or_insert((settled, is_booked));
+        // A line that comes twice in a batch is booked once, and once in suspense.
+        if is_booked {
+            *of = (settled, true);
+        }
     }
 }
 

@@ -49,7 +49,8 @@ pub enum FindingKind {
     OnlyTheirs,
     /// The file has it once more.
     Twice,
-    /// Both have it, and it is in suspense: no charge of ours was captured for it.
+    /// Both have it, and it is in suspense: no charge of ours was captured for it, or another batch
+    /// had settled it before.
     InSuspense,
 }
 

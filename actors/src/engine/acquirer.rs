@@ -3,9 +3,10 @@
 //! merchant passes over the lines that it has.
 //!
 //! A line whose charge was never captured goes to the house's account of suspense, in the Record
-//! that ends the batch. A charge that has no outcome yet makes its batch wait.
+//! that ends the batch. So does a line for what was settled before: an installment is booked once.
+//! A charge that has no outcome yet makes its batch wait.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use ledger::charge::{Charge, ChargeOutcome};
 use ledger::event::{Batch, Event, SettledLine, SettledObject};
@@ -25,7 +26,7 @@ use crate::resident::Outcome;
 /// How many lines one Record has at most.
 const LINES_PER_RECORD: usize = 256;
 /// How many unexplained lines of a batch its Record lists at most; all of them are summed.
-const UNEXPLAINED_LISTED: usize = 256;
+const UNEXPLAINED_LISTED: usize = 10_000;
 /// Bytes of a Record for each of its lines, at most.
 const BYTES_PER_LINE: usize = 80;
 /// After an error the acquirer is asked again after this time, milliseconds.
@@ -40,10 +41,12 @@ pub(super) struct AcquirerBatches {
     lines_of: BTreeMap<GroupNumber, u64>,
     /// Sum of the open batch's lines, after fees.
     net: Centavos,
+    /// Objects for which the open batch had a line, some 50 bytes each.
+    settled: BTreeSet<(ObjectId, SettledObject)>,
     unexplained: Unexplained,
 }
 
-/// Lines of the open batch whose charges were never captured.
+/// Lines of the open batch whose charges were never captured, or that were settled before.
 #[derive(Default)]
 struct Unexplained {
     count: u64,
@@ -77,6 +80,7 @@ impl AcquirerBatches {
             read: SettlementCursor { batch, lines: 0 },
             lines_of: BTreeMap::new(),
             net: Centavos::ZERO,
+            settled: BTreeSet::new(),
             unexplained: Unexplained::default(),
         }
     }
@@ -117,7 +121,7 @@ impl Engine {
         }
         for (group, lines) in by_merchant {
             for lines in lines.chunks(LINES_PER_RECORD) {
-                let lines = may_wait(|| self.resolve(lines, &mut batches.unexplained))?;
+                let lines = may_wait(|| self.resolve(batch.number, lines, batches))?;
                 if lines.is_empty() {
                     continue;
                 }
@@ -136,7 +140,7 @@ impl Engine {
             let unexplained = std::mem::take(&mut batches.unexplained);
             if unexplained.count > 0 {
                 let (count, net) = (unexplained.count, unexplained.net);
-                tracing::warn!(batch = batch.reference, count, %net, "lines of a batch name no captured charge");
+                tracing::warn!(batch = batch.reference, count, %net, "lines of a batch name no captured charge, or come twice");
             }
             let permit = self.admission.take(INSIDE_BYTES + unexplained.lines.len() * BYTES_PER_LINE).await;
             let mut events: Vec<_> = unexplained.event(&batch).into_iter().collect();
@@ -147,17 +151,26 @@ impl Engine {
         Ok(())
     }
 
-    /// The lines of captured charges, with the part of the fee that was booked with each. The
-    /// others are added to `unexplained`.
-    fn resolve(&self, lines: &[SettlementLine], unexplained: &mut Unexplained) -> Result<Vec<SettledLine>, BatchError> {
+    /// The lines of captured charges, with the part of the fee that was booked with each. Those of
+    /// other charges, and those of what was settled before, are added to the unexplained ones.
+    fn resolve(
+        &self,
+        batch: u64,
+        lines: &[SettlementLine],
+        batches: &mut AcquirerBatches,
+    ) -> Result<Vec<SettledLine>, BatchError> {
         let mut resolved = Vec::with_capacity(lines.len());
         for line in lines {
             let SettlementLine { charge, object, gross, fee } = *line;
             let Some(facts) = self.charge_facts(charge).map_err(Unavailable::from)? else {
                 self.check_ended(charge)?;
-                unexplained.add(line);
+                batches.unexplained.add(line);
                 continue;
             };
+            if !batches.settled.insert((charge, object)) || self.is_settled_before(batch, charge, object)? {
+                batches.unexplained.add(line);
+                continue;
+            }
             let booked_fee = match object {
                 SettledObject::Installment(number) => facts.booked_fee(number),
                 SettledObject::Refund(_) | SettledObject::Dispute(_) => Centavos::ZERO,
@@ -165,6 +178,22 @@ impl Engine {
             resolved.push(SettledLine { charge, object, gross, fee, booked_fee });
         }
         Ok(resolved)
+    }
+
+    /// Whether another batch has a line for the same object that is booked.
+    fn is_settled_before(&self, batch: u64, charge: ObjectId, object: SettledObject) -> Result<bool, BatchError> {
+        let settles = |line: &SettledLine| (line.charge, line.object) == (charge, object);
+        for sequence in self.shared.read_model.about(charge).map_err(Unavailable::from)? {
+            let record = self.record(sequence).map_err(Unavailable::from)?;
+            let is_settled = record.events.iter().any(|event| match event {
+                Event::AcquirerSettled { batch: other, lines } => other.number != batch && lines.iter().any(settles),
+                _ => false,
+            });
+            if is_settled {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// An error for a charge that may still turn out to be captured.
