@@ -18,6 +18,7 @@ use ledger::id::ObjectId;
 use ledger::merchant::OpenCharge;
 use ledger::money::Centavos;
 use ledger::personal::{BankAccount, PixDestination};
+use ledger::record::RailStamp;
 use ledger::time::Timestamp;
 
 /// A call to a rail.
@@ -87,19 +88,21 @@ pub struct ChargeCard {
 }
 
 /// The acquirer's answer for a charge.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CardAnswer {
     /// Captured; the acquirer keeps this much.
     Captured {
         /// Fee that the acquirer keeps of the total (MDR), centavos.
         acquirer_mdr: Centavos,
+        /// Its id of the capture (NSU), and when it captured. The same however often it answers.
+        stamp: RailStamp,
     },
     /// The card was refused; nothing was charged.
     Refused(CardRefusal),
 }
 
 /// The acquirer's answer when a charge is closed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CardFate {
     /// It never had the charge, and from now on refuses it: the id is closed.
     Closed,
@@ -122,11 +125,11 @@ pub trait CardRail: Send + Sync + 'static {
     fn close<'a>(&'a self, charge: ObjectId, open: &'a OpenCharge) -> Call<'a, CardFate>;
 
     /// Gives money back to the payer, and takes it from a later batch. It may be ordered again.
-    fn repay(&self, order: Repay) -> Call<'_, ()>;
+    fn repay(&self, order: Repay) -> Call<'_, RailStamp>;
 
     /// Tells the acquirer that a chargeback is accepted: it takes the money from a later batch. It
     /// may be told again.
-    fn accept_dispute(&self, dispute: Repay) -> Call<'_, ()>;
+    fn accept_dispute(&self, dispute: Repay) -> Call<'_, RailStamp>;
 
     /// The lines after `after` of the batches that were paid by `now`: lines of one batch; none
     /// when there are no more. Batches and their lines never change.
@@ -197,6 +200,8 @@ pub enum PixFate {
     Paid {
         /// The payment's end-to-end id.
         end_to_end_id: String,
+        /// When the payer paid.
+        paid_at: Timestamp,
     },
 }
 
@@ -210,11 +215,11 @@ pub trait PixRail: Send + Sync + 'static {
     fn cancel(&self, charge: ObjectId) -> Call<'_, PixFate>;
 
     /// Gives money back to the payer. It may be ordered again.
-    fn repay(&self, order: Repay) -> Call<'_, ()>;
+    fn repay(&self, order: Repay) -> Call<'_, RailStamp>;
 
     /// Tells the institution that a special return (MED) is accepted: it takes the money from our
     /// account. It may be told again.
-    fn accept_dispute(&self, dispute: Repay) -> Call<'_, ()>;
+    fn accept_dispute(&self, dispute: Repay) -> Call<'_, RailStamp>;
 }
 
 /// A transfer out of the platform.
@@ -249,6 +254,8 @@ pub enum PayoutAnswer {
     Taken {
         /// Its own id of the transfer.
         transfer_id: String,
+        /// When it took the transfer: the money left.
+        at: Timestamp,
     },
     /// Carried out.
     Processed {
@@ -256,6 +263,8 @@ pub enum PayoutAnswer {
         transfer_id: String,
         /// The PIX end-to-end id.
         end_to_end_id: String,
+        /// When the money left.
+        at: Timestamp,
     },
     /// It had the transfer and could not carry it out: no money has moved.
     Failed {
@@ -266,6 +275,8 @@ pub enum PayoutAnswer {
     Returned {
         /// Why, in its words.
         reason: String,
+        /// Its id of the return, and when the money came back.
+        stamp: RailStamp,
     },
 }
 

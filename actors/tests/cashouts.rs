@@ -25,6 +25,7 @@ use ledger::id::{GroupNumber, LedgerId, ObjectId};
 use ledger::merchant::{MerchantCommand, OpenCharge};
 use ledger::money::Centavos;
 use ledger::personal::{MerchantProfile, Payer, PixDestination, PixKeyKind, SealedFor};
+use ledger::record::RailStamp;
 use ledger::record::Record;
 use ledger::time::Timestamp;
 use parking_lot::Mutex;
@@ -65,7 +66,11 @@ impl Book {
         if !self.carried_out.contains(&id) {
             self.carried_out.push(id);
         }
-        PayoutAnswer::Processed { transfer_id: "t".to_owned(), end_to_end_id: format!("E{}", id.txid()) }
+        PayoutAnswer::Processed {
+            transfer_id: "t".to_owned(),
+            end_to_end_id: format!("E{}", id.txid()),
+            at: Timestamp(1_000),
+        }
     }
 }
 
@@ -169,7 +174,7 @@ impl PayoutRail for Institution {
                     Err(RailError::NoAnswer)
                 }
                 Script::Silence => Err(RailError::NoAnswer),
-                _ => Ok(PayoutAnswer::Taken { transfer_id: "t".to_owned() }),
+                _ => Ok(PayoutAnswer::Taken { transfer_id: "t".to_owned(), at: Timestamp(1_000) }),
             }
         })
     }
@@ -204,15 +209,15 @@ impl CardRail for Unused {
         Box::pin(std::future::ready(Err(RailError::NoAnswer)))
     }
 
-    fn accept_dispute(&self, _dispute: Repay) -> Call<'_, ()> {
-        Box::pin(std::future::ready(Ok(())))
+    fn accept_dispute(&self, _dispute: Repay) -> Call<'_, RailStamp> {
+        Box::pin(std::future::ready(Ok(RailStamp { id: "r-1".to_owned(), at: Timestamp(1_000) })))
     }
 
     fn settlements(&self, _after: SettlementCursor, _now: Timestamp) -> Call<'_, Option<SettlementPage>> {
         Box::pin(std::future::ready(Ok(None)))
     }
 
-    fn repay(&self, _: Repay) -> Call<'_, ()> {
+    fn repay(&self, _: Repay) -> Call<'_, RailStamp> {
         Box::pin(std::future::ready(Err(RailError::NoAnswer)))
     }
 
@@ -230,11 +235,11 @@ impl PixRail for Unused {
         Box::pin(std::future::ready(Err(RailError::NoAnswer)))
     }
 
-    fn accept_dispute(&self, _dispute: Repay) -> Call<'_, ()> {
-        Box::pin(std::future::ready(Ok(())))
+    fn accept_dispute(&self, _dispute: Repay) -> Call<'_, RailStamp> {
+        Box::pin(std::future::ready(Ok(RailStamp { id: "r-1".to_owned(), at: Timestamp(1_000) })))
     }
 
-    fn repay(&self, _: Repay) -> Call<'_, ()> {
+    fn repay(&self, _: Repay) -> Call<'_, RailStamp> {
         Box::pin(std::future::ready(Err(RailError::NoAnswer)))
     }
 }

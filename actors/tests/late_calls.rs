@@ -24,6 +24,7 @@ use ledger::id::{GroupNumber, LedgerId, ObjectId};
 use ledger::merchant::{MerchantCommand, OpenCharge};
 use ledger::money::Centavos;
 use ledger::personal::{MerchantProfile, Payer, SealedFor};
+use ledger::record::RailStamp;
 use ledger::time::Timestamp;
 use tokio::sync::{Notify, Semaphore};
 
@@ -68,8 +69,13 @@ impl Acquirer {
             return CardAnswer::Refused(CardRefusal::Failed);
         }
         desk.captured.insert(charge);
-        CardAnswer::Captured { acquirer_mdr: Centavos(299) }
+        CardAnswer::Captured { acquirer_mdr: Centavos(299), stamp: stamp() }
     }
+}
+
+/// What the acquirer says of a capture.
+fn stamp() -> RailStamp {
+    RailStamp { id: "000000000017".to_owned(), at: Timestamp(1_000) }
 }
 
 impl CardRail for Acquirer {
@@ -88,7 +94,7 @@ impl CardRail for Acquirer {
 
     fn close<'a>(&'a self, charge: ObjectId, _: &'a OpenCharge) -> Call<'a, CardFate> {
         let fate = match self.captures(charge) {
-            true => CardFate::Answered(CardAnswer::Captured { acquirer_mdr: Centavos(299) }),
+            true => CardFate::Answered(CardAnswer::Captured { acquirer_mdr: Centavos(299), stamp: stamp() }),
             false => CardFate::Closed,
         };
         if fate == CardFate::Closed {
@@ -101,8 +107,8 @@ impl CardRail for Acquirer {
         Box::pin(std::future::ready(Err(RailError::NoAnswer)))
     }
 
-    fn accept_dispute(&self, _dispute: Repay) -> Call<'_, ()> {
-        Box::pin(std::future::ready(Ok(())))
+    fn accept_dispute(&self, _dispute: Repay) -> Call<'_, RailStamp> {
+        Box::pin(std::future::ready(Ok(stamp())))
     }
 
     fn settlements(&self, after: SettlementCursor, _now: Timestamp) -> Call<'_, Option<SettlementPage>> {
@@ -118,7 +124,7 @@ impl CardRail for Acquirer {
         Box::pin(std::future::ready(Ok(line.map(|line| SettlementPage { batch, lines: vec![line], is_last }))))
     }
 
-    fn repay(&self, _: Repay) -> Call<'_, ()> {
+    fn repay(&self, _: Repay) -> Call<'_, RailStamp> {
         Box::pin(std::future::ready(Err(RailError::NoAnswer)))
     }
 }
@@ -135,11 +141,11 @@ impl PixRail for Unused {
         Box::pin(std::future::ready(Err(RailError::NoAnswer)))
     }
 
-    fn accept_dispute(&self, _dispute: Repay) -> Call<'_, ()> {
-        Box::pin(std::future::ready(Ok(())))
+    fn accept_dispute(&self, _dispute: Repay) -> Call<'_, RailStamp> {
+        Box::pin(std::future::ready(Ok(stamp())))
     }
 
-    fn repay(&self, _: Repay) -> Call<'_, ()> {
+    fn repay(&self, _: Repay) -> Call<'_, RailStamp> {
         Box::pin(std::future::ready(Err(RailError::NoAnswer)))
     }
 }

@@ -74,6 +74,8 @@ pub struct Record {
     pub operator: Option<String>,
     /// The API key that asked for it.
     pub api_key: Option<ObjectId>,
+    /// What the institution says whose act it books: a capture, a payment, a payout or a return.
+    pub rail: Option<RailStamp>,
     /// The personal data of its events.
     pub personal: Option<Sealed>,
     /// The facts.
@@ -112,6 +114,18 @@ impl minicbor::encode::Write for Memory<'_> {
     }
 }
 
+/// What an institution says of an act of its own, in its own words.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct RailStamp {
+    /// Its own id of the act: an NSU of an acquirer, an end-to-end id, the id of a transfer or of a
+    /// return.
+    #[n(0)]
+    pub id: String,
+    /// When it happened there. The Record is booked later, when we hear of it.
+    #[n(1)]
+    pub at: Timestamp,
+}
+
 /// The requester of a command, whom its Record names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Requester {
@@ -119,6 +133,8 @@ pub enum Requester {
     Operator(String),
     /// A merchant, by the id of the API key.
     ApiKey(ObjectId),
+    /// Nobody: an institution did it.
+    Rail(RailStamp),
 }
 
 /// Decision of a command, before its owner numbers it.
@@ -140,19 +156,21 @@ impl Decision {
     pub fn into_record(self, owner: LedgerId, ordinal: u64, effective_at: Timestamp) -> Record {
         let entries = postings::entries(owner, &self.events);
         let Self { events, personal } = self;
-        let (idempotency, operator, api_key) = (None, None, None);
-        Record { owner, ordinal, effective_at, idempotency, operator, api_key, personal, events, entries }
+        let (idempotency, operator, api_key, rail) = (None, None, None, None);
+        Record { owner, ordinal, effective_at, idempotency, operator, api_key, rail, personal, events, entries }
     }
 }
 
 impl Record {
-    /// When its entries take effect: an operator may date an entry of the house ledger back.
+    /// When its entries take effect: when the institution acted, and an operator may date an entry
+    /// of the house ledger back. Never after it was booked.
     pub fn takes_effect_at(&self) -> Timestamp {
         let dated = self.events.iter().find_map(|event| match event {
             Event::HouseEntryApproved { terms, .. } => terms.effective_day,
             _ => None,
         });
-        dated.map_or(self.effective_at, |day| Timestamp::end_of_day(day).min(self.effective_at))
+        let of_rail = self.rail.as_ref().map(|rail| rail.at);
+        dated.map(Timestamp::end_of_day).or(of_rail).map_or(self.effective_at, |at| at.min(self.effective_at))
     }
 
     /// True for a Record of the audit trail: an operator's request, or a change of a bank account.
@@ -177,6 +195,7 @@ impl Record {
         match requester {
             Some(Requester::Operator(name)) => self.operator = Some(name),
             Some(Requester::ApiKey(id)) => self.api_key = Some(id),
+            Some(Requester::Rail(stamp)) => self.rail = Some(stamp),
             None => {}
         }
     }
@@ -226,7 +245,7 @@ impl Record {
             LedgerId::Merchant(group) | LedgerId::Platform(group) => (u64::from(group.0) + 1, 0),
             LedgerId::Recipient(group, number) => (u64::from(group.0) + 1, number.0),
         };
-        e.array(ITEMS)?;
+        e.array(if self.rail.is_some() { ITEMS + 1 } else { ITEMS })?;
         e.u64(group)?.u32(recipient)?.u64(self.ordinal)?.i64(self.effective_at.0)?;
         e.encode(&self.events)?;
         e.array(self.entries.len() as u64)?;
@@ -234,6 +253,9 @@ impl Record {
             entry.encode(e)?;
         }
         e.encode(self.idempotency)?.encode(&self.operator)?.encode(&self.personal)?.encode(self.api_key)?;
+        if let Some(rail) = &self.rail {
+            e.encode(rail)?;
+        }
         Ok(())
     }
 
@@ -262,10 +284,11 @@ impl Record {
         }
         let (idempotency, operator, personal) = (d.decode()?, d.decode()?, d.decode()?);
         let api_key = d.decode()?;
-        for _ in ITEMS..items {
+        let rail = if items > ITEMS { d.decode()? } else { None };
+        for _ in ITEMS + 1..items {
             d.skip()?;
         }
-        Ok(Self { owner, ordinal, effective_at, idempotency, operator, api_key, personal, events, entries })
+        Ok(Self { owner, ordinal, effective_at, idempotency, operator, api_key, rail, personal, events, entries })
     }
 }
 

@@ -23,7 +23,7 @@ impl Source {
     pub const UNNAMED: &'static str = "other";
 
     /// Names of all objects, in the order of the columns of an export.
-    pub const OBJECTS: [&'static str; 12] = [
+    pub const OBJECTS: [&'static str; 13] = [
         "txid",
         "end_to_end_id",
         "refund",
@@ -34,6 +34,7 @@ impl Source {
         "transfer",
         "batch",
         "return",
+        "capture",
         "house_entry",
         "reference",
     ];
@@ -52,6 +53,16 @@ impl Facets for Source {
     }
 }
 
+/// Name of the institution's own id of the act behind an event. None where the event has the id: a
+/// payment, a cashout, a withdrawal.
+fn name_of_act(event: &Event) -> Option<&'static str> {
+    match event {
+        Event::CardCaptured { .. } => Some("capture"),
+        Event::PayerRepaid { .. } | Event::WithdrawalReturned { .. } => Some("return"),
+        _ => None,
+    }
+}
+
 /// The source of each entry of a Record, in the order of its entries.
 pub fn of_entries(record: &Record) -> Vec<Source> {
     let mut sources = Vec::with_capacity(record.entries.len());
@@ -60,7 +71,10 @@ pub fn of_entries(record: &Record) -> Vec<Source> {
             1 => record.entries.len(),
             _ => postings::entries(record.owner, std::slice::from_ref(event)).len(),
         };
-        sources.extend(std::iter::repeat_n(Source { place, ..Source::of(event) }, made));
+        let mut source = Source { place, ..Source::of(event) };
+        let by_rail = record.rail.as_ref().zip(name_of_act(event)).map(|(rail, name)| (name, rail.id.clone()));
+        source.objects.extend(by_rail);
+        sources.extend(std::iter::repeat_n(source, made));
     }
     sources.resize(record.entries.len(), Source { event: Source::UNNAMED, objects: Vec::new(), place: 0 });
     sources

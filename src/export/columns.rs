@@ -51,7 +51,7 @@ pub(super) enum Cell<'a> {
 }
 
 /// How many columns there are.
-pub(super) const WIDTH: usize = 31;
+pub(super) const WIDTH: usize = 19 + Source::OBJECTS.len();
 
 /// All columns.
 pub(super) const COLUMNS: [Column; WIDTH] = [
@@ -83,8 +83,9 @@ pub(super) const COLUMNS: [Column; WIDTH] = [
     optional(Source::OBJECTS[7], "Transferência", Kind::Text),
     optional(Source::OBJECTS[8], "Lote", Kind::Text),
     optional(Source::OBJECTS[9], "Devolução", Kind::Text),
-    optional(Source::OBJECTS[10], "Lançamento da casa", Kind::Text),
-    optional(Source::OBJECTS[11], "Referência", Kind::Text),
+    optional(Source::OBJECTS[10], "Captura (NSU)", Kind::Text),
+    optional(Source::OBJECTS[11], "Lançamento da casa", Kind::Text),
+    optional(Source::OBJECTS[12], "Referência", Kind::Text),
     optional("operator", "Operador", Kind::Text),
 ];
 

@@ -23,9 +23,9 @@ use crate::reconcile::pix::{BookedPayment, PixList};
 use crate::reconcile::statement::Movement;
 use crate::reconcile::{ofx, statement};
 
-/// A Record takes effect at most this long before it is booked, milliseconds; what falls due takes
-/// effect earlier, and moves no money at a bank.
-const BOOKED_WITHIN_MS: i64 = 60 * 60 * 1000;
+/// What an institution did is looked for in the Records of this long after a period, milliseconds:
+/// we may hear of it late. What falls due takes effect earlier, and moves no money at a bank.
+const BOOKED_WITHIN_MS: i64 = 24 * 60 * 60 * 1000;
 /// Batches that are looked at in one go.
 const BATCHES_AT_ONCE: usize = 100;
 /// Records of the house ledger that are looked at in one go.
@@ -95,7 +95,7 @@ fn payment_of(engine: &Arc<Engine>, charge: ObjectId) -> Result<Option<(String, 
     let mut sent_back = BTreeMap::new();
     for found in engine.history(charge)? {
         let (_, record) = found?;
-        let at_ms = record.effective_at.0;
+        let at_ms = record.takes_effect_at().0;
         for event in &record.events {
             match event {
                 Event::PixPaid { charge: of, terms, end_to_end_id, .. } if *of == charge => {
@@ -138,7 +138,7 @@ pub fn movements(
     let limit = |day: NaiveDate| Named::parse(&day.to_string()).ok_or_else(broken);
     let (from_ms, to_ms) = (limit(of.from)?.begin, limit(of.to)?.end - 1);
     each_record(engine, from_ms, to_ms, |record| {
-        let day = day_of(record.effective_at.0);
+        let day = day_of(record.takes_effect_at().0);
         movements.extend(record.events.iter().filter_map(|event| match account {
             BankAccount::Settlement => on_settlement(event, day),
             BankAccount::Pix => on_pix(event, day),
@@ -277,7 +277,7 @@ fn each_record(engine: &Arc<Engine>, from_ms: i64, to_ms: i64, mut look: impl Fn
         }
         for (at, bytes) in (block.first.0..).zip(&block.records) {
             let record = Record::decode(bytes).map_err(|error| LoadError::Decode { sequence: at, error })?;
-            if (from_ms..=to_ms).contains(&record.effective_at.0) {
+            if (from_ms..=to_ms).contains(&record.takes_effect_at().0) {
                 look(&record);
             }
         }

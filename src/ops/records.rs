@@ -35,6 +35,10 @@ struct RecordView {
     booked_at: String,
     /// When it took effect.
     effective_at: String,
+    /// What the institution says whose act it books; absent where there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    institution: Option<ActView>,
     /// Ledger of the owner who decided it.
     #[schema(example = "M-019b8c4e-5f5d-8a3e-9c1d-2f3a4b5c6d7e")]
     owner: String,
@@ -43,6 +47,18 @@ struct RecordView {
     rows: Vec<Box<RawValue>>,
     /// The parts of facts that sum many objects in one entry.
     parts: Vec<PartView>,
+}
+
+/// An act of an institution: a capture, a payment, a payout or a return.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = InstitutionAct)]
+struct ActView {
+    /// Its own id of the act.
+    #[schema(example = "000000000017")]
+    id: String,
+    /// When it happened there.
+    #[schema(format = "date-time")]
+    at: String,
 }
 
 /// One part of a fact that sums many; amounts in centavos.
@@ -93,7 +109,8 @@ pub async fn record(State(app): State<Arc<App>>, _: Operator, PathId(sequence): 
     Ok(ok(RecordView {
         sequence: sequence.0,
         booked_at: time(booked_at),
-        effective_at: time(record.effective_at),
+        effective_at: time(record.takes_effect_at()),
+        institution: record.rail.as_ref().map(|rail| ActView { id: rail.id.clone(), at: time(rail.at) }),
         owner: ledger_name(&app.engine, record.owner),
         rows: rows.map_err(|_| Problem::new(Code::Internal))?,
         parts: parts(&record),

@@ -16,6 +16,7 @@ use ledger::fees::{Fees, PaymentMethod};
 use ledger::id::ObjectId;
 use ledger::merchant::OpenCharge;
 use ledger::money::Centavos;
+use ledger::record::RailStamp;
 use ledger::time::Timestamp;
 
 use super::acquirer_books::{AcquirerBooks, Capture, Returned, first_payment_after};
@@ -75,7 +76,7 @@ impl SandboxAcquirer {
         let installments = if is_debit { 1 } else { installments };
         let mdr = Fees::default().mdr(installments).of(amount);
         self.books.capture(Capture { charge, amount, mdr, installments, is_debit }).map_err(no_answer)?;
-        Ok(CardAnswer::Captured { acquirer_mdr: mdr })
+        Ok(captured_for(charge, mdr))
     }
 
     /// The same, of a charge that may be captured already.
@@ -89,14 +90,25 @@ impl SandboxAcquirer {
         let known = self.books.captured(charge).map_err(no_answer)?;
         known.map_or_else(
             || self.capture(charge, amount, method, installments),
-            |capture| Ok(CardAnswer::Captured { acquirer_mdr: capture.mdr }),
+            |capture| Ok(captured_for(charge, capture.mdr)),
         )
     }
 
-    fn take_back(&self, order: &Repay, is_dispute: bool) -> Result<(), RailError> {
+    fn take_back(&self, order: &Repay, is_dispute: bool) -> Result<RailStamp, RailError> {
         let Repay { id, decided_at, charge, amount } = *order;
-        self.books.take_back(Returned { id, charge, amount, is_dispute }, decided_at).map_err(no_answer)
+        self.books.take_back(Returned { id, charge, amount, is_dispute }, decided_at).map_err(no_answer)?;
+        Ok(RailStamp { id: nsu(id), at: decided_at })
     }
+}
+
+/// The answer for a captured charge: it is captured when it is asked for.
+fn captured_for(charge: ObjectId, acquirer_mdr: Centavos) -> CardAnswer {
+    CardAnswer::Captured { acquirer_mdr, stamp: RailStamp { id: nsu(charge), at: charge.created_at() } }
+}
+
+/// Its number of an act: made of our id, so that every answer has the same.
+fn nsu(id: ObjectId) -> String {
+    format!("{:012}", id.0 % 1_000_000_000_000)
 }
 
 fn no_answer(error: std::io::Error) -> RailError {
@@ -138,11 +150,11 @@ impl CardRail for SandboxAcquirer {
         Box::pin(std::future::ready(answer.map(CardFate::Answered)))
     }
 
-    fn repay(&self, order: Repay) -> Call<'_, ()> {
+    fn repay(&self, order: Repay) -> Call<'_, RailStamp> {
         Box::pin(std::future::ready(self.take_back(&order, false)))
     }
 
-    fn accept_dispute(&self, dispute: Repay) -> Call<'_, ()> {
+    fn accept_dispute(&self, dispute: Repay) -> Call<'_, RailStamp> {
         Box::pin(std::future::ready(self.take_back(&dispute, true)))
     }
 

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use actors::rails::{Call, Destination, PayoutAnswer, PayoutRail, RailError, SendPayout};
 use ledger::id::ObjectId;
+use ledger::record::RailStamp;
 use ledger::time::Timestamp;
 
 use super::bank_books::{BankBooks, PIX_SENT, RETURNED, TRANSFER};
@@ -116,6 +117,7 @@ impl SandboxPayouts {
         Ok(PayoutAnswer::Processed {
             transfer_id: transfer_id(order.id),
             end_to_end_id: transfer_end_to_end_id(order.id),
+            at: order.ordered_at,
         })
     }
 }
@@ -169,7 +171,9 @@ impl PayoutRail for SandboxPayouts {
             // A bank transfer is carried out at once; a PIX is accepted, and `find` asks for its
             // result.
             (_, Destination::Account(_)) => self.answer(&order),
-            (_, Destination::PixKey(_)) => Ok(PayoutAnswer::Taken { transfer_id: transfer_id(order.id) }),
+            (_, Destination::PixKey(_)) => {
+                Ok(PayoutAnswer::Taken { transfer_id: transfer_id(order.id), at: order.ordered_at })
+            }
         };
         Box::pin(std::future::ready(answer))
     }
@@ -181,7 +185,8 @@ impl PayoutRail for SandboxPayouts {
             Script::Return if now.0 >= order.ordered_at.0 + RETURNED_AFTER_MS => {
                 let booked = self.settlement.book(day_of(now.0), RETURNED, &order.id.txid(), order.amount);
                 let reason = "O banco devolveu a transferência: conta inexistente".to_owned();
-                booked.map(|()| PayoutAnswer::Returned { reason }).map_err(unwritten)
+                let stamp = RailStamp { id: format!("{}-R", transfer_id(order.id)), at: now };
+                booked.map(|()| PayoutAnswer::Returned { reason, stamp }).map_err(unwritten)
             }
             Script::Silence if now.0 < order.id.created_at().0 + SILENCE_MS => Err(RailError::NoAnswer),
             Script::Silence | Script::Process | Script::Return => self.answer(&order),
@@ -223,7 +228,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let institution = opened(folder.path());
         let key = |key: &str| Destination::PixKey(PixDestination { key: key.to_owned(), ..PixDestination::default() });
-        let taken = |id| PayoutAnswer::Taken { transfer_id: transfer_id(id) };
+        let taken = |id| PayoutAnswer::Taken { transfer_id: transfer_id(id), at: Timestamp(0) };
         let ids = [1, 2, 3, 4].map(ObjectId);
         let cases = [
             (ids[0], key("ana@example.com"), Some(taken(ids[0]))),

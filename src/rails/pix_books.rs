@@ -14,6 +14,7 @@ use actors::rails::{Call, PixFate, PixRail, RailError, Repay};
 use chrono::NaiveDate;
 use ledger::id::ObjectId;
 use ledger::money::Centavos;
+use ledger::record::RailStamp;
 use ledger::time::Timestamp;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
@@ -184,7 +185,7 @@ fn payment_as_json(paid: &Paid, returns: &BTreeMap<ObjectId, Vec<SentBack>>) -> 
     let mut listed = json!({"endToEndId": paid.end_to_end_id, "txid": paid.charge.txid(), "valor": reais(paid.amount),
         "horario": instant(paid.at_ms)});
     let returned = returns.get(&paid.charge).into_iter().flatten().map(|returned| {
-        let rtr = end_to_end_id(Timestamp(returned.at_ms), returned.id.0 as u64).replacen('E', "D", 1);
+        let rtr = return_id(returned.id, returned.at_ms);
         let at = instant(returned.at_ms);
         let nature = if returned.is_dispute { "MED_FRAUDE" } else { "ORIGINAL" };
         json!({"id": returned.id.txid(), "rtrId": rtr, "valor": reais(returned.amount), "natureza": nature,
@@ -195,6 +196,11 @@ fn payment_as_json(paid: &Paid, returns: &BTreeMap<ObjectId, Vec<SentBack>>) -> 
         listed["devolucoes"] = returned.into();
     }
     listed
+}
+
+/// The institution's id of a return (`rtrId`), made of ours.
+fn return_id(id: ObjectId, at_ms: i64) -> String {
+    end_to_end_id(Timestamp(at_ms), id.0 as u64).replacen('E', "D", 1)
 }
 
 fn reais(centavos: i64) -> String {
@@ -208,11 +214,14 @@ fn read_or_empty(path: PathBuf) -> io::Result<String> {
     }
 }
 
-fn answered(done: io::Result<()>) -> Result<(), RailError> {
-    done.map_err(|error| {
-        tracing::error!(%error, "the records of the sandbox's PIX institution cannot be written");
-        RailError::NoAnswer
-    })
+impl SandboxPix {
+    fn send_back(&self, order: &Repay, is_dispute: bool) -> Result<RailStamp, RailError> {
+        self.0.send_back(order, is_dispute).map_err(|error| {
+            tracing::error!(%error, "the records of the sandbox's PIX institution cannot be written");
+            RailError::NoAnswer
+        })?;
+        Ok(RailStamp { id: return_id(order.id, order.decided_at.0), at: order.decided_at })
+    }
 }
 
 /// The institution as a rail.
@@ -228,11 +237,11 @@ impl PixRail for SandboxPix {
         Box::pin(std::future::ready(Ok(PixFate::Cancelled)))
     }
 
-    fn repay(&self, order: Repay) -> Call<'_, ()> {
-        Box::pin(std::future::ready(answered(self.0.send_back(&order, false))))
+    fn repay(&self, order: Repay) -> Call<'_, RailStamp> {
+        Box::pin(std::future::ready(self.send_back(&order, false)))
     }
 
-    fn accept_dispute(&self, dispute: Repay) -> Call<'_, ()> {
-        Box::pin(std::future::ready(answered(self.0.send_back(&dispute, true))))
+    fn accept_dispute(&self, dispute: Repay) -> Call<'_, RailStamp> {
+        Box::pin(std::future::ready(self.send_back(&dispute, true)))
     }
 }

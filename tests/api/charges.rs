@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 use actors::rails::{Call, PixFate, PixRail, RailError, Repay};
 use chrono::{SecondsFormat, TimeDelta};
 use ledger::id::ObjectId;
+use ledger::record::RailStamp;
 use serde_json::{Value, json};
 
 use crate::world::*;
@@ -327,12 +328,12 @@ impl PixRail for Institution {
         Box::pin(ready(self.0.lock().unwrap().pop_front().expect("the institution is asked as often as the test says")))
     }
 
-    fn accept_dispute(&self, _dispute: Repay) -> Call<'_, ()> {
-        Box::pin(std::future::ready(Ok(())))
+    fn accept_dispute(&self, _dispute: Repay) -> Call<'_, RailStamp> {
+        Box::pin(std::future::ready(Ok(RailStamp { id: "r-1".to_owned(), at: ledger::time::Timestamp(1_000) })))
     }
 
-    fn repay(&self, _order: Repay) -> Call<'_, ()> {
-        Box::pin(ready(Ok(())))
+    fn repay(&self, _order: Repay) -> Call<'_, RailStamp> {
+        Box::pin(ready(Ok(RailStamp { id: "r-1".to_owned(), at: ledger::time::Timestamp(1_000) })))
     }
 }
 
@@ -360,13 +361,22 @@ async fn the_institution_has_the_last_word() {
     let txid = new_pix(&merchant).await;
     let path = format!("/api/charges/{txid}/cancel");
     let end_to_end_id = "E0000000020260701120012345678901";
-    institution.will_say(Ok(PixFate::Paid { end_to_end_id: end_to_end_id.to_owned() }));
+    let paid_at = world.engine().now().plus_ms(-2 * DAY * 1000);
+    institution.will_say(Ok(PixFate::Paid { end_to_end_id: end_to_end_id.to_owned(), paid_at }));
     for _ in 0..2 {
         let refused = merchant.post_keyed(&path, "two", &body).await.refused(409, "charge_not_pending");
         assert_eq!([&refused["txid"], &refused["charge_status"]], [&json!(txid), &json!("CONCLUIDA")]);
     }
     let paid = charge(&merchant, &txid).await;
     assert_eq!([&paid["status"], &paid["end_to_end_id"]], ["CONCLUIDA", end_to_end_id]);
+    // It takes effect when the institution says that it was paid.
+    let export = world.ops_get("/ops/export?ledger=all").await.text;
+    let rows: Vec<Value> = export.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let row = rows.iter().find(|row| row["event"] == "pix_paid").unwrap();
+    assert_eq!(row["effective_date"], centavo::http::timestamp::day_of(paid_at.0).to_string(), "{row}");
+    assert_ne!(row["effective_date"], row["date"]);
+    let record = world.ops_get(&format!("/ops/records/{}", row["sequence"])).await.expect(200);
+    assert_eq!(record["institution"]["id"], end_to_end_id);
     assert_eq!(merchant.balance().await, [990, 0, 0, 0]);
     world.check_books().await;
 }

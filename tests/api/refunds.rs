@@ -7,6 +7,8 @@ use std::sync::{Arc, Mutex};
 
 use actors::rails::{Call, PixFate, PixRail, RailError, Repay};
 use ledger::id::ObjectId;
+use ledger::record::RailStamp;
+use ledger::time::Timestamp;
 use serde_json::{Value, json};
 
 use crate::world::*;
@@ -393,13 +395,17 @@ impl PixRail for Institution {
         Box::pin(ready(Ok(PixFate::Cancelled)))
     }
 
-    fn accept_dispute(&self, _dispute: Repay) -> Call<'_, ()> {
-        Box::pin(std::future::ready(Ok(())))
+    fn accept_dispute(&self, _dispute: Repay) -> Call<'_, RailStamp> {
+        Box::pin(std::future::ready(Ok(RailStamp { id: "r-1".to_owned(), at: Timestamp(1_000) })))
     }
 
-    fn repay(&self, order: Repay) -> Call<'_, ()> {
+    fn repay(&self, order: Repay) -> Call<'_, RailStamp> {
         self.orders.lock().unwrap().entry(order.id).or_default().push(order.amount.0);
-        if *self.silent.lock().unwrap() { Box::pin(ready(Err(RailError::NoAnswer))) } else { Box::pin(ready(Ok(()))) }
+        if *self.silent.lock().unwrap() {
+            Box::pin(ready(Err(RailError::NoAnswer)))
+        } else {
+            Box::pin(ready(Ok(RailStamp { id: "r-1".to_owned(), at: Timestamp(1_000) })))
+        }
     }
 }
 
@@ -438,11 +444,11 @@ impl PixRail for Abyss {
         Box::pin(ready(Ok(PixFate::Cancelled)))
     }
 
-    fn accept_dispute(&self, _dispute: Repay) -> Call<'_, ()> {
-        Box::pin(std::future::ready(Ok(())))
+    fn accept_dispute(&self, _dispute: Repay) -> Call<'_, RailStamp> {
+        Box::pin(std::future::ready(Ok(RailStamp { id: "r-1".to_owned(), at: Timestamp(1_000) })))
     }
 
-    fn repay(&self, _order: Repay) -> Call<'_, ()> {
+    fn repay(&self, _order: Repay) -> Call<'_, RailStamp> {
         Box::pin(pending())
     }
 }

@@ -12,7 +12,7 @@ use ledger::id::{GroupNumber, ObjectId};
 use ledger::merchant::{MerchantCommand, OpenCharge, RECONCILE_AFTER_MS, SplitRequest};
 use ledger::money::Centavos;
 use ledger::personal::{Payer, SealedFor};
-use ledger::record::Record;
+use ledger::record::{RailStamp, Record};
 
 use super::outcome::{CommandContext, terms_opened_by};
 use super::{Engine, RAIL_ANSWER_MAX, Unavailable};
@@ -134,11 +134,11 @@ impl Engine {
                 .await
                 .unwrap_or(Err(RailError::NoAnswer)),
         };
-        let command = match answer {
+        let (command, stamp) = match answer {
             Ok(answer) => answered(charge, answer),
-            Err(RailError::NoAnswer) => MerchantCommand::LeaveUnanswered { charge },
+            Err(RailError::NoAnswer) => (MerchantCommand::LeaveUnanswered { charge }, None),
         };
-        self.command(group, command, permit).await
+        self.command(group, command, CommandContext::of_rail(stamp, permit)).await
     }
 
     /// Has the acquirer keep a card. Gives the acquirer's token, sealed for the `card_token` of
@@ -150,12 +150,16 @@ impl Engine {
     }
 
     /// Has the acquirer say what became of a charge, or close it. Gives the command that its answer
-    /// calls for.
-    pub(super) async fn end_card(&self, charge: ObjectId, open: &OpenCharge) -> Result<MerchantCommand, Unavailable> {
+    /// calls for, and what it says of a capture.
+    pub(super) async fn end_card(
+        &self,
+        charge: ObjectId,
+        open: &OpenCharge,
+    ) -> Result<(MerchantCommand, Option<RailStamp>), Unavailable> {
         let found = tokio::time::timeout(RAIL_ANSWER_MAX, self.require_rails()?.card.close(charge, open)).await;
         match found.unwrap_or(Err(RailError::NoAnswer)) {
             Ok(CardFate::Answered(answer)) => Ok(answered(charge, answer)),
-            Ok(CardFate::Closed) => Ok(MerchantCommand::RefuseCard { charge, refusal: CardRefusal::Failed }),
+            Ok(CardFate::Closed) => Ok((MerchantCommand::RefuseCard { charge, refusal: CardRefusal::Failed }, None)),
             Err(RailError::NoAnswer) => Err(Unavailable::OutcomeUnknown),
         }
     }
@@ -167,9 +171,11 @@ impl Engine {
     }
 }
 
-fn answered(charge: ObjectId, answer: CardAnswer) -> MerchantCommand {
+fn answered(charge: ObjectId, answer: CardAnswer) -> (MerchantCommand, Option<RailStamp>) {
     match answer {
-        CardAnswer::Captured { acquirer_mdr } => MerchantCommand::CaptureCard { charge, acquirer_mdr },
-        CardAnswer::Refused(refusal) => MerchantCommand::RefuseCard { charge, refusal },
+        CardAnswer::Captured { acquirer_mdr, stamp } => {
+            (MerchantCommand::CaptureCard { charge, acquirer_mdr }, Some(stamp))
+        }
+        CardAnswer::Refused(refusal) => (MerchantCommand::RefuseCard { charge, refusal }, None),
     }
 }

@@ -15,7 +15,7 @@ use ledger::id::{Fingerprint, GroupNumber, LedgerId, ObjectId};
 use ledger::merchant::{CashoutOutcome, MerchantCommand, MerchantState, OpenCashout};
 use ledger::money::Centavos;
 use ledger::personal::{PixDestination, SealedFor};
-use ledger::record::Record;
+use ledger::record::{RailStamp, Record};
 use ledger::time::Timestamp;
 
 use super::asked::Asked;
@@ -81,7 +81,7 @@ impl CashoutOrdered {
 
 /// Result of a question about a cashout.
 enum Found {
-    Ended(CashoutOutcome),
+    Ended(CashoutOutcome, Option<RailStamp>),
     /// The journal has its outcome.
     EndedBefore,
     UnderWay,
@@ -141,10 +141,11 @@ impl Engine {
         let to = Destination::PixKey(destination);
         let order = SendPayout { id, amount: ordered.net, to, ordered_at: id.created_at() };
         let answer = tokio::time::timeout(FIRST_ANSWER_MAX, rails.payout.send(order)).await;
-        if let Found::Ended(ended) = found(answer.unwrap_or(Err(RailError::NoAnswer)), CashoutFailure::NotTaken) {
+        let answer = answer.unwrap_or(Err(RailError::NoAnswer));
+        if let Found::Ended(ended, stamp) = found(answer, CashoutFailure::NotTaken) {
             let is_denied = ended == CashoutOutcome::Failed(CashoutFailure::NotTaken);
             let command = MerchantCommand::SettleCashout { id, outcome: ended };
-            let settled = self.command(group, command, permit).await?;
+            let settled = self.command(group, command, CommandContext::of_rail(stamp, permit)).await?;
             ordered.is_taken = !(is_denied && matches!(settled, Outcome::Recorded(_)));
         }
         Ok(Outcome::Recorded(ordered))
@@ -191,10 +192,10 @@ impl Engine {
         });
         let is_unknown = matches!(found, Found::Unknown);
         let has_ended = match found {
-            Found::Ended(outcome) => {
+            Found::Ended(outcome, stamp) => {
                 let permit = self.admission.take(INSIDE_BYTES).await;
                 let command = MerchantCommand::SettleCashout { id, outcome };
-                self.command(group, command, permit).await.is_ok()
+                self.command(group, command, CommandContext::of_rail(stamp, permit)).await.is_ok()
             }
             Found::EndedBefore => true,
             Found::UnderWay | Found::Unknown => false,
@@ -242,13 +243,14 @@ impl Engine {
 /// a transfer that the institution did not take.
 fn found(answer: Result<PayoutAnswer, RailError>, failure: CashoutFailure) -> Found {
     match answer {
-        Ok(PayoutAnswer::Processed { transfer_id, end_to_end_id }) => {
-            Found::Ended(CashoutOutcome::Processed { transfer_id, end_to_end_id })
+        Ok(PayoutAnswer::Processed { transfer_id, end_to_end_id, at }) => {
+            let stamp = RailStamp { id: transfer_id.clone(), at };
+            Found::Ended(CashoutOutcome::Processed { transfer_id, end_to_end_id }, Some(stamp))
         }
         Ok(PayoutAnswer::Failed { .. } | PayoutAnswer::Returned { .. }) => {
-            Found::Ended(CashoutOutcome::Failed(CashoutFailure::NotCarriedOut))
+            Found::Ended(CashoutOutcome::Failed(CashoutFailure::NotCarriedOut), None)
         }
-        Ok(PayoutAnswer::NotTaken) => Found::Ended(CashoutOutcome::Failed(failure)),
+        Ok(PayoutAnswer::NotTaken) => Found::Ended(CashoutOutcome::Failed(failure), None),
         Ok(PayoutAnswer::Taken { .. }) => Found::UnderWay,
         Err(RailError::NoAnswer) => Found::Unknown,
     }

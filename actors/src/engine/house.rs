@@ -107,6 +107,6 @@ impl Engine {
 fn operator_of(context: &CommandContext) -> &str {
     match &context.requester {
         Some(Requester::Operator(name)) => name.as_str(),
-        Some(Requester::ApiKey(_)) | None => "",
+        Some(Requester::ApiKey(_) | Requester::Rail(_)) | None => "",
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use ledger::event::{Event, Terms};
 use ledger::id::ObjectId;
-use ledger::record::{Record, Requester};
+use ledger::record::{RailStamp, Record, Requester};
 use ledger::time::Timestamp;
 
 use super::Unavailable;
@@ -36,6 +36,13 @@ impl Outcome {
             Self::Refused(rejection) => Outcome::Refused(rejection),
             Self::KeyTaken => Outcome::KeyTaken,
         })
+    }
+}
+
+impl CommandContext {
+    /// A command that books what an institution did.
+    pub(super) fn of_rail(stamp: Option<RailStamp>, permit: Arc<Permit>) -> Self {
+        Self { key: None, requester: stamp.map(Requester::Rail), permit }
     }
 }
 

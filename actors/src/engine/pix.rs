@@ -9,7 +9,7 @@ use ledger::id::{GroupNumber, ObjectId};
 use ledger::merchant::{MerchantCommand, SplitRequest};
 use ledger::money::Centavos;
 use ledger::personal::{Payer, SealedFor};
-use ledger::record::Record;
+use ledger::record::{RailStamp, Record};
 use ledger::rejection::Rejection;
 use ledger::time::Timestamp;
 
@@ -95,9 +95,11 @@ impl Engine {
         charge: ObjectId,
         mut context: CommandContext,
     ) -> Result<Outcome<PixEnded>, Unavailable> {
-        let command = self.end_pix(charge).await?;
+        let (command, stamp) = self.end_pix(charge).await?;
         let is_cancellation = matches!(command, MerchantCommand::CancelPix { .. });
-        context.key = context.key.filter(|_| is_cancellation);
+        if !is_cancellation {
+            context = CommandContext::of_rail(stamp, context.permit);
+        }
         Ok(match self.command(group, command, context).await? {
             Outcome::Recorded(_) if is_cancellation => Outcome::Recorded(PixEnded::Cancelled),
             Outcome::Recorded(_) | Outcome::Unchanged | Outcome::Refused(Rejection::ChargeNotPending) => {
@@ -139,12 +141,16 @@ impl Engine {
         Ok(Outcome::Recorded(PixPayment::TooLate))
     }
 
-    /// Has the institution end a code. Gives the command that its answer calls for.
-    pub(super) async fn end_pix(&self, charge: ObjectId) -> Result<MerchantCommand, Unavailable> {
+    /// Has the institution end a code. Gives the command that its answer calls for, and what it
+    /// says of a payment.
+    pub(super) async fn end_pix(&self, charge: ObjectId) -> Result<(MerchantCommand, Option<RailStamp>), Unavailable> {
         let fate = tokio::time::timeout(RAIL_ANSWER_MAX, self.require_rails()?.pix.cancel(charge)).await;
         match fate.unwrap_or(Err(RailError::NoAnswer)) {
-            Ok(PixFate::Cancelled) => Ok(MerchantCommand::CancelPix { charge }),
-            Ok(PixFate::Paid { end_to_end_id }) => Ok(MerchantCommand::ConfirmPix { charge, end_to_end_id }),
+            Ok(PixFate::Cancelled) => Ok((MerchantCommand::CancelPix { charge }, None)),
+            Ok(PixFate::Paid { end_to_end_id, paid_at }) => {
+                let stamp = RailStamp { id: end_to_end_id.clone(), at: paid_at };
+                Ok((MerchantCommand::ConfirmPix { charge, end_to_end_id }, Some(stamp)))
+            }
             Err(RailError::NoAnswer) => Err(Unavailable::OutcomeUnknown),
         }
     }

@@ -67,7 +67,10 @@ impl Engine {
             (false, RepaymentKind::Taken) => rails.pix.accept_dispute(order),
         };
         match tokio::time::timeout(patience, call).await.unwrap_or(Err(RailError::NoAnswer)) {
-            Ok(()) => self.command(group, MerchantCommand::ConfirmRepayment { id }, permit).await.is_ok(),
+            Ok(stamp) => {
+                let context = CommandContext::of_rail(Some(stamp), permit);
+                self.command(group, MerchantCommand::ConfirmRepayment { id }, context).await.is_ok()
+            }
             Err(RailError::NoAnswer) => false,
         }
     }

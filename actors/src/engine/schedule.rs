@@ -159,9 +159,9 @@ impl Engine {
     async fn reconcile(&self, group: GroupNumber, charge: ObjectId, open: &OpenCharge) -> bool {
         let found =
             if open.terms.method.is_card() { self.end_card(charge, open).await } else { self.end_pix(charge).await };
-        let Ok(command) = found else { return false };
+        let Ok((command, stamp)) = found else { return false };
         let permit = self.admission.take(INSIDE_BYTES).await;
-        self.command(group, command, permit).await.is_ok()
+        self.command(group, command, CommandContext::of_rail(stamp, permit)).await.is_ok()
     }
 
     /// Sends drafts to the acquirer for analysis: with a rail, they become pending.

@@ -9,6 +9,7 @@ use ledger::id::{LedgerId, ObjectId};
 use ledger::money::Centavos;
 use ledger::personal::{BankAccount, RecipientProfile, Sealed, SealedFor};
 use ledger::recipient::{OpenWithdrawal, RecipientCommand, RecipientState, Returnable, TransferOutcome};
+use ledger::record::RailStamp;
 use ledger::time::Timestamp;
 
 use super::card::CARD_ANSWER_MAX;
@@ -41,11 +42,12 @@ impl Engine {
         if let Outcome::Recorded(record) = &approved {
             let outcome = match self.transfer(recipient, id, amount, destination.as_ref(), record.effective_at) {
                 Some(order) => settled(in_time(CARD_ANSWER_MAX, rails.payout.send(order)).await),
-                None => Some(TransferOutcome::Refused { notes: NO_ACCOUNT.to_owned() }),
+                None => Some((TransferOutcome::Refused { notes: NO_ACCOUNT.to_owned() }, None)),
             };
-            if let Some(outcome) = outcome {
+            if let Some((outcome, stamp)) = outcome {
                 let command = RecipientCommand::SettleWithdrawal { id, outcome };
-                let _asked_about_by_the_schedule = self.command_recipient(recipient, command, permit).await;
+                let context = CommandContext::of_rail(stamp, permit);
+                let _asked_about_by_the_schedule = self.command_recipient(recipient, command, context).await;
             }
         }
         Ok(approved)
@@ -80,13 +82,13 @@ impl Engine {
         now: Timestamp,
     ) -> Result<Option<Timestamp>, Unavailable> {
         let approved_at = withdrawal.approved_at.unwrap_or(now);
-        let Some(outcome) = self.ask_about(rails, recipient, &withdrawal, now).await else {
+        let Some((outcome, stamp)) = self.ask_about(rails, recipient, &withdrawal, now).await else {
             let wait_ms = ((now.0 - approved_at.0) / 8).clamp(TRY_AGAIN_AFTER_MS, ASK_EVERY_MAX_MS);
             return Ok(Some(now.plus_ms(wait_ms)));
         };
         let command = RecipientCommand::SettleWithdrawal { id: withdrawal.id, outcome };
         let permit = self.admission.take(INSIDE_BYTES).await;
-        self.command_recipient(recipient, command, permit).await?;
+        self.command_recipient(recipient, command, CommandContext::of_rail(stamp, permit)).await?;
         let permit = self.admission.take(INSIDE_BYTES).await;
         read(&self.recipients, recipient, |books: &RecipientState, _| books.next_due(), permit).await
     }
@@ -107,10 +109,15 @@ impl Engine {
             let order = self.transfer_of(recipient, withdrawal, approved_at);
             let Some(order) = order else { continue };
             let found = in_time(RAIL_ANSWER_MAX, rails.payout.find(order, now)).await;
-            if let Some(PayoutAnswer::Returned { reason } | PayoutAnswer::Failed { reason }) = &found {
+            let back = match &found {
+                Some(PayoutAnswer::Returned { reason, stamp }) => Some((reason, Some(stamp.clone()))),
+                Some(PayoutAnswer::Failed { reason }) => Some((reason, None)),
+                _ => None,
+            };
+            if let Some((reason, stamp)) = back {
                 let permit = self.admission.take(INSIDE_BYTES).await;
                 let command = RecipientCommand::ReturnWithdrawal { id: withdrawal.id, notes: reason.clone() };
-                self.command_recipient(recipient, command, permit).await?;
+                self.command_recipient(recipient, command, CommandContext::of_rail(stamp, permit)).await?;
             }
             answered.extend(found.map(|_| withdrawal.id));
         }
@@ -128,7 +135,7 @@ impl Engine {
         recipient: LedgerId,
         withdrawal: &OpenWithdrawal,
         now: Timestamp,
-    ) -> Option<TransferOutcome> {
+    ) -> Option<(TransferOutcome, Option<RailStamp>)> {
         let approved_at = withdrawal.approved_at.unwrap_or(now);
         let Some(order) = self.transfer_of(recipient, withdrawal, approved_at) else {
             tracing::error!(withdrawal = %withdrawal.id.uuid(), "a transfer cannot be asked about: there is no account");
@@ -184,14 +191,15 @@ async fn in_time(most: std::time::Duration, call: Call<'_, PayoutAnswer>) -> Opt
     tokio::time::timeout(most, call).await.ok()?.ok()
 }
 
-fn settled(answer: Option<PayoutAnswer>) -> Option<TransferOutcome> {
+fn settled(answer: Option<PayoutAnswer>) -> Option<(TransferOutcome, Option<RailStamp>)> {
     Some(match answer? {
-        PayoutAnswer::Taken { transfer_id } | PayoutAnswer::Processed { transfer_id, .. } => {
-            TransferOutcome::Taken { transfer_id }
+        PayoutAnswer::Taken { transfer_id, at } | PayoutAnswer::Processed { transfer_id, at, .. } => {
+            let stamp = RailStamp { id: transfer_id.clone(), at };
+            (TransferOutcome::Taken { transfer_id }, Some(stamp))
         }
-        PayoutAnswer::NotTaken => TransferOutcome::Refused { notes: NOT_TAKEN.to_owned() },
-        PayoutAnswer::Failed { reason } | PayoutAnswer::Returned { reason } => {
-            TransferOutcome::Refused { notes: reason }
+        PayoutAnswer::NotTaken => (TransferOutcome::Refused { notes: NOT_TAKEN.to_owned() }, None),
+        PayoutAnswer::Failed { reason } | PayoutAnswer::Returned { reason, .. } => {
+            (TransferOutcome::Refused { notes: reason }, None)
         }
     })
 }

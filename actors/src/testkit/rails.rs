@@ -15,16 +15,20 @@ pub async fn card(rail: &dyn CardRail, order: impl Fn(ObjectId) -> ChargeCard, o
     let answer = rail.charge(order(charged)).await;
     assert_eq!(rail.charge(order(charged)).await, answer, "a charge that is ordered twice has one outcome");
     for _ in 0..2 {
-        assert_eq!(rail.close(charged, open).await, answer.map(CardFate::Answered), "a charge that it had");
+        assert_eq!(rail.close(charged, open).await, answer.clone().map(CardFate::Answered), "a charge that it had");
     }
     let fate = rail.close(never_charged, open).await.expect("the acquirer says what became of a charge");
-    let late = match fate {
+    let late = match fate.clone() {
         CardFate::Closed => CardAnswer::Refused(CardRefusal::Failed),
         CardFate::Answered(answer) => answer,
     };
     for _ in 0..2 {
-        assert_eq!(rail.charge(order(never_charged)).await, Ok(late), "a charge that comes after it was ended");
-        assert_eq!(rail.close(never_charged, open).await, Ok(fate), "a charge that was ended is asked about again");
+        assert_eq!(rail.charge(order(never_charged)).await, Ok(late.clone()), "a charge that comes after it was ended");
+        assert_eq!(
+            rail.close(never_charged, open).await,
+            Ok(fate.clone()),
+            "a charge that was ended is asked about again"
+        );
     }
 }
 

@@ -15,7 +15,7 @@ use ledger::id::{Fingerprint, GroupNumber, LedgerId, ObjectId, RecipientNumber};
 use ledger::money::{Centavos, Rate};
 use ledger::period::PeriodSeal;
 use ledger::personal::Sealed;
-use ledger::record::{Decision, DecodeError, Idempotency, Record};
+use ledger::record::{Decision, DecodeError, Idempotency, RailStamp, Record};
 use ledger::recurrence::{
     BillingCycle, CycleOutcome, InitialFee, PlanTerms, StoredCard, SubscriptionStanding, SubscriptionStatus,
     SubscriptionTerms,
@@ -70,7 +70,10 @@ fn an_event_or_an_account_of_a_later_release_is_refused() {
 fn items_that_a_later_release_appends_are_skipped() {
     for (name, record) in samples() {
         let mut longer = bytes(&record);
-        longer[1] = 0x8C;
+        longer[1] = 0x8D;
+        if record.rail.is_none() {
+            longer.push(0xF6);
+        }
         longer.extend([0x82, 0x01, 0xA1, 0x02, 0x63, b'n', b'e', b'w']);
         longer.push(0xF6);
         assert_eq!(Record::decode(&longer).unwrap(), record, "{name}");
@@ -327,6 +330,13 @@ pub(crate) fn samples() -> Vec<(&'static str, Record)> {
             with_person(asked(one(merchant, opened(pix_terms(), None, Some(Timestamp(1_767_355_230_500)))))),
         ),
         ("card-captured", asked(one(merchant, captured(card_terms(), raised(&card_terms()))))),
+        (
+            "card-captured-at-the-acquirer",
+            Record {
+                rail: Some(RailStamp { id: "000000000017".to_owned(), at: Timestamp(1_767_268_830_499) }),
+                ..one(merchant, captured(card_terms(), raised(&card_terms())))
+            },
+        ),
         ("card-captured-with-shortfall", one(merchant, captured(shortfall_terms(), drawn))),
         (
             "card-refused",

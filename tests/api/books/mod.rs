@@ -248,7 +248,7 @@ async fn a_row_says_how_it_was_paid_when_it_is_due_and_what_it_is_about() {
     };
     const ALWAYS: &[&str] = &[];
     for (event, ids) in [
-        ("card_captured", &["txid"][..]),
+        ("card_captured", &["txid", "capture"][..]),
         ("pix_paid", &["txid", "end_to_end_id"]),
         ("refund_approved", &["txid", "refund"]),
         ("withdrawal_paid", &["withdrawal", "transfer"]),
@@ -265,6 +265,7 @@ async fn a_row_says_how_it_was_paid_when_it_is_due_and_what_it_is_about() {
     }
     let refunds: BTreeSet<_> = of("refund_approved").iter().map(|row| text(&row["refund"])).collect();
     let repaid: Vec<_> = of("payer_repaid").into_iter().filter(|row| row["refund"].is_string()).collect();
+    assert!(repaid.iter().all(|row| row["return"].is_string()), "by the institution's own id: {repaid:?}");
     assert!(!repaid.is_empty() && repaid.iter().all(|row| refunds.contains(&text(&row["refund"]))), "{repaid:?}");
     for row in of("card_captured") {
         let how = [&row["method"], &row["brand"], &row["installments"]];
