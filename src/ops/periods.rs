@@ -25,8 +25,10 @@ use crate::http::json::parse_unread;
 use crate::http::problem::{Code, Problem, broken};
 use crate::http::reply::{ok, only, query, time};
 use crate::http::streamed::turn;
+use crate::http::timestamp::day_of;
 use crate::ops::operator::{Decider, Operator};
 use crate::ops::queue::kind_name;
+use crate::ops::reconciliations;
 
 /// A month, and its closing.
 #[derive(Debug, Serialize, ToSchema)]
@@ -82,17 +84,19 @@ pub struct PeriodView {
 pub struct OpenItem {
     /// `suspense`: money that nobody has explained; `negative_bank`: a bank account below zero;
     /// `in_flight`: money of orders without an end; `waiting`: decisions of operators that were
-    /// asked for by then and are not taken.
-    #[schema(pattern = "^(suspense|negative_bank|in_flight|waiting)$")]
+    /// asked for by then and are not taken; `unreconciled`: differences that reconciliations of its
+    /// days found.
+    #[schema(pattern = "^(suspense|negative_bank|in_flight|waiting|unreconciled)$")]
     kind: &'static str,
-    /// The account, without ids; of `waiting`, the kind of the queue's items.
+    /// The account, without ids; of `waiting`, the kind of the queue's items; of `unreconciled`, the
+    /// kind of file.
     #[schema(example = "Liabilities:Suspense")]
     name: String,
-    /// Balance in centavos, debits minus credits; of `waiting`, absent.
+    /// Balance in centavos, debits minus credits; absent for a count.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, value_type = i64)]
     balance: Option<i128>,
-    /// How many items wait; absent for a balance.
+    /// How many there are; absent for a balance.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     count: Option<u64>,
@@ -191,13 +195,18 @@ impl PeriodView {
             cut: BTreeMap::from([("0", through.0)]),
             head: closing.map(|closing| hex(&*closing.seal.head)),
             totals: closing.map(|closing| hex(&*closing.seal.totals)),
-            open: open_items(engine, through, end)?,
+            open: open_items(engine, through, (month.begin(), end))?,
         })
     }
 }
 
-/// What was open after a Record, the last one booked before `end`.
-fn open_items(engine: &Engine, through: Sequence, end: Timestamp) -> Result<Vec<OpenItem>, Problem> {
+/// What was open after a Record, the last one booked before `end`, and the differences that
+/// reconciliations found in the days since `begin`.
+fn open_items(
+    engine: &Engine,
+    through: Sequence,
+    (begin, end): (Timestamp, Timestamp),
+) -> Result<Vec<OpenItem>, Problem> {
     let mut open = Vec::new();
     for (account, sum) in engine.balances_as_of(through)?.totals()? {
         let net = sum.net();
@@ -228,5 +237,12 @@ fn open_items(engine: &Engine, through: Sequence, end: Timestamp) -> Result<Vec<
         count: Some(count),
     });
     open.extend(counted);
+    let found = reconciliations::differences(engine, day_of(begin.0), day_of(end.0 - 1))?;
+    open.extend(found.into_iter().map(|(name, count)| OpenItem {
+        kind: "unreconciled",
+        name,
+        balance: None,
+        count: Some(count),
+    }));
     Ok(open)
 }

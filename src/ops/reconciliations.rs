@@ -11,7 +11,8 @@ use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
 use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
-use serde::Serialize;
+use chrono::{DateTime, NaiveDate, Utc};
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 use utoipa::ToSchema;
@@ -23,6 +24,7 @@ use crate::http::idempotency::{KeyScope, SentKey};
 use crate::http::problem::{Code, FieldError, Problem, broken};
 use crate::http::reply::{List, PageQuery, list_of, one_of, only, query, time};
 use crate::http::streamed::turn;
+use crate::http::timestamp::{day, day_of};
 use crate::ops::booked::{self, BankAccount};
 use crate::ops::operator::{Decider, Operator};
 use crate::reconcile::finding::{FileError, Finding, FindingKind, Reconciled, Settled};
@@ -214,6 +216,38 @@ pub async fn list(
         text.and_then(|text| RawValue::from_string(text).ok()).ok_or_else(broken)
     });
     list_of(total, page, items)
+}
+
+/// What a kept result says in short.
+#[derive(Deserialize)]
+struct Summary<'a> {
+    kind: &'a str,
+    made_at: &'a str,
+    from: Option<&'a str>,
+    to: Option<&'a str>,
+    differs: u64,
+    only_ours: u64,
+    only_theirs: u64,
+    twice: u64,
+}
+
+/// Differences of the kept results that are of days of a period, by kind of file. A file of the
+/// acquirer has no days of its own: it counts by the day on which it was compared.
+pub fn differences(engine: &Engine, from: NaiveDate, to: NaiveDate) -> Result<BTreeMap<String, u64>, Problem> {
+    let mut differences = BTreeMap::new();
+    for name in engine.kept_names(SUMMARIES)? {
+        let Some(bytes) = engine.kept(&name)? else { continue };
+        let Summary { kind, made_at, from: first, to: last, differs, only_ours, only_theirs, twice } =
+            serde_json::from_slice(&bytes).map_err(|_| broken())?;
+        let made_on = made_at.parse::<DateTime<Utc>>().ok().map(|at| day_of(at.timestamp_millis()));
+        let (first, last) = (first.and_then(day).or(made_on), last.and_then(day).or(made_on));
+        let is_of_period = first.is_some_and(|first| first <= to) && last.is_some_and(|last| last >= from);
+        let count = differs + only_ours + only_theirs + twice;
+        if is_of_period && count > 0 {
+            *differences.entry(kind.to_owned()).or_default() += count;
+        }
+    }
+    Ok(differences)
 }
 
 /// The result of a file, by its SHA-256.

@@ -84,8 +84,8 @@ pub struct ReportColumn {
 /// in America/Sao_Paulo, of the booking. One at a time, exports counted; it reads the journal from
 /// its beginning. The headers `Report-Cut` and `Report-Head` name the cut in every format.
 #[utoipa::path(get, path = "/ops/reports/{name}", operation_id = "read_report",
-    params(("name" = String, Path, pattern = "^(trial-balance|general-ledger|daily-close|receivables|settlement-calendar|fees|anticipation-income|monthly-totals|statement)$", example = "trial-balance", description = "The report's name."),
-        ("ledger" = Option<String>, Query, pattern = "^(all|P-all|P-house|[MRP]-[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12})$", description = "One ledger, or `P-all`; `all` when absent. For trial-balance, general-ledger and receivables; statement wants `M-…` or `R-…`."),
+    params(("name" = String, Path, pattern = "^(trial-balance|general-ledger|daily-close|receivables|settlement-calendar|fees|anticipation-income|monthly-totals|late-entries|statement)$", example = "trial-balance", description = "The report's name."),
+        ("ledger" = Option<String>, Query, pattern = "^(all|P-all|P-house|[MRP]-[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12})$", description = "One ledger, or `P-all`; `all` when absent. For trial-balance, general-ledger, receivables and late-entries; statement wants `M-…` or `R-…`."),
         ("account" = Option<String>, Query, pattern = "^[A-Z][A-Za-z0-9:-]{0,199}$", description = "Of general-ledger: an account, with those below it."),
         ("format" = Option<String>, Query, pattern = "^(json|csv|csv-ptbr|xlsx|html|pdf)$", description = "`json` when absent."),
         ("from" = Option<String>, Query, format = Date, example = "2026-01-01", description = "The first day; receivables and settlement-calendar, which are of the end of one day, take none."),

@@ -6,6 +6,7 @@ use actors::names::Names;
 use actors::store::Sequence;
 use chrono::NaiveDate;
 use ledger::record::Record;
+use ledger::time::Timestamp;
 
 use super::ledger_scope::LedgerScope;
 use super::openings::Openings;
@@ -14,6 +15,8 @@ use super::table::{Column, Rows};
 /// One Record, as a report gets it.
 pub(super) struct Posted<'a> {
     pub(super) sequence: Sequence,
+    /// When it was booked.
+    pub(super) booked_at: Timestamp,
     /// Day of the booking in America/Sao_Paulo.
     pub(super) day: NaiveDate,
     pub(super) record: &'a Record,

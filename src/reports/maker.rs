@@ -6,12 +6,14 @@ use actors::names::Names;
 use actors::store::{Block, BlockHash, Sequence};
 use chrono::NaiveDate;
 use ledger::record::{DecodeError, Record};
+use ledger::time::Timestamp;
 
 use super::anticipation_income::AnticipationIncome;
 use super::daily_close::DailyClose;
 use super::fees::Fees;
 use super::fold::{Ended, Fold, Posted};
 use super::general_ledger::GeneralLedger;
+use super::late_entries::LateEntries;
 use super::ledger_scope::LedgerScope;
 use super::monthly_totals::{MonthlyTotals, TaxIds};
 use super::openings::Openings;
@@ -115,7 +117,7 @@ impl<'a> ReportMaker<'a> {
         }
         for (at, bytes) in (block.first.0..).map(Sequence).zip(&block.records).take_while(|(at, _)| *at <= cut) {
             let record = Record::decode(bytes).map_err(|error| ReportError::Decode { at, error })?;
-            self.post(at, day, &record)?;
+            self.post(at, (Timestamp(block.booked_at_ms), day), &record)?;
             self.cut = at;
         }
         self.head = block.hash();
@@ -123,7 +125,12 @@ impl<'a> ReportMaker<'a> {
         Ok(block.next() <= cut)
     }
 
-    fn post(&mut self, sequence: Sequence, day: NaiveDate, record: &Record) -> io::Result<()> {
+    fn post(
+        &mut self,
+        sequence: Sequence,
+        (booked_at, day): (Timestamp, NaiveDate),
+        record: &Record,
+    ) -> io::Result<()> {
         self.names.learn(record);
         self.scope.learn(record, &self.names);
         let is_before = self.request.from.is_some_and(|from| day < from);
@@ -134,7 +141,7 @@ impl<'a> ReportMaker<'a> {
         } else {
             self.begin(day)?;
         }
-        let posted = Posted { sequence, day, record, names: &self.names, scope: &self.scope };
+        let posted = Posted { sequence, booked_at, day, record, names: &self.names, scope: &self.scope };
         match is_before {
             true => self.fold.open(&posted),
             false => self.fold.post(&posted, &mut self.rows)?,
@@ -181,6 +188,7 @@ fn fold(request: &ReportRequest, tax_ids: Option<TaxIds>) -> Box<dyn Fold> {
         Report::Fees => Box::new(Fees::default()),
         Report::AnticipationIncome => Box::new(AnticipationIncome::default()),
         Report::MonthlyTotals => Box::new(MonthlyTotals::new(tax_ids)),
+        Report::LateEntries => Box::new(LateEntries),
         Report::Statement => Box::new(Statement::default()),
     }
 }

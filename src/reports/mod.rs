@@ -21,6 +21,7 @@ mod daily_close;
 mod fees;
 mod fold;
 mod general_ledger;
+mod late_entries;
 mod ledger_scope;
 mod maker;
 mod monthly_totals;

@@ -22,13 +22,15 @@ pub enum Report {
     AnticipationIncome,
     /// Charges of each merchant by month and payment method.
     MonthlyTotals,
+    /// Postings that take effect in a month before that of their booking.
+    LateEntries,
     /// Movements of one merchant or recipient.
     Statement,
 }
 
 impl Report {
     /// All reports.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::TrialBalance,
         Self::GeneralLedger,
         Self::DailyClose,
@@ -37,6 +39,7 @@ impl Report {
         Self::Fees,
         Self::AnticipationIncome,
         Self::MonthlyTotals,
+        Self::LateEntries,
         Self::Statement,
     ];
 
@@ -51,6 +54,7 @@ impl Report {
             Self::Fees => "fees",
             Self::AnticipationIncome => "anticipation-income",
             Self::MonthlyTotals => "monthly-totals",
+            Self::LateEntries => "late-entries",
             Self::Statement => "statement",
         }
     }
@@ -71,13 +75,17 @@ impl Report {
             Self::Fees => "Tarifas por mês",
             Self::AnticipationIncome => "Receita de antecipação",
             Self::MonthlyTotals => "Totais mensais por lojista",
+            Self::LateEntries => "Lançamentos de meses anteriores",
             Self::Statement => "Extrato",
         }
     }
 
     /// Whether it can be of one ledger.
     fn takes_ledger(self) -> bool {
-        matches!(self, Self::TrialBalance | Self::GeneralLedger | Self::Receivables | Self::Statement)
+        matches!(
+            self,
+            Self::TrialBalance | Self::GeneralLedger | Self::Receivables | Self::LateEntries | Self::Statement
+        )
     }
 
     /// Whether it is of days: the others are of the end of one day.

@@ -140,11 +140,27 @@ async fn a_month_is_closed_by_two_operators() {
     assert_eq!((&last["effective_date"], &last["late"]), (&json!(day), &Value::Null));
     assert_ne!(last["date"], last["effective_date"]);
 
+    // It is reported, two postings of it; the payment of the month itself is not.
+    let late = world.ops_get("/ops/reports/late-entries").await.expect(200);
+    let found = |row: &Value| (row["sequence"] == last["sequence"]) && row["effective_date"] == json!(day);
+    let reported = late["rows"].as_array().unwrap();
+    assert!(reported.len() == 2 && reported.iter().all(found), "{late}");
+    assert_eq!([&late["totals"]["debit"], &late["totals"]["credit"]], [700, 700]);
+    // A list of the PIX institution that lacks the payment of the month.
+    let next = local(now).date_naive().succ_opt().unwrap();
+    let list = json!({"parametros": {"inicio": format!("{day}T03:00:00.000Z"), "fim": format!("{next}T02:59:59.999Z"),
+        "paginacao": {"paginaAtual": 0, "itensPorPagina": 1, "quantidadeDePaginas": 1, "quantidadeTotalDeItens": 0}},
+        "pix": []});
+    let lacking = world.reconcile("application/json", "", list.to_string()).await.expect(200);
+    assert_eq!(lacking["only_ours"], 1, "{lacking}");
+
     let key = [("idempotency-key", "close-1")];
     let pending = world.ops_post(&format!("{path}/close"), &json!({})).await.expect(200);
     assert_eq!((&pending["status"], &pending["requested_by"]), (&json!("pending"), &json!("operator")));
     let waiting = json!({"kind": "waiting", "name": "entry", "count": 1});
     assert!(pending["open"].as_array().unwrap().contains(&waiting), "{pending}");
+    let unreconciled = json!({"kind": "unreconciled", "name": "pix", "count": 1});
+    assert!(pending["open"].as_array().unwrap().contains(&unreconciled), "{pending}");
     world.ops_post(&format!("{path}/close"), &json!({})).await.refused(409, "second_operator_needed");
     let closed = world.second_ops_post(&format!("{path}/close"), &key, &json!({})).await.expect(200);
     assert_eq!((&closed["status"], &closed["closed_by"]), (&json!("closed"), &json!("second")));

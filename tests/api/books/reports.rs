@@ -222,7 +222,7 @@ async fn days_follow_each_other() {
         assert_eq!(other["cut"], whole["cut"], "{report:?}");
         let moved = match report {
             Report::TrialBalance => &["debits", "credits"][..],
-            Report::GeneralLedger => &["debit", "credit"],
+            Report::GeneralLedger | Report::LateEntries => &["debit", "credit"],
             Report::DailyClose => &["in", "out", "explained", "unexplained"],
             Report::Fees => &["base", "count", "charged", "returned", "net"],
             Report::AnticipationIncome => &["earned"],
