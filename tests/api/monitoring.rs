@@ -61,6 +61,23 @@ async fn each_metric_is_documented_and_each_one_that_is_named_exists() {
     }
 }
 
+/// A follower polls for ever, and a copy that it keeps is overwritten with every change: the age is
+/// that of the last backup that somebody made.
+#[tokio::test]
+async fn a_copy_that_follows_is_no_backup_whose_age_is_measured() {
+    let world = World::sandbox().await;
+    let has_age = async || {
+        let metrics = world.send(Method::GET, "/metrics", &[], "").await.text;
+        metrics.lines().any(|line| line.starts_with("centavo_backup_age_seconds "))
+    };
+    for polled in ["/ops/backup?wait=0", "/ops/backup?from=1&wait=1", "/ops/backup?from=9000&wait=0"] {
+        assert_eq!(world.ops_get(polled).await.status, 200, "{polled}");
+        assert!(!has_age().await, "{polled}");
+    }
+    assert_eq!(world.ops_get("/ops/backup?from=1").await.status, 200);
+    assert!(has_age().await);
+}
+
 fn items_of(list: &Value) -> impl Iterator<Item = &Value> {
     list.as_array().into_iter().flatten()
 }

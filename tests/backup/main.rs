@@ -9,6 +9,7 @@ mod commands;
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -236,6 +237,31 @@ async fn an_answer_that_is_cut_off_changes_nothing() {
     assert!(refused.contains(told) && refused.contains(server.operations.trim_start_matches("http://")), "{refused}");
     server.stop().unwrap();
     assert_eq!(head_of(&backup(&data, &copies).await.unwrap()), head_of(&verify_head(&data, &copies).await));
+}
+
+/// A backup holds amounts, dates and ids: whatever the process's umask is, nobody else reads it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nobody_else_can_read_a_backup() {
+    let folder = tempfile::tempdir().unwrap();
+    let (data, copies) = (folder.path().join("data"), folder.path().join("copies"));
+    for records in [40, 400] {
+        fill(&data, records);
+        commands::backup_with_umask("0022", &data, &copies).await.unwrap();
+    }
+    let mut open = vec![copies.clone(), data.join("last-backup")];
+    let mut seen = Vec::new();
+    while let Some(path) = open.pop() {
+        let metadata = path.symlink_metadata().unwrap();
+        let mode = metadata.permissions().mode() & 0o777;
+        assert_eq!(mode, if metadata.is_dir() { 0o700 } else { 0o600 }, "{}: {mode:o}", path.display());
+        if metadata.is_dir() {
+            open.extend(std::fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()));
+        }
+        seen.push(path);
+    }
+    for name in ["keys", "lock", "000001.blocks", "000002.blocks", "generations"] {
+        assert!(seen.contains(&copies.join(name)), "{name} is not in {seen:?}");
+    }
 }
 
 /// A restored copy's head, as `verify` says it.
