@@ -88,14 +88,18 @@ fn ask_and_take_nothing(server: &Server) -> TcpStream {
     stream
 }
 
-/// A follower, which is killed when it is dropped, and the file of what it says.
+/// A backup that goes on until it is killed, when this is dropped, and the file of what it says.
 struct Follower(std::process::Child, std::path::PathBuf);
 
 impl Follower {
     fn start(copies: &Path, url: &str) -> Self {
+        Self::start_with(copies, &["--follow", url])
+    }
+
+    fn start_with(copies: &Path, arguments: &[&str]) -> Self {
         let said = copies.with_extension("said");
         let mut command = std::process::Command::new(testkit::server::centavo());
-        command.args(["backup", "--follow", url, "--out"]).arg(copies).env("CENTAVO_OPS_TOKEN", OPS_TOKEN);
+        command.arg("backup").args(arguments).arg("--out").arg(copies).env("CENTAVO_OPS_TOKEN", OPS_TOKEN);
         Self(command.stdout(std::fs::File::create(&said).unwrap()).spawn().unwrap(), said)
     }
 
@@ -237,6 +241,28 @@ async fn an_answer_that_is_cut_off_changes_nothing() {
     assert!(refused.contains(told) && refused.contains(server.operations.trim_start_matches("http://")), "{refused}");
     server.stop().unwrap();
     assert_eq!(head_of(&backup(&data, &copies).await.unwrap()), head_of(&verify_head(&data, &copies).await));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_backup_with_a_schedule_runs_again_until_it_fails() {
+    let folder = tempfile::tempdir().unwrap();
+    let (data, copies) = (folder.path().join("data"), folder.path().join("copies"));
+    fill(&data, 40);
+    let arguments = ["--every", "1", "--keep", "9", "--data", data.to_str().unwrap()];
+    let mut scheduled = Follower::start_with(&copies, &arguments);
+    scheduled.says("generations/").await;
+    scheduled.says(", 3 in all\n").await;
+    std::fs::write(copies.join("keys"), b"damaged").unwrap();
+    // An open run may put the keys again: the damage is then in the next one.
+    for _ in 0..6_000 {
+        if let Some(status) = scheduled.0.try_wait().unwrap() {
+            assert_eq!(status.code(), Some(1));
+            return;
+        }
+        let _is_there = std::fs::write(copies.join("keys"), b"damaged");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("it goes on with a damaged backup");
 }
 
 /// A backup holds amounts, dates and ids: whatever the process's umask is, nobody else reads it.
