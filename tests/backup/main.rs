@@ -143,7 +143,7 @@ impl Drop for Follower {
     }
 }
 
-/// Waits until a copy has this Record; gives how long that took.
+/// Waits until a copy has this Record, a minute at most; gives how long that took.
 async fn until_copied(copies: &Path, sequence: u64) -> Duration {
     let begun = std::time::Instant::now();
     loop {
@@ -169,6 +169,8 @@ async fn a_follower_keeps_up_and_goes_on_after_either_side_has_ended() {
     let mut lags = Vec::new();
     for round in 0..12 {
         tokio::time::sleep(Duration::from_millis(250)).await;
+        // No narrower bound than that of `until_copied`: how late it is says more of a busy machine
+        // than of the program.
         lags.push(until_copied(&copies, callers.sequence(&server).await).await);
         if round == 6 {
             drop(follower);
