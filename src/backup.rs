@@ -2,7 +2,8 @@
 //! directory or through the server that has it open.
 
 use std::path::Path;
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use actors::backup::{BackupError, BackupRun, Frame, Generations, Taken};
 
@@ -27,8 +28,18 @@ pub enum BackupFailure {
     Panicked(String),
 }
 
-/// Makes or continues a backup, and prints a summary.
+/// Makes or continues a backup, and prints a summary; with `every`, again and again until a run
+/// fails.
 pub async fn run(settings: BackupSettings) -> Result<(), BackupFailure> {
+    let settings = Arc::new(settings);
+    loop {
+        run_once(Arc::clone(&settings)).await?;
+        let Some(every) = settings.every else { return Ok(()) };
+        tokio::time::sleep(Duration::from_secs(every.into())).await;
+    }
+}
+
+async fn run_once(settings: Arc<BackupSettings>) -> Result<(), BackupFailure> {
     let begun = Instant::now();
     let out = settings.out.clone();
     let made = tokio::task::spawn_blocking(move || quietly(|| make(&settings)).unwrap_or_else(panicked)).await;

@@ -15,7 +15,8 @@ version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -1)
 target=$(rustc -vV | sed -n 's/^host: //p')
 name=centavo-$version-${target%%-*}-linux
 files=target/release-files
-export SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
+SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
+export SOURCE_DATE_EPOCH
 rm -rf "$files" && mkdir -p "$files"
 
 # The C library is part of the program. The random bytes come from the kernel by name: a static program cannot look the

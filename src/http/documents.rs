@@ -1,5 +1,6 @@
 //! Documents of this version, as HTML pages under `/docs`. The Markdown of the repository's `docs`
 //! is part of the program: the pages need no network and always fit the program that serves them.
+//! The auditors' script, to which pages link, is there as it stands.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -7,7 +8,7 @@ use std::sync::LazyLock;
 use axum::Extension;
 use axum::body::Bytes;
 use axum::http::Uri;
-use axum::response::IntoResponse;
+use axum::response::Response;
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd, html};
 
 use super::outgoing::OneCopy;
@@ -17,7 +18,7 @@ use super::reference::{self, STYLE_PATH};
 /// Path of the list of the documents; the path of each begins with it.
 pub const INDEX_PATH: &str = "/docs";
 
-/// A document: its path below `docs` without `.md`, and its Markdown.
+/// A document: its path from `docs` without `.md`, and its Markdown.
 type Document = (&'static str, &'static str);
 
 macro_rules! documents {
@@ -28,9 +29,9 @@ macro_rules! documents {
 const DOCUMENTS: [(&str, &[Document]); 5] = [
     (
         "Integrate",
-        documents!["guide/first-charge" "guide/webhooks" "guide/local-webhooks" "guide/errors" "guide/retries" "guide/lists" "guide/rate-limits" "guide/sandbox" "interface" "decisions" "limits"],
+        documents!["guide/first-charge" "guide/clients" "guide/webhooks" "guide/local-webhooks" "guide/errors" "guide/retries" "guide/lists" "guide/rate-limits" "guide/sandbox" "interface" "decisions" "limits"],
     ),
-    ("Operate", documents!["operating" "runbook" "postgresql" "deploy/README"]),
+    ("Operate", documents!["operating" "runbook" "postgresql" "deploy/README" "../SECURITY" "../CHANGELOG"]),
     ("Account", documents!["accounting" "exports" "reports"]),
     ("Em português", documents!["pt-br/inicio" "pt-br/livros"]),
     (
@@ -41,6 +42,9 @@ const DOCUMENTS: [(&str, &[Document]); 5] = [
         ],
     ),
 ];
+
+/// What is no page: its path below `docs`, and its text.
+const SCRIPT: (&str, &str) = ("audit/verify_backup.py", include_str!("../../docs/audit/verify_backup.py"));
 
 /// The pages by their paths. They are rendered at the first request.
 static PAGES: LazyLock<HashMap<String, Bytes>> = LazyLock::new(|| {
@@ -53,14 +57,20 @@ static PAGES: LazyLock<HashMap<String, Bytes>> = LazyLock::new(|| {
 });
 
 /// `GET /docs` and the paths below it.
-pub async fn document(uri: Uri) -> Result<impl IntoResponse, Problem> {
+pub async fn document(uri: Uri) -> Result<(Extension<OneCopy>, Response), Problem> {
+    if uri.path() == path_of(SCRIPT.0) {
+        return Ok((Extension(OneCopy), reference::script(SCRIPT.1)));
+    }
     let page = PAGES.get(uri.path()).ok_or_else(|| Problem::new(Code::NotFound))?;
     Ok((Extension(OneCopy), reference::page(page.clone())))
 }
 
+/// The path of a page. Those from above `docs` have it beside the others.
 fn path_of(name: &str) -> String {
-    format!("{INDEX_PATH}/{name}")
+    format!("{INDEX_PATH}/{}", name.trim_start_matches(ABOVE))
 }
+
+const ABOVE: &str = "../";
 
 /// The text of the first heading.
 fn title(text: &str) -> &str {
@@ -148,12 +158,18 @@ fn target(from: &str, link: &str) -> Option<String> {
     place.pop();
     for part in path.split('/').filter(|part| *part != ".") {
         match part {
-            ".." => drop(place.pop()?),
+            ".." if place.iter().all(|above| *above == "..") => place.push(".."),
+            ".." => drop(place.pop()),
             part => place.push(part),
         }
     }
     let place = place.join("/");
-    let place = place.strip_suffix(".md").unwrap_or(&place);
+    // From a page above it leads back into it.
+    let place = place.strip_prefix("../docs/").unwrap_or(&place);
+    if place == SCRIPT.0 {
+        return Some(path_of(place));
+    }
+    let place = place.strip_suffix(".md").unwrap_or(place);
     let mut documents = DOCUMENTS.iter().flat_map(|(_, documents)| *documents);
     let (name, _) = documents
         .find(|(name, _)| *name == place || name.strip_suffix("/README") == Some(place.trim_end_matches('/')))?;

@@ -30,6 +30,11 @@ pub fn page(html: Bytes) -> Response {
     answer("text/html; charset=utf-8", html)
 }
 
+/// A Python script, as text.
+pub fn script(text: &'static str) -> Response {
+    answer("text/x-python; charset=utf-8", text)
+}
+
 fn answer(content_type: &'static str, body: impl IntoResponse) -> Response {
     let mut response = body.into_response();
     let headers = response.headers_mut();
@@ -433,7 +438,7 @@ fn write_fields(page: &mut String, schema: &Value, schemas: &Value, nesting: usi
 fn write_row(page: &mut String, name: &Value, kind: &str, required: bool, description: &Value) -> fmt::Result {
     let need = if required { "required" } else { "" };
     let prose = description.as_str().unwrap_or_default();
-    write!(page, "<tr><th scope=row>{}<td>{}<td>{need}<td>{}", Text(name), Escaped(kind), Prose(prose))
+    write!(page, "<tr><th scope=row>{}<td>{}<td class=need>{need}<td>{}", Text(name), Escaped(kind), Prose(prose))
 }
 
 /// The schema of an object, or of the objects of a list, behind references and choices.
@@ -557,6 +562,7 @@ pre { padding: 0.8rem; overflow: auto }
 .scroll { overflow-x: auto }
 table { border-collapse: collapse; width: 100% }
 th, td { text-align: left; vertical-align: top; padding: 0.2rem 0.6rem 0.2rem 0; font-weight: normal; overflow-wrap: anywhere }
+.need { white-space: nowrap; overflow-wrap: normal }
 .scroll th, .scroll td { overflow-wrap: normal; min-width: 5rem }
 th { font-family: ui-monospace, monospace; font-size: 13px; white-space: nowrap }
 summary { padding: 0.3rem 0 }

@@ -22,13 +22,13 @@ use crate::ops::operator::Admin;
 /// up. One at a time. It waits for the caller in a thread of its own, with a few
 /// parts in memory; nobody else waits for it.
 #[utoipa::path(get, path = "/ops/backup", operation_id = "get_backup", params(("from" = Option<u64>, Query, minimum = 1, description = "The first Record that is lacking; 1 when absent."),
-        ("wait" = Option<u64>, Query, minimum = 0, maximum = 20, description = "Seconds to wait for that Record.", example = 0)),
+        ("wait" = Option<u64>, Query, minimum = 0, maximum = 20, description = "Seconds to wait for that Record. An answer to a request with it, 0 too, does not count for `centavo_backup_age_seconds`.", example = 0)),
     responses((status = 200, body = String, content_type = "application/octet-stream")))]
 pub async fn backup(State(app): State<Arc<App>>, _: Admin, parts: Parts) -> Result<Response, Problem> {
     let pairs = query(&parts)?;
     let from = Sequence(number(&pairs, "from", 1..=u64::MAX)?.unwrap_or(1));
-    let wait = number(&pairs, "wait", 0..=20)?.unwrap_or_default();
-    wait_for(&app, from, Duration::from_secs(wait)).await;
+    let wait = number(&pairs, "wait", 0..=20)?;
+    wait_for(&app, from, Duration::from_secs(wait.unwrap_or_default())).await;
     let one_at_a_time = turn(&app.backing_up, "Another backup is under way.").await?;
     let body = streamed("a backup", move |mut out| {
         let _until_it_ends = one_at_a_time;
@@ -37,7 +37,10 @@ pub async fn backup(State(app): State<Arc<App>>, _: Admin, parts: Parts) -> Resu
             out.write_all(&frame?.to_bytes()?)?;
         }
         out.flush()?;
-        app.last_backup.note();
+        // A follower polls all the time, also while the hourly backups fail.
+        if wait.is_none() {
+            app.last_backup.note();
+        }
         Ok(())
     });
     Ok(([(CONTENT_TYPE, "application/octet-stream")], body).into_response())

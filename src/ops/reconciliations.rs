@@ -97,7 +97,7 @@ pub struct Reconciliation {
 
 /// A difference between a file and the books.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = Finding)]
+#[schema(as = ReconciliationFinding)]
 pub struct FindingView {
     /// `differs`, `only_ours`, `only_theirs`, `twice` or `in_suspense`.
     #[schema(pattern = "^(differs|only_ours|only_theirs|twice|in_suspense)$")]

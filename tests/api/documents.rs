@@ -22,6 +22,9 @@ fn attributes<'a>(page: &'a str, name: &str) -> Vec<&'a str> {
     page.split(&format!(" {name}=\"")).skip(1).map(|rest| rest.split('"').next().unwrap()).collect()
 }
 
+/// The auditors' program, which pages link.
+const SCRIPT: &str = "/docs/audit/verify_backup.py";
+
 #[tokio::test]
 async fn every_document_is_served_and_every_link_leads_somewhere() {
     let world = World::sandbox().await;
@@ -38,12 +41,25 @@ async fn every_document_is_served_and_every_link_leads_somewhere() {
         }
         pages.insert(path, page.text);
     }
+    // Pages link what stands beside `docs`, and a script.
+    for (name, text) in [("CHANGELOG", "<h1 id=\"changelog\">"), ("SECURITY", "<h1 id=\"security\">")] {
+        let path = format!("/docs/{name}");
+        let page = world.send(Method::GET, &path, &[], "").await;
+        assert!(page.status == 200 && page.text.contains(text), "{path}");
+        assert!(pages.values().any(|page| attributes(page, "href").contains(&&*path)), "nothing leads to {path}");
+        pages.insert(path, page.text);
+    }
+    let script = world.send(Method::GET, SCRIPT, &[], "").await;
+    assert_eq!((script.status, script.header("content-type")), (200, Some("text/x-python; charset=utf-8")));
+    assert_eq!(script.text, include_str!("../../docs/audit/verify_backup.py"));
+    let leads_to_script = |page: &str| attributes(page, "href").contains(&SCRIPT);
+    assert!(leads_to_script(&pages["/docs/runbook"]) && leads_to_script(&pages["/docs/CHANGELOG"]));
     let mut followed = 0;
     for (path, page) in &pages {
         for link in attributes(page, "href").into_iter().filter(|link| !link.contains("://")) {
             let (to, anchor) = link.split_once('#').unwrap_or((link, ""));
             let to = if to.is_empty() { path.as_str() } else { to };
-            if to.starts_with("/reference") {
+            if to.starts_with("/reference") || to == SCRIPT {
                 continue;
             }
             let target = pages.get(to).unwrap_or_else(|| panic!("{path}: {link} leads nowhere"));

@@ -8,11 +8,15 @@ use serde_json::{Value, json};
 
 use crate::world::*;
 
+/// The names of samples in a text.
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    let words = text.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_');
+    words.filter(|word| word.starts_with("centavo_") || word.starts_with("process_"))
+}
+
 /// The names of metrics in a text.
 fn names(text: &str) -> BTreeSet<String> {
-    let words = text.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_');
-    let words = words.filter(|word| word.starts_with("centavo_") || word.starts_with("process_"));
-    words.map(|word| base(word).to_owned()).collect()
+    words(text).map(|word| base(word).to_owned()).collect()
 }
 
 /// The metric of a sample's name.
@@ -51,14 +55,48 @@ async fn each_metric_is_documented_and_each_one_that_is_named_exists() {
     let queries: Vec<_> = panels.iter().flat_map(|panel| items_of(&panel["targets"])).collect();
     assert!(queries.len() >= 12);
     let queried: String = queries.iter().map(|query| query["expr"].as_str().unwrap()).collect::<Vec<_>>().join("\n");
-    for (place, named) in [
-        ("docs/operating.md", documented),
-        ("docs/deploy/alerts.yml", names(&read("docs/deploy/alerts.yml"))),
-        ("docs/deploy/grafana.json", names(&queried)),
-    ] {
-        let unknown: Vec<_> = named.difference(&exposed).collect();
-        assert!(unknown.is_empty(), "{place} names {unknown:?}, which the server does not have");
+    let unknown: Vec<_> = documented.difference(&exposed).collect();
+    assert!(unknown.is_empty(), "docs/operating.md names {unknown:?}, which the server does not have");
+    let histograms = metrics.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.strip_suffix(" histogram"));
+    let histograms: BTreeSet<_> = histograms.map(str::to_owned).collect();
+    assert!(histograms.len() > 3);
+    for (place, text) in [("alerts.yml", read("docs/deploy/alerts.yml")), ("grafana.json", queried)] {
+        let unknown: Vec<_> = words(&text).filter(|word| !is_sample(word, &exposed, &histograms)).collect();
+        assert!(unknown.is_empty(), "docs/deploy/{place} names {unknown:?}, which the server does not have");
     }
+    for (seeded, is_one) in [
+        ("centavo_shed_total", true),
+        ("centavo_gate_wait_seconds_bucket", true),
+        ("centavo_gate_wait_seconds", false),
+        ("centavo_shed_total_bucket", false),
+        ("centavo_backup_age_seconds_sum", false),
+    ] {
+        assert_eq!(is_sample(seeded, &exposed, &histograms), is_one, "{seeded}");
+    }
+}
+
+/// Whether a query of this name finds samples: a histogram has three series, and no other metric
+/// has one of them.
+fn is_sample(name: &str, metrics: &BTreeSet<String>, histograms: &BTreeSet<String>) -> bool {
+    let metric = base(name);
+    if metric == name { metrics.contains(name) && !histograms.contains(name) } else { histograms.contains(metric) }
+}
+
+/// A follower polls for ever, and a copy that it keeps is overwritten with every change: the age is
+/// that of the last backup that somebody made.
+#[tokio::test]
+async fn a_copy_that_follows_is_no_backup_whose_age_is_measured() {
+    let world = World::sandbox().await;
+    let has_age = async || {
+        let metrics = world.send(Method::GET, "/metrics", &[], "").await.text;
+        metrics.lines().any(|line| line.starts_with("centavo_backup_age_seconds "))
+    };
+    for polled in ["/ops/backup?wait=0", "/ops/backup?from=1&wait=1", "/ops/backup?from=9000&wait=0"] {
+        assert_eq!(world.ops_get(polled).await.status, 200, "{polled}");
+        assert!(!has_age().await, "{polled}");
+    }
+    assert_eq!(world.ops_get("/ops/backup?from=1").await.status, 200);
+    assert!(has_age().await);
 }
 
 fn items_of(list: &Value) -> impl Iterator<Item = &Value> {

@@ -197,6 +197,18 @@ async fn every_example_is_what_its_schema_says() {
         }
     }
     assert!(checked > 100, "{checked} examples");
+    let merchants = read(&world, false, "/openapi.json").await.body;
+    let mut events = 0;
+    for (name, webhook) in merchants["webhooks"].as_object().unwrap() {
+        let media = &webhook["post"]["requestBody"]["content"]["application/json"];
+        let example = media.get("example").unwrap_or_else(|| panic!("{name} has no example"));
+        let wrong = world.description.wrong_in(&media["schema"], example);
+        assert!(wrong.is_empty(), "{name}: {example}\n{wrong:#?}");
+        // Any event is described as well: its example is one of them.
+        assert!(name == "event" || example["event"] == **name, "{name}: {example}");
+        events += 1;
+    }
+    assert_eq!(events, 30);
 }
 
 /// What a listener answers to a GET without a credential.

@@ -27,6 +27,13 @@ pub(crate) async fn backup_keeping(data: &Path, copies: &Path, keep: u16) -> Res
     run(&mut command).await
 }
 
+/// A backup of a stopped folder with a generation, by a shell with this umask.
+pub(crate) async fn backup_with_umask(umask: &str, data: &Path, copies: &Path) -> Result<String, String> {
+    let mut command = Command::new("sh");
+    command.args(["-c", r#"umask "$0" && exec "$@""#, umask, BINARY, "backup", "--keep", "3", "--data"]);
+    run(command.arg(data).arg("--out").arg(copies)).await
+}
+
 /// A backup through the server at an address.
 pub(crate) async fn backup_through(data: &Path, copies: &Path, operations: &str) -> Result<String, String> {
     backup_with_token(data, copies, operations, OPS_TOKEN).await

@@ -9,6 +9,7 @@ mod commands;
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -87,14 +88,18 @@ fn ask_and_take_nothing(server: &Server) -> TcpStream {
     stream
 }
 
-/// A follower, which is killed when it is dropped, and the file of what it says.
+/// A backup that goes on until it is killed, when this is dropped, and the file of what it says.
 struct Follower(std::process::Child, std::path::PathBuf);
 
 impl Follower {
     fn start(copies: &Path, url: &str) -> Self {
+        Self::start_with(copies, &["--follow", url])
+    }
+
+    fn start_with(copies: &Path, arguments: &[&str]) -> Self {
         let said = copies.with_extension("said");
         let mut command = std::process::Command::new(testkit::server::centavo());
-        command.args(["backup", "--follow", url, "--out"]).arg(copies).env("CENTAVO_OPS_TOKEN", OPS_TOKEN);
+        command.arg("backup").args(arguments).arg("--out").arg(copies).env("CENTAVO_OPS_TOKEN", OPS_TOKEN);
         Self(command.stdout(std::fs::File::create(&said).unwrap()).spawn().unwrap(), said)
     }
 
@@ -138,7 +143,7 @@ impl Drop for Follower {
     }
 }
 
-/// Waits until a copy has this Record; gives how long that took.
+/// Waits until a copy has this Record, a minute at most; gives how long that took.
 async fn until_copied(copies: &Path, sequence: u64) -> Duration {
     let begun = std::time::Instant::now();
     loop {
@@ -164,6 +169,8 @@ async fn a_follower_keeps_up_and_goes_on_after_either_side_has_ended() {
     let mut lags = Vec::new();
     for round in 0..12 {
         tokio::time::sleep(Duration::from_millis(250)).await;
+        // No narrower bound than that of `until_copied`: how late it is says more of a busy machine
+        // than of the program.
         lags.push(until_copied(&copies, callers.sequence(&server).await).await);
         if round == 6 {
             drop(follower);
@@ -236,6 +243,53 @@ async fn an_answer_that_is_cut_off_changes_nothing() {
     assert!(refused.contains(told) && refused.contains(server.operations.trim_start_matches("http://")), "{refused}");
     server.stop().unwrap();
     assert_eq!(head_of(&backup(&data, &copies).await.unwrap()), head_of(&verify_head(&data, &copies).await));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_backup_with_a_schedule_runs_again_until_it_fails() {
+    let folder = tempfile::tempdir().unwrap();
+    let (data, copies) = (folder.path().join("data"), folder.path().join("copies"));
+    fill(&data, 40);
+    let arguments = ["--every", "1", "--keep", "9", "--data", data.to_str().unwrap()];
+    let mut scheduled = Follower::start_with(&copies, &arguments);
+    scheduled.says("generations/").await;
+    scheduled.says(", 3 in all\n").await;
+    std::fs::write(copies.join("keys"), b"damaged").unwrap();
+    // An open run may put the keys again: the damage is then in the next one.
+    for _ in 0..6_000 {
+        if let Some(status) = scheduled.0.try_wait().unwrap() {
+            assert_eq!(status.code(), Some(1));
+            return;
+        }
+        let _is_there = std::fs::write(copies.join("keys"), b"damaged");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("it goes on with a damaged backup");
+}
+
+/// A backup holds amounts, dates and ids: whatever the process's umask is, nobody else reads it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nobody_else_can_read_a_backup() {
+    let folder = tempfile::tempdir().unwrap();
+    let (data, copies) = (folder.path().join("data"), folder.path().join("copies"));
+    for records in [40, 400] {
+        fill(&data, records);
+        commands::backup_with_umask("0022", &data, &copies).await.unwrap();
+    }
+    let mut open = vec![copies.clone(), data.join("last-backup")];
+    let mut seen = Vec::new();
+    while let Some(path) = open.pop() {
+        let metadata = path.symlink_metadata().unwrap();
+        let mode = metadata.permissions().mode() & 0o777;
+        assert_eq!(mode, if metadata.is_dir() { 0o700 } else { 0o600 }, "{}: {mode:o}", path.display());
+        if metadata.is_dir() {
+            open.extend(std::fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()));
+        }
+        seen.push(path);
+    }
+    for name in ["keys", "lock", "000001.blocks", "000002.blocks", "generations"] {
+        assert!(seen.contains(&copies.join(name)), "{name} is not in {seen:?}");
+    }
 }
 
 /// A restored copy's head, as `verify` says it.

@@ -36,6 +36,20 @@ async fn run(command: Command) -> String {
     done.unwrap_or_else(|said| panic!("{said}"))
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn both_descriptions_are_of_openapi_3_1() {
+    let Some(mut validator) = tool::python("openapi_spec_validator") else { return };
+    let folder = tempfile::tempdir().unwrap();
+    described(folder.path()).await.stop().unwrap();
+    validator.current_dir(folder.path()).args(["-m", "openapi_spec_validator", "--schema", "3.1"]);
+    let said = run({
+        validator.args(["openapi.json", "operations.json"]);
+        validator
+    })
+    .await;
+    assert_eq!(said, "openapi.json: OK\noperations.json: OK\n");
+}
+
 /// Both have no complaint, not even a warning.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn spectral_and_redocly_find_nothing() {
@@ -83,6 +97,10 @@ async fn openapi_python_client_drops_nothing_and_its_clients_go_through_a_flow()
         let warnings = said.lines().filter(|line| line.to_lowercase().contains("warning"));
         assert_eq!(warnings.filter(|line| !is_of_file(line)).count(), 0, "{said}");
     }
+    if let Some(mut types) = tool::python("mypy") {
+        types.current_dir(folder.path()).args(["-m", "mypy", "--strict", "client", "operations"]);
+        println!("{}", run(types).await);
+    }
     for script in [include_str!("clients.py"), include_str!("flow.py")] {
         let mut reader = python();
         reader.args(["-c", script]).env("API", &server.public).env("OPS", &server.operations);
@@ -94,23 +112,36 @@ async fn openapi_python_client_drops_nothing_and_its_clients_go_through_a_flow()
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn hey_api_types_every_answer_and_its_client_goes_through_a_flow() {
-    let generator = tool::node_program("@hey-api/openapi-ts", "bin/run.js");
+    let generator = || tool::node_program("@hey-api/openapi-ts", "bin/run.js");
     let compiler = tool::node_program("typescript", "bin/tsc");
-    let (Some(mut generator), Some(mut compiler), Some(mut flow)) =
-        (generator, compiler, tool::node("standardwebhooks"))
-    else {
+    let (Some(_), Some(mut compiler), Some(mut flow)) = (generator(), compiler, tool::node("standardwebhooks")) else {
         return;
     };
+    let generator = || generator().unwrap();
     let folder = tempfile::tempdir().unwrap();
     let server = described(folder.path()).await;
-    generator.current_dir(folder.path()).args(["-i", "openapi.json", "-o", "client"]);
-    let said = run(generator).await;
-    assert!(!said.to_lowercase().contains("warn"), "{said}");
+    for (description, made) in [("openapi.json", "client"), ("operations.json", "operations")] {
+        let mut generator = generator();
+        generator.current_dir(folder.path()).args(["-i", description, "-o", made]);
+        let said = run(generator).await;
+        assert!(!said.to_lowercase().contains("warn"), "{said}");
+    }
     std::fs::write(folder.path().join("flow.ts"), include_str!("flow.ts")).unwrap();
+    std::fs::write(folder.path().join("operators.ts"), OPERATIONS).unwrap();
     let modules = std::path::absolute(std::env::var_os("CENTAVO_NODE_MODULES").unwrap_or_default()).unwrap();
     std::os::unix::fs::symlink(modules, folder.path().join("node_modules")).unwrap();
     compiler.current_dir(folder.path()).args(["--strict", "--noUncheckedIndexedAccess", "--skipLibCheck", "--types"]);
-    compiler.args(["node", "--module", "commonjs", "--target", "es2022", "--outDir", "made", "flow.ts"]);
+    compiler.args([
+        "node",
+        "--module",
+        "commonjs",
+        "--target",
+        "es2022",
+        "--outDir",
+        "made",
+        "flow.ts",
+        "operators.ts",
+    ]);
     println!("{}", run(compiler).await);
 
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
@@ -148,14 +179,22 @@ async fn openapi_typescript_types_every_event_and_problem() {
     println!("{}", run(compiler).await);
 }
 
+/// Compiles where the operators' client has its functions, and their answers are exact.
+const OPERATIONS: &str = "\
+import { getQueue, type ReconciliationFinding } from './operations';
+export const lineOf = (finding: ReconciliationFinding): number => finding.line ?? 0;
+export const total = async (): Promise<number> => (await getQueue({ throwOnError: true })).data.total;";
+
 const GENERATE: &str = "\
 const { default: openapiTS, astToString } = require('openapi-typescript');
 const { readFileSync, writeFileSync } = require('fs');
-openapiTS(JSON.parse(readFileSync('openapi.json'))).then((made) => writeFileSync('centavo.d.ts', astToString(made)));";
+for (const [from, to] of [['openapi.json', 'centavo.d.ts'], ['operations.json', 'operations.d.ts']]) {
+  openapiTS(JSON.parse(readFileSync(from))).then((made) => writeFileSync(to, astToString(made)));
+}";
 
 const COMPILE: &str = "\
 const typescript = require('typescript');
 const options = { strict: true, noEmit: true, noUncheckedIndexedAccess: true, types: [] };
-const wrong = typescript.getPreEmitDiagnostics(typescript.createProgram(['clients.ts'], options));
+const wrong = typescript.getPreEmitDiagnostics(typescript.createProgram(['clients.ts', 'operations.d.ts'], options));
 wrong.forEach((one) => console.error(one.file?.fileName, typescript.flattenDiagnosticMessageText(one.messageText, ' ')));
 process.exit(wrong.length === 0 ? 0 : 1);";

@@ -150,6 +150,30 @@ async fn the_pages_that_follow_run() {
     }
 }
 
+/// The generators are those that the other tests of clients have; the page names their versions.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_page_of_clients_runs() {
+    let needed = ["openapi-typescript", "@hey-api/openapi-ts"];
+    let Some(python) = tool::python("openapi_python_client") else { return };
+    if needed.iter().any(|package| tool::node(&format!("{package}/package.json")).is_none()) {
+        return;
+    }
+    let Some(place) = Workplace::new().await else { return };
+    let tools = std::path::Path::new(python.get_program()).parent().unwrap().display().to_string();
+    let page = page_blocks("clients", "bash").join("\n");
+    let said = place.said(&format!("ln -sfn \"$NODE_PATH\" node_modules\nPATH=$PATH:{tools}\n{page}"));
+    assert!(!said.to_lowercase().contains("warn"), "{said}");
+    for made in ["client/client.py", "client-ts/sdk.gen.ts", "centavo.d.ts"] {
+        assert!(place.folder.path().join(made).is_file(), "{made} was not made: {said}");
+    }
+    let read = |path: &str| std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(path)).unwrap();
+    let (page, tested) = (read("docs/guide/clients.md"), read("tests/conformance/requirements.txt") + &read(".ci/run"));
+    for version in ["openapi-python-client==", "@hey-api/openapi-ts@", "openapi-typescript@"] {
+        let named = page.split(version).nth(1).and_then(|rest| rest.split('`').next()).unwrap();
+        assert!(tested.contains(&format!("{version}{named}")), "{version}{named} is not what is tested");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_page_of_local_webhooks_runs() {
     let Some(place) = Workplace::new().await else { return };

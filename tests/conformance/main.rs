@@ -20,4 +20,5 @@ mod samples;
 mod schemathesis;
 mod statements;
 mod tool;
+mod units;
 mod webhooks;

@@ -1,5 +1,6 @@
 //! The runbook: every command of `docs/runbook.md` runs as it stands, from upgrade to the move to a
-//! bigger disk. Only `systemctl` is another one here: it starts and stops the program itself.
+//! bigger disk. Only `systemctl` is another one here: it starts and stops the program itself. Where
+//! the test runs as root, the server has a user of its own, as under its unit.
 
 use std::net::TcpListener;
 use std::process::Command;
@@ -14,8 +15,15 @@ use crate::tool;
 const MACHINE: &str = r#"
 set -euo pipefail
 trap 'kill $SERVER 2> /dev/null || true' EXIT
+if [ "$(id -u)" = 0 ]; then
+  as_owner() { exec setpriv --reuid "$OWNER" --regid "$(id -g "$OWNER")" --clear-groups "$@"; }
+else
+  OWNER=$(id -un)
+  as_owner() { exec "$@"; }
+  runuser() { shift 3; "$@"; }
+fi
 start() {
-  "$PROGRAM" serve >> log 2>&1 &
+  as_owner "$PROGRAM" serve --config "$CENTAVO_CONFIG" >> log 2>&1 &
   SERVER=$!
 }
 stop() { kill "$SERVER" && wait "$SERVER"; }
@@ -27,9 +35,11 @@ systemctl() {
     *) return 1 ;;
   esac
 }
-umask 077
-echo "ana:$(openssl rand -hex 32)" > "$CENTAVO_OPS_TOKEN_FILE"
-openssl rand -hex 32 > "$CENTAVO_MASTER_KEY_FILE"
+chmod 755 .
+install -d -m 700 -o "$OWNER" "$CENTAVO_DATA" "${BACKUP%/*}" "${CENTAVO_CONFIG%/*}"
+echo 'sandbox = "on"' > "$CENTAVO_CONFIG"
+(umask 077; echo "ana:$(openssl rand -hex 32)" > "$CENTAVO_OPS_TOKEN_FILE"; openssl rand -hex 32 > "$CENTAVO_MASTER_KEY_FILE")
+chown "$OWNER" "${CENTAVO_CONFIG%/*}"/*
 start
 "#;
 
@@ -41,23 +51,27 @@ key() { operate -X POST "$OPS/ops/merchants/$MERCHANT/api-keys" -H 'Content-Type
 OLD=$(key) KEY=$(key)
 "#;
 
-/// After all steps the books are those of the beginning, and the keys are as they were left.
+/// After all steps the books are those of the beginning, the keys are as they were left, and the
+/// server's user has all files.
 const END: &str = r#"
 operate "$OPS/ops/merchants/$MERCHANT" | jq -e '.name == "Loja"'
 ! operate -X DELETE "$OPS/ops/api-keys/$OLD" -o /dev/null
 stop
+diff <(find "$CENTAVO_DATA" "${BACKUP%/*}" ! -user "$OWNER") /dev/null
 echo "the end is reached"
 "#;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_step_of_the_runbook_runs() {
-    let needed = ["bash", "curl", "jq"];
+    let needed = ["bash", "curl", "jq", "setpriv"];
     if needed.iter().any(|name| tool::program(name).is_none()) {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
-    std::fs::copy(centavo(), path("centavo")).unwrap();
+    for name in ["centavo", "new"] {
+        std::fs::copy(centavo(), path(name)).unwrap();
+    }
     let mut begun = false;
     let mut script = MACHINE.to_owned();
     for block in blocks("runbook.md", "bash") {
@@ -73,18 +87,20 @@ async fn every_step_of_the_runbook_runs() {
     let mut command = Command::new("bash");
     command.args(["-c", &script]).current_dir(folder.path());
     for (name, value) in [
+        ("OWNER", "nobody".into()),
+        ("CENTAVO_CONFIG", path("etc/centavo.toml")),
         ("CENTAVO_DATA", path("data")),
-        ("CENTAVO_OPS_TOKEN_FILE", path("token")),
-        ("CENTAVO_MASTER_KEY_FILE", path("key")),
+        ("CENTAVO_OPS_TOKEN_FILE", path("etc/ops-token")),
+        ("CENTAVO_MASTER_KEY_FILE", path("etc/master-key")),
         ("PROGRAM", path("centavo")),
-        ("NEW", centavo()),
-        ("BACKUP", path("backup")),
-        ("DRILL", path("drill")),
+        ("NEW", path("new")),
+        ("BACKUP", path("copies/journal")),
+        ("DRILL", path("copies/drill")),
         ("BIGGER", path("bigger")),
     ] {
         command.env(name, value);
     }
-    command.env("CENTAVO_SANDBOX", "on").env("CENTAVO_LISTEN", &public).env("CENTAVO_OPS_LISTEN", &operations);
+    command.env("CENTAVO_LISTEN", &public).env("CENTAVO_OPS_LISTEN", &operations);
     command.env("API", format!("http://{public}")).env("OPS", format!("http://{operations}"));
     let done = tokio::task::spawn_blocking(move || tool::run(command, Duration::from_secs(300))).await.unwrap();
     let said = done.unwrap_or_else(|said| panic!("{said}"));

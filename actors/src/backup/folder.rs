@@ -1,11 +1,11 @@
 //! Folder of a backup: read and checked from its first block to its last, and continued by a run.
 
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{File, TryLockError};
 use std::io::{self, BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use super::{BackupError, Frame, FrameReader, PARTITION, write_magic};
-use crate::store::{Block, Head, create_private_folder, make_private};
+use crate::store::{Block, Head, create_private_folder, make_private, private_file};
 
 /// The largest file of blocks, unless one block is larger.
 const FILE_BYTES_MAX: u64 = 256 << 20;
@@ -303,7 +303,7 @@ impl BackupRun {
                 bytes.extend(Frame::Value { key: key.clone(), value: value.clone() }.to_bytes()?);
             }
             bytes.extend(Frame::End(head).to_bytes()?);
-            let mut file = File::create(unfinished(&path))?;
+            let mut file = create(&unfinished(&path))?;
             file.write_all(&bytes)?;
             file.sync_all()?;
             std::fs::rename(unfinished(&path), &path)?;
@@ -380,7 +380,7 @@ impl OpenFile {
     pub(super) fn create(run: &BackupRun, number: u32) -> Result<Self, BackupError> {
         let path = unfinished(&run.folder.path.join(name_of(number)));
         let mut begin = Vec::new();
-        let file = write_magic(&mut begin).and_then(|()| File::create(&path));
+        let file = write_magic(&mut begin).and_then(|()| create(&path));
         let to = BufWriter::with_capacity(READ_BYTES, file.map_err(|source| machine(&path, source))?);
         let mut file = Self { number, path, to, bytes: 0 };
         file.write(&begin)?;
@@ -397,6 +397,11 @@ impl OpenFile {
         let written = self.to.flush().and_then(|()| self.to.get_ref().sync_all());
         written.map_err(|source| machine(&self.path, source))
     }
+}
+
+/// A new file that only this user can read.
+fn create(path: &Path) -> io::Result<File> {
+    private_file().create(true).truncate(true).write(true).open(path)
 }
 
 pub(super) fn name_of(number: u32) -> String {
@@ -445,7 +450,7 @@ pub(super) fn remove(path: &Path) -> Result<(), BackupError> {
 
 fn lock(path: &Path) -> Result<File, BackupError> {
     let lock = path.join(LOCK);
-    let file = OpenOptions::new().create(true).truncate(false).write(true).open(&lock);
+    let file = private_file().create(true).truncate(false).write(true).open(&lock);
     let file = file.map_err(|source| machine(&lock, source))?;
     match file.try_lock() {
         Ok(()) => Ok(file),

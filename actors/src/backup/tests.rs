@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used)]
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use proptest::prelude::*;
@@ -244,6 +245,19 @@ fn a_run_that_is_killed_between_two_renames_is_run_again() {
     fs::write(begun.path().join("000001.blocks"), b"of a first run that was killed").unwrap();
     run(&store, begun.path(), 200).unwrap();
     check(begun.path()).unwrap();
+}
+
+/// By the mode with which they are made: the crate does not rely on the umask of its process.
+#[test]
+fn files_are_for_their_owner_alone() {
+    let (store, folder) = (journal("a", 6), TempDir::new().unwrap());
+    run(&store, folder.path(), 200).unwrap();
+    let mut merged = BackupRun::begin(folder.path(), &mut |_, _| {}).unwrap();
+    merged.merge().unwrap();
+    for file in fs::read_dir(folder.path()).unwrap().map(|file| file.unwrap().path()) {
+        let mode = file.metadata().unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode, 0o600, "{}: {mode:o}", file.display());
+    }
 }
 
 #[test]

@@ -144,7 +144,7 @@ impl Files {
 }
 
 /// Options that make new files readable by this user only.
-pub(super) fn private_file() -> OpenOptions {
+pub(crate) fn private_file() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.mode(0o600);
     options

@@ -40,7 +40,7 @@ pub(crate) use self::durable_sync::with_short_slice;
 pub use self::durable_sync::{durable_syncs, durable_syncs_at_once_max};
 #[cfg(feature = "testkit")]
 pub(crate) use self::files::damaged;
-pub(crate) use self::files::{create_private_folder, make_private};
+pub(crate) use self::files::{create_private_folder, make_private, private_file};
 pub use self::monitor::{LongestWait, Monitor, Wait, WaitFor};
 pub use self::options::SledOptions;
 pub use self::part::Part;

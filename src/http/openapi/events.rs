@@ -5,21 +5,22 @@ use ledger::webhook_events::WebhookEventKind;
 use serde_json::{Map, Value, json};
 use strum::{EnumMessage as _, VariantArray as _};
 
-use super::{capitalized, reference, word};
+use super::{Direction, capitalized, example, reference, word};
 
 /// Writes the bodies of events, and the section `webhooks`.
 pub(super) fn write(document: &mut Value) {
     type_events(&mut document["components"]["schemas"]);
-    let mapping = document["components"]["schemas"][WEBHOOK]["discriminator"]["mapping"].clone();
-    let mut webhooks =
-        Map::from_iter([("event".to_owned(), webhook("receive_event", "Any event", ANY_EVENT, &reference(WEBHOOK)))]);
+    let schemas = &document["components"]["schemas"];
+    let mapping = &schemas[WEBHOOK]["discriminator"]["mapping"];
+    let any = webhook("receive_event", "Any event", ANY_EVENT, body_of(&reference(WEBHOOK), schemas, None));
+    let mut webhooks = Map::from_iter([("event".to_owned(), any)]);
     for kind in WebhookEventKind::VARIANTS {
         let name = kind.name();
         let words: Vec<_> = name.split(['.', '_']).map(word).collect();
         let id = format!("receive_{}", name.replace('.', "_"));
-        let body = json!({"$ref": mapping[name]});
+        let body = body_of(&json!({"$ref": mapping[name]}), schemas, Some(name));
         let sentence = kind.get_documentation().unwrap_or_default();
-        webhooks.insert(name.to_owned(), webhook(&id, &capitalized(&words.join(" ")), sentence, &body));
+        webhooks.insert(name.to_owned(), webhook(&id, &capitalized(&words.join(" ")), sentence, body));
     }
     document["webhooks"] = Value::Object(webhooks);
 }
@@ -33,8 +34,17 @@ Verify the signature over the raw bytes of the body before reading them, with ei
 hexadecimal digits, keyed with the whole text of the API key's webhook secret; `webhook-signature` is that of the Standard Webhooks \
 specification. Delivery is at least once: `webhook-id` is the same on every try.";
 
+/// The body of a webhook: its schema, and an example that has the name of its event.
+fn body_of(schema: &Value, schemas: &Value, event: Option<&str>) -> Value {
+    let mut example = example(schema, schemas, Direction::Response);
+    if let Some(event) = event {
+        example["event"] = json!(event);
+    }
+    json!({"schema": schema, "example": example})
+}
+
 /// The request that tells of an event.
-fn webhook(id: &str, summary: &str, sentence: &str, body: &Value) -> Value {
+fn webhook(id: &str, summary: &str, sentence: &str, body: Value) -> Value {
     let header = |name: &str, description: &str, example: &str| {
         json!({
             "name": name, "in": "header", "required": true, "description": description, "example": example,
@@ -54,7 +64,7 @@ fn webhook(id: &str, summary: &str, sentence: &str, body: &Value) -> Value {
             header("webhook-signature", "One or more of `v1,` and a base64 HMAC-SHA256, with spaces between; two for 24 hours after a new secret.",
                 "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="),
         ],
-        "requestBody": {"required": true, "content": {"application/json": {"schema": body}}},
+        "requestBody": {"required": true, "content": {"application/json": body}},
         "responses": {"2XX": {"description": "It was received; anything else is tried again, at most ten times."}},
     }})
 }

@@ -1,0 +1,109 @@
+//! Units of `docs/deploy` against the programs of systemd: what they say is understood, they leave
+//! little open, and they stop the server no earlier than it stops by itself.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use centavo::http::server::ServerLimits;
+use centavo::watchdog::STOP_MAX;
+use testkit::server::centavo;
+
+use crate::tool;
+
+const UNITS: [&str; 4] =
+    ["centavo.service", "centavo-backup.service", "centavo-follower.service", "centavo-backup.timer"];
+
+/// Where the package puts the program, and the units look for it.
+const INSTALLED: &str = "/usr/bin/centavo";
+
+fn deploy(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/deploy").join(name)
+}
+
+fn read(name: &str) -> String {
+    std::fs::read_to_string(deploy(name)).unwrap()
+}
+
+/// What a unit says about a name: all of its values.
+fn values<'a>(unit: &'a str, name: &str) -> Vec<&'a str> {
+    unit.lines().filter_map(|line| line.strip_prefix(name)?.strip_prefix('=')).collect()
+}
+
+fn analyze(arguments: &[&str]) -> Option<Command> {
+    let mut analyze = tool::program("systemd-analyze")?;
+    analyze.args(arguments);
+    Some(analyze)
+}
+
+fn said(command: Command) -> String {
+    tool::run(command, Duration::from_secs(60)).unwrap_or_else(|said| panic!("{said}"))
+}
+
+/// Not even a warning about a name that it does not know.
+#[test]
+fn systemd_understands_the_units() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in UNITS {
+        let unit = read(name);
+        for command in values(&unit, "ExecStart") {
+            assert!(command.starts_with(&format!("{INSTALLED} ")), "{name}: {command}");
+        }
+        let unit = unit.replace(INSTALLED, centavo().to_str().unwrap());
+        std::fs::write(folder.path().join(name), unit).unwrap();
+    }
+    let Some(mut verify) = analyze(&["verify", "--man=no"]) else { return };
+    verify.args(UNITS.map(|name| folder.path().join(name)));
+    assert_eq!(said(verify), "");
+    for time in values(&read("centavo-backup.timer"), "OnCalendar") {
+        let next = said(analyze(&["calendar", time]).unwrap());
+        assert!(next.contains("Normalized form: *-*-* *:00:00"), "it is not hourly: {next}");
+    }
+    let Some(mut users) = tool::program("systemd-sysusers") else { return };
+    users.arg("--dry-run").arg(deploy("centavo-sysusers.conf"));
+    said(users);
+}
+
+#[test]
+fn the_units_leave_little_open_and_have_one_user() {
+    for name in UNITS.into_iter().filter(|name| name.ends_with(".service")) {
+        assert_eq!(values(&read(name), "User"), ["centavo"], "{name}");
+        assert!(read("centavo-sysusers.conf").contains("\nu centavo "));
+        // Exposure in tenths, from 0 (closed) to 100 (open).
+        let Some(mut security) = analyze(&["security", "--offline=true", "--no-pager", "--threshold=20"]) else {
+            return;
+        };
+        security.arg(deploy(name));
+        said(security);
+    }
+}
+
+#[test]
+fn the_server_has_time_to_stop() {
+    let unit = read("centavo.service");
+    let allowed: Vec<_> = values(&unit, "TimeoutStopSec").iter().map(|text| text.parse().unwrap()).collect();
+    let [allowed] = allowed[..] else { panic!("{allowed:?}") };
+    let allowed = Duration::from_secs(allowed);
+    assert!(allowed > STOP_MAX && STOP_MAX > ServerLimits::default().drain_max, "{allowed:?} is not enough");
+    // Decisions, The program: it starts again after 74 as well.
+    assert!(values(&unit, "RestartPreventExitStatus").is_empty());
+}
+
+/// What the package brings is there, and it brings every file that an installation needs.
+#[test]
+fn the_package_has_the_files_of_a_deployment() {
+    let manifest = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml")).unwrap();
+    let brought: Vec<_> =
+        manifest.lines().filter_map(|line| line.trim().strip_prefix("[\"docs/deploy/")?.split('"').next()).collect();
+    for name in &brought {
+        assert!(deploy(name).is_file(), "{name}");
+    }
+    for file in std::fs::read_dir(deploy("")).unwrap() {
+        let name = file.unwrap().file_name().into_string().unwrap();
+        // These make the package and the image.
+        let is_needed = !["release.sh", "Dockerfile"].contains(&&*name);
+        assert_eq!(brought.contains(&&*name), is_needed, "{name}");
+    }
+    let program = INSTALLED.trim_start_matches('/').trim_end_matches("centavo");
+    assert!(manifest.contains(&format!("[\"target/release/centavo\", \"{program}\", \"755\"]")));
+}
