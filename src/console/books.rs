@@ -72,7 +72,7 @@ fn record_screen(app: &App, visit: &Visit, sequence: &str) -> Result<Screen, Pro
 
 fn owner_link(app: &App, visit: &Visit, record: &Record, owner: &str) -> Markup {
     let name = show::owner_name(&app.engine, visit.language, record.owner);
-    html! { a href={"/console/ledgers/" (owner)} { (name) } }
+    html! { a href={"/console/ledgers/" (owner)} { bdi { (name) } } }
 }
 
 /// The page of a ledger: its accounts, and its entries, newest first.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use actors::engine::MerchantRow;
 use axum::extract::State;
-use axum::response::{IntoResponse, Redirect, Response};
+use axum::response::Response;
 use ledger::id::LedgerId;
 use ledger::money::Rate;
 use maud::{Markup, html};
@@ -22,6 +22,7 @@ use crate::http::body::{FormBody, JsonBody};
 use crate::http::caller::PathId;
 use crate::http::credential::Role;
 use crate::http::problem::{Code, Problem};
+use crate::http::session::Done;
 use crate::ops::merchants;
 
 /// Rates in percent: the name of the field and where the JSON has it.
@@ -152,10 +153,10 @@ pub async fn change(State(app): State<Arc<App>>, PathId(id): PathId, Posted { vi
                 body[name] = Value::from(form.value(name));
             }
         }
-        merchants::change(State(app), operator, PathId(id.clone()), JsonBody::made(body.to_string())).await
+        merchants::change(State(Arc::clone(&app)), operator, PathId(id.clone()), JsonBody::made(body.to_string())).await
     };
     match changed.await {
-        Ok(_) => Redirect::to(&format!("/console/merchants/{id}?changed=1")).into_response(),
+        Ok(_) => visit.done(&app, &format!("/console/merchants/{id}"), Done::MerchantChanged),
         Err(problem) => visit.answer(Err(problem)),
     }
 }
@@ -184,7 +185,7 @@ fn wanted(visit: &Visit, form: &FormBody) -> Result<Value, Problem> {
     }
     for (name, wire) in FIXED {
         let wrong = || Problem::new(Code::ValidationFailed).detail(visit.say(words::AMOUNT_WRONG));
-        body["fees"][wire] = Value::from(centavos(form.value(name)).ok_or_else(wrong)?);
+        body["fees"][wire] = Value::from(centavos(visit.language, form.value(name)).ok_or_else(wrong)?);
     }
     Ok(body)
 }

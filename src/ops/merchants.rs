@@ -381,8 +381,8 @@ pub async fn list(
     Ok(ok(List::new(views, total, page)))
 }
 
-/// Names that one search opens at most.
-const SEARCHED_MAX: usize = 2_000;
+/// Names that one search opens at most: those of the newest merchants.
+pub const SEARCHED_MAX: usize = 2_000;
 
 /// The groups of a page of the merchants, newest first, and how many there are in all.
 pub fn listed(app: &App, page: Page, search: &str) -> (u64, Vec<GroupNumber>) {

@@ -15,6 +15,7 @@ mod cashout;
 mod charges;
 mod console;
 mod console_changes;
+mod console_claims;
 mod console_parts;
 mod debts;
 mod description;

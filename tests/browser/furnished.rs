@@ -91,15 +91,20 @@ impl Furnished {
         assert_eq!(browser.place().await, "/console");
     }
 
+    /// The path of the merchant's page.
+    pub(crate) fn merchant_page(&self) -> String {
+        format!("/console/merchants/{}", self.merchant)
+    }
+
     /// A name and a path of every screen, and of screens in more than one state.
     pub(crate) fn screens(&self) -> Vec<(String, String)> {
         let id = &self.merchant;
         let mut screens = vec![
             ("overview", "/console".to_owned()),
             ("newest-charges", "/console/charges".to_owned()),
-            ("house", "/console/house?asked=1".to_owned()),
+            ("house", "/console/house".to_owned()),
             ("change-merchant", format!("/console/merchants/{id}/change")),
-            ("key", format!("/console/keys/{}?sent=1&set=1", self.key_id)),
+            ("key", format!("/console/keys/{}", self.key_id)),
             ("queue-of-one", format!("/console/queue?merchant_id={id}")),
             ("charge", format!("/console/charges/{}", self.txid)),
             ("dispute", format!("/console/charges/{}/dispute?amount=12,34&kind=med", self.txid)),
@@ -117,13 +122,13 @@ impl Furnished {
             ("merchants", "/console/merchants".to_owned()),
             ("merchant", format!("/console/merchants/{id}")),
             ("charges", format!("/console/merchants/{id}/charges?status=CONCLUIDA")),
-            ("events", format!("/console/merchants/{id}/events?sent=1")),
-            ("queue", "/console/queue?decided=1".to_owned()),
+            ("events", format!("/console/merchants/{id}/events")),
+            ("queue", "/console/queue".to_owned()),
             ("webhooks", "/console/webhooks".to_owned()),
             ("health", "/console/health".to_owned()),
             ("exports", "/console/exports".to_owned()),
             ("audit", "/console/audit".to_owned()),
-            ("sandbox", "/console/sandbox?moved=1".to_owned()),
+            ("sandbox", "/console/sandbox".to_owned()),
         ];
         let kinds = ["queue-recipient", "queue-withdrawal", "queue-refund", "queue-dispute"];
         screens.extend(kinds.into_iter().zip(&self.waiting).map(|(name, id)| (name, format!("/console/queue/{id}"))));
