@@ -16,6 +16,7 @@ use ledger::time::Timestamp;
 use maud::{Markup, html};
 
 use crate::app::App;
+use crate::console::anticipations;
 use crate::console::dispute;
 use crate::console::flow::{self, ChargePart, Flow, PartOf};
 use crate::console::page::{Screen, Section, Visit};
@@ -51,6 +52,7 @@ fn screen(app: &App, visit: &Visit, txid: &str) -> Result<Screen, Problem> {
         @if are_more { p.warning { (visit.say(words::MORE_RECORDS)) } }
         (head(app, visit, &charge, &records))
         (picture(app, visit, &charge, due(&records)))
+        (anticipations::of_charge(&app.engine, visit, &charge, &records)?)
         (decisions(app, visit, &records)?)
         (entries(app, visit, &records))
         (timeline(app, visit, &records)?)

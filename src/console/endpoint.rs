@@ -79,6 +79,7 @@ fn address_form(visit: &Visit, id: &str, address: Option<&str>) -> Markup {
     html! {
         form method="post" action={"/console/keys/" (id) "/address"} {
             (visit.token_field())
+            (hidden_key())
             label for="webhook_url" { (visit.say(words::WEBHOOK_ADDRESS)) }
             input id="webhook_url" name="webhook_url" type="url" maxlength="2048" value=[address] placeholder="https://…" autocomplete="off";
             p.actions { button type="submit" { (visit.say(words::SET_ADDRESS)) } }
@@ -154,8 +155,9 @@ pub async fn set_address(State(app): State<Arc<App>>, PathId(id): PathId, Posted
         let operator = admin(&visit)?;
         visit.sees(Some(endpoint(&app, &id)?.0))?;
         let address = Some(form.value("webhook_url")).filter(|address| !address.is_empty());
-        let body = JsonBody::made(json!({"webhook_url": address}).to_string());
-        api_keys::change(State(Arc::clone(&app)), operator, PathId(id.clone()), body).await
+        let body = json!({"webhook_url": address}).to_string();
+        let key = SentKey::of_form(form.value("key"), "/ops/api-keys/{id}/address");
+        api_keys::change_once(&app, &operator.0, &id, &key, body.as_bytes()).await
     };
     match set.await {
         Ok(_) => visit.done(&app, &format!("/console/keys/{id}"), Done::AddressSet),

@@ -41,7 +41,7 @@ async fn screen(app: &App, visit: &Visit) -> Result<Screen, Problem> {
     visit.whole()?;
     let accounts = app.engine.accounts(LedgerId::System).await?;
     let name = |account: &ledger::account::Account| account.name(Default::default(), |_| String::new());
-    let accounts = accounts.iter().map(|(account, balance)| (name(account), *balance)).collect();
+    let accounts = accounts.iter().map(|(account, balance)| (show::breakable(&name(account)), *balance)).collect();
     let body = html! {
         section.card aria-labelledby="balances" {
             h2 id="balances" { (visit.say(words::BALANCE)) }

@@ -1,6 +1,7 @@
 //! Merchants: the list, one merchant with its balances, settings, recipients and keys, its charges,
 //! and its webhook events.
 
+use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use actors::engine::{Listed, MerchantRow};
@@ -27,6 +28,7 @@ use crate::http::credential::Role;
 use crate::http::problem::{Code, Problem};
 use crate::http::reply::{Page, query};
 use crate::mask;
+use crate::ops::api_keys;
 use crate::ops::merchants::{SEARCHED_MAX, find, listed};
 use crate::views::charge::{charge_status, method_name};
 use crate::views::recipient::{open, status_name};
@@ -117,7 +119,7 @@ async fn one_screen(app: &App, visit: &Visit, id: &str) -> Result<Screen, Proble
     let accounts = app.engine.accounts(ledger).await?;
     // The names of these accounts name no other ledger.
     let accounts = accounts.iter().filter(|(account, _)| is_of_the_platform(**account));
-    let accounts = accounts.map(|(account, balance)| (account.kind_name(), *balance)).collect();
+    let accounts = accounts.map(|(account, balance)| (show::breakable(&account.kind_name()), *balance)).collect();
     let id = row.id.uuid();
     let body = html! {
         section.card aria-label=(visit.say(words::MERCHANT)) {
@@ -143,6 +145,7 @@ async fn one_screen(app: &App, visit: &Visit, id: &str) -> Result<Screen, Proble
             (balance_table(visit, accounts))
         }
         (fees(visit, &row.settings.fees))
+        (options(visit, &row))
         (recipients(app, visit, &row))
         (keys(app, visit, group, &id.to_string()))
     };
@@ -179,6 +182,22 @@ fn fees(visit: &Visit, fees: &Fees) -> Markup {
     }
 }
 
+fn options(visit: &Visit, row: &MerchantRow) -> Markup {
+    let (settings, options) = (&row.settings, &row.settings.options);
+    let limit = |limit: Option<NonZeroU32>| html! { @match limit { Some(limit) => (limit), None => (visit.say(words::LIMIT_OF_SERVER)) } };
+    let pairs = vec![
+        ("split_guard", html! { (if options.split_guard_net { "net" } else { "none" }) }),
+        ("mdr_base", html! { (if options.mdr_on_seller_gross { "seller_gross" } else { "total" }) }),
+        (visit.say(words::REFUND_COMMISSION), html! { (yes_or_no(visit, options.refund_commission)) }),
+        (visit.say(words::SETTLEMENT_DAYS), html! { (options.card_settlement_days) }),
+        (visit.say(words::LIMIT_CARD), limit(settings.card_requests_per_minute)),
+        (visit.say(words::LIMIT_OTHER), limit(settings.other_requests_per_minute)),
+    ];
+    html! {
+        section.card aria-labelledby="options" { h2 id="options" { (visit.say(words::OPTIONS)) } (show::facts(pairs)) }
+    }
+}
+
 fn recipients(app: &App, visit: &Visit, row: &MerchantRow) -> Markup {
     let rows = row.recipients.iter().rev().take(RECIPIENTS_MAX);
     let rows: Vec<_> = rows.map(|row| (row, open(&app.engine, row, row.profiles.current()))).collect();
@@ -212,17 +231,27 @@ fn recipients(app: &App, visit: &Visit, row: &MerchantRow) -> Markup {
 }
 
 fn keys(app: &App, visit: &Visit, group: GroupNumber, merchant: &str) -> Markup {
-    let keys = app.engine.live_keys(group);
+    let keys = api_keys::listed(app, group);
+    let heads = [words::ID, words::OPENED, words::WEBHOOK_ADDRESS, words::REVOKE];
     html! {
         section.card aria-labelledby="api-keys" {
             h2 id="api-keys" { (visit.say(words::KEYS)) }
             @if keys.is_empty() { p.dim { (visit.say(words::NOTHING)) } } @else {
                 (show::scrolled(visit.say(words::KEYS), html! {
                     table {
-                        thead { tr { th scope="col" { (visit.say(words::ID)) } th scope="col" { (visit.say(words::WEBHOOK_ADDRESS)) } th scope="col" { (visit.say(words::REVOKE)) } } }
+                        thead { tr { @for head in heads { th scope="col" { (visit.say(head)) } } } }
                         tbody {
-                            @for (id, key) in keys {
-                                tr { td { a href={"/console/keys/" (id.uuid())} { code { (id.uuid()) } } } td { bdi { (key.webhook.url.as_deref().unwrap_or("—")) } } td { (revoke_form(visit, merchant, &id.uuid().to_string())) } }
+                            @for key in keys {
+                                tr {
+                                    td {
+                                        @if key.revoked { code { (key.id) } } @else { a href={"/console/keys/" (key.id)} { code { (key.id) } } }
+                                    }
+                                    td { (show::text_moment(visit.language, &key.created_at)) }
+                                    td { bdi { (key.webhook_url.as_deref().unwrap_or("—")) } }
+                                    td {
+                                        @if key.revoked { (visit.say(words::REVOKED)) } @else { (revoke_form(visit, merchant, &key.id)) }
+                                    }
+                                }
                             }
                         }
                     }

@@ -226,7 +226,7 @@ fn decision(app: &App, visit: &Visit, item: &QueueItem, verdict: Verdict, steps:
                 Err(problem) => p.warning { code { (problem.code().row().code) } " " span lang="en" { (problem.explanation()) } },
                 Ok(steps) => {
                     @for (follows, record) in steps {
-                        h3 { (visit.say(if *follows == Follows::Decision { words::BOOKS_AT_ONCE } else { words::BOOKS_AT_TRANSFER })) }
+                        h3 { (visit.say(follows_word(*follows))) }
                         (show::entries(&app.engine, visit.language, &record.entries, LEDGERS_MAX))
                     }
                     @if needs_another { p.warning { (visit.say(words::SECOND_OPERATOR)) } }
@@ -246,6 +246,14 @@ fn decision(app: &App, visit: &Visit, item: &QueueItem, verdict: Verdict, steps:
                 }
             }
         }
+    }
+}
+
+/// When a Record of a preview is booked, in words.
+pub fn follows_word(follows: Follows) -> Word {
+    match follows {
+        Follows::Decision => words::BOOKS_AT_ONCE,
+        Follows::Transfer => words::BOOKS_AT_TRANSFER,
     }
 }
 

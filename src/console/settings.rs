@@ -12,15 +12,16 @@ use maud::{Markup, html};
 use serde_json::{Value, json};
 
 use crate::app::App;
-use crate::console::form::centavos;
+use crate::console::form::{centavos, hidden_key};
 use crate::console::keys::admin;
 use crate::console::page::{Screen, Section, Visit};
 use crate::console::posted::Posted;
 use crate::console::show;
 use crate::console::words;
-use crate::http::body::{FormBody, JsonBody};
+use crate::http::body::FormBody;
 use crate::http::caller::PathId;
 use crate::http::credential::Role;
+use crate::http::idempotency::SentKey;
 use crate::http::problem::{Code, Problem};
 use crate::http::session::Done;
 use crate::ops::merchants;
@@ -53,6 +54,7 @@ fn screen(app: &App, visit: &Visit, id: &str) -> Result<Screen, Problem> {
     let body = html! {
         form.card method="post" action={"/console/merchants/" (id) "/change"} {
             (visit.token_field())
+            (hidden_key())
             (field("name", visit.say(words::NAME), &profile.name, 140))
             (field("city", visit.say(words::CITY), &profile.city, 60))
             (choice("split_enabled", visit.say(words::SPLITS), row.settings.split_enabled))
@@ -153,7 +155,8 @@ pub async fn change(State(app): State<Arc<App>>, PathId(id): PathId, Posted { vi
                 body[name] = Value::from(form.value(name));
             }
         }
-        merchants::change(State(Arc::clone(&app)), operator, PathId(id.clone()), JsonBody::made(body.to_string())).await
+        let key = SentKey::of_form(form.value("key"), "/ops/merchants/{id}");
+        merchants::change_once(&app, &operator.0, &id, &key, body.to_string().as_bytes()).await
     };
     match changed.await {
         Ok(_) => visit.done(&app, &format!("/console/merchants/{id}"), Done::MerchantChanged),

@@ -213,6 +213,19 @@ words! {
     PENDING = "A vencer", "Falls due later";
     RESERVED = "Em saque", "Under a withdrawal";
     WITHDRAWN = "Sacado", "Withdrawn";
+    DEBT = "Dívida com o lojista", "Debt to the merchant";
+    ANTICIPATIONS = "Antecipações", "Anticipations";
+    PAID_BACK = "Dívidas pagas", "Debts paid back";
+    OF_NEWEST_ENTRIES = "Entre os 200 lançamentos mais novos deste recebedor.", "Among the newest 200 entries of this recipient.";
+    COUNT = "Quantos", "Count";
+    FEE = "Taxa", "Fee";
+    RATE = "Taxa (%)", "Rate (%)";
+    SPLITS_OF = "Partes dos recebedores", "Splits of the recipients";
+    REST = "Resto", "Rest";
+    SPLIT_PENDING = "a vencer", "falls due";
+    SPLIT_AVAILABLE = "disponível", "available";
+    SPLIT_ANTICIPATED = "antecipada", "anticipated";
+    FIRST_SPLITS = "Só as primeiras 100 partes.", "Only the first 100 splits.";
     // Merchants.
     SEARCH_CUT = "A busca leu só os nomes dos 2.000 lojistas mais novos. Um mais antigo se acha pelo id.", "The search read only the names of the 2,000 newest merchants. An older one is found by its id.";
     MORE_RECORDS = "Há mais Records sobre esta cobrança; esta página mostra os 100 mais antigos.", "There are more Records about this charge; this page shows the oldest 100.";
@@ -233,8 +246,13 @@ words! {
     // Trial balance and journal.
     BY_ACCOUNT = "Por conta", "By account";
     BY_LEDGER = "Por razão", "By ledger";
+    LEDGERS_WITH = "Razões com a conta", "Ledgers with the account";
+    AFTER_RECORD = "Depois do Record", "After Record";
+    AT_END_OF = "No fim do dia", "At the end of the day";
     BEFORE_BLOCK = "Blocos anteriores", "Earlier blocks";
     NEWEST = "Mais novos", "Newest";
+    PROVE_FROM = "Provar daqui", "Prove from here";
+    MORE_OF_BLOCK = "Este bloco tem mais Records.", "This block has more Records.";
     PROVE = "Provar a cadeia", "Prove the chain";
     PROOF = "Prova da cadeia", "Proof of the chain";
     CHAIN_HOLDS = "A cadeia está inteira até o fim", "The chain holds through its end";
@@ -251,6 +269,7 @@ words! {
     NEW_KEY = "Nova chave", "New key";
     WEBHOOK_SECRET = "Segredo dos webhooks", "Webhook secret";
     SHOWN_ONCE = "Copie agora: a chave e o segredo não aparecem de novo.", "Copy them now: the key and the secret are not shown again.";
+    REVOKED = "revogada", "revoked";
     REVOKE = "Revogar", "Revoke";
     SURE = "tenho certeza", "I am sure";
     OPEN_DISPUTE = "Abrir disputa", "Open a dispute";
@@ -263,6 +282,7 @@ words! {
     REFUND_COMMISSION = "devolver a comissão com devoluções", "return the commission with refunds";
     LIMIT_CARD = "Cobranças de cartão por minuto", "Card charges a minute";
     LIMIT_OTHER = "Outras requisições por minuto", "Other requests a minute";
+    LIMIT_OF_SERVER = "o do servidor", "that of the server";
     LIMIT_EMPTY = "Limite vazio: o do servidor.", "An empty limit: that of the server.";
     SET_ADDRESS = "Gravar o endereço", "Set the address";
     ADDRESS_SET = "O endereço vale para os eventos a partir de agora.", "The address holds for the events from now on.";
@@ -297,6 +317,11 @@ words! {
     FREE_SPACE = "Espaço livre", "Free space";
     DUE_LAG = "Atraso do que venceu", "Lag of what is due";
     OLDEST_UNKNOWN = "Chamada mais antiga sem resposta", "Oldest call without an answer";
+    COMMIT_TIME = "Gravação de um bloco: metade até, 99 % até", "Commit of a block: half within, 99 % within";
+    GATE_TIME = "Comando até a resposta durável: metade até, 99 % até", "Command to its durable reply: half within, 99 % within";
+    PERMITS_FREE = "Comandos que ainda cabem", "Commands that still fit";
+    MEMORY = "Memória do processo", "Memory of the process";
+    LAST_BACKUP_THROUGH = "Último backup, até o", "Last backup, through";
     SHED = "Requisições recusadas por carga", "Requests shed";
     // Exports and sandbox.
     NO_CHARGE_HERE = "Nenhuma cobrança aberta nos 2.000 Records lidos; as mais antigas vêm antes.", "No charge was opened in the 2,000 Records that were read; older ones come before.";

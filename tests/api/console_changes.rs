@@ -251,3 +251,25 @@ async fn a_pix_charge_of_the_sandbox_is_paid() {
     assert_eq!(decider.post("/console/sandbox/pix", &[("txid", &txid)]).await.status, 403);
     world.check_books().await;
 }
+
+#[tokio::test]
+async fn a_form_that_is_sent_twice_changes_once() {
+    let world = world_of_three().await;
+    let merchant = world.merchant().await;
+    let browser = Browser::signed_in(&world, ANA).await;
+    let (of_merchant, of_key) =
+        (format!("/console/merchants/{}", merchant.id), format!("/console/keys/{}", merchant.key_id));
+    for (place, action, changes) in [
+        (format!("{of_merchant}/change"), format!("{of_merchant}/change"), [("name", "Loja Verde")]),
+        (of_key.clone(), format!("{of_key}/address"), [("webhook_url", "http://127.0.0.1:9/hook")]),
+        (of_key.clone(), format!("{of_key}/revoke"), [("sure", "on")]),
+    ] {
+        let page = browser.page(&place).await;
+        let before = world.cut().await;
+        assert_eq!(send(&browser, &page, &action, &changes).await.status, 303, "{action}");
+        let once = world.cut().await;
+        assert!(once > before, "{action}");
+        let again = send(&browser, &page, &action, &changes).await;
+        assert_eq!(world.cut().await, once, "{action} sent again: {} {}", again.status, again.html);
+    }
+}

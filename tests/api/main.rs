@@ -17,6 +17,7 @@ mod console;
 mod console_changes;
 mod console_claims;
 mod console_parts;
+mod console_reads;
 mod debts;
 mod description;
 mod disputes;

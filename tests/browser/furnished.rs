@@ -17,6 +17,11 @@ pub(crate) const RUI: &str = "second-of-sixteen-letters";
 /// Texts that break pages which do not escape, or which read in one direction only.
 const HOSTILE: &str = "\"><script>document.title='hurt'</script><img src=x onerror=alert(1)> \u{202e}moc.live";
 
+/// A hostile text of this many characters, which ends with a word that cannot be broken.
+fn hostile(characters: usize) -> String {
+    HOSTILE.chars().chain(std::iter::repeat_n('W', characters)).take(characters).collect()
+}
+
 /// A server, its merchant, and what the merchant has.
 pub(crate) struct Furnished {
     server: Server,
@@ -47,17 +52,19 @@ impl Furnished {
             waiting: Default::default(),
             _folder: folder,
         };
-        let merchant = json!({"name": format!("Loja Azul {HOSTILE}"), "document": "11222333000181", "split_enabled": true, "cashout_enabled": true});
+        let merchant = json!({"name": hostile(140), "city": hostile(60), "document": "11222333000181", "split_enabled": true, "cashout_enabled": true});
         shop.merchant = text(&shop.operate("/ops/merchants", &merchant).await["id"]);
         let path = format!("/ops/merchants/{}/api-keys", shop.merchant);
         // Nobody listens there, so events wait and are given up.
-        let key = shop.operate(&path, &json!({"webhook_url": "http://127.0.0.1:9/webhooks"})).await;
+        let key = shop
+            .operate(&path, &json!({"webhook_url": format!("http://127.0.0.1:9/webhooks?{}", "W".repeat(2_000))}))
+            .await;
         (shop.key, shop.key_id) = (text(&key["api_key"]), text(&key["id"]));
         shop.recipient = shop.draft("João Araújo").await;
         shop.operate(&format!("/ops/sub-recipients/{}/approve", shop.recipient), &json!({})).await;
         let card = json!({
             "amount": 10_000, "splits": [{"sub_recipient_id": shop.recipient, "amount": 3_000}],
-            "customer": {"name": format!("Maria {HOSTILE}"), "email": "maria@example.com", "document": "12345678909"},
+            "customer": {"name": hostile(140), "email": "maria@example.com", "document": "12345678909"},
             "credit_card": {"number": "4111111111111111", "holder_name": "MARIA", "exp_month": 12, "exp_year": 2099, "cvv": "737"},
         });
         shop.txid = text(&shop.call("/api/card", &card).await["txid"]);
@@ -65,12 +72,12 @@ impl Furnished {
         let path = format!("/api/dashboard/sub-recipients/{}/withdraw", shop.recipient);
         let withdrawal = text(&shop.call(&path, &json!({})).await["withdrawal_id"]);
         let refund = shop.refund().await;
-        let entry = json!({"debit": "Expenses:Bank:Fees", "credit": "Assets:Bank:Pix", "amount": 1_234, "reason": HOSTILE,
+        let entry = json!({"debit": "Expenses:Bank:Fees", "credit": "Assets:Bank:Pix", "amount": 1_234, "reason": hostile(500),
             "reference": HOSTILE});
         shop.operate("/ops/entries", &entry).await;
-        let dispute = json!({"amount": 1_000, "kind": "med", "reason": HOSTILE});
+        let dispute = json!({"amount": 1_000, "kind": "med", "reason": hostile(500)});
         let dispute = text(&shop.operate(&format!("/ops/charges/{pix}/disputes"), &dispute).await["id"]);
-        shop.waiting = [shop.draft(&format!("Ana {HOSTILE}")).await, withdrawal, refund, dispute];
+        shop.waiting = [shop.draft(&hostile(140)).await, withdrawal, refund, dispute];
         shop
     }
 
