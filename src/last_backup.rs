@@ -1,5 +1,5 @@
-//! Time of the last backup and the last Record in it, kept in a file beside the data, and its age as
-//! a metric.
+//! Time of the last backup and the last Record in it, kept in a file beside the data, and its age
+//! as a metric.
 
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};

@@ -1,6 +1,7 @@
 //! Parts of pages about splits: the anticipations and the paid debts of a recipient, and the splits
 //! of a charge with the time at which each becomes available.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -120,9 +121,8 @@ pub fn of_charge(
     let shown = charge.terms.splits.iter().take(SPLITS_MAX);
     let mut histories: BTreeMap<RecipientNumber, Option<SplitHistory>> = BTreeMap::new();
     for split in shown.clone() {
-        if !histories.contains_key(&split.recipient) {
-            let history = engine.split_history(LedgerId::Recipient(group, split.recipient), charge.id)?;
-            histories.insert(split.recipient, history);
+        if let Entry::Vacant(unread) = histories.entry(split.recipient) {
+            unread.insert(engine.split_history(LedgerId::Recipient(group, split.recipient), charge.id)?);
         }
     }
     let rows: Vec<_> = shown

@@ -1,5 +1,5 @@
-//! Trial balance: the sums of all ledgers by account, or the accounts ledger by ledger; now, after a
-//! Record, or at the end of a day. An account leads to the ledgers that have it, and a ledger to
+//! Trial balance: the sums of all ledgers by account, or the accounts ledger by ledger; now, after
+//! a Record, or at the end of a day. An account leads to the ledgers that have it, and a ledger to
 //! its postings. The sums are those of `GET /ops/trial-balance`.
 
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::console::show;
 use crate::console::words;
 use crate::http::problem::Problem;
 use crate::http::reply::{Page, query};
-use crate::ops::books::{AccountRow, Asked, TrialBalance, find, read, requested_account, requested_cut};
+use crate::ops::books::{AccountRow, TrialBalance, TrialBalanceQuery, find, read, requested_account, requested_cut};
 
 /// Accounts by ledger on a page.
 const ACCOUNTS_A_PAGE: u64 = 100;
@@ -39,7 +39,7 @@ async fn screen(app: &Arc<App>, visit: &Visit, parts: &Parts) -> Result<Screen, 
     let (cut, account) = (requested_cut(app, &given)?, requested_account(&given)?);
     let by_account = account.is_none() && optional(&given, "by")? != Some("ledger");
     let page = Page::read(&given, ACCOUNTS_A_PAGE)?;
-    let asked = Asked { ledger: None, by_account, account, cut, level: usize::MAX, page };
+    let asked = TrialBalanceQuery { ledger: None, by_account, account, cut, level: usize::MAX, page };
     let balance = read(app, asked).await?;
     let kept = kept_cut(&given);
     let by = |by: &str, heading, is_current: bool| {

@@ -134,7 +134,7 @@ pub async fn trial_balance(State(app): State<Arc<App>>, _: Operator, parts: Part
 
 /// What a trial balance is asked for.
 #[derive(Clone, Copy, Debug)]
-pub struct Asked {
+pub struct TrialBalanceQuery {
     /// One ledger; all of them when absent.
     pub ledger: Option<LedgerId>,
     /// Sums over all ledgers by the accounts' names.
@@ -149,7 +149,7 @@ pub struct Asked {
     pub page: Page,
 }
 
-fn asked(app: &App, pairs: &[(String, String)]) -> Result<(Asked, bool), Problem> {
+fn asked(app: &App, pairs: &[(String, String)]) -> Result<(TrialBalanceQuery, bool), Problem> {
     let page = Page {
         page: number(pairs, "page", 1..=u64::MAX)?.unwrap_or(1),
         per_page: number(pairs, "per_page", 1..=ACCOUNTS_A_PAGE)?.unwrap_or(ACCOUNTS_A_PAGE),
@@ -181,7 +181,7 @@ fn asked(app: &App, pairs: &[(String, String)]) -> Result<(Asked, bool), Problem
     }
     let (by_account, as_csv) = check.finish_with(by_account.zip(as_csv))?;
     let level = level.map_or(usize::MAX, |level| level as usize);
-    Ok((Asked { ledger, by_account, account, cut, level, page }, as_csv))
+    Ok((TrialBalanceQuery { ledger, by_account, account, cut, level, page }, as_csv))
 }
 
 /// The kind of account that a query names, if it does.
@@ -195,10 +195,10 @@ pub fn requested_account(pairs: &[(String, String)]) -> Result<Option<Account>, 
 
 /// The trial balance that is asked for. What needs the books of the past is read one at a time, on
 /// a thread that may wait.
-pub async fn read(app: &Arc<App>, asked: Asked) -> Result<TrialBalance, Problem> {
+pub async fn read(app: &Arc<App>, asked: TrialBalanceQuery) -> Result<TrialBalance, Problem> {
     let reading = Arc::clone(app);
     let read = move || {
-        let Asked { ledger, by_account, account, cut, level, page } = asked;
+        let TrialBalanceQuery { ledger, by_account, account, cut, level, page } = asked;
         Ok(match (ledger, by_account, cut) {
             (Some(ledger), ..) => of_ledger(&reading, ledger, cut, (level, page))?,
             (None, true, None) => by_kind(reading.engine.totals(), (level, page)),

@@ -5,6 +5,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::console::{ANA, Browser, EVA, RUI, world_of_three};
+use crate::plans::{PLANS, plan};
 use crate::world::*;
 
 /// Amounts of centavos as the English page has them in a column.
@@ -225,6 +226,11 @@ async fn the_find_box_leads_to_keys_entries_subscriptions_and_withdrawals() {
     let rui = rui.each_ref().map(|(name, value)| (*name, value.as_str()));
     world.send(Method::POST, &format!("/ops/entries/{entry}/approve"), &rui, "{}").await.expect(200);
     assert!(found(&entry).await.starts_with("/console/records/"), "{}", found(&entry).await);
+    let plan = text(&merchant.post(PLANS, &plan("mensal", 5_000, 12)).await.expect(201)["id"]);
+    let body = json!({"plan_id": plan, "customer": card(1, APPROVED)["customer"], "payment_method": "pix"});
+    let subscription = text(&merchant.post("/api/recurrency/subscriptions", &body).await.expect(201)["id"]);
+    let place = found(&subscription).await;
+    browser.page(&place).await.has(&["Subscription created"]);
     world.ops_send(Method::DELETE, &format!("/ops/api-keys/{}", merchant.key_id), &[], String::new()).await.expect(200);
     assert_eq!(found(&merchant.key_id).await, format!("/console/merchants/{}", merchant.id));
 }
