@@ -68,10 +68,11 @@ fn make(settings: &BackupSettings) -> Result<Made, BackupFailure> {
     let frames = journal.frames(run.head().next)?;
     let taken = take(&mut run, frames)?;
     // A server notes the time of a backup by itself, unless it is read past it, in its database.
+    let through = taken.head.next.0 - 1;
     match &journal {
-        JournalSource::Stopped { data, .. } => LastBackup::of(data).note(),
+        JournalSource::Stopped { data, .. } => LastBackup::of(data).note(through),
         JournalSource::Database { .. } if settings.journal.data.is_dir() => {
-            LastBackup::of(&settings.journal.data).note();
+            LastBackup::of(&settings.journal.data).note(through);
         }
         JournalSource::Database { .. } | JournalSource::Served { .. } => {}
     }

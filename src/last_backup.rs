@@ -1,4 +1,5 @@
-//! Time of the last backup, kept in a file beside the data, and its age as a metric.
+//! Time of the last backup and the last Record in it, kept in a file beside the data, and its age
+//! as a metric.
 
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -19,17 +20,25 @@ impl LastBackup {
         Self(data.join("last-backup"))
     }
 
-    /// One was taken, whole, just now.
-    pub fn note(&self) {
-        if let Err(error) = fs::write(&self.0, now_seconds().to_string()) {
+    /// One was taken, whole, just now, through this Record.
+    pub fn note(&self, through: u64) {
+        if let Err(error) = fs::write(&self.0, format!("{} {through}", now_seconds())) {
             tracing::warn!(%error, "when the backup was made could not be kept");
         }
     }
 
     /// Its age, seconds; none where there was never one.
     pub fn age_seconds(&self) -> Option<u64> {
-        let made: u64 = fs::read_to_string(&self.0).ok()?.trim().parse().ok()?;
-        Some(now_seconds().saturating_sub(made))
+        Some(now_seconds().saturating_sub(self.number(0)?))
+    }
+
+    /// The last Record that it has; none where there was never one, or an older release made it.
+    pub fn through(&self) -> Option<u64> {
+        self.number(1)
+    }
+
+    fn number(&self, place: usize) -> Option<u64> {
+        fs::read_to_string(&self.0).ok()?.split_whitespace().nth(place)?.parse().ok()
     }
 }
 

@@ -6,18 +6,14 @@ use actors::engine::Listed;
 use actors::store::Sequence;
 use axum::extract::State;
 use axum::http::request::Parts;
-use axum::response::{IntoResponse, Redirect, Response};
-use ledger::account::Account;
+use axum::response::Response;
 use ledger::entry::Balance;
-use ledger::id::LedgerId;
 use ledger::record::Record;
 use maud::{Markup, html};
 
 use crate::app::App;
-use crate::console::form::optional;
 use crate::console::page::{Screen, Section, Visit};
-use crate::console::records::{block_card, facts_of, record_link};
-use crate::console::scope::Scope;
+use crate::console::records::{block_card, block_records, facts_of, record_link};
 use crate::console::show;
 use crate::console::words;
 use crate::http::caller::PathId;
@@ -28,8 +24,6 @@ use crate::views::ledger::ledger_name;
 
 /// Ledgers of a Record that are shown.
 const LEDGERS_MAX: usize = 200;
-/// Accounts of the trial balance by ledger on a page.
-const ACCOUNTS_A_PAGE: u64 = 100;
 /// Blocks of the journal on a page.
 const BLOCKS_A_PAGE: usize = 10;
 /// Entries of a ledger on a page.
@@ -65,14 +59,14 @@ fn record_screen(app: &App, visit: &Visit, sequence: &str) -> Result<Screen, Pro
             h2 id="entries" { (visit.say(words::ENTRIES)) }
             (show::entries(&app.engine, visit.language, &record.entries, LEDGERS_MAX))
         }
-        (block_card(visit, &block))
+        (block_card(visit, &block, &html! {}))
     };
     Ok(Screen { section: Section::Journal, title: format!("{} {}", visit.say(words::RECORD), sequence.0), body })
 }
 
 fn owner_link(app: &App, visit: &Visit, record: &Record, owner: &str) -> Markup {
     let name = show::owner_name(&app.engine, visit.language, record.owner);
-    html! { a href={"/console/ledgers/" (owner)} { (name) } }
+    html! { a href={"/console/ledgers/" (owner)} { bdi { (name) } } }
 }
 
 /// The page of a ledger: its accounts, and its entries, newest first.
@@ -90,7 +84,7 @@ async fn ledger_screen(app: &App, visit: &Visit, name: &str, parts: &Parts) -> R
     let title = format!("{} · {}", visit.say(words::LEDGER), show::owner_name(&app.engine, visit.language, ledger));
     let accounts = balances.iter().map(|(account, balance)| {
         let name = account.name(ledger.group().unwrap_or_default(), |ledger| ledger_name(&app.engine, ledger));
-        (name, *balance)
+        (show::breakable(&name), *balance)
     });
     let body = html! {
         p { code { (name) } }
@@ -115,7 +109,7 @@ async fn ledger_screen(app: &App, visit: &Visit, name: &str, parts: &Parts) -> R
 }
 
 /// Accounts with the sums of both sides and the balance.
-pub fn balance_table(visit: &Visit, rows: Vec<(String, Balance)>) -> Markup {
+pub fn balance_table(visit: &Visit, rows: Vec<(Markup, Balance)>) -> Markup {
     let mut sum = Balance::default();
     rows.iter().for_each(|(_, balance)| sum.add(*balance));
     let column = |centavos| show::column(visit.language, centavos);
@@ -134,7 +128,7 @@ pub fn balance_table(visit: &Visit, rows: Vec<(String, Balance)>) -> Markup {
                 tbody {
                     @for (name, balance) in rows {
                         tr {
-                            td { (show::breakable(&name)) }
+                            td { (name) }
                             td.amount { (column(balance.debits)) }
                             td.amount { (column(balance.credits)) }
                             td.amount { (column(balance.net())) }
@@ -147,78 +141,6 @@ pub fn balance_table(visit: &Visit, rows: Vec<(String, Balance)>) -> Markup {
                         td.amount { (column(sum.debits)) }
                         td.amount { (column(sum.credits)) }
                         td.amount { (show::money(visit.language, sum.net())) }
-                    }
-                }
-            }
-        },
-    )
-}
-
-/// The trial balance: the sums of all ledgers by account, or the accounts ledger by ledger.
-///
-/// In the scope of one merchant it is the merchant's ledger.
-pub async fn trial_balance(State(app): State<Arc<App>>, visit: Visit, parts: Parts) -> Response {
-    if let Scope::Merchant(_, id) = visit.scope {
-        return Redirect::to(&visit.scope.of_path(&format!("/console/ledgers/M-{}", id.uuid()))).into_response();
-    }
-    visit.answer(trial_balance_screen(&app, &visit, &parts))
-}
-
-fn trial_balance_screen(app: &App, visit: &Visit, parts: &Parts) -> Result<Screen, Problem> {
-    let pairs = query(parts)?;
-    let is_by_ledger = optional(&pairs, "by")? == Some("ledger");
-    let (through, is_balanced, table) = if is_by_ledger {
-        let page = Page::read(&pairs, ACCOUNTS_A_PAGE)?;
-        let found = app.engine.trial_balance_page(page.skip(), page.count());
-        let table = html! { (ledger_table(app, visit, &found.rows)) (pager(visit, parts, page, found.total)) };
-        (found.through, found.is_balanced, table)
-    } else {
-        let (through, is_balanced, sums) = app.engine.totals();
-        let rows = sums.into_iter().map(|(account, sum)| (account.kind_name(), sum)).collect();
-        (through, is_balanced, balance_table(visit, rows))
-    };
-    let by = |by: &str, heading, is_current: bool| {
-        html! { a.button href={"/console/trial-balance?by=" (by)} aria-current=[is_current.then_some("page")] { (visit.say(heading)) } }
-    };
-    let body = html! {
-        p.actions { (by("account", words::BY_ACCOUNT, !is_by_ledger)) (by("ledger", words::BY_LEDGER, is_by_ledger)) }
-        section.card aria-label=(visit.say(words::TRIAL_BALANCE)) {
-            p {
-                @if is_balanced { (visit.say(words::BALANCED)) } @else { strong { (visit.say(words::UNBALANCED)) } }
-                @if through.0 > 0 { " (" (visit.say(words::THROUGH_RECORD)) " " (record_link(visit.language, through)) ")" }
-            }
-            (table)
-        }
-    };
-    Ok(Screen { section: Section::TrialBalance, title: visit.say(words::TRIAL_BALANCE).to_owned(), body })
-}
-
-fn ledger_table(app: &App, visit: &Visit, rows: &[(LedgerId, Account, Balance)]) -> Markup {
-    show::scrolled(
-        visit.say(words::TRIAL_BALANCE),
-        html! {
-            table {
-                thead {
-                    tr {
-                        th scope="col" { (visit.say(words::LEDGER)) }
-                        th scope="col" { (visit.say(words::ACCOUNT)) }
-                        th.amount scope="col" { (visit.say(words::DEBIT)) }
-                        th.amount scope="col" { (visit.say(words::CREDIT)) }
-                        th.amount scope="col" { (visit.say(words::BALANCE)) }
-                    }
-                }
-                tbody {
-                    @for (ledger, account, balance) in rows {
-                        tr {
-                            td {
-                                @let name = ledger_name(&app.engine, *ledger);
-                                a href={"/console/ledgers/" (name)} { bdi { (show::owner_name(&app.engine, visit.language, *ledger)) } }
-                            }
-                            td { (show::account(&app.engine, *ledger, *account)) }
-                            td.amount { (show::column(visit.language, balance.debits)) }
-                            td.amount { (show::column(visit.language, balance.credits)) }
-                            td.amount { (show::column(visit.language, balance.net())) }
-                        }
                     }
                 }
             }
@@ -239,12 +161,13 @@ fn journal_screen(app: &App, visit: &Visit, parts: &Parts) -> Result<Screen, Pro
     while blocks.len() < BLOCKS_A_PAGE && last > 0 {
         let Some(block) = app.engine.block(Sequence(last))? else { break };
         last = block.first.0 - 1;
-        blocks.push(block);
+        let records = block_records(app, visit, &block)?;
+        blocks.push((block, records));
     }
     let body = html! {
         p.actions { a.button href="/console/journal/prove" { (visit.say(words::PROVE)) } }
         @if blocks.is_empty() { p.dim { (visit.say(words::NOTHING)) } }
-        @for block in &blocks { (block_card(visit, block)) }
+        @for (block, records) in &blocks { (block_card(visit, block, records)) }
         p.pager {
             @if before.is_some() { a href="/console/journal" { "← " (visit.say(words::NEWEST)) } }
             " "

@@ -16,6 +16,7 @@ use ledger::time::Timestamp;
 use maud::{Markup, html};
 
 use crate::app::App;
+use crate::console::anticipations;
 use crate::console::dispute;
 use crate::console::flow::{self, ChargePart, Flow, PartOf};
 use crate::console::page::{Screen, Section, Visit};
@@ -44,12 +45,14 @@ fn screen(app: &App, visit: &Visit, txid: &str) -> Result<Screen, Problem> {
     let charge = charges::named(app, txid)?;
     let id = charge.id;
     visit.sees(Some(app.engine.ids().group(id)))?;
-    let records = charges::records_about(&app.engine, id)?;
+    let (records, are_more) = charges::records_about(&app.engine, id)?;
     let title = format!("{} {}", visit.say(words::CHARGE_OF), visit.money(charge.terms.amount.0));
     let body = html! {
         p { span.badge.(status_class(&charge.outcome)) { (charge_status(&charge.outcome)) } }
+        @if are_more { p.warning { (visit.say(words::MORE_RECORDS)) } }
         (head(app, visit, &charge, &records))
         (picture(app, visit, &charge, due(&records)))
+        (anticipations::of_charge(&app.engine, visit, &charge, &records)?)
         (decisions(app, visit, &records)?)
         (entries(app, visit, &records))
         (timeline(app, visit, &records)?)
@@ -82,7 +85,7 @@ fn head(app: &App, visit: &Visit, charge: &Charge, records: &[(Sequence, Record)
     let moment = |at| show::moment(visit.language, at);
     let merchant_link = html! {
         @let id = show::merchant_id(engine, merchant).unwrap_or_default();
-        a href={"/console/merchants/" (id.uuid())} { (show::owner_name(engine, visit.language, merchant)) }
+        a href={"/console/merchants/" (id.uuid())} { bdi { (show::owner_name(engine, visit.language, merchant)) } }
     };
     let method = html! {
         @if let Some(card) = &charge.card {

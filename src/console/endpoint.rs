@@ -4,14 +4,13 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use axum::http::request::Parts;
-use axum::response::{IntoResponse, Redirect, Response};
+use axum::response::Response;
 use ledger::id::{GroupNumber, LedgerId, ObjectId};
 use maud::{Markup, html};
 use serde_json::json;
 
 use crate::app::App;
-use crate::console::form::{hidden_key, optional};
+use crate::console::form::hidden_key;
 use crate::console::keys::{admin, json_of, revoke_form, shown_secret};
 use crate::console::page::{Screen, Section, Visit};
 use crate::console::posted::Posted;
@@ -23,20 +22,19 @@ use crate::http::caller::PathId;
 use crate::http::credential::Role;
 use crate::http::idempotency::SentKey;
 use crate::http::problem::Problem;
-use crate::http::reply::query;
+use crate::http::session::Done;
 use crate::ops::operator::Decider;
 use crate::ops::webhooks::{TryView, endpoint, redeliver_given_up, tries_of};
 use crate::ops::{api_keys, webhooks};
 
 /// Page of an API key.
-pub async fn show(State(app): State<Arc<App>>, visit: Visit, PathId(id): PathId, parts: Parts) -> Response {
-    visit.answer(screen(&app, &visit, &id, &parts))
+pub async fn show(State(app): State<Arc<App>>, visit: Visit, PathId(id): PathId) -> Response {
+    visit.answer(screen(&app, &visit, &id))
 }
 
-fn screen(app: &App, visit: &Visit, id: &str, parts: &Parts) -> Result<Screen, Problem> {
+fn screen(app: &App, visit: &Visit, id: &str) -> Result<Screen, Problem> {
     let (group, key) = endpoint(app, id)?;
     visit.sees(Some(group))?;
-    let pairs = query(parts)?;
     let ledger = LedgerId::Merchant(group);
     let merchant = show::merchant_id(&app.engine, ledger).unwrap_or_default().uuid().to_string();
     let address = app.engine.api_key(key).and_then(|row| row.webhook.url);
@@ -45,8 +43,6 @@ fn screen(app: &App, visit: &Visit, id: &str, parts: &Parts) -> Result<Screen, P
         a href={"/console/merchants/" (merchant)} { bdi { (show::owner_name(&app.engine, visit.language, ledger)) } }
     };
     let body = html! {
-        @if optional(&pairs, "sent")?.is_some() { p.card role="status" { (visit.say(words::ALL_SENT_AGAIN)) } }
-        @if optional(&pairs, "set")?.is_some() { p.card role="status" { (visit.say(words::ADDRESS_SET)) } }
         section.card aria-label=(visit.say(words::API_KEY)) {
             (show::facts(vec![
                 (visit.say(words::ID), html! { code { (id) } }),
@@ -83,6 +79,7 @@ fn address_form(visit: &Visit, id: &str, address: Option<&str>) -> Markup {
     html! {
         form method="post" action={"/console/keys/" (id) "/address"} {
             (visit.token_field())
+            (hidden_key())
             label for="webhook_url" { (visit.say(words::WEBHOOK_ADDRESS)) }
             input id="webhook_url" name="webhook_url" type="url" maxlength="2048" value=[address] placeholder="https://…" autocomplete="off";
             p.actions { button type="submit" { (visit.say(words::SET_ADDRESS)) } }
@@ -144,10 +141,10 @@ pub async fn send_all_again(
         visit.sees(Some(webhooks::endpoint(&app, &id)?.0))?;
         let key = SentKey::of_form(form.value("key"), "/ops/endpoints/{id}/redeliver");
         let operator = Decider(visit.operator.clone());
-        redeliver_given_up(State(app), operator, PathId(id.clone()), key, JsonBody::made("{}")).await
+        redeliver_given_up(State(Arc::clone(&app)), operator, PathId(id.clone()), key, JsonBody::made("{}")).await
     };
     match sent.await {
-        Ok(_) => Redirect::to(&format!("/console/keys/{id}?sent=1")).into_response(),
+        Ok(_) => visit.done(&app, &format!("/console/keys/{id}"), Done::AllSentAgain),
         Err(problem) => visit.answer(Err(problem)),
     }
 }
@@ -158,11 +155,12 @@ pub async fn set_address(State(app): State<Arc<App>>, PathId(id): PathId, Posted
         let operator = admin(&visit)?;
         visit.sees(Some(endpoint(&app, &id)?.0))?;
         let address = Some(form.value("webhook_url")).filter(|address| !address.is_empty());
-        let body = JsonBody::made(json!({"webhook_url": address}).to_string());
-        api_keys::change(State(app), operator, PathId(id.clone()), body).await
+        let body = json!({"webhook_url": address}).to_string();
+        let key = SentKey::of_form(form.value("key"), "/ops/api-keys/{id}/address");
+        api_keys::change_once(&app, &operator.0, &id, &key, body.as_bytes()).await
     };
     match set.await {
-        Ok(_) => Redirect::to(&format!("/console/keys/{id}?set=1")).into_response(),
+        Ok(_) => visit.done(&app, &format!("/console/keys/{id}"), Done::AddressSet),
         Err(problem) => visit.answer(Err(problem)),
     }
 }

@@ -10,7 +10,8 @@ use axum::response::{IntoResponse, Redirect, Response};
 use ledger::cashout::Cashout;
 use ledger::charge::Charge;
 use ledger::dispute::Dispute;
-use ledger::id::ObjectId;
+use ledger::house::HouseEntry;
+use ledger::id::{LedgerId, ObjectId};
 use ledger::refund::Refund;
 use ledger::withdrawal::Withdrawal;
 
@@ -19,9 +20,9 @@ use crate::console::page::Visit;
 use crate::console::words;
 use crate::http::problem::{Code, Problem};
 use crate::http::reply::{query, single};
-use crate::ops::{books, merchants};
+use crate::ops::{books, merchants, preview};
 use crate::views::ledger::ledger_name;
-use crate::views::recipient::find_recipient;
+use crate::views::recipient::{find_recipient, recipient_id};
 
 /// Leads to the page of what is named.
 pub async fn find(State(app): State<Arc<App>>, visit: Visit, parts: Parts) -> Response {
@@ -61,13 +62,23 @@ fn place(app: &App, name: &str) -> Result<Option<String>, Problem> {
     if let Some(charge) = charge {
         return Ok(Some(format!("/console/charges/{}", charge.txid())));
     }
-    let ledger = engine.object::<Withdrawal>(id)?.map(|withdrawal| withdrawal.recipient);
-    if let Some(ledger) = ledger {
-        return Ok(Some(format!("/console/ledgers/{}", ledger_name(engine, ledger))));
+    if let Some(withdrawal) = engine.object::<Withdrawal>(id)? {
+        let recipient = recipient_id(engine, withdrawal.recipient).unwrap_or_default();
+        let waits = preview::waiting(app, id).is_some();
+        let place = if waits { format!("queue/{}", id.uuid()) } else { format!("recipients/{}", recipient.uuid()) };
+        return Ok(Some(format!("/console/{place}")));
     }
-    if engine.object::<Cashout>(id)?.is_some() {
-        let mut records = engine.history(id)?;
-        return Ok(records.next().transpose()?.map(|(sequence, _)| format!("/console/records/{}", sequence.0)));
+    if let Some(key) = engine.api_key(id) {
+        let merchant = engine.merchant(key.group, |row| row.id).unwrap_or_default();
+        let place = if key.revoked { format!("merchants/{}", merchant.uuid()) } else { format!("keys/{}", id.uuid()) };
+        return Ok(Some(format!("/console/{place}")));
     }
-    Ok(None)
+    if engine.object::<HouseEntry>(id)?.is_some() && preview::waiting(app, id).is_some() {
+        return Ok(Some(format!("/console/queue/{}", id.uuid())));
+    }
+    let is_known = engine.object::<Cashout>(id)?.is_some()
+        || engine.object::<HouseEntry>(id)?.is_some()
+        || engine.subscription(LedgerId::Merchant(engine.ids().group(id)), id)?.is_some();
+    let first = is_known.then(|| engine.history(id)).transpose()?.and_then(|mut records| records.next());
+    Ok(first.transpose()?.map(|(sequence, _)| format!("/console/records/{}", sequence.0)))
 }

@@ -90,7 +90,7 @@ fn table(language: Language, flow: &Flow<'_>) -> Markup {
                     tr {
                         td {
                             span.chip.(part.of.class()) {} " "
-                            @if let Some(link) = &part.link { a href=(link) { (part.name) } } @else { (part.name) }
+                            @if let Some(link) = &part.link { a href=(link) { bdi { (part.name) } } } @else { bdi { (part.name) } }
                             @if let Some(detail) = &part.detail { " " span.dim { (detail) } }
                         }
                         td.amount { (show::money(language, part.amount.into())) }
@@ -195,7 +195,7 @@ mod tests {
         assert_eq!(shown.last().unwrap().0, "Other recipients");
         let flow = Flow { heading: words::FLOW, rail: words::ACQUIRER, total: 5_300, parts: &parts };
         let page = drawn(Language::English, &flow).into_string();
-        assert!(page.contains("</span> R1<") && page.contains("R$0.01"), "{page}");
+        assert!(page.contains("</span> <bdi>R1</bdi>") && page.contains("R$0.01"), "{page}");
     }
 
     #[test]

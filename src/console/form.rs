@@ -6,6 +6,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use maud::{Markup, html};
 
+use crate::http::language::Language;
 use crate::http::problem::Problem;
 use crate::http::reply::single;
 
@@ -15,21 +16,37 @@ pub fn hidden_key() -> Markup {
     html! { input type="hidden" name="key" value=(key); }
 }
 
-/// An amount as people write it, `1.234,56`, `1,234.56`, `12.5` or `7`, in centavos; none when it
-/// is none. The last point or comma begins the centavos when one or two digits follow it.
-pub fn centavos(text: &str) -> Option<i64> {
-    let text = text.trim().trim_start_matches("R$").trim();
-    let (whole, part) = match text.rfind([',', '.']) {
-        Some(at) if text.len() - at <= 3 => (&text[..at], &text[at + 1..]),
-        _ => (text, ""),
+/// An amount as people write it, `1.234,56`, `1,234.56`, `12,50` or `7`, in centavos; none when it
+/// is written in any other way.
+///
+/// There are two decimals or none. Two digits behind the last point or comma are the decimals in
+/// both languages, and the other sign may part thousands. Without decimals, only the language's own
+/// sign parts thousands, so that `1.234` is no amount in English.
+pub fn centavos(language: Language, text: &str) -> Option<i64> {
+    let text = text.trim();
+    let text = text.strip_prefix("R$").unwrap_or(text).trim_start();
+    let (whole, part, parts_thousands) = match text.rfind([',', '.']) {
+        Some(at) if text.len() - at == 3 => {
+            (&text[..at], &text[at + 1..], if text[at..].starts_with(',') { '.' } else { ',' })
+        }
+        _ => (text, "00", if language == Language::Portuguese { '.' } else { ',' }),
     };
-    let whole: String = whole.chars().filter(|letter| !matches!(letter, ',' | '.' | ' ')).collect();
-    let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
-    if whole.is_empty() || !is_number(&whole) || !is_number(part) {
-        return None;
-    }
-    let part: i64 = format!("{part:0<2}").parse().ok()?;
-    whole.parse::<i64>().ok()?.checked_mul(100)?.checked_add(part)
+    let reais: i64 = in_thousands(whole, parts_thousands)?.parse().ok()?;
+    let part: i64 = Some(part).filter(|part| is_digits(part))?.parse().ok()?;
+    reais.checked_mul(100)?.checked_add(part)
+}
+
+/// The digits of a whole number, which has no sign between them or one before each three.
+fn in_thousands(text: &str, sign: char) -> Option<String> {
+    let groups: Vec<_> = text.split(sign).collect();
+    let [first, others @ ..] = groups.as_slice() else { return None };
+    let is_first = others.is_empty() || (first.len() <= 3 && !first.starts_with('0'));
+    let is_right = is_first && others.iter().all(|group| group.len() == 3);
+    (is_right && groups.iter().all(|group| is_digits(group))).then(|| groups.concat())
+}
+
+fn is_digits(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 /// The value of a parameter; none when it is absent or, as a form sends it, empty.
@@ -43,20 +60,48 @@ mod tests {
 
     #[test]
     fn amounts_are_read_as_people_write_them() {
-        for (text, expected) in [
-            ("1.234,56", Some(123_456)),
-            ("1,234.56", Some(123_456)),
-            ("R$ 12,5", Some(1_250)),
-            ("7", Some(700)),
-            ("1.000", Some(100_000)),
-            ("0,01", Some(1)),
-            ("", None),
-            ("-1", None),
-            ("1,2x", None),
-            (",50", None),
-            ("99999999999999999999", None),
+        // What is written, and the centavos that it is in Portuguese and in English.
+        for (text, portuguese, english) in [
+            ("1.234,56", Some(123_456), Some(123_456)),
+            ("1,234.56", Some(123_456), Some(123_456)),
+            ("1.234.567,89", Some(123_456_789), Some(123_456_789)),
+            ("R$ 12,50", Some(1_250), Some(1_250)),
+            ("12.50", Some(1_250), Some(1_250)),
+            (" 1234,56 ", Some(123_456), Some(123_456)),
+            ("7", Some(700), Some(700)),
+            ("0,01", Some(1), Some(1)),
+            ("0.00", Some(0), Some(0)),
+            ("1.000", Some(100_000), None),
+            ("1,000", None, Some(100_000)),
+            ("12,5", None, None),
+            ("12.5", None, None),
+            ("0,005", None, None),
+            ("0.005", None, None),
+            ("0.123", None, None),
+            ("0,123", None, None),
+            ("1234.567", None, None),
+            ("12.34.56", None, None),
+            ("1.23,45", None, None),
+            ("1,234,56", None, None),
+            ("1.234.56", None, None),
+            ("1..234,56", None, None),
+            ("1.2345,67", None, None),
+            ("1 234,56", None, None),
+            ("12,", None, None),
+            (",50", None, None),
+            ("", None, None),
+            ("R$", None, None),
+            ("-1", None, None),
+            ("+1", None, None),
+            ("1e3", None, None),
+            ("1,2x", None, None),
+            ("1,é", None, None),
+            ("١٢", None, None),
+            ("99999999999999999999", None, None),
+            ("92233720368547758,08", None, None),
         ] {
-            assert_eq!(centavos(text), expected, "{text}");
+            assert_eq!(centavos(Language::Portuguese, text), portuguese, "{text} in Portuguese");
+            assert_eq!(centavos(Language::English, text), english, "{text} in English");
         }
     }
 }

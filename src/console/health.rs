@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use actors::store::Sequence;
 use axum::extract::State;
 use axum::response::Response;
 use maud::{Markup, html};
@@ -11,7 +12,7 @@ use crate::console::page::{Screen, Section, Visit};
 use crate::console::records::record_link;
 use crate::console::show;
 use crate::console::words;
-use crate::http::problem::Problem;
+use crate::http::problem::{Code, Problem};
 use crate::ops::health::readiness;
 
 /// Page of the service's health.
@@ -29,10 +30,21 @@ fn screen(app: &App, visit: &Visit) -> Result<Screen, Problem> {
         None => html! { (visit.say(words::NEVER)) },
     };
     let head = engine.published();
+    let through = match app.last_backup.through() {
+        Some(through) if through > 0 && through <= head.0 => record_link(visit.language, Sequence(through)),
+        Some(through) => html! { (show::count(visit.language, through)) },
+        None => html! { "—" },
+    };
+    let measured = Measured::of(app)?;
     let pairs = vec![
         (visit.say(words::VERSION), html! { (env!("CARGO_PKG_VERSION")) }),
         (visit.say(words::HEAD), html! { @if head.0 > 0 { (record_link(visit.language, head)) } @else { "0" } }),
         (visit.say(words::LAST_BACKUP), backup),
+        (visit.say(words::LAST_BACKUP_THROUGH), through),
+        (visit.say(words::COMMIT_TIME), html! { (measured.times("centavo_journal_commit_seconds")) }),
+        (visit.say(words::GATE_TIME), html! { (measured.times("centavo_gate_wait_seconds")) }),
+        (visit.say(words::PERMITS_FREE), html! { (measured.permits()) }),
+        (visit.say(words::MEMORY), bytes(visit, measured.value("process_resident_memory_bytes").unwrap_or_default())),
         (visit.say(words::DATA_SIZE), bytes(visit, engine.size_bytes()? as f64)),
         (visit.say(words::FREE_SPACE), bytes(visit, metrics.storage_free_bytes.get() as f64)),
         (visit.say(words::DUE_LAG), seconds(metrics.due_lag_seconds.get() as f64)),
@@ -56,4 +68,73 @@ fn screen(app: &App, visit: &Visit) -> Result<Screen, Problem> {
 
 fn bytes(visit: &Visit, bytes: f64) -> Markup {
     html! { (show::count(visit.language, (bytes / (1024.0 * 1024.0)) as u64)) " MiB" }
+}
+
+/// What the process has measured since its start, as its metrics have it.
+struct Measured(String);
+
+impl Measured {
+    fn of(app: &App) -> Result<Self, Problem> {
+        let mut text = String::new();
+        let encoded = prometheus_client::encoding::text::encode(&mut text, &app.exposition.0);
+        encoded.map_err(|_| Problem::new(Code::Internal))?;
+        Ok(Self(text))
+    }
+
+    /// The samples of a name: what stands in their braces, and their values.
+    fn samples<'a>(&'a self, name: &'a str) -> impl Iterator<Item = (&'a str, f64)> {
+        self.0.lines().filter_map(move |line| {
+            let (labels, value) = line.strip_prefix(name)?.rsplit_once(' ')?;
+            let is_whole_name = labels.is_empty() || labels.starts_with('{');
+            Some((labels, value.parse().ok()?)).filter(|_| is_whole_name)
+        })
+    }
+
+    fn value(&self, name: &str) -> Option<f64> {
+        self.samples(name).next().map(|(_, value)| value)
+    }
+
+    /// Commands that still fit, by who sends them.
+    fn permits(&self) -> String {
+        let free = self.samples("centavo_permits_free").filter_map(|(labels, free)| {
+            let class = labels.split('"').nth(1)?;
+            Some(format!("{class} {free}"))
+        });
+        free.collect::<Vec<_>>().join(" · ")
+    }
+
+    /// Within which time half of what a histogram counted was done, and 99 in 100 of it.
+    fn times(&self, name: &str) -> String {
+        let buckets: Vec<(f64, f64)> = self
+            .samples(&format!("{name}_bucket"))
+            .filter_map(|(labels, count)| Some((labels.split('"').nth(1)?.parse().ok()?, count)))
+            .collect();
+        let total = buckets.last().map_or(0.0, |(_, count)| *count);
+        let within = |part: f64| {
+            let bound = buckets.iter().find(|(_, count)| *count >= total * part).map(|(bound, _)| *bound);
+            bound.filter(|bound| bound.is_finite() && total > 0.0).map_or("—".to_owned(), in_milliseconds)
+        };
+        format!("{} · {}", within(0.5), within(0.99))
+    }
+}
+
+fn in_milliseconds(seconds: f64) -> String {
+    format!("{:.1} ms", seconds * 1_000.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_are_read_out_of_the_metrics() {
+        let text = "a_seconds_sum 3\na_seconds_bucket{le=\"0.001\"} 60\na_seconds_bucket{le=\"0.002\"} 98\n\
+             a_seconds_bucket{le=\"0.004\"} 99\na_seconds_bucket{le=\"+Inf\"} 100\nab 7\n\
+             centavo_permits_free{class=\"door\"} 5\ncentavo_permits_free{class=\"inside\"} 9\nempty_bucket{le=\"+Inf\"} 0\n";
+        let measured = Measured(text.to_owned());
+        assert_eq!(measured.times("a_seconds"), "1.0 ms · 4.0 ms");
+        assert_eq!(measured.times("empty"), "— · —");
+        assert_eq!((measured.value("a"), measured.value("ab")), (None, Some(7.0)));
+        assert_eq!(measured.permits(), "door 5 · inside 9");
+    }
 }

@@ -4,8 +4,7 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use axum::http::request::Parts;
-use axum::response::{IntoResponse, Redirect, Response};
+use axum::response::Response;
 use ledger::event::HouseEntryTerms;
 use ledger::house::{HouseAccount, HouseEntry};
 use ledger::id::LedgerId;
@@ -14,7 +13,7 @@ use serde_json::json;
 
 use crate::app::App;
 use crate::console::books::balance_table;
-use crate::console::form::{centavos, hidden_key, optional};
+use crate::console::form::{centavos, hidden_key};
 use crate::console::page::{Screen, Section, Visit};
 use crate::console::posted::Posted;
 use crate::console::show;
@@ -23,7 +22,7 @@ use crate::http::body::{FormBody, JsonBody};
 use crate::http::credential::Role;
 use crate::http::idempotency::SentKey;
 use crate::http::problem::{Code, Problem};
-use crate::http::reply::query;
+use crate::http::session::Done;
 use crate::http::timestamp::date;
 use crate::ops::entries;
 use crate::ops::operator::Decider;
@@ -33,19 +32,17 @@ use crate::ops::queue::kind_name;
 const WAITING_MAX: usize = 100;
 
 /// Page of the house ledger.
-pub async fn show(State(app): State<Arc<App>>, visit: Visit, parts: Parts) -> Response {
-    let made = screen(&app, &visit, &parts).await;
+pub async fn show(State(app): State<Arc<App>>, visit: Visit) -> Response {
+    let made = screen(&app, &visit).await;
     visit.answer(made)
 }
 
-async fn screen(app: &App, visit: &Visit, parts: &Parts) -> Result<Screen, Problem> {
+async fn screen(app: &App, visit: &Visit) -> Result<Screen, Problem> {
     visit.whole()?;
-    let pairs = query(parts)?;
     let accounts = app.engine.accounts(LedgerId::System).await?;
     let name = |account: &ledger::account::Account| account.name(Default::default(), |_| String::new());
-    let accounts = accounts.iter().map(|(account, balance)| (name(account), *balance)).collect();
+    let accounts = accounts.iter().map(|(account, balance)| (show::breakable(&name(account)), *balance)).collect();
     let body = html! {
-        @if optional(&pairs, "asked")?.is_some() { p.card role="status" { (visit.say(words::ENTRY_ASKED)) } }
         section.card aria-labelledby="balances" {
             h2 id="balances" { (visit.say(words::BALANCE)) }
             (balance_table(visit, accounts))
@@ -136,10 +133,10 @@ pub async fn ask(State(app): State<Arc<App>>, Posted { visit, form }: Posted) ->
         visit.operator.require(Role::Decide)?;
         visit.whole()?;
         let key = SentKey::of_form(form.value("key"), "/ops/entries");
-        entries::request(State(app), Decider(visit.operator.clone()), key, wanted(&visit, &form)?).await
+        entries::request(State(Arc::clone(&app)), Decider(visit.operator.clone()), key, wanted(&visit, &form)?).await
     };
     match asked.await {
-        Ok(_) => Redirect::to("/console/house?asked=1").into_response(),
+        Ok(_) => visit.done(&app, "/console/house", Done::EntryAsked),
         Err(problem) => visit.answer(Err(problem)),
     }
 }
@@ -147,7 +144,7 @@ pub async fn ask(State(app): State<Arc<App>>, Posted { visit, form }: Posted) ->
 /// The request that the form stands for.
 fn wanted(visit: &Visit, form: &FormBody) -> Result<JsonBody, Problem> {
     let wrong = || Problem::new(Code::ValidationFailed).detail(visit.say(words::AMOUNT_WRONG));
-    let amount = centavos(form.value("amount")).ok_or_else(wrong)?;
+    let amount = centavos(visit.language, form.value("amount")).ok_or_else(wrong)?;
     let text = |name| form.value(name);
     let body = json!({
         "debit": text("debit"), "credit": text("credit"), "amount": amount,

@@ -137,7 +137,8 @@ pub async fn revoke(State(app): State<Arc<App>>, PathId(id): PathId, Posted { vi
         }
         let operator = admin(&visit)?;
         visit.sees(Some(endpoint(&app, &id)?.0))?;
-        api_keys::revoke(State(app), operator, PathId(id)).await
+        let key = SentKey::of_form(form.value("key"), "/ops/api-keys/{id}");
+        api_keys::revoke_once(&app, &operator.0, &id, &key).await
     };
     match revoked.await {
         Ok(_) => led_to(&visit, Some(form.value("merchant")).filter(|id| id.bytes().all(is_of_id))),
@@ -170,6 +171,7 @@ pub fn revoke_form(visit: &Visit, merchant: &str, key: &str) -> Markup {
         @if visit.may(Role::Admin) {
             form.inline method="post" action={"/console/keys/" (key) "/revoke"} {
                 (visit.token_field())
+                (hidden_key())
                 input type="hidden" name="merchant" value=(merchant);
                 label { input type="checkbox" name="sure" value="on" required; " " (visit.say(words::SURE)) }
                 button type="submit" aria-label={(visit.say(words::REVOKE)) " " (key)} { (visit.say(words::REVOKE)) }

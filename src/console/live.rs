@@ -14,6 +14,7 @@ use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
+use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
 use futures_util::stream;
 use tokio::sync::watch;
@@ -21,7 +22,8 @@ use tokio::time::sleep;
 
 use crate::app::App;
 use crate::console::overview;
-use crate::console::page::Visit;
+use crate::console::page::{asked_language, secret_of};
+use crate::console::scope::Scope;
 use crate::console::table::with_links;
 use crate::http::language::Language;
 use crate::http::live::Watcher;
@@ -35,20 +37,26 @@ const PAUSE_FACTOR: u32 = 9;
 /// that are gone.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(15);
 
-/// Stream of pictures. Without a session it is 204, after which a browser does not ask again.
-pub async fn live(State(app): State<Arc<App>>, visit: Result<Visit, Response>) -> Response {
-    let Ok(visit) = visit else { return StatusCode::NO_CONTENT.into_response() };
-    if let Err(problem) = visit.whole() {
-        return visit.answer(Err(problem));
+/// Stream of pictures. Without a session it is 204, after which a browser does not ask again. To
+/// watch is no use of the session, and chooses no language for it.
+pub async fn live(State(app): State<Arc<App>>, parts: Parts) -> Response {
+    let Some(secret) = secret_of(&parts.headers).filter(|secret| may_see(&app, secret)) else {
+        return StatusCode::NO_CONTENT.into_response();
+    };
+    match Scope::asked(&app, &parts) {
+        Ok(Scope::All) => {}
+        Ok(Scope::Merchant(..)) => return Problem::new(Code::NotFound).into_response(),
+        Err(problem) => return problem.into_response(),
     }
-    let Some((watcher, begins)) = app.live.watch(visit.language) else {
+    let language = asked_language(&parts).unwrap_or_else(|| Language::preferred(&parts.headers));
+    let Some((watcher, begins)) = app.live.watch(language) else {
         let detail = "64 browsers watch the overview already.";
         return Problem::new(Code::Overloaded).retry_after(60).detail(detail).into_response();
     };
     if begins {
         tokio::spawn(draw(Arc::clone(&app)));
     }
-    let watching = Watching { ending: app.ending.clone(), app, watcher, secret: visit.secret };
+    let watching = Watching { ending: app.ending.clone(), app, watcher, secret };
     let parts = stream::unfold(watching, |mut watching| async {
         let part = watching.next().await?;
         Some((Ok::<_, Infallible>(part), watching))
@@ -77,7 +85,7 @@ impl Watching {
                 }
                 () = sleep(SIGN_OF_LIFE) => Bytes::from_static(b":\n\n"),
             };
-            if !self.may_see() {
+            if !may_see(&self.app, &self.secret) {
                 return None;
             }
             if !part.is_empty() {
@@ -85,14 +93,14 @@ impl Watching {
             }
         }
     }
+}
 
-    /// Whether the session still lasts, with a token that still opens, and this process may answer.
-    /// A watched page does not keep a session alive.
-    fn may_see(&self) -> bool {
-        let opened_by = self.app.sessions.look(&self.secret, Instant::now());
-        let role = opened_by.and_then(|opened_by| self.app.ops_tokens.read().role_of(&opened_by));
-        role.is_some() && self.app.engine.is_current()
-    }
+/// Whether a session still lasts, with a token that still opens, and this process may answer. A
+/// watched page does not keep a session alive.
+fn may_see(app: &App, secret: &str) -> bool {
+    let opened_by = app.sessions.look(secret, Instant::now());
+    let role = opened_by.and_then(|opened_by| app.ops_tokens.read().role_of(&opened_by));
+    role.is_some() && app.engine.is_current()
 }
 
 /// Draws pictures until nobody watches.

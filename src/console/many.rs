@@ -14,7 +14,7 @@ use crate::app::App;
 use crate::console::form::{hidden_key, optional};
 use crate::console::page::{Screen, Section, Visit};
 use crate::console::posted::Posted;
-use crate::console::queue::{Taken, kind_word, take, verdict_word};
+use crate::console::queue::{Taken, follows_word, kind_word, merchant_link, take, verdict_word};
 use crate::console::show;
 use crate::console::words;
 use crate::http::body::FormBody;
@@ -22,7 +22,7 @@ use crate::http::credential::Role;
 use crate::http::problem::{Code, Problem};
 use crate::http::reply::query;
 use crate::ops::preview::{self, Verdict};
-use crate::ops::queue::{kind_name, view};
+use crate::ops::queue::{QueueItem, kind_name, view};
 
 /// Items of one decision.
 const ITEMS_MAX: usize = 50;
@@ -54,9 +54,11 @@ async fn screen(app: &App, visit: &Visit, parts: &Parts) -> Result<Screen, Probl
                     (visit.say(kind_word(item.kind))) " " bdi { (item.name.as_deref().unwrap_or_default()) } " "
                     @if let Some(amount) = item.amount { (visit.money(amount)) }
                 }
+                (show::facts(facts(app, visit, item)))
                 @match steps {
                     Err(problem) => p.warning { code { (problem.code().row().code) } },
-                    Ok(steps) => @for (_, record) in steps {
+                    Ok(steps) => @for (follows, record) in steps {
+                        h3 { (visit.say(follows_word(*follows))) }
                         (show::entries(&app.engine, visit.language, &record.entries, LEDGERS_MAX))
                     },
                 }
@@ -75,6 +77,15 @@ async fn screen(app: &App, visit: &Visit, parts: &Parts) -> Result<Screen, Probl
         }
     };
     Ok(Screen { section: Section::Queue, title: format!("{heading} ({})", items.len()), body })
+}
+
+/// Whose an item is, and where its money goes.
+fn facts(app: &App, visit: &Visit, item: &QueueItem) -> Vec<(&'static str, Markup)> {
+    let mut pairs = vec![(visit.say(words::MERCHANT), merchant_link(app, visit, item.merchant_id.as_deref()))];
+    if let Some(account) = &item.destination {
+        pairs.push((visit.say(words::DESTINATION), show::bank_account(account)));
+    }
+    pairs
 }
 
 /// The items that a query or a form names, and that still wait.

@@ -1,12 +1,14 @@
 //! Merchants: the list, one merchant with its balances, settings, recipients and keys, its charges,
 //! and its webhook events.
 
+use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use actors::engine::{Listed, MerchantRow};
 use axum::extract::State;
 use axum::http::request::Parts;
 use axum::response::{IntoResponse, Redirect, Response};
+use ledger::account::Account;
 use ledger::fees::Fees;
 use ledger::id::{GroupNumber, LedgerId};
 use ledger::money::Rate;
@@ -26,7 +28,8 @@ use crate::http::credential::Role;
 use crate::http::problem::{Code, Problem};
 use crate::http::reply::{Page, query};
 use crate::mask;
-use crate::ops::merchants::{find, listed};
+use crate::ops::api_keys;
+use crate::ops::merchants::{SEARCHED_MAX, find, listed};
 use crate::views::charge::{charge_status, method_name};
 use crate::views::recipient::{open, status_name};
 
@@ -51,6 +54,7 @@ fn list_screen(app: &App, visit: &Visit, parts: &Parts) -> Result<Screen, Proble
     let (total, groups) = listed(app, page, search);
     let rows = groups.into_iter().filter_map(|group| app.engine.merchant(group, |row| (group, row.id, row.created_at)));
     let rows: Vec<_> = rows.collect();
+    let is_cut = !search.is_empty() && app.engine.groups().len() > SEARCHED_MAX;
     let body = html! {
         @if visit.may(Role::Admin) {
             p.actions { a.button href="/console/merchants/new" { (visit.say(words::NEW_MERCHANT)) } }
@@ -62,6 +66,7 @@ fn list_screen(app: &App, visit: &Visit, parts: &Parts) -> Result<Screen, Proble
             }
             button type="submit" { (visit.say(words::SHOW)) }
         }
+        @if is_cut { p.warning { (visit.say(words::SEARCH_CUT)) } }
         section.card aria-label=(visit.say(words::MERCHANTS)) {
             @if !rows.is_empty() {
                 (show::scrolled(visit.say(words::MERCHANTS), html! {
@@ -100,26 +105,23 @@ fn named(name: &str) -> &str {
 }
 
 /// One merchant.
-pub async fn one(State(app): State<Arc<App>>, visit: Visit, PathId(id): PathId, parts: Parts) -> Response {
-    let made = one_screen(&app, &visit, &id, &parts).await;
+pub async fn one(State(app): State<Arc<App>>, visit: Visit, PathId(id): PathId) -> Response {
+    let made = one_screen(&app, &visit, &id).await;
     visit.answer(made)
 }
 
-async fn one_screen(app: &App, visit: &Visit, id: &str, parts: &Parts) -> Result<Screen, Problem> {
-    let pairs = query(parts)?;
+async fn one_screen(app: &App, visit: &Visit, id: &str) -> Result<Screen, Problem> {
     let group = find(app, id)?;
     visit.sees(Some(group))?;
     let ledger = LedgerId::Merchant(group);
     let row = app.engine.merchant(group, Clone::clone).ok_or_else(|| Problem::new(Code::NotFound))?;
     let profile = show::merchant_profile(&app.engine, ledger);
     let accounts = app.engine.accounts(ledger).await?;
-    let accounts = accounts.iter().map(|(account, balance)| {
-        (account.name(group, |ledger| show::owner_name(&app.engine, visit.language, ledger)), *balance)
-    });
-    let accounts = accounts.filter(|(name, _)| name.contains(":Platform:")).collect();
+    // The names of these accounts name no other ledger.
+    let accounts = accounts.iter().filter(|(account, _)| is_of_the_platform(**account));
+    let accounts = accounts.map(|(account, balance)| (show::breakable(&account.kind_name()), *balance)).collect();
     let id = row.id.uuid();
     let body = html! {
-        @if optional(&pairs, "changed")?.is_some() { p.card role="status" { (visit.say(words::CHANGED)) } }
         section.card aria-label=(visit.say(words::MERCHANT)) {
             (show::facts(vec![
                 (visit.say(words::ID), html! { code { (id) } }),
@@ -143,10 +145,17 @@ async fn one_screen(app: &App, visit: &Visit, id: &str, parts: &Parts) -> Result
             (balance_table(visit, accounts))
         }
         (fees(visit, &row.settings.fees))
+        (options(visit, &row))
         (recipients(app, visit, &row))
         (keys(app, visit, group, &id.to_string()))
     };
     Ok(Screen { section: Section::Merchants, title: named(&profile.name).to_owned(), body })
+}
+
+/// Whether an account of a merchant's ledger says what the platform owes it, or what it owes.
+fn is_of_the_platform(account: Account) -> bool {
+    use Account::{Available, Deficit, Pending, ReservedCashout, ReservedDispute};
+    matches!(account, Pending | Available | ReservedCashout | ReservedDispute | Deficit)
 }
 
 fn yes_or_no(visit: &Visit, is_so: bool) -> &'static str {
@@ -170,6 +179,22 @@ fn fees(visit: &Visit, fees: &Fees) -> Markup {
     let pairs = rows.into_iter().map(|(name, value)| (name, html! { (value) })).collect();
     html! {
         section.card aria-labelledby="fees" { h2 id="fees" { (visit.say(words::PRICES)) } (show::facts(pairs)) }
+    }
+}
+
+fn options(visit: &Visit, row: &MerchantRow) -> Markup {
+    let (settings, options) = (&row.settings, &row.settings.options);
+    let limit = |limit: Option<NonZeroU32>| html! { @match limit { Some(limit) => (limit), None => (visit.say(words::LIMIT_OF_SERVER)) } };
+    let pairs = vec![
+        ("split_guard", html! { (if options.split_guard_net { "net" } else { "none" }) }),
+        ("mdr_base", html! { (if options.mdr_on_seller_gross { "seller_gross" } else { "total" }) }),
+        (visit.say(words::REFUND_COMMISSION), html! { (yes_or_no(visit, options.refund_commission)) }),
+        (visit.say(words::SETTLEMENT_DAYS), html! { (options.card_settlement_days) }),
+        (visit.say(words::LIMIT_CARD), limit(settings.card_requests_per_minute)),
+        (visit.say(words::LIMIT_OTHER), limit(settings.other_requests_per_minute)),
+    ];
+    html! {
+        section.card aria-labelledby="options" { h2 id="options" { (visit.say(words::OPTIONS)) } (show::facts(pairs)) }
     }
 }
 
@@ -206,17 +231,27 @@ fn recipients(app: &App, visit: &Visit, row: &MerchantRow) -> Markup {
 }
 
 fn keys(app: &App, visit: &Visit, group: GroupNumber, merchant: &str) -> Markup {
-    let keys = app.engine.live_keys(group);
+    let keys = api_keys::listed(app, group);
+    let heads = [words::ID, words::OPENED, words::WEBHOOK_ADDRESS, words::REVOKE];
     html! {
-        section.card aria-labelledby="keys" {
-            h2 id="keys" { (visit.say(words::KEYS)) }
+        section.card aria-labelledby="api-keys" {
+            h2 id="api-keys" { (visit.say(words::KEYS)) }
             @if keys.is_empty() { p.dim { (visit.say(words::NOTHING)) } } @else {
                 (show::scrolled(visit.say(words::KEYS), html! {
                     table {
-                        thead { tr { th scope="col" { (visit.say(words::ID)) } th scope="col" { (visit.say(words::WEBHOOK_ADDRESS)) } th scope="col" { (visit.say(words::REVOKE)) } } }
+                        thead { tr { @for head in heads { th scope="col" { (visit.say(head)) } } } }
                         tbody {
-                            @for (id, key) in keys {
-                                tr { td { a href={"/console/keys/" (id.uuid())} { code { (id.uuid()) } } } td { bdi { (key.webhook.url.as_deref().unwrap_or("—")) } } td { (revoke_form(visit, merchant, &id.uuid().to_string())) } }
+                            @for key in keys {
+                                tr {
+                                    td {
+                                        @if key.revoked { code { (key.id) } } @else { a href={"/console/keys/" (key.id)} { code { (key.id) } } }
+                                    }
+                                    td { (show::text_moment(visit.language, &key.created_at)) }
+                                    td { bdi { (key.webhook_url.as_deref().unwrap_or("—")) } }
+                                    td {
+                                        @if key.revoked { (visit.say(words::REVOKED)) } @else { (revoke_form(visit, merchant, &key.id)) }
+                                    }
+                                }
                             }
                         }
                     }

@@ -7,6 +7,7 @@
 //! Words of both languages stand in [`words`], the routes in [`routes`]. A page shows all merchants
 //! or one ([`scope`]).
 
+pub mod anticipations;
 pub mod assets;
 pub mod audit;
 pub mod books;
@@ -39,5 +40,6 @@ pub mod settings;
 pub mod show;
 pub mod sign_in;
 pub mod table;
+pub mod trial_balance;
 pub mod webhooks;
 pub mod words;

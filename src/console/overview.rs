@@ -1,12 +1,12 @@
 //! Overview: assets, debts and income of the platform, the length of the queue, money by minute,
 //! and the newest Records.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use actors::store::Sequence;
 use axum::extract::State;
 use axum::response::{IntoResponse, Redirect, Response};
+use ledger::account::Account;
 use ledger::event::Event;
 use ledger::id::ObjectId;
 use ledger::record::Record;
@@ -88,28 +88,85 @@ fn charge_of(record: &Record) -> Option<ObjectId> {
     }
 }
 
-/// Accounts of the platform by the beginning of their names. `true` where credits are its sign.
-const PLATFORM: [(Word, &[&str], bool); 4] = [
-    (words::HOLDS, &["Assets:Bank", "Assets:Acquirer"], false),
-    (words::OWES, &["Liabilities:Merchants", "Liabilities:Recipients", "Liabilities:Payers"], true),
-    (words::EARNED, &["Income:Commission", "Income:Fees"], true),
-    (words::SPENT, &["Expenses:Acquirer", "Expenses:Losses:Other"], false),
+/// Types of the platform's accounts by the beginning of their names. `true` where credits are the
+/// sign of the type.
+const TYPES: [(Word, &str, bool); 5] = [
+    (words::HOLDS, "Assets:", false),
+    (words::OWES, "Liabilities:", true),
+    (words::EQUITY, "Equity:", true),
+    (words::EARNED, "Income:", true),
+    (words::SPENT, "Expenses:", false),
 ];
+
+/// Whether an account is of the platform's books. Those of merchants and recipients mirror them.
+fn is_of_the_platform(account: Account) -> bool {
+    use Account::*;
+    match account {
+        Pending
+        | Available
+        | ReservedCashout
+        | ReservedDispute
+        | TransitCashout
+        | ReceivableRecipient(_)
+        | Deficit
+        | SalesCard
+        | SalesPix
+        | SalesInitialFee
+        | ContraSplits
+        | ContraRefunds
+        | ContraChargebacks
+        | OtherIncome
+        | FeeMdr
+        | FeeAntifraud
+        | FeeMargin
+        | FeePix
+        | FeeCashout
+        | LossClawback => false,
+        ReservedWithdrawal | TransitWithdrawal | SplitsCard | SplitsPix | SplitReversals | FeeAnticipation
+        | Clawback => false,
+        AcquirerReceivable
+        | BankSettlement
+        | BankPix
+        | MerchantDeficit
+        | MerchantPending
+        | MerchantAvailable
+        | MerchantReservedCashout
+        | MerchantReservedDispute
+        | RecipientPending(_)
+        | RecipientAvailable(_)
+        | RecipientReservedWithdrawal(_)
+        | PayersRefunds
+        | CommissionMdr
+        | CommissionAntifraud
+        | CommissionMargin
+        | CommissionPix
+        | IncomeCashout
+        | IncomeAnticipation
+        | AcquirerMdr
+        | Losses
+        | Capital
+        | BankOwn
+        | Suspense
+        | BankFees
+        | AcquirerFees => true,
+    }
+}
 
 /// The part of the overview that changes: the books, what waits, money by minute, the newest
 /// Records.
 pub fn picture(app: &App, language: Language) -> Result<Markup, Problem> {
     let say = |word: Word| word.text(language);
     let (through, is_balanced, totals) = app.engine.totals();
-    let sums = PLATFORM.map(|(heading, names, is_credit)| {
-        let of = totals.iter().filter(|(account, _)| names.iter().any(|name| account.kind_name().starts_with(name)));
-        let net: i128 = of.map(|(_, balance)| balance.net()).sum();
+    let sums = TYPES.map(|(heading, name, is_credit)| {
+        let of = totals.iter().filter(|(account, _)| is_of_the_platform(*account));
+        let of_type = of.filter(|(account, _)| account.kind_name().starts_with(name));
+        let net: i128 = of_type.map(|(_, balance)| balance.net()).sum();
         (heading, if is_credit { -net } else { net })
     });
     let now = app.engine.now();
-    let mut waiting: BTreeMap<&'static str, usize> = queue::KINDS.into_iter().map(|kind| (kind, 0)).collect();
-    let (total, items) = app.engine.queue(|item| queue::is_shown(item, now), usize::MAX);
-    items.iter().for_each(|item| *waiting.entry(queue::kind_name(item)).or_default() += 1);
+    let counts = app.engine.queue_counts(|item| queue::is_shown(item, now).then(|| queue::kind_name(item)));
+    let total: usize = counts.values().sum();
+    let waiting = queue::KINDS.map(|kind| (kind, counts.get(kind).copied().unwrap_or_default()));
     let readiness = readiness(app);
     Ok(html! {
         section.card aria-labelledby="books" {

@@ -22,6 +22,7 @@ use crate::http::credential::Role;
 use crate::http::language::Language;
 use crate::http::problem::{Code, Problem};
 use crate::http::reply::{query, single};
+use crate::http::session::Done;
 use crate::ops::operator::Operator;
 use crate::ops::queue::is_shown;
 
@@ -113,6 +114,8 @@ pub struct Visit {
     in_sandbox: bool,
     /// How many things wait for a decision.
     waiting: usize,
+    /// What the session's last form did, where this page says it.
+    done: Option<Done>,
 }
 
 impl FromRequestParts<Arc<App>> for Visit {
@@ -148,9 +151,12 @@ impl FromRequestParts<Arc<App>> for Visit {
             elsewhere: in_other_language(&parts.method, &parts.uri, language),
             in_sandbox: app.sandbox,
             waiting: waiting(app, scope),
+            done: None,
         };
         asked_scope.map_err(|problem| visit.answer(Err(problem)))?;
-        Ok(visit)
+        let says_it = parts.method == Method::GET && visit.csv.is_none();
+        let done = says_it.then(|| app.sessions.take_done(&visit.secret, parts.uri.path())).flatten();
+        Ok(Self { done, ..visit })
     }
 }
 
@@ -207,6 +213,25 @@ impl Visit {
     /// Refuses a page that has no part for one merchant, in the scope of one.
     pub fn whole(&self) -> Result<(), Problem> {
         self.sees(None)
+    }
+
+    /// Leads to the page that says, once, what a form did. The path has no query.
+    pub fn done(&self, app: &App, path: &str, what: Done) -> Response {
+        app.sessions.keep_done(&self.secret, path, what);
+        Redirect::to(path).into_response()
+    }
+
+    /// What the session's last form did.
+    fn said_once(&self) -> Markup {
+        let Some(done) = &self.done else { return html! {} };
+        html! {
+            p.card role="status" {
+                (self.say(words::done(done)))
+                @if let Done::PixPaid(txid) = done {
+                    " " a href={"/console/charges/" (txid)} { (self.say(words::CHARGE)) }
+                }
+            }
+        }
     }
 
     /// The answer of a screen, or of the problem that it met. A table of the screen that is asked
@@ -274,7 +299,8 @@ impl Visit {
                     (self.sections(screen.section))
                     main id="main" tabindex="-1" {
                         (self.scope_line())
-                        h1 { (screen.title) }
+                        h1 { bdi { (screen.title) } }
+                        (self.said_once())
                         (PreEscaped(table::with_links(&screen.body.0, &self.here)))
                     }
                 }

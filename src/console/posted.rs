@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use axum::extract::{FromRequest, FromRequestParts, Request};
+use axum::http::Extensions;
 use axum::http::header::{HOST, HeaderMap, ORIGIN};
 use axum::response::{IntoResponse, Response};
 use subtle::ConstantTimeEq;
@@ -12,6 +13,7 @@ use crate::app::App;
 use crate::console::page::{FORM_TOKEN, Visit, plain_refusal};
 use crate::http::body::FormBody;
 use crate::http::problem::{Code, Problem};
+use crate::http::server::OverTls;
 
 /// A form of a session. Its `Origin` is this listener, and it has the session's token.
 pub struct Posted {
@@ -28,7 +30,7 @@ impl FromRequest<Arc<App>> for Posted {
         let (mut parts, body) = request.into_parts();
         let visit = Visit::from_request_parts(&mut parts, app).await?;
         let refused = |problem| visit.answer(Err(problem));
-        from_here(&parts.headers).map_err(refused)?;
+        from_here(&parts.headers, &parts.extensions).map_err(refused)?;
         let form = FormBody::from_request(Request::from_parts(parts, body), app).await.map_err(refused)?;
         let sent = form.value(FORM_TOKEN).as_bytes();
         if !bool::from(sent.ct_eq(visit.form_token().as_bytes())) {
@@ -46,23 +48,70 @@ impl FromRequest<Arc<App>> for Anonymous {
 
     async fn from_request(request: Request, app: &Arc<App>) -> Result<Self, Response> {
         let refused = |problem: Problem| plain_refusal(&problem).into_response();
-        from_here(request.headers()).map_err(refused)?;
+        from_here(request.headers(), request.extensions()).map_err(refused)?;
         FormBody::from_request(request, app).await.map(Self).map_err(refused)
     }
 }
 
 /// Refuses a form that another site sent. Browsers name the sending site in `Origin`; its host must
-/// be the one that is asked.
-fn from_here(headers: &HeaderMap) -> Result<(), Problem> {
-    let text = |value: Option<&axum::http::HeaderValue>| value.and_then(|value| value.to_str().ok().map(str::to_owned));
-    let (origin, host) = (text(headers.get(ORIGIN)), text(headers.get(HOST)));
-    let sender = origin.as_deref().and_then(|origin| origin.split_once("://")).map(|(_, host)| host.to_owned());
-    if sender.is_some() && sender == host && headers.get_all(ORIGIN).iter().count() == 1 {
+/// be the one that is asked, and its scheme too, where that is known.
+fn from_here(headers: &HeaderMap, extensions: &Extensions) -> Result<(), Problem> {
+    let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
+    let sender = text(ORIGIN).and_then(|origin| origin.split_once("://"));
+    let is_from_here = sender.is_some_and(|(scheme, host)| {
+        Some(host) == text(HOST) && known_scheme(headers, extensions).is_none_or(|known| known == scheme)
+    });
+    if is_from_here && headers.get_all(ORIGIN).iter().count() == 1 {
         return Ok(());
     }
     Err(forged("The form was not sent by a page of this console (Origin)."))
 }
 
+/// The scheme by which a browser asked, where it is known: over TLS, or as a proxy says in
+/// `X-Forwarded-Proto`. Plain HTTP may come from a proxy that speaks TLS and says nothing.
+pub fn known_scheme<'a>(headers: &'a HeaderMap, extensions: &Extensions) -> Option<&'a str> {
+    if extensions.get::<OverTls>().is_some() {
+        return Some("https");
+    }
+    let said = headers.get(FORWARDED_SCHEME)?.to_str().ok()?;
+    // The first proxy, which the browser spoke to, stands first.
+    said.split(',').next().map(str::trim)
+}
+
+const FORWARDED_SCHEME: &str = "x-forwarded-proto";
+
 fn forged(detail: &'static str) -> Problem {
     Problem::new(Code::FormRefused).detail(detail)
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::HeaderValue;
+
+    use super::*;
+
+    #[test]
+    fn a_form_is_sent_from_the_host_and_by_the_scheme_of_its_page() {
+        for (origin, over_tls, forwarded, is_from_here) in [
+            ("http://ops.example", false, None, true),
+            ("https://ops.example", false, None, true),
+            ("http://ops.example", true, None, false),
+            ("https://ops.example", true, None, true),
+            ("http://ops.example", false, Some("https"), false),
+            ("https://ops.example", false, Some("https, http"), true),
+            ("https://ops.example", false, Some("http"), false),
+            ("https://ops.example", true, Some("http"), true),
+            ("https://ops.example:444", true, None, false),
+            ("https://evil.example", true, None, false),
+            ("ops.example", false, None, false),
+            ("null", false, None, false),
+        ] {
+            let (mut headers, mut extensions) = (HeaderMap::new(), Extensions::new());
+            headers.insert(HOST, HeaderValue::from_static("ops.example"));
+            headers.insert(ORIGIN, HeaderValue::from_static(origin));
+            forwarded.map(|scheme| headers.insert(FORWARDED_SCHEME, HeaderValue::from_static(scheme)));
+            over_tls.then(|| extensions.insert(OverTls));
+            assert_eq!(from_here(&headers, &extensions).is_ok(), is_from_here, "{origin} {over_tls} {forwarded:?}");
+        }
+    }
 }

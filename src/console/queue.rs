@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::http::request::Parts;
-use axum::response::{IntoResponse, Redirect, Response};
+use axum::response::Response;
 use ledger::house::HouseEntry;
 use ledger::id::ObjectId;
 use ledger::record::Record;
@@ -24,6 +24,7 @@ use crate::http::credential::Role;
 use crate::http::idempotency::SentKey;
 use crate::http::problem::{Code, Problem};
 use crate::http::reply::query;
+use crate::http::session::Done;
 use crate::ops::operator::Decider;
 use crate::ops::preview::{self, Follows, Verdict};
 use crate::ops::queue::{KINDS, QueueItem, is_shown, kind_name, view};
@@ -50,7 +51,6 @@ fn list_screen(app: &App, visit: &Visit, parts: &Parts) -> Result<Screen, Proble
     let (total, items) = app.engine.queue(is_wanted, ITEMS_MAX);
     let items = items.iter().map(|item| view(app, item)).collect::<Result<Vec<_>, _>>()?;
     let body = html! {
-        @if optional(&pairs, "decided")?.is_some() { p.card role="status" { (visit.say(words::DECIDED)) } }
         form.filters {
             (visit.scope.field())
             div {
@@ -226,7 +226,7 @@ fn decision(app: &App, visit: &Visit, item: &QueueItem, verdict: Verdict, steps:
                 Err(problem) => p.warning { code { (problem.code().row().code) } " " span lang="en" { (problem.explanation()) } },
                 Ok(steps) => {
                     @for (follows, record) in steps {
-                        h3 { (visit.say(if *follows == Follows::Decision { words::BOOKS_AT_ONCE } else { words::BOOKS_AT_TRANSFER })) }
+                        h3 { (visit.say(follows_word(*follows))) }
                         (show::entries(&app.engine, visit.language, &record.entries, LEDGERS_MAX))
                     }
                     @if needs_another { p.warning { (visit.say(words::SECOND_OPERATOR)) } }
@@ -249,6 +249,14 @@ fn decision(app: &App, visit: &Visit, item: &QueueItem, verdict: Verdict, steps:
     }
 }
 
+/// When a Record of a preview is booked, in words.
+pub fn follows_word(follows: Follows) -> Word {
+    match follows {
+        Follows::Decision => words::BOOKS_AT_ONCE,
+        Follows::Transfer => words::BOOKS_AT_TRANSFER,
+    }
+}
+
 /// A verdict in words, by the kind of what it is on.
 pub fn verdict_word(kind: &str, verdict: Verdict) -> Word {
     match (kind, verdict) {
@@ -264,10 +272,10 @@ pub async fn decide(State(app): State<Arc<App>>, PathId(id): PathId, Posted { vi
     let decided = async {
         let verdict = Verdict::named(form.value("decision")).ok_or_else(|| Problem::new(Code::ValidationFailed))?;
         let (kind, notes, key) = (form.value("kind"), form.value("notes"), form.value("key"));
-        take(app, &visit, &Taken { kind, id: &id, verdict, notes, key }).await
+        take(Arc::clone(&app), &visit, &Taken { kind, id: &id, verdict, notes, key }).await
     };
     match decided.await {
-        Ok(_) => Redirect::to("/console/queue?decided=1").into_response(),
+        Ok(_) => visit.done(&app, "/console/queue", Done::Decided),
         Err(problem) => visit.answer(Err(problem)),
     }
 }

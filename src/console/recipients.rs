@@ -1,4 +1,4 @@
-//! One recipient: registration, money, bank account, withdrawals.
+//! One recipient: registration, money, debts, bank account, withdrawals, anticipations.
 
 use std::sync::Arc;
 
@@ -6,11 +6,13 @@ use actors::engine::Listed;
 use axum::extract::State;
 use axum::http::request::Parts;
 use axum::response::Response;
+use ledger::account::Account;
 use ledger::id::ObjectId;
 use ledger::withdrawal::Withdrawal;
 use maud::{Markup, html};
 
 use crate::app::App;
+use crate::console::anticipations;
 use crate::console::books::pager;
 use crate::console::page::{Screen, Section, Visit};
 use crate::console::queue::merchant_link;
@@ -62,23 +64,25 @@ async fn screen(app: &Arc<App>, visit: &Visit, id: &str, parts: &Parts) -> Resul
             (show::facts(pairs))
             p.actions { a.button href={"/console/ledgers/R-" (id.uuid())} { (visit.say(words::LEDGER)) } }
         }
-        (money(visit, &balance))
+        (money(visit, &balance, -app.engine.balance(ledger, Account::Clawback)))
         section.card aria-labelledby="withdrawals" {
             h2 id="withdrawals" { (visit.say(words::WITHDRAWALS)) }
             @if !withdrawals.is_empty() { (show::scrolled(visit.say(words::WITHDRAWALS), table(app, visit, &withdrawals))) }
             (pager(visit, parts, page, total))
         }
+        (anticipations::of_recipient(app, visit, ledger)?)
     };
     let title = if profile.name.is_empty() { "—".to_owned() } else { profile.name };
     Ok(Screen { section: Section::Merchants, title, body })
 }
 
-fn money(visit: &Visit, balance: &RecipientBalance) -> Markup {
+fn money(visit: &Visit, balance: &RecipientBalance, debt: i128) -> Markup {
     let rows = [
-        (words::AVAILABLE, balance.available),
-        (words::PENDING, balance.pending),
-        (words::RESERVED, balance.reserved),
-        (words::WITHDRAWN, balance.paid),
+        (words::AVAILABLE, i128::from(balance.available)),
+        (words::PENDING, balance.pending.into()),
+        (words::RESERVED, balance.reserved.into()),
+        (words::WITHDRAWN, balance.paid.into()),
+        (words::DEBT, debt),
     ];
     html! {
         section.card aria-labelledby="money" {

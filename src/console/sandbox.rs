@@ -3,13 +3,12 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use axum::http::request::Parts;
 use axum::response::{IntoResponse, Redirect, Response};
 use maud::{Markup, html};
 use serde_json::json;
 
 use crate::app::App;
-use crate::console::form::{hidden_key, optional};
+use crate::console::form::hidden_key;
 use crate::console::keys::{admin, json_of};
 use crate::console::page::{Screen, Section, Visit};
 use crate::console::posted::Posted;
@@ -20,7 +19,7 @@ use crate::http::caller::PathId;
 use crate::http::credential::Role;
 use crate::http::idempotency::SentKey;
 use crate::http::problem::{Code, Problem};
-use crate::http::reply::query;
+use crate::http::session::Done;
 use crate::ops::made_up;
 use crate::ops::operator::Admin;
 use crate::ops::sandbox::{advance_clock, pay_pix};
@@ -43,23 +42,16 @@ const CARDS: [(&str, words::Word); 4] = [
 ];
 
 /// The page; there is none where money is real.
-pub async fn form(State(app): State<Arc<App>>, visit: Visit, parts: Parts) -> Response {
-    visit.answer(screen(&app, &visit, &parts))
+pub async fn form(State(app): State<Arc<App>>, visit: Visit) -> Response {
+    visit.answer(screen(&app, &visit))
 }
 
-fn screen(app: &App, visit: &Visit, parts: &Parts) -> Result<Screen, Problem> {
+fn screen(app: &App, visit: &Visit) -> Result<Screen, Problem> {
     visit.whole()?;
     if !app.sandbox {
         return Err(Problem::new(Code::NotFound));
     }
-    let pairs = query(parts)?;
     let body = html! {
-        @if let Some(txid) = optional(&pairs, "paid")? {
-            p.card role="status" {
-                (visit.say(words::PIX_PAID)) " " a href={"/console/charges/" (txid)} { (visit.say(words::CHARGE)) }
-            }
-        }
-        @if optional(&pairs, "moved")?.is_some() { p.card role="status" { (visit.say(words::CLOCK_MOVED)) } }
         section.card aria-labelledby="clock" {
             h2 id="clock" { (visit.say(words::CLOCK)) }
             p { (show::moment(visit.language, visit.now)) }
@@ -144,10 +136,10 @@ pub async fn pay(State(app): State<Arc<App>>, Posted { visit, form }: Posted) ->
         }
         let key = SentKey::of_form(form.value("key"), "/ops/sandbox/pix/{txid}/pay");
         let operator = Admin(visit.operator.clone());
-        pay_pix(State(app), operator, PathId(txid.clone()), key, JsonBody::made("{}")).await
+        pay_pix(State(Arc::clone(&app)), operator, PathId(txid.clone()), key, JsonBody::made("{}")).await
     };
     match paid.await {
-        Ok(_) => Redirect::to(&format!("/console/sandbox?paid={txid}")).into_response(),
+        Ok(_) => visit.done(&app, "/console/sandbox", Done::PixPaid(txid)),
         Err(problem) => visit.answer(Err(problem)),
     }
 }
@@ -162,10 +154,10 @@ pub async fn advance(State(app): State<Arc<App>>, Posted { visit, form }: Posted
         let hours: u32 = form.value("hours").parse().map_err(|_| Problem::new(Code::ValidationFailed))?;
         let body = json!({"advance_seconds": u64::from(hours) * 3_600}).to_string();
         let key = SentKey::of_form(form.value("key"), "/ops/sandbox/clock");
-        advance_clock(State(app), Admin(visit.operator.clone()), key, JsonBody::made(body)).await
+        advance_clock(State(Arc::clone(&app)), Admin(visit.operator.clone()), key, JsonBody::made(body)).await
     };
     match moved.await {
-        Ok(_) => Redirect::to("/console/sandbox?moved=1").into_response(),
+        Ok(_) => visit.done(&app, "/console/sandbox", Done::ClockMoved),
         Err(problem) => visit.answer(Err(problem)),
     }
 }

@@ -5,23 +5,25 @@ use std::sync::Arc;
 
 use actors::engine::MerchantRow;
 use axum::extract::State;
-use axum::response::{IntoResponse, Redirect, Response};
+use axum::response::Response;
 use ledger::id::LedgerId;
 use ledger::money::Rate;
 use maud::{Markup, html};
 use serde_json::{Value, json};
 
 use crate::app::App;
-use crate::console::form::centavos;
+use crate::console::form::{centavos, hidden_key};
 use crate::console::keys::admin;
 use crate::console::page::{Screen, Section, Visit};
 use crate::console::posted::Posted;
 use crate::console::show;
 use crate::console::words;
-use crate::http::body::{FormBody, JsonBody};
+use crate::http::body::FormBody;
 use crate::http::caller::PathId;
 use crate::http::credential::Role;
+use crate::http::idempotency::SentKey;
 use crate::http::problem::{Code, Problem};
+use crate::http::session::Done;
 use crate::ops::merchants;
 
 /// Rates in percent: the name of the field and where the JSON has it.
@@ -52,6 +54,7 @@ fn screen(app: &App, visit: &Visit, id: &str) -> Result<Screen, Problem> {
     let body = html! {
         form.card method="post" action={"/console/merchants/" (id) "/change"} {
             (visit.token_field())
+            (hidden_key())
             (field("name", visit.say(words::NAME), &profile.name, 140))
             (field("city", visit.say(words::CITY), &profile.city, 60))
             (choice("split_enabled", visit.say(words::SPLITS), row.settings.split_enabled))
@@ -152,10 +155,11 @@ pub async fn change(State(app): State<Arc<App>>, PathId(id): PathId, Posted { vi
                 body[name] = Value::from(form.value(name));
             }
         }
-        merchants::change(State(app), operator, PathId(id.clone()), JsonBody::made(body.to_string())).await
+        let key = SentKey::of_form(form.value("key"), "/ops/merchants/{id}");
+        merchants::change_once(&app, &operator.0, &id, &key, body.to_string().as_bytes()).await
     };
     match changed.await {
-        Ok(_) => Redirect::to(&format!("/console/merchants/{id}?changed=1")).into_response(),
+        Ok(_) => visit.done(&app, &format!("/console/merchants/{id}"), Done::MerchantChanged),
         Err(problem) => visit.answer(Err(problem)),
     }
 }
@@ -184,7 +188,7 @@ fn wanted(visit: &Visit, form: &FormBody) -> Result<Value, Problem> {
     }
     for (name, wire) in FIXED {
         let wrong = || Problem::new(Code::ValidationFailed).detail(visit.say(words::AMOUNT_WRONG));
-        body["fees"][wire] = Value::from(centavos(form.value(name)).ok_or_else(wrong)?);
+        body["fees"][wire] = Value::from(centavos(visit.language, form.value(name)).ok_or_else(wrong)?);
     }
     Ok(body)
 }

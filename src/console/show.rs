@@ -147,7 +147,7 @@ fn t_account(engine: &Engine, language: Language, ledger: LedgerId, entries: &[&
         div { table.entry {
             caption {
                 a href={"/console/ledgers/" (name)} {
-                    @if ledger == LedgerId::System { (name) } @else { (name.get(..2).unwrap_or_default()) (owner_name(engine, language, ledger)) }
+                    @if ledger == LedgerId::System { (name) } @else { (name.get(..2).unwrap_or_default()) bdi { (owner_name(engine, language, ledger)) } }
                 }
             }
             thead {

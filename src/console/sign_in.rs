@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use axum::extract::{Request, State};
-use axum::http::header::{HOST, HeaderMap, ORIGIN, SET_COOKIE};
+use axum::http::header::{HOST, HeaderMap, ORIGIN, RETRY_AFTER, SET_COOKIE};
 use axum::http::request::Parts;
 use axum::http::{Extensions, StatusCode};
 use axum::response::{AppendHeaders, IntoResponse, Redirect, Response};
@@ -12,7 +12,7 @@ use maud::{Markup, html};
 
 use crate::app::App;
 use crate::console::page::{COOKIE_NAME, asked_language, other, plain_page, plain_refusal};
-use crate::console::posted::{Anonymous, Posted};
+use crate::console::posted::{Anonymous, Posted, known_scheme};
 use crate::console::words::{self, Word};
 use crate::http::guesses::Asked;
 use crate::http::language::Language;
@@ -25,7 +25,7 @@ pub async fn form(parts: Parts) -> Response {
     let language = asked_language(&parts).unwrap_or_else(|| Language::preferred(&parts.headers));
     let pairs = query(&parts).unwrap_or_default();
     let next = single(&pairs, "next").ok().flatten().map(inside).unwrap_or(HOME);
-    let warning = (!keeps_cookie(&parts.headers)).then_some(words::NEEDS_HTTPS);
+    let warning = (!keeps_cookie(&parts.headers, &parts.extensions)).then_some(words::NEEDS_HTTPS);
     page(language, StatusCode::OK, next, warning)
 }
 
@@ -39,24 +39,24 @@ pub async fn sign_in(State(app): State<Arc<App>>, request: Request) -> Response 
     let chosen = Language::tagged(form.value("lang"));
     let language = chosen.unwrap_or_else(|| Language::preferred(&headers));
     let next = inside(form.value("next"));
-    if !keeps_cookie(&headers) {
+    if !keeps_cookie(&headers, &extensions) {
         return page(language, StatusCode::BAD_REQUEST, next, Some(words::NEEDS_HTTPS));
     }
+    let peer = extensions.get::<Peer>().copied();
+    if let Err(seconds) = app.sessions.try_token(peer, Instant::now()) {
+        let later = page(language, StatusCode::TOO_MANY_REQUESTS, next, Some(words::TOKEN_LATER));
+        return ([(RETRY_AFTER, seconds.to_string())], later).into_response();
+    }
     let opened_by = app.ops_tokens.read().opened_by(form.value("token"));
-    let Some(opened_by) = opened_by else { return wrong(&app, &headers, &extensions, language, next) };
+    let Some(opened_by) = opened_by else {
+        let _counted = app.guesses.note(Asked::OperatorToken, &headers, &extensions, None);
+        return page(language, StatusCode::UNAUTHORIZED, next, Some(words::TOKEN_WRONG));
+    };
+    app.sessions.was_right(peer);
     tracing::info!(operator = opened_by.name, "an operator signed in to the console");
     match app.sessions.begin(opened_by, chosen, Instant::now()) {
         Ok(secret) => (AppendHeaders([(SET_COOKIE, cookie(&secret))]), Redirect::to(next)).into_response(),
         Err(problem) => plain_refusal(&problem),
-    }
-}
-
-fn wrong(app: &App, headers: &HeaderMap, extensions: &Extensions, language: Language, next: &str) -> Response {
-    let _counted = app.guesses.note(Asked::OperatorToken, headers, extensions, None);
-    if app.sessions.may_be_wrong(extensions.get::<Peer>().copied(), Instant::now()) {
-        page(language, StatusCode::UNAUTHORIZED, next, Some(words::TOKEN_WRONG))
-    } else {
-        page(language, StatusCode::TOO_MANY_REQUESTS, next, Some(words::TOKEN_LATER))
     }
 }
 
@@ -80,15 +80,17 @@ fn inside(next: &str) -> &str {
     if is_plain && is_ours { next } else { HOME }
 }
 
-/// Whether the browser keeps a `Secure` cookie: over https, or from this very machine. Only a form
-/// says in its `Origin` that it came over https, perhaps through a proxy.
-fn keeps_cookie(headers: &HeaderMap) -> bool {
+/// Whether the browser keeps a `Secure` cookie: over https, or from this very machine. A form says
+/// in its `Origin` whether its page came over https. Where nothing says so it does not, since a
+/// token would be sent in clear.
+fn keeps_cookie(headers: &HeaderMap, extensions: &Extensions) -> bool {
     let text = |name| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let host = text(HOST);
     let name = host.rsplit_once(':').filter(|(_, port)| port.bytes().all(|byte| byte.is_ascii_digit()));
     let name = name.map_or(host, |(name, _)| name);
     let is_here = ["127.0.0.1", "localhost", "[::1]"].contains(&name) || name.ends_with(".localhost");
-    is_here || !text(ORIGIN).starts_with("http://")
+    let of_page = text(ORIGIN).split_once("://").map(|(scheme, _)| scheme);
+    is_here || of_page.or(known_scheme(headers, extensions)) == Some("https")
 }
 
 fn page(language: Language, status: StatusCode, next: &str, warning: Option<Word>) -> Response {
@@ -123,6 +125,7 @@ mod tests {
     use axum::http::HeaderValue;
 
     use super::*;
+    use crate::http::server::OverTls;
 
     #[test]
     fn the_sign_in_leads_to_the_console_only() {
@@ -143,18 +146,25 @@ mod tests {
 
     #[test]
     fn a_browser_keeps_the_cookie_over_https_or_on_this_machine() {
-        for (host, origin, keeps) in [
-            ("127.0.0.1:8081", Some("http://127.0.0.1:8081"), true),
-            ("localhost:8081", None, true),
-            ("[::1]:8081", Some("http://[::1]:8081"), true),
-            ("ops.example:8081", Some("http://ops.example:8081"), false),
-            ("127.0.0.1.example", Some("http://127.0.0.1.example"), false),
-            ("ops.example", Some("https://ops.example"), true),
+        for (host, origin, over_tls, forwarded, keeps) in [
+            ("127.0.0.1:8081", Some("http://127.0.0.1:8081"), false, None, true),
+            ("localhost:8081", None, false, None, true),
+            ("[::1]:8081", Some("http://[::1]:8081"), false, None, true),
+            ("ops.example:8081", Some("http://ops.example:8081"), false, None, false),
+            ("127.0.0.1.example", Some("http://127.0.0.1.example"), false, None, false),
+            ("ops.example", Some("https://ops.example"), false, None, true),
+            ("ops.example", None, false, None, false),
+            ("ops.example", None, true, None, true),
+            ("ops.example", None, false, Some("https"), true),
+            ("ops.example", None, false, Some("http"), false),
+            ("ops.example", Some("http://ops.example"), false, Some("https"), false),
         ] {
-            let mut headers = HeaderMap::new();
+            let (mut headers, mut extensions) = (HeaderMap::new(), Extensions::new());
             headers.insert(HOST, HeaderValue::from_static(host));
             origin.map(|origin| headers.insert(ORIGIN, HeaderValue::from_static(origin)));
-            assert_eq!(keeps_cookie(&headers), keeps, "{host} {origin:?}");
+            forwarded.map(|scheme| headers.insert("x-forwarded-proto", HeaderValue::from_static(scheme)));
+            over_tls.then(|| extensions.insert(OverTls));
+            assert_eq!(keeps_cookie(&headers, &extensions), keeps, "{host} {origin:?} {over_tls} {forwarded:?}");
         }
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use actors::store::Sequence;
 use axum::extract::State;
 use axum::http::request::Parts;
-use axum::response::{IntoResponse, Redirect, Response};
+use axum::response::Response;
 use ledger::id::{GroupNumber, LedgerId, ObjectId};
 use ledger::record::Record;
 use ledger::webhook_events::webhook_events;
@@ -14,7 +14,7 @@ use maud::{Markup, html};
 
 use crate::app::App;
 use crate::console::books::pager;
-use crate::console::form::{hidden_key, optional};
+use crate::console::form::hidden_key;
 use crate::console::page::{Screen, Section, Visit};
 use crate::console::posted::Posted;
 use crate::console::queue::merchant_link;
@@ -26,6 +26,7 @@ use crate::http::credential::Role;
 use crate::http::idempotency::SentKey;
 use crate::http::problem::Problem;
 use crate::http::reply::{Page, query};
+use crate::http::session::Done;
 use crate::ops::merchants::find;
 use crate::ops::operator::Decider;
 use crate::ops::webhooks::{redeliver, view};
@@ -101,9 +102,9 @@ pub async fn events(State(app): State<Arc<App>>, visit: Visit, PathId(id): PathI
 }
 
 fn events_screen(app: &App, visit: &Visit, id: &str, parts: &Parts) -> Result<Screen, Problem> {
-    let (group, pairs) = (find(app, id)?, query(parts)?);
+    let group = find(app, id)?;
     visit.sees(Some(group))?;
-    let page = Page::read(&pairs, EVENTS_A_PAGE)?;
+    let page = Page::read(&query(parts)?, EVENTS_A_PAGE)?;
     let end = app.engine.published().plus(1);
     let total = app.engine.webhook_event_count(group, end)?;
     let last = total.saturating_sub(page.skip());
@@ -116,7 +117,6 @@ fn events_screen(app: &App, visit: &Visit, id: &str, parts: &Parts) -> Result<Sc
         rows.push((event, statuses));
     }
     let body = html! {
-        @if optional(&pairs, "sent")?.is_some() { p.card role="status" { (visit.say(words::SENT_AGAIN)) } }
         section.card aria-label=(visit.say(words::WEBHOOKS)) {
             @if !rows.is_empty() { (show::scrolled(visit.say(words::WEBHOOKS), table(visit, id, &rows))) }
             (pager(visit, parts, page, total))
@@ -225,11 +225,11 @@ pub async fn send_again(State(app): State<Arc<App>>, PathId(id): PathId, Posted 
     let key = SentKey::of_form(form.value("key"), "/ops/webhooks/{id}/redeliver");
     let operator = Decider(visit.operator.clone());
     let place = match find(&app, form.value("merchant")) {
-        Ok(_) => format!("/console/merchants/{}/events?sent=1", form.value("merchant")),
+        Ok(_) => format!("/console/merchants/{}/events", form.value("merchant")),
         Err(_) => "/console/webhooks".to_owned(),
     };
-    match redeliver(State(app), operator, PathId(id), key, JsonBody::made("{}")).await {
-        Ok(_) => Redirect::to(&place).into_response(),
+    match redeliver(State(Arc::clone(&app)), operator, PathId(id), key, JsonBody::made("{}")).await {
+        Ok(_) => visit.done(&app, &place, Done::SentAgain),
         Err(problem) => visit.answer(Err(problem)),
     }
 }

@@ -3,6 +3,7 @@
 use ledger::event::Event;
 
 use crate::http::language::Language;
+use crate::http::session::Done;
 
 /// One text of the console in both languages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,8 +74,8 @@ words! {
     SIGN_IN = "Entrar", "Sign in";
     TOKEN = "Token de operador", "Operator token";
     TOKEN_WRONG = "Este token não abre nada. Confira se ele foi colado inteiro.", "This token opens nothing. Check that all of it was pasted.";
-    TOKEN_LATER = "Muitos tokens errados vieram deste endereço. Espere um minuto.", "Too many wrong tokens came from this address. Wait a minute.";
-    NEEDS_HTTPS = "Este endereço precisa de https: o navegador só guarda a sessão em http quando o endereço é 127.0.0.1 ou localhost.", "This address needs https: the browser keeps the session over http only when the address is 127.0.0.1 or localhost.";
+    TOKEN_LATER = "Muitos tokens errados vieram deste endereço. Nenhum é conferido até o fim do minuto.", "Too many wrong tokens came from this address. None is checked until the minute is over.";
+    NEEDS_HTTPS = "Este endereço precisa de https, e não se sabe se ele o tem: não envie o token. Em http ele passa às claras, e o navegador só guarda a sessão quando o endereço é 127.0.0.1 ou localhost. Um proxy diz que fala https com X-Forwarded-Proto.", "This address needs https, and is not known to have it: do not send the token. Over http it passes in clear, and the browser keeps the session only when the address is 127.0.0.1 or localhost. A proxy says that it speaks https with X-Forwarded-Proto.";
     SIGNED_OUT = "A sessão terminou. Entre de novo.", "The session has ended. Sign in again.";
     ENDED_OR_NEW = "Use o token que está em CENTAVO_OPS_TOKEN, ou no arquivo operator.token da pasta de dados.", "Use the token of CENTAVO_OPS_TOKEN, or of the file operator.token in the data folder.";
     // Money and tables.
@@ -112,6 +113,7 @@ words! {
     // Overview.
     HOLDS = "Tem", "Holds";
     OWES = "Deve", "Owes";
+    EQUITY = "Capital próprio", "Equity";
     EARNED = "Ganhou", "Earned";
     SPENT = "Gastou", "Spent";
     BOOKS = "Os livros", "The books";
@@ -211,7 +213,22 @@ words! {
     PENDING = "A vencer", "Falls due later";
     RESERVED = "Em saque", "Under a withdrawal";
     WITHDRAWN = "Sacado", "Withdrawn";
+    DEBT = "Dívida com o lojista", "Debt to the merchant";
+    ANTICIPATIONS = "Antecipações", "Anticipations";
+    PAID_BACK = "Dívidas pagas", "Debts paid back";
+    OF_NEWEST_ENTRIES = "Entre os 200 lançamentos mais novos deste recebedor.", "Among the newest 200 entries of this recipient.";
+    COUNT = "Quantos", "Count";
+    FEE = "Taxa", "Fee";
+    RATE = "Taxa (%)", "Rate (%)";
+    SPLITS_OF = "Partes dos recebedores", "Splits of the recipients";
+    REST = "Resto", "Rest";
+    SPLIT_PENDING = "a vencer", "falls due";
+    SPLIT_AVAILABLE = "disponível", "available";
+    SPLIT_ANTICIPATED = "antecipada", "anticipated";
+    FIRST_SPLITS = "Só as primeiras 100 partes.", "Only the first 100 splits.";
     // Merchants.
+    SEARCH_CUT = "A busca leu só os nomes dos 2.000 lojistas mais novos. Um mais antigo se acha pelo id.", "The search read only the names of the 2,000 newest merchants. An older one is found by its id.";
+    MORE_RECORDS = "Há mais Records sobre esta cobrança; esta página mostra os 100 mais antigos.", "There are more Records about this charge; this page shows the oldest 100.";
     OPENED = "Aberto", "Opened";
     CITY = "Cidade", "City";
     SPLITS = "Splits", "Splits";
@@ -229,16 +246,22 @@ words! {
     // Trial balance and journal.
     BY_ACCOUNT = "Por conta", "By account";
     BY_LEDGER = "Por razão", "By ledger";
+    LEDGERS_WITH = "Razões com a conta", "Ledgers with the account";
+    AFTER_RECORD = "Depois do Record", "After Record";
+    AT_END_OF = "No fim do dia", "At the end of the day";
     BEFORE_BLOCK = "Blocos anteriores", "Earlier blocks";
     NEWEST = "Mais novos", "Newest";
+    PROVE_FROM = "Provar daqui", "Prove from here";
+    MORE_OF_BLOCK = "Este bloco tem mais Records.", "This block has more Records.";
     PROVE = "Provar a cadeia", "Prove the chain";
     PROOF = "Prova da cadeia", "Proof of the chain";
     CHAIN_HOLDS = "A cadeia está inteira até o fim", "The chain holds through its end";
-    CHAIN_SO_FAR = "A cadeia está inteira até aqui.", "The chain holds so far.";
+    CHAIN_SO_FAR = "A cadeia está inteira nesta parte", "The chain holds in this part";
+    NOT_FROM_BEGIN = "Esta página não leu os blocos anteriores; só conferiu que o primeiro aponta para o bloco antes dele.", "This page read no earlier block; it only checked that its first block names the block before it.";
     CHAIN_BROKEN = "A cadeia está quebrada.", "The chain is broken.";
     GO_ON = "Continuar", "Go on";
-    BLOCKS_PROVED = "Blocos provados", "Blocks proved";
-    RECORDS_PROVED = "Records nesta página", "Records on this page";
+    BLOCKS_PROVED = "Blocos provados nesta página", "Blocks proved on this page";
+    RECORDS_PROVED = "Records provados nesta página", "Records proved on this page";
     // Keys and disputes.
     NEW_MERCHANT = "Novo lojista", "New merchant";
     OPEN_MERCHANT = "Abrir", "Open";
@@ -246,11 +269,12 @@ words! {
     NEW_KEY = "Nova chave", "New key";
     WEBHOOK_SECRET = "Segredo dos webhooks", "Webhook secret";
     SHOWN_ONCE = "Copie agora: a chave e o segredo não aparecem de novo.", "Copy them now: the key and the secret are not shown again.";
+    REVOKED = "revogada", "revoked";
     REVOKE = "Revogar", "Revoke";
     SURE = "tenho certeza", "I am sure";
     OPEN_DISPUTE = "Abrir disputa", "Open a dispute";
     SHOW_ENTRIES = "Ver os lançamentos", "Show the entries";
-    AMOUNT_WRONG = "Escreva o valor em reais, como 12,34.", "Write the amount in reais, such as 12.34.";
+    AMOUNT_WRONG = "Escreva o valor em reais, com duas casas decimais ou nenhuma, como 1.234,56 ou 12.", "Write the amount in reais, with two decimals or none, such as 1,234.56 or 12.";
     CHANGE = "Alterar", "Change";
     CHANGED = "Alterado.", "Changed.";
     OPTIONS = "Opções", "Options";
@@ -258,6 +282,7 @@ words! {
     REFUND_COMMISSION = "devolver a comissão com devoluções", "return the commission with refunds";
     LIMIT_CARD = "Cobranças de cartão por minuto", "Card charges a minute";
     LIMIT_OTHER = "Outras requisições por minuto", "Other requests a minute";
+    LIMIT_OF_SERVER = "o do servidor", "that of the server";
     LIMIT_EMPTY = "Limite vazio: o do servidor.", "An empty limit: that of the server.";
     SET_ADDRESS = "Gravar o endereço", "Set the address";
     ADDRESS_SET = "O endereço vale para os eventos a partir de agora.", "The address holds for the events from now on.";
@@ -292,6 +317,11 @@ words! {
     FREE_SPACE = "Espaço livre", "Free space";
     DUE_LAG = "Atraso do que venceu", "Lag of what is due";
     OLDEST_UNKNOWN = "Chamada mais antiga sem resposta", "Oldest call without an answer";
+    COMMIT_TIME = "Gravação de um bloco: metade até, 99 % até", "Commit of a block: half within, 99 % within";
+    GATE_TIME = "Comando até a resposta durável: metade até, 99 % até", "Command to its durable reply: half within, 99 % within";
+    PERMITS_FREE = "Comandos que ainda cabem", "Commands that still fit";
+    MEMORY = "Memória do processo", "Memory of the process";
+    LAST_BACKUP_THROUGH = "Último backup, até o", "Last backup, through";
     SHED = "Requisições recusadas por carga", "Requests shed";
     // Exports and sandbox.
     NO_CHARGE_HERE = "Nenhuma cobrança aberta nos 2.000 Records lidos; as mais antigas vêm antes.", "No charge was opened in the 2,000 Records that were read; older ones come before.";
@@ -321,6 +351,20 @@ words! {
     PROBLEM = "Não foi possível", "That was not possible";
     FOUND_NOTHING = "Não há nada com este nome", "There is nothing by this name";
     BACK = "Voltar à visão geral", "Back to the overview";
+}
+
+/// What a form did, in words.
+pub fn done(done: &Done) -> Word {
+    match done {
+        Done::Decided => DECIDED,
+        Done::MerchantChanged => CHANGED,
+        Done::EntryAsked => ENTRY_ASKED,
+        Done::AddressSet => ADDRESS_SET,
+        Done::SentAgain => SENT_AGAIN,
+        Done::AllSentAgain => ALL_SENT_AGAIN,
+        Done::ClockMoved => CLOCK_MOVED,
+        Done::PixPaid(_) => PIX_PAID,
+    }
 }
 
 /// A fact of the ledger in words.

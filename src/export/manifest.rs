@@ -157,8 +157,8 @@ impl Draft<'_> {
         }
     }
 
-    /// The manifest of the days that end before the first day of this one, made when they were over.
-    /// Of several the last by name.
+    /// The manifest of the days that end before the first day of this one, made when they were
+    /// over. Of several the last by name.
     fn previous(&self, folder: &Path) -> Result<Option<Previous>, ManifestError> {
         let Some(end) = self.request.from.and_then(|from| from.pred_opt()) else { return Ok(None) };
         let (asked, end) = (self.asked(), Some(end.to_string()));

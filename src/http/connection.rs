@@ -33,6 +33,10 @@ impl From<IpAddr> for Peer {
     }
 }
 
+/// Mark of a request that came over TLS, as an extension of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OverTls;
+
 /// Router and settings of a listener.
 #[derive(Clone)]
 pub struct Served {
@@ -87,6 +91,9 @@ pub(super) fn answer(
         Some(answer) => ControlFlow::Break(answer),
         None => {
             request.extensions_mut().insert(peer);
+            if served.tls.is_some() {
+                request.extensions_mut().insert(OverTls);
+            }
             ControlFlow::Continue(served.router.clone().call(request.map(Body::new)))
         }
     };

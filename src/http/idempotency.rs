@@ -109,6 +109,11 @@ impl SentKey {
         Self { first, has_more: false, method: Method::POST, path: RoutePath::Named(path) }
     }
 
+    /// No key.
+    pub fn none() -> Self {
+        Self::of_form("", "")
+    }
+
     /// True when there was one, valid or not.
     pub fn is_given(&self) -> bool {
         self.first.is_some()

@@ -26,7 +26,7 @@ use super::http2;
 use super::outgoing::Outgoing;
 use super::tls::is_http2;
 
-pub use super::connection::{Peer, Served, ServerLimits};
+pub use super::connection::{OverTls, Peer, Served, ServerLimits};
 
 /// How the connections ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

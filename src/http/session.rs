@@ -3,8 +3,10 @@
 //!
 //! A session ends after 30 minutes without a request, 12 hours after sign-in, at sign-out, when the
 //! process ends, and when its operator's token is no longer configured (the caller checks that).
-//! Wrong tokens are counted by address: after ten within a minute, further wrong ones are refused
-//! as too many.
+//! Tokens that were wrong are counted by address: after ten within a minute, all tokens from it are
+//! refused before they are looked at, right ones too, until the minute is over.
+//!
+//! A session keeps what its last form did until the page says it, once.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -26,11 +28,32 @@ pub const IDLE_MAX: Duration = Duration::from_secs(30 * 60);
 pub const AGE_MAX: Duration = Duration::from_secs(12 * 60 * 60);
 /// Sessions at a time; the one that was unused for longest ends when there is one more.
 const SESSIONS_MAX: usize = 1_000;
-/// Wrong tokens from one address within [`WRONG_WITHIN`] that are answered as wrong.
+/// Wrong tokens from one address within [`WRONG_WITHIN`], after which no token is looked at.
 const WRONG_MAX: u32 = 10;
 const WRONG_WITHIN: Duration = Duration::from_secs(60);
 /// Addresses whose wrong tokens are counted; the oldest are forgotten first.
 const ADDRESSES_MAX: usize = 10_000;
+
+/// What a form did, as the next page says it, once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Done {
+    /// A decision was taken.
+    Decided,
+    /// A merchant was changed.
+    MerchantChanged,
+    /// An entry of the house ledger was asked for.
+    EntryAsked,
+    /// The address of an endpoint was set.
+    AddressSet,
+    /// A webhook event is sent again.
+    SentAgain,
+    /// The webhook events that were given up are sent again.
+    AllSentAgain,
+    /// The sandbox clock was moved.
+    ClockMoved,
+    /// The PIX charge of this txid was paid.
+    PixPaid(String),
+}
 
 /// One session, as a request finds it.
 #[derive(Clone)]
@@ -41,6 +64,8 @@ pub struct Session {
     pub form_token: String,
     /// The language that the operator chose; none while the browser's preference counts.
     pub language: Option<Language>,
+    /// What the last form did, and the path of the page that says it.
+    done: Option<(String, Done)>,
     began: Instant,
     used: Instant,
 }
@@ -56,7 +81,7 @@ impl Sessions {
     /// Begins a session. Gives the secret that the browser keeps: 256 random bits.
     pub fn begin(&self, opened_by: OpenedBy, language: Option<Language>, now: Instant) -> Result<String, Problem> {
         let (secret, form_token) = (random_text()?, random_text()?);
-        let session = Session { opened_by, form_token, language, began: now, used: now };
+        let session = Session { opened_by, form_token, language, done: None, began: now, used: now };
         let mut open = self.open.lock();
         open.retain(|_, session| session.lasts(now));
         if open.len() >= SESSIONS_MAX
@@ -94,27 +119,57 @@ impl Sessions {
         }
     }
 
+    /// Keeps what a form did until the page of this path says it.
+    pub fn keep_done(&self, secret: &str, path: &str, done: Done) {
+        if let Some(session) = self.open.lock().get_mut(&digest(secret)) {
+            session.done = Some((path.to_owned(), done));
+        }
+    }
+
+    /// What a form did that the page of this path says; none when it was said before.
+    pub fn take_done(&self, secret: &str, path: &str) -> Option<Done> {
+        let mut open = self.open.lock();
+        let done = &mut open.get_mut(&digest(secret))?.done;
+        done.take_if(|(of, _)| of == path).map(|(_, done)| done)
+    }
+
     /// Ends a session.
     pub fn end(&self, secret: &str) {
         self.open.lock().remove(&digest(secret));
     }
 
-    /// Counts a wrong token. False when there were too many from this address within a minute.
-    pub fn may_be_wrong(&self, peer: Option<Peer>, now: Instant) -> bool {
-        let Some(peer) = peer else { return true };
+    /// Lets a token of an address be looked at, and counts it as wrong until it was
+    /// [right](Self::was_right). After too many wrong ones: the seconds until the next one is
+    /// looked at.
+    pub fn try_token(&self, peer: Option<Peer>, now: Instant) -> Result<(), u32> {
+        let Some(peer) = peer else { return Ok(()) };
         let mut wrong = self.wrong.lock();
-        if wrong.len() >= ADDRESSES_MAX {
-            wrong.retain(|_, (since, _)| now.duration_since(*since) < WRONG_WITHIN);
-        }
         if wrong.len() >= ADDRESSES_MAX && !wrong.contains_key(&peer) {
-            return false;
+            wrong.retain(|_, (since, _)| now.duration_since(*since) < WRONG_WITHIN);
+            if wrong.len() >= ADDRESSES_MAX
+                && let Some(oldest) = wrong.iter().min_by_key(|(_, (since, _))| *since).map(|(peer, _)| *peer)
+            {
+                wrong.remove(&oldest);
+            }
         }
         let (since, count) = wrong.entry(peer).or_insert((now, 0));
         if now.duration_since(*since) >= WRONG_WITHIN {
             (*since, *count) = (now, 0);
         }
+        if *count >= WRONG_MAX {
+            let wait = WRONG_WITHIN.saturating_sub(now.duration_since(*since));
+            return Err(u32::try_from(wait.as_millis().div_ceil(1_000)).unwrap_or(u32::MAX).max(1));
+        }
         *count += 1;
-        *count <= WRONG_MAX
+        Ok(())
+    }
+
+    /// Takes back that the last token of an address was wrong.
+    pub fn was_right(&self, peer: Option<Peer>) {
+        let mut wrong = self.wrong.lock();
+        if let Some((_, count)) = peer.and_then(|peer| wrong.get_mut(&peer)) {
+            *count = count.saturating_sub(1);
+        }
     }
 }
 
@@ -188,15 +243,53 @@ mod tests {
         assert!(!open[0] && open[1..].iter().all(|is_open| *is_open));
     }
 
+    fn peer(number: u32) -> Option<Peer> {
+        Some(Peer::from(IpAddr::from(number.to_be_bytes())))
+    }
+
     #[test]
-    fn ten_wrong_tokens_a_minute_are_too_many() {
+    fn after_ten_wrong_tokens_no_token_is_looked_at_for_the_rest_of_the_minute() {
         let (sessions, now) = (Sessions::default(), Instant::now());
-        let peer = |last| Some(Peer::from(IpAddr::from([203, 0, 113, last])));
-        for _ in 0..WRONG_MAX {
-            assert!(sessions.may_be_wrong(peer(1), now));
+        for _ in 0..100 {
+            assert_eq!(sessions.try_token(peer(1), now), Ok(()), "right ones are not counted");
+            sessions.was_right(peer(1));
         }
-        assert!(!sessions.may_be_wrong(peer(1), now));
-        assert!(sessions.may_be_wrong(peer(2), now), "another address");
-        assert!(sessions.may_be_wrong(peer(1), now + WRONG_WITHIN), "a minute later");
+        for _ in 0..WRONG_MAX {
+            assert_eq!(sessions.try_token(peer(1), now), Ok(()));
+        }
+        assert_eq!(sessions.try_token(peer(1), now), Err(60));
+        assert_eq!(sessions.try_token(peer(2), now), Ok(()), "another address");
+        let later = now + Duration::from_millis(59_500);
+        assert_eq!(sessions.try_token(peer(1), later), Err(1), "asking again makes it no longer");
+        assert_eq!(sessions.try_token(peer(1), now + WRONG_WITHIN), Ok(()), "a minute later");
+        assert_eq!(sessions.try_token(None, now), Ok(()));
+    }
+
+    #[test]
+    fn addresses_that_are_counted_are_bounded_and_the_oldest_is_forgotten() {
+        let (sessions, now) = (Sessions::default(), Instant::now());
+        for number in 0..ADDRESSES_MAX as u32 {
+            for _ in 0..WRONG_MAX {
+                let at = now + Duration::from_millis(u64::from(number));
+                assert_eq!(sessions.try_token(peer(number), at), Ok(()));
+            }
+        }
+        let last = now + Duration::from_millis(ADDRESSES_MAX as u64);
+        assert!(sessions.try_token(peer(1), last).is_err());
+        assert_eq!(sessions.try_token(peer(u32::MAX), last), Ok(()), "nobody locks others out");
+        assert_eq!(sessions.wrong.lock().len(), ADDRESSES_MAX);
+        assert!(sessions.try_token(peer(1), last).is_err(), "not the oldest");
+        assert_eq!(sessions.try_token(peer(0), last), Ok(()));
+    }
+
+    #[test]
+    fn what_a_form_did_is_said_once_and_on_its_page() {
+        let (sessions, now) = (Sessions::default(), Instant::now());
+        let [one, other] = [(); 2].map(|()| sessions.begin(ana(), None, now).unwrap());
+        sessions.keep_done(&one, "/console/queue", Done::Decided);
+        assert_eq!(sessions.take_done(&one, "/console"), None);
+        assert_eq!(sessions.take_done(&other, "/console/queue"), None);
+        assert_eq!(sessions.take_done(&one, "/console/queue"), Some(Done::Decided));
+        assert_eq!(sessions.take_done(&one, "/console/queue"), None);
     }
 }

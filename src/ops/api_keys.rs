@@ -3,8 +3,10 @@
 
 use std::sync::Arc;
 
+use actors::engine::ApiKeyRow;
 use actors::seal::random_bytes;
 use axum::extract::State;
+use axum::http::request::Parts;
 use axum::response::Response;
 use ledger::id::{GroupNumber, LedgerId, ObjectId};
 use ledger::merchant::{ApiKey, MerchantCommand};
@@ -17,12 +19,12 @@ use crate::app::App;
 use crate::http::api_key::ApiKeyText;
 use crate::http::body::JsonBody;
 use crate::http::caller::PathId;
-use crate::http::idempotency::{KeyScope, SentKey, decided, naming, recorded};
+use crate::http::idempotency::{KeyScope, SentKey, decided, recorded};
 use crate::http::json::{Checker, Raw, parse, parse_unread, present};
 use crate::http::problem::{Code, Problem, broken};
-use crate::http::reply::{created, ok};
+use crate::http::reply::{created, ok, only, query, time};
 use crate::ops::merchants::find;
-use crate::ops::operator::Admin;
+use crate::ops::operator::{Admin, Operator};
 use crate::webhooks::{Refusal, new_secret};
 
 /// A new key, as asked for. The body may be left out.
@@ -55,6 +57,30 @@ pub struct ApiKeyView {
     /// Where webhooks go; null for nowhere.
     #[schema(required, example = "https://loja.example.com/webhooks")]
     webhook_url: Option<String>,
+}
+
+/// The API keys of a merchant.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ApiKeyList {
+    /// The keys, oldest first, the revoked ones too.
+    items: Vec<ListedApiKey>,
+    /// How many there are.
+    total: usize,
+}
+
+/// A key in a list. Its text is kept nowhere.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ListedApiKey {
+    /// The key's id.
+    #[schema(format = "uuid")]
+    pub id: String,
+    /// When it was made.
+    pub created_at: String,
+    /// Where webhooks go; null for nowhere.
+    #[schema(required, example = "https://loja.example.com/webhooks")]
+    pub webhook_url: Option<String>,
+    /// True once it was revoked: it opens nothing any more.
+    pub revoked: bool,
 }
 
 /// A new webhook secret. The one before signs beside it for 24 hours.
@@ -128,6 +154,31 @@ pub async fn create(
     made.answer(|made| Ok(created(made)))
 }
 
+/// The API keys of a merchant, oldest first, the revoked ones too.
+#[utoipa::path(get, path = "/ops/merchants/{id}/api-keys", operation_id = "list_api_keys", params(("id" = String, Path)),
+    responses((status = 200, body = ApiKeyList), (status = 400)))]
+pub async fn list(
+    State(app): State<Arc<App>>,
+    _: Operator,
+    PathId(merchant): PathId,
+    parts: Parts,
+) -> Result<Response, Problem> {
+    only(&query(&parts)?, &[])?;
+    let items = listed(&app, find(&app, &merchant)?);
+    Ok(ok(ApiKeyList { total: items.len(), items }))
+}
+
+/// The API keys of a group, oldest first.
+pub fn listed(app: &App, group: GroupNumber) -> Vec<ListedApiKey> {
+    let view = |(id, key): &(ObjectId, ApiKeyRow)| ListedApiKey {
+        id: id.uuid().to_string(),
+        created_at: time(id.created_at()),
+        webhook_url: key.webhook.url.clone(),
+        revoked: key.revoked,
+    };
+    app.engine.merchant(group, |row| row.keys.iter().map(view).collect()).unwrap_or_default()
+}
+
 async fn check(app: &App, webhook_url: Raw<'_>) -> Result<Option<String>, Problem> {
     let mut check = Checker::new();
     let webhook_url = check.optional_text("webhook_url", webhook_url, 1..=2_048).map(std::borrow::Cow::into_owned);
@@ -152,11 +203,19 @@ pub async fn revoke(
     Admin(operator): Admin,
     PathId(id): PathId,
 ) -> Result<Response, Problem> {
-    let (id, group) = known(&app, &id)?;
-    let permit = app.engine.permit(0)?;
-    let context = operator.context(Arc::clone(&permit));
-    decided(app.engine.command(group, MerchantCommand::RevokeApiKey { id }, context).await?)?;
-    Ok(naming(permit.requested_record(), ok(RevokedResponse { id: id.uuid().to_string(), revoked: true })))
+    revoke_once(&app, &operator, &id, &SentKey::none()).await
+}
+
+/// Revokes a key; a form that is sent twice, once.
+pub async fn revoke_once(app: &App, operator: &Operator, id: &str, sent_key: &SentKey) -> Result<Response, Problem> {
+    let (id, group) = known(app, id)?;
+    let key = sent_key.read(&app.engine, KeyScope::Operators, Some(&id.txid()), b"")?;
+    let execute = |admitted| async move {
+        let command = MerchantCommand::RevokeApiKey { id };
+        decided(app.engine.command(group, command, operator.context(admitted)).await?)
+    };
+    let revoked = key.run(LedgerId::Merchant(group), |_| Ok(()), execute).await?;
+    revoked.answer(|()| Ok(ok(RevokedResponse { id: id.uuid().to_string(), revoked: true })))
 }
 
 /// Says where a key's webhooks go. A key that had no address gets the events from here on.
@@ -169,19 +228,31 @@ pub async fn change(
     PathId(id): PathId,
     JsonBody { bytes: body, .. }: JsonBody,
 ) -> Result<Response, Problem> {
-    let wire: ApiKeyChange<'_> = parse(&body)?;
-    let (id, group) = known(&app, &id)?;
-    let mut recorded = None;
-    if let Some(webhook_url) = wire.webhook_url {
-        let permit = app.engine.permit(body.len())?;
-        let context = operator.context(Arc::clone(&permit));
-        let command = MerchantCommand::ChangeApiKey { id, webhook_url: check(&app, webhook_url).await? };
-        decided(app.engine.command(group, command, context).await?)?;
-        recorded = permit.requested_record();
-    }
-    let row = app.engine.api_key(id).ok_or_else(broken)?;
-    let view = ApiKeyView { id: id.uuid().to_string(), webhook_url: row.webhook.url };
-    Ok(naming(recorded, ok(view)))
+    change_once(&app, &operator, &id, &SentKey::none(), &body).await
+}
+
+/// Changes a key; a form that is sent twice, once.
+pub async fn change_once(
+    app: &App,
+    operator: &Operator,
+    id: &str,
+    sent_key: &SentKey,
+    body: &[u8],
+) -> Result<Response, Problem> {
+    let wire: ApiKeyChange<'_> = parse(body)?;
+    let (id, group) = known(app, id)?;
+    let key = sent_key.read(&app.engine, KeyScope::Operators, Some(&id.txid()), body)?;
+    let changed = || {
+        let row = app.engine.api_key(id).ok_or_else(broken)?;
+        Ok(ok(ApiKeyView { id: id.uuid().to_string(), webhook_url: row.webhook.url }))
+    };
+    let Some(webhook_url) = wire.webhook_url else { return changed() };
+    let execute = |admitted| async move {
+        let command = MerchantCommand::ChangeApiKey { id, webhook_url: check(app, webhook_url).await? };
+        decided(app.engine.command(group, command, operator.context(admitted)).await?)
+    };
+    let made = key.run(LedgerId::Merchant(group), |_| Ok(()), execute).await?;
+    made.answer(|()| changed())
 }
 
 /// Makes a new webhook secret. Both it and the one before sign for 24 hours.

@@ -33,13 +33,15 @@ pub async fn backup(State(app): State<Arc<App>>, _: Admin, parts: Parts) -> Resu
     let body = streamed("a backup", move |mut out| {
         let _until_it_ends = one_at_a_time;
         write_magic(&mut out)?;
+        // The copy has everything through the head of its begin, and perhaps more.
+        let through = app.engine.published().0;
         for frame in app.engine.backup(from)? {
             out.write_all(&frame?.to_bytes()?)?;
         }
         out.flush()?;
         // A follower polls all the time, also while the hourly backups fail.
         if wait.is_none() {
-            app.last_backup.note();
+            app.last_backup.note(through);
         }
         Ok(())
     });

@@ -39,11 +39,11 @@ pub struct TrialBalance {
     #[schema(example = json!({"0": 42}))]
     cut: BTreeMap<&'static str, u64>,
     /// True when debits equal credits, in every ledger, on whichever page.
-    balanced: bool,
+    pub balanced: bool,
     /// The accounts of this page.
-    accounts: Vec<AccountRow>,
+    pub accounts: Vec<AccountRow>,
     /// Accounts on all pages.
-    total: u64,
+    pub total: u64,
     /// This page, from 1.
     page: u64,
     /// How many pages there are.
@@ -59,19 +59,19 @@ pub struct AccountRow {
     /// `M-…`, `R-…`, `P-…` or `P-house`; absent from a sum over all ledgers.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(example = "M-019b8c4e-5f5d-8a3e-9c1d-2f3a4b5c6d7e")]
-    ledger: Option<String>,
+    pub ledger: Option<String>,
     /// Its full name; without ids in a sum over all ledgers.
     #[schema(example = "Assets:Platform:Available")]
-    account: String,
+    pub account: String,
     /// Sum of the debit side.
     #[schema(value_type = i64)]
-    debits: i128,
+    pub debits: i128,
     /// Sum of the credit side.
     #[schema(value_type = i64)]
-    credits: i128,
+    pub credits: i128,
     /// Debits minus credits.
     #[schema(value_type = i64)]
-    balance: i128,
+    pub balance: i128,
 }
 
 /// One entry of a ledger.
@@ -102,56 +102,103 @@ pub struct PostingRow {
 
 /// The most accounts of a trial balance on a page, and how many there are unless asked otherwise.
 const ACCOUNTS_A_PAGE: u64 = 1_000;
+/// Codes of accounts that are looked through for a name.
+const ACCOUNT_CODES_MAX: u16 = 999;
 
 /// The trial balance: the accounts of all ledgers, ledger by ledger; or the sums of the accounts of
 /// each name over all ledgers.
 ///
 /// With `at` or `date` it tells what the books were: after a Record, or at the end of a day in
 /// America/Sao_Paulo, by the time of booking. `ledger` shows the accounts of one ledger, and
-/// `level` sums accounts by the first parts of their names. `format=csv` streams all accounts.
+/// `level` sums accounts by the first parts of their names. `account` shows the ledgers that have
+/// an account of this name. `format=csv` streams all accounts.
 #[utoipa::path(get, path = "/ops/trial-balance", operation_id = "get_trial_balance",
     params(("by" = Option<String>, Query, pattern = "^(ledger|account)$", description = "`ledger` when absent; `account` for the sums over all ledgers by the account's name without ids, which fit one page."),
         ("at" = Option<u64>, Query, minimum = 1, description = "The last Record that counts."),
         ("date" = Option<String>, Query, format = Date, example = "2026-11-30", description = "The last day that counts."),
         ("ledger" = Option<String>, Query, pattern = "^(P-house|[MRP]-[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12})$", description = "One ledger; all of them when absent."),
         ("level" = Option<u64>, Query, minimum = 1, maximum = 9, description = "Parts of the names by which accounts are summed; with `ledger` or `by=account`."),
+        ("account" = Option<String>, Query, max_length = 60, example = "Liabilities:Suspense", description = "Only the accounts of this name, without ids, ledger by ledger; not with `ledger`, `by=account` or `format=csv`."),
         ("format" = Option<String>, Query, pattern = "^(json|csv)$", description = "`json` when absent; `csv` for all accounts by ledger, without pages."),
         ("page" = Option<u64>, Query, minimum = 1), ("per_page" = Option<u64>, Query, minimum = 1, maximum = 1000, description = "1,000 when absent.")),
     responses((status = 200, content((TrialBalance = "application/json"), (String = "text/csv"))), (status = 400), (status = 404)))]
 pub async fn trial_balance(State(app): State<Arc<App>>, _: Operator, parts: Parts) -> Result<Response, Problem> {
     let pairs = query(&parts)?;
-    only(&pairs, &["by", "at", "date", "ledger", "level", "format", "page", "per_page"])?;
+    only(&pairs, &["by", "at", "date", "ledger", "level", "account", "format", "page", "per_page"])?;
+    let (asked, as_csv) = asked(&app, &pairs)?;
+    if as_csv {
+        return csv(&app, asked.cut).await;
+    }
+    read(&app, asked).await.map(ok)
+}
+
+/// What a trial balance is asked for.
+#[derive(Clone, Copy, Debug)]
+pub struct TrialBalanceQuery {
+    /// One ledger; all of them when absent.
+    pub ledger: Option<LedgerId>,
+    /// Sums over all ledgers by the accounts' names.
+    pub by_account: bool,
+    /// Only accounts of this kind, ledger by ledger.
+    pub account: Option<Account>,
+    /// The last Record that counts; all that are published when absent.
+    pub cut: Option<Sequence>,
+    /// Parts of the names by which accounts are summed.
+    pub level: usize,
+    /// The page.
+    pub page: Page,
+}
+
+fn asked(app: &App, pairs: &[(String, String)]) -> Result<(TrialBalanceQuery, bool), Problem> {
     let page = Page {
-        page: number(&pairs, "page", 1..=u64::MAX)?.unwrap_or(1),
-        per_page: number(&pairs, "per_page", 1..=ACCOUNTS_A_PAGE)?.unwrap_or(ACCOUNTS_A_PAGE),
+        page: number(pairs, "page", 1..=u64::MAX)?.unwrap_or(1),
+        per_page: number(pairs, "per_page", 1..=ACCOUNTS_A_PAGE)?.unwrap_or(ACCOUNTS_A_PAGE),
     };
-    let level = number(&pairs, "level", 1..=9)?;
-    let ledger = single(&pairs, "ledger")?.map(|name| find(&app, name)).transpose()?;
-    let cut = requested_cut(&app, &pairs)?;
+    let level = number(pairs, "level", 1..=9)?;
+    let ledger = single(pairs, "ledger")?.map(|name| find(app, name)).transpose()?;
+    let cut = requested_cut(app, pairs)?;
+    let account = requested_account(pairs)?;
     let mut check = Checker::new();
-    let by_account = match single(&pairs, "by")? {
+    let by_account = match single(pairs, "by")? {
         None | Some("ledger") => Some(false),
         Some("account") => Some(true),
         Some(_) => check.refuse("by", "unknown", "by deve ser ledger ou account"),
     };
-    let as_csv = match single(&pairs, "format")? {
+    let as_csv = match single(pairs, "format")? {
         None | Some("json") => Some(false),
         Some("csv") => Some(true),
         Some(_) => check.refuse("format", "unknown", "format deve ser json ou csv"),
     };
+    let is_one_list = ledger.is_some() || by_account == Some(true);
     if level.is_some() && ledger.is_none() && by_account == Some(false) {
         check.refuse::<()>("level", "not_summed", "level precisa de ledger ou de by=account");
     }
-    if as_csv == Some(true) && (ledger.is_some() || by_account == Some(true)) {
+    if as_csv == Some(true) && is_one_list {
         check.refuse::<()>("format", "not_streamed", "csv traz todas as contas: sem ledger e sem by=account");
+    }
+    if account.is_some() && (is_one_list || as_csv == Some(true)) {
+        check.refuse::<()>("account", "not_filtered", "account não vem com ledger, by=account nem format=csv");
     }
     let (by_account, as_csv) = check.finish_with(by_account.zip(as_csv))?;
     let level = level.map_or(usize::MAX, |level| level as usize);
-    if as_csv {
-        return csv(&app, cut).await;
-    }
-    let reading = Arc::clone(&app);
+    Ok((TrialBalanceQuery { ledger, by_account, account, cut, level, page }, as_csv))
+}
+
+/// The kind of account that a query names, if it does.
+pub fn requested_account(pairs: &[(String, String)]) -> Result<Option<Account>, Problem> {
+    let Some(name) = single(pairs, "account")? else { return Ok(None) };
+    let found = (1..=ACCOUNT_CODES_MAX).filter_map(Account::of_kind).find(|account| account.kind_name() == name);
+    let mut check = Checker::new();
+    let found = found.or_else(|| check.refuse("account", "unknown", "account deve ser o nome de uma conta, sem ids"));
+    check.finish_with(found).map(Some)
+}
+
+/// The trial balance that is asked for. What needs the books of the past is read one at a time, on
+/// a thread that may wait.
+pub async fn read(app: &Arc<App>, asked: TrialBalanceQuery) -> Result<TrialBalance, Problem> {
+    let reading = Arc::clone(app);
     let read = move || {
+        let TrialBalanceQuery { ledger, by_account, account, cut, level, page } = asked;
         Ok(match (ledger, by_account, cut) {
             (Some(ledger), ..) => of_ledger(&reading, ledger, cut, (level, page))?,
             (None, true, None) => by_kind(reading.engine.totals(), (level, page)),
@@ -159,19 +206,21 @@ pub async fn trial_balance(State(app): State<Arc<App>>, _: Operator, parts: Part
                 let as_of = reading.engine.balances_as_of(cut)?;
                 by_kind((as_of.through(), is_balanced(&as_of)?, as_of.totals()?), (level, page))
             }
-            (None, false, None) => by_ledger(&reading, page),
-            (None, false, Some(cut)) => by_ledger_as_of(&reading, cut, page)?,
+            (None, false, None) if account.is_none() => by_ledger(&reading, page),
+            (None, false, cut) => {
+                by_ledger_as_of(&reading, cut.unwrap_or_else(|| reading.engine.published()), account, page)?
+            }
         })
     };
-    if cut.is_none() {
-        return read().map(ok);
+    if asked.cut.is_none() && asked.account.is_none() {
+        return read();
     }
     let _one_at_a_time = turn(&app.reading_past, "Other books of the past are being read.").await?;
-    spawn_blocking(read).await.unwrap_or_else(|_| Err(broken())).map(ok)
+    spawn_blocking(read).await.unwrap_or_else(|_| Err(broken()))
 }
 
 /// The Record through which the books of the past are asked for, if they are.
-fn requested_cut(app: &App, pairs: &[(String, String)]) -> Result<Option<Sequence>, Problem> {
+pub fn requested_cut(app: &App, pairs: &[(String, String)]) -> Result<Option<Sequence>, Problem> {
     let at = number(pairs, "at", 1..=app.engine.published().0.max(1))?;
     let date = single(pairs, "date")?;
     let mut check = Checker::new();
@@ -223,12 +272,15 @@ fn by_ledger(app: &App, page: Page) -> TrialBalance {
     TrialBalance::of(found.through, found.is_balanced, rows.collect(), found.total, page)
 }
 
-fn by_ledger_as_of(app: &App, cut: Sequence, page: Page) -> Result<TrialBalance, Problem> {
+fn by_ledger_as_of(app: &App, cut: Sequence, wanted: Option<Account>, page: Page) -> Result<TrialBalance, Problem> {
     let as_of = app.engine.balances_as_of(cut)?;
     let (skip, end) = (page.skip(), page.skip().saturating_add(page.count() as u64));
     let (mut total, mut rows) = (0, Vec::new());
     for row in as_of.rows() {
         let (ledger, account, balance) = row?;
+        if wanted.is_some_and(|wanted| wanted.code().0 != account.code().0) {
+            continue;
+        }
         if (skip..end).contains(&total) {
             rows.push(account_row(app, ledger, account, balance));
         }
@@ -289,6 +341,11 @@ impl TrialBalance {
 }
 
 impl TrialBalance {
+    /// The last Record that counts.
+    pub fn through(&self) -> Sequence {
+        Sequence(self.cut.values().copied().max().unwrap_or_default())
+    }
+
     /// The page of rows that are all there.
     fn paged(through: Sequence, balanced: bool, rows: Vec<AccountRow>, page: Page) -> Self {
         let total = rows.len() as u64;

@@ -104,7 +104,8 @@ pub async fn get(
 ) -> Result<Response, Problem> {
     only(&query(&parts)?, &[])?;
     let charge = named(&app, &txid)?;
-    let records = records_about(&app.engine, charge.id)?.into_iter().map(|(sequence, _)| sequence.0).collect();
+    let (records, _) = records_about(&app.engine, charge.id)?;
+    let records = records.into_iter().map(|(sequence, _)| sequence.0).collect();
     let (merchant_id, charge) = (merchant_of(&app.engine, charge.id)?, ChargeView::of(&app.engine, &charge)?);
     Ok(ok(ChargeWithRecords { merchant_id, records, charge }))
 }
@@ -116,8 +117,8 @@ pub fn named(app: &App, txid: &str) -> Result<Charge, Problem> {
     app.engine.object(id)?.ok_or_else(not_found)
 }
 
-/// The Records about a charge, oldest first, 100 at most.
-pub fn records_about(engine: &Arc<Engine>, id: ObjectId) -> Result<Vec<(Sequence, Record)>, Problem> {
+/// The Records about a charge, oldest first, 100 at most; and whether there are more.
+pub fn records_about(engine: &Arc<Engine>, id: ObjectId) -> Result<(Vec<(Sequence, Record)>, bool), Problem> {
     let is_about = |record: &Record| {
         let mut is_about = false;
         record.events.iter().for_each(|event| object::each_in(event, |named| is_about |= named == id));
@@ -126,11 +127,14 @@ pub fn records_about(engine: &Arc<Engine>, id: ObjectId) -> Result<Vec<(Sequence
     let mut records = Vec::new();
     for found in engine.history(id)? {
         let (sequence, record) = found?;
-        if is_about(&record) && records.len() < RECORDS_MAX {
+        if is_about(&record) {
+            if records.len() == RECORDS_MAX {
+                return Ok((records, true));
+            }
             records.push((sequence, record));
         }
     }
-    Ok(records)
+    Ok((records, false))
 }
 
 /// The id of the merchant in whose group an object is.

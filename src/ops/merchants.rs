@@ -22,7 +22,7 @@ use crate::app::App;
 use crate::folding::search_key;
 use crate::http::body::JsonBody;
 use crate::http::caller::PathId;
-use crate::http::idempotency::{KeyScope, SentKey, decided, naming, recorded};
+use crate::http::idempotency::{KeyScope, SentKey, decided, recorded};
 use crate::http::json::{Checker, Raw, parse, present};
 use crate::http::problem::{Code, Problem, broken};
 use crate::http::rate_limits::RateLimitSettings;
@@ -381,8 +381,8 @@ pub async fn list(
     Ok(ok(List::new(views, total, page)))
 }
 
-/// Names that one search opens at most.
-const SEARCHED_MAX: usize = 2_000;
+/// Names that one search opens at most: those of the newest merchants.
+pub const SEARCHED_MAX: usize = 2_000;
 
 /// The groups of a page of the merchants, newest first, and how many there are in all.
 pub fn listed(app: &App, page: Page, search: &str) -> (u64, Vec<GroupNumber>) {
@@ -419,23 +419,38 @@ pub async fn change(
     PathId(id): PathId,
     JsonBody { bytes: body, .. }: JsonBody,
 ) -> Result<Response, Problem> {
-    let wire: MerchantRequest<'_> = parse(&body)?;
-    let group = find(&app, &id)?;
-    // Settings are replaced as a whole: of two changes at once, the second one starts from the
-    // first.
-    let _one_at_a_time = app.opening.lock().await;
-    let permit = app.engine.permit(body.len())?;
-    let row = row(&app, group)?;
-    let mut profile = profile(&app, group, row.profiles.current());
-    let settings = check_change(&wire, row.settings, &mut profile)?;
-    let is_new_profile = wire.name.is_some() || wire.city.is_some();
-    let profile = match is_new_profile {
-        true => Some(app.engine.keyring().seal_value(SealedFor::merchant(group), app.engine.now(), &profile)?),
-        false => None,
+    change_once(&app, &operator, &id, &SentKey::none(), &body).await
+}
+
+/// Changes a merchant; a form that is sent twice, once.
+pub async fn change_once(
+    app: &App,
+    operator: &Operator,
+    id: &str,
+    sent_key: &SentKey,
+    body: &[u8],
+) -> Result<Response, Problem> {
+    let wire: MerchantRequest<'_> = parse(body)?;
+    let group = find(app, id)?;
+    let key = sent_key.read(&app.engine, KeyScope::Operators, Some(id), body)?;
+    let wire = &wire;
+    let execute = |admitted| async move {
+        // Settings are replaced as a whole: of two changes at once, the second one starts from the
+        // first.
+        let _one_at_a_time = app.opening.lock().await;
+        let row = row(app, group)?;
+        let mut profile = profile(app, group, row.profiles.current());
+        let settings = check_change(wire, row.settings, &mut profile)?;
+        let is_new_profile = wire.name.is_some() || wire.city.is_some();
+        let profile = match is_new_profile {
+            true => Some(app.engine.keyring().seal_value(SealedFor::merchant(group), app.engine.now(), &profile)?),
+            false => None,
+        };
+        let command = MerchantCommand::Change { settings, profile };
+        decided(app.engine.command(group, command, operator.context(admitted)).await?)
     };
-    let command = MerchantCommand::Change { settings, profile };
-    decided(app.engine.command(group, command, operator.context(Arc::clone(&permit))).await?)?;
-    Ok(naming(permit.requested_record(), ok(view(&app, group)?)))
+    let changed = key.run(LedgerId::Merchant(group), |_| Ok(()), execute).await?;
+    changed.answer(|()| Ok(ok(view(app, group)?)))
 }
 
 /// The account group of a merchant's id.

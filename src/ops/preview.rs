@@ -22,7 +22,7 @@ use crate::app::App;
 use crate::http::caller::PathId;
 use crate::http::json::Checker;
 use crate::http::problem::{Code, Problem, broken};
-use crate::http::reply::{ok, query, single};
+use crate::http::reply::{number, ok, only, query, single};
 use crate::ops::books::{EntryView, entries_view};
 use crate::ops::disputes::{kind_named, opening};
 use crate::ops::operator::Operator;
@@ -40,6 +40,21 @@ pub struct DecisionPreview {
     decision: &'static str,
     /// What is booked, in order. One step, or two when money leaves afterwards.
     steps: Vec<PreviewStep>,
+}
+
+/// What opening a dispute would book.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct DisputePreview {
+    /// The charge.
+    txid: String,
+    /// `chargeback` or `med`.
+    #[schema(pattern = "^(chargeback|med)$")]
+    kind: String,
+    /// What is disputed, centavos.
+    #[schema(example = 3000)]
+    amount: i64,
+    /// One balanced entry for each ledger that is touched.
+    entries: Vec<EntryView>,
 }
 
 /// One Record that would be written.
@@ -106,6 +121,28 @@ pub async fn preview(
         entries: entries_view(&app, &record),
     });
     Ok(ok(DecisionPreview { kind: kind_name(&item), decision: verdict.name(), steps: steps.collect() }))
+}
+
+/// The entries that opening a dispute of a charge would book. Nothing is changed.
+#[utoipa::path(get, path = "/ops/charges/{txid}/disputes/preview", operation_id = "preview_dispute",
+    params(("txid" = String, Path),
+        ("amount" = i64, Query, minimum = 1, maximum = 1000000000000_i64, example = 3000, description = "What is disputed, centavos."),
+        ("kind" = String, Query, pattern = "^(chargeback|med)$", example = "med", description = "`chargeback` or `med`.")),
+    responses((status = 200, body = DisputePreview), (status = 400), (status = 404), (status = 409)))]
+pub async fn preview_dispute(
+    State(app): State<Arc<App>>,
+    _: Operator,
+    PathId(txid): PathId,
+    parts: Parts,
+) -> Result<Response, Problem> {
+    let pairs = query(&parts)?;
+    only(&pairs, &["amount", "kind"])?;
+    let amount = number(&pairs, "amount", 1..=AMOUNT_MAX.0.unsigned_abs())?.unwrap_or_default();
+    let amount = i64::try_from(amount).unwrap_or_default();
+    let kind = single(&pairs, "kind")?.unwrap_or_default();
+    let record = of_new_dispute(&app, &txid, amount, kind).await?;
+    let txid = ObjectId::parse(&txid).map(ObjectId::txid).unwrap_or(txid);
+    Ok(ok(DisputePreview { txid, kind: kind.to_owned(), amount, entries: entries_view(&app, &record) }))
 }
 
 /// The item of the queue with an id; none when nothing of this id waits.

@@ -63,7 +63,7 @@ async fn a_merchant_is_changed_as_the_form_says() {
     browser.page(&format!("/console/merchants/{}", merchant.id)).await.has(&[&place]);
     let page = browser.page(&place).await;
     let sent = send(&browser, &page, &place, &[]).await;
-    assert_eq!(sent.header("location"), format!("/console/merchants/{}?changed=1", merchant.id), "{}", sent.html);
+    assert_eq!(sent.header("location"), format!("/console/merchants/{}", merchant.id), "{}", sent.html);
     assert_eq!(world.ops_get(&path).await.expect(200), before, "what is not touched stays");
 
     let changes = [
@@ -118,7 +118,7 @@ async fn the_address_and_the_secret_of_a_key_are_changed() {
     let address = format!("{place}/address");
     let page = browser.page(&place).await;
     let set = send(&browser, &page, &address, &[("webhook_url", "http://127.0.0.1:9/hook")]).await;
-    assert_eq!(set.header("location"), format!("{place}?set=1"), "{}", set.html);
+    assert_eq!(set.header("location"), place, "{}", set.html);
     let page = browser.page(&place).await;
     page.has(&["http://127.0.0.1:9/hook", "Last tries"]);
     assert_eq!(send(&browser, &page, &address, &[("webhook_url", "http://10.0.0.1/")]).await.status, 400);
@@ -146,7 +146,7 @@ async fn the_address_and_the_secret_of_a_key_are_changed() {
     let reader = Browser::signed_in(&world, EVA).await;
     assert_eq!(reader.post(&format!("{place}/redeliver"), &[]).await.status, 403);
     let sent = Browser::signed_in(&world, RUI).await.post(&format!("{place}/redeliver"), &[]).await;
-    assert_eq!(sent.header("location"), format!("{place}?sent=1"));
+    assert_eq!(sent.header("location"), place);
     assert_eq!(browser.get("/console/keys/x").await.status, 404);
 }
 
@@ -163,13 +163,14 @@ async fn an_entry_of_the_house_is_asked_for_by_one_and_approved_by_another() {
         ("reference", "EXTRATO-7"),
     ];
     let asked = send(&rui, &page, "/console/house", &fields).await;
-    assert_eq!(asked.header("location"), "/console/house?asked=1", "{}", asked.html);
+    assert_eq!(asked.header("location"), "/console/house", "{}", asked.html);
     send(&rui, &page, "/console/house", &fields).await;
     let queue = world.ops_get("/ops/queue?kind=entry").await.expect(200);
     assert_eq!(queue["total"], 1, "twice sent, once asked");
     let id = text(&items(&queue)[0]["id"]);
     let item = format!("/console/queue/{id}");
-    ana.page("/console/house?asked=1").await.has(&["waits for another operator", "12.34", "Tarifa &lt;b&gt;", &item]);
+    rui.page("/console/house").await.has(&["The entry waits for another operator"]);
+    ana.page("/console/house").await.has(&["12.34", "Tarifa &lt;b&gt;", &item]);
     let approve = [("decision", "approve"), ("kind", "entry")];
     let own = rui.page(&item).await;
     own.has(&["Another operator approves"]);
@@ -178,7 +179,7 @@ async fn an_entry_of_the_house_is_asked_for_by_one_and_approved_by_another() {
     assert_eq!(by_self.status, 409, "the one who asked does not approve");
     let page = ana.page(&item).await;
     page.has(&["Tarifa &lt;b&gt;", "EXTRATO-7", "rui"]);
-    assert_eq!(ana.post(&item, &approve).await.header("location"), "/console/queue?decided=1");
+    assert_eq!(ana.post(&item, &approve).await.header("location"), "/console/queue");
     ana.page("/console/house").await.has(&["Expenses:<wbr>Bank:<wbr>Fees", "12.34"]);
     ana.page("/console/audit").await.has(&["rui", "ana", "approve"]);
     for wrong in [
@@ -233,8 +234,8 @@ async fn a_pix_charge_of_the_sandbox_is_paid() {
     let browser = Browser::signed_in(&world, ANA).await;
     let page = browser.page("/console/sandbox").await;
     let paid = send(&browser, &page, "/console/sandbox/pix", &[("txid", &txid)]).await;
-    assert_eq!(paid.header("location"), format!("/console/sandbox?paid={txid}"), "{}", paid.html);
-    browser.page(paid.header("location")).await.has(&["The PIX charge is paid.", &format!("/console/charges/{txid}")]);
+    assert_eq!(paid.header("location"), "/console/sandbox", "{}", paid.html);
+    browser.page("/console/sandbox").await.has(&["The PIX charge is paid.", &format!("/console/charges/{txid}")]);
     assert_eq!(merchant.get(&format!("/api/charges/{txid}")).await.expect(200)["status"], "CONCLUIDA");
     let again = send(&browser, &page, "/console/sandbox/pix", &[("txid", &txid)]).await;
     assert_eq!(again.status, 303, "the same form is the same payment");
@@ -249,4 +250,26 @@ async fn a_pix_charge_of_the_sandbox_is_paid() {
     let decider = Browser::signed_in(&world, RUI).await;
     assert_eq!(decider.post("/console/sandbox/pix", &[("txid", &txid)]).await.status, 403);
     world.check_books().await;
+}
+
+#[tokio::test]
+async fn a_form_that_is_sent_twice_changes_once() {
+    let world = world_of_three().await;
+    let merchant = world.merchant().await;
+    let browser = Browser::signed_in(&world, ANA).await;
+    let (of_merchant, of_key) =
+        (format!("/console/merchants/{}", merchant.id), format!("/console/keys/{}", merchant.key_id));
+    for (place, action, changes) in [
+        (format!("{of_merchant}/change"), format!("{of_merchant}/change"), [("name", "Loja Verde")]),
+        (of_key.clone(), format!("{of_key}/address"), [("webhook_url", "http://127.0.0.1:9/hook")]),
+        (of_key.clone(), format!("{of_key}/revoke"), [("sure", "on")]),
+    ] {
+        let page = browser.page(&place).await;
+        let before = world.cut().await;
+        assert_eq!(send(&browser, &page, &action, &changes).await.status, 303, "{action}");
+        let once = world.cut().await;
+        assert!(once > before, "{action}");
+        let again = send(&browser, &page, &action, &changes).await;
+        assert_eq!(world.cut().await, once, "{action} sent again: {} {}", again.status, again.html);
+    }
 }

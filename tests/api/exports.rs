@@ -139,7 +139,7 @@ async fn manifests_follow_each_other() {
         accounts.iter().find(|one| one["account"] == "Assets:Platform:Available").unwrap().clone()
     };
     assert_eq!(account(&manifests[1].1)["opening"], account(&manifests[0].1)["closing"]);
-    // Days that are over stay as they are: the same file, balances and cut, whatever is booked later.
+    // Days that are over stay as they are, whatever is booked later.
     merchant.paid_pix(&pix("1.00")).await;
     let job = made(&world, "/api/reports", &merchant.key, &of(second)).await;
     let path = format!("/api/reports/{}/manifest", text(&job["id"]));

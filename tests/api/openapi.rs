@@ -164,6 +164,10 @@ async fn every_example_of_a_request_is_accepted() {
         let mut query = String::new();
         for parameter in operation.described["parameters"].as_array().into_iter().flatten() {
             let example = parameter.get("example").and_then(Value::as_str);
+            let number = parameter.get("example").filter(|_| parameter["required"] == true).and_then(Value::as_i64);
+            if let Some(number) = number {
+                query.push_str(&format!("&{}={number}", text(&parameter["name"])));
+            }
             match (parameter["in"].as_str(), example) {
                 (Some("query"), Some(example)) => query.push_str(&format!("&{}={example}", text(&parameter["name"]))),
                 (Some("header"), Some(example)) => headers.push(("idempotency-key", example)),

@@ -116,8 +116,8 @@ async fn the_statements_of_the_bank_agree_with_the_books() {
     world.check_books().await;
 }
 
-/// A fee of the bank that was booked days later, under its own day, belongs to the statement of that
-/// day, and to no later one.
+/// A fee of the bank that was booked days later, under its own day, belongs to the statement of
+/// that day, and to no later one.
 #[tokio::test]
 async fn an_entry_that_is_dated_back_belongs_to_its_day() {
     let world = World::sandbox().await;

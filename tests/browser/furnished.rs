@@ -17,6 +17,11 @@ pub(crate) const RUI: &str = "second-of-sixteen-letters";
 /// Texts that break pages which do not escape, or which read in one direction only.
 const HOSTILE: &str = "\"><script>document.title='hurt'</script><img src=x onerror=alert(1)> \u{202e}moc.live";
 
+/// A hostile text of this many characters, which ends with a word that cannot be broken.
+fn hostile(characters: usize) -> String {
+    HOSTILE.chars().chain(std::iter::repeat_n('W', characters)).take(characters).collect()
+}
+
 /// A server, its merchant, and what the merchant has.
 pub(crate) struct Furnished {
     server: Server,
@@ -47,17 +52,19 @@ impl Furnished {
             waiting: Default::default(),
             _folder: folder,
         };
-        let merchant = json!({"name": format!("Loja Azul {HOSTILE}"), "document": "11222333000181", "split_enabled": true, "cashout_enabled": true});
+        let merchant = json!({"name": hostile(140), "city": hostile(60), "document": "11222333000181", "split_enabled": true, "cashout_enabled": true});
         shop.merchant = text(&shop.operate("/ops/merchants", &merchant).await["id"]);
         let path = format!("/ops/merchants/{}/api-keys", shop.merchant);
         // Nobody listens there, so events wait and are given up.
-        let key = shop.operate(&path, &json!({"webhook_url": "http://127.0.0.1:9/webhooks"})).await;
+        let key = shop
+            .operate(&path, &json!({"webhook_url": format!("http://127.0.0.1:9/webhooks?{}", "W".repeat(2_000))}))
+            .await;
         (shop.key, shop.key_id) = (text(&key["api_key"]), text(&key["id"]));
         shop.recipient = shop.draft("João Araújo").await;
         shop.operate(&format!("/ops/sub-recipients/{}/approve", shop.recipient), &json!({})).await;
         let card = json!({
             "amount": 10_000, "splits": [{"sub_recipient_id": shop.recipient, "amount": 3_000}],
-            "customer": {"name": format!("Maria {HOSTILE}"), "email": "maria@example.com", "document": "12345678909"},
+            "customer": {"name": hostile(140), "email": "maria@example.com", "document": "12345678909"},
             "credit_card": {"number": "4111111111111111", "holder_name": "MARIA", "exp_month": 12, "exp_year": 2099, "cvv": "737"},
         });
         shop.txid = text(&shop.call("/api/card", &card).await["txid"]);
@@ -65,12 +72,12 @@ impl Furnished {
         let path = format!("/api/dashboard/sub-recipients/{}/withdraw", shop.recipient);
         let withdrawal = text(&shop.call(&path, &json!({})).await["withdrawal_id"]);
         let refund = shop.refund().await;
-        let entry = json!({"debit": "Expenses:Bank:Fees", "credit": "Assets:Bank:Pix", "amount": 1_234, "reason": HOSTILE,
+        let entry = json!({"debit": "Expenses:Bank:Fees", "credit": "Assets:Bank:Pix", "amount": 1_234, "reason": hostile(500),
             "reference": HOSTILE});
         shop.operate("/ops/entries", &entry).await;
-        let dispute = json!({"amount": 1_000, "kind": "med", "reason": HOSTILE});
+        let dispute = json!({"amount": 1_000, "kind": "med", "reason": hostile(500)});
         let dispute = text(&shop.operate(&format!("/ops/charges/{pix}/disputes"), &dispute).await["id"]);
-        shop.waiting = [shop.draft(&format!("Ana {HOSTILE}")).await, withdrawal, refund, dispute];
+        shop.waiting = [shop.draft(&hostile(140)).await, withdrawal, refund, dispute];
         shop
     }
 
@@ -91,15 +98,20 @@ impl Furnished {
         assert_eq!(browser.place().await, "/console");
     }
 
+    /// The path of the merchant's page.
+    pub(crate) fn merchant_page(&self) -> String {
+        format!("/console/merchants/{}", self.merchant)
+    }
+
     /// A name and a path of every screen, and of screens in more than one state.
     pub(crate) fn screens(&self) -> Vec<(String, String)> {
         let id = &self.merchant;
         let mut screens = vec![
             ("overview", "/console".to_owned()),
             ("newest-charges", "/console/charges".to_owned()),
-            ("house", "/console/house?asked=1".to_owned()),
+            ("house", "/console/house".to_owned()),
             ("change-merchant", format!("/console/merchants/{id}/change")),
-            ("key", format!("/console/keys/{}?sent=1&set=1", self.key_id)),
+            ("key", format!("/console/keys/{}", self.key_id)),
             ("queue-of-one", format!("/console/queue?merchant_id={id}")),
             ("charge", format!("/console/charges/{}", self.txid)),
             ("dispute", format!("/console/charges/{}/dispute?amount=12,34&kind=med", self.txid)),
@@ -113,17 +125,20 @@ impl Furnished {
             ("ledger-of-recipient", format!("/console/ledgers/R-{}", self.recipient)),
             ("trial-balance", "/console/trial-balance".to_owned()),
             ("trial-balance-by-ledger", "/console/trial-balance?by=ledger".to_owned()),
+            ("trial-balance-of-the-past", "/console/trial-balance?by=ledger&at=9".to_owned()),
+            ("ledgers-of-an-account", "/console/trial-balance?account=Income:Sales:Pix".to_owned()),
+            ("proof-of-a-part", "/console/journal/prove?from=5".to_owned()),
             ("journal", "/console/journal".to_owned()),
             ("merchants", "/console/merchants".to_owned()),
             ("merchant", format!("/console/merchants/{id}")),
             ("charges", format!("/console/merchants/{id}/charges?status=CONCLUIDA")),
-            ("events", format!("/console/merchants/{id}/events?sent=1")),
-            ("queue", "/console/queue?decided=1".to_owned()),
+            ("events", format!("/console/merchants/{id}/events")),
+            ("queue", "/console/queue".to_owned()),
             ("webhooks", "/console/webhooks".to_owned()),
             ("health", "/console/health".to_owned()),
             ("exports", "/console/exports".to_owned()),
             ("audit", "/console/audit".to_owned()),
-            ("sandbox", "/console/sandbox?moved=1".to_owned()),
+            ("sandbox", "/console/sandbox".to_owned()),
         ];
         let kinds = ["queue-recipient", "queue-withdrawal", "queue-refund", "queue-dispute"];
         screens.extend(kinds.into_iter().zip(&self.waiting).map(|(name, id)| (name, format!("/console/queue/{id}"))));

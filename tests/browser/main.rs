@@ -55,6 +55,16 @@ const OF_THE_PAGE: &str = "const forms = [...document.querySelectorAll('form[met
      return forms.map(form => 'a form without its token: ' + form.action)\
        .concat(size > 102400 ? ['a page of ' + size + ' bytes'] : [])";
 
+/// Ids that more than one part of a page has. A script and a label find the first one only.
+const IDS_TWICE: &str = "const ids = [...document.querySelectorAll('[id]')].map(part => part.id);\
+     return [...new Set(ids.filter((id, place) => ids.indexOf(id) !== place))]";
+
+/// The ids of the page that are there more than once.
+async fn ids_twice(browser: &Browser) -> Vec<String> {
+    let found = browser.run(IDS_TWICE).await;
+    found.as_array().unwrap().iter().map(|id| format!("the id {id} more than once")).collect()
+}
+
 /// Judges a page in every view.
 async fn judge(browser: &Browser, address: &str, name: &str, defects: &mut Vec<String>) {
     browser.open(address).await;
@@ -62,6 +72,7 @@ async fn judge(browser: &Browser, address: &str, name: &str, defects: &mut Vec<S
         let found = browser.run(OF_THE_PAGE).await;
         defects.extend(found.as_array().unwrap().iter().map(|defect| format!("{address}: {defect}")));
     }
+    defects.extend(ids_twice(browser).await.into_iter().map(|defect| format!("{address}: {defect}")));
     for view in VIEWS {
         browser.view(view).await;
         let at = format!("{address} ({} {})", view.scheme, view.width);
@@ -135,10 +146,11 @@ async fn the_documents_and_the_reference_are_without_defects() {
 async fn a_page_with_defects_is_found_out() {
     let Some(browser) = Browser::start().await else { return };
     let pale = "<html><body style='background:%23fff'><p style='color:%23aaa'>pale text</p><div style='width:2000px'>y</div>\
-         <svg><text fill='%23bbb'>z</text></svg><img src='x'><script>console.error('said')</script></body></html>";
+         <svg><text fill='%23bbb'>z</text></svg><img src='x'><b id=a></b><b id=a></b><script>console.error('said')</script></body></html>";
     browser.open(&format!("data:text/html,{pale}")).await;
     browser.view(VIEWS[0]).await;
     let (defects, said) = (browser.defects().await, browser.said().await);
+    assert_eq!(ids_twice(&browser).await, ["the id \"a\" more than once"]);
     for expected in ["color-contrast", "image-alt", "html-has-lang", "sideways scroll", "picture: \"z\""] {
         assert!(defects.iter().any(|defect| defect.starts_with(expected)), "{expected}: {defects:#?}");
     }
@@ -165,6 +177,9 @@ async fn an_operator_decides_for_a_day() {
         browser.has(recipient).await;
         browser.enter("section[aria-labelledby=approve] button").await;
         browser.has("Decided.").await;
+        if is_on {
+            assert_eq!(browser.defects().await, [""; 0], "what was done is said without defects too");
+        }
         assert_eq!(shop.status_of(&draft).await, "active");
 
         browser.enter("nav a[href='/console']").await;
@@ -185,7 +200,7 @@ async fn an_operator_decides_for_a_day() {
         assert!(shown.contains("Booked with the decision") && shown.contains("Reserved:Withdrawal"), "{shown}");
         browser.write("#notes-reject", "Sem comprovante").await;
         browser.enter("section[aria-labelledby=reject] button").await;
-        assert_eq!(browser.place().await, "/console/queue?decided=1");
+        assert_eq!(browser.place().await, "/console/queue");
 
         browser.enter("nav a[href='/console/webhooks']").await;
         browser.enter("main a[href$='/events']").await;
@@ -337,9 +352,11 @@ async fn keys_of_a_single_letter_can_be_switched_off() {
     browser.press("j").await;
     assert_eq!(browser.run("return document.activeElement.value").await, "j", "a text is a text");
 
-    browser.open(&format!("{}/console/queue", shop.operations())).await;
-    browser.press("?").await;
-    assert_eq!(browser.run("return document.getElementById('keys').open").await, true);
+    for path in [shop.merchant_page().as_str(), "/console/queue"] {
+        browser.open(&format!("{}{path}", shop.operations())).await;
+        browser.press("?").await;
+        assert_eq!(browser.run("return document.getElementById('keys').open").await, true, "{path}");
+    }
     let mut defects = Vec::new();
     for view in VIEWS {
         browser.view(view).await;

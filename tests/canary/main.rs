@@ -8,6 +8,7 @@
 
 mod needle;
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -339,8 +340,8 @@ async fn reads(caller: &Caller<'_>, key: &str) {
     }
 }
 
-/// Signs in to the console, with a wrong token first, and reads its pages. The session's secret is
-/// in the answer that begins it, and nowhere else.
+/// Signs in to the console, with a wrong token first, and reads every page to which links lead. The
+/// session's secret is in the answer that begins it, and nowhere else.
 async fn pages(caller: &Caller<'_>, secrets: &mut Secrets) {
     let origin = caller.server.operations.clone();
     let form = [("origin", origin.as_str()), ("content-type", "application/x-www-form-urlencoded")];
@@ -353,28 +354,70 @@ async fn pages(caller: &Caller<'_>, secrets: &mut Secrets) {
     let secret = began.split("__Host-centavo=").nth(1).unwrap().split(';').next().unwrap().to_owned();
     secrets.once.push(Needle::text("the secret of a session", &secret));
     let cookie = format!("__Host-centavo={secret}");
-    let merchants = caller.post("/ops/merchants", OPS_TOKEN, &json!({"name": "M", "document": "11222333000181"})).await;
-    let merchant = format!("/console/merchants/{}", merchants["id"].as_str().unwrap());
-    for path in [
-        "/console",
-        "/console/merchants",
-        &merchant,
-        "/console/queue",
-        "/console/trial-balance",
-        "/console/journal",
-        "/console/records/2",
-        "/console/webhooks",
-        "/console/health",
-        "/console/exports",
-        "/console/audit",
-        "/console/sandbox",
-        "/console/exports/file?format=csv",
-    ] {
+    // A merchant with recipients and something in the queue.
+    caller.post("/ops/sandbox/data", OPS_TOKEN, &json!({})).await;
+    let visited = crawl(caller, &cookie).await;
+    for template in templates().iter().filter(|template| !UNLINKED.contains(&template.as_str())) {
+        assert!(visited.contains(template), "no link leads to {template}, of {visited:?}");
+    }
+    for path in ["/console/exports/file?format=csv", "/console/trial-balance?by=ledger", "/console/audit?csv=1"] {
         caller.send(Method::GET, path, &[("cookie", &cookie)], "").await;
         assert_eq!(caller.last_status(), 200, "{path}");
     }
     caller.send(Method::GET, "/console/find?q=nothing", &[("cookie", &cookie)], "").await;
     assert_eq!(caller.last_status(), 404);
+}
+
+/// Route templates of the console to which forms lead, and no link.
+const UNLINKED: [&str; 4] =
+    ["/console/charges/{txid}/dispute", "/console/queue/many", "/console/exports/file", "/console/find"];
+/// Pages of one route template that are read.
+const PAGES_OF_TEMPLATE: usize = 5;
+
+/// The route templates of the console that have a page.
+fn templates() -> Vec<String> {
+    let table = include_str!("../../src/console/routes.rs").split("let sessions").next().unwrap();
+    let routes = table.split(".route(\"").skip(1).filter_map(|route| route.split_once("\", "));
+    routes.filter(|(_, method)| method.starts_with("get(")).map(|(path, _)| path.to_owned()).collect()
+}
+
+/// The template of a path; the most special one.
+fn template_of(path: &str) -> Option<String> {
+    let parts: Vec<_> = path.split('?').next().unwrap().split('/').collect();
+    let fits = |template: &String| {
+        let of: Vec<_> = template.split('/').collect();
+        of.len() == parts.len() && of.iter().zip(&parts).all(|(of, part)| of == part || of.starts_with('{'))
+    };
+    templates().into_iter().filter(fits).min_by_key(|template| template.matches('{').count())
+}
+
+/// Reads every page to which links lead from the overview, some of each template; gives the
+/// templates.
+async fn crawl(caller: &Caller<'_>, cookie: &str) -> BTreeSet<String> {
+    let (mut waiting, mut seen) = (vec!["/console".to_owned()], BTreeSet::new());
+    let mut visited: BTreeMap<String, usize> = BTreeMap::new();
+    while let Some(path) = waiting.pop() {
+        let Some(template) = template_of(&path) else { continue };
+        let count = visited.get(&template).copied().unwrap_or_default();
+        if count >= PAGES_OF_TEMPLATE || !seen.insert(path.clone()) {
+            continue;
+        }
+        caller.send(Method::GET, &path, &[("cookie", cookie)], "").await;
+        match caller.last_status() {
+            200 => visited.insert(template, count + 1),
+            // In the scope of one merchant, some pages lead to those of the merchant.
+            status => {
+                assert_eq!(status, 303, "{path}");
+                continue;
+            }
+        };
+        let page = String::from_utf8_lossy(&caller.answers.lock().unwrap().last().unwrap().whole).into_owned();
+        let links = page.split("href=\"").skip(1).map(|link| link.split(['"', '#']).next().unwrap());
+        let pages =
+            links.filter(|link| link.starts_with("/console") && !link.contains("csv=") && !link.contains("lang="));
+        waiting.extend(pages.map(|link| link.replace("&amp;", "&")));
+    }
+    visited.into_keys().collect()
 }
 
 /// Every file of a folder, as it is on the disk.

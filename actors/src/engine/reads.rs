@@ -3,6 +3,7 @@
 //!
 //! A list gives its Records one at a time, so that a page does not take the memory of all of them.
 
+use std::collections::BTreeMap;
 use std::marker::PhantomData;
 use std::ops::Range;
 use std::sync::Arc;
@@ -130,6 +131,12 @@ impl Engine {
     /// How many of the things that wait for an operator are wanted, and the oldest `most` of those.
     pub fn queue(&self, is_wanted: impl Fn(&WaitingItem) -> bool, most: usize) -> (usize, Vec<WaitingItem>) {
         self.shared.read_model.waiting(is_wanted, most)
+    }
+
+    /// How many of the things that wait for an operator are of each kind;
+    /// none for what does not count.
+    pub fn queue_counts<K: Ord>(&self, kind: impl Fn(&WaitingItem) -> Option<K>) -> BTreeMap<K, usize> {
+        self.shared.read_model.waiting_by(kind)
     }
 
     /// A merchant's subscription; none when it has none of this id.

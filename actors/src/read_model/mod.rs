@@ -17,6 +17,7 @@ mod rows;
 mod subscriptions;
 mod waiting;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
@@ -414,6 +415,16 @@ impl ReadModel {
             }
         });
         (wanted.count(), oldest)
+    }
+
+    /// How many of the things that wait for an operator are of each kind; none for what does not
+    /// count.
+    pub fn waiting_by<K: Ord>(&self, kind: impl Fn(&WaitingItem) -> Option<K>) -> BTreeMap<K, usize> {
+        let mut counts = BTreeMap::new();
+        for kind in self.registry.read().waiting.iter().filter_map(|item| kind(&item)) {
+            *counts.entry(kind).or_default() += 1;
+        }
+        counts
     }
 
     /// The sandbox clock's offset.

@@ -1,0 +1,185 @@
+//! Parts of pages about splits: the anticipations and the paid debts of a recipient, and the splits
+//! of a charge with the time at which each becomes available.
+
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use actors::engine::{Engine, Listed};
+use actors::store::Sequence;
+use ledger::charge::Charge;
+use ledger::event::{AnticipatedSplit, Event, PaidBack};
+use ledger::id::{LedgerId, RecipientNumber};
+use ledger::money::Rate;
+use ledger::recipient::SplitHistory;
+use ledger::record::Record;
+use ledger::time::Timestamp;
+use maud::{Markup, html};
+
+use crate::app::App;
+use crate::console::page::Visit;
+use crate::console::records::record_link;
+use crate::console::show;
+use crate::console::words::{self, Word};
+use crate::http::problem::Problem;
+use crate::views::recipient::recipient_id;
+
+/// Entries of a recipient that are looked through, the newest.
+const ENTRIES_MAX: usize = 200;
+/// Splits of a charge that are listed.
+const SPLITS_MAX: usize = 100;
+
+/// One anticipation.
+struct Anticipation {
+    sequence: Sequence,
+    at: Timestamp,
+    splits: Vec<AnticipatedSplit>,
+    days: u8,
+    rate: Rate,
+}
+
+/// The anticipations of a recipient, and the debts that it paid back.
+pub fn of_recipient(app: &Arc<App>, visit: &Visit, ledger: LedgerId) -> Result<Markup, Problem> {
+    let Listed { total, items } = app.engine.entries(ledger, 0, ENTRIES_MAX)?;
+    let (mut anticipations, mut debts) = (Vec::new(), Vec::new());
+    for found in items {
+        let (sequence, record) = found?;
+        let at = record.effective_at;
+        for event in record.events.into_iter().filter(|_| record.owner == ledger) {
+            match event {
+                Event::SplitsAnticipated { splits, target_days: days, rate, .. } => {
+                    anticipations.push(Anticipation { sequence, at, splits, days, rate });
+                }
+                Event::ClawbackRecovered { debts: paid } => {
+                    debts.extend(paid.into_iter().map(|paid| (sequence, at, paid)));
+                }
+                _ => {}
+            }
+        }
+    }
+    Ok(html! {
+        @if !anticipations.is_empty() { (anticipations_card(visit, &anticipations)) }
+        @if !debts.is_empty() { (debts_card(visit, &debts)) }
+        @if total > ENTRIES_MAX as u64 { p.dim { (visit.say(words::OF_NEWEST_ENTRIES)) } }
+    })
+}
+
+fn anticipations_card(visit: &Visit, rows: &[Anticipation]) -> Markup {
+    let sum = |splits: &[AnticipatedSplit], of: fn(&AnticipatedSplit) -> i64| splits.iter().map(of).sum::<i64>();
+    let heads = [words::WHEN, words::COUNT, words::AMOUNT, words::FEE, words::RATE, words::RECORD];
+    card(
+        visit,
+        "anticipations",
+        words::ANTICIPATIONS,
+        &heads,
+        html! {
+            @for row in rows {
+                tr {
+                    td { (show::short_moment(visit.language, row.at)) }
+                    td { (row.splits.len()) }
+                    td.amount { (visit.money(sum(&row.splits, |split| split.amount.0))) }
+                    td.amount { (visit.money(sum(&row.splits, |split| split.fee.0))) }
+                    td { (row.rate.as_percent()) " · D+" (row.days) }
+                    td { (record_link(visit.language, row.sequence)) }
+                }
+            }
+        },
+    )
+}
+
+fn debts_card(visit: &Visit, rows: &[(Sequence, Timestamp, PaidBack)]) -> Markup {
+    let heads = [words::WHEN, words::CHARGE, words::AMOUNT, words::RECORD];
+    card(
+        visit,
+        "paid-back",
+        words::PAID_BACK,
+        &heads,
+        html! {
+            @for (sequence, at, paid) in rows {
+                @let txid = paid.split.charge.txid();
+                tr {
+                    td { (show::short_moment(visit.language, *at)) }
+                    td { a href={"/console/charges/" (txid)} { code { (txid) } } }
+                    td.amount { (visit.money((paid.from_pending + paid.from_available).0)) }
+                    td { (record_link(visit.language, *sequence)) }
+                }
+            }
+        },
+    )
+}
+
+/// The splits of a charge that its recipients' statements list: whose, what is left of each, and
+/// when it becomes or became available.
+pub fn of_charge(
+    engine: &Engine,
+    visit: &Visit,
+    charge: &Charge,
+    records: &[(Sequence, Record)],
+) -> Result<Markup, Problem> {
+    let anticipated = anticipated(charge, records);
+    let group = engine.ids().group(charge.id);
+    let shown = charge.terms.splits.iter().take(SPLITS_MAX);
+    let mut histories: BTreeMap<RecipientNumber, Option<SplitHistory>> = BTreeMap::new();
+    for split in shown.clone() {
+        if let Entry::Vacant(unread) = histories.entry(split.recipient) {
+            unread.insert(engine.split_history(LedgerId::Recipient(group, split.recipient), charge.id)?);
+        }
+    }
+    let rows: Vec<_> = shown
+        .zip(0_u32..)
+        .filter_map(|(split, index)| {
+            let history = histories.get(&split.recipient)?.as_ref()?;
+            let rest = history.left(index)?;
+            let state = match history.place(index, visit.now) {
+                _ if anticipated.contains(&index) => words::SPLIT_ANTICIPATED,
+                Some(_) => words::SPLIT_AVAILABLE,
+                None => words::SPLIT_PENDING,
+            };
+            Some((split, rest, history.available_at(index), state))
+        })
+        .collect();
+    let heads = [words::RECIPIENT, words::AMOUNT, words::REST, words::STATUS, words::WHEN];
+    let table = html! {
+        @for (split, rest, at, state) in &rows {
+            @let ledger = LedgerId::Recipient(group, split.recipient);
+            @let id = recipient_id(engine, ledger).unwrap_or_default();
+            tr {
+                td { a href={"/console/recipients/" (id.uuid())} { bdi { (show::owner_name(engine, visit.language, ledger)) } } }
+                td.amount { (visit.money(split.amount.0)) }
+                td.amount { (visit.money(rest.0)) }
+                td { (visit.say(*state)) }
+                td { @match at { Some(at) => (show::short_moment(visit.language, *at)), None => "—" } }
+            }
+        }
+    };
+    Ok(html! {
+        @if !rows.is_empty() { (card(visit, "splits", words::SPLITS_OF, &heads, table)) }
+        @if charge.terms.splits.len() > SPLITS_MAX { p.dim { (visit.say(words::FIRST_SPLITS)) } }
+    })
+}
+
+/// The places of the splits of a charge that were anticipated.
+fn anticipated(charge: &Charge, records: &[(Sequence, Record)]) -> BTreeSet<u32> {
+    let events = records.iter().flat_map(|(_, record)| &record.events);
+    let splits = events.filter_map(|event| match event {
+        Event::SplitsAnticipated { splits, .. } => Some(splits),
+        _ => None,
+    });
+    splits.flatten().filter(|part| part.split.charge == charge.id).map(|part| part.split.index).collect()
+}
+
+/// A card with a table of one heading, whose amounts stand to the right.
+fn card(visit: &Visit, id: &str, heading: Word, heads: &[Word], rows: Markup) -> Markup {
+    let is_amount = |head: &Word| [words::AMOUNT, words::FEE, words::REST].contains(head);
+    html! {
+        section.card aria-labelledby=(id) {
+            h2 id=(id) { (visit.say(heading)) }
+            (show::scrolled(visit.say(heading), html! {
+                table {
+                    thead { tr { @for head in heads { th.amount[is_amount(head)] scope="col" { (visit.say(*head)) } } } }
+                    tbody { (rows) }
+                }
+            }))
+        }
+    }
+}

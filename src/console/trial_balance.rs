@@ -1,0 +1,150 @@
+//! Trial balance: the sums of all ledgers by account, or the accounts ledger by ledger; now, after
+//! a Record, or at the end of a day. An account leads to the ledgers that have it, and a ledger to
+//! its postings. The sums are those of `GET /ops/trial-balance`.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::request::Parts;
+use axum::response::{IntoResponse, Redirect, Response};
+use ledger::entry::Balance;
+use maud::{Markup, html};
+
+use crate::app::App;
+use crate::console::books::{balance_table, pager};
+use crate::console::form::optional;
+use crate::console::page::{Screen, Section, Visit};
+use crate::console::records::record_link;
+use crate::console::scope::Scope;
+use crate::console::show;
+use crate::console::words;
+use crate::http::problem::Problem;
+use crate::http::reply::{Page, query};
+use crate::ops::books::{AccountRow, TrialBalance, TrialBalanceQuery, find, read, requested_account, requested_cut};
+
+/// Accounts by ledger on a page.
+const ACCOUNTS_A_PAGE: u64 = 100;
+
+/// Page of the trial balance. In the scope of one merchant it is the merchant's ledger.
+pub async fn show(State(app): State<Arc<App>>, visit: Visit, parts: Parts) -> Response {
+    if let Scope::Merchant(_, id) = visit.scope {
+        return Redirect::to(&visit.scope.of_path(&format!("/console/ledgers/M-{}", id.uuid()))).into_response();
+    }
+    let made = screen(&app, &visit, &parts).await;
+    visit.answer(made)
+}
+
+async fn screen(app: &Arc<App>, visit: &Visit, parts: &Parts) -> Result<Screen, Problem> {
+    let given: Vec<_> = query(parts)?.into_iter().filter(|(_, value)| !value.is_empty()).collect();
+    let (cut, account) = (requested_cut(app, &given)?, requested_account(&given)?);
+    let by_account = account.is_none() && optional(&given, "by")? != Some("ledger");
+    let page = Page::read(&given, ACCOUNTS_A_PAGE)?;
+    let asked = TrialBalanceQuery { ledger: None, by_account, account, cut, level: usize::MAX, page };
+    let balance = read(app, asked).await?;
+    let kept = kept_cut(&given);
+    let by = |by: &str, heading, is_current: bool| {
+        html! { a.button href={"/console/trial-balance?by=" (by) (kept)} aria-current=[is_current.then_some("page")] { (visit.say(heading)) } }
+    };
+    let name = account.map(|account| account.kind_name());
+    let body = html! {
+        p.actions {
+            (by("account", words::BY_ACCOUNT, by_account))
+            (by("ledger", words::BY_LEDGER, !by_account && name.is_none()))
+        }
+        (filters(visit, &given)?)
+        section.card aria-label=(visit.say(words::TRIAL_BALANCE)) {
+            @if let Some(name) = &name { p { (visit.say(words::LEDGERS_WITH)) " " strong { (show::breakable(name)) } } }
+            (state(visit, &balance))
+            @if by_account { (balance_table(visit, of_kinds(&balance.accounts, &kept))) } @else {
+                (ledgers(app, visit, &balance.accounts))
+                (pager(visit, parts, page, balance.total))
+            }
+        }
+    };
+    Ok(Screen { section: Section::TrialBalance, title: visit.say(words::TRIAL_BALANCE).to_owned(), body })
+}
+
+/// The parameter of the cut, as a link goes on with it.
+fn kept_cut(given: &[(String, String)]) -> String {
+    let is_kept = |(name, _): &&(String, String)| name == "at" || name == "date";
+    let kept = given.iter().filter(is_kept).map(|(name, value)| {
+        let value: String = form_urlencoded::byte_serialize(value.as_bytes()).collect();
+        format!("&{name}={value}")
+    });
+    kept.collect()
+}
+
+/// The form that asks for the books of the past.
+fn filters(visit: &Visit, given: &[(String, String)]) -> Result<Markup, Problem> {
+    let (at, date) = (optional(given, "at")?, optional(given, "date")?);
+    Ok(html! {
+        form.filters {
+            @for name in ["by", "account"] {
+                @if let Some(value) = optional(given, name)? { input type="hidden" name=(name) value=(value); }
+            }
+            div {
+                label for="at" { (visit.say(words::AFTER_RECORD)) }
+                input id="at" name="at" inputmode="numeric" maxlength="19" value=[at] autocomplete="off";
+            }
+            div {
+                label for="date" { (visit.say(words::AT_END_OF)) }
+                input id="date" type="date" name="date" value=[date];
+            }
+            button type="submit" { (visit.say(words::SHOW)) }
+        }
+    })
+}
+
+/// Whether debits equal credits, and through which Record.
+fn state(visit: &Visit, balance: &TrialBalance) -> Markup {
+    let through = balance.through();
+    html! {
+        p {
+            @if balance.balanced { (visit.say(words::BALANCED)) } @else { strong { (visit.say(words::UNBALANCED)) } }
+            @if through.0 > 0 { " (" (visit.say(words::THROUGH_RECORD)) " " (record_link(visit.language, through)) ")" }
+        }
+    }
+}
+
+/// The sums by account, each with a link to the ledgers that have the account.
+fn of_kinds(rows: &[AccountRow], kept: &str) -> Vec<(Markup, Balance)> {
+    let link = |row: &AccountRow| {
+        html! { a href={"/console/trial-balance?account=" (row.account) (kept)} { (show::breakable(&row.account)) } }
+    };
+    rows.iter().map(|row| (link(row), Balance { debits: row.debits, credits: row.credits })).collect()
+}
+
+fn ledgers(app: &App, visit: &Visit, rows: &[AccountRow]) -> Markup {
+    let owner = |row: &AccountRow| {
+        let name = row.ledger.as_deref().unwrap_or_default();
+        let owner = find(app, name).map(|ledger| show::owner_name(&app.engine, visit.language, ledger));
+        html! { a href={"/console/ledgers/" (name) "#entries"} { (name.get(..2).unwrap_or_default()) bdi { (owner.unwrap_or_default()) } } }
+    };
+    show::scrolled(
+        visit.say(words::TRIAL_BALANCE),
+        html! {
+            table {
+                thead {
+                    tr {
+                        th scope="col" { (visit.say(words::LEDGER)) }
+                        th scope="col" { (visit.say(words::ACCOUNT)) }
+                        th.amount scope="col" { (visit.say(words::DEBIT)) }
+                        th.amount scope="col" { (visit.say(words::CREDIT)) }
+                        th.amount scope="col" { (visit.say(words::BALANCE)) }
+                    }
+                }
+                tbody {
+                    @for row in rows {
+                        tr {
+                            td { (owner(row)) }
+                            td { (show::breakable(&row.account)) }
+                            td.amount { (show::column(visit.language, row.debits)) }
+                            td.amount { (show::column(visit.language, row.credits)) }
+                            td.amount { (show::column(visit.language, row.balance)) }
+                        }
+                    }
+                }
+            }
+        },
+    )
+}

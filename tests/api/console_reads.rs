@@ -1,0 +1,248 @@
+//! What the console reads for an operator, and the routes of `/ops` that have the same: books of
+//! the past, splits and anticipations, API keys, previews, health, what the find box leads to.
+
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::console::{ANA, Browser, EVA, RUI, world_of_three};
+use crate::plans::{PLANS, plan};
+use crate::world::*;
+
+/// Amounts of centavos as the English page has them in a column.
+fn column(centavos: &Value) -> String {
+    let centavos = centavos.as_i64().unwrap();
+    if centavos == 0 {
+        return String::new();
+    }
+    let (sign, shown) = (if centavos < 0 { "−" } else { "" }, centavos.abs());
+    let reais = (shown / 100).to_string();
+    let groups: Vec<_> = reais.as_bytes().rchunks(3).rev().map(|group| std::str::from_utf8(group).unwrap()).collect();
+    format!("{sign}{}.{:02}", groups.join(","), shown % 100)
+}
+
+/// The rows of the first table of a page, as its CSV file has them.
+async fn rows(browser: &Browser, path: &str) -> Vec<Vec<String>> {
+    let joint = if path.contains('?') { '&' } else { '?' };
+    let file = browser.page(&format!("{path}{joint}csv=1")).await.html;
+    let cells = |line: &str| {
+        let mut cells = vec![String::new()];
+        let mut is_quoted = false;
+        for letter in line.chars() {
+            match letter {
+                '"' => is_quoted = !is_quoted,
+                ',' if !is_quoted => cells.push(String::new()),
+                letter => cells.last_mut().unwrap().push(letter),
+            }
+        }
+        cells
+    };
+    file.lines().map(cells).collect()
+}
+
+#[tokio::test]
+async fn the_trial_balance_of_the_console_is_that_of_the_route_now_and_in_the_past() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    merchant.paid_pix(&pix("1234.56")).await;
+    let past = world.cut().await;
+    merchant.paid_pix(&pix("10.00")).await;
+    let browser = Browser::signed_in(&world, OPS_TOKEN).await;
+    let today = text(&world.ops_post("/ops/sandbox/clock", &json!({"advance_seconds": 0})).await.expect(200)["now"]);
+    let today = today[..10].to_owned();
+    for cut in [String::new(), format!("&at={past}"), format!("&date={today}")] {
+        let route = world.ops_get(&format!("/ops/trial-balance?by=account{cut}")).await.expect(200);
+        let page = rows(&browser, &format!("/console/trial-balance?by=account{cut}")).await;
+        let expected: Vec<Vec<String>> = route["accounts"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|row| {
+                let amounts = ["debits", "credits", "balance"].map(|name| column(&row[name]));
+                [vec![text(&row["account"])], amounts.to_vec()].concat()
+            })
+            .collect();
+        assert!(expected.len() > 5, "{expected:?}");
+        assert_eq!(page[1..=expected.len()], expected, "{cut}");
+    }
+    let shown = browser.page(&format!("/console/trial-balance?at={past}")).await;
+    shown.has(&[&format!("/console/records/{past}"), "1,234.56", &format!("&amp;at={past}")]);
+    assert!(!shown.html.contains("1,244.56"), "what came after does not count");
+    browser.page("/console/trial-balance?by=ledger&at=&date=").await.has(&["Loja Azul"]);
+    for wrong in ["at=0", "at=99999999", "date=x", "at=1&date=2026-01-01", "account=Nothing"] {
+        assert_eq!(browser.get(&format!("/console/trial-balance?{wrong}")).await.status, 400, "{wrong}");
+    }
+}
+
+#[tokio::test]
+async fn an_account_leads_to_its_ledgers_and_a_ledger_to_its_postings() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    let other = world.open(json!({"name": "Loja Verde", "document": cnpj(2)})).await;
+    merchant.paid_pix(&pix("10.00")).await;
+    let past = world.cut().await;
+    other.paid_pix(&pix("20.00")).await;
+    let browser = Browser::signed_in(&world, OPS_TOKEN).await;
+    let account = "Income:Sales:Pix";
+    let link = format!("/console/trial-balance?account={account}");
+    browser.page("/console/trial-balance").await.has(&[&format!("href=\"{link}\"")]);
+    let page = browser.page(&link).await;
+    let postings = format!("/console/ledgers/{}#entries", merchant.ledger());
+    page.has(&["Loja Azul", "Loja Verde", &postings]);
+    assert!(!page.html.contains("/console/ledgers/P-"), "{}", page.html);
+    let then = browser.page(&format!("{link}&at={past}")).await;
+    assert!(then.html.contains("Loja Azul") && !then.html.contains("Loja Verde"), "{}", then.html);
+    browser.page(postings.split('#').next().unwrap()).await.has(&["id=\"entries\"", "Income:<wbr>Sales:<wbr>Pix"]);
+
+    let listed = world.ops_get(&format!("/ops/trial-balance?account={account}&per_page=1")).await.expect(200);
+    assert_eq!((&listed["total"], listed["accounts"].as_array().unwrap().len()), (&json!(2), 1), "{listed}");
+    for wrong in ["account=Income", "account=Income:Sales:Pix&by=account", "account=Income:Sales:Pix&format=csv"] {
+        world.ops_get(&format!("/ops/trial-balance?{wrong}")).await.refused(400, "validation_failed");
+    }
+}
+
+#[tokio::test]
+async fn splits_say_when_they_fall_due_and_what_was_anticipated() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    let (ana, bia) = (merchant.recipient("Ana", 1).await, merchant.recipient("Bia", 2).await);
+    let charge = with_splits(card(10_000, APPROVED), &[(&ana, 3_000), (&bia, 2_000)]);
+    let txid = text(&merchant.post("/api/card", &charge).await.expect(201)["txid"]);
+    let browser = Browser::signed_in(&world, OPS_TOKEN).await;
+    let splits = async || {
+        let page = browser.page(&format!("/console/charges/{txid}")).await;
+        page.html.split("id=\"splits\"").nth(1).unwrap().split("</section>").next().unwrap().to_owned()
+    };
+    let before = splits().await;
+    assert_eq!(before.matches("falls due").count(), 2, "{before}");
+    let list = format!("/api/dashboard/sub-recipients/{ana}/splits");
+    let split = text(&items(&merchant.get(&list).await.expect(200))[0]["id"]);
+    let body = json!({"split_ids": [split], "target_days": 2});
+    merchant.post(&format!("/api/dashboard/sub-recipients/{ana}/anticipate"), &body).await.expect(200);
+    let after = splits().await;
+    assert_eq!([after.matches("falls due").count(), after.matches("anticipated").count()], [1, 1], "{after}");
+    let page = browser.page(&format!("/console/recipients/{ana}")).await;
+    page.has(&["id=\"anticipations\"", "R$30.00", "D+2", "Debt to the merchant"]);
+    assert!(!browser.page(&format!("/console/recipients/{bia}")).await.html.contains("id=\"anticipations\""));
+}
+
+#[tokio::test]
+async fn keys_of_a_merchant_are_listed_with_the_revoked_ones_and_never_their_text() {
+    let world = world_of_three().await;
+    let merchant = world.merchant().await;
+    let path = format!("/ops/merchants/{}/api-keys", merchant.id);
+    let second = world.ops_post(&path, &json!({"webhook_url": null})).await.expect(201);
+    world
+        .ops_send(Method::DELETE, &format!("/ops/api-keys/{}", text(&second["id"])), &[], String::new())
+        .await
+        .expect(200);
+    let listed = world.ops_get(&path).await.expect(200);
+    let rows: Vec<_> = items(&listed).iter().map(|key| (text(&key["id"]), key["revoked"].clone())).collect();
+    assert_eq!(rows, [(merchant.key_id.clone(), json!(false)), (text(&second["id"]), json!(true))]);
+    has_exactly(&items(&listed)[0], &["id", "created_at", "webhook_url", "revoked"]);
+    time(&items(&listed)[0]["created_at"]);
+    assert_eq!(listed["total"], 2);
+    world.ops_get("/ops/merchants/x/api-keys").await.refused(404, "not_found");
+    world.ops_get(&format!("{path}?x=1")).await.refused(400, "validation_failed");
+    let page = Browser::signed_in(&world, EVA).await.page(&format!("/console/merchants/{}", merchant.id)).await;
+    page.has(&[&merchant.key_id, &text(&second["id"]), "revoked", "split_guard", "that of the server"]);
+    for key in [&merchant.key, &text(&second["api_key"])] {
+        assert!(!page.html.contains(key) && !listed.to_string().contains(key), "no key is shown");
+    }
+}
+
+#[tokio::test]
+async fn a_dispute_is_previewed_as_it_is_booked() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    let txid = text(&merchant.paid_pix(&pix("100.00")).await["txid"]);
+    let before = world.cut().await;
+    let path = format!("/ops/charges/{txid}/disputes");
+    let preview = world.ops_get(&format!("{path}/preview?amount=2050&kind=med")).await.expect(200);
+    assert_eq!((&preview["txid"], &preview["kind"], &preview["amount"]), (&json!(txid), &json!("med"), &json!(2_050)));
+    assert_eq!(world.cut().await, before, "nothing is kept");
+    for (query, status, code) in [
+        ("kind=med", 400, "validation_failed"),
+        ("amount=0&kind=med", 400, "validation_failed"),
+        ("amount=1&kind=robot", 400, "validation_failed"),
+        ("amount=1", 400, "validation_failed"),
+        ("amount=1&kind=med&x=1", 400, "validation_failed"),
+        ("amount=10001&kind=med", 409, "dispute_exceeds_available"),
+    ] {
+        world.ops_get(&format!("{path}/preview?{query}")).await.refused(status, code);
+    }
+    world.ops_get("/ops/charges/x/disputes/preview?amount=1&kind=med").await.refused(404, "charge_not_found");
+    world.ops_post(&path, &json!({"amount": 2_050, "kind": "med", "reason": "Golpe"})).await.expect(201);
+    for entry in preview["entries"].as_array().unwrap() {
+        let ledger = text(&entry["ledger"]);
+        let booked = world.ops_get(&format!("/ops/ledgers/{ledger}/entries?per_page=1")).await.expect(200);
+        assert_eq!(items(&booked)[0]["postings"], entry["postings"], "{ledger}");
+    }
+}
+
+#[tokio::test]
+async fn health_has_what_the_process_measures_and_through_where_the_backup_is() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    merchant.paid_pix(&pix("10.00")).await;
+    let browser = Browser::signed_in(&world, OPS_TOKEN).await;
+    browser.page("/console/health").await.has(&["Last backup, through</dt><dd>—", "never", " ms · ", "door ", "MiB"]);
+    let through = world.cut().await;
+    let bearer = [("authorization", bearer(OPS_TOKEN))];
+    world.bytes("/ops/backup", &[("authorization", bearer[0].1.as_str())]).await;
+    merchant.paid_pix(&pix("10.00")).await;
+    let link = format!("Last backup, through</dt><dd><a href=\"/console/records/{through}\">");
+    browser.page("/console/health").await.has(&[&link]);
+}
+
+#[tokio::test]
+async fn the_journal_tells_its_records_in_words_and_is_proved_from_a_block() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    merchant.paid_pix(&pix("10.00")).await;
+    let browser = Browser::signed_in(&world, OPS_TOKEN).await;
+    let page = browser.page("/console/journal").await;
+    page.has(&["PIX paid", "Loja Azul", "Prove from here"]);
+    let from = page.html.split("/console/journal/prove?from=").nth(1).unwrap().split('"').next().unwrap();
+    browser.page(&format!("/console/journal/prove?from={from}")).await.has(&["The chain holds"]);
+}
+
+#[tokio::test]
+async fn the_find_box_leads_to_keys_entries_subscriptions_and_withdrawals() {
+    let world = world_of_three().await;
+    let merchant = world.merchant().await;
+    let recipient = merchant.recipient("Ana", 1).await;
+    merchant.paid_pix(&with_splits(pix("10.00"), &[(&recipient, 500)])).await;
+    let browser = Browser::signed_in(&world, ANA).await;
+    let found = async |name: &str| browser.get(&format!("/console/find?q={name}")).await.header("location").to_owned();
+    assert_eq!(found(&merchant.key_id).await, format!("/console/keys/{}", merchant.key_id));
+    let withdrawal = text(&merchant.withdraw(&recipient).await.expect(201)["withdrawal_id"]);
+    assert_eq!(found(&withdrawal).await, format!("/console/queue/{withdrawal}"));
+    world.reject(&withdrawal, "Não").await.expect(200);
+    assert_eq!(found(&withdrawal).await, format!("/console/recipients/{recipient}"));
+    let body = json!({"debit": "Expenses:Bank:Fees", "credit": "Assets:Bank:Own", "amount": 7, "reason": "x", "reference": "y"});
+    let entry = text(&world.ops_post("/ops/entries", &body).await.expect(201)["id"]);
+    assert_eq!(found(&entry).await, format!("/console/queue/{entry}"));
+    let rui = [("authorization", bearer(RUI)), ("content-type", "application/json".to_owned())];
+    let rui = rui.each_ref().map(|(name, value)| (*name, value.as_str()));
+    world.send(Method::POST, &format!("/ops/entries/{entry}/approve"), &rui, "{}").await.expect(200);
+    assert!(found(&entry).await.starts_with("/console/records/"), "{}", found(&entry).await);
+    let plan = text(&merchant.post(PLANS, &plan("mensal", 5_000, 12)).await.expect(201)["id"]);
+    let body = json!({"plan_id": plan, "customer": card(1, APPROVED)["customer"], "payment_method": "pix"});
+    let subscription = text(&merchant.post("/api/recurrency/subscriptions", &body).await.expect(201)["id"]);
+    let place = found(&subscription).await;
+    browser.page(&place).await.has(&["Subscription created"]);
+    world.ops_send(Method::DELETE, &format!("/ops/api-keys/{}", merchant.key_id), &[], String::new()).await.expect(200);
+    assert_eq!(found(&merchant.key_id).await, format!("/console/merchants/{}", merchant.id));
+}
+
+#[tokio::test]
+async fn a_decision_on_many_says_whose_they_are_and_what_follows() {
+    let world = world_of_three().await;
+    let merchant = world.merchant().await;
+    let recipient = merchant.recipient("Ana", 1).await;
+    merchant.paid_pix(&with_splits(pix("10.00"), &[(&recipient, 500)])).await;
+    let withdrawal = text(&merchant.withdraw(&recipient).await.expect(201)["withdrawal_id"]);
+    let browser = Browser::signed_in(&world, RUI).await;
+    let page = browser.page(&format!("/console/queue/many?decision=approve&id={withdrawal}")).await;
+    page.has(&["Loja Azul", "Bank account", "Booked with the decision", "Booked when the institution has taken"]);
+}
