@@ -88,8 +88,8 @@ pub struct OpenItem {
     /// days found.
     #[schema(pattern = "^(suspense|negative_bank|in_flight|waiting|unreconciled)$")]
     kind: &'static str,
-    /// The account, without ids; of `waiting`, the kind of the queue's items; of `unreconciled`, the
-    /// kind of file.
+    /// The account, without ids; of `waiting`, the kind of the queue's items; of `unreconciled`,
+    /// the kind of file.
     #[schema(example = "Liabilities:Suspense")]
     name: String,
     /// Balance in centavos, debits minus credits; absent for a count.
