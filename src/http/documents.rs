@@ -43,8 +43,11 @@ const DOCUMENTS: [(&str, &[Document]); 5] = [
     ),
 ];
 
-/// What is no page: its path below `docs`, and its text.
-const SCRIPT: (&str, &str) = ("audit/verify_backup.py", include_str!("../../docs/audit/verify_backup.py"));
+/// Programs for auditors: the path below `docs`, and the text.
+const SCRIPTS: [(&str, &str); 2] = [
+    ("audit/verify_backup.py", include_str!("../../docs/audit/verify_backup.py")),
+    ("audit/verify_exports.py", include_str!("../../docs/audit/verify_exports.py")),
+];
 
 /// The pages by their paths. They are rendered at the first request.
 static PAGES: LazyLock<HashMap<String, Bytes>> = LazyLock::new(|| {
@@ -58,8 +61,8 @@ static PAGES: LazyLock<HashMap<String, Bytes>> = LazyLock::new(|| {
 
 /// `GET /docs` and the paths below it.
 pub async fn document(uri: Uri) -> Result<(Extension<OneCopy>, Response), Problem> {
-    if uri.path() == path_of(SCRIPT.0) {
-        return Ok((Extension(OneCopy), reference::script(SCRIPT.1)));
+    if let Some((_, text)) = SCRIPTS.iter().find(|(name, _)| uri.path() == path_of(name)) {
+        return Ok((Extension(OneCopy), reference::script(text)));
     }
     let page = PAGES.get(uri.path()).ok_or_else(|| Problem::new(Code::NotFound))?;
     Ok((Extension(OneCopy), reference::page(page.clone())))
@@ -166,7 +169,7 @@ fn target(from: &str, link: &str) -> Option<String> {
     let place = place.join("/");
     // From a page above it leads back into it.
     let place = place.strip_prefix("../docs/").unwrap_or(&place);
-    if place == SCRIPT.0 {
+    if SCRIPTS.iter().any(|(name, _)| *name == place) {
         return Some(path_of(place));
     }
     let place = place.strip_suffix(".md").unwrap_or(place);

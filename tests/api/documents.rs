@@ -24,6 +24,7 @@ fn attributes<'a>(page: &'a str, name: &str) -> Vec<&'a str> {
 
 /// The auditors' program, which pages link.
 const SCRIPT: &str = "/docs/audit/verify_backup.py";
+const EXPORTS_SCRIPT: &str = "/docs/audit/verify_exports.py";
 
 #[tokio::test]
 async fn every_document_is_served_and_every_link_leads_somewhere() {
@@ -52,6 +53,8 @@ async fn every_document_is_served_and_every_link_leads_somewhere() {
     let script = world.send(Method::GET, SCRIPT, &[], "").await;
     assert_eq!((script.status, script.header("content-type")), (200, Some("text/x-python; charset=utf-8")));
     assert_eq!(script.text, include_str!("../../docs/audit/verify_backup.py"));
+    let other = world.send(Method::GET, EXPORTS_SCRIPT, &[], "").await;
+    assert_eq!(other.text, include_str!("../../docs/audit/verify_exports.py"));
     let leads_to_script = |page: &str| attributes(page, "href").contains(&SCRIPT);
     assert!(leads_to_script(&pages["/docs/runbook"]) && leads_to_script(&pages["/docs/CHANGELOG"]));
     let mut followed = 0;
@@ -59,7 +62,7 @@ async fn every_document_is_served_and_every_link_leads_somewhere() {
         for link in attributes(page, "href").into_iter().filter(|link| !link.contains("://")) {
             let (to, anchor) = link.split_once('#').unwrap_or((link, ""));
             let to = if to.is_empty() { path.as_str() } else { to };
-            if to.starts_with("/reference") || to == SCRIPT {
+            if to.starts_with("/reference") || to == SCRIPT || to == EXPORTS_SCRIPT {
                 continue;
             }
             let target = pages.get(to).unwrap_or_else(|| panic!("{path}: {link} leads nowhere"));

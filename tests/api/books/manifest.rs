@@ -69,6 +69,51 @@ async fn a_manifest_says_what_the_files_hold() {
     }
 }
 
+/// `docs/audit/verify_exports.py` accepts the folder, and names each defect that is made in it.
+fn the_auditors_program_finds_each_change(
+    folder: &Path,
+    first: &Request,
+    second: &Request,
+    first_ends: chrono::NaiveDate,
+) {
+    let Some(python) = super::reports::python() else { return };
+    let verify = |through: Option<chrono::NaiveDate>| {
+        let mut command = std::process::Command::new(&python);
+        command.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/audit/verify_exports.py")).arg(folder);
+        through.into_iter().for_each(|day| drop(command.arg("--through").arg(day.to_string())));
+        let said = command.output().unwrap();
+        let text =
+            String::from_utf8_lossy(if said.status.success() { &said.stdout } else { &said.stderr }).into_owned();
+        if said.status.success() { Ok(text) } else { Err(text) }
+    };
+    assert!(verify(None).unwrap().starts_with("all as csv: 2 manifests through the cut"));
+    assert!(verify(Some(first_ends)).unwrap_err().contains("end on None, not on"));
+    let [earlier, later] =
+        [first, second].map(|request| (folder.join(name(request)), folder.join(request.file_name())));
+    let mut changes = 0;
+    let mut found = |path: &Path, change: &dyn Fn(String) -> Option<String>, told: &str| {
+        let whole = std::fs::read_to_string(path).unwrap();
+        let changed = change(whole.clone());
+        match &changed {
+            Some(changed) => std::fs::write(path, changed).unwrap(),
+            None => std::fs::remove_file(path).unwrap(),
+        }
+        assert!(changed.as_ref() != Some(&whole), "nothing was changed");
+        let said = verify(None).unwrap_err();
+        assert!(said.contains(told), "{told}: {said}");
+        std::fs::write(path, whole).unwrap();
+        changes += 1;
+    };
+    found(&earlier.1, &|text| Some(text.replacen("Available", "Availabel", 1)), "is another file");
+    found(&later.1, &|_| None, "is missing");
+    found(&earlier.0, &|_| None, "the manifest before it is missing");
+    found(&earlier.0, &|text| Some(text.replacen("\"rows\": ", "\"rows\":  ", 1)), "it does not follow");
+    found(&later.0, &|text| Some(text.replacen("\"opening\": ", "\"opening\": 1", 1)), "do not add up");
+    found(&later.0, &|text| Some(text.replacen("\"debits\": ", "\"debits\": 1", 1)), "sum to");
+    assert_eq!(changes, 6);
+    verify(None).unwrap();
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_manifests_of_months_are_a_chain() {
     let world = World::sandbox().await;
@@ -94,6 +139,7 @@ async fn the_manifests_of_months_are_a_chain() {
     assert!(!closing.is_empty());
     assert_eq!(without_zeros(closing), without_zeros(opening));
 
+    the_auditors_program_finds_each_change(&out, &first, &second, end);
     // A later Record changes nothing of a day that is over.
     let kept = std::fs::read(out.join(name(&first))).unwrap();
     world.merchant().await.paid_pix(&crate::world::pix("80.00")).await;

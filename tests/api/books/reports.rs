@@ -431,7 +431,7 @@ async fn tax_ids_are_read_by_right_and_never_unnoticed() {
 }
 
 /// Where Python is.
-fn python() -> Option<PathBuf> {
+pub(super) fn python() -> Option<PathBuf> {
     let program = std::env::var_os("CENTAVO_PYTHON").map_or_else(|| "python3".into(), PathBuf::from);
     if Command::new(&program).arg("--version").output().is_ok_and(|output| output.status.success()) {
         return Some(program);
