@@ -55,6 +55,7 @@ const ENDPOINTS: &[(&str, &str, bool)] = &[
     ("GET", "/ops/merchants/{M}", false),
     ("PATCH", "/ops/merchants/{M}", true),
     ("POST", "/ops/merchants/{M}/api-keys", true),
+    ("GET", "/ops/merchants/{M}/api-keys", false),
     ("DELETE", "/ops/api-keys/{K}", false),
     ("PATCH", "/ops/api-keys/{K}", true),
     ("POST", "/ops/api-keys/{K}/rotate-secret", true),

@@ -23,6 +23,19 @@ impl Operation {
         }
     }
 
+    /// The query with the examples of the parameters that it demands.
+    pub(crate) fn demanded_query(&self) -> String {
+        let parameters = self.described["parameters"].as_array().into_iter().flatten();
+        let demanded = parameters.filter(|one| one["in"] == "query" && one["required"] == true);
+        let pairs: Vec<_> = demanded
+            .map(|one| {
+                let example = one["example"].as_str().map_or_else(|| one["example"].to_string(), str::to_owned);
+                format!("{}={example}", one["name"].as_str().unwrap())
+            })
+            .collect();
+        if pairs.is_empty() { String::new() } else { format!("?{}", pairs.join("&")) }
+    }
+
     pub(crate) fn is_of_operators(&self) -> bool {
         self.path.starts_with("/ops/")
     }

@@ -57,7 +57,7 @@ async fn no_merchant_reaches_what_is_the_operators() {
             world.send(method.clone(), &path, credential, "").await.refused(401, "unauthorized");
         }
         if operation.kind().is_some() {
-            let unknown = operation.path_of("01890000-0000-8000-8000-000000000000");
+            let unknown = operation.path_of("01890000-0000-8000-8000-000000000000") + &operation.demanded_query();
             let body = operation.body_for(&merchant, &id).await.map(|body| body.to_string()).unwrap_or_default();
             let answer = world.ops_send(method, &unknown, &[], body).await;
             let is_charge = ["/ops/charges/", "/ops/sandbox/pix/"].iter().any(|start| path.starts_with(start));
