@@ -60,7 +60,8 @@ pub enum JournalSourceFailure {
     },
     /// The server does not know the token.
     #[error(
-        "the server at {address} does not accept the token: set CENTAVO_OPS_TOKEN (or --ops-token) to one of its tokens"
+        "the server at {address} does not accept the token: set CENTAVO_OPS_TOKEN (or --ops-token) to one of its \
+         tokens; without it, the file operator.token of the data folder is tried"
     )]
     WrongToken {
         /// Address of its operators' listener.

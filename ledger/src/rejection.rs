@@ -111,7 +111,7 @@ pub enum Rejection {
     #[error("the entry was decided before")]
     HouseEntryAlreadyDecided,
     /// The operator who asked for an entry of the house ledger may not approve it.
-    #[error("another operator than the one who asked for the entry approves it")]
+    #[error("another operator than the one who asked for it must decide")]
     SecondOperatorNeeded,
     /// The month is closed: nothing is booked into it by hand, and it is not closed again.
     #[error("the month is closed")]

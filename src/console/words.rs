@@ -73,7 +73,7 @@ words! {
     // Sign-in.
     SIGN_IN = "Entrar", "Sign in";
     TOKEN = "Token de operador", "Operator token";
-    TOKEN_WRONG = "Este token não abre nada. Confira se ele foi colado inteiro.", "This token opens nothing. Check that all of it was pasted.";
+    TOKEN_WRONG = "Este token não abre nada. Cole o token inteiro, sem o nome e os dois-pontos.", "This token opens nothing. Paste all of it, without the name and the colon.";
     TOKEN_LATER = "Muitos tokens errados vieram deste endereço. Nenhum é conferido até o fim do minuto.", "Too many wrong tokens came from this address. None is checked until the minute is over.";
     NEEDS_HTTPS = "Este endereço precisa de https, e não se sabe se ele o tem: não envie o token. Em http ele passa às claras, e o navegador só guarda a sessão quando o endereço é 127.0.0.1 ou localhost. Um proxy diz que fala https com X-Forwarded-Proto.", "This address needs https, and is not known to have it: do not send the token. Over http it passes in clear, and the browser keeps the session only when the address is 127.0.0.1 or localhost. A proxy says that it speaks https with X-Forwarded-Proto.";
     SIGNED_OUT = "A sessão terminou. Entre de novo.", "The session has ended. Sign in again.";

@@ -187,7 +187,7 @@ async fn check(app: &App, webhook_url: Raw<'_>) -> Result<Option<String>, Proble
     {
         let (code, message) = match refusal {
             Refusal::NotPublic => ("not_public", "webhook_url deve apontar para um endereço público"),
-            _ => ("invalid_url", "webhook_url deve ser uma URL https"),
+            _ => ("invalid_url", "webhook_url deve ser uma URL https; http, só para redes em CENTAVO_WEBHOOK_ALLOW"),
         };
         check.refuse::<()>("webhook_url", code, message);
     }
