@@ -130,12 +130,18 @@ impl Files {
         self.open.lock().retain(|(known, _)| known != name);
     }
 
+    /// The files with their lengths. One that another thread removes or renames meanwhile may be
+    /// left out.
     fn entries(&self) -> Result<Vec<(String, u64)>, StoreError> {
         let list = || {
             let mut files = Vec::new();
             for entry in std::fs::read_dir(&self.folder)? {
                 let entry = entry?;
-                files.push((entry.file_name().to_string_lossy().into_owned(), entry.metadata()?.len()));
+                let bytes = match entry.metadata() {
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                    found => found?.len(),
+                };
+                files.push((entry.file_name().to_string_lossy().into_owned(), bytes));
             }
             Ok(files)
         };
@@ -235,6 +241,8 @@ fn count_below(folder: &Path) -> io::Result<u64> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
     use super::*;
 
     #[test]
@@ -255,5 +263,26 @@ mod tests {
         assert_eq!(files.open.lock().len(), OPEN_MAX);
         files.remove("run").unwrap();
         assert_eq!(files.part("run", 0, 5).unwrap(), None);
+    }
+
+    #[test]
+    fn files_are_listed_while_others_come_and_go() {
+        let folder = tempfile::tempdir().unwrap();
+        let files = Files::open(folder.path().to_owned()).unwrap();
+        std::fs::write(folder.path().join("stays"), b"123").unwrap();
+        let is_over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for number in 0..20_000 {
+                    let path = folder.path().join(format!("goes-{}", number % 7));
+                    std::fs::write(&path, b"1").unwrap();
+                    std::fs::remove_file(&path).unwrap();
+                }
+                is_over.store(true, Ordering::Release);
+            });
+            while !is_over.load(Ordering::Acquire) {
+                assert!(files.list().unwrap().contains(&("stays".to_owned(), 3)));
+            }
+        });
     }
 }
