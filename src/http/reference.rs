@@ -230,13 +230,20 @@ impl Operation<'_> {
         if self.path.starts_with("/api/") { ("CENTAVO", "API_KEY") } else { ("CENTAVO_OPS", "OPS_TOKEN") }
     }
 
-    /// The path, with examples as its parameters.
+    /// The path, with examples as its parameters, and with the parameters of the query that it
+    /// demands.
     fn example_path(&self) -> String {
         let mut path = self.path.to_owned();
         for parameter in self.parameters().filter(|parameter| parameter["in"] == "path") {
             let (name, example) = (&parameter["name"], &parameter["example"]);
             path = path
                 .replace(&format!("{{{}}}", name.as_str().unwrap_or_default()), example.as_str().unwrap_or_default());
+        }
+        let demanded = self.parameters().filter(|one| one["in"] == "query" && one["required"] == true);
+        for (parameter, sign) in demanded.zip(std::iter::once('?').chain(std::iter::repeat('&'))) {
+            let example = &parameter["example"];
+            let example = example.as_str().map_or_else(|| example.to_string(), str::to_owned);
+            path.push_str(&format!("{sign}{}={example}", parameter["name"].as_str().unwrap_or_default()));
         }
         path
     }

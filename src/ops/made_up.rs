@@ -20,7 +20,7 @@ use utoipa::ToSchema;
 use crate::app::App;
 use crate::cast;
 use crate::http::body::JsonBody;
-use crate::http::idempotency::{KeyScope, SentKey, recorded};
+use crate::http::idempotency::{KeyScope, SentKey, decided, recorded};
 use crate::http::json::parse_unread;
 use crate::http::problem::{Problem, broken};
 use crate::http::reply::created;
@@ -100,7 +100,8 @@ async fn furnish(app: &App, operator: &Operator, group: GroupNumber) -> Result<(
             recorded(app.engine.command(group, approve, operator.context(permit(app)?)).await?)?;
             recipients.push((id, recipient.percent));
         } else {
-            send(app, group, MerchantCommand::SubmitRecipient { id }).await?;
+            // The schedule may have sent it to the acquirer already.
+            decided(app.engine.command(group, MerchantCommand::SubmitRecipient { id }, permit(app)?).await?)?;
         }
     }
     for number in 0..PIX_CHARGES {
