@@ -152,7 +152,7 @@ async fn one_screen(app: &App, visit: &Visit, id: &str) -> Result<Screen, Proble
     Ok(Screen { section: Section::Merchants, title: named(&profile.name).to_owned(), body })
 }
 
-/// Whether an account of a merchant's ledger says what the platform owes it, or what it owes.
+/// Whether an account of a merchant's ledger is a claim on the platform, or a debt to it.
 fn is_of_the_platform(account: Account) -> bool {
     use Account::{Available, Deficit, Pending, ReservedCashout, ReservedDispute};
     matches!(account, Pending | Available | ReservedCashout | ReservedDispute | Deficit)
