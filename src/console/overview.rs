@@ -152,8 +152,8 @@ fn is_of_the_platform(account: Account) -> bool {
     }
 }
 
-/// The part of the overview that changes: the books, what waits, money by minute, the newest
-/// Records.
+/// The part of the overview that changes: the books, what waits, money by minute, and the
+/// newest Records.
 pub fn picture(app: &App, language: Language) -> Result<Markup, Problem> {
     let say = |word: Word| word.text(language);
     let (through, is_balanced, totals) = app.engine.totals();

@@ -1,5 +1,5 @@
-//! TLS of a listener: its certificate and key, read from PEM files at the start and again at
-//! SIGHUP.
+//! TLS of a listener: its certificate and key, read from PEM files at the start and again
+//! at SIGHUP.
 //!
 //! Connections speak HTTP/2 or HTTP/1.1, as the client chooses, over TLS 1.2 or 1.3. A handshake
 //! has as long as the head of a request. [`super::outgoing`] stands below TLS, so a client that

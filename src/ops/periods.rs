@@ -227,14 +227,12 @@ fn open_items(
         };
         open.push(OpenItem { kind, name: account.kind_name(), balance: Some(net), count: None });
     }
-    let mut waiting: BTreeMap<&'static str, u64> = BTreeMap::new();
-    let (_, items) = engine.queue(|item| item.id.created_at() < end, usize::MAX);
-    items.iter().for_each(|item| *waiting.entry(kind_name(item)).or_default() += 1);
+    let waiting = engine.queue_counts(|item| (item.id.created_at() < end).then(|| kind_name(item)));
     let counted = waiting.into_iter().map(|(name, count)| OpenItem {
         kind: "waiting",
         name: name.to_owned(),
         balance: None,
-        count: Some(count),
+        count: Some(count as u64),
     });
     open.extend(counted);
     let found = reconciliations::differences(engine, day_of(begin.0), day_of(end.0 - 1))?;
