@@ -45,7 +45,7 @@ if command -v buildah > /dev/null; then
   cp /etc/ssl/certs/ca-certificates.crt "$files/"
   mkdir "$files/data"
   buildah build --quiet --isolation chroot --timestamp "$SOURCE_DATE_EPOCH" --file docs/deploy/Dockerfile --tag "centavo:$version" "$files"
-  buildah push --quiet "centavo:$version" "oci-archive:$files/$name.oci.tar"
+  buildah push --quiet "centavo:$version" "oci-archive:$files/$name.oci.tar:centavo:$version"
   rm -r "$files/ca-certificates.crt" "$files/data"
 else
   echo "no image: buildah is missing"

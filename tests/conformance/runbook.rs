@@ -32,6 +32,8 @@ systemctl() {
     start) start ;;
     stop) stop ;;
     restart) stop && start ;;
+    reload) kill -HUP "$SERVER" ;;
+    reset-failed) ;;
     *) return 1 ;;
   esac
 }
