@@ -10,6 +10,7 @@
 
 mod audit;
 mod clients;
+mod commands;
 mod deploy;
 mod documents;
 mod guide;
